@@ -41,6 +41,6 @@ def what_is_missing(folder: Path) -> str:
             f"{len(absent)} pages of this book, such as {absent[0]}, are made by executing the notebooks: "
             "run `make book` (or `preflearn build`) first."
         )
-    if find_spec("bookrunner") is None:
+    if find_spec("preflearn_book") is None:
         return "The package is not installed: run `pip install '.[book]'` in this folder, or `make book`."
     return ""

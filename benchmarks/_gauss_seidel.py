@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from preflearn.compiled import njit
+from preflearn.core.compilation import njit
 from preflearn.matches import Matches
 
 __all__ = ["sweep_through_time"]

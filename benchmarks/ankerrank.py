@@ -17,7 +17,12 @@ from collections.abc import Callable
 import numpy as np
 from _measure import markdown_table, peak_megabytes
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, cross_val_predict
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RepeatedKFold,
+    cross_val_predict,
+)
 from sklearn.svm import SVC
 
 from preflearn.analogy import AnKerRank, DomainScaler

@@ -19,7 +19,12 @@ from _measure import in_process, markdown_table, peak_kilobytes
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.dynamics import Constant, DynamicComparisons, Matern12, OrdinalProbit
-from studies.ch13_simulated import CONSTANT, LENGTHSCALE, MOVING, simulate_matches
+from preflearn_book.studies.ch13_simulated import (
+    CONSTANT,
+    LENGTHSCALE,
+    MOVING,
+    simulate_matches,
+)
 
 MATCHES, PLAYERS = 7_169_202, 343_668
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)

@@ -23,7 +23,7 @@ from preflearn.dynamics import Constant, DynamicComparisons, Matern12, OrdinalPr
 from preflearn.dynamics.engine.acceleration import Mixing
 from preflearn.dynamics.model import check_problem, laid_out
 from preflearn.matches import Matches
-from studies.ch13_simulated import simulate_matches
+from preflearn_book.studies.ch13_simulated import simulate_matches
 
 TABLE = Path(__file__).parents[1] / "data" / "scaling_memory.csv"
 MATCHES, PLAYERS, BATCH = 10_000_000, 100_000, 1_000_000

@@ -21,7 +21,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.pursuit import RankingPursuit, RankRLS, SemiSupervisedRankingPursuit
-from preflearn.pursuit.forms import QueryForm
+from preflearn.pursuit.quadratic_forms import QueryForm
 
 P_FEATURES, PER_QUERY, GAMMA = 20, 100, 0.05
 

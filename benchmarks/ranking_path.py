@@ -24,13 +24,13 @@ from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from preflearn import datasets
-from preflearn.ground.dual import Rows, maximise
-from preflearn.ground.gram import centred
-from preflearn.ground.kernels import pivoted_features
+from preflearn.core.gram import centred
+from preflearn.core.kernels import pivoted_features
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
+from preflearn.solvers.hinge_dual import Rows, maximise
 from preflearn.svm import SVMRank
-from preflearn.svm.problem import KernelProblem
+from preflearn.svm.kernel_problem import KernelProblem
 
 SPAN = 1e4  # from the first breakpoint to the end
 REFITS = 100

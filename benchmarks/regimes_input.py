@@ -22,10 +22,10 @@ from scipy import sparse
 from sklearn.metrics import roc_curve
 from sklearn.metrics.pairwise import rbf_kernel
 
+from preflearn.core import ComparisonEstimator
+from preflearn.core.estimator import check_asked
+from preflearn.core.kernels import kernel_matrix
 from preflearn.datasets import fetch, load_nba
-from preflearn.ground import ComparisonEstimator
-from preflearn.ground.estimator import check_asked
-from preflearn.ground.kernels import kernel_matrix
 from preflearn.matches import Matches
 from preflearn.metrics import (
     best_threshold,

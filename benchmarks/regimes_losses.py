@@ -21,7 +21,7 @@ from _measure import markdown_table, peak_megabytes
 from scipy.optimize import minimize
 from sklearn.kernel_approximation import RBFSampler
 
-from preflearn.ground.outcomes import LINKS, davidson_loss, ordinal_loss
+from preflearn.core.outcome_losses import LINKS, davidson_loss, ordinal_loss
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson, OrdinalComparison
 from preflearn.svm import LogisticCompare, LPCompare

@@ -28,7 +28,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
-from preflearn.ground.outcomes import LINKS, davidson_loss, ordinal_loss
+from preflearn.core.outcome_losses import LINKS, davidson_loss, ordinal_loss
 from preflearn.pairs import Pairs
 from preflearn.pursuit import RLS, RankingPursuit, RankRLS
 from preflearn.ranking import Davidson, OrdinalComparison, bradley_terry

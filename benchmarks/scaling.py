@@ -24,14 +24,20 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from preflearn.analogy import AnKerRank
-from preflearn.dynamics import Constant, DynamicComparisons, Matern12, OrdinalProbit, one_step_ahead
+from preflearn.dynamics import (
+    Constant,
+    DynamicComparisons,
+    Matern12,
+    OrdinalProbit,
+    one_step_ahead,
+)
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
 from preflearn.pursuit import RankingPursuit, RankRLS
 from preflearn.ranking import Davidson, PlackettLuce, bradley_terry
 from preflearn.ratings import Elo
 from preflearn.svm import LogisticCompare, SVMCompare, SVMRank
-from studies.ch13_simulated import simulate_matches
+from preflearn_book.studies.ch13_simulated import simulate_matches
 
 TABLE = Path(__file__).parents[1] / "data" / "scaling.csv"
 SECONDS = 60.0  # of one run

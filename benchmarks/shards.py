@@ -25,7 +25,7 @@ from distributed import Client, LocalCluster
 from preflearn.dynamics import Constant, DynamicComparisons, Matern12, Probit
 from preflearn.matches import Matches
 from preflearn.pairs import Incidence
-from studies.ch14_shards import fit_shards
+from preflearn_book.studies.ch14_shards import fit_shards
 
 TABLE = Path(__file__).parents[1] / "data" / "scaling_shards.csv"
 MATCHES, DIVISION, TOL = 20_000, 200, 1e-10

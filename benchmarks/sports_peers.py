@@ -33,7 +33,14 @@ from scipy.stats import spearmanr
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.datasets import load_atp
-from preflearn.dynamics import Constant, DynamicComparisons, Logit, OrdinalProbit, Probit, Wiener
+from preflearn.dynamics import (
+    Constant,
+    DynamicComparisons,
+    Logit,
+    OrdinalProbit,
+    Probit,
+    Wiener,
+)
 from preflearn.matches import Matches
 
 TOL = 1e-6  # the default of both: of TrueSkill Through Time the move of a skill in a sweep

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC, LinearSVC
 
-from preflearn.ground.kernels import pivoted_features
+from preflearn.core.kernels import pivoted_features
 from preflearn.pairs import Pairs
 from preflearn.svm import SVMCompare
 

@@ -26,13 +26,13 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 from svm import problem
 
-from preflearn.ground.dual import Rows
-from preflearn.ground.interior import Hinges, minimise
-from preflearn.ground.kernels import pivoted_features
+from preflearn.core.kernels import pivoted_features
 from preflearn.pairs import Incidence, Pairs
+from preflearn.solvers.hinge_dual import Rows
+from preflearn.solvers.interior_point import Hinges, minimise
 from preflearn.svm import SVMCompare
+from preflearn.svm.base import preferences_first
 from preflearn.svm.differences import FeatureGram, HingeMatrix
-from preflearn.svm.machine import preferences_first
 
 GAP = 1e-6
 FEATURES = 10

@@ -31,7 +31,7 @@ SETTLED = 10  # seconds after which no kernel of a killed worker may be left
 
 def swept(chapter: str, options: list[str], *where: str) -> subprocess.Popen:
     """The command, under way; its table is named on the last line of its output."""
-    code = "import sys; from bookrunner.command import main; sys.exit(main())"
+    code = "import sys; from preflearn_book.runner.command import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "sweep", chapter, *options, *where]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 

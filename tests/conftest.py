@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import settings
 
-from bookrunner.project import THREAD_VARIABLES
+from preflearn_book.runner.project import THREAD_VARIABLES
 
 # NumPy and Numba read these variables when they are imported.
 for name in THREAD_VARIABLES:

@@ -11,8 +11,8 @@ import papermill
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from bookrunner.ledger import CLAIM_MIME
-from bookrunner.outputs import read_executed
+from preflearn_book.runner.claims import CLAIM_MIME
+from preflearn_book.runner.outputs import read_executed
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}

@@ -35,7 +35,7 @@ class Page:
     def check_form(self):
         """Check that each block has a kind, imports only what users have, and fits a telephone."""
         assert self.text.count("```python\n") == len(self.blocks)
-        assert not re.search(r"from (studies|bookrunner)", self.text)  # a user has the package alone
+        assert not re.search(r"from preflearn_book", self.text)  # a user has the package alone
         assert max(len(line) for _, block, _ in self.blocks for line in block.splitlines()) <= WIDEST
 
     def check_same(self, ours, theirs, least, tolerance):

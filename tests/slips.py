@@ -17,16 +17,16 @@ import tempfile
 from pathlib import Path
 from unittest import mock
 
-from bookrunner.execution import execute
-from bookrunner.outputs import Executed
-from bookrunner.project import find_project
-from bookrunner.witness import broken_witnesses, records_of
+from preflearn_book.runner.execution import execute
+from preflearn_book.runner.outputs import Executed
+from preflearn_book.runner.project import find_project
+from preflearn_book.runner.record_check import broken_witnesses, records_of
 
 ROOT = Path(__file__).parents[1]
 RIDGE = ("preflearn/pursuit/ridge.py", "np.square(sizes) + alphas", "np.square(sizes) + 1.1 * alphas")
 SLIPS = {  # the file, its text, and the changed text
     "03": ("preflearn/margins/qp.py", "self.margin_ = -1 / self.bias_", "self.margin_ = -1.001 / self.bias_"),
-    "05": ("studies/ch05_simulations.py", "coef[:, good] / -bias", "coef[:, good] / (-1.1 * bias)"),
+    "05": ("preflearn_book/studies/ch05_simulations.py", "coef[:, good] / -bias", "coef[:, good] / (-1.1 * bias)"),
     "07": ("preflearn/ratings/elo_glicko.py", "_Q = math.log(10) / 400", "_Q = math.log(10) / 440"),
     "09": ("preflearn/path/ranking.py", "np.abs(margins - 1) <= _ON", "np.abs(margins - 1.01) <= _ON"),
     "10": RIDGE,

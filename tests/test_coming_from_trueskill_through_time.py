@@ -9,7 +9,13 @@ from optional import optional_import
 from scipy.stats import norm
 from side_by_side import Page
 
-from preflearn.dynamics import Constant, DynamicComparisons, OrdinalProbit, Probit, Wiener
+from preflearn.dynamics import (
+    Constant,
+    DynamicComparisons,
+    OrdinalProbit,
+    Probit,
+    Wiener,
+)
 from preflearn.matches import Matches
 from preflearn.ratings import TrueSkill
 

@@ -25,11 +25,11 @@ import yaml
 from optional import optional_import
 from papermill.cli import papermill
 
-from bookrunner import build, report, tasks
-from bookrunner.command import main
-from bookrunner.parameters import check_names, declared
 from preflearn import datasets
 from preflearn.datasets import registry
+from preflearn_book.runner import build, report, tasks
+from preflearn_book.runner.command import main
+from preflearn_book.runner.parameters import check_names, declared
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

@@ -10,8 +10,8 @@ import pytest
 from example_games import CLUBS, EXAMPLE, games, to_csv
 from toy_project import run_here
 
-from bookrunner import report
-from bookrunner.command import main
+from preflearn_book.runner import report
+from preflearn_book.runner.command import main
 
 ROOT = Path(__file__).parents[1]
 WRITTEN = EXAMPLE.read_text("utf-8")
@@ -48,7 +48,7 @@ def test_it_is_a_league_with_dates_two_sides_and_a_round_to_come():
 def test_it_is_installed_where_the_command_looks_for_it():
     build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
     files = build["targets"]["wheel"]["force-include"]
-    assert files["examples/games.csv"] == "bookrunner/_files/examples/games.csv"
+    assert files["examples/games.csv"] == "preflearn_book/_files/examples/games.csv"
 
 
 def test_the_command_writes_the_example_and_reports_on_it(here, monkeypatch, capsys):

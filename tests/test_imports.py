@@ -20,7 +20,7 @@ TOP_LEVEL = [name for name in MODULES if name.count(".") == 1]
 # Only the extras [book], [test] and [cluster] install these, or they are the book's own programs.
 BOOK_TOOLS = (
     *("papermill", "ipykernel", "IPython", "jupyter_book", "sphinx", "matplotlib"),
-    *("seaborn", "cvxpy", "yaml", "tqdm", "bookrunner", "nbformat"),
+    *("seaborn", "cvxpy", "yaml", "tqdm", "preflearn_book", "nbformat"),
 )
 # These take long to load, so they are imported where they are used.
 LATE = (
@@ -30,26 +30,23 @@ LATE = (
 
 # What each folder or module may import; "path" serves three methods, "ranking" aggregates for one; other
 # methods do not import each other.
-GROUND = {"checks", "compiled", "pairs", "matches", "counting", "metrics", "ground"}
+BASE = {"core", "solvers", "pairs", "matches", "metrics"}
 ALLOWED = {
-    "checks": set(),
-    "source_digest": set(),
-    "compiled": {"source_digest"},
-    "pairs": {"checks", "compiled"},
-    "matches": {"checks", "compiled", "pairs"},
-    "counting": {"checks", "compiled", "pairs"},
-    "metrics": {"checks", "pairs", "counting"},
-    "ground": GROUND,
-    "margins": GROUND,
-    "svm": GROUND | {"path"},
-    "path": GROUND,
-    "pursuit": GROUND,
-    "dynamics": GROUND,
-    "ratings": GROUND | {"dynamics"},  # Elo follows the gradient of a likelihood of dynamics
-    "analogy": GROUND | {"path", "ranking"},
-    "ranking": GROUND,
-    "datasets": {"checks", "pairs", "metrics"},
-    "plots": GROUND,
+    "core": {"pairs", "matches", "metrics", "solvers"},
+    "solvers": {"core", "pairs"},
+    "pairs": {"core"},
+    "matches": {"core", "pairs"},
+    "metrics": {"core", "pairs"},
+    "margins": BASE,
+    "svm": BASE | {"path"},
+    "path": BASE,
+    "pursuit": BASE,
+    "dynamics": BASE,
+    "ratings": BASE | {"dynamics"},  # Elo follows the gradient of a likelihood of dynamics
+    "analogy": BASE | {"path", "ranking"},
+    "ranking": BASE,
+    "datasets": {"core", "pairs", "metrics"},
+    "plots": BASE,
 }
 
 
@@ -98,8 +95,8 @@ for name in {TOP_LEVEL}:
     for late in {LATE}:
         if late in sys.modules:
             found.setdefault(late, name)
-from preflearn import compiled
-print(json.dumps([found, compiled.function_digest.cache_info().misses]))
+from preflearn.core import compilation
+print(json.dumps([found, compilation.function_digest.cache_info().misses]))
 """
 
 
@@ -119,13 +116,14 @@ def test_public_names_exist_and_have_one_import_path():
     assert {name: modules for name, modules in paths.items() if len(modules) > 1} == {}
 
 
-def folders(package):
-    """The files of the package by their top folder or module."""
-    return {path: path.relative_to(package).parts[0].removesuffix(".py") for path in package.rglob("*.py")}
+def module_name(path):
+    """The name of a file's module below the package, such as "core.splits"; of a package, its own."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
 
 
 def imported(path):
-    """Top folders or modules of preflearn that a file imports, wherever in the file."""
+    """Modules of preflearn, and names in them, that a file imports, wherever in the file."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -135,16 +133,18 @@ def imported(path):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         else:
             continue
-        found |= {name.split(".")[1] for name in names if name.startswith("preflearn.")}
-        found |= {"bookrunner"} & {name.partition(".")[0] for name in names}
+        found |= {name.partition(".")[2] for name in names if name.startswith("preflearn.")}
+        found |= {"preflearn_book"} & {name.partition(".")[0] for name in names}
     return found
 
 
 def test_imports_run_one_way():
-    folder_of = folders(ROOT)
-    assert set(folder_of.values()) - {"__init__"} == set(ALLOWED)
-    for path, folder in folder_of.items():
-        forbidden = imported(path) - {folder} - ALLOWED.get(folder, set())
-        assert not forbidden, f"{path.relative_to(ROOT)} imports {sorted(forbidden)}"
-    # A CycleError, where two folders may import each other:
-    TopologicalSorter({name: below - {name} for name, below in ALLOWED.items()}).prepare()
+    imports = {module_name(path): imported(path) for path in ROOT.rglob("*.py")}
+    assert {name.partition(".")[0] for name in imports} - {""} == set(ALLOWED)
+    for name, found in imports.items():
+        folder = name.partition(".")[0]
+        folders = {other.partition(".")[0] for other in found}
+        forbidden = folders - {folder} - ALLOWED.get(folder, set())
+        assert not forbidden, f"{name} imports {sorted(forbidden)}"
+    # The next line raises CycleError if modules of different folders import each other.
+    TopologicalSorter({name: found & imports.keys() - {name} for name, found in imports.items()}).prepare()

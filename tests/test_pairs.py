@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
-from preflearn.ground import OnItems
+from preflearn.core import OnItems
 from preflearn.pairs import Incidence, Pairs, as_pairs
 from preflearn.pursuit import RankRLS
 from preflearn.svm import SVMRank

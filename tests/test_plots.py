@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from optional import optional_import
 
-from bookrunner import records
 from preflearn import plots
+from preflearn_book.runner import records
 
 matplotlib = optional_import("matplotlib")
 PHONE = 352  # pixels across

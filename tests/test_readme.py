@@ -9,8 +9,8 @@ import yaml
 from pages.builds import contents
 from readme_links import with_links
 
-from bookrunner.project import Project
-from bookrunner.render import published, repository
+from preflearn_book.runner.project import Project
+from preflearn_book.runner.render import published, repository
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")

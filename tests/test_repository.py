@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bookrunner.ledger import UNCOMPUTED, load_ledger
+from preflearn_book.runner.claims import UNCOMPUTED, load_ledger
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))  # the chapters; use_* are templates
@@ -331,7 +331,7 @@ def test_the_page_of_benchmarks_names_each_script_and_each_table():
 @pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
 def test_benchmarks_import_names_that_exist(path):
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(("preflearn", "studies")):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("preflearn"):
             module = importlib.import_module(node.module)
             for alias in node.names:
                 if not hasattr(module, alias.name):

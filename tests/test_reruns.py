@@ -2,7 +2,7 @@
 
 from reruns import NOTEBOOKS, ROOT, number_of_commits, rerun
 
-from bookrunner.tasks import quick_seconds
+from preflearn_book.runner.tasks import quick_seconds
 
 COMMITS = number_of_commits()
 SEED = 1 + COMMITS % 1000

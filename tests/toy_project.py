@@ -15,10 +15,10 @@ import nbformat
 from IPython.display import DisplayObject
 from toy_register import sha256
 
-from bookrunner import keys, records
-from bookrunner.execution import Result
-from bookrunner.project import Project
 from preflearn.datasets import registry
+from preflearn_book.runner import dependencies, records
+from preflearn_book.runner.execution import Result
+from preflearn_book.runner.project import Project
 
 SOURCE = Path(__file__).parents[1] / "src"
 
@@ -55,8 +55,8 @@ LEDGER = """\
 ONE_CLAIM = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, kind: formula, verdict: holds}\n"
 
 FIRST = """\
-from bookrunner.ledger import check
-from bookrunner.records import record
+from preflearn_book.runner.claims import check
+from preflearn_book.runner.records import record
 
 check("P1-01", True, "On 5 cases with $x_1 < 2$, *exactly*.", seed / 8)
 check("P1-02", {"as printed": False, "with the sign turned": True}, "At 3 points.")
@@ -128,7 +128,7 @@ def live_in(project: Project, monkeypatch) -> None:
     PREFLEARN_DATA is relative to the folder that the commands are called from.
     """
     monkeypatch.chdir(project.root.parent)
-    monkeypatch.setattr(keys, "__file__", str(project.root / "src/bookrunner/keys.py"))
+    monkeypatch.setattr(dependencies, "__file__", str(project.root / "src/preflearn_book/runner/dependencies.py"))
     monkeypatch.setattr(registry, "package_file", lambda name: project.root / "data" / name)
     # A process reads the register once; here each command reads it again.
     monkeypatch.setattr(registry, "registered_files", registry.registered_files.__wrapped__)
@@ -160,7 +160,7 @@ def run_here(notebook, parameters, asked, root, *_, **__):
         _ONE,
         mock.patch.dict(os.environ, PREFLEARN_ROOT=root),
         mock.patch.dict(records._READ, clear=True),
-        mock.patch("bookrunner.parameters.running_shell", return_value=shell),
+        mock.patch("preflearn_book.runner.parameters.running_shell", return_value=shell),
         mock.patch("IPython.display.display", lambda shown_now, **_: shown.append(_output(shown_now))),
     ):
         for number, cell in enumerate(found["cells"], start=1):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from bookrunner.build import shown_chapters
-from bookrunner.outputs import Executed
-from bookrunner.project import Project
+from preflearn_book.runner.build import shown_chapters
+from preflearn_book.runner.outputs import Executed
+from preflearn_book.runner.project import Project
 
 
 def executed_chapters(project: Project) -> dict[str, Executed]:

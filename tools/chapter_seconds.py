@@ -5,7 +5,7 @@ from pathlib import Path
 
 from built import executed_chapters
 
-from bookrunner.project import Project
+from preflearn_book.runner.project import Project
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "data" / "chapter_seconds.csv"

@@ -15,8 +15,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from built import executed_chapters
 
-from bookrunner.outputs import Executed
-from bookrunner.project import Project
+from preflearn_book.runner.outputs import Executed
+from preflearn_book.runner.project import Project
 
 ROOT = Path(__file__).parents[1]
 KEPT_METADATA = ("kernelspec", "language_info")

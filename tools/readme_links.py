@@ -11,8 +11,8 @@ import argparse
 import re
 from pathlib import Path
 
-from bookrunner.project import Project
-from bookrunner.render import published, repository
+from preflearn_book.runner.project import Project
+from preflearn_book.runner.render import published, repository
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("src/preflearn", "src/bookrunner", "src/studies", "tests", "benchmarks", "tools")
+FOLDERS = ("src/preflearn", "src/bookrunner", "src/preflearn_book/studies", "tests", "benchmarks", "tools")
 _LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,

@@ -3,8 +3,8 @@
      <div class="explorer" data-explorer="KIND"><script type="application/json">DATA</script>
        <div class="explorer-static">the static figure</div></div>
 
-   bookrunner.explorer writes this. A further kind is a function (box, data) in `explorers`, built from the
-   tools below, and a line in src/bookrunner/explorers.py that says what its data are. */
+   preflearn_book.runner.explorer writes this. A further kind is a function (box, data) in `explorers`, built from the
+   tools below, and a line in src/preflearn_book/runner/explorers.py that says what its data are. */
 (function () {
   "use strict";
 

@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import union_categoricals
 from scipy import sparse
 
-from preflearn.checks import (
+from preflearn.core.compilation import njit
+from preflearn.core.validation import (
     LARGEST,
     Floats,
     as_array,
@@ -39,7 +40,6 @@ from preflearn.checks import (
     shown,
     tell,
 )
-from preflearn.compiled import njit
 from preflearn.pairs import Incidence
 
 __all__ = ["Matches", "OutcomeWarning", "TimeWarning", "UnseenWarning"]

@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import (
+from preflearn.core.pair_counts import count_pairs, sweep_threshold
+from preflearn.core.validation import (
     Floats,
     as_array,
     as_floats,
@@ -24,7 +25,6 @@ from preflearn.checks import (
     refuse,
     require,
 )
-from preflearn.counting import count_pairs, sweep_threshold
 
 __all__ = [
     "best_threshold",

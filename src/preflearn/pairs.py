@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from preflearn.checks import (
+from preflearn.core.compilation import njit
+from preflearn.core.validation import (
     Floats,
     Ids,
     as_array,
@@ -29,7 +30,6 @@ from preflearn.checks import (
     check_selection,
     check_shape,
 )
-from preflearn.compiled import njit
 
 __all__ = ["DifferenceGram", "Incidence", "Pairs", "as_pairs"]
 
@@ -240,7 +240,7 @@ class Pairs:
     writes the pair as (x, x'), and its y = 1 says that x' is better: read x' as first and x as second.
 
     Pairs share items and so are not independent. To judge a learner hold out items, queries or dates, by the
-    splitters of `preflearn.ground`, and standardise features by its `OnItems` inside of the folds. A learner
+    splitters of `preflearn.core`, and standardise features by its `OnItems` inside of the folds. A learner
     that is asked about other slices of the Pairs of its fit, with the same items, warns (`LeakageWarning`);
     of plain arrays it knows no slices, and does not.
 
@@ -374,7 +374,7 @@ class Pairs:
             raise ValueError("a dense (m, 2, p) array of Pairs can only be made by copying")
         asking = sys._getframe(1).f_back  # check_array of scikit-learn asks by a function of its own
         if asking and asking.f_code.co_name == "check_array" and asking.f_locals.get("allow_nd") is False:
-            how = "in a pipeline write OnItems(StandardScaler()), of preflearn.ground, for StandardScaler()"
+            how = "in a pipeline write OnItems(StandardScaler()), of preflearn.core, for StandardScaler()"
             text = f"pairs have shape {self.shape}; scikit-learn's own steps expect a matrix"
             raise ValueError(f"{text}: {how}")
         return np.asarray(check_items(self.items)[self.index], dtype=dtype)

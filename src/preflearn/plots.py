@@ -10,7 +10,7 @@ import io
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal
 
-from preflearn.checks import check_array, check_labels, require
+from preflearn.core.validation import check_array, check_labels, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

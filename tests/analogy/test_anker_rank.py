@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 from toy_rankings import better_minus_worse, rankings
 
 from preflearn.analogy import AnKerRank, analogy_kernel
-from preflearn.analogy.machines import platt
+from preflearn.analogy.classifiers import platt
 from preflearn.metrics import ranking_loss
 
 

@@ -12,7 +12,7 @@ from property_examples import examples
 from reference import determinant, rank
 
 from preflearn.analogy import analogy_kernel, psd_certificate
-from studies.ch15_proportions import proportion, proportion_gram
+from preflearn_book.studies.ch15_proportions import proportion, proportion_gram
 
 HALF = Fraction(1, 2)
 CONVENTIONS = ("apart", "positive")

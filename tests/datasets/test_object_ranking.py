@@ -5,8 +5,8 @@ import csv
 import numpy as np
 import pytest
 
-from bookrunner.records import project_file
 from preflearn import datasets
+from preflearn_book.runner.records import project_file
 
 
 def test_object_rankings_in_both_encodings_of_the_files(toy):

@@ -8,7 +8,15 @@ both sides of the mode, where nodes are dense.
 import mpmath as mp
 import numpy as np
 
-from preflearn.dynamics import Gaussian, Logit, OrdinalLogit, OrdinalProbit, Poisson, Probit, Skellam
+from preflearn.dynamics import (
+    Gaussian,
+    Logit,
+    OrdinalLogit,
+    OrdinalProbit,
+    Poisson,
+    Probit,
+    Skellam,
+)
 
 CASES = [
     (Probit(), 1),

@@ -21,7 +21,15 @@ from dynamics.problems import (
     updated,
 )
 
-from preflearn.dynamics import Affine, Constant, Gaussian, Linear, Logit, OrdinalLogit, Probit
+from preflearn.dynamics import (
+    Affine,
+    Constant,
+    Gaussian,
+    Linear,
+    Logit,
+    OrdinalLogit,
+    Probit,
+)
 
 
 @every_likelihood

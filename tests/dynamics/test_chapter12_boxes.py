@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import block_diag
 
-from preflearn.dynamics import Constant, Linear, Matern12, Matern32, PiecewiseConstant, Wiener
+from preflearn.dynamics import (
+    Constant,
+    Linear,
+    Matern12,
+    Matern32,
+    PiecewiseConstant,
+    Wiener,
+)
 
 seeds = st.integers(0, 2**31)
 

@@ -6,11 +6,25 @@ from functools import partial
 import numpy as np
 import pytest
 from dynamics import dense
-from dynamics.problems import curves, every_likelihood, fitted, matches_of, random_design
+from dynamics.problems import (
+    curves,
+    every_likelihood,
+    fitted,
+    matches_of,
+    random_design,
+)
 from scipy.special import log_ndtr
 from scipy.stats import t as student
 
-from preflearn.dynamics import Affine, Constant, Gaussian, Matern12, Matern32, Probit, Wiener
+from preflearn.dynamics import (
+    Affine,
+    Constant,
+    Gaussian,
+    Matern12,
+    Matern32,
+    Probit,
+    Wiener,
+)
 
 PRIORS = [
     Constant(1.0),

@@ -21,7 +21,7 @@ from preflearn.dynamics import (
     parameters_of,
     with_parameters,
 )
-from preflearn.dynamics.choosing import evidence
+from preflearn.dynamics.model_selection import evidence
 from preflearn.matches import Matches, TimeWarning
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from dynamics.problems import LIKELIHOODS
 
-from preflearn.compiled import njit_inside
+from preflearn.core.compilation import njit_inside
 from preflearn.dynamics import (
     Gaussian,
     Logit,
@@ -17,9 +17,9 @@ from preflearn.dynamics import (
     Probit,
     Skellam,
 )
-from preflearn.dynamics.described import Positive
 from preflearn.dynamics.likelihoods.likelihood import Results
 from preflearn.dynamics.likelihoods.quadrature import averaged, tilted
+from preflearn.dynamics.parametrized import Positive
 
 ALL = [*(ours for ours, *_ in LIKELIHOODS.values()), Gaussian(variance=3.0, margin=0.5), Gaussian(140.0)]
 RESULTS = [ours for ours in ALL if isinstance(ours, Results)]

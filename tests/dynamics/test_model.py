@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from preflearn.core import NotIdentifiedWarning
 from preflearn.dynamics import (
     Constant,
     DynamicComparisons,
@@ -40,7 +41,6 @@ from preflearn.dynamics import (
     Wiener,
     load,
 )
-from preflearn.ground import NotIdentifiedWarning
 from preflearn.matches import Matches, OutcomeWarning, TimeWarning, joined
 from preflearn.pairs import Incidence
 

@@ -15,7 +15,14 @@ from dynamics.problems import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preflearn.dynamics import Constant, Logit, Matern12, Matern32, OrdinalProbit, Wiener
+from preflearn.dynamics import (
+    Constant,
+    Logit,
+    Matern12,
+    Matern32,
+    OrdinalProbit,
+    Wiener,
+)
 from preflearn.dynamics.engine import posterior, threads
 from preflearn.matches import Matches
 

@@ -5,7 +5,14 @@ import itertools
 import numpy as np
 import pytest
 from dynamics import digits
-from dynamics.digits import CASES, arrays, assert_equals_plain_sum, assert_near, integral_at, random_moments
+from dynamics.digits import (
+    CASES,
+    arrays,
+    assert_equals_plain_sum,
+    assert_near,
+    integral_at,
+    random_moments,
+)
 
 from preflearn.dynamics import Gaussian, OrdinalLogit, OrdinalProbit, Poisson, Skellam
 

@@ -13,7 +13,14 @@ import pandas as pd
 import pytest
 from dynamics.problems import PRIOR, both_methods, curves, fit_small, fitted
 
-from preflearn.dynamics import Constant, Matern32, OrdinalProbit, PiecewiseConstant, Wiener, load
+from preflearn.dynamics import (
+    Constant,
+    Matern32,
+    OrdinalProbit,
+    PiecewiseConstant,
+    Wiener,
+    load,
+)
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
 from preflearn.matches import Matches
 

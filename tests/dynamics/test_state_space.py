@@ -19,7 +19,7 @@ from preflearn.dynamics import (
     SquaredExponential,
     Wiener,
 )
-from studies.ch12_states import least_state_size
+from preflearn_book.studies.ch12_states import least_state_size
 
 EXACT_AND_DEEP = (
     *EXACT,

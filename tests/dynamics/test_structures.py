@@ -1,8 +1,12 @@
 """What the search for a covariance tries: sums of products of bases, and their neighbours."""
 
 from preflearn.dynamics import Affine, Constant, Matern12, Matern32, Matern52, Wiener
-from preflearn.dynamics.choosing.discovery import BASES
-from preflearn.dynamics.choosing.structures import Grammar, covariance_of, structure_at
+from preflearn.dynamics.model_selection.discovery import BASES
+from preflearn.dynamics.model_selection.structures import (
+    Grammar,
+    covariance_of,
+    structure_at,
+)
 
 SPAN = 1000.0
 

@@ -19,14 +19,14 @@ from matplotlib.figure import Figure
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
-from bookrunner.explorers import _SHAPES
-from bookrunner.yardstick import lead
 from preflearn import dynamics
 from preflearn.matches import Matches
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson
 from preflearn.ratings import Elo, Glicko, TrueSkill
 from preflearn.svm import SVMCompare, SVMRank
+from preflearn_book.runner.decision_rules import lead
+from preflearn_book.runner.explorers import _SHAPES
 
 COVARIANCES = [
     *(dynamics.Constant(1.5), dynamics.Wiener(0.1, "first"), dynamics.Matern12() + dynamics.Constant()),

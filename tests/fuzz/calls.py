@@ -22,14 +22,14 @@ from fuzz.arguments import Problem, hints_of
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, NotFittedError
 
-import bookrunner
 import preflearn
-import studies
+import preflearn_book.runner
+from preflearn.core import LeakageWarning, NotIdentifiedWarning
 from preflearn.datasets import DatasetUnavailable
-from preflearn.ground import LeakageWarning, NotIdentifiedWarning
 from preflearn.matches import OutcomeWarning, TimeWarning, UnseenWarning
+from preflearn_book import studies
 
-OURS = ("preflearn", "studies", "bookrunner")
+OURS = ("preflearn", "preflearn_book")
 # No doors: their callers have checked what they are given, or it is a problem or a table of chapter 17's.
 INSIDE = ("checks", "compiled", "source_digest", "counting", "ch14_shards", "ch17_")
 # What others make and check, or what takes a model that was fitted or a table that we print.
@@ -59,7 +59,7 @@ def is_ours(value: Any) -> bool:
 @cache
 def public_names() -> dict[str, Callable[..., Any]]:
     """Each public class and function, and each alternative constructor, by where it is imported from."""
-    modules = [bookrunner.__name__, "bookrunner.yardstick"]
+    modules = [preflearn_book.runner.__name__, "preflearn_book.runner.decision_rules"]
     for package in (preflearn, studies):
         found = pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
         modules += [name for _, name, _ in found if not name.rpartition(".")[2].startswith(INSIDE)]
@@ -158,7 +158,7 @@ class Case:
         self.rng = np.random.default_rng([seed, again, *self.name.encode()])  # whatever other names there are
         self.target, self.calls = names[self.name], list[dict[str, str]]()
         # What stands in a chapter is called by us: with numbers of all kinds, but with the objects it takes.
-        self.problem = Problem(self.rng, folder, things=not self.name.startswith("studies"))
+        self.problem = Problem(self.rng, folder, things=not self.name.startswith("preflearn_book.studies"))
 
     def run(self) -> list[dict[str, str]]:
         """Make the calls; one in four cases has nothing hostile in it."""

@@ -30,8 +30,8 @@ def test_new_names_are_found(monkeypatch):
     monkeypatch.setattr(svm, "added", lambda X: X, raising=False)
     monkeypatch.setattr(svm, "__all__", [*svm.__all__, "added"])
     names = calls.public_names.__wrapped__()
-    expected = {"preflearn.svm.added", "preflearn.pairs.Pairs.from_scores", "bookrunner.check"}
-    assert expected | {"studies.ch15_proportions.proportion"} <= set(names)
+    expected = {"preflearn.svm.added", "preflearn.pairs.Pairs.from_scores", "preflearn_book.runner.check"}
+    assert expected | {"preflearn_book.studies.ch15_proportions.proportion"} <= set(names)
 
 
 def nan(X):

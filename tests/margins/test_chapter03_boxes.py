@@ -11,7 +11,7 @@ from property_examples import examples
 from reference import times
 
 from preflearn.margins import MarginLP, MarginQP
-from studies.ch03_cone import cone_distance
+from preflearn_book.studies.ch03_cone import cone_distance
 
 
 @pytest.mark.theorem("lem-feasible")

@@ -9,9 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from reruns import NOTEBOOKS, datasets_of, failures_of_second_run, rerun, use_mirror_without
+from reruns import (
+    NOTEBOOKS,
+    datasets_of,
+    failures_of_second_run,
+    rerun,
+    use_mirror_without,
+)
 
-from bookrunner.project import Project
+from preflearn_book.runner.project import Project
 
 pytestmark = pytest.mark.nightly
 

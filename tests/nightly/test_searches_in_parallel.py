@@ -20,13 +20,13 @@ from preflearn.dynamics import (
     one_step_ahead,
     random_search,
 )
-from preflearn.ground.search import Range, drawn, judged
 from preflearn.matches import Matches
 from preflearn.pairs import Pairs
 from preflearn.path import cross_validated_path
 from preflearn.ranking import Davidson, bootstrap
 from preflearn.ratings import Elo
-from studies.ch14_ratings import select_rating
+from preflearn.solvers.search import Range, drawn, judged
+from preflearn_book.studies.ch14_ratings import select_rating
 
 pytestmark = pytest.mark.nightly
 

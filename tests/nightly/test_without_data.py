@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bookrunner.execution import execute
-from bookrunner.outputs import Executed
-from bookrunner.project import Project
+from preflearn_book.runner.execution import execute
+from preflearn_book.runner.outputs import Executed
+from preflearn_book.runner.project import Project
 
 PROJECT = Project(Path(__file__).parents[2])
 pytestmark = pytest.mark.nightly

@@ -1,6 +1,6 @@
 """The page of claims, as tests read it."""
 
-from bookrunner.ledger import load_ledger
+from preflearn_book.runner.claims import load_ledger
 
 CLAIMS = "chapters/claims.html"
 

@@ -10,9 +10,9 @@ import pytest
 from pages.browser import page_names
 from pages.builds import ROOT, build, contents
 
-from bookrunner.ledger import UNCOMPUTED, load_ledger
-from bookrunner.project import Project
-from bookrunner.render import repository
+from preflearn_book.runner.claims import UNCOMPUTED, load_ledger
+from preflearn_book.runner.project import Project
+from preflearn_book.runner.render import repository
 
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 

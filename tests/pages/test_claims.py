@@ -5,7 +5,7 @@ from optional import optional_import
 from pages.browser import WINDOWS, opened
 from pages.claims_page import CLAIMS, ids_of, listed
 
-from bookrunner.ledger import REPRODUCTION, load_ledger
+from preflearn_book.runner.claims import REPRODUCTION, load_ledger
 
 sync_api = optional_import("playwright.sync_api")
 

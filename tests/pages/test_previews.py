@@ -4,7 +4,7 @@ import pytest
 from optional import optional_import
 from pages.browser import opened
 
-from bookrunner.ledger import load_ledger
+from preflearn_book.runner.claims import load_ledger
 
 sync_api = optional_import("playwright.sync_api")
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 from small_problems import two_classes
 
-from preflearn.compiled import njit
-from preflearn.ground.gram import fixed
+from preflearn.core.compilation import njit
+from preflearn.core.gram import fixed
 from preflearn.pairs import Pairs
 from preflearn.path import graph, ranksvm_path
 from preflearn.path.graph import new_front, solve

@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from small_problems import along, points, two_classes
 
-from bookrunner.project import THREAD_VARIABLES
 from preflearn.datasets import simulate_norm_pairs
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path, svm_path, walk
+from preflearn_book.runner.project import THREAD_VARIABLES
 
 
 def full_graph(kind, n, seed):

@@ -71,7 +71,7 @@ def perturb_alone(path: Path, **limits: object) -> dict:
 
 def main() -> int:
     """0, or 1 where a check never turned and is not excused."""
-    from bookrunner.ledger import load_ledger
+    from preflearn_book.runner.claims import load_ledger
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("chapters", nargs="*", help="numbers, such as 02; all unless told otherwise")

@@ -36,8 +36,8 @@ from perturb.mutations import (
     root_of,
 )
 
-from bookrunner.ledger import _forms, computed_verdict
-from bookrunner.records import plain_scalar
+from preflearn_book.runner.claims import _forms, computed_verdict
+from preflearn_book.runner.records import plain_scalar
 
 TOLERANCES = ("tol", "eps")
 _MEMORY = 6 << 30
@@ -45,7 +45,7 @@ _CLOCKS = {signal.SIGPROF: signal.ITIMER_PROF, signal.SIGALRM: signal.ITIMER_REA
 """A cell's time is that of its process; where others work for it, twenty times as much by the wall."""
 
 DATA = ("published", "recorded")
-"""The functions of bookrunner that return data; the others are yardsticks."""
+"""The functions of preflearn_book.runner that return data; the others are yardsticks."""
 
 
 class TimeUpError(BaseException):
@@ -81,7 +81,7 @@ class Claim:
 
 
 class Settled(dict):
-    """What the checks of one run say, by id; stands for `bookrunner.check`."""
+    """What the checks of one run say, by id; stands for `preflearn_book.runner.check`."""
 
     def __call__(self, id: str, holds: Any, evidence: str, value: Any = None, **more: Any) -> None:
         """Keep the verdict of `holds` and of `ours`, and each answer by its form."""
@@ -120,7 +120,7 @@ class Notebook:
         """In its folder, as the main module, without a screen."""
         patches = (
             mock.patch.dict(os.environ, MPLBACKEND="agg"),
-            mock.patch("bookrunner.check", self.settled),
+            mock.patch("preflearn_book.runner.check", self.settled),
             mock.patch.dict(sys.modules, {"__main__": self.module}),
             contextlib.chdir(self.path.parent),
             contextlib.redirect_stdout(io.StringIO()),
@@ -373,7 +373,7 @@ def _copied(values: dict[str, Any]) -> dict[str, Any]:
 def _wrong_calls(name: str, found: Any, module: ModuleType | None = None) -> Iterator[Site]:
     """The sites of a function or class: what it answers, what it learns."""
     root = root_of(found)
-    if root not in PEERS and not (root == "bookrunner" and name in DATA):
+    if root not in PEERS and not (root == "preflearn_book.runner" and name in DATA):
         return
     if isinstance(found, type):
         if issubclass(found, BaseException):

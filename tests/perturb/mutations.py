@@ -17,7 +17,7 @@ import pandas as pd
 from scipy import sparse
 
 Array = np.ndarray
-OURS = ("preflearn", "studies", "__main__")
+OURS = ("preflearn", "preflearn_book.studies", "__main__")
 PEERS = (*OURS, "scipy", "sklearn")
 """What solves, measures or loads; NumPy's arithmetic is taken as right."""
 

@@ -14,8 +14,8 @@ import pytest
 from perturb.chapter import perturb
 from perturb.mutations import KINDS, Mutation
 
-from bookrunner.yardstick import lead
 from preflearn.pairs import Pairs
+from preflearn_book.runner.decision_rules import lead
 
 tool = import_module("perturb.__main__")
 
@@ -23,8 +23,8 @@ CELLS = [
     """
     import numpy as np
 
-    from bookrunner import check
-    from bookrunner.yardstick import lead
+    from preflearn_book.runner import check
+    from preflearn_book.runner.decision_rules import lead
     from preflearn import datasets
 
     calls, X = [], np.arange(12.0).reshape(6, 2) ** 2
@@ -88,7 +88,7 @@ def test_a_check_that_can_fail_turns_and_one_that_cannot_does_not(tmp_path):
 
 
 def test_a_cell_with_another_result_the_second_time_is_named(tmp_path):
-    cells = ["from itertools import count\nfrom bookrunner import check\nonce = iter(count())"]
+    cells = ["from itertools import count\nfrom preflearn_book.runner import check\nonce = iter(count())"]
     cells.append("check('P1-01', holds=next(tally()) == 0, evidence='Only the first time.')")
     cells[0] += "\ndef tally(seen=once):\n    return seen"
     found = perturb(notebook(tmp_path, cells))
@@ -106,7 +106,7 @@ def test_a_cell_that_fails_is_named_and_ends_the_chapter(tmp_path):
 
 
 def test_a_run_that_takes_too_long_is_no_turn(tmp_path):
-    cells = ["from bookrunner import check\nn = 3"]
+    cells = ["from preflearn_book.runner import check\nn = 3"]
     cells.append("while n != 3:\n    pass\ncheck('P1-01', holds=n == 3, evidence='At once.')")
     found = perturb(notebook(tmp_path, cells), seconds=0.05)
     assert not found["claims"][0].turned

@@ -6,7 +6,13 @@ from scipy import sparse
 from sklearn.base import clone
 
 from preflearn.pairs import Pairs
-from preflearn.pursuit import RLS, RankingPursuit, RankRLS, SemiSupervisedRankingPursuit, SparseRankRLS
+from preflearn.pursuit import (
+    RLS,
+    RankingPursuit,
+    RankRLS,
+    SemiSupervisedRankingPursuit,
+    SparseRankRLS,
+)
 
 X3, Y3 = [[0.0], [1.0], [3.0]], [0.0, 1.0, 1.5]
 SEMI_SUPERVISED = SemiSupervisedRankingPursuit([[0]], 2)

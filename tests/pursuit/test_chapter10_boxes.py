@@ -10,7 +10,7 @@ from property_examples import examples
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
-from preflearn.ground.kernels import kernel_matrix
+from preflearn.core.kernels import kernel_matrix
 from preflearn.pursuit import RLS, RankingPursuit, RankRLS, SparseRankRLS
 
 seeds = st.integers(0, 2**31)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from pursuit.scored import problem
 
-from preflearn.ground.expansion import functions_of
+from preflearn.core.expansion import functions_of
 from preflearn.pursuit import RankingPursuit
 from preflearn.pursuit.dictionary import Dictionary
-from preflearn.pursuit.forms import QueryForm
+from preflearn.pursuit.quadratic_forms import QueryForm
 
 BACKFITS = (False, "after", "pre")
 

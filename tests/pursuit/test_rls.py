@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
-from preflearn.ground.kernels import NotPositiveSemidefiniteError
+from preflearn.core.kernels import NotPositiveSemidefiniteError
 from preflearn.metrics import disagreement_error
 from preflearn.pairs import Pairs
 from preflearn.pursuit import RLS, RankRLS, SparseRankRLS

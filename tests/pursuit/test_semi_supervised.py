@@ -12,7 +12,11 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from preflearn.pairs import Pairs
-from preflearn.pursuit import RankingPursuit, SemiSupervisedRankingPursuit, semi_supervised
+from preflearn.pursuit import (
+    RankingPursuit,
+    SemiSupervisedRankingPursuit,
+    semi_supervised,
+)
 
 TWO = ([0, 1], [2, 3])
 THREE = ([0, 1], [1, 2, 3], (slice(2, 4), "laplacian"))

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from scipy.special import expit
 
-from preflearn.ground import NotIdentifiedWarning
+from preflearn.core import NotIdentifiedWarning
 from preflearn.ranking import AGGREGATES, aggregation, bradley_terry, copeland, row_sums
 
 SEEDS = st.integers(0, 2**32 - 1)

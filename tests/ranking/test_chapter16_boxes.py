@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.svm import SVC
 
 from preflearn.ranking import bradley_terry, copeland
-from studies.ch16_orders import kemeny
+from preflearn_book.studies.ch16_orders import kemeny
 
 
 def hats(U, V):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.ground import NotIdentifiedWarning
+from preflearn.core import NotIdentifiedWarning
 from preflearn.ranking import Davidson, PlackettLuce
 
 

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from property_examples import examples
-from ranking.comparisons import MODELS, compared, every_model, objective, probabilities, tie_parameter
+from ranking.comparisons import (
+    MODELS,
+    compared,
+    every_model,
+    objective,
+    probabilities,
+    tie_parameter,
+)
 from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError

@@ -2,7 +2,13 @@
 
 import numpy as np
 import pytest
-from ranking.comparisons import compared, every_model, objective, probabilities, tie_parameter
+from ranking.comparisons import (
+    compared,
+    every_model,
+    objective,
+    probabilities,
+    tie_parameter,
+)
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import norm, rankdata

@@ -8,7 +8,13 @@ import pytest
 from ratings.seasons import played
 from sklearn.base import clone
 
-from preflearn.dynamics import Constant, DynamicComparisons, OrdinalLogit, OrdinalProbit, Wiener
+from preflearn.dynamics import (
+    Constant,
+    DynamicComparisons,
+    OrdinalLogit,
+    OrdinalProbit,
+    Wiener,
+)
 from preflearn.matches import Matches, OutcomeWarning, UnseenWarning
 from preflearn.ratings import Elo, Glicko, TrueSkill, earlier_forecasts
 

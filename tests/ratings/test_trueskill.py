@@ -9,7 +9,13 @@ from scipy.special import ndtr
 from scipy.stats import norm
 from sklearn.base import clone
 
-from preflearn.dynamics import Constant, DynamicComparisons, OrdinalProbit, Probit, Wiener
+from preflearn.dynamics import (
+    Constant,
+    DynamicComparisons,
+    OrdinalProbit,
+    Probit,
+    Wiener,
+)
 from preflearn.matches import Matches
 from preflearn.ratings import TrueSkill
 

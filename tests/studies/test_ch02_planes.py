@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from optional import optional_import
 
-from studies.ch02_planes import level_lines
+from preflearn_book.studies.ch02_planes import level_lines
 
 pyplot = optional_import("matplotlib.pyplot")
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from property_examples import examples
 
 from preflearn.margins import MarginLP
-from studies.ch02_separable import simulate_separable_pairs
+from preflearn_book.studies.ch02_separable import simulate_separable_pairs
 
 
 @given(

@@ -8,7 +8,7 @@ from margins.problems import separable
 
 from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
-from studies.ch03_cone import cone_distance
+from preflearn_book.studies.ch03_cone import cone_distance
 
 
 @given(st.integers(0, 2**31), st.integers(1, 6))

@@ -12,8 +12,13 @@ from preflearn.datasets import simulate_norm_pairs
 from preflearn.metrics import comparison_auc
 from preflearn.pairs import Pairs
 from preflearn.svm import DegenerateBiasError, SVMCompare, SVMRank
-from studies import ch05_simulations as module
-from studies.ch05_simulations import METHODS, compare_methods, direction_auc, select_on_grid
+from preflearn_book.studies import ch05_simulations as module
+from preflearn_book.studies.ch05_simulations import (
+    METHODS,
+    compare_methods,
+    direction_auc,
+    select_on_grid,
+)
 
 C_GRID, GAMMA_GRID = np.logspace(-3, 3, 5), 2.0 ** np.linspace(-5, 2, 4)
 SMALL_C_GRID, SMALL_GAMMA_GRID = np.logspace(-2, 2, 3), np.array([0.1, 1.0])

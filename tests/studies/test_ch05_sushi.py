@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from preflearn.pairs import Pairs
-from studies.ch05_sushi import disjoint_samples, simulate_sushi
+from preflearn_book.studies.ch05_sushi import disjoint_samples, simulate_sushi
 
 
 def labelled(n_ties, n_preferences):

@@ -12,7 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optional import optional_import
 
-from studies.ch07_histories import FEATURES, forward_splits, match_features, season_split
+from preflearn_book.studies.ch07_histories import (
+    FEATURES,
+    forward_splits,
+    match_features,
+    season_split,
+)
 
 MONTH = 365.25 / 12
 

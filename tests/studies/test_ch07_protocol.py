@@ -10,8 +10,14 @@ from sklearn.base import BaseEstimator
 from preflearn.metrics import comparison_auc
 from preflearn.pairs import Pairs
 from preflearn.svm import SVMCompare
-from studies.ch07_histories import forward_splits
-from studies.ch07_protocol import auc_scorer, forward_search, scaled_pairs, score_differences, season_tests
+from preflearn_book.studies.ch07_histories import forward_splits
+from preflearn_book.studies.ch07_protocol import (
+    auc_scorer,
+    forward_search,
+    scaled_pairs,
+    score_differences,
+    season_tests,
+)
 
 
 class RankByFirstFeature(BaseEstimator):

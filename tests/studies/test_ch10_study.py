@@ -7,7 +7,7 @@ from preflearn.metrics import disagreement_error
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
 from preflearn.pursuit import RLS, RankingPursuit, RankRLS, SparseRankRLS
-from studies.ch10_study import (
+from preflearn_book.studies.ch10_study import (
     Problem,
     by_least_squares,
     by_pursuit,
@@ -18,7 +18,7 @@ from studies.ch10_study import (
     judged,
     tuned,
 )
-from studies.ch10_users import Counts, UserTask
+from preflearn_book.studies.ch10_users import Counts, UserTask
 
 ALPHAS = [0.01, 0.5, 30.0]
 GAMMA = 0.05

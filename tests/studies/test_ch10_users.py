@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from preflearn import datasets
-from studies.ch10_users import user_tasks
+from preflearn_book.studies.ch10_users import user_tasks
 
 
 def table(rows, n_items):

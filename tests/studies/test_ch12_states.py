@@ -1,7 +1,15 @@
 import pytest
 
-from preflearn.dynamics import Affine, Constant, Linear, Matern12, Matern52, PiecewiseConstant, Wiener
-from studies.ch12_states import least_state_size
+from preflearn.dynamics import (
+    Affine,
+    Constant,
+    Linear,
+    Matern12,
+    Matern52,
+    PiecewiseConstant,
+    Wiener,
+)
+from preflearn_book.studies.ch12_states import least_state_size
 
 WIENER, LINEAR, AFFINE = (part(origin=0.0) for part in (Wiener, Linear, Affine))
 MATERN52 = Matern52(lengthscale=3.0)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from studies.ch13_simulated import CONSTANT, LENGTHSCALE, MOVING, _moving, simulate_matches
+from preflearn_book.studies.ch13_simulated import (
+    CONSTANT,
+    LENGTHSCALE,
+    MOVING,
+    _moving,
+    simulate_matches,
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,20 @@
 import numpy as np
 import pytest
 
-from preflearn.dynamics import Constant, DynamicComparisons, Gaussian, Matern12, Matern32, Wiener
+from preflearn.dynamics import (
+    Constant,
+    DynamicComparisons,
+    Gaussian,
+    Matern12,
+    Matern32,
+    Wiener,
+)
 from preflearn.matches import Matches
-from studies.ch13_weekly import exact_weekly_moments, weekly_moments, weeks_of
+from preflearn_book.studies.ch13_weekly import (
+    exact_weekly_moments,
+    weekly_moments,
+    weeks_of,
+)
 
 MOVING = Constant(0.5) + Matern12(1.0, lengthscale=4.0)
 MODEL = DynamicComparisons(MOVING, Gaussian(1.0))

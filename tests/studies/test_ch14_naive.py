@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from studies.ch14_naive import naive_probabilities
+from preflearn_book.studies.ch14_naive import naive_probabilities
 
 
 @given(seed=st.integers(0, 10**6), smoothing=st.floats(0.01, 10))

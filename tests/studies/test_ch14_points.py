@@ -4,7 +4,7 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import skellam
 
-from studies.ch14_points import result_probabilities, scoring_matches
+from preflearn_book.studies.ch14_points import result_probabilities, scoring_matches
 
 GAMES = pd.DataFrame(
     {

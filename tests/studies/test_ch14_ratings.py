@@ -5,7 +5,7 @@ from ratings.seasons import played
 from preflearn.dynamics import Logit, OrdinalLogit
 from preflearn.metrics import log_loss
 from preflearn.ratings import Elo, TrueSkill, earlier_forecasts
-from studies.ch14_ratings import select_rating
+from preflearn_book.studies.ch14_ratings import select_rating
 
 RANGES = {"rate": (0.01, 0.9), "likelihood.margin": (0.1, 2.0)}
 GRADIENT = Elo(likelihood=OrdinalLogit(0.5))

@@ -6,10 +6,17 @@ from clusters import local_cluster
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.dynamics import Constant, DynamicComparisons, Logit, Matern12, OrdinalProbit, Probit
+from preflearn.dynamics import (
+    Constant,
+    DynamicComparisons,
+    Logit,
+    Matern12,
+    OrdinalProbit,
+    Probit,
+)
 from preflearn.matches import Matches
 from preflearn.pairs import Incidence
-from studies.ch14_shards import Shard, fit_shards
+from preflearn_book.studies.ch14_shards import Shard, fit_shards
 
 OWNER = np.repeat([0, 1], 5)
 
@@ -103,7 +110,7 @@ def test_two_processes_of_a_cluster_agree_with_one():
         found = fit_shards(client, MODELS["ep"], matches, y, OWNER, every=2)
         with pytest.warns(ConvergenceWarning, match="rate"):
             fit_shards(client, MODELS["ep"], matches, y, OWNER, max_turns=1)
-        left = client.run(lambda: len(__import__("studies.ch14_shards").ch14_shards._PLACED))
+        left = client.run(lambda: len(__import__("preflearn_book.studies.ch14_shards").ch14_shards._PLACED))
     expected = scores_of_one_process(MODELS["ep"], matches, y)
     scores = [found.scores[name] for name in matches.features]
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-6)

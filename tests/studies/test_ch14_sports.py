@@ -24,8 +24,8 @@ from preflearn.dynamics import (
 from preflearn.matches import Matches
 from preflearn.metrics import log_loss
 from preflearn.ratings import Elo, TrueSkill, earlier_forecasts
-from studies.ch14_points import result_probabilities
-from studies.ch14_sports import (
+from preflearn_book.studies.ch14_points import result_probabilities
+from preflearn_book.studies.ch14_sports import (
     ResultForecasts,
     bradley_terry_probabilities,
     forecast_results,

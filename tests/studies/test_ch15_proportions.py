@@ -3,7 +3,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from studies.ch15_proportions import PROPORTIONS, proportion, proportion_gram
+from preflearn_book.studies.ch15_proportions import (
+    PROPORTIONS,
+    proportion,
+    proportion_gram,
+)
 
 TOLERANCE = {"approximate": Fraction(1, 4), "graded": Fraction(3, 4)}
 

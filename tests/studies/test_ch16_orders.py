@@ -11,7 +11,7 @@ from ranking.comparisons import degrees, reciprocal
 from scipy.sparse import csgraph
 
 from preflearn.ranking import copeland, row_sums
-from studies.ch16_orders import kemeny
+from preflearn_book.studies.ch16_orders import kemeny
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -11,7 +11,15 @@ from preflearn.metrics import ranking_loss
 from preflearn.path.regularization import Selection
 from preflearn.ranking import ExpectedRankRegression, RankNet
 from preflearn.svm import SVMRank
-from studies.ch16_study import Task, at_end, choose, judged, losses_by_analogy, losses_by_utility, support
+from preflearn_book.studies.ch16_study import (
+    Task,
+    at_end,
+    choose,
+    judged,
+    losses_by_analogy,
+    losses_by_utility,
+    support,
+)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from studies import ch17_compared as compared
+from preflearn_book.studies import ch17_compared as compared
 
 
 def runs_of(losses, seconds=None, units=1):

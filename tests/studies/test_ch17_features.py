@@ -4,12 +4,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import studies.ch17_features as arena
+import preflearn_book.studies.ch17_features as arena
 from preflearn.datasets.sports import MatchData
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson, OrdinalComparison
-from studies.ch05_sushi import simulate_sushi
-from studies.ch17_pairs import LEARNERS, PairProcess, RankedPairs, logistic, refitted
+from preflearn_book.studies.ch05_sushi import simulate_sushi
+from preflearn_book.studies.ch17_pairs import (
+    LEARNERS,
+    PairProcess,
+    RankedPairs,
+    logistic,
+    refitted,
+)
 
 BY_NAME = {learner.name: learner for learner in LEARNERS}
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from preflearn import datasets
-from studies.ch17_objects import TRANSFERS, judge, problem, split
+from preflearn_book.studies.ch17_objects import TRANSFERS, judge, problem, split
 
 
 def test_tasks_are_the_rows_of_table_2_that_have_public_data():

@@ -5,9 +5,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from preflearn.metrics import ranking_loss
-from studies import ch17_objects, ch17_ratings
-from studies.ch17_orders import FITS, Scored, ordered
-from studies.ch17_protocol import CONSTANT
+from preflearn_book.studies import ch17_objects, ch17_ratings
+from preflearn_book.studies.ch17_orders import FITS, Scored, ordered
+from preflearn_book.studies.ch17_protocol import CONSTANT
 
 CONFIGURED = {learner.name: learner for learner in ch17_ratings.LEARNERS + ch17_objects.LEARNERS}
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from studies import ch17_tasks
-from studies.ch17_protocol import BUDGET, Learner, Problem, Split, entry
+from preflearn_book.studies import ch17_tasks
+from preflearn_book.studies.ch17_protocol import BUDGET, Learner, Problem, Split, entry
 
 RECORDED = Path(__file__).parents[2] / "data" / "recorded"
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from preflearn import datasets
-from studies.ch17_ratings import LEARNERS, _users, halves, judge, problem
+from preflearn_book.studies.ch17_ratings import LEARNERS, _users, halves, judge, problem
 
 
 @given(st.lists(st.integers(1, 5), min_size=4, max_size=30), st.integers(0, 99))

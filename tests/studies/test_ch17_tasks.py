@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bookrunner.project import Project
-from bookrunner.sweep import planned
-from studies import ch17_features, ch17_ratings, ch17_seasons, ch17_tasks
-from studies.ch17_protocol import CONSTANT, SIMULATED, entry
+from preflearn_book.runner.project import Project
+from preflearn_book.runner.sweep import planned
+from preflearn_book.studies import ch17_features, ch17_ratings, ch17_seasons, ch17_tasks
+from preflearn_book.studies.ch17_protocol import CONSTANT, SIMULATED, entry
 
 
 def test_a_quick_run_tries_each_learner_and_each_quick_task(monkeypatch):

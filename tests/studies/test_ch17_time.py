@@ -8,9 +8,16 @@ import pytest
 
 from preflearn import datasets
 from preflearn.matches import ADVANTAGE, Matches
-from studies import ch17_seasons, ch17_time
-from studies.ch17_seasons import RECENT, Games, judge, posed, rolling, split_rows
-from studies.ch17_time import LEARNERS, problem
+from preflearn_book.studies import ch17_seasons, ch17_time
+from preflearn_book.studies.ch17_seasons import (
+    RECENT,
+    Games,
+    judge,
+    posed,
+    rolling,
+    split_rows,
+)
+from preflearn_book.studies.ch17_time import LEARNERS, problem
 
 BY_NAME = {learner.name: learner for learner in LEARNERS}
 START = 240

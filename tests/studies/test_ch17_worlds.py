@@ -5,7 +5,7 @@ import pytest
 
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson
-from studies.ch17_worlds import BASE, Named, drawn_world, problem
+from preflearn_book.studies.ch17_worlds import BASE, Named, drawn_world, problem
 
 
 @pytest.mark.parametrize("name", ["linear comparisons=50/0", "non-linear items=300/1", "linear items=10/2"])

@@ -14,13 +14,13 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from small_problems import DEFINITE, KERNELS, league
 from small_problems import noisy_comparisons as compared
 
-from preflearn.ground import NotPositiveSemidefiniteError
+from preflearn.core import NotPositiveSemidefiniteError
 from preflearn.margins import MarginQP
 from preflearn.metrics import best_threshold
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson, OrdinalComparison
 from preflearn.svm import DegenerateBiasError, SVMCompare, SVMRank
-from preflearn.svm.machine import on_margin
+from preflearn.svm.base import on_margin
 
 
 def square_root(K):

@@ -188,9 +188,9 @@ def test_one_pair_may_have_nearly_half_of_all_weight():
 @pytest.mark.parametrize("p", [3, 40])
 def test_many_pairs_start_from_fewer(monkeypatch, p):
     """Also where the fewer ones are not like the others, and where a Hessian is formed in time."""
-    monkeypatch.setattr("preflearn.ground.tie_laws._COARSE", 20)
-    monkeypatch.setattr("preflearn.ground.tie_laws._FEW", 2)
-    monkeypatch.setattr("preflearn.ground.tie_laws._BLOCK", 100)
+    monkeypatch.setattr("preflearn.solvers.smooth_losses._COARSE", 20)
+    monkeypatch.setattr("preflearn.solvers.smooth_losses._FEW", 2)
+    monkeypatch.setattr("preflearn.solvers.smooth_losses._BLOCK", 100)
     pairs, y = compared(14, m=1500, p=p)
     order = np.argsort(pairs.differences()[:, 0])
     machine = LogisticCompare(1e-4, tol=1e-12).fit(pairs[order], y[order])

@@ -7,8 +7,8 @@ from executed_notebooks import readable_notebook
 from prose_numbers import unsupported_numbers
 from tokens import count_tokens
 
-from bookrunner.outputs import INJECTED_TAG, PROVENANCE_TAG, Executed
-from bookrunner.records import NARROW_MIME, RECORD_MIME
+from preflearn_book.runner.outputs import INJECTED_TAG, PROVENANCE_TAG, Executed
+from preflearn_book.runner.records import NARROW_MIME, RECORD_MIME
 
 
 def test_tokens_do_not_depend_on_layout_comments_and_docstrings():

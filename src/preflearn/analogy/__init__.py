@@ -4,9 +4,9 @@ from preflearn.analogy.able2rank import Able2Rank
 from preflearn.analogy.additive import AdditiveAnalogy
 from preflearn.analogy.anker_rank import AnKerRank
 from preflearn.analogy.certificate import Certificate, psd_certificate
+from preflearn.analogy.feature_scaling import DomainScaler
+from preflearn.analogy.gram_products import AnalogyOperator
 from preflearn.analogy.kernel import analogy_kernel
-from preflearn.analogy.scaling import DomainScaler
-from preflearn.analogy.sorting import AnalogyOperator
 
 __all__ = [
     "Able2Rank",

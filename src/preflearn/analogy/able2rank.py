@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike
 
 from preflearn.analogy.kernel import analogy_kernel, blocks
 from preflearn.analogy.training import Aggregate, PairwiseLearner, halves
-from preflearn.checks import Floats, as_real, generator, require
-from preflearn.ground.search import in_parallel
+from preflearn.core.validation import Floats, as_real, generator, require
 from preflearn.pairs import Pairs
+from preflearn.solvers.search import in_parallel
 
 _DIGITS = 12  # of a degree
 _CHOICES = (10, 15, 20)  # of k

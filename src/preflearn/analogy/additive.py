@@ -21,12 +21,19 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.analogy.coarse import AllFunctions, few_functions
+from preflearn.analogy.gram_products import AnalogyOperator
 from preflearn.analogy.kernel import check_differences
-from preflearn.analogy.sorting import AnalogyOperator
-from preflearn.checks import Floats, as_real, check_count, check_labels, check_number, require
-from preflearn.ground.estimator import check_asked
-from preflearn.ground.newton import conjugate_gradients, newton, warn_of_gap
+from preflearn.analogy.low_rank import AllFunctions, few_functions
+from preflearn.core.estimator import check_asked
+from preflearn.core.validation import (
+    Floats,
+    as_real,
+    check_count,
+    check_labels,
+    check_number,
+    require,
+)
+from preflearn.solvers.newton import conjugate_gradients, newton, warn_of_gap
 
 _LEAST_COST, _MOST_COST = 1e-12, 1e6
 _FLAT = 1e-10  # the least curvature of the loss in Newton's equations, whose unknowns are divided by it

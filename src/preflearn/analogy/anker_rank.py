@@ -15,11 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from preflearn.analogy.classifiers import LOSSES, Problem, out_of_fold, platt, select
 from preflearn.analogy.kernel import Zero, analogy_kernel, blocks, check_differences
-from preflearn.analogy.machines import LOSSES, Problem, out_of_fold, platt, select
 from preflearn.analogy.training import Aggregate, PairwiseLearner, Split, halves
-from preflearn.checks import Floats, check_choice, check_count, generator, require
-from preflearn.ground.estimator import check_asked
+from preflearn.core.estimator import check_asked
+from preflearn.core.validation import (
+    Floats,
+    check_choice,
+    check_count,
+    generator,
+    require,
+)
 from preflearn.ranking.base import check_size
 
 Orientation = Literal["coin", "both", "antisymmetric"]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import as_array, check_shape, require
+from preflearn.core.validation import as_array, check_shape, require
 
 Exact = NDArray[Any]  # of Python's integers, in an array of objects
 _LARGEST_ENTRY = 9  # a witness with entries up to this size is looked for

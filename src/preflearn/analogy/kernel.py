@@ -24,8 +24,14 @@ import numpy as np
 from numba.core import config
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, check_array, check_choice, check_count, refuse
-from preflearn.compiled import njit, njit_part
+from preflearn.core.compilation import njit, njit_part
+from preflearn.core.validation import (
+    Floats,
+    check_array,
+    check_choice,
+    check_count,
+    refuse,
+)
 
 Zero = Literal["apart", "positive"]  # what sign(0) is
 
@@ -37,7 +43,7 @@ _WORTH = 1e6  # nanoseconds of work that are worth threads, which take some 3e5 
 
 
 def njit_free(function: Callable[..., Any]) -> Any:
-    """`preflearn.compiled.njit` for threads: other Python code runs meanwhile."""
+    """`preflearn.core.compilation.njit` for threads: other Python code runs meanwhile."""
     return njit(function, nogil=True)
 
 

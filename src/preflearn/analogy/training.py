@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from preflearn.analogy.kernel import clipped
-from preflearn.checks import Floats, Ids, check_choice
-from preflearn.ground.estimator import check_asked
+from preflearn.core.estimator import check_asked
+from preflearn.core.validation import Floats, Ids, check_choice
 from preflearn.pairs import Pairs
 from preflearn.ranking.aggregation import AGGREGATES
 from preflearn.ranking.base import RankingLearner, check_rankings

@@ -21,8 +21,22 @@ from preflearn.datasets.items import (
 from preflearn.datasets.object_ranking import OBJECT_RANKINGS, load_object_ranking
 from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable, how_to_get
 from preflearn.datasets.simulations import four_items, simulate_norm_pairs, squared_norm
-from preflearn.datasets.sports import load_atp, load_chess, load_football, load_nba, load_starcraft
-from preflearn.datasets.storage import available, fetch, listing, provenance, unread, used, verify
+from preflearn.datasets.sports import (
+    load_atp,
+    load_chess,
+    load_football,
+    load_nba,
+    load_starcraft,
+)
+from preflearn.datasets.storage import (
+    available,
+    fetch,
+    listing,
+    provenance,
+    unread,
+    used,
+    verify,
+)
 from preflearn.datasets.sushi import load_sushi
 
 __all__ = [

@@ -105,7 +105,9 @@ def load_cancer() -> ScoredItems:
     (569, 30)
     """
     import sklearn
-    from sklearn.datasets import load_breast_cancer  # late: with SciPy's statistics, a third of a second
+    from sklearn.datasets import (
+        load_breast_cancer,  # late: with SciPy's statistics, a third of a second
+    )
 
     tumours: Any = load_breast_cancer(as_frame=True)
     source = {

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import check_choice
+from preflearn.core.validation import check_choice
 from preflearn.datasets.storage import csv_table, provenance
 
 _DECATHLON = ("P100m", "Plj", "Psp", "Phj", "P400m", "P110h", "Ppv", "Pdt", "Pjt", "P1500")

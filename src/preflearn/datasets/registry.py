@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from platformdirs import user_cache_path
 
-from preflearn.checks import as_array, check_choice
+from preflearn.core.validation import as_array, check_choice
 
 SOFTWARE_HERITAGE = "https://archive.softwareheritage.org/api/1/content/sha256:{}/raw/"
 """Address of an archived file, given its SHA-256; at most 120 requests per hour without an account."""

@@ -5,7 +5,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import as_real, check_choice, check_count, check_items, check_real, generator, require
+from preflearn.core.validation import (
+    as_real,
+    check_choice,
+    check_count,
+    check_items,
+    check_real,
+    generator,
+    require,
+)
 from preflearn.metrics import threshold
 from preflearn.pairs import Pairs
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_choice, check_list, refuse, require
+from preflearn.core.validation import check_choice, check_list, refuse, require
 from preflearn.datasets.registry import CorruptedFile
 from preflearn.datasets.storage import csv_table, provenance, r_arrays, read
 

@@ -22,7 +22,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from preflearn.datasets import registry
-from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable, RegisteredFile
+from preflearn.datasets.registry import (
+    CorruptedFile,
+    DatasetUnavailable,
+    RegisteredFile,
+)
 
 MAX_WAIT = 20.0
 """Seconds to wait at most where a server says that it was asked too often."""

@@ -1,10 +1,5 @@
 """P4: scores that move in time, learned from matches; and what can be chosen by the evidence."""
 
-from preflearn.dynamics.ahead import OneStepAhead, one_step_ahead
-from preflearn.dynamics.choosing.discovery import Discovery, discover_covariance
-from preflearn.dynamics.choosing.evidence import EvidenceMaximum, maximise_evidence
-from preflearn.dynamics.choosing.named import parameters_of, random_search, with_parameters
-from preflearn.dynamics.choosing.words import in_words
 from preflearn.dynamics.covariances.approximations import Periodic, SquaredExponential
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import (
@@ -18,12 +13,24 @@ from preflearn.dynamics.covariances.elementary import (
     Wiener,
 )
 from preflearn.dynamics.covariances.state_space import StateSpace
+from preflearn.dynamics.forecasting import OneStepAhead, one_step_ahead
 from preflearn.dynamics.likelihoods.counts import Poisson, Skellam
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
 from preflearn.dynamics.likelihoods.normal import Gaussian, OrdinalProbit, Probit
 from preflearn.dynamics.model import DynamicComparisons, load
-from preflearn.ground.search import RandomSearch
+from preflearn.dynamics.model_selection.discovery import Discovery, discover_covariance
+from preflearn.dynamics.model_selection.evidence import (
+    EvidenceMaximum,
+    maximise_evidence,
+)
+from preflearn.dynamics.model_selection.hyperparameters import (
+    parameters_of,
+    random_search,
+    with_parameters,
+)
+from preflearn.dynamics.model_selection.summary import in_words
+from preflearn.solvers.search import RandomSearch
 
 __all__ = [
     "Affine",

@@ -23,7 +23,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import (
+from preflearn.core.diagnosis import NotIdentifiedWarning, diagnose
+from preflearn.core.validation import (
     LARGEST,
     Floats,
     PerMatch,
@@ -50,7 +51,6 @@ from preflearn.dynamics.engine.threads import slices, team
 from preflearn.dynamics.likelihoods.counts import Poisson
 from preflearn.dynamics.likelihoods.likelihood import Likelihood, Results
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
-from preflearn.ground.diagnosis import NotIdentifiedWarning, diagnose
 from preflearn.matches import (
     ADVANTAGE,
     PERFORMANCE,

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from preflearn.checks import require, shown
+from preflearn.core.validation import require, shown
 
 _FORMAT = "preflearn.dynamics"
 _VERSION = 1  # counts up with every change that an older reader would misunderstand

@@ -14,10 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import null_space
 
-from preflearn.checks import Floats, check_kinds
-from preflearn.ground.estimator import LinearComparison
-from preflearn.margins.central import largest_ratio, nonnegative
-from preflearn.margins.rows import RANK, Rows, Solution, extremes, grow_working_set, least_squares
+from preflearn.core.estimator import LinearComparison
+from preflearn.core.validation import Floats, check_kinds
+from preflearn.margins.constraints import (
+    RANK,
+    Rows,
+    Solution,
+    extremes,
+    grow_working_set,
+    least_squares,
+)
+from preflearn.margins.interior_point import largest_ratio, nonnegative
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 

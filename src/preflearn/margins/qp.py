@@ -14,13 +14,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, check_kinds
-from preflearn.ground.estimator import LinearComparison
-from preflearn.ground.interior import Interior
-from preflearn.margins.central import in_span, interior_point, nonnegative, tight
-from preflearn.margins.rows import EXACT, Rows, Solution, extremes, grow_working_set, least_squares
+from preflearn.core.estimator import LinearComparison
+from preflearn.core.validation import Floats, check_kinds
+from preflearn.margins.constraints import (
+    EXACT,
+    Rows,
+    Solution,
+    extremes,
+    grow_working_set,
+    least_squares,
+)
+from preflearn.margins.interior_point import in_span, interior_point, nonnegative, tight
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
+from preflearn.solvers.interior_point import Interior
 
 _EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
 _CORRECTIONS = 30  # of the active rows; none or one is usual

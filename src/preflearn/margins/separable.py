@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats
-from preflearn.margins.central import largest_ratio
-from preflearn.margins.rows import Rows, extremes
+from preflearn.core.validation import Floats
+from preflearn.margins.constraints import Rows, extremes
+from preflearn.margins.interior_point import largest_ratio
 from preflearn.pairs import Pairs
 
 _EXACT_WORK = 1e12  # entries * features * (their bits)², which a proof may take: seconds, enough for p = 20

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
-from preflearn.checks import Floats, Ids, check_array, check_labels, check_real
-from preflearn.ground.gram import check_gram, fixed
-from preflearn.ground.kernels import check_definite
-from preflearn.ground.newton import warn_of_gap
+from preflearn.core.gram import check_gram, fixed
+from preflearn.core.kernels import check_definite
+from preflearn.core.validation import Floats, Ids, check_array, check_labels, check_real
 from preflearn.path.graph import BOUND, Graph, check_entries, retrace
 from preflearn.path.regularization import RegularizationPath, Selection, steps, widest
 from preflearn.path.walk import Course, Walk, still
+from preflearn.solvers.newton import warn_of_gap
 
 _NOTHING = 1e-12  # of the largest entry of K: a first breakpoint that is rounding
 _INACCURATE = 1e-4  # a duality gap, in units of the objective, that is worth a warning

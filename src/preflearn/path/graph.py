@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import Floats, Ids, require
-from preflearn.compiled import njit, njit_part, njit_part_sums
-from preflearn.ground.gram import combine, fixed
+from preflearn.core.compilation import njit, njit_part, njit_part_sums
+from preflearn.core.gram import combine, fixed
+from preflearn.core.validation import Floats, Ids, require
 
 SMALLEST = 1e-100  # entry of a Gram matrix whose square is above 0
 BOUND = 1e-12  # a weight this near to 0 or to its bound is there

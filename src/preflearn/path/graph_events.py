@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import Floats, Ids
-from preflearn.compiled import njit, njit_part, njit_part_sums
-from preflearn.ground.gram import combine_into
+from preflearn.core.compilation import njit, njit_part, njit_part_sums
+from preflearn.core.gram import combine_into
+from preflearn.core.validation import Floats, Ids
 from preflearn.path.graph import BOUND, admit, dismiss, solve
 
 # Why the loop stopped; see `follow`.

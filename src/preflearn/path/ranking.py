@@ -19,11 +19,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, Ids, check_array, check_count, check_labels, check_real, refuse, require
-from preflearn.compiled import njit, njit_part
-from preflearn.ground.expansion import ItemKernel, origin
-from preflearn.ground.gram import fixed
-from preflearn.ground.kernels import Kernel
+from preflearn.core.compilation import njit, njit_part
+from preflearn.core.expansion import ItemKernel, origin
+from preflearn.core.gram import fixed
+from preflearn.core.kernels import Kernel
+from preflearn.core.validation import (
+    Floats,
+    Ids,
+    check_array,
+    check_count,
+    check_labels,
+    check_real,
+    refuse,
+    require,
+)
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.path.graph import Graph, check_entries, net, residual
 from preflearn.path.regularization import RegularizationPath, Selection, steps, widest

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_array, check_left, query_numbers
+from preflearn.core.validation import check_array, check_left, query_numbers
 
 
 def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, Ids, check_real, refuse, tell
+from preflearn.core.validation import Floats, Ids, check_real, refuse, tell
 from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
 from preflearn.path.walk import LAST, Course
 

@@ -11,13 +11,21 @@ from joblib import delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold
 
-from preflearn.checks import Ids, check_count, check_labels, check_query_ids, check_real, legacy_rng, require
-from preflearn.ground.kernels import Kernel, distinct_items, scale_gamma
-from preflearn.ground.search import in_parallel
-from preflearn.ground.splits import split_units
+from preflearn.core.kernels import Kernel, distinct_items, scale_gamma
+from preflearn.core.splits import split_units
+from preflearn.core.validation import (
+    Ids,
+    check_count,
+    check_labels,
+    check_query_ids,
+    check_real,
+    legacy_rng,
+    require,
+)
 from preflearn.pairs import Pairs
 from preflearn.path.ranking import RankingPath, ranksvm_path
 from preflearn.path.regularization import FoldCurve, Selection, bounded, merged
+from preflearn.solvers.search import in_parallel
 
 
 class CrossValidation(NamedTuple):

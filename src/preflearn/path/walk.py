@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import Floats, Ids
-from preflearn.ground.gram import combine
+from preflearn.core.gram import combine
+from preflearn.core.validation import Floats, Ids
 from preflearn.path.graph import BOUND, Graph, add, gather, net, new_front, solve
 from preflearn.path.graph_events import (
     CALM,

@@ -11,7 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from preflearn.checks import (
+from preflearn.core.estimator import check_asked
+from preflearn.core.expansion import (
+    Expansion,
+    Functions,
+    KernelParameters,
+    functions_of,
+)
+from preflearn.core.kernels import Kernel
+from preflearn.core.validation import (
     Floats,
     Ids,
     check_array,
@@ -22,12 +30,9 @@ from preflearn.checks import (
     check_shape,
     require,
 )
-from preflearn.ground.estimator import check_asked
-from preflearn.ground.expansion import Expansion, Functions, KernelParameters, functions_of
-from preflearn.ground.kernels import Kernel
 from preflearn.metrics import disagreement_error, threshold
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.pursuit.forms import Form, form_of
+from preflearn.pursuit.quadratic_forms import Form, form_of
 
 
 class Held(NamedTuple):

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from preflearn.checks import Floats, Ids
+from preflearn.core.validation import Floats, Ids
 from preflearn.pursuit.dictionary import Dictionary, check_size
-from preflearn.pursuit.forms import Form
 from preflearn.pursuit.greedy import NOTHING, TIE
+from preflearn.pursuit.quadratic_forms import Form
 
 _DEPENDENT = 1e-13  # an eigenvalue of B + C, scaled to a diagonal of ones, that is rounding
 _ROUNDING = 16 * np.finfo(np.float64).eps  # of a value of a function

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from preflearn.checks import LARGEST, Floats, Ids, require
-from preflearn.compiled import njit_sums
-from preflearn.ground.expansion import Functions
-from preflearn.pursuit.forms import Form
+from preflearn.core.compilation import njit_sums
+from preflearn.core.expansion import Functions
+from preflearn.core.validation import LARGEST, Floats, Ids, require
+from preflearn.pursuit.quadratic_forms import Form
 
 _HALF = 2.0**-24  # the relative rounding of float32
 _WIDEST = 256  # functions that are computed at a time, at most

@@ -12,9 +12,9 @@ from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
-from preflearn.checks import Floats, Ids, require
+from preflearn.core.validation import Floats, Ids, require
 from preflearn.pursuit.dictionary import Dictionary
-from preflearn.pursuit.forms import Form
+from preflearn.pursuit.quadratic_forms import Form
 
 Backfit = Literal[False, "after", "pre"]
 BACKFITS = (False, "after", "pre")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats
+from preflearn.core.validation import Floats
 from preflearn.pursuit.greedy import Search, Step
 
 _EQUAL = 1e-9  # of a loss

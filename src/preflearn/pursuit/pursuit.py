@@ -14,15 +14,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, Ids, check_array, check_count, check_real, require
-from preflearn.ground.estimator import check_asked
-from preflearn.ground.expansion import Functions, functions_of, given_functions
-from preflearn.ground.kernels import Kernel
+from preflearn.core.estimator import check_asked
+from preflearn.core.expansion import Functions, functions_of, given_functions
+from preflearn.core.kernels import Kernel
+from preflearn.core.validation import (
+    Floats,
+    Ids,
+    check_array,
+    check_count,
+    check_real,
+    require,
+)
 from preflearn.pursuit.base import Given, OneDictionaryEstimator
 from preflearn.pursuit.dictionary import Dictionary, check_size
-from preflearn.pursuit.forms import Form
 from preflearn.pursuit.greedy import Backfit, Search, Step, check_backfit, follow
 from preflearn.pursuit.near_optimal import NearOptimal, beam_search
+from preflearn.pursuit.quadratic_forms import Form
 
 
 @dataclass(eq=False, repr=False)

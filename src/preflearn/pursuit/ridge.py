@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from preflearn.checks import Floats, Ids
-from preflearn.ground.kernels import indefinite
-from preflearn.pursuit.forms import Form, QueryForm
+from preflearn.core.kernels import indefinite
+from preflearn.core.validation import Floats, Ids
+from preflearn.pursuit.quadratic_forms import Form, QueryForm
 
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = 1e-150  # its square is hardly a float

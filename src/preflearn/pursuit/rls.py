@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import (
+from preflearn.core.expansion import Expansion, Functions, rounding
+from preflearn.core.gram import check_symmetric
+from preflearn.core.kernels import SHIFTED, Kernel, check_definite
+from preflearn.core.validation import (
     LARGEST,
     Floats,
     check_array,
@@ -25,12 +28,15 @@ from preflearn.checks import (
     refuse,
     require,
 )
-from preflearn.ground.expansion import Expansion, Functions, rounding
-from preflearn.ground.gram import check_symmetric
-from preflearn.ground.kernels import SHIFTED, Kernel, check_definite
 from preflearn.pursuit.base import Given, Held, OneDictionaryEstimator
-from preflearn.pursuit.forms import Form, QueryForm
-from preflearn.pursuit.ridge import LinearRidge, kernel_ridge, orthonormal, subset_ridge, wide_orthonormal
+from preflearn.pursuit.quadratic_forms import Form, QueryForm
+from preflearn.pursuit.ridge import (
+    LinearRidge,
+    kernel_ridge,
+    orthonormal,
+    subset_ridge,
+    wide_orthonormal,
+)
 
 _FLOOR = 10 * float(np.finfo(np.float64).eps)  # alpha below this share of a trace is lost beside the matrix
 

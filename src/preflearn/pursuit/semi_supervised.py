@@ -15,7 +15,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.checks import (
+from preflearn.core.estimator import check_asked
+from preflearn.core.expansion import Functions, functions_of
+from preflearn.core.kernels import Kernel
+from preflearn.core.validation import (
     LARGEST,
     Floats,
     Ids,
@@ -28,14 +31,11 @@ from preflearn.checks import (
     refuse,
     require,
 )
-from preflearn.ground.estimator import check_asked
-from preflearn.ground.expansion import Functions, functions_of
-from preflearn.ground.kernels import Kernel
 from preflearn.pursuit.base import ScoredItemsEstimator, given
 from preflearn.pursuit.co_pursuit import CoPursuit, Side
 from preflearn.pursuit.dictionary import Dictionary
-from preflearn.pursuit.forms import Form, form_of
 from preflearn.pursuit.greedy import follow
+from preflearn.pursuit.quadratic_forms import Form, form_of
 
 _MOST = 4 * 10**6  # entries of the systems that an exhaustive search may compare
 _KEPT = 1 << 28  # bytes up to which all values of the functions are kept

@@ -1,7 +1,7 @@
 """Baselines and aggregation: paired comparisons with ties, learners of rankings, orders from degrees."""
 
+from preflearn.ranking.active_learning import best_worst, next_pairs
 from preflearn.ranking.aggregation import AGGREGATES, bradley_terry, copeland, row_sums
-from preflearn.ranking.asking import best_worst, next_pairs
 from preflearn.ranking.base import RankingLearner
 from preflearn.ranking.plackett_luce import PlackettLuce
 from preflearn.ranking.rank_net import RankNet

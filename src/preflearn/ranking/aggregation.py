@@ -23,8 +23,15 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg, spsolve
 from scipy.special import expit
 
-from preflearn.checks import LARGEST, Floats, check_array, check_shape, refuse, require
-from preflearn.ground.diagnosis import warn_where_open
+from preflearn.core.diagnosis import warn_where_open
+from preflearn.core.validation import (
+    LARGEST,
+    Floats,
+    check_array,
+    check_shape,
+    refuse,
+    require,
+)
 from preflearn.pairs import Incidence
 
 _LEAST = 1e-9  # of the largest degree: what must be exceeded to count, and what all get if no maximum exists

@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 
-from preflearn.checks import Floats, check_array, check_items, check_left, check_real, query_numbers
+from preflearn.core.validation import (
+    Floats,
+    check_array,
+    check_items,
+    check_left,
+    check_real,
+    query_numbers,
+)
 
 
 def positions(worths: ArrayLike) -> NDArray[np.int64]:

@@ -19,11 +19,20 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import LARGEST, Floats, check_list, check_number, check_weights, require, shown, tell
-from preflearn.ground.diagnosis import A_PRIOR, warn_where_open
-from preflearn.ground.newton import warn_of_gap
-from preflearn.ground.outcomes import davidson_probabilities
+from preflearn.core.diagnosis import A_PRIOR, warn_where_open
+from preflearn.core.outcome_losses import davidson_probabilities
+from preflearn.core.validation import (
+    LARGEST,
+    Floats,
+    check_list,
+    check_number,
+    check_weights,
+    require,
+    shown,
+    tell,
+)
 from preflearn.ranking.uncertainty import Uncertain
+from preflearn.solvers.newton import warn_of_gap
 
 _STEP = 1e-4  # of differences of gradients
 _LARGEST_LOG = 15.0  # of a weight of ties, beyond which all choices are

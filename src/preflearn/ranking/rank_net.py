@@ -17,9 +17,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, check_count, generator, require
-from preflearn.compiled import njit_part_sums, njit_sums
-from preflearn.ground.estimator import check_asked
+from preflearn.core.compilation import njit_part_sums, njit_sums
+from preflearn.core.estimator import check_asked
+from preflearn.core.validation import Floats, check_count, generator, require
 from preflearn.pairs import Pairs
 from preflearn.ranking.base import RankingLearner, check_rankings, check_size
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from preflearn.checks import Floats, require
-from preflearn.ground.estimator import check_asked
+from preflearn.core.estimator import check_asked
+from preflearn.core.validation import Floats, require
 from preflearn.ranking.base import RankingLearner, check_rankings
 
 _DEPENDENT = 1e-12  # of the largest singular value: smaller ones are rounding

@@ -30,7 +30,16 @@ from scipy.optimize import brentq
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import (
+from preflearn.core.diagnosis import A_PRIOR, as_compared, indicated, warn_where_open
+from preflearn.core.estimator import LinearComparison
+from preflearn.core.outcome_losses import (
+    LINKS,
+    davidson_loss,
+    davidson_probabilities,
+    log_interval,
+    ordinal_loss,
+)
+from preflearn.core.validation import (
     LARGEST,
     Floats,
     check_choice,
@@ -43,14 +52,11 @@ from preflearn.checks import (
     check_weights,
     require,
 )
-from preflearn.ground.diagnosis import A_PRIOR, as_compared, indicated, warn_where_open
-from preflearn.ground.estimator import LinearComparison
-from preflearn.ground.newton import warn_of_gap
-from preflearn.ground.outcomes import LINKS, davidson_loss, davidson_probabilities, log_interval, ordinal_loss
-from preflearn.ground.tie_laws import DENSE, Minimum, TieLaw, minimise, problem_at
 from preflearn.matches import as_outcomes
 from preflearn.pairs import Incidence, Pairs
 from preflearn.ranking.uncertainty import SOME_PAIRS, Uncertain
+from preflearn.solvers.newton import warn_of_gap
+from preflearn.solvers.smooth_losses import DENSE, Minimum, TieLaw, minimise, problem_at
 
 _TOL = 1e-12  # relative duality gap to stop at: Newton steps cost little more for it than for 1e-6
 _INACCURATE = 1e-6  # one that is worth a warning

@@ -27,11 +27,19 @@ from scipy.special import ndtri
 from scipy.stats import chi2, rankdata
 from sklearn.base import clone
 
-from preflearn.checks import Floats, check_count, check_query_ids, check_real, generator, refuse, require
-from preflearn.ground.diagnosis import NotIdentifiedWarning, as_compared
-from preflearn.ground.search import in_parallel
-from preflearn.ground.tie_laws import DENSE
+from preflearn.core.diagnosis import NotIdentifiedWarning, as_compared
+from preflearn.core.validation import (
+    Floats,
+    check_count,
+    check_query_ids,
+    check_real,
+    generator,
+    refuse,
+    require,
+)
 from preflearn.matches import OutcomeWarning
+from preflearn.solvers.search import in_parallel
+from preflearn.solvers.smooth_losses import DENSE
 
 _TOGETHER = 256  # rows whose covariance is formed
 _RANK = 1e-9  # of the largest eigenvalue: below it, one is rounding

@@ -29,8 +29,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import LARGEST, Floats, check_number, check_real, require
-from preflearn.compiled import njit
+from preflearn.core.compilation import njit
+from preflearn.core.validation import LARGEST, Floats, check_number, check_real, require
 from preflearn.dynamics.covariances.prior import warn_of_walks
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit

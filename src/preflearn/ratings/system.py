@@ -20,7 +20,8 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import (
+from preflearn.core.outcome_losses import davidson_loss, davidson_probabilities
+from preflearn.core.validation import (
     LARGEST,
     Floats,
     PerMatch,
@@ -34,7 +35,6 @@ from preflearn.checks import (
 )
 from preflearn.dynamics.engine.schedule import distinct
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
-from preflearn.ground.outcomes import davidson_loss, davidson_probabilities
 from preflearn.matches import (
     ADVANTAGE,
     Fixtures,

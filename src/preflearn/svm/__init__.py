@@ -1,8 +1,8 @@
 """P1, sections 3.2 and 4: ranking functions from preferences and ties that no function separates."""
 
+from preflearn.svm.base import DegenerateBiasError
 from preflearn.svm.compare import SVMCompare
 from preflearn.svm.logistic import LogisticCompare
-from preflearn.svm.machine import DegenerateBiasError
 from preflearn.svm.rank import SVMRank
 from preflearn.svm.soft_lp import LPCompare
 

@@ -17,11 +17,18 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, check_number
-from preflearn.ground.kernels import Kernel
+from preflearn.core.kernels import Kernel
+from preflearn.core.validation import Floats, check_number
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import KernelMachine, Training, check_bias, check_gap, preferences_first, weighed
-from preflearn.svm.problem import KernelProblem, Solution
+from preflearn.svm.base import (
+    KernelMachine,
+    Training,
+    check_bias,
+    check_gap,
+    preferences_first,
+    weighed,
+)
+from preflearn.svm.kernel_problem import KernelProblem, Solution
 
 
 @dataclass(eq=False, repr=False)

@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from preflearn.checks import Floats, Ids
-from preflearn.compiled import njit
-from preflearn.ground.dual import Rows
+from preflearn.core.compilation import njit
+from preflearn.core.validation import Floats, Ids
 from preflearn.pairs import Incidence
+from preflearn.solvers.hinge_dual import Rows
 
 
 class FeatureGram(NamedTuple):
-    """B K B' where K = L L' (`preflearn.ground.gram.Gram`)."""
+    """B K B' where K = L L' (`preflearn.core.gram.Gram`)."""
 
     B: Incidence
     L: Floats  # (n, r)

@@ -21,14 +21,21 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, check_choice, check_count, check_number, check_scale, legacy_rng
-from preflearn.ground.estimator import ComparisonEstimator, check_asked
-from preflearn.ground.kernels import scale_gamma
-from preflearn.ground.newton import warn_of_gap
-from preflearn.ground.outcomes import Loss
-from preflearn.ground.tie_laws import Minimum, TieLaw, minimise
+from preflearn.core.estimator import ComparisonEstimator, check_asked
+from preflearn.core.kernels import scale_gamma
+from preflearn.core.outcome_losses import Loss
+from preflearn.core.validation import (
+    Floats,
+    check_choice,
+    check_count,
+    check_number,
+    check_scale,
+    legacy_rng,
+)
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import Training, check_bias, weighed
+from preflearn.solvers.newton import warn_of_gap
+from preflearn.solvers.smooth_losses import Minimum, TieLaw, minimise
+from preflearn.svm.base import Training, check_bias, weighed
 
 
 @dataclass(eq=False, repr=False)
@@ -188,7 +195,9 @@ class LogisticCompare(ComparisonEstimator):
         self._centre = items.mean(axis=0)
         items = items - self._centre
         gamma = scale_gamma(self.gamma, items)
-        from sklearn.kernel_approximation import RBFSampler  # late, since it loads much else
+        from sklearn.kernel_approximation import (
+            RBFSampler,  # late, since it loads much else
+        )
 
         sampler = RBFSampler(gamma=gamma, n_components=n_components, random_state=rng)
         self._feature_map = sampler.fit(items).transform

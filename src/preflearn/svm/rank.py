@@ -24,13 +24,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from preflearn.checks import Floats, as_array, check_choice, check_number, check_real, check_shape, generator
-from preflearn.ground.kernels import Kernel, scale_gamma
+from preflearn.core.kernels import Kernel, scale_gamma
+from preflearn.core.validation import (
+    Floats,
+    as_array,
+    check_choice,
+    check_number,
+    check_real,
+    check_shape,
+    generator,
+)
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.path import cross_validated_path
 from preflearn.path.regularization import Selection, bounded, widest
-from preflearn.svm.machine import KernelMachine, Training, check_gap, clear_threshold, preferences_first
-from preflearn.svm.problem import KernelProblem
+from preflearn.svm.base import (
+    KernelMachine,
+    Training,
+    check_gap,
+    clear_threshold,
+    preferences_first,
+)
+from preflearn.svm.kernel_problem import KernelProblem
 
 _FOLDS, _REPEATS = 2, range(3)  # of [AhmadiFahandar2019]_
 _SPAN = 1e4  # from the first breakpoint of a fold to the end of its path

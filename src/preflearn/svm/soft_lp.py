@@ -21,11 +21,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
-from preflearn.checks import Floats, Ids, as_real, check_number, check_scale, require
-from preflearn.ground.kernels import Kernel
+from preflearn.core.kernels import Kernel
+from preflearn.core.validation import (
+    Floats,
+    Ids,
+    as_real,
+    check_number,
+    check_scale,
+    require,
+)
 from preflearn.pairs import Incidence, Pairs, as_pairs
-from preflearn.svm.machine import ExpandedMachine, Training, check_gap
-from preflearn.svm.problem import KernelProblem
+from preflearn.svm.base import ExpandedMachine, Training, check_gap
+from preflearn.svm.kernel_problem import KernelProblem
 
 _TOLERANCE = 1e-9  # of HiGHS, on rows of size 1, and of the gap to stop at
 _OPTIONS = {

@@ -19,12 +19,12 @@ from math import factorial, pi, sqrt
 import numpy as np
 from scipy.special import ive
 
-from preflearn.checks import Floats, check_count, require
+from preflearn.core.validation import Floats, check_count, require
 from preflearn.dynamics.covariances.blocks import Block, Trend
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.dynamics.covariances.units import curve, deviation, length
-from preflearn.dynamics.described import Length, Positive
+from preflearn.dynamics.parametrized import Length, Positive
 
 
 @dataclass(frozen=True)

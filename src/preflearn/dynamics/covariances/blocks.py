@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
-from preflearn.checks import Floats, refuse, require
+from preflearn.core.validation import Floats, refuse, require
 
 Origin = float | str  # a time, or "first": each feature's own first time
 

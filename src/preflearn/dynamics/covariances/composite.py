@@ -17,9 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.checks import LARGEST, Floats, check_array, refuse, require
-from preflearn.dynamics.covariances.state_space import OVERFLOW, StateSpace, check_finite
-from preflearn.dynamics.described import Described
+from preflearn.core.validation import LARGEST, Floats, check_array, refuse, require
+from preflearn.dynamics.covariances.state_space import (
+    OVERFLOW,
+    StateSpace,
+    check_finite,
+)
+from preflearn.dynamics.parametrized import Described
 
 
 class Covariance(Described, family="covariance"):

@@ -14,12 +14,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from preflearn.checks import LARGEST, Floats, check_array, check_real, refuse, require
+from preflearn.core.validation import (
+    LARGEST,
+    Floats,
+    check_array,
+    check_real,
+    refuse,
+    require,
+)
 from preflearn.dynamics.covariances.blocks import Decay, Interval, Origin, Trend
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.dynamics.covariances.units import YEAR, beginning, curve, deviation, number
-from preflearn.dynamics.described import Length, Positive
+from preflearn.dynamics.covariances.units import (
+    YEAR,
+    beginning,
+    curve,
+    deviation,
+    number,
+)
+from preflearn.dynamics.parametrized import Length, Positive
 
 
 class _Trend(Covariance):

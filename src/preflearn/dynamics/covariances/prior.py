@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 
-from preflearn.checks import Floats, Ids, require, tell
+from preflearn.core.validation import Floats, Ids, require, tell
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Constant
 from preflearn.dynamics.covariances.state_space import StateSpace

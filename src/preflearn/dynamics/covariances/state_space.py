@@ -13,8 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from preflearn.checks import Floats, Ids, as_array, check_shape, require
-from preflearn.dynamics.covariances.blocks import AGE, GAP, START, Block, Kronecker, Needs, crossed
+from preflearn.core.validation import Floats, Ids, as_array, check_shape, require
+from preflearn.dynamics.covariances.blocks import (
+    AGE,
+    GAP,
+    START,
+    Block,
+    Kronecker,
+    Needs,
+    crossed,
+)
 
 OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}  # check_finite says so in our words
 _FULL = {2: 0, 3: 2}  # sizes whose loops have A as a whole: from this diagonal on

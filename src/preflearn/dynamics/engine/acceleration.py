@@ -28,7 +28,7 @@ from collections import deque
 
 import numpy as np
 
-from preflearn.checks import Floats
+from preflearn.core.validation import Floats
 from preflearn.dynamics.engine.algorithm import Plain, Sweep, Update
 from preflearn.dynamics.engine.threads import njit_free_inside, njit_free_sums
 

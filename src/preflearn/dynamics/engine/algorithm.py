@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import Floats, require
+from preflearn.core.validation import Floats, require
 from preflearn.dynamics.engine.schedule import Schedule
 from preflearn.dynamics.engine.threads import Share, njit_free, njit_free_inside, slices
 from preflearn.dynamics.likelihoods.likelihood import Likelihood

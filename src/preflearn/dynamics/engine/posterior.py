@@ -12,7 +12,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from preflearn.checks import Floats, Ids
+from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace, check_finite

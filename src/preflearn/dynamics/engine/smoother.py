@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from preflearn.checks import Ids
+from preflearn.core.validation import Ids
 from preflearn.dynamics.engine.threads import njit_free, njit_free_inside
 
 _SMALL = 1e-200  # a product of factors is turned into a sum of logarithms before it falls below

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from preflearn.compiled import njit, njit_part
+from preflearn.core.compilation import njit, njit_part
 
 _CHUNK = 8_000  # entries or matches: some tenths of a millisecond of work
 _MOST_CHUNKS = 64

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ive, ndtr
 
-from preflearn.checks import LARGEST, Floats
-from preflearn.compiled import njit_inside
-from preflearn.dynamics.described import Positive
+from preflearn.core.compilation import njit_inside
+from preflearn.core.validation import LARGEST, Floats
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.quadrature import TINY, tilted
+from preflearn.dynamics.parametrized import Positive
 
 _MOST_POINTS = 1e9
 _LARGEST_EXPONENT = math.log(LARGEST)

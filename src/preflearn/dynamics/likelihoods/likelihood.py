@@ -28,9 +28,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from preflearn.checks import LARGEST, Floats, as_array, check_array, check_flag, refuse, require
-from preflearn.compiled import njit, pointer
-from preflearn.dynamics.described import Described
+from preflearn.core.compilation import njit, pointer
+from preflearn.core.validation import (
+    LARGEST,
+    Floats,
+    as_array,
+    check_array,
+    check_flag,
+    refuse,
+    require,
+)
+from preflearn.dynamics.parametrized import Described
 
 _LAW = "UniTuple(float64, 3)(float64, float64, float64, float64, float64)"
 

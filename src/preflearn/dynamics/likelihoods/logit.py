@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from preflearn.compiled import njit_inside
-from preflearn.dynamics.described import Positive
+from preflearn.core.compilation import njit_inside
 from preflearn.dynamics.likelihoods.likelihood import Results
 from preflearn.dynamics.likelihoods.quadrature import (
     GRID,
@@ -33,6 +32,7 @@ from preflearn.dynamics.likelihoods.quadrature import (
     nodes,
     tilted,
 )
+from preflearn.dynamics.parametrized import Positive
 
 _MOST = 200.0  # the largest mean and margin of `_narrow`: squares of e^328 are numbers
 _WIDE = 8.0  # the variance from which on `_wide` has fewer nodes

@@ -24,11 +24,16 @@ from numpy.typing import NDArray
 from scipy.special import erfcx
 from scipy.special import log_ndtr as log_ndtr_of_array
 
-from preflearn.checks import LARGEST, Floats, check_real
-from preflearn.compiled import njit_inside
-from preflearn.dynamics.described import Positive
+from preflearn.core.compilation import njit_inside
+from preflearn.core.validation import LARGEST, Floats, check_real
 from preflearn.dynamics.likelihoods.likelihood import Likelihood, Results
-from preflearn.dynamics.likelihoods.quadrature import GRID, around, averaged, expected_win
+from preflearn.dynamics.likelihoods.quadrature import (
+    GRID,
+    around,
+    averaged,
+    expected_win,
+)
+from preflearn.dynamics.parametrized import Positive
 
 _SQRT_2PI = math.sqrt(2 * math.pi)
 _DEGREE, _DENSE, _LOW, _HIGH = 8, 32, -16.0, 4.0  # of series around 32 points a unit, and their ends

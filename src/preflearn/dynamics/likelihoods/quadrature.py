@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from preflearn.compiled import njit_inside
+from preflearn.core.compilation import njit_inside
 
 TINY = 1e-300  # variances below count as 0: their inverses may be no numbers
 SHARE = 0.7  # the largest step, in standard deviations: exp(-2 pi² / 0.7²) = 3e-18

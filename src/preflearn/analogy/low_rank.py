@@ -1,0 +1,163 @@
+"""Functions that solve Newton's equations: all of them, for few pairs, or those of degree 1 with a few knots.
+
+The kernel of one feature on differences of one sign is that of a reciprocal process: given its values at two
+points, what lies between them is independent of what lies outside. With z the knots in ascending
+order, the inverse of 1 - |z_i - z_j| is tridiagonal, but for its two corners. So the functions with given
+values x_i at the knots and the least norm are linear between them, and have the squared norm::
+
+    |g|^2 = 1/2 sum_i (x_(i+1) - x_i)^2 / (z_(i+1) - z_i) + 1/2 (x_1 + x_q)^2 / (2 - (z_q - z_1)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import linalg
+
+from preflearn.analogy.kernel import analogy_kernel, stretched
+from preflearn.core.compilation import njit
+from preflearn.core.gram import DenseGram
+from preflearn.core.validation import Floats
+
+_MANY = 500  # knots of one of the grids of one sign, over all features
+_SAMPLE = 10_000  # differences that are enough for quantiles
+
+
+def few_functions(U: Floats) -> AllFunctions | CoarseFunctions:
+    """The functions of less unknowns: one a pair, or up to four times the knots of a grid."""
+    n, d = U.shape
+    few = n <= 4 * d * _each(n, d)
+    return AllFunctions(analogy_kernel(U)) if few else CoarseFunctions(U)
+
+
+class AllFunctions:
+    """All functions of a kernel, by its Gram matrix K, with or without a constant."""
+
+    def __init__(self, K: Floats, biased: bool = True) -> None:
+        self.gram, self.biased = DenseGram(K), biased
+
+    def inverse(self, W: Floats) -> Callable[[Floats], Floats]:
+        """The map from r to y with y + W (K y + t) = r, and either 1'y = 0 or t = 0."""
+        root = np.sqrt(W)
+        H = root[:, None] * self.gram.K * root
+        H[np.diag_indices_from(H)] += 1
+        factor = linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)
+        one = root * linalg.cho_solve(factor, root, check_finite=False)
+
+        def solve(r: Floats) -> Floats:
+            y = root * linalg.cho_solve(factor, r / root, check_finite=False)
+            return y - y.sum() / one.sum() * one if self.biased else y
+
+        return solve
+
+
+class CoarseFunctions:
+    """Sums over features of functions with some knots for each sign, and a constant.
+
+    Their values at N pairs are Phi x, for x the values at all knots, and the constant; their squared norm is
+    x'Qx. Any knots give a positive semi-definite Phi Q^-1 Phi', which is K where all differences are knots.
+
+    Parameters
+    ----------
+    U : ndarray of shape (N, d)
+        Differences in [-1, 1].
+    """
+
+    def __init__(self, U: Floats) -> None:
+        n, d = U.shape
+        each = _each(n, d)
+        self.left, self.share = np.empty((n, d), dtype=np.int32), np.empty((n, d))
+        blocks, count = [], 0
+        for k in range(d):
+            s = stretched(U[:, k], "apart")
+            knots = [_knots(s[kind], each) for kind in (s < 0, s == 0, s > 0) if kind.any()]
+            blocks += [d * _precision(z) for z in knots]
+            z = np.append(np.concatenate(knots), np.inf)
+            place = np.searchsorted(z, s, side="right") - 1
+            self.left[:, k] = place + count
+            self.share[:, k] = (s - z[place]) / (z[place + 1] - z[place])
+            count += len(z) - 1
+        self.Q = np.asarray(linalg.block_diag(*blocks, np.zeros((1, 1))))
+
+    def inverse(self, W: Floats) -> Callable[[Floats], Floats]:
+        """The map from r to y with y + W (Phi Q^-1 Phi'y + t) = r and 1'y = 0, for the t that this takes."""
+        H = self.Q.copy()
+        _add_gram(self.left, self.share, W, H)
+        # Sums of n terms may be off by n roundings, which can outweigh Q; the rest is left to the gradients.
+        H[np.diag_indices_from(H)] *= 1 + len(W) * 1e-16
+        factor = linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)  # the lower triangle of H
+
+        def solve(r: Floats) -> Floats:
+            sums = _sums(self.left, self.share, r, len(H))
+            values = linalg.cho_solve(factor, sums, overwrite_b=True, check_finite=False)
+            return r - W * _values(self.left, self.share, values)
+
+        return solve
+
+
+def _each(n: int, d: int) -> int:
+    """Knots of one of the grids of one sign, of each feature."""
+    return int(np.clip(n ** (1 / 3), 2, max(2, _MANY // d)))
+
+
+def _knots(s: Floats, each: int) -> Floats:
+    """Knots at equal distances and at quantiles: few differences between two, and these not far apart."""
+    low, high = s.min(), s.max()
+    quantiles = np.quantile(s[:: max(1, len(s) // _SAMPLE)], np.linspace(0, 1, each))
+    grid = np.sort(np.concatenate([np.linspace(low, high, each), quantiles]))
+    return grid[np.diff(grid, prepend=-np.inf) > 1e-9 + 1e-3 * (high - low) / each]
+
+
+def _precision(z: Floats) -> Floats:
+    """The inverse of 1 - |z_i - z_j|: from neighbours, and from the two ends."""
+    steps, ends = np.diff(np.eye(len(z)), axis=0), np.zeros(len(z))
+    ends[0] += 1
+    ends[-1] += 1
+    return (steps.T / (2 * np.diff(z))) @ steps + np.outer(ends, ends) / (4 - 2 * (z[-1] - z[0]))
+
+
+# ---- Compiled loops. The right neighbour of a last knot has the share 0, whoever it is.
+
+
+@njit
+def _add_gram(left, share, W, H):
+    """Add Phi' diag(W) Phi to the lower triangle of H; its last row is that of the constant."""
+    last = len(H) - 1
+    for i in range(len(W)):
+        H[last, last] += W[i]
+        for k in range(left.shape[1]):
+            a, right = left[i, k], W[i] * share[i, k]
+            rest = W[i] - right
+            H[last, a] += rest
+            H[last, a + 1] += right
+            for j in range(k + 1):
+                b, part = left[i, j], share[i, j]
+                H[a, b] += rest * (1 - part)
+                H[a, b + 1] += rest * part
+                H[a + 1, b] += right * (1 - part)
+                H[a + 1, b + 1] += right * part
+
+
+@njit
+def _sums(left, share, v, size):
+    """Phi'v."""
+    out = np.zeros(size)
+    for i in range(len(v)):
+        out[-1] += v[i]
+        for k in range(left.shape[1]):
+            a, right = left[i, k], v[i] * share[i, k]
+            out[a] += v[i] - right
+            out[a + 1] += right
+    return out
+
+
+@njit
+def _values(left, share, x):
+    """Phi x."""
+    out = np.full(len(left), x[-1])
+    for i in range(len(left)):
+        for k in range(left.shape[1]):
+            a = left[i, k]
+            out[i] += x[a] + share[i, k] * (x[a + 1] - x[a])
+    return out

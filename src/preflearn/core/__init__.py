@@ -1,0 +1,35 @@
+"""What all learners share: estimators, kernels, splits of pairs, diagnosis, validation, compilation."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from preflearn.core.diagnosis import Diagnosis, NotIdentifiedWarning, diagnose
+    from preflearn.core.estimator import ComparisonEstimator, LeakageWarning, OnItems
+    from preflearn.core.kernels import NotPositiveSemidefiniteError
+    from preflearn.core.splits import DateSplit, ItemKFold, QueryKFold
+
+__all__ = [
+    "ComparisonEstimator",
+    "DateSplit",
+    "Diagnosis",
+    "ItemKFold",
+    "LeakageWarning",
+    "NotIdentifiedWarning",
+    "NotPositiveSemidefiniteError",
+    "OnItems",
+    "QueryKFold",
+    "diagnose",
+]
+
+_MODULES = ("diagnosis", "estimator", "kernels", "splits")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name at first use, since `preflearn.pairs` imports validation from this package."""
+    if name in __all__:
+        for module in _MODULES:
+            found = import_module(f"preflearn.core.{module}")
+            if hasattr(found, name):
+                return getattr(found, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

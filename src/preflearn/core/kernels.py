@@ -1,0 +1,270 @@
+"""Item kernels: Gram matrices by scikit-learn's names, and features whose inner products they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import (
+    PAIRWISE_KERNEL_FUNCTIONS,
+    manhattan_distances,
+    pairwise_kernels,
+)
+
+from preflearn.core.gram import check_symmetric
+from preflearn.core.validation import (
+    Floats,
+    Ids,
+    as_floats,
+    check_real,
+    check_scale,
+    check_shape,
+    refuse,
+    require,
+)
+from preflearn.pairs import Pairs
+
+Kernel = str | Callable[[Floats, Floats], Any]
+
+SHIFTED = ("rbf", "laplacian")  # kernels of x - x' alone
+_RANK = 1e-13  # pivots below this share of the largest diagonal entry are rounding
+_NEGATIVE = 1e-9  # a remainder larger than this share is none
+_NOISE = 100  # times the rounding of an entry is that of what remains
+_BLOCK = 1 << 10
+_FEW, _SMALL = 20, 10**7  # features, and numbers to add, whose differences cost no more than a product
+_CANCELS = 1 / 100  # of |x|²: below this share, |x - x'|² is not left to a product
+_PSTRF, _TRTTF, _PFTRF = linalg.get_lapack_funcs(("pstrf", "trttf", "pftrf"))
+_LEAST = np.finfo(np.float64).tiny
+
+
+class NotPositiveSemidefiniteError(ValueError):
+    """A Gram matrix has a negative eigenvalue, so that no features have it as their inner products."""
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """Raise ValueError unless `kernel` is a known name, "precomputed" or a callable."""
+    known = sorted([*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"])
+    good = callable(kernel) or (isinstance(kernel, str) and kernel in known)
+    require(good, kernel, "kernel", f"a callable k(X, Y) or one of {known}")
+
+
+def scale_gamma(gamma: float | str, X: Floats) -> float:
+    """The width of a kernel: a positive number as it is, "scale" as 1 / (p · variance of X).
+
+    The variance is the mean of those of the features, so that an offset of one changes nothing.
+
+    Parameters
+    ----------
+    gamma : float or "scale"
+    X : ndarray of shape (n, p)
+
+    Raises
+    ------
+    ValueError
+        If gamma is neither "scale" nor a positive number.
+
+    Examples
+    --------
+    >>> scale_gamma("scale", np.array([[0.0, 2.0], [2.0, 0.0]]))
+    0.5
+    """
+    if isinstance(gamma, str) and gamma == "scale":
+        variance = float(X.var(axis=0).mean())
+        gamma = 1.0 / (X.shape[1] * variance) if variance > _LEAST else 1.0
+    return check_real(gamma, "gamma", "'scale' or a positive number", least=_LEAST)
+
+
+def kernel_parameters(
+    kernel: Kernel, items: Floats, gamma: float | str, degree: float, coef0: float
+) -> dict[str, float]:
+    """The parameters that `kernel_matrix` takes beside the items of a fit; none for a callable."""
+    if callable(kernel):
+        return {}
+    return {
+        "gamma": scale_gamma(gamma, items),
+        "degree": check_real(degree, "degree", "a number of at least 1", least=1),
+        "coef0": check_real(coef0, "coef0"),
+    }
+
+
+def distinct_items(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the pairs' items, one for each distinct item in use, and the pairs over these, shape (m, 2)."""
+    ids, B = pairs.B.compacted()
+    chosen, merged = distinct_rows(pairs.items[ids])
+    return ids[chosen], merged[B.index]
+
+
+def distinct_rows(X: Floats) -> tuple[Ids, Ids]:
+    """The first row of each kind, of k kinds in order, and the kind of each row, shapes (k,) and (n,)."""
+    if sparse.issparse(X):  # CSR with entries in order: rows by the bytes of what is not 0
+        filled: Any = sparse.csr_array(X, copy=True)
+        filled.eliminate_zeros()
+        parts = (np.split(part, filled.indptr[1:-1]) for part in (filled.indices, filled.data))
+        kinds: dict[Any, int] = {}
+        rows = zip(*parts, strict=True)
+        found = np.array([kinds.setdefault((a.tobytes(), b.tobytes()), len(kinds)) for a, b in rows])
+        return np.unique(found, return_index=True)[1], found
+    _, chosen, merged = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    return chosen, merged.ravel()
+
+
+def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> Floats:
+    """The kernel between the rows of X and those of Y, shape (n_x, n_y).
+
+    Parameters
+    ----------
+    kernel : str or callable
+        A name of `sklearn.metrics.pairwise.pairwise_kernels`, or a callable k(X, Y) that returns the
+        whole matrix.
+    X, Y : ndarray of shape (n_x, p), (n_y, p)
+    **parameters : float
+        gamma, degree, coef0; those that the kernel does not have are left out.
+
+    Raises
+    ------
+    ValueError
+        If a callable returns another shape, values are not finite, or features do not suit the kernel.
+
+    Notes
+    -----
+    The values are those of scikit-learn but for rounding, which is that of numbers of the size of k, also for
+    "rbf" between items that are close beside their distance from the origin: see `squared_distances`.
+    """
+    if callable(kernel):
+        K = as_floats(kernel(X, Y), "the kernel")
+        check_shape(K, "the kernel", (len(X), len(Y)), "k(X, Y) gives the whole matrix")
+    else:
+        if kernel in ("chi2", "additive_chi2"):
+            for values in (X, Y):
+                refuse(values < 0, values, "X", f"features of at least 0, for the kernel {kernel!r}")
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named below
+            if kernel == "rbf":
+                K = squared_distances(X, Y)
+                K *= -(parameters.get("gamma") or 1 / X.shape[1])
+                np.exp(K, out=K)
+            else:
+                K = pairwise_kernels(X, Y, metric=kernel, filter_params=True, **parameters)
+    expected = "finite values (standardise the features, or lower degree)"
+    refuse(~np.isfinite(K), K, "the kernel", expected)
+    return K
+
+
+def kernel_less_one(kernel: Kernel, gamma: float, X: Floats, Y: Floats) -> Floats:
+    """k(x, x') - 1 of one of `SHIFTED`, to full precision where k is wide, and 1 would hide the rest."""
+    return np.expm1(-gamma * (manhattan_distances if kernel == "laplacian" else squared_distances)(X, Y))
+
+
+def squared_distances(X: Floats, Y: Floats) -> Floats:
+    """|x - x'|² between the rows of X and of Y, each with a relative error near rounding, shape (n_x, n_y).
+
+    A product of matrices, |x|² + |x'|² - 2 x·x', takes less time where features are many, and loses the
+    digits in which large squares agree. It serves for items that are far from each other: with
+    |x - x'|² >= c |x|², the three terms are at most 2 (3/c + 2) times their sum in size.
+    """
+    if X.shape[1] <= _FEW or X.size * len(Y) <= _SMALL:
+        return cdist(X, Y, "sqeuclidean").astype(np.float64, copy=False)
+    middle = Y.mean(axis=0)  # an offset would be a part of all squares
+    moved = X - middle
+    others = moved if Y is X else Y - middle
+    size, squares = (moved**2).sum(axis=1)[:, None], moved @ others.T
+    squares *= -2
+    squares += size
+    squares += (others**2).sum(axis=1)
+    rows, columns = np.nonzero(squares < _CANCELS * size)
+    if 8 * len(rows) > squares.size:
+        return cdist(X, Y, "sqeuclidean").astype(np.float64, copy=False)
+    for part in np.array_split(np.arange(len(rows)), 1 + len(rows) // _BLOCK):
+        squares[rows[part], columns[part]] = ((X[rows[part]] - Y[columns[part]]) ** 2).sum(axis=1)
+    return squares
+
+
+def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
+    """Features L of least dimension with L L' = K, by a pivoted Cholesky factorisation.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        A symmetric positive semi-definite matrix.
+    rounding : float
+        Of the entries of K, where it is more than that of their size.
+
+    Returns
+    -------
+    L : ndarray of shape (n, r)
+        r is the numerical rank: what remains of K is below 1e-13 of its largest entry on the diagonal.
+    order : ndarray of shape (n,)
+        Of the items, in which L is lower triangular.
+
+    Raises
+    ------
+    NotPositiveSemidefiniteError
+        If K is not positive semi-definite by more than rounding: what remains after the last positive
+        pivot is then no zero matrix.
+    ValueError
+        If K is not symmetric.
+
+    Examples
+    --------
+    >>> L, order = pivoted_features(np.array([[4.0, 2.0], [2.0, 1.0]]))
+    >>> L.tolist()
+    [[2.0], [1.0]]
+    """
+    check_scale(K, "the Gram matrix")
+    check_symmetric(K, "K", tolerance=1e-8)
+    top = float(K.diagonal().max())
+    if not K.any():
+        return np.zeros((len(K), 1)), np.arange(len(K))
+    if top <= 0:
+        raise indefinite(K)
+    factor, pivots, rank, _ = _PSTRF(K, tol=max(_RANK * top, _NOISE * rounding), lower=1)
+    L, order = np.empty((len(K), rank)), pivots.astype(np.int64) - 1  # LAPACK counts from 1
+    L[order] = np.tril(factor)[:, :rank]
+    for start in range(0, len(K), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        # Rounding spreads along a null vector, as 1 is of a centred K: what is left of it grows with n.
+        if np.abs(K[rows] - L[rows] @ L.T).max() > max(_NEGATIVE * top, _NOISE * len(K) * rounding):
+            raise indefinite(K)
+    return L, order
+
+
+def few_features(K: Floats, most: int, rounding: float, check: bool) -> tuple[Floats, Ids] | None:
+    """`pivoted_features`, or None where there are more than `most`, found without a factorisation of K.
+
+    With `check`, K is tested all the same, by a Cholesky factorisation.
+    """
+    if len(K) > most:
+        part = np.linspace(0, len(K) - 1, most + 1).astype(np.int64)
+        corner = K[np.ix_(part, part)]
+        tolerance = max(_RANK * float(K.diagonal().max()), _NOISE * rounding)
+        if _PSTRF(corner, tol=tolerance, lower=1)[2] > most:
+            if check:
+                check_definite(K, rounding)
+            return None
+    found = pivoted_features(K, rounding)
+    return found if found[0].shape[1] <= most else None
+
+
+def check_definite(K: Floats, rounding: float) -> None:
+    """Raise unless K is positive semi-definite but for rounding, by a Cholesky factorisation."""
+    check_symmetric(K, "K", tolerance=1e-8)
+    if not K.any():
+        return
+    n, moved = len(K), max(_NEGATIVE * float(K.diagonal().max()), _NOISE * rounding)
+    packed, _ = _TRTTF(K.T, uplo="L")  # one triangle, in half the memory of K
+    for start in (0, n if n % 2 else 1):  # it has the diagonal in two parts
+        packed[start :: n + 2 - n % 2] += moved
+    if _PFTRF(n, packed, uplo="L", overwrite_a=1)[1] != 0:
+        raise indefinite(K)
+
+
+def indefinite(K: Floats) -> NotPositiveSemidefiniteError:
+    """The error that says which eigenvalues K has."""
+    eigenvalues = linalg.eigvalsh(K)
+    return NotPositiveSemidefiniteError(
+        f"the Gram matrix of the {len(K)} items has eigenvalues from {eigenvalues[0]:.3g} to "
+        f"{eigenvalues[-1]:.3g}; expected none below 0: choose another kernel or other parameters of it"
+    )

@@ -1,0 +1,116 @@
+"""Losses of paired comparisons with ties, with first and second derivatives in d and t.
+
+d = r(first) - r(second); t is the parameter of ties: log(nu) of Davidson's model, or the threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from preflearn.core.validation import Floats
+
+
+class Loss(NamedTuple):
+    """Minus log-likelihoods of the pairs, with derivatives in d and in the parameter of ties t."""
+
+    value: Floats  # all of shape (m,)
+    d: Floats
+    t: Floats
+    dd: Floats
+    dt: Floats
+    tt: Floats
+
+
+class Link(NamedTuple):
+    """A symmetric distribution function F with a log-concave density f."""
+
+    log_cdf: Callable[[Floats], Floats]
+    log_pdf: Callable[[Floats], Floats]
+    pdf_slope: Callable[[Floats], Floats]  # f'/f
+
+
+def _log_logistic(x: Floats) -> Floats:
+    """A fifth of the time of scipy.special.log_expit."""
+    return np.minimum(x, 0.0) - np.log1p(np.exp(-np.abs(x)))
+
+
+LINKS = {
+    "logit": Link(
+        _log_logistic, lambda x: -np.abs(x) - 2 * np.log1p(np.exp(-np.abs(x))), lambda x: -np.tanh(x / 2)
+    ),
+    "probit": Link(log_ndtr, lambda x: -(x**2 + math.log(2 * math.pi)) / 2, lambda x: -x),
+}
+
+
+def davidson_probabilities(d: Floats, nu: float) -> Floats:
+    """Probabilities of -1, 0, 1 in Davidson's model, shape (m, 3)."""
+    with np.errstate(divide="ignore"):  # nu = 0 has no ties
+        _, tie, win, lose = _davidson(d, np.log(nu))
+    return np.column_stack([np.where(d < 0, win, lose), tie, np.where(d < 0, lose, win)])
+
+
+def _davidson(d: Floats, t: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """log(e^{d/2} + e^t + e^{-d/2}); the probabilities of a tie, of the better item, and of the other one."""
+    half = np.abs(d) / 2
+    top = np.maximum(half, t)
+    win, tie, lose = np.exp(half - top), np.exp(t - top), np.exp(-half - top)
+    total = win + tie + lose
+    return top + np.log(total), tie / total, win / total, lose / total
+
+
+def davidson_loss(d: Floats, t: float, y: NDArray) -> Loss:
+    """Davidson's model, for labels y."""
+    size, tie, win, lose = _davidson(d, t)
+    mean, equal = np.copysign((win - lose) / 2, d), y == 0
+    return Loss(
+        value=size - np.where(equal, t, y * d / 2),
+        d=mean - y / 2,
+        t=tie - equal,
+        dd=win * lose + tie * (win + lose) / 4,
+        dt=-mean * tie,
+        tt=tie * (win + lose),
+    )
+
+
+def ordinal_loss(d: Floats, t: float, y: NDArray, link: Link) -> Loss:
+    """P(first) = F(d - t), P(second) = F(-d - t), P(tie) = F(t - d) - F(-t - d), for labels y.
+
+    Each is F(b) - F(a): after F is turned, since it is symmetric, so that the preferred or the one with the
+    larger score comes first, b = d - t and a = -infinity for a preference; b = t - d, a = -t - d for a tie.
+    """
+    ties = np.flatnonzero(y == 0)
+    turn = np.where(y == 0, np.where(d < 0, -1.0, 1.0), y)
+    side = np.where(y == 0, 1.0, -1.0)
+    b, a = side * (t - turn * d), -t - np.abs(d[ties])
+    value, lower, slope_lower = -link.log_cdf(b), np.zeros_like(b), np.zeros_like(b)
+    value[ties] = -log_interval(d[ties], t, link.log_cdf)
+    upper = np.exp(link.log_pdf(b) + value)  # f(b) / (F(b) - F(a))
+    lower[ties] = np.exp(link.log_pdf(a) + value[ties])
+    slope_upper = upper * link.pdf_slope(b)
+    slope_lower[ties] = lower[ties] * link.pdf_slope(a)
+    bend = slope_lower - slope_upper  # factored: for small t, upper and lower are large
+    return Loss(
+        value=value,
+        d=turn * (side * upper - lower),
+        t=-side * upper - lower,
+        dd=(upper - lower) ** 2 + bend,
+        dt=turn * ((lower - upper) * (lower + upper) + slope_lower + slope_upper),
+        tt=(upper + lower) ** 2 + bend,
+    )
+
+
+def log_interval(d: Floats, t: float, log_cdf: Callable[[Floats], Floats]) -> Floats:
+    """log(F(t - d) - F(-t - d)), in the tail where F is small.
+
+    So far out that rounding makes both ends one, their logarithms count as 2t apart, as in the tail of the
+    logistic law; no thinner tail has them nearer.
+    """
+    upper, lower = log_cdf(t - np.abs(d)), log_cdf(-t - np.abs(d))
+    apart = np.subtract(lower, upper, where=lower < upper, out=np.full_like(upper, -2.0 * t))
+    return upper + np.log(-np.expm1(apart))

@@ -1,0 +1,210 @@
+"""Splits of pairs that do not leak: over items, queries or dates, for any search of scikit-learn.
+
+Pairs that share an item are not independent: a learner that has met both items of a pair in other pairs may
+know its answer by heart. So what is held out here are items (or queries, or dates), and pairs follow.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import BaseCrossValidator, KFold, TimeSeriesSplit
+
+from preflearn.core.diagnosis import as_compared
+from preflearn.core.kernels import distinct_items
+from preflearn.core.validation import (
+    Ids,
+    check_count,
+    check_flag,
+    check_query_ids,
+    legacy_rng,
+    require,
+)
+from preflearn.matches import as_times
+from preflearn.pairs import GROUPS, Pairs
+
+
+@dataclass(eq=False, repr=False)
+class _Splitter(BaseCrossValidator):
+    """Pairs by the units of their two items: those among seen units train, those among held ones test."""
+
+    n_splits: int = 5
+    _kind: ClassVar[str]
+
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
+        """The number of splits, whatever is split."""
+        return check_count(self.n_splits, "n_splits", 2)
+
+    def split(  # pyright: ignore[reportIncompatibleMethodOverride]  (scikit-learn's X are pairs here)
+        self, pairs: Pairs | ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Iterator[tuple[Ids, Ids]]:
+        """Ids of the pairs that train, and of those that test, shapes (k,) and (l,), for each split.
+
+        Parameters
+        ----------
+        pairs : Pairs or array-like of shape (m, 2, p), or row numbers of items, shape (m, 2)
+        y : ignored
+        groups : array-like of shape (m,)
+            See the class. What scikit-learn's searches take as `groups` arrives here.
+
+        Raises
+        ------
+        ValueError
+            On bad pairs or groups, more splits than there is something to split, or a split without a pair
+            to train or to test.
+        """
+        pairs = as_compared(pairs)
+        folds = split_units(self._units(pairs, groups), self._scheme(), "n_splits", self._kind)
+        expected = f"some of the {len(pairs)} pairs: fewer splits, or {self._kind} with more pairs"
+        for fold, parts in enumerate(folds):
+            for part, purpose in zip(parts, ("train", "test"), strict=True):
+                have = f"the number of pairs to {purpose} in split {fold} of {self.n_splits}"
+                require(len(part) > 0, 0, have, expected)
+        return iter(folds)
+
+    @abstractmethod
+    def _scheme(self) -> KFold | TimeSeriesSplit: ...
+
+    @abstractmethod
+    def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids: ...
+
+
+@dataclass(eq=False, repr=False)
+class ItemKFold(_Splitter):
+    """Folds of items: both items of a test pair are unseen in training.
+
+    A pair trains if neither of its items is in the fold, and tests if both are; a pair with one item on each
+    side does neither. So each pair is tested at most once, and with few folds more pairs are. Items
+    are the same if their features are.
+
+    Parameters
+    ----------
+    n_splits : int
+        Number of folds, from 2 to the number of items.
+    shuffle : bool
+        Whether items are dealt to the folds at random; else they stay in order.
+    random_state : int, numpy Generator, RandomState or None
+        Of the shuffle, where there is one.
+
+    Examples
+    --------
+    >>> pairs = Pairs([[0.0], [1.0], [2.0], [3.0]], [[0, 1], [1, 2], [3, 2]])
+    >>> [(train.tolist(), test.tolist()) for train, test in ItemKFold(2).split(pairs)]
+    [([2], [0]), ([0], [2])]
+    """
+
+    _kind = "items"
+
+    shuffle: bool = False
+    random_state: int | np.random.Generator | np.random.RandomState | None = None
+
+    def _scheme(self) -> KFold:
+        shuffle, source = check_flag(self.shuffle, "shuffle"), legacy_rng(self.random_state, fresh=True)
+        return KFold(self.get_n_splits(), shuffle=shuffle, random_state=source if shuffle else None)
+
+    def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
+        ids, index = distinct_items(pairs)
+        return ids[index]
+
+
+class QueryKFold(ItemKFold):
+    """Folds of queries: all pairs of a query train, or all test.
+
+    The groups of `split` are the query ids of the pairs, shape (m,): for ids of the items,
+    ``qid[pairs.index[:, 0]]``. Parameters are those of `ItemKFold`.
+
+    Examples
+    --------
+    >>> pairs = Pairs([[0.0], [1.0], [2.0], [3.0]], [[0, 1], [2, 3], [3, 2]])
+    >>> folds = QueryKFold(2).split(pairs, groups=["a", "b", "b"])
+    >>> [(train.tolist(), test.tolist()) for train, test in folds]
+    [([1, 2], [0]), ([0], [1, 2])]
+    """
+
+    _kind = "queries"
+
+    def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
+        return _one_a_pair(groups, pairs, "query id")
+
+
+class DateSplit(_Splitter):
+    """Splits forward in time: what is learned from lies before all that is tested.
+
+    The groups of `split` are the dates of the pairs, shape (m,), of any kind that can be sorted, or ISO texts
+    such as 2024-01-31; other texts are refused, as 03/04/2024 has two meanings. Different
+    dates are cut into n_splits + 1 blocks in turn; each but the first is tested, and learned from what lies
+    before it. Pairs of one date stay together. (Items may come again, as players do.)
+
+    Parameters
+    ----------
+    n_splits : int
+        From 2 to the number of different dates less one.
+
+    Examples
+    --------
+    >>> pairs = Pairs([[0.0], [1.0]], [[0, 1], [1, 0], [0, 1], [0, 1]])
+    >>> splits = DateSplit(2).split(pairs, groups=[2001, 2003, 2002, 2002])
+    >>> [(train.tolist(), test.tolist()) for train, test in splits]
+    [([0], [2, 3]), ([0, 2, 3], [1])]
+    """
+
+    _kind = "dates"
+
+    def _scheme(self) -> TimeSeriesSplit:
+        return TimeSeriesSplit(self.get_n_splits())
+
+    def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
+        if pd.api.types.is_list_like(groups) and pd.api.types.infer_dtype(groups) == "string":
+            groups = as_times(groups, None)
+        return _one_a_pair(groups, pairs, "date", forward=True)
+
+
+def split_units(
+    units: NDArray, scheme: KFold | TimeSeriesSplit, name: str, kind: str
+) -> list[tuple[Ids, Ids]]:
+    """Ids of pairs whose two units are both seen, and both held out, for each split of the units.
+
+    Parameters
+    ----------
+    units : ndarray of shape (m, 2)
+        What is held out together: the item, query or date of both items of each pair.
+    scheme : KFold or TimeSeriesSplit
+        Of the different units in order.
+    name, kind : str
+        What messages call the number of splits, and units.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer units than splits.
+    """
+    names, places = np.unique(units, return_inverse=True)
+    most = len(names) - isinstance(scheme, TimeSeriesSplit)  # the first dates only train
+    count, expected = int(scheme.n_splits), f"at most {most}, for {len(names)} different {kind}"
+    require(count <= most, count, name, expected)
+    places = places.reshape(units.shape)
+    folds = []
+    for parts in scheme.split(names):
+        marks = np.zeros((2, len(names)), dtype=bool)
+        for mark, part in zip(marks, parts, strict=True):
+            mark[part] = True
+        folds.append(tuple(np.flatnonzero(mark[places].all(axis=1)) for mark in marks))
+    return folds
+
+
+def _one_a_pair(groups: ArrayLike | None, pairs: Pairs, kind: str, forward: bool = False) -> NDArray:
+    """Units of both items of each pair, from the groups of `split`, where items may come again."""
+    expected = f"a {kind} for each of the {len(pairs)} pairs: split(pairs, y, groups)"
+    require(groups is not None, groups, "groups", expected)
+    units: NDArray = np.asarray(check_query_ids(groups, len(pairs), "groups", kind, "a pair"))
+    number = np.unique(units, return_inverse=True)[1]
+    every = np.full(pairs.origin.n_rows, -1)
+    every[slice(None) if pairs.rows is None else pairs.rows] = number
+    GROUPS[pairs.origin][kind] = every, forward  # so that learners know
+    return np.repeat(number[:, None], 2, axis=1)

@@ -1,0 +1,233 @@
+"""Which covariance? A greedy search over sums and products by the evidence: future work of [Maystre2019]_.
+
+References
+----------
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
+.. [Duvenaud2013] D. Duvenaud, J. Lloyd, R. Grosse, J. Tenenbaum, Z. Ghahramani, "Structure discovery in
+   nonparametric regression through compositional kernel search", ICML 2013.
+.. [Schwarz1978] G. Schwarz, "Estimating the dimension of a model", Annals of Statistics 6, 1978.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from joblib import delayed
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from preflearn.core.validation import Floats, PerMatch, check_count, check_list, require
+from preflearn.dynamics.covariances.composite import Covariance
+from preflearn.dynamics.covariances.elementary import (
+    Affine,
+    Constant,
+    Matern12,
+    Matern32,
+    Matern52,
+    Wiener,
+)
+from preflearn.dynamics.likelihoods.likelihood import Likelihood
+from preflearn.dynamics.model import DynamicComparisons, check_problem
+from preflearn.dynamics.model_selection.evidence import (
+    EvidenceMaximum,
+    maximise_evidence,
+)
+from preflearn.dynamics.model_selection.hyperparameters import changed, evidence_of
+from preflearn.dynamics.model_selection.structures import (
+    Grammar,
+    Structure,
+    covariance_of,
+    fixed_in,
+    structure_at,
+)
+from preflearn.dynamics.model_selection.summary import in_words
+from preflearn.matches import Matches
+from preflearn.solvers.search import in_parallel
+
+BASES: tuple[Covariance, ...] = (Constant(), Affine(), Wiener(), Matern12(), Matern32(), Matern52())
+_FIRST = 0.3  # the variance at the start, of the likelihood's noise
+_TOL, _GTOL, _STEPS = 1e-5, 0.05, 40  # of candidates: a few hundredths of a nat
+
+
+class Discovery(NamedTuple):
+    """What `discover_covariance` has found.
+
+    Attributes
+    ----------
+    model : DynamicComparisons
+        Fitted at the maximum of the evidence of the best structure.
+    maximum : EvidenceMaximum
+        With its certificates.
+    table : DataFrame
+        One row a candidate, in the order of the search: `step`; `structure`, as "Constant + Matern12";
+        `evidence` at its maximum, a local one, in nats; `n_parameters`; `bic`, smaller is better; `seconds`;
+        `converged`; `covariance`, with its parameters; `error`, the message if it could not be fitted, else
+        "".
+    report : str
+        The search and what was found, in words.
+    """
+
+    model: DynamicComparisons
+    maximum: EvidenceMaximum
+    table: pd.DataFrame
+    report: str
+
+
+def discover_covariance(
+    matches: Matches,
+    y: ArrayLike,
+    likelihood: Likelihood,
+    *,
+    sample_weight: PerMatch = None,
+    offset: PerMatch = None,
+    bases: Sequence[Covariance] = BASES,
+    max_parts: int = 4,
+    n_jobs: int | None = None,
+) -> Discovery:
+    r"""Search for the sum of products of covariances that explains the matches best (section 6).
+
+    Each structure is judged at the maximum of its evidence over its p hyperparameters and those of the
+    likelihood, by the criterion of [Schwarz1978]_ with N matches,
+
+    .. math:: \mathrm{BIC} = -2 \log p(y) + p \log N.
+
+    That maximum is a local one, by gradients from the best of a few starts: a sum with a term that is of no
+    use may end below one of its own parts, by up to 0.3 nats where this was looked for.
+
+    The evidence itself takes the scores into account, so that a flexible prior is no advantage as such; BIC
+    adds the price of having chosen the hyperparameters. The search is greedy, as in [Duvenaud2013]_. It
+    begins with all single bases. A step tries all structures that differ from the best one by one part: one
+    more term, a term multiplied by one more part, a part replaced, or one dropped; and it takes the best. It
+    ends where none is better. So a part that does not pay is dropped, also one that paid before others came.
+
+    Parameters
+    ----------
+    matches : Matches
+    y : array-like of shape (N,)
+        Outcomes.
+    likelihood : Likelihood
+        The start of its parameters.
+    sample_weight : array-like of shape (N,), optional
+        As in `DynamicComparisons.fit`; N in the criterion is their sum.
+    offset : array-like of shape (N,), optional
+        As in `DynamicComparisons.fit`.
+    bases : sequence of Covariance
+        What structures are made of; by default Constant, Affine and Wiener from each feature's first match,
+        and the three Matérn covariances. Origins, periods, boundaries and orders are theirs. Variances and
+        lengths of time start at what fits the data's span.
+    max_parts : int
+        In one structure.
+    n_jobs : int, optional
+        Processes for the candidates of a step; -1: as many as there are processors; None: one, or as
+        `joblib.parallel_config` says. The result is the same.
+
+    Returns
+    -------
+    Discovery
+
+    Raises
+    ------
+    ValueError
+        As `DynamicComparisons.fit`; on bases that are sums or products, or appear twice; if no base can be
+        fitted, or all matches are at one time.
+
+    References
+    ----------
+    .. [Duvenaud2013] D. Duvenaud, J. Lloyd, R. Grosse, J. Tenenbaum, Z. Ghahramani, "Structure discovery in
+       nonparametric regression through compositional kernel search", ICML 2013.
+    .. [Schwarz1978] G. Schwarz, "Estimating the dimension of a model", Annals of Statistics 6, 1978.
+
+    Examples
+    --------
+    >>> from preflearn.dynamics import Probit
+    >>> from preflearn.matches import Matches
+    >>> matches = Matches([[1, -1]] * 40, range(40), ["Ann", "Bob"])
+    >>> y = [1] * 20 + [-1] * 20
+    >>> found = discover_covariance(matches, y, Probit(), bases=[Constant(), Wiener()])
+    >>> found.table.loc[found.table["bic"].idxmin(), "structure"]
+    'Wiener'
+    """
+    best = DynamicComparisons(Constant(), likelihood, tol=_TOL, n_threads=1)
+    played = check_problem(best, matches, y, sample_weight, offset)
+    half = float(np.ptp(matches.time)) / 2
+    require(half > 0, float(matches.time[0]), "the time of all matches", "matches at several times")
+    grammar = Grammar(_check_bases(bases), half, check_count(max_parts, "max_parts", least=1))
+    tried = grammar.singles(_FIRST * getattr(likelihood, "variance", 1.0))
+    structure, least, rows = (), math.inf, list[dict[str, Any]]()
+    for step in count(1):  # it ends, since the structures of max_parts are finitely many
+        calls = (
+            delayed(_maximum)(best, matches, played, grammar.label(starts[0]), starts) for starts in tried
+        )
+        found = in_parallel(calls, n_jobs)
+        rows += [{"step": step, **row} for *_, row in found]
+        leader = min(found, key=lambda candidate: candidate[-1]["bic"], default=None)
+        if leader is None or not leader[-1]["bic"] < least:
+            break
+        structure, best, least = *leader[:2], leader[-1]["bic"]
+        tried = grammar.next_to(structure)
+    if not structure:
+        raise ValueError(f"no base could be fitted: {rows[0]['error']}; expected at least one that can")
+    start = changed(best, tol=1e-6, n_threads=None)
+    maximum = maximise_evidence(start, matches, *played.T, fixed=fixed_in(start, structure))
+    table = pd.DataFrame(rows)
+    return Discovery(
+        maximum.model, maximum, table, _report(table, maximum, float(played[:, 1].sum()), 2 * half)
+    )
+
+
+def _check_bases(bases: Sequence[Covariance]) -> list[Covariance]:
+    listed = check_list(bases, "bases", expected := "at least one covariance, in a list")
+    require(len(listed) > 0, bases, "bases", expected)
+    for k, base in enumerate(listed):
+        good = isinstance(base, Covariance) and "variance" in base.positive()
+        require(good, base, f"bases[{k}]", "a covariance that is no sum and no product, with a variance")
+        require(base not in listed[:k], base, f"bases[{k}]", "each base once")
+    return listed
+
+
+def _maximum(
+    model: DynamicComparisons, matches: Matches, played: Floats, label: str, starts: list[Structure]
+) -> tuple[Structure, DynamicComparisons, dict[str, Any]]:
+    """A structure at a local maximum, from the start that has the largest evidence; other parameters as in `model`."""  # noqa: E501
+    begin, structure = time.perf_counter(), starts[0]
+    row: dict[str, Any] = {"structure": label, "evidence": math.nan, "n_parameters": 0, "bic": math.inf}
+    row |= {"converged": False, "covariance": "", "error": ""}
+    try:
+        models = [changed(model, covariance=covariance_of(start)) for start in starts]
+        found = [evidence_of(start, matches, played, {}) for start in models]
+        best = int(np.argmax([one["evidence"] if one["converged"] else -math.inf for one in found]))
+        model, structure = models[best], starts[best]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found = maximise_evidence(
+                model, matches, *played.T, fixed=fixed_in(model, structure), gtol=_GTOL, max_iter=_STEPS
+            )
+        model, n = changed(found.model), len(found.gradient)
+        covariance: Any = model.covariance  # one for all features
+        structure = structure_at(covariance, structure)
+        row |= {"evidence": found.evidence, "n_parameters": n, "converged": found.converged}
+        row |= {"bic": n * math.log(played[:, 1].sum()) - 2 * found.evidence, "covariance": repr(covariance)}
+    except ValueError as error:
+        row["error"] = str(error)
+    return structure, model, row | {"seconds": time.perf_counter() - begin}
+
+
+def _report(table: pd.DataFrame, maximum: EvidenceMaximum, n: float, span: float) -> str:
+    covariance: Any = maximum.model.covariance  # one for all features
+    first, *others = table.sort_values("bic", kind="stable").to_dict("records")
+    lines = [
+        f"{len(table)} structures were tried in {table['step'].iloc[-1]} steps. The smallest BIC, "
+        f"{first['bic']:.1f}, is that of {first['structure']}: evidence {first['evidence']:.1f} with "
+        f"{first['n_parameters']} parameter{'s' * (first['n_parameters'] != 1)} for {n:,.10g} matches.",
+    ]
+    if others and math.isfinite(gap := others[0]["bic"] - first["bic"]):
+        lines.append(f"Next is {others[0]['structure']}, whose BIC is larger by {gap:.1f}.")
+    return "\n".join([*lines, in_words(covariance, span)])

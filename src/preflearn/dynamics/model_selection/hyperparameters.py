@@ -1,0 +1,262 @@
+"""Hyperparameters by readable names, and the random search for them of [Maystre2019]_, over processes.
+
+All of them are positive, and the evidence of a model depends on each; searches are over their logarithms.
+
+References
+----------
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from preflearn.core.validation import LARGEST, Floats, PerMatch, check_real, require
+from preflearn.dynamics.covariances.prior import (
+    MOST_LENGTHS,
+    REST,
+    by_name,
+    warn_of_lengths,
+)
+from preflearn.dynamics.model import (
+    DynamicComparisons,
+    check_model,
+    check_problem,
+    infer,
+)
+from preflearn.dynamics.parametrized import Described
+from preflearn.matches import Matches
+from preflearn.solvers.search import (
+    RandomSearch,
+    Range,
+    check_ranges,
+    drawn,
+    judged,
+    near_boundary,
+)
+
+
+def parameters_of(model: DynamicComparisons) -> dict[str, float]:
+    """The positive parameters on which the evidence depends, by name, in the order in which they are written.
+
+    A name is the class and the parameter: "Matern12.lengthscale", or "Matern12_2.lengthscale" of the second
+    Matern12; of a mapping of covariances "advantage: Constant.variance"; "likelihood.margin". They are the
+    parameters that a class annotates as Positive or Length. So origins, boundaries and orders are left out,
+    and so is the margin of `Gaussian`, which only forecasts use.
+
+    Parameters
+    ----------
+    model : DynamicComparisons
+
+    Returns
+    -------
+    dict of str to float
+        Each in its own unit: that of `Matches.time`, and of the scores.
+
+    Raises
+    ------
+    ValueError
+        If two features have the same name in print, as 1 and "1" have.
+
+    Examples
+    --------
+    >>> from preflearn.dynamics import DynamicComparisons, Matern12, OrdinalProbit
+    >>> parameters_of(DynamicComparisons(Matern12(0.2, lengthscale=365.0), OrdinalProbit(margin=0.4)))
+    {'Matern12.variance': 0.2, 'Matern12.lengthscale': 365.0, 'likelihood.margin': 0.4}
+    """
+    return {name: found.value for name, found in described(model).items()}
+
+
+def with_parameters(model: DynamicComparisons, values: Mapping[str, float]) -> DynamicComparisons:
+    """The same model, not fitted, with other values of some parameters.
+
+    Parameters
+    ----------
+    model : DynamicComparisons
+        It is not changed.
+    values : mapping of str to float
+        By the names of `parameters_of`; those that are not named stay.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or a value is out of range.
+
+    Examples
+    --------
+    >>> from preflearn.dynamics import Constant, DynamicComparisons, Probit
+    >>> with_parameters(DynamicComparisons(Constant(0.5), Probit()), {"Constant.variance": 2}).covariance
+    Constant(variance=2.0)
+    """
+    known = described(model)
+    require(isinstance(values, Mapping), values, "values", "a mapping of names to numbers")
+    check_names(values, known, "a parameter")
+    for name, value in values.items():
+        check_real(value, name, "a positive number", 1 / LARGEST, LARGEST)
+    new = iter([values.get(name, found.value) for name, found in known.items()])
+
+    def rebuilt(one: Described) -> Any:
+        return one.changed(**{key: next(new) for key in one.positive()})
+
+    built = {name: k.mapped(rebuilt) for name, k in by_name(model.covariance).items()}
+    covariance = built if isinstance(model.covariance, Mapping) else built[REST]
+    return changed(model, covariance=covariance, likelihood=rebuilt(model.likelihood))
+
+
+class Parameter(NamedTuple):
+    """A positive number on which the evidence depends, and what it may be."""
+
+    value: float
+    is_length: bool  # of time
+    least: float
+    most: float
+
+
+def described(model: DynamicComparisons) -> dict[str, Parameter]:
+    """All of them by name, in the order in which they are written."""
+    check_model(model)
+    owners = list[tuple[str, Described]]()
+    for name, k in by_name(model.covariance).items():
+        prefix, seen = f"{name}: " if isinstance(model.covariance, Mapping) else "", Counter[str]()
+        for leaf in k.leaves():
+            seen[leaf.label] += 1
+            number = f"_{seen[leaf.label]}" * (seen[leaf.label] > 1)
+            owners.append((prefix + leaf.label + number, leaf))
+    owners.append(("likelihood", model.likelihood))
+    found = dict[str, Parameter]()
+    for label, owner in owners:
+        for key, value in owner.positive().items():
+            name = f"{label}.{key}"
+            require(name not in found, name, "the name of two parameters", "features that differ in print")
+            ends = owner.ranges.get(key, (1 / LARGEST, LARGEST))
+            found[name] = Parameter(value, key in owner.lengths(), *ends)
+    return found
+
+
+def changed(model: DynamicComparisons, **options: Any) -> DynamicComparisons:
+    """A copy that is not fitted, with other options."""
+    copy: Any = clone(model)
+    return copy.set_params(**options)
+
+
+def check_names(names: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Raise ValueError that shows the first name that is not known; `what` says of what it is a name."""
+    known = list(known)
+    for name in names:
+        require(name in known, name, what, f"one of {', '.join(known)}")
+
+
+def warn_of_ranges(model: DynamicComparisons, ranges: Mapping[str, Range], time: Floats) -> None:
+    """Warn, as a fit does, where not even the best of a range is a length for data of this span."""
+    least, known = float(np.ptp(time)) / MOST_LENGTHS, described(model)
+    ranges = {name: found for name, found in ranges.items() if known[name].is_length}
+    nearest = {name: min(max(least, low), high) for name, (low, high, _) in ranges.items()}
+    warn_of_lengths(with_parameters(model, nearest).covariance, time)
+
+
+# ---- The random search
+
+
+def random_search(
+    model: DynamicComparisons,
+    matches: Matches,
+    y: ArrayLike,
+    ranges: Mapping[str, tuple],
+    n_configurations: int = 1000,
+    *,
+    sample_weight: PerMatch = None,
+    offset: PerMatch = None,
+    random_state: np.random.Generator | int,
+    n_jobs: int | None = None,
+) -> RandomSearch:
+    """Draw configurations at random and keep that of the largest evidence (appendix B.1 of [Maystre2019]_).
+
+    Each parameter is drawn log-uniformly from its range, or uniformly where it says "linear". All draws are
+    made before the first fit, and every fit begins with nothing, so the table does not depend on `n_jobs`.
+
+    Parameters
+    ----------
+    model : DynamicComparisons
+        Parameters that have no range keep its values; its `tol` and `max_iter` are those of all fits.
+    matches : Matches
+    y : array-like of shape (N,)
+        Outcomes.
+    ranges : mapping of str to (low, high) or (low, high, "linear")
+        Least and largest value, by the names of `parameters_of`.
+    n_configurations : int
+    sample_weight, offset : array-like of shape (N,), optional
+        As in `DynamicComparisons.fit`.
+    random_state : numpy Generator or int
+        Source of randomness, or its seed.
+    n_jobs : int, optional
+        Processes, of one thread each; -1: as many as there are processors; None: one, or as
+        `joblib.parallel_config` says.
+
+    Returns
+    -------
+    RandomSearch
+        Its table has `evidence`, NaN where a fit failed, `converged`, `n_iter` (sweeps) and `error`, the
+        message of a fit that failed ("" of all others); `best` is the largest evidence of those that
+        converged, and `model` is fitted.
+
+    Raises
+    ------
+    ValueError
+        As `DynamicComparisons.fit`; on unknown names, or ranges that are none; if no fit converged.
+
+    Warns
+    -----
+    UserWarning
+        Once, if each length of time in a range, or one without a range, is absurd for the data's span.
+
+    References
+    ----------
+    .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+       time-dynamics", KDD 2019.
+
+    Examples
+    --------
+    >>> from preflearn.dynamics import Constant, DynamicComparisons, Probit
+    >>> from preflearn.matches import Matches
+    >>> matches = Matches([[1, -1]] * 10, range(10), ["Ann", "Bob"])
+    >>> model = DynamicComparisons(Constant(1.0), Probit())
+    >>> found = random_search(
+    ...     model, matches, [1] * 8 + [-1] * 2, {"Constant.variance": (0.01, 10)}, 50, random_state=0
+    ... )
+    >>> round(found.model.covariance.variance, 3), found.near_boundary
+    (0.15, {})
+    """
+    played = check_problem(model, matches, y, sample_weight, offset)
+    limits = check_ranges(ranges, parameters_of(model))
+    warn_of_ranges(model, limits, matches.time)
+    candidates = drawn(limits, n_configurations, random_state)
+    judge = partial(evidence_of, changed(model, n_threads=1), matches, played)
+    table = judged(judge, candidates, n_jobs)
+    good = np.where(table["converged"], table["evidence"], -np.inf)
+    name, why = f"why none of {len(table)} configurations converged", table["error"].max() or "too few sweeps"
+    require(bool(np.isfinite(good).any()), why, name, "ranges in which fits do, or a larger max_iter")
+    best = int(good.argmax())
+    values: dict[str, Any] = candidates.iloc[best].to_dict()
+    fitted = infer(with_parameters(model, values), matches, played)
+    return RandomSearch(table, best, fitted, near_boundary(values, limits))
+
+
+def evidence_of(
+    model: DynamicComparisons, matches: Matches, played: Floats, values: dict[str, float]
+) -> dict[str, Any]:
+    """That of a model with some parameters, whatever happens to the fit."""
+    try:
+        fitted = infer(with_parameters(model, values), matches, played)
+    except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+        return {"evidence": math.nan, "converged": False, "n_iter": 0, "error": str(error)}
+    found = {"evidence": fitted.log_marginal_likelihood_, "converged": fitted.converged_}
+    return {**found, "n_iter": fitted.n_iter_, "error": ""}

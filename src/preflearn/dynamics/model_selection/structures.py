@@ -1,0 +1,152 @@
+"""Sums of products of covariances, and what is next to one: the space of `discover_covariance`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from itertools import islice
+from operator import add, mul
+from typing import Any, NamedTuple
+
+from preflearn.dynamics.covariances.composite import Covariance
+from preflearn.dynamics.covariances.elementary import Affine, Constant
+from preflearn.dynamics.model import DynamicComparisons
+from preflearn.dynamics.model_selection.hyperparameters import parameters_of
+from preflearn.dynamics.model_selection.summary import variance_after
+
+_LENGTHS = (0.01, 0.1, 1.0)  # of the span: where length scales start
+_FURTHER = 0.1  # where the variance of one more term starts: of what is there already
+
+
+class Term(NamedTuple):
+    """A variance times a product of covariances that have variance 1 halfway through the span."""
+
+    variance: float
+    parts: tuple[tuple[int, Any], ...]  # the number of a base, and the base with its lengths
+
+
+Structure = tuple[Term, ...]  # a sum
+Key = tuple[tuple[int, ...], ...]  # the numbers of its bases
+
+
+class Grammar:
+    """All structures next to one that were not tried yet, each with some starts."""
+
+    def __init__(self, bases: list[Covariance], half: float, max_parts: int) -> None:
+        kinds = [type(base).__name__ for base in bases]
+        self._names = [
+            kind if kinds.count(kind) == 1 else repr(base) for kind, base in zip(kinds, bases, strict=True)
+        ]
+        self._bases = [_standard(base, half) for base in bases]
+        self._span, self._max_parts = 2 * half, max_parts
+        self._seen: set[Key] = set()
+
+    def label(self, structure: Structure) -> str:
+        return " + ".join(" * ".join(self._names[base] for base in term) for term in _key(structure))
+
+    def singles(self, variance: float) -> list[list[Structure]]:
+        """Each base alone."""
+        return self._new(
+            [(Term(variance, (part,)),) for part in self._starts(base)] for base in range(len(self._bases))
+        )
+
+    def next_to(self, structure: Structure) -> list[list[Structure]]:
+        """What differs by one part."""
+        return self._new(self._neighbours(structure))
+
+    def _neighbours(self, structure: Structure) -> Iterator[list[Structure]]:
+        further, bases = _FURTHER * sum(term.variance for term in structure), range(len(self._bases))
+        for base in bases:
+            yield [(*structure, Term(further, (part,))) for part in self._starts(base)]
+        for k, term in enumerate(structure):
+            rest = _put(structure, k)
+            for place, old in [(len(term.parts), None), *enumerate(part for _, part in term.parts)]:
+                for base in bases:  # one part more, or in place of an old one
+                    parts = [_put(term.parts, place, part) for part in self._starts(base, old)]
+                    yield [(*rest, term._replace(parts=some)) for some in parts]
+                if old is not None:
+                    less = _put(term.parts, place)
+                    yield [(*rest, term._replace(parts=less)) if less else rest]
+
+    def _starts(self, base: int, like: Any = None) -> list[tuple[int, Any]]:
+        """A base at some lengths of time, or at that of the part in whose place it comes."""
+        part: Any = self._bases[base]
+        if not _has_length(part):
+            return [(base, part)]
+        lengths = [like.lengthscale] if _has_length(like) else [share * self._span for share in _LENGTHS]
+        return [(base, part.changed(lengthscale=length)) for length in lengths]
+
+    def _new(self, candidates: Iterable[list[Structure]]) -> list[list[Structure]]:
+        fresh = []
+        for starts in candidates:
+            key = _key(starts[0])
+            if key not in self._seen and self._makes_sense(key):
+                fresh.append(starts)
+            self._seen.add(key)
+        return fresh
+
+    def _makes_sense(self, key: Key) -> bool:
+        """Neither empty nor too large, and no part that only repeats, scales or contains another one."""
+        constants = {k for k, base in enumerate(self._bases) if isinstance(base, Constant)}
+        lines = {k for k, base in enumerate(self._bases) if isinstance(base, Affine)}
+        levels = [term for term in key if len(term) == 1 and term[0] in constants | lines]
+        products = all(
+            len(set(term)) == len(term) and not constants & {*term} for term in key if len(term) > 1
+        )
+        repeated = {term for term in key if key.count(term) > 1}
+        lengths = all(any(_has_length(self._bases[k]) for k in term) for term in repeated)
+        return 0 < sum(map(len, key)) <= self._max_parts and len(levels) < 2 and products and lengths
+
+
+def _key(structure: Structure) -> Key:
+    return tuple(sorted(tuple(sorted(base for base, _ in term.parts)) for term in structure))
+
+
+def _put(items: tuple[Any, ...], place: int, *new: Any) -> tuple[Any, ...]:
+    """With something else, or nothing, in one place."""
+    return (*items[:place], *new, *items[place + 1 :])
+
+
+def _has_length(part: Any) -> bool:
+    """Unlike Periodic, whose length scale is a pure number."""
+    return part is not None and "lengthscale" in part.lengths()
+
+
+def _standard(base: Any, half: float) -> Any:
+    """With variance 1 so long after its origin; a line has one half of it from its slope."""
+    if isinstance(base, Affine):
+        base = base.changed(slope_variance=base.variance / half**2)
+    return _scaled(base, 1 / variance_after(base, half))
+
+
+def _scaled(part: Any, factor: float) -> Any:
+    found = part.positive()
+    names = [name for name in ("variance", "slope_variance") if name in found]
+    return part.changed(**{name: factor * found[name] for name in names})
+
+
+def fixed_in(model: DynamicComparisons, structure: Structure) -> list[str]:
+    """All variances of a product but the first: only their product counts."""
+    names, fixed = iter(parameters_of(model)), list[str]()
+    for term in structure:
+        for place, (_, part) in enumerate(term.parts):
+            own = dict(zip(part.positive(), names, strict=False))
+            fixed += [own["variance"]] * (place > 0)
+    return fixed
+
+
+def covariance_of(structure: Structure) -> Covariance:
+    """The sum of its products, each with its variance in the first factor."""
+    terms = ((variance, *(part for _, part in parts)) for variance, parts in structure)
+    return reduce(add, (reduce(mul, (_scaled(first, v), *others)) for v, first, *others in terms))
+
+
+def structure_at(covariance: Covariance, start: Structure) -> Structure:
+    """The structure of a covariance that is as `covariance_of(start)`, with other parameters."""
+    leaves, found = iter(covariance.leaves()), []
+    first: Any
+    for _, parts in start:
+        first, *others = islice(leaves, len(parts))
+        bases, variance = [base for base, _ in parts], first.variance / parts[0][1].variance
+        found.append(Term(variance, tuple(zip(bases, (_scaled(first, 1 / variance), *others), strict=True))))
+    return tuple(found)

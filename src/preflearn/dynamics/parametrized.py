@@ -1,0 +1,102 @@
+"""Values with parameters: what covariances and likelihoods are."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+from preflearn.core.validation import LARGEST, check_real, require, shown
+
+Positive = Annotated[float, "a parameter from 1e-100 to 1e100, which may be searched"]
+Length = Annotated[float, "one that is a length of time besides"]
+_LENGTHS = Length, "Length"  # the annotation as it is, or as `from __future__ import annotations` leaves it
+_POSITIVE = Positive, "Positive", *_LENGTHS
+
+
+class Described:
+    """A value that is made of its parameters, the fields of a dataclass, and can be written as JSON.
+
+    A family of them has a root, whose subclasses are known by name; those with a leading underscore are not.
+
+    Attributes
+    ----------
+    ranges : dict of str to (float, float)
+        The least and the largest value of parameters that have a narrower range than positive numbers have.
+    """
+
+    family: ClassVar[str]
+    kinds: ClassVar[dict[str, type]]
+    ranges: ClassVar[dict[str, tuple[float, float]]] = {}
+
+    def __init_subclass__(cls, family: str = "") -> None:
+        if family:
+            cls.family, cls.kinds = family, {}
+        elif not cls.__name__.startswith("_"):
+            cls.kinds[cls.__name__] = cls
+
+    def __post_init__(self) -> None:
+        for name, value in self.positive().items():
+            low, high = self.ranges.get(name, (1 / LARGEST, LARGEST))
+            expected = f"a number from {low:g} to {high:g}" if name in self.ranges else "a positive number"
+            object.__setattr__(self, name, check_real(value, name, expected, low, high))
+
+    def positive(self) -> dict[str, float]:
+        """The parameters that are annotated as positive numbers, of which lengths of time are some."""
+        return self._annotated(_POSITIVE)
+
+    def lengths(self) -> dict[str, float]:
+        """The parameters that are annotated as lengths of time."""
+        return self._annotated(_LENGTHS)
+
+    def _annotated(self, kinds: tuple[Any, ...]) -> dict[str, float]:
+        found: Any = fields(self)  # pyright: ignore[reportArgumentType]
+        return {field.name: getattr(self, field.name) for field in found if field.type in kinds}
+
+    def changed(self, **values: Any) -> Any:
+        """The same with other values of some parameters."""
+        found: Any = self
+        return replace(found, **values)
+
+    def describe(self) -> dict[str, Any]:
+        """The class and the parameters as values of JSON."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore[reportArgumentType]
+        listed = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return {"kind": type(self).__name__, **listed}
+
+    @classmethod
+    def read(cls, description: object) -> Any:
+        """The value of this family that `describe` has described, equal to that one.
+
+        Parameters
+        ----------
+        description : dict
+            "kind": the name of the class; the other keys: its parameters, all of them. A sum or a product has
+            "parts", a list of descriptions.
+
+        Raises
+        ------
+        ValueError
+            If this is no such description, or a parameter is out of range.
+
+        Examples
+        --------
+        >>> from preflearn.dynamics import Constant, Covariance, Matern12
+        >>> covariance = Constant(2.0) + Matern12(lengthscale=30.0)
+        >>> covariance.describe()["parts"][0]
+        {'kind': 'Constant', 'variance': 2.0}
+        >>> Covariance.read(covariance.describe())
+        Constant(variance=2.0) + Matern12(variance=1.0, lengthscale=30.0)
+        """
+        require(isinstance(description, dict), description, f"the description of a {cls.family}", "a dict")
+        values: Any = dict(description)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        kinds = {name: found for name, found in cls.kinds.items() if is_dataclass(found)}
+        kind = values.pop("kind", None)
+        good = isinstance(kind, str) and kind in kinds
+        require(good, kind, f"the kind of a {cls.family}", f"one of {sorted(kinds)}")
+        names = [field.name for field in fields(kinds[kind])]
+        if sorted(map(str, values)) != sorted(names):
+            raise ValueError(f"the description of {kind} has {shown(list(values))}; expected {names}")
+        if "parts" in values:
+            require(isinstance(values["parts"], list), values["parts"], "parts", "a list of descriptions")
+            values["parts"] = tuple(cls.read(part) for part in values["parts"])
+        return kinds[kind](**values)

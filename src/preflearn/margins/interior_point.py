@@ -1,0 +1,142 @@
+"""An interior-point method for the programs of section 3.1 of [Venuto2017]_: few, costly steps.
+
+Each step is one Cholesky factorisation of p + 2 numbers a side, and each problem takes about fifteen, however
+many rows are tight in the end; an active-set method takes one step a row, and as many again for wrong ones.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import get_lapack_funcs
+from scipy.optimize import nnls
+
+from preflearn.core.validation import Floats
+from preflearn.margins.constraints import (
+    Rows,
+    Solution,
+    Solver,
+    grow_working_set,
+    least_squares,
+)
+from preflearn.solvers.interior_point import Interior, Step, central_path
+
+_POTRF, _POTRS = get_lapack_funcs(("potrf", "potrs"))  # without SciPy's checks, and failing in numbers
+_SMALLEST = 1e-60  # a gap that is 0, for data of size 1
+_RIDGE = 1e-16  # relative to the largest curvature: added where rounding hides that it is positive
+_TOUCHING = 1e-9  # a margin below it does not say which slacks count
+_FLAT = 1e-10  # the curvature that makes the optimum of the LP one point: it moves mu by some 1e-10
+
+
+def interior_point(
+    A: Floats, b: Floats, c: Floats, curvature: Floats, start: Interior, tolerance: float
+) -> Interior:
+    """Minimise z'Hz/2 + c'z subject to A z >= b, with H = diag(curvature), by Mehrotra's method.
+
+    Parameters
+    ----------
+    A : ndarray of shape (k, q)
+    b, c, curvature : ndarray of shape (k,), (q,), (q,)
+    start : Interior
+        With positive slacks that are those of its z, and positive multipliers.
+    tolerance : float
+        Of the duality gap, relative to the objective.
+    """
+
+    def newton(point: Interior) -> Step | None:
+        z, slack, dual = point
+        if point.gap() <= tolerance * abs((curvature * z / 2 + c) @ z) + _SMALLEST:
+            return None
+        roots = np.sqrt(dual / slack)[:, None] * A
+        factor, failed = _cholesky(roots.T @ roots, curvature)
+        if failed:
+            return None
+        slope, missed = curvature * z + c - dual @ A, A @ z - b - slack
+
+        def step(target: Floats) -> Interior:
+            dz = _POTRS(factor, ((target - dual * missed) / slack) @ A - slope, lower=1)[0]
+            ds = A @ dz + missed
+            return Interior(dz, ds, (target - dual * ds) / slack)
+
+        return step
+
+    return deque(central_path(start, newton), maxlen=1).pop()
+
+
+def tight(optimum: Interior, unit: float) -> NDArray[np.bool_]:
+    """The constraints that hold with equality at an optimum: one of the two goes to 0 in each.
+
+    `unit` is the size of slacks that count, where multipliers have the sum 1.
+    """
+    return optimum.dual * unit > optimum.slack
+
+
+def _cholesky(matrix: Floats, curvature: Floats) -> tuple[Floats, int]:
+    """The factor of matrix + diag(curvature), or of a larger matrix, and not 0 where there is none."""
+    diagonal = matrix.ravel()[:: len(matrix) + 1]
+    diagonal += curvature
+    ridge = _RIDGE * diagonal.max()
+    while (result := _POTRF(matrix, lower=1, clean=0))[1] != 0 and 0 < ridge < np.inf:  # false for NaN
+        diagonal += ridge
+        ridge *= 100
+    return result
+
+
+def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64]]:
+    """Solve the LP, eq. 7 of [Venuto2017]_, for a margin of any sign.
+
+    Parameters
+    ----------
+    rows : Rows
+    scale : ndarray of shape (p,)
+        Of the columns.
+
+    Returns
+    -------
+    solution : Solution
+        `coef` w * scale; `dual` of the working set, with sum 1 and G' dual = 0 for its rows G; `state` the
+        optimum mu, at most 0 if the rows are not separable.
+    work : ndarray of int
+        The working set.
+    """
+
+    def solve(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
+        G, ties = np.vstack([G, 0 * G[:1]]), np.append(ties, True)  # a tie of equal items bounds mu by 1
+        k, p = G.shape
+        A, b = np.column_stack([G, -np.ones(k)]), np.where(ties, -1.0, 1.0)
+        w = guess / max(np.abs(G @ guess).max(), _SMALLEST)
+        c, curvature = np.append(np.zeros(p), -1.0), np.append(np.full(p, _FLAT / max(1.0, w @ w)), 0.0)
+        values = G @ w - b
+        z = np.append(w, values.min() - 0.1)
+        optimum = interior_point(
+            A, b, c, curvature, Interior(z, values - z[-1], np.full(k, 1 / k)), tolerance
+        )
+        active, dual = tight(optimum, abs(optimum.z[-1]) + _TOUCHING), np.zeros(k)
+        dual[active] = nonnegative(A[active].T, c)[0]
+        z = optimum.z + least_squares(A[active], b[active] - A[active] @ optimum.z)
+        return Solution(z[:-1], dual[:-1], float(z[-1]))
+
+    return grow_working_set(rows, scale, in_span(solve))
+
+
+def in_span(solve: Solver) -> Solver:
+    """Solve in the span of the rows, where they are fewer than the features: other weights are 0."""
+
+    def reduced(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
+        if len(G) >= G.shape[1]:
+            return solve(G, ties, tolerance, guess)
+        basis, upper = np.linalg.qr(G.T)
+        solution = solve(upper.T, ties, tolerance, guess @ basis)
+        return solution._replace(coef=basis @ solution.coef)
+
+    return reduced
+
+
+def nonnegative(A: NDArray, b: NDArray) -> tuple[Floats, float]:
+    """The x >= 0 that minimises |A x - b|, not 0 for independent columns only, and that minimum."""
+    if A.shape[1] == 0:  # for which SciPy's routine (1.17) writes past the end of its memory
+        return np.zeros(0), float(np.sqrt(b @ b))
+    x, missed = nnls(A, b)
+    return x, float(missed)

@@ -1,0 +1,190 @@
+"""Mehrotra's interior-point method, and the sums of hinge losses that it minimises.
+
+The loop knows neither the problem nor how its equations are solved: it asks for one Newton step after
+another. For hinges each step solves one system of as many unknowns as their matrix has columns, however many
+rows there are; the solver multiplies by that matrix and never looks inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy import linalg
+
+from preflearn.core.validation import Floats
+
+MOST_STEPS = 200
+_TO_THE_BOUNDARY = 0.995  # share of the longest step that keeps all variables positive
+_AT_BOUND = 1e-3  # a dual weight, in units of its scale, this much below its slack is at its bound
+_FAR, _NEAR = 30, 5  # steps without progress, until a gap of `_GOOD` and after it: then it is rounding
+_GOOD = 1e-6
+
+
+class Interior(NamedTuple):
+    """A point, its slacks and the multipliers of its constraints, both > 0; or a step between two of them."""
+
+    z: Floats  # (q,)
+    slack: Floats  # (k,)
+    dual: Floats  # (k,)
+
+    def moved(self, step: Interior, length: float) -> Interior:
+        return Interior(*(now + length * change for now, change in zip(self, step, strict=True)))
+
+    def longest(self, step: Interior) -> float:
+        """The longest step, at most 1, that keeps slacks and multipliers from becoming negative."""
+        return 1.0 / max(1.0, *(float(np.max(-step[k] / self[k])) for k in (1, 2)))
+
+    def gap(self) -> float:
+        """The sum of complementary products: the duality gap, where all equations hold."""
+        return float(self.slack @ self.dual)
+
+
+Step = Callable[[Floats], Interior]  # towards slack * dual + target, from Newton's equations at one point
+
+
+def central_path(start: Interior, newton: Callable[[Interior], Step | None]) -> Iterator[Interior]:
+    """The start, and points nearer and nearer to an optimum, by Mehrotra's predictor and corrector.
+
+    Parameters
+    ----------
+    start : Interior
+    newton : callable
+        Newton's equations at a point, factored: its steps, or None where rounding leaves none. It ends the
+        path, which else has `MOST_STEPS` steps (some fifteen are usual); whoever follows it stops before.
+    """
+    point = start
+    for _ in range(MOST_STEPS):
+        yield point
+        step = newton(point)
+        if step is None:
+            return
+        complementary, gap = point.slack * point.dual, point.gap()
+        affine = step(-complementary)
+        after = point.moved(affine, point.longest(affine)).gap()
+        target = (after / gap) ** 3 * gap / len(complementary)
+        corrector = step(target - complementary - affine.slack * affine.dual)
+        point = point.moved(corrector, _TO_THE_BOUNDARY * point.longest(corrector))
+    yield point
+
+
+class Operator(Protocol):
+    """A matrix A by its products A u, A'v, and A' diag(weights) A, in an array of its own."""
+
+    def times(self, u: Floats) -> Floats: ...
+    def adjoint(self, v: Floats) -> Floats: ...
+    def gram(self, weights: Floats) -> Floats: ...
+
+
+class Hinges(NamedTuple):
+    """Terms cost_i max(0, 1 - a_i·u - label_i beta) of an objective, with a_i the rows of A."""
+
+    A: Operator
+    cost: Floats  # positive
+    label: Floats  # +1 or -1; all 0 where there is no beta
+
+    def margins(self, u: Floats, bias: float) -> Floats:
+        return self.A.times(u) + self.label * bias
+
+
+class Optimum(NamedTuple):
+    """Primal and dual optimum of 1/2 u·u + sum of hinges."""
+
+    u: Floats
+    bias: float
+    dual: Floats  # one weight a row, in [0, cost]
+    gap: float  # relative duality gap of A' dual, with the violation of the dual's equation
+    own_gap: float  # that of u, which rounding spoils later
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")  # where rounding has taken over
+def minimise(hinges: Hinges, tol: float) -> Optimum:
+    """Minimise 1/2 u·u + sum of hinges over u, and over beta if there are labels.
+
+    Mehrotra's predictor-corrector method for eq. 15 of [Venuto2017]_ (eq. 3 without beta), until the
+    relative duality gap is at most `tol` or rounding allows no progress. The result says which gap it has.
+
+    Parameters
+    ----------
+    hinges : Hinges
+    tol : float
+        Relative duality gap to stop at.
+
+    Returns
+    -------
+    Optimum
+    """
+    cost, rows = hinges.cost, len(hinges.cost)
+    start = 0.0 * hinges.A.adjoint(np.ones(rows))
+    slack, dual = np.repeat([1.0, 2.0], rows), np.tile(cost / 2, 2)
+    path = central_path(Interior(np.append(start, 0.0), slack, dual), partial(_newton, hinges))
+    best = own = _finished(hinges, next(path))
+    least, since = np.inf, 0
+    for point in path:
+        gap = point.gap()
+        solution = _finished(hinges, point)
+        progress = gap < 0.9 * least or solution.gap < 0.9 * best.gap
+        since, least = 0 if progress else since + 1, min(gap, least)
+        best = min(best, solution, key=lambda found: found.gap)
+        own = min(own, solution, key=lambda found: found.own_gap)
+        if best.gap <= tol or since > (_NEAR if min(best.gap, own.own_gap) <= _GOOD else _FAR):
+            break
+    return best._replace(u=own.u, bias=own.bias, own_gap=own.own_gap)
+
+
+def _newton(hinges: Hinges, point: Interior) -> Step | None:
+    """Newton's equations at a point, reduced to (u, beta) and factored; None where they are indefinite.
+
+    Slacks are s and xi of the constraints margin + xi - 1 = s and xi >= 0, and the multipliers v and w.
+    """
+    A, label, u, bias = hinges.A, hinges.label, point.z[:-1], float(point.z[-1])
+    (s, xi), (v, w) = point.slack.reshape(2, -1), point.dual.reshape(2, -1)
+    weights = 1.0 / (xi / w + s / v)
+    system = A.gram(weights)
+    if not np.isfinite(system).all():  # weights that overflow
+        return None
+    system[np.diag_indices_from(system)] += 1.0
+    try:
+        factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        return None
+    border = A.adjoint(label * weights)
+    solved_border = linalg.cho_solve(factor, border)
+    bend = float(weights.sum() - border @ solved_border)
+    if not bend > 0:
+        return None
+    of_u, of_bias = A.adjoint(v) - u, -float(label @ v)
+    feasibility = s - hinges.margins(u, bias) - xi + 1
+
+    def step(target: Floats) -> Interior:
+        of_s, of_xi = target.reshape(2, -1)
+        right = feasibility - of_xi / w + of_s / v
+        weighted = weights * right
+        du = linalg.cho_solve(factor, of_u + A.adjoint(weighted))
+        db = float(label @ weighted - of_bias - border @ du) / bend  # 0 without labels
+        du = du - db * solved_border
+        dv = weights * (right - hinges.margins(du, db))
+        slack = np.concatenate([(of_s - s * dv) / v, (of_xi + xi * dv) / w])
+        return Interior(np.append(du, db), slack, np.concatenate([dv, -dv]))
+
+    return step
+
+
+def _finished(hinges: Hinges, point: Interior) -> Optimum:
+    """A point with its dual weights put exactly at bounds that they tend to."""
+    A, cost, label = hinges
+    u, bias = point.z[:-1], float(point.z[-1])
+    (s, xi), (v, w) = point.slack.reshape(2, -1), point.dual.reshape(2, -1)
+    dual = np.where(v < _AT_BOUND * v.max() * s, 0.0, v)  # v.max() is far below the cost if separable
+    dual = np.where((w < _AT_BOUND * cost * xi) & (dual > 0), cost, dual)
+    combined = A.adjoint(dual)
+    lower = float(dual.sum()) - float(combined @ combined) / 2 - (1 + abs(bias)) * abs(float(label @ dual))
+
+    def gap(u: Floats) -> float:
+        loss = np.maximum(0.0, 1.0 - hinges.margins(u, bias))
+        objective = float(u @ u) / 2 + float(cost @ loss)
+        return abs(objective - lower) / objective
+
+    return Optimum(u, bias, dual, gap(combined), gap(u))

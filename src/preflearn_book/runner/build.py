@@ -1,0 +1,267 @@
+"""Build the book: execute its chapters, collect their pages and checks, render; and record full runs."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from preflearn_book.runner.dependencies import State
+from preflearn_book.runner.files import (
+    check_writable,
+    locked,
+    read_yaml,
+    write_if_changed,
+)
+from preflearn_book.runner.outputs import Executed, parts, read_executed
+from preflearn_book.runner.pages import archive, collected, figures, match_checks
+from preflearn_book.runner.project import Chapter, Project
+from preflearn_book.runner.record_check import (
+    broken_witnesses,
+    new_records,
+    recomputed_rows,
+    records_of,
+    summary,
+    to_run_again,
+    write_records,
+)
+from preflearn_book.runner.records import filled
+from preflearn_book.runner.render import published, render, repository
+from preflearn_book.runner.sweep import run_needed_sweeps
+from preflearn_book.runner.tasks import Outcome, Task, duration, run_tasks, task_of
+
+
+def build_book(
+    project: Project,
+    chapters: Sequence[str] = (),
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    rendered: bool = True,
+    skip_recorded: bool = False,
+    **options: Any,
+) -> int:
+    """Execute chapters that changed, collect what all of them hold, and render the book.
+
+    If a cell fails, the other chapters go on, and the book shows the last run of the chapter without failure.
+    If there was none, the chapter's page says why.
+
+    Parameters
+    ----------
+    project : Project
+    chapters : sequence of str
+        The chapters to execute, all by default; others keep what they were last executed to.
+    parameters : mapping of str to object, optional
+        Given to each of these chapters; a text becomes a value of the parameter's kind.
+    rendered : bool
+        Whether to render the pages.
+    skip_recorded : bool
+        Whether chapters whose recorded tables are still valid run in the quick profile instead of the full.
+    **options
+        As `run_tasks` takes them.
+
+    Returns
+    -------
+    int
+        0, or 1 if a cell failed, a computed verdict contradicts the ledger, a claim was not checked, a quick
+        run contradicts what was recorded, or rendering gave warnings.
+
+    Raises
+    ------
+    ValueError
+        On an unknown chapter, a parameter that a chapter does not have, an invalid ledger or table of
+        contents: all before anything is executed.
+    OSError
+        If something can't be written, or another build is under way.
+    """
+    selected = project.select(chapters)
+    tasks = [task_of(chapter, parameters or {}, project.executed / chapter.name) for chapter in selected]
+    state = State(project)
+    if rendered:
+        read_yaml(project.book / "_toc.yml")
+    with locked(project.build / "lock", "a build of this book"):
+        check_writable([project.pages])
+        if skip_recorded:
+            tasks = _quick_where_recorded(project, state, tasks, **options)
+        run_needed_sweeps(project, tasks, **options)
+        outcomes = run_tasks(state, tasks, **options)
+        for outcome in outcomes:
+            if outcome.executed:  # the book shows of each chapter what was asked for last
+                shown = project.shown / f"{outcome.task.chapter.name}.ipynb"
+                write_if_changed(shown, outcome.task.target.read_text("utf-8"))
+        failures = _failures(outcomes)
+        problems = [f"chapter {name}: {summary}" for name, summary in failures.items()]
+        problems += collect(project, state, failures)
+        if rendered:
+            problems += render(project)
+            print(f"the book: {project.build / 'html' / 'index.html'}")
+    if problems:
+        print(f"\nthe build failed; {len(problems)} problem{'s' * (len(problems) > 1)}:")
+        print("\n".join(f"  - {problem}" for problem in problems))
+    return 1 if problems else 0
+
+
+def _failures(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """Say what became of the chapters; why some failed, by name."""
+    print(filled("outcomes.txt", outcomes=outcomes, duration=duration))
+    failed = (outcome for outcome in outcomes if outcome.status == "failed")
+    return {outcome.task.chapter.name: outcome.result.summary for outcome in failed}
+
+
+def _quick_where_recorded(
+    project: Project, state: State, tasks: Sequence[Task], **options: Any
+) -> list[Task]:
+    """Replace full runs by quick ones for chapters whose recorded tables are all still valid.
+
+    A quick run says whether they are, as in each build. One that had to take other data does not.
+    """
+    records = {task.chapter.name: records_of(project.recorded, task.chapter.name) for task in tasks}
+    full = [task for task in tasks if task.parameters == {"profile": "full"} and records[task.chapter.name]]
+    quick = [task_of(task.chapter, {}, task.target.parent) for task in full]
+    valid = dict[str, Task]()
+    for outcome in run_tasks(state, quick, **options):
+        chapter, executed = outcome.task.chapter, outcome.executed
+        kept = records[chapter.name]
+        if executed is None or to_run_again(kept, chapter, state) or broken_witnesses(kept, executed):
+            continue
+        if all(executed.replaced == record.header.get("replaced", []) for record in kept.values()):
+            valid[chapter.name] = outcome.task
+    print(f"recorded tables are valid, not run in full: {', '.join(valid) or 'none'}")
+    return [valid.get(task.chapter.name, task) for task in tasks]
+
+
+def shown_chapters(project: Project) -> dict[str, Executed]:
+    """What the book shows of each chapter that was executed, by name."""
+    found = {c.name: read_executed(project.shown / f"{c.name}.ipynb") for c in project.chapters}
+    return {name: executed for name, executed in found.items() if executed is not None}
+
+
+def collect(project: Project, state: State, failures: Mapping[str, str] | None = None) -> list[str]:
+    """Write the pages of all executed chapters, of the claims and of the status into the book.
+
+    Beside them lies what the front page and the essay include or offer: tallies of verdicts, the figures that
+    are named there, and the archive of the notebooks.
+
+    A page that has not changed is not touched; one whose notebook is gone is deleted; a chapter that was not
+    executed yet has one that says so, and why if its run is among the `failures`, reasons by chapter.
+
+    Returns
+    -------
+    list of str
+        Problems with the ledger, and records that a quick run contradicts.
+    """
+    shown = shown_chapters(project)
+    checked, problems = match_checks(state.ledger, shown)
+    broken, again = dict[str, list[str]](), dict[str, list[str]]()
+    recorded = dict[str, Mapping[str, Any]]()
+    recomputed = dict[str, tuple[int, int]]()
+    for name, executed in shown.items():
+        records = records_of(project.recorded, name)
+        recorded |= {record: kept.header for record, kept in records.items()}
+        if not executed.run["parameters"]:  # a run with the chapter's own is a witness
+            broken |= broken_witnesses(records, executed)
+            again |= to_run_again(records, project.chapter(name), state)
+            recomputed |= recomputed_rows(records, executed)
+    print(filled("warnings.txt", shown=shown, again=again, missing=_missing(shown)), end="")
+    url, front = repository(project), project.book / "index.md"
+    waiting = [chapter for chapter in project.chapters if chapter.name not in shown]
+    pages: dict[str, str | bytes] = {
+        f"{name}.md": filled("waiting.md", name=name, chapter=chapter, failures=failures or {}) + "\n"
+        for chapter in waiting
+        for name in parts(chapter.name, chapter.notebook["cells"])
+    }
+    for notebook in shown.values():
+        pages |= {f"{name}.ipynb": text for name, text in notebook.pages(url, broken, recomputed).items()}
+    commit = _git(project, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    pages |= collected(checked, shown, broken, again, recorded, commit, published(url))
+    pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
+    pages["notebooks.zip"] = archive(project.chapters, url)
+    for name, content in pages.items():
+        write_if_changed(project.pages / name, content)
+    for path in project.pages.iterdir():
+        if path.name not in pages and path.is_file():
+            path.unlink()
+    records = [
+        f"record {name}: {'; '.join(found[:3])} ({len(found)} in all)" for name, found in broken.items()
+    ]
+    return [f"claim {problem}" for problem in problems] + records
+
+
+def _missing(shown: Mapping[str, Executed]) -> list[tuple[str, list[str], str]]:
+    """Data sets that chapters asked for in vain: the name, these chapters, and how to get the data set."""
+    from preflearn.datasets.registry import (
+        how_to_get,  # late: with pandas and all loaders
+    )
+
+    names = sorted({dataset for executed in shown.values() for dataset in executed.replaced})
+    asked = {name: [key for key, one in shown.items() if name in one.replaced] for name in names}
+    return [(name, chapters, how_to_get(name)) for name, chapters in asked.items()]
+
+
+def record_chapter(project: Project, name: str, agreed: Callable[[], bool], **options: Any) -> int:
+    """Run a chapter in its quick and its full profile, say what moves in data/recorded, and write it.
+
+    The points of a sweep that the full run reads are executed first.
+
+    Parameters
+    ----------
+    project : Project
+    name : str
+    agreed : callable
+        Asked before anything is written.
+    **options
+        As `run_tasks` takes them.
+
+    Returns
+    -------
+    int
+        0, or 1 if a cell failed, data are missing, or rows of the quick run are not those of the full one.
+    """
+    chapter = project.chapter(name)
+    folder, in_full = project.executed / chapter.name, {"profile": "full"}
+    tasks = [task_of(chapter, {}, folder), task_of(chapter, in_full, folder, f"{chapter.name}, full")]
+    with locked(project.build / "lock", "a build of this book"):
+        check_writable([project.recorded])
+        state = State(project)
+        run_needed_sweeps(project, tasks, **options)
+        outcomes = run_tasks(state, tasks, **options)
+        quick, full = (outcome.executed for outcome in outcomes)
+        if _failures(outcomes) or quick is None or full is None:
+            return 1
+        known, header = records_of(project.recorded, chapter.name), _header(project, chapter, full)
+        print(summary(known, full), end="")
+        made = new_records(full, quick, header)
+        replaced = {*quick.replaced, *full.replaced}
+        missing = replaced.difference(*(kept.header.get("replaced", []) for kept in known.values()))
+        wrong = [f"other data in place of {name}" for name in sorted(missing)]
+        for name, found in broken_witnesses(made, quick).items():
+            wrong += [f"{name}, of the quick run: {one}" for one in found]
+        if wrong:
+            print("nothing is written:", *wrong, sep="\n  - ")
+        elif not agreed():
+            print("nothing is written")
+        else:
+            write_records(project.recorded, chapter.name, made)
+            print(f"written to {project.recorded}")
+    return 1 if wrong else 0
+
+
+def _header(project: Project, chapter: Chapter, full: Executed) -> dict[str, Any]:
+    about = full.provenance
+    return {
+        "chapter": chapter.name,
+        "date": full.run["date"],
+        "commit": _git(project, "rev-parse", "HEAD"),
+        "versions": about["versions"],
+        "parameters": about["parameters"],
+        "wall_time_s": full.run["seconds"],
+        "data": {name[5:]: sha256[:16] for name, sha256 in about["read"].items() if name.startswith("data ")},
+        "replaced": full.replaced,
+        "cells": chapter.code,
+    }
+
+
+def _git(project: Project, *words: str) -> str | None:
+    """What git says of the project; None outside of git."""
+    status, said = subprocess.getstatusoutput(shlex.join(["git", "-C", str(project.root), *words]))
+    return None if status else said

@@ -1,0 +1,159 @@
+"""Execute one notebook with papermill, here or on a worker: in a kernel of its own, within limits.
+
+Papermill loads, parameterises, runs and times the cells. What it can't do is in a manager of kernels: give a
+kernel its environment, keep what it says as it dies, and kill all of them when the runner is interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from contextvars import Context
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import nbformat
+from click import unstyle
+from jupyter_client.manager import AsyncKernelManager
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from papermill.exceptions import PapermillExecutionError
+from papermill.execute import execute_notebook
+
+from preflearn_book.runner.outputs import INJECTED_TAG, PROVENANCE_TAG
+from preflearn_book.runner.project import THREAD_VARIABLES
+from preflearn_book.runner.records import PROVENANCE_MIME
+
+CELL_SECONDS = 6 * 3600
+"""What one cell may take, unless told otherwise."""
+
+_PROVENANCE = "import preflearn_book.runner.records as _records\n\n_records.emit_provenance({!r})"
+# What papermill logs is in the result, too; after an interrupt it would only say that kernels died.
+logging.getLogger("papermill").setLevel(logging.CRITICAL)
+_NOISE = re.compile(r"Kernel is running over TCP without encryption")
+
+
+class Result(NamedTuple):
+    """The notebook as far as it ran; where it failed, a line that says how, and a report; for how long."""
+
+    notebook: dict[str, Any] | None
+    summary: str = ""
+    report: str = ""
+    seconds: float = 0.0
+
+
+class Kernels:
+    """The kernels of a process, to be stopped together."""
+
+    def __init__(self) -> None:
+        self.stopped, self.processes = False, list[Any]()
+
+    def stop(self) -> None:
+        """Kill all kernels; one that is about to start ends before its first cell."""
+        self.stopped = True
+        for process in self.processes:
+            process.kill()
+
+
+def kernel_environment(root: str) -> dict[str, str]:
+    """One thread each, unless the user says otherwise; paths as they are seen from the command's folder.
+
+    No page has a word about compilation.
+    """
+    threads = {name: os.environ.get(name, "1") for name in THREAD_VARIABLES}
+    # A kernel starts in the folder of the notebooks, where a relative path is another one.
+    data = os.environ.get("PREFLEARN_DATA", "")
+    mirror = {"PREFLEARN_DATA": str(Path(data).absolute())} if data else {}
+    return os.environ | threads | mirror | {"PREFLEARN_ROOT": root, "PREFLEARN_QUIET": "1"}
+
+
+def execute(
+    notebook: dict[str, Any],
+    parameters: dict[str, Any],
+    names: Iterable[str],
+    root: str,
+    cell_seconds: int = CELL_SECONDS,
+    kernels: Kernels | None = None,
+    begun: Callable[[str], None] | None = None,
+) -> Result:
+    """Execute a notebook; nothing is raised for what its cells or its kernel do.
+
+    Parameters
+    ----------
+    notebook, parameters : dict
+    names : iterable of str
+        All its parameters. They are not read from the notebook here: in Python 3.11 two threads that parse at
+        once may end with "AST constructor recursion depth mismatch".
+    root : str
+        The project's folder, which a worker elsewhere need not have.
+    cell_seconds : int
+        What a cell may take.
+    kernels : Kernels, optional
+        Those of this process, for whom wants to stop them.
+    begun : callable, optional
+        Told of each cell, when it begins, such as "cell 3 of 20".
+    """
+    source: Any = nbformat.from_dict(notebook)
+    kernels = kernels or Kernels()
+    text = _PROVENANCE.format(list(names))
+    source.cells.append(nbformat.v4.new_code_cell(text, metadata={"tags": [PROVENANCE_TAG]}))
+    folder = Path(root) / "notebooks"
+    cwd = str(folder) if folder.is_dir() else tempfile.gettempdir()
+    how, report, seen, executed = "", "", list[Any](), None
+    started = time.monotonic()
+
+    class Manager(AsyncKernelManager):
+        async def start_kernel(self, **options: Any) -> None:
+            await super().start_kernel(env=kernel_environment(root), stderr=stderr, **options)
+            provisioner: Any = self.provisioner
+            kernels.processes.append(provisioner.process)
+
+    def on_cell_start(cell: Any, cell_index: int) -> None:
+        if kernels.stopped:
+            raise RuntimeError("stopped")
+        seen.append(cell)
+        if begun is not None:
+            begun(f"cell {_number(seen)} of {len(notebook['cells']) + 1}")
+
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
+        options: dict[str, Any] = {
+            "kernel_manager_class": Manager,
+            "on_cell_start": on_cell_start,
+            "resources": {"metadata": {"path": cwd}},
+            "execution_timeout": cell_seconds,
+            "start_timeout": 180,
+        }
+        try:
+            # jupyter_core keeps its event loop in a context variable, which threads of a Dask worker share.
+            run = partial(execute_notebook, source, None, parameters, progress_bar=False, **options)
+            executed = Context().run(run)
+        except PapermillExecutionError as error:
+            how, report = f"{error.ename}: {error.evalue}", unstyle(str(error))
+        except CellTimeoutError:
+            how = f"more than {cell_seconds} s (--cell-time gives it more)"
+        except DeadKernelError:
+            how = "the kernel died (out of memory, or a crash in compiled code?)"
+            stderr.seek(0)
+            report = "".join([line for line in stderr if line.strip() and not _NOISE.search(line)][-20:])
+        except Exception as error:
+            how = f"{type(error).__name__}: {error}"
+    kept = json.loads(json.dumps(executed or notebook | {"cells": seen}))
+    if not how and PROVENANCE_MIME not in json.dumps(kept["cells"][-1]["outputs"]):
+        # Papermill takes SystemExit for an end.
+        how = "the chapter ended before its last cell, as sys.exit() does,"
+    seconds = round(time.monotonic() - started, 3)
+    if not how:
+        return Result(kept, seconds=seconds)
+    how = "stopped" if kernels.stopped else " ".join(how.split())[:500]
+    place = f"in cell {_number(seen)}" if seen else "before its first cell"
+    return Result(kept if seen else None, f"{how} {place}", report, seconds)
+
+
+def _number(cells: list[Any]) -> int:
+    """The number of the last of these cells, as a reader of the source counts."""
+    return sum(INJECTED_TAG not in cell.metadata.tags for cell in cells)

@@ -1,0 +1,268 @@
+"""Parameters of chapters: texts from the command line become values of the kind that the chapter has.
+
+No text reaches a recursive parser before its length and nesting are bounded.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+import sys
+import tokenize
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+PROFILES = ["quick", "full"]
+
+_LONGEST = 10_000
+_MOST_VALUES = 100_000
+_PART = re.compile(r"(?:\[[^\]]*\]|\([^)]*\)|\{[^}]*\}|[^,])+")  # between two commas that are in no bracket
+_RANGE = re.compile(r"-?\d{1,18}(:-?\d{1,18}){1,2}")
+
+
+def require(good: object, value: object, name: str, expected: str) -> None:
+    """Raise ValueError that shows a value, unless it is good."""
+    if not good:
+        from preflearn.core import (
+            validation,  # late, since the command's help comes without
+        )
+
+        validation.require(False, value, name, expected)
+
+
+@contextmanager
+def with_extra() -> Iterator[None]:
+    """As a decorator of what chapters call: a package that is missing is named with the extra that has it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"no {error.name}: pip install '.[book]' has it", name=error.name) from None
+
+
+def typed(name: str, given: Any, default: Any) -> Any:
+    """A value, or that of a text, as one of the kind of the parameter's default.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for messages.
+    given : object
+        A text: a number, true or false, a list such as [50, 100]; where the default is a text, any text.
+    default : object
+        The chapter's default; None or Ellipsis (no literal) stand for any kind.
+
+    Raises
+    ------
+    ValueError
+        If it is no value of that kind.
+
+    Examples
+    --------
+    >>> typed("seed", "3", 0), typed("ridge", "1", 0.1), typed("game", "010", "go")
+    (3, 1.0, '010')
+    """
+    is_text, anything = isinstance(given, str), default is None or default is ...
+    if is_text and isinstance(default, str):
+        return given
+    plain = {"true": "True", "false": "False", "null": "None"}.get(str(given).strip().lower(), str(given))
+    try:
+        # Python's tokenizer refuses more than 200 open brackets, and the length bounds every other nesting.
+        value = ast.literal_eval(plain) if is_text and len(plain) <= _LONGEST else given
+        return _like(value, value if anything else default)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, OverflowError):
+        if anything and is_text:
+            return given
+    expected = "a number, a text, or a list of such" if anything else f"one like {default!r}"
+    raise ValueError(f"{name} is {str(given)[:60]!r}; expected {expected}")
+
+
+def _like(value: Any, default: Any) -> Any:
+    """The value as one of the default's kind; TypeError or OverflowError where it is none."""
+    if type(default) is float and type(value) is int:
+        value = float(value)
+    elif isinstance(default, list | tuple) and isinstance(value, list | tuple):
+        value = type(default)(_like(item, default[0]) if default else item for item in value)
+    if type(value) is not type(default) or not is_plain(value):
+        raise TypeError
+    return value
+
+
+def is_plain(value: Any) -> bool:
+    """Whether an executed notebook, which is JSON, can keep the value."""
+    try:
+        return bool(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        return False
+
+
+def grid_values(name: str, given: str | Sequence[Any], default: Any) -> list[Any]:
+    """The values that one parameter takes: a list, or a text.
+
+    A text is a range a:b or a:b:step like Python's, or a list a,b,c; for a float also low~high, 1,001 values
+    in equal ratios, of six digits, from which a random sweep draws.
+
+    Raises
+    ------
+    ValueError
+        If there is no value or are too many, one appears twice, or one is not of the default's kind; if
+        what is given is neither a list nor a text: YAML reads a range without quotes, 1:20, as the number 80.
+
+    Examples
+    --------
+    >>> grid_values("n", "0:4", 0), grid_values("n", "1:8:3", 0), grid_values("sizes", "[1,2],[3]", [0])
+    ([0, 1, 2, 3], [1, 4, 7], [[1, 2], [3]])
+    """
+    kind, text = type(default), str(given)
+    require(isinstance(given, str | list | tuple), given, name, "a list, or a text such as '0:20' or '1,2,5'")
+    if kind in (int, float) and _RANGE.fullmatch(text):
+        low, high, *step = map(int, text.split(":"))
+        require(step != [0], text, name, "a:b:step with a step other than 0")
+        values = range(low, high, *step)
+    elif kind is float and "~" in text:
+        low, high = (typed(name, part, default) for part in text.split("~", 1))
+        require(0 < low < high, text, name, "low~high with 0 < low < high")
+        found = (low ** (1 - k / 1000) * high ** (k / 1000) for k in range(1001))  # no overflow between
+        values = list(dict.fromkeys(float(f"{value:.6g}") for value in found))
+    else:
+        parts = [part.strip() for part in _PART.findall(given)] if isinstance(given, str) else given
+        values = [typed(name, part, default) for part in parts if part != ""]
+    if not 0 < len(values) <= _MOST_VALUES:
+        found = f"{name}: {text[:60]!r} holds {len(values):,} values"
+        raise ValueError(f"{found}; expected 1 to {_MOST_VALUES:,}, such as 0:20 or 1,2,5")
+    if len({json.dumps(value) for value in values}) < len(values):
+        raise ValueError(f"{name}: {text[:60]!r} holds a value twice; expected distinct values")
+    return [kind(value) for value in values] if isinstance(values, range) else values
+
+
+def assigned_names(source: str) -> dict[str, Any]:
+    """Names that a cell assigns at its top level, with what is assigned; Ellipsis where it is no literal."""
+    found: dict[str, Any] = {}
+    for node in ast.parse(source, "parameters").body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {target.id: _literal(node.value) for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+def _literal(node: Any) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return ...
+
+
+def declared(notebook: dict[str, Any]) -> dict[str, Any]:
+    """Names and defaults that the cells tagged `parameters` assign; Ellipsis for what is no literal."""
+    return assigned_names(_parameters_source(notebook))
+
+
+def _parameters_source(notebook: dict[str, Any]) -> str:
+    cells = [cell for cell in notebook["cells"] if "parameters" in cell["metadata"].get("tags", [])]
+    return "\n".join("".join(cell["source"]) for cell in cells)
+
+
+def explained(notebook: dict[str, Any]) -> dict[str, str]:
+    """What the cells tagged `parameters` say of each name: the comment on the line where it is assigned.
+
+    Examples
+    --------
+    >>> cell = {"metadata": {"tags": ["parameters"]}, "source": "n = 5  # pairs that are drawn"}
+    >>> explained({"cells": [cell]})
+    {'n': 'pairs that are drawn'}
+    """
+    tokens = list(tokenize.generate_tokens(io.StringIO(_parameters_source(notebook)).readline))
+    said = {token.start[0]: token.string.strip("# ") for token in tokens if token.type == tokenize.COMMENT}
+    first = [token for token in tokens if token.type == tokenize.NAME and token.start[1] == 0]
+    return {token.string: said.get(token.start[0], "") for token in first}
+
+
+def running_shell() -> Any:
+    """IPython's shell, or None outside of it; nothing is imported."""
+    return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+
+
+def show(bundle: dict[str, Any]) -> None:
+    """Put a bundle of forms among the outputs of the running cell; elsewhere its text is printed, if any."""
+    if running_shell() is not None:
+        from IPython.display import display
+
+        display(bundle, raw=True)
+    elif "text/plain" in bundle:
+        print(bundle["text/plain"])
+
+
+def check_names(names: Iterable[str], known: Iterable[str], chapter: str = "this chapter") -> None:
+    """Raise ValueError on a parameter that a chapter lacks: papermill would set what nothing reads."""
+    if unknown := [name for name in names if name not in known]:
+        found = ", ".join(map(repr, unknown))
+        raise ValueError(f"{chapter} has no parameter {found}; expected one of {sorted(known)}")
+
+
+def check_profile(profile: str, chapter: str = "") -> None:
+    """What a chapter calls after its parameters: refuse a profile or, under papermill, a name it lacks.
+
+    `preflearn build` refuses both before it starts; plain papermill sets any name to any value.
+
+    Raises
+    ------
+    ValueError
+        If the profile is neither "quick" nor "full", or papermill injected a parameter that no cell
+        before it has, or None for one that is not None there.
+
+    Examples
+    --------
+    >>> check_profile("quick")
+    """
+    good = isinstance(profile, str) and profile in PROFILES
+    require(good, profile, f"{chapter}profile", f"one of {PROFILES}")
+    shell = running_shell()
+    cells = shell.user_ns.get("In", []) if shell is not None else []
+    injected = next((k for k, cell in enumerate(cells) if cell.startswith("# Parameters\n")), None)
+    if injected is not None:
+        given, known = assigned_names(cells[injected]), assigned_names("\n".join(cells[:injected]))
+        check_names(given, known)
+        for name in given:  # such as a seed, with which each run would be another
+            require(given[name] is not None or known[name] is None, None, name, f"one like {known[name]!r}")
+
+
+def check_range(name: str, value: Any, least: float, most: float) -> None:
+    """Raise ValueError unless a chapter's parameter, or each entry of a list, lies in its range.
+
+    A chapter calls it for each of its parameters, after `check_profile`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for messages.
+    value : int, float, or list of these
+        Value to check.
+    least, most : int or float
+        Bounds of the range; if both are integers, the value must be an integer too.
+
+    Raises
+    ------
+    ValueError
+        If a value is outside of the range or not a number, or the list is empty.
+
+    Examples
+    --------
+    >>> check_range("n_pairs", 40, 4, 400)
+    >>> check_range("n_pairs", 2, 4, 400)
+    Traceback (most recent call last):
+        ...
+    ValueError: n_pairs is 2; expected an integer from 4 to 400
+    """
+    for bound, bound_value in (("least", least), ("most", most)):
+        require(isinstance(bound_value, int | float), bound_value, bound, "a number")
+    if isinstance(value, list | tuple):
+        require(len(value) > 0, value, name, "at least one value")
+        for position, entry in enumerate(value):
+            check_range(f"{name}[{position}]", entry, least, most)
+        return
+    integers = isinstance(least, int) and isinstance(most, int)
+    kinds, words = (int, "an integer") if integers else ((int, float), "a number")
+    good = isinstance(value, kinds) and not isinstance(value, bool) and least <= value <= most
+    require(good, value, name, f"{words} from {least:,} to {most:,}")

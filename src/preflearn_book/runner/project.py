@@ -1,0 +1,200 @@
+"""The project that is being built: its folders, its chapters, and what they may be given."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from preflearn_book.runner.files import digest
+from preflearn_book.runner.parameters import check_names, check_profile, declared, typed
+
+_THREADED = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMBA_NUM", "VECLIB_MAXIMUM")
+THREAD_VARIABLES = tuple(f"{name}_THREADS" for name in _THREADED)
+"""Kernels and tests compute in one thread each, unless the user has set these."""
+
+
+class Chapter:
+    """One notebook: ``notebooks/NN_name.ipynb``, whose `name` is such as "03_lemma", or a page: "guide"."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.name = path, path.stem
+
+    @cached_property
+    def notebook(self) -> dict[str, Any]:
+        """The notebook as parsed JSON, its sources as texts.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a notebook.
+        """
+        import nbformat  # late, since the command's help comes without
+
+        try:
+            text = self.path.read_text("utf-8")
+            nbformat.validate(json.loads(text))
+            return nbformat.reads(text, as_version=4)
+        except Exception as error:  # of a parser, of a validator, or of what trusts the form
+            text = next(iter(str(error).splitlines()), type(error).__name__)
+            raise ValueError(f"{self.path.name} is not a notebook: {text}") from None
+
+    @cached_property
+    def code(self) -> str:
+        """A digest of the code cells: of their sources, in order, but for imports at their top level."""
+        cells = [cell["source"] for cell in self.notebook["cells"] if cell["cell_type"] == "code"]
+        return digest([_without_imports(source) for source in cells])
+
+    @cached_property
+    def point(self) -> dict[str, Any]:
+        """What a point of a sweep runs: the cells up to the last that is tagged `point`, else all."""
+        cells = self.notebook["cells"]
+        tagged = [k for k, cell in enumerate(cells, start=1) if "point" in cell["metadata"].get("tags", [])]
+        return self.notebook | {"cells": cells[: tagged[-1] if tagged else None]}
+
+    @cached_property
+    def sweep(self) -> dict[str, str]:
+        """The points that the full run reads, such as ``{"task": "0:20"}``; empty if it reads no sweep.
+
+        The notebook's metadata say so: ``"preflearn": {"sweep": {"task": "0:20"}}``.
+        """
+        return self.notebook["metadata"].get("preflearn", {}).get("sweep", {})
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """Names and defaults of the cell tagged `parameters`; no literal default: Ellipsis.
+
+        Raises
+        ------
+        ValueError
+            If the cell is not Python.
+        """
+        notebook = self.notebook
+        try:
+            return declared(notebook)
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+            where = f"{self.path.name}: the cell of parameters"
+            raise ValueError(f"{where} is not valid Python: {error}") from None
+
+    def profile(self, parameters: Mapping[str, Any]) -> str:
+        """The profile that the chapter runs in: what was given, else its default, else "quick"."""
+        profile = parameters.get("profile", self.parameters.get("profile", "quick"))
+        check_profile(profile, f"{self.name}.ipynb: ")
+        return profile
+
+    def checked_parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The given parameters without those that equal the chapter's defaults.
+
+        A text for a parameter that is none becomes a value of its kind; see `typed`.
+
+        Raises
+        ------
+        ValueError
+            If the chapter has no such parameter, or a value is not of its kind.
+        """
+        check_names(given, self.parameters, f"{self.name}.ipynb")
+        checked = {}
+        for name, value in given.items():
+            default = self.parameters[name]
+            if isinstance(value, str):
+                value = typed(f"{self.name}.ipynb: {name}", value, default)
+            if type(value) is not type(default) or value != default:
+                checked[name] = value
+        self.profile(checked)
+        return checked
+
+
+def _without_imports(source: str) -> list[str]:
+    """Lines of a cell; where a name stands in the package says nothing of what is done with it."""
+    lines = dict(enumerate(source.splitlines(), start=1))
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                del lines[number]
+    return list(lines.values())
+
+
+class Project:
+    """A checkout, or any folder laid out like one.
+
+    Attributes
+    ----------
+    notebooks : Path
+        Where the chapters' sources lie.
+    book : Path
+        The folder that is rendered.
+    pages : Path
+        Executed chapters and collected pages, a part of the book that is built.
+    recorded : Path
+        The tables of full runs.
+    build : Path
+        Everything else that is built.
+    executed, shown : Path
+        Its folders of the chapters as they were executed, a folder a chapter, and as the book shows them.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.notebooks, self.book = root / "notebooks", root / "book"
+        self.pages, self.recorded = self.book / "chapters", root / "data" / "recorded"
+        self.build = root / "_build"
+        self.executed, self.shown = self.build / "executed", self.build / "shown"
+
+    @cached_property
+    def chapters(self) -> list[Chapter]:
+        """All chapters in order, then pages without a number that the table of contents names."""
+        toc = self.book / "_toc.yml"
+        named = toc.read_text("utf-8").split() if toc.is_file() else []
+        paths = sorted(self.notebooks.glob("*.ipynb"))
+        return [Chapter(p) for p in paths if re.match(r"\d\d_", p.stem) or f"chapters/{p.stem}" in named]
+
+    def chapter(self, name: str) -> Chapter:
+        """The chapter called "03_lemma", "lemma", "03" or "3", or the page called "guide".
+
+        Raises
+        ------
+        ValueError
+            If there is none; the message lists all.
+        """
+        wanted = name.removesuffix(".ipynb").rsplit("/", 1)[-1]
+        for chapter in self.chapters:
+            number, _, rest = chapter.name.partition("_")
+            short = (rest, number, number.lstrip("0")) if number.isdigit() else ()
+            if wanted in (chapter.name, *short):
+                return chapter
+        raise ValueError(
+            f"there is no chapter {name!r}; expected one of {[chapter.name for chapter in self.chapters]}"
+        )
+
+    def select(self, names: Iterable[str]) -> list[Chapter]:
+        """The named chapters in the book's order; all of them where no name is given."""
+        wanted = {self.chapter(name).name for name in names}
+        if not self.chapters:
+            raise ValueError(f"there are no chapters; expected notebooks/NN_name.ipynb in {self.root}")
+        return [chapter for chapter in self.chapters if not wanted or chapter.name in wanted]
+
+
+def find_project(start: Path | None = None) -> Project:
+    """The project around a folder (the current one), else the checkout of an editable installation.
+
+    Raises
+    ------
+    ValueError
+        If neither is found.
+    """
+    start = Path.cwd() if start is None else Path(start)
+    candidates = [start, *start.parents, Path(__file__).parents[3]]
+    if root := os.environ.get("PREFLEARN_ROOT"):
+        candidates = [Path(root)]
+    for folder in candidates:
+        if (folder / "notebooks").is_dir() and (folder / "book").is_dir():
+            return Project(folder.resolve())
+    raise ValueError(
+        f"there is no project in {candidates[0]} or above it; expected a checkout of preflearn, "
+        "a folder that contains notebooks/ and book/"
+    )

@@ -1,0 +1,329 @@
+"""Run many notebooks side by side, here or on a Dask cluster, keep what is done, and run nothing twice.
+
+Each result goes to its final name in one step and only when every cell ran: whatever stops the
+runner, a file under a final name is complete, and the next run takes up what is missing.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from operator import setitem
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from joblib import cpu_count
+from tqdm import tqdm
+
+from preflearn_book.runner.dependencies import State
+from preflearn_book.runner.execution import CELL_SECONDS, Kernels, Result, execute
+from preflearn_book.runner.files import (
+    check_writable,
+    digest,
+    file_name,
+    write_atomically,
+)
+from preflearn_book.runner.outputs import Executed, read_executed, write_executed
+from preflearn_book.runner.parameters import require
+from preflearn_book.runner.project import Chapter
+from preflearn_book.runner.records import main_versions, split_table
+
+SILENCE = 60
+"""Seconds without a word after which a log, which has no bar, is told where all runs are."""
+
+CONNECTION = 20
+"""Seconds in which a Dask scheduler has to answer."""
+
+RESUBMISSIONS = 20
+"""How often a task is submitted again that Dask gave up, since worker after worker was lost with it."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One notebook to execute.
+
+    Attributes
+    ----------
+    label : str
+        Its name in reports.
+    parameters : dict
+        As `Chapter.checked_parameters` returns them.
+    target : Path
+        Where the executed notebook goes.
+    part : str
+        What of the chapter runs: all of the "notebook", or a "point" of a sweep.
+    """
+
+    label: str
+    chapter: Chapter
+    parameters: dict[str, Any]
+    target: Path
+    part: str = "notebook"
+
+    @property
+    def failed(self) -> Path:
+        """Where the notebook goes, as far as it ran, if a cell failed."""
+        return self.target.parent / "failed" / self.target.name
+
+
+def task_of(
+    chapter: Chapter, given: Mapping[str, Any], folder: Path, label: str = "", part: str = "notebook"
+) -> Task:
+    """The task of a chapter with the given parameters: one file for each set of them in a folder.
+
+    Raises
+    ------
+    ValueError
+        As `Chapter.checked_parameters` does.
+    """
+    checked = chapter.checked_parameters(given)
+    others = {name: value for name, value in sorted(checked.items()) if name != "profile"}
+    words = file_name(",".join(f"{name}={value}" for name, value in others.items()))
+    key = chapter.profile(checked) + (f"-{words}-{digest(others)[:12]}" if others else "")
+    return Task(label or chapter.name, chapter, checked, folder / f"{key}.ipynb", part)
+
+
+class Outcome(NamedTuple):
+    """What became of a task: status "done", "unchanged" or "failed", and the `result` of its run, if any."""
+
+    task: Task
+    status: str
+    executed: Executed | None = None
+    result: Result = Result(None)
+
+
+def duration(seconds: float) -> str:
+    """A time in words, as coarse as a reader wants it.
+
+    Examples
+    --------
+    >>> duration(4.21), duration(75), duration(7500)
+    ('4.2 s', '1 min 15 s', '2 h 5 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def quick_seconds(root: Path) -> dict[str, float]:
+    """Seconds of the chapters in the quick profile, from `data/chapter_seconds.csv` if there is one."""
+    path = root / "data" / "chapter_seconds.csv"
+    if not path.is_file():
+        return {}
+    _, table = split_table(path.read_text("utf-8"))
+    return {row["chapter"]: float(row["seconds"]) for row in csv.DictReader(io.StringIO(table))}
+
+
+def expected_seconds(task: Task, last: Executed | None, measured: Mapping[str, float]) -> float:
+    """Seconds of the task's last run, else those measured in the quick profile, else infinity."""
+    if last is not None:
+        return last.run["seconds"]
+    if task.chapter.profile(task.parameters) != "quick":
+        return math.inf
+    return measured.get(task.chapter.name, math.inf)
+
+
+def run_tasks(
+    state: State,
+    tasks: Sequence[Task],
+    *,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    force: bool = False,
+    cell_seconds: int = CELL_SECONDS,
+) -> list[Outcome]:
+    """Execute the tasks whose result is missing or was made from other inputs.
+
+    Parameters
+    ----------
+    state : State
+        As it is now.
+    tasks : sequence of Task
+    jobs : int, optional
+        How many run at once on this machine; one a processor by default.
+    scheduler : str, optional
+        Address of a Dask scheduler that runs them instead; its workers need this package.
+    force : bool
+        Execute them although nothing changed.
+    cell_seconds : int
+        What a cell may take.
+
+    Returns
+    -------
+    list of Outcome
+        One a task, in order.
+
+    Raises
+    ------
+    ValueError
+        If `jobs` is not positive.
+    OSError
+        If a result can't be written; folders are tried before anything runs. If no scheduler answers, or
+        it stops; what was finished is stored.
+    KeyboardInterrupt
+        Once the kernels are stopped and what was finished is stored.
+    """
+    last = {task.target: read_executed(task.target) for task in tasks}
+    once = {task.target: task for task in tasks}.values()  # points may name a default, or leave it out
+    left = [task for task in once if force or not (found := last[task.target]) or state.changes(found)]
+    check_writable({task.target.parent for task in left})
+    # The longest first: then no processor waits for one long chapter at the end.
+    measured = quick_seconds(Path(state.root))
+    expected = {task.target: expected_seconds(task, last[task.target], measured) for task in left}
+    left.sort(key=lambda task: expected[task.target], reverse=True)
+    threads = cpu_count() if jobs is None else jobs
+    where = ThreadPoolExecutor(threads) if scheduler is None else _cluster(scheduler)
+    with where as executor:
+        outcomes = _outcomes(state, left, expected, cell_seconds, executor)
+        ran = {outcome.task.target: outcome for outcome in outcomes}
+    return [ran.get(task.target, Outcome(task, "unchanged", last[task.target])) for task in tasks]
+
+
+def remaining_seconds(
+    elapsed: float, unfinished: Iterable[Path], expected: Mapping[Path, float]
+) -> float | None:
+    """Estimate how long unfinished tasks take, if those that are finished took `elapsed` seconds.
+
+    Tasks are weighted by their expected seconds, or equally if these are not all known. The result is None
+    while nothing is finished.
+    """
+    weights = expected if all(map(math.isfinite, expected.values())) else dict.fromkeys(expected, 1.0)
+    left = sum(weights[target] for target in unfinished)
+    finished = sum(weights.values()) - left
+    return elapsed * left / finished if finished > 0 else None
+
+
+def _outcomes(
+    state: State,
+    tasks: Sequence[Task],
+    expected: Mapping[Path, float],
+    cell_seconds: int,
+    executor: Executor,
+) -> Iterator[Outcome]:
+    """Submit all, and store each result as it comes; an interrupt stops the kernels of this machine.
+
+    A line tells of each task that ended, and how long the others will take. Meanwhile a terminal shows a bar
+    with the cells that are computed; elsewhere a line a minute names them. What runs on a cluster does not
+    say how far it is. Dask gives up a task whose worker was lost several times; it is submitted again.
+    """
+    futures, running, kernels = dict[Future[Result], Task](), dict[str, str](), Kernels()
+    lost, started, terminal = Counter[Path](), time.monotonic(), sys.stderr.isatty()
+
+    def submit(task: Task) -> None:
+        chapter, begun = task.chapter, partial(setitem, running, task.label)
+        what = (getattr(chapter, task.part), task.parameters, chapter.parameters)
+        futures[executor.submit(execute, *what, state.root, cell_seconds, kernels, begun)] = task
+
+    def progress() -> str:
+        ended = len(tasks) - len(futures)
+        unfinished = [task.target for task in futures.values()]
+        seconds = remaining_seconds(time.monotonic() - started, unfinished, expected)
+        left = f", about {duration(seconds)} left" if seconds and futures else ""
+        return f"({ended} of {len(tasks)}{left})"
+
+    for task in tasks:
+        submit(task)
+    bar = tqdm(total=len(tasks), unit="run", leave=False, disable=not terminal or not tasks)
+    try:
+        while futures:  # each ends, at the latest when the time of a cell is over
+            finished, _ = wait(futures, 1 if terminal else SILENCE, FIRST_COMPLETED)
+            for future in finished:
+                if future.cancelled():
+                    raise OSError("the Dask scheduler stopped; what was finished is kept")
+                task = futures.pop(future)
+                if type(future.exception()).__name__ == "KilledWorker" and lost[task.target] < RESUBMISSIONS:
+                    lost[task.target] += 1
+                    again = f"submitted again ({lost[task.target]} of {RESUBMISSIONS} times)"
+                    tqdm.write(f"{task.label}: its workers were lost; {again}", file=sys.stderr)
+                    submit(task)
+                    continue
+                outcome = _stored(state, task, future)
+                running.pop(outcome.task.label, None)
+                how = "done in" if outcome.status == "done" else "FAILED after"
+                text = f"{outcome.task.label}: {how} {duration(outcome.result.seconds)}"
+                tqdm.write(f"{text} {progress()}", file=sys.stderr)
+                bar.update()
+                yield outcome
+            where = ", ".join(f"{label}: {cell}" for label, cell in sorted(running.items()))
+            bar.set_postfix_str(where)
+            if not finished and not terminal:
+                after = duration(time.monotonic() - started)
+                print(where or "at work", "after", after, progress(), file=sys.stderr)
+    except BaseException:
+        done = [future for future in futures if future.done() and not future.cancelled()]
+        kernels.stop()
+        for future in futures:
+            future.cancel()
+        for future in done:
+            _stored(state, futures[future], future)
+        raise
+    finally:
+        bar.close()
+
+
+def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
+    """The executed notebook under its final name; one that failed, beside the others, as far as it ran."""
+    try:
+        result = future.result()
+    except Exception as error:  # a worker was lost, or lacks the package
+        result = Result(None, f"{type(error).__name__}: {error}")
+    task.failed.unlink(missing_ok=True)
+    if result.notebook is not None:
+        try:
+            if not result.summary:
+                executed = _written(state, task, Executed(result.notebook), result.seconds)
+                return Outcome(task, "done", executed, result)
+        except ValueError as error:  # other versions, or a cell showed what only we may in another form
+            result = result._replace(summary=str(error))
+        write_atomically(task.failed, json.dumps(result.notebook, ensure_ascii=False, indent=1) + "\n")
+    return Outcome(task, "failed", None, result)
+
+
+def _written(state: State, task: Task, executed: Executed, seconds: float) -> Executed:
+    theirs, ours = executed.provenance["versions"], main_versions()
+    for name in sorted(theirs.keys() | ours):  # of a worker elsewhere, whose numbers would pass for ours
+        require(
+            theirs.get(name) == ours.get(name), theirs.get(name), f"{name} where it ran", f"{ours.get(name)}"
+        )
+    profile = task.chapter.profile(task.parameters)
+    run = {
+        "chapter": task.chapter.name,
+        "profile": profile,
+        "parameters": task.parameters,
+        "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "seconds": seconds,
+        "inputs": state.inputs(task.chapter, task.part, profile, executed),
+    }
+    return write_executed(task.target, executed, run)
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[Executor]:
+    """A Dask cluster as an executor, whose workers need this package and nothing of the project's folder."""
+    from distributed import Client
+
+    try:
+        client = Client(address or " ", timeout=CONNECTION)  # without one it would start a cluster here
+    except (OSError, ValueError):  # no answer; no address
+        wanted = "expected the address that `dask scheduler` shows where it runs, such as tcp://host:8786"
+        raise OSError(f"no Dask scheduler answers at {address!r}; {wanted}") from None
+    with client:
+        yield client.get_executor(pure=False)  # or a task that failed is not tried again

@@ -1,0 +1,99 @@
+"""Simulated comparisons for chapters 02 and 03, which a line separates with a known margin.
+
+References
+----------
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
+   machines", 2017.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from preflearn.core.validation import (
+    LARGEST,
+    check_array,
+    check_count,
+    check_real,
+    generator,
+    refuse,
+)
+from preflearn.datasets.simulations import tie_quota
+from preflearn.pairs import Pairs
+
+
+class SeparablePairs(NamedTuple):
+    """What `simulate_separable_pairs` returns.
+
+    Attributes
+    ----------
+    pairs : Pairs
+    y : ndarray of shape (n,)
+    scores : ndarray of shape (2n,)
+        r(x) = w'x of each row of ``pairs.items``.
+    coef : ndarray of shape (p,)
+        The w that was drawn.
+    """
+
+    pairs: Pairs
+    y: NDArray[np.int8]
+    scores: NDArray[np.float64]
+    coef: NDArray[np.float64]
+
+
+def simulate_separable_pairs(
+    n: int, p: int, tie_share: float, margin: float, rng: np.random.Generator | int, scale: ArrayLike = 1.0
+) -> SeparablePairs:
+    """Comparisons that some w separates with at least the given margin, eq. 7 of [Venuto2017]_.
+
+    With d = first - second, |w'd| <= 1 - margin where y = 0, and y w'd >= 1 + margin elsewhere, up to
+    rounding; so the optimum of the linear program (7) is at least `margin`.
+
+    Parameters
+    ----------
+    n, p : int
+        Numbers of pairs and of features.
+    tie_share : float
+        The share of pairs with label 0: exactly round(n * tie_share) pairs.
+    margin : float
+        mu, strictly between 0 and 1.
+    rng : numpy Generator or int
+        Source of randomness, or its seed.
+    scale : float or array-like of shape (p,)
+        Unit of each feature, positive: feature j is multiplied by it, and w_j divided.
+
+    Returns
+    -------
+    SeparablePairs
+        pairs, y, the scores w'x of ``pairs.items``, and w.
+
+    Raises
+    ------
+    ValueError
+        On numbers out of their range.
+
+    Examples
+    --------
+    >>> pairs, y, scores, w = simulate_separable_pairs(50, 2, 0.4, 0.3, rng=0, scale=[100, 1])
+    >>> bool((abs(pairs.differences() @ w)[y == 0] <= 0.7 + 1e-12).all())
+    True
+    """
+    n_ties, p, rng = tie_quota(n, tie_share), check_count(p, "p", 1), generator(rng, "rng")
+    margin = check_real(margin, "margin", "a number between 0 and 1", 1e-12, 1 - 1e-12)
+    scale = check_array(scale if np.ndim(scale) else np.repeat(scale, p), "scale", (p,), "a unit a feature")
+    refuse((scale < 1 / LARGEST) | (scale > LARGEST), scale, "scale", "positive numbers, up to 1e100")
+    w = rng.normal(size=p)
+    w /= np.linalg.norm(w)
+
+    y = np.concatenate([np.zeros(n_ties, dtype=np.int8), rng.choice([-1, 1], n - n_ties).astype(np.int8)])
+    y = rng.permutation(y)
+    tied_gain = rng.uniform(margin - 1, 1 - margin, size=n)
+    gain = np.where(y == 0, tied_gain, y * (1 + margin + rng.exponential(size=n)))
+    across = 1.5 * rng.normal(size=(n, p))
+    differences = across + np.outer(gain - across @ w, w)
+    second = rng.uniform(-2, 2, size=(n, p))
+    pairs = Pairs.from_arrays((second + differences) * scale, second * scale)
+    return SeparablePairs(pairs, y, pairs.items @ (w / scale), w / scale)

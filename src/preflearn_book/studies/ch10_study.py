@@ -1,0 +1,332 @@
+"""The experiments of [Tsivtsivadze2013]_, section 6: many small problems, widths and parameters.
+
+For one user and one width of the Gaussian kernel a method has a family of solutions along its second
+parameter: the number of functions of a pursuit, alpha of the least squares, lambda of the ranking SVM. All of
+a family come from one search, one factorisation or one path of the engines under the estimators.
+
+References
+----------
+.. [Tsivtsivadze2013] E. Tsivtsivadze, T. Heskes, "Semi-supervised ranking pursuit".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
+
+from preflearn.core.compilation import njit
+from preflearn.core.validation import (
+    LARGEST,
+    Floats,
+    Ids,
+    check_array,
+    check_count,
+    legacy_rng,
+    refuse,
+    require,
+)
+from preflearn.pairs import Pairs
+from preflearn.path import ranksvm_path
+from preflearn.pursuit.greedy import Backfit
+from preflearn.pursuit.pursuit import searched
+from preflearn.pursuit.quadratic_forms import QueryForm
+from preflearn.pursuit.ridge import QueryRidge, orthonormal, subset_ridge
+from preflearn_book.studies.ch10_users import UserTask
+
+_WIDE = 1.0  # where gamma d² is below it for all items, k - 1 tells more of k than k
+_CANCELLED = 1e-12  # of the largest coefficient: the weights of an item's pairs have cancelled
+
+
+class Problem(NamedTuple):
+    """A user's task by squared distances, which serve all widths.
+
+    Attributes
+    ----------
+    train : ndarray of shape (n, n)
+    test : ndarray of shape (t', n)
+        Of distinct items, so that what is alike is exactly tied.
+    alike : ndarray of int, shape (t,)
+        Which row of `test` each test item has.
+    y_train, y_test : ndarray of shape (n,), (t,)
+    """
+
+    train: Floats
+    test: Floats
+    alike: Ids
+    y_train: Floats
+    y_test: Floats
+
+    @classmethod
+    def of(cls, task: UserTask) -> Self:
+        """The problem of a task, some test items of which differ in their scores."""
+        if np.ptp(task.y_test) == 0:
+            raise ValueError(
+                f"y_test of user {task.user} holds {len(task.y_test)} times {task.y_test[0]:g}; expected "
+                "different scores, whose order can be judged"
+            )
+        items, alike = np.unique(task.X_test, axis=0, return_inverse=True)
+        train, test = (
+            cdist(X, task.X_train, "sqeuclidean").astype(np.float64) for X in (task.X_train, items)
+        )
+        return cls(train, test, alike.ravel(), task.y_train, task.y_test)
+
+    def kernel(self, gamma: float, constant: bool) -> tuple[Floats, Floats]:
+        """exp(-gamma d²) between the training items, and what follows a sum of its columns.
+
+        Rows of the second are the kernel at the distinct test items, its mean over the training items, and
+        what was taken from each kernel value: 1 of a wide kernel unless the `constant` matters, else 0.
+        """
+        wide = not constant and gamma * max(self.train.max(), self.test.max()) < _WIDE
+        k = np.expm1 if wide else np.exp
+        K, T = k(-gamma * self.train), k(-gamma * self.test)
+        return K, np.vstack([T, K.mean(axis=0), np.full(len(K), float(wide))])
+
+    def form(self, mix: float) -> QueryForm:
+        """All training items in one query."""
+        return QueryForm(np.zeros(len(self.y_train), dtype=np.int64), mix)
+
+
+class Family(NamedTuple):
+    """Solutions at all levels of the second parameter.
+
+    Attributes
+    ----------
+    values : ndarray of shape (levels, t' + 2)
+        For each, the sum of what follows (see `Problem.kernel`).
+    n_basis : ndarray of int, shape (levels,)
+        Functions with a coefficient.
+    """
+
+    values: Floats
+    n_basis: Ids
+
+
+class Method(NamedTuple):
+    """A learner, and the levels of its second parameter that are tried.
+
+    Attributes
+    ----------
+    name : str
+    levels : sequence
+        Of any kind; for the reader.
+    solve : callable
+        (problem, gamma) to a Family.
+    """
+
+    name: str
+    levels: Sequence[Any]
+    solve: Callable[[Problem, float], Family]
+
+
+# ---- Methods
+
+
+def by_least_squares(name: str, alphas: ArrayLike, ranking: bool) -> Method:
+    """RLS or RankRLS at every alpha, from one eigendecomposition.
+
+    Parameters
+    ----------
+    name : str
+    alphas : array-like of shape (levels,)
+        Positive.
+    ranking : bool
+        RankRLS, else RLS.
+    """
+    alphas = check_array(alphas, "alphas", ("levels",))
+    refuse((alphas <= 0) | (alphas > LARGEST), alphas, "alphas", "positive numbers up to 1e100")
+
+    def solve(problem: Problem, gamma: float) -> Family:
+        K, follow = problem.kernel(gamma, not ranking)
+        system = QueryRidge(K, problem.form(0.0 if ranking else 1.0), problem.y_train)
+        coef = system.solutions(alphas)
+        return Family(coef @ follow.T, np.full(len(alphas), len(K)))
+
+    return Method(name, tuple(alphas.tolist()), solve)
+
+
+def by_sparse_least_squares(name: str, sizes: Sequence[int], alphas: ArrayLike, seed: int = 0) -> Method:
+    """Sparse RankRLS: random functions, of which each size holds those of the smaller sizes; and every alpha.
+
+    The levels are (size, alpha).
+
+    Parameters
+    ----------
+    name : str
+    sizes : sequence of int
+        All training items where there are fewer.
+    alphas : array-like of shape (k,)
+        Not negative: section 5 prints no regularizer, which is 0.
+    seed : int
+        The `random_state` of `SparseRankRLS`.
+    """
+    sizes, alphas = [check_count(size, "a size", 1) for size in sizes], check_array(alphas, "alphas", ("k",))
+    refuse((alphas < 0) | (alphas > LARGEST), alphas, "alphas", "numbers from 0 to 1e100")
+
+    def solve(problem: Problem, gamma: float) -> Family:
+        K, follow = problem.kernel(gamma, False)
+        form, s = problem.form(0.0), problem.y_train
+        order, values = legacy_rng(seed, "seed").permutation(len(K)), []  # `SparseRankRLS` draws so
+        for ids in (order[:size] for size in sizes):
+            subset = orthonormal(K[:, ids], K[np.ix_(ids, ids)] + follow[-1, 0])
+            coef, _ = subset_ridge(K[:, ids], *subset, form, s, alphas)
+            values.append(coef @ follow[:, ids].T)
+        return Family(np.vstack(values), np.repeat(np.minimum(sizes, len(K)), len(alphas)))
+
+    return Method(name, [(size, alpha) for size in sizes for alpha in alphas.tolist()], solve)
+
+
+def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
+    """RankSVM at shares of the first breakpoint of each path, above which all pairs have weight 1.
+
+    In this unit one lambda suits users with few and with many pairs, and all widths of the kernel, whose
+    norms of differences shrink as it widens. Where rounding ends a path, so do its levels.
+    """
+    shares = check_array(shares, "shares", ("levels",))
+    refuse((shares <= 0) | (shares > LARGEST), shares, "shares", "positive numbers up to 1e100")
+
+    def solve(problem: Problem, gamma: float) -> Family:
+        K, follow = problem.kernel(gamma, False)
+        pairs, labels = Pairs.from_scores(K, problem.y_train)
+        path = ranksvm_path(pairs, labels, "precomputed", max_events=1)
+        first = path.breakpoints[0] if len(path.breakpoints) else 1.0
+        if first * shares.min() < path.lambda_end:
+            path = ranksvm_path(pairs, labels, "precomputed", lambda_min=first * shares.min())
+        lams = np.maximum(first * shares, path.lambda_end)
+        alphas = np.array([path.alpha(lam) for lam in lams])
+        coef = pairs.B.adjoint((labels * alphas).T) / lams
+        used = np.abs(coef) > _CANCELLED * np.abs(coef).max(axis=0)
+        return Family((follow @ coef).T, used.sum(axis=0))
+
+    return Method(name, tuple(shares.tolist()), solve)
+
+
+def by_pursuit(name: str, stages: Sequence[int], mix: float = 0.0, backfit: Backfit = "after") -> Method:
+    """Ranking pursuit after some numbers of steps, its combination with regression, or matching pursuit.
+
+    Parameters
+    ----------
+    name : str
+    stages : sequence of int
+        Numbers of steps; a pursuit that ends before stays where it is.
+    mix, backfit
+        As in `RankingPursuit`.
+    """
+
+    def solve(problem: Problem, gamma: float) -> Family:
+        K, follow = problem.kernel(gamma, mix > 0)
+        search = searched(K, problem.form(mix), problem.y_train, max(stages), backfit)
+        order, kept = list(search.order), np.minimum(stages, len(search.order))
+        values = (follow[:, order] @ search.coefs()[:, kept]).T
+        return Family(values, np.array([len(set(order[:p])) for p in kept]))
+
+    return Method(name, tuple(check_count(stage, "a stage", least=1) for stage in stages), solve)
+
+
+# ---- Errors
+
+
+class Errors(NamedTuple):
+    """What solutions are judged by, each an array of one shape, such as (tasks, widths, levels).
+
+    Attributes
+    ----------
+    disagreement : ndarray
+        Normalised disagreement error of eq. 1 on the test items, over pairs of different scores.
+    disagreement_with_ties : ndarray
+        The same over all pairs, as eq. 1 is printed.
+    squared : ndarray
+        Mean squared error of f on the test items.
+    squared_levelled : ndarray
+        The same after a constant has been added to f, so that its mean over the training items is theirs.
+    n_basis : ndarray
+        Functions with a coefficient.
+    """
+
+    disagreement: Floats
+    disagreement_with_ties: Floats
+    squared: Floats
+    squared_levelled: Floats
+    n_basis: Floats
+
+
+def errors_of(problem: Problem, family: Family) -> Errors:
+    """The errors of a family, each of shape (levels,)."""
+    values, (mean, constant) = family.values[:, problem.alike], family.values[:, -2:].T
+    wrong, separated, strict, pairs = _disagreements(values, problem.y_test)
+    moved = problem.y_train.mean() - mean
+    return Errors(
+        wrong / (2 * strict),
+        (wrong + separated) / (2 * pairs),
+        np.square(values + constant[:, None] - problem.y_test).mean(axis=1),
+        np.square(values + moved[:, None] - problem.y_test).mean(axis=1),
+        family.n_basis.astype(np.float64),
+    )
+
+
+def curves(method: Method, problems: Sequence[Problem], gammas: ArrayLike) -> Errors:
+    """The errors of a method on some tasks, at all widths and levels: arrays (tasks, widths, levels).
+
+    Parameters
+    ----------
+    method : Method
+    problems : sequence of Problem
+    gammas : array-like of shape (widths,)
+        Of the kernel exp(-gamma d²).
+
+    Examples
+    --------
+    >>> from preflearn_book.studies.ch10_users import Counts
+    >>> X, y, none = np.arange(12.0)[:, None], np.arange(12.0) ** 2, np.zeros(0, dtype=np.int64)
+    >>> task = UserTask(X[::2], y[::2], X[1::2], y[1::2], X[:0], y[:0], 0, none, Counts(0, 0, 0, 0))
+    >>> method, gammas = by_pursuit("pursuit", [1, 2, 3]), [0.01, 0.1, 1.0]
+    >>> width, level = tuned(curves(method, [Problem.of(task)], gammas))
+    >>> gammas[width], method.levels[level]
+    (0.01, 1)
+    >>> judged(method, [Problem.of(task)], gammas[width], level).disagreement.tolist()
+    [0.0]
+    """
+    widths = np.asarray(gammas, dtype=np.float64).tolist()
+    found = [[errors_of(problem, method.solve(problem, gamma)) for gamma in widths] for problem in problems]
+    return Errors(*np.moveaxis(np.array(found), 2, 0))
+
+
+def tuned(errors: Errors, measure: str = "disagreement") -> tuple[int, int]:
+    """The width and the level (places in their lists) of least mean error over the tasks of `curves`."""
+    means = getattr(errors, measure).mean(axis=0)
+    width, level = np.unravel_index(np.argmin(means), means.shape)
+    return int(width), int(level)
+
+
+def judged(method: Method, problems: Sequence[Problem], gamma: float, level: int) -> Errors:
+    """The errors at one width and one level (its place in `Method.levels`): arrays (tasks,).
+
+    Raises
+    ------
+    ValueError
+        If there is no such level.
+    """
+    level, last = check_count(level, "level", 0), len(method.levels) - 1
+    require(level <= last, level, "level", f"a place in the levels of {method.name!r}, from 0 to {last}")
+    return Errors(*(values[:, 0, level] for values in curves(method, problems, [gamma])))
+
+
+@njit
+def _disagreements(values, scores):
+    """Of each row of values: what its pairs in the wrong order count (2 a pair, 1 if tied in values), the
+    pairs of equal scores it tells apart; and how many pairs have different scores, and how many there are."""
+    wrong, separated, strict = np.zeros(len(values)), np.zeros(len(values)), 0
+    for i in range(len(scores)):
+        for j in range(i):
+            truth = np.sign(scores[i] - scores[j])
+            strict += truth != 0
+            for row in range(len(values)):
+                gap = abs(truth - np.sign(values[row, i] - values[row, j]))
+                if truth == 0:
+                    separated[row] += gap
+                else:
+                    wrong[row] += gap
+    return wrong, separated, strict, len(scores) * (len(scores) - 1) // 2

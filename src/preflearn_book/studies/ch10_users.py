@@ -1,0 +1,184 @@
+"""One small ranking problem a user: the protocol of section 6.1 of [Tsivtsivadze2013]_.
+
+References
+----------
+.. [Tsivtsivadze2013] E. Tsivtsivadze, T. Heskes, "Semi-supervised ranking pursuit".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from preflearn.core.validation import (
+    Floats,
+    Ids,
+    check_array,
+    check_count,
+    check_real,
+    generator,
+)
+
+
+class Counts(NamedTuple):
+    """How many users there were to choose from.
+
+    Attributes
+    ----------
+    group : int
+        Users whose number of ratings lies in the group.
+    references : int
+        Those among them whose ratings are features: all, where there are fewer than were asked for.
+    candidates : int
+        Users with `least` to `most` ratings who are no references.
+    passed_over : int
+        Candidates who were drawn, but whose ratings are all equal among the items to train or to test.
+    """
+
+    group: int
+    references: int
+    candidates: int
+    passed_over: int
+
+
+class UserTask(NamedTuple):
+    """Items that a user has rated, and the ratings as scores.
+
+    Attributes
+    ----------
+    X_train, X_test, X_hidden : ndarray of shape (n, p), (t, p), (h, p)
+        What the p reference users say of the items.
+    y_train, y_test, y_hidden : ndarray of shape (n,), (t,), (h,)
+        The user's ratings. Those of the hidden items are not for learning.
+    user : int
+        Row of the ratings.
+    references : ndarray of int, shape (p,)
+        Rows of the reference users; all tasks of one call share them.
+    counts : Counts
+    """
+
+    X_train: Floats
+    y_train: Floats
+    X_test: Floats
+    y_test: Floats
+    X_hidden: Floats
+    y_hidden: Floats
+    user: int
+    references: Ids
+    counts: Counts
+
+
+def user_tasks(
+    ratings: sparse.csr_array,
+    group: tuple[int, int],
+    n_tasks: int,
+    rng: np.random.Generator | int,
+    *,
+    n_reference: int = 300,
+    least: int = 50,
+    most: int = 300,
+    hidden: float = 0.0,
+) -> list[UserTask]:
+    """Users whose order of half of their items is to be learned from the other half.
+
+    Reference users are drawn from those with low <= number of ratings < high. Their ratings of an item are
+    its features, with the median of a reference user's ratings where he has not rated it. Test users are
+    drawn from all others with `least` to `most` ratings; half of a user's items, drawn at random, train (of
+    an odd number the larger half), the others test.
+
+    Parameters
+    ----------
+    ratings : csr_array of shape (users, items)
+        What is stored was rated, a stored 0 too.
+    group : tuple of int
+        (low, high): low belongs to the group, high to the next one. Low is at least 1: who has rated nothing
+        has no median.
+    n_tasks : int
+    rng : numpy Generator or int
+        Source of randomness, or its seed. Whatever `hidden` is, it gives the same users and halves (but
+        for users who are passed over).
+    n_reference : int
+        Where the group is smaller it is taken as a whole (see `Counts`): of the 5000 users of Jester
+        350, 1191 and 1681 have 20 to 39, 40 to 59 and 60 to 79 ratings, of the 943 of MovieLens 289, 143
+        and 86.
+    least, most : int
+    hidden : float
+        The share of the items to train whose scores are hidden, below 1; 1/2 in Tables 2 and 4.
+
+    Returns
+    -------
+    list of UserTask
+
+    Raises
+    ------
+    ValueError
+        On numbers out of their range, an empty group, or too few users to test.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> table = rng.integers(-9, 9, (40, 30)) * (rng.random((40, 30)) < np.linspace(0.3, 1, 40)[:, None])
+    >>> tasks = user_tasks(sparse.csr_array(table), (10, 20), 3, rng, n_reference=8, least=20)
+    >>> [task.X_train.shape for task in tasks]
+    [(11, 8), (15, 8), (13, 8)]
+    """
+    n_ratings, rng = np.diff(ratings.indptr), generator(rng, "rng")
+    low, high = check_array(group, "group", (2,), "its least number of ratings, and that of the next one")
+    check_real(low, "group[0]", "at least 1 rating", least=1)
+    n_tasks, n_reference = check_count(n_tasks, "n_tasks", 1), check_count(n_reference, "n_reference", 1)
+    least, most = check_count(least, "least", 0), check_count(most, "most", 0)
+    check_real(hidden, "hidden", "a share from 0 to below 1", 0, 1 - 1e-9)
+    inside = np.flatnonzero((low <= n_ratings) & (n_ratings < high))
+    if len(inside) == 0:
+        raise ValueError(f"no user has {low:g} to below {high:g} ratings; expected another group")
+    references = np.sort(rng.permutation(inside)[:n_reference])
+    usable = (least <= n_ratings) & (n_ratings <= most)
+    usable[references] = False
+    features, drawn, passed = _features(ratings, references), [], 0
+    candidates = rng.permutation(np.flatnonzero(usable))
+    for user in candidates.tolist():
+        if len(drawn) == n_tasks:
+            break
+        parts = _halves(ratings, user, hidden, rng)
+        if all(np.ptp(scores) > 0 for _, scores in parts[:2]):
+            drawn.append((user, parts))
+        else:
+            passed += 1
+    if len(drawn) < n_tasks:
+        raise ValueError(
+            f"n_tasks is {n_tasks}; expected at most {len(drawn)}: {len(candidates)} users who are no "
+            f"references have {least} to {most} ratings, and of {passed} a half would be all ties"
+        )
+    counts = Counts(len(inside), len(references), len(candidates), passed)
+    tasks = []
+    for user, parts in drawn:
+        (train, y_train), (test, y_test), (out, y_out) = parts
+        scored = features[train], y_train, features[test], y_test, features[out], y_out
+        tasks.append(UserTask(*scored, user, references, counts))
+    return tasks
+
+
+def _halves(
+    ratings: sparse.csr_array, user: int, hidden: float, rng: np.random.Generator
+) -> list[tuple[Ids, Floats]]:
+    """Items and ratings to train, to test, and hidden ones."""
+    row = slice(ratings.indptr[user], ratings.indptr[user + 1])
+    items, scores = ratings.indices[row].astype(np.int64), np.asarray(ratings.data[row])
+    order = rng.permutation(len(items))
+    half = (len(items) + 1) // 2
+    known = half - int(hidden * half)
+    parts = order[:known], order[half:], order[known:half]
+    return [(np.asarray(items[ids]), np.asarray(scores[ids], dtype=np.float64)) for ids in parts]
+
+
+def _features(ratings: sparse.csr_array, references: Ids) -> Floats:
+    """What the reference users say of each item, shape (items, p)."""
+    n_items = int(ratings.shape[1])  # pyright: ignore[reportOptionalSubscript]  (a matrix)
+    values = np.empty((n_items, len(references)))
+    for column, user in enumerate(references.tolist()):
+        row = slice(ratings.indptr[user], ratings.indptr[user + 1])
+        values[:, column] = np.median(ratings.data[row])
+        values[ratings.indices[row], column] = ratings.data[row]
+    return values

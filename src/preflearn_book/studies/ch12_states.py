@@ -1,0 +1,92 @@
+"""How large a state-space model of a covariance has to be (section 3.2 of [Maystre2019]_).
+
+References
+----------
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
+.. [HoKalman1966] B. L. Ho, R. E. Kalman, "Effective construction of linear state-variable models from
+   input/output functions", Regelungstechnik 14, 1966.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from preflearn.core.validation import LARGEST, Floats, check_count, check_real
+from preflearn.dynamics.covariances.composite import Covariance
+
+
+class StateSize(NamedTuple):
+    """What `least_state_size` found."""
+
+    by_times: int  # least K if A, Q and h may depend on the times
+    by_gap: int | None  # least K if A depends on the gap alone; None if there is none
+    noise_by_gap: bool | None  # whether Q may depend on the gap alone too, with this K
+
+
+def least_state_size(
+    covariance: Covariance, *, start: float = 0.0, step: float = 1.0, n_times: int = 24, tol: float = 1e-11
+) -> StateSize:
+    """The least size of a state whose first time, transitions and measurement give a covariance.
+
+    It looks at k on the grid start, start + step, ... only. The score's future depends on its past through
+    the state at the present t, hence:
+
+    * the covariances of what is up to t with what is from t on have at most rank K (section 3.2 of
+      [Maystre2019]_), and this rank is enough if A, Q and h may depend on the times;
+    * if A depends on the gap alone, k(t - a, t + b) = h' A(b) c(t, a). Then *all* rows of covariances of
+      something in the past with what is b later, whatever t is, lie in one space of K dimensions
+      [HoKalman1966]_;
+    * if Q does so too, k(t + a, t + b) - k(t' + a, t' + b) = h' A(a) (P(t) - P(t')) A(b)' h lies in it too.
+
+    Parameters
+    ----------
+    covariance : Covariance
+        Its lengths of time should not be much longer or shorter than the grid's step and span, nor almost
+        equal: terms that are too much alike count as one.
+    start, step : float
+        Of the grid, in units of time.
+    n_times : int
+        Of the grid, at least 4. Ranks from n_times // 2 on count as infinite.
+    tol : float
+        Singular values below this share of the largest count as 0.
+
+    Returns
+    -------
+    sizes : StateSize
+        `by_times` (int), `by_gap` (int or None), `noise_by_gap` (bool, or None without a size by gap).
+
+    Raises
+    ------
+    ValueError
+        If the grid or the tolerance is none, or the covariance is not defined on the grid.
+
+    Examples
+    --------
+    >>> from preflearn.dynamics import Linear, PiecewiseConstant
+    >>> least_state_size(Linear(origin=0.0))
+    StateSize(by_times=1, by_gap=2, noise_by_gap=True)
+    >>> least_state_size(PiecewiseConstant(boundaries=(12.5,)))
+    StateSize(by_times=1, by_gap=None, noise_by_gap=None)
+    """
+    start, tol = check_real(start, "start"), check_real(tol, "tol", "a number from 0 to 1", 0, 1)
+    step = check_real(step, "step", "a positive number", 1 / LARGEST, LARGEST)
+    n_times = check_count(n_times, "n_times", least=4)
+    K = covariance.gram(start + step * np.arange(n_times))
+    by_times = max(_rank(K[: now + 1, now:], tol) for now in range(n_times))
+    ahead = n_times // 2
+    presents = range(n_times - ahead + 1)
+    rows = np.vstack([K[: now + 1, now : now + ahead] for now in presents])
+    by_gap = _rank(rows, tol)
+    if by_gap == ahead:
+        return StateSize(by_times, None, None)
+    changes = np.vstack([K[now : now + ahead, now : now + ahead] - K[:ahead, :ahead] for now in presents])
+    noise_by_gap = _rank(np.vstack([rows, changes]), tol) == by_gap
+    return StateSize(by_times, by_gap, noise_by_gap)
+
+
+def _rank(rows: Floats, tol: float) -> int:
+    sizes = np.linalg.svd(rows, compute_uv=False)
+    return int(np.count_nonzero(sizes > tol * sizes[0]))

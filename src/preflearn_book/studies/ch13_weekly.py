@@ -1,0 +1,176 @@
+"""Forecasts week by week: of each week from all matches before it (section 4.3.1 of [Maystre2019]_).
+
+References
+----------
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from preflearn.core.validation import LARGEST, Floats, check_list, check_real, require
+from preflearn.dynamics.covariances.composite import Covariance
+from preflearn.dynamics.likelihoods.normal import Gaussian
+from preflearn.dynamics.model import DynamicComparisons, check_problem
+from preflearn.matches import Matches, check_matches
+
+
+def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
+    """The rows of the matches from a time on, a week of equal length each; empty weeks are left out.
+
+    Parameters
+    ----------
+    matches : Matches
+    begin : float
+        When the first week begins, in the unit of `Matches.time`.
+    length : float
+        Of a week, in the same unit; above 0.
+
+    Returns
+    -------
+    list of slice
+        One after the other; the first begins with the first match at `begin` or later.
+
+    Raises
+    ------
+    ValueError
+        If no match is at `begin` or later; on what are no matches.
+
+    Examples
+    --------
+    >>> weeks_of(Matches([[1, -1]] * 4, [0, 3, 4, 20], "AB"), begin=2, length=7)
+    [slice(1, 3, None), slice(3, 4, None)]
+    """
+    check_matches(matches)
+    begin = check_real(begin, "begin", "a time", -LARGEST, LARGEST)
+    length = check_real(length, "length", "a positive number", 1 / LARGEST, LARGEST)
+    first = int(np.searchsorted(matches.time, begin))
+    require(first < len(matches), begin, "begin", f"at most the time of the last match, {matches.time[-1]:g}")
+    week = np.floor((matches.time[first:] - begin) / length)
+    cuts = first + 1 + np.flatnonzero(np.diff(week))
+    return [slice(low, high) for low, high in pairwise([first, *cuts.tolist(), len(matches)])]
+
+
+def _listed(weeks: Sequence[slice]) -> list[slice]:
+    listed = check_list(weeks, "weeks", "a list of slices")
+    require({type(week) for week in listed} == {slice}, weeks, "weeks", "slices of matches, as of weeks_of")
+    return listed
+
+
+def weekly_moments(
+    model: DynamicComparisons, matches: Matches, y: ArrayLike, weeks: Sequence[slice]
+) -> tuple[Floats, Floats]:
+    """Mean and variance of the score differences of each week, by a model of all matches before it.
+
+    Parameters
+    ----------
+    model : DynamicComparisons
+        Fitted anew for each week; it is not changed.
+    matches : Matches
+    y : array-like of shape (N,)
+    weeks : sequence of slice
+        As of `weeks_of`: rows of the matches, one week after the other. Matches have to come before the
+        first; between two weeks there may be more, which are not forecast.
+
+    Returns
+    -------
+    mean, variance : ndarray
+        One value a match of the weeks.
+
+    Raises
+    ------
+    ValueError
+        As `DynamicComparisons.fit`, also where no match is before the first week, or weeks are no slices.
+    """
+    y, found = check_problem(model, matches, y)[:, 0], []
+    for week in _listed(weeks):
+        fresh: Any = clone(model)
+        found.append(fresh.fit(matches[: week.start], y[: week.start]).moments(matches[week]))
+    mean, variance = (np.concatenate(part) for part in zip(*found, strict=True))
+    return mean, variance
+
+
+def exact_weekly_moments(
+    covariance: Covariance, variance: float, matches: Matches, y: ArrayLike, weeks: Sequence[slice]
+) -> tuple[Floats, Floats]:
+    """`weekly_moments` of the exact posterior, where outcomes are Gaussian (footnote 5 of [Maystre2019]_).
+
+    One Kalman filter runs over the states of all features together. With M features of state size K and rows
+    of few entries it takes time O(N (MK)² K), where the Gram matrix of all outcomes takes O(N³).
+
+    Parameters
+    ----------
+    covariance : Covariance
+        Of every feature, which all start at one time: its origin can't be "first".
+    variance : float
+        Of an outcome, given the scores; above 0.
+    matches, y, weeks
+        As of `weekly_moments`; y (N,) are numbers.
+
+    Returns
+    -------
+    mean, variance : ndarray
+        One value a match of the weeks.
+
+    Raises
+    ------
+    ValueError
+        If the variance is not positive, y is not finite, weeks are no slices, or an origin of the
+        covariance is "first".
+    """
+    origins = [leaf.describe().get("origin") for leaf in covariance.leaves()]
+    require("first" not in origins, "first", "an origin of the covariance", "a time, one for all features")
+    likelihood = Gaussian(variance)
+    y = check_problem(DynamicComparisons(covariance, likelihood), matches, y)[:, 0]
+    joint, learned, found = _Joint(covariance, matches), 0, []
+    for week in _listed(weeks):
+        for row in range(learned, week.start):
+            joint.learn(row, y[row], likelihood.variance)
+        ahead, learned = copy(joint), week.start  # its arrays are replaced, never changed
+        found += [ahead.forecast(row) for row in range(week.start, week.stop)]
+    mean, spread = np.transpose(found)
+    return mean, spread
+
+
+class _Joint:
+    """Mean and covariance of all states at one time."""
+
+    def __init__(self, covariance: Covariance, matches: Matches) -> None:
+        space = covariance.state_space()
+        self._space, self._time = space, matches.time
+        self._rows = np.kron(matches.design.toarray(), space.measurement)
+        self._eye = np.eye(len(matches.features))
+        self._now = matches.time[0]
+        self._mean = np.zeros(self._rows.shape[1])
+        self._cov = np.kron(self._eye, space.initial(matches.time[:1])[0])
+
+    def forecast(self, row: int) -> tuple[float, float]:
+        """Of the score difference of a match, at its time."""
+        if self._time[row] > self._now:
+            times = np.array([self._now]), self._time[row : row + 1]
+            A, Q = (part[0] for part in self._space.transitions(*times))
+            self._mean = (self._mean.reshape(-1, len(A)) @ A.T).ravel()
+            self._cov = _moved(A, _moved(A, self._cov).T) + np.kron(self._eye, Q)
+            self._now = self._time[row]
+        x = self._rows[row]
+        return float(x @ self._mean), float(x @ self._cov @ x)
+
+    def learn(self, row: int, outcome: float, noise: float) -> None:
+        mean, variance = self.forecast(row)
+        told = self._cov @ self._rows[row]
+        self._mean = self._mean + told * (outcome - mean) / (variance + noise)
+        self._cov = self._cov - np.outer(told, told) / (variance + noise)
+
+
+def _moved(A: Floats, matrix: Floats) -> Floats:
+    """A times each block of rows: the product with a block-diagonal matrix, without its zeros."""
+    return (A @ matrix.reshape(-1, len(A), len(matrix))).reshape(matrix.shape)

@@ -1,0 +1,99 @@
+"""The models behind AnKerRank and the calibration of Platt, at their optimum."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+from sklearn.svm import SVC
+from toy_rankings import better_minus_worse, rankings
+
+from preflearn.analogy import analogy_kernel, classifiers
+from preflearn.analogy.classifiers import Problem, hinge, platt
+
+
+def problem(seed, n, d, levels=None, degree=2):
+    """The pairs of items of a noisy curved function, half of them turned over."""
+    better = better_minus_worse(*rankings(seed, n, d, levels))
+    labels = np.random.default_rng(seed).permutation(np.arange(len(better)) % 2 * 2.0 - 1)
+    U = better * labels[:, None]
+    return Problem(analogy_kernel(U, degree=degree), labels, True)
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0, 1e4])
+def test_the_path_gives_the_same_svm_as_the_dual(C, monkeypatch):
+    given = problem(4, 14, 3, levels=3)
+    plain = hinge(given, C)
+    monkeypatch.setattr(classifiers, "_MOST_GAP", -1.0)
+    machine = hinge(given, C)
+    assert machine.C == plain.C == C
+    values = (given.K @ found.coef + found.bias for found in (machine, plain))
+    np.testing.assert_allclose(*values, atol=1e-4 * max(1, C))
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    sides=st.sampled_from(["mixed", "one", "separated"]),
+    scale=st.floats(1e-6, 1e6),
+)
+def test_platt_is_the_minimum(seed, sides, scale):
+    rng = np.random.default_rng(seed)
+    labels = np.ones(20) if sides == "one" else rng.permutation([-1.0, 1.0] * 10)
+    f = 3 + rng.normal(size=20) + (20 * labels if sides == "separated" else labels)
+    plus, minus = (labels > 0).sum(), (labels < 0).sum()
+    target = np.where(labels > 0, (plus + 1) / (plus + 2), 1 / (minus + 2))
+    a, b = platt(scale * f, labels)
+    p = expit(a * scale * f + b)
+    assert abs(np.sum(p - target)) < 1e-6  # both derivatives of the cross-entropy, which is convex
+    assert abs(np.sum((p - target) * f)) < 1e-5
+
+
+def test_platt_of_equal_values_is_the_mean_of_the_targets():
+    a, b = platt(np.full(6, 2.5), np.array([1.0, 1, 1, 1, -1, -1]))
+    assert a == 0
+    assert expit(b) == pytest.approx((4 * 5 / 6 + 2 * 1 / 4) / 6)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4, 1e6])
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_svm_with_bias_satisfies_its_optimality_conditions(C, d):
+    for seed in range(4):
+        given = problem(seed, 12, d, levels=[None, 4][seed % 2], degree=1 + seed % 2)
+        coef, bias, taken = hinge(given, C)
+        margin, weight = given.labels * (given.K @ coef + bias), given.labels * coef
+        assert taken == C
+        assert weight.min() >= 0
+        assert weight.max() <= C * (1 + 1e-9)
+        assert abs(coef.sum()) < 1e-6 * C
+        without, limit = weight <= 1e-9 * C, weight >= C * (1 - 1e-9)
+        assert np.all(margin[~limit] > 1 - 1e-4)
+        assert np.all(margin[~without] < 1 + 1e-4)
+
+
+def test_free_examples_are_on_their_margins_in_double_precision():
+    (K, labels, _), C = problem(1, 12, 3), 50.0
+    rough = SVC(C=C, kernel="precomputed", tol=1e-6).fit(K, labels)
+    off = []
+    for coef, bias in (
+        (np.bincount(rough.support_, rough.dual_coef_[0], len(labels)), rough.intercept_[0]),
+        hinge(Problem(K, labels, True), C)[:2],
+    ):
+        free = (coef != 0) & (np.abs(coef) < C * (1 - 1e-9))
+        off.append(np.abs(labels * (K @ coef + bias) - 1)[free].max())
+    assert off[1] < 1e-9 < off[0]
+
+
+@pytest.mark.parametrize("loss", classifiers.LOSSES)
+def test_an_undecided_pair_counts_as_wrong_in_both_orders(loss):
+    """With the antisymmetric kernel and no bias, equal items of different ranks have f = 0 for every C."""
+    better = better_minus_worse(*rankings(0, 12, 2))
+    better[::5] = 0
+    K = (analogy_kernel(better) - analogy_kernel(better, -better)) / 2
+    labels = np.random.default_rng(1).choice([-1.0, 1.0], len(K))
+    halves = np.array_split(np.random.default_rng(2).permutation(len(K)), 2)
+    folds = [classifiers.Fold(*halves), classifiers.Fold(*halves[::-1])]
+    plain = classifiers.select(Problem(K, np.ones(len(K)), False), folds, loss)
+    turned = classifiers.select(Problem(labels[:, None] * K * labels, labels, False), folds, loss)
+    np.testing.assert_allclose(turned.lambdas, plain.lambdas)
+    np.testing.assert_allclose(turned.losses, plain.losses)
+    assert plain.losses.min() >= len(better[::5]) / len(better)

@@ -1,0 +1,341 @@
+"""Bad input raises a ValueError that names the argument; numbers of all kinds are accepted."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from preflearn import plots
+from preflearn.analogy import Able2Rank, AnKerRank
+from preflearn.core import ItemKFold
+from preflearn.core.kernels import (
+    check_kernel,
+    kernel_matrix,
+    kernel_parameters,
+    scale_gamma,
+)
+from preflearn.core.validation import (
+    as_array,
+    as_floats,
+    as_real,
+    check_array,
+    check_count,
+    check_labels,
+    check_query_ids,
+    check_real,
+    check_selection,
+    check_weights,
+    generator,
+    legacy_rng,
+    shown,
+)
+from preflearn.datasets import four_items, simulate_norm_pairs
+from preflearn.datasets.simulations import squared_norm
+from preflearn.dynamics import Matern32, Wiener
+from preflearn.matches import Matches
+from preflearn.metrics import threshold
+from preflearn.pairs import Pairs
+from preflearn.path.validation import cross_validated_path
+from preflearn.pursuit import RankingPursuit, SparseRankRLS
+from preflearn.ranking import Davidson, OrdinalComparison, RankNet
+from preflearn.ratings import Elo, Glicko, TrueSkill
+from preflearn.svm import SVMRank
+from preflearn.svm.logistic import LogisticCompare
+from preflearn_book.studies.ch02_separable import simulate_separable_pairs
+from preflearn_book.studies.ch05_simulations import compare_methods, direction_auc
+from preflearn_book.studies.ch05_sushi import disjoint_samples, simulate_sushi
+from preflearn_book.studies.ch07_histories import match_features
+from preflearn_book.studies.ch07_protocol import season_tests
+from preflearn_book.studies.ch10_users import user_tasks
+from preflearn_book.studies.ch13_simulated import simulate_matches
+from preflearn_book.studies.ch14_sports import random_split
+from preflearn_book.studies.ch15_proportions import proportion_gram
+
+HUGE = 10**400  # a finite integer for which float() raises an OverflowError
+UNPRINTABLE = 10**5000  # repr() raises a ValueError
+LONG = np.longdouble(10) ** 400  # finite where floats may be longer than 64 bits
+PAIRS = Pairs([[1.0], [2.0], [4.0]], [[0, 1], [1, 2], [2, 0]])
+Y = [1, 0, -1]
+FRAME = pd.DataFrame({"first": list("abc"), "second": list("bca"), "time": [0, 1, 2], "outcome": Y})
+MATCHES, _ = Matches.from_frame(FRAME)
+ONES = np.ones((3, 2))
+UNIT = np.linspace(0, 1, 24).reshape(12, 2) ** [1, 2]
+RANK = np.array([3, 1, 2, 4, 6, 5, 7, 8, 12, 10, 11, 9])
+MANY = Pairs.from_rankings(UNIT, RANK)
+TABLE = sparse.csr_array(np.arange(1, 121).reshape(12, 10) % 7 * (np.arange(12)[:, None] + np.arange(10) > 5))
+MATERN = Matern32().state_space()
+
+
+def rejects(call, name):
+    """Check that a call raises a ValueError whose message names the argument."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a silent cast, or a cast with a warning, is not a rejection
+        with pytest.raises(ValueError, match=rf"(?<!\w){re.escape(name)}(?!\w)"):
+            call()
+
+
+# ---- Arrays
+
+MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
+NOT_ARRAYS = [[0, [1, 2]], MASKED, sparse.csr_array([[1.0]])]
+NOT_FLOATS = [
+    [[1.0, HUGE]],
+    [UNPRINTABLE],
+    [np.complex128(1), {}],
+    [1, 2j],
+    np.array([1, "2024"], "M8[D]"),
+    ["1.0", "1e400"],
+    [1.0, Decimal("-1e400")],
+    [1.0, LONG],
+    np.array([1, 2, LONG]),
+    ["a", 1],
+    "a",
+]
+NOT_FINITE = [[1.0, math.nan], [-math.inf, 1.0], [], 1.0, [[1.0]]]
+NOT_LABELS = [
+    *([1, HUGE, 0], [1, LONG, 0], [1, 1j, 0], [True, False, True], [1, True, None], [1, [0], 1]),
+    *(np.ma.array(Y, mask=[0, 0, 1]), [1, 0], [[1, 0, -1]], list("abc"), [1, 0, 0.5], [1, 0, math.nan]),
+    *(np.array([0, wrong, 1], kind) for wrong in (-128, -2, 2, 127) for kind in ("i1", "i8", "f8")),
+]
+NOT_QUERY_IDS = [[1, [2]], np.array([1, "a"], object), (1, "1"), [pd.NaT, 1], ["a", math.nan], [1]]
+NOT_WEIGHTS = [[1, -2], [1, 1e200], [0, 0], [1, 1, 1], [1, math.nan]]
+CHECKS = {
+    as_array: (NOT_ARRAYS, ["x"]),
+    as_floats: (NOT_FLOATS, ["x"]),
+    check_array: (NOT_FINITE, ["x", ("n",)]),
+    check_labels: (NOT_LABELS, [3]),
+    check_query_ids: (NOT_QUERY_IDS, [2]),
+    check_weights: (NOT_WEIGHTS, [2]),
+}
+NAMES = {check_labels: "y", check_query_ids: "qid", check_weights: "sample_weight"}
+
+
+@pytest.mark.parametrize(
+    ("check", "values"), [(check, values) for check, (wrong, _) in CHECKS.items() for values in wrong]
+)
+def test_bad_arrays_are_rejected_and_named(check, values):
+    rejects(lambda: check(values, *CHECKS[check][1]), NAMES.get(check, "x"))
+
+
+def test_numbers_of_any_kind_are_accepted():
+    numbers = [as_real(x) for x in (2, np.int8(2), np.float32(2), Fraction(2), HUGE, -HUGE)]
+    assert numbers == [2.0, 2.0, 2.0, 2.0, math.inf, -math.inf]
+    not_numbers = [as_real(x) for x in (True, np.bool_(True), "2", None, 2j, [2])]
+    np.testing.assert_array_equal(not_numbers, math.nan)
+    assert check_count(np.float64(4), "n", 2) == 4
+    assert check_weights(np.array([True, False, True]), 3).tolist() == [1, 0, 1]
+    assert check_weights(np.ma.array([1, 2]), 2).tolist() == [1, 2]  # no value is masked
+    assert check_labels(np.array(Y, dtype=object), 3).tolist() == Y
+    assert check_labels(pd.Series([1, 0], dtype="Int64"), 2).tolist() == [1, 0]
+    assert check_query_ids(pd.Series(["a", "b"]), 2).tolist() == ["a", "b"]
+    assert check_query_ids(["b", "a"], 2).tolist() == ["b", "a"]
+    assert threshold([5.0, -5.0], HUGE).tolist() == [0, 0]
+
+
+def test_fractions_are_accepted_as_parameters():
+    glicko = Glicko(deviation=Fraction(350), c=Fraction(5, 2), period=Fraction(3, 2)).fit(MATCHES, Y)
+    expected = Glicko(deviation=350, c=2.5, period=1.5).fit(MATCHES, Y).predict_proba(MATCHES)
+    np.testing.assert_array_equal(glicko.predict_proba(MATCHES), expected)
+
+
+def test_values_in_messages_are_one_short_line():
+    class Unprintable:
+        def __repr__(self):
+            raise RuntimeError
+
+    assert shown(np.arange(4).reshape(2, 2)) == "array([[0, 1], [2, 3]])"
+    assert "Unprintable" in shown(Unprintable())
+    assert len(shown("x" * 100)) == 60
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["a", None, HUGE, 1.0, [0.0, 1.0], [[0, 1]], ([0], [1, 2]), [[0], [1, 2]], np.s_[::0], np.s_["a":]],
+)
+def test_keys_that_select_no_rows_are_rejected(key):
+    rejects(lambda: check_selection(key, 3), "key")
+
+
+@pytest.mark.parametrize("rows", [PAIRS, MATCHES], ids=["pairs", "matches"])
+def test_rows_are_selected_and_iterated_like_those_of_a_list(rows):
+    rejects(lambda: rows["a"], "key")
+    with pytest.raises(IndexError):
+        rows[3]
+    assert [len(row) for row in rows] == [1, 1, 1]
+
+
+# ---- Parameters
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [True, "a", None, [1], np.ones(2), np.timedelta64(1, "D"), math.nan, math.inf, HUGE, LONG, 0.5],
+)
+def test_parameters_that_are_no_such_number_are_rejected(wrong):
+    rejects(lambda: check_real(wrong, "tol", least=1, most=2), "tol")
+    rejects(lambda: check_count(wrong, "n", 0), "n")
+
+
+def refit(system, **later):
+    """A fitted rating system whose parameters are changed afterwards."""
+    return system.fit(MATCHES, Y).set_params(**later)
+
+
+CALLS = [
+    (lambda: PAIRS.B.differences([1.0, 2.0]), "f"),
+    (lambda: PAIRS.B.laplacian(np.ones((3, 3))), "weights"),
+    (lambda: PAIRS.B.gram(ONES), "K"),
+    (lambda: threshold([1.0], -1), "tau"),
+    (lambda: threshold([1.0], math.nan), "tau"),
+    (lambda: threshold([1.0, math.nan], 1.0), "differences[1]"),
+    (lambda: plots.style(["QP"]), "style"),
+    (lambda: proportion_gram("min-max", [[HUGE, 0], [0, 1]]), "pairs[0, 0]"),
+    (lambda: Wiener(origin="first").state_space().initial(3.0), "time"),
+    (lambda: MATERN.transitions(1.0, [3.0]), "start"),
+    (lambda: MATERN.transitions([1.0, 2.0], [3.0]), "end"),
+    (lambda: Davidson(1e300).fit(PAIRS, Y), "alpha"),
+    (lambda: Davidson(1e-300).fit(PAIRS, Y), "alpha"),
+    (lambda: OrdinalComparison(["logit"]).fit(PAIRS, Y), "link"),
+    (lambda: RankingPursuit(2, mix=2).fit(PAIRS.items, [0, 1, 2]), "mix"),
+    (lambda: AnKerRank(C=1e101).fit(PAIRS.items, [1, 2, 3]), "C"),
+    (lambda: Elo(np.array(["fide"])).fit(MATCHES, Y), "k"),
+    (lambda: refit(Elo(), scale="a").predict(MATCHES), "scale"),
+    (lambda: refit(Elo(), k=None).partial_fit(MATCHES[2:], [1]), "k"),
+    (lambda: refit(Glicko(), advantage=[1]).predict(MATCHES), "advantage"),
+    (lambda: check_kernel(["rbf"]), "kernel"),
+    (lambda: scale_gamma(None, ONES), "gamma"),
+    (lambda: kernel_parameters("poly", ONES, 1.0, 0, 1.0), "degree"),
+    (lambda: kernel_parameters("poly", ONES, 1.0, 3, "a"), "coef0"),
+    (lambda: kernel_matrix("chi2", -ONES, ONES), "X[0, 0]"),
+    (lambda: kernel_matrix(lambda X, Y: X @ Y.T * 1j, ONES, ONES), "kernel"),
+    (lambda: kernel_matrix("poly", 1e200 * ONES, ONES, degree=3), "kernel"),
+    (lambda: four_items(True), "n_features"),
+    (lambda: squared_norm(ONES, np.array([1, 2])), "norm"),
+    (lambda: simulate_sushi(0, -1), "n_users"),
+    (lambda: disjoint_samples(PAIRS, Y, [1, math.inf], 0.5, 0), "sizes[1]"),
+    (lambda: disjoint_samples(PAIRS, Y, None, 0.5, 0), "sizes"),
+    (lambda: simulate_separable_pairs(5, 2, 0.5, 1.5, 0), "margin"),
+    (lambda: simulate_separable_pairs(5, 2, 0.5, 0.5, 0, [1]), "scale"),
+    (lambda: simulate_matches(5, 2.5, 0), "n_players"),
+    (lambda: simulate_matches("5", 2, 0), "n_matches"),
+    (lambda: random_split(math.inf, 0), "n_games"),
+    (lambda: user_tasks(TABLE, (1, 4), 2.5, 0), "n_tasks"),
+    (lambda: user_tasks(TABLE, 3, 2, 0), "group"),
+    (lambda: match_features(None, ONES, ONES), "frame"),
+    (lambda: match_features(FRAME.assign(advantage=True), [[HUGE, 1]] * 3, ONES), "elo[0, 0]"),
+]
+
+
+@pytest.mark.parametrize(("call", "name"), CALLS)
+def test_bad_arguments_are_rejected_and_named(call, name):
+    rejects(call, name)
+
+
+SYSTEMS = [Elo(), Glicko(), TrueSkill(margin=0.5)]
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_score_of_a_rating_system_is_its_fraction_of_right_predictions(system):
+    fitted = clone(system).fit(MATCHES, Y)
+    right, weights = fitted.predict(MATCHES) == Y, np.array([1.0, 2.0, 5.0])
+    assert fitted.score(MATCHES, np.array(Y, object)) == pytest.approx(right.mean())
+    assert fitted.score(MATCHES, Y, weights) == pytest.approx((weights * right).sum() / 8)
+    rejects(lambda: fitted.score(MATCHES, ["a", "b", 1]), "y")
+
+
+# ---- Randomness
+
+SOURCES = {
+    "search": lambda source: simulate_norm_pairs(2, 5, 0.5, source),
+    "AnKerRank": lambda source: AnKerRank(random_state=source).fit(UNIT, RANK),
+    "Able2Rank": lambda source: Able2Rank("cv", random_state=source).fit(UNIT, RANK),
+    "RankNet": lambda source: RankNet(n_epochs=1, random_state=source).fit(UNIT, RANK),
+    "ItemKFold": lambda source: list(ItemKFold(2, shuffle=True, random_state=source).split(MANY[0])),
+    "LogisticCompare": lambda source: LogisticCompare(kernel="rbf", n_components=2, random_state=source).fit(
+        PAIRS, Y
+    ),
+    "SparseRankRLS": lambda source: SparseRankRLS(2, random_state=source).fit(UNIT, RANK),
+    "SVMRank": lambda source: SVMRank("path", "linear", random_state=source).fit(UNIT, RANK),
+    "cross_validated_path": lambda source: cross_validated_path(*MANY, n_folds=2, random_state=source),
+    "simulate_separable_pairs": lambda source: simulate_separable_pairs(5, 2, 0.5, 0.5, source),
+    "simulate_sushi": lambda source: simulate_sushi(source, 20),
+    "disjoint_samples": lambda source: disjoint_samples(PAIRS, Y, [1, 1], 0.5, source),
+    "season_tests": lambda source: season_tests([1.0, 2.0], [0.5, 0.3], source),
+    "user_tasks": lambda source: user_tasks(TABLE, (4, 12), 2, source, n_reference=3, least=4),
+    "simulate_matches": lambda source: simulate_matches(9, 4, source),
+    "random_split": lambda source: random_split(9, source),
+}
+OPTIONAL = {"AnKerRank", "Able2Rank", "RankNet", "ItemKFold", "LogisticCompare", "SparseRankRLS"}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.filterwarnings("ignore")  # about few data
+def test_a_seed_or_a_generator_is_the_source_of_randomness(name):
+    def result(source):
+        found = SOURCES[name](source)
+        return repr(found.get_params(False) if hasattr(found, "get_params") else found)
+
+    assert result(3) == result(np.int8(3)).replace("np.int8(3)", "3")
+    rng = np.random.default_rng(3)
+    before = str(rng.bit_generator.state)
+    SOURCES[name](rng)
+    assert str(rng.bit_generator.state) != before
+    with pytest.raises(ValueError, match=r"\b(random_state|rng|seed)\b"):
+        SOURCES[name](True)
+    if name in OPTIONAL:
+        SOURCES[name](None)
+    else:
+        with pytest.raises(ValueError, match=r"\b(random_state|rng|seed)\b"):
+            SOURCES[name](None)
+
+
+@pytest.mark.parametrize(
+    "wrong", [True, 0.1, 3.0, [1], -1, 2**53 + 1, "a", None, np.timedelta64(1, "D"), UNPRINTABLE], ids=shown
+)
+def test_bad_seeds_are_rejected(wrong):
+    rejects(lambda: generator(wrong, "seed"), "seed")
+    rejects(lambda: legacy_rng(wrong, "seed"), "seed")
+
+
+def test_scikit_learn_draws_the_same_numbers_from_the_same_seed():
+    expected = check_random_state(7).permutation(20)
+    np.testing.assert_array_equal(legacy_rng(7).permutation(20), expected)
+    given = np.random.RandomState(7)
+    assert legacy_rng(given) is given
+    assert legacy_rng(2**32).random() != legacy_rng(2**32 + 1).random()
+    rng = np.random.default_rng(5)
+    assert legacy_rng(rng).random() != legacy_rng(rng).random()  # both advance the generator
+    assert generator(2**53).random() != generator(2**53 - 1).random()
+
+
+# ---- Grids
+
+TRAIN = Pairs([[0.0], [0.4], [1.0], [1.1]], [[0, 1], [2, 0], [2, 3], [3, 1]]), [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("search", [direction_auc, compare_methods])
+def test_a_search_checks_its_grids_and_data(search):
+    C, gamma = [1.0, 10.0], [0.1, 1.0]
+    assert search(TRAIN, TRAIN, TRAIN, C, gamma)
+    for wrong in ([], [0.0, 1.0], [10.0, 1.0], 1.0):
+        rejects(lambda wrong=wrong: search(TRAIN, TRAIN, TRAIN, wrong, gamma), "C_grid")
+        rejects(lambda wrong=wrong: search(TRAIN, TRAIN, TRAIN, C, wrong), "gamma_grid")
+    pairs = TRAIN[0]
+    for k in range(3):
+        parts = [TRAIN, TRAIN, TRAIN]
+        parts[k] = pairs, [0, 1]
+        rejects(lambda parts=parts: search(*parts, C, gamma), "y")
+    rejects(lambda: search((pairs, [0] * 4), TRAIN, TRAIN, C, gamma), "y")
+    rejects(lambda: search(pairs, TRAIN, TRAIN, C, gamma), "pairs")
+    wide = Pairs(np.ones((4, 2)), pairs.index)
+    rejects(lambda: search(TRAIN, TRAIN, (wide, TRAIN[1]), C, gamma), "number of features")

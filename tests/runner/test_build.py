@@ -1,0 +1,115 @@
+import os
+
+from toy_project import (
+    FIRST,
+    LEDGER,
+    ONE_CLAIM,
+    run_here,
+    write_notebook,
+    write_project,
+)
+
+from preflearn_book.runner import tasks
+from preflearn_book.runner.build import build_book, shown_chapters
+from preflearn_book.runner.command import main
+from preflearn_book.runner.project import Project
+
+
+def test_a_build_fails_on_a_contradiction(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    source = 'from preflearn_book.runner.claims import check\ncheck("P1-01", False, "One case differs.")'
+    project = write_project(tmp_path, ONE_CLAIM, first=source)
+    assert build_book(project, rendered=False) == 1
+    contradiction = "contradiction: computed 'fails'"
+    assert f"P1-01: {contradiction}" in capsys.readouterr().out
+    assert contradiction in (project.pages / "claims.md").read_text().lower()
+
+
+def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    project = write_project(tmp_path, LEDGER, first=FIRST)
+    page = project.pages / "01_first.ipynb"
+    for seed in (4, 5):
+        assert build_book(project, parameters={"seed": seed}, rendered=False) == 0
+        assert f"`seed = {seed}`" in page.read_text()
+    four, five = (
+        next(path for path in project.build.rglob("quick-*.ipynb") if f'"seed": {seed}' in path.read_text())
+        for seed in (4, 5)
+    )
+    os.utime(four, (0, 0))  # the clock stepped
+    os.utime(five, (4e9, 4e9))
+    assert build_book(project, parameters={"seed": 4}, rendered=False) == 0
+    assert "`seed = 4`" in page.read_text()
+    write_notebook(project.notebooks / "02_second.ipynb", "1")
+    project = Project(project.root)
+    assert build_book(project, ["2"], rendered=False) == 0
+    assert "`seed = 4`" in page.read_text()
+
+    four.write_bytes(b"")
+    monkeypatch.chdir(project.root)
+    capsys.readouterr()
+    assert main(["claims"]) == 0
+    assert capsys.readouterr().err == ""  # the damaged file is not shown
+    assert main(["build", "1", "-p", "seed", "4", "--no-render"]) == 0
+    captured = capsys.readouterr()
+    assert "1 executed, 0 unchanged" in captured.out
+    assert captured.err.count(str(four)) == 1
+    (project.build / "shown" / "01_first.ipynb").write_bytes(b"")
+    assert shown_chapters(project).keys() == {"02_second"}
+
+
+def test_a_chapter_that_fails_stops_no_other_and_keeps_its_last_good_page(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    project = write_project(tmp_path, "", first="print('good')", second="1 / 0", third="print(3)")
+    assert build_book(project, rendered=False) == 1
+    out = capsys.readouterr().out
+    assert "2 executed, 0 unchanged, 1 failed" in out
+    assert "chapter 02_second: ZeroDivisionError: division by zero" in out
+    page = (project.pages / "02_second.md").read_text()
+    assert "could not be run" in page
+    assert "ZeroDivisionError: division by zero" in page
+    assert (project.pages / "03_third.ipynb").exists()
+
+    write_notebook(project.notebooks / "01_first.ipynb", "print(missing)")
+    write_notebook(project.notebooks / "02_second.ipynb", "print(2)")
+    assert build_book(Project(project.root), rendered=False) == 1
+    assert "chapter 01_first: NameError" in capsys.readouterr().out
+    assert "good" in (project.pages / "01_first.ipynb").read_text()
+    assert (project.pages / "02_second.ipynb").exists()
+    assert not (project.pages / "02_second.md").exists()
+
+
+def test_a_build_names_missing_data_and_advises_only_what_can_work(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    monkeypatch.delenv("PREFLEARN_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    asks = 'from preflearn_book.runner.records import note_read\nnote_read("dataset {}", None)'
+    both = "\n".join(asks.format(name) for name in ("chess", "sushi"))
+    project = write_project(tmp_path / "book", "", first=both, second=asks.format("sushi"))
+    assert build_book(project, rendered=False) == 0
+    out = capsys.readouterr().out
+    sushi = "sushi is not here: 01_first, 02_second used other data. To get it: preflearn data fetch sushi\n"
+    assert sushi in out
+    assert "chess is not here: 01_first used other data. To get it: download its files from http" in out
+    assert "fetch chess" not in out
+    page = (project.pages / "reproduce.md").read_text()
+    assert "`preflearn data fetch sushi`" in page
+    assert "reported as gone on" in page
+    assert "fetch chess" not in page
+
+
+def test_a_claim_whose_data_are_missing_counts_as_not_checked_and_says_why(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    answer = 'from preflearn_book.runner.claims import check\ncheck("P1-01", False, "One case differs.", missing={})'
+    project = write_project(tmp_path / "without", ONE_CLAIM, first=answer.format('["sushi"]'))
+    assert build_book(project, rendered=False) == 0
+    for page in (project.pages / "claims.md", project.pages / "01_first.ipynb"):
+        text = page.read_text()
+        assert "Not checked" in text
+        assert "data that are not available: sushi" in text
+        assert "unchecked" in text
+    assert "contradiction" not in capsys.readouterr().out.lower()
+
+    project = write_project(tmp_path / "with", ONE_CLAIM, first=answer.format("[]"))
+    assert build_book(project, rendered=False) == 1
+    assert "P1-01: contradiction" in capsys.readouterr().out

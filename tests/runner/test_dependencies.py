@@ -1,0 +1,149 @@
+"""What makes a chapter run again, in a copy of the packages whose modules and register can be changed."""
+
+import json
+import shutil
+
+import pytest
+from toy_project import ONE_CLAIM, changed, live_in, register, write_checkout
+from toy_register import server
+
+from preflearn_book.runner import dependencies
+from preflearn_book.runner.command import main
+from preflearn_book.runner.dependencies import State
+from preflearn_book.runner.outputs import read_executed
+from preflearn_book.runner.project import Project
+
+READS = """\
+from pathlib import Path
+from preflearn_book.runner import check, published, record, recorded
+from preflearn.datasets import DatasetUnavailable
+from preflearn.datasets.storage import read
+from preflearn import metrics
+
+try:
+    print("read", read("toy", "a.txt"))
+except DatasetUnavailable:
+    print("something else")
+    if Path("arrives").exists():
+        Path("../cache/preflearn/toy").mkdir(parents=True)
+        Path("../cache/preflearn/toy/a.txt").write_bytes(b"the data")
+published("P1_x")
+recorded("02_other", "fit")
+check("P1-01", True, "At one point.")
+record("fit", {"loss": 0.5})
+if Path("edits").exists():
+    Path("../data/published/P1_x.csv").write_text("a\\n2\\n")
+    path = Path(metrics.__file__)
+    path.write_text(path.read_text() + "edited = True\\n")"""
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """Build twice: with a mirror, and without data; the second time files change while the chapter runs."""
+    project = write_checkout(tmp_path_factory.mktemp("copy") / "checkout", READS, ONE_CLAIM)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        live_in(project, monkeypatch)
+        assert main(["build", "--no-render", "-p", "seed", "7"]) == 0
+        without_data(monkeypatch)
+        register(project, b"the data", NOWHERE)
+        (project.notebooks / "arrives").touch()
+        before = {path: path.read_text() for path in (project.root / name for name in EDITED)}
+        (project.notebooks / "edits").touch()
+        assert main(["build", "--no-render"]) == 0
+        edited = state_of(project).changes(executed_of(project))
+    for path, text in before.items():
+        path.write_text(text)
+    (project.notebooks / "edits").unlink()
+    shutil.rmtree(project.root / "cache")
+    return project, edited
+
+
+NOWHERE = "http://127.0.0.1:9/none"
+EDITED = ("src/preflearn/metrics.py", "data/published/P1_x.csv")
+
+
+def without_data(monkeypatch):
+    monkeypatch.delenv("PREFLEARN_DATA")
+    monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
+
+
+@pytest.fixture
+def checkout(copied, monkeypatch):
+    live_in(copied[0], monkeypatch)
+    return copied[0]
+
+
+def state_of(project):
+    return State(Project(project.root))
+
+
+def executed_of(project, pattern="quick.ipynb"):
+    (path,) = (project.build / "executed/01_first").glob(pattern)
+    return read_executed(path)
+
+
+@pytest.fixture
+def with_data(checkout):
+    return executed_of(checkout, "quick-seed=7-*.ipynb")
+
+
+def test_a_relative_mirror_is_the_one_that_the_command_sees(checkout, with_data, monkeypatch):
+    assert with_data.replaced == []
+    assert "\"read b'right'" in json.dumps(with_data.notebook)
+    assert state_of(checkout).changes(with_data) == []
+    monkeypatch.setenv("PREFLEARN_DATA", str(checkout.root.parent / "mirror"))
+    assert state_of(checkout).changes(with_data) == []
+
+
+def test_inputs_that_change_while_a_chapter_runs_make_it_run_again(copied):
+    expected = {"dataset toy", "module preflearn/metrics.py", "table data/published/P1_x.csv"}
+    assert set(copied[1]) == expected
+
+
+def test_data_that_come_later_make_it_run_again(checkout, monkeypatch):
+    content, executed = b"the data", executed_of(checkout)
+    assert executed.replaced == ["toy"]
+    assert state_of(checkout).changes(executed) == ["dataset toy"]  # the mirror is here now
+    without_data(monkeypatch)
+    assert state_of(checkout).changes(executed) == []
+    monkeypatch.delenv("PREFLEARN_OFFLINE")
+    with server(content) as (url, asked):
+        register(checkout, content, url)
+        assert state_of(checkout).changes(executed) == []
+        assert main(["data", "fetch", "toy"]) == 0
+        assert state_of(checkout).changes(executed) == ["dataset toy"]
+        assert len(asked) == 1
+
+
+NOTEBOOK, CLAIMS = "notebooks/01_first.ipynb", "book/claims.yml"
+METRICS, BADGE = "src/preflearn/metrics.py", "src/preflearn_book/runner/templates/badge.html"
+PUBLISHED, RECORDED = "data/published/P1_", "data/recorded/02_other_"
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "expected"),  # without an old text, the new one is the whole file
+    [
+        (NOTEBOOK, '"At one', '"At least at one', ["notebook 01_first"]),
+        (NOTEBOOK, '"parameters"\n', '"parameters", "hide-input"\n', ["notebook 01_first"]),
+        (NOTEBOOK, '"execution_count": null', '"execution_count": 3', []),
+        (CLAIMS, "statement: x", "statement: y", ["claim P1-01"]),  # the badge shows it
+        (f"{PUBLISHED}x.csv", "", "a\n3\n", [f"table {PUBLISHED}x.csv"]),
+        (f"{PUBLISHED}y.csv", "", "a\n3\n", []),
+        (f"{RECORDED}fit.csv", "", "a\n3\n", [f"table {RECORDED}fit.csv"]),
+        ("../mirror/toy/a.txt", "", "other", ["data toy/a.txt"]),
+        (METRICS, "return ", "return -", ["module preflearn/metrics.py"]),
+        (METRICS, "return ", "return return ", ["module preflearn/metrics.py"]),  # someone is editing it
+        (METRICS, "import numpy as np", "import numpy as np  # a comment", []),
+        ("src/preflearn_book/runner/command.py", "return ", "return -", []),
+        (BADGE, "claim", "claims", ["module preflearn_book/runner/templates/badge.html"]),
+        ("src/preflearn/svm/__init__.py", "import", " import", []),  # never imported
+    ],
+)
+def test_each_input_counts_and_nothing_else(checkout, with_data, path, old, new, expected):
+    with changed(checkout.root / path, lambda text: text.replace(old, new) if old else new):
+        assert state_of(checkout).changes(with_data) == expected
+
+
+def test_versions_count(checkout, with_data, monkeypatch):
+    monkeypatch.setattr(dependencies, "main_versions", lambda: {"numpy": "0.1"})
+    assert "version numpy" in state_of(checkout).changes(with_data)

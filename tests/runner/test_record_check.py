@@ -1,0 +1,224 @@
+"""Changes of a checkout, and what a build says of its records: run it again, or that a number moved."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+from slips import ROOT, SLIPS, slip
+from toy_project import ONE_CLAIM, changed, live_in, register, write_checkout
+
+from preflearn_book.runner import dependencies
+from preflearn_book.runner.command import main
+from preflearn_book.runner.record_check import (
+    Record,
+    moves,
+    recomputed_rows,
+    records_of,
+)
+
+CHAPTER = """\
+import pandas as pd
+from preflearn_book.runner import check, record, recorded
+from preflearn.datasets.storage import read
+from preflearn.toy import factor
+
+try:
+    read("toy", "a.txt")
+except OSError:
+    pass
+sizes = [1, 2, 3] if profile == "quick" else [1, 2, 3, 4, 5]
+rows = pd.DataFrame({"size": sizes, "value": [factor * k for k in sizes], "time_s": sizes})
+record("rows", rows, keys=["size"], timings=["time_s"])
+record("mean", {"value": rows["value"].mean(), "n": len(sizes)})
+check("P1-01", True, "In full.", recorded=recorded("01_first", "mean"))"""
+
+NOTEBOOK, TOY = "notebooks/01_first.ipynb", "src/preflearn/toy"
+AGAIN = "run again"
+
+
+@pytest.fixture(scope="module")
+def recorded_checkout(tmp_path_factory):
+    project = write_checkout(tmp_path_factory.mktemp("copy") / "checkout", CHAPTER, ONE_CLAIM)
+    toy = project.root / TOY
+    toy.mkdir()
+    (toy / "__init__.py").write_text("from preflearn.toy.first import factor\n")
+    (toy / "first.py").write_text("from preflearn.toy.loader import load\n\nfactor = 1 / 3\n")
+    (toy / "second.py").write_text("factor = 0.34\n")
+    (toy / "loader.py").write_text("def load(name):\n    raise ValueError(f'there is no {name}')\n")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        live_in(project, monkeypatch)
+        assert main(["record", "1", "--yes"]) == 0
+    return project
+
+
+@pytest.fixture
+def checkout(recorded_checkout, monkeypatch):
+    live_in(recorded_checkout, monkeypatch)
+    return recorded_checkout
+
+
+@pytest.fixture
+def build(capsys):
+    def run():
+        status = main(["build", "--no-render"])
+        return status, capsys.readouterr().out
+
+    return run
+
+
+def edited(checkout, name, old, new):
+    """Replace a text in a file for a while."""
+    return changed(checkout.root / name, lambda text: text.replace(old, new))
+
+
+def test_a_record_has_a_header_and_is_valid_while_nothing_changed(checkout, build):
+    status, out = build()
+    assert (status, AGAIN in out) == (0, False)
+    about = records_of(checkout.recorded, "01_first")["01_first_rows"].header
+    assert (about["commit"], about["replaced"]) == (None, [])
+    assert about["parameters"] == {"profile": "full", "seed": 0, "n": 10}
+    assert about["versions"]["numpy"]
+    assert not any("module" in key for key in about)
+
+
+def test_a_change_that_moves_no_number_is_no_problem(checkout, build, monkeypatch):
+    known = dependencies.main_versions()
+    monkeypatch.setattr(dependencies, "main_versions", lambda: known | {"numpy": "0.1"})
+    with (
+        edited(checkout, f"{TOY}/loader.py", "there is no", "unknown:"),
+        edited(checkout, f"{TOY}/first.py", "1 / 3", "1 / 3 * (1 + 1e-13)"),
+        edited(checkout, NOTEBOOK, "# Title", "# Another title"),
+    ):
+        status, out = build()
+    assert (status, AGAIN in out, "1 executed" in out) == (0, False, True)
+
+
+def test_tables_that_are_no_longer_made_are_named(checkout, build):
+    def empty(text):
+        notebook = json.loads(text)
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                cell["source"] = []
+        return json.dumps(notebook)
+
+    with changed(checkout.root / NOTEBOOK, empty):
+        status, out = build()
+    assert status == 1
+    assert out.count(AGAIN) == 2
+    assert "record 01_first_rows: " in out
+    assert "record 01_first_mean: " in out
+
+
+def test_a_number_that_moved_is_named_with_its_row_and_marked_on_all_pages(checkout, build):
+    with edited(checkout, NOTEBOOK, "factor * k", "factor * k**2"):
+        status, out = build()
+        page, claims, about = (
+            (checkout.pages / name).read_text() for name in ("01_first.ipynb", "claims.md", "status.md")
+        )
+    assert status == 1
+    assert out.count(AGAIN) == 2
+    assert re.search(r"01_first_rows: row size = 2, .*'value'.* 0\.6666\d*, .* 1\.3333", out)
+    assert re.search(r"01_first_mean: row 1, .*'value'.* 0\.66", out)
+    assert "`01_first_mean`, `01_first_rows`" in page
+    assert "doubt" in page
+    assert "doubt" in claims
+    assert "`01_first_rows`: row size = 2" in about
+
+
+def test_a_changed_import_is_noticed_by_its_numbers(checkout, build):
+    with edited(checkout, f"{TOY}/__init__.py", "first", "second"):
+        status, out = build()
+    assert (status, AGAIN in out) == (1, False)
+    assert re.search(r"01_first_rows: row size = 1, .*'value'.* 0\.3333\d*, .* 0\.34", out)
+
+
+def test_records_of_other_data_are_to_be_run_again(checkout, build):
+    path = checkout.root.parent / "mirror" / "toy" / "a.txt"
+    with changed(path, lambda text: "other"):
+        register(checkout, b"other", "http://127.0.0.1:9/none")
+        status, out = build()
+    assert status == 0
+    assert out.count(AGAIN) == out.count("toy/a.txt") == 2
+
+
+def test_record_shows_what_moves_and_writes_only_on_request(checkout, capsys):
+    before = {path: path.read_bytes() for path in checkout.recorded.iterdir()}
+    assert len(before) == 3  # two records, and the quick run of the one without keys
+    with edited(checkout, f"{TOY}/first.py", "1 / 3", "1 / 4"):
+        for arguments in (["--dry"], []):
+            assert main(["record", "1", *arguments]) == 0
+            assert "rows: 5 rows moved, in ['value']" in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in checkout.recorded.iterdir()} == before
+
+
+def test_rows_of_a_quick_run_have_to_be_rows_of_the_full_one(checkout, capsys):
+    with edited(checkout, NOTEBOOK, "[1, 2, 3] if", "[1, 2, 6] if"):
+        assert main(["record", "1", "--yes"]) == 1
+    assert "row size = 6" in capsys.readouterr().out
+
+
+def test_no_record_is_made_from_other_data(checkout, capsys, monkeypatch):
+    monkeypatch.setenv("PREFLEARN_DATA", "nowhere")
+    monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
+    assert main(["record", "1", "--yes"]) == 1
+    assert "toy" in capsys.readouterr().out
+    assert main(["build", "--no-render"]) == 0  # other data contradict no record
+
+
+def test_rounding_may_choose_another_of_equals_in_few_rows(checkout, build):
+    def flip(text):
+        return text.replace("keys=[", "flips=0.4, keys=[").replace("factor * k", "factor * k + (k == 2) / 10")
+
+    with changed(checkout.root / NOTEBOOK, flip):
+        assert "01_first_rows: row" not in build()[1]  # one row of three moves
+    payload = COMPARED | {"csv": "a,x\n1,1\n2,9\n3,3\n"}
+    assert [len(moves(payload, "a,x\n1,1\n2,2\n3,3\n", flips=flips)) for flips in (0.3, 0.4)] == [1, 0]
+
+
+COMPARED = {"keys": ["a"], "rtol": 1e-6, "atol": 1e-9, "timings": ["s"]}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "found"),
+    [
+        ("a,x\n1,2\n", "a,x\n1,2.0000001\n", []),
+        ("a,x\n1,0\n", "a,x\n1,1e-12\n", []),
+        ("a,x\n1,2\n2,3\n", "a,x\n2.0,3\n", []),
+        ("a,x,s\n1,2,1\n", "a,x,s\n1,2,9\n", []),
+        ("a,x\n1,\n", "a\n1\n", []),
+        ("a,x\n1,2\n", "a,x\n1,2.00001\n", [("row a = 1", "x", 2.0, 2.00001)]),
+        ("a,x\n1,2\n", "a,x\n3,2\n", [("row a = 3", "a", "", 3.0), ("row a = 3", "x", "", 2.0)]),
+        ("a,x\n1,2\n", "a\n1\n", [("row a = 1", "x", 2.0, "")]),
+        ("a,x\n1,C 1\n", "a,x\n1,C 10\n", [("row a = 1", "x", "C 1", "C 10")]),
+    ],
+)
+def test_rows_are_found_by_keys_and_cells_compared_with_the_tolerance(before, now, found):
+    assert moves(COMPARED | {"csv": now}, before, subset=True) == found
+
+
+def test_rows_that_a_quick_run_computes_again_are_counted():
+    table = "p,x\n1,0.1\n2,0.2\n3,0.3\n"
+    records = {"01_x_runs": Record({}, table, None), "01_x_mean": Record({}, table, table)}
+    keyed = {"keys": ["p"], "csv": "p,x\n2,0.2\n7,1\n"}
+    quick = SimpleNamespace(records={"01_x_runs": keyed, "01_x_mean": keyed | {"keys": None}})
+    assert recomputed_rows(records, quick) == {"01_x_runs": (1, 3), "01_x_mean": (0, 3)}
+    assert recomputed_rows(records, SimpleNamespace(records={})) == {"01_x_runs": (0, 3), "01_x_mean": (0, 3)}
+
+
+def test_tables_without_keys_are_compared_row_by_row():
+    payload = COMPARED | {"keys": None, "csv": "x\n1\n2\n"}
+    assert moves(payload, "x\n1\n2\n") == []
+    assert [move.row for move in moves(payload, "x\n1\n3\n4\n")] == ["row 2", "row 3"]
+
+
+@pytest.mark.nightly
+def test_an_error_in_a_solver_is_noticed():
+    """The cheapest of the chapters; `python tests/slips.py` tries all that have records."""
+    assert "recorded 1.0, now 1.001" in slip("03")["03_lemma_coincidence"][0]
+
+
+@pytest.mark.parametrize("number", SLIPS)
+def test_slips_change_a_line_that_is_there(number):
+    file, before, _ = SLIPS[number]
+    assert (ROOT / "src" / file).read_text("utf-8").count(before) == 1

@@ -1,0 +1,462 @@
+"""The templates for a user's own data, and the reports that they make."""
+
+import json
+import re
+import tomllib
+import unicodedata
+import warnings
+from io import StringIO
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, stats
+from sklearn.model_selection import GroupKFold
+from toy_project import run_here
+
+from preflearn.pairs import Pairs
+from preflearn.ranking import Davidson
+from preflearn_book.runner import report
+from preflearn_book.runner.command import main
+from preflearn_book.runner.execution import Result
+from preflearn_book.runner.project import Chapter
+
+ROOT = Path(__file__).parents[2]
+TEMPLATES = ["use_matches", "use_judgements"]
+SIDES = ["-p", "first", "home", "-p", "second", "away"]
+MATCHES = [*SIDES, "-p", "time", "day", "-p", "outcome", "result"]
+WINNER_FIRST = [*SIDES, "-p", "time", "day", "-p", "outcome", "first won"]
+JUDGEMENTS = ["-p", "first", "left", "-p", "second", "right", "-p", "outcome", "better"]
+
+
+@pytest.fixture(autouse=True)
+def own_settings(monkeypatch):
+    """Undo what a template sets, and ignore the backend that another test set for this process."""
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    monkeypatch.setenv("PREFLEARN_ROOT", str(ROOT))
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.use("Agg")
+        yield
+        plt.close("all")
+
+
+@pytest.fixture
+def here(monkeypatch, tmp_path):
+    """Run templates in this process, in a folder of their own."""
+    monkeypatch.setattr(report, "execute", run_here)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def make_report(data, options):
+    """Write the user's file, make the report, and return the page."""
+    Path("own.csv").write_text(data if isinstance(data, str) else data.to_csv(index=False), "utf-8")
+    assert main(["report", "own.csv", *options]) == 0
+    return Path("own_report.html").read_text("utf-8")
+
+
+def cells(name):
+    notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def run_cells(template, *words, **names):
+    """Run the cells of a template that hold one of the words; return the names that they define."""
+    names = {"np": np, "pd": pd, "Path": Path, "StringIO": StringIO, "source": "own.csv"} | names
+    for cell in cells(template):
+        source = "".join(cell["source"])
+        if any(word in source for word in words):
+            exec(source, names)
+    return names
+
+
+def games(n=60):
+    rng = np.random.default_rng(1)
+    sides = [rng.choice(["Ann", "Bob", "Cy", "Dee"], 2, replace=False) for _ in range(n)]
+    day = pd.date_range("2024-01-01", periods=n, freq="3D").strftime("%Y-%m-%d")
+    return pd.DataFrame(sides, columns=["home", "away"]).assign(day=day, result=rng.choice([1, 0, -1], n))
+
+
+def tastes(n=80):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(
+        [rng.choice(["ale", "bitter", "cider"], 2, replace=False) for _ in range(n)],
+        columns=["left", "right"],
+    )
+    frame["better"] = np.where(rng.random(n) < 0.2, "tie", np.where(rng.random(n) < 0.6, "left", "right"))
+    return frame.assign(judge=rng.choice(["eve", "fay", "gus"], n), left_sweet=rng.normal(size=n))
+
+
+# ---- The templates
+
+
+def test_both_templates_read_files_in_the_same_way():
+    functions = ["column", "labels", "said", "clock", "read", "identified", "slips", "by_form"]
+    sources = [["".join(cell["source"]) for cell in cells(name)] for name in TEMPLATES]
+    for function in functions:
+        first, second = ([one for one in source if f"def {function}(" in one] for source in sources)
+        assert len(first) == 1
+        assert first == second
+
+
+@pytest.mark.parametrize(
+    "template", [pytest.param("use_matches", marks=pytest.mark.nightly), "use_judgements"]
+)
+def test_a_template_runs_on_its_example(template):
+    chapter = Chapter(ROOT / "notebooks" / f"{template}.ipynb")
+    warnings.simplefilter("error", UserWarning)  # it would be printed before the report's first words
+    result = run_here(chapter.notebook, {}, chapter.parameters, str(ROOT))
+    assert result.summary == ""
+    for cell in result.notebook["cells"]:
+        if "plt.show()" in "".join(cell["source"]):
+            assert cell["metadata"]["mystnb"]["image"]["alt"]
+    if template == "use_judgements":  # of the simulated judges, number 12 answers by chance
+        assert "unlike the rest: judge 12." in json.dumps(result.notebook)
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ([1, 0, 0, 1], [1, -1, -1, 1]),  # won and lost
+        ([1, 0.5, 0, None], [1, 0, -1, None]),
+        ([3, 0, -2, None], [1, 0, -1, None]),
+        (["H", "d", "A", None], [1, 0, -1, None]),
+        (["Ann", "Bob", "tie (both bad)", ""], [1, 1, 0, None]),  # names of the winners
+        (["Home", "away", "tie", "home"], [1, -1, 0, 1]),  # names of the columns
+        (["1-0", "0-1", "1/2-1/2", None], [1, -1, 0, None]),
+        (["3-0", "1 : 1", "10–2 (4–1)", "?"], [1, 0, 1, None]),
+        (["True", "False", "No preference", "n/a"], [1, -1, 0, None]),
+        (["A", "b", "tie", "B"], [1, -1, 0, -1]),  # not "away"
+    ],
+)
+def test_outcomes_are_read_as_they_are_meant(column, expected):
+    raw = pd.DataFrame({"home": ["Ann", "Bob"] * 2, "away": ["Bob", "Cy"] * 2, "x": column})
+    words = ("def column(", "def labels(", "def said(")
+    names = run_cells("use_matches", *words, first="home", second="away", outcome="x")
+    found = names["labels"](raw, raw["home"], raw["away"])
+    np.testing.assert_array_equal(found, np.array(expected, dtype=float))
+
+
+def read_times(days, form=""):
+    names = run_cells(
+        "use_matches", "def column(", "def by_form(", "def clock(", time="day", time_format=form
+    )
+    return names["clock"](pd.DataFrame({"day": days})), names["notes"]
+
+
+@pytest.mark.parametrize(
+    ("column", "form", "expected"),
+    [
+        (["2024-01-31", "2024-02-01 18:00"], "", "2024-01-31"),
+        (["31.01.2024", "01.02.2024"], "", "2024-01-31"),
+        (["1/31/2024", "2/1/2024"], "", "2024-01-31"),
+        (["31/01/24", "01/02/24"], "", "2024-01-31"),
+        (["January 31, 2024", "February 1, 2024"], "", "2024-01-31"),
+        ([20240131, 20240201], "", "2024-01-31"),
+        (["03/04/2024", "05/04/2024"], "%d/%m/%Y", "2024-04-03"),
+        (["31/01/2024", "2024-02-01"], "%d/%m/%Y", "2024-01-31"),  # and ISO, which has one reading
+        ([3.5, 7], "", 3.5),
+    ],
+)
+def test_times_are_read_by_the_only_form_that_fits(column, form, expected):
+    times, _ = read_times(column, form)
+    assert times[0] == (pd.Timestamp(expected) if isinstance(expected, str) else expected)
+    assert len(times) == 2
+
+
+@pytest.mark.parametrize("form", ["", "%d/%m/%Y"])
+def test_dates_of_two_forms_are_read_and_noted(form):
+    day = pd.Series(pd.date_range("2023-01-01", periods=300))
+    mixed = day.dt.strftime("%Y-%m-%d").where(np.arange(300) % 20 > 0, day.dt.strftime("%d/%m/%Y"))
+    times, (note,) = read_times(mixed[::-1].reset_index(drop=True), form)
+    assert times.tolist() == [*day[::-1]]
+    assert "15 of 300" in note
+
+
+@pytest.mark.parametrize(
+    ("days", "form", "named"),
+    [
+        (["03.11.2026", "", "24.11.2026"], "", "line 3.*deleted"),
+        (["13/01/2024", "14/01/2024", "02/03/2024", "01/15/2024"], "", "'01/15/2024' in line 5"),
+        (["2024-01-31", "2024-02-01", "01/02/2024"], "", "'01/02/2024'.*time_format"),  # two readings
+        (["2024-01-31"] * 3, "%d.%m.%Y", "'2024-01-31' in line 2"),
+    ],
+)
+def test_dates_that_cannot_be_read_are_an_error(days, form, named):
+    with pytest.raises(ValueError, match=named):
+        read_times(days, form)
+
+
+@pytest.mark.parametrize("far", ["1926-03-01", "2062-11-03"])
+def test_a_date_far_from_all_others_is_noted(far):
+    names = run_cells("use_matches", "def by_form(", notes=[])
+    days = pd.Series(pd.date_range("2026-01-01", periods=12))
+    names["lonely"](days)
+    assert names["notes"] == []
+    names["lonely"](pd.concat([days, days, pd.Series([pd.NaT, pd.Timestamp(far)])]))
+    assert f"{pd.Timestamp(far):%d %B %Y}" in names["notes"][0]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a,b\nCafé,1\n".encode(),
+        "a;b\nCafé;1\n".encode("cp1252"),
+        "a\tb\r\nCafé\t1\r\n\r\n".encode("utf-16"),
+        "\ufeffa,b\nCafé,1\n,\n".encode(),
+    ],
+)
+def test_a_file_is_read_with_its_encoding_and_separators(tmp_path, content):
+    (tmp_path / "own.csv").write_bytes(content)
+    names = run_cells("use_matches", "def column(", "def read(")
+    assert names["read"](tmp_path / "own.csv").to_dict("list") == {"a": ["Café"], "b": ["1"]}
+
+
+@pytest.mark.parametrize(
+    ("rare", "noted"),
+    [
+        ("Red Lyon", True),
+        ("red  lion", True),
+        ("Red Lino", True),
+        ("Rd Lion", True),
+        ("Red Bull", False),
+        ("LION, RÉDE", True),
+        ("Team 1", False),  # of "Team 2"
+        ("Ale", False),  # too short
+    ],
+)
+def test_a_rare_name_that_resembles_a_frequent_one_is_noted(rare, noted):
+    names = run_cells("use_matches", "def slips(", notes=[], some=", ".join, unicodedata=unicodedata)
+    names["slips"](pd.Series({"Red Lion": 57, "Team 2": 30, "Pale": 20, "Red Lima": 4, rare: 2}))
+    assert (rare in " ".join(names["notes"])) == noted
+
+
+# ---- The reports
+
+
+@pytest.mark.parametrize(
+    ("frame", "options"),
+    [
+        (games().replace("Ann", "<b>Ann</b><script>"), MATCHES),
+        pytest.param(tastes(), JUDGEMENTS, marks=pytest.mark.nightly),
+    ],
+)
+def test_a_report_is_one_file_that_needs_no_other(tmp_path, monkeypatch, frame, options):
+    monkeypatch.chdir(tmp_path)
+    Path("own_report.html").write_text("an earlier one")
+    page = make_report(frame, options)
+    assert {path.name for path in tmp_path.iterdir()} == {"own.csv", "own_report.html"}
+    assert set(re.findall(r'(?:src|href|srcset)="([^"]{4})', page)) == {"data"}
+    assert not re.search(r"<script|@import|url\(|<link|<iframe|<b>Ann", page)
+    assert page.count("<img alt=") == (3 if options is MATCHES else 1)
+    assert "import numpy" not in page, "no code"
+    assert all(name.replace("<", "&lt;").replace(">", "&gt;") in page for name in set(frame.iloc[:, 0]))
+    assert str(tmp_path) not in page
+
+
+def test_nothing_is_learned_from_matches_after_until(here):
+    pages = []
+    for change in (1, -1):
+        frame = games()
+        frame.loc[45:, "result"] *= change
+        page = make_report(frame, [*MATCHES, "-p", "until", frame["day"][44]])
+        pages.append(page[: page.index("What comes next")])
+        assert "45 matches" in page
+        assert "15 rows" in page
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize("options", [MATCHES, ["--judgements", *SIDES, "-p", "outcome", "result"]])
+def test_groups_that_never_met_are_not_compared(here, options):
+    other = games().replace({"Ann": "Eve", "Bob": "Fay", "Cy": "Gus", "Dee": "Hal"})
+    frame = pd.concat([games(), other])
+    frame.loc[5, "result"] = None
+    page = make_report(frame, options)
+    assert "never met the other 4" in page
+    assert "Note: " not in page  # a warning would begin so
+
+
+def test_players_of_a_group_that_never_lost_to_the_others_are_not_compared_with_them(here):
+    pairs = [("A", "B"), ("B", "A"), ("C", "D"), ("D", "C"), ("A", "C"), ("B", "D")] * 4
+    page = make_report(
+        pd.DataFrame(pairs, columns=["home", "away"]), ["--judgements", *SIDES, "-p", "outcome", "first won"]
+    )
+    assert "never lost to the rest" in page
+    assert "any two can be compared" not in page
+
+
+def test_the_intervals_of_few_judgements_hold_as_often_as_they_say():
+    coverage = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        s = rng.normal(0, 0.3, 10)
+        index = np.array([rng.choice(10, 2, replace=False) for _ in range(100)])
+        y = np.where(rng.random(100) < 1 / (1 + np.exp(s[index[:, 1]] - s[index[:, 0]])), 1, -1)
+        names = {"GroupKFold": GroupKFold, "Davidson": Davidson, "cluster": None, "seed": seed, "y": y}
+        pairs = Pairs(np.eye(10), index)
+        _, alpha, _ = run_cells("use_judgements", "def held_out", **names)["held_out"](pairs)
+        low, high = Davidson(alpha).fit(pairs, y).interval(0.95).T
+        coverage.append(np.mean((low <= s - s.mean()) & (s - s.mean() <= high)))
+    assert np.mean(coverage) > 0.92  # 0.87 at the penalty that forecasts best
+
+
+@pytest.mark.nightly
+def test_intervals_of_features_without_effect_exclude_0_in_5_percent_of_cases():
+    excluded, logs, m, n, f = [], [], 500, 40, 6
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        first = rng.integers(n, size=m)
+        index, score = np.column_stack([first, (first + rng.integers(1, n, m)) % n]), rng.normal(0, 1, n)
+        difference = score[index[:, 0]] - score[index[:, 1]] + rng.logistic(size=m)
+        y = np.where(np.abs(difference) < 0.4, 0, np.sign(difference)).astype(int)
+        own = index.T.ravel()
+        values = rng.normal(size=(n, f))[own]
+        rows = sparse.hstack([sparse.eye_array(n, format="csr")[own], 10 * values], format="csr")
+        pairs = Pairs(rows, np.arange(2 * m).reshape(2, -1).T)
+        names = {"Davidson": Davidson, "Pairs": Pairs, "sparse": sparse, "stats": stats, "LOOSE": 10.0}
+        names |= {"cluster": rng.integers(12, size=m), "y": y, "n": n}
+        names = run_cells("use_judgements", "def effects(", **names)
+        alpha = names["spread"](pairs)
+        logs.append(np.log(alpha))
+        _, added, half = names["effects"](pairs, alpha, np.ones(f, dtype=bool))
+        excluded.append(np.abs(added) > half)
+    assert np.mean(excluded) < 0.11  # 3.6 of 72 are expected; more than 7 have a probability of 2 %
+    assert abs(np.mean(logs)) < 0.35, "the spread is 1"
+
+
+@pytest.mark.parametrize("outcome", ["better", "first won"])
+def test_a_file_with_a_column_judge_holds_judgements(here, outcome):
+    names = ["judge", "left", "right", "better"]  # a spreadsheet's byte order mark precedes the first
+    page = make_report("\ufeff" + tastes()[names].to_csv(index=False), [*JUDGEMENTS[:-1], outcome])
+    assert "<h1>Judgements" in page
+
+
+def test_repeated_rows_are_noted_where_a_judge_is_named(here):
+    frame = tastes()[["left", "right", "better"]].assign(left_length=171.0, right_length=12.0)
+    options = ["--judgements", *JUDGEMENTS, "-p", "features", "length"]
+    assert "of another row" not in make_report(frame, options)
+    page = make_report(frame.assign(judge="eve"), options)
+    assert "of another row" in page
+    assert "<td>171</td>" in page
+
+
+def test_a_few_wrong_rows_are_left_out_and_named(here):
+    frame = games(300).assign(neutral=["no", "yes"] * 150)
+    frame.loc[7, ["home", "away"]] = "Bob"
+    frame.loc[100, ["home", "away"]] = ["Dees", "Bob"]
+    frame.loc[299, ["home", "away", "result"]] = ["Annn", "Bob", None]
+    page = make_report(pd.concat([frame.iloc[:9], frame.iloc[8:]]), [*MATCHES, "-p", "profile", "full"])
+    assert re.search(r"'Bob' in line 9, column 'away'", page)
+    assert "of another row" in page
+    assert "Dees (in 1; Dee in" in page
+    assert "Annn (in" not in page, "only names of matches that were played"
+    assert "<strong>299 matches</strong>" in page
+    assert "Annn" in page[page.index("What comes next") :]
+
+
+def test_a_match_to_come_among_winners_is_named_and_a_pair_is_forecast(here, capsys):
+    """A match to come counted as won by the player whose name stood first, without a word."""
+    frame = games(90).assign(points="21")
+    frame.loc[89, "points"] = ""
+    page = make_report(frame, [*WINNER_FIRST, "-p", "pair", "Cy - Ann"])
+    assert re.search("'points': line 91", page)
+    low, high = map(int, re.search(r"Cy against Ann, .*with (\d+)\s+to\s+(\d+) %", page).groups())
+    assert 0 <= low < 50 < high <= 100
+    page = make_report(frame, [*WINNER_FIRST, "-p", "pair", "Cy - Ann", "-p", "until", frame["day"][80]])
+    assert "9 rows" in page
+    assert main(["report", "own.csv", *WINNER_FIRST, "-p", "pair", "Cy - Anne"]) == 2
+    assert "'Cy - Anne'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [MATCHES, [*SIDES, "-p", "outcome", "result"]])
+def test_few_matches_of_one_day_can_be_judgements(here, options):
+    make_report(games(20).assign(day="2024-01-01"), ["--judgements", *options])
+
+
+def test_an_advantage_of_the_first_item_is_estimated(here):
+    rng = np.random.default_rng(3)
+    first, second = np.array([rng.choice(4, 2, replace=False) for _ in range(600)]).T
+    won = rng.random(600) < 1 / (1 + np.exp(-(1.5 + 0.5 * (first - second))))
+    frame = pd.DataFrame({"left": first, "right": second, "better": won.astype(int)})
+    page = make_report(frame, ["--judgements", *JUDGEMENTS])
+    advantage = float(re.search(r"Being first adds ([\d.]+) to a score", page)[1])
+    assert advantage == pytest.approx(1.5, abs=0.25)
+    names = re.findall(r'<td>\d</td>\s*<td style="text-align: left">(\d)</td>', page)
+    assert names[:4] == ["3", "2", "1", "0"]
+
+
+def won_by_another():
+    """Return matches with the winner's name, which in two rows is of neither player."""
+    frame = pd.DataFrame({"home": ["A", "B", "C"] * 20, "away": ["B", "C", "A"] * 20, "day": games()["day"]})
+    frame["result"] = frame["home"]
+    frame.loc[[2, 5], "result"] = "B"
+    return frame
+
+
+def not_played():
+    frame = games().assign(result="3:1")
+    frame.loc[7:9, "result"] = "w.o."
+    return frame
+
+
+WRONG = [
+    (games(), [], "home, away, day, result.*-p first"),
+    (games(), [*SIDES, "-p", "outcome", "result"], "-p time.*--judgements"),
+    (games().assign(day="03/04/2024"), MATCHES, "'03/04/2024'.*time_format"),
+    (games().assign(day="soon"), MATCHES, "'soon' in line 2, column 'day'"),
+    (games().assign(result="lost"), MATCHES, "'lost' in line 2, column 'result'"),
+    (games().assign(result=["3:1", "31"] * 30), MATCHES, "'31' in line 3"),
+    (not_played(), MATCHES, "'w.o.' in line 9"),
+    (won_by_another(), MATCHES, "'B' in line 4"),  # not the second side
+    (games().assign(away="Ann", home="Ann"), MATCHES, "'Ann' in line 2, column 'away'"),
+    (games(20), MATCHES, "20 matches.* 30"),
+    (games().assign(result="tie"), MATCHES, "ties"),
+    (games().assign(result=1), MATCHES, "first won"),
+    (games().assign(day="2024-01-01"), MATCHES, "1 times"),
+    ("home,away\nAnn,Bob\nAnn,Bob,1\n", MATCHES, "own.csv"),
+    (tastes(), [*JUDGEMENTS, "-p", "features", "sweet"], "'right_sweet'"),
+    (tastes(), [*JUDGEMENTS, "-p", "until", "2024"], "until.*-p time"),
+    (tastes().assign(better="tie"), JUDGEMENTS, "80 judgements.* 10"),
+]
+
+
+@pytest.mark.parametrize(("data", "options", "named"), WRONG)
+def test_what_is_wrong_with_a_file_is_one_line_and_the_report_stays(here, capsys, data, options, named):
+    (here / "own_report.html").write_text("before")
+    (here / "own.csv").write_text(data if isinstance(data, str) else data.to_csv(index=False), "utf-8")
+    assert main(["report", "own.csv", *options]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("preflearn: error: ")
+    assert re.search(named, message)
+    assert message.count("\n") == 1
+    assert " in cell " not in message
+    assert (here / "own_report.html").read_text() == "before"
+
+
+def test_templates_are_installed_where_a_report_looks_for_them():
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
+    for name in TEMPLATES:
+        path = f"notebooks/{name}.ipynb"
+        assert build["targets"]["wheel"]["force-include"][path] == f"preflearn_book/_files/{path}"
+
+
+def test_a_missing_file_and_a_bad_output_path_are_one_line(here, capsys):
+    assert main(["report", "none.csv"]) == 2
+    assert "none.csv" in capsys.readouterr().err
+    games().to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", *MATCHES, "--output", "own.csv/x.html"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_unexpected_failure_of_a_cell_has_its_traceback(here, capsys, monkeypatch):
+    games().to_csv("own.csv", index=False)
+    failed = Result(None, "KeyError: 'x' in cell 3", "a traceback")
+    monkeypatch.setattr(report, "execute", lambda *_, **__: failed)
+    assert main(["report", "own.csv", *MATCHES]) == 1
+    message = capsys.readouterr().err
+    assert "a traceback" in message
+    assert "KeyError: 'x' in cell 3" in message
