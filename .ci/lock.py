@@ -1,6 +1,8 @@
-"""Write .ci/hashes.txt: what CI installs, each file by its hash. For each Python that CI has, beforehand:
+"""Write .ci/hashes.txt: what CI installs, each file by its hash. For each Python that
+CI has, beforehand:
 
-python3.12 -m pip install --dry-run --ignore-installed --only-binary :all: --report 3.12.json \
+python3.12 -m pip install --dry-run --ignore-installed --only-binary :all: --report
+3.12.json \
     -c constraints.txt '.[book,lab,test,cluster]' hatchling editables build
 python .ci/lock.py 3.11.json 3.12.json 3.13.json
 """
@@ -15,7 +17,8 @@ TOP = "# Written by .ci/lock.py: the versions of constraints.txt, and what build
 
 
 def main(reports: list[str]) -> None:
-    """Lines of requirements from what pip would install by each report; a marker where not all would."""
+    """Lines of requirements from what pip would install by each report; a marker where
+    not all would."""
     found = defaultdict[str, dict[str, set[str]]](lambda: defaultdict(set))
     pythons = set[str]()
     for report in reports:
@@ -25,13 +28,22 @@ def main(reports: list[str]) -> None:
         for one in read["install"]:
             if archive := one["download_info"].get("archive_info"):  # not this checkout
                 name = re.sub(r"[-_.]+", "-", one["metadata"]["name"]).lower()
-                found[f"{name}=={one['metadata']['version']}"][python].add(archive["hashes"]["sha256"])
+                found[f"{name}=={one['metadata']['version']}"][python].add(
+                    archive["hashes"]["sha256"]
+                )
     lines = [TOP]
     for pin, by_python in sorted(found.items()):
-        some = " or ".join(f'python_version == "{python}"' for python in sorted(by_python))
+        some = " or ".join(
+            f'python_version == "{python}"' for python in sorted(by_python)
+        )
         marker = "" if by_python.keys() == pythons else f" ; {some}"
         hashes = sorted(set().union(*by_python.values()))
-        lines.append(" \\\n    ".join([pin + marker, *(f"--hash=sha256:{one}" for one in hashes)]) + "\n")
+        lines.append(
+            " \\\n    ".join(
+                [pin + marker, *(f"--hash=sha256:{one}" for one in hashes)]
+            )
+            + "\n"
+        )
     Path(__file__).with_name("hashes.txt").write_text("".join(lines))
 
 

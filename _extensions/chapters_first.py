@@ -1,7 +1,9 @@
-"""A local Sphinx extension: Jupyter Book stops with one sentence if the chapters are missing.
+"""A local Sphinx extension: Jupyter Book stops with one sentence if the chapters are
+missing.
 
-Jupyter Book alone would warn of each missing page, and end with "build succeeded". This module is the first
-in the list of `_config.yml` and imports only the standard library, so it works before anything is installed.
+Jupyter Book alone would warn of each missing page, and end with "build succeeded". This
+module is the first in the list of `_config.yml` and imports only the standard library,
+so it works before anything is installed.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ def setup(app: Any) -> dict[str, bool]:
     Raises
     ------
     SystemExit
-        With the sentence, and exit status 1. After any other error Jupyter Book prints a traceback.
+        With the sentence, and exit status 1. After any other error Jupyter Book prints
+        a traceback.
     """
     if problem := what_is_missing(Path(app.srcdir)):
         raise SystemExit(problem)
@@ -26,7 +29,8 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def what_is_missing(folder: Path) -> str:
-    """A sentence that says what to run before Jupyter Book can build a folder; "" if it can."""
+    """A sentence that says what to run before Jupyter Book can build a folder; "" if it
+    can."""
     contents = folder / "_toc.yml"
     listed = contents.read_text("utf-8") if contents.is_file() else ""
     pages = re.findall(r"^ *- file: (chapters/\S+)$", listed, re.MULTILINE)

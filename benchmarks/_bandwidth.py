@@ -1,4 +1,5 @@
-"""What the memory of this machine can do: streams, and lines of 64 bytes at random places."""
+"""What the memory of this machine can do: streams, and lines of 64 bytes at random
+places."""
 
 from __future__ import annotations
 
@@ -18,22 +19,33 @@ STRETCH = 65_536
 def stream_gigabytes(threads: int, n: int = 25_000_000) -> dict[str, float]:
     """GB/s that reach or leave the memory, on so many threads.
 
-    "triad" is STREAM's a[k] = b[k] + 3 c[k], 24 bytes an element as STREAM counts; "read" a sum of one array,
-    8 bytes an element; "update" a[k] += 1, 16 bytes, half of them written.
+    "triad" is STREAM's a[k] = b[k] + 3 c[k], 24 bytes an element as STREAM counts;
+    "read" a sum of one array, 8 bytes an element; "update" a[k] += 1, 16 bytes, half of
+    them written.
     """
     numba.set_num_threads(threads)
     # Streams that begin at the same place of a page get into each other's way.
     a, b, c = (np.ones(n + 3 * skip)[skip : skip + n] for skip in (0, 1000, 2000))
-    calls = {"triad": (24, lambda: _triad(a, b, c)), "read": (8, lambda: _sum(a.view(np.int64)))}
+    calls = {
+        "triad": (24, lambda: _triad(a, b, c)),
+        "read": (8, lambda: _sum(a.view(np.int64))),
+    }
     calls["update"] = (16, lambda: _increment(a))
-    return {name: size * n / _least_seconds(call) / 1e9 for name, (size, call) in calls.items()}
+    return {
+        name: size * n / _least_seconds(call) / 1e9
+        for name, (size, call) in calls.items()
+    }
 
 
-def line_nanoseconds(threads: int, order: str = "random", *, write: bool = False, n: int = 2**23) -> float:
-    """Nanoseconds to visit a line of 64 bytes, over n lines (half a gigabyte), on so many threads.
+def line_nanoseconds(
+    threads: int, order: str = "random", *, write: bool = False, n: int = 2**23
+) -> float:
+    """Nanoseconds to visit a line of 64 bytes, over n lines (half a gigabyte), on so
+    many threads.
 
-    Visits do not wait for each other. `order` is "random", "ascending", or "stretches": random places,
-    ascending within each 65,536. With `write` each line is also changed and goes back.
+    Visits do not wait for each other. `order` is "random", "ascending", or "stretches":
+    random places, ascending within each 65,536. With `write` each line is also changed
+    and goes back.
     """
     numba.set_num_threads(threads)
     lines, places = _lines(n), np.random.default_rng(0).permutation(n)
@@ -45,7 +57,8 @@ def line_nanoseconds(threads: int, order: str = "random", *, write: bool = False
 
 def _lines(n: int) -> NDArray[np.int64]:
     """n lines, which begin where lines of the cache do."""
-    raw = np.ones(n * WORDS + WORDS, dtype=np.int64)  # touched here, for the pages to be there
+    # touched here, for the pages to be there
+    raw = np.ones(n * WORDS + WORDS, dtype=np.int64)
     skip = -(raw.ctypes.data // 8) % WORDS
     return raw[skip : skip + n * WORDS].reshape(n, WORDS)
 

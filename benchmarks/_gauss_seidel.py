@@ -1,7 +1,9 @@
-"""The schedule of TrueSkill Through Time, compiled: how many of its sweeps lead to its tolerance.
+"""The schedule of TrueSkill Through Time, compiled: how many of its sweeps lead to its
+tolerance.
 
-A sweep goes back through the times and forth again; at each time it updates the matches one after the other,
-with the messages from both sides as they are by then. Its updates are those of EP for (ordinal) probit.
+A sweep goes back through the times and forth again; at each time it updates the matches
+one after the other, with the messages from both sides as they are by then. Its updates
+are those of EP for (ordinal) probit.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from preflearn.matches import Matches
 
 __all__ = ["sweep_through_time"]
 
-_FORTH, _BACK, _HERE = 0, 2, 4  # messages at a visit from before, after and its matches: tau and pi of each
+# messages at a visit from before, after and its matches: tau and pi of each
+_FORTH, _BACK, _HERE = 0, 2, 4
 
 
 def sweep_through_time(
@@ -38,37 +41,56 @@ def sweep_through_time(
     """
     times, at = np.unique(matches.time, return_inverse=True)
     n_players = len(matches.features)
-    keys, visit_of = np.unique(at[:, None] * n_players + matches.players(), return_inverse=True)
+    keys, visit_of = np.unique(
+        at[:, None] * n_players + matches.players(), return_inverse=True
+    )
     visit_of = visit_of.reshape(-1, 2)
     counted = np.arange(len(times) + 1)
-    visits = np.searchsorted(keys // n_players, counted)  # where those of each time begin
+    # where those of each time begin
+    visits = np.searchsorted(keys // n_players, counted)
     begins = np.searchsorted(at, counted)
     player = keys % n_players
     gained = _gained(player, times[keys // n_players], drift)
     messages, sites = np.zeros((len(keys), 6)), np.zeros((len(y), 2, 2))
-    fixed = visits, begins, player, gained, variance, visit_of, y.astype(np.int64), margin
+    fixed = (
+        visits,
+        begins,
+        player,
+        gained,
+        variance,
+        visit_of,
+        y.astype(np.int64),
+        margin,
+    )
     _first_pass(messages, sites, *fixed)
     steps = [math.inf]
     while steps[-1] > epsilon and len(steps) <= most:
         steps.append(_sweep(messages, sites, *fixed))
-    tau, pi = (messages[:, k] + messages[:, k + 2] + messages[:, k + 4] for k in range(2))
+    tau, pi = (
+        messages[:, k] + messages[:, k + 2] + messages[:, k + 4] for k in range(2)
+    )
     moments = np.stack([tau / pi, np.sqrt(1 / pi)], axis=1)
     return np.array(steps[1:]), moments[visit_of]
 
 
 @njit
 def _gained(player, time, drift):
-    """The variance that a skill gains since the player's last visit; -1 at the first one."""
+    """The variance that a skill gains since the player's last visit; -1 at the first
+    one."""
     last = np.full(player.max() + 1, -np.inf)
     gained = np.empty(len(player))
     for k in range(len(player)):
-        gained[k] = drift * (time[k] - last[player[k]]) if last[player[k]] > -np.inf else -1.0
+        gained[k] = (
+            drift * (time[k] - last[player[k]]) if last[player[k]] > -np.inf else -1.0
+        )
         last[player[k]] = time[k]
     return gained
 
 
 @njit
-def _first_pass(messages, sites, visits, begins, player, gained, variance, visit_of, y, margin):
+def _first_pass(
+    messages, sites, visits, begins, player, gained, variance, visit_of, y, margin
+):
     out = np.zeros((player.max() + 1, 2))
     for j in range(len(visits) - 1):
         _receive(j, out, messages, visits, player, gained, variance)
@@ -77,14 +99,19 @@ def _first_pass(messages, sites, visits, begins, player, gained, variance, visit
 
 
 @njit
-def _sweep(messages, sites, visits, begins, player, gained, variance, visit_of, y, margin):
+def _sweep(
+    messages, sites, visits, begins, player, gained, variance, visit_of, y, margin
+):
     last, step = len(visits) - 2, 0.0
     out = np.zeros((player.max() + 1, 2))
     for j in range(last, -1, -1):
         if j < last:
             before = messages[visits[j] : visits[j + 1]].copy()
             for k in range(visits[j], visits[j + 1]):
-                messages[k, _BACK], messages[k, _BACK + 1] = out[player[k], 0], out[player[k], 1]
+                messages[k, _BACK], messages[k, _BACK + 1] = (
+                    out[player[k], 0],
+                    out[player[k], 1],
+                )
             _update(j, messages, sites, begins, visit_of, y, margin)
             step = max(step, _moved(before, messages[visits[j] : visits[j + 1]]))
         for k in range(visits[j], visits[j + 1]):
@@ -130,7 +157,9 @@ def _receive(j, out, messages, visits, player, gained, variance):
 def _send(j, out, messages, visits, player):
     for k in range(visits[j], visits[j + 1]):
         for part in range(2):
-            out[player[k], part] = messages[k, _FORTH + part] + messages[k, _HERE + part]
+            out[player[k], part] = (
+                messages[k, _FORTH + part] + messages[k, _HERE + part]
+            )
 
 
 @njit
@@ -157,7 +186,9 @@ def _update(j, messages, sites, begins, visit_of, y, margin):
         m, v = _skill(messages, first)
         m2, v2 = _skill(messages, second)
         total = v + v2 + 1.0
-        up, narrowing = _truncated((m - m2) / math.sqrt(total), margin / math.sqrt(total), y[n])
+        up, narrowing = _truncated(
+            (m - m2) / math.sqrt(total), margin / math.sqrt(total), y[n]
+        )
         up *= math.sqrt(total)
         sites[n, 0, 1] = narrowing / (total - narrowing * v)
         sites[n, 0, 0] = (narrowing * m + up) / (total - narrowing * v)
@@ -168,7 +199,8 @@ def _update(j, messages, sites, begins, visit_of, y, margin):
 
 @njit
 def _truncated(mean, margin, y):
-    """Of N(mean, 1), cut by the outcome: the shift of the mean, and by how much the variance shrinks."""
+    """Of N(mean, 1), cut by the outcome: the shift of the mean, and by how much the
+    variance shrinks."""
     if y == 0:
         low, high = -margin - mean, margin - mean
         mass = _cumulated(high) - _cumulated(low)

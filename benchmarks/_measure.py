@@ -1,4 +1,5 @@
-"""What the benchmark scripts share: fair timing, memory of a fresh process, a Markdown table."""
+"""What the benchmark scripts share: fair timing, memory of a fresh process, a Markdown
+table."""
 
 from __future__ import annotations
 
@@ -15,11 +16,19 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["alternate", "in_process", "markdown_table", "peak_kilobytes", "peak_megabytes", "write_table"]
+__all__ = [
+    "alternate",
+    "in_process",
+    "markdown_table",
+    "peak_kilobytes",
+    "peak_megabytes",
+    "write_table",
+]
 
 
 def alternate(calls: Sequence[Callable[[], object]], repeats: int) -> list[float]:
-    """Median seconds of each call, after one warm-up, taken in turns so that a busy machine hits all."""
+    """Median seconds of each call, after one warm-up, taken in turns so that a busy
+    machine hits all."""
     for call in calls:
         call()
     seconds: list[list[float]] = [[] for _ in calls]
@@ -34,11 +43,14 @@ def alternate(calls: Sequence[Callable[[], object]], repeats: int) -> list[float
 def peak_kilobytes() -> int:
     """The largest resident size of this process so far.
 
-    Linux counts the parent's size into ru_maxrss of a child, so its own high-water mark is read there.
+    Linux counts the parent's size into ru_maxrss of a child, so its own high-water mark
+    is read there.
     """
     status = Path("/proc/self/status")
     if status.exists():
-        marks = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
+        marks = [
+            line for line in status.read_text().splitlines() if line.startswith("VmHWM")
+        ]
         return int(marks[0].split()[1])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
@@ -68,16 +80,22 @@ def in_process(call: Callable, *arguments: object, limit: float | None = None) -
         return receiver.recv() if receiver.poll(limit) else None
     except EOFError:
         process.join()
-        if limit is None or process.exitcode != -signal.SIGKILL:  # which is how memory ends
-            raise RuntimeError(f"{call.__name__}{arguments} failed; its traceback is above") from None
+        # which is how memory ends
+        if limit is None or process.exitcode != -signal.SIGKILL:
+            raise RuntimeError(
+                f"{call.__name__}{arguments} failed; its traceback is above"
+            ) from None
         return None
     finally:
         process.kill()
         process.join()
 
 
-def peak_megabytes(make: Callable[..., Callable[[], object]], *arguments: object) -> float:
-    """By how many MB the peak resident size of a fresh process grows during `make(*arguments)()`.
+def peak_megabytes(
+    make: Callable[..., Callable[[], object]], *arguments: object
+) -> float:
+    """By how many MB the peak resident size of a fresh process grows during
+    `make(*arguments)()`.
 
     Native memory of solvers counts; imports and the data, which `make` loads, do not.
     """
@@ -94,15 +112,28 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> s
     return "\n".join("| " + " | ".join(map(cell, line)) + " |" for line in lines)
 
 
-def print_tables(headers: Mapping[str, str], tables: Mapping[str, Sequence[Sequence[object]]]) -> None:
-    """Markdown tables under their titles; the columns of each header are set apart by "|"."""
+def print_tables(
+    headers: Mapping[str, str], tables: Mapping[str, Sequence[Sequence[object]]]
+) -> None:
+    """Markdown tables under their titles; the columns of each header are set apart by
+    "|"."""
     for title, rows in tables.items():
         print(f"\n{title}\n\n{markdown_table(headers[title].split('|'), rows)}")
 
 
-def write_table(path: Path, table: pd.DataFrame, script: str, machine: str = "one thread") -> None:
-    """A CSV for the pages, which says when, where and by which script it was measured; shown as Markdown."""
+def write_table(
+    path: Path, table: pd.DataFrame, script: str, machine: str = "one thread"
+) -> None:
+    """A CSV for the pages, which says when, where and by which script it was measured;
+    shown as Markdown."""
     where = f"{machine} of {platform.machine()}, Python {platform.python_version()}"
-    lines = [f"# date: {datetime.date.today()}", f'# machine: "{where}"', f"# by benchmarks/{script}"]
-    path.write_text("\n".join(lines) + "\n" + table.to_csv(index=False, lineterminator="\n"), "utf-8")
+    lines = [
+        f"# date: {datetime.date.today()}",
+        f'# machine: "{where}"',
+        f"# by benchmarks/{script}",
+    ]
+    path.write_text(
+        "\n".join(lines) + "\n" + table.to_csv(index=False, lineterminator="\n"),
+        "utf-8",
+    )
     print(markdown_table(list(table), table.to_numpy().tolist()))

@@ -1,7 +1,9 @@
-"""The exact maximum that whole-history rating looks for: Newton's method on all ratings at once.
+"""The exact maximum that whole-history rating looks for: Newton's method on all ratings
+at once.
 
-Its linear systems are solved by conjugate gradients; the preconditioner is what one player's Newton step in
-whole-history rating solves, the tridiagonal blocks of the players.
+Its linear systems are solved by conjugate gradients; the preconditioner is what one
+player's Newton step in whole-history rating solves, the tridiagonal blocks of the
+players.
 """
 
 from __future__ import annotations
@@ -21,16 +23,24 @@ __all__ = ["posterior_mode"]
 
 
 def posterior_mode(matches: Matches, y: NDArray, wins: float, drift: float) -> NDArray:
-    """Each player's rating at his last match, where the posterior density of all ratings is largest.
+    """Each player's rating at his last match, where the posterior density of all
+    ratings is largest.
 
-    A win of `first` over `second` has probability expit(r_first - r_second). A player's ratings at his times
-    are a Brownian motion that gains the variance `drift` per unit of time; the first one has a density in
-    proportion to (expit(r) expit(-r))^wins.
+    A win of `first` over `second` has probability expit(r_first - r_second). A player's
+    ratings at his times are a Brownian motion that gains the variance `drift` per unit
+    of time; the first one has a density in proportion to (expit(r) expit(-r))^wins.
     """
     times, at = np.unique(matches.time, return_inverse=True)
-    keys, visits = np.unique(matches.players() * len(times) + at[:, None], return_inverse=True)
-    visits, player, time = visits.reshape(-1, 2), keys // len(times), times[keys % len(times)]
-    begins = np.diff(player, prepend=-1) > 0  # ratings are in the order of players, then of times
+    keys, visits = np.unique(
+        matches.players() * len(times) + at[:, None], return_inverse=True
+    )
+    visits, player, time = (
+        visits.reshape(-1, 2),
+        keys // len(times),
+        times[keys % len(times)],
+    )
+    # ratings are in the order of players, then of times
+    begins = np.diff(player, prepend=-1) > 0
     first, later = np.flatnonzero(begins), np.flatnonzero(~begins)
     precision = 1 / (drift * (time[later] - time[later - 1]))
     couples = np.concatenate([visits, np.stack([later - 1, later], axis=1)])
@@ -40,12 +50,19 @@ def posterior_mode(matches: Matches, y: NDArray, wins: float, drift: float) -> N
         p, q = expit(r[visits[:, 0]] - r[visits[:, 1]]), expit(r[first])
         push = np.concatenate([won - p, precision * (r[later] - r[later - 1])])
         pull = np.concatenate([p * (1 - p), precision])
-        gradient = np.bincount(couples[:, 0], push, n) - np.bincount(couples[:, 1], push, n)
+        gradient = np.bincount(couples[:, 0], push, n) - np.bincount(
+            couples[:, 1], push, n
+        )
         gradient[first] += wins * (1 - 2 * q)
-        diagonal = np.bincount(couples[:, 0], pull, n) + np.bincount(couples[:, 1], pull, n)
+        diagonal = np.bincount(couples[:, 0], pull, n) + np.bincount(
+            couples[:, 1], pull, n
+        )
         diagonal[first] += 2 * wins * q * (1 - q)
         step, failed = cg(
-            _symmetric(diagonal, couples, pull), gradient, rtol=1e-10, M=_chains(diagonal, later, precision)
+            _symmetric(diagonal, couples, pull),
+            gradient,
+            rtol=1e-10,
+            M=_chains(diagonal, later, precision),
         )
         if failed:
             raise RuntimeError("conjugate gradients did not converge")

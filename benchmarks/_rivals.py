@@ -1,9 +1,10 @@
 """trueskillthroughtime 1.1.0 and whole-history-rating 3.7.1, in a process of their own.
 
-python -m venv PEER; PEER/bin/pip install trueskillthroughtime==1.1.0 whole-history-rating==3.7.1
-then: --peer PEER/bin/python
+python -m venv PEER; PEER/bin/pip install trueskillthroughtime==1.1.0
+whole-history-rating==3.7.1 then: --peer PEER/bin/python
 
-That process runs this file, which imports nothing of ours: it reads a problem, and writes what was found.
+That process runs this file, which imports nothing of ours: it reads a problem, and
+writes what was found.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ import numpy as np
 __all__ = ["run_rival"]
 
 
-def run_rival(python: str, program: str, arrays: dict[str, np.ndarray], **options: Any) -> dict[str, Any]:
+def run_rival(
+    python: str, program: str, arrays: dict[str, np.ndarray], **options: Any
+) -> dict[str, Any]:
     """Run one program once.
 
     Parameters
@@ -33,7 +36,8 @@ def run_rival(python: str, program: str, arrays: dict[str, np.ndarray], **option
     program : {"through_time", "whole_history"}
         A function below.
     arrays : dict
-        "players" (N, 2), first and second; "outcomes" (N,), +1, 0, -1; "time" (N,); others by program.
+        "players" (N, 2), first and second; "outcomes" (N,), +1, 0, -1; "time" (N,);
+        others by program.
     **options
         By program.
 
@@ -45,27 +49,42 @@ def run_rival(python: str, program: str, arrays: dict[str, np.ndarray], **option
     with tempfile.TemporaryDirectory() as folder:
         np.savez(Path(folder) / "problem.npz", **arrays)  # pyright: ignore[reportArgumentType]
         command = [python, __file__, program, folder, json.dumps(options)]
-        subprocess.run(command, check=True, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})
+        subprocess.run(
+            command, check=True, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+        )
         with np.load(Path(folder) / "answer.npz") as found:
-            return {name: found[name] if found[name].ndim else found[name].item() for name in found}
+            return {
+                name: found[name] if found[name].ndim else found[name].item()
+                for name in found
+            }
 
 
 # ---- In the rival's process
 
 
 def through_time(
-    problem: dict[str, np.ndarray], variance: float, drift: float, p_draw: float, sweeps: int, epsilon: float
+    problem: dict[str, np.ndarray],
+    variance: float,
+    drift: float,
+    p_draw: float,
+    sweeps: int,
+    epsilon: float,
 ) -> dict[str, Any]:
-    """Its convergence loop, at most so many sweeps; then one sweep from our pseudo-observations.
+    """Its convergence loop, at most so many sweeps; then one sweep from our
+    pseudo-observations.
 
-    A skill is N(0, sigma²) at a player's first match and gains a variance of gamma² per unit of time: our
-    Constant(sigma²) + Wiener(gamma², origin="first"). A performance has variance beta² around the skill, so
-    the difference of two has 2 beta² = 1, the noise of our Probit. Matches of one time are one batch.
+    A skill is N(0, sigma²) at a player's first match and gains a variance of gamma² per
+    unit of time: our Constant(sigma²) + Wiener(gamma², origin="first"). A performance
+    has variance beta² around the skill, so the difference of two has 2 beta² = 1, the
+    noise of our Probit. Matches of one time are one batch.
     """
     import trueskillthroughtime as ttt  # pyright: ignore[reportMissingImports]
 
     before = _peak_megabytes()
-    results = [[1, 0] if y > 0 else [0, 1] if y < 0 else [0, 0] for y in problem["outcomes"].tolist()]
+    results = [
+        [1, 0] if y > 0 else [0, 1] if y < 0 else [0, 0]
+        for y in problem["outcomes"].tolist()
+    ]
     begin = time.perf_counter()
     history = ttt.History(
         [[[a], [b]] for a, b in problem["players"].tolist()],
@@ -76,7 +95,8 @@ def through_time(
         gamma=math.sqrt(drift),
         p_draw=p_draw,
     )
-    found: dict[str, Any] = {"set_up": time.perf_counter() - begin}  # its first pass, forward only
+    # its first pass, forward only
+    found: dict[str, Any] = {"set_up": time.perf_counter() - begin}
     steps, seconds = [math.inf], []
     while steps[-1] > epsilon and len(seconds) < sweeps:
         begin = time.perf_counter()
@@ -84,7 +104,10 @@ def through_time(
         seconds.append(time.perf_counter() - begin)
     found |= {"steps": np.array(steps[1:]), "seconds": np.array(seconds)}
     found |= {"megabytes": _peak_megabytes() - before, "moments": _moments(history)}
-    for name, function in (("step_from_ours", ttt.erfc), ("step_from_ours_exact", math.erfc)):
+    for name, function in (
+        ("step_from_ours", ttt.erfc),
+        ("step_from_ours_exact", math.erfc),
+    ):
         ttt.erfc = function  # its own has a relative error of 1e-7
         _place(ttt, history, problem["sites"])
         found["moments_at_ours"] = _moments(history)
@@ -93,7 +116,8 @@ def through_time(
 
 
 def _place(ttt: Any, history: Any, sites: np.ndarray) -> None:
-    """Pseudo-observations (N, 2, 2) in place of those that it found, and the messages that follow."""
+    """Pseudo-observations (N, 2, 2) in place of those that it found, and the messages
+    that follow."""
     rows = iter(sites.tolist())
     for batch in history.batches:
         for skill in batch.skills.values():
@@ -120,18 +144,26 @@ def _moments(history: Any) -> np.ndarray:
     found = []
     for batch in history.batches:
         at = {name: tuple(batch.posterior(name)) for name in batch.skills}
-        found += [[at[team.items[0].name] for team in event.teams] for event in batch.events]
+        found += [
+            [at[team.items[0].name] for team in event.teams] for event in batch.events
+        ]
     return np.array(found)
 
 
 def whole_history(
-    problem: dict[str, np.ndarray], wins: float, w2: float, precision: float, batch: int, damping: float
+    problem: dict[str, np.ndarray],
+    wins: float,
+    w2: float,
+    precision: float,
+    batch: int,
+    damping: float,
 ) -> dict[str, Any]:
-    """Whole-history rating: the maximum of the posterior of a Wiener model with logit outcomes.
+    """Whole-history rating: the maximum of the posterior of a Wiener model with logit
+    outcomes.
 
-    `wins` is its prior of a first rating, so many wins and losses against a player of 0; w2 is the variance
-    per unit of time, in Elo points squared; `damping` is taken off the second derivative in its Newton
-    steps, and changes no answer.
+    `wins` is its prior of a first rating, so many wins and losses against a player of
+    0; w2 is the variance per unit of time, in Elo points squared; `damping` is taken
+    off the second derivative in its Newton steps, and changes no answer.
     """
     from whr import WHR  # pyright: ignore[reportMissingImports]
 
@@ -144,7 +176,9 @@ def whole_history(
     set_up, begin = time.perf_counter() - begin, time.perf_counter()
     iterations, _ = rating.auto_iterate(precision=precision, batch_size=batch)
     seconds, megabytes = time.perf_counter() - begin, _peak_megabytes() - before
-    final = [rating.players[str(k)].days[-1].r for k in range(problem["players"].max() + 1)]
+    final = [
+        rating.players[str(k)].days[-1].r for k in range(problem["players"].max() + 1)
+    ]
     return {
         "set_up": set_up,
         "seconds": seconds,
@@ -163,7 +197,10 @@ def _serve(program: str, folder: str, options: str) -> None:
     functions = {"through_time": through_time, "whole_history": whole_history}
     with np.load(Path(folder) / "problem.npz") as data:
         problem = {name: data[name] for name in data}
-    np.savez(Path(folder) / "answer.npz", **functions[program](problem, **json.loads(options)))
+    np.savez(
+        Path(folder) / "answer.npz",
+        **functions[program](problem, **json.loads(options)),
+    )
 
 
 if __name__ == "__main__":

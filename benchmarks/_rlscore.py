@@ -1,4 +1,5 @@
-"""rlscore 0.8.1 as a peer: its source does not build on current Pythons, but the part in Python runs.
+"""rlscore 0.8.1 as a peer: its source does not build on current Pythons, but the part
+in Python runs.
 
 pip download --no-deps --no-binary :all: rlscore; tar xf rlscore-*.tar.gz     gives the folder
 """
@@ -21,8 +22,12 @@ __all__ = ["query_rankrls"]
 class _Uncompiled:
     """Finds rlscore's compiled modules, empty: the closed form does not call them."""
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        private = name.startswith("rlscore.") and name.rpartition(".")[2].startswith("_")
+    def find_spec(
+        self, name: str, path: object = None, target: object = None
+    ) -> ModuleSpec | None:
+        private = name.startswith("rlscore.") and name.rpartition(".")[2].startswith(
+            "_"
+        )
         return ModuleSpec(name, self) if private else None  # pyright: ignore[reportArgumentType]
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
@@ -33,9 +38,11 @@ class _Uncompiled:
 
 
 def query_rankrls(folder: str) -> Any:
-    """The class QueryRankRLS of the source in `folder`; its L is I - 11'/q within a query of q items."""
+    """The class QueryRankRLS of the source in `folder`; its L is I - 11'/q within a
+    query of q items."""
     sys.path.insert(0, folder)
-    learner = types.ModuleType("rlscore.learner")  # without its __init__, which imports compiled learners
+    # without its __init__, which imports compiled learners
+    learner = types.ModuleType("rlscore.learner")
     learner.__path__ = [str(Path(folder) / "rlscore" / "learner")]
     sys.modules["rlscore.learner"] = learner
     sys.modules["numpy.linalg.linalg"] = np.linalg

@@ -1,4 +1,5 @@
-"""The data sets of section 4 of P4 with the models of its Tables 8 and 9; times are in years since 1970."""
+"""The data sets of section 4 of P4 with the models of its Tables 8 and 9; times are in
+years since 1970."""
 
 from __future__ import annotations
 
@@ -31,26 +32,42 @@ class Sport(NamedTuple):
 
 def sport(name: str) -> Sport:
     """One of `SPORTS`."""
-    return {"NBA": _nba, "ATP": _atp, "football": _football, "StarCraft": _starcraft}[name]()
+    return {"NBA": _nba, "ATP": _atp, "football": _football, "StarCraft": _starcraft}[
+        name
+    ]()
 
 
 def _nba() -> Sport:
     games = load_nba().matches
     covariance = Constant(0.003) + Matern12(0.152, 3.324)
-    peer = {"kernels": [["Constant", [0.003]], ["Exponential", [0.152, 3.324]]], "margin": None}
+    peer = {
+        "kernels": [["Constant", [0.003]], ["Exponential", [0.152, 3.324]]],
+        "margin": None,
+    }
     return Sport(*_in_years(games.query("time < '2019'")), covariance, Probit(), peer)
 
 
 def _atp() -> Sport:
     covariance = Affine(0.366, 0.001, origin=_ORIGIN) + Wiener(0.147, origin=_ORIGIN)
-    peer = {"kernels": [["Affine", [0.366, 0.001, _ORIGIN]], ["Wiener", [0.147, _ORIGIN]]], "margin": None}
+    peer = {
+        "kernels": [["Affine", [0.366, 0.001, _ORIGIN]], ["Wiener", [0.147, _ORIGIN]]],
+        "margin": None,
+    }
     return Sport(*_in_years(load_atp("main").matches), covariance, Probit(), peer)
 
 
 def _football() -> Sport:
     covariance = Constant(0.750) + Matern12(0.248, 69.985)
-    peer = {"kernels": [["Constant", [0.750]], ["Exponential", [0.248, 69.985]]], "margin": 0.386}
-    return Sport(*_in_years(load_football().matches), covariance, OrdinalProbit(margin=0.386), peer)
+    peer = {
+        "kernels": [["Constant", [0.750]], ["Exponential", [0.248, 69.985]]],
+        "margin": 0.386,
+    }
+    return Sport(
+        *_in_years(load_football().matches),
+        covariance,
+        OrdinalProbit(margin=0.386),
+        peer,
+    )
 
 
 def _starcraft() -> Sport:
@@ -61,4 +78,6 @@ def _starcraft() -> Sport:
 
 def _in_years(frame: pd.DataFrame) -> tuple[Matches, NDArray]:
     matches, y = Matches.from_frame(frame)
-    return Matches(matches.design, np.asarray(matches.time) / _YEAR, matches.features), y
+    return Matches(
+        matches.design, np.asarray(matches.time) / _YEAR, matches.features
+    ), y

@@ -41,7 +41,9 @@ def trained(n: int, C: float, tol: float) -> Callable[[], AdditiveAnalogy]:
     return lambda: AdditiveAnalogy(C, tol=tol).fit(U, y)
 
 
-def counted_products(call: Callable[[], AdditiveAnalogy]) -> tuple[AdditiveAnalogy, float, int]:
+def counted_products(
+    call: Callable[[], AdditiveAnalogy],
+) -> tuple[AdditiveAnalogy, float, int]:
     """The machine, its seconds, and the products with the Gram matrix that it took."""
     plain, count = AnalogyOperator.times, 0
 
@@ -67,16 +69,26 @@ def growth(sizes: list[int], costs: list[float], tol: float) -> list[list[object
             machine, seconds, products = counted_products(trained(n, C, tol))
             memory = peak_megabytes(trained, n, C, tol)
             wrong = np.mean(np.sign(machine.decision_function(V)) != labels)
-            line = [n, C, seconds, memory, f"{machine.dual_gap_:.1e}", machine.n_iter_, products]
+            line = [
+                n,
+                C,
+                seconds,
+                memory,
+                f"{machine.dual_gap_:.1e}",
+                machine.n_iter_,
+                products,
+            ]
             table.append([*line, f"{100 * wrong:.2f} %"])
             print(*table[-1], flush=True)
     return table
 
 
 def prepared(name: str, n: int, C: float) -> Callable[[], tuple[np.ndarray, float]]:
-    """A call that learns n pairs, from their differences on, and gives the values f at them and |g|^2."""
+    """A call that learns n pairs, from their differences on, and gives the values f at
+    them and |g|^2."""
     U, y = problem(n)
-    AdditiveAnalogy().fit(U[:100], y[:100]).decision_function(U[:100])  # compiles, as does the next line
+    # compiles, as does the next line
+    AdditiveAnalogy().fit(U[:100], y[:100]).decision_function(U[:100])
     analogy_kernel(U[:100])
 
     def ours() -> tuple[np.ndarray, float]:
@@ -85,7 +97,9 @@ def prepared(name: str, n: int, C: float) -> Callable[[], tuple[np.ndarray, floa
         return scores, float(machine.dual_coef_ @ (scores - machine.bias_))
 
     def regression() -> tuple[np.ndarray, float]:
-        factor = linalg.cholesky(analogy_kernel(U) + 1e-12 * np.eye(n), lower=True, overwrite_a=True)
+        factor = linalg.cholesky(
+            analogy_kernel(U) + 1e-12 * np.eye(n), lower=True, overwrite_a=True
+        )
         machine = LogisticRegression(C=C, tol=1e-4, max_iter=2000).fit(factor, y)
         return machine.decision_function(factor), float(np.sum(machine.coef_**2))
 
@@ -102,7 +116,8 @@ def objective(found: tuple[np.ndarray, float], n: int, C: float) -> float:
 
 
 def against_peers(sizes: list[int], C: float, repeats: int) -> list[list[object]]:
-    """One line a size and a machine; the sizes of the Gram matrix and its factor count as memory."""
+    """One line a size and a machine; the sizes of the Gram matrix and its factor count
+    as memory."""
     table: list[list[object]] = []
     for n in sizes:
         calls = [prepared(name, n, C) for name in PEERS]
@@ -117,20 +132,40 @@ def against_peers(sizes: list[int], C: float, repeats: int) -> list[list[object]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="up to 100,000 pairs only")
-    parser.add_argument("--peers", action="store_true", help="against machines on the Gram matrix")
+    parser.add_argument(
+        "--peers", action="store_true", help="against machines on the Gram matrix"
+    )
     options = parser.parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         if options.peers:
             sizes = [100, 300, 1000, 2000] + [5000, 10_000] * (not options.quick)
             table = against_peers(sizes, 1.0, 5)
-            header = ["pairs", "machine", "s", "of ours", "MB", "objective against ours"]
+            header = [
+                "pairs",
+                "machine",
+                "s",
+                "of ours",
+                "MB",
+                "objective against ours",
+            ]
         else:
             sizes = [10_000, 100_000] + [1_000_000] * (not options.quick)
             table = growth(sizes, [0.1, 1.0, 10.0, 100.0], 1e-3)
-            header = ["pairs", "C", "s", "MB", "relative gap", "steps", "products", "test error"]
+            header = [
+                "pairs",
+                "C",
+                "s",
+                "MB",
+                "relative gap",
+                "steps",
+                "products",
+                "test error",
+            ]
     print(markdown_table(header, table))
 
 

@@ -1,4 +1,5 @@
-"""The Gram matrix of the analogy kernel against NumPy, scikit-learn, and the limits of the machine.
+"""The Gram matrix of the analogy kernel against NumPy, scikit-learn, and the limits of
+the machine.
 
 python benchmarks/analogy_gram.py            10,000 pairs of 28 features, four minutes, 2 GB
 python benchmarks/analogy_gram.py --quick    2,000 pairs
@@ -101,7 +102,8 @@ def _additions(x, out, repeats):
 
 
 def rate(loop: Callable, threads: int, repeats: int = 50_000) -> float:
-    """Hats or additions a second, on so many threads, from numbers in the first cache; the best of five."""
+    """Hats or additions a second, on so many threads, from numbers in the first cache;
+    the best of five."""
     arrays = [(np.linspace(0, 1, 1024), np.zeros(1024)) for _ in range(threads)]
     loop(*arrays[0], 1)
     best = 0.0
@@ -109,7 +111,9 @@ def rate(loop: Callable, threads: int, repeats: int = 50_000) -> float:
         for _ in range(5):
             start = time.perf_counter()
             list(pool.map(lambda pair: loop(*pair, repeats), arrays))
-            best = max(best, 16 * 1024 * repeats * threads / (time.perf_counter() - start))
+            best = max(
+                best, 16 * 1024 * repeats * threads / (time.perf_counter() - start)
+            )
     return best
 
 
@@ -124,7 +128,9 @@ def processor_seconds(call: Callable[[], object]) -> float:
 
 def against_peers(n: int) -> None:
     U, few = sample(n), sample(CALLABLE)
-    ours = {f"ours, {t} thread{'s' * (t > 1)}": partial(with_threads, t, 1) for t in (1, 2)}
+    ours = {
+        f"ours, {t} thread{'s' * (t > 1)}": partial(with_threads, t, 1) for t in (1, 2)
+    }
     ours["ours, degree 2, 2 threads"] = partial(with_threads, 2, 2)
     peers = {"NumPy, broadcast": broadcast, "NumPy, by feature": by_feature}
     peers["scikit-learn, manhattan_distances (another kernel)"] = manhattan_distances
@@ -139,12 +145,30 @@ def against_peers(n: int) -> None:
     seconds = alternate([partial(call, U) for call in calls.values()], 3)
     best = seconds[1]
     rows = [
-        [name, taken, taken / best, processor_seconds(partial(call, U)), peak_megabytes(make, call, n)]
+        [
+            name,
+            taken,
+            taken / best,
+            processor_seconds(partial(call, U)),
+            peak_megabytes(make, call, n),
+        ]
         for (name, call), taken in zip(calls.items(), seconds, strict=True)
     ]
     taken = alternate([lambda: called(few)], 1)[0] * (n / CALLABLE) ** 2
-    rows.append([f"scikit-learn, a callable (computed from {CALLABLE} pairs)", taken, taken / best, "-", "-"])
-    print(markdown_table(["method", "s", "to ours on 2 threads", "processor s", "MB"], rows))
+    rows.append(
+        [
+            f"scikit-learn, a callable (computed from {CALLABLE} pairs)",
+            taken,
+            taken / best,
+            "-",
+            "-",
+        ]
+    )
+    print(
+        markdown_table(
+            ["method", "s", "to ours on 2 threads", "processor s", "MB"], rows
+        )
+    )
     print(f"\nthe matrix itself: {8 * n * n / 2**20:.0f} MB\n")
 
 

@@ -49,7 +49,11 @@ def at_size(n: int, d: int) -> None:
     for threads in (1, 2):
         config.NUMBA_NUM_THREADS = threads  # pyright: ignore[reportAttributeAccessIssue]
         K = AnalogyOperator(U)
-        calls = [partial(AnalogyOperator, U), partial(K.times, v), partial(K.cross, U[:1000], v)]
+        calls = [
+            partial(AnalogyOperator, U),
+            partial(K.times, v),
+            partial(K.cross, U[:1000], v),
+        ]
         seconds = alternate(calls, 5)
         memory = [peak_megabytes(make, n, d, products) for products in (0, 1)]
         rows.append([n, d, threads, *seconds, cpu_seconds(calls[1]), *memory])
@@ -58,7 +62,8 @@ def at_size(n: int, d: int) -> None:
 
 
 def crossover(sizes: Sequence[int], d: int) -> None:
-    """A product by sorting against one with a Gram that is there, and against one that is made for it."""
+    """A product by sorting against one with a Gram that is there, and against one that
+    is made for it."""
     config.NUMBA_NUM_THREADS = 2  # pyright: ignore[reportAttributeAccessIssue]
     rows = []
     for n in sizes:
@@ -81,9 +86,16 @@ def growth(sizes: Sequence[int], d: int) -> None:
     rows = []
     for n in sizes:
         U, v = sample(n, d)
-        sort, product = alternate([partial(AnalogyOperator, U), partial(AnalogyOperator(U).times, v)], 3)
+        sort, product = alternate(
+            [partial(AnalogyOperator, U), partial(AnalogyOperator(U).times, v)], 3
+        )
         rows.append([n, sort, product, product / (n * d) * 1e9])
-    print(f"d = {d}\n\n" + markdown_table(["pairs", "sort s", "product s", "ns a pair and feature"], rows))
+    print(
+        f"d = {d}\n\n"
+        + markdown_table(
+            ["pairs", "sort s", "product s", "ns a pair and feature"], rows
+        )
+    )
 
 
 if __name__ == "__main__":

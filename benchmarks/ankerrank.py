@@ -1,8 +1,10 @@
-"""AnKer-rank end to end, with C from the whole path, beside a plain scikit-learn pipeline of the same task.
+"""AnKer-rank end to end, with C from the whole path, beside a plain scikit-learn
+pipeline of the same task.
 
-Both normalise, make the Gram matrix of all training pairs, choose C by 2-fold cross-validation repeated three
-times, fit, scale the decisions out of fold, and rank the other town's hotels. The peer has the NumPy formula
-of the kernel and a grid of 13 values of C. Needs the data sets H1 and H2.
+Both normalise, make the Gram matrix of all training pairs, choose C by 2-fold
+cross-validation repeated three times, fit, scale the decisions out of fold, and rank
+the other town's hotels. The peer has the NumPy formula of the kernel and a grid of 13
+values of C. Needs the data sets H1 and H2.
 
 python benchmarks/ankerrank.py           also from Frankfurt to Düsseldorf, several minutes
 python benchmarks/ankerrank.py --quick   from Düsseldorf to Frankfurt
@@ -40,7 +42,8 @@ def broadcast_gram(U: np.ndarray, V: np.ndarray) -> np.ndarray:
     for start in range(0, len(U), ROWS):
         part = U[start : start + ROWS, None]
         K[start : start + ROWS] = (
-            np.where(np.sign(part) == np.sign(V), 1 - np.abs(part - V), 0).mean(axis=2) ** 2
+            np.where(np.sign(part) == np.sign(V), 1 - np.abs(part - V), 0).mean(axis=2)
+            ** 2
         )
     return K
 
@@ -51,12 +54,16 @@ def plain(X: np.ndarray, rank: np.ndarray, Q: np.ndarray) -> np.ndarray:
     apart = rank[first] != rank[second]
     first, second = first[apart], second[apart]
     coins = np.random.default_rng(0).choice([-1, 1], len(first))
-    U = (X[first] - X[second]) * (coins * np.where(rank[first] < rank[second], 1, -1))[:, None]
+    U = (X[first] - X[second]) * (coins * np.where(rank[first] < rank[second], 1, -1))[
+        :, None
+    ]
     K = broadcast_gram(U, U)
     cv = RepeatedKFold(n_splits=2, n_repeats=3, random_state=0)
     search = GridSearchCV(SVC(kernel="precomputed"), {"C": COSTS}, cv=cv).fit(K, coins)
     halves = KFold(2, shuffle=True, random_state=0)
-    f = cross_val_predict(search.best_estimator_, K, coins, cv=halves, method="decision_function")
+    f = cross_val_predict(
+        search.best_estimator_, K, coins, cv=halves, method="decision_function"
+    )
     scale = LogisticRegression(C=np.inf).fit(np.reshape(f, (-1, 1)), coins)
     first, second = np.triu_indices(len(Q), 1)
     P = np.zeros((len(Q), len(Q)))
@@ -82,10 +89,12 @@ METHODS = {"ours": ours, "plain": plain}
 
 
 def prepared(method: str, train: str, test: str) -> Callable[[], np.ndarray]:
-    """A call without arguments, of compiled code: this method from one town to the other."""
+    """A call without arguments, of compiled code: this method from one town to the
+    other."""
     source, target = load_object_ranking(train), load_object_ranking(test)
     rng = np.random.default_rng(0)
-    ours(rng.uniform(size=(60, 28)), np.arange(60), rng.uniform(size=(5, 28)))  # loads compiled code
+    # loads compiled code
+    ours(rng.uniform(size=(60, 28)), np.arange(60), rng.uniform(size=(5, 28)))
 
     def call() -> np.ndarray:
         X, Q = DomainScaler().fit(source.X).both(target.X)
@@ -114,10 +123,22 @@ def measured(method: str, train: str, test: str, repeats: int) -> list[object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="from the smaller set to the larger one only")
-    towns = [("H1", "H2")] if parser.parse_args().quick else [("H1", "H2"), ("H2", "H1")]
-    rows = [measured(method, *pair, 3 if method == "ours" else 1) for pair in towns for method in METHODS]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="from the smaller set to the larger one only",
+    )
+    towns = (
+        [("H1", "H2")] if parser.parse_args().quick else [("H1", "H2"), ("H2", "H1")]
+    )
+    rows = [
+        measured(method, *pair, 3 if method == "ours" else 1)
+        for pair in towns
+        for method in METHODS
+    ]
     print(markdown_table(["task", "method", "seconds", "peak MB", "loss"], rows))
 
 

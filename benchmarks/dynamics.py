@@ -1,4 +1,5 @@
-"""DynamicComparisons by EP against kickscore 0.2.0: an iteration, the whole fit, memory, the same answer.
+"""DynamicComparisons by EP against kickscore 0.2.0: an iteration, the whole fit,
+memory, the same answer.
 
 python benchmarks/dynamics.py               ten minutes; ours alone where kickscore is not installed
 python benchmarks/dynamics.py NBA ATP       two of the four data sets
@@ -35,7 +36,9 @@ warnings.simplefilter("ignore", ConvergenceWarning)  # fits that are cut off for
 
 
 def fitted(data: Sport, **options: Any) -> DynamicComparisons:
-    return DynamicComparisons(data.covariance, data.likelihood, **options).fit(data.matches, data.y)
+    return DynamicComparisons(data.covariance, data.likelihood, **options).fit(
+        data.matches, data.y
+    )
 
 
 def seconds_of(call: Callable[[], object]) -> np.ndarray:
@@ -48,7 +51,10 @@ def seconds_of(call: Callable[[], object]) -> np.ndarray:
 def sweep_seconds(data: Sport, n_threads: int) -> np.ndarray:
     """Of one plain iteration: that of Algorithm 1, with evidence and residual."""
     plain = partial(fitted, data, rate=1.0, tol=1e-300, n_threads=n_threads)
-    return (seconds_of(partial(plain, max_iter=SWEEPS + 1)) - seconds_of(partial(plain, max_iter=1))) / SWEEPS
+    return (
+        seconds_of(partial(plain, max_iter=SWEEPS + 1))
+        - seconds_of(partial(plain, max_iter=1))
+    ) / SWEEPS
 
 
 def fit_seconds(data: Sport, n_threads: int) -> float:
@@ -73,7 +79,8 @@ def first_fits() -> tuple[float, float]:
 
 
 def compile_seconds() -> list[float]:
-    """What the first fit takes beyond later ones: without compiled code on the disk, and with it."""
+    """What the first fit takes beyond later ones: without compiled code on the disk,
+    and with it."""
     taken = []
     with tempfile.TemporaryDirectory() as folder:
         os.environ["NUMBA_CACHE_DIR"] = folder
@@ -88,7 +95,8 @@ def compile_seconds() -> list[float]:
 
 
 def by_side(data: Sport, values: np.ndarray) -> np.ndarray:
-    """Values of the entries of the design, of the first and of the second of each match."""
+    """Values of the entries of the design, of the first and of the second of each
+    match."""
     first = data.matches.design.data[::2] > 0
     pairs = values.reshape(len(first), 2, -1)
     return np.where(first[:, None, None], pairs, pairs[:, ::-1])
@@ -96,7 +104,11 @@ def by_side(data: Sport, values: np.ndarray) -> np.ndarray:
 
 def moments(data: Sport, model: DynamicComparisons) -> np.ndarray:
     """Mean and standard deviation of both scores at each match, (N, 2, 2)."""
-    found, columns, time = np.empty((2 * len(data.y), 2)), data.matches.design.indices, data.matches.time
+    found, columns, time = (
+        np.empty((2 * len(data.y), 2)),
+        data.matches.design.indices,
+        data.matches.time,
+    )
     for column, name in enumerate(data.matches.features):
         mine = np.flatnonzero(columns == column)
         found[mine] = np.stack(model.scores(name, time[mine // 2]), axis=1)
@@ -107,7 +119,14 @@ def against_peer(name: str, data: Sport, python: str, whole: bool) -> dict[str, 
     """Rows of the tables, by table."""
     turns: list[list[float]] = []
     with tempfile.TemporaryDirectory() as folder:
-        peer = Peer(python, Path(folder), data.matches.players(), data.y, data.matches.time, data.peer)
+        peer = Peer(
+            python,
+            Path(folder),
+            data.matches.players(),
+            data.y,
+            data.matches.time,
+            data.peer,
+        )
         compiling = peer.iterate(1)["seconds"]
         for _ in range(TURNS):
             run = peer.iterate(3)
@@ -116,7 +135,12 @@ def against_peer(name: str, data: Sport, python: str, whole: bool) -> dict[str, 
         one, work, two, _, a_sweep, their_work = np.median(turns, axis=0)
         sweeps = fitted(data, rate=1.0, tol=TOL, max_iter=5000).n_iter_
         fits = [fit_seconds(data, threads) for threads in (1, 2)]
-        set_up, the_fit, megabytes, how = peer.set_up_seconds, sweeps * a_sweep, run["megabytes"], "computed"
+        set_up, the_fit, megabytes, how = (
+            peer.set_up_seconds,
+            sweeps * a_sweep,
+            run["megabytes"],
+            "computed",
+        )
         if whole:
             set_up, how = peer.restart(), "measured"
             run = peer.iterate(5000, TOL)
@@ -127,31 +151,61 @@ def against_peer(name: str, data: Sport, python: str, whole: bool) -> dict[str, 
         peer.restart()
         there, at_ours = peer.at(by_side(data, model.pseudo_observations_))
         peer.close()
-    evaluations, apart = fitted(data, tol=TOL).n_iter_, np.abs(at_ours - our_moments).max(axis=(0, 1))
+    evaluations, apart = (
+        fitted(data, tol=TOL).n_iter_,
+        np.abs(at_ours - our_moments).max(axis=(0, 1)),
+    )
     tables: dict[str, list] = {
         "An iteration": [
             [
-                name, len(data.y), work, their_work, their_work / work,
-                one, two, a_sweep, a_sweep / one, a_sweep / two,
+                name,
+                len(data.y),
+                work,
+                their_work,
+                their_work / work,
+                one,
+                two,
+                a_sweep,
+                a_sweep / one,
+                a_sweep / two,
             ]
         ],
         "The whole fit": [
             [
-                name, evaluations, *fits, sweeps, the_fit, how, *(the_fit / taken for taken in fits),
-                set_up, compiling - a_sweep, peak_megabytes(whole_fit, name), megabytes,
+                name,
+                evaluations,
+                *fits,
+                sweeps,
+                the_fit,
+                how,
+                *(the_fit / taken for taken in fits),
+                set_up,
+                compiling - a_sweep,
+                peak_megabytes(whole_fit, name),
+                megabytes,
             ]
         ],
         "The same answer": [
             [
-                name, model.trace_["residual"].to_numpy()[-1], there["residual"],
+                name,
+                model.trace_["residual"].to_numpy()[-1],
+                there["residual"],
                 *(f"{gap:.1e}" for gap in apart),
-                *(f"{value:.7f}" for value in (model.log_marginal_likelihood_, there["log_likelihood"])),
+                *(
+                    f"{value:.7f}"
+                    for value in (
+                        model.log_marginal_likelihood_,
+                        there["log_likelihood"],
+                    )
+                ),
             ]
         ],
-    }  # fmt: skip
+    }
     if whole:
         distance = float(np.abs(own_moments - our_moments).max())
-        tables["The peer where its own sweeps end"] = [[name, own["log_likelihood"], distance]]
+        tables["The peer where its own sweeps end"] = [
+            [name, own["log_likelihood"], distance]
+        ]
     return tables
 
 
@@ -175,15 +229,28 @@ def alone(name: str, data: Sport) -> dict[str, list]:
     sweeps = [sweep_seconds(data, threads)[0] for threads in (1, 2)]
     fits = [fit_seconds(data, threads) for threads in (1, 2)]
     evaluations = fitted(data, tol=TOL).n_iter_
-    row = [name, len(data.y), *sweeps, *fits, evaluations, peak_megabytes(whole_fit, name)]
+    row = [
+        name,
+        len(data.y),
+        *sweeps,
+        *fits,
+        evaluations,
+        peak_megabytes(whole_fit, name),
+    ]
     return {"Without a peer": [row]}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("names", nargs="*", default=SPORTS, help=f"of {', '.join(SPORTS)}")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument(
-        "--whole", action="store_true", help="run the peer's whole fits, not a few iterations"
+        "names", nargs="*", default=SPORTS, help=f"of {', '.join(SPORTS)}"
+    )
+    parser.add_argument(
+        "--whole",
+        action="store_true",
+        help="run the peer's whole fits, not a few iterations",
     )
     add_peer_option(parser)
     chosen = parser.parse_args()
@@ -191,13 +258,19 @@ def main() -> None:
     for name in chosen.names:
         data = sport(name)
         fitted(data, max_iter=2)  # loads compiled code
-        rows = against_peer(name, data, chosen.peer, chosen.whole) if chosen.peer else alone(name, data)
+        rows = (
+            against_peer(name, data, chosen.peer, chosen.whole)
+            if chosen.peer
+            else alone(name, data)
+        )
         for title, found in rows.items():
             tables.setdefault(title, []).extend(found)
             print(name, title, flush=True)
     print_tables(HEADERS, tables)
     cold, warm = compile_seconds()
-    print(f"\nThe first fit of a process takes {cold:.1f} s longer without compiled code on the disk,")
+    print(
+        f"\nThe first fit of a process takes {cold:.1f} s longer without compiled code on the disk,"
+    )
     print(f"{warm:.2f} s longer with it.")
 
 

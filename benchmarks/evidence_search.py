@@ -1,4 +1,5 @@
-"""The search for hyperparameters on the NBA training set: at random, over processes, and by gradients.
+"""The search for hyperparameters on the NBA training set: at random, over processes,
+and by gradients.
 
 python benchmarks/evidence_search.py                          the paper's 1,000 configurations, ten minutes
 python benchmarks/evidence_search.py --configurations 20      a minute
@@ -51,39 +52,70 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
     return call(), time.perf_counter() - begin
 
 
-def load_compiled_code(model: DynamicComparisons, matches: Matches, y: np.ndarray) -> None:
+def load_compiled_code(
+    model: DynamicComparisons, matches: Matches, y: np.ndarray
+) -> None:
     """In this process and in all others, so that it is not timed."""
     fit = partial(model.fit, matches[:100], y[:100])
     fit()
-    Parallel(n_jobs=PROCESSES, max_nbytes=None)(delayed(fit)() for _ in range(4 * PROCESSES))
+    Parallel(n_jobs=PROCESSES, max_nbytes=None)(
+        delayed(fit)() for _ in range(4 * PROCESSES)
+    )
 
 
-def row(how: str, processes: int, fits: int, seconds: float, model: DynamicComparisons) -> list:
+def row(
+    how: str, processes: int, fits: int, seconds: float, model: DynamicComparisons
+) -> list:
     evidence = f"{model.log_marginal_likelihood_:.3f}"
-    return [how, processes, fits, seconds, seconds / fits, evidence, *parameters_of(model).values()]
+    return [
+        how,
+        processes,
+        fits,
+        seconds,
+        seconds / fits,
+        evidence,
+        *parameters_of(model).values(),
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--configurations", type=int, default=1000, help="of the random search; 1000")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--configurations", type=int, default=1000, help="of the random search; 1000"
+    )
     n = parser.parse_args().configurations
     matches, y = training_set()
     model = DynamicComparisons(START, Probit(), tol=TOL, n_threads=1)
     load_compiled_code(model, matches, y)
     rows, taken, tables = [], [], []
     for processes in (1, PROCESSES):
-        search = partial(random_search, model, matches, y, RANGES, n, random_state=0, n_jobs=processes)
+        search = partial(
+            random_search,
+            model,
+            matches,
+            y,
+            RANGES,
+            n,
+            random_state=0,
+            n_jobs=processes,
+        )
         found, seconds = timed(search)
         rows.append(row("at random", processes, n, seconds, found.model))
         taken.append(seconds)
         tables.append(found.configurations)
         print(f"{n} configurations, {processes} processes: {seconds:.1f} s", flush=True)
-    best, seconds = timed(partial(maximise_evidence, model.set_params(tol=1e-6), matches, y))
+    best, seconds = timed(
+        partial(maximise_evidence, model.set_params(tol=1e-6), matches, y)
+    )
     rows.append(row("by gradients", 1, len(best.trace), seconds, best.model))
     print(f"\n{markdown_table(HEADER.split('|'), rows)}")
     same = "the same table" if tables[0].equals(tables[1]) else "ANOTHER TABLE"
     print(f"\n{PROCESSES} processes: {taken[0] / taken[1]:.2f} times as fast, {same}.")
-    print(f"1,000 configurations at this speed: {taken[1] / n * 1000 / 60:.1f} minutes on {PROCESSES} cores.")
+    print(
+        f"1,000 configurations at this speed: {taken[1] / n * 1000 / 60:.1f} minutes on {PROCESSES} cores."
+    )
     near = ", ".join(found.near_boundary) or "none"
     print(f"{tables[0]['converged'].sum()} of {n} converged; near a boundary: {near}.")
     sweeps, largest = best.trace["n_iter"].sum(), np.abs(best.gradient).max()

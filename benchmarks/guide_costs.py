@@ -1,12 +1,14 @@
-"""What the lines of the guide cost at 1,000 to 10,000,000 comparisons: the table data/guide_costs.csv.
+"""What the lines of the guide cost at 1,000 to 10,000,000 comparisons: the table
+data/guide_costs.csv.
 
     python benchmarks/guide_costs.py                  # some minutes of a processor, up to 6 GB
     python benchmarks/guide_costs.py --only races     # some situations; the other rows are kept
 
-The cells of notebooks/guide.ipynb are run as they stand, each size in a process of its own, on one thread:
-the cell that simulates the data, with another size, and then, timed, the cell of five lines, after a small
-run that compiles. What would take longer than the limit, at ten times the time for a tenth of the size, or
-more memory, is not run but extrapolated by the growth of the last two, tenfold at least; the table says so.
+The cells of notebooks/guide.ipynb are run as they stand, each size in a process of its
+own, on one thread: the cell that simulates the data, with another size, and then,
+timed, the cell of five lines, after a small run that compiles. What would take longer
+than the limit, at ten times the time for a tenth of the size, or more memory, is not
+run but extrapolated by the growth of the last two, tenfold at least; the table says so.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ REACH = 86_400.0, 64_000.0  # a day, and the memory of a large machine
 
 
 class Situation(NamedTuple):
-    """A section of the guide: its name; its simulator, what that gives, its last argument, and in words."""
+    """A section of the guide: its name; its simulator, what that gives, its last
+    argument, and in words."""
 
     name: str
     simulator: str
@@ -110,16 +113,21 @@ def cells() -> dict[str, str]:
 
 @threadpool_limits.wrap(limits=1)
 def timed(key: str, m: int) -> tuple[float, float]:
-    """Processor seconds of the lines on data of this size, and MB by which memory grows."""
+    """Processor seconds of the lines on data of this size, and MB by which memory
+    grows."""
     warnings.simplefilter("ignore")
     source, space = cells(), dict[str, Any]()
     _, simulator, names, argument, _ = SITUATIONS[key]
-    for cell in ("parameters", "setup", f"{key}-data", f"{key}-lines"):  # a small run, which compiles
+    # a small run, which compiles
+    for cell in ("parameters", "setup", f"{key}-data", f"{key}-lines"):
         exec(source[cell], space)
     values = space[simulator](m, np.random.default_rng(0), argument(m))
     space |= dict(zip(names, values if len(names) > 1 else [values], strict=True))
     if key == "few":
-        space |= {"few": np.arange(values[2]), "rest": np.arange(values[2], len(values[0]))}
+        space |= {
+            "few": np.arange(values[2]),
+            "rest": np.arange(values[2], len(values[0])),
+        }
     if (peak := Path("/proc/self/clear_refs")).exists():
         peak.write_text("5")  # the peak of memory counts from here
     before, taken = peak_kilobytes(), list[float]()
@@ -131,7 +139,8 @@ def timed(key: str, m: int) -> tuple[float, float]:
 
 
 def beyond(found: list[tuple[float, float]]) -> tuple[float, float]:
-    """Seconds and MB at ten times the size, by the growth of the last two: tenfold at least, or at most."""
+    """Seconds and MB at ten times the size, by the growth of the last two: tenfold at
+    least, or at most."""
     (s, mb), (t, mc) = found[-2:]
     return t * max(t / s, 10.0), mc * min(max(mc / max(mb, 1.0), 1.0), 10.0)
 
@@ -148,21 +157,35 @@ def rows(key: str) -> list[list[object]]:
         seconds, megabytes = found[-1]
         reached = measured or (seconds < REACH[0] and megabytes < REACH[1])
         kind = "measured" if measured else "extrapolated" if reached else "out of reach"
-        row = [SITUATIONS[key].name, m, f"{seconds:.3g}", f"{megabytes:.0f}", kind, SITUATIONS[key].data]
+        row = [
+            SITUATIONS[key].name,
+            m,
+            f"{seconds:.3g}",
+            f"{megabytes:.0f}",
+            kind,
+            SITUATIONS[key].data,
+        ]
         print(*row, flush=True)
         table.append(row)
     return table
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=SITUATIONS, help="the other rows are kept")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=SITUATIONS, help="the other rows are kept"
+    )
     only = parser.parse_args().only
     header = ["situation", "comparisons", "seconds", "megabytes", "kind", "data"]
-    table = pd.DataFrame([row for key in only or SITUATIONS for row in rows(key)], columns=header)
+    table = pd.DataFrame(
+        [row for key in only or SITUATIONS for row in rows(key)], columns=header
+    )
     if only:
         kept = pd.read_csv(TABLE, comment="#", dtype=str).set_index("situation")
-        kept = kept[~kept.index.isin(table["situation"])]  # a new situation has no rows there yet
+        # a new situation has no rows there yet
+        kept = kept[~kept.index.isin(table["situation"])]
         table = pd.concat([kept, table.set_index("situation")])
         table = table.loc[[one.name for one in SITUATIONS.values()]].reset_index()
     write_table(TABLE, table, "guide_costs.py")

@@ -1,4 +1,5 @@
-"""LogisticCompare against SVMCompare and scikit-learn's logistic regression on all flipped differences.
+"""LogisticCompare against SVMCompare and scikit-learn's logistic regression on all
+flipped differences.
 
 python benchmarks/logistic.py             up to 1,000,000 pairs of 100,000 items, 50 features
 python benchmarks/logistic.py --quick     20,000 pairs of 2,000 items
@@ -40,7 +41,9 @@ def logistic(pairs: Pairs, y: np.ndarray) -> Fit:
 
 def svm(pairs: Pairs, y: np.ndarray) -> Fit:
     """This package, the hinge loss at the same strength of regularisation."""
-    machine = SVMCompare(1 / (ALPHA * (len(y) + np.count_nonzero(y == 0))), "linear").fit(pairs, y)
+    machine = SVMCompare(
+        1 / (ALPHA * (len(y) + np.count_nonzero(y == 0))), "linear"
+    ).fit(pairs, y)
     return Fit(-machine.bias_ * machine.coef_, machine.bias_)
 
 
@@ -49,7 +52,9 @@ def regression(solver: str) -> Callable[[Pairs, np.ndarray], Fit]:
 
     def fit(pairs: Pairs, y: np.ndarray) -> Fit:
         flipped, labels = pairs.flipped(y)
-        machine = LogisticRegression(C=1 / (ALPHA * len(labels)), solver=solver, tol=1e-4, max_iter=100)
+        machine = LogisticRegression(
+            C=1 / (ALPHA * len(labels)), solver=solver, tol=1e-4, max_iter=100
+        )
         machine.fit(flipped.differences(), labels)
         return Fit(machine.coef_[0], float(np.ravel(machine.intercept_)[0]))
 
@@ -97,13 +102,17 @@ def lines(m: int, n: int, p: int) -> list[list[object]]:
         first = loss if first is None else first
         memory = peak_megabytes(prepared, method, m, n, p)
         wrong = f"{100 * error(fit, pairs[m:], y[m:]):.2f} %"
-        table.append([m, n, p, method, seconds, memory, f"{loss / first - 1:+.1e}", wrong])
+        table.append(
+            [m, n, p, method, seconds, memory, f"{loss / first - 1:+.1e}", wrong]
+        )
         print(*table[-1], flush=True)
     return table
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="20,000 pairs only")
     table = []
     with warnings.catch_warnings():

@@ -1,4 +1,5 @@
-"""MarginQP against scikit-learn's SVC, and MarginLP against cvxpy: time, memory, objective.
+"""MarginQP against scikit-learn's SVC, and MarginLP against cvxpy: time, memory,
+objective.
 
 python benchmarks/margins.py             100 to 20,000 pairs
 python benchmarks/margins.py --quick     100 and 1,000 pairs
@@ -26,7 +27,8 @@ REPEATS = 5
 
 
 def problem(m: int, p: int = FEATURES, seed: int = 0) -> tuple[Pairs, np.ndarray]:
-    """m pairs, half of them ties, separable with a modest margin along a random direction."""
+    """m pairs, half of them ties, separable with a modest margin along a random
+    direction."""
     rng = np.random.default_rng(seed)
     w = rng.standard_normal(p)
     w /= np.linalg.norm(w)
@@ -120,7 +122,9 @@ METHODS: dict[str, Callable[[Pairs, np.ndarray], np.ndarray]] = {
     "cvxpy": cvxpy_lp,
     "cvxpy, HiGHS": lambda pairs, y: cvxpy_lp(pairs, y, cp.HIGHS),
     "LP, HiGHS simplex, all rows": lambda pairs, y: linprog_all(pairs, y, "highs-ds"),
-    "LP, HiGHS interior point, all rows": lambda pairs, y: linprog_all(pairs, y, "highs-ipm"),
+    "LP, HiGHS interior point, all rows": lambda pairs, y: linprog_all(
+        pairs, y, "highs-ipm"
+    ),
     "LP, HiGHS simplex, dual": linprog_dual,
     "QP, Clarabel, all rows": clarabel_all,
 }
@@ -135,7 +139,11 @@ def prepared(method: str, m: int, p: int = FEATURES) -> Callable[[], np.ndarray]
 def peers(sizes: list[int]) -> str:
     """One line for each problem, size and peer."""
     lines = []
-    matches = (("QP", "MarginQP", "SVC"), ("LP", "MarginLP", "cvxpy"), ("LP", "MarginLP", "cvxpy, HiGHS"))
+    matches = (
+        ("QP", "MarginQP", "SVC"),
+        ("LP", "MarginLP", "cvxpy"),
+        ("LP", "MarginLP", "cvxpy, HiGHS"),
+    )
     for kind, ours, peer in matches:
         objective = distance_of if kind == "QP" else mu_of
         for m in sizes:
@@ -145,26 +153,49 @@ def peers(sizes: list[int]) -> str:
             values = [objective(call(), *problem(m)) for call in calls]
             difference = f"{(values[1] - values[0]) / values[0]:+.1e}"
             lines.append(
-                [f"{kind} against {peer}", m, *seconds, seconds[1] / seconds[0], *memory, difference]
+                [
+                    f"{kind} against {peer}",
+                    m,
+                    *seconds,
+                    seconds[1] / seconds[0],
+                    *memory,
+                    difference,
+                ]
             )
-    header = ["problem", "pairs", "ours s", "peer s", "ratio", "ours MB", "peer MB", "peer's objective"]
+    header = [
+        "problem",
+        "pairs",
+        "ours s",
+        "peer s",
+        "ratio",
+        "ours MB",
+        "peer MB",
+        "peer's objective",
+    ]
     return markdown_table(header, lines)
 
 
 def solvers(sizes: list[int]) -> str:
-    """Median seconds of each way to solve the two programs; ours work on growing sets of rows."""
+    """Median seconds of each way to solve the two programs; ours work on growing sets
+    of rows."""
     names = [name for name in METHODS if name.startswith(("Margin", "LP", "QP"))]
     lines = []
     for p in (2, 10, 20):
         for m in sizes:
-            lines.append([p, m, *alternate([prepared(name, m, p) for name in names], 3)])
+            lines.append(
+                [p, m, *alternate([prepared(name, m, p) for name in names], 3)]
+            )
     return markdown_table(["features", "pairs", *names], lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="100 and 1,000 pairs only")
-    parser.add_argument("--solvers", action="store_true", help="compare solvers instead of packages")
+    parser.add_argument(
+        "--solvers", action="store_true", help="compare solvers instead of packages"
+    )
     arguments = parser.parse_args()
     sizes = [100, 1_000] if arguments.quick else [100, 1_000, 5_000, 20_000]
     print(solvers(sizes) if arguments.solvers else peers(sizes))

@@ -1,9 +1,11 @@
-"""Where the bytes of a large fit are, and of reading its matches: the table data/scaling_memory.csv.
+"""Where the bytes of a large fit are, and of reading its matches: the table
+data/scaling_memory.csv.
 
     python benchmarks/memory.py         ten million matches; some three minutes, 6 GB and a file of 100 MB
 
-The arrays of a fit of the dynamic model, in bytes a match, and the peak of the whole fit; then the peak of
-reading the same number of matches of 100,000 players from Parquet, at once and in parts.
+The arrays of a fit of the dynamic model, in bytes a match, and the peak of the whole
+fit; then the peak of reading the same number of matches of 100,000 players from
+Parquet, at once and in parts.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ SWEEPS = 10  # which touch all that a whole fit touches
 
 def problem(n: int) -> tuple[DynamicComparisons, Matches, np.ndarray]:
     matches, y, _, margin = simulate_matches(n, n // 21, rng=0)
-    model = DynamicComparisons(Constant(0.5) + Matern12(0.25, 3652.5), OrdinalProbit(margin=margin))
+    model = DynamicComparisons(
+        Constant(0.5) + Matern12(0.25, 3652.5), OrdinalProbit(margin=margin)
+    )
     return model.set_params(n_threads=1, max_iter=SWEEPS), matches, y
 
 
@@ -51,7 +55,13 @@ def layout(n: int) -> list[list[object]]:
             "times": [matches.time],
             "outcomes, weights, offsets, twice": [played, sweep.played],
             "who plays when, in the order of inference": [
-                *(plan.order, plan.entry_order, plan.rank, plan.rows, plan.coefficients),
+                *(
+                    plan.order,
+                    plan.entry_order,
+                    plan.rank,
+                    plan.rows,
+                    plan.coefficients,
+                ),
                 *plan.visits,
             ],
             "pseudo-observations and moments": [sweep.entries],
@@ -59,7 +69,10 @@ def layout(n: int) -> list[list[object]]:
             "acceleration: the last sweep": [mixing._x, mixing._r],
             "acceleration: differences": [mixing._steps, mixing._turns],
         }
-        return [["array", part, n, sum(a.nbytes for a in one) / n, 0.0] for part, one in parts.items()]
+        return [
+            ["array", part, n, sum(a.nbytes for a in one) / n, 0.0]
+            for part, one in parts.items()
+        ]
 
 
 def fitted(n: int) -> list[object]:
@@ -72,15 +85,25 @@ def fitted(n: int) -> list[object]:
     start = time.process_time()
     model.fit(matches, y)
     taken = time.process_time() - start
-    return ["peak", "data and fit, ten sweeps", n, (peak_kilobytes() - begin) * 1024 / n, taken]
+    return [
+        "peak",
+        "data and fit, ten sweeps",
+        n,
+        (peak_kilobytes() - begin) * 1024 / n,
+        taken,
+    ]
 
 
 def write(path: str, n: int) -> None:
-    """Matches on days of thirty years, in batches, so that they are never in memory together."""
+    """Matches on days of thirty years, in batches, so that they are never in memory
+    together."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    rng, names = np.random.default_rng(0), np.array([f"player {k}" for k in range(PLAYERS)])
+    rng, names = (
+        np.random.default_rng(0),
+        np.array([f"player {k}" for k in range(PLAYERS)]),
+    )
     writer, per_day = None, n // 10_957
     for begin in range(0, n, BATCH):
         size = min(BATCH, n - begin)
@@ -88,7 +111,11 @@ def write(path: str, n: int) -> None:
         second = (first + rng.integers(1, PLAYERS, size)) % PLAYERS
         day = (begin + np.arange(size)) // max(per_day, 1)
         when = np.datetime64("1995-01-01") + day.astype("timedelta64[D]")
-        columns = {"first": names[first], "second": names[second], "time": when.astype("datetime64[ms]")}
+        columns = {
+            "first": names[first],
+            "second": names[second],
+            "time": when.astype("datetime64[ms]"),
+        }
         table = pa.table(columns | {"outcome": rng.choice([-1, 0, 1], size)})
         writer = writer or parquet.ParquetWriter(path, table.schema)
         writer.write_table(table)
@@ -96,30 +123,54 @@ def write(path: str, n: int) -> None:
 
 
 def read(path: str, chunk: int) -> list[float]:
-    """Bytes a match at the peak, in the result, and processor seconds; chunk 0: the whole frame."""
+    """Bytes a match at the peak, in the result, and processor seconds; chunk 0: the
+    whole frame."""
     reset_peak()
     before, start = peak_kilobytes(), time.process_time()
-    found = Matches.from_parquet(path, chunk=chunk) if chunk else Matches.from_frame(pd.read_parquet(path))
+    found = (
+        Matches.from_parquet(path, chunk=chunk)
+        if chunk
+        else Matches.from_frame(pd.read_parquet(path))
+    )
     taken, matches, y = time.process_time() - start, *found
     design = matches.design
-    held = sum(a.nbytes for a in (design.data, design.indices, design.indptr, matches.time, y))
+    held = sum(
+        a.nbytes for a in (design.data, design.indices, design.indptr, matches.time, y)
+    )
     return [(peak_kilobytes() - before) * 1024 / len(y), held / len(y), taken]
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    ).parse_args()
     rows: list[Any] = [*in_process(layout, MATCHES), in_process(fitted, MATCHES)]
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "matches.parquet")
         in_process(write, path, MATCHES)
-        rows.append(["file", "Parquet on the disk", MATCHES, Path(path).stat().st_size / MATCHES, 0.0])
-        for chunk, what in ((0, "from_frame(read_parquet(...))"), (10**6, "from_parquet, chunk=1,000,000")):
+        rows.append(
+            [
+                "file",
+                "Parquet on the disk",
+                MATCHES,
+                Path(path).stat().st_size / MATCHES,
+                0.0,
+            ]
+        )
+        for chunk, what in (
+            (0, "from_frame(read_parquet(...))"),
+            (10**6, "from_parquet, chunk=1,000,000"),
+        ):
             peak, held, taken = in_process(read, path, chunk)
             rows.append(["read", what, MATCHES, peak, taken])
             print(rows[-1], flush=True)
-        rows.append(["result", "matches and outcomes that were read", MATCHES, held, 0.0])
+        rows.append(
+            ["result", "matches and outcomes that were read", MATCHES, held, 0.0]
+        )
     header = ["kind", "what", "matches", "bytes_per_match", "seconds"]
-    table = pd.DataFrame(rows, columns=header).round({"bytes_per_match": 0, "seconds": 1})
+    table = pd.DataFrame(rows, columns=header).round(
+        {"bytes_per_match": 0, "seconds": 1}
+    )
     write_table(TABLE, table, "memory.py")
 
 

@@ -1,11 +1,13 @@
-"""Forecasts of each NBA game of the test set from all earlier days: one_step_ahead against refits.
+"""Forecasts of each NBA game of the test set from all earlier days: one_step_ahead
+against refits.
 
 python benchmarks/one_step_ahead.py                              some minutes
 python benchmarks/one_step_ahead.py --every 100 --updates 20     one minute
 python benchmarks/one_step_ahead.py --peer PEER/bin/python       also kickscore's refit (see _kickscore.py)
 
-A refit a day, and `update` a day, are run on some days: every so many for the first, some in a row from the
-middle of the test set on for the second. Their seconds for all days are those of a day times the days.
+A refit a day, and `update` a day, are run on some days: every so many for the first,
+some in a row from the middle of the test set on for the second. Their seconds for all
+days are those of a day times the days.
 """
 
 from __future__ import annotations
@@ -39,8 +41,14 @@ class Split(NamedTuple):
 
 
 def split_of(data: Sport) -> Split:
-    start = int(np.searchsorted(data.matches.time, data.matches.time[int(SHARE * len(data.y))]))
-    cuts = [start, *(start + np.flatnonzero(np.diff(data.matches.time[start:])) + 1), len(data.y)]
+    start = int(
+        np.searchsorted(data.matches.time, data.matches.time[int(SHARE * len(data.y))])
+    )
+    cuts = [
+        start,
+        *(start + np.flatnonzero(np.diff(data.matches.time[start:])) + 1),
+        len(data.y),
+    ]
     return Split(start, [(int(a), int(b)) for a, b in itertools.pairwise(cuts)])
 
 
@@ -50,7 +58,8 @@ def losses_of(data: Sport, rows: NDArray, probabilities: NDArray) -> NDArray:
 
 
 class Run(NamedTuple):
-    """Forecasts of some rows; seconds of the clock and of the processors, of one day and of the whole."""
+    """Forecasts of some rows; seconds of the clock and of the processors, of one day
+    and of the whole."""
 
     rows: NDArray
     probabilities: NDArray
@@ -60,18 +69,30 @@ class Run(NamedTuple):
     how: str
 
 
-def ahead(data: Sport, split: Split, n_threads: int, **options: float) -> tuple[Run, NDArray]:
-    """All of it; and how far each day's state was from that of a refit, in posterior standard deviations."""
+def ahead(
+    data: Sport, split: Split, n_threads: int, **options: float
+) -> tuple[Run, NDArray]:
+    """All of it; and how far each day's state was from that of a refit, in posterior
+    standard deviations."""
     model = DynamicComparisons(data.covariance, data.likelihood, n_threads=n_threads)
     found: list[Any] = []
     call = partial(one_step_ahead, model, data.matches, data.y, split.start, **options)
     clock, processor = seconds_of(lambda: found.append(call()))
     rows = np.arange(split.start, len(data.y))
-    run = Run(rows, found[0].probabilities, clock / len(split.days), clock, processor, "measured")
+    run = Run(
+        rows,
+        found[0].probabilities,
+        clock / len(split.days),
+        clock,
+        processor,
+        "measured",
+    )
     return run, found[0].residual
 
 
-def summed(data: Sport, split: Split, days: list[tuple[int, int]], forecast: Any) -> Run:
+def summed(
+    data: Sport, split: Split, days: list[tuple[int, int]], forecast: Any
+) -> Run:
     """`forecast` of some days: its seconds of a day times all days."""
     probabilities: list[NDArray] = []
 
@@ -81,7 +102,13 @@ def summed(data: Sport, split: Split, days: list[tuple[int, int]], forecast: Any
     clock, processor = seconds_of(run) / len(days)
     rows = np.concatenate([np.arange(*day) for day in days])
     whole = clock * len(split.days), processor * len(split.days)
-    return Run(rows, np.concatenate(probabilities), clock, *whole, f"computed from {len(days)} days")
+    return Run(
+        rows,
+        np.concatenate(probabilities),
+        clock,
+        *whole,
+        f"computed from {len(days)} days",
+    )
 
 
 def refits(data: Sport, split: Split, every: int, n_threads: int) -> Run:
@@ -95,7 +122,10 @@ def refits(data: Sport, split: Split, every: int, n_threads: int) -> Run:
 def updates(data: Sport, split: Split, count: int, n_threads: int) -> Run:
     days = split.days[len(split.days) // 2 :][:count]
     start = days[0][0]
-    model = fitted(data._replace(matches=data.matches[:start], y=data.y[:start]), n_threads=n_threads)
+    model = fitted(
+        data._replace(matches=data.matches[:start], y=data.y[:start]),
+        n_threads=n_threads,
+    )
 
     def forecast(begin: int, end: int) -> NDArray:
         probabilities = model.predict_proba(data.matches[begin:end])
@@ -106,12 +136,20 @@ def updates(data: Sport, split: Split, count: int, n_threads: int) -> Run:
 
 
 def kickscore_day(data: Sport, split: Split, python: str) -> tuple[float, int]:
-    """Seconds of its refit in the middle of the test set, without set-up, and its sweeps; to our tol."""
+    """Seconds of its refit in the middle of the test set, without set-up, and its
+    sweeps; to our tol."""
     middle = split.days[len(split.days) // 2][0]
     part = data._replace(matches=data.matches[:middle], y=data.y[:middle])
     sweeps = fitted(part, rate=1.0, max_iter=5000).n_iter_
     with tempfile.TemporaryDirectory() as folder:
-        peer = Peer(python, Path(folder), part.matches.players(), part.y, part.matches.time, data.peer)
+        peer = Peer(
+            python,
+            Path(folder),
+            part.matches.players(),
+            part.y,
+            part.matches.time,
+            data.peer,
+        )
         peer.iterate(1)  # compiles
         seconds = peer.iterate(PEER_SWEEPS)["seconds"] / PEER_SWEEPS
         peer.close()
@@ -119,8 +157,12 @@ def kickscore_day(data: Sport, split: Split, python: str) -> tuple[float, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--every", type=int, default=20, help="refit on every so many days")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--every", type=int, default=20, help="refit on every so many days"
+    )
     parser.add_argument("--updates", type=int, default=50, help="days of updates")
     parser.add_argument("--threads", type=int, default=2)
     add_peer_option(parser)
@@ -143,28 +185,51 @@ def main() -> None:
     table = []
     for name, run in found.items():
         here = best.probabilities[run.rows - split.start]
-        there, gap = losses_of(data, run.rows, run.probabilities), losses_of(data, run.rows, here)
+        there, gap = (
+            losses_of(data, run.rows, run.probabilities),
+            losses_of(data, run.rows, here),
+        )
         gap -= there
         apart = np.abs(run.probabilities - here).max()
         table.append(
             [
-                name, run.how, run.a_day * 1000, run.whole, run.whole / best.whole, run.processor,
-                len(run.rows), f"{there.mean():.6f}",
-                f"{gap.mean():+.1e} ± {gap.std() / len(gap) ** 0.5:.0e}", f"{apart:.1e}",
+                name,
+                run.how,
+                run.a_day * 1000,
+                run.whole,
+                run.whole / best.whole,
+                run.processor,
+                len(run.rows),
+                f"{there.mean():.6f}",
+                f"{gap.mean():+.1e} ± {gap.std() / len(gap) ** 0.5:.0e}",
+                f"{apart:.1e}",
             ]
-        )  # fmt: skip
+        )
     if chosen.peer:
         a_day, sweeps = kickscore_day(data, split, chosen.peer)
         whole = a_day * len(split.days)
         how = f"computed from one day, {sweeps} sweeps, without set-up"
-        table.append(["kickscore, a refit a day", how, a_day * 1000, whole, whole / best.whole, *"-----"])
-    print(f"{len(data.y) - split.start} games on {len(split.days)} days, after {split.start} games.\n")
+        table.append(
+            [
+                "kickscore, a refit a day",
+                how,
+                a_day * 1000,
+                whole,
+                whole / best.whole,
+                *"-----",
+            ]
+        )
+    print(
+        f"{len(data.y) - split.start} games on {len(split.days)} days, after {split.start} games.\n"
+    )
     header = (
         "forecasts|how|a day ms|all days s|ratio|processor s|games compared|log loss there|"
         "one_step_ahead's minus it|probabilities differ by"
     )
     print(markdown_table(header.split("|"), table))
-    print(f"\none_step_ahead's residual: median {np.median(residual):.1e}, largest {residual.max():.1e}")
+    print(
+        f"\none_step_ahead's residual: median {np.median(residual):.1e}, largest {residual.max():.1e}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""svm_path against libsvm: the whole path, one fit, and 20 refits, on the same Gram matrix.
+"""svm_path against libsvm: the whole path, one fit, and 20 refits, on the same Gram
+matrix.
 
 python benchmarks/path.py           1,000 to 4,000 points; some minutes, since libsvm is slow at large C
 python benchmarks/path.py --quick   1,000 points
@@ -22,8 +23,13 @@ from preflearn.path import svm_path
 
 REFITS = 20
 REPEATS = 3
-TOLERANCE = 1e-8  # of libsvm, whose float32 kernel allows no smaller residual than some 1e-6
-CASES = {"flipped pairs": (1000.0, (0.1, 0.5, 2.0)), "points": (100.0, (0.02, 0.1, 0.5))}  # last C, gammas
+# of libsvm, whose float32 kernel allows no smaller residual than some 1e-6
+TOLERANCE = 1e-8
+# last C, gammas
+CASES = {
+    "flipped pairs": (1000.0, (0.1, 0.5, 2.0)),
+    "points": (100.0, (0.02, 0.1, 0.5)),
+}
 
 
 class Problem(NamedTuple):
@@ -36,7 +42,8 @@ class Problem(NamedTuple):
 
 
 def flipped_pairs(m: int, gamma: float) -> Problem:
-    """The machine of SVMCompare: m flipped pairs, half of the comparisons ties, differences of items."""
+    """The machine of SVMCompare: m flipped pairs, half of the comparisons ties,
+    differences of items."""
     rng = np.random.default_rng(0)
     parts = []
     for _ in range(2):
@@ -55,7 +62,9 @@ def points(m: int, gamma: float) -> Problem:
     """m points of five features around a curved boundary with label noise."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2 * m, 5))
-    y = np.where(X[:, 0] + X[:, 1] ** 2 - 1 + 0.7 * rng.standard_normal(2 * m) > 0, 1, -1)
+    y = np.where(
+        X[:, 0] + X[:, 1] ** 2 - 1 + 0.7 * rng.standard_normal(2 * m) > 0, 1, -1
+    )
     K = rbf_kernel(X, X[:m], gamma=gamma)
     return Problem(K[:m], y[:m], K[m:], y[m:])
 
@@ -65,7 +74,9 @@ def make(kind: str, m: int, gamma: float) -> Problem:
 
 
 def libsvm(problem: Problem, C: float) -> SVC:
-    return SVC(C=C, kernel="precomputed", tol=TOLERANCE, cache_size=1000).fit(problem.K, problem.y)
+    return SVC(C=C, kernel="precomputed", tol=TOLERANCE, cache_size=1000).fit(
+        problem.K, problem.y
+    )
 
 
 def worst_kkt(problem: Problem, svc: SVC) -> float:
@@ -73,7 +84,9 @@ def worst_kkt(problem: Problem, svc: SVC) -> float:
     f, alpha = svc.decision_function(problem.K), np.zeros(len(problem.y))
     alpha[svc.support_] = np.abs(svc.dual_coef_[0]) / svc.C
     excess = problem.y * f - 1
-    wrong = np.where(alpha == 0, -excess, np.where(alpha >= 1 - 1e-12, excess, np.abs(excess)))
+    wrong = np.where(
+        alpha == 0, -excess, np.where(alpha >= 1 - 1e-12, excess, np.abs(excess))
+    )
     return float(max(0.0, wrong.max()) / max(1.0, np.abs(f).max()))
 
 
@@ -87,11 +100,14 @@ def prepared(method: str, file: str, last: float) -> Callable[[], object]:
 
 
 def megabytes(problem: Problem, last: float) -> list[float]:
-    """Growth of the peak memory of a process that holds the problem: by the path, and by one fit."""
+    """Growth of the peak memory of a process that holds the problem: by the path, and
+    by one fit."""
     with tempfile.TemporaryDirectory() as folder:
         file = str(Path(folder) / "problem.npz")
         np.savez(file, **problem._replace(K_valid=np.zeros(0))._asdict())
-        return [peak_megabytes(prepared, method, file, last) for method in ("path", "fit")]
+        return [
+            peak_megabytes(prepared, method, file, last) for method in ("path", "fit")
+        ]
 
 
 def compare(kind: str, m: int, gamma: float) -> list[object]:
@@ -109,21 +125,59 @@ def compare(kind: str, m: int, gamma: float) -> list[object]:
     whole, at_last, at_chosen, refits = alternate(calls, REPEATS if m <= 1000 else 1)
     some = path.breakpoints[:: max(1, len(path.breakpoints) // 200)]
     residual = max(path.kkt_residual(lam) for lam in some)
-    row = [kind, len(problem.y), gamma, len(path.breakpoints), whole, last, at_last, whole / at_last]
-    row += [chosen, at_chosen, whole / at_chosen, refits, whole / refits, *megabytes(problem, last)]
+    row = [
+        kind,
+        len(problem.y),
+        gamma,
+        len(path.breakpoints),
+        whole,
+        last,
+        at_last,
+        whole / at_last,
+    ]
+    row += [
+        chosen,
+        at_chosen,
+        whole / at_chosen,
+        refits,
+        whole / refits,
+        *megabytes(problem, last),
+    ]
     row += [residual, worst_kkt(problem, libsvm(problem, last))]
     print(*row, flush=True)
     return row
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="1,000 points only")
     sizes = (1000,) if parser.parse_args().quick else (1000, 2000, 4000)
-    header = ["problem", "size", "gamma", "breakpoints", "path s", "last C", "fit s", "path / fit"]
-    header += ["chosen C", "fit there s", "path / fit there", f"{REFITS} fits s", f"path / {REFITS} fits"]
+    header = [
+        "problem",
+        "size",
+        "gamma",
+        "breakpoints",
+        "path s",
+        "last C",
+        "fit s",
+        "path / fit",
+    ]
+    header += [
+        "chosen C",
+        "fit there s",
+        "path / fit there",
+        f"{REFITS} fits s",
+        f"path / {REFITS} fits",
+    ]
     header += ["path MB", "fit MB", "path KKT", "fit KKT"]
-    rows = [compare(kind, m, gamma) for kind, (_, gammas) in CASES.items() for m in sizes for gamma in gammas]
+    rows = [
+        compare(kind, m, gamma)
+        for kind, (_, gammas) in CASES.items()
+        for m in sizes
+        for gamma in gammas
+    ]
     print(markdown_table(header, rows))
 
 

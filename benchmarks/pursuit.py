@@ -1,4 +1,5 @@
-"""Ranking pursuit, RankRLS and the semi-supervised pursuit: against textbook versions, rlscore, and limits.
+"""Ranking pursuit, RankRLS and the semi-supervised pursuit: against textbook versions,
+rlscore, and limits.
 
 python benchmarks/pursuit.py                     pursuit against a textbook version at n = 2,000
 python benchmarks/pursuit.py --large             n = 20,000, P = 100, against reading the kept values
@@ -50,8 +51,11 @@ def measured(run: Callable, *arguments: object) -> tuple[float, float]:
 # ---- Pursuit
 
 
-def textbook(K: np.ndarray, L: np.ndarray, s: np.ndarray, n_basis: int) -> tuple[list[int], np.ndarray]:
-    """Figure 1 with back-fitting, L dense, K'L and diag(K'LK) computed once, all vectorised."""
+def textbook(
+    K: np.ndarray, L: np.ndarray, s: np.ndarray, n_basis: int
+) -> tuple[list[int], np.ndarray]:
+    """Figure 1 with back-fitting, L dense, K'L and diag(K'LK) computed once, all
+    vectorised."""
     KL = K.T @ L
     squares = np.einsum("ij,ji->i", KL, K)
     r, chosen, a = s, [], np.zeros(0)
@@ -78,12 +82,34 @@ def run_ours(n: int, n_basis: int, memory: float = 1e9) -> RankingPursuit:
 def against_textbook(repeats: int) -> None:
     rows = []
     for n in (200, 1000, 2000):
-        calls = [partial(run, n, p) for p in (1, 100) for run in (run_ours, run_textbook)]
+        calls = [
+            partial(run, n, p) for p in (1, 100) for run in (run_ours, run_textbook)
+        ]
         ours_1, book_1, ours, book = alternate(calls, repeats)
         same = run_ours(n, 100).basis_.tolist() == run_textbook(n, 100)[0]
-        memory = [peak_megabytes(partial, run, n, 100) for run in (run_ours, run_textbook)]
-        rows.append([n, ours_1, book_1, ours - ours_1, book - book_1, ours / book, same, *memory])
-    header = ["n", "ours: set-up and one step", "textbook", "99 steps: ours s", "textbook s", "whole: ratio"]
+        memory = [
+            peak_megabytes(partial, run, n, 100) for run in (run_ours, run_textbook)
+        ]
+        rows.append(
+            [
+                n,
+                ours_1,
+                book_1,
+                ours - ours_1,
+                book - book_1,
+                ours / book,
+                same,
+                *memory,
+            ]
+        )
+    header = [
+        "n",
+        "ours: set-up and one step",
+        "textbook",
+        "99 steps: ours s",
+        "textbook s",
+        "whole: ratio",
+    ]
     print(markdown_table([*header, "same choices", "ours MB", "textbook MB"], rows))
 
 
@@ -93,13 +119,24 @@ def large(n: int = 20_000, n_basis: int = 100) -> None:
     step = (whole - first) / (n_basis - 1)
     kept = np.ones((n // 2, n), dtype=np.float32)
     (reading,) = alternate([lambda: kept.sum(dtype=np.float32)], 5)
-    header = ["n", "P", "whole s", "set-up and one step s", "a step s", "reading what is kept s"]
+    header = [
+        "n",
+        "P",
+        "whole s",
+        "set-up and one step s",
+        "a step s",
+        "reading what is kept s",
+    ]
     rows = [[n, n_basis, whole, first, step, reading, step / reading, memory]]
     print(markdown_table([*header, "ratio", "MB"], rows))
 
 
 def growth() -> None:
-    rows = [[n, p, *measured(run_ours, n, p)] for n in (2500, 5000, 10_000) for p in (25, 100)]
+    rows = [
+        [n, p, *measured(run_ours, n, p)]
+        for n in (2500, 5000, 10_000)
+        for p in (25, 100)
+    ]
     rows += [
         [f"10000, memory = {memory:g}", 25, *measured(run_ours, 10_000, 25, memory)]
         for memory in (1e9, 3e8, 0.0)
@@ -112,7 +149,9 @@ def growth() -> None:
 ALPHAS = tuple(10.0**k for k in np.linspace(-3, 3, 20))
 
 
-def dense_rankrls(X: np.ndarray, y: np.ndarray, qid: np.ndarray, alpha: float) -> np.ndarray:
+def dense_rankrls(
+    X: np.ndarray, y: np.ndarray, qid: np.ndarray, alpha: float
+) -> np.ndarray:
     """(LK + alpha I) a = Ls, with L dense."""
     L, K = dense_laplacian(qid), rbf_kernel(X, gamma=GAMMA)
     return K @ np.linalg.solve(L @ K + alpha * np.eye(len(K)), L @ y)
@@ -129,14 +168,20 @@ def rls(folder: str | None, repeats: int) -> None:
             "dense, one alpha": partial(dense_rankrls, X, y, qid, 100.0)
         }
         if folder:  # its L is I - 11'/q
-            learner = partial(query_rankrls(folder), X, y, qid, kernel="GaussianKernel", gamma=GAMMA)
+            learner = partial(
+                query_rankrls(folder), X, y, qid, kernel="GaussianKernel", gamma=GAMMA
+            )
             peers["rlscore, one alpha"] = partial(learner, regparam=100.0 / PER_QUERY)
         for name, peer in peers.items():
             ours, theirs = alternate([one, peer], repeats)
             predicted = (
-                np.asarray(peer()) if name.startswith("dense") else np.ravel(learner(regparam=1.0).predict(X))
+                np.asarray(peer())
+                if name.startswith("dense")
+                else np.ravel(learner(regparam=1.0).predict(X))
             )
-            spread = np.abs(QueryForm(qid).centred(predicted - one().rank_function(X))).max()
+            spread = np.abs(
+                QueryForm(qid).centred(predicted - one().rank_function(X))
+            ).max()
             rows.append([n, name, ours, theirs, ours / theirs, f"{spread:.0e}"])
         if folder:
 
@@ -147,13 +192,19 @@ def rls(folder: str | None, repeats: int) -> None:
 
             ours, theirs = alternate([many, solved], repeats)
             rows.append([n, "rlscore, 20 alphas", ours, theirs, ours / theirs, "-"])
-    print(markdown_table(["n", "peer", "ours s", "peer s", "ours / peer", "scores differ by"], rows))
+    print(
+        markdown_table(
+            ["n", "peer", "ours s", "peer s", "ours / peer", "scores differ by"], rows
+        )
+    )
 
 
 # ---- Unscored items
 
 
-def run_semi_supervised(n_unscored: int, n_basis: int = 20) -> SemiSupervisedRankingPursuit:
+def run_semi_supervised(
+    n_unscored: int, n_basis: int = 20
+) -> SemiSupervisedRankingPursuit:
     X, y, qid = problem(1000)
     more, _, more_qid = problem(n_unscored, 2)
     halves = [np.arange(10), np.arange(10, 20)]
@@ -169,14 +220,17 @@ def unscored() -> None:
         taken = time.process_time() - start
         rows.append([size, taken, peak_megabytes(partial, run_semi_supervised, size)])
     print(markdown_table(["unscored items", "CPU s", "MB"], rows))
-    # Up to some 16,000 items the values of the functions are kept; beyond, they are computed at each step.
+    # Up to some 16,000 items the values of the functions are kept; beyond, they are
+    # computed at each step.
     times = [taken for _, taken, _ in rows]
     slope = np.polyfit(np.log(sizes[2:]), np.log(times[2:]), 1)[0]
     print(f"\nslope of log time against log size, from {sizes[2]:,} on: {slope:.2f}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     for name in ("large", "growth", "rls", "unscored"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--rlscore", help="the folder of rlscore's source")

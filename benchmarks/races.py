@@ -1,11 +1,13 @@
-"""Races of many sides: `Matches.from_rankings` against trueskill 0.4.5, openskill 6.2.0 and integrals.
+"""Races of many sides: `Matches.from_rankings` against trueskill 0.4.5, openskill 6.2.0
+and integrals.
 
     python benchmarks/races.py            # needs trueskill and openskill; two minutes
     python benchmarks/races.py --quick    # fewer races
 
-Equal players of variance 1 and a performance's noise of variance 1/2, no drawn games. First one race, where
-each answer is compared with an integral; then a season, in which the peers rate race after race, and ours
-learns from all races at once. One thread, processor seconds.
+Equal players of variance 1 and a performance's noise of variance 1/2, no drawn games.
+First one race, where each answer is compared with an integral; then a season, in which
+the peers rate race after race, and ours learns from all races at once. One thread,
+processor seconds.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def races(order: NDArray) -> pd.DataFrame:
     n, k = order.shape
     event, rank = np.repeat(np.arange(n), k), np.tile(np.arange(k), n)
     names = [f"p{player:04}" for player in order.ravel()]
-    return pd.DataFrame({"event": event, "player": names, "rank": rank, "time": event.astype(float)})
+    return pd.DataFrame(
+        {"event": event, "player": names, "rank": rank, "time": event.astype(float)}
+    )
 
 
 def model(covariance: Any) -> DynamicComparisons:
@@ -50,11 +54,15 @@ def model(covariance: Any) -> DynamicComparisons:
 
 
 def exact(n: int) -> tuple[Floats, Floats]:
-    """Means and deviations of scores, given performances p_1 > ... > p_n: integrals from both ends."""
+    """Means and deviations of scores, given performances p_1 > ...
+
+    > p_n: integrals from both ends.
+    """
     z, step = np.linspace(-9, 9, 20_001, retstep=True)
     v = 1 + NOISE
     density = np.exp(-(z**2) / 2 / v)
-    behind, ahead = [np.ones_like(z)], [np.ones_like(z)]  # of all later ones below z, all earlier ones above
+    # of all later ones below z, all earlier ones above
+    behind, ahead = [np.ones_like(z)], [np.ones_like(z)]
     for _ in range(n - 1):
         part = density * behind[-1]
         behind.append(step * (np.cumsum(part) - part / 2))
@@ -64,7 +72,8 @@ def exact(n: int) -> tuple[Floats, Floats]:
     weights /= weights.sum(axis=1, keepdims=True)
     mean = weights @ z
     variance = weights @ z**2 - mean**2
-    return mean / v, np.sqrt(variance / v**2 + NOISE / v)  # of a score, given its performance
+    # of a score, given its performance
+    return mean / v, np.sqrt(variance / v**2 + NOISE / v)
 
 
 def performances(matches: Matches, y: NDArray, n: int) -> tuple[Floats, Floats]:
@@ -74,9 +83,12 @@ def performances(matches: Matches, y: NDArray, n: int) -> tuple[Floats, Floats]:
 
 
 def one_process(matches: Matches, y: NDArray, n: int) -> tuple[Floats, Floats]:
-    """Score and noise of a player in one covariance, of which the score's part is told by regression."""
+    """Score and noise of a player in one covariance, of which the score's part is told
+    by regression."""
     alone = Matches(matches.design[:, :n], matches.time, matches.features[:n])
-    fitted = model(Constant(1.0) + PiecewiseConstant(NOISE, boundaries=(1.0,))).fit(alone, y)
+    fitted = model(Constant(1.0) + PiecewiseConstant(NOISE, boundaries=(1.0,))).fit(
+        alone, y
+    )
     found = [fitted.scores(name, 0.0) for name in alone.features]
     mean, std = (np.array(part, dtype=float) for part in zip(*found, strict=True))
     v = 1 + NOISE
@@ -88,14 +100,18 @@ def trueskill_rater() -> Callable[[list], list]:
         mu=0, sigma=1, beta=NOISE**0.5, tau=0, draw_probability=0
     )
     new = game.create_rating()
-    return lambda ratings: [side[0] for side in game.rate([(one or new,) for one in ratings])]
+    return lambda ratings: [
+        side[0] for side in game.rate([(one or new,) for one in ratings])
+    ]
 
 
 def openskill_rater() -> Callable[[list], list]:
     game: Any = import_module("openskill.models").PlackettLuce(
         mu=0, sigma=1, beta=NOISE**0.5, kappa=1e-6, tau=0
     )
-    return lambda ratings: [side[0] for side in game.rate([[one or game.rating()] for one in ratings])]
+    return lambda ratings: [
+        side[0] for side in game.rate([[one or game.rating()] for one in ratings])
+    ]
 
 
 PEERS = {"trueskill": trueskill_rater, "openskill, PlackettLuce": openskill_rater}
@@ -118,10 +134,15 @@ def one_race(n: int) -> Iterator[list[object]]:
     }
     for name, make in PEERS.items():
         rate = make()
-        calls[name] = lambda rate=rate: zip(*[(r.mu, r.sigma) for r in rate([None] * n)], strict=True)
+        calls[name] = lambda rate=rate: zip(
+            *[(r.mu, r.sigma) for r in rate([None] * n)], strict=True
+        )
     for name, call in calls.items():
         means, deviations = (np.array(part) for part in call())
-        off = f"{np.abs(means - mean).max():.4f}", f"{np.abs(deviations / std - 1).max():.4f}"
+        off = (
+            f"{np.abs(means - mean).max():.4f}",
+            f"{np.abs(deviations / std - 1).max():.4f}",
+        )
         yield [n, name, *off, milliseconds(call, 20)]
 
 
@@ -132,27 +153,39 @@ def season(n_races: int, sides: int, players: int) -> tuple[Floats, NDArray]:
     """Scores, and the order of players in each race."""
     rng = np.random.default_rng(0)
     s = rng.normal(size=players)
-    order = np.array([rng.choice(players, sides, replace=False) for _ in range(n_races)])
+    order = np.array(
+        [rng.choice(players, sides, replace=False) for _ in range(n_races)]
+    )
     performance = s[order] + np.sqrt(NOISE) * rng.normal(size=order.shape)
     return s, np.take_along_axis(order, np.argsort(-performance, axis=1), axis=1)
 
 
-def solver(method: str, n_races: int, sides: int, players: int) -> Callable[[], tuple[Floats, Floats]]:
+def solver(
+    method: str, n_races: int, sides: int, players: int
+) -> Callable[[], tuple[Floats, Floats]]:
     order = season(n_races, sides, players)[1]
     if method == "from_rankings":
         frame = races(order)
 
         def ours() -> tuple[Floats, Floats]:
             fitted = model(Constant(1.0)).fit(*Matches.from_rankings(frame))
-            table = fitted.standings().set_index("name").reindex([f"p{k:04}" for k in range(players)])
-            return table["score"].fillna(0.0).to_numpy(), table["std"].fillna(1.0).to_numpy()
+            table = (
+                fitted.standings()
+                .set_index("name")
+                .reindex([f"p{k:04}" for k in range(players)])
+            )
+            return table["score"].fillna(0.0).to_numpy(), table["std"].fillna(
+                1.0
+            ).to_numpy()
 
         return ours
 
     def theirs() -> tuple[Floats, Floats]:
         rate, ratings = PEERS[method](), [None] * players
         for event in order.tolist():
-            for player, rating in zip(event, rate([ratings[k] for k in event]), strict=True):
+            for player, rating in zip(
+                event, rate([ratings[k] for k in event]), strict=True
+            ):
                 ratings[player] = rating
         found = [(0.0, 1.0) if r is None else (r.mu, r.sigma) for r in ratings]
         return np.array([m for m, _ in found]), np.array([d for _, d in found])
@@ -170,13 +203,18 @@ def whole_season(n_races: int, sides: int, players: int) -> Iterator[list[object
         mean, std = call()
         seconds, off = time.process_time() - start, mean - s
         held = float(np.mean(np.abs(off) <= 1.96 * std))
-        error, alike = float(np.sqrt(np.mean((off - off.mean()) ** 2))), float(np.corrcoef(mean, s)[0, 1])
+        error, alike = (
+            float(np.sqrt(np.mean((off - off.mean()) ** 2))),
+            float(np.corrcoef(mean, s)[0, 1]),
+        )
         megabytes = peak_megabytes(solver, method, n_races, sides, players)
         yield [n_races, sides, players, method, seconds, error, alike, held, megabytes]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="fewer races")
     quick = parser.parse_args().quick
     sizes = [(1, 8, 8), (100, 8, 50), (1_000, 8, 200), (1_000, 2, 200), (100, 40, 200)]
@@ -184,7 +222,11 @@ def main() -> None:
         warnings.simplefilter("ignore")
         tables = {
             "One race": [line for n in (2, 3, 5, 8) for line in one_race(n)],
-            "A season": [line for size in sizes[: 2 if quick else 5] for line in whole_season(*size)],
+            "A season": [
+                line
+                for size in sizes[: 2 if quick else 5]
+                for line in whole_season(*size)
+            ],
         }
     print_tables(HEADERS, tables)
 

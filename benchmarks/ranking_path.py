@@ -1,4 +1,5 @@
-"""ranksvm_path on full graphs against one solve by the best solver, and against 100 cold and warm refits.
+"""ranksvm_path on full graphs against one solve by the best solver, and against 100
+cold and warm refits.
 
 python benchmarks/ranking_path.py              the four data sets, RBF and linear kernels
 python benchmarks/ranking_path.py --quick      the mixture only
@@ -51,7 +52,9 @@ class Case(NamedTuple):
 
 def trace(case: Case, **arguments):
     pairs, kernel, gamma = case
-    return ranksvm_path(pairs, np.ones(len(pairs), dtype=int), kernel, gamma=gamma, **arguments)
+    return ranksvm_path(
+        pairs, np.ones(len(pairs), dtype=int), kernel, gamma=gamma, **arguments
+    )
 
 
 def first_breakpoint(case: Case) -> float:
@@ -59,7 +62,8 @@ def first_breakpoint(case: Case) -> float:
 
 
 def of_scores(X, scores, kernel: str, gamma: float | None = None) -> Case:
-    """All pairs with different scores, better item first; features standardised, gamma = 1/p."""
+    """All pairs with different scores, better item first; features standardised, gamma
+    = 1/p."""
     X = np.asarray(X, dtype=float)
     spread = X.std(axis=0)
     X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
@@ -89,15 +93,22 @@ def sparse_graph(n: int, m: int) -> Case:
     X, first = rng.standard_normal((n, 5)), rng.integers(n, size=m)
     second = (first + rng.integers(1, n, size=m)) % n
     better = X[first] @ np.ones(5) + 2 * rng.standard_normal(m) > X[second] @ np.ones(5)
-    index = np.where(better[:, None], np.column_stack([first, second]), np.column_stack([second, first]))
+    index = np.where(
+        better[:, None],
+        np.column_stack([first, second]),
+        np.column_stack([second, first]),
+    )
     return Case(Pairs(X, index), "rbf", 0.2)
 
 
 def scaled_features() -> Case:
-    """Features whose sizes span six decades: many small weights, an ill-conditioned Gram matrix."""
+    """Features whose sizes span six decades: many small weights, an ill-conditioned
+    Gram matrix."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 7)) * 10.0 ** np.arange(-3, 4)
-    pairs, y = Pairs.from_scores(X, (X / X.std(axis=0)).sum(axis=1) + rng.standard_normal(200) > 0)
+    pairs, y = Pairs.from_scores(
+        X, (X / X.std(axis=0)).sum(axis=1) + rng.standard_normal(200) > 0
+    )
     index = np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])
     return Case(Pairs(X, index), "linear", 1.0)
 
@@ -124,21 +135,34 @@ HARD: dict[str, Callable[[], Case]] = {
 
 def residual(case: Case, alpha: np.ndarray, lam: float) -> float:
     """max |alpha - clip(alpha + 1 - Pf, 0, 1)| with f of these alpha."""
-    K = centred(pairwise_kernels(case.pairs.items, metric=case.kernel, gamma=case.gamma, filter_params=True))
+    K = centred(
+        pairwise_kernels(
+            case.pairs.items, metric=case.kernel, gamma=case.gamma, filter_params=True
+        )
+    )
     margins = case.pairs.B.gram(K).times(alpha) / lam
     return float(np.abs(alpha - np.clip(alpha + 1 - margins, 0, 1)).max())
 
 
 def program(case: Case, lam: float):
-    """Quadratic term, linear term, and rows G with G v <= h and A v = 0, for v = (w, f, slack)."""
-    K = centred(pairwise_kernels(case.pairs.items, metric=case.kernel, gamma=case.gamma, filter_params=True))
+    """Quadratic term, linear term, and rows G with G v <= h and A v = 0, for v = (w, f,
+    slack)."""
+    K = centred(
+        pairwise_kernels(
+            case.pairs.items, metric=case.kernel, gamma=case.gamma, filter_params=True
+        )
+    )
     (L, _), P = pivoted_features(K), case.pairs.incidence()
     (n, r), m = L.shape, len(case.pairs)
     square = sparse.diags_array(np.repeat([lam, 0.0, 0.0], [r, n, m])).tocsc()
     linear = np.repeat([0.0, 0.0, 1.0], [r, n, m])
     zero, one = sparse.csr_array((m, r)), sparse.eye_array(m)
-    rows = sparse.vstack([sparse.hstack([zero, -P, -one]), sparse.hstack([zero, 0 * P, -one])]).tocsc()
-    equal = sparse.hstack([sparse.csr_array(L), -sparse.eye_array(n), sparse.csr_array((n, m))]).tocsc()
+    rows = sparse.vstack(
+        [sparse.hstack([zero, -P, -one]), sparse.hstack([zero, 0 * P, -one])]
+    ).tocsc()
+    equal = sparse.hstack(
+        [sparse.csr_array(L), -sparse.eye_array(n), sparse.csr_array((n, m))]
+    ).tocsc()
     return square, linear, rows, np.repeat([-1.0, 0.0], [m, m]), equal
 
 
@@ -173,9 +197,18 @@ def by_osqp(case: Case, lam: float):
     low = np.concatenate([np.zeros(equal.shape[0]), np.full(len(right), -np.inf)])
     high = np.concatenate([np.zeros(equal.shape[0]), right])
     solver.setup(
-        sparse.csc_matrix(square), linear, matrix, low, high, verbose=False, eps_abs=1e-9, eps_rel=1e-9,
-        max_iter=10**6, time_limit=PATIENCE, polishing=True,
-    )  # fmt: skip
+        sparse.csc_matrix(square),
+        linear,
+        matrix,
+        low,
+        high,
+        verbose=False,
+        eps_abs=1e-9,
+        eps_rel=1e-9,
+        max_iter=10**6,
+        time_limit=PATIENCE,
+        polishing=True,
+    )
     return solver.solve().y[equal.shape[0] :][: len(case.pairs)]
 
 
@@ -186,16 +219,23 @@ def by_piqp(case: Case, lam: float):
     solver = piqp.SparseSolver()
     solver.settings.eps_abs = solver.settings.eps_rel = 1e-11
     solver.setup(
-        sparse.csc_matrix(square), linear, sparse.csc_matrix(equal), np.zeros(equal.shape[0]),
-        sparse.csc_matrix(rows), None, right,
-    )  # fmt: skip
+        sparse.csc_matrix(square),
+        linear,
+        sparse.csc_matrix(equal),
+        np.zeros(equal.shape[0]),
+        sparse.csc_matrix(rows),
+        None,
+        right,
+    )
     solver.solve()
     return np.asarray(solver.result.z_u)[: len(case.pairs)]
 
 
 def by_us(case: Case, lam: float):
     pairs, kernel, gamma = case
-    machine = SVMRank(C=1 / lam, kernel=kernel, gamma=gamma).fit(pairs, np.ones(len(pairs), dtype=int))
+    machine = SVMRank(C=1 / lam, kernel=kernel, gamma=gamma).fit(
+        pairs, np.ones(len(pairs), dtype=int)
+    )
     return machine.dual_coef_ * lam
 
 
@@ -226,7 +266,11 @@ def warm_refits(case: Case, lams: np.ndarray) -> float:
     start, s, before = time.perf_counter(), None, 1.0
     for lam in lams:
         rows = Rows.of(np.ones(m), np.full(m, 1 / lam), False)
-        s = np.zeros(len(rows.sign)) if s is None else np.clip(s * (before / lam), 0.0, 1 / lam)
+        s = (
+            np.zeros(len(rows.sign))
+            if s is None
+            else np.clip(s * (before / lam), 0.0, 1 / lam)
+        )
         s, _ = maximise(gram, rows, s, 1e-12)
         before = lam
     return time.perf_counter() - start
@@ -262,15 +306,37 @@ def row(name: str, case: Case, repeats: int, megabytes: float) -> list[object]:
     worst = max(path.kkt_residual(at) for at in some)
     m, margin_set = len(path.alpha(lam)), f"{sizes.mean():.0f}, {sizes.max()}"
     return [
-        name, m, count, count / m, margin_set, seconds, 1e6 * seconds / count, megabytes, f"{worst:.0e}",
-        solve, f"{solved:.0e}", seconds / solve, path.status,
-    ]  # fmt: skip
+        name,
+        m,
+        count,
+        count / m,
+        margin_set,
+        seconds,
+        1e6 * seconds / count,
+        megabytes,
+        f"{worst:.0e}",
+        solve,
+        f"{solved:.0e}",
+        seconds / solve,
+        path.status,
+    ]
 
 
 HEADER = [
-    "case", "pairs", "breakpoints", "per pair", "margin set: mean, largest", "path, s", "µs an event", "MB",
-    "KKT, path", "SVMRank once, s", "KKT, SVMRank", "path / once", "status",
-]  # fmt: skip
+    "case",
+    "pairs",
+    "breakpoints",
+    "per pair",
+    "margin set: mean, largest",
+    "path, s",
+    "µs an event",
+    "MB",
+    "KKT, path",
+    "SVMRank once, s",
+    "KKT, SVMRank",
+    "path / once",
+    "status",
+]
 
 
 def main() -> None:
@@ -284,15 +350,21 @@ def main() -> None:
     names = ["mixture"] if options.quick else ["mixture", "Auto", "Cancer", "Diabetes"]
     cases = [(name, kernel) for name in names for kernel in ("rbf", "linear")]
     if options.hard:
-        rows = [row(name, make(), 3, peak_megabytes(make_hard, name)) for name, make in HARD.items()]
+        rows = [
+            row(name, make(), 3, peak_megabytes(make_hard, name))
+            for name, make in HARD.items()
+        ]
         print(markdown_table(HEADER, rows))
     elif options.growth:
         growth()
     elif options.kkt:
-        found = [(name, kernel, data_case(name, kernel).path()) for name, kernel in cases]
+        found = [
+            (name, kernel, data_case(name, kernel).path()) for name, kernel in cases
+        ]
         worst = [max(map(path.kkt_residual, path.breakpoints)) for _, _, path in found]
         rows = [
-            [f"{n}, {k}", len(p.breakpoints), f"{w:.0e}"] for (n, k, p), w in zip(found, worst, strict=True)
+            [f"{n}, {k}", len(p.breakpoints), f"{w:.0e}"]
+            for (n, k, p), w in zip(found, worst, strict=True)
         ]
         print(markdown_table(["case", "breakpoints", "largest KKT residual"], rows))
     elif options.peers:
@@ -341,12 +413,23 @@ def refits(cases: list[tuple[str, str]]) -> None:
         rows.append([f"{name}, {kernel}", path, cold, warm, cold / path, warm / path])
         print(rows[-1], flush=True)
     print(
-        markdown_table(["case", "path, s", "100 cold, s", "100 warm, s", "cold / path", "warm / path"], rows)
+        markdown_table(
+            [
+                "case",
+                "path, s",
+                "100 cold, s",
+                "100 warm, s",
+                "cold / path",
+                "warm / path",
+            ],
+            rows,
+        )
     )
 
 
 def growth() -> None:
-    """Time and breakpoints against m on nested sub-samples of Auto, and their slopes on a log-log scale."""
+    """Time and breakpoints against m on nested sub-samples of Auto, and their slopes on
+    a log-log scale."""
     data, order = datasets.load_auto(), np.random.default_rng(0).permutation(392)
     rows = []
     for kernel in ("rbf", "linear"):

@@ -1,4 +1,5 @@
-"""ranksvm_path against cvxpy on the 300 small problems of the tests, at 20 random lambdas each, and its KKT.
+"""ranksvm_path against cvxpy on the 300 small problems of the tests, at 20 random
+lambdas each, and its KKT.
 
 python benchmarks/ranking_path_small.py     some minutes
 """
@@ -22,8 +23,11 @@ from small_problems import COUNT, KINDS, small_problem
 LAMBDAS, SPAN = 20, 1e4  # from twice the first breakpoint down to this part of it
 
 
-def reference(problem: cp.Problem, w: cp.Variable, rows: np.ndarray, lam: float) -> tuple[np.ndarray, float]:
-    """Margins and objective by an interior point, or by OSQP and its polishing: what is lower."""
+def reference(
+    problem: cp.Problem, w: cp.Variable, rows: np.ndarray, lam: float
+) -> tuple[np.ndarray, float]:
+    """Margins and objective by an interior point, or by OSQP and its polishing: what is
+    lower."""
     found = []
     exact = {"tol_gap_abs": 1e-15, "tol_gap_rel": 1e-15, "tol_feas": 1e-13}
     polished = {"eps_abs": 1e-11, "eps_rel": 1e-11, "max_iter": 20_000, "polish": True}
@@ -33,14 +37,17 @@ def reference(problem: cp.Problem, w: cp.Variable, rows: np.ndarray, lam: float)
         except cp.SolverError:
             continue
         margins = rows @ w.value
-        objective = np.maximum(0, 1 - margins).sum() + lam / 2 * float(w.value @ w.value)
+        objective = np.maximum(0, 1 - margins).sum() + lam / 2 * float(
+            w.value @ w.value
+        )
         found.append((objective, solver, margins))
     objective, _, margins = min(found)
     return margins, objective
 
 
 def worst_deviations(seed: int) -> tuple[float, float, float, int]:
-    """Of the differences Bf and of the objective from cvxpy's, of KKT at all breakpoints; their number."""
+    """Of the differences Bf and of the objective from cvxpy's, of KKT at all
+    breakpoints; their number."""
     pairs, y, kernel = small_problem(seed)
     path = ranksvm_path(pairs, y, **kernel)
     K = pairwise_kernels(pairs.items, metric=kernel.pop("kernel"), **kernel)
@@ -48,13 +55,16 @@ def worst_deviations(seed: int) -> tuple[float, float, float, int]:
     rows = pairs.incidence() @ (vectors * np.sqrt(np.maximum(values, 0.0))) * y[:, None]
     w, cost = cp.Variable(len(K)), cp.Parameter(nonneg=True)
     loss = cp.sum(cp.pos(1 - rows @ w))
-    problem = cp.Problem(cp.Minimize(cost * loss + cp.sum_squares(w) / 2))  # its tolerance is one of |w|^2
+    # its tolerance is one of |w|^2
+    problem = cp.Problem(cp.Minimize(cost * loss + cp.sum_squares(w) / 2))
     start = path.breakpoints[0] if len(path.breakpoints) else 1.0
     margin = objective = 0.0
     for value in 2 * start * SPAN ** -np.random.default_rng(seed).random(LAMBDAS):
         cost.value = 1 / value
         margins, least = reference(problem, w, rows, value)
-        margin = max(margin, np.abs(y * path.decision_function(value, pairs) - margins).max())
+        margin = max(
+            margin, np.abs(y * path.decision_function(value, pairs) - margins).max()
+        )
         objective = max(objective, abs(path.objective(value) - least))
     kkt = max((path.kkt_residual(at) for at in path.breakpoints), default=0.0)
     return margin, objective, kkt, len(path.breakpoints)
@@ -67,12 +77,34 @@ def main() -> None:
     for k, kind in enumerate(KINDS):
         margin, objective, kkt, count = found[k :: len(KINDS)].T
         rows.append(
-            [kind, len(count), int(count.sum()), *(f"{v.max():.0e}" for v in (margin, objective, kkt))]
+            [
+                kind,
+                len(count),
+                int(count.sum()),
+                *(f"{v.max():.0e}" for v in (margin, objective, kkt)),
+            ]
         )
     rows.append(
-        ["all", COUNT, int(found[:, 3].sum()), *(f"{value:.0e}" for value in found[:, :3].max(axis=0))]
+        [
+            "all",
+            COUNT,
+            int(found[:, 3].sum()),
+            *(f"{value:.0e}" for value in found[:, :3].max(axis=0)),
+        ]
     )
-    print(markdown_table(["kind", "problems", "breakpoints", "Bf", "objective", "KKT at breakpoints"], rows))
+    print(
+        markdown_table(
+            [
+                "kind",
+                "problems",
+                "breakpoints",
+                "Bf",
+                "objective",
+                "KKT at breakpoints",
+            ],
+            rows,
+        )
+    )
 
 
 if __name__ == "__main__":

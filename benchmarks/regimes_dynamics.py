@@ -1,10 +1,12 @@
-"""The dynamic model where it is used day by day: many forecasts, one more match, a whole season, many priors.
+"""The dynamic model where it is used day by day: many forecasts, one more match, a
+whole season, many priors.
 
 python benchmarks/regimes_dynamics.py            some five minutes, 2 GB
 python benchmarks/regimes_dynamics.py --quick    a tenth of the matches
 
-CPU seconds of one thread, the least of some runs, but where two threads are named: seconds of the clock.
-Against a goal in seconds, or another way to the same result: a fit of all, one covariance for all players.
+CPU seconds of one thread, the least of some runs, but where two threads are named:
+seconds of the clock. Against a goal in seconds, or another way to the same result: a
+fit of all, one covariance for all players.
 """
 
 from __future__ import annotations
@@ -35,13 +37,23 @@ from preflearn.matches import Matches
 
 SPAN = 1000.0
 PRIOR = Constant(1.0) + Matern12(1.0, 100.0)
-HEADER = ["what", "size", "ours s", "goal or peer", "its s", "ours / it", "ours MB", "where it ends"]
+HEADER = [
+    "what",
+    "size",
+    "ours s",
+    "goal or peer",
+    "its s",
+    "ours / it",
+    "ours MB",
+    "where it ends",
+]
 Problem = tuple[Matches, np.ndarray]
 Row = list[object]
 
 
 def problem(n: int, n_players: int, *, days: bool = False) -> Problem:
-    """Matches of two players at random, at distinct times or on whole days; results by fixed scores."""
+    """Matches of two players at random, at distinct times or on whole days; results by
+    fixed scores."""
     rng = np.random.default_rng(0)
     first = rng.integers(0, n_players, n)
     second = (first + rng.integers(1, n_players, n)) % n_players
@@ -51,16 +63,26 @@ def problem(n: int, n_players: int, *, days: bool = False) -> Problem:
     score = rng.normal(size=n_players)
     won = rng.logistic(size=n) < score[first] - score[second]
     time_of = np.floor(when) if days else when
-    return Matches(design, time_of, [f"p{k}" for k in range(n_players)]), np.where(won, 1, -1)
+    return Matches(design, time_of, [f"p{k}" for k in range(n_players)]), np.where(
+        won, 1, -1
+    )
 
 
 def fitted(
-    matches: Matches, y: np.ndarray, covariance: Any = PRIOR, n_threads: int = 1, **options: Any
+    matches: Matches,
+    y: np.ndarray,
+    covariance: Any = PRIOR,
+    n_threads: int = 1,
+    **options: Any,
 ) -> DynamicComparisons:
-    return DynamicComparisons(covariance, Probit(), n_threads=n_threads, **options).fit(matches, y)
+    return DynamicComparisons(covariance, Probit(), n_threads=n_threads, **options).fit(
+        matches, y
+    )
 
 
-def seconds(call: Callable[[], object], repeats: int = 2, clock: Any = time.process_time) -> float:
+def seconds(
+    call: Callable[[], object], repeats: int = 2, clock: Any = time.process_time
+) -> float:
     taken = []
     for _ in range(repeats):
         begin = clock()
@@ -81,12 +103,26 @@ def forecasts(n: int, covariance: Any, n_threads: int) -> Callable[[], object]:
 
 def forecast_rows(scale: int) -> list[Row]:
     n, rows = 1_000_000 // scale, []
-    for name, covariance in {"Constant + Matérn 1/2": PRIOR, "Matérn 3/2": Matern32(1.0, 200.0)}.items():
+    for name, covariance in {
+        "Constant + Matérn 1/2": PRIOR,
+        "Matérn 3/2": Matern32(1.0, 200.0),
+    }.items():
         for n_threads, clock in ((1, time.process_time), (2, time.perf_counter)):
             taken = seconds(forecasts(n, covariance, n_threads), clock=clock)
             grown = peak_megabytes(forecasts, n, covariance, n_threads)
             goal, what = 0.2 / scale, f"predict_proba, {name}, {n_threads} threads"
-            rows.append([what, n, taken, "goal", goal, taken / goal, grown, "in proportion to matches"])
+            rows.append(
+                [
+                    what,
+                    n,
+                    taken,
+                    "goal",
+                    goal,
+                    taken / goal,
+                    grown,
+                    "in proportion to matches",
+                ]
+            )
     return rows
 
 
@@ -104,7 +140,9 @@ def update_rows(scale: int) -> list[Row]:
         first.append(seconds(partial(model.predict_proba, matches[[k + 1]]), 1))
     taken, forecast = float(np.median(updates)), float(np.median(first))
     ends = f"it sweeps all matches; first forecast after it {forecast * 1e3:.2g} ms"
-    return [["update, one more match", n, taken, "fit", whole, taken / whole, "-", ends]]
+    return [
+        ["update, one more match", n, taken, "fit", whole, taken / whole, "-", ends]
+    ]
 
 
 # ---- A season
@@ -119,12 +157,19 @@ def season(n: int, n_players: int) -> Callable[[], object]:
 
 def ahead_rows(scale: int) -> list[Row]:
     rows, before = [], {}
-    for kind, sizes in {"20 matches each": (8_000, 16_000), "100 players": (8_000, 16_000)}.items():
+    for kind, sizes in {
+        "20 matches each": (8_000, 16_000),
+        "100 players": (8_000, 16_000),
+    }.items():
         for size in sizes:
             n = size // scale
             n_players = n // 20 if kind[0] == "2" else 100
             taken = seconds(season(n, n_players), 1)
-            slope = np.log(taken / before[kind][1]) / np.log(n / before[kind][0]) if kind in before else None
+            slope = (
+                np.log(taken / before[kind][1]) / np.log(n / before[kind][0])
+                if kind in before
+                else None
+            )
             before[kind] = n, taken
             goal = 60 * size / 100_000 / scale
             end = "-" if slope is None else f"slope {slope:.2f}"
@@ -148,7 +193,16 @@ def priors_rows(scale: int) -> list[Row]:
     models = [fitted(*data, covariance) for covariance in (each, PRIOR)]
     asks = [seconds(partial(model.predict_proba, data[0])) for model in models]
     return [
-        [f"{what}, a covariance a player", n, own, "one for all", one, own / one, "-", f"{n_players} players"]
+        [
+            f"{what}, a covariance a player",
+            n,
+            own,
+            "one for all",
+            one,
+            own / one,
+            "-",
+            f"{n_players} players",
+        ]
         for what, (own, one) in {"fit": fits, "predict_proba": asks}.items()
     ]
 
@@ -179,9 +233,13 @@ def counts_rows(scale: int) -> list[Row]:
         matches = Matches(design, np.linspace(0, SPAN, n), names)
         for method in ("ep", "kl"):
             model = DynamicComparisons(prior, likelihood, method, n_threads=1)
-            taken = seconds(lambda model=model, matches=matches, y=y: model.fit(matches, y), 1)
+            taken = seconds(
+                lambda model=model, matches=matches, y=y: model.fit(matches, y), 1
+            )
             sweeps = f"{model.n_iter_} sweeps"
-            rows.append([f"fit, {name}, {method}", n, taken, "-", "-", "-", "-", sweeps])
+            rows.append(
+                [f"fit, {name}, {method}", n, taken, "-", "-", "-", "-", sweeps]
+            )
     return rows
 
 
@@ -195,7 +253,9 @@ PARTS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the matches")
     parser.add_argument("--only", choices=PARTS, help="one part of the table")
     chosen = parser.parse_args()
@@ -205,7 +265,12 @@ def main() -> None:
     print(markdown_table(HEADER, []))
     for name, rows in PARTS.items():
         if chosen.only in (None, name):
-            print(markdown_table(HEADER, rows(10 if chosen.quick else 1)).split("\n", 2)[2], flush=True)
+            print(
+                markdown_table(HEADER, rows(10 if chosen.quick else 1)).split("\n", 2)[
+                    2
+                ],
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What handles large input: pairs, labels, measures, ratings and files, each against a peer or a limit.
+"""What handles large input: pairs, labels, measures, ratings and files, each against a
+peer or a limit.
 
 python benchmarks/regimes_input.py             up to 10,000,000 pairs; needs 3 GB
 python benchmarks/regimes_input.py --quick     a tenth of that
@@ -45,7 +46,8 @@ Call = Callable[[], object]
 
 
 def seconds(calls: list[Call]) -> list[float]:
-    """The least of several runs of each, in turns, in CPU seconds: others may load the machine."""
+    """The least of several runs of each, in turns, in CPU seconds: others may load the
+    machine."""
     for call in calls:
         call()
     taken = []
@@ -59,7 +61,8 @@ def seconds(calls: list[Call]) -> list[float]:
 
 
 def megabytes(call: Call) -> float:
-    """By how much the resident memory grows at most during a call (Linux), its result counted."""
+    """By how much the resident memory grows at most during a call (Linux), its result
+    counted."""
     Path("/proc/self/clear_refs").write_text("5")  # forgets the high-water mark
     before = status("VmRSS")
     result = call()
@@ -91,8 +94,15 @@ def compared(m: int) -> tuple[ByFirstFeature, Pairs, np.ndarray]:
     rng = np.random.default_rng(0)
     n = m // 100
     first = rng.integers(0, n, m)
-    pairs = Pairs(rng.standard_normal((n, 2)), np.column_stack([first, (first + rng.integers(1, n, m)) % n]))
-    return ByFirstFeature().fit(pairs, None), pairs, rng.integers(-1, 2, m).astype(np.int8)
+    pairs = Pairs(
+        rng.standard_normal((n, 2)),
+        np.column_stack([first, (first + rng.integers(1, n, m)) % n]),
+    )
+    return (
+        ByFirstFeature().fit(pairs, None),
+        pairs,
+        rng.integers(-1, 2, m).astype(np.int8),
+    )
 
 
 def scored(m: int, what: str, whose: str) -> Call:
@@ -106,9 +116,15 @@ def scored(m: int, what: str, whose: str) -> Call:
         d = differences()
         return (d > 1).astype(np.int8) - (d < -1).astype(np.int8)
 
-    peers = {"decision_function": differences, "predict": labels, "score": lambda: (labels() == y).mean()}
+    peers = {
+        "decision_function": differences,
+        "predict": labels,
+        "score": lambda: (labels() == y).mean(),
+    }
     arguments = (pairs, y) if what == "score" else (pairs,)
-    return (lambda: getattr(model, what)(*arguments)) if whose == "ours" else peers[what]
+    return (
+        (lambda: getattr(model, what)(*arguments)) if whose == "ours" else peers[what]
+    )
 
 
 # ---- Measures
@@ -122,7 +138,9 @@ def measured(m: int, what: str, whose: str) -> Call:
         if whose == "ours":
             return lambda: comparison_loss(y, labels)
         return lambda: np.count_nonzero(y != labels) / len(y)
-    measure = {"comparison_auc": comparison_auc, "comparison_roc": comparison_roc}.get(what, best_threshold)
+    measure = {"comparison_auc": comparison_auc, "comparison_roc": comparison_roc}.get(
+        what, best_threshold
+    )
     if whose == "ours":
         return lambda: measure(y, d)
     return lambda: roc_curve(y * d > 0, np.abs(d), drop_intermediate=False)
@@ -207,7 +225,11 @@ def season(N: int, players: int) -> tuple[Matches, np.ndarray, np.ndarray]:
     rows = (np.tile([1.0, -1.0], N), ids.ravel(), np.arange(0, 2 * N + 1, 2))
     names = [f"player {k}" for k in range(players)]
     design = sparse.csr_array(rows, shape=(N, players))
-    return Matches(design, np.arange(N, dtype=float), names), rng.integers(-1, 2, N), ids
+    return (
+        Matches(design, np.arange(N, dtype=float), names),
+        rng.integers(-1, 2, N),
+        ids,
+    )
 
 
 @njit
@@ -251,29 +273,74 @@ def loaded(games: int, what: str, whose: str) -> Call:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the sizes")
-    warnings.filterwarnings("ignore", message="Missing constructor for R class")  # rdata's
+    # rdata's
+    warnings.filterwarnings("ignore", message="Missing constructor for R class")
     m = 1_000_000 if parser.parse_args().quick else 10_000_000
     rows = []
     for make, sizes, names, peer in [
         (loaded, (69_377,), ("load_nba, kept",), "rdata.read_rda"),
         (scored, (m,), ("decision_function", "predict", "score"), "scores[index]"),
         (measured, (m,), ("comparison_loss",), "numpy"),
-        (measured, (m,), ("comparison_auc", "comparison_roc", "best_threshold"), "sklearn's roc_curve"),
+        (
+            measured,
+            (m,),
+            ("comparison_auc", "comparison_roc", "best_threshold"),
+            "sklearn's roc_curve",
+        ),
         (forecast, (m,), ("log_loss", "log_loss, ties"), "numpy, without checks"),
-        (ranked, (m // 10,), ("disagreement_error", "ranking_loss"), "compiled merge sort"),
+        (
+            ranked,
+            (m // 10,),
+            ("disagreement_error", "ranking_loss"),
+            "compiled merge sort",
+        ),
         *((gaussian, (2000, p), ("rbf",), "sklearn's rbf_kernel") for p in (2, 10, 50)),
-        (queried, (m // 100, 2), ("from_scores", "from_rankings"), "numpy, equal sizes"),
-        (queried, (m // 100, 10), ("from_scores", "from_rankings"), "numpy, equal sizes"),
+        (
+            queried,
+            (m // 100, 2),
+            ("from_scores", "from_rankings"),
+            "numpy, equal sizes",
+        ),
+        (
+            queried,
+            (m // 100, 10),
+            ("from_scores", "from_rankings"),
+            "numpy, equal sizes",
+        ),
         (rated, (7 * m // 10, 10_000), ("Elo.fit", "Glicko.fit"), "compiled Elo"),
-        (rated, (8000, 200), ("Elo, a match a call", "Glicko, a match a call"), "compiled Elo, one call"),
+        (
+            rated,
+            (8000, 200),
+            ("Elo, a match a call", "Glicko, a match a call"),
+            "compiled Elo, one call",
+        ),
     ]:
         for name in names:
             calls = [make(*sizes, name, whose) for whose in ("ours", "peer")]
             ours, theirs = seconds(calls)
             memory = [megabytes(call) for call in calls]
             print(name, file=sys.stderr)
-            rows.append([name, ", ".join(map(str, sizes)), ours, peer, theirs, ours / theirs, *memory])
-    header = ["routine", "size", "ours s", "peer", "peer s", "ours / peer", "ours MB", "peer MB"]
+            rows.append(
+                [
+                    name,
+                    ", ".join(map(str, sizes)),
+                    ours,
+                    peer,
+                    theirs,
+                    ours / theirs,
+                    *memory,
+                ]
+            )
+    header = [
+        "routine",
+        "size",
+        "ours s",
+        "peer",
+        "peer s",
+        "ours / peer",
+        "ours MB",
+        "peer MB",
+    ]
     print(markdown_table(header, rows))
 
 

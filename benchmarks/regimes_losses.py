@@ -1,11 +1,13 @@
-"""Smooth losses and the linear program with slack in the regimes where a direct method used to be faster.
+"""Smooth losses and the linear program with slack in the regimes where a direct method
+used to be faster.
 
 python benchmarks/regimes_losses.py             all
 python benchmarks/regimes_losses.py --quick     a tenth of the pairs
 
-Peers: L-BFGS of SciPy with gradients through the scores of the items, at its default tolerance and at 1e-13;
-Newton's method on the tie models with X'(B'WB)X; CPU seconds of one thread, the best of
-two; "above" is the relative excess over the best objective found.
+Peers: L-BFGS of SciPy with gradients through the scores of the items, at its default
+tolerance and at 1e-13; Newton's method on the tie models with X'(B'WB)X; CPU seconds of
+one thread, the best of two; "above" is the relative excess over the best objective
+found.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ GAMMA, COMPONENTS = 0.05, 300
 
 
 def problem(m: int, n: int, p: int, condition: float = 1.0) -> Problem:
-    """Noisy comparisons of n items, half of them ties; p = 0: items that are rows of the identity."""
+    """Noisy comparisons of n items, half of them ties; p = 0: items that are rows of
+    the identity."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p)) if p else np.eye(n)
     scores = X @ rng.standard_normal(X.shape[1]) / np.sqrt(p or 1)
@@ -41,14 +44,20 @@ def problem(m: int, n: int, p: int, condition: float = 1.0) -> Problem:
     first = rng.integers(0, n, m)
     pairs = Pairs(X, np.column_stack([first, (first + rng.integers(1, n, m)) % n]))
     d = pairs.B.differences(scores) + 0.5 * rng.standard_normal(m)
-    return pairs, np.where(np.abs(d) < np.median(np.abs(d)), 0, np.sign(d)).astype(np.int8)
+    return pairs, np.where(np.abs(d) < np.median(np.abs(d)), 0, np.sign(d)).astype(
+        np.int8
+    )
 
 
 def logistic(alpha: float, kernel: str, pairs: Pairs, y: np.ndarray) -> float:
-    return LogisticCompare(alpha, kernel, gamma=GAMMA, random_state=0).fit(pairs, y).loss_
+    return (
+        LogisticCompare(alpha, kernel, gamma=GAMMA, random_state=0).fit(pairs, y).loss_
+    )
 
 
-def lbfgs(alpha: float, kernel: str, ftol: float, gtol: float, pairs: Pairs, y: np.ndarray) -> float:
+def lbfgs(
+    alpha: float, kernel: str, ftol: float, gtol: float, pairs: Pairs, y: np.ndarray
+) -> float:
     """The same objective; one pass over the pairs for its value and its gradient."""
     X, ties = pairs.items, y == 0
     if kernel == "rbf":
@@ -72,7 +81,9 @@ def lbfgs(alpha: float, kernel: str, ftol: float, gtol: float, pairs: Pairs, y: 
         return value / rows + alpha / 2 * (x[:-1] @ x[:-1]), gradient
 
     options = {"maxiter": 2000, "maxfun": 4000, "ftol": ftol, "gtol": gtol}
-    return minimize(loss, np.zeros(X.shape[1] + 1), jac=True, method="L-BFGS-B", options=options).fun
+    return minimize(
+        loss, np.zeros(X.shape[1] + 1), jac=True, method="L-BFGS-B", options=options
+    ).fun
 
 
 def ties(model: Davidson | OrdinalComparison, pairs: Pairs, y: np.ndarray) -> float:
@@ -80,18 +91,25 @@ def ties(model: Davidson | OrdinalComparison, pairs: Pairs, y: np.ndarray) -> fl
 
 
 def newton(kind: str, one_hot: bool, pairs: Pairs, y: np.ndarray) -> float:
-    """Newton's method with the Laplacian as (part of) the Hessian, alpha = 1, to a decrement of 1e-9."""
+    """Newton's method with the Laplacian as (part of) the Hessian, alpha = 1, to a
+    decrement of 1e-9."""
     X, B = pairs.items, pairs.B
     p, t = X.shape[1], 0.5
     w, value = np.zeros(p), np.inf
     for _ in range(50):
         d = B.differences(w if one_hot else X @ w)
-        loss = davidson_loss(d, t, y) if kind == "davidson" else ordinal_loss(d, t, y, LINKS["logit"])
+        loss = (
+            davidson_loss(d, t, y)
+            if kind == "davidson"
+            else ordinal_loss(d, t, y, LINKS["logit"])
+        )
         value = loss.value.sum() + w @ w / 2
         pull = B.adjoint(np.column_stack([loss.d, loss.dt]))
         laplacian = B.laplacian(loss.dd)
         H = np.empty((p + 1, p + 1))
-        H[:p, :p] = (laplacian.toarray() if one_hot else X.T @ (laplacian @ X)) + np.eye(p)
+        H[:p, :p] = (
+            laplacian.toarray() if one_hot else X.T @ (laplacian @ X)
+        ) + np.eye(p)
         pull = pull if one_hot else X.T @ pull
         H[:p, p] = H[p, :p] = pull[:, 1]
         H[p, p] = loss.tt.sum()
@@ -116,9 +134,24 @@ def regimes(scale: int) -> list[tuple[str, tuple, Call, Sequence[tuple[str, Call
     """Name, problem, ours, and the peers by name."""
     lines = []
     for name, kernel, alpha, size in [
-        ("LogisticCompare, n 20,000, p 50", "linear", 1e-4, (10**6 // scale, 20_000, 50)),
-        ("LogisticCompare, n 2,000, p 300", "linear", 1e-4, (10**5 // scale, 2_000, 300)),
-        ("LogisticCompare, n 5,000, 300 Fourier features", "rbf", 1e-5, (10**5 // scale, 5_000, 10)),
+        (
+            "LogisticCompare, n 20,000, p 50",
+            "linear",
+            1e-4,
+            (10**6 // scale, 20_000, 50),
+        ),
+        (
+            "LogisticCompare, n 2,000, p 300",
+            "linear",
+            1e-4,
+            (10**5 // scale, 2_000, 300),
+        ),
+        (
+            "LogisticCompare, n 5,000, 300 Fourier features",
+            "rbf",
+            1e-5,
+            (10**5 // scale, 5_000, 10),
+        ),
         (
             "LogisticCompare, n 2,000, p 30, condition 1,900",
             "linear",
@@ -131,12 +164,24 @@ def regimes(scale: int) -> list[tuple[str, tuple, Call, Sequence[tuple[str, Call
             ("L-BFGS, tight", partial(lbfgs, alpha, kernel, *TIGHT)),
         ]
         lines.append((name, size, partial(logistic, alpha, kernel), peers))
-    for kind, model in (("davidson", Davidson(1.0)), ("ordinal", OrdinalComparison(alpha=1.0))):
+    for kind, model in (
+        ("davidson", Davidson(1.0)),
+        ("ordinal", OrdinalComparison(alpha=1.0)),
+    ):
         for size in ((10**5 // scale, 2_000, 0), (10**6 // scale, 20_000, 10)):
-            name = f"{type(model).__name__}, n {size[1]:,}, " + (f"p {size[2]}" if size[2] else "one-hot")
+            name = f"{type(model).__name__}, n {size[1]:,}, " + (
+                f"p {size[2]}" if size[2] else "one-hot"
+            )
             peer = ("Newton, Laplacian", partial(newton, kind, not size[2]))
             lines.append((name, size, partial(ties, model), [peer]))
-    lines.append(("LPCompare, n 2,000, RBF", (10**4 // scale, 2_000, 10), partial(program, 10.0), []))
+    lines.append(
+        (
+            "LPCompare, n 2,000, RBF",
+            (10**4 // scale, 2_000, 10),
+            partial(program, 10.0),
+            [],
+        )
+    )
     return lines
 
 
@@ -155,7 +200,9 @@ def timed(call: Call, data: Problem, repeats: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the pairs")
     scale = 10 if parser.parse_args().quick else 1
     table = []
@@ -168,9 +215,15 @@ def main() -> None:
         for (method, call), (seconds, value) in zip(methods, found, strict=True):
             memory = peak_megabytes(prepared, call, size)
             above = f"{value / best - 1:.0e}"
-            table.append([size[0], name, method, seconds, found[0][0] / seconds, memory, above])
+            table.append(
+                [size[0], name, method, seconds, found[0][0] / seconds, memory, above]
+            )
             print(*table[-1], flush=True)
-    print(markdown_table(["pairs", "regime", "method", "s", "ours / it", "MB", "above"], table))
+    print(
+        markdown_table(
+            ["pairs", "regime", "method", "s", "ours / it", "MB", "above"], table
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Sums of Matern 5/2 terms by EP against kickscore 0.2.0: an iteration, memory a match, a first call.
+"""Sums of Matern 5/2 terms by EP against kickscore 0.2.0: an iteration, memory a match,
+a first call.
 
 python benchmarks/regimes_terms.py              ten minutes; ours alone where kickscore is not installed
 python benchmarks/regimes_terms.py --quick      1 to 4 terms of 1,000 matches
 
-All matches are at times of their own, so no two steps share a transition; CPU seconds of one thread, the
-least of three turns. Both stand at the same pseudo-observations after as many plain iterations, so the
-largest difference of a mean or a standard deviation says that the answers are the same.
+All matches are at times of their own, so no two steps share a transition; CPU seconds
+of one thread, the least of three turns. Both stand at the same pseudo-observations
+after as many plain iterations, so the largest difference of a mean or a standard
+deviation says that the answers are the same.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ def lengthscales(terms: int) -> list[float]:
 
 
 def covariance(terms: int) -> Covariance:
-    return reduce(add, [Matern52(VARIANCE / terms, length) for length in lengthscales(terms)])
+    return reduce(
+        add, [Matern52(VARIANCE / terms, length) for length in lengthscales(terms)]
+    )
 
 
 def problem(n: int) -> tuple[Matches, np.ndarray, np.ndarray]:
@@ -57,12 +61,23 @@ def problem(n: int) -> tuple[Matches, np.ndarray, np.ndarray]:
     X = np.zeros((n, players))
     X[np.arange(n)[:, None], pairs] = [1.0, -1.0]
     names = [str(k) for k in range(players)]
-    return Matches(X, np.sort(rng.uniform(0, SPAN, n)), names), rng.choice([-1, 1], n), pairs
+    return (
+        Matches(X, np.sort(rng.uniform(0, SPAN, n)), names),
+        rng.choice([-1, 1], n),
+        pairs,
+    )
 
 
-def fitted(terms: int, matches: Matches, y: np.ndarray, iterations: int) -> DynamicComparisons:
+def fitted(
+    terms: int, matches: Matches, y: np.ndarray, iterations: int
+) -> DynamicComparisons:
     model = DynamicComparisons(
-        covariance(terms), Probit(), rate=1.0, tol=1e-300, max_iter=iterations, n_threads=1
+        covariance(terms),
+        Probit(),
+        rate=1.0,
+        tol=1e-300,
+        max_iter=iterations,
+        n_threads=1,
     )
     return model.fit(matches, y)
 
@@ -88,9 +103,18 @@ def with_memory(terms: int, n: int) -> Callable[[], object]:
 def against_peer(terms: int, n: int, python: str) -> tuple[float, float, float]:
     """CPU seconds of an iteration, kB a match, and by how much moments differ."""
     matches, y, pairs = problem(n)
-    kernels = [("Matern52", (VARIANCE / terms, length)) for length in lengthscales(terms)]
+    kernels = [
+        ("Matern52", (VARIANCE / terms, length)) for length in lengthscales(terms)
+    ]
     with tempfile.TemporaryDirectory() as folder:
-        peer = Peer(python, Path(folder), pairs, y, matches.time, {"kernels": kernels, "margin": None})
+        peer = Peer(
+            python,
+            Path(folder),
+            pairs,
+            y,
+            matches.time,
+            {"kernels": kernels, "margin": None},
+        )
         peer.iterate(1)  # compiles
         seconds = [peer.iterate(2)["processor"] / 2 for _ in range(TURNS)]
         megabytes = peer.iterate(1)["megabytes"]
@@ -98,7 +122,9 @@ def against_peer(terms: int, n: int, python: str) -> tuple[float, float, float]:
         sites = np.empty((n, 2, 2))
         rows = np.arange(n)[:, None]
         forward = matches.design.data.reshape(n, 2) > 0
-        sites[rows, np.where(forward, 0, 1)] = model.pseudo_observations_.reshape(n, 2, 2)
+        sites[rows, np.where(forward, 0, 1)] = model.pseudo_observations_.reshape(
+            n, 2, 2
+        )
         _, theirs = peer.at(sites)
         peer.close()
     ours = np.empty((n, 2, 2))
@@ -109,7 +135,8 @@ def against_peer(terms: int, n: int, python: str) -> tuple[float, float, float]:
 
 
 def first_call(terms: int) -> list[float]:
-    """CPU seconds of a process that fits 300 matches and forecasts, without compiled code and with it."""
+    """CPU seconds of a process that fits 300 matches and forecasts, without compiled
+    code and with it."""
     code = f"import regimes_terms as r; r.with_memory({terms}, 300)()"
     taken = []
     with tempfile.TemporaryDirectory() as folder:
@@ -126,7 +153,9 @@ def first_call(terms: int) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true")
     add_peer_option(parser)
     chosen = parser.parse_args()
@@ -136,10 +165,14 @@ def main() -> None:
         matches, y, _ = problem(n)
         fitted(terms, matches, y, 2)  # loads compiled code
         theirs, kilobytes, apart = (
-            against_peer(terms, n, chosen.peer) if chosen.peer else (np.nan, np.nan, np.nan)
+            against_peer(terms, n, chosen.peer)
+            if chosen.peer
+            else (np.nan, np.nan, np.nan)
         )
         ours = sweep_seconds(terms, matches, y)
-        tables["An iteration"].append([terms, 3 * terms, ours, theirs, ours / theirs, f"{apart:.1e}"])
+        tables["An iteration"].append(
+            [terms, 3 * terms, ours, theirs, ours / theirs, f"{apart:.1e}"]
+        )
         memory = 1000 * peak_megabytes(partial(with_memory, terms, n)) / n
         tables["Memory"].append([terms, memory, kilobytes])
         tables["A first call"].append([terms, *first_call(terms)])

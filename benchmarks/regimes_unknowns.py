@@ -1,11 +1,13 @@
-"""Static models by their unknowns: features of a linear kernel, players, pairs, functions; with a peer each.
+"""Static models by their unknowns: features of a linear kernel, players, pairs,
+functions; with a peer each.
 
     python benchmarks/regimes_unknowns.py            # some two minutes
     python benchmarks/regimes_unknowns.py --quick    # the smaller sizes
 
-One thread, processor seconds without those of the data, the best of three after one, in one run. `excess`
-says how accurate the peer is: by how much its objective is above ours, for bradley_terry the largest entry
-of its gradient and of ours, for least squares the largest difference of scores.
+One thread, processor seconds without those of the data, the best of three after one, in
+one run. `excess` says how accurate the peer is: by how much its objective is above
+ours, for bradley_terry the largest entry of its gradient and of ours, for least squares
+the largest difference of scores.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ from preflearn.ranking import Davidson, OrdinalComparison, bradley_terry
 from preflearn.svm import SVMCompare, SVMRank
 
 Call = Callable[[], Any]
-Line = tuple[str, str, Call, Call, str, Call, Callable[[Any, Any], str]]  # data, ours, the peer
+# data, ours, the peer
+Line = tuple[str, str, Call, Call, str, Call, Callable[[Any, Any], str]]
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -68,7 +71,11 @@ def ridge(kind: str, n: int, p: int) -> np.ndarray:
     """Of one query the loss of RankRLS is n times that of centred scores."""
     X, y = scored(n, p)
     ranking = kind == "RankRLS"
-    return Ridge(1.0 if ranking else n, fit_intercept=ranking, solver="cholesky").fit(X, y).predict(X)
+    return (
+        Ridge(1.0 if ranking else n, fit_intercept=ranking, solver="cholesky")
+        .fit(X, y)
+        .predict(X)
+    )
 
 
 def apart(ours: np.ndarray, theirs: np.ndarray) -> str:
@@ -105,7 +112,10 @@ def newton_cg(n: int, m: int) -> np.ndarray:
     counts = wins(n, m).tocoo()
     i, j, c = counts.row, counts.col, counts.data
     B = sparse.csr_array((np.ones(len(c)), (np.arange(len(c)), i)), shape=(len(c), n))
-    B = (B - sparse.csr_array((np.ones(len(c)), (np.arange(len(c)), j)), shape=(len(c), n))).tocsr()
+    B = (
+        B
+        - sparse.csr_array((np.ones(len(c)), (np.arange(len(c)), j)), shape=(len(c), n))
+    ).tocsr()
     adjoint = B.T.tocsr()
 
     def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
@@ -116,12 +126,21 @@ def newton_cg(n: int, m: int) -> np.ndarray:
         d = B @ w
         return adjoint @ (c * expit(d) * expit(-d) * (B @ v))
 
-    return minimize(loss, np.zeros(n), jac=True, hessp=product, method="Newton-CG", options={"xtol": 1e-9}).x
+    return minimize(
+        loss,
+        np.zeros(n),
+        jac=True,
+        hessp=product,
+        method="Newton-CG",
+        options={"xtol": 1e-9},
+    ).x
 
 
 def gradients(n: int, m: int, ours: np.ndarray, theirs: np.ndarray) -> str:
     P = wins(n, m)
-    return " and ".join(f"{np.abs(slope(P, worths)).max():.0e}" for worths in (theirs, ours))
+    return " and ".join(
+        f"{np.abs(slope(P, worths)).max():.0e}" for worths in (theirs, ours)
+    )
 
 
 @lru_cache(1)
@@ -135,7 +154,8 @@ def ties(kind: str, alpha: float, n: int) -> float:
 
 
 def lbfgs(kind: str, alpha: float, n: int) -> float:
-    """The same objective on B, all that one-hot players need; of a positive threshold the logarithm."""
+    """The same objective on B, all that one-hot players need; of a positive threshold
+    the logarithm."""
     pairs, y = one_hot(n)
     B = pairs.incidence()
     adjoint = B.T.tocsr()
@@ -150,7 +170,9 @@ def lbfgs(kind: str, alpha: float, n: int) -> float:
         return float(found.value.sum() + alpha / 2 * (w @ w)), gradient
 
     options = {"maxiter": 3000, "maxfun": 5000, "ftol": 1e-13, "gtol": 1e-9}
-    return minimize(objective, np.zeros(n + 1), jac=True, method="L-BFGS-B", options=options).fun
+    return minimize(
+        objective, np.zeros(n + 1), jac=True, method="L-BFGS-B", options=options
+    ).fun
 
 
 def above(ours: float, theirs: float) -> str:
@@ -183,8 +205,12 @@ def linear_svc(m: int, p: int) -> float:
     """On differences, half of them turned: it wants two classes, and has no intercept."""
     pairs, y = preferences(m, p)
     turn = np.where(np.arange(m) % 2, 1, -1)
-    machine = LinearSVC(C=0.1, loss="hinge", fit_intercept=False, tol=1e-4, max_iter=10_000)
-    return hinges(machine.fit(pairs.differences() * (turn * y)[:, None], turn).coef_[0], m, p)
+    machine = LinearSVC(
+        C=0.1, loss="hinge", fit_intercept=False, tol=1e-4, max_iter=10_000
+    )
+    return hinges(
+        machine.fit(pairs.differences() * (turn * y)[:, None], turn).coef_[0], m, p
+    )
 
 
 @cache
@@ -192,8 +218,12 @@ def used_once(m: int) -> tuple[Pairs, np.ndarray]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2 * m, 10))
     pairs = Pairs(X, np.arange(2 * m).reshape(m, 2))
-    d = pairs.B.differences(np.sin(X @ rng.normal(size=10)) + X[:, 0]) + 0.3 * rng.normal(size=m)
-    return pairs, np.where(np.abs(d) < np.quantile(np.abs(d), 0.4), 0, np.sign(d)).astype(np.int8)
+    d = pairs.B.differences(
+        np.sin(X @ rng.normal(size=10)) + X[:, 0]
+    ) + 0.3 * rng.normal(size=m)
+    return pairs, np.where(
+        np.abs(d) < np.quantile(np.abs(d), 0.4), 0, np.sign(d)
+    ).astype(np.int8)
 
 
 def ours_once(m: int) -> float:
@@ -205,11 +235,16 @@ def libsvm(m: int) -> float:
     K, (first, second) = rbf_kernel(pairs.items, gamma=0.1), pairs.index.T
     rows = K[first] - K[second]
     Q = rows[:, first] - rows[:, second]
-    machine = SVC(C=10.0, kernel="precomputed", tol=1e-6, cache_size=1000).fit(Q, labels)
+    machine = SVC(C=10.0, kernel="precomputed", tol=1e-6, cache_size=1000).fit(
+        Q, labels
+    )
     weights = np.zeros(len(labels))
     weights[machine.support_] = machine.dual_coef_[0]
     z = Q @ weights
-    return float(weights @ z / 2 + 10 * np.maximum(0, 1 - labels * (z + machine.intercept_[0])).sum())
+    return float(
+        weights @ z / 2
+        + 10 * np.maximum(0, 1 - labels * (z + machine.intercept_[0])).sum()
+    )
 
 
 # ---- Functions
@@ -234,11 +269,25 @@ def omp(n: int) -> float:
 def lines(quick: bool) -> Iterator[Line]:
     for n in (1000,) if quick else (1000, 8000):
         for kind in ("RankRLS", "RLS"):
-            call = partial(ours_of_scores, kind, n, 10), "Ridge, Cholesky", partial(ridge, kind, n, 10)
-            yield f"{kind}, linear", f"{n} items, 10 features", partial(scored, n, 10), *call, apart
+            call = (
+                partial(ours_of_scores, kind, n, 10),
+                "Ridge, Cholesky",
+                partial(ridge, kind, n, 10),
+            )
+            yield (
+                f"{kind}, linear",
+                f"{n} items, 10 features",
+                partial(scored, n, 10),
+                *call,
+                apart,
+            )
     for n in (1000,) if quick else (1000, 4000):
         for dense in (False, True):
-            call = partial(ours_of_wins, n, 50 * n, dense), "Newton-CG", partial(newton_cg, n, 50 * n)
+            call = (
+                partial(ours_of_wins, n, 50 * n, dense),
+                "Newton-CG",
+                partial(newton_cg, n, 50 * n),
+            )
             name = f"bradley_terry, {'dense' if dense else 'sparse'}"
             yield (
                 name,
@@ -250,7 +299,11 @@ def lines(quick: bool) -> Iterator[Line]:
     for n in (2500,) if quick else (2500, 4000, 8000):
         for kind in ("Davidson", "OrdinalComparison"):
             for alpha in (1.0, 1e-3):
-                call = partial(ties, kind, alpha, n), "L-BFGS on B", partial(lbfgs, kind, alpha, n)
+                call = (
+                    partial(ties, kind, alpha, n),
+                    "L-BFGS on B",
+                    partial(lbfgs, kind, alpha, n),
+                )
                 yield (
                     f"{kind}, alpha {alpha:g}",
                     f"{n} players, 100000 matches",
@@ -260,12 +313,30 @@ def lines(quick: bool) -> Iterator[Line]:
                 )
     for m, p in ((2000, 10), (10_000, 50)):
         call = partial(ours_linear, m, p), "LinearSVC", partial(linear_svc, m, p)
-        yield "SVMRank, linear, C = .1", f"{m} pairs, {p} features", partial(preferences, m, p), *call, above
+        yield (
+            "SVMRank, linear, C = .1",
+            f"{m} pairs, {p} features",
+            partial(preferences, m, p),
+            *call,
+            above,
+        )
     call = partial(ours_once, 1200), "libsvm, flipped Gram", partial(libsvm, 1200)
-    yield "SVMCompare, rbf, C = 10", "1200 pairs, each item once", partial(used_once, 1200), *call, above
+    yield (
+        "SVMCompare, rbf, C = 10",
+        "1200 pairs, each item once",
+        partial(used_once, 1200),
+        *call,
+        above,
+    )
     for n in (50, 300):
         call = partial(pursuit, n), "orthogonal_mp", partial(omp, n)
-        yield "RankingPursuit, mix 1, 10 functions", f"{n} items", partial(functions, n), *call, above
+        yield (
+            "RankingPursuit, mix 1, 10 functions",
+            f"{n} items",
+            partial(functions, n),
+            *call,
+            above,
+        )
 
 
 def prepared(data: Callable[[], Any], call: Callable[[], Any]) -> Callable[[], Any]:
@@ -274,17 +345,38 @@ def prepared(data: Callable[[], Any], call: Callable[[], Any]) -> Callable[[], A
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="the smaller sizes")
     quick = parser.parse_args().quick
     warnings.simplefilter("ignore")  # of peers
-    header = ["method", "size", "ours s", "peer", "peer s", "ours / peer", "excess", "ours MB", "peer MB"]
+    header = [
+        "method",
+        "size",
+        "ours s",
+        "peer",
+        "peer s",
+        "ours / peer",
+        "excess",
+        "ours MB",
+        "peer MB",
+    ]
     print(markdown_table(header, []))
     with threadpool_limits(1):
         for name, size, data, ours, peer, theirs, accuracy in lines(quick):
             (seconds, found), (other, reached) = timed(ours), timed(theirs)
             memory = [peak_megabytes(prepared, data, call) for call in (ours, theirs)]
-            row = [name, size, seconds, peer, other, seconds / other, accuracy(found, reached), *memory]
+            row = [
+                name,
+                size,
+                seconds,
+                peer,
+                other,
+                seconds / other,
+                accuracy(found, reached),
+                *memory,
+            ]
             print(markdown_table(row, []).splitlines()[0], flush=True)
 
 

@@ -1,11 +1,13 @@
-"""Seconds and memory of each main method against the number of comparisons: the table data/scaling.csv.
+"""Seconds and memory of each main method against the number of comparisons: the table
+data/scaling.csv.
 
     python benchmarks/scaling.py                    # some ten minutes of a processor, up to 6 GB
     python benchmarks/scaling.py --only Elo         # some methods; the other rows are kept
 
-Three decades, seven sizes or more, each in a fresh process, on one thread, after a small run that compiles.
-What would take more than a minute, by the growth of the last two sizes, is left out. Memory is that of the
-data and of the fit: the peak during the fit over what the process held before the data were made.
+Three decades, seven sizes or more, each in a fresh process, on one thread, after a
+small run that compiles. What would take more than a minute, by the growth of the last
+two sizes, is left out. Memory is that of the data and of the fit: the peak during the
+fit over what the process held before the data were made.
 """
 
 from __future__ import annotations
@@ -58,9 +60,13 @@ def matches(m: int, ahead: bool = False) -> Call:
     n = max(m // 21, 10)
     played, y, _, margin = simulate_matches(m, n, rng=0)
     model = DynamicComparisons(
-        Constant(0.5) + Matern12(0.25, 3652.5), OrdinalProbit(margin=margin), n_threads=1
+        Constant(0.5) + Matern12(0.25, 3652.5),
+        OrdinalProbit(margin=margin),
+        n_threads=1,
     )
-    return lambda: one_step_ahead(model, played, y, m // 2) if ahead else model.fit(played, y)
+    return lambda: (
+        one_step_ahead(model, played, y, m // 2) if ahead else model.fit(played, y)
+    )
 
 
 def rated(m: int) -> Call:
@@ -70,51 +76,72 @@ def rated(m: int) -> Call:
 
 def named(m: int, counted: bool) -> Call:
     rng, n = np.random.default_rng(0), max(m // 50, 10)
-    index, worth = couples(m, n, rng), rng.normal(0, 0.5, n)  # so that nobody loses, or wins, all
+    # so that nobody loses, or wins, all
+    index, worth = couples(m, n, rng), rng.normal(0, 0.5, n)
     lead = worth[index[:, 0]] - worth[index[:, 1]] + rng.logistic(size=m)
     if counted:
         index = np.where(lead[:, None] > 0, index, index[:, ::-1])
         wins = sparse.coo_array((np.ones(m), index.T), (n, n)).tocsr()
         return lambda: bradley_terry(wins)
-    return lambda: Davidson(alpha=0.1).fit(index, np.where(np.abs(lead) < 0.5, 0, np.sign(lead)).astype(int))
+    return lambda: Davidson(alpha=0.1).fit(
+        index, np.where(np.abs(lead) < 0.5, 0, np.sign(lead)).astype(int)
+    )
 
 
-def featured(m: int, fit: Callable[[Pairs, np.ndarray], object], ties: float = 0.0) -> Call:
+def featured(
+    m: int, fit: Callable[[Pairs, np.ndarray], object], ties: float = 0.0
+) -> Call:
     rng, n = np.random.default_rng(0), max(m // 10, 20)
     X, index = rng.normal(size=(n, FEATURES)), couples(m, n, rng)
     score = X @ np.arange(1, FEATURES + 1) / 10 + np.sin(X[:, 0])
     lead = score[index[:, 0]] - score[index[:, 1]] + rng.normal(size=m)
-    pairs, y = Pairs(X, index), np.where(np.abs(lead) < ties, 0, np.sign(lead)).astype(int)
+    pairs, y = (
+        Pairs(X, index),
+        np.where(np.abs(lead) < ties, 0, np.sign(lead)).astype(int),
+    )
     return lambda: fit(pairs, y)
 
 
 def graded(m: int, learner: Callable[[], Any], query: int = QUERY) -> Call:
     """Queries of so many items that m pairs can be read off."""
-    rng, queries = np.random.default_rng(0), max(round(m / (query * (query - 1) / 2)), 1)
+    rng, queries = (
+        np.random.default_rng(0),
+        max(round(m / (query * (query - 1) / 2)), 1),
+    )
     X = rng.random((query * queries, FEATURES))
-    score = X @ np.arange(1, FEATURES + 1) / 3 + np.sin(6 * X[:, 0]) + rng.normal(size=len(X))
+    score = (
+        X @ np.arange(1, FEATURES + 1) / 3
+        + np.sin(6 * X[:, 0])
+        + rng.normal(size=len(X))
+    )
     qid = np.repeat(np.arange(queries), query)
     return lambda: learner().fit(X, score, qid=qid)
 
 
 def one_set(m: int) -> Call:
     """One ranking of so many items that it has m pairs."""
-    return graded(m, lambda: AnKerRank(random_state=0), round(0.5 + np.sqrt(0.25 + 2 * m)))
+    return graded(
+        m, lambda: AnKerRank(random_state=0), round(0.5 + np.sqrt(0.25 + 2 * m))
+    )
 
 
 def ordered(m: int) -> Call:
-    """Rankings, of which ten pairs can be read off each; their items grow as those of pairs."""
+    """Rankings, of which ten pairs can be read off each; their items grow as those of
+    pairs."""
     rng, n = np.random.default_rng(0), max(m // 50, 10)
     worth = rng.normal(size=n)
     rankings = []
     for _ in range(m // 10):
         items = rng.choice(n, RANKED, replace=False)
-        rankings.append(items[np.argsort(-worth[items] + rng.gumbel(size=RANKED))].tolist())
+        rankings.append(
+            items[np.argsort(-worth[items] + rng.gumbel(size=RANKED))].tolist()
+        )
     return lambda: PlackettLuce().fit(rankings)
 
 
 class Method(NamedTuple):
-    """Its least number of comparisons; data and a call that fits; the data in words; the step of sizes."""
+    """Its least number of comparisons; data and a call that fits; the data in words;
+    the step of sizes."""
 
     least: int
     make: Callable[[int], Call]
@@ -122,27 +149,45 @@ class Method(NamedTuple):
     step: float = STEP
 
 
-TEAMS, FEW, QUERIES = "21 matches a player", "10 features, an item for 10 pairs", "queries of 20 items"
+TEAMS, FEW, QUERIES = (
+    "21 matches a player",
+    "10 features, an item for 10 pairs",
+    "queries of 20 items",
+)
 METHODS = {
     "Elo": Method(1_000, rated, TEAMS),
     "Bradley-Terry": Method(1_000, lambda m: named(m, True), "an item for 50 pairs"),
     "Davidson": Method(1_000, lambda m: named(m, False), "an item for 50 pairs"),
     "Plackett-Luce": Method(1_000, ordered, "rankings of 5, an item for 50 pairs"),
     "dynamic model": Method(1_000, matches, TEAMS),
-    "one step ahead": Method(100, lambda m: matches(m, True), TEAMS + ", the later half forecast"),
+    "one step ahead": Method(
+        100, lambda m: matches(m, True), TEAMS + ", the later half forecast"
+    ),
     "LogisticCompare, linear": Method(
-        1_000, lambda m: featured(m, lambda p, y: LogisticCompare(random_state=0).fit(p, y), 1.5), FEW
+        1_000,
+        lambda m: featured(
+            m, lambda p, y: LogisticCompare(random_state=0).fit(p, y), 1.5
+        ),
+        FEW,
     ),
     "SVMRank, linear": Method(
-        1_000, lambda m: featured(m, lambda p, y: SVMRank(C=0.1, kernel="linear").fit(p, y)), FEW
+        1_000,
+        lambda m: featured(m, lambda p, y: SVMRank(C=0.1, kernel="linear").fit(p, y)),
+        FEW,
     ),
-    "SVMCompare, rbf": Method(100, lambda m: featured(m, lambda p, y: SVMCompare().fit(p, y), 1.5), FEW),
+    "SVMCompare, rbf": Method(
+        100, lambda m: featured(m, lambda p, y: SVMCompare().fit(p, y), 1.5), FEW
+    ),
     "ranking SVM's path, rbf": Method(
         30, lambda m: featured(m, lambda p, y: ranksvm_path(p, y, lambda_min=1.0)), FEW
     ),
-    "RankRLS, linear": Method(1_000, lambda m: graded(m, lambda: RankRLS(kernel="linear")), QUERIES),
+    "RankRLS, linear": Method(
+        1_000, lambda m: graded(m, lambda: RankRLS(kernel="linear")), QUERIES
+    ),
     "RankRLS, rbf": Method(200, lambda m: graded(m, RankRLS), QUERIES, 0.4),
-    "ranking pursuit, rbf": Method(200, lambda m: graded(m, RankingPursuit), QUERIES + ", 10 functions", 0.4),
+    "ranking pursuit, rbf": Method(
+        200, lambda m: graded(m, RankingPursuit), QUERIES + ", 10 functions", 0.4
+    ),
     "AnKer-rank": Method(50, one_set, "one set of items, C from the path", 0.25),
 }
 
@@ -172,7 +217,11 @@ def rows(name: str) -> list[list[object]]:
     """The lines of the table of one method, until a run would take too long."""
     found, table = list[float](), list[list[object]]()
     least, _, _, step = METHODS[name]
-    for m in np.round(least * 10 ** np.arange(0, DECADES + step / 2, step)).astype(int).tolist():
+    for m in (
+        np.round(least * 10 ** np.arange(0, DECADES + step / 2, step))
+        .astype(int)
+        .tolist()
+    ):
         if len(found) > 1 and found[-1] * max(found[-1] / found[-2], 1.0) > SECONDS:
             break
         if (result := in_process(timed, name, m, limit=10 * SECONDS)) is None:
@@ -185,10 +234,19 @@ def rows(name: str) -> list[list[object]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=METHODS, help="the other rows are kept")
-    only, header = parser.parse_args().only, ["method", "comparisons", "seconds", "megabytes", "data"]
-    table = pd.DataFrame([row for name in only or METHODS for row in rows(name)], columns=header)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=METHODS, help="the other rows are kept"
+    )
+    only, header = (
+        parser.parse_args().only,
+        ["method", "comparisons", "seconds", "megabytes", "data"],
+    )
+    table = pd.DataFrame(
+        [row for name in only or METHODS for row in rows(name)], columns=header
+    )
     if only:
         kept = pd.read_csv(TABLE, comment="#", dtype=str)
         table = pd.concat([kept.loc[~kept["method"].isin(only)], table])

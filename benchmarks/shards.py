@@ -1,11 +1,12 @@
-"""Two shards on two workers against one machine, and what they send: the table data/scaling_shards.csv.
+"""Two shards on two workers against one machine, and what they send: the table
+data/scaling_shards.csv.
 
     python benchmarks/shards.py         some minutes
 
-Matches of two divisions, of which some cross; a dask cluster of two processes on this machine. What a worker
-sends to the other is counted there: the bytes of each answer to a request for data, with all that
-dask adds to it. Beside it stand the plan, 16 bytes for each side of a match that crosses, and the
-size when pickled.
+Matches of two divisions, of which some cross; a dask cluster of two processes on this
+machine. What a worker sends to the other is counted there: the bytes of each answer to
+a request for data, with all that dask adds to it. Beside it stand the plan, 16 bytes
+for each side of a match that crosses, and the size when pickled.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from preflearn_book.studies.ch14_shards import fit_shards
 
 TABLE = Path(__file__).parents[1] / "data" / "scaling_shards.csv"
 MATCHES, DIVISION, TOL = 20_000, 200, 1e-10
-CASES = [(0.01, 1), (0.1, 1), (0.5, 1), (0.1, 2), (0.1, 4), (0.1, 8), (0.1, 16)]  # share, sweeps a turn
+# share, sweeps a turn
+CASES = [(0.01, 1), (0.1, 1), (0.5, 1), (0.1, 2), (0.1, 4), (0.1, 8), (0.1, 16)]
 HEADER = [
     "crossing_share",
     "every",
@@ -41,7 +43,14 @@ HEADER = [
     "messages",
     "plan_bytes",
 ]
-HEADER += ["pickled_bytes", "sent_bytes", "score_off", "std_off", "one_machine_sweeps", "seconds"]
+HEADER += [
+    "pickled_bytes",
+    "sent_bytes",
+    "score_off",
+    "std_off",
+    "one_machine_sweeps",
+    "seconds",
+]
 
 
 def season(share: float) -> tuple[Matches, np.ndarray]:
@@ -49,17 +58,22 @@ def season(share: float) -> tuple[Matches, np.ndarray]:
     rng, n = np.random.default_rng(0), 2 * DIVISION
     first = rng.integers(n, size=MATCHES)
     division = first // DIVISION
-    second = division * DIVISION + (first + rng.integers(1, DIVISION, MATCHES)) % DIVISION
+    second = (
+        division * DIVISION + (first + rng.integers(1, DIVISION, MATCHES)) % DIVISION
+    )
     other = (1 - division) * DIVISION + rng.integers(DIVISION, size=MATCHES)
     second = np.where(rng.random(MATCHES) < share, other, second)
     score, when = rng.normal(size=n), np.sort(rng.uniform(0, 1000, MATCHES))
     y = np.where(score[first] - score[second] + rng.normal(size=MATCHES) > 0, 1, -1)
     names = [f"p{k}" for k in range(n)]
-    return Matches(Incidence(np.column_stack([first, second]), n).matrix(), when, names), y
+    return Matches(
+        Incidence(np.column_stack([first, second]), n).matrix(), when, names
+    ), y
 
 
 def count(dask_worker: Any) -> None:
-    """From here on, count the answers to other workers' requests for data, and their bytes."""
+    """From here on, count the answers to other workers' requests for data, and their
+    bytes."""
     from distributed.comm.tcp import TCP
 
     written, dask_worker.counted = TCP.write, [0, 0]
@@ -78,30 +92,55 @@ def count(dask_worker: Any) -> None:
 
 def case(share: float, every: int) -> list[object]:
     matches, y = season(share)
-    model = DynamicComparisons(Constant(0.5) + Matern12(0.5, 300.0), Probit(), n_threads=1)
-    one = DynamicComparisons(**model.get_params()).set_params(tol=1e-12, max_iter=5000).fit(matches, y)
-    plain = DynamicComparisons(**model.get_params()).set_params(tol=TOL, max_iter=5000, rate=1.0)
+    model = DynamicComparisons(
+        Constant(0.5) + Matern12(0.5, 300.0), Probit(), n_threads=1
+    )
+    one = (
+        DynamicComparisons(**model.get_params())
+        .set_params(tol=1e-12, max_iter=5000)
+        .fit(matches, y)
+    )
+    plain = DynamicComparisons(**model.get_params()).set_params(
+        tol=TOL, max_iter=5000, rate=1.0
+    )
     owner = np.repeat([0, 1], DIVISION)
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": True,
+        "dashboard_address": ":0",
+    }
     with LocalCluster(**options) as cluster, Client(cluster) as client:
-        fit_shards(client, model, matches[:400], y[:400], owner, max_turns=2)  # which compiles
+        # which compiles
+        fit_shards(client, model, matches[:400], y[:400], owner, max_turns=2)
         client.run(count)
         begin = time.perf_counter()
-        found = fit_shards(client, model, matches, y, owner, every=every, tol=TOL, max_turns=5000)
+        found = fit_shards(
+            client, model, matches, y, owner, every=every, tol=TOL, max_turns=5000
+        )
         seconds = time.perf_counter() - begin
         counted: Any = client.run(lambda dask_worker: dask_worker.counted)
         messages, sent = np.sum(list(counted.values()), axis=0)
-    turns, told = len(found.residuals), np.array([found.scores[name] for name in matches.features])
-    mean, std = np.transpose([np.ravel(one.scores(name, matches.time[-1])) for name in matches.features])
+    turns, told = (
+        len(found.residuals),
+        np.array([found.scores[name] for name in matches.features]),
+    )
+    mean, std = np.transpose(
+        [np.ravel(one.scores(name, matches.time[-1])) for name in matches.features]
+    )
     off = [np.abs(told[:, 0] - mean).max(), np.abs(told[:, 1] - std).max()]
-    pickled = 2 * len(pickle.dumps(np.zeros((found.crossing // 2, 2)), protocol=5)) * turns
+    pickled = (
+        2 * len(pickle.dumps(np.zeros((found.crossing // 2, 2)), protocol=5)) * turns
+    )
     row = [share, every, *matches.shape, found.crossing, turns, turns * every, messages]
     row += [16 * found.crossing * turns, pickled, sent, *(f"{x:.1e}" for x in off)]
     return [*row, plain.fit(matches, y).n_iter_, f"{seconds:.3g}"]
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    ).parse_args()
     warnings.simplefilter("ignore")
     rows = []
     for share, every in CASES:

@@ -1,11 +1,13 @@
-"""DynamicComparisons against TrueSkill Through Time 1.1.0 (the same model) and whole-history rating 3.7.1.
+"""DynamicComparisons against TrueSkill Through Time 1.1.0 (the same model) and
+whole-history rating 3.7.1.
 
 python benchmarks/sports_peers.py --peer PEER/bin/python        twenty minutes; ours alone without --peer
 python benchmarks/sports_peers.py season NBA ATP football all   which data; "all" is all 625,844 of the ATP
 python benchmarks/sports_peers.py all --whole --peer ...        hours: whole fits of the peer are run
 
-How many sweeps of TrueSkill Through Time a whole fit takes is counted by a compiled copy of its schedule,
-whose first steps are compared with its own; --whole runs the program itself. "season" is always run whole.
+How many sweeps of TrueSkill Through Time a whole fit takes is counted by a compiled
+copy of its schedule, whose first steps are compared with its own; --whole runs the
+program itself. "season" is always run whole.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ from preflearn.dynamics import (
 )
 from preflearn.matches import Matches
 
-TOL = 1e-6  # the default of both: of TrueSkill Through Time the move of a skill in a sweep
+# the default of both: of TrueSkill Through Time the move of a skill in a sweep
+TOL = 1e-6
 FIXED_POINT = 1e-10
 SWEEPS = 2  # of the peer, timed
 PRECISION = 1e-3  # of a gradient: the default of whole-history rating
@@ -54,8 +57,13 @@ ELO = 400 / math.log(10)  # points in a unit of the logit's scores
 LOGIT = 8 / math.pi  # its variances to those of a probit that has the same slope at 0
 NAMES = ("season", "NBA", "ATP", "football", "all")
 
-# Variance at the first match, and gain a year, which maximise the evidence of this model on these data.
-VARIANCES = {"NBA": (0.103, 0.0787), "ATP": (0.201, 0.0461), "football": (1.003, 0.00835)}
+# Variance at the first match, and gain a year, which maximise the evidence of this
+# model on these data.
+VARIANCES = {
+    "NBA": (0.103, 0.0787),
+    "ATP": (0.201, 0.0461),
+    "football": (1.003, 0.00835),
+}
 MARGIN = 0.371
 
 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -76,7 +84,9 @@ class Data(NamedTuple):
         return DynamicComparisons(covariance, likelihood, **options)
 
     def logit_model(self, **options: Any) -> DynamicComparisons:
-        covariance = Constant(LOGIT * self.variance) + Wiener(LOGIT * self.drift, origin="first")
+        covariance = Constant(LOGIT * self.variance) + Wiener(
+            LOGIT * self.drift, origin="first"
+        )
         return DynamicComparisons(covariance, Logit(), **options)
 
 
@@ -86,13 +96,19 @@ def data_of(name: str) -> Data:
         matches, y = Matches.from_frame(load_atp().matches)
     else:
         matches, y = sport(of)[:2]
-        matches = Matches(matches.design, np.round(matches.time * YEAR), matches.features)
+        matches = Matches(
+            matches.design, np.round(matches.time * YEAR), matches.features
+        )
     if name == "season":
         last = matches.time >= (2017.75 - 1970) * YEAR
         matches, y = matches[last], np.asarray(y)[last]
     variance, a_year = VARIANCES[of]
     return Data(
-        _only_players(matches), np.asarray(y), variance, a_year / YEAR, MARGIN if of == "football" else 0.0
+        _only_players(matches),
+        np.asarray(y),
+        variance,
+        a_year / YEAR,
+        MARGIN if of == "football" else 0.0,
     )
 
 
@@ -109,9 +125,12 @@ def moments(model: DynamicComparisons, matches: Matches) -> NDArray:
     """Mean and standard deviation of both scores at each match, (N, 2, 2)."""
     n, players = len(matches), matches.players().ravel()
     design = sparse.csr_array(
-        (np.ones(2 * n), players, np.arange(2 * n + 1)), shape=(2 * n, len(matches.features))
+        (np.ones(2 * n), players, np.arange(2 * n + 1)),
+        shape=(2 * n, len(matches.features)),
     )
-    mean, variance = model.moments(Matches(design, np.repeat(matches.time, 2), matches.features))
+    mean, variance = model.moments(
+        Matches(design, np.repeat(matches.time, 2), matches.features)
+    )
     return np.stack([mean, np.sqrt(variance)], axis=1).reshape(n, 2, 2)
 
 
@@ -137,13 +156,17 @@ def whole_fit(name: str, logit: bool, tol: float) -> Callable[[], object]:
 
 def ours(name: str, data: Data, logit: bool, tol: float = TOL) -> list[object]:
     """Seconds of a whole fit on one thread and on two, evaluations, megabytes."""
-    models = [(data.logit_model if logit else data.model)(tol=tol, n_threads=n) for n in (1, 2)]
+    models = [
+        (data.logit_model if logit else data.model)(tol=tol, n_threads=n)
+        for n in (1, 2)
+    ]
     seconds = [fit_seconds(model, data) for model in models]
     return [*seconds, models[0].n_iter_, peak_megabytes(whole_fit, name, logit, tol)]
 
 
 def as_near(data: Data, exact: NDArray, error: float) -> tuple[float, float]:
-    """A tolerance, at most TOL, with which our fit ends no farther from the fixed point; how far that is."""
+    """A tolerance, at most TOL, with which our fit ends no farther from the fixed
+    point; how far that is."""
     tol = 10 * TOL
     while True:
         tol /= 10
@@ -157,7 +180,9 @@ def distance(one: NDArray, other: NDArray) -> float:
     return float(np.abs(one - other).max())
 
 
-def against_through_time(name: str, data: Data, python: str, whole: bool) -> dict[str, list]:
+def against_through_time(
+    name: str, data: Data, python: str, whole: bool
+) -> dict[str, list]:
     """Rows of the tables, by table."""
     model = data.model(tol=FIXED_POINT, max_iter=5000).fit(data.matches, data.y)
     exact = moments(model, data.matches)
@@ -170,9 +195,15 @@ def against_through_time(name: str, data: Data, python: str, whole: bool) -> dic
         "time": data.matches.time,
         "sites": by_side(data, model.pseudo_observations_),  # pyright: ignore[reportArgumentType]
     }
-    options = {"variance": data.variance, "drift": data.drift, "p_draw": 2 * ndtr(data.margin) - 1}
+    options = {
+        "variance": data.variance,
+        "drift": data.drift,
+        "p_draw": 2 * ndtr(data.margin) - 1,
+    }
     most = 100_000 if whole else SWEEPS
-    found = run_rival(python, "through_time", problem, sweeps=most, epsilon=TOL, **options)
+    found = run_rival(
+        python, "through_time", problem, sweeps=most, epsilon=TOL, **options
+    )
     error = distance(found["moments"] if whole else copied, exact)
     tol, own_error = as_near(data, exact, error)
     own = ours(name, data, logit=False, tol=tol)
@@ -180,33 +211,55 @@ def against_through_time(name: str, data: Data, python: str, whole: bool) -> dic
     fit = found["set_up"] + (found["seconds"].sum() if whole else len(steps) * a_sweep)
     sweeps = len(found["steps"]) if whole else len(steps)
     both = min(len(steps), len(found["steps"]))
-    unlike = np.abs(steps[:both] / found["steps"][:both] - 1)[: 2 if whole else both].max()
-    apart = [distance(found["moments_at_ours"][..., k], exact[..., k]) for k in range(2)]
+    unlike = np.abs(steps[:both] / found["steps"][:both] - 1)[
+        : 2 if whole else both
+    ].max()
+    apart = [
+        distance(found["moments_at_ours"][..., k], exact[..., k]) for k in range(2)
+    ]
     return {
         "A whole fit: TrueSkill Through Time": [
             [
-                name, len(data.y), f"{tol:.0e}", *own[:3], a_sweep, sweeps, float(fit),
-                "measured" if whole else "computed", *(float(fit / seconds) for seconds in own[:2]), own[3],
-                found["megabytes"], f"{own_error:.0e}", f"{error:.0e}",
+                name,
+                len(data.y),
+                f"{tol:.0e}",
+                *own[:3],
+                a_sweep,
+                sweeps,
+                float(fit),
+                "measured" if whole else "computed",
+                *(float(fit / seconds) for seconds in own[:2]),
+                own[3],
+                found["megabytes"],
+                f"{own_error:.0e}",
+                f"{error:.0e}",
             ]
         ],
         "The same skills": [
             [
-                name, *(f"{gap:.0e}" for gap in apart), f"{found['step_from_ours']:.0e}",
-                f"{found['step_from_ours_exact']:.0e}", f"{unlike:.0e}",
+                name,
+                *(f"{gap:.0e}" for gap in apart),
+                f"{found['step_from_ours']:.0e}",
+                f"{found['step_from_ours_exact']:.0e}",
+                f"{unlike:.0e}",
             ]
         ],
-    }  # fmt: skip
+    }
 
 
 def against_whole_history(name: str, data: Data, python: str) -> dict[str, list]:
     def spread(wins: float) -> float:
-        """The prior variance of a first rating: a logit with `wins` wins and as many losses behind it."""
+        """The prior variance of a first rating: a logit with `wins` wins and as many
+        losses behind it."""
         return 2 * float(polygamma(1, wins)) - LOGIT * data.variance
 
     wins = float(brentq(spread, 1e-3, 1e4))  # pyright: ignore[reportArgumentType]
     own = ours(name, data, logit=True)
-    problem = {"players": data.matches.players(), "outcomes": data.y, "time": data.matches.time}
+    problem = {
+        "players": data.matches.players(),
+        "outcomes": data.y,
+        "time": data.matches.time,
+    }
     found = run_rival(
         python,
         "whole_history",
@@ -217,8 +270,17 @@ def against_whole_history(name: str, data: Data, python: str) -> dict[str, list]
         batch=10,
         damping=0.001,  # its default of 1 takes several times as many iterations
     )
-    scores = final_scores(data.logit_model(tol=TOL).fit(data.matches, data.y), data.matches)
-    row = [name, len(data.y), *own[:2], found["iterations"], found["seconds"], found["set_up"]]
+    scores = final_scores(
+        data.logit_model(tol=TOL).fit(data.matches, data.y), data.matches
+    )
+    row = [
+        name,
+        len(data.y),
+        *own[:2],
+        found["iterations"],
+        found["seconds"],
+        found["set_up"],
+    ]
     row += [found["seconds"] / seconds for seconds in own[:2]]  # pyright: ignore[reportOperatorIssue]
     row += [own[3], found["megabytes"]]
     return {
@@ -227,8 +289,11 @@ def against_whole_history(name: str, data: Data, python: str) -> dict[str, list]
     }
 
 
-def ranks(name: str, data: Data, scores: NDArray, theirs: NDArray, wins: float) -> list[object]:
-    """Rank correlations of final scores; those of all who ever played are of different times."""
+def ranks(
+    name: str, data: Data, scores: NDArray, theirs: NDArray, wins: float
+) -> list[object]:
+    """Rank correlations of final scores; those of all who ever played are of different
+    times."""
     players = data.matches.players()
     often = np.bincount(players.ravel()) >= 10
     recent = data.matches.time > data.matches.time[-1] - YEAR
@@ -241,7 +306,12 @@ def ranks(name: str, data: Data, scores: NDArray, theirs: NDArray, wins: float) 
     if len(data.y) > MOST_MODE:
         return row + 5 * ["-"]
     mode = posterior_mode(data.matches, data.y, wins, LOGIT * data.drift)
-    return [*row, *correlations(scores, mode), *correlations(theirs, mode), distance(theirs, mode)]
+    return [
+        *row,
+        *correlations(scores, mode),
+        *correlations(theirs, mode),
+        distance(theirs, mode),
+    ]
 
 
 HEADERS = {
@@ -277,10 +347,18 @@ def rows_of(name: str, peer: str | None, whole: bool) -> Iterator[dict[str, list
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("names", nargs="*", default=NAMES[:4], help=f"of {', '.join(NAMES)}")
-    parser.add_argument("--whole", action="store_true", help="run whole fits of TrueSkill Through Time")
-    parser.add_argument("--peer", help="the Python of another environment, with both programs")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", default=NAMES[:4], help=f"of {', '.join(NAMES)}"
+    )
+    parser.add_argument(
+        "--whole", action="store_true", help="run whole fits of TrueSkill Through Time"
+    )
+    parser.add_argument(
+        "--peer", help="the Python of another environment, with both programs"
+    )
     chosen = parser.parse_args()
     tables: dict[str, list] = {}
     for name in chosen.names:
@@ -290,7 +368,9 @@ def main() -> None:
                 print(title, *rows[0], sep="; ", flush=True)
     print_tables(HEADERS, tables)
     cold, warm = compile_seconds()
-    print(f"\nThe first fit of a process takes {cold:.1f} s longer without compiled code on the disk,")
+    print(
+        f"\nThe first fit of a process takes {cold:.1f} s longer without compiled code on the disk,"
+    )
     print(f"{warm:.2f} s longer with it. The peers compile nothing.")
 
 

@@ -4,9 +4,10 @@
     python benchmarks/static_models.py --quick           # the smaller sizes, fewer leagues
     python benchmarks/static_models.py intervals         # one part: players, rankings, ties, intervals
 
-One thread, processor seconds, the best of two after one, in one run. `slope` is the largest entry of the
-gradient of the objective, minus log-likelihood and 1/2 w·w where there is a penalty, at what each found. A
-peer has the loosest tolerance with which its slope is at most 1e-5, or the last that it takes.
+One thread, processor seconds, the best of two after one, in one run. `slope` is the
+largest entry of the gradient of the objective, minus log-likelihood and 1/2 w·w where
+there is a penalty, at what each found. A peer has the loosest tolerance with which its
+slope is at most 1e-5, or the last that it takes.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ PATIENCE = 15.0  # seconds, for a peer that goes on and on
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """The least processor time of two calls after one, or of one that takes long, and the last result."""
+    """The least processor time of two calls after one, or of one that takes long, and
+    the last result."""
     taken, result = [], None
     for _ in range(3):
         start = time.process_time()
@@ -58,17 +60,23 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def games(n: int, m: int) -> tuple[NDArray, NDArray]:
-    """Players of each game, and who won; a ring of games, both won once, leaves nobody unbeaten."""
+    """Players of each game, and who won; a ring of games, both won once, leaves nobody
+    unbeaten."""
     rng = np.random.default_rng(0)
     s, first = rng.normal(size=n), rng.integers(n, size=m - 2 * n)
     index = np.column_stack([first, (first + rng.integers(1, n, m - 2 * n)) % n])
-    won = np.where(rng.random(m - 2 * n) < expit(s[index[:, 0]] - s[index[:, 1]]), 1, -1)
+    won = np.where(
+        rng.random(m - 2 * n) < expit(s[index[:, 0]] - s[index[:, 1]]), 1, -1
+    )
     ring = np.tile(np.column_stack([np.arange(n), np.roll(np.arange(n), 1)]), (2, 1))
-    return np.vstack([index, ring]), np.concatenate([won, np.ones(n, int), -np.ones(n, int)])
+    return np.vstack([index, ring]), np.concatenate(
+        [won, np.ones(n, int), -np.ones(n, int)]
+    )
 
 
 def mm(n: int, data: list) -> Floats:
-    """Passes of choix's minorise-maximise, two at a time, until it moves no more or patience ends."""
+    """Passes of choix's minorise-maximise, two at a time, until it moves no more or
+    patience ends."""
     w, begin = np.zeros(n), time.process_time()
     while time.process_time() - begin < PATIENCE:
         last, w = w, choix.mm_pairwise(n, data, w, max_iter=2, tol=1e300)
@@ -90,7 +98,9 @@ def solver(method: str, tol: float, n: int, m: int) -> Callable[[], Floats]:
         data = [tuple(pair) for pair in wins.tolist()]
         calls = {
             "choix, ilsr_pairwise": lambda: choix.ilsr_pairwise(n, data, tol=tol),
-            "choix, opt_pairwise": lambda: choix.opt_pairwise(n, data, alpha=0.5, tol=tol),
+            "choix, opt_pairwise": lambda: choix.opt_pairwise(
+                n, data, alpha=0.5, tol=tol
+            ),
             "choix, mm_pairwise": lambda: mm(n, data),
         }
         return calls[method]
@@ -120,11 +130,17 @@ def players(n: int, m: int) -> Iterator[list[object]]:
     if few:
         unpenalised += ["choix, ilsr_pairwise"]
         penalised += ["scikit-learn, newton-cholesky", "choix, opt_pairwise"]
-    for alpha, own, peers in ((0.0, "bradley_terry", unpenalised), (1.0, "Davidson(1.0)", penalised)):
+    for alpha, own, peers in (
+        (0.0, "bradley_terry", unpenalised),
+        (1.0, "Davidson(1.0)", penalised),
+    ):
         ours, best = 0.0, np.zeros(n)
         for method in (own, *peers):
-            largest = SLOPE / m if method.startswith("scikit") else 1e-4  # theirs is of the mean loss
-            for tol in largest * 10.0 ** -np.arange(1 if method in (own, "choix, mm_pairwise") else 6):
+            # theirs is of the mean loss
+            largest = SLOPE / m if method.startswith("scikit") else 1e-4
+            for tol in largest * 10.0 ** -np.arange(
+                1 if method in (own, "choix, mm_pairwise") else 6
+            ):
                 seconds, w = timed(solver(method, tol, n, m))
                 if (left := slope(w, alpha)) <= SLOPE or seconds > PATIENCE:
                     break
@@ -134,7 +150,11 @@ def players(n: int, m: int) -> Iterator[list[object]]:
             apart = "" if method == own else f"{np.abs(w - best).max():.0e}"
             ratio = "" if method == own else seconds / ours
             whole = few or "mm" not in method
-            megabytes = peak_megabytes(partial(solver, method, tol), n, m) if whole and m > 400 else ""
+            megabytes = (
+                peak_megabytes(partial(solver, method, tol), n, m)
+                if whole and m > 400
+                else ""
+            )
             yield [n, m, method, seconds, f"{left:.0e}", ratio, apart, megabytes]
 
 
@@ -153,7 +173,9 @@ def ranker(method: str, m: int) -> Callable[[], Floats]:
     data = drawn(m)
     calls = {
         "PlackettLuce(1e-6)": lambda: PlackettLuce(1e-6).fit(data).coef_,
-        "choix, opt_rankings": lambda: choix.opt_rankings(50, data, alpha=1e-6, tol=1e-8),
+        "choix, opt_rankings": lambda: choix.opt_rankings(
+            50, data, alpha=1e-6, tol=1e-8
+        ),
         "choix, ilsr_rankings": lambda: choix.ilsr_rankings(50, data, tol=1e-8),
         "choix, mm_rankings": lambda: choix.mm_rankings(50, data, tol=1e-8),
     }
@@ -163,7 +185,12 @@ def ranker(method: str, m: int) -> Callable[[], Floats]:
 def rankings(m: int) -> Iterator[list[object]]:
     """Rankings of five of fifty items, without ties."""
     ours, best = 0.0, np.zeros(50)
-    for method in ("PlackettLuce(1e-6)", "choix, opt_rankings", "choix, ilsr_rankings", "choix, mm_rankings"):
+    for method in (
+        "PlackettLuce(1e-6)",
+        "choix, opt_rankings",
+        "choix, ilsr_rankings",
+        "choix, mm_rankings",
+    ):
         seconds, w = timed(ranker(method, m))
         if ours == 0.0:
             ours, best = seconds, w
@@ -175,25 +202,34 @@ def rankings(m: int) -> Iterator[list[object]]:
 def tied(m: int) -> list[list[Any]]:
     """Every third one has a pair at the top, every fifth three at the end."""
     return [
-        [tuple(r[:2]), *r[2:]] if k % 3 == 0 else [*r[:2], tuple(r[2:])] if k % 5 == 0 else r
+        [tuple(r[:2]), *r[2:]]
+        if k % 3 == 0
+        else [*r[:2], tuple(r[2:])]
+        if k % 5 == 0
+        else r
         for k, r in enumerate(drawn(m, 8))
     ]
 
 
 def by_subsets(data: list[list[Any]], alpha: float) -> Callable[[Floats], float]:
-    """Minus the penalised log-likelihood over all subsets of what is left, at theta and log delta of 2, 3."""
+    """Minus the penalised log-likelihood over all subsets of what is left, at theta and
+    log delta of 2, 3."""
     choices = []
     for ranking in data:
         places = [place if isinstance(place, tuple) else (place,) for place in ranking]
         for k, place in enumerate(places):
             left = [item for other in places[k:] for item in other]
-            choices.append((place, [s for size in (1, 2, 3) for s in combinations(left, size)]))
+            choices.append(
+                (place, [s for size in (1, 2, 3) for s in combinations(left, size)])
+            )
 
     def loss(x: Floats) -> float:
         delta, total = [0.0, 0.0, *x[8:]], alpha / 2 * x[:8] @ x[:8]
         for place, sets in choices:
             logs = [delta[len(s)] + x[list(s)].mean() for s in sets]
-            total += np.logaddexp.reduce(logs) - delta[len(place)] - x[list(place)].mean()
+            total += (
+                np.logaddexp.reduce(logs) - delta[len(place)] - x[list(place)].mean()
+            )
         return float(total)
 
     return loss
@@ -211,7 +247,14 @@ def with_ties(m: int) -> list[list[object]]:
     )
     apart = f"{np.abs(found.x - x).max():.0e}"
     return [
-        [m, seconds, taken, f"{abs(loss(x) - model.objective_):.0e}", f"{loss(x) - found.fun:.0e}", apart]
+        [
+            m,
+            seconds,
+            taken,
+            f"{abs(loss(x) - model.objective_):.0e}",
+            f"{loss(x) - found.fun:.0e}",
+            apart,
+        ]
     ]
 
 
@@ -229,14 +272,18 @@ def within(low: Floats, truth: Floats, high: Floats) -> float:
 
 
 def static_league(seed: int) -> Iterator[tuple[str, float, float]]:
-    """What is meant, at which level, and the share that holds: ten players, four games of each two."""
+    """What is meant, at which level, and the share that holds: ten players, four games
+    of each two."""
     rng = np.random.default_rng(seed)
     s = rng.normal(size=10)
     s -= s.mean()
     index = np.repeat(np.column_stack(np.triu_indices(10, 1)), 4, axis=0)
     d = s[index[:, 0]] - s[index[:, 1]]
     y = outcomes(rng, d)
-    for name, model in (("Davidson", Davidson()), ("Davidson, bias reduced", Davidson(bias_reduced=True))):
+    for name, model in (
+        ("Davidson", Davidson()),
+        ("Davidson, bias reduced", Davidson(bias_reduced=True)),
+    ):
         model.fit(index, y)
         for level in (0.8, 0.95):
             yield (
@@ -256,7 +303,10 @@ def judged_league(seed: int) -> Iterator[tuple[str, float, float]]:
     s = rng.normal(size=10)
     s -= s.mean()
     index = np.array([rng.choice(10, 2, replace=False) for _ in range(480)])
-    y, judge = outcomes(rng, s[index[:, 0]] - s[index[:, 1]]), np.repeat(np.arange(60), 8)
+    y, judge = (
+        outcomes(rng, s[index[:, 0]] - s[index[:, 1]]),
+        np.repeat(np.arange(60), 8),
+    )
     index, y, judge = (np.repeat(part, 3, axis=0) for part in (index, y, judge))
     pairs = np.column_stack(np.triu_indices(10, 1))
     for name, cluster in (("cluster=judge", judge), ("no cluster", None)):
@@ -273,16 +323,22 @@ def judged_league(seed: int) -> Iterator[tuple[str, float, float]]:
 
 
 def moving_league(seed: int, n_games: int) -> Iterator[tuple[str, float, float]]:
-    """Scores drawn from the prior: ten players over 30 days; what is known of the last one."""
+    """Scores drawn from the prior: ten players over 30 days; what is known of the last
+    one."""
     rng = np.random.default_rng(seed)
     days, n = 30, 10
-    path = np.cumsum(np.vstack([rng.normal(size=n), np.sqrt(0.02) * rng.normal(size=(days, n))]), axis=0)
+    path = np.cumsum(
+        np.vstack([rng.normal(size=n), np.sqrt(0.02) * rng.normal(size=(days, n))]),
+        axis=0,
+    )
     first = np.sort(rng.integers(days, size=n_games))
     index = np.array([rng.choice(n, 2, replace=False) for _ in range(n_games)])
     d = path[first, index[:, 0]] - path[first, index[:, 1]]
     y = np.where(d + rng.normal(size=n_games) > 0, 1, -1)
     names = [f"p{k}" for k in range(n)]
-    model = DynamicComparisons(Constant(1.0) + Wiener(0.02, origin=0.0), Probit(), n_threads=1)
+    model = DynamicComparisons(
+        Constant(1.0) + Wiener(0.02, origin=0.0), Probit(), n_threads=1
+    )
     model.fit(Matches(Incidence(index, n).matrix(), first, names), y)
     at = first[-1]
     table = model.standings(float(at)).sort_values("name")
@@ -312,7 +368,11 @@ def moving_league(seed: int, n_games: int) -> Iterator[tuple[str, float, float]]
 def coverage(leagues: int) -> list[list[object]]:
     """Shares of intervals that hold, mean and standard error over leagues."""
     held: dict[tuple[str, float], list[float]] = {}
-    kinds = (static_league, judged_league, *(partial(moving_league, n_games=n) for n in (30, 100, 400)))
+    kinds = (
+        static_league,
+        judged_league,
+        *(partial(moving_league, n_games=n) for n in (30, 100, 400)),
+    )
     for league in kinds:
         for seed in range(leagues):
             for name, level, share in league(seed):
@@ -328,27 +388,45 @@ def show(title: str, header: str, rows: Sequence[Sequence[object]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("parts", nargs="*", default=["players", "rankings", "ties", "intervals"])
-    parser.add_argument("--quick", action="store_true", help="the smaller sizes, fewer leagues")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "parts", nargs="*", default=["players", "rankings", "ties", "intervals"]
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="the smaller sizes, fewer leagues"
+    )
     chosen = parser.parse_args()
     parts, quick = chosen.parts, chosen.quick
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if "players" in parts:
-            lines = [line for size in SIZES[: 2 if quick else 3] for line in players(*size)]
+            lines = [
+                line for size in SIZES[: 2 if quick else 3] for line in players(*size)
+            ]
             header = "players|games|method|s|slope|s over ours|largest difference to ours|peak MB"
             show("Bradley-Terry", header, lines)
         if "rankings" in parts:
-            lines = [line for m in ((200,) if quick else (200, 1_000)) for line in rankings(m)]
-            show("Plackett-Luce", "rankings|method|s|s over ours|largest difference to ours", lines)
-        if "ties" in parts:
-            header = (
-                "rankings|ours s|by subsets s|objective differs by|above its minimum by|largest difference"
+            lines = [
+                line
+                for m in ((200,) if quick else (200, 1_000))
+                for line in rankings(m)
+            ]
+            show(
+                "Plackett-Luce",
+                "rankings|method|s|s over ours|largest difference to ours",
+                lines,
             )
+        if "ties" in parts:
+            header = "rankings|ours s|by subsets s|objective differs by|above its minimum by|largest difference"
             show("Plackett-Luce with ties", header, with_ties(60))
         if "intervals" in parts:
-            show("Intervals", "leagues|what|level|share that holds", coverage(50 if quick else 500))
+            show(
+                "Intervals",
+                "leagues|what|level|share that holds",
+                coverage(50 if quick else 500),
+            )
 
 
 if __name__ == "__main__":

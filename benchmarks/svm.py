@@ -1,4 +1,5 @@
-"""SVMCompare against libsvm and liblinear through scikit-learn: time, memory, objective.
+"""SVMCompare against libsvm and liblinear through scikit-learn: time, memory,
+objective.
 
 python benchmarks/svm.py             kernels up to 20,000 pairs, linear up to 1,000,000 (libsvm needs 12 GB)
 python benchmarks/svm.py --quick     kernels up to 2,000 pairs, linear up to 20,000
@@ -43,11 +44,14 @@ def problem(m: int, n: int, p: int, seed: int = 0) -> tuple[Pairs, np.ndarray]:
     first = rng.integers(0, n, m)
     second = (first + rng.integers(1, n, m)) % n
     differences = scores[first] - scores[second] + 0.5 * rng.standard_normal(m)
-    y = np.where(np.abs(differences) < np.median(np.abs(differences)), 0, np.sign(differences))
+    y = np.where(
+        np.abs(differences) < np.median(np.abs(differences)), 0, np.sign(differences)
+    )
     return Pairs(items, np.column_stack([first, second])), y.astype(int)
 
 
-SVMCompare().fit(*problem(50, 30, 2))  # in each process, before anything is measured: loads compiled code
+# in each process, before anything is measured: loads compiled code
+SVMCompare().fit(*problem(50, 30, 2))
 
 
 def objective(fit: Fit, y: np.ndarray) -> float:
@@ -66,22 +70,29 @@ def compare(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
 
 
 def rows_of_flipped(fit_values: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The u·d of the pairs from those of the flipped pairs, whose order is that of `Pairs.flipped`."""
+    """The u·d of the pairs from those of the flipped pairs, whose order is that of
+    `Pairs.flipped`."""
     values = np.empty(len(y))
     positive, negative, tied = (np.flatnonzero(y == label) for label in (1, -1, 0))
     ends = np.cumsum([len(positive), len(negative), len(tied)])
-    values[positive], values[negative] = fit_values[: ends[0]], -fit_values[ends[0] : ends[1]]
+    values[positive], values[negative] = (
+        fit_values[: ends[0]],
+        -fit_values[ends[0] : ends[1]],
+    )
     values[tied] = fit_values[ends[1] : ends[2]]
     return values
 
 
-def from_classifier(machine: SVC | LinearSVC, decisions: np.ndarray, squared: float, y: np.ndarray) -> Fit:
+def from_classifier(
+    machine: SVC | LinearSVC, decisions: np.ndarray, squared: float, y: np.ndarray
+) -> Fit:
     bias = float(np.ravel(machine.intercept_)[0])
     return Fit(rows_of_flipped(decisions - bias, y), squared, bias)
 
 
 def straightforward(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
-    """Algorithm 1 as printed: the kernel of all flipped items with all, then M'KM, then libsvm."""
+    """Algorithm 1 as printed: the kernel of all flipped items with all, then M'KM, then
+    libsvm."""
     flipped, labels = pairs.flipped(y)
     both = np.vstack([flipped.second, flipped.first])
     m = len(labels)
@@ -89,7 +100,9 @@ def straightforward(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
     gram = K[:m, :m] - K[:m, m:] - K[m:, :m] + K[m:, m:]
     machine = SVC(C=COST, kernel="precomputed").fit(gram, labels)
     decisions = machine.decision_function(gram)
-    squared = float(machine.dual_coef_[0] @ (decisions - machine.intercept_)[machine.support_])
+    squared = float(
+        machine.dual_coef_[0] @ (decisions - machine.intercept_)[machine.support_]
+    )
     return from_classifier(machine, decisions, squared, y)
 
 
@@ -101,12 +114,15 @@ def libsvm_on_indexed_gram(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
     gram = flipped.B.gram(K).block(every, every)
     machine = SVC(C=COST, kernel="precomputed").fit(gram, labels)
     decisions = machine.decision_function(gram)
-    squared = float(machine.dual_coef_[0] @ (decisions - machine.intercept_)[machine.support_])
+    squared = float(
+        machine.dual_coef_[0] @ (decisions - machine.intercept_)[machine.support_]
+    )
     return from_classifier(machine, decisions, squared, y)
 
 
 def libsvm_on_features(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
-    """libsvm with its linear kernel and cache, on features of the items: no matrix over pairs."""
+    """libsvm with its linear kernel and cache, on features of the items: no matrix over
+    pairs."""
     flipped, labels = pairs.flipped(y)
     K = pairwise_kernels(pairs.items, metric=kernel, filter_params=True, gamma=GAMMA)
     L, _ = pivoted_features(K)
@@ -117,10 +133,15 @@ def libsvm_on_features(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
 
 
 def liblinear(_: str, pairs: Pairs, y: np.ndarray) -> Fit:
-    """liblinear's dual coordinate descent; its bias is penalised, so this is eq. 15 only nearly."""
+    """liblinear's dual coordinate descent; its bias is penalised, so this is eq.
+
+    15 only nearly.
+    """
     flipped, labels = pairs.flipped(y)
     d = flipped.differences()
-    machine = LinearSVC(C=COST, loss="hinge", intercept_scaling=BIAS_SCALE, random_state=0)
+    machine = LinearSVC(
+        C=COST, loss="hinge", intercept_scaling=BIAS_SCALE, random_state=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit(d, labels)
@@ -155,13 +176,17 @@ def lines(kernel: str, m: int, n: int, p: int, peers: list[str]) -> list[list[ob
         memory = peak_megabytes(prepared, method, kernel, m, n, p)
         value = objective(fit, y)
         least = value if least is None else least
-        table.append([kernel, m, n, p, method, seconds, memory, f"{value / least - 1:+.1e}"])
+        table.append(
+            [kernel, m, n, p, method, seconds, memory, f"{value / least - 1:+.1e}"]
+        )
         print(*table[-1], flush=True)
     return table
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="small problems only")
     quick = parser.parse_args().quick
     gram_peers = ["Algorithm 1", "libsvm, indexed Gram", "libsvm, features"]
@@ -172,7 +197,16 @@ def main() -> None:
         table += lines("rbf", 5_000, 2_000, 10, ["libsvm, indexed Gram"])
         table += lines("rbf", 20_000, 2_000, 10, ["libsvm, indexed Gram"])
         table += lines("linear", 1_000_000, 100_000, 50, ["liblinear"])
-    header = ["kernel", "pairs", "items", "features", "method", "s", "MB", "objective against ours"]
+    header = [
+        "kernel",
+        "pairs",
+        "items",
+        "features",
+        "method",
+        "s",
+        "MB",
+        "objective against ours",
+    ]
     print(markdown_table(header, table))
 
 

@@ -1,14 +1,17 @@
-"""SVMCompare against its best peer at equal accuracy, over a grid of sizes, costs and widths of the kernel.
+"""SVMCompare against its best peer at equal accuracy, over a grid of sizes, costs and
+widths of the kernel.
 
 python benchmarks/svm_grid.py            the whole grid: half an hour, up to 5 GB
 python benchmarks/svm_grid.py --quick    up to 2,000 pairs
 
-Peers are libsvm on the Gram matrix of the flipped pairs, built from the items' kernel, at the largest
-tolerance of 1e-3, 1e-4, ... whose relative duality gap is at most 1e-6 (only this fit is timed), and the
-interior-point method in the rank of the items' Gram matrix, always. Seconds are CPU seconds of this process.
-A fit of libsvm is cut off after about a minute; its gap is printed then. It is left out beyond 8,000
-flipped pairs, whose matrix alone takes 500 MB; the interior point beyond a rank of 2,000. MB is the growth
-of the peak memory of a fresh process in our fit, and beside it the size of an m x m matrix.
+Peers are libsvm on the Gram matrix of the flipped pairs, built from the items' kernel,
+at the largest tolerance of 1e-3, 1e-4, ... whose relative duality gap is at most 1e-6
+(only this fit is timed), and the interior-point method in the rank of the items' Gram
+matrix, always. Seconds are CPU seconds of this process. A fit of libsvm is cut off
+after about a minute; its gap is printed then. It is left out beyond 8,000 flipped
+pairs, whose matrix alone takes 500 MB; the interior point beyond a rank of 2,000. MB is
+the growth of the peak memory of a fresh process in our fit, and beside it the size of
+an m x m matrix.
 """
 
 from __future__ import annotations
@@ -36,7 +39,15 @@ from preflearn.svm.differences import FeatureGram, HingeMatrix
 
 GAP = 1e-6
 FEATURES = 10
-SIZES = [(200, 500), (5000, 500), (500, 2000), (2000, 2000), (5000, 2000), (1000, 5000), (5000, 5000)]
+SIZES = [
+    (200, 500),
+    (5000, 500),
+    (500, 2000),
+    (2000, 2000),
+    (5000, 2000),
+    (1000, 5000),
+    (5000, 5000),
+]
 LARGE = [(200, 20000), (1000, 20000), (2000, 20000)]
 COSTS = [0.1, 10.0, 1000.0]
 WIDTHS = [0.02, 0.1, 0.5]
@@ -66,7 +77,9 @@ def libsvm(
     return machine.fit(gram, labels), K
 
 
-def gap_of_libsvm(machine: SVC, K: np.ndarray, pairs: Pairs, y: np.ndarray, C: float) -> float:
+def gap_of_libsvm(
+    machine: SVC, K: np.ndarray, pairs: Pairs, y: np.ndarray, C: float
+) -> float:
     flipped, labels = pairs.flipped(y)
     v = np.zeros(len(labels))
     v[machine.support_] = machine.dual_coef_[0]
@@ -76,10 +89,13 @@ def gap_of_libsvm(machine: SVC, K: np.ndarray, pairs: Pairs, y: np.ndarray, C: f
     return (objective - float(np.abs(v).sum()) + squared / 2) / objective
 
 
-def best_libsvm(pairs: Pairs, y: np.ndarray, C: float, gamma: float, patience: float) -> tuple[float, float]:
+def best_libsvm(
+    pairs: Pairs, y: np.ndarray, C: float, gamma: float, patience: float
+) -> tuple[float, float]:
     """Seconds and gap of the quickest fit that is good enough, or of the last one."""
     taken, gap = np.inf, np.inf
-    for tol in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)[0 if C < 1 else 2 :]:  # larger ones never suffice then
+    # larger ones never suffice then
+    for tol in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)[0 if C < 1 else 2 :]:
         start = time.process_time()
         machine, K = libsvm(pairs, y, C, gamma, tol, patience)
         taken = time.process_time() - start
@@ -103,7 +119,9 @@ def interior(pairs: Pairs, y: np.ndarray, C: float, gamma: float) -> float:
     order = preferences_first(y)
     rows = Rows.of(y[order], np.full(len(y), C), biased=True)
     ids, B = pairs.B[order].compacted()
-    L, _ = pivoted_features(pairwise_kernels(pairs.items[ids], metric="rbf", gamma=gamma))
+    L, _ = pivoted_features(
+        pairwise_kernels(pairs.items[ids], metric="rbf", gamma=gamma)
+    )
     operator = HingeMatrix(Plain(Incidence(B.index, len(ids)), L), rows)
     return minimise(Hinges(operator, rows.cost, rows.label), GAP).own_gap
 
@@ -141,15 +159,30 @@ def line(n: int, m: int, C: float, gamma: float, patience: float) -> list[object
     good = [taken for taken, gap in (point, peer) if gap <= GAP]
     ratio = f"{ours[0] / min(good):.2f}" if good else "no peer"
     memory = [peak_megabytes(fresh_fit, n, m, C, gamma), 8e-6 * m**2]
-    row = [n, m, C, gamma, ours[0], f"{ours[1]:.0e}", shown(*peer), shown(*point), ratio, *memory]
+    row = [
+        n,
+        m,
+        C,
+        gamma,
+        ours[0],
+        f"{ours[1]:.0e}",
+        shown(*peer),
+        shown(*point),
+        ratio,
+        *memory,
+    ]
     print(markdown_table(row, []).splitlines()[0], file=sys.stderr, flush=True)
     return row
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="up to 2,000 pairs")
-    parser.add_argument("--patience", type=float, default=60.0, help="seconds of libsvm, about")
+    parser.add_argument(
+        "--patience", type=float, default=60.0, help="seconds of libsvm, about"
+    )
     arguments = parser.parse_args()
     quick = arguments.quick
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
@@ -157,8 +190,23 @@ def main() -> None:
     warnings.simplefilter("ignore")
     compare(*problem(50, 30, FEATURES), 1.0, 0.1)  # compiles
     sizes = [size for size in SIZES + LARGE if not quick or size[1] <= 2000]
-    table = [line(n, m, C, gamma, arguments.patience) for n, m in sizes for C in COSTS for gamma in WIDTHS]
-    header = ["items", "pairs", "C", "gamma", "ours s", "gap", "libsvm s", "interior point s", "ratio"]
+    table = [
+        line(n, m, C, gamma, arguments.patience)
+        for n, m in sizes
+        for C in COSTS
+        for gamma in WIDTHS
+    ]
+    header = [
+        "items",
+        "pairs",
+        "C",
+        "gamma",
+        "ours s",
+        "gap",
+        "libsvm s",
+        "interior point s",
+        "ratio",
+    ]
     header += ["MB", "m x m MB"]
     print(markdown_table(header, table))
 

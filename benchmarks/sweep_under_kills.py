@@ -1,11 +1,13 @@
-"""A sweep on a cluster whose workers are killed every few seconds, against the same sweep without one.
+"""A sweep on a cluster whose workers are killed every few seconds, against the same
+sweep without one.
 
     python benchmarks/sweep_under_kills.py 05 -p seed 0:10 --every 5
 
-starts a scheduler and two workers on this machine, runs `preflearn sweep 05 -p seed 0:10` on them, kills one
-of them with SIGKILL every five seconds, then runs the same with --jobs 1, or takes the table of such a sweep
-(--alone TABLE). One line says how many cells of the tables differ, but for times; the status is 1 if any does
-or a kernel outlived its worker. --record PATH writes a table of it, for chapter 17.
+starts a scheduler and two workers on this machine, runs `preflearn sweep 05 -p seed
+0:10` on them, kills one of them with SIGKILL every five seconds, then runs the same
+with --jobs 1, or takes the table of such a sweep (--alone TABLE). One line says how
+many cells of the tables differ, but for times; the status is 1 if any does or a kernel
+outlived its worker. --record PATH writes a table of it, for chapter 17.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ SETTLED = 10  # seconds after which no kernel of a killed worker may be left
 
 def swept(chapter: str, options: list[str], *where: str) -> subprocess.Popen:
     """The command, under way; its table is named on the last line of its output."""
-    code = "import sys; from preflearn_book.runner.command import main; sys.exit(main())"
+    code = (
+        "import sys; from preflearn_book.runner.command import main; sys.exit(main())"
+    )
     command = [sys.executable, "-c", code, "sweep", chapter, *options, *where]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
@@ -45,38 +49,57 @@ def table_of(process: subprocess.Popen) -> Path:
     return Path(said.split("results: ")[1].strip())
 
 
-def killed_while(process: subprocess.Popen, cluster: LocalCluster, every: float) -> tuple[int, int]:
-    """How many workers were killed until a process ended, and how many of their kernels lived on.
+def killed_while(
+    process: subprocess.Popen, cluster: LocalCluster, every: float
+) -> tuple[int, int]:
+    """How many workers were killed until a process ended, and how many of their kernels
+    lived on.
 
-    Those that are still starting are spared: a nanny whose worker dies before it is there gives up.
+    Those that are still starting are spared: a nanny whose worker dies before it is
+    there gives up.
     """
     rng, kills, kernels = random.Random(0), 0, list[psutil.Process]()
     while process.poll() is None:
         time.sleep(every)
         there = set(cluster.scheduler_info["workers"])
-        alive = [worker.pid for worker in cluster.workers.values() if worker.worker_address in there]
+        alive = [
+            worker.pid
+            for worker in cluster.workers.values()
+            if worker.worker_address in there
+        ]
         if alive and process.poll() is None:
             pid = rng.choice(alive)
             kernels += psutil.Process(pid).children(recursive=True)
             os.kill(pid, signal.SIGKILL)
             kills += 1
     time.sleep(SETTLED)
-    there = [one for one in psutil.process_iter(["status"]) if one.info["status"] != psutil.STATUS_ZOMBIE]
+    there = [
+        one
+        for one in psutil.process_iter(["status"])
+        if one.info["status"] != psutil.STATUS_ZOMBIE
+    ]
     return kills, sum(kernel in there for kernel in kernels)
 
 
 def differing_cells(here: Path, there: Path) -> int:
-    """Cells that differ in any of the tables of two sweeps, byte for byte; times are not compared."""
+    """Cells that differ in any of the tables of two sweeps, byte for byte; times are
+    not compared."""
     columns = pd.read_csv(here.with_suffix(".columns.csv"), keep_default_na=False)
     found = 0
     for name in columns["table"].unique():
         timed = columns.loc[(columns["table"] == name) & columns["timing"], "column"]
-        both = [path.with_suffix(f".{name}.csv" if name else ".csv") for path in (here, there)]
+        both = [
+            path.with_suffix(f".{name}.csv" if name else ".csv")
+            for path in (here, there)
+        ]
         one, other = (
-            pd.read_csv(path, dtype=str, keep_default_na=False).drop(columns=timed) for path in both
+            pd.read_csv(path, dtype=str, keep_default_na=False).drop(columns=timed)
+            for path in both
         )
         same = one.shape == other.shape and one.columns.equals(other.columns)
-        found += int((one != other).to_numpy().sum()) if same else max(one.size, other.size)
+        found += (
+            int((one != other).to_numpy().sum()) if same else max(one.size, other.size)
+        )
     return found
 
 
@@ -84,18 +107,36 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("chapter")
     parser.add_argument("--every", type=float, default=5.0, metavar="SECONDS")
-    parser.add_argument("--output", type=Path, help="where the points go; a temporary folder by default")
-    parser.add_argument("--alone", type=Path, metavar="TABLE", help="of the same sweep with --jobs 1")
-    parser.add_argument("--record", type=Path, metavar="PATH", help="of a table of what was found")
+    parser.add_argument(
+        "--output", type=Path, help="where the points go; a temporary folder by default"
+    )
+    parser.add_argument(
+        "--alone", type=Path, metavar="TABLE", help="of the same sweep with --jobs 1"
+    )
+    parser.add_argument(
+        "--record", type=Path, metavar="PATH", help="of a table of what was found"
+    )
     given, options = parser.parse_known_args()
     folder = given.output or Path(tempfile.mkdtemp(prefix="sweep_under_kills_"))
-    # This kind of cluster gives up a worker that happens to be away, 15 s after it was lost once.
+    # This kind of cluster gives up a worker that happens to be away, 15 s after it was
+    # lost once.
     config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, scheduler_port=0
+        n_workers=2,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address=None,
+        scheduler_port=0,
     ) as cluster:
         address = cluster.scheduler_info["address"]  # pyright: ignore[reportAttributeAccessIssue]
-        process = swept(given.chapter, options, "--output", str(folder / "killed"), "--scheduler", address)
+        process = swept(
+            given.chapter,
+            options,
+            "--output",
+            str(folder / "killed"),
+            "--scheduler",
+            address,
+        )
         kills, orphans = killed_while(process, cluster, given.every)
         there = table_of(process)
     command = given.chapter, options, "--output", str(folder / "alone"), "--jobs", "1"
@@ -109,7 +150,11 @@ def main() -> int:
     }
     if given.record:
         head = f"# date: {date.today()}\n# every_s: {given.every:g}\n"
-        table = pd.Series(rows, name="number", dtype=object).rename_axis("what").to_csv(lineterminator="\n")
+        table = (
+            pd.Series(rows, name="number", dtype=object)
+            .rename_axis("what")
+            .to_csv(lineterminator="\n")
+        )
         given.record.write_text(head + table)
     print(", ".join(f"{what}: {number}" for what, number in rows.items()))
     return int(found > 0 or orphans > 0)

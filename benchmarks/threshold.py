@@ -1,4 +1,5 @@
-"""The exact threshold of eq. 6 against a search over a grid of thresholds, as the paper does it.
+"""The exact threshold of eq. 6 against a search over a grid of thresholds, as the paper
+does it.
 
 python benchmarks/threshold.py             up to 1,000,000 pairs
 python benchmarks/threshold.py --quick     up to 100,000 pairs
@@ -22,7 +23,9 @@ def problem(m: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     differences = rng.standard_normal(m)
     noisy = differences + 0.5 * rng.standard_normal(m)
-    y = np.where(np.abs(noisy) < np.median(np.abs(noisy)), 0, np.sign(noisy)).astype(int)
+    y = np.where(np.abs(noisy) < np.median(np.abs(noisy)), 0, np.sign(noisy)).astype(
+        int
+    )
     return y, differences
 
 
@@ -52,8 +55,18 @@ def compare(m: int) -> list[object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="up to 100,000 pairs")
-    sizes = (10_000, 100_000) if parser.parse_args().quick else (10_000, 100_000, 1_000_000)
-    header = ["pairs", "ours s", "grid s", "ratio", "ours MB", "grid MB", "grid's loss above ours"]
+    sizes = (
+        (10_000, 100_000) if parser.parse_args().quick else (10_000, 100_000, 1_000_000)
+    )
+    header = [
+        "pairs",
+        "ours s",
+        "grid s",
+        "ratio",
+        "ours MB",
+        "grid MB",
+        "grid's loss above ours",
+    ]
     print(markdown_table(header, [compare(m) for m in sizes]))
 
 

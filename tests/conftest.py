@@ -1,4 +1,5 @@
-"""Settings for all tests: threads, hypothesis profiles, and no lasting change to the environment."""
+"""Settings for all tests: threads, hypothesis profiles, and no lasting change to the
+environment."""
 
 import os
 from datetime import UTC, datetime
@@ -15,10 +16,12 @@ for name in THREAD_VARIABLES:
 # Messages about compilation would be mixed with the output under test.
 os.environ.setdefault("PREFLEARN_QUIET", "1")
 
-# The nightly run draws its seeds from this number. Workers inherit it, so all of them draw the same seeds.
+# The nightly run draws its seeds from this number. Workers inherit it, so all of them
+# draw the same seeds.
 os.environ.setdefault("PREFLEARN_NIGHT", str(datetime.now(UTC).toordinal()))
 
-# A commit always tries the same examples; the nightly run draws new ones, ten times as many.
+# A commit always tries the same examples; the nightly run draws new ones, ten times as
+# many.
 settings.register_profile("commit", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=250, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "commit"))
@@ -36,11 +39,14 @@ def unchanged_environment():
             os.environ[name] = before[name]
         else:
             del os.environ[name]
-    assert not changed, f"the test changed environment variables: {changed}; use monkeypatch"
+    assert not changed, (
+        f"the test changed environment variables: {changed}; use monkeypatch"
+    )
 
 
 def _environment():
-    """Return the variables, without pytest's own and those that scikit-learn sets when it is imported."""
+    """Return the variables, without pytest's own and those that scikit-learn sets when
+    it is imported."""
     return {
         name: value
         for name, value in os.environ.items()

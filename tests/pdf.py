@@ -2,7 +2,8 @@
 
     python tests/pdf.py
 
-writes _build/learning-from-comparisons.pdf after `make book`: pages numbered, with bookmarks and links.
+writes _build/learning-from-comparisons.pdf after `make book`: pages numbered, with
+bookmarks and links.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ WHOLE = Path(__file__).with_name("pages") / "whole.js"
 
 def print_book(browser: Browser, html: Path, names: list[str], pdf: Path) -> None:
     """Print pages of a built book, of which the first is its front page, into one file."""
-    with served(html) as site, window(browser) as context, opened(context, site, f"{names[0]}.html") as seen:
+    with (
+        served(html) as site,
+        window(browser) as context,
+        opened(context, site, f"{names[0]}.html") as seen,
+    ):
         seen.emulate_paper()
         seen.page.evaluate(WHOLE.read_text("utf-8"), names)
         seen.page.pdf(path=pdf, format="A4", outline=True, tagged=True)
@@ -35,11 +40,15 @@ def print_book(browser: Browser, html: Path, names: list[str], pdf: Path) -> Non
 def main() -> None:
     argparse.ArgumentParser(description="Print the built book as one PDF.").parse_args()
     if not chromium():
-        sys.exit("there is no chromium here; install it, or print the pages in a browser of yours")
+        sys.exit(
+            "there is no chromium here; install it, or print the pages in a browser of yours"
+        )
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        browser = play.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox"]
+        )
         print_book(browser, HTML, contents(), PDF)
         browser.close()
     print(f"the book: {PDF}, {PDF.stat().st_size / 1e6:.0f} MB")

@@ -24,10 +24,14 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     with served(HTML) as site, sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        browser = play.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox"]
+        )
         with window(browser) as context, opened(context, site, PAGE) as seen:
             explorer = seen.page.locator(f'.explorer[data-explorer="{KIND}"]')
-            explorer.evaluate("one => scrollTo(0, one.getBoundingClientRect().top + scrollY - 160)")
+            explorer.evaluate(
+                "one => scrollTo(0, one.getBoundingClientRect().top + scrollY - 160)"
+            )
             seen.settle()
             seen.page.screenshot(path=PICTURE)
         browser.close()

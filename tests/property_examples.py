@@ -6,6 +6,7 @@ _COMMIT_EXAMPLES = settings.get_profile("commit").max_examples
 
 
 def examples(count: int) -> settings:
-    """Return settings with `count` examples on a commit, scaled with those of the active profile."""
+    """Return settings with `count` examples on a commit, scaled with those of the
+    active profile."""
     factor = settings.default.max_examples / _COMMIT_EXAMPLES
     return settings(max_examples=round(count * factor))

@@ -11,8 +11,11 @@ def times(c, vector):
 
 
 def solve(A, b):
-    """The one solution of A x = b, in fractions; None if there is none, or more than one."""
-    rows = [[Fraction(x) for x in [*row, value]] for row, value in zip(A, b, strict=True)]
+    """The one solution of A x = b, in fractions; None if there is none, or more than
+    one."""
+    rows = [
+        [Fraction(x) for x in [*row, value]] for row, value in zip(A, b, strict=True)
+    ]
     columns = len(rows[0]) - 1
     for k in range(columns):
         pivot = next((i for i in range(k, len(rows)) if rows[i][k] != 0), None)
@@ -22,7 +25,9 @@ def solve(A, b):
         rows[k] = times(1 / rows[k][k], rows[k])
         for i in range(len(rows)):
             if i != k and rows[i][k] != 0:
-                rows[i] = [x - rows[i][k] * z for x, z in zip(rows[i], rows[k], strict=True)]
+                rows[i] = [
+                    x - rows[i][k] * z for x, z in zip(rows[i], rows[k], strict=True)
+                ]
     if any(row[-1] != 0 for row in rows[columns:]):
         return None
     return [row[-1] for row in rows[:columns]]
@@ -32,7 +37,9 @@ def rank(vectors):
     """How many of some vectors are independent, in fractions."""
     chosen = []
     for vector in vectors:
-        if any(vector) and (not chosen or solve(list(zip(*chosen, strict=True)), vector) is None):
+        if any(vector) and (
+            not chosen or solve(list(zip(*chosen, strict=True)), vector) is None
+        ):
             chosen.append(vector)
     return len(chosen)
 
@@ -46,19 +53,36 @@ def determinant(K):
             return Fraction(0)
         value *= Fraction(K[top][0]) * (-1) ** top
         first = K.pop(top)
-        K = [[x - Fraction(row[0]) / first[0] * y for x, y in zip(row, first, strict=True)][1:] for row in K]
+        K = [
+            [
+                x - Fraction(row[0]) / first[0] * y
+                for x, y in zip(row, first, strict=True)
+            ][1:]
+            for row in K
+        ]
     return value
 
 
 def flipped_rows(d, y):
-    """Eq. 8, each row times its label: preferences, better item first, ties both ways; and the labels."""
+    """Eq.
+
+    8, each row times its label: preferences, better item first, ties both ways; and the
+    labels.
+    """
     preferences, ties = d[y != 0] * y[y != 0, None], d[y == 0]
-    return np.vstack([preferences, ties, -ties]), np.repeat([1.0, -1.0], [len(preferences), 2 * len(ties)])
+    return np.vstack([preferences, ties, -ties]), np.repeat(
+        [1.0, -1.0], [len(preferences), 2 * len(ties)]
+    )
 
 
 def hinge_machine(rows, cost, label=0.0, ridge=1.0, tol=1e-10):
-    """The least ridge |u|²/2 + cost·(1 - rows u - label beta)_+ by cvxpy: value, u, beta, multipliers."""
-    u, beta, slack = cp.Variable(rows.shape[1]), cp.Variable(), cp.Variable(len(rows), nonneg=True)
+    """The least ridge |u|²/2 + cost·(1 - rows u - label beta)_+ by cvxpy: value, u,
+    beta, multipliers."""
+    u, beta, slack = (
+        cp.Variable(rows.shape[1]),
+        cp.Variable(),
+        cp.Variable(len(rows), nonneg=True),
+    )
     limits = [slack >= 1 - rows @ u - np.broadcast_to(label, len(rows)) * beta]
     loss = np.broadcast_to(cost, len(rows)) @ slack
     problem = cp.Problem(cp.Minimize(ridge * cp.sum_squares(u) / 2 + loss), limits)
@@ -67,17 +91,25 @@ def hinge_machine(rows, cost, label=0.0, ridge=1.0, tol=1e-10):
 
 
 def textbook_path(K, y, lam, alpha, elbow, end, bias):
-    """Breakpoints below lam where no two events coincide, with a bias [Hastie2004] or without [Zapien2009].
+    """Breakpoints below lam where no two events coincide, with a bias [Hastie2004] or
+    without [Zapien2009].
 
     Dense algebra on all points at each event, and no care.
     """
     alpha, elbow, found = alpha.copy(), list(elbow), []
     for _ in range(100 * len(y)):
         signed, n = y[elbow], len(elbow)
-        system = np.block([[K[np.ix_(elbow, elbow)], np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+        system = np.block(
+            [
+                [K[np.ix_(elbow, elbow)], np.ones((n, 1))],
+                [np.ones((1, n)), np.zeros((1, 1))],
+            ]
+        )
         rates = np.zeros(n + 1)  # of y alpha, and of the offset
         size = n + bias
-        rates[:size] = np.linalg.solve(system[:size, :size], np.append(signed, 0.0)[:size])
+        rates[:size] = np.linalg.solve(
+            system[:size, :size], np.append(signed, 0.0)[:size]
+        )
         offset = np.mean(lam * signed - K[elbow] @ (y * alpha)) if bias else 0.0
         gaps = y * (K @ (y * alpha) + offset) - lam
         stay = y * (K[:, elbow] @ rates[:-1] + rates[-1]) - 1
@@ -86,7 +118,9 @@ def textbook_path(K, y, lam, alpha, elbow, end, bias):
         with np.errstate(divide="ignore", invalid="ignore"):
             hits = np.where(np.abs(stay) > 1e-9, gaps / stay, np.inf)
             leaves = np.where(da > 0, alpha[elbow], alpha[elbow] - 1) / da
-        hits, leaves = (np.where(steps > 1e-9, steps, np.inf) for steps in (hits, leaves))
+        hits, leaves = (
+            np.where(steps > 1e-9, steps, np.inf) for steps in (hits, leaves)
+        )
         after = leaves.min(initial=np.inf)
         step = min(hits.min(), after)
         if lam - step < end:

@@ -1,4 +1,5 @@
-"""Run notebooks as a reader does: by papermill, from another folder, with other parameters."""
+"""Run notebooks as a reader does: by papermill, from another folder, with other
+parameters."""
 
 import json
 import os
@@ -19,7 +20,8 @@ NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.ipy
 
 
 def rerun(name, folder, **parameters):
-    """Execute a notebook from `folder` and return the claims whose verdict differs from the claims list.
+    """Execute a notebook from `folder` and return the claims whose verdict differs from
+    the claims list.
 
     Raises
     ------
@@ -27,18 +29,31 @@ def rerun(name, folder, **parameters):
         If a cell fails.
     """
     target = folder / "executed.ipynb"
-    papermill.execute_notebook(NOTEBOOKS[name], target, parameters, cwd=folder, progress_bar=False)
+    papermill.execute_notebook(
+        NOTEBOOKS[name], target, parameters, cwd=folder, progress_bar=False
+    )
     cells = json.loads(target.read_text("utf-8"))["cells"]
-    outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
+    outputs = [
+        output.get("data", {}) for cell in cells for output in cell.get("outputs", [])
+    ]
     checks = [data[CLAIM_MIME] for data in outputs if CLAIM_MIME in data]
-    return [f"{check['id']}: {check['computed']}" for check in checks if not check["agrees"]]
+    return [
+        f"{check['id']}: {check['computed']}" for check in checks if not check["agrees"]
+    ]
 
 
 def failures_of_second_run(name, folder, seed):
-    """Run a notebook, then all its code cells in random order; return the cells that fail the second time."""
+    """Run a notebook, then all its code cells in random order; return the cells that
+    fail the second time."""
     notebook = nbformat.read(NOTEBOOKS[name], as_version=4)
-    cells = [(number, cell) for number, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
-    client = NotebookClient(notebook, timeout=3600, resources={"metadata": {"path": folder}})
+    cells = [
+        (number, cell)
+        for number, cell in enumerate(notebook.cells)
+        if cell.cell_type == "code"
+    ]
+    client = NotebookClient(
+        notebook, timeout=3600, resources={"metadata": {"path": folder}}
+    )
     failures = []
     with client.setup_kernel():
         for number, cell in cells:
@@ -52,7 +67,8 @@ def failures_of_second_run(name, folder, seed):
 
 
 def datasets_of(name):
-    """Return the data sets that a notebook reads, as its executed notebook in the built book says."""
+    """Return the data sets that a notebook reads, as its executed notebook in the built
+    book says."""
     executed = read_executed(ROOT / "_build" / "executed" / name / "quick.ipynb")
     assert executed is not None, "build the book first: make book"
     read = (entry.split(maxsplit=1) for entry in executed.provenance["read"])
@@ -60,7 +76,8 @@ def datasets_of(name):
 
 
 def use_mirror_without(monkeypatch, folder, hidden):
-    """Offer the data sets of the present mirror without one of them; no cache and no downloads."""
+    """Offer the data sets of the present mirror without one of them; no cache and no
+    downloads."""
     mirror = folder / "mirror"
     mirror.mkdir()
     for dataset in Path(os.environ["PREFLEARN_DATA"]).iterdir():
@@ -72,8 +89,13 @@ def use_mirror_without(monkeypatch, folder, hidden):
 
 
 def number_of_commits():
-    """Return the number of commits, which changes with each commit; 0 outside a git checkout."""
+    """Return the number of commits, which changes with each commit; 0 outside a git
+    checkout."""
     count = subprocess.run(
-        ["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "rev-list", "--count", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return int(count.stdout or 0)

@@ -1,8 +1,10 @@
-"""Pages that show code of another program next to ours: the code runs, and gives the results below it.
+"""Pages that show code of another program next to ours: the code runs, and gives the
+results below it.
 
-A block of code follows *<the other program>*, *here* or *both*. A comment below a statement is its result:
-numbers with the digits that are shown, words, or the beginning of an error or a warning. The blocks of one
-kind share their names. Two blocks next to each other must give equal results, except in the section on traps.
+A block of code follows *<the other program>*, *here* or *both*. A comment below a
+statement is its result: numbers with the digits that are shown, words, or the beginning
+of an error or a warning. The blocks of one kind share their names. Two blocks next to
+each other must give equal results, except in the section on traps.
 """
 
 import ast
@@ -19,39 +21,59 @@ WIDEST = 39  # characters of a line on a telephone
 
 
 class Page:
-    """A page of the book, by the name of its file and the name of the other program on it."""
+    """A page of the book, by the name of its file and the name of the other program on
+    it."""
 
     def __init__(self, file, peer):
-        self.text = (Path(__file__).parents[1] / "book" / f"{file}.md").read_text("utf-8")
+        self.text = (Path(__file__).parents[1] / "book" / f"{file}.md").read_text(
+            "utf-8"
+        )
         form = rf"^\*({re.escape(peer)}|here|both)\*\n```python\n(.*?)^```$"
         found = re.finditer(form, self.text, re.MULTILINE | re.DOTALL)
-        self.peer, self.blocks = peer, [(block[1], block[2], block.start()) for block in found]
+        self.peer, self.blocks = (
+            peer,
+            [(block[1], block[2], block.start()) for block in found],
+        )
 
     def run(self, kind):
-        """Run the blocks of a kind and those of both; return their results by the place of the block."""
+        """Run the blocks of a kind and those of both; return their results by the place
+        of the block."""
         names = {}
-        return {start: run(block, names) for of, block, start in self.blocks if of in (kind, "both")}
+        return {
+            start: run(block, names)
+            for of, block, start in self.blocks
+            if of in (kind, "both")
+        }
 
     def check_form(self):
-        """Check that each block has a kind, imports only what users have, and fits a telephone."""
+        """Check that each block has a kind, imports only what users have, and fits a
+        telephone."""
         assert self.text.count("```python\n") == len(self.blocks)
-        assert not re.search(r"from preflearn_book", self.text)  # a user has the package alone
-        assert max(len(line) for _, block, _ in self.blocks for line in block.splitlines()) <= WIDEST
+        # a user has the package alone
+        assert not re.search(r"from preflearn_book", self.text)
+        assert (
+            max(len(line) for _, block, _ in self.blocks for line in block.splitlines())
+            <= WIDEST
+        )
 
     def check_same(self, ours, theirs, least, tolerance):
-        """Check that at least `least` pairs of blocks before the traps give equal results."""
+        """Check that at least `least` pairs of blocks before the traps give equal
+        results."""
         traps = self.text.index("## Traps")
         pairs = [
             (first[2], second[2])
             for first, second in pairwise(self.blocks)
             if (first[0], second[0]) == (self.peer, "here") and first[2] < traps
         ]
-        compared = [(left, right) for left, right in pairs if theirs[left]]  # the others only prepare
+        # the others only prepare
+        compared = [(left, right) for left, right in pairs if theirs[left]]
         assert len(compared) >= least
         for left, right in compared:
             assert len(theirs[left]) <= len(ours[right])
             for value, other in zip(theirs[left], ours[right], strict=False):
-                np.testing.assert_allclose(np.ravel(value), np.ravel(other), atol=tolerance, rtol=0)
+                np.testing.assert_allclose(
+                    np.ravel(value), np.ravel(other), atol=tolerance, rtol=0
+                )
 
 
 def statements(block):
@@ -59,7 +81,9 @@ def statements(block):
     lines, body = block.splitlines(), ast.parse(block).body
     ends = [node.lineno - 1 for node in body[1:]] + [len(lines)]
     for node, end in zip(body, ends, strict=True):
-        below = [line[2:] for line in lines[node.end_lineno : end] if line.startswith("# ")]
+        below = [
+            line[2:] for line in lines[node.end_lineno : end] if line.startswith("# ")
+        ]
         yield node, " ".join(below)
 
 
@@ -99,4 +123,7 @@ def agrees(value, shown):
     texts = shown.split(", ")
     found = np.ravel(value)
     assert len(found) == len(texts)
-    assert [f"{v:.{len(text.partition('.')[2])}f}" for v, text in zip(found, texts, strict=True)] == texts
+    assert [
+        f"{v:.{len(text.partition('.')[2])}f}"
+        for v, text in zip(found, texts, strict=True)
+    ] == texts

@@ -1,11 +1,13 @@
-"""Change a constant in a solver, and see whether the quick run of a chapter contradicts its records.
+"""Change a constant in a solver, and see whether the quick run of a chapter contradicts
+its records.
 
     python tests/slips.py            every chapter that has records
     python tests/slips.py 03 16      some of them
 
-Run this tool by hand after solvers or records changed: a record that no slip moves tests nothing.
-Each chapter runs in its quick profile, in a copy of the packages in which one line is changed. The cells of
-its records that moved are printed. When a solver is rewritten, its line in SLIPS has to be rewritten, too.
+Run this tool by hand after solvers or records changed: a record that no slip moves
+tests nothing. Each chapter runs in its quick profile, in a copy of the packages in
+which one line is changed. The cells of its records that moved are printed. When a
+solver is rewritten, its line in SLIPS has to be rewritten, too.
 """
 
 from __future__ import annotations
@@ -23,14 +25,35 @@ from preflearn_book.runner.project import find_project
 from preflearn_book.runner.record_check import broken_witnesses, records_of
 
 ROOT = Path(__file__).parents[1]
-RIDGE = ("preflearn/pursuit/ridge.py", "np.square(sizes) + alphas", "np.square(sizes) + 1.1 * alphas")
+RIDGE = (
+    "preflearn/pursuit/ridge.py",
+    "np.square(sizes) + alphas",
+    "np.square(sizes) + 1.1 * alphas",
+)
 SLIPS = {  # the file, its text, and the changed text
-    "03": ("preflearn/margins/qp.py", "self.margin_ = -1 / self.bias_", "self.margin_ = -1.001 / self.bias_"),
-    "05": ("preflearn_book/studies/ch05_simulations.py", "coef[:, good] / -bias", "coef[:, good] / (-1.1 * bias)"),
-    "07": ("preflearn/ratings/elo_glicko.py", "_Q = math.log(10) / 400", "_Q = math.log(10) / 440"),
-    "09": ("preflearn/path/ranking.py", "np.abs(margins - 1) <= _ON", "np.abs(margins - 1.01) <= _ON"),
+    "03": (
+        "preflearn/margins/qp.py",
+        "self.margin_ = -1 / self.bias_",
+        "self.margin_ = -1.001 / self.bias_",
+    ),
+    "05": (
+        "preflearn_book/studies/ch05_simulations.py",
+        "coef[:, good] / -bias",
+        "coef[:, good] / (-1.1 * bias)",
+    ),
+    "07": (
+        "preflearn/ratings/elo_glicko.py",
+        "_Q = math.log(10) / 400",
+        "_Q = math.log(10) / 440",
+    ),
+    "09": (
+        "preflearn/path/ranking.py",
+        "np.abs(margins - 1) <= _ON",
+        "np.abs(margins - 1.01) <= _ON",
+    ),
     "10": RIDGE,
-    "11": (*RIDGE[:2], "np.square(sizes) + 2 * alphas"),  # three users: a tenth moves no pair
+    # three users: a tenth moves no pair
+    "11": (*RIDGE[:2], "np.square(sizes) + 2 * alphas"),
     "13": ("preflearn/dynamics/engine/acceleration.py", "_DEPTH = 12", "_DEPTH = 4"),
     "14": (
         "preflearn/dynamics/engine/algorithm.py",
@@ -46,7 +69,8 @@ SLIPS = {  # the file, its text, and the changed text
 
 
 def slip(number: str) -> dict[str, list[str]]:
-    """Return the records of a chapter that contradict the changed solver, with the cells that moved.
+    """Return the records of a chapter that contradict the changed solver, with the
+    cells that moved.
 
     Raises
     ------
@@ -58,27 +82,39 @@ def slip(number: str) -> dict[str, list[str]]:
     chapter = project.chapter(number)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
-        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__")
+        )
         (Path(folder) / "data").symlink_to(ROOT / "data")
         path = source / file
         text = path.read_text("utf-8")
         if text.count(before) != 1:
-            raise ValueError(f"{file} has {before!r} {text.count(before)} times; expected one to change")
+            raise ValueError(
+                f"{file} has {before!r} {text.count(before)} times; expected one to change"
+            )
         path.write_text(text.replace(before, after), "utf-8")
         with mock.patch.dict(os.environ, PYTHONPATH=str(source)):
             result = execute(chapter.notebook, {}, chapter.parameters, str(ROOT))
     if result.summary or result.notebook is None:
-        raise ValueError(f"chapter {chapter.name} with a slip: {result.summary}\n{result.report}")
+        raise ValueError(
+            f"chapter {chapter.name} with a slip: {result.summary}\n{result.report}"
+        )
     result.notebook["metadata"]["preflearn"] = {"run": {"chapter": chapter.name}}
-    return broken_witnesses(records_of(project.recorded, chapter.name), Executed(result.notebook))
+    return broken_witnesses(
+        records_of(project.recorded, chapter.name), Executed(result.notebook)
+    )
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help=f"default: {' '.join(SLIPS)}")
+    parser.add_argument(
+        "chapters", nargs="*", metavar="CHAPTER", help=f"default: {' '.join(SLIPS)}"
+    )
     numbers = parser.parse_args().chapters
     if unknown := set(numbers) - set(SLIPS):
-        parser.error(f"no line to change for {', '.join(sorted(unknown))}; choose from {', '.join(SLIPS)}")
+        parser.error(
+            f"no line to change for {', '.join(sorted(unknown))}; choose from {', '.join(SLIPS)}"
+        )
     for number in numbers or SLIPS:
         try:
             found = slip(number)
@@ -86,6 +122,9 @@ if __name__ == "__main__":
             print(f"{number}: {error}", flush=True)
             continue
         cells = sum(map(len, found.values()))
-        print(f"{number}: {cells} cells of {len(found)} records moved by {SLIPS[number][2]!r}", flush=True)
+        print(
+            f"{number}: {cells} cells of {len(found)} records moved by {SLIPS[number][2]!r}",
+            flush=True,
+        )
         for name, moved in found.items():
             print(f"  {name}: {moved[0]}", flush=True)

@@ -1,6 +1,8 @@
-"""300 small problems on which paths are tried: generic ones, and every kind of degeneracy.
+"""300 small problems on which paths are tried: generic ones, and every kind of
+degeneracy.
 
-`small_problem(seed)` for seeds 0 to 299: `KINDS[seed % 12]` says what it is made of, and kernels take turns.
+`small_problem(seed)` for seeds 0 to 299: `KINDS[seed % 12]` says what it is made of,
+and kernels take turns.
 """
 
 import numpy as np
@@ -12,9 +14,11 @@ from preflearn.pairs import Pairs
 COUNT = 300
 KINDS = (
     "generic",  # normal features: no two events at one lambda
-    "integers",  # small integer features: ties in times of events, dependent differences
+    # small integer features: ties in times of events, dependent differences
+    "integers",
     "duplicated pairs",
-    "equal items",  # differences of zero, and pairs that are alike though their items are others
+    # differences of zero, and pairs that are alike though their items are others
+    "equal items",
     "cycles",  # pairs in both orders and closed cycles: no function fits all
     "queries",  # pairs within queries only, from scores of few levels
     "one pair",
@@ -27,10 +31,15 @@ KINDS = (
 
 
 def small_problem(seed):
-    """A problem: pairs (2 to 12 items, 1 to 40 pairs), labels -1 and +1, and the arguments of its kernel."""
+    """A problem: pairs (2 to 12 items, 1 to 40 pairs), labels -1 and +1, and the
+    arguments of its kernel."""
     rng = np.random.default_rng(seed)
     kind, turn = KINDS[seed % len(KINDS)], seed // len(KINDS)
-    kernel = {"kernel": "linear"} if turn % 2 == 0 else {"kernel": "rbf", "gamma": (0.5, 2.0)[turn // 2 % 2]}
+    kernel = (
+        {"kernel": "linear"}
+        if turn % 2 == 0
+        else {"kernel": "rbf", "gamma": (0.5, 2.0)[turn // 2 % 2]}
+    )
     n = int(rng.integers(3, 13))
     X = rng.normal(size=(n, int(rng.integers(1, 4))))
     index = _random_pairs(rng, n, int(rng.integers(2, 31)))
@@ -43,7 +52,9 @@ def small_problem(seed):
         X[-1] = X[-2]
     elif kind == "cycles":
         ring = rng.permutation(n)[: int(rng.integers(2, n + 1))]
-        index = np.vstack([index[:12], index[: int(rng.integers(1, 12)), ::-1], _ring(ring)])
+        index = np.vstack(
+            [index[:12], index[: int(rng.integers(1, 12)), ::-1], _ring(ring)]
+        )
     elif kind == "queries":
         scores, queries = rng.integers(0, 3, n), rng.integers(0, 3, n)
         every = [(a, b) for a in range(n) for b in range(n) if queries[a] == queries[b]]
@@ -55,7 +66,12 @@ def small_problem(seed):
             X[1] = X[0]
     elif kind == "symmetric start":
         half = rng.integers(-2, 3, size=(int(rng.integers(1, 6)), 2)).astype(float)
-        X = np.vstack([np.column_stack([half[:, 0], half[:, 1]]), np.column_stack([half[:, 0], -half[:, 1]])])
+        X = np.vstack(
+            [
+                np.column_stack([half[:, 0], half[:, 1]]),
+                np.column_stack([half[:, 0], -half[:, 1]]),
+            ]
+        )
         X = np.vstack([X, np.zeros((1, 2))])
         index = np.array([(k, len(X) - 1) for k in range(len(X) - 1)])
         index = index[: len(index) if turn % 3 else 2 * (len(index) // 2)]
@@ -67,7 +83,11 @@ def small_problem(seed):
         ends = [(k, n - 1) for k in range(n - 1)]
         index = np.array(ends + [((k + 1) % (n - 1), k) for k in range((n - 1) // 2)])
     elif kind == "transitive":
-        order = np.sort(rng.integers(0, 10, size=min(n, 9)) if turn % 2 else rng.normal(size=min(n, 9)))
+        order = np.sort(
+            rng.integers(0, 10, size=min(n, 9))
+            if turn % 2
+            else rng.normal(size=min(n, 9))
+        )
         X = order[:, None].astype(float)
         index = np.array([(a, b) for a in range(len(X)) for b in range(a)])
     elif kind == "balanced":
@@ -76,9 +96,12 @@ def small_problem(seed):
     elif kind == "mixture":
         classes = np.arange(n) < max(1, n // 2)
         X[classes] += 0.7
-        index = np.array([(a, b) for a in np.flatnonzero(classes) for b in np.flatnonzero(~classes)])
+        index = np.array(
+            [(a, b) for a in np.flatnonzero(classes) for b in np.flatnonzero(~classes)]
+        )
     index = index[:40]
-    y = rng.choice([-1, 1], size=len(index))  # the order in which a pair is written says nothing
+    # the order in which a pair is written says nothing
+    y = rng.choice([-1, 1], size=len(index))
     index = np.where((y > 0)[:, None], index, index[:, ::-1])
     return Pairs(X, index), y, kernel
 
@@ -103,19 +126,25 @@ DEFINITE = sorted(KERNELS.keys() - {"sigmoid"})
 
 
 def noisy_comparisons(seed, m=40, n=15, p=3, tie_share=0.5, noise=0.5):
-    """Noisy comparisons of n items by a quadratic score; the smallest differences are ties."""
+    """Noisy comparisons of n items by a quadratic score; the smallest differences are
+    ties."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p))
     scores = X @ rng.standard_normal(p) + 0.5 * (X**2).sum(axis=1)
     index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
-    differences = scores[index[:, 0]] - scores[index[:, 1]] + noise * rng.standard_normal(m)
+    differences = (
+        scores[index[:, 0]] - scores[index[:, 1]] + noise * rng.standard_normal(m)
+    )
     y = np.sign(differences).astype(int)
-    y[np.argsort(np.abs(differences))[: int(np.clip(round(tie_share * m), 1, m - 1))]] = 0
+    y[
+        np.argsort(np.abs(differences))[: int(np.clip(round(tie_share * m), 1, m - 1))]
+    ] = 0
     return Pairs(X, index), y
 
 
 def same_comparisons(pairs, y, rng):
-    """The same judgements in other words: turned, in another order, with items renamed, as an array."""
+    """The same judgements in other words: turned, in another order, with items renamed,
+    as an array."""
     flip, order, renamed = (
         rng.random(len(y)) < 0.5,
         rng.permutation(len(y)),
@@ -123,7 +152,9 @@ def same_comparisons(pairs, y, rng):
     )
     return [
         (
-            Pairs(pairs.items, np.where(flip[:, None], pairs.index[:, ::-1], pairs.index)),
+            Pairs(
+                pairs.items, np.where(flip[:, None], pairs.index[:, ::-1], pairs.index)
+            ),
             np.where(flip, -y, y),
         ),
         (pairs[order], y[order]),
@@ -144,7 +175,8 @@ POINTS = ("rbf", "linear", "separable", "duplicates", "integers", "narrow")
 
 
 def points(kind, m, seed, share=0.5, p=3, gamma=0.5):
-    """A Gram matrix of points and their labels; `share` of the labels are +1, at least one of each."""
+    """A Gram matrix of points and their labels; `share` of the labels are +1, at least
+    one of each."""
     rng = np.random.default_rng(seed)
     y = np.where(rng.permutation(m) < np.clip(round(share * m), 1, m - 1), 1.0, -1.0)
     X = rng.standard_normal((m, p))
@@ -163,12 +195,18 @@ def points(kind, m, seed, share=0.5, p=3, gamma=0.5):
 def along(path, count, rng):
     """Values of lambda from beyond the first breakpoint down, even in their logarithms."""
     first, last = path.breakpoints[[0, -1]]
-    return np.exp(rng.uniform(np.log(max(last, 1e-3 * first)), np.log(1.5 * first), count))
+    return np.exp(
+        rng.uniform(np.log(max(last, 1e-3 * first)), np.log(1.5 * first), count)
+    )
 
 
 def league(n=20, m=1900, noise=1.0, seed=0):
-    """Noisy games with ties between one-hot teams, their labels, and the strengths of the teams."""
+    """Noisy games with ties between one-hot teams, their labels, and the strengths of
+    the teams."""
     rng = np.random.default_rng(seed)
-    strength, index = rng.normal(size=n) * 0.5, np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
+    strength, index = (
+        rng.normal(size=n) * 0.5,
+        np.array([rng.choice(n, 2, replace=False) for _ in range(m)]),
+    )
     lead = strength[index[:, 0]] - strength[index[:, 1]] + noise * rng.logistic(size=m)
     return Pairs(np.eye(n), index), threshold(lead, 0.6), strength

@@ -1,6 +1,8 @@
-"""The proposition boxes of chapter 01, exactly where fractions allow it, and on degenerate graphs.
+"""The proposition boxes of chapter 01, exactly where fractions allow it, and on
+degenerate graphs.
 
-Multigraphs of few items: items without a comparison, several components, pairs compared twice.
+Multigraphs of few items: items without a comparison, several components, pairs compared
+twice.
 """
 
 from fractions import Fraction
@@ -20,13 +22,17 @@ from preflearn.pairs import Incidence
 @st.composite
 def graphs(draw):
     n = draw(st.integers(2, 6))
-    edges = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda edge: edge[0] != edge[1])
+    edges = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(
+        lambda edge: edge[0] != edge[1]
+    )
     return n, draw(st.lists(edges, min_size=1, max_size=9))
 
 
 def components(n, edges):
     first, second = np.array(edges).T
-    return csgraph.connected_components(csr_array((np.ones(len(edges)), (first, second)), (n, n)), False)
+    return csgraph.connected_components(
+        csr_array((np.ones(len(edges)), (first, second)), (n, n)), False
+    )
 
 
 def incidence(n, edges):
@@ -47,7 +53,10 @@ def test_differences_vanish_for_constants_on_components_only(graph):
     assert (Incidence(np.array(edges), n).differences(np.eye(n)) == B).all()
     assert rank(B.tolist()) == n - count
     for f in product((-1, 0, 2), repeat=n):
-        constant = all(len({f[item] for item in np.flatnonzero(of == k)}) == 1 for k in range(count))
+        constant = all(
+            len({f[item] for item in np.flatnonzero(of == k)}) == 1
+            for k in range(count)
+        )
         assert (not (B @ f).any()) == constant
 
 
@@ -58,10 +67,16 @@ def test_a_ridge_centers_each_component(graph, ridge, seed):
     (n, edges), rng = graph, np.random.default_rng(seed)
     (count, of), B = components(n, edges), incidence(n, edges)
     y = rng.integers(-1, 2, len(edges))
-    least_squares = solve((2 * B.T @ B + ridge * np.eye(n, dtype=int)).tolist(), (2 * B.T @ y).tolist())
-    assert [sum(least_squares[item] for item in np.flatnonzero(of == k)) for k in range(count)] == [0] * count
+    least_squares = solve(
+        (2 * B.T @ B + ridge * np.eye(n, dtype=int)).tolist(), (2 * B.T @ y).tolist()
+    )
+    assert [
+        sum(least_squares[item] for item in np.flatnonzero(of == k))
+        for k in range(count)
+    ] == [0] * count
 
-    losses = rng.normal(size=(len(edges), 9))  # any functions of differences between -4 and 4
+    # any functions of differences between -4 and 4
+    losses = rng.normal(size=(len(edges), 9))
     f = rng.integers(-2, 3, n)
     g = f - np.array([f[of == k].mean() for k in of])
 
@@ -69,7 +84,11 @@ def test_a_ridge_centers_each_component(graph, ridge, seed):
         at = np.round(B @ f).astype(int) + 4
         return losses[np.arange(len(edges)), at].sum() + ridge / 2 * f @ f
 
-    assert objective(g) == pytest.approx(objective(f)) if np.allclose(f, g) else objective(g) < objective(f)
+    assert (
+        objective(g) == pytest.approx(objective(f))
+        if np.allclose(f, g)
+        else objective(g) < objective(f)
+    )
 
 
 @pytest.mark.theorem("prop-graph-borda")
@@ -81,9 +100,10 @@ def test_least_squares_on_a_complete_graph_are_win_counts(n, copies):
     for y in rng.integers(-1, 2, (30, len(edges))):
         f = [Fraction(int(wins), copies * n) for wins in B.T @ y]
         assert sum(f) == 0
-        assert [sum(int(count) * v for count, v in zip(row, f, strict=True)) for row in B.T @ B] == (
-            B.T @ y
-        ).tolist()
+        assert [
+            sum(int(count) * v for count, v in zip(row, f, strict=True))
+            for row in B.T @ B
+        ] == (B.T @ y).tolist()
 
 
 def test_least_squares_on_another_graph_are_not_win_counts():
@@ -94,7 +114,8 @@ def test_least_squares_on_another_graph_are_not_win_counts():
 
 
 def overlap(u, v):
-    """The inner product of the features of u and v: of indicators, in the copy of their sign."""
+    """The inner product of the features of u and v: of indicators, in the copy of their
+    sign."""
     if (u > 0) - (u < 0) != (v > 0) - (v < 0):
         return Fraction(0)
     return max(Fraction(0), min(u, v) + 1 - max(u, v))
@@ -103,7 +124,8 @@ def overlap(u, v):
 @pytest.mark.theorem("prop-graph-analogy")
 @pytest.mark.parametrize("q", [1, 3, 4])
 def test_the_analogy_kernel_is_an_inner_product(q):
-    """Also by vectors of zeros and ones, in integers: cells of width 1/q, one copy for each sign."""
+    """Also by vectors of zeros and ones, in integers: cells of width 1/q, one copy for
+    each sign."""
     values = [Fraction(k, q) for k in range(-q, q + 1)]
 
     def cells(u):
@@ -126,21 +148,33 @@ def minimizer(B, y, psi, slope, a, ridge):
         value = psi(z).sum() - a * y @ z + ridge / 2 * f @ f
         return value, B.T @ (slope(z) - a * y) + ridge * f
 
-    found = optimize.minimize(both, np.zeros(B.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-11})
+    found = optimize.minimize(
+        both, np.zeros(B.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-11}
+    )
     assert np.abs(both(found.x)[1]).max() < 1e-7
     return found.x
 
 
 LOSSES = {
     "squared": (np.square, lambda z: 2 * z, 2.0),
-    "Bradley-Terry": (lambda z: np.log(2 * np.cosh(z / 2)), lambda z: np.tanh(z / 2) / 2, 0.5),
-    "flat near 0": (lambda z: np.maximum(np.abs(z) - 1, 0) ** 2, lambda z: 2 * (z - np.clip(z, -1, 1)), 1.0),
+    "Bradley-Terry": (
+        lambda z: np.log(2 * np.cosh(z / 2)),
+        lambda z: np.tanh(z / 2) / 2,
+        0.5,
+    ),
+    "flat near 0": (
+        lambda z: np.maximum(np.abs(z) - 1, 0) ** 2,
+        lambda z: 2 * (z - np.clip(z, -1, 1)),
+        1.0,
+    ),
 }
 
 
 @pytest.mark.theorem("prop-graph-sufficient")
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("edges", [[(0, 1), (1, 2), (2, 0)], [(0, 1), (1, 2), (2, 0), (0, 1), (1, 3)]])
+@pytest.mark.parametrize(
+    "edges", [[(0, 1), (1, 2), (2, 0)], [(0, 1), (1, 2), (2, 0), (0, 1), (1, 3)]]
+)
 def test_fits_of_smooth_symmetric_losses_depend_on_counts_only(loss, edges):
     psi, slope, a = LOSSES[loss]
     B, found = incidence(4, edges), {}  # item 3 may be without a comparison
@@ -166,16 +200,23 @@ def test_counts_rank_where_all_pairs_are_compared_equally_often(loss, copies):
 
 
 def test_fits_of_a_hinge_depend_on_more_than_counts():
-    """Two outcomes with equal counts: a cycle, and three ties; a tie costs |z|, a preference its hinge."""
+    """Two outcomes with equal counts: a cycle, and three ties; a tie costs |z|, a
+    preference its hinge."""
     B = incidence(3, [(0, 1), (1, 2), (2, 0), (0, 1), (0, 1)])
 
     def best(y):
         def objective(f):
             z = B @ f
-            return np.where(y == 0, np.abs(z), 2 * np.maximum(0, 1 - y * z)).sum() + 0.05 * f @ f
+            return (
+                np.where(y == 0, np.abs(z), 2 * np.maximum(0, 1 - y * z)).sum()
+                + 0.05 * f @ f
+            )
 
         grid = np.linspace(-1, 1, 41)
-        return min(product(grid, grid), key=lambda p: objective(np.array([p[0], p[1], -p[0] - p[1]])))
+        return min(
+            product(grid, grid),
+            key=lambda p: objective(np.array([p[0], p[1], -p[0] - p[1]])),
+        )
 
     cycle, ties = np.array([1, 1, 1, 1, 0]), np.array([0, 0, 0, 1, 0])
     assert (B.T @ cycle == B.T @ ties).all()

@@ -1,6 +1,8 @@
-"""The proposition boxes of chapter 07, on all small cases, on random ones and on degenerate ones.
+"""The proposition boxes of chapter 07, on all small cases, on random ones and on
+degenerate ones.
 
-Curves are drawn threshold by threshold and areas are fractions, so nothing here is the package's own sum.
+Curves are drawn threshold by threshold and areas are fractions, so nothing here is the
+package's own sum.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ def small_cases(m):
 
 
 def drawn_curve(y, d):
-    """Rates at each threshold that changes a prediction, from above all to 0, and the closing point."""
+    """Rates at each threshold that changes a prediction, from above all to 0, and the
+    closing point."""
     n_ties = y.count(0)
     points = []
     for tau in [*sorted({abs(z) for z in d}, reverse=True), 0]:
@@ -56,9 +59,11 @@ def test_the_area_is_the_product_of_two_skills_in_all_small_cases(m):
         curve, (q, A) = drawn_curve(y, d), skills(y, d)
         assert curve[-1] == (1, q)
         assert area(curve) == (0 if A is None else q * A)
-        perfect = all(label * z > 0 for label, z in zip(y, d, strict=True) if label) and min(
-            abs(z) for label, z in zip(y, d, strict=True) if label
-        ) > max(abs(z) for label, z in zip(y, d, strict=True) if not label)
+        perfect = all(
+            label * z > 0 for label, z in zip(y, d, strict=True) if label
+        ) and min(abs(z) for label, z in zip(y, d, strict=True) if label) > max(
+            abs(z) for label, z in zip(y, d, strict=True) if not label
+        )
         assert (area(curve) == 1) == perfect  # (a)
         if area(curve) > Fraction(1, 2):  # (e)
             assert A is not None
@@ -75,9 +80,12 @@ def test_a_tie_with_difference_zero_is_a_false_positive_at_the_closing_point_onl
 
 
 @pytest.mark.theorem("prop-auc")
-@pytest.mark.parametrize("y", [(1, 0), (-1, 0), (1, -1, 0), (1, 1, 0, 0), (-1, 1, 0, 0)])
+@pytest.mark.parametrize(
+    "y", [(1, 0), (-1, 0), (1, -1, 0), (1, 1, 0, 0), (-1, 1, 0, 0)]
+)
 def test_random_differences_have_an_area_of_one_quarter_on_average(y):
-    """(b): under a continuous symmetric distribution all orders of sizes and all signs are equally likely."""
+    """(b): under a continuous symmetric distribution all orders of sizes and all signs
+    are equally likely."""
     areas = [
         area(drawn_curve(y, [s * (k + 1) for s, k in zip(signs, order, strict=True)]))
         for order in permutations(range(len(y)))
@@ -88,7 +96,8 @@ def test_random_differences_have_an_area_of_one_quarter_on_average(y):
 
 @pytest.mark.theorem("prop-auc")
 @pytest.mark.parametrize(
-    ("won", "lost", "drawn"), [case for case in product((0, 1, 4), (0, 1, 3), (1, 2)) if case[0] + case[1]]
+    ("won", "lost", "drawn"),
+    [case for case in product((0, 1, 4), (0, 1, 3), (1, 2)) if case[0] + case[1]],
 )
 def test_the_area_of_constant_differences(won, lost, drawn):
     """(c) and (d), also where one of the two never wins."""

@@ -8,18 +8,30 @@ from pathlib import Path
 import pytest
 
 CI = Path(__file__).parents[1] / ".ci"
-KEPT = ("src/pkg/__pycache__/loop.nbi", "_build/executed/01/quick.ipynb", "_build/visited/index.json")
-NOT_KEPT = ("src/pkg/module.py", "_build/executed/01/failed/quick.ipynb", "_build/html/index.html")
+KEPT = (
+    "src/pkg/__pycache__/loop.nbi",
+    "_build/executed/01/quick.ipynb",
+    "_build/visited/index.json",
+)
+NOT_KEPT = (
+    "src/pkg/module.py",
+    "_build/executed/01/failed/quick.ipynb",
+    "_build/html/index.html",
+)
 
 
 def run(script, *arguments, **environment):
-    """Run a script with an environment that is empty except for the given variables and PATH."""
+    """Run a script with an environment that is empty except for the given variables and
+    PATH."""
     variables = {"PATH": os.environ["PATH"]} | environment
-    return subprocess.run([script, *arguments], env=variables, capture_output=True, text=True)
+    return subprocess.run(
+        [script, *arguments], env=variables, capture_output=True, text=True
+    )
 
 
 def checkout(folder, files=()):
-    """Make a folder with the script of the cache and some files whose content is their name."""
+    """Make a folder with the script of the cache and some files whose content is their
+    name."""
     (folder / ".ci").mkdir(parents=True)
     shutil.copy(CI / "cache", folder / ".ci")
     (folder / "src").mkdir()
@@ -57,7 +69,8 @@ def test_damaged_cache_is_reported_and_does_not_stop_the_run(tmp_path):
 
 
 def programs(folder, **scripts):
-    """Make a folder with shell scripts and links to the programs that .ci/browsers needs; return its path."""
+    """Make a folder with shell scripts and links to the programs that .ci/browsers
+    needs; return its path."""
     folder.mkdir()
     for name in ("bash", "cat", "dirname", "id", "mktemp"):
         (folder / name).symlink_to(shutil.which(name))
@@ -79,8 +92,11 @@ def test_a_browser_that_cannot_be_installed_stops_ci(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("found", "environment"), [({}, {}), ({"chromium": "", "firefox": ""}, {"CI": "true"})]
+    ("found", "environment"),
+    [({}, {}), ({"chromium": "", "firefox": ""}, {"CI": "true"})],
 )
-def test_nothing_is_installed_outside_ci_or_when_both_browsers_are_there(tmp_path, found, environment):
+def test_nothing_is_installed_outside_ci_or_when_both_browsers_are_there(
+    tmp_path, found, environment
+):
     path = programs(tmp_path / "bin", **APT, **found)
     assert run(CI / "browsers", PATH=path, **environment).returncode == 0

@@ -1,4 +1,5 @@
-"""The page for users of choix: its code gives what it shows, and translations agree on other data."""
+"""The page for users of choix: its code gives what it shows, and translations agree on
+other data."""
 
 import numpy as np
 import pytest
@@ -22,7 +23,9 @@ def test_code_of_both_programs_gives_what_the_page_shows():
 def test_penalized_scores_are_those_of_the_peer():
     """Its alpha penalizes the sum of squares, ours half of it."""
     expected = choix.opt_pairwise(4, GAMES, alpha=0.3, tol=1e-12)
-    np.testing.assert_allclose(Davidson(alpha=0.6).fit(GAMES, WON).coef_, expected, atol=1e-5)
+    np.testing.assert_allclose(
+        Davidson(alpha=0.6).fit(GAMES, WON).coef_, expected, atol=1e-5
+    )
 
 
 def test_scores_without_a_penalty_are_those_of_the_peer():
@@ -30,7 +33,9 @@ def test_scores_without_a_penalty_are_those_of_the_peer():
     both = [*GAMES, (1, 3), (3, 1)]
     counts = np.zeros((4, 4))
     np.add.at(counts, tuple(zip(*both, strict=True)), 1)
-    np.testing.assert_allclose(choix.ilsr_pairwise(4, both), bradley_terry(counts), atol=1e-7)
+    np.testing.assert_allclose(
+        choix.ilsr_pairwise(4, both), bradley_terry(counts), atol=1e-7
+    )
     rankings = [[0, 1, 2], [1, 0, 3], [2, 0, 1], [3, 0, 2], [0, 3, 1]]
     found = PlackettLuce(1e-8).fit(rankings).coef_
     np.testing.assert_allclose(found, choix.mm_rankings(4, rankings), atol=1e-6)

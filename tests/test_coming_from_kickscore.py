@@ -1,4 +1,5 @@
-"""The page for users of kickscore: its code gives what it shows, and both programs agree on other data."""
+"""The page for users of kickscore: its code gives what it shows, and both programs
+agree on other data."""
 
 import matplotlib as mpl
 import numba
@@ -38,7 +39,9 @@ def test_code_of_both_programs_gives_what_the_page_shows(peer, tmp_path, monkeyp
     page.check_same(page.run("here"), theirs, least=10, tolerance=1e-6)
 
 
-def test_a_boundary_between_pieces_belongs_to_the_later_piece_and_to_the_earlier_one_of_the_peer(peer):
+def test_a_boundary_between_pieces_belongs_to_the_later_piece_and_to_the_earlier_one_of_the_peer(
+    peer,
+):
     times = [4.0, 5.0, 6.0]
     theirs = peer.kernel.PiecewiseConstant(1.0, np.array([5.0])).k_mat(np.array(times))
     assert theirs[1].tolist() == [1, 1, 0]
@@ -49,7 +52,9 @@ def test_a_boundary_between_pieces_belongs_to_the_later_piece_and_to_the_earlier
 
 KERNELS = {
     Constant(0.4): lambda k: k.Constant(0.4),
-    PiecewiseConstant(0.4, (0.6, 2.0)): lambda k: k.PiecewiseConstant(0.4, np.array([0.6, 2.0])),
+    PiecewiseConstant(0.4, (0.6, 2.0)): lambda k: k.PiecewiseConstant(
+        0.4, np.array([0.6, 2.0])
+    ),
     Constant(0.2) + Wiener(0.1, -0.5): lambda k: k.Wiener(0.1, t0=-0.5, var_t0=0.2),
     Matern12(0.4, 1.5): lambda k: k.Exponential(0.4, 1.5),
     Matern32(0.4, 1.5): lambda k: k.Matern32(0.4, 1.5),
@@ -58,8 +63,11 @@ KERNELS = {
     Affine(0.2, 0.05, -1.0) + Wiener(0.1, -1.0): lambda k: (
         k.Affine(0.2, 0.05, t0=-1.0) + k.Wiener(0.1, t0=-1.0)
     ),
-    Constant(0.2) + Matern12(0.3, 0.7): lambda k: k.Constant(0.2) + k.Exponential(0.3, 0.7),
-    # The peer's rule of 30 points is good enough for counts only where the prior is narrow.
+    Constant(0.2) + Matern12(0.3, 0.7): lambda k: (
+        k.Constant(0.2) + k.Exponential(0.3, 0.7)
+    ),
+    # The peer's rule of 30 points is good enough for counts only where the prior is
+    # narrow.
     Matern12(0.1, 1.5): lambda k: k.Exponential(0.1, 1.5),
 }
 *_, SUM, NARROW = KERNELS
@@ -71,7 +79,11 @@ PEERS = {  # the peer's model, our prior, and the methods that it has without fa
     "Gaussian": (lambda ks: ks.DifferenceModel(var=0.5), SUM, ["ep"]),
     "Poisson": (lambda ks: ks.CountModel(), NARROW, ["ep", "kl"]),
     # It has e^(base + d) and e^(base - d): half of our d, the logarithm of our rate.
-    "Skellam": (lambda ks: ks.CountDiffModel(base_rate=np.log(1.3)), NARROW, ["ep", "kl"]),
+    "Skellam": (
+        lambda ks: ks.CountDiffModel(base_rate=np.log(1.3)),
+        NARROW,
+        ["ep", "kl"],
+    ),
 }
 ITEMS = ("a", "b", "c", "home")
 TIME = np.array([0.1, 0.4, 0.4, 0.9, 1.6, 1.6, 2.2, 3.5])
@@ -81,7 +93,10 @@ ASK = np.array([-0.5, 0.3, 1.0, 3.5, 6.0])  # before, between, at, and after the
 def sides(row, name):
     """The two sides of a row of the design, as the peer wants them."""
     scale = 0.5 if name == "Skellam" else 1.0
-    return [{item: scale * abs(x) for item, x in zip(ITEMS, row, strict=True) if s * x > 0} for s in (1, -1)]
+    return [
+        {item: scale * abs(x) for item, x in zip(ITEMS, row, strict=True) if s * x > 0}
+        for s in (1, -1)
+    ]
 
 
 def both(ks, covariance, name, method):
@@ -96,7 +111,12 @@ def both(ks, covariance, name, method):
     for row, t, outcome in zip(design, TIME, y.tolist(), strict=True):
         first, second = sides(row, name)
         if name in ("Gaussian", "Skellam", "Poisson"):
-            peer.observe(first, second, t=t, **{"count" if name == "Poisson" else "diff": outcome})
+            peer.observe(
+                first,
+                second,
+                t=t,
+                **{"count" if name == "Poisson" else "diff": outcome},
+            )
         else:
             won = outcome >= 0
             tie = {"tie": bool(outcome == 0)} if likelihood.has_ties else {}
@@ -108,15 +128,31 @@ def both(ks, covariance, name, method):
 @pytest.mark.parametrize(
     ("covariance", "name", "method"),
     [
-        *((covariance, "probit", "ep") for covariance in KERNELS if covariance is not SUM),
-        *((prior, name, method) for name, (_, prior, methods) in PEERS.items() for method in methods),
+        *(
+            (covariance, "probit", "ep")
+            for covariance in KERNELS
+            if covariance is not SUM
+        ),
+        *(
+            (prior, name, method)
+            for name, (_, prior, methods) in PEERS.items()
+            for method in methods
+        ),
     ],
 )
-def test_scores_and_log_likelihoods_are_those_of_the_peer(peer, covariance, name, method):
+def test_scores_and_log_likelihoods_are_those_of_the_peer(
+    peer, covariance, name, method
+):
     ours, theirs = both(peer, covariance, name, method)
-    assert ours.log_marginal_likelihood_ == pytest.approx(theirs.log_likelihood, abs=1e-6)
+    assert ours.log_marginal_likelihood_ == pytest.approx(
+        theirs.log_likelihood, abs=1e-6
+    )
     for item in ITEMS:
         times, mean, variance = theirs.item[item].scores
-        np.testing.assert_allclose(ours.scores(item, times), [mean, np.sqrt(variance)], atol=1e-6)
+        np.testing.assert_allclose(
+            ours.scores(item, times), [mean, np.sqrt(variance)], atol=1e-6
+        )
         mean, variance = theirs.item[item].predict(ASK)
-        np.testing.assert_allclose(ours.scores(item, ASK), [mean, np.sqrt(variance)], atol=1e-6)
+        np.testing.assert_allclose(
+            ours.scores(item, ASK), [mean, np.sqrt(variance)], atol=1e-6
+        )

@@ -1,4 +1,5 @@
-"""The page for users of scikit-learn: its code gives what it shows, and translations agree on other data."""
+"""The page for users of scikit-learn: its code gives what it shows, and translations
+agree on other data."""
 
 import io
 
@@ -40,8 +41,12 @@ def test_bradley_terry_is_logistic_regression_without_a_penalty():
     labels = np.array([1, -1, 1, 1, 1, -1])
     counts, rows = np.zeros((3, 3)), np.eye(3)[games[:, 0]] - np.eye(3)[games[:, 1]]
     np.add.at(counts, tuple(np.where(labels[:, None] > 0, games, games[:, ::-1]).T), 1)
-    peer = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10).fit(rows, labels)
-    np.testing.assert_allclose(bradley_terry(counts), peer.coef_[0] - peer.coef_.mean(), atol=1e-5)
+    peer = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10).fit(
+        rows, labels
+    )
+    np.testing.assert_allclose(
+        bradley_terry(counts), peer.coef_[0] - peer.coef_.mean(), atol=1e-5
+    )
 
 
 def test_least_squares_of_one_query_are_those_of_ridge_regression_with_an_intercept():
@@ -62,4 +67,6 @@ def test_a_file_of_sparse_queries_is_learned_as_it_is_loaded(learner):
 def test_disagreement_with_two_grades_is_the_area_above_the_roc_curve():
     rng = np.random.default_rng(0)
     grades, scores = rng.integers(0, 2, 20), rng.normal(size=20)
-    assert 1 - disagreement_error(grades, scores, ties="drop") == pytest.approx(roc_auc_score(grades, scores))
+    assert 1 - disagreement_error(grades, scores, ties="drop") == pytest.approx(
+        roc_auc_score(grades, scores)
+    )

@@ -1,4 +1,5 @@
-"""The page for users of TrueSkill Through Time: its code gives what it shows; both agree on other data."""
+"""The page for users of TrueSkill Through Time: its code gives what it shows; both
+agree on other data."""
 
 import math
 
@@ -33,7 +34,9 @@ def peer():
 def test_code_of_both_programs_gives_what_the_page_shows(peer):
     page = Page("coming_from_trueskill_through_time", "TrueSkill Through Time")
     page.check_form()
-    page.check_same(page.run("here"), page.run("TrueSkill Through Time"), least=5, tolerance=1e-6)
+    page.check_same(
+        page.run("here"), page.run("TrueSkill Through Time"), least=5, tolerance=1e-6
+    )
 
 
 # ---- The translation, on other numbers
@@ -50,15 +53,23 @@ def converged(peer, *args, **options):
 def agree(history, model, tolerance=1e-6):
     for name, curve in history.learning_curves().items():
         mean, std = model.scores(name, [t for t, _ in curve])
-        np.testing.assert_allclose(UNIT * mean, [skill.mu for _, skill in curve], atol=tolerance)
-        np.testing.assert_allclose(UNIT * std, [skill.sigma for _, skill in curve], atol=tolerance)
+        np.testing.assert_allclose(
+            UNIT * mean, [skill.mu for _, skill in curve], atol=tolerance
+        )
+        np.testing.assert_allclose(
+            UNIT * std, [skill.sigma for _, skill in curve], atol=tolerance
+        )
 
 
 def league(seed=0, n=30):
     """Games of four, several of them at one time: pairs of players, times, outcomes."""
     rng = np.random.default_rng(seed)
     pairs = np.array([rng.choice(4, 2, replace=False) for _ in range(n)])
-    return pairs, np.sort(rng.integers(0, 12, n)).astype(float), rng.choice([-1, 0, 1], n)
+    return (
+        pairs,
+        np.sort(rng.integers(0, 12, n)).astype(float),
+        rng.choice([-1, 0, 1], n),
+    )
 
 
 def as_matches(pairs, time):
@@ -82,8 +93,12 @@ def test_learning_curves_are_those_of_the_peer(peer, monkeypatch, p_draw):
     pairs, time, y = league()
     likelihood = OrdinalProbit(norm.ppf((1 + p_draw) / 2)) if p_draw else Probit()
     y = y if p_draw else np.where(y == 0, 1, y)
-    history = converged(peer, composition(pairs), results(y), time.tolist(), p_draw=p_draw)
-    model = DynamicComparisons(PRIOR, likelihood, tol=1e-12).fit(as_matches(pairs, time), y)
+    history = converged(
+        peer, composition(pairs), results(y), time.tolist(), p_draw=p_draw
+    )
+    model = DynamicComparisons(PRIOR, likelihood, tol=1e-12).fit(
+        as_matches(pairs, time), y
+    )
     agree(history, model, 2e-9)
 
 
@@ -98,14 +113,28 @@ def test_teams_share_a_noise_that_grows_with_them(peer):
 
 
 def test_ratings_of_one_pass_are_those_of_the_first_pass_of_the_peer(peer):
-    """And so are the forecasts from earlier games, whose probabilities are its evidence."""
+    """And so are the forecasts from earlier games, whose probabilities are its
+    evidence."""
     pairs, time, y = league(2, 20)
     y = np.where(y == 0, 1, y)
-    history = peer.History(composition(pairs), results(y), time.tolist(), sigma=SIGMA, beta=BETA, gamma=GAMMA)
-    once = TrueSkill((SIGMA / UNIT) ** 2, (GAMMA / UNIT) ** 2, "time").fit(as_matches(pairs, time), y)
+    history = peer.History(
+        composition(pairs),
+        results(y),
+        time.tolist(),
+        sigma=SIGMA,
+        beta=BETA,
+        gamma=GAMMA,
+    )
+    once = TrueSkill((SIGMA / UNIT) ** 2, (GAMMA / UNIT) ** 2, "time").fit(
+        as_matches(pairs, time), y
+    )
     last = {name: curve[-1][1] for name, curve in history.learning_curves().items()}
-    for name, rating, deviation in zip(once.players_, once.ratings_, once.deviations_, strict=True):
-        assert (last[name].mu, last[name].sigma) == pytest.approx((UNIT * rating, UNIT * deviation), abs=1e-5)
+    for name, rating, deviation in zip(
+        once.players_, once.ratings_, once.deviations_, strict=True
+    ):
+        assert (last[name].mu, last[name].sigma) == pytest.approx(
+            (UNIT * rating, UNIT * deviation), abs=1e-5
+        )
     spread = np.sqrt(1 + np.square(once.deviation_before_).sum(axis=1))
     forecasts = norm.logcdf(-y * np.diff(once.before_, axis=1)[:, 0] / spread)
     assert history.log_evidence() == pytest.approx(forecasts.sum(), abs=1e-5)
@@ -115,18 +144,27 @@ def test_without_times_a_player_moves_from_match_to_match(peer):
     games = [[["a"], ["b"]], [["c"], ["d"]], [["a"], ["b"]]]
     history = peer.History(games, sigma=SIGMA, beta=BETA, gamma=GAMMA)
     matches = as_matches([[0, 1], [2, 3], [0, 1]], [0.0, 5, 9])
-    once = TrueSkill((SIGMA / UNIT) ** 2, (GAMMA / UNIT) ** 2, "match").fit(matches, [1] * 3)
+    once = TrueSkill((SIGMA / UNIT) ** 2, (GAMMA / UNIT) ** 2, "match").fit(
+        matches, [1] * 3
+    )
     deviation = UNIT * once.deviations_[once.players_.index("a")]
-    assert history.learning_curves()["a"][-1][1].sigma == pytest.approx(deviation, abs=1e-6)
+    assert history.learning_curves()["a"][-1][1].sigma == pytest.approx(
+        deviation, abs=1e-6
+    )
 
 
 def test_the_best_of_three_equal_sides(peer):
-    """The performances are independent and alike, so the winner's mean skill is exactly 2/3 of the mean of
+    """The performances are independent and alike, so the winner's mean skill is exactly
+    2/3 of the mean of
     the largest of three normal variables of variance 3/2. The peer is closer to it than we are."""
     exact = 2 / 3 * np.sqrt(1.5) * 1.5 / np.sqrt(np.pi)
     prior = {"sigma": 1.0, "beta": np.sqrt(0.5), "gamma": 0.0}
     history = converged(peer, [[["a"], ["b"], ["c"]]], [[2, 1, 0]], [0], **prior)
     assert history.learning_curves()["a"][0][1].mu == pytest.approx(exact, abs=5e-4)
-    race = pd.DataFrame({"event": "final", "player": ["a", "b", "c"], "rank": [1, 2, 3], "time": 0.0})
-    model = DynamicComparisons(Constant(1.0), Probit()).fit(*Matches.from_rankings(race))
+    race = pd.DataFrame(
+        {"event": "final", "player": ["a", "b", "c"], "rank": [1, 2, 3], "time": 0.0}
+    )
+    model = DynamicComparisons(Constant(1.0), Probit()).fit(
+        *Matches.from_rankings(race)
+    )
     assert model.scores("a", 0.0)[0] == pytest.approx(exact, abs=0.01)

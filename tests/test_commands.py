@@ -1,8 +1,10 @@
-"""Each command line in the README, in CONTRIBUTING and on the book's pages works in a fresh clone.
+"""Each command line in the README, in CONTRIBUTING and on the book's pages works in a
+fresh clone.
 
-The blocks of the page "Run the notebooks" run as they stand, in README, too. Any other command that would run
-for minutes is followed to where its work begins: then the command exists, with these options, and so do the
-chapters, parameters and data sets that it names.
+The blocks of the page "Run the notebooks" run as they stand, in README, too. Any other
+command that would run for minutes is followed to where its work begins: then the
+command exists, with these options, and so do the chapters, parameters and data sets
+that it names.
 """
 
 from __future__ import annotations
@@ -32,41 +34,77 @@ from preflearn_book.runner.command import main
 from preflearn_book.runner.parameters import check_names, declared
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").glob("*.md"))]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+    "optional-dependencies"
+]
+TEXTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "book").glob("*.md")),
+]
 PAGE = (ROOT / "book" / "run_the_notebooks.md").read_text("utf-8")
-STARTS = ("make", "preflearn", "papermill", "jupyter", "jupyter-book", "python3?", "pip", "pre-commit")
+STARTS = (
+    "make",
+    "preflearn",
+    "papermill",
+    "jupyter",
+    "jupyter-book",
+    "python3?",
+    "pip",
+    "pre-commit",
+)
 STARTS += ("source", "bash", "git", "conda")
-PLACEHOLDERS = {"NN": "02", "OLD": "_build", "NEW": "_build", "ADDRESS": "tcp://127.0.0.1:1"}
+PLACEHOLDERS = {
+    "NN": "02",
+    "OLD": "_build",
+    "NEW": "_build",
+    "ADDRESS": "tcp://127.0.0.1:1",
+}
 
 
 def shell_blocks(text: str) -> list[str]:
     """Blocks of shell commands."""
-    return re.findall(r"^```(?:bash|console|sh)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return re.findall(
+        r"^```(?:bash|console|sh)\n(.*?)^```", text, re.MULTILINE | re.DOTALL
+    )
 
 
-# What runs as it stands: all blocks of the page but the installation, which would take minutes.
+# What runs as it stands: all blocks of the page but the installation, which would take
+# minutes.
 RUN_BLOCKS = [block for block in shell_blocks(PAGE) if "pip install" not in block]
 # A block with one run of a chapter; the others are left to the nightly run.
 ONE_RUN = "papermill notebooks/04_svmcompare.ipynb runs/04_costly.ipynb"
 
 
 def command_lines(text: str) -> list[str]:
-    """Lines of shell in blocks, continued ones whole, and commands in backquotes; none of `RUN_BLOCKS`."""
+    """Lines of shell in blocks, continued ones whole, and commands in backquotes; none
+    of `RUN_BLOCKS`."""
     text = re.sub(r"\\\n *", "", text)
     blocks = [block for block in shell_blocks(text) if block not in RUN_BLOCKS]
     inline = re.findall(
-        r"(?<!`)`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+        r"(?<!`)`([^`\n]+)`",
+        re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL),
     )
-    lines = [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
+    lines = [
+        line.split("  #")[0].strip() for block in blocks for line in block.splitlines()
+    ]
     begins = re.compile(rf"(\w+=\S* )*({'|'.join(STARTS)}) \S")
-    return [line for line in lines if line] + [line for line in inline if begins.match(line)]
+    return [line for line in lines if line] + [
+        line for line in inline if begins.match(line)
+    ]
 
 
 def command(line: str) -> tuple[str, ...]:
     """The words of a line as it is tried here: programs are only asked for their help."""
-    words = [PLACEHOLDERS.get(word, word) for word in shlex.split(line) if not re.match(r"[A-Z_]+=", word)]
-    if words[0].startswith("python") and words[1:3] not in (["-m", "pytest"], ["-m", "venv"]):
+    words = [
+        PLACEHOLDERS.get(word, word)
+        for word in shlex.split(line)
+        if not re.match(r"[A-Z_]+=", word)
+    ]
+    if words[0].startswith("python") and words[1:3] not in (
+        ["-m", "pytest"],
+        ["-m", "venv"],
+    ):
         words = ["python", *words[1 : 3 if words[1] == "-m" else 2], "--help"]
     return tuple(words)
 
@@ -104,13 +142,18 @@ def _run(clone, *words):
 
 def _on_path():
     """The environment of somebody who activated the one in which this test runs."""
-    return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    return os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    }
 
 
 def _jupyter_book(clone, *arguments):
-    """What Jupyter Book says of a clone without chapters, and the command that it names."""
+    """What Jupyter Book says of a clone without chapters, and the command that it
+    names."""
     words = ["jupyter-book", "build", *arguments]
-    done = subprocess.run(words, cwd=clone, env=_on_path(), capture_output=True, text=True)
+    done = subprocess.run(
+        words, cwd=clone, env=_on_path(), capture_output=True, text=True
+    )
     assert done.returncode == 1
     (sentence,) = done.stderr.splitlines()
     return sentence, re.search("`(.*?)`", sentence)[1]
@@ -122,7 +165,9 @@ def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
     monkeypatch.setattr(build, "run_tasks", _reached)
     monkeypatch.setattr(tasks, "run_tasks", _reached)
     monkeypatch.setattr(report, "execute", _reached)
-    monkeypatch.setattr(datasets, "fetch", lambda name, progress: registry.files_of(name))
+    monkeypatch.setattr(
+        datasets, "fetch", lambda name, progress: registry.files_of(name)
+    )
     match words:
         case ["make", *targets]:
             assert _run(clone, "make", "--dry-run", *targets)
@@ -132,7 +177,9 @@ def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
         case ["preflearn", "report", "--example"]:
             with pytest.raises(ReachedError):
                 main(list(words[1:]))
-            assert (clone / "games.csv").read_bytes() == (clone / "examples" / "games.csv").read_bytes()
+            assert (clone / "games.csv").read_bytes() == (
+                clone / "examples" / "games.csv"
+            ).read_bytes()
             (clone / "games.csv").unlink()
         case ["preflearn", "report", file, *_]:
             (clone / file).write_text("first,second\n")
@@ -161,7 +208,9 @@ def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
         case ["python", *program]:  # a script, or -m and a module
             assert _run(clone, sys.executable, *program)
         case ["pre-commit", "install"]:
-            assert yaml.safe_load((clone / ".pre-commit-config.yaml").read_text())["repos"]
+            assert yaml.safe_load((clone / ".pre-commit-config.yaml").read_text())[
+                "repos"
+            ]
         case ["source", script]:
             assert script == ".venv/bin/activate", "what make installs into"
         case _:
@@ -169,10 +218,13 @@ def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
 
 
 def _blocks():
-    """The blocks that write notebooks, those with several runs for the nightly run only."""
+    """The blocks that write notebooks, those with several runs for the nightly run
+    only."""
     for block in RUN_BLOCKS:
         if "jupyter lab" not in block:
-            yield pytest.param(block, marks=() if ONE_RUN in block else pytest.mark.nightly)
+            yield pytest.param(
+                block, marks=() if ONE_RUN in block else pytest.mark.nightly
+            )
 
 
 @pytest.mark.parametrize("block", list(_blocks()))
@@ -181,21 +233,31 @@ def test_a_block_of_the_page_runs_as_it_stands(block, clone):
     optional_import("nbconvert")
     before = {path: path.stat().st_mtime_ns for path in clone.rglob("*.ipynb")}
     words = ["bash", "-euo", "pipefail", "-c", block]
-    done = subprocess.run(words, cwd=clone, env=_on_path(), capture_output=True, text=True)
+    done = subprocess.run(
+        words, cwd=clone, env=_on_path(), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
-    written = [path for path in clone.rglob("*.ipynb") if path.stat().st_mtime_ns != before.get(path)]
+    written = [
+        path
+        for path in clone.rglob("*.ipynb")
+        if path.stat().st_mtime_ns != before.get(path)
+    ]
     assert written
     for path in written:
         assert path.parent.name in {"runs", "03_lemma"}
         outputs = [
-            out for cell in json.loads(path.read_text("utf-8"))["cells"] for out in cell.get("outputs", [])
+            out
+            for cell in json.loads(path.read_text("utf-8"))["cells"]
+            for out in cell.get("outputs", [])
         ]
         assert outputs
         assert all(output["output_type"] != "error" for output in outputs)
     for name in re.findall(r"runs/\w+\.ipynb", block):
         assert (clone / name).is_file()
     if "--to html" in block:
-        assert "In one minute" in (clone / "runs" / "04_svmcompare.html").read_text("utf-8")
+        assert "In one minute" in (clone / "runs" / "04_svmcompare.html").read_text(
+            "utf-8"
+        )
     if "sweep" in block:
         (table,) = (clone / "_build" / "sweeps" / "03_lemma").glob("results-*.csv")
         assert len(table.read_text("utf-8").splitlines()) == 1 + 4
@@ -214,12 +276,30 @@ def test_jupyterlab_opens_the_notebook_and_has_its_extension(clone, tmp_path):
     """The line of the page as it stands, on a free port, without a browser."""
     optional_import("jupyterlab")
     (block,) = [block for block in RUN_BLOCKS if "jupyter lab" in block]
-    settings = {"allow_root": True, "open_browser": False, "port": 0, "token": "", "ip": "127.0.0.1"}
-    (tmp_path / "jupyter_server_config.json").write_text(json.dumps({"ServerApp": settings}))
-    environment = _on_path() | {"JUPYTER_CONFIG_DIR": str(tmp_path), "JUPYTER_RUNTIME_DIR": str(tmp_path)}
+    settings = {
+        "allow_root": True,
+        "open_browser": False,
+        "port": 0,
+        "token": "",
+        "ip": "127.0.0.1",
+    }
+    (tmp_path / "jupyter_server_config.json").write_text(
+        json.dumps({"ServerApp": settings})
+    )
+    environment = _on_path() | {
+        "JUPYTER_CONFIG_DIR": str(tmp_path),
+        "JUPYTER_RUNTIME_DIR": str(tmp_path),
+    }
     with (tmp_path / "log").open("w") as log:
-        options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
-        lab = subprocess.Popen(["bash", "-c", f"exec {block}"], cwd=clone, env=environment, **options)
+        options = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": log,
+            "stderr": log,
+            "start_new_session": True,
+        }
+        lab = subprocess.Popen(
+            ["bash", "-c", f"exec {block}"], cwd=clone, env=environment, **options
+        )
     try:
         until = time.monotonic() + 120
         while not (found := list(tmp_path.glob("jpserver-*.json"))):
@@ -227,7 +307,8 @@ def test_jupyterlab_opens_the_notebook_and_has_its_extension(clone, tmp_path):
             assert time.monotonic() < until, (tmp_path / "log").read_text()
             time.sleep(0.1)
         url = json.loads(found[0].read_text())["url"]
-        name = Path(block.split()[-1]).name  # its folder is the one that JupyterLab shows
+        # its folder is the one that JupyterLab shows
+        name = Path(block.split()[-1]).name
         with urlopen(f"{url}api/contents/{name}", timeout=60) as answer:
             assert json.load(answer)["type"] == "notebook"
         with urlopen(f"{url}lab/tree/{name}", timeout=60) as answer:
@@ -240,14 +321,19 @@ def test_jupyterlab_opens_the_notebook_and_has_its_extension(clone, tmp_path):
 def test_readme_runs_blocks_of_the_page_only():
     """So that each of its lines on running notebooks is run as it stands, too."""
     readme = (ROOT / "README.md").read_text("utf-8")
-    section = re.search(r"^## Run the notebooks\n(.*?)^## ", readme, re.MULTILINE | re.DOTALL)[1]
+    section = re.search(
+        r"^## Run the notebooks\n(.*?)^## ", readme, re.MULTILINE | re.DOTALL
+    )[1]
     blocks = shell_blocks(section)
     assert len(blocks) == 4
     assert set(blocks) <= set(RUN_BLOCKS)
 
 
 def test_jupyter_book_says_in_one_sentence_what_to_run(clone):
-    named = {what: _jupyter_book(clone, *what.split()) for what in ("book --config _config.yml", ".")}
+    named = {
+        what: _jupyter_book(clone, *what.split())
+        for what in ("book --config _config.yml", ".")
+    }
     for sentence, command_named in named.values():
         assert command_named == "make book"
         assert sentence.endswith(".")
@@ -270,7 +356,9 @@ def test_jupyter_book_builds_once_each_chapter_is_there(tmp_path, monkeypatch):
 
 def test_readme_learns_from_the_example(tmp_path, monkeypatch):
     readme = (ROOT / "README.md").read_text("utf-8")
-    (block,) = re.findall(r"^```python\n([^`]*games\.csv[^`]*)^```", readme, re.MULTILINE)
+    (block,) = re.findall(
+        r"^```python\n([^`]*games\.csv[^`]*)^```", readme, re.MULTILINE
+    )
     monkeypatch.chdir(tmp_path)
     shutil.copyfile(ROOT / "examples" / "games.csv", "games.csv")
     *_, last = block.splitlines()
@@ -288,9 +376,15 @@ def test_readme_turns_ratings_into_a_ranking(tmp_path, monkeypatch, capsys):
     )
     monkeypatch.chdir(tmp_path)
     rows = [f"{user},x,1\n{user},y,5\n{user},z,5" for user in "abcd"]
-    (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *rows, "e,x,4", "e,z,2"]))
+    (tmp_path / "ratings.csv").write_text(
+        "\n".join(["user,item,rating", *rows, "e,x,4", "e,z,2"])
+    )
     exec(block, {})
-    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[1:]] == ["y", "z", "x"]
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[1:]] == [
+        "y",
+        "z",
+        "x",
+    ]
 
 
 def test_command_lines_are_found():

@@ -1,4 +1,5 @@
-"""The example of `preflearn report --example`: its file, and what the command does with it."""
+"""The example of `preflearn report --example`: its file, and what the command does with
+it."""
 
 import csv
 import tomllib
@@ -35,9 +36,16 @@ def test_it_is_a_league_with_dates_two_sides_and_a_round_to_come():
     assert all(row["home"] != row["away"] for row in rows)
     met = Counter((row["home"], row["away"]) for row in rows)
     assert len(met) == len(CLUBS) * (len(CLUBS) - 1)
-    assert set(met.values()) == {4}, "each season, each club is at home against each other club"
+    assert set(met.values()) == {4}, (
+        "each season, each club is at home against each other club"
+    )
     for day in set(days):
-        sides = [side for row in rows if row["date"] == str(day) for side in (row["home"], row["away"])]
+        sides = [
+            side
+            for row in rows
+            if row["date"] == str(day)
+            for side in (row["home"], row["away"])
+        ]
         assert sorted(sides) == CLUBS, "each club plays once a week"
     results = Counter(row["result"] for row in rows)
     assert set(results) == {"H", "D", "A", ""}
@@ -46,7 +54,9 @@ def test_it_is_a_league_with_dates_two_sides_and_a_round_to_come():
 
 
 def test_it_is_installed_where_the_command_looks_for_it():
-    build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"][
+        "hatch"
+    ]["build"]
     files = build["targets"]["wheel"]["force-include"]
     assert files["examples/games.csv"] == "preflearn_book/_files/examples/games.csv"
 
@@ -61,7 +71,11 @@ def test_the_command_writes_the_example_and_reports_on_it(here, monkeypatch, cap
     assert "<strong>220 matches</strong>" in page
     said = capsys.readouterr().out
     assert "simulated" in said
-    (command,) = [line.strip() for line in said.splitlines() if line.strip().startswith("preflearn report")]
+    (command,) = [
+        line.strip()
+        for line in said.splitlines()
+        if line.strip().startswith("preflearn report")
+    ]
     monkeypatch.setattr(report, "execute", stop)
     with pytest.raises(StoppedError):
         main(command.split()[1:])
@@ -84,7 +98,9 @@ def stop(*_, **__):
         ([], 2, "--example"),
     ],
 )
-def test_a_file_of_the_user_is_kept_and_a_wrong_command_says_why(here, capsys, arguments, status, named):
+def test_a_file_of_the_user_is_kept_and_a_wrong_command_says_why(
+    here, capsys, arguments, status, named
+):
     (here / "games.csv").write_text("mine")
     assert main(["report", *arguments]) == status
     message = capsys.readouterr().err

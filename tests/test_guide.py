@@ -1,4 +1,5 @@
-"""The lines of the guide run on its data with public names alone; their costs are those of the same lines."""
+"""The lines of the guide run on its data with public names alone; their costs are those
+of the same lines."""
 
 import ast
 import importlib
@@ -38,8 +39,17 @@ def guide_costs(monkeypatch):
 @pytest.mark.parametrize("part", PARTS)
 def test_lines_run_on_the_data_alone_and_show_numbers(part):
     space = run([f"{part}-data"])
-    assigned = [node for node in ast.parse(SOURCES[f"{part}-data"]).body if isinstance(node, ast.Assign)]
-    targets = [node for one in assigned for node in ast.walk(one.targets[0]) if isinstance(node, ast.Name)]
+    assigned = [
+        node
+        for node in ast.parse(SOURCES[f"{part}-data"]).body
+        if isinstance(node, ast.Assign)
+    ]
+    targets = [
+        node
+        for one in assigned
+        for node in ast.walk(one.targets[0])
+        if isinstance(node, ast.Name)
+    ]
     data = {node.id: space[node.id] for node in targets}
     *first, last = ast.parse(SOURCES[f"{part}-lines"]).body
     exec(compile(ast.Module(first, []), part, "exec"), data)
@@ -58,12 +68,17 @@ def test_lines_import_public_names_only():
     assert len(imports) >= len(PARTS)
     for node in imports:
         module = importlib.import_module(node.module)
-        public = getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])
+        public = getattr(
+            module,
+            "__all__",
+            [name for name in vars(module) if not name.startswith("_")],
+        )
         assert {alias.name for alias in node.names} <= set(public)
 
 
 def test_a_new_item_is_forecast_and_features_without_effect_are_seldom_significant():
-    """In eight simulated tables of dishes: salt and fat have an effect, the price does not."""
+    """In eight simulated tables of dishes: salt and fat have an effect, the price does
+    not."""
     SOURCES["import"] = SOURCES["features-lines"].splitlines()[0]
     effects, ratios = [], []
     for seed in range(8):
@@ -84,16 +99,27 @@ def test_costs_that_were_not_measured_are_reported_as_such(monkeypatch):
     space, displayed = run(["costs-read"]), []
     monkeypatch.setitem(space, "display", displayed.append)
     monkeypatch.setitem(space, "Markdown", str)
-    table = {"situation": "x", "comparisons": [10**3, 10**5, 10**7], "seconds": [0.002, 150.0, 1e6]}
-    table |= {"megabytes": [1, 3000, 1e6], "kind": ["measured", "extrapolated", "out of reach"]}
+    table = {
+        "situation": "x",
+        "comparisons": [10**3, 10**5, 10**7],
+        "seconds": [0.002, 150.0, 1e6],
+    }
+    table |= {
+        "megabytes": [1, 3000, 1e6],
+        "kind": ["measured", "extrapolated", "out of reach"],
+    }
     space["costs"] = pd.DataFrame(table)
     space["cost"]("x")
-    assert re.search(r"2\.0 milliseconds.* 1,000 .*at least 2\.5 minutes and 3 GB.* 100,000", displayed[0])
+    assert re.search(
+        r"2\.0 milliseconds.* 1,000 .*at least 2\.5 minutes and 3 GB.* 100,000",
+        displayed[0],
+    )
     assert "days" not in displayed[0]  # the time that is out of reach
 
 
 @pytest.mark.parametrize(
-    "part", [PARTS[0], *(pytest.param(part, marks=pytest.mark.nightly) for part in PARTS[1:])]
+    "part",
+    [PARTS[0], *(pytest.param(part, marks=pytest.mark.nightly) for part in PARTS[1:])],
 )
 def test_costs_are_those_of_these_lines(part, guide_costs):
     assert list(guide_costs.SITUATIONS) == PARTS
@@ -102,6 +128,11 @@ def test_costs_are_those_of_these_lines(part, guide_costs):
     assert 0 <= megabytes < 1000
 
 
-def test_growth_is_extrapolated_from_the_last_two_sizes_and_at_least_tenfold(guide_costs):
-    assert guide_costs.beyond([(1.0, 10.0), (2.0, 10.0), (40.0, 40.0)]) == (800.0, 160.0)
+def test_growth_is_extrapolated_from_the_last_two_sizes_and_at_least_tenfold(
+    guide_costs,
+):
+    assert guide_costs.beyond([(1.0, 10.0), (2.0, 10.0), (40.0, 40.0)]) == (
+        800.0,
+        160.0,
+    )
     assert guide_costs.beyond([(2.0, 0.0), (1.0, 100.0)]) == (10.0, 1000.0)

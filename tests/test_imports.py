@@ -1,4 +1,5 @@
-"""Imports need none of the book's tools, run one way, and give each public name one path."""
+"""Imports need none of the book's tools, run one way, and give each public name one
+path."""
 
 from __future__ import annotations
 
@@ -14,22 +15,30 @@ from pathlib import Path
 import preflearn
 
 ROOT = Path(preflearn.__file__).parent
-MODULES = sorted(module.name for module in pkgutil.walk_packages([str(ROOT)], "preflearn."))
+MODULES = sorted(
+    module.name for module in pkgutil.walk_packages([str(ROOT)], "preflearn.")
+)
 TOP_LEVEL = [name for name in MODULES if name.count(".") == 1]
 
-# Only the extras [book], [test] and [cluster] install these, or they are the book's own programs.
+# Only the extras [book], [test] and [cluster] install these, or they are the book's own
+# programs.
 BOOK_TOOLS = (
     *("papermill", "ipykernel", "IPython", "jupyter_book", "sphinx", "matplotlib"),
     *("seaborn", "cvxpy", "yaml", "tqdm", "preflearn_book", "nbformat"),
 )
 # These take long to load, so they are imported where they are used.
 LATE = (
-    *("sklearn.linear_model", "sklearn.kernel_approximation", "sklearn.svm", "sklearn.datasets"),
+    *(
+        "sklearn.linear_model",
+        "sklearn.kernel_approximation",
+        "sklearn.svm",
+        "sklearn.datasets",
+    ),
     *("xarray", "pooch"),
 )
 
-# What each folder or module may import; "path" serves three methods, "ranking" aggregates for one; other
-# methods do not import each other.
+# What each folder or module may import; "path" serves three methods, "ranking"
+# aggregates for one; other methods do not import each other.
 BASE = {"core", "solvers", "pairs", "matches", "metrics"}
 ALLOWED = {
     "core": {"pairs", "matches", "metrics", "solvers"},
@@ -42,7 +51,8 @@ ALLOWED = {
     "path": BASE,
     "pursuit": BASE,
     "dynamics": BASE,
-    "ratings": BASE | {"dynamics"},  # Elo follows the gradient of a likelihood of dynamics
+    # Elo follows the gradient of a likelihood of dynamics
+    "ratings": BASE | {"dynamics"},
     "analogy": BASE | {"path", "ranking"},
     "ranking": BASE,
     "datasets": {"core", "pairs", "metrics"},
@@ -52,7 +62,9 @@ ALLOWED = {
 
 def run(code):
     """What a program prints, as JSON."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -117,13 +129,15 @@ def test_public_names_exist_and_have_one_import_path():
 
 
 def module_name(path):
-    """The name of a file's module below the package, such as "core.splits"; of a package, its own."""
+    """The name of a file's module below the package, such as "core.splits"; of a
+    package, its own."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
 
 
 def imported(path):
-    """Modules of preflearn, and names in them, that a file imports, wherever in the file."""
+    """Modules of preflearn, and names in them, that a file imports, wherever in the
+    file."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -133,7 +147,9 @@ def imported(path):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         else:
             continue
-        found |= {name.partition(".")[2] for name in names if name.startswith("preflearn.")}
+        found |= {
+            name.partition(".")[2] for name in names if name.startswith("preflearn.")
+        }
         found |= {"preflearn_book"} & {name.partition(".")[0] for name in names}
     return found
 
@@ -147,4 +163,6 @@ def test_imports_run_one_way():
         forbidden = folders - {folder} - ALLOWED.get(folder, set())
         assert not forbidden, f"{name} imports {sorted(forbidden)}"
     # The next line raises CycleError if modules of different folders import each other.
-    TopologicalSorter({name: found & imports.keys() - {name} for name, found in imports.items()}).prepare()
+    TopologicalSorter(
+        {name: found & imports.keys() - {name} for name, found in imports.items()}
+    ).prepare()

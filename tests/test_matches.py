@@ -34,12 +34,15 @@ def times(time):
 
 
 @pytest.mark.parametrize(
-    "names", [{}, {"first": "white", "second": "black", "time": "month", "outcome": "s"}]
+    "names",
+    [{}, {"first": "white", "second": "black", "time": "month", "outcome": "s"}],
 )
 def test_rows_are_first_minus_second(names):
     matches, y = Matches.from_frame(frame().rename(columns=names), **names)
     assert matches.features == ("Ann", "Bob", "Cy")
-    np.testing.assert_array_equal(matches.design.toarray(), [[-1, 1, 0], [1, 0, -1], [-1, 0, 1]])
+    np.testing.assert_array_equal(
+        matches.design.toarray(), [[-1, 1, 0], [1, 0, -1], [-1, 0, 1]]
+    )
     np.testing.assert_array_equal(matches.time, [0, 1.5, 1.5])
     np.testing.assert_array_equal(y, [1, 0, -1])
     np.testing.assert_array_equal(matches.players(), [[1, 0], [0, 2], [2, 0]])
@@ -49,26 +52,50 @@ def test_rows_are_first_minus_second(names):
 @pytest.mark.parametrize("home", [[True, False, True], [0.5, -1.0, 0.0]])
 def test_advantage_and_interactions_are_features(home):
     """Section 4.2.3 of P4: d = s_i - s_j + s_ij, with s_ji = -s_ij."""
-    matches, _ = Matches.from_frame(frame(home=home), advantage="home", interactions=True)
-    assert matches.features == ("Ann", "Bob", "Cy", "advantage", ("Ann", "Bob"), ("Ann", "Cy"))
+    matches, _ = Matches.from_frame(
+        frame(home=home), advantage="home", interactions=True
+    )
+    assert matches.features == (
+        "Ann",
+        "Bob",
+        "Cy",
+        "advantage",
+        ("Ann", "Bob"),
+        ("Ann", "Cy"),
+    )
     np.testing.assert_array_equal(matches.design.toarray()[:, 3], home)
-    np.testing.assert_array_equal(matches.design.toarray()[:, 4:], [[-1, 0], [0, 1], [0, -1]])
+    np.testing.assert_array_equal(
+        matches.design.toarray()[:, 4:], [[-1, 0], [0, 1], [0, -1]]
+    )
     np.testing.assert_array_equal(matches.players(), [[1, 0], [0, 2], [2, 0]])
 
 
-@given(st.lists(st.permutations(range(5)), min_size=1, max_size=20), st.integers(0, 10**6))
+@given(
+    st.lists(st.permutations(range(5)), min_size=1, max_size=20), st.integers(0, 10**6)
+)
 def test_design_gives_differences_of_scores(order, seed):
     index = np.array(order)[:, :2]
     names = np.array(["e", "b", "d", "a", "c"])
     matches, _ = Matches.from_frame(
-        pd.DataFrame({"first": names[index[:, 0]], "second": names[index[:, 1]], "time": 0, "outcome": 1})
+        pd.DataFrame(
+            {
+                "first": names[index[:, 0]],
+                "second": names[index[:, 1]],
+                "time": 0,
+                "outcome": 1,
+            }
+        )
     )
-    scores = dict(zip(names, np.random.default_rng(seed).standard_normal(5), strict=True))
+    scores = dict(
+        zip(names, np.random.default_rng(seed).standard_normal(5), strict=True)
+    )
     expected = [scores[names[i]] - scores[names[j]] for i, j in index]
     by_feature = np.array([scores[name] for name in matches.features])
     np.testing.assert_allclose(matches.design @ by_feature, expected, atol=1e-12)
     first, second = matches.players().T
-    np.testing.assert_allclose(by_feature[first] - by_feature[second], expected, atol=1e-12)
+    np.testing.assert_allclose(
+        by_feature[first] - by_feature[second], expected, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,7 +145,11 @@ def test_bad_values_in_a_frame_are_rejected_and_named(changes, named):
         (pd.concat([frame(), frame()["time"]], axis=1), {}, "'time'"),
         (frame()[:0], {}, "row"),
         (frame(), {"interactions": None}, "interactions"),
-        (frame(first=[["Bob", "Dee"], "Ann", "Cy"]), {"interactions": True}, "interactions"),
+        (
+            frame(first=[["Bob", "Dee"], "Ann", "Cy"]),
+            {"interactions": True},
+            "interactions",
+        ),
         (frame(outcome=[1, 0.5, 0]), {"outcomes": "wins"}, "outcomes"),
         (frame(outcome=[1, -1, 1]), {"outcomes": "win-loss"}, "'outcome'"),
     ],
@@ -156,14 +187,17 @@ def test_bad_arrays_are_rejected_and_named(design, time, features, named):
 
 
 def sparse_design(kind, **changes):
-    """A sparse design of 4 matches and 3 features, some of whose numbers are overwritten."""
+    """A sparse design of 4 matches and 3 features, some of whose numbers are
+    overwritten."""
     design = kind(np.tile([[1.0, -1, 0], [0, 1, -1]], (2, 1)))
     for name, (place, value) in changes.items():
         getattr(design, name)[place] = value
     return design
 
 
-@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.bsr_array])
+@pytest.mark.parametrize(
+    "kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.bsr_array]
+)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -190,7 +224,9 @@ def test_coordinates_out_of_range_are_rejected():
         Matches(design, [0, 1, 2, 3], "abc")
 
 
-@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array, sparse.bsr_array, sparse.coo_array])
+@pytest.mark.parametrize(
+    "kind", [sparse.csr_array, sparse.csc_array, sparse.bsr_array, sparse.coo_array]
+)
 def test_a_sparse_design_of_any_kind_is_copied(kind):
     design = sparse_design(kind)
     found = Matches(design, [0, 1, 2, 3], "abc").design
@@ -201,13 +237,17 @@ def test_a_sparse_design_of_any_kind_is_copied(kind):
 
 def test_repeated_entries_of_a_sparse_design_add_up():
     """The entries of a player on both sides cancel."""
-    design = sparse.coo_array(([1.0, -1.0, 1.0, -1.0], ([0, 0, 0, 0], [0, 1, 2, 2])), shape=(1, 3))
+    design = sparse.coo_array(
+        ([1.0, -1.0, 1.0, -1.0], ([0, 0, 0, 0], [0, 1, 2, 2])), shape=(1, 3)
+    )
     matches = Matches(design, [0], "abc")
     assert matches.design.nnz == 2
     np.testing.assert_array_equal(matches.players(), [[0, 1]])
 
 
-@pytest.mark.parametrize("row", [[1, 1, -1, -1], [2, -1, 0, 0], [1, 0, 0, 0], [1, -1, 0.5, 0]])
+@pytest.mark.parametrize(
+    "row", [[1, 1, -1, -1], [2, -1, 0, 0], [1, 0, 0, 0], [1, -1, 0.5, 0]]
+)
 def test_a_match_of_line_ups_has_no_two_players(row):
     matches = Matches([[1, -1, 0, 0], row], [0, 0], "abcd")
     with pytest.raises(ValueError, match="match 1"):
@@ -217,7 +257,13 @@ def test_a_match_of_line_ups_has_no_two_players(row):
 def test_selections_keep_the_features():
     matches = Matches.from_frame(frame())[0]
     dense = matches.design.toarray()
-    for key in (slice(1, None), np.array([False, True, True]), [1, 2], np.array([1, 2]), ([1, 2], ...)):
+    for key in (
+        slice(1, None),
+        np.array([False, True, True]),
+        [1, 2],
+        np.array([1, 2]),
+        ([1, 2], ...),
+    ):
         np.testing.assert_array_equal(matches[key].design.toarray(), dense[1:])
         np.testing.assert_array_equal(matches[key].time, [1.5, 1.5])
         assert matches[key].features == matches.features
@@ -229,7 +275,10 @@ def test_selections_keep_the_features():
     assert (again.features, again.columns) == (matches.features, matches.columns)
     with pytest.raises(ValueError, match="time"):
         matches[[1, 0]]
-    sizes = [(len(matches[train]), len(matches[test])) for train, test in TimeSeriesSplit(2).split(matches)]
+    sizes = [
+        (len(matches[train]), len(matches[test]))
+        for train, test in TimeSeriesSplit(2).split(matches)
+    ]
     assert sizes == [(1, 1), (2, 1)]
 
 
@@ -245,10 +294,16 @@ def test_joined_matches_keep_how_their_frame_was_read():
 
 def test_names_of_one_kind_are_kept():
     for names in ([1, 2, 3], [1.0, 2.0, 3.0], ["1", "2", "3"]):
-        matches, _ = Matches.from_frame(frame(first=names, second=[*names[1:], names[0]]))
+        matches, _ = Matches.from_frame(
+            frame(first=names, second=[*names[1:], names[0]])
+        )
         assert matches.features == tuple(map(str, names))
     ids = pd.array([1, 2, 3], "Int64")
-    assert Matches.from_frame(frame(first=ids, second=[2, 3, 1]))[0].features == ("1", "2", "3")
+    assert Matches.from_frame(frame(first=ids, second=[2, 3, 1]))[0].features == (
+        "1",
+        "2",
+        "3",
+    )
 
 
 def test_a_list_is_a_line_up():
@@ -261,7 +316,9 @@ def test_a_list_is_a_line_up():
 
 
 def test_a_line_up_of_one_is_a_player():
-    matches, _ = Matches.from_frame(frame(first=[["Bob"], ["Ann"], ["Cy"]]), interactions=True)
+    matches, _ = Matches.from_frame(
+        frame(first=[["Bob"], ["Ann"], ["Cy"]]), interactions=True
+    )
     plain, _ = Matches.from_frame(frame(), interactions=True)
     assert matches.features == plain.features
     np.testing.assert_array_equal(matches.design.toarray(), plain.design.toarray())
@@ -291,7 +348,9 @@ def test_dates_become_days_since_1970(time):
 def date_arguments(unit):
     """Times in this unit since 1970."""
     days = pd.to_datetime(["2020-01-01", "2020-06-01", "2021-01-01"])
-    return ((days - pd.Timestamp(0)) // pd.Timedelta(1, unit)).tolist(), f"unit='{unit}'"
+    return (
+        (days - pd.Timestamp(0)) // pd.Timedelta(1, unit)
+    ).tolist(), f"unit='{unit}'"
 
 
 @pytest.mark.parametrize(
@@ -303,7 +362,8 @@ def date_arguments(unit):
     ],
 )
 def test_numbers_that_read_as_dates_are_warned_of(time, advice):
-    """The arguments of pandas.to_datetime in the warning make the right days of these numbers."""
+    """The arguments of pandas.to_datetime in the warning make the right days of these
+    numbers."""
     with pytest.warns(TimeWarning, match=r"'time'.*pandas\.to_datetime") as caught:
         matches, _ = Matches.from_frame(frame(time=time))
     assert caught[0].filename == __file__
@@ -311,7 +371,11 @@ def test_numbers_that_read_as_dates_are_warned_of(time, advice):
     call = re.search(r"pandas\.to_datetime\((.*)\)", str(caught[0].message))[0]
     assert advice in call
     with warnings.catch_warnings(action="error"):
-        assert times(eval(call, {"pandas": pd, "time": pd.Series(time)})) == [18262, 18414, 18628]
+        assert times(eval(call, {"pandas": pd, "time": pd.Series(time)})) == [
+            18262,
+            18414,
+            18628,
+        ]
 
 
 @pytest.mark.parametrize(
@@ -335,7 +399,9 @@ def test_other_numbers_are_times_as_they_stand(time):
 
 
 def repeated(outcome):
-    return pd.DataFrame({"first": "a", "second": "b", "time": range(len(outcome)), "outcome": outcome})
+    return pd.DataFrame(
+        {"first": "a", "second": "b", "time": range(len(outcome)), "outcome": outcome}
+    )
 
 
 def outcomes(outcome, meant=None):
@@ -367,7 +433,9 @@ def test_nullable_outcomes_are_integers():
 def test_wins_and_losses_as_1_and_0_are_warned_of():
     """Sixty wins and forty losses must not silently become sixty wins and forty ties."""
     scores = [1] * 60 + [0] * 40
-    with pytest.warns(OutcomeWarning, match="'outcome'.*outcomes='labels'.*outcomes='win-loss'") as caught:
+    with pytest.warns(
+        OutcomeWarning, match="'outcome'.*outcomes='labels'.*outcomes='win-loss'"
+    ) as caught:
         _, y = Matches.from_frame(repeated(scores))
     assert caught[0].filename == __file__
     assert y.tolist() == scores
@@ -388,14 +456,21 @@ def test_fixtures_have_no_outcomes():
     matches = Matches.from_frame(frame().drop(columns="outcome"), outcome=None)
     both, _ = Matches.from_frame(frame())
     np.testing.assert_array_equal(matches.design.toarray(), both.design.toarray())
-    assert both[1:].columns == both.columns == matches.columns | {"outcomes": [-1, 0, 1]}
+    assert (
+        both[1:].columns == both.columns == matches.columns | {"outcomes": [-1, 0, 1]}
+    )
 
 
 # ---- Rankings
 
 
 def race(**changes):
-    columns = {"event": "x", "player": ["Cy", "Ann", "Dee", "Bob"], "rank": [3, 1, 3, 2], "time": 5.0}
+    columns = {
+        "event": "x",
+        "player": ["Cy", "Ann", "Dee", "Bob"],
+        "rank": [3, 1, 3, 2],
+        "time": 5.0,
+    }
     return pd.DataFrame(columns | changes)
 
 
@@ -404,10 +479,18 @@ def test_neighbors_in_rank_are_compared_by_their_performances():
     matches, y = Matches.from_rankings(two)
     assert matches.features[:4] == ("Ann", "Bob", "Cy", "Dee")
     names = [("performance", "x", name) for name in ("Ann", "Bob", "Cy", "Dee")]
-    assert list(matches.features[4:]) == [*names, ("performance", "y", "Ann"), ("performance", "y", "Cy")]
+    assert list(matches.features[4:]) == [
+        *names,
+        ("performance", "y", "Ann"),
+        ("performance", "y", "Cy"),
+    ]
     players = [[1, -1, 0, 0], [0, 1, -1, 0], [0, 1, 0, -1], [1, 0, -1, 0]]
-    np.testing.assert_array_equal(matches.design.toarray()[:, :4], 100 * np.array(players))
-    np.testing.assert_array_equal(matches.design.toarray()[:3, 4:8], 100 * np.array(players)[:3])
+    np.testing.assert_array_equal(
+        matches.design.toarray()[:, :4], 100 * np.array(players)
+    )
+    np.testing.assert_array_equal(
+        matches.design.toarray()[:3, 4:8], 100 * np.array(players)[:3]
+    )
     np.testing.assert_array_equal(matches.design.toarray()[3, 8:], [100, -100])
     assert (matches.time.tolist(), y.tolist()) == ([5, 5, 5, 7], [1, 1, 1, 1])
 
@@ -475,7 +558,13 @@ def read_both(tmp_path):
         ({"outcome": [1, 0.5, 0] * 5}, {"outcomes": "win-loss"}),
         ({"first": [10, 2, 3] * 5, "second": [2, 3, 10] * 5}, {}),
         ({"first": [10, 2, 3] * 5}, {}),
-        ({"first": np.array([2**64 - 1, 2**64 - 2, 3] * 5, np.uint64), "second": [2, 3, 10] * 5}, {}),
+        (
+            {
+                "first": np.array([2**64 - 1, 2**64 - 2, 3] * 5, np.uint64),
+                "second": [2, 3, 10] * 5,
+            },
+            {},
+        ),
         ({"first": [1.5, 2.5, 3.5] * 5, "second": [2.5, 3.5, 1.5] * 5}, {}),
         ({"first": pd.Categorical(GAMES["first"])}, {}),
         ({"time": np.arange(15.0)}, {"outcome": None}),
@@ -540,13 +629,16 @@ def test_files_that_cannot_be_read_are_named(tmp_path, monkeypatch):
 
 
 def test_each_name_is_held_in_memory_once(tmp_path):
-    """A frame holds each name once per row, here 400 letters; the ids of the names take a hundredth."""
+    """A frame holds each name once per row, here 400 letters; the ids of the names take
+    a hundredth."""
     optional_import("pyarrow")
     n, long = 20_000, "x" * 400
     path, rng = tmp_path / "games.parquet", np.random.default_rng(0)
     first = rng.integers(0, 100, n)
     games = {"first": first, "second": first + rng.integers(1, 100, n)}
-    games = pd.DataFrame({name: [f"{long}{k}" for k in ids] for name, ids in games.items()})
+    games = pd.DataFrame(
+        {name: [f"{long}{k}" for k in ids] for name, ids in games.items()}
+    )
     games.assign(time=np.arange(n), outcome=1.0).to_parquet(path)
     tracemalloc.start()
     Matches.from_parquet(path, chunk=500)

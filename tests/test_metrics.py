@@ -30,9 +30,11 @@ LABEL, WEIGHT = (-1, 0, 1), (0, 1, 2, 3)
 
 
 def columns(*kinds, floats=(), min_size=1, max_size=14):
-    """Rows of values out of these lists, and floats of these strategies, as one array a column.
+    """Rows of values out of these lists, and floats of these strategies, as one array a
+    column.
 
-    What is out of lists is drawn as one number a row, which hypothesis does faster than one a value.
+    What is out of lists is drawn as one number a row, which hypothesis does faster than
+    one a value.
     """
     sizes = [len(kind) for kind in kinds]
     place = st.integers(0, math.prod(sizes) - 1)
@@ -40,18 +42,25 @@ def columns(*kinds, floats=(), min_size=1, max_size=14):
 
     def unpack(rows):
         places, *numbers = zip(*rows, strict=True)
-        chosen = [np.array(kind)[k] for kind, k in zip(kinds, np.unravel_index(places, sizes), strict=True)]
+        chosen = [
+            np.array(kind)[k]
+            for kind, k in zip(kinds, np.unravel_index(places, sizes), strict=True)
+        ]
         return (*chosen, *(np.array(column) for column in numbers))
 
     return rows.map(unpack)
 
 
-OF_FLOATS = columns(LABEL, WEIGHT, floats=[st.floats(-1e6, 1e6)]).map(lambda c: (c[0], c[2], c[1]))
-LABELLED = st.one_of(columns(LABEL, np.arange(-4.0, 5), WEIGHT), OF_FLOATS).filter(lambda c: c[2].any())
-BOTH_CLASSES = LABELLED.filter(lambda c: (c[2] @ (c[0] == 0)) and (c[2] @ (c[0] != 0)))
-SCORED = columns(range(6), range(-5, 6), range(3), WEIGHT, min_size=2, max_size=12).filter(
-    lambda c: c[3].any()
+OF_FLOATS = columns(LABEL, WEIGHT, floats=[st.floats(-1e6, 1e6)]).map(
+    lambda c: (c[0], c[2], c[1])
 )
+LABELLED = st.one_of(columns(LABEL, np.arange(-4.0, 5), WEIGHT), OF_FLOATS).filter(
+    lambda c: c[2].any()
+)
+BOTH_CLASSES = LABELLED.filter(lambda c: (c[2] @ (c[0] == 0)) and (c[2] @ (c[0] != 0)))
+SCORED = columns(
+    range(6), range(-5, 6), range(3), WEIGHT, min_size=2, max_size=12
+).filter(lambda c: c[3].any())
 
 
 def fractions(values):
@@ -64,7 +73,10 @@ def sign(value):
 
 def exact_loss(y, predicted, weights):
     """Eq. 2 as a mean, in rational arithmetic."""
-    wrong = sum((w for a, b, w in zip(y, predicted, weights, strict=True) if a != b), Fraction(0))
+    wrong = sum(
+        (w for a, b, w in zip(y, predicted, weights, strict=True) if a != b),
+        Fraction(0),
+    )
     return wrong / sum(weights)
 
 
@@ -77,7 +89,9 @@ def test_loss_is_the_weighted_fraction_of_wrong_labels(data):
     assert comparison_loss(y, predicted, weights) == pytest.approx(
         float(exact_loss(y, predicted, fractions(weights))), abs=1e-15
     )
-    assert comparison_loss(y, predicted) == pytest.approx(sklearn.metrics.zero_one_loss(y, predicted))
+    assert comparison_loss(y, predicted) == pytest.approx(
+        sklearn.metrics.zero_one_loss(y, predicted)
+    )
 
 
 # ---- The threshold
@@ -92,7 +106,13 @@ def test_threshold_is_eq_4(differences, tau):
 
 
 def test_threshold_at_its_ends():
-    assert threshold([-math.inf, -1.0, 0.0, 5e-324, math.inf], 0.0).tolist() == [-1, -1, 0, 1, 1]
+    assert threshold([-math.inf, -1.0, 0.0, 5e-324, math.inf], 0.0).tolist() == [
+        -1,
+        -1,
+        0,
+        1,
+        1,
+    ]
     assert threshold([-math.inf, 1e308, math.inf], math.inf).tolist() == [0, 0, 0]
 
 
@@ -131,12 +151,17 @@ def test_roc_points_are_the_rates_at_their_thresholds(data):
     fpr, tpr, thresholds = comparison_roc(y, differences, weights)
     magnitudes = np.unique(np.abs(differences[weights > 0]))
     assert thresholds.tolist() == [*magnitudes[::-1].tolist(), 0.0]
-    reached = len(thresholds) - (magnitudes[0] == 0)  # the closing point is beyond tau = 0
+    # the closing point is beyond tau = 0
+    reached = len(thresholds) - (magnitudes[0] == 0)
     for x, height, tau in list(zip(fpr, tpr, thresholds, strict=True))[:reached]:
         expected = brute_rates(y, differences, weights, tau)
-        assert (x, height) == pytest.approx([float(rate) for rate in expected], abs=1e-15)
+        assert (x, height) == pytest.approx(
+            [float(rate) for rate in expected], abs=1e-15
+        )
     assert (fpr[0], tpr[0], fpr[-1]) == (0.0, 0.0, 1.0)
-    assert tpr[-1] == pytest.approx(float(brute_rates(y, differences, weights, 0.0)[1]), abs=1e-15)
+    assert tpr[-1] == pytest.approx(
+        float(brute_rates(y, differences, weights, 0.0)[1]), abs=1e-15
+    )
     assert (np.diff(fpr) >= 0).all()
     assert (np.diff(tpr) >= 0).all()
 
@@ -156,7 +181,9 @@ def loss_of_signs(y, differences, weights):
 
 @pytest.mark.parametrize("measure", [loss_of_signs, comparison_roc, best_threshold])
 @given(data=BOTH_CLASSES, random=st.randoms())
-def test_swaps_and_order_do_not_matter_and_repeats_count_as_weights(measure, data, random):
+def test_swaps_and_order_do_not_matter_and_repeats_count_as_weights(
+    measure, data, random
+):
     y, differences, weights = data
     found, order = measure(*data), random.sample(range(len(y)), len(y))
     flip = np.array([random.choice([-1, 1]) for _ in y])
@@ -165,7 +192,9 @@ def test_swaps_and_order_do_not_matter_and_repeats_count_as_weights(measure, dat
         (y[order], differences[order], weights[order]),
         (np.repeat(y, weights), np.repeat(differences, weights), None),
     ):
-        for ours, theirs in zip(np.atleast_1d(found), np.atleast_1d(measure(*other)), strict=True):
+        for ours, theirs in zip(
+            np.atleast_1d(found), np.atleast_1d(measure(*other)), strict=True
+        ):
             np.testing.assert_array_equal(ours, theirs)
 
 
@@ -173,8 +202,11 @@ def test_swaps_and_order_do_not_matter_and_repeats_count_as_weights(measure, dat
 
 
 def brute_threshold(y, differences, weights):
-    """Least loss over all tau >= 0 (each value, each middle, beyond all), and all tau that reach it."""
-    values = sorted({abs(float(d)) for d, w in zip(differences, weights, strict=True) if w} | {0.0})
+    """Least loss over all tau >= 0 (each value, each middle, beyond all), and all tau
+    that reach it."""
+    values = sorted(
+        {abs(float(d)) for d, w in zip(differences, weights, strict=True) if w} | {0.0}
+    )
     exact = fractions(weights)
     losses = [exact_loss(y, threshold(differences, tau), exact) for tau in values]
     return min(losses), values, losses
@@ -213,8 +245,11 @@ def test_best_threshold_at_the_edges_of_floating_point(data, weights):
 
 
 def test_best_threshold_takes_losses_that_differ_by_rounding_as_equal():
-    """0.1 + 0.2 - 0.3 is 6e-17: to find both ties and the preference is as good as to find nothing."""
-    assert best_threshold([0, 0, 1], [9.0, 8.0, 7.0], [0.1, 0.2, 0.3]) == pytest.approx((3.5, 0.5))
+    """0.1 + 0.2 - 0.3 is 6e-17: to find both ties and the preference is as good as to
+    find nothing."""
+    assert best_threshold([0, 0, 1], [9.0, 8.0, 7.0], [0.1, 0.2, 0.3]) == pytest.approx(
+        (3.5, 0.5)
+    )
 
 
 def test_best_threshold_between_adjacent_floats_is_the_lower_one():
@@ -243,10 +278,14 @@ def test_disagreement_is_eq_1(data, ties):
     s, f, q, w = data
     error, total = eq1(s, f, q, w, ties)
     if total == 0:
-        with pytest.raises(ValueError, match=f"no pair is left of {len(s)} items: expected two items"):
+        with pytest.raises(
+            ValueError, match=f"no pair is left of {len(s)} items: expected two items"
+        ):
             disagreement_error(s, f, q, w, ties=ties)
         return
-    assert disagreement_error(s, f, q, w, ties=ties) == pytest.approx(float(error / total), abs=1e-15)
+    assert disagreement_error(s, f, q, w, ties=ties) == pytest.approx(
+        float(error / total), abs=1e-15
+    )
 
 
 def test_disagreement_without_ties_is_kendalls_tau_on_another_scale():
@@ -258,13 +297,22 @@ def test_disagreement_without_ties_is_kendalls_tau_on_another_scale():
 
 
 def brute_ranking_loss(pi, predicted):
-    """Section 2 of P5 for total orders: the double sum over ordered pairs over n(n-1)/2."""
+    """Section 2 of P5 for total orders: the double sum over ordered pairs over
+    n(n-1)/2."""
     n = len(pi)
-    inversions = sum(pi[i] < pi[j] and predicted[i] > predicted[j] for i in range(n) for j in range(n))
+    inversions = sum(
+        pi[i] < pi[j] and predicted[i] > predicted[j]
+        for i in range(n)
+        for j in range(n)
+    )
     return Fraction(int(inversions), n * (n - 1) // 2)
 
 
-@given(st.integers(2, 9).flatmap(lambda n: st.tuples(st.permutations(range(n)), st.permutations(range(n)))))
+@given(
+    st.integers(2, 9).flatmap(
+        lambda n: st.tuples(st.permutations(range(n)), st.permutations(range(n)))
+    )
+)
 def test_ranking_loss_of_total_orders(rankings):
     pi, predicted = map(np.array, rankings)
     loss = ranking_loss(pi + 1, predicted + 1)
@@ -287,17 +335,22 @@ def test_ranking_loss_is_the_mean_of_the_queries_with_a_pair(data):
         with pytest.raises(ValueError, match="query"):
             ranking_loss(rank, predicted, q, w)
         return
-    assert ranking_loss(rank, predicted, q, w) == pytest.approx(float(sum(losses) / len(losses)), abs=1e-14)
+    assert ranking_loss(rank, predicted, q, w) == pytest.approx(
+        float(sum(losses) / len(losses)), abs=1e-14
+    )
 
 
 @given(st.permutations(range(6)), st.lists(st.integers(0, 2), min_size=6, max_size=6))
-def test_a_tied_prediction_loses_what_its_random_orders_lose_on_average(rank, predicted):
+def test_a_tied_prediction_loses_what_its_random_orders_lose_on_average(
+    rank, predicted
+):
     """The mean over all total orders that refine the prediction."""
     refined = [
         brute_ranking_loss(rank, order)
         for order in REFINEMENTS
         if all(
-            (predicted[i] - predicted[j]) * (order[i] - order[j]) >= 0 for i, j in combinations(range(6), 2)
+            (predicted[i] - predicted[j]) * (order[i] - order[j]) >= 0
+            for i, j in combinations(range(6), 2)
         )
     ]
     expected = float(sum(refined) / len(refined))
@@ -320,14 +373,21 @@ def test_log_loss_is_the_mean_negative_log_probability(data):
     loss = log_loss(y, p, weights)
     assert loss == pytest.approx(np.dot(weights, terms) / weights.sum(), rel=1e-12)
     assert log_loss(-y, p[:, ::-1], weights) == pytest.approx(loss, rel=1e-12)
-    assert log_loss(np.repeat(y, weights), np.repeat(p, weights, axis=0)) == pytest.approx(loss, rel=1e-12)
-    assert loss == pytest.approx(sklearn.metrics.log_loss(y, p, sample_weight=weights, labels=[-1, 0, 1]))
+    assert log_loss(
+        np.repeat(y, weights), np.repeat(p, weights, axis=0)
+    ) == pytest.approx(loss, rel=1e-12)
+    assert loss == pytest.approx(
+        sklearn.metrics.log_loss(y, p, sample_weight=weights, labels=[-1, 0, 1])
+    )
 
 
 @given(columns([-1, 1], floats=[st.floats(0.001, 0.999)]))
 def test_log_loss_of_wins_has_three_equal_forms(data):
     y, win = data
-    two, three = np.column_stack([1 - win, win]), np.column_stack([1 - win, 0 * win, win])
+    two, three = (
+        np.column_stack([1 - win, win]),
+        np.column_stack([1 - win, 0 * win, win]),
+    )
     expected = sklearn.metrics.log_loss(y, win, labels=[-1, 1])
     for p in (win, two, three):
         assert log_loss(y, p) == pytest.approx(expected, rel=1e-12)

@@ -28,21 +28,31 @@ ITEMS = [[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]
 
 @st.composite
 def comparisons(draw, max_items=7, max_pairs=12):
-    """Random pairs of random items (small integers, so that sums are exact) with labels."""
+    """Random pairs of random items (small integers, so that sums are exact) with
+    labels."""
     n, p = draw(st.integers(2, max_items)), draw(st.integers(1, 3))
-    entries = np.frombuffer(draw(st.binary(min_size=n * p, max_size=n * p)), dtype=np.uint8)
+    entries = np.frombuffer(
+        draw(st.binary(min_size=n * p, max_size=n * p)), dtype=np.uint8
+    )
     items = entries.reshape(n, p) % 19 - 9.0
-    rows = draw(st.lists(st.integers(0, 3 * n * (n - 1) - 1), min_size=1, max_size=max_pairs))
+    rows = draw(
+        st.lists(st.integers(0, 3 * n * (n - 1) - 1), min_size=1, max_size=max_pairs)
+    )
     label, first, step = np.unravel_index(rows, (3, n, n - 1))
     return Pairs(items, np.column_stack([first, (first + 1 + step) % n])), label - 1
 
 
-SCORED = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=12)
+SCORED = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=12
+)
 
 
 def same(left, right):
     """Whether two Pairs hold the same index over the same items."""
-    return left.index.tolist() == right.index.tolist() and left.items.tolist() == right.items.tolist()
+    return (
+        left.index.tolist() == right.index.tolist()
+        and left.items.tolist() == right.items.tolist()
+    )
 
 
 # ---- The graph
@@ -54,30 +64,54 @@ def test_incidence_matrix_and_laplacian_match_their_definitions(data):
     n, B = len(pairs.items), pairs.incidence()
     assert B.shape == (len(pairs), n)
     by_hand = [pairs.items[i] - pairs.items[j] for i, j in pairs.index.tolist()]
-    for differences in (pairs.differences(), B @ pairs.items, pairs.first - pairs.second):
+    for differences in (
+        pairs.differences(),
+        B @ pairs.items,
+        pairs.first - pairs.second,
+    ):
         np.testing.assert_array_equal(differences, by_hand)
     adjacency = np.zeros((n, n))
     np.add.at(adjacency, tuple(pairs.index.T), 1)
     adjacency += adjacency.T
-    np.testing.assert_array_equal((B.T @ B).toarray(), np.diag(adjacency.sum(axis=1)) - adjacency)
+    np.testing.assert_array_equal(
+        (B.T @ B).toarray(), np.diag(adjacency.sum(axis=1)) - adjacency
+    )
     assert sorted(np.unique(B.toarray(), axis=None)) in ([-1, 1], [-1, 0, 1])
     swapped = pairs.swapped()
     np.testing.assert_array_equal(swapped.incidence().toarray(), -B.toarray())
-    for other in (swapped.swapped(), pickle.loads(pickle.dumps(pairs)), copy.deepcopy(pairs)):
+    for other in (
+        swapped.swapped(),
+        pickle.loads(pickle.dumps(pairs)),
+        copy.deepcopy(pairs),
+    ):
         assert same(other, pairs)
 
 
 @given(comparisons())
 def test_flipped_is_the_binary_problem_of_eq_8(data):
     pairs, y = data
-    forward = [(i, j) for (i, j), label in zip(pairs.index.tolist(), y, strict=True) if label == 1]
-    backward = [(j, i) for (i, j), label in zip(pairs.index.tolist(), y, strict=True) if label == -1]
-    ties = [(i, j) for (i, j), label in zip(pairs.index.tolist(), y, strict=True) if label == 0]
+    forward = [
+        (i, j)
+        for (i, j), label in zip(pairs.index.tolist(), y, strict=True)
+        if label == 1
+    ]
+    backward = [
+        (j, i)
+        for (i, j), label in zip(pairs.index.tolist(), y, strict=True)
+        if label == -1
+    ]
+    ties = [
+        (i, j)
+        for (i, j), label in zip(pairs.index.tolist(), y, strict=True)
+        if label == 0
+    ]
     flipped, labels = pairs.flipped(y)
     assert len(flipped) == len(labels) == len(forward) + len(backward) + 2 * len(ties)
     expected = forward + backward + ties + [(j, i) for i, j in ties]
     assert [tuple(edge) for edge in flipped.index.tolist()] == expected
-    assert labels.tolist() == [1] * (len(forward) + len(backward)) + [-1] * (2 * len(ties))
+    assert labels.tolist() == [1] * (len(forward) + len(backward)) + [-1] * (
+        2 * len(ties)
+    )
     np.testing.assert_array_equal(flipped.items, pairs.items)
 
 
@@ -92,7 +126,9 @@ def test_pairs_are_an_array_of_first_and_second_items(data):
     np.testing.assert_array_equal(array[:, 0], pairs.first)
     np.testing.assert_array_equal(array[:, 1], pairs.second)
     np.testing.assert_array_equal(np.asarray(as_pairs(array)), array)
-    np.testing.assert_array_equal(np.asarray(Pairs.from_arrays(pairs.first, pairs.second)), array)
+    np.testing.assert_array_equal(
+        np.asarray(Pairs.from_arrays(pairs.first, pairs.second)), array
+    )
     assert np.asarray(pairs, dtype=np.float32).dtype == np.float32
     assert as_pairs(pairs) is pairs
 
@@ -129,7 +165,8 @@ def test_selection_along_the_first_axis(data, more):
 
 
 def brute_pairs(scores, qid, ties):
-    """Every i < j of one query with the sign of the difference of scores, by queries and by rows."""
+    """Every i < j of one query with the sign of the difference of scores, by queries
+    and by rows."""
     found = {}
     for query in sorted(set(qid.tolist())):
         for i, j in combinations(np.flatnonzero(qid == query).tolist(), 2):
@@ -138,7 +175,11 @@ def brute_pairs(scores, qid, ties):
     return found
 
 
-@given(SCORED, st.sampled_from(["drop", "keep"]), st.sampled_from(["ids", "names", "one query"]))
+@given(
+    SCORED,
+    st.sampled_from(["drop", "keep"]),
+    st.sampled_from(["ids", "names", "one query"]),
+)
 def test_from_scores_pairs_all_items_of_a_query(rows, ties, kind):
     scores, qid = (np.array(column) for column in zip(*rows, strict=True))
     X, ids = np.arange(2.0 * len(rows)).reshape(-1, 2), qid
@@ -152,7 +193,9 @@ def test_from_scores_pairs_all_items_of_a_query(rows, ties, kind):
             Pairs.from_scores(X, scores, ids, ties=ties)
         return
     pairs, y = Pairs.from_scores(X, scores, ids, ties=ties)
-    assert list(zip(map(tuple, pairs.index.tolist()), y.tolist(), strict=True)) == list(expected.items())
+    assert list(zip(map(tuple, pairs.index.tolist()), y.tolist(), strict=True)) == list(
+        expected.items()
+    )
     np.testing.assert_array_equal(pairs.items, X)
 
 
@@ -164,7 +207,10 @@ def test_from_rankings_is_from_scores_with_rank_one_best(rows):
         with pytest.raises(ValueError, match="query"):
             Pairs.from_rankings(X, rank, qid)
         return
-    (pairs, y), (expected, labels) = Pairs.from_rankings(X, rank, qid), Pairs.from_scores(X, -rank, qid)
+    (pairs, y), (expected, labels) = (
+        Pairs.from_rankings(X, rank, qid),
+        Pairs.from_scores(X, -rank, qid),
+    )
     assert same(pairs, expected)
     assert y.tolist() == labels.tolist()
 
@@ -214,7 +260,11 @@ BAD = {
         *([], [[0.0, 1.0]], [[0, 10**400]]),
     ],
     ("second", of_second): [[[1.0], [2.0]], [[math.nan]]],
-    ("pairs", as_pairs): [np.zeros((3, 3, 2)), TWO[[]], np.ma.masked_equal(np.ones((1, 2, 1)), 1)],
+    ("pairs", as_pairs): [
+        np.zeros((3, 3, 2)),
+        TWO[[]],
+        np.ma.masked_equal(np.ones((1, 2, 1)), 1),
+    ],
     ("y", TWO.flipped): [[1, 2], [1]],
     ("items", TWO.with_items): [np.ones((2, 3))],
     ("scores", of_scores): [[1, math.nan], [1], [3, 3]],
@@ -257,7 +307,9 @@ def test_the_operator_is_the_matrix(data, seed):
     np.testing.assert_allclose(gram.diagonal(), np.diag(whole), atol=1e-12)
     for shape in ((4, 2), (1, m), (m, 1), (3, 3), (0, 2), (2, 0)):
         rows, columns = (rng.integers(0, m, k) for k in shape)
-        np.testing.assert_allclose(gram.block(rows, columns), whole[np.ix_(rows, columns)], atol=1e-12)
+        np.testing.assert_allclose(
+            gram.block(rows, columns), whole[np.ix_(rows, columns)], atol=1e-12
+        )
     for x in (v, V):
         np.testing.assert_allclose(gram.times(x), whole @ x, atol=1e-11)
     ids, small = B.compacted()
@@ -278,7 +330,9 @@ def test_occurring_items_and_blocks_of_differences(m, n):
     assert small.shape == (m, len(expected))
     np.testing.assert_array_equal(ids[small.index], index)
     f = rng.standard_normal((n, 2))  # more pairs than are subtracted at once
-    np.testing.assert_array_equal(B.differences(f), [f[i] - f[j] for i, j in index.tolist()])
+    np.testing.assert_array_equal(
+        B.differences(f), [f[i] - f[j] for i, j in index.tolist()]
+    )
     np.testing.assert_array_equal(small.differences(f[ids]), B.differences(f))
 
 
@@ -291,7 +345,11 @@ def test_the_operator_computes_in_float64(dtype):
     assert B.differences(f[:, None]).tolist() == [[-1], [0], [-1]]
     assert B.adjoint(weights).tolist() == [2, -1, -1]
     assert B.adjoint(weights[:, None]).tolist() == [[2], [-1], [-1]]
-    assert B.laplacian(weights).toarray().tolist() == [[2, -1, -1], [-1, 1, 0], [-1, 0, 1]]
+    assert B.laplacian(weights).toarray().tolist() == [
+        [2, -1, -1],
+        [-1, 1, 0],
+        [-1, 0, 1],
+    ]
     results = B.differences(f), B.adjoint(weights), B.laplacian(weights)
     assert {result.dtype for result in results} == {np.dtype(np.float64)}
     assert f.tolist() == [0, 1, 1]
@@ -313,8 +371,12 @@ def test_sparse_items_give_the_same_pairs_as_dense_ones():
         assert repr(kept) == repr(same)
         np.testing.assert_array_equal(y, y_same)
         for part in (slice(None), y == 0, [0, 2]):
-            np.testing.assert_array_equal(np.asarray(kept[part]), np.asarray(same[part]))
-            np.testing.assert_array_equal(kept[part].differences().toarray(), same[part].differences())
+            np.testing.assert_array_equal(
+                np.asarray(kept[part]), np.asarray(same[part])
+            )
+            np.testing.assert_array_equal(
+                kept[part].differences().toarray(), same[part].differences()
+            )
         halves = Pairs.from_arrays(form(dense[:4]), dense[4:8])
         np.testing.assert_array_equal(halves, Pairs.from_arrays(dense[:4], dense[4:8]))
         np.testing.assert_array_equal(as_pairs(kept).items, dense)
@@ -345,16 +407,34 @@ def test_sparse_items_too_large_for_a_dense_array_are_rejected_with_working_advi
 
 def test_slices_and_other_features_of_the_same_items_have_one_origin():
     pairs = Pairs(ITEMS, [[0, 1], [1, 2], [2, 0]])
-    others = [pairs[:2], pairs[[True, False, True]], pairs.swapped(), pairs.flipped([1, 0, -1])[0]]
-    assert all(other.origin is pairs.origin for other in [*others, pairs.with_items(np.eye(3))])
+    others = [
+        pairs[:2],
+        pairs[[True, False, True]],
+        pairs.swapped(),
+        pairs.flipped([1, 0, -1])[0],
+    ]
+    assert all(
+        other.origin is pairs.origin for other in [*others, pairs.with_items(np.eye(3))]
+    )
     assert Pairs(ITEMS, pairs.index).origin is not pairs.origin
 
 
 def test_steps_that_take_no_pairs_name_the_remedy():
     """The old message was "Found array with dim 3"."""
-    pairs, y = Pairs.from_scores(100 * np.array([[1.0, 2.0], [0.0, 1.0], [3.0, 1.0]]), [1, 2, 3])
+    pairs, y = Pairs.from_scores(
+        100 * np.array([[1.0, 2.0], [0.0, 1.0], [3.0, 1.0]]), [1, 2, 3]
+    )
     for model in (make_pipeline(StandardScaler(), SVMRank()), LogisticRegression()):
         with pytest.raises(ValueError, match=r"OnItems\(StandardScaler\(\)\)"):
             model.fit(pairs, y)
-    assert make_pipeline(OnItems(StandardScaler()), SVMRank()).fit(pairs, y).score(pairs, y) == 1
-    assert np.asarray(pairs, dtype=float).shape == check_array(pairs, allow_nd=True).shape == (3, 2, 2)
+    assert (
+        make_pipeline(OnItems(StandardScaler()), SVMRank())
+        .fit(pairs, y)
+        .score(pairs, y)
+        == 1
+    )
+    assert (
+        np.asarray(pairs, dtype=float).shape
+        == check_array(pairs, allow_nd=True).shape
+        == (3, 2, 2)
+    )

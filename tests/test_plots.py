@@ -1,4 +1,5 @@
-"""The second, narrow drawing of a figure: readable on a telephone, and the figure is left as it was."""
+"""The second, narrow drawing of a figure: readable on a telephone, and the figure is
+left as it was."""
 
 import io
 import re
@@ -24,7 +25,9 @@ def letters_as_text():
 
 def subplots(rows, columns, size, **options):
     """A figure without a window, and its panels."""
-    figure = optional_import("matplotlib.figure").Figure(figsize=size, layout="constrained")
+    figure = optional_import("matplotlib.figure").Figure(
+        figsize=size, layout="constrained"
+    )
     optional_import("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, **options)
 
@@ -38,7 +41,9 @@ def wide():
     right.plot([7, 9])
     left.set(title="one", ylabel="error", xlabel="items")
     right.set(title="two", xlabel="pairs")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside lower center", ncols=4
+    )
     figure.canvas.draw()
     return figure
 
@@ -52,7 +57,10 @@ def pixels(figure):
 def test_differences_are_drawn_per_label():
     _, axes = subplots(1, 1, (3, 3))
     plots.difference_plane(axes, [[1, 2], [0, 1], [3, 4]], [1, -1, 1])
-    drawn = {scatter.get_label(): scatter.get_offsets().tolist() for scatter in axes.collections}
+    drawn = {
+        scatter.get_label(): scatter.get_offsets().tolist()
+        for scatter in axes.collections
+    }
     assert drawn == {"first better": [[1, 2], [3, 4]], "second better": [[0, 1]]}
 
 
@@ -62,16 +70,23 @@ def test_narrow_panels_stand_below_each_other_with_readable_letters(wide):
     width, height = map(float, drawing.attrib["viewBox"].split()[2:])
     assert height > width
     texts = list(drawing.iter("{http://www.w3.org/2000/svg}text"))
-    sizes = [re.search(r"(?:font: |font-size: )([\d.]+)px", text.attrib["style"])[1] for text in texts]
+    sizes = [
+        re.search(r"(?:font: |font-size: )([\d.]+)px", text.attrib["style"])[1]
+        for text in texts
+    ]
     assert min(map(float, sizes)) * PHONE / width >= 9
     words = [text.text for text in texts]
     assert {"one", "two", "curve 0", "curve 3"} <= set(words)
-    assert words.count("error") == 2  # the second panel has no neighbor that shows its axis
+    # the second panel has no neighbor that shows its axis
+    assert words.count("error") == 2
 
 
 def test_the_wide_figure_is_left_as_it_was(wide):
     def state():
-        panels = [(a.get_subplotspec().num1, a.get_ylabel(), a.yaxis.get_tick_params()) for a in wide.axes]
+        panels = [
+            (a.get_subplotspec().num1, a.get_ylabel(), a.yaxis.get_tick_params())
+            for a in wide.axes
+        ]
         return panels, wide.get_size_inches().tolist(), len(wide.legends)
 
     before, drawn = state(), pixels(wide)
@@ -86,7 +101,9 @@ def test_panels_of_a_column_stand_in_a_row_where_that_fits():
         panel.set_title(f"{i}{j}")
         panel.set_axis_off()
     figure.canvas.draw()
-    found = re.findall(r'x="([\d.]+)" y="([\d.]+)"[^>]*>([01][0-4])<', plots.narrow(figure))
+    found = re.findall(
+        r'x="([\d.]+)" y="([\d.]+)"[^>]*>([01][0-4])<', plots.narrow(figure)
+    )
     place = {title: (float(x), float(y)) for x, y, title in found}
     for j in range(5):
         assert place[f"0{j}"][1] == pytest.approx(place[f"1{j}"][1])
@@ -105,7 +122,9 @@ def test_a_legend_within_panels_moves_outside_once_with_its_markers():
     svg, after = plots.narrow(figure), io.StringIO()
     figure.savefig(after, format="svg")
     assert [svg.count(f">{name}<") for name in ("ours", "theirs")] == [1, 1]
-    (legend,) = re.findall(r'<g id="legend_\d+">.*?^ {2}</g>', svg, re.DOTALL | re.MULTILINE)
+    (legend,) = re.findall(
+        r'<g id="legend_\d+">.*?^ {2}</g>', svg, re.DOTALL | re.MULTILINE
+    )
     assert legend.count("<use ") >= 2  # one marker each
     assert after.getvalue().count(">ours<") == 2
 

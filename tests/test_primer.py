@@ -1,4 +1,5 @@
-"""The numbers in the primer's small examples are those that an independent computation gives."""
+"""The numbers in the primer's small examples are those that an independent computation
+gives."""
 
 import re
 from pathlib import Path
@@ -22,18 +23,28 @@ EYE = np.eye(4)
 
 
 def numbers(section):
-    """Decimals, integers and fractions in a section, each with the error that its last digit allows."""
+    """Decimals, integers and fractions in a section, each with the error that its last
+    digit allows."""
     text = TEXT.split(f"(primer-{section})=")[1].split("\n(primer-")[0]
     for top, bottom in re.findall(r"\\frac(\d|\{\d+\})(\d|\{\d+\})", text):
         yield int(top.strip("{}")) / int(bottom.strip("{}")), 1e-9
     for number in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?", text):
-        yield float(number), 0.5 * 10.0 ** -len(number.partition(".")[2]) + 1e-9 if "." in number else 1e-9
+        yield (
+            float(number),
+            0.5 * 10.0 ** -len(number.partition(".")[2]) + 1e-9
+            if "." in number
+            else 1e-9,
+        )
 
 
 def missing(section, *values):
     """The values that a section does not show."""
     in_text = list(numbers(section))
-    return [value for value in values if not any(abs(value - x) <= error for x, error in in_text)]
+    return [
+        value
+        for value in values
+        if not any(abs(value - x) <= error for x, error in in_text)
+    ]
 
 
 def log_odds_loss(scale):
@@ -47,13 +58,21 @@ def test_numbers_are_found_to_the_digits_that_are_shown():
 
 def test_norms_ranks_and_samples():
     item = four_items(2)[0].items[3]
-    won = np.maximum(B, 0).T @ PREFERENCE  # in the example the first item is never the worse one
-    assert missing("norm", *(np.linalg.norm(item, order) for order in (1, 2, np.inf))) == []
-    assert missing("norm", spearmanr(X, won).statistic, spearmanr(X, X**2).statistic) == []
+    # in the example the first item is never the worse one
+    won = np.maximum(B, 0).T @ PREFERENCE
+    assert (
+        missing("norm", *(np.linalg.norm(item, order) for order in (1, 2, np.inf)))
+        == []
+    )
+    assert (
+        missing("norm", spearmanr(X, won).statistic, spearmanr(X, X**2).statistic) == []
+    )
     for moved in (X + 5, X + 2.5):
         found = ks_2samp(X, moved, method="exact")
         assert missing("ks", found.statistic, found.pvalue) == []
-    assert missing("signedrank", wilcoxon(D).pvalue, wilcoxon([-1, *D[1:]]).pvalue) == []
+    assert (
+        missing("signedrank", wilcoxon(D).pvalue, wilcoxon([-1, *D[1:]]).pvalue) == []
+    )
 
 
 def test_kernel_and_area():
@@ -98,12 +117,19 @@ def test_least_squares():
         return a, np.sum((B @ s - columns @ a) ** 2)
 
     s = np.array([0, 1, 1, 2])
-    (a, by_x), (_, by_square), (both, by_both) = project(X), project(X**2), project(X, X**2)
+    (a, by_x), (_, by_square), (both, by_both) = (
+        project(X),
+        project(X**2),
+        project(X, X**2),
+    )
     residual = s - a[0] * X
     step = (B @ X**2) @ (B @ residual) / np.sum((B @ X**2) ** 2)
     pursued = np.sum((B @ (residual - step * X**2)) ** 2)
     ridge = (B @ X) @ (B @ s) / ((B @ X) @ (B @ X) + 22)
-    assert missing("leastsquares", a[0], by_x, by_square, by_both, both[0], pursued, ridge) == []
+    assert (
+        missing("leastsquares", a[0], by_x, by_square, by_both, both[0], pursued, ridge)
+        == []
+    )
 
 
 def test_gaussian_conditioning_and_divergence():
@@ -118,7 +144,12 @@ def test_gaussian_conditioning_and_divergence():
         return (np.log(w / v) + v / w - 1) / 2
 
     full, reverse = posterior[0, 0], 1 / np.linalg.inv(posterior)[0, 0]
-    assert missing("kl", full, reverse, divergence(reverse, full), divergence(full, reverse)) == []
+    assert (
+        missing(
+            "kl", full, reverse, divergence(reverse, full), divergence(full, reverse)
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize("used", [4, 3])
@@ -166,9 +197,16 @@ def test_fixed_points():
 @pytest.mark.parametrize("variance", [1, 100])
 def test_quadrature(variance):
     scale = np.sqrt(variance)
-    exact = quad(lambda u: expit(u) * norm.pdf(u, 1, scale), -12 * scale, 12 * scale, points=[0])[0]
+    exact = quad(
+        lambda u: expit(u) * norm.pdf(u, 1, scale), -12 * scale, 12 * scale, points=[0]
+    )[0]
     points, weights = np.polynomial.hermite_e.hermegauss(3)
-    assert missing("quadrature", exact, weights / weights.sum() @ expit(1 + scale * points)) == []
+    assert (
+        missing(
+            "quadrature", exact, weights / weights.sum() @ expit(1 + scale * points)
+        )
+        == []
+    )
     grid = np.arange(-40, 41)
     trapezoid = norm.pdf(grid) @ expit(1 + scale * grid)
     if variance == 1:
@@ -183,9 +221,18 @@ def test_evidence():
         return multivariate_normal.logpdf(Y[:n], cov=covariance[:n, :n])
 
     best = minimize_scalar(
-        lambda v: -log_evidence(v), bounds=(0, 1), method="bounded", options={"xatol": 1e-9}
+        lambda v: -log_evidence(v),
+        bounds=(0, 1),
+        method="bounded",
+        options={"xatol": 1e-9},
     )
-    assert missing("evidence", *(log_evidence(v) for v in (0, 1, 10, 100)), best.x, -best.fun) == []
+    assert (
+        missing(
+            "evidence", *(log_evidence(v) for v in (0, 1, 10, 100)), best.x, -best.fun
+        )
+        == []
+    )
     assert missing("evidence", -best.fun - log_evidence(0), np.log(4) / 2) == []
     totals = [0, *(log_evidence(1, n) for n in range(1, 5))]
-    assert missing("evidence", *np.diff(totals)) == []  # each label, given the earlier ones
+    # each label, given the earlier ones
+    assert missing("evidence", *np.diff(totals)) == []

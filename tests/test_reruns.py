@@ -1,4 +1,5 @@
-"""A notebook with another seed on each commit, in turn; the nightly run tries all of them."""
+"""A notebook with another seed on each commit, in turn; the nightly run tries all of
+them."""
 
 from reruns import NOTEBOOKS, ROOT, number_of_commits, rerun
 

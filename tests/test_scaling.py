@@ -1,4 +1,5 @@
-"""The page on what is beyond one machine: its functions, its benchmark and its recorded tables."""
+"""The page on what is beyond one machine: its functions, its benchmark and its recorded
+tables."""
 
 import importlib
 import json
@@ -48,7 +49,11 @@ METHODS = COSTS["method"].unique().tolist()
 
 
 @pytest.mark.parametrize(
-    "name", [METHODS[0], *(pytest.param(name, marks=pytest.mark.nightly) for name in METHODS[1:])]
+    "name",
+    [
+        METHODS[0],
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in METHODS[1:]),
+    ],
 )
 def test_each_method_in_the_table_is_run_by_the_benchmark(name, scaling):
     assert list(scaling.METHODS) == METHODS
@@ -67,16 +72,24 @@ def test_a_known_slope_is_found_and_extrapolated():
     assert space["reached"](3e3, of) == pytest.approx([1e5] * 3)
     assert space["reached"](3e5, of) == pytest.approx([1e6] * 3)
     assert space["grown"](of) == pytest.approx(3e-7 * 1e18)
-    assert space["slopes"](space["grows"](group.assign(seconds=size**0.5), "seconds")) == (1, 1, 1)
+    assert space["slopes"](
+        space["grows"](group.assign(seconds=size**0.5), "seconds")
+    ) == (1, 1, 1)
     bent = group.assign(seconds=size**2 + 1e-3 * size**3)
     b, low, high = space["slopes"](space["grows"](bent, "seconds"))
     assert low < b <= high
-    assert b == pytest.approx(np.log((1e10 + 1e12) / (1e9 + 10**10.5)) / np.log(10**0.5))
+    assert b == pytest.approx(
+        np.log((1e10 + 1e12) / (1e9 + 10**10.5)) / np.log(10**0.5)
+    )
 
 
 def test_numbers_are_rounded_in_words():
     space = run("words")
-    assert [space["one_digit"](x) for x in (3.4e7, 9.7e5, 1e10)] == ["3·10⁷", "1·10⁶", "1·10¹⁰"]
+    assert [space["one_digit"](x) for x in (3.4e7, 9.7e5, 1e10)] == [
+        "3·10⁷",
+        "1·10⁶",
+        "1·10¹⁰",
+    ]
     words = [space["in_words"](x, space["TIMES"]) for x in (30, 7200, 1e3 * 86_400)]
     assert words == ["30 seconds", "2 hours", "3 years"]
 

@@ -69,11 +69,19 @@ print("seed", seed)"""
 def write_notebook(path: Path, *sources: str) -> Path:
     """Write a notebook of a title, a `parameters` cell and the given code cells."""
     new = nbformat.v4
-    parameters = new.new_code_cell(PARAMETERS, id="parameters", metadata={"tags": ["parameters"]})
+    parameters = new.new_code_cell(
+        PARAMETERS, id="parameters", metadata={"tags": ["parameters"]}
+    )
     cells = [new.new_markdown_cell(f"# Title of {path.stem}", id="title"), parameters]
-    cells += [new.new_code_cell(source, id=f"code-{k}") for k, source in enumerate(sources)]
+    cells += [
+        new.new_code_cell(source, id=f"code-{k}") for k, source in enumerate(sources)
+    ]
     notebook = new.new_notebook(cells=cells)
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
     nbformat.write(notebook, path)
     return path
 
@@ -97,7 +105,8 @@ def edit_notebook(path: Path, change) -> None:
 
 @contextmanager
 def changed(path: Path, change):
-    """Change a file for a while, by a function of its text, which is None for a missing file."""
+    """Change a file for a while, by a function of its text, which is None for a missing
+    file."""
     before = path.read_text() if path.exists() else None
     after = change(before)
     assert after != before
@@ -109,7 +118,8 @@ def changed(path: Path, change):
 
 
 def write_checkout(root: Path, chapter: str, claims: str) -> Project:
-    """Write a project of one chapter, 01_first, into a copy of the packages with a register of one file."""
+    """Write a project of one chapter, 01_first, into a copy of the packages with a
+    register of one file."""
     shutil.copytree(SOURCE, root / "src", ignore=shutil.ignore_patterns("__pycache__"))
     # Without the loaders, whose imports take seconds in every kernel.
     init = root / "src/preflearn/datasets/__init__.py"
@@ -123,15 +133,24 @@ def write_checkout(root: Path, chapter: str, claims: str) -> Project:
 
 
 def live_in(project: Project, monkeypatch) -> None:
-    """Make the copy what kernels import, and what this process reads when it computes keys.
+    """Make the copy what kernels import, and what this process reads when it computes
+    keys.
 
     PREFLEARN_DATA is relative to the folder that the commands are called from.
     """
     monkeypatch.chdir(project.root.parent)
-    monkeypatch.setattr(dependencies, "__file__", str(project.root / "src/preflearn_book/runner/dependencies.py"))
-    monkeypatch.setattr(registry, "package_file", lambda name: project.root / "data" / name)
+    monkeypatch.setattr(
+        dependencies,
+        "__file__",
+        str(project.root / "src/preflearn_book/runner/dependencies.py"),
+    )
+    monkeypatch.setattr(
+        registry, "package_file", lambda name: project.root / "data" / name
+    )
     # A process reads the register once; here each command reads it again.
-    monkeypatch.setattr(registry, "registered_files", registry.registered_files.__wrapped__)
+    monkeypatch.setattr(
+        registry, "registered_files", registry.registered_files.__wrapped__
+    )
     variables = {"PYTHONPATH": "src", "XDG_CACHE_HOME": "cache", "PREFLEARN_ROOT": ""}
     for name, folder in variables.items():
         monkeypatch.setenv(name, str(project.root / folder))
@@ -152,7 +171,8 @@ _ONE = threading.Lock()
 def run_here(notebook, parameters, asked, root, *_, **__):
     """Run cells in this process, one chapter after the other, in place of `execute`.
 
-    The chapter depends on its notebook, on versions, and on what it read, but not on modules.
+    The chapter depends on its notebook, on versions, and on what it read, but not on
+    modules.
     """
     found, names, error = json.loads(json.dumps(notebook)), {}, ""
     shown, shell = [], SimpleNamespace(user_ns=names)
@@ -160,8 +180,13 @@ def run_here(notebook, parameters, asked, root, *_, **__):
         _ONE,
         mock.patch.dict(os.environ, PREFLEARN_ROOT=root),
         mock.patch.dict(records._READ, clear=True),
-        mock.patch("preflearn_book.runner.parameters.running_shell", return_value=shell),
-        mock.patch("IPython.display.display", lambda shown_now, **_: shown.append(_output(shown_now))),
+        mock.patch(
+            "preflearn_book.runner.parameters.running_shell", return_value=shell
+        ),
+        mock.patch(
+            "IPython.display.display",
+            lambda shown_now, **_: shown.append(_output(shown_now)),
+        ),
     ):
         for number, cell in enumerate(found["cells"], start=1):
             if cell["cell_type"] != "code" or error:
@@ -172,19 +197,31 @@ def run_here(notebook, parameters, asked, root, *_, **__):
                     exec(cell["source"], names)
                 except Exception as raised:
                     error = f"{type(raised).__name__}: {raised} in cell {number}"
-            printed = {"output_type": "stream", "name": "stdout", "text": out.getvalue()}
+            printed = {
+                "output_type": "stream",
+                "name": "stdout",
+                "text": out.getvalue(),
+            }
             cell["outputs"] = [*shown, printed] if out.getvalue() else [*shown]
             if "parameters" in cell["metadata"].get("tags", []):
                 names.update(parameters)
-        about = {"versions": records.main_versions(), "data": [], "modules": [], "read": dict(records._READ)}
+        about = {
+            "versions": records.main_versions(),
+            "data": [],
+            "modules": [],
+            "read": dict(records._READ),
+        }
     about["parameters"] = {name: names[name] for name in asked}
     last = nbformat.v4.new_code_cell(metadata={"tags": ["preflearn-provenance"]})
-    found["cells"].append(dict(last, outputs=[_output({records.PROVENANCE_MIME: about})]))
+    found["cells"].append(
+        dict(last, outputs=[_output({records.PROVENANCE_MIME: about})])
+    )
     return Result(found, error, seconds=0.1)
 
 
 def wait_until(condition, ended=lambda: False):
-    """Wait for a condition; fail where the work that leads to it has ended, or after three minutes."""
+    """Wait for a condition; fail where the work that leads to it has ended, or after
+    three minutes."""
     deadline = time.monotonic() + 180
     while not condition():
         assert not ended(), "it ended before"

@@ -7,14 +7,26 @@ from preflearn.ranking.base import positions
 
 def rankings(seed, n=15, d=3, levels=None, noise=0.2):
     rng = np.random.default_rng(seed)
-    X = rng.integers(0, levels + 1, (n, d)) / levels if levels else rng.uniform(size=(n, d))
+    X = (
+        rng.integers(0, levels + 1, (n, d)) / levels
+        if levels
+        else rng.uniform(size=(n, d))
+    )
     return X, positions(X**2 @ np.arange(1, d + 1) + noise * rng.normal(size=n))
 
 
 def better_minus_worse(X, rank):
-    """Return differences in the order of `Pairs.from_rankings`; the smaller rank is the better one."""
-    pairs = [(i, j) for i in range(len(X)) for j in range(i + 1, len(X)) if rank[i] != rank[j]]
-    return np.array([(X[i] - X[j]) * (1 if rank[i] < rank[j] else -1) for i, j in pairs])
+    """Return differences in the order of `Pairs.from_rankings`; the smaller rank is the
+    better one."""
+    pairs = [
+        (i, j)
+        for i in range(len(X))
+        for j in range(i + 1, len(X))
+        if rank[i] != rank[j]
+    ]
+    return np.array(
+        [(X[i] - X[j]) * (1 if rank[i] < rank[j] else -1) for i, j in pairs]
+    )
 
 
 def differences(seed, n, d, kind="any"):

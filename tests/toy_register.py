@@ -21,18 +21,32 @@ class Toy:
         self.mirror.mkdir()
         self.rows = []
         monkeypatch.setattr(
-            registry, "registered_files", lambda: [RegisteredFile(**row) for row in self.rows]
+            registry,
+            "registered_files",
+            lambda: [RegisteredFile(**row) for row in self.rows],
         )
         monkeypatch.setattr(registry, "cache_folder", lambda: self.cache)
         monkeypatch.setattr(storage, "_USED", {})
         monkeypatch.setenv("PREFLEARN_DATA", str(self.mirror))
         monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
 
-    def add(self, dataset, file, content, *, at="mirror", known=True, url="http://127.0.0.1:9/none"):
-        """Register a file, with addresses separated by spaces; put it into a folder, or nowhere (None)."""
+    def add(
+        self,
+        dataset,
+        file,
+        content,
+        *,
+        at="mirror",
+        known=True,
+        url="http://127.0.0.1:9/none",
+    ):
+        """Register a file, with addresses separated by spaces; put it into a folder, or
+        nowhere (None)."""
         row = {"dataset": dataset, "file": file, "urls": url, "licence": "toy licence"}
         row |= {"citation": "Toy 2000", "seen": "2000-01-01"}
-        row["sha256"], row["bytes"] = (sha256(content), str(len(content))) if known else ("", "")
+        row["sha256"], row["bytes"] = (
+            (sha256(content), str(len(content))) if known else ("", "")
+        )
         self.rows.append(row)
         return self.put(dataset, file, content, at) if at else None
 
@@ -58,8 +72,9 @@ def sha256(content):
 def server(content=b"", status=200, promised=None, headers=None, body=None, answers=()):
     """Serve bytes at every path; yield the address and the list of requested paths.
 
-    Without `headers`, the answer has a content length; `body` writes the answer to a stream itself.
-    `answers`, pairs of a status and headers, come first, one for each request, without content.
+    Without `headers`, the answer has a content length; `body` writes the answer to a
+    stream itself. `answers`, pairs of a status and headers, come first, one for each
+    request, without content.
     """
     asked, first = [], iter(answers)
 
@@ -84,7 +99,9 @@ def server(content=b"", status=200, promised=None, headers=None, body=None, answ
             """Keep the output of the tests clean."""
 
     running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+    thread = threading.Thread(
+        target=running.serve_forever, kwargs={"poll_interval": 0.01}
+    )
     thread.start()
     try:
         yield f"http://127.0.0.1:{running.server_port}/file", asked
@@ -97,18 +114,27 @@ def server(content=b"", status=200, promised=None, headers=None, body=None, answ
 def add_r_files(toy, folder, score=90.0):
     """Register a small file for each loader of R files."""
     games = {"date": [0.0, -1.0], "season": [1970.0, 1970.0], "neutral": [False, True]}
-    games |= {"team1": ["TRH", "é"], "team2": ["é", "LAL"], "score1": [score, 2.0], "score2": [80.0, 2.0]}
+    games |= {
+        "team1": ["TRH", "é"],
+        "team2": ["é", "LAL"],
+        "score1": [score, 2.0],
+        "score2": [80.0, 2.0],
+    }
     cars = {"mpg": [18.0, 15.5], "cylinders": [8.0, 4.0], "name": ["a", "b"]}
     women = {"age": [50.0, 31.0], "diabetes": pd.Categorical(["pos", "neg"])}
     files = {
         ("nba", "nba_elo.rda"): {"nba_elo": pd.DataFrame(games)},
         ("auto", "Auto.rda"): {"Auto": pd.DataFrame(cars)},
-        ("diabetes", "PimaIndiansDiabetes.rda"): {"PimaIndiansDiabetes": pd.DataFrame(women)},
+        ("diabetes", "PimaIndiansDiabetes.rda"): {
+            "PimaIndiansDiabetes": pd.DataFrame(women)
+        },
         ("mixture", "mixture.example.RData"): {
             "mixture.example": {"x": np.eye(2), "y": np.array([0.0, 1.0])}
         },
     }
     toy.rows.clear()
     for (dataset, file), objects in files.items():
-        rdata.write_rda(folder / file, {name: as_objects(one) for name, one in objects.items()})
+        rdata.write_rda(
+            folder / file, {name: as_objects(one) for name, one in objects.items()}
+        )
         toy.add(dataset, file, (folder / file).read_bytes())

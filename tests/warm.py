@@ -1,4 +1,5 @@
-"""Compile what the learners need, so that no first call has to wait for it; `make` runs this once."""
+"""Compile what the learners need, so that no first call has to wait for it; `make` runs
+this once."""
 
 import warnings
 from multiprocessing import get_context
@@ -33,13 +34,17 @@ def fit_models_of_matches() -> None:
     first = rng.integers(8, size=200)
     second = (first + rng.integers(1, 8, 200)) % 8
     outcome = rng.choice([-1, 1], 200)
-    frame = pd.DataFrame({"first": first, "second": second, "time": np.arange(200.0), "outcome": outcome})
+    frame = pd.DataFrame(
+        {"first": first, "second": second, "time": np.arange(200.0), "outcome": outcome}
+    )
     league = Matches.from_frame(frame)
     for model in (Elo(), Glicko(), TrueSkill()):
         model.fit(*league)
     for likelihood in (Probit(), Logit()):
         for method in ("ep", "kl"):
-            model = DynamicComparisons(Constant(1.0) + Matern12(1.0, 100.0), likelihood, method=method)
+            model = DynamicComparisons(
+                Constant(1.0) + Matern12(1.0, 100.0), likelihood, method=method
+            )
             model.fit(*league).predict_proba(league[0])
 
 

@@ -1,4 +1,5 @@
-"""Measure how long a chapter is for its reader: words of prose, and code that is not folded."""
+"""Measure how long a chapter is for its reader: words of prose, and code that is not
+folded."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +8,8 @@ FOLDED = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 _NOT_PROSE = (
     re.compile(r"^(`{3,}|:{3,})\{math\}.*?^\1", re.MULTILINE | re.DOTALL),
     re.compile(r"\$\$.*?\$\$|\$[^$]+\$", re.DOTALL),
-    re.compile(r"^(`{3,}|:{3,}).*$|^:\w+:.*$|^\(\S+\)=$", re.MULTILINE),  # fences, options, targets
+    # fences, options, targets
+    re.compile(r"^(`{3,}|:{3,}).*$|^:\w+:.*$|^\(\S+\)=$", re.MULTILINE),
     re.compile(r"\{[a-z:]+\}(?=`)"),  # the name of a role; the text it shows counts
 )
 
@@ -38,7 +40,8 @@ class ChapterSize:
 
 
 def count_words(text: str) -> int:
-    """Count the words of MyST text: formulas do not count, code within a sentence is one word."""
+    """Count the words of MyST text: formulas do not count, code within a sentence is
+    one word."""
     for pattern in _NOT_PROSE:
         text = pattern.sub(" ", text)
     return len(re.findall(r"`[^`]+`|[^\W\d_](?:[\w'’-]*\w)?", text))
@@ -60,4 +63,6 @@ def chapter_size(cells: list[dict]) -> ChapterSize:
         longest_run = max(longest_run, run)
         if FOLDED.isdisjoint(cell["metadata"].get("tags", [])):
             lengths.append(len(source.splitlines()))
-    return ChapterSize(words, len(lengths), sum(lengths), max(lengths, default=0), longest_run)
+    return ChapterSize(
+        words, len(lengths), sum(lengths), max(lengths, default=0), longest_run
+    )

@@ -1,7 +1,8 @@
 """Write examples/games.csv, the simulated league of `preflearn report --example`.
 
-Eight clubs that do not exist play four seasons. In a season, each club plays twice against each other club.
-Their scores change from week to week, and the home team has an advantage. The last round has no results yet.
+Eight clubs that do not exist play four seasons. In a season, each club plays twice
+against each other club. Their scores change from week to week, and the home team has an
+advantage. The last round has no results yet.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def rounds(clubs: list[str]) -> list[list[tuple[str, str]]]:
 
 
 def games(seed: int = 4) -> list[tuple[str, str, str, str]]:
-    """Rows of (date, home, away, result), the result H, D, A, or nothing in the last round."""
+    """Rows of (date, home, away, result), the result H, D, A, or nothing in the last
+    round."""
     random = Random(seed)
     score = {club: random.gauss(0, SPREAD) for club in CLUBS}
     rows = []
@@ -55,7 +57,9 @@ def games(seed: int = 4) -> list[tuple[str, str, str, str]]:
             for club in CLUBS:
                 score[club] += random.gauss(0, STEP)
             for home, away in pairs:
-                difference = score[home] - score[away] + HOME_ADVANTAGE + random.gauss(0, 1)
+                difference = (
+                    score[home] - score[away] + HOME_ADVANTAGE + random.gauss(0, 1)
+                )
                 result = "D"
                 if abs(difference) > TIE_MARGIN:
                     result = "H" if difference > 0 else "A"
@@ -74,5 +78,7 @@ def to_csv(rows: list[tuple[str, str, str, str]]) -> str:
 
 
 if __name__ == "__main__":
-    argparse.ArgumentParser(description="Write the example of a simulated league.").parse_args()
+    argparse.ArgumentParser(
+        description="Write the example of a simulated league."
+    ).parse_args()
     EXAMPLE.write_text(to_csv(games()), "utf-8")

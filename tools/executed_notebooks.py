@@ -1,9 +1,10 @@
-"""Write the notebooks that the last build executed, with their outputs, to _build/executed-notebooks.zip.
+"""Write the notebooks that the last build executed, with their outputs, to
+_build/executed-notebooks.zip.
 
     python tools/executed_notebooks.py
 
-`make notebooks` builds the book first. What only the build reads is left out: the cells that it adds, its
-machine-readable outputs, and the times of each cell.
+`make notebooks` builds the book first. What only the build reads is left out: the cells
+that it adds, its machine-readable outputs, and the times of each cell.
 """
 
 from __future__ import annotations
@@ -27,10 +28,16 @@ def readable_notebook(executed: Executed) -> dict:
     """The notebook as a reader's program shows it."""
     cells = []
     for cell in executed.cells:
-        about = {name: value for name, value in cell["metadata"].items() if name in ("tags", "mystnb")}
+        about = {
+            name: value
+            for name, value in cell["metadata"].items()
+            if name in ("tags", "mystnb")
+        }
         kept = cell | {"metadata": about}
         if cell["cell_type"] == "code":
-            kept["outputs"] = [output for output in map(_without_ours, cell["outputs"]) if output]
+            kept["outputs"] = [
+                output for output in map(_without_ours, cell["outputs"]) if output
+            ]
         cells.append(kept)
     metadata = {name: executed.notebook["metadata"][name] for name in KEPT_METADATA}
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
@@ -40,18 +47,27 @@ def _without_ours(output: dict) -> dict:
     """An output without its machine-readable forms; {} if it has no other form."""
     if "data" not in output:
         return output
-    data = {mime: value for mime, value in output["data"].items() if not mime.startswith(MACHINE_READABLE)}
+    data = {
+        mime: value
+        for mime, value in output["data"].items()
+        if not mime.startswith(MACHINE_READABLE)
+    }
     return output | {"data": data} if data else {}
 
 
 def main() -> None:
-    argparse.ArgumentParser(description="Collect the executed notebooks in one archive.").parse_args()
+    argparse.ArgumentParser(
+        description="Collect the executed notebooks in one archive."
+    ).parse_args()
     project = Project(ROOT)
     executed = executed_chapters(project)
     path = project.build / "executed-notebooks.zip"
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         for name, notebook in executed.items():
-            text = json.dumps(readable_notebook(notebook), ensure_ascii=False, indent=1) + "\n"
+            text = (
+                json.dumps(readable_notebook(notebook), ensure_ascii=False, indent=1)
+                + "\n"
+            )
             archive.writestr(f"executed-notebooks/{name}.ipynb", text)
     print(f"the executed notebooks: {path}, {path.stat().st_size / 1e6:.0f} MB")
 

@@ -1,4 +1,5 @@
-"""Print the lowest version of each dependency that pyproject.toml allows, as constraints for pip."""
+"""Print the lowest version of each dependency that pyproject.toml allows, as
+constraints for pip."""
 
 import re
 import tomllib
@@ -13,7 +14,9 @@ def lowest_versions(dependencies: list[str]) -> list[str]:
     for requirement in dependencies:
         match = re.match(r"([\w.-]+)>=([\w.]+)", requirement)
         if match is None:
-            raise ValueError(f"{requirement!r} has no lower bound; write it as 'name>=version'")
+            raise ValueError(
+                f"{requirement!r} has no lower bound; write it as 'name>=version'"
+            )
         pins.append(f"{match[1]}=={match[2]}")
     return pins
 

@@ -1,7 +1,7 @@
 """Find decimal numbers in the prose of a chapter that none of its outputs shows.
 
-Exercises and their solutions are left out. A number that is found is not necessarily wrong: it may come from
-a paper, from a formula, or from another page.
+Exercises and their solutions are left out. A number that is found is not necessarily
+wrong: it may come from a paper, from a formula, or from another page.
 """
 
 import re
@@ -34,15 +34,21 @@ class Shown(NamedTuple):
     numbers: set[str]
 
 
-def unsupported_numbers(cells: Iterable[dict], tables: Iterable[str] = ()) -> list[tuple[str, str]]:
+def unsupported_numbers(
+    cells: Iterable[dict], tables: Iterable[str] = ()
+) -> list[tuple[str, str]]:
     """List the numbers in prose that no output supports, each with its sentence.
 
-    An output supports a number if it shows that number, possibly rounded or as a percentage, and is in the
-    same section or shares two words with the sentence. All outputs support the opening of a chapter. All
-    outputs and the given `tables` support the rows of Markdown tables.
+    An output supports a number if it shows that number, possibly rounded or as a
+    percentage, and is in the same section or shares two words with the sentence. All
+    outputs support the opening of a chapter. All outputs and the given `tables` support
+    the rows of Markdown tables.
     """
     prose, outputs = _read(cells)
-    shown = [Shown(output.section, _word_stems(output.text), _roundings(output.text)) for output in outputs]
+    shown = [
+        Shown(output.section, _word_stems(output.text), _roundings(output.text))
+        for output in outputs
+    ]
     in_tables = set()
     for table in tables:
         in_tables |= _roundings(table)
@@ -77,7 +83,11 @@ def _sentences(source: str) -> list[str]:
 
 def _output_texts(cell: dict) -> Iterator[str]:
     for output in cell.get("outputs", []):
-        texts = [text for mime, text in output.get("data", {}).items() if mime.startswith("text/")]
+        texts = [
+            text
+            for mime, text in output.get("data", {}).items()
+            if mime.startswith("text/")
+        ]
         for text in [*texts, output.get("text", "")]:
             joined = "".join(text)
             if len(joined) < _MAX_OUTPUT:
@@ -109,7 +119,9 @@ def _supported(sentence: Text, shown: list[Shown], in_tables: set[str]) -> set[s
     stems = _word_stems(sentence.text)
     numbers = set(in_tables) if is_table_row else set()
     for output in shown:
-        is_near = sentence.section in (0, output.section) or len(output.stems & stems) > 1
+        is_near = (
+            sentence.section in (0, output.section) or len(output.stems & stems) > 1
+        )
         if is_table_row or is_near:
             numbers |= output.numbers
     return numbers

@@ -1,8 +1,10 @@
-"""Let README's links to pages of the book lead to the published pages, or, without these, to "See the book".
+"""Let README's links to pages of the book lead to the published pages, or, without
+these, to "See the book".
 
     python tools/readme_links.py
 
-Run it after a change of `repository.url` in _config.yml, from which the address of the pages follows.
+Run it after a change of `repository.url` in _config.yml, from which the address of the
+pages follows.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _LINK = re.compile(rf"\[([^\]]+)\]\((?:{SECTION}|https://\S+?\.html)\)")
 
 
 def page_of(text: str, chapters: list[str]) -> str:
-    """The page that a link with this text is for, relative to the front page; "" for other links.
+    """The page that a link with this text is for, relative to the front page; "" for
+    other links.
 
     Examples
     --------
@@ -35,19 +38,23 @@ def page_of(text: str, chapters: list[str]) -> str:
     'chapters/04_svmcompare.html'
     """
     if number := re.fullmatch(r"[Cc]hapter (\d+)", text):
-        (name,) = [name for name in chapters if name.startswith(f"{int(number[1]):02d}_")]
+        (name,) = [
+            name for name in chapters if name.startswith(f"{int(number[1]):02d}_")
+        ]
         return f"chapters/{name}.html"
     return PAGES.get(text, "")
 
 
 def with_links(readme: str, site: str, chapters: list[str]) -> str:
-    """The text with links to the pages of a site, or to the section that says how to build them.
+    """The text with links to the pages of a site, or to the section that says how to
+    build them.
 
     Parameters
     ----------
     readme : str
     site : str
-        Address of the published book, with a slash at its end; "" if it is not published.
+        Address of the published book, with a slash at its end; "" if it is not
+        published.
     chapters : list of str
         Names such as "04_svmcompare".
     """
@@ -62,7 +69,9 @@ def with_links(readme: str, site: str, chapters: list[str]) -> str:
 
 
 def main() -> None:
-    argparse.ArgumentParser(description="Renew README's links to pages of the book.").parse_args()
+    argparse.ArgumentParser(
+        description="Renew README's links to pages of the book."
+    ).parse_args()
     project = Project(ROOT)
     names = [chapter.name for chapter in project.chapters]
     text = README.read_text("utf-8")

@@ -1,4 +1,5 @@
-"""Report code size, lengths of chapters and pages, and numbers in prose that no output shows.
+"""Report code size, lengths of chapters and pages, and numbers in prose that no output
+shows.
 
 An asterisk marks a line with a value above the goals and limits in this file.
 """
@@ -20,8 +21,11 @@ TOKEN_GOALS = {
     "tests": 260_000,
     "benchmarks": 40_000,
 }
-CHAPTER_LIMITS = ChapterSize(words=3000, code_cells=20, code_lines=300, longest_cell=25, longest_run=2)
-# Heights are in pixels; "bars" is the fraction of the height that claims and folded code take.
+CHAPTER_LIMITS = ChapterSize(
+    words=3000, code_cells=20, code_lines=300, longest_cell=25, longest_run=2
+)
+# Heights are in pixels; "bars" is the fraction of the height that claims and folded
+# code take.
 PAGE_LIMITS = {
     "height": 15_000,
     "words": 5_000,
@@ -56,7 +60,8 @@ def print_chapters() -> None:
         size = chapter_size(_cells(path))
         values = [getattr(size, name) for name in names]
         is_long = any(
-            value > getattr(CHAPTER_LIMITS, name) for name, value in zip(names, values, strict=True)
+            value > getattr(CHAPTER_LIMITS, name)
+            for name, value in zip(names, values, strict=True)
         )
         print(f"{_mark(is_long)} {path.stem:32}", *(f"{value:6d}" for value in values))
 
@@ -84,7 +89,10 @@ def print_pages() -> None:
 def print_prose_numbers() -> None:
     """Print the decimal numbers in prose that no output of the executed chapter shows."""
     print("\nDecimal numbers in prose that no output of the chapter shows")
-    tables = [*(ROOT / "data" / "published").glob("*.csv"), *(ROOT / "benchmarks").glob("*.md")]
+    tables = [
+        *(ROOT / "data" / "published").glob("*.csv"),
+        *(ROOT / "benchmarks").glob("*.md"),
+    ]
     texts = [path.read_text("utf-8") for path in tables]
     executed = sorted((ROOT / "_build" / "shown").glob("*.ipynb"))
     if not executed:

@@ -1,6 +1,7 @@
 """Count the Python tokens of each part of the project, without comments and docstrings.
 
-Tokens measure size better than lines do: packing code onto fewer lines does not change them.
+Tokens measure size better than lines do: packing code onto fewer lines does not change
+them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("src/preflearn", "src/bookrunner", "src/preflearn_book/studies", "tests", "benchmarks", "tools")
+FOLDERS = (
+    "src/preflearn",
+    "src/bookrunner",
+    "src/preflearn_book/studies",
+    "tests",
+    "benchmarks",
+    "tools",
+)
 _LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -24,17 +32,22 @@ _LAYOUT = {
 
 
 def count_tokens(source: str) -> int:
-    """Return the number of tokens in Python source, without layout, comments and docstrings."""
+    """Return the number of tokens in Python source, without layout, comments and
+    docstrings."""
     docstrings = _docstring_positions(source)
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return sum(token.type not in _LAYOUT and token.start not in docstrings for token in tokens)
+    return sum(
+        token.type not in _LAYOUT and token.start not in docstrings for token in tokens
+    )
 
 
 def _docstring_positions(source: str) -> set[tuple[int, int]]:
     """Return where the docstrings start, as (line, column)."""
     positions = set()
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str):
+        if isinstance(node, ast.Expr) and isinstance(
+            getattr(node.value, "value", None), str
+        ):
             positions.add((node.lineno, node.col_offset))
     return positions
 

@@ -1,7 +1,8 @@
-"""How well comparisons, rankings and probabilities are predicted: the measures of the five papers.
+"""How well comparisons, rankings and probabilities are predicted: the measures of the
+five papers.
 
-All take the truth first and weights last. A weight of two counts as the same row twice, a weight of
-zero as no row at all.
+All take the truth first and weights last. A weight of two counts as the same row twice,
+a weight of zero as no row at all.
 """
 
 from __future__ import annotations
@@ -38,8 +39,11 @@ __all__ = [
 ]
 
 
-def comparison_loss(y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """The share of pairs whose label is predicted wrongly: eq. 2 of [Venuto2017]_, as a mean.
+def comparison_loss(
+    y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
+    """The share of pairs whose label is predicted wrongly: eq. 2 of [Venuto2017]_, as a
+    mean.
 
     Parameters
     ----------
@@ -58,7 +62,8 @@ def comparison_loss(y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike
     Raises
     ------
     ValueError
-        On other labels, unequal lengths, no pairs, or weights that are negative or all zero.
+        On other labels, unequal lengths, no pairs, or weights that are negative or all
+        zero.
 
     Examples
     --------
@@ -66,7 +71,8 @@ def comparison_loss(y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike
     0.5
     """
     found = as_array(predicted, "predicted")
-    small = found.dtype == np.int8 and found.ndim == 1 and found.size > 0  # as `predict` returns them
+    # as `predict` returns them
+    small = found.dtype == np.int8 and found.ndim == 1 and found.size > 0
     if not (small and -1 <= found.min() <= found.max() <= 1):
         found = check_array(found, "predicted", ("m",), "one label a pair")
         refuse(~np.isin(found, (-1, 0, 1)), found, "predicted", "one of [-1, 0, 1]")
@@ -79,36 +85,40 @@ def comparison_loss(y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike
 def comparison_roc(
     y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> tuple[Floats, Floats, Floats]:
-    """The ROC curve of a ranking function as its threshold falls: Table 3 of [Venuto2017]_.
+    """The ROC curve of a ranking function as its threshold falls: Table 3 of
+    [Venuto2017]_.
 
-    The prediction at threshold tau is t_tau(differences) of eq. 4. A tie that is predicted to differ is
-    a false positive; a preference counts as found if it is predicted to differ in the right direction.
-    One that is predicted the wrong way round is lost at every threshold, so the true positive rate ends
-    below 1 where there are such preferences.
+    The prediction at threshold tau is t_tau(differences) of eq. 4. A tie that is
+    predicted to differ is a false positive; a preference counts as found if it is
+    predicted to differ in the right direction. One that is predicted the wrong way
+    round is lost at every threshold, so the true positive rate ends below 1 where there
+    are such preferences.
 
     Parameters
     ----------
     y : array-like of shape (m,)
         Labels: +1 first better, -1 second better, 0 no difference.
     differences : array-like of shape (m,)
-        Predicted r(first) - r(second), as `decision_function` of an estimator returns them.
+        Predicted r(first) - r(second), as `decision_function` of an estimator returns
+        them.
     sample_weight : array-like of shape (m,), optional
         Weights of the pairs, not negative.
 
     Returns
     -------
     fpr, tpr : ndarray of shape (k + 1,)
-        False and true positive rate, from (0, 0) to (1, largest true positive rate), for k distinct
-        values of ``abs(differences)``.
+        False and true positive rate, from (0, 0) to (1, largest true positive rate),
+        for k distinct values of ``abs(differences)``.
     thresholds : ndarray of shape (k + 1,)
-        Those values in decreasing order, then 0: each is the smallest tau at which its point holds.
-        Where some difference is 0, no tau reaches the last point: it closes the curve at (1, the rate
-        at tau = 0).
+        Those values in decreasing order, then 0: each is the smallest tau at which its
+        point holds. Where some difference is 0, no tau reaches the last point: it
+        closes the curve at (1, the rate at tau = 0).
 
     Raises
     ------
     ValueError
-        On bad labels, differences or weights, and unless there is a tie and a preference.
+        On bad labels, differences or weights, and unless there is a tie and a
+        preference.
 
     Examples
     --------
@@ -119,21 +129,27 @@ def comparison_roc(
     sweep = sweep_threshold(y, differences, sample_weight)
     for total, labels in ((sweep.ties, "0"), (sweep.preferences, "-1 and 1")):
         expected = "a positive one, since a ROC curve needs both ties and preferences"
-        require(total > 0, float(total), f"the weight of labels {labels} in y", expected)
+        require(
+            total > 0, float(total), f"the weight of labels {labels} in y", expected
+        )
     fpr = np.append(0.0, sweep.false_alarms / sweep.ties)
     tpr = np.append(0.0, sweep.hits / sweep.preferences)
     return fpr, tpr, np.append(sweep.magnitudes, 0.0)
 
 
-def comparison_auc(y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """The area under `comparison_roc`, by trapezoids (sections 4 and 5.2 of [Venuto2017]_).
+def comparison_auc(
+    y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
+    """The area under `comparison_roc`, by trapezoids (sections 4 and 5.2 of
+    [Venuto2017]_).
 
     Parameters, results and errors as in `comparison_roc`.
 
     Returns
     -------
     auc : float
-        Between 0 and 1; see the notes for the value that says "no skill", which is not 1/2.
+        Between 0 and 1; see the notes for the value that says "no skill", which is not
+        1/2.
 
     Notes
     -----
@@ -141,15 +157,18 @@ def comparison_auc(y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLik
 
     .. math:: 1[y_i d_i > 0] \\left(1[|d_i| > |d_j|] + \\tfrac12 1[|d_i| = |d_j|]\\right),
 
-    because each tie adds a trapezoid (or, at d_j = 0, a part of the closing segment) whose mean height
-    is that sum over i. So it is the share of preferences with the right direction, times the ordinary
-    AUC of abs(d) as a detector of those preferences among all pairs that are ties or right. It follows:
+    because each tie adds a trapezoid (or, at d_j = 0, a part of the closing segment)
+    whose mean height is that sum over i. So it is the share of preferences with the
+    right direction, times the ordinary AUC of abs(d) as a detector of those preferences
+    among all pairs that are ties or right. It follows:
 
-    - 1 if and only if all directions are right and each preference has a larger abs(d) than each tie;
+    - 1 if and only if all directions are right and each preference has a larger abs(d)
+      than each tie;
     - at most the share of right directions, and 0 for a constant score;
-    - 1/4 on average for differences drawn independently of each other from one continuous symmetric law,
-      whatever the labels;
-    - half the share of the commoner of the labels -1 and 1, for the trivial predictor of eq. 20.
+    - 1/4 on average for differences drawn independently of each other from one
+      continuous symmetric law, whatever the labels;
+    - half the share of the commoner of the labels -1 and 1, for the trivial predictor
+      of eq. 20.
 
     Examples
     --------
@@ -165,10 +184,11 @@ def comparison_auc(y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLik
 def best_threshold(
     y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> tuple[float, float]:
-    """The threshold tau >= 0 with the least zero-one loss: eq. 6 of [Venuto2017]_, solved exactly.
+    """The threshold tau >= 0 with the least zero-one loss: eq. 6 of [Venuto2017]_,
+    solved exactly.
 
-    The loss is constant between neighbouring values of abs(differences), so one sort and cumulative sums
-    find its minimum over all tau, where the paper searches a grid.
+    The loss is constant between neighbouring values of abs(differences), so one sort
+    and cumulative sums find its minimum over all tau, where the paper searches a grid.
 
     Parameters
     ----------
@@ -182,8 +202,9 @@ def best_threshold(
     Returns
     -------
     tau : float
-        The midpoint of the widest interval of minimisers within [0, max(abs(differences))]; of several
-        equally wide, the one at the smaller tau. It scales with the differences.
+        The midpoint of the widest interval of minimisers within [0,
+        max(abs(differences))]; of several equally wide, the one at the smaller tau. It
+        scales with the differences.
     loss : float
         ``comparison_loss(y, threshold(differences, tau))``.
 
@@ -199,17 +220,22 @@ def best_threshold(
     """
     sweep = sweep_threshold(y, differences, sample_weight)
     total = sweep.preferences + sweep.ties
-    # Row 0 predicts ties only; row i finds a difference in the pairs of the i largest magnitudes. A last
-    # magnitude of 0 adds an empty interval, which is never better than the one before.
+    # Row 0 predicts ties only; row i finds a difference in the pairs of the i largest
+    # magnitudes. A last magnitude of 0 adds an empty interval, which is never better
+    # than the one before.
     losses = np.append(0.0, sweep.false_alarms - sweep.hits) + sweep.preferences
-    lower, upper = np.append(sweep.magnitudes, 0.0), np.append(sweep.magnitudes[0], sweep.magnitudes)
+    lower, upper = (
+        np.append(sweep.magnitudes, 0.0),
+        np.append(sweep.magnitudes[0], sweep.magnitudes),
+    )
     best = losses <= losses.min() + 1e-12 * total  # equal but for rounding
     edges = np.diff(np.concatenate([[0], best, [0]]).astype(np.int8))
     begin, end = np.flatnonzero(edges == 1)[::-1], np.flatnonzero(edges == -1)[::-1] - 1
     widest = np.argmax(upper[begin] - lower[end])
     low, high = lower[end[widest]], upper[begin[widest]]
     middle = low + (high - low) / 2
-    tau = middle if middle < high else low  # between adjacent floats the midpoint rounds up
+    # between adjacent floats the midpoint rounds up
+    tau = middle if middle < high else low
     return float(tau), float(losses[begin[widest]] / total)
 
 
@@ -221,12 +247,14 @@ def disagreement_error(
     *,
     ties: Literal["keep", "drop"] = "keep",
 ) -> float:
-    """Disagreement of predicted with true scores over pairs of one query: eq. 1 of [Tsivtsivadze2013]_.
+    """Disagreement of predicted with true scores over pairs of one query: eq. 1 of
+    [Tsivtsivadze2013]_.
 
-    The error is half the sum of W_ij abs(sign(s_i - s_j) - sign(f_i - f_j)) over all ordered i, j, with
-    W_ij = 1 for two items of one query: an inverted pair counts 2, a pair that is tied in one of s and f
-    only counts 1. It is divided by the sum of W, its largest value for scores without ties:
-    then 0 is perfect, 1 is reversed, and a random or a constant prediction has 1/2.
+    The error is half the sum of W_ij abs(sign(s_i - s_j) - sign(f_i - f_j)) over all
+    ordered i, j, with W_ij = 1 for two items of one query: an inverted pair counts 2, a
+    pair that is tied in one of s and f only counts 1. It is divided by the sum of W,
+    its largest value for scores without ties: then 0 is perfect, 1 is reversed, and a
+    random or a constant prediction has 1/2.
 
     Parameters
     ----------
@@ -237,11 +265,13 @@ def disagreement_error(
     qid : array-like of shape (n,), optional
         Query ids: only items with equal ids are compared. None: one query.
     sample_weight : array-like of shape (n,), optional
-        Weights of the items, not negative; a pair has the product of its two (W_ij = w_i w_j).
+        Weights of the items, not negative; a pair has the product of its two (W_ij =
+        w_i w_j).
     ties : {"keep", "drop"}
-        Whether pairs with s_i = s_j count. Kept, as eq. 1 is printed, they charge a prediction for telling
-        them apart, 1/2 a pair, so that a perfect order of tied scores is not free.
-        Dropped (W_ij = 0), the error is 1 minus the concordance index.
+        Whether pairs with s_i = s_j count. Kept, as eq. 1 is printed, they charge a
+        prediction for telling them apart, 1/2 a pair, so that a perfect order of tied
+        scores is not free. Dropped (W_ij = 0), the error is 1 minus the concordance
+        index.
 
     Returns
     -------
@@ -250,7 +280,8 @@ def disagreement_error(
     Raises
     ------
     ValueError
-        On values that are not finite, unequal lengths, bad weights, or where no pair is left.
+        On values that are not finite, unequal lengths, bad weights, or where no pair is
+        left.
 
     Examples
     --------
@@ -277,18 +308,20 @@ def ranking_loss(
     qid: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """The normalised number of inversions between rankings, section 2 of [AhmadiFahandar2019]_.
+    """The normalised number of inversions between rankings, section 2 of
+    [AhmadiFahandar2019]_.
 
-    For one query it is the number of pairs of items in the wrong order, over n(n-1)/2; for several, the
-    mean over the queries, each with the same weight. For rankings without ties it is the
-    disagreement error of each query.
+    For one query it is the number of pairs of items in the wrong order, over n(n-1)/2;
+    for several, the mean over the queries, each with the same weight. For rankings
+    without ties it is the disagreement error of each query.
 
     Parameters
     ----------
     rank : array-like of shape (n,)
         True positions; 1 is best.
     predicted : array-like of shape (n,)
-        Predicted positions; only their order matters, so the negative of predicted scores will do.
+        Predicted positions; only their order matters, so the negative of predicted
+        scores will do.
     qid : array-like of shape (n,), optional
         Query ids: only items with equal ids are compared. None: one query.
     sample_weight : array-like of shape (n,), optional
@@ -302,14 +335,16 @@ def ranking_loss(
     Raises
     ------
     ValueError
-        On values that are not finite, unequal lengths, bad weights, or where no pair is left.
+        On values that are not finite, unequal lengths, bad weights, or where no pair is
+        left.
 
     Notes
     -----
-    The paper's rankings are total orders. Beyond them, a pair that shares a true rank is left out (of the
-    denominator too), as in `Pairs.from_rankings`, and so is a query without any pair; a pair that shares
-    a predicted rank is half an inversion, the mean over its two orders. By the printed formula it would
-    be none, and a prediction that orders nothing would be perfect.
+    The paper's rankings are total orders. Beyond them, a pair that shares a true rank
+    is left out (of the denominator too), as in `Pairs.from_rankings`, and so is a query
+    without any pair; a pair that shares a predicted rank is half an inversion, the mean
+    over its two orders. By the printed formula it would be none, and a prediction that
+    orders nothing would be perfect.
 
     Examples
     --------
@@ -320,33 +355,39 @@ def ranking_loss(
     """
     counts = count_pairs(rank, predicted, qid, sample_weight, "rank")
     some = counts.strict > 0
-    check_left(counts.strict.sum(), np.size(rank), " with different ranks and positive weights")
+    check_left(
+        counts.strict.sum(), np.size(rank), " with different ranks and positive weights"
+    )
     return float(np.mean(counts.wrong[some] / counts.strict[some]) / 2)
 
 
-def log_loss(y: ArrayLike, probabilities: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """The mean of -log p(what happened), in nats: the logarithmic loss of section 4 of [Maystre2019]_.
+def log_loss(
+    y: ArrayLike, probabilities: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
+    """The mean of -log p(what happened), in nats: the logarithmic loss of section 4 of
+    [Maystre2019]_.
 
     Parameters
     ----------
     y : array-like of shape (m,)
         Labels: +1 first won, -1 second won, 0 tie.
     probabilities : array-like of shape (m,), (m, 2) or (m, 3)
-        Probability that the first wins; or of the outcomes -1, 1; or of the outcomes -1, 0, 1, in this
-        order. Ties among the labels need the third form.
+        Probability that the first wins; or of the outcomes -1, 1; or of the outcomes
+        -1, 0, 1, in this order. Ties among the labels need the third form.
     sample_weight : array-like of shape (m,), optional
         Weights of the comparisons, not negative.
 
     Returns
     -------
     loss : float
-        At least 0. It is infinite if an outcome happened that had probability 0: that is what the
-        measure says of such a forecast, and clipping would hide it.
+        At least 0. It is infinite if an outcome happened that had probability 0: that
+        is what the measure says of such a forecast, and clipping would hide it.
 
     Raises
     ------
     ValueError
-        On bad labels or weights, probabilities outside [0, 1], or rows whose sum is not 1 within 1e-6.
+        On bad labels or weights, probabilities outside [0, 1], or rows whose sum is not
+        1 within 1e-6.
 
     Examples
     --------
@@ -361,7 +402,9 @@ def log_loss(y: ArrayLike, probabilities: ArrayLike, sample_weight: ArrayLike | 
     if k == 1:
         happened = np.where(y > 0, probabilities, 1 - probabilities)
     else:
-        happened = probabilities.ravel()[np.arange(0, probabilities.size, k) + (y + 1) * (k - 1) // 2]
+        happened = probabilities.ravel()[
+            np.arange(0, probabilities.size, k) + (y + 1) * (k - 1) // 2
+        ]
     weights = None
     if sample_weight is not None:
         weights = check_weights(sample_weight, len(y))
@@ -372,19 +415,25 @@ def log_loss(y: ArrayLike, probabilities: ArrayLike, sample_weight: ArrayLike | 
 
 def _check_probabilities(probabilities: ArrayLike) -> Floats:
     array = as_floats(probabilities, "probabilities")
-    good = array.size and (array.ndim == 1 or (array.ndim == 2 and array.shape[1] in (2, 3)))
+    good = array.size and (
+        array.ndim == 1 or (array.ndim == 2 and array.shape[1] in (2, 3))
+    )
     expected = "(m,) for a win of the first, (m, 2) for the outcomes -1, 1, or (m, 3) for -1, 0, 1"
     require(bool(good), array.shape, "the shape of probabilities", expected)
     if not 0 <= array.min() <= array.max() <= 1:  # also where one is NaN
-        refuse(~((array >= 0) & (array <= 1)), array, "probabilities", "values from 0 to 1")
+        refuse(
+            ~((array >= 0) & (array <= 1)), array, "probabilities", "values from 0 to 1"
+        )
     if array.ndim == 2:
-        sums = np.einsum("ij->i", array)  # several times as fast as a sum over a short axis
+        # several times as fast as a sum over a short axis
+        sums = np.einsum("ij->i", array)
         refuse(np.abs(sums - 1) > 1e-6, sums, "probabilities.sum(axis=1)", "1")
     return array
 
 
 def threshold(differences: ArrayLike, tau: float) -> NDArray[np.int8]:
-    """The function t_tau, eq. 4 of [Venuto2017]_: -1 below -tau, +1 above tau, 0 between.
+    """The function t_tau, eq. 4 of [Venuto2017]_: -1 below -tau, +1 above tau, 0
+    between.
 
     Parameters
     ----------

@@ -44,8 +44,8 @@ class Incidence:
         (B f)_k = f_i - f_j,    (B'v)_i = sum of v_k where i is first - sum of v_k where i is second,
         f' B'WB f = sum over k of w_k (f_i - f_j)²,    (B K B')_kl = <x_i - x_j, x_i' - x_j'>
 
-    for k = (i, j), l = (i', j') and K_ab = <x_a, x_b>. It takes no memory beside the (m, 2) index.
-    Results are float64, whatever goes in; NaN goes through.
+    for k = (i, j), l = (i', j') and K_ab = <x_a, x_b>. It takes no memory beside the
+    (m, 2) index. Results are float64, whatever goes in; NaN goes through.
 
     Parameters
     ----------
@@ -82,16 +82,19 @@ class Incidence:
         return Incidence(self.index[rows], self.shape[1])
 
     def differences(self, f: ArrayLike) -> Floats:
-        """B f: the differences of scores, first minus second; f (n,) gives (m,), f (n, k) gives (m, k)."""
+        """B f: the differences of scores, first minus second; f (n,) gives (m,), f (n,
+        k) gives (m, k)."""
         f = _rows(f, "f", self.shape[1])
         values = np.empty((len(self.index), *f.shape[1:]))
-        for start in range(0, len(values), _BLOCK):  # no copy of m rows beside the result
+        # no copy of m rows beside the result
+        for start in range(0, len(values), _BLOCK):
             first, second = self.index[start : start + _BLOCK].T
             np.subtract(f[first], f[second], out=values[start : start + _BLOCK])
         return values
 
     def adjoint(self, v: ArrayLike) -> Floats:
-        """B'v: what each item gains from the pairs it is first in, and loses in those it is second in.
+        """B'v: what each item gains from the pairs it is first in, and loses in those
+        it is second in.
 
         v (m,) gives (n,), v (m, k) gives (n, k).
         """
@@ -103,23 +106,31 @@ class Incidence:
         return gains - losses  # pyright: ignore[reportReturnType]  (weighted: floats)
 
     def laplacian(self, weights: ArrayLike) -> sparse.csr_array:
-        """B'WB with W = diag(weights), shape (n, n): the Laplacian of the graph with weighted edges."""
+        """B'WB with W = diag(weights), shape (n, n): the Laplacian of the graph with
+        weighted edges."""
         m, n = self.shape
         weights = as_floats(weights, "weights")
         check_shape(weights, "weights", (m,), "one weight a pair")
-        off = sparse.coo_array((-weights, (self.first, self.second)), shape=(n, n)).tocsr()
-        degree = np.bincount(self.first, weights, n) + np.bincount(self.second, weights, n)
+        off = sparse.coo_array(
+            (-weights, (self.first, self.second)), shape=(n, n)
+        ).tocsr()
+        degree = np.bincount(self.first, weights, n) + np.bincount(
+            self.second, weights, n
+        )
         return (off + off.T + sparse.diags_array(degree)).tocsr()
 
     def gram(self, K: Floats) -> DifferenceGram:
-        """B K B' for a kernel matrix K of the items, shape (n, n): inner products of differences."""
+        """B K B' for a kernel matrix K of the items, shape (n, n): inner products of
+        differences."""
         return DifferenceGram(self, K)
 
     def matrix(self) -> sparse.csr_array:
         """B itself, sparse."""
         m = self.shape[0]
         data = np.tile([1.0, -1.0], m)
-        return sparse.csr_array((data, self.index.ravel(), np.arange(0, 2 * m + 1, 2)), shape=self.shape)
+        return sparse.csr_array(
+            (data, self.index.ravel(), np.arange(0, 2 * m + 1, 2)), shape=self.shape
+        )
 
     def occurring(self) -> Ids:
         """The ids of the items that occur in a pair, in order."""
@@ -128,7 +139,8 @@ class Incidence:
         return np.flatnonzero(marks)
 
     def compacted(self) -> tuple[Ids, Incidence]:
-        """The ids of the items that occur in a pair, in order, and B over these columns only."""
+        """The ids of the items that occur in a pair, in order, and B over these columns
+        only."""
         ids = self.occurring()
         if len(ids) == self.shape[1]:
             return ids, self
@@ -138,7 +150,8 @@ class Incidence:
 
 
 class DifferenceGram:
-    """B K B' without the m x m matrix: its diagonal, its blocks, and its products with vectors.
+    """B K B' without the m x m matrix: its diagonal, its blocks, and its products with
+    vectors.
 
     Parameters
     ----------
@@ -155,13 +168,16 @@ class DifferenceGram:
         self.B, self.K = B, np.ascontiguousarray(K)
 
     def diagonal(self) -> Floats:
-        """Squared norms of the differences, shape (m,): K_ii + K_jj - 2 K_ij for a pair (i, j)."""
+        """Squared norms of the differences, shape (m,): K_ii + K_jj - 2 K_ij for a pair
+        (i, j)."""
         own, first, second = np.diag(self.K), self.B.first, self.B.second
         return own[first] + own[second] - 2 * self.K[first, second]
 
     def block(self, rows: Ids, columns: Ids) -> Floats:
-        """The entries of these pairs (rows) with those (columns), shape (len(rows), len(columns))."""
-        if len(rows) > len(columns):  # the shorter side first, since it meets all n columns of K
+        """The entries of these pairs (rows) with those (columns), shape (len(rows),
+        len(columns))."""
+        # the shorter side first, since it meets all n columns of K
+        if len(rows) > len(columns):
             return self.block(columns, rows).T
         return _block(self.K, self.B.index[rows], self.B.index[columns])
 
@@ -189,9 +205,12 @@ def _rows(values: ArrayLike, name: str, length: int) -> Floats:
 
 
 class Origin:
-    """What all slices of the same pairs share, in any process: by it one knows their items and rows."""
+    """What all slices of the same pairs share, in any process: by it one knows their
+    items and rows."""
 
-    def __init__(self, n_rows: int, token: bytes | None = None, groups: Any = ()) -> None:
+    def __init__(
+        self, n_rows: int, token: bytes | None = None, groups: Any = ()
+    ) -> None:
         self.n_rows, self.token = n_rows, token or uuid4().bytes
         GROUPS[self] = dict(groups)
 
@@ -199,7 +218,8 @@ class Origin:
         return Origin, (self.n_rows, self.token, GROUPS[self])
 
     def leaks(self, trained: Ids | None, asked: Ids | None) -> bool:
-        """Whether none of the rows asked trained (None: all did), and no splitter has parted them."""
+        """Whether none of the rows asked trained (None: all did), and no splitter has
+        parted them."""
         if trained is None or asked is None:
             return False
         seen = np.zeros(self.n_rows, dtype=bool)
@@ -212,8 +232,9 @@ class Origin:
         return bool(together)
 
 
-# What splitters held out together, by their kind: a number for each row, -1 if unknown, and whether rows of
-# lower numbers train only. It is no part of the pairs, which a splitter leaves as they are.
+# What splitters held out together, by their kind: a number for each row, -1 if unknown,
+# and whether rows of lower numbers train only. It is no part of the pairs, which a
+# splitter leaves as they are.
 GROUPS: WeakKeyDictionary[Origin, dict[str, tuple[Ids, bool]]] = WeakKeyDictionary()
 
 
@@ -223,26 +244,29 @@ class Pairs:
     Parameters
     ----------
     items : array-like or sparse matrix of shape (n, p)
-        Feature vectors of the n distinct items. Sparse ones are kept as CSR, and so used by learners with a
-        linear kernel; other methods make them dense, if that takes no more than a gigabyte.
+        Feature vectors of the n distinct items. Sparse ones are kept as CSR, and so
+        used by learners with a linear kernel; other methods make them dense, if that
+        takes no more than a gigabyte.
     index : array-like of int, shape (m, 2)
         Row numbers in `items` of the first and the second item of each pair.
 
     Raises
     ------
     ValueError
-        If features are not finite, an index is out of range, a pair compares an item with
-        itself, or there is no pair.
+        If features are not finite, an index is out of range, a pair compares an item
+        with itself, or there is no pair.
 
     Notes
     -----
-    A label y belongs to each pair: +1 first better, -1 second better, 0 no difference. [Venuto2017]_
-    writes the pair as (x, x'), and its y = 1 says that x' is better: read x' as first and x as second.
+    A label y belongs to each pair: +1 first better, -1 second better, 0 no difference.
+    [Venuto2017]_ writes the pair as (x, x'), and its y = 1 says that x' is better: read
+    x' as first and x as second.
 
-    Pairs share items and so are not independent. To judge a learner hold out items, queries or dates, by the
-    splitters of `preflearn.core`, and standardise features by its `OnItems` inside of the folds. A learner
-    that is asked about other slices of the Pairs of its fit, with the same items, warns (`LeakageWarning`);
-    of plain arrays it knows no slices, and does not.
+    Pairs share items and so are not independent. To judge a learner hold out items,
+    queries or dates, by the splitters of `preflearn.core`, and standardise features by
+    its `OnItems` inside of the folds. A learner that is asked about other slices of the
+    Pairs of its fit, with the same items, warns (`LeakageWarning`); of plain arrays it
+    knows no slices, and does not.
 
     Examples
     --------
@@ -263,8 +287,11 @@ class Pairs:
         self.origin, self.rows = Origin(len(self.index)), None
 
     @classmethod
-    def _trusted(cls, items: NDArray, index: NDArray, of: Pairs | None = None, rows: Any = None) -> Pairs:
-        """Skip the checks for arrays that came out of checked pairs, or of these rows `of` some."""
+    def _trusted(
+        cls, items: NDArray, index: NDArray, of: Pairs | None = None, rows: Any = None
+    ) -> Pairs:
+        """Skip the checks for arrays that came out of checked pairs, or of these rows
+        `of` some."""
         pairs = cls.__new__(cls)
         pairs.items, pairs.index, pairs.rows = items, index, rows
         pairs.origin = Origin(len(index)) if of is None else of.origin
@@ -272,11 +299,19 @@ class Pairs:
 
     @classmethod
     def from_arrays(cls, first: ArrayLike, second: ArrayLike) -> Pairs:
-        """Pairs from two (m, p) arrays: row i of `first` was compared with row i of `second`."""
-        first, second = check_items(first, "first", keep=True), check_items(second, "second", keep=True)
+        """Pairs from two (m, p) arrays: row i of `first` was compared with row i of
+        `second`."""
+        first, second = (
+            check_items(first, "first", keep=True),
+            check_items(second, "second", keep=True),
+        )
         check_shape(second, "second", first.shape, "the same as of first")
         m, some = first.shape[0], sparse.issparse(first) or sparse.issparse(second)
-        items: Any = sparse.vstack([first, second], "csr") if some else np.vstack([first, second])
+        items: Any = (
+            sparse.vstack([first, second], "csr")
+            if some
+            else np.vstack([first, second])
+        )
         return cls._trusted(items, np.arange(2 * m).reshape(2, m).T)
 
     @classmethod
@@ -287,7 +322,8 @@ class Pairs:
         qid: ArrayLike | None = None,
         ties: Literal["drop", "keep"] = "drop",
     ) -> tuple[Pairs, NDArray[np.int8]]:
-        """All pairs of items of the same query, labelled by the sign of the difference of scores.
+        """All pairs of items of the same query, labelled by the sign of the difference
+        of scores.
 
         Parameters
         ----------
@@ -297,7 +333,8 @@ class Pairs:
         qid : array-like of shape (n,), optional
             Query ids: only items with equal ids are compared. None: one query.
         ties : {"drop", "keep"}
-            What becomes of two items with equal scores: no pair, or a pair with label 0.
+            What becomes of two items with equal scores: no pair, or a pair with label
+            0.
 
         Returns
         -------
@@ -335,7 +372,8 @@ class Pairs:
     ) -> tuple[Pairs, NDArray[np.int8]]:
         """All pairs of items of the same query, labelled by rank; rank 1 is best.
 
-        Items that share a rank make no pair. Parameters, results and errors as in `from_scores`.
+        Items that share a rank make no pair. Parameters, results and errors as in
+        `from_scores`.
 
         Examples
         --------
@@ -369,11 +407,20 @@ class Pairs:
         n, p = self.items.shape
         return f"Pairs({len(self)} pairs of {n} items, {p} features)"
 
-    def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> NDArray:
+    def __array__(
+        self, dtype: np.dtype | None = None, copy: bool | None = None
+    ) -> NDArray:
         if copy is False:
-            raise ValueError("a dense (m, 2, p) array of Pairs can only be made by copying")
-        asking = sys._getframe(1).f_back  # check_array of scikit-learn asks by a function of its own
-        if asking and asking.f_code.co_name == "check_array" and asking.f_locals.get("allow_nd") is False:
+            raise ValueError(
+                "a dense (m, 2, p) array of Pairs can only be made by copying"
+            )
+        # check_array of scikit-learn asks by a function of its own
+        asking = sys._getframe(1).f_back
+        if (
+            asking
+            and asking.f_code.co_name == "check_array"
+            and asking.f_locals.get("allow_nd") is False
+        ):
             how = "in a pipeline write OnItems(StandardScaler()), of preflearn.core, for StandardScaler()"
             text = f"pairs have shape {self.shape}; scikit-learn's own steps expect a matrix"
             raise ValueError(f"{text}: {how}")
@@ -386,14 +433,19 @@ class Pairs:
         return self._trusted(self.items, self.index[key], self, rows[key])
 
     def with_items(self, items: NDArray) -> Pairs:
-        """The same comparisons of the same items, told by other features, shape (n, p')."""
+        """The same comparisons of the same items, told by other features, shape (n,
+        p')."""
         items = check_items(items, keep=True)
         check_shape(items, "items", (self.items.shape[0], "p"), "one row an item")
         return self._trusted(items, self.index, self, self.rows)
 
     def differences(self) -> NDArray[np.float64]:
         """First minus second, shape (m, p): the incidence matrix times the items."""
-        return self.B.matrix() @ self.items if sparse.issparse(self.items) else self.B.differences(self.items)
+        return (
+            self.B.matrix() @ self.items
+            if sparse.issparse(self.items)
+            else self.B.differences(self.items)
+        )
 
     @property
     def B(self) -> Incidence:  # noqa: N802
@@ -401,22 +453,24 @@ class Pairs:
         return Incidence(self.index, self.items.shape[0])
 
     def incidence(self) -> sparse.csr_array:
-        """The (m, n) incidence matrix B, sparse: +1 at the first item of a pair, -1 at the second.
+        """The (m, n) incidence matrix B, sparse: +1 at the first item of a pair, -1 at
+        the second.
 
-        For scores f of the items, B @ f are the differences of scores, and B.T @ B is the
-        Laplacian of the comparison graph.
+        For scores f of the items, B @ f are the differences of scores, and B.T @ B is
+        the Laplacian of the comparison graph.
         """
         return self.B.matrix()
 
     def swapped(self) -> Pairs:
-        """The same comparisons with first and second exchanged; labels change their sign."""
+        """The same comparisons with first and second exchanged; labels change their
+        sign."""
         return self._trusted(self.items, self.index[:, ::-1], self, self.rows)
 
     def flipped(self, y: ArrayLike) -> tuple[Pairs, NDArray[np.int8]]:
         """The binary problem of eq. 8 of [Venuto2017]_: significant difference or not.
 
-        Preferences are turned so that the better item comes first, with label +1; each tie
-        appears in both orders, with label -1.
+        Preferences are turned so that the better item comes first, with label +1; each
+        tie appears in both orders, with label -1.
 
         Parameters
         ----------
@@ -425,7 +479,8 @@ class Pairs:
         Returns
         -------
         flipped : Pairs
-            The pairs with y = 1, those with y = -1 (swapped), the ties, and the ties swapped.
+            The pairs with y = 1, those with y = -1 (swapped), the ties, and the ties
+            swapped.
         y_flipped : ndarray of shape (m + number of ties,)
 
         Examples
@@ -436,7 +491,10 @@ class Pairs:
         """
         y = check_labels(y, len(self))
         better, worse, ties = (np.flatnonzero(y == label) for label in (1, -1, 0))
-        found, end = self[np.concatenate([better, worse, ties, ties])], len(self) - len(ties)
+        found, end = (
+            self[np.concatenate([better, worse, ties, ties])],
+            len(self) - len(ties),
+        )
         for turned in (slice(len(better), end), slice(len(self), None)):
             found.index[turned] = found.index[turned, ::-1].copy()
         labels = np.ones(len(found), dtype=np.int8)
@@ -445,9 +503,11 @@ class Pairs:
 
 
 def as_pairs(pairs: Pairs | ArrayLike, keep: bool = False) -> Pairs:
-    """Return `pairs` as non-empty Pairs; an (m, 2, p) array holds first and second items.
+    """Return `pairs` as non-empty Pairs; an (m, 2, p) array holds first and second
+    items.
 
-    Items become dense if they are sparse, unless `keep` says that the caller takes them as they are.
+    Items become dense if they are sparse, unless `keep` says that the caller takes them
+    as they are.
     """
     if not isinstance(pairs, Pairs):
         array: Any = pairs if sparse.issparse(pairs) else as_array(pairs, "pairs")
@@ -456,14 +516,19 @@ def as_pairs(pairs: Pairs | ArrayLike, keep: bool = False) -> Pairs:
         pairs = Pairs.from_arrays(array[:, 0], array[:, 1])
     if len(pairs) == 0:
         raise ValueError("there are no pairs; expected at least one")
-    return pairs.with_items(check_items(pairs.items)) if sparse.issparse(pairs.items) and not keep else pairs
+    return (
+        pairs.with_items(check_items(pairs.items))
+        if sparse.issparse(pairs.items) and not keep
+        else pairs
+    )
 
 
 @njit
 def _pairs_of_queries(order, ends, scores, keep_ties):
     """Pairs of items of one query, and which of the two has the larger score.
 
-    Items in this order have these scores; queries end at these places. Each item meets those behind it.
+    Items in this order have these scores; queries end at these places. Each item meets
+    those behind it.
     """
     total, start = 0, 0
     for end in ends:
@@ -478,7 +543,11 @@ def _pairs_of_queries(order, ends, scores, keep_ties):
             for j in range(i + 1, end):
                 if keep_ties or scores[i] != scores[j]:
                     index[k, 0], index[k, 1] = order[i], order[j]
-                    labels[k] = 1 if scores[i] > scores[j] else (-1 if scores[i] < scores[j] else 0)
+                    labels[k] = (
+                        1
+                        if scores[i] > scores[j]
+                        else (-1 if scores[i] < scores[j] else 0)
+                    )
                     k += 1
         start = end
     return index, labels

@@ -1,7 +1,8 @@
 """The look of the book's figures, and the figures that more than one chapter draws.
 
 A method has one colour and one marker through the whole book. The colours are those of
-Okabe and Ito, which colour-blind readers can tell apart. Only what draws needs matplotlib (extra [book]).
+Okabe and Ito, which colour-blind readers can tell apart. Only what draws needs
+matplotlib (extra [book]).
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ _CYCLE = ("blue", "vermillion", "green", "purple", "orange", "sky", "black")
 
 
 def setup() -> None:
-    """Set the book's style for all figures that follow; in a notebook also draw them as SVG, wide and narrow.
+    """Set the book's style for all figures that follow; in a notebook also draw them as
+    SVG, wide and narrow.
 
     Examples
     --------
@@ -110,7 +112,10 @@ def setup() -> None:
     from cycler import cycler
     from IPython import get_ipython
 
-    look: dict[Any, Any] = {**_RC, "axes.prop_cycle": cycler(color=[COLOURS[name] for name in _CYCLE])}
+    look: dict[Any, Any] = {
+        **_RC,
+        "axes.prop_cycle": cycler(color=[COLOURS[name] for name in _CYCLE]),
+    }
     mpl.rcParams.update(look)
 
     if (shell := get_ipython()) is not None:
@@ -124,12 +129,15 @@ def setup() -> None:
             print_method = Unicode("_repr_narrow_")
 
         set_matplotlib_formats("svg", metadata={"Date": None})
-        formatter = shell.display_formatter.formatters.setdefault(NARROW_MIME, Narrow(parent=shell))
+        formatter = shell.display_formatter.formatters.setdefault(
+            NARROW_MIME, Narrow(parent=shell)
+        )
         formatter.for_type(Figure, narrow)
 
 
 def narrow(figure: Figure) -> str | None:
-    """A figure as SVG for a telephone: its letters as large, its panels below each other.
+    """A figure as SVG for a telephone: its letters as large, its panels below each
+    other.
 
     Parameters
     ----------
@@ -152,8 +160,17 @@ def narrow(figure: Figure) -> str | None:
             undo.callback(figure.legends.append, legend)
             undo.callback(_legend(figure, legend).remove)
         inside = [legend for panel in figure.axes if (legend := panel.get_legend())]
-        if len({tuple(text.get_text() for text in legend.get_texts()) for legend in inside}) == 1:
-            undo.callback(_legend(figure, inside[0]).remove)  # a narrow panel has no room beside its curves
+        if (
+            len(
+                {
+                    tuple(text.get_text() for text in legend.get_texts())
+                    for legend in inside
+                }
+            )
+            == 1
+        ):
+            # a narrow panel has no room beside its curves
+            undo.callback(_legend(figure, inside[0]).remove)
             for legend in inside:
                 undo.callback(legend.set_visible, True)
                 legend.set_visible(False)
@@ -164,7 +181,11 @@ def narrow(figure: Figure) -> str | None:
 
 def _stacked(figure: Figure, width: float, undo: ExitStack) -> float:
     """Set panels into fewer columns; how many times as high they are together."""
-    places = {panel: place for panel in figure.axes if (place := panel.get_subplotspec()) is not None}
+    places = {
+        panel: place
+        for panel in figure.axes
+        if (place := panel.get_subplotspec()) is not None
+    }
     grids = {place.get_gridspec() for place in places.values()}
     if len(grids) != 1:
         return 1
@@ -174,7 +195,9 @@ def _stacked(figure: Figure, width: float, undo: ExitStack) -> float:
         return 1
     panels = list(places)
     if rows == fewer:  # what stood in a column stands in a row
-        panels.sort(key=lambda panel: (places[panel].colspan.start, places[panel].rowspan.start))
+        panels.sort(
+            key=lambda panel: (places[panel].colspan.start, places[panel].rowspan.start)
+        )
     high = {panel: panel.get_position().height for panel in panels}
     table = [panels[k : k + fewer] for k in range(0, len(panels), fewer)]
     heights = [max(high[panel] for panel in row) for row in table]
@@ -187,30 +210,49 @@ def _stacked(figure: Figure, width: float, undo: ExitStack) -> float:
                 _label(panel, "y", undo)
             if i + 1 == len(table) or len(table[i + 1]) <= j:
                 _label(panel, "x", undo)
-    before = max(sum(high[panel] for panel in panels if k in places[panel].colspan) for k in range(columns))
+    before = max(
+        sum(high[panel] for panel in panels if k in places[panel].colspan)
+        for k in range(columns)
+    )
     return sum(heights) + (1 - before) * len(table) / rows
 
 
 def _legend(figure: Figure, legend: Legend) -> Legend:
-    """The legend of a figure in as many columns as the narrow one has room for, above or below as before."""
+    """The legend of a figure in as many columns as the narrow one has room for, above
+    or below as before."""
     texts, inch = legend.get_texts(), figure.dpi
-    widest = max(text.get_window_extent().width for text in texts) + 0.7 * inch  # with its line
-    columns, names = max(1, int(_NARROW * inch / widest)), [text.get_text() for text in texts]
+    # with its line
+    widest = max(text.get_window_extent().width for text in texts) + 0.7 * inch
+    columns, names = (
+        max(1, int(_NARROW * inch / widest)),
+        [text.get_text() for text in texts],
+    )
     upper = legend.get_window_extent().y0 > figure.bbox.height / 2
     place = "outside upper center" if upper else "outside lower center"
-    known = {name: one for name, one in zip(names, legend.legend_handles, strict=True) if one is not None}
+    known = {
+        name: one
+        for name, one in zip(names, legend.legend_handles, strict=True)
+        if one is not None
+    }
     for panel in figure.axes:  # a drawn line has lost its marker
-        known |= {name: one for one, name in zip(*panel.get_legend_handles_labels(), strict=True)}
+        known |= {
+            name: one
+            for one, name in zip(*panel.get_legend_handles_labels(), strict=True)
+        }
     handles, size = [known[name] for name in names], texts[0].get_fontsize()
     return figure.legend(handles, names, loc=place, ncols=columns, fontsize=size)
 
 
 def _label(panel: Axes, along: Literal["x", "y"], undo: ExitStack) -> None:
-    """Show the numbers and the name of an axis that a panel beside or below shows for it."""
+    """Show the numbers and the name of an axis that a panel beside or below shows for
+    it."""
     axis = panel.yaxis if along == "y" else panel.xaxis
     side = "labelleft" if along == "y" else "labelbottom"
     shared = panel.get_shared_y_axes() if along == "y" else panel.get_shared_x_axes()
-    twins = [twin.yaxis if along == "y" else twin.xaxis for twin in shared.get_siblings(panel)]
+    twins = [
+        twin.yaxis if along == "y" else twin.xaxis
+        for twin in shared.get_siblings(panel)
+    ]
     shown: dict[Any, Any] = {side: True}
     undo.callback(axis.set_tick_params, **{side: axis.get_tick_params()[side]})
     undo.callback(axis.set_label_text, axis.get_label_text())
@@ -233,13 +275,21 @@ def style(name: str) -> dict[str, str]:
     >>> style("QP")
     {'color': '#CC79A7', 'marker': 's'}
     """
-    require(isinstance(name, str) and name in _STYLES, name, "the style", f"one of {sorted(_STYLES)}")
+    require(
+        isinstance(name, str) and name in _STYLES,
+        name,
+        "the style",
+        f"one of {sorted(_STYLES)}",
+    )
     colour, marker = _STYLES[name]
     return {"color": COLOURS[colour], "marker": marker}
 
 
-def difference_plane(axes: Axes, differences: ArrayLike, y: ArrayLike, **scatter: Any) -> None:
-    """Scatter two-dimensional differences (first minus second), one marker and colour a label.
+def difference_plane(
+    axes: Axes, differences: ArrayLike, y: ArrayLike, **scatter: Any
+) -> None:
+    """Scatter two-dimensional differences (first minus second), one marker and colour a
+    label.
 
     Parameters
     ----------
@@ -254,11 +304,19 @@ def difference_plane(axes: Axes, differences: ArrayLike, y: ArrayLike, **scatter
     ValueError
         If the differences do not have two columns, or a label is not -1, 0 or 1.
     """
-    differences = check_array(differences, "differences", ("m", 2), "one difference a pair")
+    differences = check_array(
+        differences, "differences", ("m", 2), "one difference a pair"
+    )
     y = check_labels(y, len(differences))
     for label, name in ((1, "first better"), (0, "tie"), (-1, "second better")):
         if (y == label).any():
             look = style(name)
-            axes.scatter(*differences[y == label].T, s=26, label=name, zorder=3, **(look | scatter))
+            axes.scatter(
+                *differences[y == label].T,
+                s=26,
+                label=name,
+                zorder=3,
+                **(look | scatter),
+            )
     axes.set_xlabel("difference in feature 1")
     axes.set_ylabel("difference in feature 2")

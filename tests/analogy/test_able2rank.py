@@ -14,11 +14,17 @@ from preflearn.analogy import Able2Rank
 
 def degree(u, v):
     """Eq. 5, averaged over features; differences of the two pairs."""
-    return np.mean([1 - abs(x - y) if np.sign(x) == np.sign(y) else 0.0 for x, y in zip(u, v, strict=True)])
+    return np.mean(
+        [
+            1 - abs(x - y) if np.sign(x) == np.sign(y) else 0.0
+            for x, y in zip(u, v, strict=True)
+        ]
+    )
 
 
 def plain(better, c, d, k):
-    """The fraction of votes for c, by a loop; values equal to the k-th share the remaining votes."""
+    """The fraction of votes for c, by a loop; values equal to the k-th share the
+    remaining votes."""
     both = [(degree(u, c - d), degree(u, d - c)) for u in better]
     entries = [(max(one, two), (np.sign(one - two) + 1) / 2) for one, two in both]
     k = min(k, len(entries))
@@ -29,7 +35,11 @@ def plain(better, c, d, k):
 
 
 @examples(40)
-@given(seed=st.integers(0, 10**6), k=st.integers(1, 60), levels=st.sampled_from([None, 1, 2, 4]))
+@given(
+    seed=st.integers(0, 10**6),
+    k=st.integers(1, 60),
+    levels=st.sampled_from([None, 1, 2, 4]),
+)
 def test_equals_a_plain_loop(seed, k, levels):
     X, rank = rankings(seed, n=9, levels=levels)
     Q, better = rankings(seed + 1, n=5, levels=levels)[0], better_minus_worse(X, rank)
@@ -52,7 +62,9 @@ def test_k_has_the_least_loss_over_halves_of_the_objects():
                 P = Able2Rank(k).fit(X[train], rank[train]).preferences(X[valid])
                 better = rank[valid][:, None] < rank[valid]
                 found += ((P < 0.5) + (P == 0.5) / 2)[better].tolist()
-    assert model.losses_ == pytest.approx({k: np.mean(found) for k, found in wrong.items()})
+    assert model.losses_ == pytest.approx(
+        {k: np.mean(found) for k, found in wrong.items()}
+    )
     assert model.k_ == min(model.losses_, key=model.losses_.get)
     fixed = Able2Rank(model.k_).fit(X, rank)
     np.testing.assert_array_equal(model.preferences(X[:8]), fixed.preferences(X[:8]))

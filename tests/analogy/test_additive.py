@@ -1,4 +1,5 @@
-"""AdditiveAnalogy compared with scikit-learn on a factor of the Gram matrix, and with both programs."""
+"""AdditiveAnalogy compared with scikit-learn on a factor of the Gram matrix, and with
+both programs."""
 
 import warnings
 
@@ -24,10 +25,13 @@ def compared(seed, n, d, kind="any"):
 
 
 def dense(K, y, C, bias=True):
-    """Values f at the pairs and the bias, by scikit-learn on features whose inner products are K."""
+    """Values f at the pairs and the bias, by scikit-learn on features whose inner
+    products are K."""
     values, vectors = np.linalg.eigh(K)
     features = vectors * np.sqrt(np.maximum(values, 0))
-    model = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-10, max_iter=500, fit_intercept=bias)
+    model = LogisticRegression(
+        C=C, solver="newton-cholesky", tol=1e-10, max_iter=500, fit_intercept=bias
+    )
     model.fit(features, y)
     return model.decision_function(features), model.intercept_
 
@@ -38,7 +42,11 @@ def primal_and_dual(model, K, y, C):
     share = expit(-y * f)  # dual weights, in units of C
     entropy = -(xlogy(share, share) + xlogy(1 - share, 1 - share)).sum()
     primal = c @ K @ c / 2 + C * np.logaddexp(0, -y * f).sum()
-    return primal, C * entropy - C**2 * (y * share) @ K @ (y * share) / 2, float(y @ share)
+    return (
+        primal,
+        C * entropy - C**2 * (y * share) @ K @ (y * share) / 2,
+        float(y @ share),
+    )
 
 
 # ---- The solution
@@ -67,7 +75,8 @@ def test_the_gap_bounds_the_distance_to_the_minimum(seed, n, d, kind, power):
     U, y = compared(seed, n, d, kind)
     K, C = analogy_kernel(U), 10**power
     models = [AdditiveAnalogy(C, tol=1e-9)]
-    models += [AdditiveAnalogy(C, tol=tol) for tol in (1e300, 1e-2)]  # one step, some steps
+    # one step, some steps
+    models += [AdditiveAnalogy(C, tol=tol) for tol in (1e300, 1e-2)]
     best = -np.inf
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -75,7 +84,9 @@ def test_the_gap_bounds_the_distance_to_the_minimum(seed, n, d, kind, power):
             model.fit(U, y)
             primal, lower, balance = primal_and_dual(model, K, y, C)
             assert model.objective_ == pytest.approx(primal, rel=1e-9)
-            assert model.dual_gap_ * primal == pytest.approx(primal - lower, rel=1e-5, abs=1e-9 * primal)
+            assert model.dual_gap_ * primal == pytest.approx(
+                primal - lower, rel=1e-5, abs=1e-9 * primal
+            )
             assert balance == pytest.approx(0, abs=1e-9 * n)
             assert abs(model.dual_coef_.sum()) <= 1e-9 * C * n
             best = max(best, lower)
@@ -88,7 +99,9 @@ def test_the_gap_bounds_the_distance_to_the_minimum(seed, n, d, kind, power):
 
 def test_trained_on_both_orders_it_is_the_antisymmetric_model_without_bias():
     U, y = compared(5, 300, 3, "mixed")
-    model = AdditiveAnalogy(0.7, tol=1e-15).fit(np.concatenate([U, -U]), np.concatenate([y, -y]))
+    model = AdditiveAnalogy(0.7, tol=1e-15).fit(
+        np.concatenate([U, -U]), np.concatenate([y, -y])
+    )
     f = model.decision_function(U)
     assert model.bias_ == pytest.approx(0, abs=1e-9)
     np.testing.assert_allclose(model.decision_function(-U), -f, atol=1e-9)
@@ -104,15 +117,21 @@ def test_components_are_those_of_the_definition_and_add_up():
     model = AdditiveAnalogy(5.0, tol=1e-9).fit(U, y)
     V, _ = compared(8, 40, 3, "mixed")
     components = [model.component(k, V[:, k]) for k in range(3)]
-    expected = [analogy_kernel(V[:, [k]], U[:, [k]]) @ model.dual_coef_ / 3 for k in range(3)]
+    expected = [
+        analogy_kernel(V[:, [k]], U[:, [k]]) @ model.dual_coef_ / 3 for k in range(3)
+    ]
     np.testing.assert_allclose(components, expected, atol=1e-12)
-    np.testing.assert_allclose(model.bias_ + sum(components), model.decision_function(V), atol=1e-12)
+    np.testing.assert_allclose(
+        model.bias_ + sum(components), model.decision_function(V), atol=1e-12
+    )
 
 
 def test_few_products_at_many_pairs(monkeypatch):
     products = []
     plain = AnalogyOperator.times
-    monkeypatch.setattr(AnalogyOperator, "times", lambda self, v: products.append(1) or plain(self, v))
+    monkeypatch.setattr(
+        AnalogyOperator, "times", lambda self, v: products.append(1) or plain(self, v)
+    )
     U, y = compared(11, 50_000, 5)
     model = AdditiveAnalogy(1.0).fit(U, y)
     assert model.dual_gap_ <= 1e-3
@@ -148,13 +167,23 @@ def test_bad_input_to_the_fit_is_named(parameters, U, y, words):
 
 def test_bad_input_to_the_fitted_model_is_named():
     model = AdditiveAnalogy(C=2.0)
-    for call in (lambda: model.decision_function([[0.5]]), lambda: model.component(0, [0.5])):
+    for call in (
+        lambda: model.decision_function([[0.5]]),
+        lambda: model.component(0, [0.5]),
+    ):
         with pytest.raises(NotFittedError):
             call()
     model.fit([[0.5, 0.0], [-0.25, 0.5]], [1, -1])
-    for V, words in (([[0.5]], "V has 1 features.* 2"), ([[0.5, 2.0]], r"V\[0, 1\] is 2")):
+    for V, words in (
+        ([[0.5]], "V has 1 features.* 2"),
+        ([[0.5, 2.0]], r"V\[0, 1\] is 2"),
+    ):
         with pytest.raises(ValueError, match=words):
             model.decision_function(V)
-    for k, u, words in ((2, 0.5, "k is 2"), (-1, 0.5, "k is -1"), (0, 1.5, r"u\[0\] is 1.5")):
+    for k, u, words in (
+        (2, 0.5, "k is 2"),
+        (-1, 0.5, "k is -1"),
+        (0, 1.5, r"u\[0\] is 1.5"),
+    ):
         with pytest.raises(ValueError, match=words):
             model.component(k, [u])

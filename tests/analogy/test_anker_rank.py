@@ -1,4 +1,5 @@
-"""AnKerRank compared with scikit-learn on dense Gram matrices, and with conditions of optimality."""
+"""AnKerRank compared with scikit-learn on dense Gram matrices, and with conditions of
+optimality."""
 
 import warnings
 
@@ -29,36 +30,57 @@ def training_examples(X, rank, orientation, seed):
     U = better_minus_worse(X, rank)
     if orientation == "both":
         return np.vstack([U, -U]), np.repeat([1.0, -1.0], len(U))
-    y = np.random.default_rng(seed).choice([-1.0, 1.0], len(U)) if orientation == "coin" else np.ones(len(U))
+    y = (
+        np.random.default_rng(seed).choice([-1.0, 1.0], len(U))
+        if orientation == "coin"
+        else np.ones(len(U))
+    )
     return U * y[:, None], y
 
 
 @pytest.mark.parametrize("orientation", ["coin", "both"])
 @pytest.mark.parametrize("zero", ["apart", "positive"])
 @pytest.mark.parametrize("degree", [1, 2])
-@given(seed=st.integers(0, 10**6), log_c=st.floats(-2, 2), levels=st.sampled_from([None, 3]))
+@given(
+    seed=st.integers(0, 10**6),
+    log_c=st.floats(-2, 2),
+    levels=st.sampled_from([None, 3]),
+)
 @examples(5)
-def test_it_is_the_svm_of_scikit_learn_on_the_gram_matrix(degree, zero, orientation, seed, log_c, levels):
+def test_it_is_the_svm_of_scikit_learn_on_the_gram_matrix(
+    degree, zero, orientation, seed, log_c, levels
+):
     X, rank = rankings(seed, levels=levels)
     C, V = 10**log_c, probe(seed)
-    model = AnKerRank(C, degree=degree, zero=zero, orientation=orientation, random_state=seed).fit(X, rank)
+    model = AnKerRank(
+        C, degree=degree, zero=zero, orientation=orientation, random_state=seed
+    ).fit(X, rank)
     U, y = training_examples(X, rank, orientation, seed)
-    # libsvm stores the kernel in single precision: a smaller tolerance may end far from the optimum.
+    # libsvm stores the kernel in single precision: a smaller tolerance may end far from
+    # the optimum.
     svc = SVC(C=C, kernel="precomputed", tol=1e-6, max_iter=100_000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         svc.fit(analogy_kernel(U, degree=degree, zero=zero), y)
     expected = svc.decision_function(analogy_kernel(V, U, degree=degree, zero=zero))
-    np.testing.assert_allclose(model.decision_function(V), expected, atol=1e-5 * max(1, C))
+    np.testing.assert_allclose(
+        model.decision_function(V), expected, atol=1e-5 * max(1, C)
+    )
 
 
 @pytest.mark.parametrize("degree", [1, 2])
-@given(seed=st.integers(0, 10**6), log_c=st.floats(-4, 4), levels=st.sampled_from([None, 2]))
+@given(
+    seed=st.integers(0, 10**6),
+    log_c=st.floats(-4, 4),
+    levels=st.sampled_from([None, 2]),
+)
 @examples(15)
 def test_the_svm_without_bias_is_at_its_optimum(degree, seed, log_c, levels):
     X, rank = rankings(seed, n=8, levels=levels)
     C, V = 10**log_c, probe(seed)
-    model = AnKerRank(C, degree=degree, orientation="antisymmetric", random_state=0).fit(X, rank)
+    model = AnKerRank(
+        C, degree=degree, orientation="antisymmetric", random_state=0
+    ).fit(X, rank)
     U, _ = training_examples(X, rank, "antisymmetric", 0)
     coef = np.zeros(len(U))
     coef[model.support_] = model.dual_coef_
@@ -67,31 +89,46 @@ def test_the_svm_without_bias_is_at_its_optimum(degree, seed, log_c, levels):
     primal = C * np.maximum(1 - K @ coef, 0).sum() + coef @ K @ coef / 2
     dual = coef.sum() - coef @ K @ coef / 2
     assert abs(primal - dual) <= 1e-6 * primal
-    np.testing.assert_allclose(model.decision_function(-V), -model.decision_function(V), atol=1e-12)
+    np.testing.assert_allclose(
+        model.decision_function(-V), -model.decision_function(V), atol=1e-12
+    )
     assert model.intercept_ == 0
     assert model.platt_[1] == pytest.approx(0, abs=1e-9)
 
 
 def test_both_orientations_choose_as_the_antisymmetric_kernel_does():
     X, rank = rankings(1, n=16)
-    both, odd = (AnKerRank(orientation=o, random_state=3).fit(X, rank) for o in ("both", "antisymmetric"))
+    both, odd = (
+        AnKerRank(orientation=o, random_state=3).fit(X, rank)
+        for o in ("both", "antisymmetric")
+    )
     assert pytest.approx(2 * both.C_, rel=1e-6) == odd.C_
     assert odd.curve_.loss == both.curve_.loss
     np.testing.assert_allclose(odd.preferences(X), both.preferences(X), atol=1e-3)
 
 
 @pytest.mark.parametrize("orientation", ["coin", "antisymmetric"])
-@pytest.mark.parametrize(("loss", "C"), [("logistic", 3.0), ("logistic", 1e6), ("squared", 3.0)])
+@pytest.mark.parametrize(
+    ("loss", "C"), [("logistic", 3.0), ("logistic", 1e6), ("squared", 3.0)]
+)
 def test_other_losses_are_at_their_optimum(orientation, loss, C):
-    """Coefficients are -C times the slopes at f, up to a vector of small norm; with a bias their sum is 0."""
+    """Coefficients are -C times the slopes at f, up to a vector of small norm; with a
+    bias their sum is 0."""
     X, rank = rankings(11, n=25)
-    odd, biased = orientation == "antisymmetric", loss == "logistic" and orientation == "coin"
+    odd, biased = (
+        orientation == "antisymmetric",
+        loss == "logistic" and orientation == "coin",
+    )
     U, y = training_examples(X, rank, orientation, 0)
     K = (analogy_kernel(U) - analogy_kernel(U, -U)) / 2 if odd else analogy_kernel(U)
-    model = AnKerRank(C, degree=1, loss=loss, orientation=orientation, random_state=0).fit(X, rank)
+    model = AnKerRank(
+        C, degree=1, loss=loss, orientation=orientation, random_state=0
+    ).fit(X, rank)
     assert model.support_.tolist() == list(range(300))
     f, coef = K @ model.dual_coef_ + model.intercept_, model.dual_coef_
-    np.testing.assert_allclose(model.decision_function(U), f, atol=1e-9 * np.abs(coef).sum())
+    np.testing.assert_allclose(
+        model.decision_function(U), f, atol=1e-9 * np.abs(coef).sum()
+    )
     slopes, losses = {
         "logistic": (-y * expit(-y * f), np.logaddexp(0, -y * f)),
         "squared": (f - y, (f - y) ** 2 / 2),
@@ -117,13 +154,20 @@ def brute_curve(X, rank, seed, lam, n_repeats, split):
             half = rng.permutation(len(U)) % 2
         else:
             of_item = rng.permutation(len(X)) % 2
-            half = np.where(of_item[index[:, 0]] == of_item[index[:, 1]], of_item[index[:, 0]], 2)
+            half = np.where(
+                of_item[index[:, 0]] == of_item[index[:, 1]], of_item[index[:, 0]], 2
+            )
         for part in (0, 1):
             train, valid = half == part, half == 1 - part
             K = analogy_kernel(U[train], degree=2)
-            svc = SVC(C=len(U) / (lam * train.sum()), kernel="precomputed", tol=1e-9).fit(K, y[train])
+            svc = SVC(
+                C=len(U) / (lam * train.sum()), kernel="precomputed", tol=1e-9
+            ).fit(K, y[train])
             f = svc.decision_function(analogy_kernel(U[valid], U[train], degree=2))
-            wrong, total = wrong + np.sum((f >= 0) != (y[valid] > 0)), total + valid.sum()
+            wrong, total = (
+                wrong + np.sum((f >= 0) != (y[valid] > 0)),
+                total + valid.sum(),
+            )
     return wrong / total
 
 
@@ -136,16 +180,22 @@ def test_the_curve_is_that_of_single_fits(split):
     assert curve.loss == curve.losses.min()
     assert brute_curve(X, rank, 7, curve.lam, 2, split) == pytest.approx(curve.loss)
     middles = np.sqrt(curve.lambdas[1:] * curve.lambdas[:-1])
-    wide = np.flatnonzero(curve.lambdas[:-1] > 1.02 * curve.lambdas[1:])  # libsvm is not exact
+    # libsvm is not exact
+    wide = np.flatnonzero(curve.lambdas[:-1] > 1.02 * curve.lambdas[1:])
     for k in wide[:: max(1, len(wide) // 12)]:
-        assert brute_curve(X, rank, 7, middles[k], 2, split) == pytest.approx(curve.losses[k])
+        assert brute_curve(X, rank, 7, middles[k], 2, split) == pytest.approx(
+            curve.losses[k]
+        )
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_other_losses_choose_from_a_grid(loss):
     model = AnKerRank(loss=loss, random_state=0).fit(*rankings(3))
     np.testing.assert_allclose(model.curve_.lambdas, 10.0 ** np.arange(3, -7, -1))
-    assert pytest.approx(1 / model.curve_.lambdas[np.argmin(model.curve_.losses)]) == model.C_
+    assert (
+        pytest.approx(1 / model.curve_.lambdas[np.argmin(model.curve_.losses)])
+        == model.C_
+    )
 
 
 # ---- From decision values to preferences
@@ -165,7 +215,10 @@ def test_the_calibration_uses_values_of_pairs_that_were_held_out():
     np.testing.assert_allclose(model.platt_, platt(f, y), atol=1e-3)
 
 
-@given(seed=st.integers(0, 10**6), orientation=st.sampled_from(["coin", "both", "antisymmetric"]))
+@given(
+    seed=st.integers(0, 10**6),
+    orientation=st.sampled_from(["coin", "both", "antisymmetric"]),
+)
 @examples(20)
 def test_preferences_are_reciprocal_and_follow_the_items(seed, orientation):
     X, rank = rankings(seed, n=8)
@@ -178,10 +231,14 @@ def test_preferences_are_reciprocal_and_follow_the_items(seed, orientation):
     assert 0 <= P.min() <= P.max() <= 1
     assert P[1, 3] == pytest.approx(0.5, abs=1e-15)
     a, b = model.platt_
-    chance = [expit(a * model.decision_function((Q[:1] - Q[1:2]) * s)[0] + b) for s in (1, -1)]
+    chance = [
+        expit(a * model.decision_function((Q[:1] - Q[1:2]) * s)[0] + b) for s in (1, -1)
+    ]
     assert P[0, 1] == pytest.approx((1 + chance[0] - chance[1]) / 2, abs=1e-12)
     order = np.random.default_rng(seed).permutation(6)
-    np.testing.assert_allclose(model.preferences(Q[order]), P[np.ix_(order, order)], atol=1e-12)
+    np.testing.assert_allclose(
+        model.preferences(Q[order]), P[np.ix_(order, order)], atol=1e-12
+    )
 
 
 # ---- Small and odd training sets
@@ -191,7 +248,9 @@ def test_queries_are_compared_within_and_ties_make_no_pair():
     X, rank = rankings(0, n=12)
     qid = np.repeat([5, 7, 9], 4)
     rank[1] = rank[0]
-    model = AnKerRank(1.0, loss="squared", orientation="antisymmetric", random_state=0).fit(X, rank, qid)
+    model = AnKerRank(
+        1.0, loss="squared", orientation="antisymmetric", random_state=0
+    ).fit(X, rank, qid)
     U = np.vstack([better_minus_worse(X[qid == q], rank[qid == q]) for q in (5, 7, 9)])
     np.testing.assert_allclose(model.differences_, U)
     assert model.support_.tolist() == list(range(17))
@@ -220,7 +279,9 @@ def test_few_items_in_order_of_one_feature_are_ranked_in_that_order(n, orientati
 
 def test_coins_do_not_all_fall_on_one_side():
     for seed in range(8):
-        model = AnKerRank(1.0, loss="squared", random_state=seed).fit([[0.0], [0.4], [1.0]], [3, 2, 1])
+        model = AnKerRank(1.0, loss="squared", random_state=seed).fit(
+            [[0.0], [0.4], [1.0]], [3, 2, 1]
+        )
         assert model.rank([[0.9], [0.2]]).tolist() == [1, 2]
         assert len(set(np.sign(model.differences_[:, 0]))) == 2
 
@@ -235,8 +296,12 @@ def test_equal_items_share_their_rank_and_leave_no_choice(orientation):
 
 
 @pytest.mark.parametrize("slope", [1.0, -1.0])
-def test_a_negative_slope_of_the_calibration_does_not_reverse_the_order(slope, monkeypatch):
-    monkeypatch.setattr("preflearn.analogy.anker_rank.platt", lambda *given: (slope, 0.25))
+def test_a_negative_slope_of_the_calibration_does_not_reverse_the_order(
+    slope, monkeypatch
+):
+    monkeypatch.setattr(
+        "preflearn.analogy.anker_rank.platt", lambda *given: (slope, 0.25)
+    )
     X, rank = rankings(0)
     model = AnKerRank(1.0, random_state=0).fit(X, rank)
     assert model.platt_ == (max(slope, 0.0), 0.25)
@@ -252,9 +317,22 @@ def test_a_negative_slope_of_the_calibration_does_not_reverse_the_order(slope, m
 @pytest.mark.parametrize(
     ("name", "value", "others"),
     [
-        *(("C", 0, {}), ("C", 1e7, {"loss": "logistic"}), ("C", "cv", {}), ("n_repeats", 0, {})),
-        *(("degree", 1.5, {}), ("orientation", "odd", {}), ("split", "items", {}), ("loss", "huber", {})),
-        *(("zero", "negative", {}), ("zero", "positive", {"orientation": "antisymmetric"})),
+        *(
+            ("C", 0, {}),
+            ("C", 1e7, {"loss": "logistic"}),
+            ("C", "cv", {}),
+            ("n_repeats", 0, {}),
+        ),
+        *(
+            ("degree", 1.5, {}),
+            ("orientation", "odd", {}),
+            ("split", "items", {}),
+            ("loss", "huber", {}),
+        ),
+        *(
+            ("zero", "negative", {}),
+            ("zero", "positive", {"orientation": "antisymmetric"}),
+        ),
     ],
 )
 def test_bad_parameters_are_named(name, value, others):
@@ -268,7 +346,9 @@ def test_a_path_that_ends_early_gives_its_last_model_and_a_warning_with_its_cost
         X, rank = rankings(seed, n=9, d=1, levels=3)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
-            model = AnKerRank(1e12, degree=1, orientation="antisymmetric", random_state=0).fit(X, rank)
+            model = AnKerRank(
+                1e12, degree=1, orientation="antisymmetric", random_state=0
+            ).fit(X, rank)
         assert np.isfinite(model.decision_function(probe(0, d=1))).all()
         assert np.abs(model.dual_coef_).max() <= model.C_ * (1 + 1e-9)
         messages = [str(one.message) for one in caught if "1e+12" in str(one.message)]

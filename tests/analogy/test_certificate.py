@@ -1,4 +1,5 @@
-"""Certificates of positive semi-definiteness: exact proofs and refutations, and changes to them."""
+"""Certificates of positive semi-definiteness: exact proofs and refutations, and changes
+to them."""
 
 import itertools
 import math
@@ -19,18 +20,33 @@ HALF = Fraction(1, 2)
 
 def principal_minors(K):
     n = len(K)
-    subsets = (rows for size in range(1, n + 1) for rows in itertools.combinations(range(n), size))
+    subsets = (
+        rows
+        for size in range(1, n + 1)
+        for rows in itertools.combinations(range(n), size)
+    )
     return [determinant([[K[i][j] for j in rows] for i in rows]) for rows in subsets]
 
 
 def certified(K):
     certificate = psd_certificate(K)
     assert certificate.verify(K)
-    assert certificate.psd == (certificate.witness is None) == (certificate.value is None)
-    assert len(certificate.pivots) == len(certificate.order) == len(certificate.rows) == certificate.rank
+    assert (
+        certificate.psd == (certificate.witness is None) == (certificate.value is None)
+    )
+    assert (
+        len(certificate.pivots)
+        == len(certificate.order)
+        == len(certificate.rows)
+        == certificate.rank
+    )
     if not certificate.psd:
         x = certificate.witness
-        value = sum(x[i] * Fraction(K[i][j]) * x[j] for i in range(len(x)) for j in range(len(x)))
+        value = sum(
+            x[i] * Fraction(K[i][j]) * x[j]
+            for i in range(len(x))
+            for j in range(len(x))
+        )
         assert value == certificate.value < 0
         assert all(entry.denominator == 1 for entry in x)
         assert math.gcd(*(int(entry) for entry in x)) == 1
@@ -42,7 +58,9 @@ def symmetric(draw, largest=4):
     n = draw(st.integers(1, largest))
     entries = st.integers(-2, 2)
     K = draw(hnp.arrays(np.int64, (n, n), elements=entries))
-    return np.tril(K) + np.tril(K, -1).T + draw(st.integers(0, 2)) * np.eye(n, dtype=int)
+    return (
+        np.tril(K) + np.tril(K, -1).T + draw(st.integers(0, 2)) * np.eye(n, dtype=int)
+    )
 
 
 @given(symmetric())
@@ -53,12 +71,21 @@ def test_semidefinite_if_and_only_if_all_principal_minors_are(K):
 @given(st.integers(1, 7), st.integers(0, 7), st.integers(0, 2**31))
 def test_sums_of_squares_have_the_rank_of_their_factor(n, r, seed):
     rng = np.random.default_rng(seed)
-    B = [[Fraction(int(k), int(q)) for k, q in zip(*row, strict=True)] for row in
-         zip(rng.integers(-3, 4, (r, n)), rng.integers(1, 5, (r, n)), strict=True)]  # fmt: skip
-    K = [[sum((row[i] * row[j] for row in B), Fraction(0)) for j in range(n)] for i in range(n)]
+    B = [
+        [Fraction(int(k), int(q)) for k, q in zip(*row, strict=True)]
+        for row in zip(
+            rng.integers(-3, 4, (r, n)), rng.integers(1, 5, (r, n)), strict=True
+        )
+    ]
+    K = [
+        [sum((row[i] * row[j] for row in B), Fraction(0)) for j in range(n)]
+        for i in range(n)
+    ]
     certificate = certified(K)
     assert certificate.psd
-    assert certificate.rank == (np.linalg.matrix_rank(np.array(B, dtype=float)) if r else 0)
+    assert certificate.rank == (
+        np.linalg.matrix_rank(np.array(B, dtype=float)) if r else 0
+    )
     assert min(certificate.pivots, default=1) > 0
     if certificate.rank == n <= 5:
         assert math.prod(certificate.pivots) == determinant(K)
@@ -69,9 +96,13 @@ def test_a_negative_eigenvalue_far_below_rounding_is_found(n, seed):
     rng = np.random.default_rng(seed)
     z = [int(k) for k in rng.integers(-3, 4, n)]
     z[0] = 1
-    # (z'z I - zz')^2 has z in its null space; -zz' times 1e-40 makes that one direction negative
+    # (z'z I - zz')^2 has z in its null space; -zz' times 1e-40 makes that one direction
+    # negative
     square = sum(k * k for k in z)
-    P = np.array([[square * (i == j) - z[i] * z[j] for j in range(n)] for i in range(n)], dtype=object)
+    P = np.array(
+        [[square * (i == j) - z[i] * z[j] for j in range(n)] for i in range(n)],
+        dtype=object,
+    )
     K = P @ P
     assert certified(K).psd
     assert certified(K).rank == n - 1
@@ -98,7 +129,8 @@ def test_floats_are_exact_numbers():
 
 def test_integers_next_to_floats_are_not_rounded():
     large = 2**53
-    assert not certified([[1.0, large + 1], [large + 1, large * (large + 2)]]).psd  # (large + 1)^2 less 1
+    # (large + 1)^2 less 1
+    assert not certified([[1.0, large + 1], [large + 1, large * (large + 2)]]).psd
     assert certified([[1.0, large + 1], [large + 1, (large + 1) ** 2]]).rank == 1
 
 
@@ -110,10 +142,20 @@ def test_arrays_of_any_numbers_are_exact(kind):
 
 
 def test_a_certificate_does_not_hold_for_another_matrix():
-    K, L, singular = [[2, 1], [1, 2]], [[1, 2], [2, 1]], [[2, 1, 3], [1, 2, 3], [3, 3, 6]]
+    K, L, singular = (
+        [[2, 1], [1, 2]],
+        [[1, 2], [2, 1]],
+        [[2, 1, 3], [1, 2, 3], [3, 3, 6]],
+    )
     for certificate, other in itertools.product(
         (psd_certificate(K), psd_certificate(L), psd_certificate(singular)),
-        ([[2, 0], [0, 2]], [[1, HALF], [HALF, 1]], [[2, 1, 0], [1, 2, 0], [0, 0, 0]], [[4]], [[-1]]),
+        (
+            [[2, 0], [0, 2]],
+            [[1, HALF], [HALF, 1]],
+            [[2, 1, 0], [1, 2, 0], [0, 0, 0]],
+            [[4]],
+            [[-1]],
+        ),
     ):
         assert not certificate.verify(other)
     assert not psd_certificate(L).verify(K)
@@ -129,7 +171,11 @@ FOUND, REFUTED = psd_certificate(GOOD), psd_certificate(BAD)
         (GOOD, FOUND, {"rank": 3}),
         (GOOD, FOUND, {"order": FOUND.order[::-1]}),
         (GOOD, FOUND, {"pivots": tuple(2 * pivot for pivot in FOUND.pivots)}),
-        (GOOD, FOUND, {"rows": tuple(tuple(2 * entry for entry in row) for row in FOUND.rows)}),
+        (
+            GOOD,
+            FOUND,
+            {"rows": tuple(tuple(2 * entry for entry in row) for row in FOUND.rows)},
+        ),
         (GOOD, FOUND, {"rows": tuple(row[:2] for row in FOUND.rows)}),
         (GOOD, FOUND, {"rows": FOUND.rows[:1], "order": FOUND.order[:1], "rank": 1}),
         (GOOD, FOUND, {"psd": False}),
@@ -137,7 +183,11 @@ FOUND, REFUTED = psd_certificate(GOOD), psd_certificate(BAD)
         (BAD, REFUTED, {"psd": True}),
         (BAD, REFUTED, {"value": REFUTED.value - 1}),
         (BAD, REFUTED, {"witness": REFUTED.witness[:1]}),
-        ([[-1]], psd_certificate([[-1]]), {"psd": True, "witness": None, "rows": ((-1,),), "order": (0,)}),
+        (
+            [[-1]],
+            psd_certificate([[-1]]),
+            {"psd": True, "witness": None, "rows": ((-1,),), "order": (0,)},
+        ),
     ],
 )
 def test_every_part_of_a_certificate_is_verified(K, certificate, wrong):
@@ -148,13 +198,18 @@ def test_every_part_of_a_certificate_is_verified(K, certificate, wrong):
 def test_dependent_squares_do_not_prove_the_rank():
     # 1 = 1/2 + 1/2: two rows and two pivots for a matrix of rank 1
     half = psd_certificate([[2]])
-    twice = half._replace(rank=2, order=(0, 0), rows=((1,), (1,)), pivots=(Fraction(1), Fraction(1)))
+    twice = half._replace(
+        rank=2, order=(0, 0), rows=((1,), (1,)), pivots=(Fraction(1), Fraction(1))
+    )
     assert half.verify([[2]])
     assert not twice.verify([[2]])
-    # rows that add up to the matrix, at different places, but are not left by an elimination
+    # rows that add up to the matrix, at different places, but are not left by an
+    # elimination
     K = [[2, 2], [2, 2]]
     same = ((1, 1), (1, 1))
-    split = psd_certificate(K)._replace(rank=2, order=(0, 1), rows=same, pivots=(Fraction(1), Fraction(1)))
+    split = psd_certificate(K)._replace(
+        rank=2, order=(0, 1), rows=same, pivots=(Fraction(1), Fraction(1))
+    )
     assert sum(np.outer(row, row) for row in same).tolist() == K
     assert not split.verify(K)
 

@@ -1,4 +1,5 @@
-"""The theorem boxes of chapter 15 and remarks near them, exactly, on random and adversarial points."""
+"""The theorem boxes of chapter 15 and remarks near them, exactly, on random and
+adversarial points."""
 
 import itertools
 import math
@@ -51,7 +52,9 @@ adversarial = st.one_of(
     st.floats(-1, 1).map(Fraction),
     st.integers(-3, 3).map(lambda k: Fraction(k, 10**20)),
     st.integers(1, 1070).map(lambda k: Fraction(-(2.0**-k))),
-    st.sampled_from([Fraction(1), Fraction(-1), 1 - Fraction(1, 10**9), Fraction(1, 10**9) - 1]),
+    st.sampled_from(
+        [Fraction(1), Fraction(-1), 1 - Fraction(1, 10**9), Fraction(1, 10**9) - 1]
+    ),
 )
 points = st.lists(st.fractions(-1, 1, max_denominator=40), min_size=1, max_size=7)
 LEVELS = st.fractions(-1, 1, max_denominator=12)
@@ -96,14 +99,19 @@ def test_gram_matrices_are_certified_with_the_rank_of_the_theorem(zero, u):
 @pytest.mark.parametrize("zero", CONVENTIONS)
 @examples(20)
 @given(
-    rows=st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=7),
+    rows=st.lists(
+        st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=7
+    ),
     degree=st.integers(1, 4),
 )
 def test_means_over_features_and_their_powers(zero, rows, degree):
     d = 3
 
     def kernel(u, v):
-        values = [kappa(Fraction(a, 3), Fraction(b, 3), zero) for a, b in zip(u, v, strict=True)]
+        values = [
+            kappa(Fraction(a, 3), Fraction(b, 3), zero)
+            for a, b in zip(u, v, strict=True)
+        ]
         return (sum(values) / d) ** degree
 
     K = gram(kernel, rows)
@@ -111,7 +119,9 @@ def test_means_over_features_and_their_powers(zero, rows, degree):
     ours = analogy_kernel(np.array(rows) / 3, degree=degree, zero=zero)
     np.testing.assert_allclose(ours, K.astype(float), atol=1e-14)
     if degree == 1:  # the span of "feature k is t"
-        levels = [[int(row[k] == t) for row in rows] for k in range(d) for t in range(-3, 4)]
+        levels = [
+            [int(row[k] == t) for row in rows] for k in range(d) for t in range(-3, 4)
+        ]
         assert psd_certificate(K).rank == rank(levels)
     if degree >= d:
         assert psd_certificate(K).rank == len(set(map(tuple, rows)))
@@ -123,7 +133,10 @@ def test_means_over_features_and_their_powers(zero, rows, degree):
 @pytest.mark.theorem("thm-c15-length")
 @example([Fraction(0), Fraction(1)], Fraction(2))
 @example([Fraction(0), HALF, Fraction(1)], 2 + Fraction(1, 10**30))
-@given(st.lists(st.fractions(0, 1, max_denominator=30), max_size=5), st.fractions(Fraction(1, 10), 4))
+@given(
+    st.lists(st.fractions(0, 1, max_denominator=30), max_size=5),
+    st.fractions(Fraction(1, 10), 4),
+)
 def test_without_signs_it_is_a_kernel_up_to_the_length_two(share, length):
     u = [Fraction(0), *(length * s for s in share), length]
     assert is_psd(gram(unsigned, u)) == (length <= 2)
@@ -149,12 +162,19 @@ def transitive(E):
 
 def lukasiewicz(E):
     n = len(E)
-    return (E >= 0).all() and (E <= 1).all() and all(E[i, i] == 1 for i in range(n)) and transitive(E)
+    return (
+        (E >= 0).all()
+        and (E <= 1).all()
+        and all(E[i, i] == 1 for i in range(n))
+        and transitive(E)
+    )
 
 
 @pytest.mark.theorem("thm-c15-equivalence")
 @pytest.mark.parametrize("zero", CONVENTIONS)
-@example(u=[Fraction(-1), Fraction(0), Fraction(1), Fraction(1, 10**9), Fraction(-1, 10**9)])
+@example(
+    u=[Fraction(-1), Fraction(0), Fraction(1), Fraction(1, 10**9), Fraction(-1, 10**9)]
+)
 @given(u=points)
 def test_the_thresholded_relation_is_an_equivalence(zero, u):
     assert lukasiewicz(gram(lambda u, v: kappa(u, v, zero), u))
@@ -177,9 +197,19 @@ def test_without_the_threshold_it_is_an_equivalence_up_to_the_distance_one(u):
 @pytest.mark.parametrize("zero", CONVENTIONS)
 @example(rows=[(Fraction(1), HALF), (Fraction(-1), HALF), (Fraction(0), -HALF)], seed=0)
 @example(rows=[(Fraction(0), Fraction(1)), (Fraction(-1), Fraction(0))], seed=0)
-@given(rows=st.lists(st.tuples(LEVELS, LEVELS), min_size=1, max_size=6), seed=st.integers(0, 2**31))
-def test_components_are_piecewise_linear_and_their_squared_lengths_add_up(zero, rows, seed):
-    c = np.array([Fraction(int(k), 3) for k in np.random.default_rng(seed).integers(-9, 10, len(rows))])
+@given(
+    rows=st.lists(st.tuples(LEVELS, LEVELS), min_size=1, max_size=6),
+    seed=st.integers(0, 2**31),
+)
+def test_components_are_piecewise_linear_and_their_squared_lengths_add_up(
+    zero, rows, seed
+):
+    c = np.array(
+        [
+            Fraction(int(k), 3)
+            for k in np.random.default_rng(seed).integers(-9, 10, len(rows))
+        ]
+    )
     p, square, K = 2, Fraction(0), 0
     for column in zip(*rows, strict=True):
 
@@ -187,20 +217,30 @@ def test_components_are_piecewise_linear_and_their_squared_lengths_add_up(zero, 
             return c @ [kappa(a, v, zero) for a in column] / p
 
         numbers = [g(Fraction(0))] if zero == "apart" else []
-        assert numbers in ([], [sum(weight for a, weight in zip(column, c, strict=True) if a == 0) / p])
+        assert numbers in (
+            [],
+            [sum(weight for a, weight in zip(column, c, strict=True) if a == 0) / p],
+        )
         square += sum(numbers) ** 2
         for s in (1, -1):
-            own = [(abs(a), weight / p) for a, weight in zip(column, c, strict=True) if sign(a, zero) == s]
+            own = [
+                (abs(a), weight / p)
+                for a, weight in zip(column, c, strict=True)
+                if sign(a, zero) == s
+            ]
             total = sum(weight for _, weight in own)
             knots = sorted({Fraction(0), Fraction(1), *(a for a, _ in own)})
             near = s * knots[1] / 2  # below the first knot
             limit = 2 * g(near / 2) - g(near)  # at 0+ or 0-, as g is linear there
             values, slopes = [limit, *(g(s * a) for a in knots[1:])], []
             assert limit + values[-1] == total
-            pieces = zip(itertools.pairwise(knots), itertools.pairwise(values), strict=True)
+            pieces = zip(
+                itertools.pairwise(knots), itertools.pairwise(values), strict=True
+            )
             for (a, b), (low, high) in pieces:
                 slopes.append((high - low) / (b - a))
-                for share in (Fraction(1, 4), HALF, Fraction(3, 4)):  # linear between knots
+                # linear between knots
+                for share in (Fraction(1, 4), HALF, Fraction(3, 4)):
                     assert g(s * (a + (b - a) * share)) == low + (high - low) * share
                 square += HALF * slopes[-1] ** 2 * (b - a)
             assert slopes[0] == total - 2 * sum(
@@ -216,16 +256,25 @@ def test_components_are_piecewise_linear_and_their_squared_lengths_add_up(zero, 
 
 @pytest.mark.theorem("thm-c15-additive")
 @given(
-    u=st.lists(st.fractions(Fraction(1, 40), 1, max_denominator=40), min_size=1, max_size=7, unique=True),
+    u=st.lists(
+        st.fractions(Fraction(1, 40), 1, max_denominator=40),
+        min_size=1,
+        max_size=7,
+        unique=True,
+    ),
     seed=st.integers(0, 2**31),
 )
 def test_every_function_that_meets_the_conditions_is_a_component(u, seed):
-    # The values at the knots are free; the two conditions give the values at 0 and at 1.
+    # The values at the knots are free; the two conditions give the values at 0 and at
+    # 1.
     u = sorted(u)
     halves = np.random.default_rng(seed).integers(-9, 10, len(u)).tolist()
     at = {a: Fraction(k, 2) for a, k in zip(u, halves, strict=True)}
     total = (at[u[0]] + at[u[-1]]) / (2 + u[0] - u[-1])
-    at[Fraction(0)], at[Fraction(1)] = at[u[0]] - total * u[0], at[u[-1]] - total * (1 - u[-1])
+    at[Fraction(0)], at[Fraction(1)] = (
+        at[u[0]] - total * u[0],
+        at[u[-1]] - total * (1 - u[-1]),
+    )
     assert at[Fraction(0)] + at[Fraction(1)] == total  # the slope before the first knot
     K = gram(unsigned, u)
     # The slope falls by 2 c_i at u_i, and the c_i add up to the total.
@@ -234,7 +283,10 @@ def test_every_function_that_meets_the_conditions_is_a_component(u, seed):
     c = [(slope[i] - slope[i + 1]) / 2 for i in range(len(slope) - 1)]
     c = np.array([*c, total - sum(c, Fraction(0))][: len(u)], dtype=object)
     assert (K @ c == np.array([at[a] for a in u], dtype=object)).all()
-    energy = sum(((at[b] - at[a]) ** 2 / (b - a) for a, b in itertools.pairwise(places)), Fraction(0))
+    energy = sum(
+        ((at[b] - at[a]) ** 2 / (b - a) for a, b in itertools.pairwise(places)),
+        Fraction(0),
+    )
     assert c @ K @ c == HALF * energy + HALF * (at[Fraction(0)] + at[Fraction(1)]) ** 2
 
 
@@ -291,12 +343,15 @@ def test_the_clipped_proportion_is_a_kernel_with_all_axioms(pairs):
 
 
 def equivalence_polytope(n):
-    """Values of an equivalence for each two of n points: the rows of A x <= b, and the pairs of points."""
+    """Values of an equivalence for each two of n points: the rows of A x <= b, and the
+    pairs of points."""
     sides = list(itertools.combinations(range(n), 2))
     place = {side: k for k, side in enumerate(sides)}
     unit = np.eye(len(sides), dtype=int)
     triangles = [
-        unit[place[min(i, j), max(i, j)]] + unit[place[min(j, k), max(j, k)]] - unit[place[i, k]]
+        unit[place[min(i, j), max(i, j)]]
+        + unit[place[min(j, k), max(j, k)]]
+        - unit[place[i, k]]
         for i, j, k in itertools.permutations(range(n), 3)
         if i < k
     ]
@@ -314,8 +369,9 @@ def matrix(values, sides, n):
 
 @pytest.mark.parametrize(("n", "count"), [(3, 5), (4, 19)])
 def test_on_up_to_four_points_each_lukasiewicz_equivalence_is_a_kernel(n, count):
-    # Semi-definite matrices are a convex set, so it is enough to try the vertices of the polytope: the points
-    # where as many independent conditions as unknowns hold with equality.
+    # Semi-definite matrices are a convex set, so it is enough to try the vertices of
+    # the polytope: the points where as many independent conditions as unknowns hold
+    # with equality.
     A, b, sides = equivalence_polytope(n)
     chosen = np.array(list(itertools.combinations(range(len(A)), len(sides))))
     systems = A[chosen]
@@ -323,7 +379,9 @@ def test_on_up_to_four_points_each_lukasiewicz_equivalence_is_a_kernel(n, count)
     solutions = np.linalg.solve(systems[regular], b[chosen][regular][..., None])[..., 0]
     inside = (solutions @ A.T <= b + 1e-9).all(axis=1)
     doubled = np.unique(np.round(2 * solutions[inside]), axis=0)
-    np.testing.assert_allclose(2 * solutions[inside], np.round(2 * solutions[inside]), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        2 * solutions[inside], np.round(2 * solutions[inside]), rtol=0, atol=1e-9
+    )
     assert len(doubled) == count
     whole = 0
     for values in doubled:
@@ -345,11 +403,18 @@ def test_the_minimum_over_two_features_is_a_kernel():
     thirds = [Fraction(k, 3) for k in range(-3, 4)]
     assert is_psd(gram(least_of_features, list(itertools.product(thirds, repeat=2))))
     square = list(itertools.product(thirds[4:], repeat=2))
-    turned = gram(lambda u, v: 1 - abs(sum(u) - sum(v)) / 2 - abs(u[0] - u[1] - v[0] + v[1]) / 2, square)
+    turned = gram(
+        lambda u, v: 1 - abs(sum(u) - sum(v)) / 2 - abs(u[0] - u[1] - v[0] + v[1]) / 2,
+        square,
+    )
     assert (turned == gram(least_of_features, square)).all()
 
 
 def test_the_minimum_of_the_arithmetic_and_the_geometric_kernel_is_not_a_kernel():
     fortieths = [(38, 17), (33, 14), (18, 15), (36, 21), (29, 16), (5, 4), (23, 12)]
     pairs = [(Fraction(a, 40), Fraction(b, 40)) for a, b in fortieths]
-    assert not is_psd(np.minimum(proportion_gram("arithmetic", pairs), proportion_gram("geometric", pairs)))
+    assert not is_psd(
+        np.minimum(
+            proportion_gram("arithmetic", pairs), proportion_gram("geometric", pairs)
+        )
+    )

@@ -15,7 +15,9 @@ from preflearn.analogy.classifiers import Problem, hinge, platt
 def problem(seed, n, d, levels=None, degree=2):
     """The pairs of items of a noisy curved function, half of them turned over."""
     better = better_minus_worse(*rankings(seed, n, d, levels))
-    labels = np.random.default_rng(seed).permutation(np.arange(len(better)) % 2 * 2.0 - 1)
+    labels = np.random.default_rng(seed).permutation(
+        np.arange(len(better)) % 2 * 2.0 - 1
+    )
     U = better * labels[:, None]
     return Problem(analogy_kernel(U, degree=degree), labels, True)
 
@@ -44,7 +46,8 @@ def test_platt_is_the_minimum(seed, sides, scale):
     target = np.where(labels > 0, (plus + 1) / (plus + 2), 1 / (minus + 2))
     a, b = platt(scale * f, labels)
     p = expit(a * scale * f + b)
-    assert abs(np.sum(p - target)) < 1e-6  # both derivatives of the cross-entropy, which is convex
+    # both derivatives of the cross-entropy, which is convex
+    assert abs(np.sum(p - target)) < 1e-6
     assert abs(np.sum((p - target) * f)) < 1e-5
 
 
@@ -75,7 +78,10 @@ def test_free_examples_are_on_their_margins_in_double_precision():
     rough = SVC(C=C, kernel="precomputed", tol=1e-6).fit(K, labels)
     off = []
     for coef, bias in (
-        (np.bincount(rough.support_, rough.dual_coef_[0], len(labels)), rough.intercept_[0]),
+        (
+            np.bincount(rough.support_, rough.dual_coef_[0], len(labels)),
+            rough.intercept_[0],
+        ),
         hinge(Problem(K, labels, True), C)[:2],
     ):
         free = (coef != 0) & (np.abs(coef) < C * (1 - 1e-9))
@@ -85,7 +91,8 @@ def test_free_examples_are_on_their_margins_in_double_precision():
 
 @pytest.mark.parametrize("loss", classifiers.LOSSES)
 def test_an_undecided_pair_counts_as_wrong_in_both_orders(loss):
-    """With the antisymmetric kernel and no bias, equal items of different ranks have f = 0 for every C."""
+    """With the antisymmetric kernel and no bias, equal items of different ranks have f
+    = 0 for every C."""
     better = better_minus_worse(*rankings(0, 12, 2))
     better[::5] = 0
     K = (analogy_kernel(better) - analogy_kernel(better, -better)) / 2
@@ -93,7 +100,9 @@ def test_an_undecided_pair_counts_as_wrong_in_both_orders(loss):
     halves = np.array_split(np.random.default_rng(2).permutation(len(K)), 2)
     folds = [classifiers.Fold(*halves), classifiers.Fold(*halves[::-1])]
     plain = classifiers.select(Problem(K, np.ones(len(K)), False), folds, loss)
-    turned = classifiers.select(Problem(labels[:, None] * K * labels, labels, False), folds, loss)
+    turned = classifiers.select(
+        Problem(labels[:, None] * K * labels, labels, False), folds, loss
+    )
     np.testing.assert_allclose(turned.lambdas, plain.lambdas)
     np.testing.assert_allclose(turned.losses, plain.losses)
     assert plain.losses.min() >= len(better[::5]) / len(better)

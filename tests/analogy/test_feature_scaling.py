@@ -1,4 +1,5 @@
-"""Scaling of a query and of the training items, compared with the formula of each branch."""
+"""Scaling of a query and of the training items, compared with the formula of each
+branch."""
 
 import numpy as np
 import pytest
@@ -36,7 +37,10 @@ def test_each_branch_has_its_own_formula(kind, seed):
         ("joint", "own"): (own, together[1]),
         ("apart", "joint"): (own, apart),
         ("apart", "own"): (own, apart),
-        ("train", "joint"): (own, np.clip(by_own, 0, 1) if kind == "min-max" else by_own),
+        ("train", "joint"): (
+            own,
+            np.clip(by_own, 0, 1) if kind == "min-max" else by_own,
+        ),
     }
     for (decision, training), wanted in expected.items():
         scaler = DomainScaler(kind, decision=decision, training=training).fit(X)
@@ -47,7 +51,9 @@ def test_each_branch_has_its_own_formula(kind, seed):
 
 
 def p_values(X, Q):
-    return np.array([ks_2samp(x, q, method="asymp").pvalue for x, q in zip(X.T, Q.T, strict=True)])
+    return np.array(
+        [ks_2samp(x, q, method="asymp").pvalue for x, q in zip(X.T, Q.T, strict=True)]
+    )
 
 
 @given(seed=st.integers(0, 10**6), training=st.sampled_from(["joint", "own"]))
@@ -56,9 +62,14 @@ def test_the_test_decides_for_each_feature(seed, training):
     joint = p_values(X, Q) >= 0.05
     assert not joint[3]  # eight standard deviations away
     found = DomainScaler(training=training).fit(X).both(Q)
-    both = {d: DomainScaler(decision=d, training=training).fit(X).both(Q) for d in ("joint", "apart")}
+    both = {
+        d: DomainScaler(decision=d, training=training).fit(X).both(Q)
+        for d in ("joint", "apart")
+    }
     for part in (0, 1):
-        np.testing.assert_array_equal(found[part], np.where(joint, both["joint"][part], both["apart"][part]))
+        np.testing.assert_array_equal(
+            found[part], np.where(joint, both["joint"][part], both["apart"][part])
+        )
 
 
 def test_one_decision_for_all_features_uses_the_bonferroni_correction():
@@ -68,7 +79,9 @@ def test_one_decision_for_all_features_uses_the_bonferroni_correction():
         X, Q = rng.normal(size=(20, 4)), rng.normal([0.0, 0.0, 0.0, 0.9], size=(15, 4))
         joint = 4 * p_values(X, Q).min() >= 0.05
         wanted = DomainScaler(decision="joint" if joint else "apart").fit(X).both(Q)
-        for found, want in zip(DomainScaler(per_feature=False).fit(X).both(Q), wanted, strict=True):
+        for found, want in zip(
+            DomainScaler(per_feature=False).fit(X).both(Q), wanted, strict=True
+        ):
             np.testing.assert_array_equal(found, want)
         decided.add(bool(joint))
     assert decided == {True, False}
@@ -77,26 +90,36 @@ def test_one_decision_for_all_features_uses_the_bonferroni_correction():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("decision", ["ks", "joint", "apart", "train"])
 def test_constant_features_become_0(kind, decision):
-    X = np.column_stack([np.full(7, 0.1), np.arange(7.0)])  # the mean of seven 0.1 is not 0.1
+    # the mean of seven 0.1 is not 0.1
+    X = np.column_stack([np.full(7, 0.1), np.arange(7.0)])
     Q = np.column_stack([np.full(5, 0.1), np.arange(5.0)])
     found, query = DomainScaler(kind, decision=decision).fit(X).both(Q)
     np.testing.assert_allclose(found[:, 0], 0, atol=1e-15)
     np.testing.assert_allclose(query[:, 0], 0, atol=1e-15)
     assert query[-1, 1] > query[0, 1]
-    other = DomainScaler(kind, decision=decision).fit(X).transform(Q + np.array([5.0, 0.0]))
+    other = (
+        DomainScaler(kind, decision=decision).fit(X).transform(Q + np.array([5.0, 0.0]))
+    )
     assert np.isfinite(other).all()
     if decision == "train":
         assert (other[:, 0] == 0).all()  # the range of the feature is unknown
     for tiny in (5e-324, 1e-200):
         scaler = DomainScaler(kind, decision=decision).fit([[0.0], [tiny]])
-        both, far = scaler.both([[tiny], [0.0], [0.0]]), scaler.both([[-1e100], [1e100]])
+        both, far = (
+            scaler.both([[tiny], [0.0], [0.0]]),
+            scaler.both([[-1e100], [1e100]]),
+        )
         assert not np.vstack(both).any()
         assert np.isfinite(np.vstack(far)).all()
 
 
 @pytest.mark.parametrize(
     ("known", "query"),
-    [([0.0, 2e-200], [0.0, 2e-200]), ([0.0, 1e-160], [0.0, 1e-160]), ([0.0, 1.0], [1e16, 1e16 + 2])],
+    [
+        ([0.0, 2e-200], [0.0, 2e-200]),
+        ([0.0, 1e-160], [0.0, 1e-160]),
+        ([0.0, 1.0], [1e16, 1e16 + 2]),
+    ],
 )
 def test_two_close_numbers_have_mean_0_and_deviation_1(known, query):
     scaler = DomainScaler("standard", decision="apart").fit(np.reshape(known, (2, 1)))
@@ -106,7 +129,9 @@ def test_two_close_numbers_have_mean_0_and_deviation_1(known, query):
 
 def test_one_item_in_a_query():
     X, _ = domains(1)
-    assert DomainScaler(decision="apart").fit(X).transform(X[:1]).tolist() == [[0.0] * 4]
+    assert DomainScaler(decision="apart").fit(X).transform(X[:1]).tolist() == [
+        [0.0] * 4
+    ]
     inside = DomainScaler().fit(X).transform(X[:1])
     np.testing.assert_allclose(inside, scaled("min-max", X, X[:1]))
 
@@ -128,7 +153,9 @@ def test_bad_parameters_are_named(name, value):
         DomainScaler().set_params(**{name: value}).fit([[0.0], [1.0]])
 
 
-@pytest.mark.parametrize(("X", "words"), [([[0.0, np.nan]], r"X\[0, 1\]"), ([[1e200, 0.0]], "X is 1e")])
+@pytest.mark.parametrize(
+    ("X", "words"), [([[0.0, np.nan]], r"X\[0, 1\]"), ([[1e200, 0.0]], "X is 1e")]
+)
 def test_bad_items_are_named(X, words):
     with pytest.raises(ValueError, match=words):
         DomainScaler().fit(X)

@@ -21,7 +21,8 @@ def sample(kind, n, d, rng):
     if kind == "one sign":
         return np.abs(U)
     if kind == "zeros":
-        return np.where(rng.random((n, d)) < 0.7, 0.0, U) * rng.choice([-1, 1], (n, d))  # also -0.0
+        # also -0.0
+        return np.where(rng.random((n, d)) < 0.7, 0.0, U) * rng.choice([-1, 1], (n, d))
     if kind == "tiny":
         return U * rng.choice([1, 1e-300, 5e-324, 2**-53], (n, d))
     return U
@@ -34,11 +35,21 @@ def error(found, K, v):
 
 
 @examples(200)
-@given(st.sampled_from(KINDS), st.integers(1, 60), st.integers(1, 5), st.integers(0, 2**32))
+@given(
+    st.sampled_from(KINDS), st.integers(1, 60), st.integers(1, 5), st.integers(0, 2**32)
+)
 def test_products_are_those_of_the_gram_matrix(kind, n, d, seed):
     rng = np.random.default_rng(seed)
     U, v = sample(kind, n, d, rng), rng.standard_normal(n)
-    V = np.concatenate([sample(kind, 9, d, rng), U[:3], np.zeros((1, d)), np.ones((1, d)), -np.ones((1, d))])
+    V = np.concatenate(
+        [
+            sample(kind, 9, d, rng),
+            U[:3],
+            np.zeros((1, d)),
+            np.ones((1, d)),
+            -np.ones((1, d)),
+        ]
+    )
     K = AnalogyOperator(U)
     assert error(K.times(v), analogy_kernel(U), v) < 1e-14
     assert error(K.cross(V, v), analogy_kernel(V, U), v) < 1e-14
@@ -55,7 +66,8 @@ def test_products_of_thousands_of_pairs_are_those_of_the_gram_matrix(kind):
 
 
 def test_rounding_does_not_grow_with_the_number_of_pairs():
-    """A plain sum of n equal terms is off by about n / 2 roundings, here by more than 1e-12."""
+    """A plain sum of n equal terms is off by about n / 2 roundings, here by more than
+    1e-12."""
     rng, n = np.random.default_rng(2), 300_000
     U, v = rng.uniform(0, 1, (n, 2)) ** 9, np.full(n, 0.1)
     rows = np.concatenate([rng.integers(0, n, 20), U.sum(axis=1).argsort()[[0, -1]]])
@@ -65,7 +77,11 @@ def test_rounding_does_not_grow_with_the_number_of_pairs():
 
 def test_the_number_of_threads_does_not_change_the_bits(monkeypatch):
     rng = np.random.default_rng(0)
-    U, V, v = rng.uniform(-1, 1, (6000, 11)), rng.uniform(-1, 1, (30, 11)), rng.standard_normal(6000)
+    U, V, v = (
+        rng.uniform(-1, 1, (6000, 11)),
+        rng.uniform(-1, 1, (30, 11)),
+        rng.standard_normal(6000),
+    )
     found = []
     for threads in (1, 3):
         monkeypatch.setattr(config, "NUMBA_NUM_THREADS", threads)
@@ -85,7 +101,12 @@ U = [[0.5, 0.0], [0.25, -0.5]]
 
 
 @pytest.mark.parametrize(
-    ("v", "words"), [([1.0], "^v "), ([1.0, np.nan], r"v\[1\] is nan"), ([1.0, -1e200], r"v\[1\] is -1e")]
+    ("v", "words"),
+    [
+        ([1.0], "^v "),
+        ([1.0, np.nan], r"v\[1\] is nan"),
+        ([1.0, -1e200], r"v\[1\] is -1e"),
+    ],
 )
 def test_bad_weights_are_named(v, words):
     K = AnalogyOperator(U)

@@ -1,4 +1,7 @@
-"""The analogy kernel compared with eq. 5 in exact fractions, and the order of its sums."""
+"""The analogy kernel compared with eq.
+
+5 in exact fractions, and the order of its sums.
+"""
 
 from fractions import Fraction
 from itertools import product
@@ -13,7 +16,20 @@ from preflearn.analogy.kernel import analogy_kernel, check_differences
 
 ZEROS = ("apart", "positive")
 TINY = 5e-324  # the least positive number
-POINTS = [0.0, -0.0, 1.0, 0.5, 1 / 3, 2**-53, 1e-300, TINY, 1 - 2**-53, np.nextafter(0.5, 1), 0.1, 0.1]
+POINTS = [
+    0.0,
+    -0.0,
+    1.0,
+    0.5,
+    1 / 3,
+    2**-53,
+    1e-300,
+    TINY,
+    1 - 2**-53,
+    np.nextafter(0.5, 1),
+    0.1,
+    0.1,
+]
 POINTS += [-u for u in POINTS]
 
 numbers = st.floats(-1, 1) | st.sampled_from(POINTS)
@@ -23,7 +39,9 @@ numbers = st.floats(-1, 1) | st.sampled_from(POINTS)
 def differences(draw, most=12, d=None):
     shape = (draw(st.integers(1, most)), draw(st.integers(1, 6)) if d is None else d)
     size = shape[0] * shape[1]
-    return np.array(draw(st.lists(numbers, min_size=size, max_size=size))).reshape(shape)
+    return np.array(draw(st.lists(numbers, min_size=size, max_size=size))).reshape(
+        shape
+    )
 
 
 def sign(u, zero):
@@ -68,16 +86,24 @@ def test_large_matrices_agree_with_a_plain_formula(d, zero):
     V[:200] = np.where(rng.random((200, d)) < 0.5, U[:200], V[:200])
     plain = np.zeros((530, 270))
     for u, v in zip(U.T, V.T, strict=True):
-        signs = [np.where(w < 0, -1, 1) if zero == "positive" else np.sign(w) for w in (u, v)]
-        plain += np.where(np.equal.outer(*signs), 1 - np.abs(np.subtract.outer(u, v)), 0) / d
-    np.testing.assert_allclose(analogy_kernel(U, V, zero=zero), plain, rtol=0, atol=1e-13)
+        signs = [
+            np.where(w < 0, -1, 1) if zero == "positive" else np.sign(w) for w in (u, v)
+        ]
+        plain += (
+            np.where(np.equal.outer(*signs), 1 - np.abs(np.subtract.outer(u, v)), 0) / d
+        )
+    np.testing.assert_allclose(
+        analogy_kernel(U, V, zero=zero), plain, rtol=0, atol=1e-13
+    )
 
 
 @pytest.mark.parametrize("degree", [2, 7, 20])
 def test_degree_is_a_power(degree):
     U = np.random.default_rng(0).uniform(-1, 1, (50, 5))
     K = analogy_kernel(U)
-    np.testing.assert_allclose(analogy_kernel(U, degree=degree), K**degree, rtol=1e-14 * degree)
+    np.testing.assert_allclose(
+        analogy_kernel(U, degree=degree), K**degree, rtol=1e-14 * degree
+    )
 
 
 @given(differences(), st.sampled_from(ZEROS), st.integers(1, 5))
@@ -100,7 +126,9 @@ def test_blocks_fit_together(n, d):
     assert (analogy_kernel(U[order], degree=2) == K[np.ix_(order, order)]).all()
 
 
-@pytest.mark.parametrize("V", [None, np.random.default_rng(1).uniform(-1, 1, (1500, 6))])
+@pytest.mark.parametrize(
+    "V", [None, np.random.default_rng(1).uniform(-1, 1, (1500, 6))]
+)
 def test_the_number_of_threads_does_not_change_the_bits(V, monkeypatch):
     U = np.random.default_rng(0).uniform(-1, 1, (1500, 6))
     found = []

@@ -14,7 +14,9 @@ def test_the_coarse_kernel_is_the_kernel_if_all_differences_are_knots():
     """Few pairs have two knots for each sign, the ends."""
     u = [-0.75, -0.25, 0.0, 0.5, 1.0]
     U = np.column_stack([u, u[::-1], np.roll(u, 2)])
-    np.testing.assert_allclose(_coarse_kernel(CoarseFunctions(U)), analogy_kernel(U), atol=1e-12)
+    np.testing.assert_allclose(
+        _coarse_kernel(CoarseFunctions(U)), analogy_kernel(U), atol=1e-12
+    )
 
 
 @examples(30)
@@ -29,7 +31,12 @@ def test_the_coarse_equations_are_solved_and_leave_a_part_of_the_kernel(seed, n,
     covered = _coarse_kernel(coarse)
     assert np.linalg.eigvalsh(analogy_kernel(U) - covered).min() > -1e-8 * n
     W, r = 10 ** rng.uniform(-6, 2, n), rng.standard_normal(n)
-    system = np.block([[np.eye(n) + W[:, None] * covered, W[:, None]], [np.ones((1, n)), np.zeros((1, 1))]])
+    system = np.block(
+        [
+            [np.eye(n) + W[:, None] * covered, W[:, None]],
+            [np.ones((1, n)), np.zeros((1, 1))],
+        ]
+    )
     expected = np.linalg.solve(system, np.append(r, 0))[:-1]
     np.testing.assert_allclose(coarse.inverse(W)(r), expected, atol=1e-8)
 
@@ -50,10 +57,14 @@ def test_the_equations_of_few_pairs_are_solved(seed, n, biased):
     U = differences(seed, n, 3, "mixed")
     K, rng = analogy_kernel(U), np.random.default_rng(seed)
     W, r = 10 ** rng.uniform(-6, 2, n), rng.standard_normal(n)
-    system = np.block([[np.eye(n) + W[:, None] * K, W[:, None]], [np.ones((1, n)), np.zeros((1, 1))]])
+    system = np.block(
+        [[np.eye(n) + W[:, None] * K, W[:, None]], [np.ones((1, n)), np.zeros((1, 1))]]
+    )
     system, right = (system, np.append(r, 0)) if biased else (system[:n, :n], r)
     expected = np.linalg.solve(system, right)[:n]
-    np.testing.assert_allclose(AllFunctions(K, biased).inverse(W)(r), expected, atol=1e-8)
+    np.testing.assert_allclose(
+        AllFunctions(K, biased).inverse(W)(r), expected, atol=1e-8
+    )
 
 
 def test_few_pairs_with_many_features_have_one_unknown_per_pair():

@@ -1,4 +1,5 @@
-"""What both learners of rankings by analogy share: aggregates, errors, and what a later fit replaces."""
+"""What both learners of rankings by analogy share: aggregates, errors, and what a later
+fit replaces."""
 
 import numpy as np
 import pytest
@@ -18,7 +19,9 @@ EACH = pytest.mark.parametrize("learner", LEARNERS, ids=["ankerrank", "able2rank
 def test_worths_are_the_aggregated_preferences(learner, aggregate):
     X, rank = rankings(0)
     model = clone(learner).set_params(aggregate=aggregate).fit(X, rank)
-    np.testing.assert_array_equal(model.worths(X), AGGREGATES[aggregate](model.preferences(X)))
+    np.testing.assert_array_equal(
+        model.worths(X), AGGREGATES[aggregate](model.preferences(X))
+    )
 
 
 @EACH
@@ -44,20 +47,32 @@ def test_the_size_of_blocks_does_not_matter(learner, monkeypatch):
 @pytest.mark.parametrize(("model", "chosen", "fixed"), CHOOSING)
 def test_the_same_seed_gives_the_same_model(model, chosen, fixed):
     X, rank = rankings(0, n=12)
-    one, again, other = (clone(model).set_params(random_state=seed).fit(X, rank) for seed in (4, 4, 5))
-    assert str(getattr(again, chosen)) == str(getattr(one, chosen)) != str(getattr(other, chosen))
+    one, again, other = (
+        clone(model).set_params(random_state=seed).fit(X, rank) for seed in (4, 4, 5)
+    )
+    assert (
+        str(getattr(again, chosen))
+        == str(getattr(one, chosen))
+        != str(getattr(other, chosen))
+    )
     np.testing.assert_array_equal(again.preferences(X), one.preferences(X))
 
 
 @EACH
 @pytest.mark.parametrize(
-    "bad", [{"aggregate": "votes"}, {"k": -1, "zero": "positive", "orientation": "antisymmetric"}]
+    "bad",
+    [
+        {"aggregate": "votes"},
+        {"k": -1, "zero": "positive", "orientation": "antisymmetric"},
+    ],
 )
 def test_new_parameters_and_a_failed_fit_do_not_change_the_fitted_model(learner, bad):
     model = clone(learner).fit(*rankings(8))
     Q = rankings(9)[0]
     before = model.preferences(Q)
-    model.set_params(**{name: value for name, value in bad.items() if name in model.get_params()})
+    model.set_params(
+        **{name: value for name, value in bad.items() if name in model.get_params()}
+    )
     with pytest.raises(ValueError, match=r"^(aggregate|k|zero) is "):
         model.fit(*rankings(10, n=3))
     np.testing.assert_array_equal(model.preferences(Q), before)

@@ -1,4 +1,5 @@
-"""The cache of compiled functions: what keeps an entry valid, and running without a cache."""
+"""The cache of compiled functions: what keeps an entry valid, and running without a
+cache."""
 
 import linecache
 import os
@@ -49,7 +50,8 @@ KILL_BEFORE_SAVING = "import os; IndexDataCacheFile._save_data = lambda *_: os._
 
 
 class Package:
-    """A small package named preflearn: our modules for compilation, and a module of compiled functions."""
+    """A small package named preflearn: our modules for compilation, and a module of
+    compiled functions."""
 
     def __init__(self, folder):
         self.folder, self.path = folder, folder / "preflearn"
@@ -65,10 +67,23 @@ class Package:
 
     def run(self, delay=0, more="", **environment):
         """Run the program in a process of its own; what it prints, and what on stderr."""
-        variables = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
-        variables |= {"PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1", "PREFLEARN_QUIET": "1"}
+        variables = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("NUMBA")
+        }
+        variables |= {
+            "PYTHONPATH": str(self.folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PREFLEARN_QUIET": "1",
+        }
         command = [sys.executable, "-c", PROGRAM.format(delay=delay, more=more)]
-        options = {"env": variables | environment, "cwd": self.folder, "capture_output": True, "text": True}
+        options = {
+            "env": variables | environment,
+            "cwd": self.folder,
+            "capture_output": True,
+            "text": True,
+        }
         done = subprocess.run(command, **options)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip(), done.stderr
@@ -78,13 +93,14 @@ def test_compiled_code_is_kept_until_its_source_changes(tmp_path):
     package, cache = Package(tmp_path), {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     package.write("before", 1)
     printed, said = package.run(delay=2, **cache, PREFLEARN_QUIET="")
-    assert printed == "7.0 abab 1 0"  # a part is compiled with its caller, and is plain Python to Python
+    # a part is compiled with its caller, and is plain Python to Python
+    assert printed == "7.0 abab 1 0"
     assert said.count("preflearn.loops") == 1  # a slow compilation is reported once
     assert package.run(**cache, PREFLEARN_QUIET="") == ("7.0 abab 0 1", "")
 
-    # numba unpickles the types of old entries, which fails if their module was renamed. It also writes
-    # which file has the code before it writes that file: a process that is killed in between must not
-    # leave the older code under the new name.
+    # numba unpickles the types of old entries, which fails if their module was renamed.
+    # It also writes which file has the code before it writes that file: a process that
+    # is killed in between must not leave the older code under the new name.
     (package.path / "before.py").unlink()
     package.write("after", 5)
     assert package.run(delay=2, more=KILL_BEFORE_SAVING, **cache) == ("", "")
@@ -92,12 +108,15 @@ def test_compiled_code_is_kept_until_its_source_changes(tmp_path):
 
 
 def test_functions_are_compiled_without_any_folder_for_a_cache(tmp_path):
-    """Files stand where the cache folders would be: unlike permissions, they stop root too."""
+    """Files stand where the cache folders would be: unlike permissions, they stop root
+    too."""
     package, file = Package(tmp_path), tmp_path / "file"
     package.write("points", 1)
     (package.path / "__pycache__").touch()
     file.touch()
-    printed, _ = package.run(HOME=str(file / "home"), XDG_CACHE_HOME=str(file / "cache"))
+    printed, _ = package.run(
+        HOME=str(file / "home"), XDG_CACHE_HOME=str(file / "cache")
+    )
     assert printed == "7.0 abab 1 0"
     assert not list(tmp_path.rglob("*.nbi"))
 
@@ -115,7 +134,9 @@ print(SVMCompare(C=100, kernel="linear").fit(pairs, [0, 1]).coef_)
 
 def test_without_compilation_functions_stay_those_of_python():
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run([sys.executable, "-c", PLAIN], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN], env=environment, capture_output=True, text=True
+    )
     assert done.stdout == "[0.5]\n", done.stderr
 
 

@@ -24,7 +24,9 @@ TWO_LEAGUES = [[0, 1], [1, 0], [2, 3], [3, 4], [4, 2], [4, 3]]
 
 
 def test_groups_that_never_meet_are_named():
-    matches = Matches([[1, -1, 0, 0, 0], [0, 0, 1, -1, 0]], [0, 1], ["Ann", "Bob", "Cy", "Di", "Eve"])
+    matches = Matches(
+        [[1, -1, 0, 0, 0], [0, 0, 1, -1, 0]], [0, 1], ["Ann", "Bob", "Cy", "Di", "Eve"]
+    )
     found = diagnose(matches, [1, -1])
     assert found.components == [["Ann", "Bob"], ["Cy", "Di"], ["Eve"]]
     assert found.unbeaten == ["Ann", "Di"]
@@ -35,7 +37,12 @@ def test_groups_that_never_meet_are_named():
 
 
 @examples(40)
-@given(seed=st.integers(0, 10**6), n=st.integers(2, 7), m=st.integers(1, 14), ties=st.booleans())
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(2, 7),
+    m=st.integers(1, 14),
+    ties=st.booleans(),
+)
 def test_the_graph_decides_as_the_linear_program_does(seed, n, m, ties):
     rng = np.random.default_rng(seed)
     index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
@@ -67,7 +74,8 @@ def test_lineups_and_an_advantage():
     assert found.components == [["a", "b", "c", "d"]]
     assert found.unbeaten == ["a"]
     assert found.separable
-    together = Matches([[1, 1], [1, 1]], [0, 1], ["a", "b"])  # two on one side are no two who meet
+    # two on one side are no two who meet
+    together = Matches([[1, 1], [1, 1]], [0, 1], ["a", "b"])
     assert diagnose(together, [1, 1]).separable
     assert not diagnose(together, [1, -1]).separable
 
@@ -89,10 +97,13 @@ def test_bias_reduction_solves_what_the_warning_names_and_identified_data_do_not
     index, y = [[0, 1], [1, 2], [2, 0], [0, 3]], [1, 1, 1, 1]
     with pytest.raises(NotIdentifiedWarning, match="bias_reduced=True"):
         Davidson().fit(index, y)
-    reduced = [Davidson(alpha, bias_reduced=True).fit(index, y).coef_ for alpha in (1e-4, 1e-8)]
+    reduced = [
+        Davidson(alpha, bias_reduced=True).fit(index, y).coef_ for alpha in (1e-4, 1e-8)
+    ]
     np.testing.assert_allclose(*reduced, atol=1e-2)  # the penalty does not matter
     Davidson().fit([*index, [3, 0]], [*y, 1])
-    Davidson().fit(Pairs(sparse.eye_array(6).toarray(), [*index, [3, 0]]), [*y, 1])  # two met nobody
+    # two met nobody
+    Davidson().fit(Pairs(sparse.eye_array(6).toarray(), [*index, [3, 0]]), [*y, 1])
 
 
 def test_features_that_separate_cause_a_warning():
@@ -111,7 +122,9 @@ def test_features_that_separate_cause_a_warning():
 def test_bias_reduction_is_advised_only_up_to_the_number_of_players_that_it_can_take():
     index = np.column_stack([np.arange(5001), np.arange(1, 5002)])
     for count, advised in ((5001, False), (4000, True)):
-        assert ("bias_reduced" in diagnose(index[:count], np.ones(count)).message) == advised
+        assert (
+            "bias_reduced" in diagnose(index[:count], np.ones(count)).message
+        ) == advised
 
 
 MODELS = [Davidson(), diagnose]
@@ -120,7 +133,9 @@ MODELS = [Davidson(), diagnose]
 @pytest.mark.parametrize("model", MODELS, ids=["Davidson", "diagnose"])
 def test_outcomes_of_another_coding_cause_a_warning(model):
     rng = np.random.default_rng(1)
-    pairs = Pairs(rng.normal(size=(20, 2)), [rng.choice(20, 2, replace=False) for _ in range(60)])
+    pairs = Pairs(
+        rng.normal(size=(20, 2)), [rng.choice(20, 2, replace=False) for _ in range(60)]
+    )
     y = threshold(pairs.differences() @ [1.0, 1.0] + rng.normal(size=60), 0.7)
 
     def fitted(y):
@@ -137,7 +152,8 @@ def test_outcomes_of_another_coding_cause_a_warning(model):
         assert fitted(y) == halves
         with pytest.raises(ValueError, match=r"True|False"):
             fitted(y > 0)
-        SVMRank().fit(pairs, np.abs(y))  # a ranker may have the better item first in all pairs
+        # a ranker may have the better item first in all pairs
+        SVMRank().fit(pairs, np.abs(y))
 
 
 def test_half_points_are_ties():
@@ -149,8 +165,12 @@ def test_half_points_are_ties():
 @pytest.mark.parametrize("kind", ["Int64", "object"])
 def test_frames_of_row_numbers_are_players(kind):
     index, y = [[0, 1], [1, 2], [2, 0], [1, 0]], [1, 1, 1, -1]
-    frame = pd.DataFrame(index, columns=["winner", "loser"], index=list("abcd")).astype(kind)
-    np.testing.assert_array_equal(Davidson().fit(frame, y).coef_, Davidson().fit(index, y).coef_)
+    frame = pd.DataFrame(index, columns=["winner", "loser"], index=list("abcd")).astype(
+        kind
+    )
+    np.testing.assert_array_equal(
+        Davidson().fit(frame, y).coef_, Davidson().fit(index, y).coef_
+    )
     assert diagnose(frame, y) == diagnose(index, y)
 
 

@@ -34,7 +34,9 @@ class LeastSquares(ComparisonEstimator):
         y = check_labels(y, len(pairs))
         D = pairs.differences()
         self.n_features_in_ = D.shape[1]
-        self.coef_ = np.linalg.solve(D.T @ D + self.penalty * np.eye(D.shape[1]), D.T @ y)
+        self.coef_ = np.linalg.solve(
+            D.T @ D + self.penalty * np.eye(D.shape[1]), D.T @ y
+        )
         self.tau_ = self.tau
         return self
 
@@ -57,12 +59,16 @@ def test_decisions_labels_and_scores_follow_from_the_ranking_function(form):
     model = LeastSquares().fit(form(pairs), y)
     expected = [(pairs.items[i] - pairs.items[j]) @ model.coef_ for i, j in pairs.index]
     labels = threshold(expected, 0.5)
-    np.testing.assert_allclose(model.decision_function(form(pairs)), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        model.decision_function(form(pairs)), expected, atol=1e-12
+    )
     np.testing.assert_array_equal(model.predict(form(pairs)), labels)
     np.testing.assert_array_equal(model.predict(pairs.swapped()), -labels)
     weights = np.arange(len(y)) % 4
     assert model.score(form(pairs), y) == pytest.approx(np.mean(labels == y))
-    assert model.score(form(pairs), y, weights) == pytest.approx(np.average(labels == y, weights=weights))
+    assert model.score(form(pairs), y, weights) == pytest.approx(
+        np.average(labels == y, weights=weights)
+    )
 
 
 def test_each_item_is_scored_once():
@@ -112,7 +118,9 @@ def test_a_saved_model_does_not_hold_the_pairs_of_its_fit():
     model = LogisticCompare().fit(pairs, y)
     saved = pickle.dumps(model)
     assert len(saved) < pairs.index.nbytes / 10
-    np.testing.assert_array_equal(pickle.loads(saved).predict(pairs), model.predict(pairs))
+    np.testing.assert_array_equal(
+        pickle.loads(saved).predict(pairs), model.predict(pairs)
+    )
 
 
 @pytest.mark.parametrize("form", [as_pairs, np.asarray])
@@ -126,9 +134,15 @@ def test_it_is_a_classifier_for_clone_cross_validation_and_search(form):
     for train, test in StratifiedKFold(3).split(np.zeros(len(y)), y):
         fitted = LeastSquares().fit(pairs[train], y[train])
         expected.append(np.mean(fitted.predict(pairs[test]) == y[test]))
-    np.testing.assert_allclose(cross_val_score(LeastSquares(), form(pairs), y, cv=3), expected)
+    np.testing.assert_allclose(
+        cross_val_score(LeastSquares(), form(pairs), y, cv=3), expected
+    )
     grid = {"tau": [0.05, 0.5, 5.0], "penalty": [1e-3, 1e3]}
     search = GridSearchCV(LeastSquares(), grid, cv=KFold(3)).fit(form(pairs), y)
     best = LeastSquares(**search.best_params_)
-    assert search.best_score_ == pytest.approx(cross_val_score(best, pairs, y, cv=KFold(3)).mean())
-    np.testing.assert_array_equal(search.predict(form(pairs)), best.fit(pairs, y).predict(pairs))
+    assert search.best_score_ == pytest.approx(
+        cross_val_score(best, pairs, y, cv=KFold(3)).mean()
+    )
+    np.testing.assert_array_equal(
+        search.predict(form(pairs)), best.fit(pairs, y).predict(pairs)
+    )

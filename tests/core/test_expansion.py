@@ -1,4 +1,5 @@
-"""Functions of a kernel at centers: their values, their sums, and constants that cancel in differences."""
+"""Functions of a kernel at centers: their values, their sums, and constants that cancel
+in differences."""
 
 import numpy as np
 import pytest
@@ -7,7 +8,9 @@ from preflearn.core.expansion import ItemKernel, functions_of
 from preflearn.pairs import Pairs
 from preflearn.pursuit import RankingPursuit
 
-KERNELS = pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", lambda X, Y: X @ Y.T])
+KERNELS = pytest.mark.parametrize(
+    "kernel", ["rbf", "laplacian", "linear", lambda X, Y: X @ Y.T]
+)
 
 
 def items(seed, n=7):
@@ -33,17 +36,23 @@ def test_the_kernel_of_items_up_to_constants(kernel):
     pairs = Pairs(X, [[0, 1], [4, 2], [2, 0]])
     space = ItemKernel.of(RankingPursuit(kernel=kernel, gamma=0.3), pairs)
     B, K = np.diff(np.eye(len(space.ids)), axis=0), space.gram()
-    np.testing.assert_allclose(B @ space.centred_gram()[0] @ B.T, B @ K @ B.T, atol=1e-9)
+    np.testing.assert_allclose(
+        B @ space.centred_gram()[0] @ B.T, B @ K @ B.T, atol=1e-9
+    )
     np.testing.assert_array_equal(space.items, X[space.ids])
     coef = np.arange(4.0)
-    np.testing.assert_allclose(space.expansion(coef)(X), space.functions.columns(X) @ coef)
+    np.testing.assert_allclose(
+        space.expansion(coef)(X), space.functions.columns(X) @ coef
+    )
 
 
 def test_a_wide_kernel_keeps_its_differences():
     X = items(4)
     functions = functions_of(RankingPursuit(gamma=1e-14), X + 100).seen(0.0)
     squares = np.square(X[:, None] - X).sum(axis=-1)
-    np.testing.assert_allclose(functions.columns(X + 100), -1e-14 * squares, rtol=1e-9, atol=1e-25)
+    np.testing.assert_allclose(
+        functions.columns(X + 100), -1e-14 * squares, rtol=1e-9, atol=1e-25
+    )
 
 
 def test_given_functions_are_columns():

@@ -1,4 +1,5 @@
-"""Gram matrices: the operator compared with its matrix, and matrices that are not symmetric."""
+"""Gram matrices: the operator compared with its matrix, and matrices that are not
+symmetric."""
 
 import numpy as np
 import pytest
@@ -45,8 +46,14 @@ def test_an_asymmetric_matrix_is_refused(n):
 def test_rows_are_combined(rows):
     """Four at a time, and what remains of four."""
     rng = np.random.default_rng(rows)
-    matrix, weights = fixed(rng.standard_normal((rows + 2, 7))), rng.standard_normal(rows)
+    matrix, weights = (
+        fixed(rng.standard_normal((rows + 2, 7))),
+        rng.standard_normal(rows),
+    )
     chosen = rng.permutation(rows + 2)[:rows]
     np.testing.assert_allclose(
-        combine(matrix, chosen, weights), weights @ matrix[chosen], rtol=1e-13, atol=1e-13
+        combine(matrix, chosen, weights),
+        weights @ matrix[chosen],
+        rtol=1e-13,
+        atol=1e-13,
     )

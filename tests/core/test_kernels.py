@@ -1,4 +1,5 @@
-"""Kernels of items: features with the same inner products, distinct items, and indefinite matrices."""
+"""Kernels of items: features with the same inner products, distinct items, and
+indefinite matrices."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def test_features_have_the_inner_products(seed, n, rank):
     np.testing.assert_allclose(L @ L.T, root @ root.T, atol=1e-12 * (root**2).sum())
 
 
-@pytest.mark.parametrize("K", [[[1.0, 2.0], [2.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[-1.0]]])
+@pytest.mark.parametrize(
+    "K", [[[1.0, 2.0], [2.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[-1.0]]]
+)
 def test_a_negative_eigenvalue_is_refused(K):
     with pytest.raises(NotPositiveSemidefiniteError, match=r"-1.*kernel"):
         pivoted_features(np.array(K))
@@ -39,7 +42,10 @@ def test_a_negative_eigenvalue_is_refused(K):
 
 @pytest.mark.parametrize("n", [2, 3, 8])
 def test_only_negative_eigenvalues_of_the_size_of_rounding_are_accepted(n):
-    values, vectors = np.ones(n), np.linalg.qr(np.random.default_rng(n).standard_normal((n, n)))[0]
+    values, vectors = (
+        np.ones(n),
+        np.linalg.qr(np.random.default_rng(n).standard_normal((n, n)))[0],
+    )
     for low, refused in ((0.0, False), (-0.3e-9, False), (-2e-9, True)):
         values[0] = low
         K = (vectors * values) @ vectors.T
@@ -61,14 +67,16 @@ def test_distinct_items_are_the_same_pairs_without_copies(seed):
 
 def test_gamma_scale_is_the_inverse_variance_and_one_for_equal_items():
     assert scale_gamma("scale", np.ones((3, 2))) == 1.0
-    assert scale_gamma("scale", 1e-170 * np.array([[1.0], [2.0]])) == 1.0  # the variance is no normal number
+    # the variance is no normal number
+    assert scale_gamma("scale", 1e-170 * np.array([[1.0], [2.0]])) == 1.0
     X = np.random.default_rng(0).standard_normal((5, 3))
     gamma = scale_gamma("scale", X)
     assert gamma == pytest.approx(1 / (3 * X.var(axis=0).mean()))
     assert scale_gamma("scale", X + np.array([1e5, -1e3, 0.0])) == pytest.approx(gamma)
 
 
-# The four ways to compute: few features, few numbers, a product with some corrections, many corrections.
+# The four ways to compute: few features, few numbers, a product with some corrections,
+# many corrections.
 SHAPES = [(300, 300, 3), (40, 30, 40), (600, 500, 40), (600, 500, 21)]
 
 
@@ -81,7 +89,9 @@ def test_squared_distances_of_close_items_keep_their_digits(n, m, p, offset):
     X += 1e-6 * rng.normal(size=(n, p)) + offset
     Y = np.vstack([X[: m // 2], rng.normal(size=(m - m // 2, p)) * (p != 21) + offset])
     for other in (X, Y):
-        exact = sum(np.subtract.outer(x, y) ** 2 for x, y in zip(X.T, other.T, strict=True))
+        exact = sum(
+            np.subtract.outer(x, y) ** 2 for x, y in zip(X.T, other.T, strict=True)
+        )
         found = squared_distances(X, other)
         np.testing.assert_allclose(found, exact, rtol=1e-13 * (1 + offset))
     assert not np.diag(squared_distances(X, X)).any()

@@ -1,4 +1,5 @@
-"""Losses of paired comparisons with ties compared with their definitions, and their derivatives."""
+"""Losses of paired comparisons with ties compared with their definitions, and their
+derivatives."""
 
 import mpmath
 import numpy as np
@@ -20,7 +21,11 @@ KINDS = pytest.mark.parametrize("kind", ["davidson", *LINKS])
 
 
 def loss_of(kind, d, t, y):
-    return davidson_loss(d, t, y) if kind == "davidson" else ordinal_loss(d, t, y, LINKS[kind])
+    return (
+        davidson_loss(d, t, y)
+        if kind == "davidson"
+        else ordinal_loss(d, t, y, LINKS[kind])
+    )
 
 
 @KINDS
@@ -52,7 +57,11 @@ def test_losses_are_jointly_convex(kind, d, t, y):
 def test_losses_are_negative_log_probabilities(kind):
     d, t = np.linspace(-4, 4, 33), 0.7
     cdf = {"logit": expit, "probit": norm.cdf}.get(kind)
-    expected = davidson_probabilities(d, np.exp(t)).T if cdf is None else [cdf(-d - t), 0 * d, cdf(d - t)]
+    expected = (
+        davidson_probabilities(d, np.exp(t)).T
+        if cdf is None
+        else [cdf(-d - t), 0 * d, cdf(d - t)]
+    )
     expected[1] = 1 - expected[0] - expected[2]
     found = [np.exp(-loss_of(kind, d, t, np.full(33, y)).value) for y in (-1, 0, 1)]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -63,8 +72,12 @@ def test_the_log_probability_of_a_tie_is_exact_far_in_the_tail(t):
     """Beyond d = 1e16 both ends of the interval are the same number."""
     with mpmath.workdps(200):
         for d in (0.3, 20.0, 1e3, 1e8, 1e15, 1e17, 1e150):
-            low, high = (mpmath.mpf(s) * mpmath.mpf(t) - abs(mpmath.mpf(d)) for s in (-1, 1))
-            ratio = mpmath.exp(low - high) * (1 + mpmath.exp(high)) / (1 + mpmath.exp(low))
+            low, high = (
+                mpmath.mpf(s) * mpmath.mpf(t) - abs(mpmath.mpf(d)) for s in (-1, 1)
+            )
+            ratio = (
+                mpmath.exp(low - high) * (1 + mpmath.exp(high)) / (1 + mpmath.exp(low))
+            )
             exact = high - mpmath.log1p(mpmath.exp(high)) + mpmath.log(1 - ratio)
             found = log_interval(np.array([d, -d]), t, LINKS["logit"].log_cdf)
             assert found == pytest.approx(float(exact), rel=1e-11, abs=1e-12)

@@ -59,7 +59,8 @@ EDITS = [
     ("part(x) + n", "part(x) - n", True, True),
     ("SCALE * x", "x * SCALE", True, True),
     ("SCALE = 2", "SCALE = 3", True, True),
-    ("x: float\n    y: float", "y: float\n    x: float", True, True),  # an argument may have this type
+    # an argument may have this type
+    ("x: float\n    y: float", "y: float\n    x: float", True, True),
 ]
 
 
@@ -99,7 +100,9 @@ PACKAGE = {
         ("unused", "def h(x):\n    return -x\n", False),
     ],
 )
-def test_a_function_depends_on_what_it_calls_in_other_modules(tmp_path, monkeypatch, module, added, changes):
+def test_a_function_depends_on_what_it_calls_in_other_modules(
+    tmp_path, monkeypatch, module, added, changes
+):
     monkeypatch.setattr(source_digest, "_SOURCE", tmp_path)
     folder = tmp_path / "preflearn"
     (folder / "inner").mkdir(parents=True)
@@ -119,5 +122,9 @@ def test_a_function_depends_on_what_it_calls_in_other_modules(tmp_path, monkeypa
 
 def test_a_nested_function_has_the_digest_of_the_outermost_one(tmp_path):
     file = tmp_path / "nested.py"
-    file.write_text("def outer(n):\n    def inner(x):\n        return x * n\n    return inner\n")
-    assert function_digest(file, "outer.<locals>.inner") == function_digest(file, "outer")
+    file.write_text(
+        "def outer(n):\n    def inner(x):\n        return x * n\n    return inner\n"
+    )
+    assert function_digest(file, "outer.<locals>.inner") == function_digest(
+        file, "outer"
+    )

@@ -1,4 +1,5 @@
-"""Splits over items, queries and dates do not leak, and splits over pairs cause a LeakageWarning."""
+"""Splits over items, queries and dates do not leak, and splits over pairs cause a
+LeakageWarning."""
 
 import pickle
 from pathlib import Path
@@ -49,9 +50,13 @@ def comparisons(draw):
 
 
 def folds_of(splitter, pairs, groups=None):
-    """Sets of training pairs and of test pairs, or None if the splitter raises ValueError."""
+    """Sets of training pairs and of test pairs, or None if the splitter raises
+    ValueError."""
     try:
-        return [(set(train), set(test)) for train, test in splitter.split(pairs, groups=groups)]
+        return [
+            (set(train), set(test))
+            for train, test in splitter.split(pairs, groups=groups)
+        ]
     except ValueError:
         return None
 
@@ -71,7 +76,8 @@ def test_no_item_of_a_test_pair_occurs_in_training(problem, n_splits, shuffle, r
         assert not seen & {x for k in test for x in (first[k], second[k])}
         for k in test:
             home |= {first[k]: fold, second[k]: fold}
-    for k, (a, b) in enumerate(zip(first, second, strict=True)):  # both items are in the test fold
+    # both items are in the test fold
+    for k, (a, b) in enumerate(zip(first, second, strict=True)):
         if a in home and home[a] == home.get(b):
             assert k in folds[home[a]][1]
     order = list(range(len(pairs)))
@@ -100,7 +106,10 @@ def test_queries_are_split_whole_and_dates_forward(problem, n_splits):
     if folds is not None:
         assert sorted(k for _, test in folds for k in test) == list(range(len(pairs)))
         assert all(train | test == set(range(len(pairs))) for train, test in folds)
-        assert all(not set(groups[list(train)]) & set(groups[list(test)]) for train, test in folds)
+        assert all(
+            not set(groups[list(train)]) & set(groups[list(test)])
+            for train, test in folds
+        )
     splits = folds_of(DateSplit(n_splits), pairs, groups)
     assert (splits is None) == (len(set(groups)) <= n_splits)
     for train, test in splits or []:
@@ -120,10 +129,13 @@ def test_folds_of_pairs_overrate_noise_and_warn_once():
     pairs, y = noise()
     model = SVMRank(kernel="rbf", C=10)
     with pytest.warns(LeakageWarning, match=r"SVMRank.*354.*ItemKFold") as caught:
-        by_pairs = cross_val_score(model, pairs, y, cv=KFold(5, shuffle=True, random_state=0))
+        by_pairs = cross_val_score(
+            model, pairs, y, cv=KFold(5, shuffle=True, random_state=0)
+        )
     assert by_pairs.mean() > 0.9
     assert len(caught) == 1
-    cross_val_score(model, pairs, y, cv=KFold(5), error_score="raise")  # these pairs had their warning
+    # these pairs had their warning
+    cross_val_score(model, pairs, y, cv=KFold(5), error_score="raise")
     pairs, y = noise()
     folds = ItemKFold(5, shuffle=True, random_state=0)
     by_items = cross_val_score(model, pairs, y, cv=folds, error_score="raise")
@@ -154,7 +166,9 @@ def predict_folds(pairs, y):
     cross_val_predict(SVMRank(), pairs, y, cv=KFold(5))
 
 
-@pytest.mark.parametrize("call", [predict, decide, predict_probabilities, predict_folds])
+@pytest.mark.parametrize(
+    "call", [predict, decide, predict_probabilities, predict_folds]
+)
 def test_the_warning_comes_once_and_names_a_file_outside_the_package(call):
     with pytest.warns(LeakageWarning) as caught:
         call(*noise(n=30))
@@ -167,9 +181,17 @@ def test_the_warning_comes_once_and_names_a_file_outside_the_package(call):
 def test_training_pairs_new_pairs_few_pairs_and_items_without_features_do_not_leak():
     pairs, y = noise(n=20)
     model = SVMRank().fit(pairs[:100], y[:100])
-    for asked in (pairs, pairs[:100], pairs[50:], pairs[:100].swapped(), pairs[:9], pairs[-9:]):
+    for asked in (
+        pairs,
+        pairs[:100],
+        pairs[50:],
+        pairs[:100].swapped(),
+        pairs[:9],
+        pairs[-9:],
+    ):
         model.predict(asked)
-    model.predict(Pairs(pairs.items, pairs.index[100:]))  # new comparisons of known items: a forecast
+    # new comparisons of known items: a forecast
+    model.predict(Pairs(pairs.items, pairs.index[100:]))
     SVMRank().fit(pairs, y).predict(pairs[100:])
     by_name = Pairs(np.eye(20), pairs.index)
     Davidson(alpha=1.0).fit(by_name[:100], y[:100]).predict(by_name[100:])
@@ -178,16 +200,31 @@ def test_training_pairs_new_pairs_few_pairs_and_items_without_features_do_not_le
 
 
 @pytest.mark.parametrize("splitter", [QueryKFold(3), DateSplit(3)])
-def test_items_may_return_in_folds_of_queries_and_dates_but_not_in_folds_of_pairs(splitter):
+def test_items_may_return_in_folds_of_queries_and_dates_but_not_in_folds_of_pairs(
+    splitter,
+):
     pairs, y = noise(n=20)
     moments = np.arange(len(y)) // (1 if isinstance(splitter, DateSplit) else 10)
-    cross_val_score(SVMRank(), pairs, y, cv=splitter, groups=moments, error_score="raise")
-    cross_val_score(SVMRank(), pairs[:99], y[:99], cv=splitter, groups=moments[:99], error_score="raise")
+    cross_val_score(
+        SVMRank(), pairs, y, cv=splitter, groups=moments, error_score="raise"
+    )
+    cross_val_score(
+        SVMRank(),
+        pairs[:99],
+        y[:99],
+        cv=splitter,
+        groups=moments[:99],
+        error_score="raise",
+    )
     train, test = next(splitter.split(pairs, y, moments))
-    SVMRank().fit(pairs[train[::2]], y[train[::2]]).score(pairs[test[::3]], y[test[::3]])
+    SVMRank().fit(pairs[train[::2]], y[train[::2]]).score(
+        pairs[test[::3]], y[test[::3]]
+    )
     days = np.datetime64("2020-01-01") + np.random.default_rng(0).integers(0, 9, len(y))
     for same in (noise(n=20)[0], np.asarray(pairs)):
-        search = GridSearchCV(SVMRank(), {"C": [0.1, 1.0]}, cv=splitter, error_score="raise")
+        search = GridSearchCV(
+            SVMRank(), {"C": [0.1, 1.0]}, cv=splitter, error_score="raise"
+        )
         search.fit(same, y, groups=days)
     with pytest.warns(LeakageWarning):
         cross_val_score(SVMRank(), pairs, y, cv=KFold(3, shuffle=True, random_state=0))
@@ -209,7 +246,9 @@ def test_copies_know_the_groups_and_the_warnings_of_their_pairs():
 def test_other_processes_know_the_pairs_and_their_groups():
     pairs, y = noise(n=20)
     options = {"n_jobs": 2, "error_score": "raise"}
-    cross_val_score(SVMRank(), pairs, y, cv=DateSplit(3), groups=np.arange(len(y)), **options)
+    cross_val_score(
+        SVMRank(), pairs, y, cv=DateSplit(3), groups=np.arange(len(y)), **options
+    )
     with pytest.raises(LeakageWarning):
         cross_val_score(SVMRank(), *noise(n=20), cv=KFold(3), **options)
 
@@ -217,19 +256,37 @@ def test_other_processes_know_the_pairs_and_their_groups():
 def test_dates_may_be_iso_texts_and_pairs_row_numbers():
     index = [[0, 1], [1, 2], [2, 0], [0, 2]]
     texts = ["2024-03-01", "2024-02-15", "2024-01-20T12:00", "2024-01-21"]
-    forms = np.array(texts), pd.Series(texts, index=[9, 9, 8, 8]), pd.to_datetime(texts, format="ISO8601")
+    forms = (
+        np.array(texts),
+        pd.Series(texts, index=[9, 9, 8, 8]),
+        pd.to_datetime(texts, format="ISO8601"),
+    )
     for dates in (texts, *forms):
-        found = [(train.tolist(), test.tolist()) for train, test in DateSplit(3).split(index, groups=dates)]
+        found = [
+            (train.tolist(), test.tolist())
+            for train, test in DateSplit(3).split(index, groups=dates)
+        ]
         assert found == [([2], [3]), ([2, 3], [1]), ([1, 2, 3], [0])]
     with pytest.raises(ValueError, match="01/03/2024"):
-        DateSplit(2).split(index, groups=["01/03/2024", "15/02/2024", "20/01/2024", "21/01/2024"])
-    scores = cross_val_score(Davidson(), index * 9, [1, -1, 1, 0] * 9, cv=DateSplit(2), groups=np.arange(36))
+        DateSplit(2).split(
+            index, groups=["01/03/2024", "15/02/2024", "20/01/2024", "21/01/2024"]
+        )
+    scores = cross_val_score(
+        Davidson(), index * 9, [1, -1, 1, 0] * 9, cv=DateSplit(2), groups=np.arange(36)
+    )
     assert np.isfinite(scores).all()
-    assert [test.tolist() for _, test in ItemKFold(2).split([[0, 1], [2, 3], [3, 2]])] == [[0], [1, 2]]
+    assert [
+        test.tolist() for _, test in ItemKFold(2).split([[0, 1], [2, 3], [3, 2]])
+    ] == [[0], [1, 2]]
 
 
 MODELS = [
-    *(SVMRank(kernel="linear"), SVMCompare(kernel="linear"), LPCompare(), LogisticCompare()),
+    *(
+        SVMRank(kernel="linear"),
+        SVMCompare(kernel="linear"),
+        LPCompare(),
+        LogisticCompare(),
+    ),
     *(Davidson(), OrdinalComparison(), MarginLP(), MarginQP()),
 ]
 
@@ -242,7 +299,10 @@ def test_every_pair_estimator_works_in_a_pipeline_and_warns_of_leakage(model):
     pairs = pairs[(np.abs(d) < 0.4) | (np.abs(d) > 0.6)]
     y = threshold(pairs.differences() @ [1.0, 0.001], 0.5)
     pipe = make_pipeline(OnItems(StandardScaler()), model)
-    assert cross_val_score(pipe, pairs, y, cv=ItemKFold(3), error_score="raise").mean() > 0.6
+    assert (
+        cross_val_score(pipe, pairs, y, cv=ItemKFold(3), error_score="raise").mean()
+        > 0.6
+    )
     train, test = next(ItemKFold(3).split(pairs))
     pipe.fit(pairs[train], y[train]).score(pairs[train], y[train])
     pipe.score(pairs[test], y[test])
@@ -253,8 +313,12 @@ def test_every_pair_estimator_works_in_a_pipeline_and_warns_of_leakage(model):
 @pytest.mark.parametrize(
     "search",
     [
-        GridSearchCV(SVMRank(), {"C": [1.0, 9.0]}, cv=ItemKFold(3), return_train_score=True),
-        HalvingGridSearchCV(SVMRank(), {"C": [1.0, 9.0]}, cv=ItemKFold(3), min_resources=90),
+        GridSearchCV(
+            SVMRank(), {"C": [1.0, 9.0]}, cv=ItemKFold(3), return_train_score=True
+        ),
+        HalvingGridSearchCV(
+            SVMRank(), {"C": [1.0, 9.0]}, cv=ItemKFold(3), min_resources=90
+        ),
     ],
     ids=lambda search: type(search).__name__,
 )
@@ -270,9 +334,13 @@ def test_sparse_items_are_split_like_dense_ones():
     kept.items.data[:] = 1.0
     dense, found = distinct_items(pairs)[1], distinct_items(kept)[1]
     assert len(np.unique(found)) == len(np.unique(dense)) < 12
-    assert len(np.unique(np.column_stack([found.ravel(), dense.ravel()]), axis=0)) == len(np.unique(dense))
+    assert len(
+        np.unique(np.column_stack([found.ravel(), dense.ravel()]), axis=0)
+    ) == len(np.unique(dense))
     pipe = make_pipeline(OnItems(MaxAbsScaler()), SVMRank(kernel="linear"))
-    assert len(cross_val_score(pipe, kept, y, cv=ItemKFold(2), error_score="raise")) == 2
+    assert (
+        len(cross_val_score(pipe, kept, y, cv=ItemKFold(2), error_score="raise")) == 2
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Bad input raises a ValueError that names the argument; numbers of all kinds are accepted."""
+"""Bad input raises a ValueError that names the argument; numbers of all kinds are
+accepted."""
 
 from __future__ import annotations
 
@@ -66,20 +67,25 @@ UNPRINTABLE = 10**5000  # repr() raises a ValueError
 LONG = np.longdouble(10) ** 400  # finite where floats may be longer than 64 bits
 PAIRS = Pairs([[1.0], [2.0], [4.0]], [[0, 1], [1, 2], [2, 0]])
 Y = [1, 0, -1]
-FRAME = pd.DataFrame({"first": list("abc"), "second": list("bca"), "time": [0, 1, 2], "outcome": Y})
+FRAME = pd.DataFrame(
+    {"first": list("abc"), "second": list("bca"), "time": [0, 1, 2], "outcome": Y}
+)
 MATCHES, _ = Matches.from_frame(FRAME)
 ONES = np.ones((3, 2))
 UNIT = np.linspace(0, 1, 24).reshape(12, 2) ** [1, 2]
 RANK = np.array([3, 1, 2, 4, 6, 5, 7, 8, 12, 10, 11, 9])
 MANY = Pairs.from_rankings(UNIT, RANK)
-TABLE = sparse.csr_array(np.arange(1, 121).reshape(12, 10) % 7 * (np.arange(12)[:, None] + np.arange(10) > 5))
+TABLE = sparse.csr_array(
+    np.arange(1, 121).reshape(12, 10) % 7 * (np.arange(12)[:, None] + np.arange(10) > 5)
+)
 MATERN = Matern32().state_space()
 
 
 def rejects(call, name):
     """Check that a call raises a ValueError whose message names the argument."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a silent cast, or a cast with a warning, is not a rejection
+        # a silent cast, or a cast with a warning, is not a rejection
+        warnings.simplefilter("error")
         with pytest.raises(ValueError, match=rf"(?<!\w){re.escape(name)}(?!\w)"):
             call()
 
@@ -103,11 +109,36 @@ NOT_FLOATS = [
 ]
 NOT_FINITE = [[1.0, math.nan], [-math.inf, 1.0], [], 1.0, [[1.0]]]
 NOT_LABELS = [
-    *([1, HUGE, 0], [1, LONG, 0], [1, 1j, 0], [True, False, True], [1, True, None], [1, [0], 1]),
-    *(np.ma.array(Y, mask=[0, 0, 1]), [1, 0], [[1, 0, -1]], list("abc"), [1, 0, 0.5], [1, 0, math.nan]),
-    *(np.array([0, wrong, 1], kind) for wrong in (-128, -2, 2, 127) for kind in ("i1", "i8", "f8")),
+    *(
+        [1, HUGE, 0],
+        [1, LONG, 0],
+        [1, 1j, 0],
+        [True, False, True],
+        [1, True, None],
+        [1, [0], 1],
+    ),
+    *(
+        np.ma.array(Y, mask=[0, 0, 1]),
+        [1, 0],
+        [[1, 0, -1]],
+        list("abc"),
+        [1, 0, 0.5],
+        [1, 0, math.nan],
+    ),
+    *(
+        np.array([0, wrong, 1], kind)
+        for wrong in (-128, -2, 2, 127)
+        for kind in ("i1", "i8", "f8")
+    ),
 ]
-NOT_QUERY_IDS = [[1, [2]], np.array([1, "a"], object), (1, "1"), [pd.NaT, 1], ["a", math.nan], [1]]
+NOT_QUERY_IDS = [
+    [1, [2]],
+    np.array([1, "a"], object),
+    (1, "1"),
+    [pd.NaT, 1],
+    ["a", math.nan],
+    [1],
+]
 NOT_WEIGHTS = [[1, -2], [1, 1e200], [0, 0], [1, 1, 1], [1, math.nan]]
 CHECKS = {
     as_array: (NOT_ARRAYS, ["x"]),
@@ -121,20 +152,24 @@ NAMES = {check_labels: "y", check_query_ids: "qid", check_weights: "sample_weigh
 
 
 @pytest.mark.parametrize(
-    ("check", "values"), [(check, values) for check, (wrong, _) in CHECKS.items() for values in wrong]
+    ("check", "values"),
+    [(check, values) for check, (wrong, _) in CHECKS.items() for values in wrong],
 )
 def test_bad_arrays_are_rejected_and_named(check, values):
     rejects(lambda: check(values, *CHECKS[check][1]), NAMES.get(check, "x"))
 
 
 def test_numbers_of_any_kind_are_accepted():
-    numbers = [as_real(x) for x in (2, np.int8(2), np.float32(2), Fraction(2), HUGE, -HUGE)]
+    numbers = [
+        as_real(x) for x in (2, np.int8(2), np.float32(2), Fraction(2), HUGE, -HUGE)
+    ]
     assert numbers == [2.0, 2.0, 2.0, 2.0, math.inf, -math.inf]
     not_numbers = [as_real(x) for x in (True, np.bool_(True), "2", None, 2j, [2])]
     np.testing.assert_array_equal(not_numbers, math.nan)
     assert check_count(np.float64(4), "n", 2) == 4
     assert check_weights(np.array([True, False, True]), 3).tolist() == [1, 0, 1]
-    assert check_weights(np.ma.array([1, 2]), 2).tolist() == [1, 2]  # no value is masked
+    # no value is masked
+    assert check_weights(np.ma.array([1, 2]), 2).tolist() == [1, 2]
     assert check_labels(np.array(Y, dtype=object), 3).tolist() == Y
     assert check_labels(pd.Series([1, 0], dtype="Int64"), 2).tolist() == [1, 0]
     assert check_query_ids(pd.Series(["a", "b"]), 2).tolist() == ["a", "b"]
@@ -143,8 +178,12 @@ def test_numbers_of_any_kind_are_accepted():
 
 
 def test_fractions_are_accepted_as_parameters():
-    glicko = Glicko(deviation=Fraction(350), c=Fraction(5, 2), period=Fraction(3, 2)).fit(MATCHES, Y)
-    expected = Glicko(deviation=350, c=2.5, period=1.5).fit(MATCHES, Y).predict_proba(MATCHES)
+    glicko = Glicko(
+        deviation=Fraction(350), c=Fraction(5, 2), period=Fraction(3, 2)
+    ).fit(MATCHES, Y)
+    expected = (
+        Glicko(deviation=350, c=2.5, period=1.5).fit(MATCHES, Y).predict_proba(MATCHES)
+    )
     np.testing.assert_array_equal(glicko.predict_proba(MATCHES), expected)
 
 
@@ -160,7 +199,18 @@ def test_values_in_messages_are_one_short_line():
 
 @pytest.mark.parametrize(
     "key",
-    ["a", None, HUGE, 1.0, [0.0, 1.0], [[0, 1]], ([0], [1, 2]), [[0], [1, 2]], np.s_[::0], np.s_["a":]],
+    [
+        "a",
+        None,
+        HUGE,
+        1.0,
+        [0.0, 1.0],
+        [[0, 1]],
+        ([0], [1, 2]),
+        [[0], [1, 2]],
+        np.s_[::0],
+        np.s_["a":],
+    ],
 )
 def test_keys_that_select_no_rows_are_rejected(key):
     rejects(lambda: check_selection(key, 3), "key")
@@ -179,7 +229,19 @@ def test_rows_are_selected_and_iterated_like_those_of_a_list(rows):
 
 @pytest.mark.parametrize(
     "wrong",
-    [True, "a", None, [1], np.ones(2), np.timedelta64(1, "D"), math.nan, math.inf, HUGE, LONG, 0.5],
+    [
+        True,
+        "a",
+        None,
+        [1],
+        np.ones(2),
+        np.timedelta64(1, "D"),
+        math.nan,
+        math.inf,
+        HUGE,
+        LONG,
+        0.5,
+    ],
 )
 def test_parameters_that_are_no_such_number_are_rejected(wrong):
     rejects(lambda: check_real(wrong, "tol", least=1, most=2), "tol")
@@ -232,7 +294,10 @@ CALLS = [
     (lambda: user_tasks(TABLE, (1, 4), 2.5, 0), "n_tasks"),
     (lambda: user_tasks(TABLE, 3, 2, 0), "group"),
     (lambda: match_features(None, ONES, ONES), "frame"),
-    (lambda: match_features(FRAME.assign(advantage=True), [[HUGE, 1]] * 3, ONES), "elo[0, 0]"),
+    (
+        lambda: match_features(FRAME.assign(advantage=True), [[HUGE, 1]] * 3, ONES),
+        "elo[0, 0]",
+    ),
 ]
 
 
@@ -249,7 +314,9 @@ def test_the_score_of_a_rating_system_is_its_fraction_of_right_predictions(syste
     fitted = clone(system).fit(MATCHES, Y)
     right, weights = fitted.predict(MATCHES) == Y, np.array([1.0, 2.0, 5.0])
     assert fitted.score(MATCHES, np.array(Y, object)) == pytest.approx(right.mean())
-    assert fitted.score(MATCHES, Y, weights) == pytest.approx((weights * right).sum() / 8)
+    assert fitted.score(MATCHES, Y, weights) == pytest.approx(
+        (weights * right).sum() / 8
+    )
     rejects(lambda: fitted.score(MATCHES, ["a", "b", 1]), "y")
 
 
@@ -260,22 +327,41 @@ SOURCES = {
     "AnKerRank": lambda source: AnKerRank(random_state=source).fit(UNIT, RANK),
     "Able2Rank": lambda source: Able2Rank("cv", random_state=source).fit(UNIT, RANK),
     "RankNet": lambda source: RankNet(n_epochs=1, random_state=source).fit(UNIT, RANK),
-    "ItemKFold": lambda source: list(ItemKFold(2, shuffle=True, random_state=source).split(MANY[0])),
-    "LogisticCompare": lambda source: LogisticCompare(kernel="rbf", n_components=2, random_state=source).fit(
-        PAIRS, Y
+    "ItemKFold": lambda source: list(
+        ItemKFold(2, shuffle=True, random_state=source).split(MANY[0])
     ),
-    "SparseRankRLS": lambda source: SparseRankRLS(2, random_state=source).fit(UNIT, RANK),
-    "SVMRank": lambda source: SVMRank("path", "linear", random_state=source).fit(UNIT, RANK),
-    "cross_validated_path": lambda source: cross_validated_path(*MANY, n_folds=2, random_state=source),
-    "simulate_separable_pairs": lambda source: simulate_separable_pairs(5, 2, 0.5, 0.5, source),
+    "LogisticCompare": lambda source: LogisticCompare(
+        kernel="rbf", n_components=2, random_state=source
+    ).fit(PAIRS, Y),
+    "SparseRankRLS": lambda source: SparseRankRLS(2, random_state=source).fit(
+        UNIT, RANK
+    ),
+    "SVMRank": lambda source: SVMRank("path", "linear", random_state=source).fit(
+        UNIT, RANK
+    ),
+    "cross_validated_path": lambda source: cross_validated_path(
+        *MANY, n_folds=2, random_state=source
+    ),
+    "simulate_separable_pairs": lambda source: simulate_separable_pairs(
+        5, 2, 0.5, 0.5, source
+    ),
     "simulate_sushi": lambda source: simulate_sushi(source, 20),
     "disjoint_samples": lambda source: disjoint_samples(PAIRS, Y, [1, 1], 0.5, source),
     "season_tests": lambda source: season_tests([1.0, 2.0], [0.5, 0.3], source),
-    "user_tasks": lambda source: user_tasks(TABLE, (4, 12), 2, source, n_reference=3, least=4),
+    "user_tasks": lambda source: user_tasks(
+        TABLE, (4, 12), 2, source, n_reference=3, least=4
+    ),
     "simulate_matches": lambda source: simulate_matches(9, 4, source),
     "random_split": lambda source: random_split(9, source),
 }
-OPTIONAL = {"AnKerRank", "Able2Rank", "RankNet", "ItemKFold", "LogisticCompare", "SparseRankRLS"}
+OPTIONAL = {
+    "AnKerRank",
+    "Able2Rank",
+    "RankNet",
+    "ItemKFold",
+    "LogisticCompare",
+    "SparseRankRLS",
+}
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -300,7 +386,20 @@ def test_a_seed_or_a_generator_is_the_source_of_randomness(name):
 
 
 @pytest.mark.parametrize(
-    "wrong", [True, 0.1, 3.0, [1], -1, 2**53 + 1, "a", None, np.timedelta64(1, "D"), UNPRINTABLE], ids=shown
+    "wrong",
+    [
+        True,
+        0.1,
+        3.0,
+        [1],
+        -1,
+        2**53 + 1,
+        "a",
+        None,
+        np.timedelta64(1, "D"),
+        UNPRINTABLE,
+    ],
+    ids=shown,
 )
 def test_bad_seeds_are_rejected(wrong):
     rejects(lambda: generator(wrong, "seed"), "seed")
@@ -314,13 +413,17 @@ def test_scikit_learn_draws_the_same_numbers_from_the_same_seed():
     assert legacy_rng(given) is given
     assert legacy_rng(2**32).random() != legacy_rng(2**32 + 1).random()
     rng = np.random.default_rng(5)
-    assert legacy_rng(rng).random() != legacy_rng(rng).random()  # both advance the generator
+    # both advance the generator
+    assert legacy_rng(rng).random() != legacy_rng(rng).random()
     assert generator(2**53).random() != generator(2**53 - 1).random()
 
 
 # ---- Grids
 
-TRAIN = Pairs([[0.0], [0.4], [1.0], [1.1]], [[0, 1], [2, 0], [2, 3], [3, 1]]), [0, 1, 0, 1]
+TRAIN = (
+    Pairs([[0.0], [0.4], [1.0], [1.1]], [[0, 1], [2, 0], [2, 3], [3, 1]]),
+    [0, 1, 0, 1],
+)
 
 
 @pytest.mark.parametrize("search", [direction_auc, compare_methods])
@@ -338,4 +441,6 @@ def test_a_search_checks_its_grids_and_data(search):
     rejects(lambda: search((pairs, [0] * 4), TRAIN, TRAIN, C, gamma), "y")
     rejects(lambda: search(pairs, TRAIN, TRAIN, C, gamma), "pairs")
     wide = Pairs(np.ones((4, 2)), pairs.index)
-    rejects(lambda: search(TRAIN, TRAIN, (wide, TRAIN[1]), C, gamma), "number of features")
+    rejects(
+        lambda: search(TRAIN, TRAIN, (wide, TRAIN[1]), C, gamma), "number of features"
+    )

@@ -13,7 +13,8 @@ def toy(tmp_path, monkeypatch):
 
 @pytest.fixture
 def load(monkeypatch):
-    """Return what a loader returns; if the data are not here, check the error and skip the test."""
+    """Return what a loader returns; if the data are not here, check the error and skip
+    the test."""
     monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
 
     def load(dataset, loader, *arguments):
@@ -21,7 +22,9 @@ def load(monkeypatch):
             result = loader(*arguments)
             assert {row["source"] for row in result.provenance} <= {"mirror", "cache"}
             return result
-        with pytest.raises(datasets.DatasetUnavailable, match=rf"{dataset}/.*PREFLEARN_OFFLINE"):
+        with pytest.raises(
+            datasets.DatasetUnavailable, match=rf"{dataset}/.*PREFLEARN_OFFLINE"
+        ):
             loader(*arguments)
         return pytest.skip(f"{dataset} is not here")
 

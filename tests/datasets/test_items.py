@@ -23,14 +23,27 @@ def test_r_tables_of_scored_items(toy, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["jester", "movielens"])
-def test_ratings_are_those_of_the_file_and_a_stored_zero_is_a_rating(toy, monkeypatch, name):
+def test_ratings_are_those_of_the_file_and_a_stored_zero_is_a_rating(
+    toy, monkeypatch, name
+):
     """rdata cannot write S4 objects, so the test makes up the parsed objects."""
-    row = {"x": np.array([0.0, 2.5, -1.0]), "i": np.array([1, 0, 1]), "p": np.array([0, 1, 1, 3])}
-    row |= {"Dim": np.array([2, 3]), "Dimnames": [np.array(["u", "v"]), np.array(["a", "é", "c"])]}
+    row = {
+        "x": np.array([0.0, 2.5, -1.0]),
+        "i": np.array([1, 0, 1]),
+        "p": np.array([0, 1, 1, 3]),
+    }
+    row |= {
+        "Dim": np.array([2, 3]),
+        "Dimnames": [np.array(["u", "v"]), np.array(["a", "é", "c"])],
+    }
     matrix, seen = SimpleNamespace(data=SimpleNamespace(**row)), []
     objects = {"Jester5k": matrix, "MovieLense": matrix}
-    monkeypatch.setattr(storage, "_r_objects", lambda content: seen.append(content) or objects)
-    toy.add(name, {"jester": "Jester5k.rda", "movielens": "MovieLense.rda"}[name], b"bytes")
+    monkeypatch.setattr(
+        storage, "_r_objects", lambda content: seen.append(content) or objects
+    )
+    toy.add(
+        name, {"jester": "Jester5k.rda", "movielens": "MovieLense.rda"}[name], b"bytes"
+    )
     load = getattr(datasets, f"load_{name}")
     one, two = load(), load()
     assert seen == [b"bytes"]
@@ -65,7 +78,10 @@ def test_scored_items(load, name, n_features, n_pairs):
 
 @pytest.mark.parametrize(
     ("name", "shape", "n_ratings", "low", "high"),
-    [("jester", (5000, 100), 363_209, -10, 10), ("movielens", (943, 1664), 99_392, 1, 5)],
+    [
+        ("jester", (5000, 100), 363_209, -10, 10),
+        ("movielens", (943, 1664), 99_392, 1, 5),
+    ],
 )
 def test_ratings(load, name, shape, n_ratings, low, high):
     data = load(name, getattr(datasets, f"load_{name}"))

@@ -26,14 +26,18 @@ def test_object_rankings_in_both_encodings_of_the_files(toy):
 # The real files: [AhmadiFahandar2019], Table 1
 
 
-TABLE_1 = list(csv.DictReader(project_file("data/published/P5_table_1.csv").open(encoding="utf-8")))
+TABLE_1 = list(
+    csv.DictReader(project_file("data/published/P5_table_1.csv").open(encoding="utf-8"))
+)
 
 
 def test_the_public_data_of_table_1_have_loaders():
     assert {row["name"] for row in TABLE_1} - {"B3"} == set(datasets.OBJECT_RANKINGS)
 
 
-@pytest.mark.parametrize("row", [row for row in TABLE_1 if row["name"] != "B3"], ids=lambda row: row["name"])
+@pytest.mark.parametrize(
+    "row", [row for row in TABLE_1 if row["name"] != "B3"], ids=lambda row: row["name"]
+)
 def test_object_ranking(load, row):
     data = load("object_ranking", datasets.load_object_ranking, row["name"])
     assert data.X.shape == (int(row["instances"]), int(row["features"]))
@@ -60,7 +64,10 @@ def test_object_ranking(load, row):
 )
 def test_least_squares_on_ranks_has_the_losses_of_table_2(load, train, test, printed):
     """Expected rank regression on one ranking is least squares on its ranks."""
-    known, query = (load("object_ranking", datasets.load_object_ranking, name) for name in (train, test))
+    known, query = (
+        load("object_ranking", datasets.load_object_ranking, name)
+        for name in (train, test)
+    )
     # A column that depends on earlier columns is left out, as in R.
     kept = []
     for number in range(known.X.shape[1]):

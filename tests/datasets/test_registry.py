@@ -20,17 +20,34 @@ def test_each_registered_file_has_an_address_a_licence_a_citation_and_a_hash():
         assert entry.citation
         assert entry.url.endswith(f"/{entry.file}")
         if entry.dataset == "chess":  # their hashes are unknown
-            assert (entry.sha256, entry.bytes, entry.seen, entry.addresses) == ("", "", "", [])
+            assert (entry.sha256, entry.bytes, entry.seen, entry.addresses) == (
+                "",
+                "",
+                "",
+                [],
+            )
         else:
             assert re.fullmatch(r"[0-9a-f]{64}", entry.sha256)
             assert int(entry.bytes) > 0
-            assert re.fullmatch(r"\d{4}-\d\d-\d\d(; reported as gone on \d{4}-\d\d-\d\d)?", entry.seen)
-            assert entry.addresses == [entry.url, registry.SOFTWARE_HERITAGE.format(entry.sha256)]
+            assert re.fullmatch(
+                r"\d{4}-\d\d-\d\d(; reported as gone on \d{4}-\d\d-\d\d)?", entry.seen
+            )
+            assert entry.addresses == [
+                entry.url,
+                registry.SOFTWARE_HERITAGE.format(entry.sha256),
+            ]
     assert len(registry.files_of("object_ranking")) == len(datasets.OBJECT_RANKINGS)
 
 
 @pytest.mark.parametrize(
-    "call", [datasets.available, datasets.fetch, datasets.verify, datasets.provenance, registry.files_of]
+    "call",
+    [
+        datasets.available,
+        datasets.fetch,
+        datasets.verify,
+        datasets.provenance,
+        registry.files_of,
+    ],
 )
 def test_the_error_for_an_unknown_data_set_lists_the_known_ones(call):
     with pytest.raises(ValueError, match=r"'shushi'.*'sushi'"):
@@ -44,15 +61,22 @@ def test_the_error_for_an_unknown_file_lists_the_known_ones():
 
 def test_the_wheel_contains_the_files_that_the_package_reads(monkeypatch, tmp_path):
     root = registry._PACKAGE.parents[1]
-    carried = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    carried = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))[
+        "tool"
+    ]["hatch"]["build"]
     for name in ("registry.csv", "prefectures.csv"):
         path = registry.package_file(name)
-        target = carried["targets"]["wheel"]["force-include"][path.relative_to(root).as_posix()]
+        target = carried["targets"]["wheel"]["force-include"][
+            path.relative_to(root).as_posix()
+        ]
         installed = tmp_path / target
         installed.parent.mkdir(parents=True, exist_ok=True)
         installed.write_bytes(path.read_bytes())
     monkeypatch.setattr(registry, "_PACKAGE", tmp_path / "preflearn")
-    assert registry.package_file("prefectures.csv") == tmp_path / "preflearn/_files/data/prefectures.csv"
+    assert (
+        registry.package_file("prefectures.csv")
+        == tmp_path / "preflearn/_files/data/prefectures.csv"
+    )
     assert registry.registered_files.__wrapped__() == registry.registered_files()
     installed.unlink()
     with pytest.raises(FileNotFoundError, match=r"prefectures.csv.*install"):
@@ -77,10 +101,19 @@ def test_a_command_is_advised_only_if_it_can_download_the_files(dataset):
 
 @pytest.mark.parametrize(
     "line",
-    ["{} *f\n", "0  f\n{}  f", "0  other f\n\n{}  f\n", "\ufeff{}  f\n", "{}  f\r\n", "# trusted\n\n{}  f"],
+    [
+        "{} *f\n",
+        "0  f\n{}  f",
+        "0  other f\n\n{}  f\n",
+        "\ufeff{}  f\n",
+        "{}  f\r\n",
+        "# trusted\n\n{}  f",
+    ],
 )
 def test_a_hash_counts_once_its_user_has_recorded_it(toy, line):
-    path = toy.add("a", "f", b"trusted", at="cache" if line == "{} *f\n" else "mirror", known=False)
+    path = toy.add(
+        "a", "f", b"trusted", at="cache" if line == "{} *f\n" else "mirror", known=False
+    )
     assert datasets.verify("a")["status"].tolist() == ["unverifiable"]
     assert not datasets.available("a")
     for call in (lambda: read("a", "f"), lambda: datasets.fetch("a")):
@@ -96,7 +129,9 @@ def test_a_hash_counts_once_its_user_has_recorded_it(toy, line):
         read("a", "f")
 
 
-@pytest.mark.parametrize("content", [b"\x00\xff", b"", "{}  f\n".encode("utf-16"), None])
+@pytest.mark.parametrize(
+    "content", [b"\x00\xff", b"", "{}  f\n".encode("utf-16"), None]
+)
 def test_an_unreadable_list_of_hashes_counts_as_empty(toy, content):
     path = toy.add("a", "f", b"trusted", known=False)
     sums = path.with_name("SHA256SUMS")

@@ -19,10 +19,15 @@ SHARES = st.floats(0, 1)
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@given(st.lists(st.tuples(*3 * [st.floats(-1e3, 1e3)]), min_size=1, max_size=5), st.sampled_from(list(NORMS)))
+@given(
+    st.lists(st.tuples(*3 * [st.floats(-1e3, 1e3)]), min_size=1, max_size=5),
+    st.sampled_from(list(NORMS)),
+)
 def test_squared_norm_is_that_of_plain_python(rows, norm):
     expected = [NORMS[norm](row) for row in rows]
-    np.testing.assert_allclose(squared_norm(rows, norm), expected, rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(
+        squared_norm(rows, norm), expected, rtol=1e-12, atol=1e-300
+    )
 
 
 @given(st.sampled_from(list(NORMS)), st.integers(1, 60), SHARES, SEEDS)
@@ -46,11 +51,17 @@ def test_norm_pairs_have_the_documented_ranges_ties_and_scores(norm, n, share, s
 
 def test_norm_pairs_are_fixed_by_their_seed_and_norms_have_two_names():
     for number, word in ((1, "l1"), (2, "l2"), (np.inf, "linf")):
-        one, two = simulate_norm_pairs(number, 20, 0.5, 3), simulate_norm_pairs(word, 20, 0.5, 3)
+        one, two = (
+            simulate_norm_pairs(number, 20, 0.5, 3),
+            simulate_norm_pairs(word, 20, 0.5, 3),
+        )
         np.testing.assert_array_equal(one.pairs.items, two.pairs.items)
         np.testing.assert_array_equal(one.y, two.y)
     rng = np.random.default_rng(3)
-    again, after = simulate_norm_pairs(1, 20, 0.5, rng), simulate_norm_pairs(1, 20, 0.5, rng)
+    again, after = (
+        simulate_norm_pairs(1, 20, 0.5, rng),
+        simulate_norm_pairs(1, 20, 0.5, rng),
+    )
     np.testing.assert_array_equal(again.y, simulate_norm_pairs(1, 20, 0.5, 3).y)
     assert not np.array_equal(again.pairs.items, after.pairs.items)
 
@@ -63,9 +74,14 @@ def test_gaussian_steps_have_the_standard_deviation_one_half_and_leave_the_squar
     assert (np.abs(pairs.second) <= 2).all()
     assert not (y == 0).any()
     np.testing.assert_allclose(scores, squared_norm(pairs.items, norm))
-    # With the fraction of ties of all pairs, the steps have their original distribution.
+    # With the fraction of ties of all pairs, the steps have their original
+    # distribution.
     share = _tie_share(norm)
-    delta = simulate_norm_pairs(norm, n, share, 3, steps="gaussian").pairs.differences().ravel()
+    delta = (
+        simulate_norm_pairs(norm, n, share, 3, steps="gaussian")
+        .pairs.differences()
+        .ravel()
+    )
     test = stats.kstest(delta, stats.norm(scale=0.5).cdf)
     assert test.pvalue > 1e-4
 
@@ -75,19 +91,40 @@ def _tie_share(norm, n=400_000):
     rng = np.random.default_rng(7)
     second = rng.uniform(-2, 2, (n, 2))
     first = second + 0.5 * rng.standard_normal((n, 2))
-    gain = squared_norm(first, norm) - squared_norm(second, norm) + 0.25 * rng.standard_normal(n)
+    gain = (
+        squared_norm(first, norm)
+        - squared_norm(second, norm)
+        + 0.25 * rng.standard_normal(n)
+    )
     return float((np.abs(gain) <= 1).mean())
 
 
 @pytest.mark.parametrize(
     ("norm", "first", "total", "labels"),
     [
-        ("l1", [0.9346631531846877, 1.1494168114874692], -0.30945454134230754, [-1, -1, 0]),
-        ("l2", [0.5419888822862713, 0.8582436377582163], 2.4518567072486364, [-1, 1, 0]),
-        ("linf", [0.264442706647803, 0.10526675513465533], -0.49376359550620164, [-1, -1, 0]),
+        (
+            "l1",
+            [0.9346631531846877, 1.1494168114874692],
+            -0.30945454134230754,
+            [-1, -1, 0],
+        ),
+        (
+            "l2",
+            [0.5419888822862713, 0.8582436377582163],
+            2.4518567072486364,
+            [-1, 1, 0],
+        ),
+        (
+            "linf",
+            [0.264442706647803, 0.10526675513465533],
+            -0.49376359550620164,
+            [-1, -1, 0],
+        ),
     ],
 )
-def test_uniform_steps_are_the_default_and_keep_the_draws_of_recorded_runs(norm, first, total, labels):
+def test_uniform_steps_are_the_default_and_keep_the_draws_of_recorded_runs(
+    norm, first, total, labels
+):
     for steps in ({}, {"steps": "uniform"}):
         pairs, y, _ = simulate_norm_pairs(norm, 3, 0.4, 5, **steps)
         np.testing.assert_allclose(pairs.items[0], first, rtol=1e-15)
@@ -101,7 +138,8 @@ def test_the_noise_free_scores_have_the_error_rate_of_figure_4_of_venuto(norm):
     pairs, y, scores = simulate_norm_pairs(norm, n, 0.5, 1)
     gain = pairs.B.differences(scores)
     error = (threshold(gain, 1) != y).mean()
-    printed = {"l1": 0.0629, "l2": 0.0709, "linf": 0.0741}[norm]  # on one test set of 1000 pairs
+    # on one test set of 1000 pairs
+    printed = {"l1": 0.0629, "l2": 0.0709, "linf": 0.0741}[norm]
     spread = math.sqrt(error * (1 - error) / 1000)
     assert abs(error - printed) < 2 * spread
 

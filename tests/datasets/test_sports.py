@@ -28,14 +28,24 @@ def day(text):
 def add_chess(toy):
     for part in (1, 2, 3):
         toy.add("chess", f"primary_training_part{part}.zip", b"", at=None, known=False)
-    games = [(1, 49, 7, 3, 0.5), (2, 1, 3, 7, 1.0), (3, 49, 3, 8, 0.0), (4, 132, 8, 7, 1.0)]
+    games = [
+        (1, 49, 7, 3, 0.5),
+        (2, 1, 3, 7, 1.0),
+        (3, 49, 3, 8, 0.0),
+        (4, 132, 8, 7, 1.0),
+    ]
     write_chess(toy.mirror / "chess", games)
 
 
 def test_chess_is_read_once_its_hashes_are_recorded(toy):
     add_chess(toy)
     matches, names, provenance = datasets.load_chess()
-    expected = [("3", "7", 1, 1), ("7", "3", 0, 49), ("3", "8", -1, 49), ("8", "7", 1, 132)]
+    expected = [
+        ("3", "7", 1, 1),
+        ("7", "3", 0, 49),
+        ("3", "8", -1, 49),
+        ("8", "7", 1, 132),
+    ]
     assert rows(matches, "first", "second", "outcome", "month") == expected
     months = ("1999-01-01", "2003-01-01", "2003-01-01", "2009-12-01")
     assert matches["time"].tolist() == [pd.Timestamp(month) for month in months]
@@ -67,7 +77,9 @@ def test_an_unusable_chess_archive_is_named(toy, damage):
     toy.put("chess", f"{PART}.zip", content, "mirror")
     sums = toy.mirror / "chess" / "SHA256SUMS"
     sums.write_text(sums.read_text() + f"\n{sha256(content)}  {PART}.zip\n")
-    with pytest.raises(CorruptedFile, match=f"chess/{PART}.zip.*{re.escape(words)}.*SHA256SUMS"):
+    with pytest.raises(
+        CorruptedFile, match=f"chess/{PART}.zip.*{re.escape(words)}.*SHA256SUMS"
+    ):
         datasets.load_chess()
 
 
@@ -82,9 +94,15 @@ def test_football_home_team_first_and_earliest_match_first(toy):
         b"1930-02-01,B,A,0,3,Cup,x,x,TRUE\n1872-11-30,C,A,1,1,Friendly,x,x,FALSE\n1930-02-01,A,C,2,1,Cup,x,x,FALSE\n",
     )
     matches, names, _ = datasets.load_football()
-    found = rows(matches, "first", "outcome", "first_score", "second_score", "advantage")
+    found = rows(
+        matches, "first", "outcome", "first_score", "second_score", "advantage"
+    )
     assert found == [("C", 0, 1, 1, True), ("B", -1, 0, 3, False), ("A", 1, 2, 1, True)]
-    assert matches["time"].tolist() == [day("1872-11-30"), day("1930-02-01"), day("1930-02-01")]
+    assert matches["time"].tolist() == [
+        day("1872-11-30"),
+        day("1930-02-01"),
+        day("1930-02-01"),
+    ]
     assert str(matches["time"].dtype) == "datetime64[s]"
     assert names == ("A", "B", "C")
 
@@ -101,7 +119,10 @@ def test_nba_without_games_that_were_not_played(toy, tmp_path):
     toy.add("nba", "nba_elo.rda", path.read_bytes())
     matches, names, _ = datasets.load_nba()
     assert matches["time"].tolist() == [day("1946-11-01"), day("2018-12-31")]
-    assert rows(matches, "outcome", "advantage", "season") == [(-1, False, 1947), (1, True, 2019)]
+    assert rows(matches, "outcome", "advantage", "season") == [
+        (-1, False, 1947),
+        (1, True, 2019),
+    ]
     assert names == ("ATL", "BOS", "NYK", "TRH")
 
 
@@ -114,15 +135,22 @@ def test_starcraft_players_of_the_same_name_are_different(toy):
     )
     matches, names, _ = datasets.load_starcraft("WoL")
     assert names == ("#0", "Twin#2", "Twin#3", "Zed: x")
-    assert rows(matches, "first", "outcome", "time") == [("Zed: x", 1, 0.0), ("Twin#2", -1, 0.0)]
+    assert rows(matches, "first", "outcome", "time") == [
+        ("Zed: x", 1, 0.0),
+        ("Twin#2", -1, 0.0),
+    ]
     with pytest.raises(ValueError, match=r"name is 'LotV'.*'WoL'"):
         datasets.load_starcraft("LotV")
 
 
 def add_tennis(toy, prefix):
-    header = "tourney_name,surface,tourney_level,tourney_date,winner_name,loser_name,score\n"
+    header = (
+        "tourney_name,surface,tourney_level,tourney_date,winner_name,loser_name,score\n"
+    )
     for year in range(1991, 2018):
-        rows = f"x,Clay,A,{year}0701,Bea,Abe,6-0 6-0\nx,Grass,G,{year}0101,Abe,Cid, W/O\n"
+        rows = (
+            f"x,Clay,A,{year}0701,Bea,Abe,6-0 6-0\nx,Grass,G,{year}0101,Abe,Cid, W/O\n"
+        )
         rows += f"x,Clay,A,{year}0701,Bea,Bea,6-0 6-0\n"
         toy.add("atp_tennis", f"{prefix}_{year}.csv", (header + rows).encode())
 
@@ -172,7 +200,8 @@ def test_tennis(load):
     check_matches(data)
     sizes = {"main": 89_498, "qual_chall": 140_149, "futures": 396_197}
     assert data.matches["level"].value_counts().to_dict() == sizes
-    # The paper's 618,934 matches of 20,046 players are the files as they were in September 2017.
+    # The paper's 618,934 matches of 20,046 players are the files as they were in
+    # September 2017.
     early = data.matches[data.matches["time"] <= "2017-09-22"]
     assert (len(early), n_names(early)) == (619_154, 20_047)
     assert abs(len(early) / 618_934 - 1) < 0.0005
@@ -207,8 +236,21 @@ def test_football(load):
     # Teams have their present names at all times.
     assert not {"Soviet Union", "West Germany"} & set(data.names)
     matches = data.matches
-    row = matches[(matches["time"] == "2014-07-08") & (matches["first"] == "Brazil")].iloc[0]
-    assert (row["second"], row["first_score"], row["second_score"], row["outcome"]) == ("Germany", 1, 7, -1)
+    row = matches[
+        (matches["time"] == "2014-07-08") & (matches["first"] == "Brazil")
+    ].iloc[0]
+    assert (row["second"], row["first_score"], row["second_score"], row["outcome"]) == (
+        "Germany",
+        1,
+        7,
+        -1,
+    )
     assert row["advantage"]
-    final = matches[(matches["time"] == "2006-07-09") & (matches["first"] == "Italy")].iloc[0]
-    assert (final["second"], final["outcome"], bool(final["advantage"])) == ("France", 0, False)
+    final = matches[
+        (matches["time"] == "2006-07-09") & (matches["first"] == "Italy")
+    ].iloc[0]
+    assert (final["second"], final["outcome"], bool(final["advantage"])) == (
+        "France",
+        0,
+        False,
+    )

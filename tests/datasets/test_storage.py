@@ -1,4 +1,5 @@
-"""Where data files are found, how they are verified and downloaded, and the cache of parsed R files."""
+"""Where data files are found, how they are verified and downloaded, and the cache of
+parsed R files."""
 
 import time
 from email.utils import formatdate
@@ -20,15 +21,27 @@ def files_in(folder):
 # Where files are found
 
 
-def test_the_mirror_comes_before_the_cache_and_files_are_listed_in_the_order_of_use(toy):
+def test_the_mirror_comes_before_the_cache_and_files_are_listed_in_the_order_of_use(
+    toy,
+):
     toy.add("a", "second.txt", b"in both")
     toy.put("a", "second.txt", b"in both", "cache")
     toy.add("a", "first.txt", b"cached", at="cache")
     found = [read("a", name) for name in ("first.txt", "second.txt", "first.txt")]
     assert found == [b"cached", b"in both", b"cached"]
     assert datasets.used() == [
-        {"dataset": "a", "file": "first.txt", "sha256": sha256(b"cached"), "source": "cache"},
-        {"dataset": "a", "file": "second.txt", "sha256": sha256(b"in both"), "source": "mirror"},
+        {
+            "dataset": "a",
+            "file": "first.txt",
+            "sha256": sha256(b"cached"),
+            "source": "cache",
+        },
+        {
+            "dataset": "a",
+            "file": "second.txt",
+            "sha256": sha256(b"in both"),
+            "source": "mirror",
+        },
     ]
     datasets.used()[0]["source"] = "changed"
     assert datasets.used()[0]["source"] == "cache"
@@ -54,7 +67,10 @@ def test_provenance_lists_the_files_and_their_sources(toy):
     toy.add("a", "g", b"2")
     read("a", "g")
     rows = datasets.provenance("a")
-    assert [(row["file"], row["source"]) for row in rows] == [("f", "not read"), ("g", "mirror")]
+    assert [(row["file"], row["source"]) for row in rows] == [
+        ("f", "not read"),
+        ("g", "mirror"),
+    ]
     assert rows[1]["sha256"] == sha256(b"2")
     assert {row["licence"] for row in rows} == {"toy licence"}
     assert datasets.provenance("a", ["g"]) == rows[1:]
@@ -71,7 +87,9 @@ def test_provenance_lists_the_files_and_their_sources(toy):
         (None, DatasetUnavailable, "unverifiable", "readable"),  # a folder
     ],
 )
-def test_a_damaged_file_is_named_and_not_replaced_by_the_cache(toy, content, error, status, words):
+def test_a_damaged_file_is_named_and_not_replaced_by_the_cache(
+    toy, content, error, status, words
+):
     path = toy.add("a", "f", b"good data")
     toy.put("a", "f", b"good data", "cache")
     path.unlink()
@@ -92,13 +110,21 @@ def test_a_damaged_file_is_named_and_not_replaced_by_the_cache(toy, content, err
 # Missing files
 
 
-@pytest.mark.parametrize(("known", "offline"), [(True, "1"), (False, "1"), (False, "0")])
-def test_there_is_no_download_offline_or_without_a_hash(toy, monkeypatch, known, offline):
+@pytest.mark.parametrize(
+    ("known", "offline"), [(True, "1"), (False, "1"), (False, "0")]
+)
+def test_there_is_no_download_offline_or_without_a_hash(
+    toy, monkeypatch, known, offline
+):
     monkeypatch.setenv("PREFLEARN_OFFLINE", offline)
     with server(b"1") as (url, asked):
         toy.add("a", "f", b"1", at=None, known=known, url=url)
         words = ["a/f", url, str(toy.cache / "a"), "toy licence"]
-        words += ["PREFLEARN_OFFLINE", "preflearn data fetch a"] if known else ["sha256sum f >> SHA256SUMS"]
+        words += (
+            ["PREFLEARN_OFFLINE", "preflearn data fetch a"]
+            if known
+            else ["sha256sum f >> SHA256SUMS"]
+        )
         for call in (lambda: read("a", "f"), lambda: datasets.fetch("a")):
             with pytest.raises(DatasetUnavailable) as caught:
                 call()
@@ -125,7 +151,10 @@ def test_a_download_is_verified_kept_and_not_repeated(toy, monkeypatch, capfd):
         toy.add("a", "f", b"good data", at=None, url=url)
         toy.add("a", "here", b"1")
         assert read("a", "f") == b"good data"
-        assert datasets.fetch("a", progress=False) == [toy.cache / "a" / "f", toy.mirror / "a" / "here"]
+        assert datasets.fetch("a", progress=False) == [
+            toy.cache / "a" / "f",
+            toy.mirror / "a" / "here",
+        ]
         assert read("a", "f") == b"good data"
         assert len(asked) == 1
     assert [note["source"] for note in datasets.used()] == ["download"]
@@ -155,29 +184,49 @@ def test_a_bad_download_leaves_nothing(toy, monkeypatch, content, answer):
 
 
 @pytest.mark.parametrize(
-    ("content", "status", "words"), [(b"sign in!!", 200, "hash"), (b"", 404, "404"), (b"", 500, "500")]
+    ("content", "status", "words"),
+    [(b"sign in!!", 200, "hash"), (b"", 404, "404"), (b"", 500, "500")],
 )
-def test_the_next_address_is_asked_when_one_has_other_bytes_or_none(toy, monkeypatch, content, status, words):
+def test_the_next_address_is_asked_when_one_has_other_bytes_or_none(
+    toy, monkeypatch, content, status, words
+):
     monkeypatch.delenv("PREFLEARN_OFFLINE")
-    with server(content, status) as (bad, asked_bad), server(b"good data") as (good, asked):
+    with (
+        server(content, status) as (bad, asked_bad),
+        server(b"good data") as (good, asked),
+    ):
         toy.add("a", "f", b"good data", at=None, url=f"{bad} {good}")
         assert datasets.fetch("a", progress=False) == [toy.cache / "a" / "f"]
         assert (len(asked_bad), len(asked)) == (1, 1)
-        toy.add("b", "f", b"other data", at=None, url=f"{bad} http://127.0.0.1:9/none {good}")
+        toy.add(
+            "b",
+            "f",
+            b"other data",
+            at=None,
+            url=f"{bad} http://127.0.0.1:9/none {good}",
+        )
         with pytest.raises(DatasetUnavailable) as caught:
             read("b", "f")
     message = str(caught.value)
-    assert message.index(bad) < message.index("http://127.0.0.1:9/none") < message.index(good)
+    assert (
+        message.index(bad)
+        < message.index("http://127.0.0.1:9/none")
+        < message.index(good)
+    )
     assert words in message
     assert sha256(b"good data") in message, "what the last address sent"
     assert files_in(toy.cache / "b") == []
 
 
-def test_software_heritage_is_asked_by_hash_for_a_file_of_a_public_repository(toy, monkeypatch):
+def test_software_heritage_is_asked_by_hash_for_a_file_of_a_public_repository(
+    toy, monkeypatch
+):
     monkeypatch.delenv("PREFLEARN_OFFLINE")
     with server(status=404) as (gone, _), server(b"good data") as (archive, asked):
         monkeypatch.setattr(registry, "_REPOSITORIES", (gone,))
-        monkeypatch.setattr(registry, "SOFTWARE_HERITAGE", f"{archive}/sha256:{{}}/raw/")
+        monkeypatch.setattr(
+            registry, "SOFTWARE_HERITAGE", f"{archive}/sha256:{{}}/raw/"
+        )
         toy.add("a", "f", b"good data", at=None, url=gone)
         assert read("a", "f") == b"good data"
         assert asked == [f"/file/sha256:{sha256(b'good data')}/raw/"]
@@ -195,7 +244,9 @@ def in_seconds(seconds, name):
 
 
 @pytest.mark.parametrize("name", ["Retry-After", "date", "X-RateLimit-Reset"])
-def test_a_server_that_was_asked_too_often_is_asked_again_after_a_short_wait(toy, monkeypatch, name):
+def test_a_server_that_was_asked_too_often_is_asked_again_after_a_short_wait(
+    toy, monkeypatch, name
+):
     monkeypatch.delenv("PREFLEARN_OFFLINE")
     waits = []
     monkeypatch.setattr(storage.time, "sleep", waits.append)
@@ -210,7 +261,10 @@ def test_a_server_that_was_asked_too_often_is_asked_again_after_a_short_wait(toy
 @pytest.mark.parametrize(
     ("headers", "words"),
     [
-        (in_seconds(3000, "X-RateLimit-Reset"), r"429.*try again after \d{4}-\d\d-\d\d \d\d:\d\d UTC"),
+        (
+            in_seconds(3000, "X-RateLimit-Reset"),
+            r"429.*try again after \d{4}-\d\d-\d\d \d\d:\d\d UTC",
+        ),
         (in_seconds(3000, "date"), r"429.*try again after .* UTC"),
         ({"Retry-After": "soon", "Content-Length": "0"}, "429.*try again later"),
         ({"Content-Length": "0"}, "429.*try again later"),
@@ -255,7 +309,9 @@ R_LOADERS = ("nba", "auto", "diabetes", "mixture")
 def parsed(monkeypatch):
     """The files that are parsed from now on, by their contents."""
     seen, parse = [], storage._r_objects
-    monkeypatch.setattr(storage, "_r_objects", lambda content: seen.append(content) or parse(content))
+    monkeypatch.setattr(
+        storage, "_r_objects", lambda content: seen.append(content) or parse(content)
+    )
     return seen
 
 
@@ -280,14 +336,19 @@ def test_an_r_file_is_parsed_once(toy, tmp_path, parsed, name):
     first, second = load(name), load(name)
     assert len(parsed) == 1
     check_same(first, second)
-    assert len([path for path in (toy.cache / name).iterdir() if path.suffix == ".npz"]) == 1
+    assert (
+        len([path for path in (toy.cache / name).iterdir() if path.suffix == ".npz"])
+        == 1
+    )
     assert sorted(toy.mirror.rglob("*")) == before
 
 
 DAMAGE = {
     "empty": lambda content: b"",
     "incomplete": lambda content: content[:-40],
-    "flipped byte": lambda content: content[:200] + bytes([content[200] ^ 1]) + content[201:],
+    "flipped byte": lambda content: (
+        content[:200] + bytes([content[200] ^ 1]) + content[201:]
+    ),
 }
 
 

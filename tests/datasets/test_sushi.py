@@ -26,8 +26,8 @@ def add_sushi(toy):
 def test_sushi_pairs_are_neighbours_in_the_order_of_ratings(toy):
     add_sushi(toy)
     pairs, y, features, names, scores, user, sushi, provenance = datasets.load_sushi()
-    # In the file 0 is the best. User 0 gave 0 to sushi 1, 2 to 4, and 4 to 0 and 3; user 1 gave 1 to
-    # sushi 2, 3, 4 and 3 to 1.
+    # In the file 0 is the best. User 0 gave 0 to sushi 1, 2 to 4, and 4 to 0 and 3;
+    # user 1 gave 1 to sushi 2, 3, 4 and 3 to 1.
     assert user.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
     assert sushi.tolist() == [0, 1, 3, 4, 1, 2, 3, 4]
     assert scores.tolist() == [0, 4, 0, 2, 1, 3, 3, 3]
@@ -36,7 +36,9 @@ def test_sushi_pairs_are_neighbours_in_the_order_of_ratings(toy):
     assert y.tolist() == [0, 1, -1, 0]
     assert len(features) == pairs.items.shape[1] == 14
     np.testing.assert_allclose(pairs.items[0, :7], [1, 0, 6, 2.5, 2, 1.5, 0.5])
-    np.testing.assert_allclose(pairs.items[0, 7:], [1, 2, 300, 35.69, 139.69, 26.21, 127.68])
+    np.testing.assert_allclose(
+        pairs.items[0, 7:], [1, 2, 300, 35.69, 139.69, 26.21, 127.68]
+    )
     assert names == ("ebi (shrimp)", "sushi 1", "sushi 2", "sushi 3", "sushi 4")
     assert len(provenance) == 4
 
@@ -49,7 +51,12 @@ def test_prefectures_lie_in_japan():
     assert ((latitude > 26) & (latitude < 43.1)).all()
     assert ((longitude > 127) & (longitude < 141.4)).all()
     # Tohoku lies north of Kanto, Kanto east of Kinki, and Kinki east of Kyushu.
-    tohoku, kanto, kinki, kyushu = range(1, 7), range(8, 15), [23, 25, 26, 27, 28, 29], range(39, 46)
+    tohoku, kanto, kinki, kyushu = (
+        range(1, 7),
+        range(8, 15),
+        [23, 25, 26, 27, 28, 29],
+        range(39, 46),
+    )
     assert latitude[tohoku].min() > latitude[kanto].max()
     assert longitude[kanto].min() > longitude[kinki].max()
     assert longitude[kinki].min() > longitude[kyushu].max()
@@ -65,7 +72,9 @@ def test_sushi(load):
     assert pairs.shape == (25_000, 2, 14)
     assert len(pairs.items) == 50_000
     assert np.bincount(pairs.index.ravel()).tolist() == [1] * 50_000
-    np.testing.assert_array_equal(*(sushi.user[pairs.index[:, side]] for side in (0, 1)))
+    np.testing.assert_array_equal(
+        *(sushi.user[pairs.index[:, side]] for side in (0, 1))
+    )
     gain = pairs.B.differences(sushi.scores)
     np.testing.assert_array_equal(np.sign(gain), y)
     assert sushi.item_names[8] == "toro (fatty tuna)"

@@ -1,7 +1,9 @@
-"""Reference implementations for the engine of P4: exact posteriors, EP and reverse-KL, by dense matrices.
+"""Reference implementations for the engine of P4: exact posteriors, EP and reverse-KL,
+by dense matrices.
 
-Nothing here knows of state spaces. An *entry* is a number x != 0 of the design, in the order of the rows; to
-each belongs one unknown, the score of its feature at the time of its match. E entries, N matches.
+Nothing here knows of state spaces. An *entry* is a number x != 0 of the design, in the
+order of the rows; to each belongs one unknown, the score of its feature at the time of
+its match. E entries, N matches.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ def poisson(y, d):
 
 
 def ordinal(log_cdf, margin) -> Density:
-    """F(d - margin) for a win, F(-d - margin) for a loss, the rest for a tie; F is symmetric."""
+    """F(d - margin) for a win, F(-d - margin) for a loss, the rest for a tie; F is
+    symmetric."""
 
     def density(y, d):
         inner, outer = log_cdf(margin - np.abs(d)), log_cdf(-margin - np.abs(d))
@@ -50,7 +53,8 @@ def gaussian(variance) -> Density:
 
 
 def skellam(base_rate) -> Density:
-    """The difference of two Poisson counts, with the rates base_rate·e^(d/2) and base_rate·e^(-d/2)."""
+    """The difference of two Poisson counts, with the rates base_rate·e^(d/2) and
+    base_rate·e^(-d/2)."""
 
     def density(y, d):
         log_bessel = np.log(ive(np.abs(y), 2 * base_rate)) + 2 * base_rate
@@ -59,8 +63,10 @@ def skellam(base_rate) -> Density:
     return density
 
 
-_NODES = np.linspace(-12, 12, 1201)  # the trapezoid rule: exponentially accurate, the integrands are analytic
-_WIDE_NODES = np.linspace(-32, 32, 3201)  # an outcome may be a great surprise to a cavity
+# the trapezoid rule: exponentially accurate, the integrands are analytic
+_NODES = np.linspace(-12, 12, 1201)
+# an outcome may be a great surprise to a cavity
+_WIDE_NODES = np.linspace(-32, 32, 3201)
 
 
 def _log_weights(z):
@@ -68,11 +74,13 @@ def _log_weights(z):
 
 
 def log_partition(density: Density, y, mean, variance):
-    """log E p(y | u) over u ~ N(mean, variance), and its two derivatives by the mean; arrays (N,).
+    """log E p(y | u) over u ~ N(mean, variance), and its two derivatives by the mean;
+    arrays (N,).
 
-    Good for deviations up to some 20 times the width of p(y | u), the nodes being 0.02 of them apart.
-    With the mean m and the variance w of u under N(mean, variance)·p, the derivatives of log Z are
-    (m - mean)/variance and w/variance² - 1/variance: differentiate the Gaussian under the integral.
+    Good for deviations up to some 20 times the width of p(y | u), the nodes being 0.02
+    of them apart. With the mean m and the variance w of u under N(mean, variance)·p,
+    the derivatives of log Z are (m - mean)/variance and w/variance² - 1/variance:
+    differentiate the Gaussian under the integral.
     """
     y, mean, deviation = _columns(y, mean, variance)
     logs = _log_weights(_WIDE_NODES) + density(y, mean + deviation * _WIDE_NODES)
@@ -85,9 +93,13 @@ def log_partition(density: Density, y, mean, variance):
 
 
 def expected(density: Density, y, mean, variance):
-    """E log p(y | u) over u ~ N(mean, variance), and its two derivatives by the mean; arrays (N,)."""
+    """E log p(y | u) over u ~ N(mean, variance), and its two derivatives by the mean;
+    arrays (N,)."""
     y, mean, deviation = _columns(y, mean, variance)
-    values, weights = density(y, mean + deviation * _NODES), np.exp(_log_weights(_NODES))
+    values, weights = (
+        density(y, mean + deviation * _NODES),
+        np.exp(_log_weights(_NODES)),
+    )
     deviation = deviation[:, 0]
     return (
         values @ weights,
@@ -104,7 +116,8 @@ def _columns(y, mean, variance):
 
 
 class Problem:
-    """Matches, and a covariance a feature: one for all, or a dict name -> covariance with "*" for the rest.
+    """Matches, and a covariance a feature: one for all, or a dict name -> covariance
+    with "*" for the rest.
 
     .row .feature .x .time (E,)    .gram (E, E), zero between features    .design (N, E), u = design @ scores
     """
@@ -138,7 +151,8 @@ class Problem:
 
 
 def joint(chain):
-    """The covariance of scores that a chain of (h, P, A) implies: h'A...APh, A leading to the later time."""
+    """The covariance of scores that a chain of (h, P, A) implies: h'A...APh, A leading
+    to the later time."""
     K = np.zeros((len(chain), len(chain)))
     for i, (h, P, _) in enumerate(chain):
         ahead = P @ h
@@ -150,7 +164,8 @@ def joint(chain):
 
 
 class ImpliedCovariance:
-    """The covariance that a state-space model implies, step by step from the first time on."""
+    """The covariance that a state-space model implies, step by step from the first time
+    on."""
 
     def __init__(self, space):
         self.space = space
@@ -172,12 +187,15 @@ class ImpliedCovariance:
 
 
 def exact_gaussian(covariance, noise, X, time, y):
-    """Means and variances of all features at all matches (N, M), and the evidence; one covariance."""
+    """Means and variances of all features at all matches (N, M), and the evidence; one
+    covariance."""
     K, n = covariance.gram(time), len(X)
     C = (X @ X.T) * K + noise * np.eye(n)
     gains = [np.linalg.solve(C, (K * x).T).T for x in X.T]
     mean = np.transpose([gain @ y for gain in gains])
-    variance = np.transpose([np.diag(K - gain @ (K * x).T) for gain, x in zip(gains, X.T, strict=True)])
+    variance = np.transpose(
+        [np.diag(K - gain @ (K * x).T) for gain, x in zip(gains, X.T, strict=True)]
+    )
     return mean, variance, multivariate_normal(np.zeros(n), C).logpdf(y)
 
 
@@ -186,7 +204,8 @@ def exact_gaussian(covariance, noise, X, time, y):
 
 @dataclass(frozen=True)
 class State:
-    """Sites, and what follows from them; all arrays (E,) but the covariance, which is (E, E)."""
+    """Sites, and what follows from them; all arrays (E,) but the covariance, which is
+    (E, E)."""
 
     alpha: np.ndarray
     beta: np.ndarray
@@ -206,7 +225,8 @@ class State:
 
 
 def state(gram, alpha, beta) -> State:
-    """q ∝ N(s | 0, K)·exp(alpha's - s'Bs/2): covariance (K⁻¹ + B)⁻¹ = (I + KB)⁻¹K, mean = covariance·alpha.
+    """q ∝ N(s | 0, K)·exp(alpha's - s'Bs/2): covariance (K⁻¹ + B)⁻¹ = (I + KB)⁻¹K, mean
+    = covariance·alpha.
 
     ∫ of it is det(I + KB)^(-1/2)·exp(alpha'·covariance·alpha/2).
     """
@@ -214,14 +234,21 @@ def state(gram, alpha, beta) -> State:
     covariance = np.linalg.solve(system, gram)
     covariance = (covariance + covariance.T) / 2
     mean = covariance @ alpha
-    return State(alpha, beta, mean, covariance, -0.5 * np.linalg.slogdet(system)[1] + 0.5 * alpha @ mean)
+    return State(
+        alpha,
+        beta,
+        mean,
+        covariance,
+        -0.5 * np.linalg.slogdet(system)[1] + 0.5 * alpha @ mean,
+    )
 
 
 def ep_sites(problem: Problem, density: Density, y, q: State):
-    """The sites after one full update, and EP's estimate of the log marginal likelihood at q's sites.
+    """The sites after one full update, and EP's estimate of the log marginal likelihood
+    at q's sites.
 
-    Under the cavity times p(y | x's) the score s_m has mean c + v·x·d1 and variance v + v²·x²·d2. The site is
-    the ratio of that Gaussian and of the cavity.
+    Under the cavity times p(y | x's) the score s_m has mean c + v·x·d1 and variance v +
+    v²·x²·d2. The site is the ratio of that Gaussian and of the cavity.
     """
     cavity_mean, cavity_variance = q.cavity
     x, row = problem.x, problem.row
@@ -232,24 +259,32 @@ def ep_sites(problem: Problem, density: Density, y, q: State):
     tilted_variance = cavity_variance + cavity_variance**2 * x**2 * d2[row]
     alpha = tilted_mean / tilted_variance - cavity_mean / cavity_variance
     beta = 1 / tilted_variance - 1 / cavity_variance
-    return alpha, beta, q.log_z + log_z.sum() - _log_site_masses(q, cavity_mean, cavity_variance).sum()
+    return (
+        alpha,
+        beta,
+        q.log_z + log_z.sum() - _log_site_masses(q, cavity_mean, cavity_variance).sum(),
+    )
 
 
 def _log_site_masses(q: State, c, v):
     """log ∫ N(s | c, v)·exp(alpha·s - beta·s²/2) ds: complete the square."""
-    return -0.5 * np.log1p(v * q.beta) + (q.alpha * c - 0.5 * q.beta * c**2 + 0.5 * q.alpha**2 * v) / (
-        1 + v * q.beta
-    )
+    return -0.5 * np.log1p(v * q.beta) + (
+        q.alpha * c - 0.5 * q.beta * c**2 + 0.5 * q.alpha**2 * v
+    ) / (1 + v * q.beta)
 
 
 def kl_sites(problem: Problem, density: Density, y, q: State):
-    """The sites after one full update, and the bound on the log marginal likelihood at q.
+    """The sites after one full update, and the bound on the log marginal likelihood at
+    q.
 
-    A stationary q has the natural parameters of the prior plus the derivatives of E log p by E s, which is
-    alpha, and by E s², which is -beta/2. With m = E s and v = E s² - m² these are x·d1 - m·x²·d2 and x²·d2/2.
+    A stationary q has the natural parameters of the prior plus the derivatives of E log
+    p by E s, which is alpha, and by E s², which is -beta/2. With m = E s and v = E s² -
+    m² these are x·d1 - m·x²·d2 and x²·d2/2.
     """
     x, row = problem.x, problem.row
-    value, d1, d2 = expected(density, y, problem.design @ q.mean, problem.design**2 @ q.variance)
+    value, d1, d2 = expected(
+        density, y, problem.design @ q.mean, problem.design**2 @ q.variance
+    )
     alpha = x * d1[row] - q.mean * x**2 * d2[row]
     beta = -(x**2) * d2[row]
     sites = q.alpha * q.mean - q.beta * (q.variance + q.mean**2) / 2
@@ -260,8 +295,11 @@ UPDATES = {"ep": ep_sites, "kl": kl_sites}
 
 
 def kl_bound(problem: Problem, density: Density, y, mean, covariance):
-    """E log p - KL(q | prior) for any q = N(mean, covariance), block by block a feature: no sites."""
-    value = expected(density, y, problem.design @ mean, problem.design**2 @ np.diag(covariance))[0].sum()
+    """E log p - KL(q | prior) for any q = N(mean, covariance), block by block a
+    feature: no sites."""
+    value = expected(
+        density, y, problem.design @ mean, problem.design**2 @ np.diag(covariance)
+    )[0].sum()
     ratio = np.linalg.solve(problem.gram, covariance)
     distance = mean @ np.linalg.solve(problem.gram, mean) + np.trace(ratio) - len(mean)
     return value - 0.5 * (distance - np.linalg.slogdet(ratio)[1])
@@ -269,7 +307,8 @@ def kl_bound(problem: Problem, density: Density, y, mean, covariance):
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """The last state, its evidence, and the course of residual and evidence, one an evaluation of the map."""
+    """The last state, its evidence, and the course of residual and evidence, one an
+    evaluation of the map."""
 
     state: State
     log_evidence: float
@@ -284,12 +323,21 @@ class FixedPoint:
 
 
 def fixed_point(
-    problem: Problem, density: Density, y, method, rate=1.0, tol=1e-13, max_iter=2000, keep=False
+    problem: Problem,
+    density: Density,
+    y,
+    method,
+    rate=1.0,
+    tol=1e-13,
+    max_iter=2000,
+    keep=False,
 ) -> FixedPoint:
-    """Algorithm 1: all sites at once, damped by the rate, until a full update changes none.
+    """Algorithm 1: all sites at once, damped by the rate, until a full update changes
+    none.
 
-    The change of a site is measured in units of its feature's posterior standard deviation, sqrt(v)·|d alpha|
-    and v·|d beta|. Stops as well where something is no longer finite, or a cavity no longer a Gaussian.
+    The change of a site is measured in units of its feature's posterior standard
+    deviation, sqrt(v)·|d alpha| and v·|d beta|. Stops as well where something is no
+    longer finite, or a cavity no longer a Gaussian.
     """
     y = np.asarray(y, dtype=float)
     q = state(problem.gram, *np.zeros((2, len(problem.x))))
@@ -298,21 +346,35 @@ def fixed_point(
         for _ in range(max_iter):
             alpha, beta, evidence = UPDATES[method](problem, density, y, q)
             v = q.variance
-            change = np.max(np.maximum(np.sqrt(v) * np.abs(alpha - q.alpha), v * np.abs(beta - q.beta)))
+            change = np.max(
+                np.maximum(
+                    np.sqrt(v) * np.abs(alpha - q.alpha), v * np.abs(beta - q.beta)
+                )
+            )
             residuals.append(change)
             evidences.append(evidence)
             if keep:
                 history.append(q)
             if not change < 1e12 or change < tol:
                 break
-            q = state(problem.gram, q.alpha + rate * (alpha - q.alpha), q.beta + rate * (beta - q.beta))
+            q = state(
+                problem.gram,
+                q.alpha + rate * (alpha - q.alpha),
+                q.beta + rate * (beta - q.beta),
+            )
     return FixedPoint(
-        q, evidences[-1], len(residuals), np.array(residuals), np.array(evidences), tuple(history)
+        q,
+        evidences[-1],
+        len(residuals),
+        np.array(residuals),
+        np.array(evidences),
+        tuple(history),
     )
 
 
 def scores(problem: Problem, q: State, m, times):
-    """Mean and standard deviation of the score of feature m at any times, given the sites."""
+    """Mean and standard deviation of the score of feature m at any times, given the
+    sites."""
     sites = np.pad([q.alpha, q.beta], [(0, 0), (0, len(times))])
     whole, new = state(problem.with_new(m, times), *sites), slice(len(q.alpha), None)
     return whole.mean[new], np.sqrt(whole.variance[new])
@@ -327,7 +389,9 @@ class Brute(NamedTuple):
     log_evidence: float
 
 
-def brute_force(design, variances, density: Density, y, n_points=161, width=8.0) -> Brute:
+def brute_force(
+    design, variances, density: Density, y, n_points=161, width=8.0
+) -> Brute:
     """The posterior of 1 to 3 constant scores on a product grid, by the trapezoid rule.
 
     design (N, M), variances (M,): those of the prior.

@@ -1,8 +1,9 @@
-"""The integrals of a likelihood in as many digits as one likes, slowly and in other ways than the package.
+"""The integrals of a likelihood in as many digits as one likes, slowly and in other
+ways than the package.
 
-The density is written as in the papers, not rearranged; derivatives are central moments of the normal
-distribution that is tilted, not averages of the likelihood's derivatives; and the moments are integrals on
-both sides of the mode, where nodes are dense.
+The density is written as in the papers, not rearranged; derivatives are central moments
+of the normal distribution that is tilted, not averages of the likelihood's derivatives;
+and the moments are integrals on both sides of the mode, where nodes are dense.
 """
 
 import mpmath as mp
@@ -40,7 +41,9 @@ def log_density(likelihood, y):
     if isinstance(likelihood, Probit | OrdinalProbit):
         margin = mp.mpf(getattr(likelihood, "margin", 0))
         if y == 0:
-            return lambda u: mp.log(upper_tail(abs(u) - margin) - upper_tail(abs(u) + margin))
+            return lambda u: mp.log(
+                upper_tail(abs(u) - margin) - upper_tail(abs(u) + margin)
+            )
         return lambda u: mp.log(upper_tail(margin - y * u))
     if isinstance(likelihood, Logit | OrdinalLogit):
         margin = mp.mpf(getattr(likelihood, "margin", 0))
@@ -51,7 +54,9 @@ def log_density(likelihood, y):
         return lambda u: y * u - mp.exp(u) - mp.loggamma(y + 1)
     if isinstance(likelihood, Gaussian):
         variance = mp.mpf(likelihood.variance)
-        return lambda u: -((y - u) ** 2) / (2 * variance) - mp.log(2 * mp.pi * variance) / 2
+        return lambda u: (
+            -((y - u) ** 2) / (2 * variance) - mp.log(2 * mp.pi * variance) / 2
+        )
     rate = mp.mpf(likelihood.base_rate)
     constant = mp.log(mp.besseli(abs(y), 2 * rate))
     return lambda u: y * u / 2 - 2 * rate * mp.cosh(u / 2) + constant
@@ -62,7 +67,8 @@ def upper_tail(z):
 
 
 def integrals(likelihood, y, mean, variance, ep, digits=40):
-    """log E p (`ep`) or E log p, u ~ N(mean, variance), and two derivatives in the mean; floats."""
+    """log E p (`ep`) or E log p, u ~ N(mean, variance), and two derivatives in the
+    mean; floats."""
     with mp.workdps(digits):
         mean, variance = mp.mpf(mean), mp.mpf(variance)
         deviation, log_p = mp.sqrt(variance), log_density(likelihood, y)
@@ -81,16 +87,26 @@ def integrals(likelihood, y, mean, variance, ep, digits=40):
             def value(u):
                 return ((u - mean) / deviation) ** power * weight(u)
 
-            return mp.quad(value, [mode - 40 * deviation, mode, mode + 40 * deviation], maxdegree=9)
+            return mp.quad(
+                value, [mode - 40 * deviation, mode, mode + 40 * deviation], maxdegree=9
+            )
 
         zeroth, first, second = map(moment, range(3))
         unit = mp.sqrt(2 * mp.pi) * deviation
         if ep:
             average = first / zeroth
             spread = second / zeroth - average**2
-            found = top + mp.log(zeroth / unit), average / deviation, (spread - 1) / variance
+            found = (
+                top + mp.log(zeroth / unit),
+                average / deviation,
+                (spread - 1) / variance,
+            )
         else:
-            found = zeroth / unit, first / unit / deviation, (second - zeroth) / unit / variance
+            found = (
+                zeroth / unit,
+                first / unit / deviation,
+                (second - zeroth) / unit / variance,
+            )
         return tuple(map(float, found))
 
 
@@ -111,7 +127,9 @@ def _mode(exponent, mean, deviation):
 
 def arrays(likelihood, y, mean, variance, ep):
     return np.array(
-        (likelihood.log_partition if ep else likelihood.expected)(np.full(len(mean), y), mean, variance)
+        (likelihood.log_partition if ep else likelihood.expected)(
+            np.full(len(mean), y), mean, variance
+        )
     )
 
 
@@ -124,15 +142,23 @@ def assert_near(found, expected, tolerance):
 
 
 def assert_equals_plain_sum(likelihood, y, mean, variance):
-    """Whether reverse-KL's integrals are those of 20,000 nodes, where many digits take long."""
+    """Whether reverse-KL's integrals are those of 20,000 nodes, where many digits take
+    long."""
     x = np.linspace(-12, 12, 20_001)
     weights = np.exp(-(x**2) / 2)
-    values = arrays(likelihood, y, mean + np.sqrt(variance) * x, np.zeros(len(x)), ep=False)
-    assert_near(integral_at(likelihood, y, mean, variance, ep=False), values @ weights / weights.sum(), 1e-9)
+    values = arrays(
+        likelihood, y, mean + np.sqrt(variance) * x, np.zeros(len(x)), ep=False
+    )
+    assert_near(
+        integral_at(likelihood, y, mean, variance, ep=False),
+        values @ weights / weights.sum(),
+        1e-9,
+    )
 
 
 def in_high_precision(F, density, gap):
-    """A and Q of dx = F x dt + noise in the last entry, from one matrix exponential (Van Loan 1978)."""
+    """A and Q of dx = F x dt + noise in the last entry, from one matrix exponential
+    (Van Loan 1978)."""
     K = len(F)
     with mp.workdps(300):
         both = mp.zeros(2 * K)

@@ -1,4 +1,5 @@
-"""Covariances, likelihoods with their densities, and small matches that the tests of dynamics share."""
+"""Covariances, likelihoods with their densities, and small matches that the tests of
+dynamics share."""
 
 import math
 from itertools import combinations_with_replacement
@@ -36,7 +37,8 @@ def season(time):
 
 
 def matern(nu, variance, distance):
-    """The general formula, with the Bessel function K: Rasmussen and Williams (2006), eq. 4.14."""
+    """The general formula, with the Bessel function K: Rasmussen and Williams (2006),
+    eq. 4.14."""
     u = math.sqrt(2 * nu) * distance
     return variance * (2 ** (1 - nu) / gamma(nu) * u**nu * kv(nu, u) if u else 1.0)
 
@@ -50,8 +52,12 @@ FORMULAS = {
     Matern52(0.8, 2.0): lambda t, u: matern(2.5, 0.8, abs(t - u) / 2.0),
     Linear(0.2, origin=1.0): lambda t, u: 0.2 * (t - 1) * (u - 1),
     Affine(1.2, 0.3, origin=-0.5): lambda t, u: 1.2 + 0.3 * (t + 0.5) * (u + 0.5),
-    Periodic(0.9, 0.8, 2.5): lambda t, u: 0.9 * math.exp(-2 * math.sin(math.pi * (t - u) / 2.5) ** 2 / 0.64),
-    SquaredExponential(0.9, 0.8): lambda t, u: 0.9 * math.exp(-((t - u) ** 2) / 2 / 0.64),
+    Periodic(0.9, 0.8, 2.5): lambda t, u: (
+        0.9 * math.exp(-2 * math.sin(math.pi * (t - u) / 2.5) ** 2 / 0.64)
+    ),
+    SquaredExponential(0.9, 0.8): lambda t, u: (
+        0.9 * math.exp(-((t - u) ** 2) / 2 / 0.64)
+    ),
 }
 ATOMS = (
     *(c for c in FORMULAS if not isinstance(c, Periodic | SquaredExponential)),
@@ -78,14 +84,23 @@ COVARIANCES = [  # of fits: each kind alone, in a sum and in a product
     Matern12(1.0, 2.0) * Matern52(0.8, 2.0),
     (Constant(0.5) + Linear(0.3, origin=0.0)) * Matern12(1.0, 2.0) + Constant(0.1),
 ]
-SIZES = tuple({c.state_space().size: c for c in COVARIANCES}.values())  # one of each size of the state
+# one of each size of the state
+SIZES = tuple({c.state_space().size: c for c in COVARIANCES}.values())
 PRIOR = Constant(0.5) + Matern32(0.5, 2.0)
 MOVING = Constant(0.3) + Matern12(0.6, 1.5)
 LIKELIHOODS = {  # ours, the reference, outcomes to draw from
     "probit": (Probit(), dense.probit, [1, -1]),
     "logit": (Logit(), dense.logit, [1, -1]),
-    "ordinal probit": (OrdinalProbit(margin=0.4), dense.ordinal(log_ndtr, 0.4), [1, 0, -1]),
-    "ordinal logit": (OrdinalLogit(margin=0.4), dense.ordinal(log_expit, 0.4), [1, 0, -1]),
+    "ordinal probit": (
+        OrdinalProbit(margin=0.4),
+        dense.ordinal(log_ndtr, 0.4),
+        [1, 0, -1],
+    ),
+    "ordinal logit": (
+        OrdinalLogit(margin=0.4),
+        dense.ordinal(log_expit, 0.4),
+        [1, 0, -1],
+    ),
     "Poisson": (Poisson(), dense.poisson, [0, 1, 2, 3]),
     "Gaussian": (Gaussian(variance=0.5), dense.gaussian(0.5), [0.7, -1.2, 2.0, 0.1]),
     "Skellam": (Skellam(base_rate=1.3), dense.skellam(1.3), [0, 2, -1]),
@@ -132,24 +147,43 @@ def line_ups(rng, kind):
     size, n_features, n = LINE_UPS[kind]
     signs = np.repeat([1.0, -1.0], size // 2)
     same = kind.startswith("same")
-    return matches_of(np.tile(signs, (n, 1)) if same else random_design(rng, n, n_features, size, signs))
+    return matches_of(
+        np.tile(signs, (n, 1))
+        if same
+        else random_design(rng, n, n_features, size, signs)
+    )
 
 
 def small(seed=0, n=12, outcomes=(1, 0, -1), names=NAMES, begin=0.0):
     """Matches of two out of four players, on a few times that repeat, and outcomes."""
     rng = np.random.default_rng(seed)
     design = random_design(rng, n, len(names))
-    return Matches(design, begin + np.sort(rng.integers(0, n, n) / 4), names), rng.choice(outcomes, n)
+    return Matches(
+        design, begin + np.sort(rng.integers(0, n, n) / 4), names
+    ), rng.choice(outcomes, n)
 
 
 def informative(n=60, margin=0.3):
     """Players whose scores differ: the evidence has a maximum within."""
     matches, _ = small(n=n)
-    d = matches.design @ np.array([1.2, 0.4, -0.4, -1.2]) + np.random.default_rng(100).normal(size=n)
-    return matches, np.where(np.abs(d) < margin, 0, np.sign(d)) if margin else np.sign(d)
+    d = matches.design @ np.array([1.2, 0.4, -0.4, -1.2]) + np.random.default_rng(
+        100
+    ).normal(size=n)
+    return matches, np.where(np.abs(d) < margin, 0, np.sign(d)) if margin else np.sign(
+        d
+    )
 
 
-def fitted(covariance, likelihood, matches, y, method="ep", sample_weight=None, offset=None, **options):
+def fitted(
+    covariance,
+    likelihood,
+    matches,
+    y,
+    method="ep",
+    sample_weight=None,
+    offset=None,
+    **options,
+):
     options = {"tol": 1e-11, "max_iter": 500} | options
     model = DynamicComparisons(covariance, likelihood, method, **options)
     return model.fit(matches, y, sample_weight, offset)
@@ -158,7 +192,9 @@ def fitted(covariance, likelihood, matches, y, method="ep", sample_weight=None, 
 def fit_small(covariance=PRIOR, likelihood=None, scale=1.0, shift=0.0, **options):
     matches, y = small(n=30, outcomes=(1, -1))
     scaled = Matches(scale * matches.design, matches.time + shift, NAMES)
-    return DynamicComparisons(covariance, likelihood or Probit(), **options).fit(scaled, y)
+    return DynamicComparisons(covariance, likelihood or Probit(), **options).fit(
+        scaled, y
+    )
 
 
 def curves(model, names=NAMES, times=(-1.0, 0.0, 0.6, 2.75, 9.0)):
@@ -171,30 +207,45 @@ def curves(model, names=NAMES, times=(-1.0, 0.0, 0.6, 2.75, 9.0)):
 
 def is_finite(model):
     """Whether all that a model returns is a number."""
-    later = Matches(model.matches_.design[:4], np.repeat(model.matches_.time[-1], 4), NAMES)
+    later = Matches(
+        model.matches_.design[:4], np.repeat(model.matches_.time[-1], 4), NAMES
+    )
     scores = [model.scores(name, model.matches_.time[-5:] + 1) for name in NAMES]
-    returned = scores, model.pseudo_observations_, model.log_marginal_likelihood_, model.moments(later)
+    returned = (
+        scores,
+        model.pseudo_observations_,
+        model.log_marginal_likelihood_,
+        model.moments(later),
+    )
     returned = *returned, model.predict_proba(later)
     return all(np.isfinite(found).all() for found in returned)
 
 
 def updated(model, density):
-    """The reference at the sites of a model, the sites after one more update, and the evidence."""
+    """The reference at the sites of a model, the sites after one more update, and the
+    evidence."""
     problem = dense.Problem(model.matches_, model.covariance)
     q = dense.state(problem.gram, *model.pseudo_observations_.T)
     return q, *dense.UPDATES[model.method](problem, density, model.outcomes_, q)
 
 
 def assert_equals_dense(model, density, rate=0.5, atol=1e-8, covariance=None):
-    """Sites, marginals at the matches, scores elsewhere, evidence; of the model's covariance or another."""
+    """Sites, marginals at the matches, scores elsewhere, evidence; of the model's
+    covariance or another."""
     problem = dense.Problem(model.matches_, covariance or model.covariance)
-    fixed = dense.fixed_point(problem, density, model.outcomes_, model.method, rate=rate, tol=1e-12)
+    fixed = dense.fixed_point(
+        problem, density, model.outcomes_, model.method, rate=rate, tol=1e-12
+    )
     assert fixed.converged
     assert model.converged_
     q = fixed.state
     deviation = np.sqrt(q.variance)
-    np.testing.assert_allclose(model.pseudo_observations_[:, 0] * deviation, q.alpha * deviation, atol=atol)
-    np.testing.assert_allclose(model.pseudo_observations_[:, 1] * q.variance, q.beta * q.variance, atol=atol)
+    np.testing.assert_allclose(
+        model.pseudo_observations_[:, 0] * deviation, q.alpha * deviation, atol=atol
+    )
+    np.testing.assert_allclose(
+        model.pseudo_observations_[:, 1] * q.variance, q.beta * q.variance, atol=atol
+    )
     assert model.log_marginal_likelihood_ == pytest.approx(fixed.log_evidence, abs=atol)
     last = model.matches_.time[-1]
     for m, name in enumerate(model.features_):
@@ -203,4 +254,6 @@ def assert_equals_dense(model, density, rate=0.5, atol=1e-8, covariance=None):
         for found, expected in zip(
             model.scores(name, times), dense.scores(problem, q, m, times), strict=True
         ):
-            np.testing.assert_allclose(found, expected, atol=atol * max(1, np.abs(expected).max()))
+            np.testing.assert_allclose(
+                found, expected, atol=atol * max(1, np.abs(expected).max())
+            )

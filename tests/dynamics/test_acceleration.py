@@ -1,4 +1,5 @@
-"""The way to the fixed point with rate="auto", which converges where sweeps at rate 1 do not."""
+"""The way to the fixed point with rate="auto", which converges where sweeps at rate 1
+do not."""
 
 import itertools
 
@@ -38,7 +39,14 @@ def test_the_bound_never_falls(likelihood, density, outcomes, variance):
     """Over the steps that are kept; at rate 1 it does, with the wide prior."""
     rng = np.random.default_rng(7)
     matches = random_matches(rng, n=12, size=3)
-    model = fitted(Constant(variance), likelihood, matches, rng.choice(outcomes, 12), "kl", tol=1e-9)
+    model = fitted(
+        Constant(variance),
+        likelihood,
+        matches,
+        rng.choice(outcomes, 12),
+        "kl",
+        tol=1e-9,
+    )
     assert model.converged_
     bound = model.trace_["evidence"][model.trace_["accepted"]].to_numpy()
     assert np.all(np.diff(bound) >= -1e-11 * np.abs(bound[1:]))
@@ -47,16 +55,33 @@ def test_the_bound_never_falls(likelihood, density, outcomes, variance):
 
 @pytest.mark.parametrize(
     ("name", "y"),
-    [("probit", 1), ("logit", 1), ("ordinal probit", 1), ("Poisson", 0), ("Poisson", 5), ("Skellam", 3)],
+    [
+        ("probit", 1),
+        ("logit", 1),
+        ("ordinal probit", 1),
+        ("Poisson", 0),
+        ("Poisson", 5),
+        ("Skellam", 3),
+    ],
 )
 def test_one_match_under_a_wide_prior(name, y):
     """Where Algorithm 1 with reverse-KL at rate 1 falls into a two-cycle (chapter 13)."""
     quick, slow = (
-        fitted(Constant(150.0), LIKELIHOODS[name][0], matches_of([[1.0]]), [y], "kl", tol=1e-9, **options)
+        fitted(
+            Constant(150.0),
+            LIKELIHOODS[name][0],
+            matches_of([[1.0]]),
+            [y],
+            "kl",
+            tol=1e-9,
+            **options,
+        )
         for options in ({}, {"rate": 0.1, "max_iter": 3000})
     )
     assert quick.converged_
-    assert quick.log_marginal_likelihood_ == pytest.approx(slow.log_marginal_likelihood_, abs=1e-8)
+    assert quick.log_marginal_likelihood_ == pytest.approx(
+        slow.log_marginal_likelihood_, abs=1e-8
+    )
 
 
 @both_methods
@@ -64,7 +89,8 @@ def test_one_match_under_a_wide_prior(name, y):
 @pytest.mark.parametrize("variance", [1.0, 30.0])
 @pytest.mark.parametrize("name", ["probit", "Gaussian", "Poisson"])
 def test_line_ups_converge(method, kind, variance, name):
-    """Same line-ups with both outcomes are the worst: plain sweeps grow by up to p - 1 = 9 each."""
+    """Same line-ups with both outcomes are the worst: plain sweeps grow by up to p - 1
+    = 9 each."""
     matches = line_ups(np.random.default_rng(8), kind)
     likelihood, density, outcomes = LIKELIHOODS[name]
     y = np.resize(outcomes, len(matches))
@@ -80,12 +106,17 @@ def test_line_ups_converge(method, kind, variance, name):
 
 
 def test_a_league_with_a_feature_for_each_pair_converges():
-    """Many matches in few scores: where no step of EP is taken back, it takes more than 1000 sweeps."""
+    """Many matches in few scores: where no step of EP is taken back, it takes more than
+    1000 sweeps."""
     rng, rows = np.random.default_rng(0), np.arange(2000)
     pairs = np.array(list(itertools.combinations(range(6), 2)))
     which = rng.integers(0, len(pairs), len(rows))
     design = np.zeros((len(rows), 6 + len(pairs)))
-    design[rows, pairs[which, 0]], design[rows, pairs[which, 1]], design[rows, 6 + which] = 1, -1, 1
+    (
+        design[rows, pairs[which, 0]],
+        design[rows, pairs[which, 1]],
+        design[rows, 6 + which],
+    ) = 1, -1, 1
     y = np.sign(design @ rng.normal(size=design.shape[1]) + rng.normal(size=len(rows)))
     covariance = {f"f{k}": Constant(5.0) for k in range(6)} | {"*": Constant(4.3)}
     model = fitted(covariance, Probit(), matches_of(design), y, tol=1e-6, max_iter=400)
@@ -99,28 +130,46 @@ def test_results_are_those_of_the_last_accepted_sweep(method):
     """Also where the sweeps end too early: sites and evidence are of one state."""
     matches = line_ups(np.random.default_rng(0), "same 5v5")
     for max_iter in range(1, 12):
-        model = fitted(Constant(30.0), Probit(), matches, np.resize([1, -1], 10), method, max_iter=max_iter)
-        assert model.log_marginal_likelihood_ == pytest.approx(updated(model, dense.probit)[3], rel=1e-7)
+        model = fitted(
+            Constant(30.0),
+            Probit(),
+            matches,
+            np.resize([1, -1], 10),
+            method,
+            max_iter=max_iter,
+        )
+        assert model.log_marginal_likelihood_ == pytest.approx(
+            updated(model, dense.probit)[3], rel=1e-7
+        )
         accepted = model.trace_["evidence"][model.trace_["accepted"]].iloc[-1]
         assert model.log_marginal_likelihood_ == accepted
 
 
 @both_methods
-@pytest.mark.parametrize("row", [[1.0], [1.0, -1.0]], ids=["one feature", "two players"])
+@pytest.mark.parametrize(
+    "row", [[1.0], [1.0, -1.0]], ids=["one feature", "two players"]
+)
 @pytest.mark.parametrize("name", ["probit", "ordinal logit"])
 def test_repeated_identical_outcomes(method, row, name):
-    """All pseudo-observations of a feature move in step: Algorithm 1 at rate 1 falls into a two-cycle."""
+    """All pseudo-observations of a feature move in step: Algorithm 1 at rate 1 falls
+    into a two-cycle."""
     likelihood, density, _ = LIKELIHOODS[name]
-    model = fitted(Constant(30.0), likelihood, matches_of([row] * 8), np.ones(8), method)
+    model = fitted(
+        Constant(30.0), likelihood, matches_of([row] * 8), np.ones(8), method
+    )
     assert_equals_dense(model, density, rate=0.3)
 
 
 @both_methods
 @pytest.mark.parametrize("n", [300, 3000])
 def test_hundreds_of_identical_outcomes(method, n):
-    """No pseudo-observation moves much, but their sum does. All are equal by symmetry."""
+    """No pseudo-observation moves much, but their sum does.
+
+    All are equal by symmetry.
+    """
     alpha, beta = 0.0, 0.0
-    others = n - 1 if method == "ep" else n  # whose pseudo-observations an update starts from
+    # whose pseudo-observations an update starts from
+    others = n - 1 if method == "ep" else n
     integral = dense.log_partition if method == "ep" else dense.expected
     for _ in range(400):
         variance = 1 / (1 + others * beta)
@@ -128,11 +177,22 @@ def test_hundreds_of_identical_outcomes(method, n):
         _, (d1,), (d2,) = integral(dense.probit, [1], [2 * mean], [2 * variance])
         scale = 1 + variance * d2 if method == "ep" else 1.0
         new = (d1 - mean * d2) / scale, -d2 / scale
-        alpha, beta = (0.8 * old + 0.2 * to for old, to in zip((alpha, beta), new, strict=True))
-    model = fitted(Constant(1.0), Probit(), matches_of([[1.0, -1.0]] * n), np.ones(n), method, tol=1e-9)
+        alpha, beta = (
+            0.8 * old + 0.2 * to for old, to in zip((alpha, beta), new, strict=True)
+        )
+    model = fitted(
+        Constant(1.0),
+        Probit(),
+        matches_of([[1.0, -1.0]] * n),
+        np.ones(n),
+        method,
+        tol=1e-9,
+    )
     assert model.converged_
     variance = 1 / (1 + n * beta)
-    assert model.scores("f0", 0.0) == pytest.approx((n * alpha * variance, np.sqrt(variance)), abs=1e-5)
+    assert model.scores("f0", 0.0) == pytest.approx(
+        (n * alpha * variance, np.sqrt(variance)), abs=1e-5
+    )
 
 
 # ---- Overflow
@@ -154,7 +214,9 @@ def test_a_sweep_that_overflows_is_no_convergence_and_leaves_no_nan(
 ):
     """NaN is not a change of 0: such a sweep is taken back, also if it is the last one."""
     for max_iter in (2, 3, 40):
-        model = fit_small(covariance, likelihood, scale, shift, method=method, max_iter=max_iter)
+        model = fit_small(
+            covariance, likelihood, scale, shift, method=method, max_iter=max_iter
+        )
         assert is_finite(model)
         assert np.isfinite(model.trace_.evidence[model.trace_.accepted]).all()
         last = model.trace_.iloc[-1]
@@ -165,4 +227,6 @@ def test_a_sweep_that_overflows_is_no_convergence_and_leaves_no_nan(
 def test_a_precise_observation_may_follow_one_without_information():
     """The logarithm of beta leaps by more than 709, from 0."""
     with np.errstate(over="raise"):
-        assert is_finite(fit_small(likelihood=Gaussian(1e-12), method="kl", max_iter=50))
+        assert is_finite(
+            fit_small(likelihood=Gaussian(1e-12), method="kl", max_iter=50)
+        )

@@ -1,4 +1,5 @@
-"""Periodic and squared exponential covariances: their errors are the stated ones, none is added."""
+"""Periodic and squared exponential covariances: their errors are the stated ones, none
+is added."""
 
 import mpmath as mp
 import numpy as np
@@ -28,7 +29,9 @@ def test_errors_are_the_stated_ones(covariance, stated):
     gaps = np.linspace(0, 100, 501)
     error = np.abs(from_zero(covariance, gaps) - covariance.gram([0.0], gaps)[0]) / 4.0
     assert error.max() == pytest.approx(error[0])
-    assert error.max() == pytest.approx(stated, rel=0.05 if isinstance(covariance, Periodic) else 0.02)
+    assert error.max() == pytest.approx(
+        stated, rel=0.05 if isinstance(covariance, Periodic) else 0.02
+    )
 
 
 def test_a_period_stays_in_step_over_centuries():
@@ -42,18 +45,31 @@ def from_zero(covariance, gaps):
     """Covariances of the score at time 0 with later ones."""
     model = covariance.state_space()
     A, _ = model.transitions(np.zeros(len(gaps)), gaps)
-    return A.transpose(0, 2, 1) @ model.measurement @ model.initial(np.zeros(1))[0] @ model.measurement
+    return (
+        A.transpose(0, 2, 1)
+        @ model.measurement
+        @ model.initial(np.zeros(1))[0]
+        @ model.measurement
+    )
 
 
 @both_methods
 @pytest.mark.parametrize(
-    "covariance", [Periodic(0.5, 1.0, 2.0), SquaredExponential(0.5, 1.0) + Constant(0.2)]
+    "covariance",
+    [Periodic(0.5, 1.0, 2.0), SquaredExponential(0.5, 1.0) + Constant(0.2)],
 )
 def test_approximate_covariances(covariance, method):
-    """Equal to dense algebra for the state-space model, and within its error for the covariance itself."""
+    """Equal to dense algebra for the state-space model, and within its error for the
+    covariance itself."""
     rng = np.random.default_rng(14)
-    model = fitted(covariance, Probit(), random_matches(rng), rng.choice([1, -1], 9), method)
-    assert_equals_dense(model, dense.probit, covariance=dense.ImpliedCovariance(covariance.state_space()))
+    model = fitted(
+        covariance, Probit(), random_matches(rng), rng.choice([1, -1], 9), method
+    )
+    assert_equals_dense(
+        model,
+        dense.probit,
+        covariance=dense.ImpliedCovariance(covariance.state_space()),
+    )
     assert_equals_dense(model, dense.probit, atol=1e-2)
 
 
@@ -61,7 +77,11 @@ def test_approximate_covariances(covariance, method):
 @pytest.mark.parametrize("gap", [1e-12, 1e-5, 0.1])
 def test_squared_exponential_keeps_the_digits_of_short_gaps(order, gap):
     F, density = _drift(order)
-    found = SquaredExponential(1e-6, 10.0, order).state_space().transitions(np.zeros(1), np.array([10 * gap]))
+    found = (
+        SquaredExponential(1e-6, 10.0, order)
+        .state_space()
+        .transitions(np.zeros(1), np.array([10 * gap]))
+    )
     passed = mp.mpf(float(np.float64(10 * gap) / 10))
     expected = in_high_precision(F.tolist(), mp.mpf(density) * mp.mpf(1e-6), passed)
     assert max(relative(a[0], b) for a, b in zip(found, expected, strict=True)) < 1e-12

@@ -1,4 +1,5 @@
-"""The blocks of a state in high precision, at extreme gaps and variances, and by their origins."""
+"""The blocks of a state in high precision, at extreme gaps and variances, and by their
+origins."""
 
 import mpmath as mp
 import numpy as np
@@ -22,13 +23,17 @@ from preflearn.dynamics import (
 @pytest.mark.parametrize("gap", [0.0, 1e-12, 1e-5, 3.0, 1e5, 1e9])
 @pytest.mark.parametrize(("variance", "lengthscale"), [(1e-12, 1.0), (1e6, 1e5)])
 def test_matern_transitions_keep_their_digits(kind, gap, variance, lengthscale):
-    """The states are s, (d/du + 1) s, ... with u = rate * time: each is driven by the next one."""
+    """The states are s, (d/du + 1) s, ...
+
+    with u = rate * time: each is driven by the next one.
+    """
     model = kind(variance, lengthscale).state_space()
     K, rate = model.size, np.sqrt(2 * model.size - 1) / lengthscale
     A, Q = model.transitions(np.zeros(1), np.array([gap]))
     passed = min(mp.mpf(float(rate)) * gap, 500)
     F = -np.eye(K) + np.eye(K, k=1)
-    density = variance * mp.mpf(2) ** (2 * K - 1) / mp.binomial(2 * K - 2, K - 1)  # so that Var(s) = variance
+    # so that Var(s) = variance
+    density = variance * mp.mpf(2) ** (2 * K - 1) / mp.binomial(2 * K - 2, K - 1)
     expected = in_high_precision(F.tolist(), density, passed)
     if passed < 500:
         assert relative(A[0], expected[0]) < 1e-13
@@ -39,7 +44,8 @@ def test_matern_transitions_keep_their_digits(kind, gap, variance, lengthscale):
 
 @pytest.mark.parametrize("gap", [1e-12, 1e-5, 0.1, 3.0, 40.0])
 def test_products_keep_their_digits(gap):
-    """Matérn 3/2 times 1/2 is (1 + a|t|) e^{-(a + b)|t|}; Q = P - A P A', here in high precision."""
+    """Matérn 3/2 times 1/2 is (1 + a|t|) e^{-(a + b)|t|}; Q = P - A P A', here in high
+    precision."""
     a, b, variance = 1.5, 0.4, 1e-6
     model = (Matern32(variance, np.sqrt(3) / a) * Matern12(1.0, 1 / b)).state_space()
     assert model.size == 2
@@ -66,7 +72,9 @@ def test_stationary_processes_stay_stationary(kind, gap, variance, lengthscale):
     model = kind(variance, lengthscale).state_space()
     A, Q = model.transitions(np.zeros(1), np.array([gap]))
     P = model.initial(np.zeros(1))
-    np.testing.assert_allclose(A @ P @ A.transpose(0, 2, 1) + Q, P, rtol=0, atol=1e-12 * np.abs(P).max())
+    np.testing.assert_allclose(
+        A @ P @ A.transpose(0, 2, 1) + Q, P, rtol=0, atol=1e-12 * np.abs(P).max()
+    )
 
 
 def test_long_gaps_of_a_trend_are_exact():
@@ -80,7 +88,9 @@ def test_long_gaps_of_a_trend_are_exact():
 
 def test_an_origin_at_the_first_time_is_that_of_each_feature():
     model = (Constant(2.0) + Wiener(0.5, origin="first")).state_space()
-    np.testing.assert_array_equal(model.initial(np.array([-7.0, 3.0, 1e6])), np.full((3, 1, 1), 2.0))
+    np.testing.assert_array_equal(
+        model.initial(np.array([-7.0, 3.0, 1e6])), np.full((3, 1, 1), 2.0)
+    )
     product = (Wiener(0.5, origin="first") * Wiener(2.0, origin="first")).state_space()
     start, first = np.array([3.0, 13.0, 13.0]), np.array([0.0, 10.0, 0.0])
     _, Q = product.transitions(start, start + 1, first)

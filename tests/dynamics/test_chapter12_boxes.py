@@ -1,4 +1,5 @@
-"""The boxes of chapter 12: Brownian motion's origin, states of covariances, least states, two passes."""
+"""The boxes of chapter 12: Brownian motion's origin, states of covariances, least
+states, two passes."""
 
 from itertools import pairwise
 
@@ -22,8 +23,11 @@ seeds = st.integers(0, 2**31)
 
 
 def times(rng, n=9, origin=0.0):
-    """Ascending times from the origin on: some equal, the first at times at the origin itself."""
-    t = np.sort(rng.choice([0.0, 1e-9, 0.5, 1.0, 2.0, 4.0, 1e3], n) + rng.choice([0.0, 0.3], n))
+    """Ascending times from the origin on: some equal, the first at times at the origin
+    itself."""
+    t = np.sort(
+        rng.choice([0.0, 1e-9, 0.5, 1.0, 2.0, 4.0, 1e3], n) + rng.choice([0.0, 0.3], n)
+    )
     return origin + t * rng.choice([1e-3, 1.0, 5.0])
 
 
@@ -46,11 +50,16 @@ def test_brownian_motion_has_an_origin(seed):
     earlier = np.append(o - rng.choice([1e-3, 1.0, 24.0]), t)
     assert not psd(np.minimum.outer(earlier, earlier) - o)
     v, variance = rng.choice([0.0, 1e-6, 1.0, 9.0]), rng.uniform(0.1, 4)
-    steps = np.tril(np.ones((len(t), len(t)))) * np.sqrt(variance * np.diff(t, prepend=t[0]))
+    steps = np.tril(np.ones((len(t), len(t)))) * np.sqrt(
+        variance * np.diff(t, prepend=t[0])
+    )
     steps[:, 0] = np.sqrt(v)
     walked = steps @ steps.T  # the sums of independent steps of equation 9
     scale = 1e-12 * (1 + np.abs(walked).max())
-    assert np.allclose(v + variance * (np.minimum.outer(t, t) - t[0]), walked, rtol=0, atol=scale)  # (b)
+    # (b)
+    assert np.allclose(
+        v + variance * (np.minimum.outer(t, t) - t[0]), walked, rtol=0, atol=scale
+    )
     start = t[0] - v / variance
     alone = variance * (np.minimum.outer(t, t) - start)
     assert np.allclose(alone, walked, rtol=0, atol=1e-9 * (1 + np.abs(walked).max()))
@@ -65,11 +74,17 @@ def test_brownian_motion_has_an_origin(seed):
 
 
 def single_models(rng):
-    v, scale, o = rng.uniform(0.1, 4), rng.choice([0.1, 2.0, 1e3]), rng.choice([0.0, 2.0])
+    v, scale, o = (
+        rng.uniform(0.1, 4),
+        rng.choice([0.1, 2.0, 1e3]),
+        rng.choice([0.0, 2.0]),
+    )
     rate, edges = np.sqrt(3) / scale, np.sort(rng.uniform(0, 6, 3))
 
     def same_piece(t, u):
-        return float(np.searchsorted(edges, t, "right") == np.searchsorted(edges, u, "right"))
+        return float(
+            np.searchsorted(edges, t, "right") == np.searchsorted(edges, u, "right")
+        )
 
     def line(x):
         return np.array([[1.0, x], [0.0, 1.0]])
@@ -78,8 +93,15 @@ def single_models(rng):
         model([1], lambda t: v, lambda t, u: 1.0, Constant(v)),
         model([1], lambda t: v, same_piece, PiecewiseConstant(v, tuple(edges))),
         model([1], lambda t: v * (t + o), lambda t, u: 1.0, Wiener(v, -o)),
-        model([1, 0], lambda t: v * np.outer([t - o, 1], [t - o, 1]), lambda t, u: line(u - t), Linear(v, o)),
-        model([1], lambda t: v, lambda t, u: np.exp((t - u) / scale), Matern12(v, scale)),
+        model(
+            [1, 0],
+            lambda t: v * np.outer([t - o, 1], [t - o, 1]),
+            lambda t, u: line(u - t),
+            Linear(v, o),
+        ),
+        model(
+            [1], lambda t: v, lambda t, u: np.exp((t - u) / scale), Matern12(v, scale)
+        ),
         model(
             [1, 0],
             lambda t: v * np.array([[1.0, 1.0], [1.0, 2.0]]),
@@ -90,7 +112,12 @@ def single_models(rng):
 
 
 def model(h, P, A, covariance):
-    return np.array(h), lambda t: np.atleast_2d(P(t)), lambda t, u: np.atleast_2d(A(t, u)), covariance
+    return (
+        np.array(h),
+        lambda t: np.atleast_2d(P(t)),
+        lambda t, u: np.atleast_2d(A(t, u)),
+        covariance,
+    )
 
 
 def combined(one, two, vectors, matrices, covariance):
@@ -127,7 +154,9 @@ def test_state_has_the_covariance(seed):
         assert psd(Q + 1e-13 * np.abs(P(now)).max() * np.eye(len(h)))
         walked = step @ walked @ step.T + Q
         assert np.allclose(walked, P(now), rtol=1e-9, atol=1e-9 * np.abs(walked).max())
-    implied = dense.joint([(h, P(now), A(before, now)) for before, now in pairwise([t[0], *t])])
+    implied = dense.joint(
+        [(h, P(now), A(before, now)) for before, now in pairwise([t[0], *t])]
+    )
     assert np.allclose(implied, K, rtol=0, atol=1e-10 * scale)
 
 
@@ -162,25 +191,38 @@ def test_noise_of_matern_32():
 
 
 def ranks(K):
-    return [np.linalg.matrix_rank(K[n:, : n + 1], tol=1e-9 * np.abs(K).max()) for n in range(len(K))]
+    return [
+        np.linalg.matrix_rank(K[n:, : n + 1], tol=1e-9 * np.abs(K).max())
+        for n in range(len(K))
+    ]
 
 
 def chain_of_forecasts(K):
-    """The proof of (b): h, P and A of a state that is a basis of the forecasts E[f | p]."""
+    """The proof of (b): h, P and A of a state that is a basis of the forecasts E[f |
+    p]."""
     found, reads_before, P_before = [], None, None
     for n, rank in enumerate(ranks(K)):
         block = K[n:, : n + 1]
         U = np.linalg.svd(block)[0][:, :rank]
-        reads = U.T @ block @ np.linalg.pinv(K[: n + 1, : n + 1], rcond=1e-11, hermitian=True)
+        reads = (
+            U.T
+            @ block
+            @ np.linalg.pinv(K[: n + 1, : n + 1], rcond=1e-11, hermitian=True)
+        )
         P = reads @ K[: n + 1, : n + 1] @ reads.T
-        A = None if n == 0 else reads @ K[: n + 1, :n] @ reads_before.T @ np.linalg.pinv(P_before)
+        A = (
+            None
+            if n == 0
+            else reads @ K[: n + 1, :n] @ reads_before.T @ np.linalg.pinv(P_before)
+        )
         found.append((U[0], P, A))
         reads_before, P_before = reads, P
     return found
 
 
 def random_covariance(rng, n=8):
-    """Of a chain whose matrices change and may be singular, or any matrix; and a size that is enough."""
+    """Of a chain whose matrices change and may be singular, or any matrix; and a size
+    that is enough."""
     if rng.random() < 0.25:
         factor = rng.normal(size=(n, int(rng.integers(1, n + 1))))
         return factor @ factor.T, n
@@ -246,7 +288,8 @@ def test_two_passes_give_the_posterior(seed):
     rng = np.random.default_rng(seed)
     h, P, A, k = some_model(rng)
     size = int(rng.choice([1, 2, 9]))
-    t = np.sort(rng.choice([0.0, 0.5, 1.0, 2.0, 2.7, 4.0, 9.0, 20.0], size))  # equal times among them
+    # equal times among them
+    t = np.sort(rng.choice([0.0, 0.5, 1.0, 2.0, 2.7, 4.0, 9.0, 20.0], size))
     y, tau = rng.normal(size=size), rng.uniform(0.1, 4, size) * rng.integers(0, 2, size)
     filtered, smoothed = forward_back(h, P, A, t, y, tau)
     new = rng.uniform(0.0, 12.0, 4)
@@ -258,8 +301,12 @@ def test_two_passes_give_the_posterior(seed):
         assert h @ smoothed[n][0] == pytest.approx((K @ weights @ y)[n], abs=scale)
         assert h @ smoothed[n][1] @ h == pytest.approx(Sigma[n, n], abs=scale)
         seen = slice(n + 1)
-        past = np.linalg.solve(np.eye(n + 1) + tau[seen, None] * K[seen, seen], np.diag(tau[seen]))
-        assert h @ filtered[n][0] == pytest.approx(K[n, seen] @ past @ y[seen], abs=scale)
+        past = np.linalg.solve(
+            np.eye(n + 1) + tau[seen, None] * K[seen, seen], np.diag(tau[seen])
+        )
+        assert h @ filtered[n][0] == pytest.approx(
+            K[n, seen] @ past @ y[seen], abs=scale
+        )
     for i, at in enumerate(new):  # (b)
         n = np.searchsorted(t, at, "right") - 1
         now = (0 * h, P(at)) if n < 0 else _ahead(filtered[n], P, A, t[n], at)

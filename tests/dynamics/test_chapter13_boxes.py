@@ -36,7 +36,14 @@ PRIORS = [
 
 def fit(covariance, likelihood, method, X, time, y, **options):
     with warnings.catch_warnings(action="ignore"):
-        return fitted(covariance, likelihood, matches_of(X, time), y, method, **({"tol": 1e-12} | options))
+        return fitted(
+            covariance,
+            likelihood,
+            matches_of(X, time),
+            y,
+            method,
+            **({"tol": 1e-12} | options),
+        )
 
 
 def moments(model, time):
@@ -89,7 +96,8 @@ def shifted_density(log_density, shift, y, d):
 
 @pytest.mark.theorem("prop-inference-ep")
 def test_one_site_matches_a_whole_process():
-    """(d): at other times too, mean and variance are those of the exact posterior of one match."""
+    """(d): at other times too, mean and variance are those of the exact posterior of
+    one match."""
     K = Matern12(1.5, lengthscale=2.0)
     time = np.array([0.0, 1.0, 2.5])
     X = np.array([[1.0, -1.0]])
@@ -97,7 +105,12 @@ def test_one_site_matches_a_whole_process():
     root = np.linalg.cholesky(K.gram(time))
     nodes, weights = np.polynomial.hermite_e.hermegauss(24)
     z = np.stack(np.meshgrid(*[nodes] * 4, indexing="ij")).reshape(4, -1)
-    w = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * 4, indexing="ij")).reshape(4, -1), axis=0)
+    w = np.prod(
+        np.stack(np.meshgrid(*[weights / weights.sum()] * 4, indexing="ij")).reshape(
+            4, -1
+        ),
+        axis=0,
+    )
     first = root @ z[:3]
     second = np.sqrt(1.5) * z[3]
     p = w * np.exp(log_ndtr(first[1] - second))
@@ -116,12 +129,20 @@ def test_one_site_matches_a_whole_process():
 @every_likelihood
 def test_the_bound_has_one_stationary_point_of_this_form(likelihood, density, outcomes):
     y = np.resize(outcomes, 3)
-    model = fit(PRIORS[1], likelihood, "kl", [[1.0, -1, 0], [0, 1, -1], [1, -1, 0]], np.array([0.0, 1, 3]), y)
+    model = fit(
+        PRIORS[1],
+        likelihood,
+        "kl",
+        [[1.0, -1, 0], [0, 1, -1], [1, -1, 0]],
+        np.array([0.0, 1, 3]),
+        y,
+    )
     problem = dense.Problem(model.matches_, PRIORS[1])
     alpha, beta = model.pseudo_observations_.T
     assert (beta >= 0).all()  # (b)
     covariance = np.linalg.inv(np.linalg.inv(problem.gram) + np.diag(beta))  # (a)
-    own = np.tril(problem.feature[:, None] == problem.feature)  # a factor of each feature's covariance
+    # a factor of each feature's covariance
+    own = np.tril(problem.feature[:, None] == problem.feature)
 
     def bound(at):
         factor = np.zeros((6, 6))
@@ -131,21 +152,31 @@ def test_the_bound_has_one_stationary_point_of_this_form(likelihood, density, ou
     at = np.append(covariance @ alpha, np.linalg.cholesky(covariance)[own])
     top = bound(at)
     assert top == pytest.approx(model.log_marginal_likelihood_, abs=1e-6)
-    slopes = [(bound(at + step) - bound(at - step)) / 2e-4 for step in 1e-4 * np.eye(len(at))]
+    slopes = [
+        (bound(at + step) - bound(at - step)) / 2e-4 for step in 1e-4 * np.eye(len(at))
+    ]
     np.testing.assert_allclose(slopes, 0, atol=1e-5)
     rng = np.random.default_rng(1)
     for _ in range(30):
-        a, b = (np.append(rng.normal(size=6), np.abs(rng.normal(size=own.sum())) + 0.05) for _ in range(2))
+        a, b = (
+            np.append(rng.normal(size=6), np.abs(rng.normal(size=own.sum())) + 0.05)
+            for _ in range(2)
+        )
         assert (bound(a) + bound(b)) / 2 < bound((a + b) / 2)
         assert bound(a) < top
 
 
 @pytest.mark.theorem("thm-inference-gaussian")
-@pytest.mark.parametrize("covariance", [*PRIORS, Matern32(1.0, lengthscale=2.0)], ids=repr)
+@pytest.mark.parametrize(
+    "covariance", [*PRIORS, Matern32(1.0, lengthscale=2.0)], ids=repr
+)
 def test_gaussian_rows_of_one_feature_take_one_iteration(covariance):
     """(a)"""
     rng = np.random.default_rng(2)
-    time, X = np.arange(1.0, 7), np.eye(2)[rng.integers(0, 2, 6)] * rng.choice([-2.0, 1, 0.5], (6, 1))
+    time, X = (
+        np.arange(1.0, 7),
+        np.eye(2)[rng.integers(0, 2, 6)] * rng.choice([-2.0, 1, 0.5], (6, 1)),
+    )
     y = rng.normal(size=6)
     mean, variance, evidence = dense.exact_gaussian(covariance, 0.5, X, time, y)
     for method in ("ep", "kl"):
@@ -157,21 +188,33 @@ def test_gaussian_rows_of_one_feature_take_one_iteration(covariance):
 
 @pytest.mark.theorem("thm-inference-gaussian")
 @pytest.mark.parametrize("size", [2, 3])
-@pytest.mark.parametrize("covariance", [*PRIORS, Matern32(1.0, lengthscale=2.0)], ids=repr)
+@pytest.mark.parametrize(
+    "covariance", [*PRIORS, Matern32(1.0, lengthscale=2.0)], ids=repr
+)
 def test_gaussian_means_are_exact_and_variances_are_ordered(covariance, size):
     """(b), (c), and (e) for differences."""
     rng = np.random.default_rng(size)
-    time, X, y = np.sort(rng.uniform(0.1, 6, 12)), random_design(rng, 12, 4), rng.normal(size=12)
+    time, X, y = (
+        np.sort(rng.uniform(0.1, 6, 12)),
+        random_design(rng, 12, 4),
+        rng.normal(size=12),
+    )
     if size == 3:
         X = np.column_stack([X, np.ones(12)])
     mean, variance, evidence = dense.exact_gaussian(covariance, 0.8, X, time, y)
     ep = fit(covariance, Gaussian(0.8), "ep", X, time, y)
     kl = fit(covariance, Gaussian(0.8), "kl", X, time, y)
-    (ep_mean, ep_variance), (kl_mean, kl_variance) = moments(ep, time), moments(kl, time)
+    (ep_mean, ep_variance), (kl_mean, kl_variance) = (
+        moments(ep, time),
+        moments(kl, time),
+    )
     np.testing.assert_allclose(ep_mean, mean, atol=1e-8)
     np.testing.assert_allclose(kl_mean, mean, atol=1e-8)
     K = covariance.gram(time)
-    block = [np.diag(np.linalg.solve(np.eye(12) + K * X[:, m] ** 2 / 0.8, K)) for m in range(X.shape[1])]
+    block = [
+        np.diag(np.linalg.solve(np.eye(12) + K * X[:, m] ** 2 / 0.8, K))
+        for m in range(X.shape[1])
+    ]
     np.testing.assert_allclose(kl_variance, np.transpose(block), atol=1e-9)
     assert (kl_variance < variance + 1e-12).all()
     assert (kl_variance < ep_variance + 1e-12).all()
@@ -182,7 +225,8 @@ def test_gaussian_means_are_exact_and_variances_are_ordered(covariance, size):
 
 @pytest.mark.theorem("thm-inference-gaussian")
 def test_eps_variances_have_one_fixed_point_and_rise_to_it():
-    """(c): from 0 the precisions of the sites only grow; other starts end at the same place."""
+    """(c): from 0 the precisions of the sites only grow; other starts end at the same
+    place."""
     rng = np.random.default_rng(5)
     for M, size in ((3, 2), (5, 2), (4, 3)):
         time, X = np.sort(rng.uniform(0, 4, 9)), random_design(rng, 9, M)
@@ -191,13 +235,19 @@ def test_eps_variances_have_one_fixed_point_and_rise_to_it():
         K, used = PRIORS[1].gram(time), X != 0
 
         def swept(beta, K=K, X=X, used=used):
-            after = np.transpose([np.diag(np.linalg.solve(np.eye(9) + K * b, K)) for b in beta.T])
+            after = np.transpose(
+                [np.diag(np.linalg.solve(np.eye(9) + K * b, K)) for b in beta.T]
+            )
             cavity = 1 / (1 / after - beta)
             others = (X**2 * cavity).sum(axis=1, keepdims=True) - X**2 * cavity
             return np.where(used, X**2 / (0.6 + others), 0)
 
         ends = []
-        for start in (0 * X, X**2 / 0.6, np.where(used, rng.exponential(5.0, X.shape), 0)):
+        for start in (
+            0 * X,
+            X**2 / 0.6,
+            np.where(used, rng.exponential(5.0, X.shape), 0),
+        ):
             beta = start
             for _ in range(400):
                 last, beta = beta, swept(beta)
@@ -237,7 +287,9 @@ def test_eps_variances_can_be_above_the_exact_ones_where_rows_are_no_differences
     """(e) needs its condition; (b) and (c) do not."""
     X, y = np.array([[1.0, 1, 1], [1, 1, -1]]), np.array([1.0, 0.3])
     mean, variance, _ = dense.exact_gaussian(Constant(1.0), 0.3, X, np.zeros(2), y)
-    ep = moments(fit(Constant(1.0), Gaussian(0.3), "ep", X, np.zeros(2), y), np.zeros(2))
+    ep = moments(
+        fit(Constant(1.0), Gaussian(0.3), "ep", X, np.zeros(2), y), np.zeros(2)
+    )
     np.testing.assert_allclose(ep[0], mean, atol=1e-8)
     assert (ep[1] / variance)[0, 2] == pytest.approx(3.29, abs=0.01)
     assert (ep[1] >= 1 / (1 + 2 / 0.3) - 1e-9).all()
@@ -268,7 +320,9 @@ def test_rates_of_reverse_kl(k, noise):
     precision = np.kron(np.eye(X.shape[1]), np.linalg.inv(PRIORS[1].gram(time)))
     design = np.hstack([np.diag(X[:, m]) for m in range(X.shape[1])])
     D = precision + np.diag((design**2).sum(axis=0)) / noise
-    rho = np.linalg.eigvals(np.linalg.solve(D, precision + design.T @ design / noise)).real
+    rho = np.linalg.eigvals(
+        np.linalg.solve(D, precision + design.T @ design / noise)
+    ).real
     assert rho.min() > 0
     assert rho.max() <= k + 1e-9
     limit = 2 / rho.max()
@@ -278,7 +332,17 @@ def test_rates_of_reverse_kl(k, noise):
         0.3 / k,
         *(r for r in [1.05 * limit] if r < 1),
     ):
-        model = fit(PRIORS[1], Gaussian(noise), "kl", X, time, y, rate=rate, max_iter=150, tol=1e-12)
+        model = fit(
+            PRIORS[1],
+            Gaussian(noise),
+            "kl",
+            X,
+            time,
+            y,
+            rate=rate,
+            max_iter=150,
+            tol=1e-12,
+        )
         left = model.trace_["residual"].to_numpy()
         factor = np.abs(1 - rate * rho).max()
         assert (factor < 1) == (rate < limit)
@@ -287,17 +351,34 @@ def test_rates_of_reverse_kl(k, noise):
         else:
             assert left[-1] < max(1.05 * left[len(left) // 2], 1e-9)
             if rate < 1:  # at rate 1 residuals may fall to rounding in a few sweeps
-                assert left[-1] <= 50 * left[0] * max(factor, 1 - rate) ** (len(left) - 1) + 1e-10
+                assert (
+                    left[-1]
+                    <= 50 * left[0] * max(factor, 1 - rate) ** (len(left) - 1) + 1e-10
+                )
 
 
 @pytest.mark.theorem("prop-inference-rates")
 def test_ep_has_no_such_rates():
-    """Rows of two features, rate 1, a covariance that extrapolates: reverse-KL converges, EP does not."""
+    """Rows of two features, rate 1, a covariance that extrapolates: reverse-KL
+    converges, EP does not."""
     rng = np.random.default_rng(29)
-    time, X, y = np.sort(rng.uniform(0, 5, 10)), random_design(rng, 10, 5), rng.normal(size=10)
+    time, X, y = (
+        np.sort(rng.uniform(0, 5, 10)),
+        random_design(rng, 10, 5),
+        rng.normal(size=10),
+    )
     residual = {}
     for method in ("ep", "kl"):
-        model = fit(Affine(1.0, 1.0, origin=0.0), Gaussian(0.002), method, X, time, y, rate=1.0, max_iter=400)
+        model = fit(
+            Affine(1.0, 1.0, origin=0.0),
+            Gaussian(0.002),
+            method,
+            X,
+            time,
+            y,
+            rate=1.0,
+            max_iter=400,
+        )
         residual[method] = model.trace_["residual"].to_numpy()
     assert residual["ep"][-1] > 1e3 * residual["ep"][100]
     assert residual["kl"][-1] < 0.1 * residual["kl"][100]

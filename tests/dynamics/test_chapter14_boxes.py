@@ -42,8 +42,14 @@ def test_any_chances_have_interactions(link, n):
         own = inverse(P) - s[:, None] + s[None]
         np.testing.assert_allclose(own, -own.T, atol=1e-9)
         np.testing.assert_allclose(F(s[:, None] - s[None] + own), P, atol=1e-12)
-        other = own + 1e-3 * (np.triu(np.ones((n, n)), 1) - np.tril(np.ones((n, n)), -1))
-        assert np.abs(F(s[:, None] - s[None] + other) - P)[~np.eye(n, dtype=bool)].min() > 0  # unique
+        other = own + 1e-3 * (
+            np.triu(np.ones((n, n)), 1) - np.tril(np.ones((n, n)), -1)
+        )
+        # unique
+        assert (
+            np.abs(F(s[:, None] - s[None] + other) - P)[~np.eye(n, dtype=bool)].min()
+            > 0
+        )
 
 
 @pytest.mark.theorem("prop-sports-interactions")
@@ -71,7 +77,8 @@ def test_without_interactions_only_sums_of_zero(link):
 
 
 def tournament(kind, rng):
-    """Rows over players and pairs, with names; some players meet once, pairs many times."""
+    """Rows over players and pairs, with names; some players meet once, pairs many
+    times."""
     if kind == "one pair":
         pairs = [(0, 1)] * 4
     elif kind == "a path":
@@ -91,7 +98,13 @@ def tournament(kind, rng):
 
 def sums_over_opponents(own, couples, used):
     return np.array(
-        [sum(v * (int(i == k) - int(j == k)) for v, (i, j) in zip(own, couples, strict=True)) for k in used]
+        [
+            sum(
+                v * (int(i == k) - int(j == k))
+                for v, (i, j) in zip(own, couples, strict=True)
+            )
+            for k in used
+        ]
     )
 
 
@@ -99,7 +112,8 @@ def sums_over_opponents(own, couples, used):
 @pytest.mark.parametrize("kind", ["one pair", "a path", "random"])
 @pytest.mark.parametrize("method", ["ep", "kl"])
 def test_players_are_sums_of_their_interactions(kind, method):
-    """(c) at fixed points of both methods, for four likelihoods, all outcomes alike among them."""
+    """(c) at fixed points of both methods, for four likelihoods, all outcomes alike
+    among them."""
     rng = np.random.default_rng(1)
     X, names, couples, used = tournament(kind, rng)
     outcomes = {
@@ -110,7 +124,10 @@ def test_players_are_sums_of_their_interactions(kind, method):
     }
     for likelihood, y in outcomes.items():
         for kappa, eta in ((1.0, 1.0), (4.996, 4.342), (0.3, 2.0)):
-            prior = {name: Constant(eta if isinstance(name, tuple) else kappa) for name in names}
+            prior = {
+                name: Constant(eta if isinstance(name, tuple) else kappa)
+                for name in names
+            }
             model = DynamicComparisons(prior, likelihood, method, tol=1e-12)
             model.fit(Matches(X, np.zeros(len(X)), names), y)
             mean = np.array([float(model.scores(name, 0.0)[0]) for name in names])
@@ -123,7 +140,8 @@ def test_players_are_sums_of_their_interactions(kind, method):
 @pytest.mark.theorem("prop-sports-interactions")
 @pytest.mark.parametrize("kind", ["one pair", "a path", "random"])
 def test_the_mode_has_the_same_split(kind):
-    """(c) at the mode, by a general optimiser; and the parts of the sum belong to the opponents."""
+    """(c) at the mode, by a general optimiser; and the parts of the sum belong to the
+    opponents."""
     rng = np.random.default_rng(2)
     X, _, couples, used = tournament(kind, rng)
     y, (kappa, eta) = rng.choice([-1, 1], size=len(X)), (2.0, 0.7)
@@ -132,18 +150,24 @@ def test_the_mode_has_the_same_split(kind):
     def minus_log(s):
         return -log_ndtr(y * (X @ s)).sum() + (s**2 / variance).sum() / 2
 
-    s = minimize(minus_log, np.zeros(X.shape[1]), method="BFGS", options={"gtol": 1e-10}).x
+    s = minimize(
+        minus_log, np.zeros(X.shape[1]), method="BFGS", options={"gtol": 1e-10}
+    ).x
     u = X @ s
-    g = y * np.exp(-(u**2) / 2 - log_ndtr(y * u)) / np.sqrt(2 * np.pi)  # the derivative in d
+    # the derivative in d
+    g = y * np.exp(-(u**2) / 2 - log_ndtr(y * u)) / np.sqrt(2 * np.pi)
     np.testing.assert_allclose(s / variance, X.T @ g, atol=1e-5)
     player, own = np.split(s, [len(used)])
-    np.testing.assert_allclose(player, kappa / eta * sums_over_opponents(own, couples, used), atol=1e-5)
+    np.testing.assert_allclose(
+        player, kappa / eta * sums_over_opponents(own, couples, used), atol=1e-5
+    )
 
 
 @pytest.mark.theorem("prop-sports-interactions")
 @pytest.mark.parametrize("n", [2, 3, 8])
 def test_known_differences_are_split_by_the_variances(n):
-    """(d), by least squares under the condition that d is met; equal strengths among them."""
+    """(d), by least squares under the condition that d is met; equal strengths among
+    them."""
     rng = np.random.default_rng(n)
     t, (kappa, eta) = rng.normal(size=n).round(0), (1.3, 0.8)
     couples = [(i, j) for i in range(n) for j in range(i + 1, n)]
@@ -152,11 +176,14 @@ def test_known_differences_are_split_by_the_variances(n):
     for row, (i, j), k in zip(A, couples, range(len(couples)), strict=True):
         row[i], row[j], row[n + k] = 1, -1, 1
     root = np.sqrt(np.r_[np.full(n, kappa), np.full(len(couples), eta)])
-    s = root * np.linalg.lstsq(A * root, d, rcond=None)[0]  # of least norm in units of the prior
+    # of least norm in units of the prior
+    s = root * np.linalg.lstsq(A * root, d, rcond=None)[0]
     np.testing.assert_allclose(A @ s, d, atol=1e-9)
     player, own = np.split(s, [n])
     np.testing.assert_allclose(own, eta / (n * kappa + eta) * d, atol=1e-9)
-    np.testing.assert_allclose(player, kappa / eta * sums_over_opponents(own, couples, range(n)), atol=1e-9)
+    np.testing.assert_allclose(
+        player, kappa / eta * sums_over_opponents(own, couples, range(n)), atol=1e-9
+    )
 
 
 @pytest.mark.theorem("prop-sports-rates")
@@ -177,7 +204,9 @@ def test_points_inform_about_one_score_by_their_difference_only(r):
         apart = Skellam(r).log_density(np.full(len(d), x - y), 2 * d)
         assert np.ptp(both - apart) < 1e-8 * (1 + np.abs(both).max())
         # other points with the same difference: the same function of d
-        more = poisson.logpmf(x + 4, r * np.exp(d)) + poisson.logpmf(y + 4, r * np.exp(-d))
+        more = poisson.logpmf(x + 4, r * np.exp(d)) + poisson.logpmf(
+            y + 4, r * np.exp(-d)
+        )
         assert np.ptp(both - more) < 1e-8 * (1 + np.abs(more).max())
         # points with another difference: another one
         other = poisson.logpmf(x + 1, r * np.exp(d)) + poisson.logpmf(y, r * np.exp(-d))
@@ -186,7 +215,12 @@ def test_points_inform_about_one_score_by_their_difference_only(r):
 
 @pytest.mark.theorem("prop-sports-rates")
 @pytest.mark.parametrize(
-    "covariance", [Constant(5.47), Matern12(0.2, lengthscale=3.0), Constant(0.3) + Wiener(0.1, origin=0.0)]
+    "covariance",
+    [
+        Constant(5.47),
+        Matern12(0.2, lengthscale=3.0),
+        Constant(0.3) + Wiener(0.1, origin=0.0),
+    ],
 )
 def test_attack_and_defence_are_a_score_and_an_offset(covariance):
     rng = np.random.default_rng(1)
@@ -196,11 +230,14 @@ def test_attack_and_defence_are_a_score_and_an_offset(covariance):
     for i in range(5):
         for j in range(5):
             d, r = s[i] - s[j], np.exp(t[i] + t[j])
-            assert np.allclose([a[i] - b[j], a[j] - b[i]], np.log(r) + np.array([d, -d]))
+            assert np.allclose(
+                [a[i] - b[j], a[j] - b[i]], np.log(r) + np.array([d, -d])
+            )
     time = np.array([0.5, 0.5, 2.0, 7.0])
     K = covariance.gram(time)
     half = np.kron([[0.5, 0.5], [0.5, -0.5]], np.eye(4))  # (a, b) -> (s, t)
     both = half @ np.kron(np.eye(2), K) @ half.T
     assert np.allclose(both, np.kron(np.eye(2), K / 2))
-    unequal = half @ np.kron(np.diag([1.0, 2.0]), K) @ half.T  # other covariances: not independent
+    # other covariances: not independent
+    unequal = half @ np.kron(np.diag([1.0, 2.0]), K) @ half.T
     assert np.abs(unequal[:4, 4:]).max() > 0.01

@@ -39,20 +39,32 @@ def test_sums_and_products_add_and_multiply():
 
 def test_an_origin_at_the_first_time_is_the_least_time_of_the_call():
     np.testing.assert_array_equal(
-        Wiener(origin="first").gram([5.0, 3.0, 9.0]), Wiener(origin=3.0).gram([5.0, 3.0, 9.0])
+        Wiener(origin="first").gram([5.0, 3.0, 9.0]),
+        Wiener(origin=3.0).gram([5.0, 3.0, 9.0]),
     )
-    np.testing.assert_array_equal(Linear(origin="first").gram([5.0], [3.0, 4.0]), [[0.0, 2.0]])
+    np.testing.assert_array_equal(
+        Linear(origin="first").gram([5.0], [3.0, 4.0]), [[0.0, 2.0]]
+    )
     composite = Wiener(origin="first") + Affine(origin="first") * Matern12()
-    np.testing.assert_allclose(composite.gram([1e6, 1e6 + 2]), composite.gram([0.0, 2.0]))
+    np.testing.assert_allclose(
+        composite.gram([1e6, 1e6 + 2]), composite.gram([0.0, 2.0])
+    )
 
 
 def test_equal_parameters_are_equal_covariances():
-    assert Constant(2) == Constant(np.float32(2)) == Constant(variance=2.0) != Constant(3.0)
+    assert (
+        Constant(2)
+        == Constant(np.float32(2))
+        == Constant(variance=2.0)
+        != Constant(3.0)
+    )
     assert Matern12() != Matern32()
     a, b, c = Constant(), Linear(origin=0.0), Wiener(origin=0.0)
     assert (a + b) + c == a + (b + c)
     assert a + b != a * b
-    assert PiecewiseConstant(boundaries=[1, 2]) == PiecewiseConstant(boundaries=np.array([1.0, 2.0]))
+    assert PiecewiseConstant(boundaries=[1, 2]) == PiecewiseConstant(
+        boundaries=np.array([1.0, 2.0])
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,11 +86,24 @@ def test_bad_times_are_named(covariance, times, named):
 @pytest.mark.parametrize(
     ("kind", "name", "values"),
     [
-        *((type(covariance), "variance", (0.0, math.nan, None)) for covariance in FORMULAS),
+        *(
+            (type(covariance), "variance", (0.0, math.nan, None))
+            for covariance in FORMULAS
+        ),
         (Constant, "variance", (math.inf, True, "1", 1e-101, 1e101)),
-        *((kind, "lengthscale", (0.0,)) for kind in (Matern12, Periodic, SquaredExponential)),
-        *((kind, "origin", ("last", math.nan, None, 1e101, [0.0])) for kind in (Wiener, Linear, Affine)),
-        (PiecewiseConstant, "boundaries", ((1.0, 3.0, 2.0), (1.0, 1.0), (1.0, math.nan), (), 3.0)),
+        *(
+            (kind, "lengthscale", (0.0,))
+            for kind in (Matern12, Periodic, SquaredExponential)
+        ),
+        *(
+            (kind, "origin", ("last", math.nan, None, 1e101, [0.0]))
+            for kind in (Wiener, Linear, Affine)
+        ),
+        (
+            PiecewiseConstant,
+            "boundaries",
+            ((1.0, 3.0, 2.0), (1.0, 1.0), (1.0, math.nan), (), 3.0),
+        ),
         (Affine, "slope_variance", (0.0,)),
         (Periodic, "period", (0.0,)),
         (Periodic, "order", (0, 51)),

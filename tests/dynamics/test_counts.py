@@ -24,19 +24,24 @@ def difference_of_counts(base, mean, variance):
     return results
 
 
-@pytest.mark.parametrize(("mean", "variance"), [(0.0, 0.2), (0.8, 0.05), (-1.5, 0.0), (0.4, 1.0)])
+@pytest.mark.parametrize(
+    ("mean", "variance"), [(0.0, 0.2), (0.8, 0.05), (-1.5, 0.0), (0.4, 1.0)]
+)
 def test_points_are_forecast_jointly(mean, variance):
     for base in (0.02, 1.4, 30.0):
         expected = difference_of_counts(base, mean, variance)
         found = Skellam(base).probabilities([mean], [variance])[0]
         np.testing.assert_allclose(found, expected, atol=1e-10)
     joint = Poisson().probabilities([mean / 2], [variance / 4])[0]  # rates e^u and e^-u
-    np.testing.assert_allclose(joint, difference_of_counts(1.0, mean, variance), atol=1e-10)
+    np.testing.assert_allclose(
+        joint, difference_of_counts(1.0, mean, variance), atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("base_rate", [1e-6, 0.1, 1.4, 100.0, 1e6])
 def test_the_chance_of_a_tie_is_kept_to_the_smallest_number(base_rate):
-    """Scaling leaves it what it is by itself, and where it is left out, far beyond e^-800, nothing is."""
+    """Scaling leaves it what it is by itself, and where it is left out, far beyond
+    e^-800, nothing is."""
     line = np.linspace(0, 60, 241), np.full(241, 0.5)
     mean, variance = np.hstack([random_moments(300, 1), line])
     tie = Skellam(base_rate).probabilities(mean, variance)[:, 1]
@@ -45,9 +50,12 @@ def test_the_chance_of_a_tie_is_kept_to_the_smallest_number(base_rate):
     np.testing.assert_allclose(tie[300:], exact[300:], rtol=1e-12)
 
 
-@pytest.mark.parametrize("likelihood", [Poisson(), Skellam(1e-6), Skellam(1.4), Skellam(1e6)], ids=repr)
+@pytest.mark.parametrize(
+    "likelihood", [Poisson(), Skellam(1e-6), Skellam(1.4), Skellam(1e6)], ids=repr
+)
 def test_results_that_are_certain(likelihood):
-    """Ties so rare that their chance is no number any more, and quadrature over them overflows."""
+    """Ties so rare that their chance is no number any more, and quadrature over them
+    overflows."""
     mean = np.array([100.0, 300.0, -300.0, 1e4, -1e90])
     for variance in (0.0, 1e-30, 1e-6, 1.0):
         found = likelihood.probabilities(mean, np.full(len(mean), variance))

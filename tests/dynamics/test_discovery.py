@@ -25,7 +25,8 @@ SPAN = 1000.0
 
 
 def simulated(covariance, n=400, players=6, seed=0, noise=None):
-    """Results of the probit model; with a noise, differences of points of this variance."""
+    """Results of the probit model; with a noise, differences of points of this
+    variance."""
     rng = np.random.default_rng(seed)
     times = np.sort(rng.uniform(0, SPAN, n)).round()
     who = np.array([rng.permutation(players)[:2] for _ in range(n)])
@@ -36,7 +37,9 @@ def simulated(covariance, n=400, players=6, seed=0, noise=None):
         scores[rows, sides] = rng.multivariate_normal(np.zeros(len(rows)), gram)
         design[rows, m] = 1.0 - 2 * sides
     d = scores[:, 0] - scores[:, 1] + rng.normal(scale=math.sqrt(noise or 1.0), size=n)
-    return Matches(design, times, [f"player {m}" for m in range(players)]), d if noise else np.sign(d)
+    return Matches(
+        design, times, [f"player {m}" for m in range(players)]
+    ), d if noise else np.sign(d)
 
 
 def best_of(found):
@@ -44,11 +47,15 @@ def best_of(found):
 
 
 @pytest.mark.parametrize(
-    "truth", [Constant(1.0), pytest.param(Matern12(2.0, 100.0), marks=pytest.mark.nightly)], ids=repr
+    "truth",
+    [Constant(1.0), pytest.param(Matern12(2.0, 100.0), marks=pytest.mark.nightly)],
+    ids=repr,
 )
 def test_it_finds_one_part(truth):
     matches, y = simulated(truth)
-    found = discover_covariance(matches, y, Probit(), bases=[Constant(), Wiener(origin="first"), Matern12()])
+    found = discover_covariance(
+        matches, y, Probit(), bases=[Constant(), Wiener(origin="first"), Matern12()]
+    )
     assert best_of(found) == type(truth).__name__
     assert type(found.model.covariance) is type(truth)
     for name, value in parameters_of(DynamicComparisons(truth, Probit())).items():
@@ -66,7 +73,9 @@ def test_it_finds_a_sum():
     assert isinstance(likelihood, Gaussian)
     assert likelihood.variance == pytest.approx(0.1, rel=0.8)
     table = found.table
-    np.testing.assert_allclose(table["bic"], table["n_parameters"] * math.log(250) - 2 * table["evidence"])
+    np.testing.assert_allclose(
+        table["bic"], table["n_parameters"] * math.log(250) - 2 * table["evidence"]
+    )
     steps = table.groupby("step")["bic"].min().cummin()
     assert steps.iloc[-1] == steps.iloc[-2]  # the last step found nothing better
     assert steps.iloc[1] < steps.iloc[0]
@@ -77,26 +86,38 @@ def test_it_finds_a_sum():
 
 def test_a_search_tries_each_structure_once_and_reports_the_best():
     matches, y = simulated(Constant(1.0), n=100)
-    known = {"sample_weight": np.arange(100) % 3, "offset": np.random.default_rng(0).normal(size=100)}
-    found = discover_covariance(matches, y, Probit(), bases=[Matern12(), Matern32()], max_parts=2, **known)
+    known = {
+        "sample_weight": np.arange(100) % 3,
+        "offset": np.random.default_rng(0).normal(size=100),
+    }
+    found = discover_covariance(
+        matches, y, Probit(), bases=[Matern12(), Matern32()], max_parts=2, **known
+    )
     table = found.table
     product = table.set_index("structure").loc["Matern12 * Matern32"]
     assert product["n_parameters"] == 3  # one variance, two lengths
     assert table["structure"].is_unique
-    np.testing.assert_allclose(table["bic"], table["n_parameters"] * math.log(99) - 2 * table["evidence"])
+    np.testing.assert_allclose(
+        table["bic"], table["n_parameters"] * math.log(99) - 2 * table["evidence"]
+    )
     for row in table.itertuples():
         covariance = eval(row.covariance, {"Matern12": Matern12, "Matern32": Matern32})
         model = DynamicComparisons(covariance, Probit()).fit(matches, y, **known)
         assert model.log_marginal_likelihood_ == pytest.approx(row.evidence, abs=1e-3)
     assert best_of(found) in found.report
-    assert in_words(found.model.covariance, span=float(np.ptp(matches.time))) in found.report
+    assert (
+        in_words(found.model.covariance, span=float(np.ptp(matches.time)))
+        in found.report
+    )
 
 
 @pytest.mark.nightly
 def test_any_number_of_processes_finds_the_same():
     matches, y = simulated(Constant(1.0), n=30)
     options = {"bases": [Constant(), Linear(origin="first")], "max_parts": 1}
-    one, two = (discover_covariance(matches, y, Probit(), n_jobs=n, **options) for n in (1, 2))
+    one, two = (
+        discover_covariance(matches, y, Probit(), n_jobs=n, **options) for n in (1, 2)
+    )
     assert one.table.drop(columns="seconds").equals(two.table.drop(columns="seconds"))
     assert one.report == two.report
 
@@ -134,10 +155,15 @@ def test_bases_of_one_class_are_labelled_in_full():
         ({"bases": [Constant(), "Matern12"]}, r"bases\[1\]"),
         ({"bases": [Constant(), Constant()]}, r"bases\[1\]"),
         ({"max_parts": 0}, "max_parts"),
-        ({"matches": Matches([[1, -1]] * 20, np.full(20, 5.0), ["a", "b"])}, "time.* 5"),
+        (
+            {"matches": Matches([[1, -1]] * 20, np.full(20, 5.0), ["a", "b"])},
+            "time.* 5",
+        ),
     ],
 )
 def test_bad_input(changes, named):
     matches, y = simulated(Constant(1.0), n=20)
     with pytest.raises(ValueError, match=named):
-        discover_covariance(**({"matches": matches, "y": y, "likelihood": Probit()} | changes))
+        discover_covariance(
+            **({"matches": matches, "y": y, "likelihood": Probit()} | changes)
+        )

@@ -45,9 +45,12 @@ OWN = {"Ann": Constant(0.2), "*": MOVING}
 
 @both_methods
 @pytest.mark.parametrize(
-    ("covariance", "name"), [(OWN, "probit"), *((MOVING, name) for name in LIKELIHOODS)], ids=str
+    ("covariance", "name"),
+    [(OWN, "probit"), *((MOVING, name) for name in LIKELIHOODS)],
+    ids=str,
 )
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # rounding may be above this tol
+# rounding may be above this tol
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_gradient_is_that_of_refitted_models(method, covariance, name):
     likelihood, _, outcomes = LIKELIHOODS[name]
     data = *small(n=40, outcomes=outcomes), *weights_and_offsets(40)
@@ -62,40 +65,66 @@ def test_gradient_is_that_of_refitted_models(method, covariance, name):
     step = 1e-3
     for name, derivative in zip(names, found, strict=True):
         # of fourth order in the step
-        near, far = (evidence_at(name, k * step) - evidence_at(name, -k * step) for k in (1, 2))
-        assert derivative == pytest.approx((8 * near - far) / (12 * step), rel=1e-5, abs=1e-7), name
+        near, far = (
+            evidence_at(name, k * step) - evidence_at(name, -k * step) for k in (1, 2)
+        )
+        assert derivative == pytest.approx(
+            (8 * near - far) / (12 * step), rel=1e-5, abs=1e-7
+        ), name
 
 
 @both_methods
 def test_maximum_is_that_of_brute_force(method):
     matches, y = informative()
-    start = DynamicComparisons(Constant(1.0), OrdinalProbit(margin=0.3), method, tol=1e-9)
+    start = DynamicComparisons(
+        Constant(1.0), OrdinalProbit(margin=0.3), method, tol=1e-9
+    )
 
     def minus_evidence(at):
-        values = dict(zip(("Constant.variance", "likelihood.margin"), np.exp(at).tolist(), strict=True))
+        values = dict(
+            zip(
+                ("Constant.variance", "likelihood.margin"),
+                np.exp(at).tolist(),
+                strict=True,
+            )
+        )
         return -with_parameters(start, values).fit(matches, y).log_marginal_likelihood_
 
-    best = optimize.brute(minus_evidence, ((-6, 2), (-4, 1)), Ns=6, finish=optimize.fmin, full_output=True)
+    best = optimize.brute(
+        minus_evidence, ((-6, 2), (-4, 1)), Ns=6, finish=optimize.fmin, full_output=True
+    )
     found = maximise_evidence(start, matches, y, gtol=1e-5)
     assert found.converged
     assert found.at_bound == ()
     assert found.evidence == pytest.approx(-best[1], abs=1e-7)
-    np.testing.assert_allclose(np.log(list(found.parameters.values())), best[0], atol=1e-3)
+    np.testing.assert_allclose(
+        np.log(list(found.parameters.values())), best[0], atol=1e-3
+    )
 
 
 def test_certificates_are_those_of_what_is_returned():
     data = *series(1), *weights_and_offsets(200)
-    start = DynamicComparisons(Constant(1.0) + Matern12(1.0, 5.0), Gaussian(variance=1.0))
+    start = DynamicComparisons(
+        Constant(1.0) + Matern12(1.0, 5.0), Gaussian(variance=1.0)
+    )
     found = maximise_evidence(start, *data)
     assert found.converged
     np.testing.assert_allclose(
-        found.gradient, evidence.gradient_of(found.model, list(found.parameters)), atol=2e-3
+        found.gradient,
+        evidence.gradient_of(found.model, list(found.parameters)),
+        atol=2e-3,
     )
     assert np.abs(found.gradient).max() <= 1e-2
-    assert found.evidence == found.model.log_marginal_likelihood_ == found.trace["evidence"].max()
+    assert (
+        found.evidence
+        == found.model.log_marginal_likelihood_
+        == found.trace["evidence"].max()
+    )
     assert found.parameters == parameters_of(found.model)
     assert found.model.converged_
-    assert found.trace["evidence"].iloc[0] == pytest.approx(start.fit(*data).log_marginal_likelihood_)
+    assert found.trace["evidence"].iloc[0] == pytest.approx(
+        start.fit(*data).log_marginal_likelihood_
+    )
     step = np.log(found.trace[list(found.parameters)]).diff().abs().iloc[1].max()
     assert step <= 1.001  # the first one changes nothing by more than a factor of e
     fresh = with_parameters(start, found.parameters).fit(*data)
@@ -106,7 +135,9 @@ def test_fixed_parameters_stay():
     matches, y = series(1)
     start = DynamicComparisons(MOVING, Gaussian(variance=0.2))
     free = maximise_evidence(start, matches, y)
-    found = maximise_evidence(start, matches, y, fixed=["Matern12.lengthscale", "likelihood.variance"])
+    found = maximise_evidence(
+        start, matches, y, fixed=["Matern12.lengthscale", "likelihood.variance"]
+    )
     assert found.parameters["Matern12.lengthscale"] == 1.5
     assert found.parameters["likelihood.variance"] == 0.2
     assert list(found.gradient.index) == ["Constant.variance", "Matern12.variance"]
@@ -130,7 +161,9 @@ def test_default_bounds_are_wide_and_lengths_fit_the_span():
 
 def test_a_search_that_ends_too_early_warns():
     matches, y = series(1)
-    start = DynamicComparisons(Constant(1.0) + Matern12(1.0, 20.0), Gaussian(variance=5.0))
+    start = DynamicComparisons(
+        Constant(1.0) + Matern12(1.0, 20.0), Gaussian(variance=5.0)
+    )
     with pytest.warns(ConvergenceWarning, match="no maximum"):
         found = maximise_evidence(start, matches, y, max_iter=1)
     assert not found.converged
@@ -176,12 +209,18 @@ def test_the_search_returns_from_where_no_fit_is_possible(monkeypatch):
 )
 def test_bad_input_of_the_maximum(changes, named):
     matches, y = small(n=40, outcomes=(1, -1))
-    usual = {"model": DynamicComparisons(Constant(1.0), Probit()), "matches": matches, "y": y}
+    usual = {
+        "model": DynamicComparisons(Constant(1.0), Probit()),
+        "matches": matches,
+        "y": y,
+    }
     with pytest.raises(ValueError, match=named):
         maximise_evidence(**(usual | changes))
 
 
-@pytest.mark.parametrize(("fixed", "n_warnings"), [(["Matern12.lengthscale"], 1), ([], 0)])
+@pytest.mark.parametrize(
+    ("fixed", "n_warnings"), [(["Matern12.lengthscale"], 1), ([], 0)]
+)
 def test_a_maximum_warns_once_where_a_length_that_stays_is_absurd(fixed, n_warnings):
     matches, y = small(n=40, outcomes=(1, -1))
     model = DynamicComparisons(Constant(0.3) + Matern12(0.6, 5e-5), Probit())
@@ -193,9 +232,12 @@ def test_a_maximum_warns_once_where_a_length_that_stays_is_absurd(fixed, n_warni
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_search_stays_in_the_range_of_the_likelihood():
-    """Differences of points so wide that the evidence would have a base rate above the largest allowed."""
+    """Differences of points so wide that the evidence would have a base rate above the
+    largest allowed."""
     y = np.round(np.random.default_rng(1).normal(0, 5000, 40))
     matches = Matches(np.tile([[1, -1]], (40, 1)), np.arange(40.0), ["a", "b"])
-    found = maximise_evidence(DynamicComparisons(Constant(0.01), Skellam(1e5)), matches, y)
+    found = maximise_evidence(
+        DynamicComparisons(Constant(0.01), Skellam(1e5)), matches, y
+    )
     assert found.parameters["likelihood.base_rate"] == pytest.approx(1e6, rel=1e-3)
     assert "likelihood.base_rate" in found.at_bound

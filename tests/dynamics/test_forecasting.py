@@ -1,4 +1,5 @@
-"""Forecasts from all earlier matches: those of a refit at every time, at the cost of a sweep."""
+"""Forecasts from all earlier matches: those of a refit at every time, at the cost of a
+sweep."""
 
 import warnings
 from functools import partial
@@ -42,7 +43,9 @@ def season(seed, likelihood, n=120, n_players=7, n_times=30):
         return matches_of(design, time), rng.poisson(np.exp(0.5 * d))
     if isinstance(likelihood, Gaussian):
         return matches_of(design, time), d
-    return matches_of(design, time), np.sign(d) * (np.abs(d) >= (0.3 if likelihood.has_ties else 0.0))
+    return matches_of(design, time), np.sign(d) * (
+        np.abs(d) >= (0.3 if likelihood.has_ties else 0.0)
+    )
 
 
 def refits(model, matches, y, weights, offset, start):
@@ -61,10 +64,19 @@ def refits(model, matches, y, weights, offset, start):
 def test_forecasts_are_those_of_refits(case, method):
     covariance, likelihood = CASES[case]
     matches, y = season(0, likelihood)
-    weights, offset = np.arange(120) % 3 + 0.5, 0.3 * np.random.default_rng(1).normal(size=120)
-    model = DynamicComparisons(covariance, likelihood, method, tol=1e-9, mean={"f0": 0.8, "f3": -0.5})
-    probabilities, mean, variance = refits(model, matches, y, weights, offset, start=108)
-    ahead = partial(one_step_ahead, model, matches, y, 108, sample_weight=weights, offset=offset)
+    weights, offset = (
+        np.arange(120) % 3 + 0.5,
+        0.3 * np.random.default_rng(1).normal(size=120),
+    )
+    model = DynamicComparisons(
+        covariance, likelihood, method, tol=1e-9, mean={"f0": 0.8, "f3": -0.5}
+    )
+    probabilities, mean, variance = refits(
+        model, matches, y, weights, offset, start=108
+    )
+    ahead = partial(
+        one_step_ahead, model, matches, y, 108, sample_weight=weights, offset=offset
+    )
     tight = ahead(tol=1e-4)
     np.testing.assert_allclose(tight.probabilities, probabilities, atol=2e-3)
     np.testing.assert_allclose(tight.mean, mean[:, 0], atol=5e-3)
@@ -84,9 +96,13 @@ def test_later_matches_change_no_forecast():
     other = np.array(y)
     day = np.searchsorted(matches.time, matches.time[100])
     other[day:] = -other[day:]
-    found, changed = (one_step_ahead(model, matches, outcomes, 80) for outcomes in (y, other))
+    found, changed = (
+        one_step_ahead(model, matches, outcomes, 80) for outcomes in (y, other)
+    )
     end = np.searchsorted(matches.time, matches.time[100], side="right") - 80
-    np.testing.assert_array_equal(found.probabilities[:end], changed.probabilities[:end])
+    np.testing.assert_array_equal(
+        found.probabilities[:end], changed.probabilities[:end]
+    )
     assert np.any(found.probabilities[end:] != changed.probabilities[end:])
 
 
@@ -94,19 +110,24 @@ def test_the_number_of_threads_changes_nothing():
     covariance, likelihood = CASES["probit"]
     matches, y = season(3, likelihood, n=9000, n_players=60, n_times=40)
     found = [
-        one_step_ahead(DynamicComparisons(covariance, likelihood, n_threads=n), matches, y, 8000)
+        one_step_ahead(
+            DynamicComparisons(covariance, likelihood, n_threads=n), matches, y, 8000
+        )
         for n in (1, 2)
     ]
     np.testing.assert_array_equal(found[0].mean, found[1].mean)
 
 
 def test_sweeps_that_oscillate_are_damped():
-    """One logit match after the other, prior variance 64: plain sweeps at rate 1 run in circles."""
+    """One logit match after the other, prior variance 64: plain sweeps at rate 1 run in
+    circles."""
     matches = Matches(np.tile([1.0, -1.0], (12, 1)), np.arange(12.0), ["a", "b"])
     model = DynamicComparisons(Constant(64.0), Logit(), "kl")
     found = one_step_ahead(model, matches, np.ones(12), 1, tol=1e-4)
     known = matches, np.ones(12), np.ones(12), np.zeros(12)
-    wanted, *_ = refits(DynamicComparisons(Constant(64.0), Logit(), "kl", tol=1e-9), *known, start=1)
+    wanted, *_ = refits(
+        DynamicComparisons(Constant(64.0), Logit(), "kl", tol=1e-9), *known, start=1
+    )
     np.testing.assert_allclose(found.probabilities, wanted, atol=0.02)
 
 
@@ -119,13 +140,20 @@ def test_sweeps_that_oscillate_are_damped():
         ({"model": "Elo"}, "model"),
         ({"tol": 0}, "tol"),
         ({"y": np.where(np.arange(120) == 110, 3, 1)}, r"y\[110\]"),
-        ({"matches": matches_of([[1.0, -1.0]] * 119 + [[1e80, -1e80]])}, "deviation of a score"),
+        (
+            {"matches": matches_of([[1.0, -1.0]] * 119 + [[1e80, -1e80]])},
+            "deviation of a score",
+        ),
     ],
 )
 def test_bad_input(changes, named):
     """The last of it in a match to come."""
     matches, _ = season(0, Probit())
-    usual = {"model": DynamicComparisons(Constant(1.0), Probit()), "matches": matches, "y": np.ones(120)}
+    usual = {
+        "model": DynamicComparisons(Constant(1.0), Probit()),
+        "matches": matches,
+        "y": np.ones(120),
+    }
     with pytest.raises(ValueError, match=named):
         one_step_ahead(**(usual | {"start": 90} | changes))
 
@@ -133,7 +161,8 @@ def test_bad_input(changes, named):
 @both_methods
 @pytest.mark.parametrize("points", [50.0, 1000.0])
 def test_the_model_is_fitted_anew_where_sweeps_diverge(points, method):
-    """A first step of reverse-KL overshoots to rates of e^19: the model is fitted anew instead."""
+    """A first step of reverse-KL overshoots to rates of e^19: the model is fitted anew
+    instead."""
     matches = Matches([[1, -1]] * 6, [0, 1, 1, 2, 3, 3], ["a", "b"])
     y = [0, 0, 0, points, points, 0]
     model = DynamicComparisons(Constant(10.0), Poisson(), method)
@@ -147,9 +176,13 @@ def test_small_rates_warn_where_they_do_not_converge():
     matches, y = season(5, Probit(), n=60, n_players=6, n_times=60)
 
     def ahead(**options):
-        return one_step_ahead(DynamicComparisons(Constant(1.0), Probit(), **options), matches, y, 50)
+        return one_step_ahead(
+            DynamicComparisons(Constant(1.0), Probit(), **options), matches, y, 50
+        )
 
-    np.testing.assert_allclose(ahead(rate=0.02, max_iter=10_000).mean, ahead().mean, atol=0.05)
+    np.testing.assert_allclose(
+        ahead(rate=0.02, max_iter=10_000).mean, ahead().mean, atol=0.05
+    )
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         assert ahead(rate=1e-4, max_iter=2).residual.max() > 0.02
 
@@ -157,4 +190,9 @@ def test_small_rates_warn_where_they_do_not_converge():
 def test_lengths_are_judged_by_the_whole_span():
     matches, y = season(6, Probit())
     with warnings.catch_warnings(action="error"):
-        one_step_ahead(DynamicComparisons(Matern12(1.0, lengthscale=200.0), Probit()), matches, y, 8)
+        one_step_ahead(
+            DynamicComparisons(Matern12(1.0, lengthscale=200.0), Probit()),
+            matches,
+            y,
+            8,
+        )

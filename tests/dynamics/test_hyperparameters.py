@@ -31,7 +31,9 @@ def test_names_are_those_of_features_classes_and_parameters():
         ("a", "b"): Matern12(2.0, 3.0) * Periodic(4.0, 5.0, 6.0) + Matern12(7.0, 8.0),
         "*": Wiener(9.0, "first"),
     }
-    found = parameters_of(DynamicComparisons(covariance, Gaussian(variance=10.0, margin=0.5)))
+    found = parameters_of(
+        DynamicComparisons(covariance, Gaussian(variance=10.0, margin=0.5))
+    )
     assert found == {
         "advantage: Constant.variance": 1.0,
         "('a', 'b'): Matern12.variance": 2.0,
@@ -52,9 +54,18 @@ def test_names_are_those_of_features_classes_and_parameters():
 def test_values_go_where_their_names_say():
     covariance = {"advantage": Constant(1.0), "*": Constant(2.0) + Matern12(3.0, 4.0)}
     model = DynamicComparisons(covariance, Skellam(1.4), "kl", tol=1e-4)
-    changed = with_parameters(model, {"*: Matern12.lengthscale": 9, "likelihood.base_rate": 1.5})
-    assert changed.covariance == {"advantage": Constant(1.0), "*": Constant(2.0) + Matern12(3.0, 9.0)}
-    assert (changed.likelihood, changed.method, changed.tol) == (Skellam(1.5), "kl", 1e-4)
+    changed = with_parameters(
+        model, {"*: Matern12.lengthscale": 9, "likelihood.base_rate": 1.5}
+    )
+    assert changed.covariance == {
+        "advantage": Constant(1.0),
+        "*": Constant(2.0) + Matern12(3.0, 9.0),
+    }
+    assert (changed.likelihood, changed.method, changed.tol) == (
+        Skellam(1.5),
+        "kl",
+        1e-4,
+    )
     assert model.covariance == covariance
 
     for values, named in (
@@ -87,7 +98,10 @@ def test_search_is_reproducible_for_any_number_of_processes():
 def test_search_keeps_the_best_and_all_others():
     matches, y = small(n=40, outcomes=(1, -1))
     model = DynamicComparisons(MOVING, Probit())
-    known = {"sample_weight": np.arange(40) % 3, "offset": np.random.default_rng(0).normal(size=40)}
+    known = {
+        "sample_weight": np.arange(40) % 3,
+        "offset": np.random.default_rng(0).normal(size=40),
+    }
     found = random_search(model, matches, y, RANGES, 60, random_state=0, **known)
     table = found.configurations
     for name, (low, high) in RANGES.items():
@@ -98,25 +112,34 @@ def test_search_keeps_the_best_and_all_others():
     best = table.iloc[found.best]
     assert found.model.covariance == Constant(0.3) + Matern12(*best[list(RANGES)])
     assert found.model.log_marginal_likelihood_ == best["evidence"]
-    again = with_parameters(model, table.loc[7, list(RANGES)].to_dict()).fit(matches, y, **known)
+    again = with_parameters(model, table.loc[7, list(RANGES)].to_dict()).fit(
+        matches, y, **known
+    )
     assert again.log_marginal_likelihood_ == table.loc[7, "evidence"]
 
 
 def test_search_says_where_the_best_is_near_the_boundary():
-    matches, y = small(n=40, outcomes=(1, -1))  # random outcomes: the less variance, the better
+    # random outcomes: the less variance, the better
+    matches, y = small(n=40, outcomes=(1, -1))
     model = DynamicComparisons(Constant(1.0), Probit())
-    found = random_search(model, matches, y, {"Constant.variance": (0.5, 50)}, 60, random_state=0)
+    found = random_search(
+        model, matches, y, {"Constant.variance": (0.5, 50)}, 60, random_state=0
+    )
     assert found.near_boundary == {"Constant.variance": "low"}
     matches, y = informative(margin=0)
     best = maximise_evidence(model, matches, y).parameters["Constant.variance"]
     around = {"Constant.variance": (best / 20, best * 20)}
-    assert random_search(model, matches, y, around, 60, random_state=0).near_boundary == {}
+    assert (
+        random_search(model, matches, y, around, 60, random_state=0).near_boundary == {}
+    )
 
 
 def test_search_loses_nothing_by_a_failure():
     matches, y = small(n=40, outcomes=(0, 1, 3))
     model = DynamicComparisons(Constant(1.0), Poisson(), "kl")
-    found = random_search(model, matches, y, {"Constant.variance": (0.1, 1e90)}, 20, random_state=0)
+    found = random_search(
+        model, matches, y, {"Constant.variance": (0.1, 1e90)}, 20, random_state=0
+    )
     table = found.configurations
     failed = table["error"] != ""
     assert 0 < failed.sum() < 20
@@ -124,16 +147,23 @@ def test_search_loses_nothing_by_a_failure():
     assert table.loc[failed, "error"].str.contains("deviation").all()
     assert table.loc[found.best, "converged"]
     with pytest.raises(ValueError, match="deviation"):
-        random_search(model, matches, y, {"Constant.variance": (1e88, 1e90)}, 3, random_state=0)
+        random_search(
+            model, matches, y, {"Constant.variance": (1e88, 1e90)}, 3, random_state=0
+        )
     model.set_params(max_iter=1)
     with pytest.raises(ValueError, match="max_iter"):
-        random_search(model, matches, y, {"Constant.variance": (0.1, 0.2)}, 3, random_state=0)
+        random_search(
+            model, matches, y, {"Constant.variance": (0.1, 0.2)}, 3, random_state=0
+        )
 
 
 def test_bad_input_of_the_search():
     matches, y = small(n=40, outcomes=(1, -1))
     model = DynamicComparisons(Constant(1.0), Probit())
-    for wrong, name, named in ((model, "x", "'x'"), (None, "Constant.variance", "model")):
+    for wrong, name, named in (
+        (model, "x", "'x'"),
+        (None, "Constant.variance", "model"),
+    ):
         with pytest.raises(ValueError, match=named):
             random_search(wrong, matches, y, {name: (1, 2)}, 3, random_state=0)
 
@@ -152,5 +182,7 @@ def test_a_search_warns_once_where_all_lengths_are_absurd(name, low, high, n_war
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ranges = {f"Matern12.{name}": (low, high)}
-        random_search(DynamicComparisons(MOVING, Probit()), matches, y, ranges, 5, random_state=0)
+        random_search(
+            DynamicComparisons(MOVING, Probit()), matches, y, ranges, 5, random_state=0
+        )
     assert [warning.category for warning in caught] == [TimeWarning] * n_warnings

@@ -21,7 +21,11 @@ from preflearn.dynamics.likelihoods.likelihood import Results
 from preflearn.dynamics.likelihoods.quadrature import averaged, tilted
 from preflearn.dynamics.parametrized import Positive
 
-ALL = [*(ours for ours, *_ in LIKELIHOODS.values()), Gaussian(variance=3.0, margin=0.5), Gaussian(140.0)]
+ALL = [
+    *(ours for ours, *_ in LIKELIHOODS.values()),
+    Gaussian(variance=3.0, margin=0.5),
+    Gaussian(140.0),
+]
 RESULTS = [ours for ours in ALL if isinstance(ours, Results)]
 OUTCOMES = {Poisson: np.arange(401.0), Skellam: np.arange(-400.0, 401.0)}
 OUTCOMES |= {kind: np.array([-1.0, 0.0, 1.0]) for kind in (OrdinalProbit, OrdinalLogit)}
@@ -33,11 +37,16 @@ def test_densities_add_to_one(likelihood):
     d = np.array([-30.0, -2.0, 0.0, 0.3, 5.0])
     if isinstance(likelihood, Gaussian):
         y = np.arange(-200, 200, 0.01)
-        total = [np.exp(likelihood.log_density(y, np.full(len(y), at))).sum() * 0.01 for at in d]
+        total = [
+            np.exp(likelihood.log_density(y, np.full(len(y), at))).sum() * 0.01
+            for at in d
+        ]
     else:
         d = d if likelihood in RESULTS else d[1:]
         y = OUTCOMES[type(likelihood)]
-        total = [np.exp(likelihood.log_density(y, np.full(len(y), at))).sum() for at in d]
+        total = [
+            np.exp(likelihood.log_density(y, np.full(len(y), at))).sum() for at in d
+        ]
     np.testing.assert_allclose(total, 1, rtol=1e-12)
 
 
@@ -50,7 +59,9 @@ def test_forecasts_add_to_one_and_mirror(likelihood):
     assert found.shape == (500, 3 if likelihood.has_ties else 2)
     assert (found >= 0).all()
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-14)
-    np.testing.assert_allclose(likelihood.probabilities(-mean, variance), found[:, ::-1], atol=1e-12)
+    np.testing.assert_allclose(
+        likelihood.probabilities(-mean, variance), found[:, ::-1], atol=1e-12
+    )
     rising = likelihood.probabilities(np.linspace(-50, 50, 99), np.full(99, 0.3))
     assert (np.diff(rising[:, -1]) > -1e-12).all()
 
@@ -59,9 +70,13 @@ def test_forecasts_add_to_one_and_mirror(likelihood):
 def test_forecasts_are_partitions(likelihood):
     mean, variance = np.array([0.0, -0.7, 3.0]), np.array([0.01, 2.0, 30.0])
     labels = OUTCOMES[type(likelihood)]
-    raw = np.exp([likelihood.log_partition([y] * 3, mean, variance)[0] for y in labels]).T
+    raw = np.exp(
+        [likelihood.log_partition([y] * 3, mean, variance)[0] for y in labels]
+    ).T
     np.testing.assert_allclose(raw.sum(axis=1), 1, rtol=1e-12)
-    np.testing.assert_allclose(likelihood.probabilities(mean, variance), raw, rtol=1e-12)
+    np.testing.assert_allclose(
+        likelihood.probabilities(mean, variance), raw, rtol=1e-12
+    )
 
 
 @njit_inside
@@ -92,7 +107,8 @@ class Struck(Results):
 
 
 def test_likelihoods_that_grow_like_an_exponential_keep_their_mass():
-    """E e^u is e^{mean + variance/2}, with its mass variance/deviation = 20 deviations from the mean."""
+    """E e^u is e^{mean + variance/2}, with its mass variance/deviation = 20 deviations
+    from the mean."""
     mean, variance = np.array([0.0, -3.0, 0.0]), np.array([4.0, 121.0, 400.0])
     found = Struck().expected([-1, -1, -1], mean, variance)
     np.testing.assert_allclose(found, -np.exp([mean + variance / 2] * 3), rtol=1e-12)

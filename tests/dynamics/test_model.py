@@ -1,4 +1,5 @@
-"""DynamicComparisons as its users see it: forecasts, symmetries, updates, names, and bad input."""
+"""DynamicComparisons as its users see it: forecasts, symmetries, updates, names, and
+bad input."""
 
 import itertools
 import warnings
@@ -50,12 +51,18 @@ MATCHES, Y = small()
 
 
 def fitted(matches, y, covariance=STATIONARY, likelihood=TIES, method="ep", **options):
-    return problems.fitted(covariance, likelihood, matches, y, method, **({"tol": 1e-12} | options))
+    return problems.fitted(
+        covariance, likelihood, matches, y, method, **({"tol": 1e-12} | options)
+    )
 
 
 def assert_same(model, other, names=NAMES, times=(-1.0, 0.0, 0.6, 2.75, 9.0)):
-    np.testing.assert_allclose(curves(other, names, times), curves(model, names, times), atol=1e-9)
-    assert other.log_marginal_likelihood_ == pytest.approx(model.log_marginal_likelihood_, abs=1e-9)
+    np.testing.assert_allclose(
+        curves(other, names, times), curves(model, names, times), atol=1e-9
+    )
+    assert other.log_marginal_likelihood_ == pytest.approx(
+        model.log_marginal_likelihood_, abs=1e-9
+    )
 
 
 # ---- Forecasts
@@ -67,7 +74,9 @@ def test_forecasts_are_integrals_over_the_scores():
     later = Matches([[1, -1, 0, 0], [0, 2, -1, -0.5]], [1.1, 5.0], NAMES)
     found = model.predict_proba(later)
     for row, mean, variance in zip(found, *model.moments(later), strict=True):
-        expected, *_ = dense.log_partition(TIES_DENSITY, [-1, 0, 1], [mean] * 3, [variance] * 3)
+        expected, *_ = dense.log_partition(
+            TIES_DENSITY, [-1, 0, 1], [mean] * 3, [variance] * 3
+        )
         np.testing.assert_allclose(row, np.exp(expected), rtol=1e-9)
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
     np.testing.assert_array_equal(model.predict(later), np.argmax(found, axis=1) - 1)
@@ -78,10 +87,14 @@ def test_score_is_the_fraction_of_results_that_were_predicted():
     right = model.predict(MATCHES) == Y
     assert model.score(MATCHES, Y) == right.mean()
     weights = np.arange(12.0)
-    assert model.score(MATCHES, Y, weights) == pytest.approx(np.average(right, weights=weights))
+    assert model.score(MATCHES, Y, weights) == pytest.approx(
+        np.average(right, weights=weights)
+    )
     points = fitted(MATCHES, 2.5 * Y + 0.1, likelihood=Gaussian(1.0))
     signs = np.sign(2.5 * Y + 0.1)
-    assert points.score(MATCHES, 2.5 * Y + 0.1) == np.mean(points.predict(MATCHES) == signs)
+    assert points.score(MATCHES, 2.5 * Y + 0.1) == np.mean(
+        points.predict(MATCHES) == signs
+    )
     goals = fitted(MATCHES, np.abs(Y), likelihood=Poisson())
     with pytest.raises(ValueError, match="Poisson"):
         goals.score(MATCHES, np.abs(Y))
@@ -90,9 +103,13 @@ def test_score_is_the_fraction_of_results_that_were_predicted():
 # ---- Symmetries
 
 
-some_problem = st.integers(0, 2**32 - 1).map(lambda seed: random_problem(np.random.default_rng(seed)))
+some_problem = st.integers(0, 2**32 - 1).map(
+    lambda seed: random_problem(np.random.default_rng(seed))
+)
 some_method = st.sampled_from(["ep", "kl"])
-some_likelihood = st.sampled_from([OrdinalProbit(0.3), OrdinalLogit(0.5), Gaussian(0.7), Skellam(0.8)])
+some_likelihood = st.sampled_from(
+    [OrdinalProbit(0.3), OrdinalLogit(0.5), Gaussian(0.7), Skellam(0.8)]
+)
 curves_of = partial(curves, names=("f0", "f1", "f2", "f3"))
 
 
@@ -103,7 +120,9 @@ def random_problem(rng):
 
 
 @given(some_problem, some_method, some_likelihood)
-def test_exchanging_the_sides_and_the_outcomes_changes_nothing(problem, method, likelihood):
+def test_exchanging_the_sides_and_the_outcomes_changes_nothing(
+    problem, method, likelihood
+):
     matches, y = problem
     model = fitted(matches, y, likelihood=likelihood, method=method)
     mirrored = Matches(-matches.design, matches.time, matches.features)
@@ -114,8 +133,15 @@ def test_exchanging_the_sides_and_the_outcomes_changes_nothing(problem, method, 
     )
 
 
-@given(some_problem, some_method, st.permutations(range(4)), st.randoms(use_true_random=False))
-def test_the_order_of_features_and_of_simultaneous_matches_changes_nothing(problem, method, order, random):
+@given(
+    some_problem,
+    some_method,
+    st.permutations(range(4)),
+    st.randoms(use_true_random=False),
+)
+def test_the_order_of_features_and_of_simultaneous_matches_changes_nothing(
+    problem, method, order, random
+):
     matches, y = problem
     covariance = {"f0": Matern12(1.0, 2.0), "*": STATIONARY}
     permuted = Matches(matches.design[:, order], matches.time, [f"f{k}" for k in order])
@@ -127,19 +153,34 @@ def test_the_order_of_features_and_of_simultaneous_matches_changes_nothing(probl
     )
 
 
-@given(some_problem, some_method, st.sampled_from([-3.0, 0.5, 4096.0]), st.sampled_from([1e-3, 10.0]))
+@given(
+    some_problem,
+    some_method,
+    st.sampled_from([-3.0, 0.5, 4096.0]),
+    st.sampled_from([1e-3, 10.0]),
+)
 def test_the_date_and_the_unit_of_points_change_nothing(problem, method, shift, unit):
-    """Of a stationary covariance; with Gaussian outcomes in another unit, scores are in that unit too."""
+    """Of a stationary covariance; with Gaussian outcomes in another unit, scores are in
+    that unit too."""
     matches, y = problem
-    model = fitted(matches, y, Matern12(1.0, 2.0), Gaussian(variance=0.5), method=method)
+    model = fitted(
+        matches, y, Matern12(1.0, 2.0), Gaussian(variance=0.5), method=method
+    )
     moved = Matches(matches.design, matches.time + shift, matches.features)
-    other = fitted(moved, unit * y, Matern12(unit**2, 2.0), Gaussian(0.5 * unit**2), method=method)
+    other = fitted(
+        moved, unit * y, Matern12(unit**2, 2.0), Gaussian(0.5 * unit**2), method=method
+    )
     times = np.array([-1.0, 0.0, 0.6, 2.75, 9.0])
     np.testing.assert_allclose(
-        curves_of(other, times=times + shift) / unit, curves_of(model, times=times), atol=1e-9
+        curves_of(other, times=times + shift) / unit,
+        curves_of(model, times=times),
+        atol=1e-9,
     )
     change = -len(y) * np.log(unit)
-    assert other.log_marginal_likelihood_ - model.log_marginal_likelihood_ == pytest.approx(change, abs=1e-8)
+    assert (
+        other.log_marginal_likelihood_ - model.log_marginal_likelihood_
+        == pytest.approx(change, abs=1e-8)
+    )
 
 
 # ---- Updates
@@ -147,12 +188,19 @@ def test_the_date_and_the_unit_of_points_change_nothing(problem, method, shift, 
 
 @both_methods
 @pytest.mark.parametrize(
-    "covariance", [STATIONARY, Constant(0.3) + Wiener(0.5, "first"), Linear(0.3, origin=0.0)], ids=repr
+    "covariance",
+    [STATIONARY, Constant(0.3) + Wiener(0.5, "first"), Linear(0.3, origin=0.0)],
+    ids=repr,
 )
 def test_updates_equal_one_fit_of_all(method, covariance):
-    """In three parts, the last one at the time of the part before, and with a newcomer in another column."""
+    """In three parts, the last one at the time of the part before, and with a newcomer
+    in another column."""
     matches, y = small(n=14)
-    weights, offset, mean = np.arange(1, 17) % 3, np.random.default_rng(0).normal(size=16), {"Ann": 0.3}
+    weights, offset, mean = (
+        np.arange(1, 17) % 3,
+        np.random.default_rng(0).normal(size=16),
+        {"Ann": 0.3},
+    )
     fit = partial(fitted, covariance=covariance, method=method, mean=mean)
     model = fit(matches[:6], y[:6], sample_weight=weights[:6], offset=offset[:6])
     for part in (slice(6, 7), slice(7, 14)):
@@ -163,7 +211,12 @@ def test_updates_equal_one_fit_of_all(method, covariance):
     design[14:, [4, 1]] = newcomer.design.toarray()
     whole = Matches(design, np.append(matches.time, newcomer.time), (*NAMES, "Zoe"))
     y = np.append(y, [1, 0])
-    assert_same(model, fit(whole, y, sample_weight=weights, offset=offset), whole.features, (6.0, 8.0))
+    assert_same(
+        model,
+        fit(whole, y, sample_weight=weights, offset=offset),
+        whole.features,
+        (6.0, 8.0),
+    )
     assert model.features_ == whole.features
     np.testing.assert_array_equal(model.played_, np.column_stack([y, weights, offset]))
     assert model.pseudo_observations_.shape == (32, 2)
@@ -177,7 +230,8 @@ def test_an_update_takes_fewer_sweeps_than_a_fit():
 
 
 def test_updates_that_are_refused_change_nothing():
-    """They are later than what was learned, whose outcomes another likelihood must allow."""
+    """They are later than what was learned, whose outcomes another likelihood must
+    allow."""
     matches, y = small(outcomes=(-1.5, 1.5))
     model = fitted(matches, y, likelihood=Gaussian(1.0))
     before = curves(model)
@@ -217,13 +271,22 @@ def test_a_fit_leaves_its_input_alone_and_forgets_the_fit_before():
     design, time, outcomes = matches.design.toarray(), matches.time.copy(), y.copy()
     model = fitted(matches, y)
     first = curves(model)
-    np.testing.assert_array_equal(curves(model.fit(matches[:3], y[:3]).fit(matches, y)), first)
-    for kept, before in ((matches.design.toarray(), design), (matches.time, time), (y, outcomes)):
+    np.testing.assert_array_equal(
+        curves(model.fit(matches[:3], y[:3]).fit(matches, y)), first
+    )
+    for kept, before in (
+        (matches.design.toarray(), design),
+        (matches.time, time),
+        (y, outcomes),
+    ):
         np.testing.assert_array_equal(kept, before)
     y[:] = 0  # the model has its own copy of the outcomes
     one_more = [[1.0, -1, 0, 0]]
     whole = Matches(np.vstack([design, one_more]), np.append(time, 9.0), NAMES)
-    assert_same(model.update(Matches(one_more, [9.0], NAMES), [1]), fitted(whole, [*outcomes, 1]))
+    assert_same(
+        model.update(Matches(one_more, [9.0], NAMES), [1]),
+        fitted(whole, [*outcomes, 1]),
+    )
 
 
 def test_parameters_that_are_set_after_a_fit_wait_for_the_next_one(tmp_path):
@@ -231,13 +294,24 @@ def test_parameters_that_are_set_after_a_fit_wait_for_the_next_one(tmp_path):
     model, (later, y) = fit_small(), small(n=5, seed=1, outcomes=(1, -1), begin=10.0)
     newcomer = Matches([[1.0, -1.0]], [12.0], ["Zoe", "Ann"])
     before = model.predict_proba(newcomer, unseen="ignore")
-    for changes in ({"covariance": Constant(9.0), "likelihood": OrdinalProbit(2.0)}, {"covariance": 5}):
+    for changes in (
+        {"covariance": Constant(9.0), "likelihood": OrdinalProbit(2.0)},
+        {"covariance": 5},
+    ):
         model.set_params(**changes).save(tmp_path / "model.npz")
         for same in (model, load(tmp_path / "model.npz")):
-            np.testing.assert_array_equal(same.predict_proba(newcomer, unseen="ignore"), before)
-    model.set_params(covariance=Constant(2.0), likelihood=Probit(), tol=1e-10).update(later, y)
-    refit = DynamicComparisons(Constant(2.0), Probit(), tol=1e-10).fit(model.matches_, model.outcomes_)
-    np.testing.assert_allclose(model.predict_proba(later), refit.predict_proba(later), atol=1e-8)
+            np.testing.assert_array_equal(
+                same.predict_proba(newcomer, unseen="ignore"), before
+            )
+    model.set_params(covariance=Constant(2.0), likelihood=Probit(), tol=1e-10).update(
+        later, y
+    )
+    refit = DynamicComparisons(Constant(2.0), Probit(), tol=1e-10).fit(
+        model.matches_, model.outcomes_
+    )
+    np.testing.assert_allclose(
+        model.predict_proba(later), refit.predict_proba(later), atol=1e-8
+    )
 
 
 # ---- Bad input, and input at the edge
@@ -290,7 +364,9 @@ def test_whole_numbers_may_be_floats():
 )
 def test_bad_matches_are_named(changes, named):
     with pytest.raises(ValueError, match=named):
-        DynamicComparisons(STATIONARY, TIES).fit(**({"matches": MATCHES, "y": Y} | changes))
+        DynamicComparisons(STATIONARY, TIES).fit(
+            **({"matches": MATCHES, "y": Y} | changes)
+        )
 
 
 def test_bad_questions_are_named():
@@ -303,9 +379,12 @@ def test_bad_questions_are_named():
         model.scores("Ann", -1.0)
 
 
-@pytest.mark.parametrize("covariance", [Wiener(origin=0.0), Linear(origin=0.0)], ids=repr)
+@pytest.mark.parametrize(
+    "covariance", [Wiener(origin=0.0), Linear(origin=0.0)], ids=repr
+)
 def test_forecasts_at_far_times_are_finite_or_refused(covariance):
-    """A line's variance grows as t², and that of the difference as the design squared besides."""
+    """A line's variance grows as t², and that of the difference as the design squared
+    besides."""
     model = fitted(MATCHES, Y, covariance)
     for size, time in itertools.product([1.0, 1e60, 1e99], [1e40, 4e91, 1e100]):
         far = Matches([[size, -size]], [time], NAMES[:2])
@@ -328,9 +407,21 @@ def test_nothing_warns_and_nothing_is_nan():
     with warnings.catch_warnings(action="error"):
         warnings.simplefilter("ignore", TimeWarning)
         warnings.simplefilter("ignore", OutcomeWarning)
-        for covariance in (Constant(1e6), Constant(1e-12), Matern12(1e4, 1e-3), Matern32(1.0, 1e6)):
+        for covariance in (
+            Constant(1e6),
+            Constant(1e-12),
+            Matern12(1e4, 1e-3),
+            Matern32(1.0, 1e6),
+        ):
             for likelihood in (Probit(), TIES, Logit()):
-                model = fitted(matches, np.ones(300), covariance, likelihood, tol=1e-6, max_iter=2000)
+                model = fitted(
+                    matches,
+                    np.ones(300),
+                    covariance,
+                    likelihood,
+                    tol=1e-6,
+                    max_iter=2000,
+                )
                 found = model.predict_proba(matches)
                 assert np.all(found >= 0)
                 np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
@@ -342,24 +433,35 @@ def test_nothing_warns_and_nothing_is_nan():
 @both_methods
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_a_match_of_weight_two_is_two_matches(name, method):
-    """And three thirds of a match are one, to the last digit; a match of weight 0 is none."""
+    """And three thirds of a match are one, to the last digit; a match of weight 0 is
+    none."""
     likelihood, _, outcomes = LIKELIHOODS[name]
     matches, y = small(outcomes=outcomes)
     weights = np.random.default_rng(0).integers(0, 4, len(y))
     weights[:4] = 1
-    several, thirds = np.repeat(np.arange(len(y)), weights), np.repeat(np.arange(len(y)), 3)
+    several, thirds = (
+        np.repeat(np.arange(len(y)), weights),
+        np.repeat(np.arange(len(y)), 3),
+    )
     fit = partial(fitted, likelihood=likelihood, method=method)
     twice = fit(matches[several], y[several])
     assert_same(twice, fit(matches, y, sample_weight=weights))
-    assert_same(twice, fit(matches[thirds], y[thirds], sample_weight=np.repeat(weights / 3, 3)))
+    assert_same(
+        twice, fit(matches[thirds], y[thirds], sample_weight=np.repeat(weights / 3, 3))
+    )
 
 
 @both_methods
 def test_a_small_weight_is_a_fractional_power_of_the_likelihood(method):
-    """One match of two constant scores, with the power by brute force; power EP is wider, by 0.03."""
+    """One match of two constant scores, with the power by brute force; power EP is
+    wider, by 0.03."""
     matches, weight = matches_of([[1.0, -1.0]]), 0.3
-    model = fitted(matches, [1], Constant(1.0), Probit(), method, sample_weight=[weight])
-    exact = dense.brute_force([[1, -1]], [1, 1], lambda y, d: weight * dense.probit(y, d), [1])
+    model = fitted(
+        matches, [1], Constant(1.0), Probit(), method, sample_weight=[weight]
+    )
+    exact = dense.brute_force(
+        [[1, -1]], [1, 1], lambda y, d: weight * dense.probit(y, d), [1]
+    )
     mean, std = curves(model, ("f0", "f1"), (0.0,))[..., 0].T
     np.testing.assert_allclose(mean, exact.mean, atol=0.02)
     np.testing.assert_allclose(std**2, exact.variance, atol=0.035)
@@ -372,15 +474,21 @@ def test_small_weights_converge_under_wide_priors(method, weight):
     """The first cavities may be no Gaussians: the sweeps go back."""
     matches, y = small(outcomes=(1, -1))
     weights = np.full(len(y), weight)
-    model = fitted(matches, y, Constant(100.0), Probit(), method, tol=1e-6, sample_weight=weights)
+    model = fitted(
+        matches, y, Constant(100.0), Probit(), method, tol=1e-6, sample_weight=weights
+    )
     assert model.converged_
     assert np.isfinite(curves(model)).all()
 
 
 @both_methods
 def test_offsets_and_prior_means_shift_the_difference_of_scores(method):
-    """By the dense reference: the likelihood of x·(s + m) + offset, and m added to the scores."""
-    offset, mean = np.random.default_rng(1).normal(size=len(Y)), {"Ann": 0.7, "Cy": -0.4}
+    """By the dense reference: the likelihood of x·(s + m) + offset, and m added to the
+    scores."""
+    offset, mean = (
+        np.random.default_rng(1).normal(size=len(Y)),
+        {"Ann": 0.7, "Cy": -0.4},
+    )
     model = fitted(MATCHES, Y, method=method, mean=mean, offset=offset)
     known = MATCHES.design @ [0.7, 0.0, -0.4, 0.0] + offset
     problem = dense.Problem(MATCHES, STATIONARY)
@@ -390,13 +498,20 @@ def test_offsets_and_prior_means_shift_the_difference_of_scores(method):
 
     fixed = dense.fixed_point(problem, shifted, Y, method, rate=0.5)
     for m, name in enumerate(NAMES):
-        expected, std = dense.scores(problem, fixed.state, m, np.array([0.0, 1.0, 400.0]))
+        expected, std = dense.scores(
+            problem, fixed.state, m, np.array([0.0, 1.0, 400.0])
+        )
         found = model.scores(name, [0.0, 1.0, 400.0])
-        np.testing.assert_allclose(found, [expected + mean.get(name, 0.0), std], atol=1e-9)
+        np.testing.assert_allclose(
+            found, [expected + mean.get(name, 0.0), std], atol=1e-9
+        )
     assert model.log_marginal_likelihood_ == pytest.approx(fixed.log_evidence, abs=1e-9)
     plain = fitted(MATCHES, Y, method=method, offset=known)
     for ask in ("predict_proba", "moments"):
-        found, expected = getattr(model, ask)(MATCHES, offset), getattr(plain, ask)(MATCHES, known)
+        found, expected = (
+            getattr(model, ask)(MATCHES, offset),
+            getattr(plain, ask)(MATCHES, known),
+        )
         np.testing.assert_allclose(found, expected, atol=1e-9)
     for name, score in model.standings().set_index("name")["score"].items():
         assert score == model.scores(name, MATCHES.time[-1])[0]
@@ -406,11 +521,15 @@ def test_offsets_and_prior_means_shift_the_difference_of_scores(method):
 
 
 @pytest.mark.parametrize(
-    ("likelihood", "other"), [(OrdinalProbit(0.4), "Probit"), (OrdinalLogit(0.5), "Logit")]
+    ("likelihood", "other"),
+    [(OrdinalProbit(0.4), "Probit"), (OrdinalLogit(0.5), "Logit")],
 )
 def test_a_likelihood_with_ties_of_matches_without_is_warned_of(likelihood, other):
     """Forecasts had a tie with 0.28 in a sport that has none."""
-    matches, won = Matches([[1, -1]] * 100, range(100), ["a", "b"]), np.repeat([1, -1], [60, 40])
+    matches, won = (
+        Matches([[1, -1]] * 100, range(100), ["a", "b"]),
+        np.repeat([1, -1], [60, 40]),
+    )
     model = DynamicComparisons(Constant(1.0), likelihood)
     with pytest.warns(OutcomeWarning, match=rf"\b{other}\(\)"):
         model.fit(matches, won)
@@ -421,17 +540,22 @@ def test_a_likelihood_with_ties_of_matches_without_is_warned_of(likelihood, othe
 
 def test_scores_and_standings_have_the_times_of_the_matches():
     """A model in plain numbers gave scores of 1e-287 at dates."""
-    days = pd.DataFrame({"first": ["a"], "second": ["b"], "time": ["2020-01-01"], "outcome": [1]})
+    days = pd.DataFrame(
+        {"first": ["a"], "second": ["b"], "time": ["2020-01-01"], "outcome": [1]}
+    )
     numbers = days.assign(time=[18264.0])
     by_date, by_number = (
-        DynamicComparisons(STATIONARY, Probit()).fit(*Matches.from_frame(frame)) for frame in (days, numbers)
+        DynamicComparisons(STATIONARY, Probit()).fit(*Matches.from_frame(frame))
+        for frame in (days, numbers)
     )
     for call in (by_number.standings, partial(by_number.scores, "a")):
         with pytest.raises(ValueError, match="expected numbers"):
             call("2020-01-02")
     asked = ["2020-01-02", "2020-02-01"]
     for dates in (asked, pd.to_datetime(asked), list(pd.to_datetime(asked, utc=True))):
-        np.testing.assert_array_equal(by_date.scores("a", dates), by_date.scores("a", [18263.0, 18293.0]))
+        np.testing.assert_array_equal(
+            by_date.scores("a", dates), by_date.scores("a", [18263.0, 18293.0])
+        )
     assert by_date.scores("a", asked[0]) == by_date.scores("a", 18263.0)
     for call in (by_date.standings, partial(by_date.scores, "a")):
         with pytest.raises(ValueError, match=r"05/01/2024.*ISO"):
@@ -444,7 +568,8 @@ def test_scores_and_standings_have_the_times_of_the_matches():
 def test_groups_that_never_meet_are_warned_of():
     """The deviation of a difference between leagues was far too small, in silence."""
     pairs = np.column_stack(np.triu_indices(8, 1))
-    index = np.vstack([pairs, pairs + 8, pairs + np.array([0, 8])])  # two leagues, and between them
+    # two leagues, and between them
+    index = np.vstack([pairs, pairs + 8, pairs + np.array([0, 8])])
     inside = np.ptp(index // 8, axis=1) == 0
     matches, y = (
         matches_of(Incidence(index, 16).matrix().toarray(), np.zeros(len(index))),

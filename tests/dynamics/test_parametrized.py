@@ -1,4 +1,5 @@
-"""Covariances and likelihoods as values; a new one is a class of its own, and no other edit."""
+"""Covariances and likelihoods as values; a new one is a class of its own, and no other
+edit."""
 
 import json
 from dataclasses import dataclass, fields
@@ -41,7 +42,10 @@ VALUES = [
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_descriptions_reprs_and_hashes(value):
     read = Likelihood.read if isinstance(value, Likelihood) else Covariance.read
-    for again in (read(json.loads(json.dumps(value.describe()))), eval(repr(value), dict(vars(dynamics)))):
+    for again in (
+        read(json.loads(json.dumps(value.describe()))),
+        eval(repr(value), dict(vars(dynamics))),
+    ):
         assert again == value
         assert hash(again) == hash(value)
         assert repr(again) == repr(value)
@@ -98,7 +102,9 @@ def _density(a, b, y, u, x):
 
 
 def _log_partition(a, b, y, mean, variance):
-    mode, value, first, second = tilted(_density, a, b, y, mean, variance, mean, around(0.0, y))
+    mode, value, first, second = tilted(
+        _density, a, b, y, mean, variance, mean, around(0.0, y)
+    )
     return value + _density(a, b, y, mode, 0.0)[0], first, second
 
 
@@ -116,22 +122,42 @@ class WideLogit(Results):
     has_ties = False
 
 
-def test_a_new_class_is_fitted_saved_searched_and_described_without_another_edit(tmp_path):
+def test_a_new_class_is_fitted_saved_searched_and_described_without_another_edit(
+    tmp_path,
+):
     matches, y = informative(margin=0)
     covariance = Constant(0.5) + TwoScales(0.4, 3.0, 5.0)
     for method in ("kl", "ep"):
         model = fitted(covariance, WideLogit(1.2), matches, y, method, tol=1e-8)
         problem = dense.Problem(matches, covariance)
-        reference = dense.fixed_point(problem, lambda y, d: dense.logit(y, d / 1.2), y, method, rate=0.5)
-        assert model.log_marginal_likelihood_ == pytest.approx(reference.log_evidence, rel=1e-9)
-    values = {"TwoScales.variance": 0.4, "TwoScales.lengthscale": 3.0, "TwoScales.factor": 5.0}
-    assert parameters_of(model) == {"Constant.variance": 0.5, **values, "likelihood.scale": 1.2}
-    assert with_parameters(model, {"likelihood.scale": 1.5}).likelihood == WideLogit(1.5)
+        reference = dense.fixed_point(
+            problem, lambda y, d: dense.logit(y, d / 1.2), y, method, rate=0.5
+        )
+        assert model.log_marginal_likelihood_ == pytest.approx(
+            reference.log_evidence, rel=1e-9
+        )
+    values = {
+        "TwoScales.variance": 0.4,
+        "TwoScales.lengthscale": 3.0,
+        "TwoScales.factor": 5.0,
+    }
+    assert parameters_of(model) == {
+        "Constant.variance": 0.5,
+        **values,
+        "likelihood.scale": 1.2,
+    }
+    assert with_parameters(model, {"likelihood.scale": 1.5}).likelihood == WideLogit(
+        1.5
+    )
     model.save(tmp_path / "model.npz")
     again = load(tmp_path / "model.npz")
     assert (again.covariance, again.likelihood) == (covariance, WideLogit(1.2))
-    np.testing.assert_array_equal(again.predict_proba(matches), model.predict_proba(matches))
-    drawn = random_search(model, matches, y, {"TwoScales.factor": (2.0, 50.0)}, 5, random_state=0)
+    np.testing.assert_array_equal(
+        again.predict_proba(matches), model.predict_proba(matches)
+    )
+    drawn = random_search(
+        model, matches, y, {"TwoScales.factor": (2.0, 50.0)}, 5, random_state=0
+    )
     assert drawn.configurations["converged"].all()
     best = maximise_evidence(model, matches, y, gtol=0.05)
     assert best.converged
@@ -143,7 +169,10 @@ def test_a_new_class_is_fitted_saved_searched_and_described_without_another_edit
 
 def test_a_new_covariance_takes_part_in_a_discovery():
     found = discover_covariance(
-        *informative(margin=0), WideLogit(), bases=[Constant(), TwoScales()], max_parts=1
+        *informative(margin=0),
+        WideLogit(),
+        bases=[Constant(), TwoScales()],
+        max_parts=1,
     )
     assert found.table["structure"].tolist() == ["Constant", "TwoScales"]
     assert (found.table["error"] == "").all()
@@ -151,7 +180,11 @@ def test_a_new_covariance_takes_part_in_a_discovery():
 
 def test_annotations_count_as_they_are_and_as_text():
     """With and without `from __future__ import annotations`: this file is without."""
-    assert TwoScales().positive() == {"variance": 1.0, "lengthscale": 1.0, "factor": 10.0}
+    assert TwoScales().positive() == {
+        "variance": 1.0,
+        "lengthscale": 1.0,
+        "factor": 10.0,
+    }
     assert TwoScales().lengths() == {"lengthscale": 1.0}
     with pytest.raises(ValueError, match="factor"):
         TwoScales(factor=-1)

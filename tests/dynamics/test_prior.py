@@ -1,4 +1,5 @@
-"""Which covariance each feature has, and lengths, rates and origins that do not suit the times."""
+"""Which covariance each feature has, and lengths, rates and origins that do not suit
+the times."""
 
 import warnings
 
@@ -49,10 +50,19 @@ def fit(covariance, unit="days", **options):
         (Constant(1.0) + Wiener(0.2 / 365.25), "years", r"variance=0\.000547"),
         (Constant(1.0) + Wiener(0.01), "milliseconds", r"variance=0\.01.*unit='ms'"),
         # A prior of 4.4, or 183, at the first match of 2020, where the origin is 1970.
-        (Constant(1.0) + Wiener(1e-3, origin=0.0), "days", "deviation 4.39.* origin='first'"),
-        (Constant(1.0) + Linear(1e-4, origin=0.0), "days", "deviation 183.* origin='first'"),
+        (
+            Constant(1.0) + Wiener(1e-3, origin=0.0),
+            "days",
+            "deviation 4.39.* origin='first'",
+        ),
+        (
+            Constant(1.0) + Linear(1e-4, origin=0.0),
+            "days",
+            "deviation 183.* origin='first'",
+        ),
         (Affine(1.0, 1e-4, origin=0.0), "days", "deviation 183.* origin='first'"),
-        # A newcomer who won stayed at 0 +- 0, and so did all who had not played, for ever.
+        # A newcomer who won stayed at 0 +- 0, and so did all who had not played, for
+        # ever.
         (Wiener(0.01), "days", r"Constant\(variance\)"),
         (Linear(1e-4), "days", r"Constant\(variance\)"),
         (Wiener(0.01) * Constant(2.0), "days", r"Constant\(variance\)"),
@@ -92,7 +102,9 @@ def test_what_suits_the_times_is_not_warned_of(covariance, unit):
 def test_updates_are_warned_of_units_too():
     matches, y = season(np.arange(40.0))
     model = DynamicComparisons(Constant(1.0) + Wiener(0.01), Probit()).fit(matches, y)
-    later = Matches(matches.design, 86_400_000 * (18262 + matches.time), matches.features)
+    later = Matches(
+        matches.design, 86_400_000 * (18262 + matches.time), matches.features
+    )
     with pytest.warns(TimeWarning, match="unit='ms'"):
         model.update(later, y)
 
@@ -114,5 +126,7 @@ def test_a_covariance_of_what_is_no_feature_is_warned_of():
     later = Matches([[1, -1]], [matches.time[-1]], ["Zoe", "Ann"])
     with warnings.catch_warnings(action="error"):
         model.update(later, [1])
-        DynamicComparisons(covariance | {"Ann": Constant(3.0)}, Probit()).fit(later, [1])
+        DynamicComparisons(covariance | {"Ann": Constant(3.0)}, Probit()).fit(
+            later, [1]
+        )
     assert model.features_ == (*NAMES, "Zoe")

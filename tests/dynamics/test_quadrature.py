@@ -1,4 +1,5 @@
-"""The integrals of likelihoods, against many digits, each other, and what must hold of them."""
+"""The integrals of likelihoods, against many digits, each other, and what must hold of
+them."""
 
 import itertools
 
@@ -16,10 +17,21 @@ from dynamics.digits import (
 
 from preflearn.dynamics import Gaussian, OrdinalLogit, OrdinalProbit, Poisson, Skellam
 
-# Means and variances within ±50 and 1e-12 to 1e6, on both sides of where the rule of integration changes.
-MOMENTS = [(0, 0.51), (-1.7, 1e-12), (4, 0.5), (50, 1e-12), (-50, 3), (23, 20), (-11, 150), (50, 1e6)]
+# Means and variances within ±50 and 1e-12 to 1e6, on both sides of where the rule of
+# integration changes.
+MOMENTS = [
+    (0, 0.51),
+    (-1.7, 1e-12),
+    (4, 0.5),
+    (50, 1e-12),
+    (-50, 3),
+    (23, 20),
+    (-11, 150),
+    (50, 1e6),
+]
 MOMENTS += [(-20, 63.5), (0.3, 4e-3)]
-TOLERANCE = 1e-10  # relative, or absolute below 1; all cases with all moments were measured once: 1e-12
+# relative, or absolute below 1; all cases with all moments were measured once: 1e-12
+TOLERANCE = 1e-10
 
 every_case = pytest.mark.parametrize(("likelihood", "y"), CASES)
 both_ways = pytest.mark.parametrize("ep", [True, False])
@@ -40,10 +52,12 @@ def test_integrals_equal_high_precision(likelihood, y, mean, variance, ep):
 
 
 @pytest.mark.parametrize(
-    ("mean", "variance"), [(-11, 144), (50, 1e4), (3, 7.99), (3, 8.01), (199, 1), (201, 1), (-30, 63.9)]
+    ("mean", "variance"),
+    [(-11, 144), (50, 1e4), (3, 7.99), (3, 8.01), (199, 1), (201, 1), (-30, 63.9)],
 )
 @pytest.mark.parametrize(
-    ("likelihood", "y"), [case for case in CASES if not isinstance(case[0], Poisson | Skellam)]
+    ("likelihood", "y"),
+    [case for case in CASES if not isinstance(case[0], Poisson | Skellam)],
 )
 def test_expectations_of_wide_and_narrow_distributions(likelihood, y, mean, variance):
     assert_equals_plain_sum(likelihood, y, mean, variance)
@@ -55,18 +69,23 @@ def test_derivatives_are_those_of_the_value(likelihood, y, ep):
     """By Richardson's differences, where the values are not too large for them."""
     mean, variance = random_moments(300, 1, mean=5, low=-3, high=2)
     step, between = 0.02, np.array([1, -8, 0, 8, -1]) / 12
-    around = [arrays(likelihood, y, mean + k * step, variance, ep) for k in (-2, -1, 0, 1, 2)]
+    around = [
+        arrays(likelihood, y, mean + k * step, variance, ep) for k in (-2, -1, 0, 1, 2)
+    ]
     value, first, second = around[2]
     scale = np.maximum(1, np.max(np.abs(around), axis=(0, 1)))
     for order, found in ((0, first), (1, second)):
-        difference = sum(w * at[order] for w, at in zip(between, around, strict=True)) / step
+        difference = (
+            sum(w * at[order] for w, at in zip(between, around, strict=True)) / step
+        )
         assert (abs(found - difference) < 3e-4 * scale).all()
     assert np.isfinite(value).all()
 
 
 @every_case
 def test_curvature_and_bounds(likelihood, y):
-    """EP's pseudo-observations have variances of at least 0, so has q; and Jensen's inequality."""
+    """EP's pseudo-observations have variances of at least 0, so has q; and Jensen's
+    inequality."""
     mean, variance = random_moments(2000, 2)
     value, first, second = arrays(likelihood, y, mean, variance, ep=True)
     bound, kl_first, kl_second = arrays(likelihood, y, mean, variance, ep=False)
@@ -79,12 +98,16 @@ def test_curvature_and_bounds(likelihood, y):
         assert (value < 1e-11).all()
 
 
-@pytest.mark.parametrize(("likelihood", "y"), [case for case in CASES if not isinstance(case[0], Poisson)])
+@pytest.mark.parametrize(
+    ("likelihood", "y"), [case for case in CASES if not isinstance(case[0], Poisson)]
+)
 @both_ways
 def test_exchanging_the_sides_mirrors(likelihood, y, ep):
     mean, variance = random_moments(2000, 3)
     value, first, second = arrays(likelihood, y, mean, variance, ep)
-    mirrored, mirrored_first, mirrored_second = arrays(likelihood, -y, -mean, variance, ep)
+    mirrored, mirrored_first, mirrored_second = arrays(
+        likelihood, -y, -mean, variance, ep
+    )
     assert_near(mirrored, value, 1e-12)
     assert_near(-mirrored_first, first, 1e-12)
     assert_near(mirrored_second, second, 1e-12)
@@ -93,8 +116,12 @@ def test_exchanging_the_sides_mirrors(likelihood, y, ep):
 @every_case
 @both_ways
 def test_no_jump_where_the_rule_changes(likelihood, y, ep):
-    for mean, variance in itertools.product((-20.0, -2.0, 0.3, 7.0), (1e-9, 1 / 256, 0.327, 64.0)):
-        here, there = (integral_at(likelihood, y, mean, variance * (1 + e), ep) for e in (0, 1e-13))
+    for mean, variance in itertools.product(
+        (-20.0, -2.0, 0.3, 7.0), (1e-9, 1 / 256, 0.327, 64.0)
+    ):
+        here, there = (
+            integral_at(likelihood, y, mean, variance * (1 + e), ep) for e in (0, 1e-13)
+        )
         assert_near(here, there, 1e-10)
 
 
@@ -102,8 +129,12 @@ def test_no_jump_where_the_rule_changes(likelihood, y, ep):
 def test_without_variance_both_are_the_density(likelihood, y):
     for mean in (-3.0, 0.0, 0.4, 11.0):
         sure = integral_at(likelihood, y, mean, 0, ep=True)
-        assert sure == pytest.approx(integral_at(likelihood, y, mean, 0, ep=False), rel=1e-14)
-        assert sure[0] == pytest.approx(float(digits.log_density(likelihood, y)(mean)), rel=1e-13)
+        assert sure == pytest.approx(
+            integral_at(likelihood, y, mean, 0, ep=False), rel=1e-14
+        )
+        assert sure[0] == pytest.approx(
+            float(digits.log_density(likelihood, y)(mean)), rel=1e-13
+        )
         for tiny in (9e-318, 1e-299, 1e-22):
             assert_near(integral_at(likelihood, y, mean, tiny, ep=True), sure, 1e-11)
 
@@ -118,7 +149,8 @@ EXTREME_LIKELIHOODS = [likelihood for likelihood, _ in CASES] + [
 
 @pytest.mark.parametrize("likelihood", EXTREME_LIKELIHOODS, ids=repr)
 def test_extreme_moments_stay_finite(likelihood):
-    """Each loop ends, nothing is NaN, and log p is at most 0, whatever variances are, subnormal ones too."""
+    """Each loop ends, nothing is NaN, and log p is at most 0, whatever variances are,
+    subnormal ones too."""
     means = [0.0, 0.3, -50.0, 700.0, 1e6, -1e18, 1.8e19, 1e80, -1e100]
     mean, variance = (part.ravel() for part in np.meshgrid(means, EXTREME))
     chances = likelihood.probabilities(mean, variance)

@@ -1,4 +1,5 @@
-"""Files: what is written is read to the last bit, and what is damaged, or no model, is refused."""
+"""Files: what is written is read to the last bit, and what is damaged, or no model, is
+refused."""
 
 import io
 import json
@@ -25,7 +26,12 @@ from preflearn.dynamics.saving import as_names, read_npz, write_npz
 from preflearn.matches import Matches
 
 NAMES = "Ann", ("Ann", "Bob"), "", 7, 0.1, ("a", ("b", 1)), np.str_("Cy"), np.int64(3)
-HEADER = {"likelihood": {"name": "Probit"}, "tol": 1e-6, "features": NAMES, "none": None}
+HEADER = {
+    "likelihood": {"name": "Probit"},
+    "tol": 1e-6,
+    "features": NAMES,
+    "none": None,
+}
 ARRAYS = {
     "alpha": np.array([0.1, -1e300, 5e-324]),
     "counts": np.arange(6, dtype=np.int32).reshape(2, 3),
@@ -85,7 +91,9 @@ def test_what_is_written_is_read_to_the_last_bit(path):
         np.testing.assert_array_equal(archive["alpha"], ARRAYS["alpha"])
 
 
-def test_the_file_has_exactly_the_name_that_is_given_and_nothing_else_is_left(tmp_path, monkeypatch):
+def test_the_file_has_exactly_the_name_that_is_given_and_nothing_else_is_left(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     write_npz("model", HEADER, ARRAYS)
     write_npz(str(tmp_path / "model"), {}, {})  # takes the place of the first
@@ -140,23 +148,40 @@ def test_a_model_that_the_first_version_saved_loads():
         "Ann": Constant(0.2) + Wiener(0.5, "first"),
         "*": PiecewiseConstant(1.0, (2.0,)) * Matern32(0.5, 2.0),
     }
-    matches = Matches([[1, -1, 0], [0, 1, -1], [1, 0, -1]], [1.0, 2.5, 4], ["Ann", ("Ann", "Bob"), 7])
+    matches = Matches(
+        [[1, -1, 0], [0, 1, -1], [1, 0, -1]], [1.0, 2.5, 4], ["Ann", ("Ann", "Bob"), 7]
+    )
     options = {"rate": 0.7, "tol": 1e-10, "n_threads": 1}
-    again = fitted(prior, OrdinalProbit(0.4), matches, [1, 0, -1], max_iter=1000, **options)
+    again = fitted(
+        prior, OrdinalProbit(0.4), matches, [1, 0, -1], max_iter=1000, **options
+    )
     assert model.get_params() == again.get_params()
-    np.testing.assert_allclose(model.predict_proba(matches), again.predict_proba(matches), atol=1e-9)
+    np.testing.assert_allclose(
+        model.predict_proba(matches), again.predict_proba(matches), atol=1e-9
+    )
 
 
 @both_methods
 def test_a_model_is_what_was_saved(tmp_path, method):
     frame = pd.DataFrame(
-        {"home": list("abca"), "away": list("bcab"), "time": range(4), "outcome": [1, -1, 0, 1]}
+        {
+            "home": list("abca"),
+            "away": list("bcab"),
+            "time": range(4),
+            "outcome": [1, -1, 0, 1],
+        }
     )
     matches, y = Matches.from_frame(frame, first="home", second="away")
     covariance = {"a": Constant(0.2), "c": PiecewiseConstant(1.0, (1.0,)), "*": PRIOR}
-    known = {"mean": {"a": 0.3, "b": 1.0}, "sample_weight": [0.5, 1, 2, 1], "offset": [0.0, 0.2, -0.4, 0.1]}
+    known = {
+        "mean": {"a": 0.3, "b": 1.0},
+        "sample_weight": [0.5, 1, 2, 1],
+        "offset": [0.0, 0.2, -0.4, 0.1],
+    }
     options = {"rate": 0.7, "tol": 1e-10, "n_threads": 1}
-    model = fitted(covariance, OrdinalProbit(0.4), matches, y, method, **known, **options)
+    model = fitted(
+        covariance, OrdinalProbit(0.4), matches, y, method, **known, **options
+    )
     model.save(tmp_path / "model.npz")
     read = load(tmp_path / "model.npz")
     assert read.get_params() == model.get_params()
@@ -166,15 +191,22 @@ def test_a_model_is_what_was_saved(tmp_path, method):
     np.testing.assert_array_equal(read.played_, model.played_)
     np.testing.assert_array_equal(curves(read, "abc"), curves(model, "abc"))
     fixtures = frame[["home", "away", "time"]]
-    np.testing.assert_array_equal(read.predict_proba(fixtures), model.predict_proba(matches))
+    np.testing.assert_array_equal(
+        read.predict_proba(fixtures), model.predict_proba(matches)
+    )
     later = Matches([[1, -1]], [5.0], ["c", "d"])
     np.testing.assert_array_equal(
-        curves(read.update(later, [1]), "abcd"), curves(model.update(later, [1]), "abcd")
+        curves(read.update(later, [1]), "abcd"),
+        curves(model.update(later, [1]), "abcd"),
     )
 
 
 def test_options_that_are_numbers_of_numpy_are_saved(tmp_path):
-    options = {"n_threads": np.int64(1), "tol": np.float32(1e-6), "max_iter": np.int64(50)}
+    options = {
+        "n_threads": np.int64(1),
+        "tol": np.float32(1e-6),
+        "max_iter": np.int64(50),
+    }
     fit_small(**options).save(tmp_path / "model.npz")
     read = load(tmp_path / "model.npz")
     assert {name: getattr(read, name) for name in options} == options
@@ -214,14 +246,21 @@ def saved(tmp_path_factory):
         ("indices", lambda columns: columns + 0.5),
         ("indptr", lambda starts: starts[::-1]),
         # Each of these once ended the process, or came out as an error of C++.
-        *(("indptr", begin_at(*at)) for at in [(5, 400_000), (30, 700), (1, 99), (1, -5), (1, 2**31 - 1)]),
+        *(
+            ("indptr", begin_at(*at))
+            for at in [(5, 400_000), (30, 700), (1, 99), (1, -5), (1, 2**31 - 1)]
+        ),
         ("trace_rate", lambda rate: rate[:-1]),
     ],
 )
 def test_files_whose_parts_do_not_fit_are_refused(tmp_path, saved, name, value):
     header, arrays = saved
     if callable(value):
-        arrays = {k: part for k, part in (arrays | {name: value(arrays[name])}).items() if part is not None}
+        arrays = {
+            k: part
+            for k, part in (arrays | {name: value(arrays[name])}).items()
+            if part is not None
+        }
     else:
         header = header | {name: value}
     path = tmp_path / "model.npz"
@@ -233,7 +272,9 @@ def test_files_whose_parts_do_not_fit_are_refused(tmp_path, saved, name, value):
 def claiming(kind, *shape):
     """An array's file that says it holds more than it does."""
     stream = io.BytesIO()
-    np.lib.format.write_array_header_1_0(stream, {"descr": kind, "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(
+        stream, {"descr": kind, "fortran_order": False, "shape": shape}
+    )
     return stream.getvalue() + bytes(80)
 
 
@@ -250,14 +291,23 @@ def damages(path, arrays, stride):
         yield whole[:place]
         yield whole[:place] + bytes(64) + whole[place + 64 :]
         yield whole[:place] + whole[place + 64 :]
-    lie = struct.pack("<II", 2**31, 2**31)  # what is said to lie in the file, packed and not
+    # what is said to lie in the file, packed and not
+    lie = struct.pack("<II", 2**31, 2**31)
     sizes = [found.start() + 20 for found in re.finditer(b"PK\x01\x02", whole)]
     yield from (whole[:place] + lie + whole[place + 8 :] for place in sizes)
     changes = [{"one_covariance": value} for value in (-1, None, [], "yes")]
-    changes += [{"covariance": [["*", CONSTANT]] * 2}, {"covariance": [["*", THOUSANDS]]}]
-    changes += [{"options": {"tol": value}} for value in ("1", True, None, 1e400, 10**400)]
+    changes += [
+        {"covariance": [["*", CONSTANT]] * 2},
+        {"covariance": [["*", THOUSANDS]]},
+    ]
+    changes += [
+        {"options": {"tol": value}} for value in ("1", True, None, 1e400, 10**400)
+    ]
     members = [{"header": header_bytes(path, **change)} for change in changes]
-    members += [in_header(text) for text in ("{", "[" * 10**6, '{"a":' * 10**5, "1" * 10**5, "NaN", "")]
+    members += [
+        in_header(text)
+        for text in ("{", "[" * 10**6, '{"a":' * 10**5, "1" * 10**5, "NaN", "")
+    ]
     for name, array in arrays.items():
         other = array.astype(np.int64 if array.dtype.kind == "f" else np.float64)
         kinds = (other, array.astype(complex), array.astype("U5"), array.astype(object))
@@ -269,26 +319,46 @@ def damages(path, arrays, stride):
             bytes_of(array) + b"0",
             *map(bytes_of, kinds),
         ]
-        shapes = [(10**12,), (2**62, 8), (-1,), (-2, -5), (10**400,), (0, 10**30), (1,) * 99]
-        contents += [claiming("<f8", *shape) for shape in shapes] + [claiming("|V0", 10**9)]
+        shapes = [
+            (10**12,),
+            (2**62, 8),
+            (-1,),
+            (-2, -5),
+            (10**400,),
+            (0, 10**30),
+            (1,) * 99,
+        ]
+        contents += [claiming("<f8", *shape) for shape in shapes] + [
+            claiming("|V0", 10**9)
+        ]
         members += [{name: content} for content in contents]
     for change in members:
         rewritten(path, **change)
         yield path.read_bytes()
         path.write_bytes(whole)
     for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
-        rewritten(path, compression=compression, alpha=bytes_of(np.zeros(10**7, dtype=np.uint8)))
+        rewritten(
+            path,
+            compression=compression,
+            alpha=bytes_of(np.zeros(10**7, dtype=np.uint8)),
+        )
         yield path.read_bytes()
         path.write_bytes(whole)
 
 
 CONSTANT = Constant(1.0).describe()
-THOUSANDS = {"kind": "Product", "parts": [{"kind": "Sum", "parts": [CONSTANT] * 2}] * 40}
+THOUSANDS = {
+    "kind": "Product",
+    "parts": [{"kind": "Sum", "parts": [CONSTANT] * 2}] * 40,
+}
 
 
 @pytest.mark.parametrize("stride", [671, pytest.param(67, marks=pytest.mark.nightly)])
-def test_a_damaged_file_is_refused_in_little_memory_or_is_the_same_model(tmp_path, stride):
-    """A few bytes of an archive are of no account, as its dates; none may change a number."""
+def test_a_damaged_file_is_refused_in_little_memory_or_is_the_same_model(
+    tmp_path, stride
+):
+    """A few bytes of an archive are of no account, as its dates; none may change a
+    number."""
     path, broken, refused = tmp_path / "model.npz", tmp_path / "broken.npz", 0
     model = fit_small()
     model.save(path)
@@ -302,7 +372,9 @@ def test_a_damaged_file_is_refused_in_little_memory_or_is_the_same_model(tmp_pat
             refused += 1
         else:
             assert found.get_params() == model.get_params()
-            np.testing.assert_array_equal(found.predict_proba(model.matches_), forecasts)
+            np.testing.assert_array_equal(
+                found.predict_proba(model.matches_), forecasts
+            )
         finally:
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()

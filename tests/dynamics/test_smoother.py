@@ -1,4 +1,5 @@
-"""Sums and products of covariances of one, two and more states, smoothed: equal to dense algebra."""
+"""Sums and products of covariances of one, two and more states, smoothed: equal to
+dense algebra."""
 
 import numpy as np
 import pytest
@@ -43,28 +44,38 @@ TERMS = (
     SquaredExponential(0.4, 0.9, order=4),
     Periodic(0.4, 1.5, 2.5, order=2) * Matern12(1.0, 3.0),
 )
-FROM_FIRST = [  # products of what has no noise and a process from each feature's first match
+# products of what has no noise and a process from each feature's first match
+FROM_FIRST = [
     Constant(0.5) * Wiener(1.0, "first") + Constant(0.2),
     Affine(0.5, 0.2, origin=0.0) * (Constant(1.0) + Wiener(0.5, "first")),
 ]
-SUMS = st.lists(st.sampled_from(TERMS), min_size=1, max_size=5).map(lambda terms: sum(terms[1:], terms[0]))
+SUMS = st.lists(st.sampled_from(TERMS), min_size=1, max_size=5).map(
+    lambda terms: sum(terms[1:], terms[0])
+)
 
 
 @pytest.mark.parametrize(
     ("method", "covariance"),
-    [*(("ep", covariance) for covariance in (*COVARIANCES, *FROM_FIRST)), *(("kl", k) for k in SIZES)],
+    [
+        *(("ep", covariance) for covariance in (*COVARIANCES, *FROM_FIRST)),
+        *(("kl", k) for k in SIZES),
+    ],
     ids=repr,
 )
 def test_fixed_points_equal_the_dense_ones_by_covariance(method, covariance):
     rng = np.random.default_rng(2)
     assert_equals_dense(
-        fitted(covariance, Probit(), random_matches(rng), rng.choice([1, -1], 9), method), dense.probit
+        fitted(
+            covariance, Probit(), random_matches(rng), rng.choice([1, -1], 9), method
+        ),
+        dense.probit,
     )
 
 
 @both_methods
 def test_a_process_that_is_certain_at_its_first_match(method):
-    """A Wiener process whose first match is at its origin: the score is 0 there, whatever the outcome."""
+    """A Wiener process whose first match is at its origin: the score is 0 there,
+    whatever the outcome."""
     matches = matches_of([[1.0, -1.0], [1.0, 0.0], [0.0, 1.0]], [0.0, 1.0, 2.0])
     model = fitted(Wiener(0.5, origin=0.0), Probit(), matches, [1, 1, -1], method)
     mean, deviation = model.scores("f0", [0.0, 1.0])
@@ -79,7 +90,9 @@ def test_a_process_that_is_certain_at_its_first_match(method):
 
 
 @both_methods
-@pytest.mark.parametrize("time", [np.zeros(8), np.repeat([0.0, 1.0], 4)], ids=["one time", "two times"])
+@pytest.mark.parametrize(
+    "time", [np.zeros(8), np.repeat([0.0, 1.0], 4)], ids=["one time", "two times"]
+)
 def test_simultaneous_matches(method, time):
     """The same two players meet at one time, and others too; all at one time."""
     rng = np.random.default_rng(11)
@@ -92,11 +105,14 @@ def test_simultaneous_matches(method, time):
 @both_methods
 @pytest.mark.filterwarnings("ignore:the lengthscale .* is very short:UserWarning")
 @pytest.mark.parametrize(
-    "covariance", [Matern12(1.0, 0.5), Matern52(1.0, 0.5), Constant(0.5) + Wiener(0.01, origin=0.0)]
+    "covariance",
+    [Matern12(1.0, 0.5), Matern52(1.0, 0.5), Constant(0.5) + Wiener(0.01, origin=0.0)],
 )
 def test_gaps_of_centuries_and_of_an_instant(covariance, method):
     rng = np.random.default_rng(12)
-    matches = matches_of(random_design(rng, 7, 3), [0.0, 1e-9, 0.3, 500.0, 500.0 + 1e-7, 900.0, 4000.0])
+    matches = matches_of(
+        random_design(rng, 7, 3), [0.0, 1e-9, 0.3, 500.0, 500.0 + 1e-7, 900.0, 4000.0]
+    )
     model = fitted(covariance, Probit(), matches, rng.choice([1, -1], 7), method)
     assert_equals_dense(model, dense.probit, rate=0.2)
 
@@ -105,39 +121,56 @@ def test_gaps_of_centuries_and_of_an_instant(covariance, method):
 @pytest.mark.parametrize("covariance", SIZES, ids=repr)
 def test_features_that_are_seen_once(method, covariance):
     matches = matches_of(np.kron(np.eye(4), [1.0, -1.0, 0.5]))
-    assert_equals_dense(fitted(covariance, Probit(), matches, [1, -1, -1, 1], method), dense.probit)
+    assert_equals_dense(
+        fitted(covariance, Probit(), matches, [1, -1, -1, 1], method), dense.probit
+    )
 
 
 # ---- The compiled loops alone
 
 
 class Visits:
-    """Two features with n visits each, and random pseudo-observations, of which some say nothing."""
+    """Two features with n visits each, and random pseudo-observations, of which some
+    say nothing."""
 
     def __init__(self, covariance, n, seed):
         rng, self.space = np.random.default_rng(seed), covariance.state_space()
         self.time, self.n = np.sort(rng.uniform(0, 5, (2, n))), n
-        self.sites = np.stack([rng.normal(size=2 * n), rng.uniform(0, 3, 2 * n)]) * rng.choice([0, 1], 2 * n)
+        self.sites = np.stack(
+            [rng.normal(size=2 * n), rng.uniform(0, 3, 2 * n)]
+        ) * rng.choice([0, 1], 2 * n)
         self.entry = rng.permutation(2 * n)
 
     def smoothed(self, loop, cavity=False):
-        """The sum of log Z~; mean and variance of the visits, (2, 2, n); what is kept for forecasts."""
+        """The sum of log Z~; mean and variance of the visits, (2, 2, n); what is kept
+        for forecasts."""
         first, n, space = self.time[:, :1], self.n, self.space
         begin = np.repeat(first, n - 1, axis=1).ravel()
         table = space.steps(self.time[:, :-1].ravel(), self.time[:, 1:].ravel(), begin)
-        step = np.append(np.arange(2)[:, None], np.arange(2 * n - 2).reshape(2, n - 1), axis=1).ravel()
+        step = np.append(
+            np.arange(2)[:, None], np.arange(2 * n - 2).reshape(2, n - 1), axis=1
+        ).ravel()
         entries = np.zeros((2 * n, 4))
         entries[self.entry, :2] = self.sites.T
         kept = np.full((2, 2 * n, space.size * (space.size + 3) // 2), np.nan)
         total = loop(
-            entries, self.entry, step, np.arange(3) * n, space.layout, space.initial(first.ravel()), table,
-            np.arange(2), cavity, *kept,
-        )  # fmt: skip
+            entries,
+            self.entry,
+            step,
+            np.arange(3) * n,
+            space.layout,
+            space.initial(first.ravel()),
+            table,
+            np.arange(2),
+            cavity,
+            *kept,
+        )
         return total, entries[self.entry, 2:].T.reshape(2, 2, n), kept
 
 
 def dense_moments(K, alpha, beta):
-    """log of the integral of N(z; 0, K) exp(alpha z - beta z²/2), and means and variances of z."""
+    """log of the integral of N(z; 0, K) exp(alpha z - beta z²/2), and means and
+    variances of z."""
     S = np.linalg.solve(np.eye(len(K)) + K * beta, K)
     return (
         0.5 * alpha @ S @ alpha - 0.5 * np.linalg.slogdet(np.eye(len(K)) + K * beta)[1],
@@ -151,25 +184,35 @@ def dense_moments(K, alpha, beta):
 def test_the_loops_are_the_algebra_of_normal_distributions(covariance, n, seed):
     visits = Visits(covariance, n, seed)
     total, (mean, variance), _ = visits.smoothed(smoother(visits.space.layout))
-    _, (cavity_mean, cavity_variance), _ = visits.smoothed(smoother(visits.space.layout), cavity=True)
+    _, (cavity_mean, cavity_variance), _ = visits.smoothed(
+        smoother(visits.space.layout), cavity=True
+    )
     expected = 0.0
     for k, time in enumerate(visits.time):
         K = dense.ImpliedCovariance(visits.space).gram(time)
         alpha, beta = visits.sites[:, k * n : (k + 1) * n]
         value, *moments = dense_moments(K, alpha, beta)
         expected += value
-        np.testing.assert_allclose([mean[k], variance[k]], moments, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(
+            [mean[k], variance[k]], moments, rtol=1e-9, atol=1e-11
+        )
         for i in range(n):
             others = np.arange(n) != i
             _, means, variances = dense_moments(K, alpha * others, beta * others)
             found = cavity_mean[k, i], cavity_variance[k, i]
-            np.testing.assert_allclose(found, (means[i], variances[i]), rtol=1e-9, atol=1e-11)
+            np.testing.assert_allclose(
+                found, (means[i], variances[i]), rtol=1e-9, atol=1e-11
+            )
     assert total == pytest.approx(expected, rel=1e-10, abs=1e-11)
 
 
-@given(st.sampled_from(TERMS), st.integers(1, 6), st.integers(0, 2**32 - 1), st.booleans())
+@given(
+    st.sampled_from(TERMS), st.integers(1, 6), st.integers(0, 2**32 - 1), st.booleans()
+)
 @examples(40)
-def test_the_loops_of_one_size_equal_that_of_any_size_and_interpreted_ones(covariance, n, seed, cavity):
+def test_the_loops_of_one_size_equal_that_of_any_size_and_interpreted_ones(
+    covariance, n, seed, cavity
+):
     visits = Visits(covariance, n, seed)
     loop, general = smoother(visits.space.layout), _of_size(0)
     found = visits.smoothed(loop, cavity)

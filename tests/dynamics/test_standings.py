@@ -15,7 +15,9 @@ from preflearn.matches import Matches
 
 
 def fitted(matches, y, covariance, **options):
-    return problems.fitted(covariance, Probit(), matches, y, **({"tol": 1e-8} | options))
+    return problems.fitted(
+        covariance, Probit(), matches, y, **({"tol": 1e-8} | options)
+    )
 
 
 def test_standings_are_the_players_scores():
@@ -34,7 +36,9 @@ def test_standings_are_the_players_scores():
 
 
 def test_standings_at_a_time_and_since_a_time_are_among_those_who_played():
-    matches = Matches([[1, -1, 0], [1, -1, 0], [0, 1, -1]], [0.0, 1.0, 2.0], ["a", "b", "c"])
+    matches = Matches(
+        [[1, -1, 0], [1, -1, 0], [0, 1, -1]], [0.0, 1.0, 2.0], ["a", "b", "c"]
+    )
     model = fitted(matches, [1, 1, -1], Constant(1.0) + Wiener(0.1))
     table = model.standings(1.5)
     assert (table["name"].tolist(), table["matches"].tolist()) == (["a", "b"], [2, 2])
@@ -43,7 +47,10 @@ def test_standings_at_a_time_and_since_a_time_are_among_those_who_played():
     everybody, table = model.standings(), model.standings(since=1.5)
     assert (table["name"].tolist(), table["matches"].tolist()) == (["c", "b"], [1, 3])
     assert (table["rank"].tolist(), table["rank_high"].max()) == ([1, 2], 2)
-    assert table["score"].tolist() == everybody.set_index("name")["score"][["c", "b"]].tolist()
+    assert (
+        table["score"].tolist()
+        == everybody.set_index("name")["score"][["c", "b"]].tolist()
+    )
     assert model.standings(1.0, since="1970-01-02")["name"].tolist() == ["a", "b"]
     for name, value in (("time", -1.0), ("since", 2.5)):
         with pytest.raises(ValueError, match=f"{name} is {value}"):
@@ -58,7 +65,8 @@ def test_ranks_have_the_intervals_of_their_posterior():
     mean, std = table["score"].to_numpy(), table["std"].to_numpy()
     for k in range(3):
         density = np.exp(-0.5 * ((z - mean[k]) / std[k]) ** 2)
-        one, two = (ndtr((mean[j] - z) / std[j]) for j in range(3) if j != k)  # are above z
+        # are above z
+        one, two = (ndtr((mean[j] - z) / std[j]) for j in range(3) if j != k)
         at = (1 - one) * (1 - two), one + two - 2 * one * two, one * two
         chance[k] = [np.sum(density * p) / np.sum(density) for p in at]
     total = chance.cumsum(axis=1)
@@ -70,12 +78,23 @@ def test_ranks_have_the_intervals_of_their_posterior():
 
 def test_players_who_tie_share_a_rank():
     """Equal scores had ranks 1, 2 and 3, by their last bits."""
-    design = [[1, -1, 0, 0], [0, 1, -1, 0], [-1, 0, 1, 0], [1, 0, 0, -1], [0, 1, 0, -1], [0, 0, 1, -1]]
+    design = [
+        [1, -1, 0, 0],
+        [0, 1, -1, 0],
+        [-1, 0, 1, 0],
+        [1, 0, 0, -1],
+        [0, 1, 0, -1],
+        [0, 0, 1, -1],
+    ]
     matches = Matches(design, np.zeros(6), list("abcd"))
-    table = DynamicComparisons(Constant(1.0), Probit()).fit(matches, [1] * 6).standings()
+    table = (
+        DynamicComparisons(Constant(1.0), Probit()).fit(matches, [1] * 6).standings()
+    )
     assert table["rank"].tolist() == [1, 1, 1, 4]
     assert table["name"].tolist() == list("abcd")
-    ring = problems.matches_of(np.eye(60) - np.roll(np.eye(60), 1, axis=1), np.zeros(60))
+    ring = problems.matches_of(
+        np.eye(60) - np.roll(np.eye(60), 1, axis=1), np.zeros(60)
+    )
     table = DynamicComparisons(Constant(1.0), Probit()).fit(ring, [1] * 60).standings()
     assert table["rank"].tolist() == [1] * 60
     assert (table["rank_low"] <= table["rank"]).all()
@@ -85,12 +104,19 @@ def test_players_who_tie_share_a_rank():
 
 
 def race(order, events=1):
-    rows = [(e, name, rank, float(e)) for e in range(events) for rank, name in enumerate(order)]
-    return Matches.from_rankings(pd.DataFrame(rows, columns=["event", "player", "rank", "time"]))
+    rows = [
+        (e, name, rank, float(e))
+        for e in range(events)
+        for rank, name in enumerate(order)
+    ]
+    return Matches.from_rankings(
+        pd.DataFrame(rows, columns=["event", "player", "rank", "time"])
+    )
 
 
 def chain_of_performances(variances):
-    """Moments of s and the chance of performances p_1 > p_2 > p_3, p = s + error: one integral in another."""
+    """Moments of s and the chance of performances p_1 > p_2 > p_3, p = s + error: one
+    integral in another."""
     z = np.linspace(-12, 12, 4001)
     step, v = z[1] - z[0], np.asarray(variances) + 0.5
     p = np.exp(-0.5 * z**2 / v[:, None]) / np.sqrt(2 * np.pi * v[:, None])
@@ -98,7 +124,10 @@ def chain_of_performances(variances):
     above = 1 - below
     inner = np.cumsum(p[1] * below[2]) * step  # p_3 < p_2 < z
     inner -= p[1] * below[2] * step / 2
-    outer = (np.cumsum((p[1] * above[0])[::-1]) * step)[::-1] - p[1] * above[0] * step / 2  # z < p_2 < p_1
+    # z < p_2 < p_1
+    outer = (np.cumsum((p[1] * above[0])[::-1]) * step)[::-1] - p[1] * above[
+        0
+    ] * step / 2
     weights = np.array([p[0] * inner, p[1] * above[0] * below[2], p[2] * outer])
     total = weights.sum(axis=1) * step
     mean = weights @ z * step / total
@@ -120,14 +149,19 @@ def test_a_race_of_three_is_near_exact_integration(variance):
 
 def test_a_race_of_two_is_a_match():
     model = fitted(*race("ab"), Constant(1.0))
-    pair = fitted(Matches([[1.0, -1.0]], [0.0], ["a", "b"]), [1], Constant(1.0), tol=1e-11)
+    pair = fitted(
+        Matches([[1.0, -1.0]], [0.0], ["a", "b"]), [1], Constant(1.0), tol=1e-11
+    )
     np.testing.assert_allclose(curves(model, "ab"), curves(pair, "ab"), rtol=1e-4)
     ask = Matches([[1.0, -1.0]], [1.0], ["a", "b"])
-    np.testing.assert_allclose(model.predict_proba(ask), pair.predict_proba(ask), rtol=1e-4)
+    np.testing.assert_allclose(
+        model.predict_proba(ask), pair.predict_proba(ask), rtol=1e-4
+    )
 
 
 def test_a_race_of_three_is_near_trueskill():
-    """Well-known means at its usual values; it keeps a skill and its performance together, which differs."""
+    """Well-known means at its usual values; it keeps a skill and its performance
+    together, which differs."""
     sigma, beta = 25 / 3, 25 / 6
     unit = np.sqrt(2) * beta
     model = fitted(*race("abc"), Constant((sigma / unit) ** 2))
@@ -139,17 +173,21 @@ def test_races_have_standings_without_their_performances():
     matches, y = race("abcde", events=20)
     model = DynamicComparisons(Constant(1.0) + Wiener(0.01), Probit()).fit(matches, y)
     assert model.standings()["name"].tolist() == list("abcde")
-    assert model.standings()["matches"].tolist() == [20] * 5  # and not one for each neighbour
+    # and not one for each neighbour
+    assert model.standings()["matches"].tolist() == [20] * 5
     ask = Matches([[1, -1]], [20.0], ["a", "e"])
     assert model.predict_proba(ask)[0, 1] > 0.95
     named = {"performance": Constant(0.5), "*": Constant(1.0) + Wiener(0.01)}
     with warnings.catch_warnings(action="error"):
         other = DynamicComparisons(named, Probit()).fit(matches, y)
-    np.testing.assert_allclose(other.predict_proba(ask), model.predict_proba(ask), rtol=1e-6)
+    np.testing.assert_allclose(
+        other.predict_proba(ask), model.predict_proba(ask), rtol=1e-6
+    )
 
 
 def test_a_race_has_one_order_one_time_and_no_weight():
-    """Weights of races, and "kl", gave numbers of nothing; a second race of the name was the first again."""
+    """Weights of races, and "kl", gave numbers of nothing; a second race of the name
+    was the first again."""
     matches, y = race("abc", events=3)
     model = DynamicComparisons(Constant(1.0), Probit())
     with pytest.raises(ValueError, match=r"'kl'.*'ep'"):
@@ -157,11 +195,22 @@ def test_a_race_has_one_order_one_time_and_no_weight():
     with pytest.raises(ValueError, match=r"sample_weight\[1\] is 2"):
         clone(model).fit(matches, y, [1, 2, 1, 1, 1, 1])
     part = clone(model).fit(matches, y, [1, 1, 1, 1, 0, 0])
-    np.testing.assert_allclose(curves(part, "abc"), curves(clone(model).fit(*race("abc", 2)), "abc"))
+    np.testing.assert_allclose(
+        curves(part, "abc"), curves(clone(model).fit(*race("abc", 2)), "abc")
+    )
     again = Matches(matches.design, matches.time + 10, matches.features)
     with pytest.raises(ValueError, match=r"event.*'0'.*name"):
         part.update(again, y)
-    next_year = [(n[0], f"{n[1]} of 2021", n[2]) if isinstance(n, tuple) else n for n in again.features]
+    next_year = [
+        (n[0], f"{n[1]} of 2021", n[2]) if isinstance(n, tuple) else n
+        for n in again.features
+    ]
     part.update(Matches(again.design, again.time, next_year), y)  # as it advises
     assert part.standings()["matches"].tolist() == [6, 6, 6]
-    assert model.fit(matches[:3], y[:3]).update(matches[3:], y[3:]).standings()["matches"].tolist() == [3] * 3
+    assert (
+        model.fit(matches[:3], y[:3])
+        .update(matches[3:], y[3:])
+        .standings()["matches"]
+        .tolist()
+        == [3] * 3
+    )

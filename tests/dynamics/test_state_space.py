@@ -1,4 +1,5 @@
-"""State-space models against the Gram matrix, their sizes, and what their steps depend on."""
+"""State-space models against the Gram matrix, their sizes, and what their steps depend
+on."""
 
 import numpy as np
 import pytest
@@ -25,19 +26,26 @@ EXACT_AND_DEEP = (
     *EXACT,
     Matern12() * Matern32() * Matern52(),
     (Constant() + Matern12(0.6, 1.3)) * (Affine(origin=0.0) + Wiener(origin="first")),
-    (Constant() + Wiener(origin=-3.0)) * PiecewiseConstant(1.0, (1.0, 2.0)) + Matern32(),
-    PiecewiseConstant(1.0, (1.0, 2.0)) * PiecewiseConstant(1.0, (0.5, 2.0)) * Linear(origin=0.0),
+    (Constant() + Wiener(origin=-3.0)) * PiecewiseConstant(1.0, (1.0, 2.0))
+    + Matern32(),
+    PiecewiseConstant(1.0, (1.0, 2.0))
+    * PiecewiseConstant(1.0, (0.5, 2.0))
+    * Linear(origin=0.0),
     Wiener(origin=-2.0) * Wiener(origin="first") * Wiener(origin=-1.5),
 )
 # Exact up to the truncation, which the Gram does not have.
 APPROXIMATE = (
     Periodic(0.9, 0.8, 2.5, order=20),
     Periodic(0.9, 1.5, 2.5, order=10) * Matern32(0.6, 1.3),
-    Periodic(0.9, 1.5, 2.5, order=6) * Periodic(1.1, 2.0, 1.7, order=6) + Wiener(0.3, origin="first"),
-    Periodic(0.9, 1.5, 2.5, order=8) * Linear(origin=0.0) + PiecewiseConstant(1.0, (1.0,)) * Constant(3.0),
+    Periodic(0.9, 1.5, 2.5, order=6) * Periodic(1.1, 2.0, 1.7, order=6)
+    + Wiener(0.3, origin="first"),
+    Periodic(0.9, 1.5, 2.5, order=8) * Linear(origin=0.0)
+    + PiecewiseConstant(1.0, (1.0,)) * Constant(3.0),
 )
 ALL = EXACT_AND_DEEP + APPROXIMATE
-TIMES = st.lists(st.floats(-1, 6), min_size=1, max_size=12).map(lambda values: np.sort(np.array(values)))
+TIMES = st.lists(st.floats(-1, 6), min_size=1, max_size=12).map(
+    lambda values: np.sort(np.array(values))
+)
 
 
 # ---- Equal to the Gram
@@ -45,13 +53,20 @@ TIMES = st.lists(st.floats(-1, 6), min_size=1, max_size=12).map(lambda values: n
 
 @pytest.mark.parametrize("covariance", ALL, ids=repr)
 def test_the_chain_has_the_covariance(covariance):
-    """In units of standard deviations, but where these are almost 0: one tolerance fits all times."""
-    times = np.array([-0.9, -0.9, -0.3, 0.1, 0.5, 0.9, 0.9, 1.0, 1.9, 2.0, 2.2, 3.3, 5.9])
+    """In units of standard deviations, but where these are almost 0: one tolerance fits
+    all times."""
+    times = np.array(
+        [-0.9, -0.9, -0.3, 0.1, 0.5, 0.9, 0.9, 1.0, 1.9, 2.0, 2.2, 3.3, 5.9]
+    )
     gram = covariance.gram(times)
     sizes = np.sqrt(np.diag(gram))
     sizes = np.maximum(sizes, 0.1 * sizes.max())
-    error = (dense.ImpliedCovariance(covariance.state_space()).gram(times) - gram) / np.outer(sizes, sizes)
-    np.testing.assert_allclose(error, 0, atol=1e-13 if covariance not in APPROXIMATE else 1e-8)
+    error = (
+        dense.ImpliedCovariance(covariance.state_space()).gram(times) - gram
+    ) / np.outer(sizes, sizes)
+    np.testing.assert_allclose(
+        error, 0, atol=1e-13 if covariance not in APPROXIMATE else 1e-8
+    )
 
 
 @given(st.sampled_from(ALL), TIMES.filter(lambda t: len(t) > 2))
@@ -59,13 +74,21 @@ def test_two_steps_are_one(covariance, times):
     start, middle, end = times[:1], times[1:2], times[-1:]
     model = covariance.state_space()
     (A1, Q1), (A2, Q2), (A, Q) = (
-        model.transitions(*step, start) for step in ((start, middle), (middle, end), (start, end))
+        model.transitions(*step, start)
+        for step in ((start, middle), (middle, end), (start, end))
     )
-    np.testing.assert_allclose(A2 @ A1, A, rtol=0, atol=1e-12 * np.abs(A).max(initial=1))
     np.testing.assert_allclose(
-        A2 @ Q1 @ A2.transpose(0, 2, 1) + Q2, Q, rtol=0, atol=1e-12 * np.abs(Q).max(initial=1)
+        A2 @ A1, A, rtol=0, atol=1e-12 * np.abs(A).max(initial=1)
     )
-    np.testing.assert_allclose(Q, Q.transpose(0, 2, 1), rtol=1e-14, atol=1e-14 * np.abs(Q).max(initial=0))
+    np.testing.assert_allclose(
+        A2 @ Q1 @ A2.transpose(0, 2, 1) + Q2,
+        Q,
+        rtol=0,
+        atol=1e-12 * np.abs(Q).max(initial=1),
+    )
+    np.testing.assert_allclose(
+        Q, Q.transpose(0, 2, 1), rtol=1e-14, atol=1e-14 * np.abs(Q).max(initial=0)
+    )
 
 
 @pytest.mark.parametrize("covariance", ALL, ids=repr)
@@ -75,7 +98,9 @@ def test_noise_and_first_covariance_are_positive_semidefinite(covariance):
     _, Q = model.transitions(times[:-1], times[1:], np.zeros(8))
     for matrix in (*Q, *model.initial(times)):
         sizes = np.sqrt(np.diag(matrix)) + (np.diag(matrix) == 0)
-        assert np.linalg.eigvalsh(matrix / sizes / sizes[:, None])[0] > -1e-14 * model.size
+        assert (
+            np.linalg.eigvalsh(matrix / sizes / sizes[:, None])[0] > -1e-14 * model.size
+        )
 
 
 # ---- How large the state is, and what a step depends on
@@ -86,7 +111,12 @@ def test_noise_and_first_covariance_are_positive_semidefinite(covariance):
     [
         (Affine(origin=0.0) + Wiener(origin=0.0) + Linear(origin=3.0) + Constant(), 2),
         (Matern12(lengthscale=3.0) + Matern12(2.0, lengthscale=3.0), 1),
-        (PiecewiseConstant(boundaries=(1.0,)) + PiecewiseConstant(boundaries=(2.0,)) + Constant(), 3),
+        (
+            PiecewiseConstant(boundaries=(1.0,))
+            + PiecewiseConstant(boundaries=(2.0,))
+            + Constant(),
+            3,
+        ),
         (Matern32() * Affine(origin=0.0) + Matern32(), 3),
         (Periodic(order=4) * Matern32(), 18),
         (SquaredExponential(order=8), 8),
@@ -111,14 +141,20 @@ SCALED = (  # to the times at which the least size is computed
 
 @pytest.mark.parametrize(
     "covariance",
-    [*SCALED, *(a + b for a in SCALED for b in SCALED), *(a * b for a in SCALED for b in SCALED)],
+    [
+        *SCALED,
+        *(a + b for a in SCALED for b in SCALED),
+        *(a * b for a in SCALED for b in SCALED),
+    ],
     ids=repr,
 )
 def test_the_model_is_as_small_and_as_simple_as_the_gram_allows(covariance):
     found, model = least_state_size(covariance), covariance.state_space()
     assert model.size >= found.by_times
     assert found.by_gap in (model.size, None)
-    assert (found.by_gap is None) == any(isinstance(need, tuple) for need in model.depends)
+    assert (found.by_gap is None) == any(
+        isinstance(need, tuple) for need in model.depends
+    )
     assert found.noise_by_gap in (model.depends <= {"gap"}, None)
 
 
@@ -133,12 +169,16 @@ def step(gap=0.5, shift=0.0, age=0.125):
         (Constant(), ""),
         (Matern12(), "gap"),
         (Affine(origin=0.0) + Wiener(origin="first"), "gap"),
-        (Constant(2.0) * Wiener(1.0, "first"), "gap"),  # what stands still multiplies no noise
+        # what stands still multiplies no noise
+        (Constant(2.0) * Wiener(1.0, "first"), "gap"),
         (Linear(1.0, "first") * Constant(3.0), "gap"),
         (SquaredExponential() * Periodic(), "gap"),
         (PiecewiseConstant(boundaries=(1.0, 4.0)), "crosses"),
         (PiecewiseConstant(boundaries=(1.0, 4.0)) * Matern12(), "crosses gap"),
-        (PiecewiseConstant(boundaries=(0.5,)) * Wiener(origin=0.0), "crosses gap start"),
+        (
+            PiecewiseConstant(boundaries=(0.5,)) * Wiener(origin=0.0),
+            "crosses gap start",
+        ),
         (Affine(origin=0.0) * Matern32(), "gap start"),
         (Affine(origin="first") * Matern32(), "gap age"),
         (Wiener(origin="first") * Wiener(origin=0.0), "gap age start"),
@@ -148,12 +188,18 @@ def step(gap=0.5, shift=0.0, age=0.125):
 def test_steps_with_equal_keys_are_equal_and_others_are_not(covariance, needs):
     """Whatever is not among the needs is changed; whatever is, is changed alone."""
     model = covariance.state_space()
-    changes = {"gap": step(gap=0.625), "start": step(shift=0.125), "age": step(age=0.25)}
+    changes = {
+        "gap": step(gap=0.625),
+        "start": step(shift=0.125),
+        "age": step(age=0.25),
+    }
     if "start" not in needs:
         changes["crosses"] = step(shift=0.5)  # which starts later, too
     for need, changed in changes.items():
         same_keys = all(map(np.array_equal, model.keys(*step()), model.keys(*changed)))
-        same = all(map(np.array_equal, model.transitions(*step()), model.transitions(*changed)))
+        same = all(
+            map(np.array_equal, model.transitions(*step()), model.transitions(*changed))
+        )
         assert same_keys == same == (need not in needs)
 
 
@@ -161,14 +207,28 @@ def test_steps_with_equal_keys_are_equal_and_others_are_not(covariance, needs):
 
 
 def test_bad_steps_are_refused():
-    """A product with an origin at the first time without that time, times before an origin, and overflow."""
+    """A product with an origin at the first time without that time, times before an
+    origin, and overflow."""
     start, end = np.zeros(1), np.full(1, 1e100)
     line = Linear(1e100, origin=0.0)
     for call, message in (
-        (lambda: (Wiener(origin="first") * Matern12()).state_space().transitions(start, end), "first"),
-        (lambda: Wiener(origin=-1.0).state_space().initial(np.array([0.0, -2.0])), "-2.0.*-1.0"),
+        (
+            lambda: (
+                (Wiener(origin="first") * Matern12())
+                .state_space()
+                .transitions(start, end)
+            ),
+            "first",
+        ),
+        (
+            lambda: Wiener(origin=-1.0).state_space().initial(np.array([0.0, -2.0])),
+            "-2.0.*-1.0",
+        ),
         (lambda: (line * line).state_space().initial(np.array([1e80])), "overflow"),
-        (lambda: (line * line * line * line).state_space().transitions(start, end), "overflow"),
+        (
+            lambda: (line * line * line * line).state_space().transitions(start, end),
+            "overflow",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             call()

@@ -1,4 +1,5 @@
-"""What covariances say, in words: every number is checked against the covariance itself."""
+"""What covariances say, in words: every number is checked against the covariance
+itself."""
 
 import re
 
@@ -27,7 +28,10 @@ YEAR = 365.25
 def numbers(line):
     """Those that are neither in the name of a part nor 0."""
     text = re.sub(r"[A-Za-z]+\d+( \(\d\))?|\b0\b(?!\.)", "", line)
-    return [float(found.replace(",", "")) for found in re.findall(r"\d[\d,]*\.?\d*(?:e-?\d+)?", text)]
+    return [
+        float(found.replace(",", ""))
+        for found in re.findall(r"\d[\d,]*\.?\d*(?:e-?\d+)?", text)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +46,9 @@ def numbers(line):
     ],
     ids=repr,
 )
-def test_parts_are_described_by_standard_deviations_and_rates_per_year(covariance, expected):
+def test_parts_are_described_by_standard_deviations_and_rates_per_year(
+    covariance, expected
+):
     assert expected <= set(numbers(in_words(covariance).splitlines()[0]))
 
 
@@ -59,19 +65,33 @@ def test_the_least_correlation_of_a_period_is_that_of_the_covariance():
     covariance = Periodic(variance=1.44, lengthscale=1.5, period=YEAR)
     found = numbers(in_words(covariance).splitlines()[0])
     assert {1, 1.2} <= set(found)
-    assert covariance.gram([0.0], [YEAR / 2])[0, 0] / 1.44 == pytest.approx(found[-1], abs=5e-3)
+    assert covariance.gram([0.0], [YEAR / 2])[0, 0] / 1.44 == pytest.approx(
+        found[-1], abs=5e-3
+    )
 
 
 def test_amounts_have_three_digits_and_lengths_a_unit():
-    assert [number(value) for value in (1234.5, 999.7, 0.0012345)] == ["1,234", "1,000", "0.00123"]
-    assert [length(days) for days in (1, 364, 365.2, 3652.5)] == ["1 day", "364 days", "1 year", "10 years"]
+    assert [number(value) for value in (1234.5, 999.7, 0.0012345)] == [
+        "1,234",
+        "1,000",
+        "0.00123",
+    ]
+    assert [length(days) for days in (1, 364, 365.2, 3652.5)] == [
+        "1 day",
+        "364 days",
+        "1 year",
+        "10 years",
+    ]
 
 
 @pytest.mark.parametrize(
     ("covariance", "expected"),
     [
         (Constant(0.5), [1]),
-        (Constant(0.01) + Matern12(0.03, 900.0) + Matern12(0.06, 9.0), [np.sqrt(0.2), 10, 30, 60]),
+        (
+            Constant(0.01) + Matern12(0.03, 900.0) + Matern12(0.06, 9.0),
+            [np.sqrt(0.2), 10, 30, 60],
+        ),
         (
             Constant(1.0) + Wiener(0.01, origin=50.0) + Linear(0.0004, origin="first"),
             [100, np.sqrt(12), 100 / 6, 100 / 6, 400 / 6],  # after 100 days
@@ -80,11 +100,18 @@ def test_amounts_have_three_digits_and_lengths_a_unit():
     ids=repr,
 )
 def test_percentages_are_those_of_the_variance_of_a_difference(covariance, expected):
-    assert numbers(in_words(covariance, span=100.0).splitlines()[-1]) == pytest.approx(expected, rel=5e-3)
+    assert numbers(in_words(covariance, span=100.0).splitlines()[-1]) == pytest.approx(
+        expected, rel=5e-3
+    )
 
 
 def test_the_variance_after_a_time_is_from_the_origins_on():
-    assert variance_after(Linear(3.0, origin=7.0) * (Constant(2.0) + Wiener(1.0, "first")), 2.0) == 12 * 4
+    assert (
+        variance_after(
+            Linear(3.0, origin=7.0) * (Constant(2.0) + Wiener(1.0, "first")), 2.0
+        )
+        == 12 * 4
+    )
 
 
 def test_bad_input():

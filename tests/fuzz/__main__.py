@@ -1,8 +1,9 @@
 """Fuzz every public name: ``python -m tests.fuzz --calls 20000 --seed 0``.
 
-Each case calls a public function, or makes an object, fits it and asks it, with arguments of which mostly one
-or two are hostile. Nothing may come of it but an answer in finite numbers, or an error that the documentation
-promises; inputs stay as they are, and no call hangs or ends its process. Cases run in processes of their own.
+Each case calls a public function, or makes an object, fits it and asks it, with
+arguments of which mostly one or two are hostile. Nothing may come of it but an answer
+in finite numbers, or an error that the documentation promises; inputs stay as they are,
+and no call hangs or ends its process. Cases run in processes of their own.
 """
 
 from __future__ import annotations
@@ -39,19 +40,32 @@ def serve(seed: int) -> None:
 
 
 class Worker:
-    """A process that runs cases; one that hangs is killed, one that ended is started anew."""
+    """A process that runs cases; one that hangs is killed, one that ended is started
+    anew."""
 
     def __init__(self, seed: int, limit: float, folder: str) -> None:
         self.command = [sys.executable, __file__, "--serve", "--seed", str(seed)]
         source = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
-        offline = {"PREFLEARN_OFFLINE": "1", "PREFLEARN_DATA": folder, "XDG_CACHE_HOME": folder}
-        threads = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        offline = {
+            "PREFLEARN_OFFLINE": "1",
+            "PREFLEARN_DATA": folder,
+            "XDG_CACHE_HOME": folder,
+        }
+        threads = {
+            "NUMBA_NUM_THREADS": "1",
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
         self.environment = os.environ | {"PYTHONPATH": source} | offline | threads
         self.limit, self.folder, self.process = limit, folder, None
 
     def __call__(self, number: int) -> list[dict[str, str]]:
         if self.process is None:
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            pipes = {
+                "stdin": subprocess.PIPE,
+                "stdout": subprocess.PIPE,
+                "stderr": subprocess.DEVNULL,
+            }
             self.process = subprocess.Popen(
                 self.command, env=self.environment, cwd=self.folder, text=True, **pipes
             )
@@ -80,9 +94,15 @@ class Worker:
 
 
 def fuzz(
-    calls: int, seed: int, workers: int = 2, limit: float = 240.0, first: int = 0, step: int = 1
+    calls: int,
+    seed: int,
+    workers: int = 2,
+    limit: float = 240.0,
+    first: int = 0,
+    step: int = 1,
 ) -> list[dict]:
-    """The outcomes of so many calls, in order, of the cases `first`, `first + step`, and so on.
+    """The outcomes of so many calls, in order, of the cases `first`, `first + step`,
+    and so on.
 
     Each tells what was called, the outcome, the message, and how to repeat the case.
     """
@@ -107,13 +127,22 @@ def fuzz(
 
 def main() -> int:
     """0, or 1 if anything happened that may not."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--calls", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=240.0, help="seconds of a case, with its compilation")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=240.0,
+        help="seconds of a case, with its compilation",
+    )
     parser.add_argument("--case", type=int, help="do this one again, with all it says")
-    parser.add_argument("--json", type=Path, help="write all calls there, a line of JSON each")
+    parser.add_argument(
+        "--json", type=Path, help="write all calls there, a line of JSON each"
+    )
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -126,7 +155,9 @@ def main() -> int:
         options.json.write_text("".join(json.dumps(call) + "\n" for call in made))
     bad = [call for call in made if call["outcome"].startswith("BAD")]
     for call in made if one else bad:
-        print(f"{call['outcome']}: {call['call']}\n    {call['message']}\n    {call['again']}")
+        print(
+            f"{call['outcome']}: {call['call']}\n    {call['message']}\n    {call['again']}"
+        )
     for outcome, number in Counter(call["outcome"] for call in made).most_common():
         print(f"{number:8,d}  {outcome}")
     return 1 if bad else 0

@@ -1,4 +1,5 @@
-"""One fuzzed case: an object or a function of the package, called, and what it may not do."""
+"""One fuzzed case: an object or a function of the package, called, and what it may not
+do."""
 
 from __future__ import annotations
 
@@ -30,10 +31,18 @@ from preflearn.matches import OutcomeWarning, TimeWarning, UnseenWarning
 from preflearn_book import studies
 
 OURS = ("preflearn", "preflearn_book")
-# No doors: their callers have checked what they are given, or it is a problem or a table of chapter 17's.
+# No doors: their callers have checked what they are given, or it is a problem or a
+# table of chapter 17's.
 INSIDE = ("checks", "compiled", "source_digest", "counting", "ch14_shards", "ch17_")
-# What others make and check, or what takes a model that was fitted or a table that we print.
-NOT_CHECKED = {"Incidence", "DifferenceGram", "StateSpace", "Separability", "Likelihood.check"}
+# What others make and check, or what takes a model that was fitted or a table that we
+# print.
+NOT_CHECKED = {
+    "Incidence",
+    "DifferenceGram",
+    "StateSpace",
+    "Separability",
+    "Likelihood.check",
+}
 NOT_CHECKED |= {"cone_distance", "published_model", "at_end"}
 WARNINGS = (
     UserWarning,
@@ -58,47 +67,70 @@ def is_ours(value: Any) -> bool:
 
 @cache
 def public_names() -> dict[str, Callable[..., Any]]:
-    """Each public class and function, and each alternative constructor, by where it is imported from."""
+    """Each public class and function, and each alternative constructor, by where it is
+    imported from."""
     modules = [preflearn_book.runner.__name__, "preflearn_book.runner.decision_rules"]
     for package in (preflearn, studies):
         found = pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
-        modules += [name for _, name, _ in found if not name.rpartition(".")[2].startswith(INSIDE)]
+        modules += [
+            name
+            for _, name, _ in found
+            if not name.rpartition(".")[2].startswith(INSIDE)
+        ]
     names = {}
     for module in map(importlib.import_module, modules):
-        own = {n: getattr(v, "__module__", "") for n, v in vars(module).items() if n[0] != "_"}
-        for name in getattr(module, "__all__", [n for n in own if own[n] == module.__name__]):
+        own = {
+            n: getattr(v, "__module__", "")
+            for n, v in vars(module).items()
+            if n[0] != "_"
+        }
+        for name in getattr(
+            module, "__all__", [n for n in own if own[n] == module.__name__]
+        ):
             value = getattr(module, name)
             if not callable(value) or _is_made_by_us(value) or _is_engine(value):
                 continue
             names[f"{module.__name__}.{name}"] = value
             if isinstance(value, type):
                 made = {n: getattr(value, n) for n in vars(value) if n[0] != "_"}
-                names |= {f"{module.__name__}.{name}.{n}": m for n, m in made.items() if inspect.ismethod(m)}
+                names |= {
+                    f"{module.__name__}.{name}.{n}": m
+                    for n, m in made.items()
+                    if inspect.ismethod(m)
+                }
     return names
 
 
 def _is_made_by_us(value: Any) -> bool:
-    """An error, a record of results, a base that others fill, and what else is not for each caller."""
+    """An error, a record of results, a base that others fill, and what else is not for
+    each caller."""
     if not isinstance(value, type):
         return value.__name__ in NOT_CHECKED
     base = any(is_ours(heir) for heir in value.__subclasses__())
-    return issubclass(value, (Exception, tuple)) or base or value.__name__ in NOT_CHECKED
+    return (
+        issubclass(value, (Exception, tuple)) or base or value.__name__ in NOT_CHECKED
+    )
 
 
 def _is_engine(call: Callable[..., Any]) -> bool:
-    """A function that takes records or arrays of ours, which are checked where they are made."""
+    """A function that takes records or arrays of ours, which are checked where they are
+    made."""
     if getattr(call, "__qualname__", "") in NOT_CHECKED:
         return True
     hints = [] if isinstance(call, type) else hints_of(call).items()
     return any(
         name != "return"
-        and (typing.get_origin(hint) in ENGINE or (isinstance(hint, type) and issubclass(hint, tuple)))
+        and (
+            typing.get_origin(hint) in ENGINE
+            or (isinstance(hint, type) and issubclass(hint, tuple))
+        )
         for name, hint in hints
     )
 
 
 def leaves(value: Any, place: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """What a value is made of, by its place: arrays, and whatever else has no public parts."""
+    """What a value is made of, by its place: arrays, and whatever else has no public
+    parts."""
     parts: Any = None
     if depth > 6 or isinstance(value, (np.random.Generator, types.FunctionType, type)):
         return
@@ -112,10 +144,15 @@ def leaves(value: Any, place: str = "", depth: int = 0) -> Iterator[tuple[str, A
         parts = {"data": value.data, "coords": value.tocoo().coords}
     elif isinstance(value, Mapping):
         parts = {str(k): v for k, v in value.items()}
-    elif isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim):
+    elif isinstance(value, (list, tuple)) or (
+        isinstance(value, np.ndarray) and value.ndim
+    ):
         parts = dict(enumerate(value))
     elif is_ours(type(value)):
-        names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
+        names = [
+            *getattr(value, "__dict__", ()),
+            *getattr(type(value), "__slots__", ()),
+        ]
         parts = {name: getattr(value, name) for name in names if name[0] != "_"}
     else:
         yield place, value
@@ -131,12 +168,21 @@ def fingerprint(value: Any) -> dict[str, Any]:
 def _seen(leaf: Any) -> Any:
     if isinstance(leaf, np.ndarray):
         return leaf.dtype.str, leaf.shape, np.ma.getdata(leaf).tobytes()
-    return repr(leaf) if isinstance(leaf, (bool, int, float, str, bytes, type(None))) else type(leaf).__name__
+    return (
+        repr(leaf)
+        if isinstance(leaf, (bool, int, float, str, bytes, type(None)))
+        else type(leaf).__name__
+    )
 
 
 def not_finite(value: Any, text: str) -> str:
-    """The place of the first NaN in a result, or of an infinity that its docstring does not speak of."""
-    given = {f".{name}" for name in inspect.signature(type(value)).parameters} if is_ours(type(value)) else ()
+    """The place of the first NaN in a result, or of an infinity that its docstring does
+    not speak of."""
+    given = (
+        {f".{name}" for name in inspect.signature(type(value)).parameters}
+        if is_ours(type(value))
+        else ()
+    )
     for place, leaf in leaves(value):
         if place.startswith((*given, MAY_BE_NAN)):
             continue  # what it was made with, or documented
@@ -151,18 +197,30 @@ def not_finite(value: Any, text: str) -> str:
 
 
 class Case:
-    """The calls of one number: a constructor and methods of what it makes, or a function."""
+    """The calls of one number: a constructor and methods of what it makes, or a
+    function."""
 
-    def __init__(self, seed: int, number: int, names: Mapping[str, Callable[..., Any]], folder: Path) -> None:
+    def __init__(
+        self,
+        seed: int,
+        number: int,
+        names: Mapping[str, Callable[..., Any]],
+        folder: Path,
+    ) -> None:
         again, self.name = number // len(names), sorted(names)[number % len(names)]
-        self.rng = np.random.default_rng([seed, again, *self.name.encode()])  # whatever other names there are
+        # whatever other names there are
+        self.rng = np.random.default_rng([seed, again, *self.name.encode()])
         self.target, self.calls = names[self.name], list[dict[str, str]]()
-        # What stands in a chapter is called by us: with numbers of all kinds, but with the objects it takes.
-        self.problem = Problem(self.rng, folder, things=not self.name.startswith("preflearn_book.studies"))
+        # What stands in a chapter is called by us: with numbers of all kinds, but with
+        # the objects it takes.
+        self.problem = Problem(
+            self.rng, folder, things=not self.name.startswith("preflearn_book.studies")
+        )
 
     def run(self) -> list[dict[str, str]]:
         """Make the calls; one in four cases has nothing hostile in it."""
-        self.turn = int(self.rng.integers(4))  # the call that is hostile, if there is one
+        # the call that is hostile, if there is one
+        self.turn = int(self.rng.integers(4))
         found = self._call(self.name, self.target)
         if found is not None and hasattr(found, "fit"):
             found = self._call(f"{self.name}().fit", found.fit, found)
@@ -175,7 +233,9 @@ class Case:
     def _call(self, label: str, call: Callable[..., Any], owner: Any = None) -> Any:
         arguments = self.problem.ordinary(call, owner)
         if len(self.calls) == self.turn and arguments:
-            for name in self.rng.permutation(list(arguments))[: int(self.rng.integers(1, 3))]:
+            for name in self.rng.permutation(list(arguments))[
+                : int(self.rng.integers(1, 3))
+            ]:
                 arguments[name] = self.problem.hostile(name, arguments[name])
         required = _required(call)
         keep = owner if label.rpartition(".")[2] not in CHANGES_ITSELF else None
@@ -183,10 +243,16 @@ class Case:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                positional = [arguments[n] for n in inspect.signature(call).parameters if n in required]
+                positional = [
+                    arguments[n]
+                    for n in inspect.signature(call).parameters
+                    if n in required
+                ]
                 named = {n: v for n, v in arguments.items() if n not in required}
                 result = call(*positional, **named)
-                result = list(result) if isinstance(result, types.GeneratorType) else result
+                result = (
+                    list(result) if isinstance(result, types.GeneratorType) else result
+                )
                 outcome = "answered"
             except Exception as error:
                 outcome, message = (
@@ -205,7 +271,9 @@ class Case:
         elif wrong := not_finite(result, f"{call.__doc__} {_words(result)}"):
             outcome, message = "BAD number", wrong
         shown = ", ".join(f"{n}={_short(v)}" for n, v in arguments.items())
-        self.calls.append({"call": f"{label}({shown})", "outcome": outcome, "message": message})
+        self.calls.append(
+            {"call": f"{label}({shown})", "outcome": outcome, "message": message}
+        )
         return result
 
 
@@ -213,7 +281,11 @@ def _class_of(error: Exception, text: str) -> str:
     """Its class where it is one that the documentation promises; all others are bad."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     if isinstance(error, ValueError):
-        ours = "/src/" in frame.filename or is_ours(type(error)) or isinstance(error, NotFittedError)
+        ours = (
+            "/src/" in frame.filename
+            or is_ours(type(error))
+            or isinstance(error, NotFittedError)
+        )
         return type(error).__name__ if ours else "foreign ValueError"
     promised = any(one.__name__ in text for one in type(error).__mro__[:-2])
     if promised or isinstance(error, DatasetUnavailable):
@@ -230,15 +302,25 @@ def _words(result: Any) -> str:
 def _required(call: Callable[..., Any]) -> set[str]:
     """What is given by its place."""
     known = inspect.signature(call).parameters.items()
-    return {name for name, one in known if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD}
+    return {
+        name
+        for name, one in known
+        if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD
+    }
 
 
 def _methods(value: Any) -> list[str]:
     """Its public methods that are ours, but for what it did already."""
-    found = [n for n in dir(type(value)) if n[0] != "_" and n != "fit" and is_ours(getattr(type(value), n))]
+    found = [
+        n
+        for n in dir(type(value))
+        if n[0] != "_" and n != "fit" and is_ours(getattr(type(value), n))
+    ]
     calls = {n: getattr(value, n, None) for n in found}
     return [
-        n for n, call in calls.items() if callable(call) and not (_is_engine(call) or n.startswith("from_"))
+        n
+        for n, call in calls.items()
+        if callable(call) and not (_is_engine(call) or n.startswith("from_"))
     ]
 
 

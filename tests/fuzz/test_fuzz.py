@@ -1,4 +1,5 @@
-"""The fuzz sees what it looks for, and finds nothing in a few calls; tests/nightly makes many."""
+"""The fuzz sees what it looks for, and finds nothing in a few calls; tests/nightly
+makes many."""
 
 import sys
 import warnings
@@ -30,8 +31,14 @@ def test_new_names_are_found(monkeypatch):
     monkeypatch.setattr(svm, "added", lambda X: X, raising=False)
     monkeypatch.setattr(svm, "__all__", [*svm.__all__, "added"])
     names = calls.public_names.__wrapped__()
-    expected = {"preflearn.svm.added", "preflearn.pairs.Pairs.from_scores", "preflearn_book.runner.check"}
-    assert expected | {"preflearn_book.studies.ch15_proportions.proportion"} <= set(names)
+    expected = {
+        "preflearn.svm.added",
+        "preflearn.pairs.Pairs.from_scores",
+        "preflearn_book.runner.check",
+    }
+    assert expected | {"preflearn_book.studies.ch15_proportions.proportion"} <= set(
+        names
+    )
 
 
 def nan(X):
@@ -80,7 +87,9 @@ SEEN = {
 }
 
 
-@pytest.mark.parametrize(("call", "outcome"), SEEN.items(), ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.parametrize(
+    ("call", "outcome"), SEEN.items(), ids=lambda one: getattr(one, "__name__", "")
+)
 def test_the_outcome_of_a_call_is_recognized(call, outcome, tmp_path):
     case = calls.Case(0, 0, {"x": call}, tmp_path)
     case.turn = 9
@@ -92,10 +101,16 @@ def test_the_outcome_of_a_call_is_recognized(call, outcome, tmp_path):
     ("outcome", "program", "limit"),
     [
         ("BAD hang", "import time; time.sleep(1000)", 2.0),
-        ("BAD end of the process", "import os, sys; sys.stdin.readline(); os.kill(os.getpid(), 9)", 120.0),
+        (
+            "BAD end of the process",
+            "import os, sys; sys.stdin.readline(); os.kill(os.getpid(), 9)",
+            120.0,
+        ),
     ],
 )
-def test_a_case_that_hangs_or_ends_its_process_is_reported(outcome, program, limit, tmp_path):
+def test_a_case_that_hangs_or_ends_its_process_is_reported(
+    outcome, program, limit, tmp_path
+):
     worker = tool.Worker(0, limit, str(tmp_path))
     worker.command = [sys.executable, "-c", program]
     assert [call["outcome"] for call in worker(0)] == [outcome]

@@ -1,6 +1,8 @@
-"""Comparisons to separate: floats that are separable, and integers with exact answers by brute force.
+"""Comparisons to separate: floats that are separable, and integers with exact answers
+by brute force.
 
-The exact ones hold degenerate cases: equal items, one tie, null directions, mu = 1, several optima.
+The exact ones hold degenerate cases: equal items, one tie, null directions, mu = 1,
+several optima.
 """
 
 import functools
@@ -24,10 +26,14 @@ def separable(seed, m=None, p=None, tie_share=None, labels=None, n_ties=None):
     tie_share = rng.choice([0.1, 0.5, 0.9]) if tie_share is None else tie_share
     n_ties = int(np.clip(round(tie_share * m), 1, m - 1)) if n_ties is None else n_ties
     labels = LABELS[labels or rng.choice(list(LABELS))]
-    y = rng.permutation(np.append(np.zeros(n_ties, int), rng.choice(labels, m - n_ties)))
+    y = rng.permutation(
+        np.append(np.zeros(n_ties, int), rng.choice(labels, m - n_ties))
+    )
     w = rng.standard_normal(p)
     d = rng.standard_normal((m, p))
-    wanted = np.where(y == 0, rng.uniform(-1, 1, m), y * (1.2 + rng.exponential(size=m)))
+    wanted = np.where(
+        y == 0, rng.uniform(-1, 1, m), y * (1.2 + rng.exponential(size=m))
+    )
     d += np.outer(wanted - d @ w, w) / (w @ w)
     second = rng.standard_normal((m, p))
     return Pairs.from_arrays(second + d, second), y
@@ -43,7 +49,8 @@ def dot(a, b):
 
 
 def basic_points(columns, target):
-    """All (weights, chosen columns) with independent columns, weights >= 0, and sum = target."""
+    """All (weights, chosen columns) with independent columns, weights >= 0, and sum =
+    target."""
     for size in range(1, len(target) + 1):
         for chosen in itertools.combinations(range(len(columns)), size):
             A = list(zip(*(columns[k] for k in chosen), strict=True))
@@ -70,12 +77,17 @@ def blow_up(P, T):
 
 @functools.cache
 def lp_optima(P, T):
-    """mu* of eq. 7 and optimal w: all its vertices, where it has none those with some weights 0.
+    """mu* of eq. 7 and optimal w: all its vertices, where it has none those with some
+    weights 0.
 
     mu is None without a feasible point; mu < 0 is not allowed.
     """
     p = len(P[0] if P else T[0])
-    rows = [([*d, -1], 1) for d in P] + [([*times(-1, d), -1], -1) for d in T] + [([0] * p + [1], 0)]
+    rows = (
+        [([*d, -1], 1) for d in P]
+        + [([*times(-1, d), -1], -1) for d in T]
+        + [([0] * p + [1], 0)]
+    )
     zeros = [([int(j == k) for j in range(p)] + [0], 0) for k in range(p)]
     best, optima = None, []
     for chosen in itertools.combinations(rows + zeros, p + 1):
@@ -92,7 +104,10 @@ def lp_optima(P, T):
 
 @functools.cache
 def qp_optimum(P, T):
-    """(u, beta) of eq. 9 by its optimality conditions on every set of independent rows."""
+    """(u, beta) of eq.
+
+    9 by its optimality conditions on every set of independent rows.
+    """
     rows = [(d, 1) for d in P] + [(d, -1) for d in T]
     for size in range(2, len(P[0]) + 2):
         for chosen in itertools.combinations(rows, size):
@@ -102,7 +117,10 @@ def qp_optimum(P, T):
             if solution is None or min(solution[:-1]) < 0:
                 continue
             *lam, beta = solution
-            u = [dot(times(1, lam), [a * d[k] for d, a in chosen]) for k in range(len(P[0]))]
+            u = [
+                dot(times(1, lam), [a * d[k] for d, a in chosen])
+                for k in range(len(P[0]))
+            ]
             if all(label * (dot(u, d) + beta) >= 1 for d, label in rows):
                 return u, beta
     return None
@@ -155,12 +173,15 @@ NAMED = {  # preferences, ties (one order)
 
 
 def random_problem(seed):
-    """Preferences and ties of small integers; zeros, duplicates and coincidences are frequent."""
+    """Preferences and ties of small integers; zeros, duplicates and coincidences are
+    frequent."""
     rng = np.random.default_rng(seed)
     p = int(rng.integers(1, 4))
     n_preferences, n_ties = rng.integers(1, 6 - p, 2)
     T = rng.integers(-2, 3, (n_ties, p))
-    P = rng.integers(-2, 3, (n_preferences, p)) + rng.integers(0, 4) * rng.integers(-1, 2, p)
+    P = rng.integers(-2, 3, (n_preferences, p)) + rng.integers(0, 4) * rng.integers(
+        -1, 2, p
+    )
     return frozen(P.tolist()), frozen(T.tolist())
 
 
@@ -178,8 +199,12 @@ def package(P, T):
     return np.stack([d, 0 * d], axis=1), np.repeat([1, 0], [len(P), len(T)])
 
 
-EXAMPLES = [pytest.param(*map(frozen, problem), id=name) for name, problem in NAMED.items()]
+EXAMPLES = [
+    pytest.param(*map(frozen, problem), id=name) for name, problem in NAMED.items()
+]
 for seed in range(60):
     marks = [] if seed % 3 == 0 else [pytest.mark.nightly]
-    EXAMPLES.append(pytest.param(*random_problem(seed), id=f"random {seed}", marks=marks))
+    EXAMPLES.append(
+        pytest.param(*random_problem(seed), id=f"random {seed}", marks=marks)
+    )
 problems = pytest.mark.parametrize(("P", "ties"), EXAMPLES)

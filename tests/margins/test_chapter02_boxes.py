@@ -48,8 +48,12 @@ def test_theorem_on_what_the_margins_maximise(P, ties):
             continue
         best = Fraction(2) / (s + t)
         for c in (best * Fraction(k, 8) for k in range(-8, 33)):
-            margin = min(1 - c * t if c > 0 else 1 + c * exact.extremes(times(-1, v), P, T)[1], c * s - 1)
-            if c > 0 and c != best:  # for t = 0 every longer multiple is as good, and no shorter one
+            margin = min(
+                1 - c * t if c > 0 else 1 + c * exact.extremes(times(-1, v), P, T)[1],
+                c * s - 1,
+            )
+            # for t = 0 every longer multiple is as good, and no shorter one
+            if c > 0 and c != best:
                 assert (margin == (s - t) / (s + t)) == (t == 0 and c > best)
             assert margin <= Fraction(s - t) / (s + t)
         assert mu >= Fraction(s - t) / (s + t)  # the largest ratio
@@ -66,7 +70,8 @@ def test_theorem_on_what_the_margins_maximise(P, ties):
     nearest = times(Fraction(2) / exact.dot(u, u), u)
     gaps = exact.gaps(P, T)
     assert exact.in_cone([*nearest, 1], gaps)
-    # of the optima of the LP none is shorter than the QP's point, if that is optimal too
+    # of the optima of the LP none is shorter than the QP's point, if that is optimal
+    # too
     if -1 / beta == mu:
         assert all(exact.dot(w, w) * beta**2 >= exact.dot(u, u) for w in optima)
 
@@ -76,26 +81,40 @@ def test_without_ties_between_different_items_the_lp_has_many_best_multiples():
     P, T = ((1,),), ((0,),)
     for w in (2, 3, 100):
         s, t = exact.extremes([w], P, T)
-        assert min(1 - t, s - 1) == 1  # so "the best point" is one of many, 2 the shortest
+        # so "the best point" is one of many, 2 the shortest
+        assert min(1 - t, s - 1) == 1
     assert MarginLP().fit(*exact.package(P, T)).coef_ == pytest.approx([2])
     assert exact.blow_up(P, T) is None  # and no factor makes the hulls touch
 
 
 def climbing_cycles(index, y):
-    """(preferences, ties) of each cycle that passes its preferences, at least one, upwards."""
-    steps = [(second, first, i, y[i]) for i, (first, second) in enumerate(index) if y[i] >= 0]
-    steps += [(first, second, i, -y[i]) for i, (first, second) in enumerate(index) if y[i] <= 0]
+    """(preferences, ties) of each cycle that passes its preferences, at least one,
+    upwards."""
+    steps = [
+        (second, first, i, y[i]) for i, (first, second) in enumerate(index) if y[i] >= 0
+    ]
+    steps += [
+        (first, second, i, -y[i])
+        for i, (first, second) in enumerate(index)
+        if y[i] <= 0
+    ]
 
     def onwards(path, edges, ups, ties):
         for start, end, i, up in steps:
-            if start != path[-1] or i in edges or end < path[0]:  # a cycle begins at its least item
+            # a cycle begins at its least item
+            if start != path[-1] or i in edges or end < path[0]:
                 continue
             if end == path[0]:
                 yield ups + up, ties + 1 - up
             elif end not in path:
                 yield from onwards([*path, end], {*edges, i}, ups + up, ties + 1 - up)
 
-    return [(ups, ties) for item in set(np.ravel(index)) for ups, ties in onwards([item], set(), 0, 0) if ups]
+    return [
+        (ups, ties)
+        for item in set(np.ravel(index))
+        for ups, ties in onwards([item], set(), 0, 0)
+        if ups
+    ]
 
 
 @pytest.mark.theorem("prop-cycles")
@@ -103,9 +122,14 @@ def climbing_cycles(index, y):
 def test_proposition_on_cycles(n_items, n_pairs):
     rng, seen = np.random.default_rng(n_pairs), {True: set(), False: set()}
     for _ in range(60):
-        index = np.array([rng.choice(n_items, 2, replace=False) for _ in range(n_pairs)])
+        index = np.array(
+            [rng.choice(n_items, 2, replace=False) for _ in range(n_pairs)]
+        )
         y = np.append(rng.choice([-1, 0, 1], n_pairs - 2, p=[0.15, 0.7, 0.15]), [1, 0])
-        ratios = [Fraction(ties, ups) for ups, ties in climbing_cycles(index.tolist(), y.tolist())]
+        ratios = [
+            Fraction(ties, ups)
+            for ups, ties in climbing_cycles(index.tolist(), y.tolist())
+        ]
         pairs, factor = Pairs(np.eye(n_items), index), min(ratios, default=None)
         answer = separability(pairs, y)
         assert answer.exact

@@ -22,16 +22,32 @@ def test_lemma_feasible_points_correspond(seed):
     P = P if seed % 5 else ()  # no preference is needed
     T = exact.both_ways(ties)
     rng = np.random.default_rng(seed)
-    u = [Fraction(int(a), int(b)) for a, b in rng.integers([-4, 1], [5, 9], (len(T[0]), 2))]
-    s, t = exact.extremes(u, P or [times(2, u)], T)  # without preferences any value serves as s
-    for beta in (-1 - t, 1 - s, Fraction(-1), Fraction(-1, 2), -2 - t, Fraction(1), -(t + s) / 2):
-        twelve = all(beta + exact.dot(u, d) <= -1 for d in T) and all(beta + exact.dot(u, d) >= 1 for d in P)
+    u = [
+        Fraction(int(a), int(b))
+        for a, b in rng.integers([-4, 1], [5, 9], (len(T[0]), 2))
+    ]
+    # without preferences any value serves as s
+    s, t = exact.extremes(u, P or [times(2, u)], T)
+    for beta in (
+        -1 - t,
+        1 - s,
+        Fraction(-1),
+        Fraction(-1, 2),
+        -2 - t,
+        Fraction(1),
+        -(t + s) / 2,
+    ):
+        twelve = all(beta + exact.dot(u, d) <= -1 for d in T) and all(
+            beta + exact.dot(u, d) >= 1 for d in P
+        )
         if beta == 0:
             assert not twelve
             continue
         mu, w = -1 / beta, times(-1 / beta, u)
         seven = (
-            mu > 0 and all(mu <= 1 - exact.dot(w, d) for d in T) and all(mu <= exact.dot(w, d) - 1 for d in P)
+            mu > 0
+            and all(mu <= 1 - exact.dot(w, d) for d in T)
+            and all(mu <= exact.dot(w, d) - 1 for d in P)
         )
         assert seven == twelve
         if twelve:
@@ -42,14 +58,16 @@ def test_lemma_feasible_points_correspond(seed):
 
 @pytest.mark.theorem("prop-cases")
 def test_proposition_on_the_other_cases():
-    # (a) no ties: the QP's u is 0; the LP grows without end along (c mu + c - 1, c w), or is empty
+    # (a) no ties: the QP's u is 0; the LP grows without end along (c mu + c - 1, c w),
+    # or is empty
     assert exact.qp_optimum(((1,), (2,)), ())[0] == [0]
     for c in (1, 2, 50):
         assert all(c * 1 + c - 1 <= c * 2 * d - 1 for d in (1, 2))
     assert exact.lp_optima(((1,), (-1,)), ())[0] is None
     # (b) only ties
     assert exact.lp_optima((), ((1,), (-1,)))[0] == 1
-    # (c) is about the QP's solution: another feasible point of preference 1 and tie 0 has mu-hat = 1/2
+    # (c) is about the QP's solution: another feasible point of preference 1 and tie 0
+    # has mu-hat = 1/2
     u, beta = 3, -2
     assert u * 1 + beta >= 1
     assert u * 0 + beta <= -1
@@ -78,9 +96,12 @@ def test_theorem_exactly_when_the_programs_coincide(P, ties):
     for v in [*directions, *optima, u]:
         s, t = exact.extremes(v, P, T)
         if s > t:
-            parallel = exact.dot(u, v) > 0 and exact.dot(u, v) ** 2 == exact.dot(u, u) * exact.dot(v, v)
+            parallel = exact.dot(u, v) > 0 and exact.dot(u, v) ** 2 == exact.dot(
+                u, u
+            ) * exact.dot(v, v)
             assert exact.in_cone(v, exact.cone(v, P, T)) == parallel
-    # (b) equal margins: the QP's point is optimal for the LP and in its cone; else no optimum is
+    # (b) equal margins: the QP's point is optimal for the LP and in its cone; else no
+    # optimum is
     middle = [sum(x) / len(optima) for x in zip(*optima, strict=True)]
     contained = any(
         exact.in_cone(w, exact.cone(w, P, T))
@@ -93,26 +114,36 @@ def test_theorem_exactly_when_the_programs_coincide(P, ties):
     lp = MarginLP().fit(*exact.package(P, ties))
     assert lp.margin_ == pytest.approx(float(mu), abs=1e-12)
     qp = MarginQP().fit(*exact.package(P, ties))
-    np.testing.assert_allclose(qp.u_, np.array(u, dtype=float), atol=1e-10 * np.abs(qp.u_).max())
+    np.testing.assert_allclose(
+        qp.u_, np.array(u, dtype=float), atol=1e-10 * np.abs(qp.u_).max()
+    )
     assert qp.bias_ == pytest.approx(float(beta), rel=1e-10)
     assert (cone_distance(lp, *exact.package(P, ties)) < 1e-7) == (-1 / beta == mu)
 
 
 @pytest.mark.theorem("thm-coincide")
 @exact.problems
-@pytest.mark.parametrize("delta", [(1, 2, 3), (Fraction(1, 10), 1, 1), (1, 100, Fraction(1, 7))])
+@pytest.mark.parametrize(
+    "delta", [(1, 2, 3), (Fraction(1, 10), 1, 1), (1, 100, Fraction(1, 7))]
+)
 def test_theorem_on_scaled_features(P, ties, delta):
     T = exact.both_ways(ties)
     mu, optima = exact.lp_optima(P, T)
     if not mu:
         return
     delta = delta[: len(P[0])]
-    scaled = [exact.frozen([a * x for a, x in zip(delta, d, strict=True)] for d in rows) for rows in (P, T)]
+    scaled = [
+        exact.frozen([a * x for a, x in zip(delta, d, strict=True)] for d in rows)
+        for rows in (P, T)
+    ]
     assert exact.lp_optima(*scaled)[0] == mu
     u, beta = exact.qp_optimum(*scaled)
     candidates = [*optima, [-a * x / beta for a, x in zip(delta, u, strict=True)]]
     contained = any(
-        exact.in_cone([x / a**2 for a, x in zip(map(Fraction, delta), w, strict=True)], exact.cone(w, P, T))
+        exact.in_cone(
+            [x / a**2 for a, x in zip(map(Fraction, delta), w, strict=True)],
+            exact.cone(w, P, T),
+        )
         for w in candidates
         if exact.is_optimal(w, mu, P, T)
     )
@@ -121,13 +152,16 @@ def test_theorem_on_scaled_features(P, ties, delta):
 
 @pytest.mark.theorem("thm-coincide")
 def test_scaling_asks_for_some_optimum_not_for_the_shortest():
-    # one preference (2, 1), one tie of equal items: mu = 1 at all scales, at weights that turn with the scale
+    # one preference (2, 1), one tie of equal items: mu = 1 at all scales, at weights
+    # that turn with the scale
     P, ties, delta = [[2, 1]], [[0, 0]], np.array([1.0, 2.0])
     pairs, y = exact.package(P, ties)
     assert MarginQP().fit(pairs * delta, y).margin_ == pytest.approx(1)
     shortest = MarginLP().fit(pairs, y).coef_ / delta**2
-    assert abs(shortest[0] - 2 * shortest[1]) > 0.1  # outside of C(w), the ray of (2, 1)
-    other = delta * MarginLP().fit(pairs * delta, y).coef_  # optimal on the unscaled data too
+    # outside of C(w), the ray of (2, 1)
+    assert abs(shortest[0] - 2 * shortest[1]) > 0.1
+    # optimal on the unscaled data too
+    other = delta * MarginLP().fit(pairs * delta, y).coef_
     np.testing.assert_allclose(other[0] / delta[0] ** 2, 2 * other[1] / delta[1] ** 2)
 
 
@@ -151,7 +185,8 @@ def test_theorem_some_linear_map_makes_the_margins_equal(P, ties):
 
 @pytest.mark.theorem("thm-coincide")
 @given(
-    st.lists(st.integers(1, 9), min_size=1, max_size=4), st.lists(st.integers(-9, 9), min_size=1, max_size=4)
+    st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    st.lists(st.integers(-9, 9), min_size=1, max_size=4),
 )
 def test_theorem_one_feature_leaves_no_choice(beyond, drawn):
     """(d): both margins are (s - t)/(s + t)."""

@@ -33,21 +33,27 @@ def test_the_same_judgements_in_other_words_change_nothing(seed, p):
     for other, labels in variants(pairs, y, np.random.default_rng(seed)):
         lp2, qp2 = MarginLP().fit(other, labels), MarginQP().fit(other, labels)
         assert lp2.margin_ == pytest.approx(lp.margin_, abs=1e-9)
-        np.testing.assert_allclose(lp2.coef_, lp.coef_, atol=1e-7 * np.abs(lp.coef_).max())
+        np.testing.assert_allclose(
+            lp2.coef_, lp.coef_, atol=1e-7 * np.abs(lp.coef_).max()
+        )
         np.testing.assert_allclose(qp2.u_, qp.u_, atol=1e-8 * np.abs(qp.u_).max())
         assert qp2.bias_ == pytest.approx(qp.bias_, rel=1e-8)
 
 
 @given(st.integers(0, 2**31), st.integers(1, 6), st.floats(-6, 6))
 def test_linear_maps(seed, p, exponent):
-    """The LP's margin stays for any map; the QP's u is divided by a scale, and turns with the items."""
+    """The LP's margin stays for any map; the QP's u is divided by a scale, and turns
+    with the items."""
     pairs, y = separable(seed, p=p)
 
     def mapped(M):
         return Pairs(pairs.items @ M.T, pairs.index)
 
     qp, margin = MarginQP().fit(pairs, y), MarginLP().fit(pairs, y).margin_
-    A, c = np.random.default_rng(seed).standard_normal((p, p)) + 3 * np.eye(p), 10.0**exponent
+    A, c = (
+        np.random.default_rng(seed).standard_normal((p, p)) + 3 * np.eye(p),
+        10.0**exponent,
+    )
     Q, scale = np.linalg.qr(A)[0], c * np.eye(p)
     assert MarginLP().fit(mapped(A), y).margin_ == pytest.approx(margin, abs=1e-8)
     assert MarginLP().fit(mapped(scale), y).margin_ == pytest.approx(margin, abs=1e-9)
@@ -71,11 +77,15 @@ def test_linear_maps(seed, p, exponent):
 def test_mixed_scales_are_no_trouble_or_reported(scales, residual):
     pairs, y = separable(5, m=100, p=4, tie_share=0.5, labels="both")
     scaled = Pairs(pairs.items * np.array(scales), pairs.index)
-    assert MarginLP().fit(scaled, y).margin_ == pytest.approx(MarginLP().fit(pairs, y).margin_, abs=1e-10)
+    assert MarginLP().fit(scaled, y).margin_ == pytest.approx(
+        MarginLP().fit(pairs, y).margin_, abs=1e-10
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         qp = MarginQP().fit(scaled, y)
-    assert (qp.kkt_residual_ > 1e-7) == any(warning.category is ConvergenceWarning for warning in caught)
+    assert (qp.kkt_residual_ > 1e-7) == any(
+        warning.category is ConvergenceWarning for warning in caught
+    )
     assert qp.kkt_residual_ < residual
     np.testing.assert_array_equal(qp.predict(scaled), y)
 
@@ -104,7 +114,15 @@ def test_fit_returns_self_and_leaves_its_input_alone(estimator):
         (np.zeros((0, 2, 3)), [], "empty"),
         ([[[1e308], [-1e308]], [[1.0], [2.0]]], [1, 0], "overflows"),
         ([[[1e-200], [0.0]], [[0.0], [2e-200]]], [1, 0], "scale"),
-        ([[[7, 53], [0, 0]], [[41, 19], [0, 0]], [[24, np.nextafter(36, 0)], [0, 0]]], [1, 1, 0], "rounding"),
+        (
+            [
+                [[7, 53], [0, 0]],
+                [[41, 19], [0, 0]],
+                [[24, np.nextafter(36, 0)], [0, 0]],
+            ],
+            [1, 1, 0],
+            "rounding",
+        ),
     ],
 )
 def test_bad_input_is_named(estimator, array, y, message):

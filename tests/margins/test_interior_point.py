@@ -18,7 +18,8 @@ from preflearn.solvers.interior_point import Interior
 @pytest.mark.parametrize("offset", [1e5, 1e8, -(2.0**40)])
 def test_an_offset_of_all_items_changes_nothing(estimator, offset):
     pairs, y = separable(5, m=100, p=4, tie_share=0.5, labels="both")
-    items = np.round(pairs.items * 2**10) / 2**10  # whose sums with the offset are exact
+    # whose sums with the offset are exact
+    items = np.round(pairs.items * 2**10) / 2**10
     plain = clone(estimator).fit(Pairs(items, pairs.index), y)
     moved = clone(estimator).fit(Pairs(items + offset, pairs.index), y)
     np.testing.assert_array_equal(moved.coef_, plain.coef_)
@@ -32,7 +33,9 @@ def test_a_narrow_margin_is_accurate_or_reported(gap, p):
     w = np.ones(p) / np.sqrt(p)
     d = rng.standard_normal((60, p))
     y = np.repeat([0, 1], 30)
-    wanted = np.where(y == 0, rng.uniform(-1, 1, 60), 1 + gap + rng.exponential(size=60))
+    wanted = np.where(
+        y == 0, rng.uniform(-1, 1, 60), 1 + gap + rng.exponential(size=60)
+    )
     wanted[: p + 1], wanted[30 : 31 + p] = 1, 1 + gap  # enough to hold w
     d += np.outer(wanted - d @ w, w)
     pairs = Pairs.from_arrays(d, 0 * d)
@@ -41,18 +44,28 @@ def test_a_narrow_margin_is_accurate_or_reported(gap, p):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             fitted = estimator.fit(pairs, y)
-        assert (fitted.kkt_residual_ > 1e-7) == any(w.category is ConvergenceWarning for w in caught)
+        assert (fitted.kkt_residual_ > 1e-7) == any(
+            w.category is ConvergenceWarning for w in caught
+        )
         assert (preferences @ fitted.coef_).min() > np.abs(ties @ fitted.coef_).max()
-        error = 10 * (fitted.kkt_residual_ + 1e-15 / gap)  # the data themselves are rounded
-        assert fitted.margin_ == pytest.approx(gap / (2 + gap), rel=error) or fitted.margin_ > gap / 2
-        if isinstance(fitted, MarginLP):  # the certificate again, from what was returned
+        # the data themselves are rounded
+        error = 10 * (fitted.kkt_residual_ + 1e-15 / gap)
+        assert (
+            fitted.margin_ == pytest.approx(gap / (2 + gap), rel=error)
+            or fitted.margin_ > gap / 2
+        )
+        # the certificate again, from what was returned
+        if isinstance(fitted, MarginLP):
             bound = 1 - 2 * np.abs(fitted.dual_coef_[y != 0]).sum()
-            missed = np.abs(fitted.dual_coef_ @ pairs.differences()) @ np.abs(fitted.coef_)
+            missed = np.abs(fitted.dual_coef_ @ pairs.differences()) @ np.abs(
+                fitted.coef_
+            )
             assert bound + missed <= fitted.margin_ * (1 + fitted.kkt_residual_) + 1e-15
 
 
 def test_nothing_binds_the_least_optimum(monkeypatch):
-    # SciPy's nnls writes past its memory for a matrix without columns: it must never see one.
+    # SciPy's nnls writes past its memory for a matrix without columns: it must never
+    # see one.
     def checked(A, b):
         assert A.shape[1] > 0
         return nnls(A, b)
@@ -66,12 +79,16 @@ def test_nothing_binds_the_least_optimum(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_features_that_nearly_depend_on_each_other(seed):
-    """The weights are long: a curvature that did not know it moved the optimum, up to none being found."""
+    """The weights are long: a curvature that did not know it moved the optimum, up to
+    none being found."""
     pairs, y = separable(seed, m=200, p=28, tie_share=0.5, labels="both")
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.standard_normal((28, 28)))[0]
     mix = rng.standard_normal((28, 28)) * np.geomspace(1, 300, 28) @ turn
-    plain, mapped = MarginLP().fit(pairs, y), MarginLP().fit(Pairs(pairs.items @ mix, pairs.index), y)
+    plain, mapped = (
+        MarginLP().fit(pairs, y),
+        MarginLP().fit(Pairs(pairs.items @ mix, pairs.index), y),
+    )
     assert mapped.kkt_residual_ < 1e-7
     assert mapped.margin_ == pytest.approx(plain.margin_, abs=1e-8)
 

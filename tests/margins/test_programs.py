@@ -24,11 +24,16 @@ PROBLEMS = pytest.mark.parametrize(
 
 
 def lp_by_simplex_dual(preferences, ties):
-    """The dual of eq. 7, as a primal: min sum of ties' minus preferences' weights, all at once."""
+    """The dual of eq.
+
+    7, as a primal: min sum of ties' minus preferences' weights, all at once.
+    """
     columns = np.vstack([preferences, -ties, ties]).T
     cost = np.repeat([-1.0, 1.0], [len(preferences), 2 * len(ties)])
     A = np.vstack([columns, np.ones(len(cost))])
-    result = linprog(cost, A_eq=A, b_eq=np.append(np.zeros(len(columns)), 1.0), method="highs-ipm")
+    result = linprog(
+        cost, A_eq=A, b_eq=np.append(np.zeros(len(columns)), 1.0), method="highs-ipm"
+    )
     assert result.status == 0
     return result.fun
 
@@ -37,7 +42,9 @@ def qp_by_cvxpy(preferences, ties):
     u, beta = cp.Variable(ties.shape[1]), cp.Variable()
     constraints = [beta + cp.abs(ties @ u) <= -1, beta + preferences @ u >= 1]
     problem = cp.Problem(cp.Minimize(cp.sum_squares(u)), constraints)
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    problem.solve(
+        solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11
+    )
     return problem.value, u.value
 
 
@@ -51,7 +58,9 @@ def test_the_optimum_of_the_lp(m, p, tie_share, labels):
     assert 0 < lp.margin_ <= 1 + 1e-12
     assert (preferences @ lp.coef_).min() - 1 >= lp.margin_ - 1e-9
     assert 1 - np.abs(ties @ lp.coef_).max() >= lp.margin_ - 1e-9
-    assert lp.margin_ == pytest.approx(1 - 2 * np.abs(lp.dual_coef_[y != 0]).sum(), abs=1e-9)
+    assert lp.margin_ == pytest.approx(
+        1 - 2 * np.abs(lp.dual_coef_[y != 0]).sum(), abs=1e-9
+    )
     d = pairs.differences()
     np.testing.assert_allclose(lp.dual_coef_ @ d, 0, atol=1e-9 * np.abs(d).max())
     assert (lp.dual_coef_ * y >= 0).all()
@@ -66,12 +75,17 @@ def test_the_optimum_of_the_qp(m, p, tie_share, labels):
     assert qp.u_ @ qp.u_ == pytest.approx(value, rel=1e-7)
     np.testing.assert_allclose(qp.u_, u, atol=1e-6 * np.abs(u).max())
     np.testing.assert_array_equal(qp.predict(pairs), y)
-    assert qp.margin_ <= MarginLP().fit(pairs, y).margin_ + 1e-10  # Lemma 3.1: feasible for the LP
+    # Lemma 3.1: feasible for the LP
+    assert qp.margin_ <= MarginLP().fit(pairs, y).margin_ + 1e-10
     assert qp.kkt_residual_ < 1e-10
     assert (qp.bias_ + preferences @ qp.u_).min() == pytest.approx(1, abs=1e-9)
     assert (qp.bias_ + np.abs(ties @ qp.u_)).max() == pytest.approx(-1, abs=1e-9)
-    np.testing.assert_allclose(qp.dual_coef_ @ pairs.differences(), qp.u_, atol=1e-9 * np.abs(qp.u_).max())
-    assert np.abs(qp.dual_coef_[y != 0]).sum() == pytest.approx(qp.u_ @ qp.u_ / 2, rel=1e-9)
+    np.testing.assert_allclose(
+        qp.dual_coef_ @ pairs.differences(), qp.u_, atol=1e-9 * np.abs(qp.u_).max()
+    )
+    assert np.abs(qp.dual_coef_[y != 0]).sum() == pytest.approx(
+        qp.u_ @ qp.u_ / 2, rel=1e-9
+    )
     assert (qp.dual_coef_ * y >= 0).all()
     np.testing.assert_array_equal(qp.support_, np.flatnonzero(qp.dual_coef_))
     np.testing.assert_allclose(qp.coef_, -qp.u_ / qp.bias_)
@@ -81,10 +95,15 @@ def test_the_optimum_of_the_qp(m, p, tie_share, labels):
 @pytest.mark.parametrize("seed", range(12))
 def test_of_several_optima_the_lp_has_the_least_norm(seed):
     pairs, y = separable(seed, m=14, p=int(3 + seed % 8), n_ties=1 + seed % 4)
-    doubled = Pairs(np.hstack([pairs.items, pairs.items, 0 * pairs.items[:, :1]]), pairs.index)
+    doubled = Pairs(
+        np.hstack([pairs.items, pairs.items, 0 * pairs.items[:, :1]]), pairs.index
+    )
     lp = MarginLP().fit(doubled, y)
     preferences, ties = split(doubled, y)
     w = cp.Variable(preferences.shape[1])
-    limits = [preferences @ w >= 1 + lp.margin_ - 1e-9, cp.abs(ties @ w) <= 1 - lp.margin_ + 1e-9]
+    limits = [
+        preferences @ w >= 1 + lp.margin_ - 1e-9,
+        cp.abs(ties @ w) <= 1 - lp.margin_ + 1e-9,
+    ]
     least = cp.Problem(cp.Minimize(cp.sum_squares(w)), limits).solve(solver=cp.CLARABEL)
     assert lp.coef_ @ lp.coef_ == pytest.approx(least, rel=1e-5)

@@ -18,7 +18,9 @@ from preflearn.pairs import Pairs
 def fractions(pairs, y):
     """Exact y_i d_i and d_j from the given floats."""
     exact = np.vectorize(Fraction, otypes=[object])
-    return (exact(pairs.first) - exact(pairs.second)) * np.where(np.equal(y, -1), -1, 1)[:, None]
+    return (exact(pairs.first) - exact(pairs.second)) * np.where(
+        np.equal(y, -1), -1, 1
+    )[:, None]
 
 
 def assert_proof(answer, pairs, y):
@@ -29,12 +31,18 @@ def assert_proof(answer, pairs, y):
         values = rows @ [Fraction(x) for x in answer.coef.tolist()]
         assert ties.all() or min(values[~ties]) > max(abs(values[ties]), default=0)
         return
-    weights = np.array([answer.exact_weights.get(i, Fraction(0)) for i in range(len(ties))])
+    weights = np.array(
+        [answer.exact_weights.get(i, Fraction(0)) for i in range(len(ties))]
+    )
     assert sum(weights[~ties]) == 1
     assert min(weights[~ties]) >= 0
     assert sum(abs(weights[ties])) <= 1
     assert not (np.where(ties, -weights, weights) @ rows).any()
-    assert np.flatnonzero(weights).tolist() == sorted(answer.exact_weights) == answer.support.tolist()
+    assert (
+        np.flatnonzero(weights).tolist()
+        == sorted(answer.exact_weights)
+        == answer.support.tolist()
+    )
     assert len(answer.support) <= rows.shape[1] + 2
     np.testing.assert_allclose(answer.weights, weights.astype(float))
 
@@ -50,13 +58,18 @@ def small(seed, p, m):
 @given(st.integers(0, 2**31), st.integers(1, 6), st.integers(1, 12))
 def test_every_answer_is_proven_and_is_that_of_the_programs(seed, p, m):
     pairs, y = small(seed, p, m)
-    noisy = Pairs(pairs.items + np.random.default_rng(seed).standard_normal(pairs.items.shape), pairs.index)
+    noisy = Pairs(
+        pairs.items + np.random.default_rng(seed).standard_normal(pairs.items.shape),
+        pairs.index,
+    )
     assert_proof(separability(noisy, y), noisy, y)
     answer = separability(pairs, y)
     assert_proof(answer, pairs, y)
     if 0 < np.count_nonzero(y) < m:
         for estimator in (MarginLP(), MarginQP()):
-            with nullcontext() if answer.separable else pytest.raises(NotSeparableError):
+            with (
+                nullcontext() if answer.separable else pytest.raises(NotSeparableError)
+            ):
                 estimator.fit(pairs, y)
 
 
@@ -90,13 +103,16 @@ def test_hulls_that_touch_in_a_point(p, m):
 
 def test_the_differences_are_those_of_the_given_floats():
     pairs = Pairs([[1e16], [0.0], [1.0]], [[0, 2], [0, 1]])
-    assert pairs.differences()[0] == pairs.differences()[1]  # rounded; in truth the first is less by 1
+    # rounded; in truth the first is less by 1
+    assert pairs.differences()[0] == pairs.differences()[1]
     assert separability(pairs, [0, 1]).separable
     assert not separability(pairs, [1, 0]).separable
 
 
 def test_one_kind_of_label():
-    pairs = Pairs([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]], [[1, 0], [2, 0], [3, 0]])
+    pairs = Pairs(
+        [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]], [[1, 0], [2, 0], [3, 0]]
+    )
     assert separability(pairs, [0, 0, 0]).separable
     assert separability(pairs[:2], [1, 1]).separable
     answer = separability(pairs, [1, 1, 1])  # the origin is inside the triangle
@@ -120,12 +136,18 @@ def test_larger_problems(m, p):
 
 def test_without_a_budget_the_float_answer_is_marked(monkeypatch):
     rng = np.random.default_rng(0)
-    pairs = Pairs.from_arrays(rng.standard_normal((30, 4)), rng.standard_normal((30, 4)))
+    pairs = Pairs.from_arrays(
+        rng.standard_normal((30, 4)), rng.standard_normal((30, 4))
+    )
     y = rng.choice([-1, 0, 1], 30)
     exact = separability(pairs, y)
     monkeypatch.setattr(module, "_EXACT_WORK", 0.0)
     answer = separability(pairs, y)
-    assert (answer.separable, answer.exact, answer.exact_weights) == (exact.separable, False, {})
+    assert (answer.separable, answer.exact, answer.exact_weights) == (
+        exact.separable,
+        False,
+        {},
+    )
     rows = (pairs.first - pairs.second) * np.where(y == -1, -1, 1)[:, None]
     signed = np.where(y == 0, -answer.weights, answer.weights)
     np.testing.assert_allclose(signed @ rows, 0, atol=1e-9)
@@ -148,13 +170,18 @@ def test_pairs_without_a_separation_are_named_and_survive_pickling(estimator):
     copy = pickle.loads(pickle.dumps(caught.value))
     assert str(copy) == str(caught.value)
     assert copy.certificate.exact_weights == caught.value.certificate.exact_weights
-    same = Pairs([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [2.0, 1.0]], [[1, 0], [2, 1], [3, 2]])
-    for y in ([1, 0, 0], [1, -1, 0], [0, 0, 1]):  # the same difference twice; a preference of equal items
+    same = Pairs(
+        [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [2.0, 1.0]], [[1, 0], [2, 1], [3, 2]]
+    )
+    # the same difference twice; a preference of equal items
+    for y in ([1, 0, 0], [1, -1, 0], [0, 0, 1]):
         with pytest.raises(NotSeparableError):
             estimator.fit(same, y)
 
 
-@pytest.mark.parametrize(("y", "message"), [([1, 5], r"y\[1\]"), ([1], r"\(1,\).*\(2,\)")])
+@pytest.mark.parametrize(
+    ("y", "message"), [([1, 5], r"y\[1\]"), ([1], r"\(1,\).*\(2,\)")]
+)
 def test_bad_labels_are_named(y, message):
     with pytest.raises(ValueError, match=message):
         separability(Pairs([[0.0], [1.0], [2.0]], [[1, 0], [2, 0]]), y)

@@ -1,6 +1,8 @@
-"""Each notebook reruns with other seeds and parameters, and without each of its data sets.
+"""Each notebook reruns with other seeds and parameters, and without each of its data
+sets.
 
-To repeat a night, set PREFLEARN_NIGHT to its number: the day, as ``date.toordinal`` counts.
+To repeat a night, set PREFLEARN_NIGHT to its number: the day, as ``date.toordinal``
+counts.
 """
 
 import os
@@ -22,8 +24,14 @@ from preflearn_book.runner.project import Project
 pytestmark = pytest.mark.nightly
 
 PROJECT = Project(Path(__file__).parents[2])
-SEEDS = np.random.default_rng(int(os.environ["PREFLEARN_NIGHT"])).integers(1, 10**6, size=3).tolist()
-OTHER_VALUES = yaml.safe_load(Path(__file__).with_name("other_values.yml").read_text("utf-8"))
+SEEDS = (
+    np.random.default_rng(int(os.environ["PREFLEARN_NIGHT"]))
+    .integers(1, 10**6, size=3)
+    .tolist()
+)
+OTHER_VALUES = yaml.safe_load(
+    Path(__file__).with_name("other_values.yml").read_text("utf-8")
+)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -35,8 +43,13 @@ def test_a_notebook_runs_with_any_seed_and_all_verdicts_agree(name, seed, tmp_pa
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_each_parameter_has_two_other_values(name):
     defaults = PROJECT.chapter(name).parameters
-    if "data" in defaults:  # the tests of reports vary the texts, which describe a user's file
-        defaults = {key: default for key, default in defaults.items() if not isinstance(default, str)}
+    # the tests of reports vary the texts, which describe a user's file
+    if "data" in defaults:
+        defaults = {
+            key: default
+            for key, default in defaults.items()
+            if not isinstance(default, str)
+        }
     values = OTHER_VALUES[name]
     assert values.keys() == defaults.keys() - {"profile", "seed"}
     for parameter, others in values.items():
@@ -47,7 +60,9 @@ def test_each_parameter_has_two_other_values(name):
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("name", [name for name in NOTEBOOKS if OTHER_VALUES.get(name)])
 def test_a_notebook_runs_with_other_values_of_its_parameters(name, which, tmp_path):
-    parameters = {parameter: others[which] for parameter, others in OTHER_VALUES[name].items()}
+    parameters = {
+        parameter: others[which] for parameter, others in OTHER_VALUES[name].items()
+    }
     rerun(name, tmp_path, **parameters)
 
 

@@ -1,4 +1,5 @@
-"""Each search gives the same numbers, bit for bit, in one process, in two, and on a Dask cluster."""
+"""Each search gives the same numbers, bit for bit, in one process, in two, and on a
+Dask cluster."""
 
 import re
 from functools import partial
@@ -36,7 +37,11 @@ SCORES = ITEMS @ [1.0, 2.0] + rng.normal(size=24)
 PAIRS, Y = Pairs.from_scores(ITEMS, SCORES)
 FEATURES = rng.uniform(size=(14, 2))
 RANK = np.argsort(np.argsort(-FEATURES @ [1.0, 2.0] - 0.3 * rng.normal(size=14))) + 1
-GAMES = Matches(np.tile([[1, -1, 0], [0, 1, -1], [1, 0, -1]], (10, 1)), range(30), ["Ann", "Bob", "Cid"])
+GAMES = Matches(
+    np.tile([[1, -1, 0], [0, 1, -1], [1, 0, -1]], (10, 1)),
+    range(30),
+    ["Ann", "Bob", "Cid"],
+)
 WON = np.where(rng.random(30) < 0.7, 1, -1)
 MODEL = DynamicComparisons(Constant(1.0), Probit())
 
@@ -44,8 +49,12 @@ MODEL = DynamicComparisons(Constant(1.0), Probit())
 def models_ahead(n_jobs=None):
     def ahead(at):
         """The log loss of a model, forecast one step ahead."""
-        chances = one_step_ahead(DynamicComparisons(Matern12(**at), Probit()), GAMES, WON, 15).probabilities
-        return {"loss": -np.log(chances[np.arange(15), (WON[15:] > 0).astype(int)]).mean()}
+        chances = one_step_ahead(
+            DynamicComparisons(Matern12(**at), Probit()), GAMES, WON, 15
+        ).probabilities
+        return {
+            "loss": -np.log(chances[np.arange(15), (WON[15:] > 0).astype(int)]).mean()
+        }
 
     ranges = {"variance": Range(0.1, 10.0), "lengthscale": Range(1.0, 100.0)}
     return judged(ahead, drawn(ranges, 6, random_state=0), n_jobs)["loss"]
@@ -53,7 +62,13 @@ def models_ahead(n_jobs=None):
 
 def configurations(n_jobs=None):
     found = random_search(
-        MODEL, GAMES, WON, {"Constant.variance": (0.01, 10)}, 6, random_state=0, n_jobs=n_jobs
+        MODEL,
+        GAMES,
+        WON,
+        {"Constant.variance": (0.01, 10)},
+        6,
+        random_state=0,
+        n_jobs=n_jobs,
     )
     return found.configurations[["Constant.variance", "evidence"]]
 
@@ -67,18 +82,25 @@ def structures(n_jobs=None):
 
 def refits(n_jobs=None):
     return bootstrap(
-        Davidson(), [[0, 1]] * 6 + [[1, 2]] * 4, [1, 1, -1, 1, 0, 1] + [1, -1] * 2, n_jobs=n_jobs
+        Davidson(),
+        [[0, 1]] * 6 + [[1, 2]] * 4,
+        [1, 1, -1, 1, 0, 1] + [1, -1] * 2,
+        n_jobs=n_jobs,
     )
 
 
 def refits_by_judge(n_jobs=None):
     """Some draws hold ties alone."""
     judge = [1, 1, 2, 2, 2, 3]
-    return bootstrap(Davidson(), [[0, 1]] * 6, [0, 0, 0, 1, 1, -1], judge, n_draws=30, n_jobs=n_jobs)
+    return bootstrap(
+        Davidson(), [[0, 1]] * 6, [0, 0, 0, 1, 1, -1], judge, n_draws=30, n_jobs=n_jobs
+    )
 
 
 def paths(n_jobs=None):
-    found = cross_validated_path(PAIRS, Y, gammas=(0.1, 1.0), n_folds=2, span=10, n_jobs=n_jobs)
+    found = cross_validated_path(
+        PAIRS, Y, gammas=(0.1, 1.0), n_folds=2, span=10, n_jobs=n_jobs
+    )
     return [*found[:3], *found.curves[0].losses, *found.curves[1].losses]
 
 
@@ -88,17 +110,36 @@ def support_vectors(loss, n_jobs=None):
 
 
 def neighbours(n_jobs=None):
-    return list(Able2Rank("cv", random_state=0, n_jobs=n_jobs).fit(FEATURES, RANK).losses_.values())
+    return list(
+        Able2Rank("cv", random_state=0, n_jobs=n_jobs)
+        .fit(FEATURES, RANK)
+        .losses_.values()
+    )
 
 
 def ratings(n_jobs=None):
     found = select_rating(
-        Elo(likelihood=Logit()), GAMES, WON, {"rate": (0.01, 1.0)}, 6, random_state=0, n_jobs=n_jobs
+        Elo(likelihood=Logit()),
+        GAMES,
+        WON,
+        {"rate": (0.01, 1.0)},
+        6,
+        random_state=0,
+        n_jobs=n_jobs,
     )
     return found.configurations["loss"]
 
 
-SEARCHES = [models_ahead, configurations, structures, refits, refits_by_judge, paths, neighbours, ratings]
+SEARCHES = [
+    models_ahead,
+    configurations,
+    structures,
+    refits,
+    refits_by_judge,
+    paths,
+    neighbours,
+    ratings,
+]
 SEARCHES += [partial(support_vectors, "hinge"), partial(support_vectors, "squared")]
 
 
@@ -108,7 +149,12 @@ def name_of(search):
 
 @pytest.fixture(scope="module")
 def cluster():
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": True,
+        "dashboard_address": ":0",
+    }
     with LocalCluster(scheduler_port=0, **options) as found, Client(found) as client:
         yield client
 
@@ -126,13 +172,18 @@ def test_one_process_two_and_a_cluster_find_the_same(search, cluster):
 
 def transitions(client):
     """How often a task has changed its state on the scheduler."""
-    return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.transition_log))
+    return client.run_on_scheduler(
+        lambda dask_scheduler: len(dask_scheduler.transition_log)
+    )
 
 
 def test_the_page_on_clusters_computes_what_it_says():
-    """Its first block runs as it stands; the others need another cluster, and are valid Python."""
+    """Its first block runs as it stands; the others need another cluster, and are valid
+    Python."""
     page = (Path(__file__).parents[2] / "book" / "beyond_cluster.md").read_text("utf-8")
-    first, *others = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    first, *others = re.findall(
+        r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL
+    )
     names = {"__name__": "__main__"}
     exec(first, names)
     alone = bootstrap(Davidson(), names["pairs"], names["y"], n_draws=50)

@@ -1,4 +1,5 @@
-"""Every notebook runs offline with an empty cache, and says what it uses in place of its data."""
+"""Every notebook runs offline with an empty cache, and says what it uses in place of
+its data."""
 
 from pathlib import Path
 
@@ -13,7 +14,9 @@ pytestmark = pytest.mark.nightly
 
 
 @pytest.mark.parametrize("chapter", PROJECT.chapters, ids=lambda chapter: chapter.name)
-def test_a_notebook_without_data_runs_and_says_what_it_uses_instead(chapter, tmp_path, monkeypatch):
+def test_a_notebook_without_data_runs_and_says_what_it_uses_instead(
+    chapter, tmp_path, monkeypatch
+):
     monkeypatch.delenv("PREFLEARN_DATA", raising=False)
     monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -23,5 +26,7 @@ def test_a_notebook_without_data_runs_and_says_what_it_uses_instead(chapter, tmp
     assert executed.provenance["data"] == []
     assert [check["id"] for check in executed.checks if not check["agrees"]] == []
     outputs = (output for cell in executed.cells for output in cell.get("outputs", []))
-    said = ["".join(output.get("data", {}).get("text/markdown", "")) for output in outputs]
+    said = [
+        "".join(output.get("data", {}).get("text/markdown", "")) for output in outputs
+    ]
     assert bool(executed.replaced) == any(text.startswith("> **") for text in said)

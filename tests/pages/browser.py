@@ -89,7 +89,9 @@ class Opened:
 
     def ask(self, probe: str, *arguments: object) -> Any:
         """Call a function of probes.js and return its answer."""
-        return self.page.evaluate(f"values => probes.{probe}(...values)", list(arguments))
+        return self.page.evaluate(
+            f"values => probes.{probe}(...values)", list(arguments)
+        )
 
     def resize(self, width: int) -> None:
         """Change the width of the window, and let the scripts of the page follow."""
@@ -145,7 +147,9 @@ class Opened:
 
 
 @contextmanager
-def opened(context: BrowserContext, base: str, name: str, width: int | None = None) -> Iterator[Opened]:
+def opened(
+    context: BrowserContext, base: str, name: str, width: int | None = None
+) -> Iterator[Opened]:
     """Open ``base + name`` and wait for its equations.
 
     The tab of the context is used again: a new tab would load all scripts and
@@ -183,7 +187,9 @@ def page_names(html: Path) -> list[str]:
 
 def pages_with(html: Path, text: str) -> list[str]:
     """Return the pages whose source contains a text."""
-    return [name for name in page_names(html) if text in (html / name).read_text("utf-8")]
+    return [
+        name for name in page_names(html) if text in (html / name).read_text("utf-8")
+    ]
 
 
 def linked_anchors(html: Path) -> dict[str, list[str]]:

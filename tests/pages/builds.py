@@ -33,7 +33,9 @@ def build() -> str:
     """Run the command that builds the book, and return what it prints."""
     command = [str(Path(sys.executable).with_name("preflearn")), "build"]
     environment = os.environ | {"TERM": "dumb"}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env=environment
+    )
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)
     return done.stdout

@@ -51,7 +51,9 @@ def browser():
         skip_or_fail("Chromium is not installed")
     sync_api.expect.set_options(timeout=60_000)  # a slow machine is not a fault
     with sync_api.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        browser = play.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox"]
+        )
         yield browser
         browser.close()
 

@@ -10,7 +10,8 @@ from pages.browser import page_names
 
 
 class Explorer(NamedTuple):
-    """What to hold, how far to move it (0: a tap), what to focus, and a key that changes it."""
+    """What to hold, how far to move it (0: a tap), what to focus, and a key that
+    changes it."""
 
     spot: str
     way: int
@@ -41,7 +42,9 @@ def pages_of_explorers(html: Path) -> dict[str, str]:
     """Return the page of each kind of explorer in a built book."""
     found: dict[str, str] = {}
     for name in page_names(html):
-        for kind in re.findall(r'data-explorer="(\w+)"', (html / name).read_text("utf-8")):
+        for kind in re.findall(
+            r'data-explorer="(\w+)"', (html / name).read_text("utf-8")
+        ):
             assert kind not in found, f"{kind} is on {found[kind]} and on {name}"
             found[kind] = name
     return found

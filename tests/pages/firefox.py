@@ -37,16 +37,27 @@ class Firefox:
 
     def __init__(self, program: str, folder: Path) -> None:
         self.output = folder / "output.txt"
-        preferences = [[json.dumps(part) for part in item] for item in _PREFERENCES.items()]
+        preferences = [
+            [json.dumps(part) for part in item] for item in _PREFERENCES.items()
+        ]
         lines = [f"user_pref({name}, {value});" for name, value in preferences]
         (folder / "user.js").write_text("\n".join(lines))
-        options = ["--headless", "--no-remote", "--marionette", "--remote-allow-system-access"]
+        options = [
+            "--headless",
+            "--no-remote",
+            "--marionette",
+            "--remote-allow-system-access",
+        ]
         with self.output.open("a") as output:
             command = [program, *options, "--profile", str(folder)]
-            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen(
+                command, stdout=output, stderr=subprocess.STDOUT
+            )
         try:
             port = self._wait_for_port(folder / "MarionetteActivePort")
-            self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE / 1000)
+            self.socket = socket.create_connection(
+                ("127.0.0.1", port), timeout=PATIENCE / 1000
+            )
             self.answers = self.socket.makefile("rb")
             self._answer()
             self.ask("WebDriver:NewSession", capabilities={})
@@ -62,15 +73,21 @@ class Firefox:
             if path.exists() and (text := path.read_text()):
                 return int(text)
             if self.process.poll() is not None:
-                raise RuntimeError(f"Firefox stopped at once: {self.output.read_text()}")
+                raise RuntimeError(
+                    f"Firefox stopped at once: {self.output.read_text()}"
+                )
             time.sleep(0.1)
-        raise TimeoutError(f"Firefox opened no port in {START_SECONDS} s: {self.output.read_text()}")
+        raise TimeoutError(
+            f"Firefox opened no port in {START_SECONDS} s: {self.output.read_text()}"
+        )
 
     def _answer(self) -> list[Any]:
         size = b""
         while (digit := self.answers.read(1)) != b":":
             if not digit:
-                raise ConnectionError(f"Firefox closed the connection: {self.output.read_text()}")
+                raise ConnectionError(
+                    f"Firefox closed the connection: {self.output.read_text()}"
+                )
             size += digit
         return json.loads(self.answers.read(int(size)))
 

@@ -43,14 +43,19 @@ RULES = {
     "cut": Rule("no box hides a part of its content", "at every width"),
     "uncued": Rule("what scrolls sideways shows that there is more", "at every width"),
     "numbers": Rule("no equation runs into its number", "at every width"),
-    "reading": Rule("headings, landmarks and images suit a screen reader", "at every width"),
+    "reading": Rule(
+        "headings, landmarks and images suit a screen reader", "at every width"
+    ),
     "letters": Rule("letters of figures have at least 9 pixels", "on a telephone"),
-    "focus": Rule("every box that scrolls can be reached by keyboard", "on a telephone"),
+    "focus": Rule(
+        "every box that scrolls can be reached by keyboard", "on a telephone"
+    ),
     "axe": Rule("axe finds nothing serious or critical", "at the opening"),
     "colors": Rule("all text has enough contrast", "in both themes"),
 }
-# For each key: the views in which a rule is checked, given the view in which the page is opened.
-# MathJax fits equations to the first window, so "equations" is checked only if that window is wide.
+# For each key: the views in which a rule is checked, given the view in which the page
+# is opened. MathJax fits equations to the first window, so "equations" is checked only
+# if that window is wide.
 _VIEWS = {
     "at the opening": lambda first: [first],
     "opened wide": lambda first: [first] if first.width >= _MIN_WIDE else [],
@@ -66,8 +71,13 @@ Question = tuple[str, View]
 
 
 def questions(first: View) -> list[Question]:
-    """Return each rule with each view in which it is checked, for a page opened in the view `first`."""
-    return [(name, view) for name, rule in RULES.items() for view in _VIEWS[rule.views](first)]
+    """Return each rule with each view in which it is checked, for a page opened in the
+    view `first`."""
+    return [
+        (name, view)
+        for name, rule in RULES.items()
+        for view in _VIEWS[rule.views](first)
+    ]
 
 
 @dataclass
@@ -94,21 +104,30 @@ def evenly_spaced(anchors: list[str], most: int) -> list[str]:
 
 
 def inspect(
-    context: BrowserContext, base: str, name: str, anchors: list[str], axe: str, first: View = COMMIT
+    context: BrowserContext,
+    base: str,
+    name: str,
+    anchors: list[str],
+    axe: str,
+    first: View = COMMIT,
 ) -> Report:
     """Open a page once and check all rules.
 
-    The visit starts at the last anchor, as if a reader had followed a link from another page. Then it opens
-    folds, resizes the window, and changes the theme with the button of the page. The source code of axe is
-    given as `axe`.
+    The visit starts at the last anchor, as if a reader had followed a link from another
+    page. Then it opens folds, resizes the window, and changes the theme with the button
+    of the page. The source code of axe is given as `axe`.
     """
     asked = questions(first)
     landing = anchors[-1:]
     address = name + "".join(f"#{anchor}" for anchor in landing)
     with opened(context, base, address, first.width) as seen:
-        faults: dict[Question, list[str]] = {("landing", first): seen.ask("hidden", landing, False)}
+        faults: dict[Question, list[str]] = {
+            ("landing", first): seen.ask("hidden", landing, False)
+        }
         shape = seen.ask("shape")
-        followed = anchors if first in NIGHTLY else evenly_spaced(anchors, MAX_FOLLOWED_LINKS)
+        followed = (
+            anchors if first in NIGHTLY else evenly_spaced(anchors, MAX_FOLLOWED_LINKS)
+        )
         faults["anchors", first] = seen.ask("hidden", followed, True)
         seen.unfold()
         faults["anchors", first] += seen.ask("absent", anchors)
@@ -123,7 +142,8 @@ def inspect(
                     faults[question] = found
             if width == _NARROW:
                 faults["letters", narrowest] = seen.ask("letters", MIN_LETTER_HEIGHT)
-        # Read these lists before axe is prepared: that removes elements which scripts of the page may use.
+        # Read these lists before axe is prepared: that removes elements which scripts
+        # of the page may use.
         faults["errors", first] = list(seen.errors)
         faults["foreign", first] = list(seen.foreign)
         faults["failed", first] = list(seen.failed)
@@ -133,12 +153,16 @@ def inspect(
     return Report(faults, shape, sorted(loaded))
 
 
-def _ask_axe(seen: Opened, axe: str, first: View, faults: dict[Question, list[str]]) -> None:
+def _ask_axe(
+    seen: Opened, axe: str, first: View, faults: dict[Question, list[str]]
+) -> None:
     seen.page.evaluate(axe)
     seen.ask("simplify")
     if seen.page.viewport_size != {"width": _NARROW, "height": WINDOWS[_NARROW]}:
         seen.resize(_NARROW)
-    faults["focus", View(first.theme, _NARROW)] = seen.ask("axeFinds", ["scrollable-region-focusable"])
+    faults["focus", View(first.theme, _NARROW)] = seen.ask(
+        "axeFinds", ["scrollable-region-focusable"]
+    )
     if first.width != _NARROW:
         seen.resize(first.width)
     faults["axe", first] = seen.ask("axeFinds", None)

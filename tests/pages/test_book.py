@@ -24,7 +24,9 @@ def page(book, name):
 def pages(book, chapter):
     """The texts of a chapter's pages, by name: its own, and that of its appendix."""
     names = [chapter, f"{chapter}_more"]
-    return {name: page(book, name) for name in names if f"chapters/{name}" in contents()}
+    return {
+        name: page(book, name) for name in names if f"chapters/{name}" in contents()
+    }
 
 
 def test_second_build_executes_and_renders_nothing(build_output):
@@ -37,21 +39,29 @@ def test_every_page_of_the_contents_is_there(book):
     assert [name for name in contents() if not (book / f"{name}.html").is_file()] == []
 
 
-LINK = re.compile(r'<[^>]*\s(?:href|src)="([^":#?]*)(?:\?[^"#]*)?(?:#([^"]*))?"')  # none to another host
+# none to another host
+LINK = re.compile(r'<[^>]*\s(?:href|src)="([^":#?]*)(?:\?[^"#]*)?(?:#([^"]*))?"')
 ANCHOR = re.compile(r'\s(?:id|name)="([^"]+)"')
 
 
 def broken_links(html):
-    """Links and sources in a folder of pages whose file or anchor is missing: page, file and anchor."""
-    texts = {(html / name).resolve(): (html / name).read_text("utf-8") for name in page_names(html)}
+    """Links and sources in a folder of pages whose file or anchor is missing: page,
+    file and anchor."""
+    texts = {
+        (html / name).resolve(): (html / name).read_text("utf-8")
+        for name in page_names(html)
+    }
     anchors = {path: {"", *ANCHOR.findall(text)} for path, text in texts.items()}
     found = []
     for page, text in texts.items():
         for file, anchor in sorted(set(LINK.findall(text))):
-            root = html if file.startswith("/") else page.parent  # as where the book is served
+            # as where the book is served
+            root = html if file.startswith("/") else page.parent
             target = (root / unquote(file).lstrip("/")).resolve() if file else page
             target = target / "index.html" if target.is_dir() else target
-            if not target.exists() or unquote(anchor) not in anchors.get(target, {unquote(anchor)}):
+            if not target.exists() or unquote(anchor) not in anchors.get(
+                target, {unquote(anchor)}
+            ):
                 found.append((page.name, file, anchor))
     return found
 
@@ -69,8 +79,15 @@ def test_broken_links_are_found_and_good_ones_are_not(tmp_path):
         '<script src="gone.js"></script><a href="sub/page.html#gone">6</a><a href="sub/none.html">7</a>'
         '<a href="/sub/page.html#there">8</a><a href="/none.html">9</a>'
     )
-    (tmp_path / "sub" / "page.html").write_text('<a name="there"></a><a href="../index.html#top">x</a>')
-    expected = [("/none.html", ""), ("gone.js", ""), ("sub/none.html", ""), ("sub/page.html", "gone")]
+    (tmp_path / "sub" / "page.html").write_text(
+        '<a name="there"></a><a href="../index.html#top">x</a>'
+    )
+    expected = [
+        ("/none.html", ""),
+        ("gone.js", ""),
+        ("sub/none.html", ""),
+        ("sub/page.html", "gone"),
+    ]
     assert broken_links(tmp_path) == [("index.html", *link) for link in expected]
 
 
@@ -88,29 +105,47 @@ def test_each_page_has_one_title_and_one_width(book):
 def test_the_end_of_a_page_leads_to_its_neighbours_by_their_titles(book):
     names = contents()
     texts = {name: (book / f"{name}.html").read_text("utf-8") for name in names}
-    titles = {name: re.findall(r"<h1[^>]*>(.*?)<a class=\"headerlink", texts[name])[-1] for name in names}
+    titles = {
+        name: re.findall(r"<h1[^>]*>(.*?)<a class=\"headerlink", texts[name])[-1]
+        for name in names
+    }
     link = r'<a class="(left-prev|right-next)"\s+href="([^"]+)".*?<p class="prev-next-title">(.*?)</p>'
-    for name, before, after in zip(names, [None, *names], [*names[1:], None], strict=False):
+    for name, before, after in zip(
+        names, [None, *names], [*names[1:], None], strict=False
+    ):
         found = [
             (side, ((book / name).parent / target).resolve(), title)
             for side, target, title in re.findall(link, texts[name], re.DOTALL)
         ]
         sides = [("left-prev", before), ("right-next", after)]
-        assert found == [(side, (book / f"{one}.html").resolve(), titles[one]) for side, one in sides if one]
+        assert found == [
+            (side, (book / f"{one}.html").resolve(), titles[one])
+            for side, one in sides
+            if one
+        ]
 
 
 def test_what_needs_an_address_is_there_only_where_one_is_named(book):
     named = bool(repository(Project(ROOT)))
     page = (book / f"chapters/{CHAPTERS[0]}.html").read_text("utf-8")
-    buttons = [f"source-{kind}-button" for kind in ("repository", "file", "edit", "issues")]
+    buttons = [
+        f"source-{kind}-button" for kind in ("repository", "file", "edit", "issues")
+    ]
     for sign in ['rel="canonical"', "og:image", "og:url", "launch-buttons", *buttons]:
         assert (sign in page) == named, sign
-    assert [(book / name).exists() for name in ("sitemap.xml", "robots.txt")] == [named, named]
+    assert [(book / name).exists() for name in ("sitemap.xml", "robots.txt")] == [
+        named,
+        named,
+    ]
 
 
 def test_words_of_the_glossary_lead_to_their_chapters_and_stand_in_the_index(book):
-    text, index = ((book / f"{name}.html").read_text("utf-8") for name in ("glossary", "genindex"))
-    words = re.findall(r'<dt id="(term-[^"]+)">(.*?)<.*?<dd>(.*?)</dd>', text, re.DOTALL)
+    text, index = (
+        (book / f"{name}.html").read_text("utf-8") for name in ("glossary", "genindex")
+    )
+    words = re.findall(
+        r'<dt id="(term-[^"]+)">(.*?)<.*?<dd>(.*?)</dd>', text, re.DOTALL
+    )
     assert words
     for anchor, word, said in words:
         assert "href=" in said, word
@@ -120,7 +155,9 @@ def test_words_of_the_glossary_lead_to_their_chapters_and_stand_in_the_index(boo
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_chapter_page_is_whole(book, chapter):
     texts = pages(book, chapter).values()
-    articles = [text[text.index("<article") : text.index("</article>")] for text in texts]
+    articles = [
+        text[text.index("<article") : text.index("</article>")] for text in texts
+    ]
     for article in articles:
         assert "Traceback" not in article
         assert "output stderr" not in article  # such as a warning
@@ -145,14 +182,18 @@ def test_verdicts_of_a_chapter_link_both_ways(book, chapter):
     texts, ledger = pages(book, chapter), page(book, "claims")
     for claim in load_ledger().values():
         if claim.chapter == chapter and claim.verdict not in UNCOMPUTED:
-            (name,) = (name for name, text in texts.items() if f'id="check-{claim.id}"' in text)
+            (name,) = (
+                name for name, text in texts.items() if f'id="check-{claim.id}"' in text
+            )
             assert f"{name}.html#check-{claim.id}" in ledger
     assert "claim-contradiction" not in "".join(texts.values())
 
 
 def test_claims_page_counts_the_ledger(book):
     text = (book / "chapters" / "claims.html").read_text("utf-8")
-    assert len(re.findall(r'<details class="claim [^>]* id="claim-p', text)) == len(load_ledger())
+    assert len(re.findall(r'<details class="claim [^>]* id="claim-p', text)) == len(
+        load_ledger()
+    )
 
 
 def test_status_page_names_every_chapter(book):
@@ -165,7 +206,11 @@ def test_status_page_names_every_chapter(book):
 def test_pages_load_nothing_from_elsewhere(book):
     """The book opens without network: no script, style or image of another host."""
     loads = r'<(?:script|img)[^>]* src="https?:|<link[^>]* rel="stylesheet"[^>]* href="https?:'
-    assert [name for name in page_names(book) if re.search(loads, (book / name).read_text("utf-8"))] == []
+    assert [
+        name
+        for name in page_names(book)
+        if re.search(loads, (book / name).read_text("utf-8"))
+    ] == []
 
 
 def test_style_sheet_is_the_present_one(book):
@@ -182,7 +227,9 @@ def reference():
     """
     modules = {}
     for stub in sorted((ROOT / "book" / "api").glob("*.md")):
-        names = re.findall(r"^\.\. automodule:: (\S+)", stub.read_text("utf-8"), re.MULTILINE)
+        names = re.findall(
+            r"^\.\. automodule:: (\S+)", stub.read_text("utf-8"), re.MULTILINE
+        )
         modules[stub.stem] = [importlib.import_module(name) for name in names]
     return modules
 
@@ -199,14 +246,23 @@ def test_reference_has_each_public_name_once(book, reference):
 
 
 def imported(chapter):
-    """The public names, with their modules, that the code of a chapter imports one by one."""
-    cells = json.loads((ROOT / "notebooks" / f"{chapter}.ipynb").read_text("utf-8"))["cells"]
+    """The public names, with their modules, that the code of a chapter imports one by
+    one."""
+    cells = json.loads((ROOT / "notebooks" / f"{chapter}.ipynb").read_text("utf-8"))[
+        "cells"
+    ]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     nodes = [node for source in code for node in ast.walk(ast.parse(source))]
     for node in nodes:
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("preflearn."):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(
+            "preflearn."
+        ):
             public = getattr(importlib.import_module(node.module), "__all__", ())
-            yield from (f"{node.module}.{alias.name}" for alias in node.names if alias.name in public)
+            yield from (
+                f"{node.module}.{alias.name}"
+                for alias in node.names
+                if alias.name in public
+            )
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -214,7 +270,17 @@ def test_chapter_leads_to_the_reference_of_what_it_uses(book, reference, chapter
     text = "".join(pages(book, chapter).values())
     names = set(imported(chapter))
     assert names
-    assert [name for name in names if not re.search(rf'href="../api/\w+.html#{re.escape(name)}"', text)] == []
-    classes = {name.rpartition(".")[2] for name in names if name.rpartition(".")[2][0].isupper()}
+    assert [
+        name
+        for name in names
+        if not re.search(rf'href="../api/\w+.html#{re.escape(name)}"', text)
+    ] == []
+    classes = {
+        name.rpartition(".")[2]
+        for name in names
+        if name.rpartition(".")[2][0].isupper()
+    }
     plain = rf'<code class="docutils literal notranslate"><span class="pre">({"|".join(classes)})</span>'
-    assert not classes or not re.search(rf'(?<!">){plain}', text), "a class in a sentence is a link"
+    assert not classes or not re.search(rf'(?<!">){plain}', text), (
+        "a class in a sentence is a link"
+    )

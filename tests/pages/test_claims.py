@@ -32,12 +32,18 @@ def test_claims_page_fits_one_screen_and_is_filtered(desk, site):
         ]
         status = page.get_by_role("status").inner_text()
         assert [int(word) for word in status.split() if word.isdigit()] == numbers
-        heads = page.locator(".claims-section:not([hidden]) > summary .counts").all_inner_texts()
-        assert sum(int(head.split(" of ")[0]) for head in heads) == len(expected) - wrong
+        heads = page.locator(
+            ".claims-section:not([hidden]) > summary .counts"
+        ).all_inner_texts()
+        assert (
+            sum(int(head.split(" of ")[0]) for head in heads) == len(expected) - wrong
+        )
         paper = expected[-1][6:8]
         page.get_by_label("paper").select_option(paper.upper())
         expected = [
-            claim for claim in expected if claim.startswith(f"claim-{paper}") and claim not in reproductions
+            claim
+            for claim in expected
+            if claim.startswith(f"claim-{paper}") and claim not in reproductions
         ]
         assert sorted(listed(page)) == sorted(expected)
         page.get_by_label("words").fill(expected[0].removeprefix("claim-").upper())
@@ -63,18 +69,29 @@ def test_the_essay_leads_to_the_claims_behind_each_part_of_a_bar(desk, site):
     """The keyboard reaches every part, one after the other."""
     with opened(desk, site, "learned.html") as seen:
         parts = seen.page.locator(".claims-papers a")
-        names = parts.evaluate_all("links => links.map((link) => link.getAttribute('aria-label'))")
-        of_papers = [claim for claim in load_ledger().values() if claim.kind != REPRODUCTION]
+        names = parts.evaluate_all(
+            "links => links.map((link) => link.getAttribute('aria-label'))"
+        )
+        of_papers = [
+            claim for claim in load_ledger().values() if claim.kind != REPRODUCTION
+        ]
         assert sum(int(name.split()[1]) for name in names) == len(of_papers)
         parts.first.focus()
         for name in names[1:]:
             seen.page.keyboard.press("Tab")
-            assert seen.page.evaluate("document.activeElement.getAttribute('aria-label')") == name
+            assert (
+                seen.page.evaluate("document.activeElement.getAttribute('aria-label')")
+                == name
+            )
         seen.page.keyboard.press("Enter")
-        sync_api.expect(seen.page.locator(".claims-filters")).to_be_visible(timeout=60_000)
+        sync_api.expect(seen.page.locator(".claims-filters")).to_be_visible(
+            timeout=60_000
+        )
         paper = seen.page.get_by_label("paper").input_value()
         verdict = seen.page.get_by_label("verdict").input_value()
-        expected = set(ids_of(paper=paper, verdict=verdict)) - set(ids_of(kind=REPRODUCTION))
+        expected = set(ids_of(paper=paper, verdict=verdict)) - set(
+            ids_of(kind=REPRODUCTION)
+        )
         assert set(listed(seen.page)) == expected
         assert len(expected) == int(names[-1].split()[1])
         assert seen.errors == []
@@ -105,5 +122,7 @@ def test_a_claim_and_its_chapter_link_to_each_other(desk, site):
         badge = seen.page.locator(f"#check-{claim.id}")
         sync_api.expect(badge.locator(".claim-where")).to_be_in_viewport(timeout=60_000)
         badge.get_by_role("link", name=claim.id).click()
-        sync_api.expect(entry.get_by_role("link").first).to_be_in_viewport(timeout=60_000)
+        sync_api.expect(entry.get_by_role("link").first).to_be_in_viewport(
+            timeout=60_000
+        )
         assert seen.errors == []

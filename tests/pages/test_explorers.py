@@ -72,25 +72,32 @@ def assert_answers(explorer, act):
 def test_words_in_an_explorer_lie_on_nothing(desk, site, pages, kind):
     """Wherever it is moved, at each width."""
     with opened(desk, site, pages[kind]) as seen:
-        word = seen.page.locator(f"{selector(kind)} .explorer-panels text:not(.press text, .grip text)").first
+        word = seen.page.locator(
+            f"{selector(kind)} .explorer-panels text:not(.press text, .grip text)"
+        ).first
         for width in WINDOWS:
             seen.resize(width)
             assert seen.ask("words", selector(kind)) == [], width
             word.evaluate("text => text.after(text.cloneNode(true))")
-            assert seen.ask("words", selector(kind), False) != [], "two words lie on each other"
+            assert seen.ask("words", selector(kind), False) != [], (
+                "two words lie on each other"
+            )
             word.evaluate("text => text.nextSibling.remove()")
         assert seen.complaints == []
 
 
 @pytest.mark.parametrize("kind", EXPLORERS)
 def test_explorer_answers_to_mouse_keyboard_and_finger(telephone, site, pages, kind):
-    """With a mouse and keys in a wide window, with a finger on a telephone, where it fits."""
+    """With a mouse and keys in a wide window, with a finger on a telephone, where it
+    fits."""
     spot, way, control, key = EXPLORERS[kind]
     with opened(telephone, site, pages[kind], width=1400) as seen:
         explorer = seen.page.locator(selector(kind))
         place = explorer.locator(spot).first
         assert_answers(explorer, lambda: drag_by_mouse(seen.page, place, way))
-        assert_answers(explorer, lambda: press_five_times(seen.page, explorer, control, key))
+        assert_answers(
+            explorer, lambda: press_five_times(seen.page, explorer, control, key)
+        )
         seen.resize(400)
         assert_answers(explorer, lambda: drag_by_finger(seen.page, place, way))
         # A finger that pans the page does not move the explorer.
@@ -103,11 +110,14 @@ def test_explorer_answers_to_mouse_keyboard_and_finger(telephone, site, pages, k
         seen.page.set_viewport_size({"width": 320, "height": 640})
         seen.page.wait_for_timeout(300)
         ui = explorer.locator(".explorer-ui")
-        assert ui.evaluate("ui => ui.scrollWidth <= ui.closest('.cell_output').clientWidth")
+        assert ui.evaluate(
+            "ui => ui.scrollWidth <= ui.closest('.cell_output').clientWidth"
+        )
 
 
 WITHOUT_SERVER = [
-    kind if kind == "graph" else pytest.param(kind, marks=pytest.mark.nightly) for kind in EXPLORERS
+    kind if kind == "graph" else pytest.param(kind, marks=pytest.mark.nightly)
+    for kind in EXPLORERS
 ]
 
 
@@ -116,5 +126,7 @@ def test_explorer_answers_to_the_keyboard_without_a_server(desk, book, pages, ki
     _, _, control, key = EXPLORERS[kind]
     with opened(desk, f"{book.resolve().as_uri()}/", pages[kind]) as seen:
         explorer = seen.page.locator(selector(kind))
-        assert_answers(explorer, lambda: press_five_times(seen.page, explorer, control, key))
+        assert_answers(
+            explorer, lambda: press_five_times(seen.page, explorer, control, key)
+        )
         assert seen.complaints == []

@@ -51,7 +51,9 @@ def problems_of(firefox, site, name):
     requests = firefox.run(REQUESTS)
     found["failed"] = [address for address, status in requests if status >= 400]
     own = ("", urlsplit(site).netloc)
-    found["foreign"] = [address for address, _ in requests if urlsplit(address).netloc not in own]
+    found["foreign"] = [
+        address for address, _ in requests if urlsplit(address).netloc not in own
+    ]
     found["errors"] = firefox.complaints()
     return {rule: lines for rule, lines in found.items() if lines}
 
@@ -66,7 +68,9 @@ def answer_after(firefox, script, before):
 
 def assert_explorer_answers(firefox, kind):
     _, _, control, key = EXPLORERS[kind]
-    sentence = f"return document.querySelector('{selector(kind)} [aria-live]').innerText"
+    sentence = (
+        f"return document.querySelector('{selector(kind)} [aria-live]').innerText"
+    )
     before = answer_after(firefox, sentence, "")  # scripts of the page may still draw
     assert len(before) > 20
     firefox.type(f"{selector(kind)} {control}", 5 * KEYS[key])
@@ -76,7 +80,10 @@ def assert_explorer_answers(firefox, kind):
 
 @pytest.mark.parametrize(
     "name",
-    [name if name in ON_A_COMMIT else pytest.param(name, marks=pytest.mark.nightly) for name in PAGES],
+    [
+        name if name in ON_A_COMMIT else pytest.param(name, marks=pytest.mark.nightly)
+        for name in PAGES
+    ],
 )
 def test_page_is_whole_in_firefox(firefox, site, name):
     assert problems_of(firefox, site, name) == {}

@@ -21,7 +21,11 @@ def test_tab_reaches_every_control_in_order_and_is_seen(desk, site, name):
                 break
             steps += 1
         assert steps > 80
-        assert seen.ask("walked", CONTROLS) == {"missed": [], "backwards": [], "unseen": []}
+        assert seen.ask("walked", CONTROLS) == {
+            "missed": [],
+            "backwards": [],
+            "unseen": [],
+        }
         assert seen.complaints == []
 
 
@@ -67,7 +71,9 @@ def test_an_explorer_is_worked_by_keys(desk, site):
         for k, control in enumerate(controls):
             sync_api.expect(control).to_be_focused()
             slider = control.get_attribute("type") == "range"
-            for key in ["ArrowRight", "End", "Home"] if slider else [("Enter", "Space")[k % 2]]:
+            for key in (
+                ["ArrowRight", "End", "Home"] if slider else [("Enter", "Space")[k % 2]]
+            ):
                 before = sentence.inner_text()
                 seen.page.keyboard.press(key)
                 sync_api.expect(sentence).not_to_have_text(before)
@@ -84,7 +90,9 @@ def test_claims_are_filtered_opened_and_followed_by_keys(desk, site):
         to_the_text(page)
         tab_to(page, ".claims-filters select")
         for name in ("paper", "verdict", "kind", "consequence", "chapter", "words"):
-            sync_api.expect(page.locator(f".claims-filters [name={name}]")).to_be_focused()
+            sync_api.expect(
+                page.locator(f".claims-filters [name={name}]")
+            ).to_be_focused()
             if name == "paper":
                 press("ArrowDown")
                 assert {one[:8] for one in listed(page)} == {"claim-p1"}

@@ -1,4 +1,5 @@
-"""Previews: a link to an equation, a theorem, a figure, a citation or a claim shows what it leads to."""
+"""Previews: a link to an equation, a theorem, a figure, a citation or a claim shows
+what it leads to."""
 
 import pytest
 from optional import optional_import
@@ -56,7 +57,9 @@ def assert_shows_its_target(page, by, kind):
     link = link_to(page, kind)
     preview = page.get_by_role("tooltip")
     reach(link, by)
-    sync_api.expect(preview).to_contain_text(link.inner_text().removesuffix(" in the ledger"))
+    sync_api.expect(preview).to_contain_text(
+        link.inner_text().removesuffix(" in the ledger")
+    )
     if kind == "claim":
         sync_api.expect(preview).to_contain_text(load_ledger()["P2-04"].verdict)
     assert link.get_attribute("aria-describedby") == preview.get_attribute("id")
@@ -64,7 +67,9 @@ def assert_shows_its_target(page, by, kind):
     assert preview.locator("mjx-container").count() > 0 or kind == "citation"
     assert preview.locator("[id], .headerlink").count() == 0
     pictures = "images => images.map((image) => image.checkVisibility() && image.naturalWidth > 0)"
-    assert preview.locator("img").evaluate_all(pictures) == [True] * (kind in ("figure", "explorer"))
+    assert preview.locator("img").evaluate_all(pictures) == [True] * (
+        kind in ("figure", "explorer")
+    )
     sync_api.expect(preview).to_be_in_viewport(ratio=1)
     body = page.locator("body")
     assert preview.evaluate(BACKGROUND) == body.evaluate(BACKGROUND)
@@ -113,11 +118,14 @@ def test_a_finger_follows_the_link(telephone, site):
 
 
 def test_pages_in_a_folder_show_what_they_hold_themselves(desk, book):
-    """A browser lets no page read another file; the citation keeps what the browser shows."""
+    """A browser lets no page read another file; the citation keeps what the browser
+    shows."""
     with opened(desk, f"{book.resolve().as_uri()}/", CHAPTER) as seen:
         for kind in (*ABROAD[:2], "equation"):
             link_to(seen.page, kind).hover()
             seen.page.wait_for_timeout(600)
             assert seen.page.get_by_role("tooltip").count() == (kind not in ABROAD)
-        assert "regularization path" in str(link_to(seen.page, "citation").get_attribute("title"))
+        assert "regularization path" in str(
+            link_to(seen.page, "citation").get_attribute("title")
+        )
         assert [*seen.errors, *seen.failed] == []

@@ -24,23 +24,36 @@ def paper(browser):
 
 
 def printed(pdf):
-    """What stands on the pages of a file, each of which has its number, drawn first, and some words."""
+    """What stands on the pages of a file, each of which has its number, drawn first,
+    and some words."""
     texts = [page.extract_text().split() for page in PdfReader(pdf).pages]
-    assert [words[:1] for words in texts] == [[str(k)] for k in range(1, len(texts) + 1)]
-    assert [k for k, words in enumerate(texts, start=1) if len(words) < 2] == [], "empty pages"
+    assert [words[:1] for words in texts] == [
+        [str(k)] for k in range(1, len(texts) + 1)
+    ]
+    assert [k for k, words in enumerate(texts, start=1) if len(words) < 2] == [], (
+        "empty pages"
+    )
     return [" ".join(words[1:]) for words in texts]
 
 
 @pytest.mark.parametrize(
     "name",
-    [name if name in ON_A_COMMIT else pytest.param(name, marks=pytest.mark.nightly) for name in PAGES],
+    [
+        name if name in ON_A_COMMIT else pytest.param(name, marks=pytest.mark.nightly)
+        for name in PAGES
+    ],
 )
 def test_a_page_on_paper_is_the_text_alone_and_neither_empty_nor_cut(paper, site, name):
     with opened(paper, site, f"{name}.html") as seen:
         text = " ".join(printed(io.BytesIO(seen.page.pdf(format="A4"))))
         seen.emulate_paper()
         found = seen.ask("layout")
-        assert [found[rule] for rule in ("leaves", "spills", "cut", "numbers")] == [[], [], [], []]
+        assert [found[rule] for rule in ("leaves", "spills", "cut", "numbers")] == [
+            [],
+            [],
+            [],
+            [],
+        ]
         assert not any(part.is_visible() for part in seen.page.locator(AROUND).all())
         assert seen.page.locator("article h1").inner_text().split()[-1] in text
         assert not re.search("Solution to|Code of the figures", text), "what is folded"
@@ -48,13 +61,16 @@ def test_a_page_on_paper_is_the_text_alone_and_neither_empty_nor_cut(paper, site
 
 def titles_of(outline):
     """Titles of bookmarks, those within others too."""
-    parts = [titles_of(one) if isinstance(one, list) else [one.title] for one in outline]
+    parts = [
+        titles_of(one) if isinstance(one, list) else [one.title] for one in outline
+    ]
     return [" ".join(title.split()) for part in parts for title in part]
 
 
 @pytest.mark.nightly
 def test_bookmarks_are_the_headings(paper, site):
-    """Chromium takes them from what is painted, once a page, without spaces at which lines end."""
+    """Chromium takes them from what is painted, once a page, without spaces at which
+    lines end."""
     with opened(paper, site, f"{CHAPTER}.html") as seen:
         seen.emulate_paper()
         pdf = seen.page.pdf(format="A4", outline=True, tagged=True)
@@ -105,7 +121,9 @@ def whole(browser, book, folder, two=TWO):
     return folder / "book.pdf"
 
 
-def test_the_whole_book_is_one_file_with_contents_links_and_numbers(book, browser, tmp_path):
+def test_the_whole_book_is_one_file_with_contents_links_and_numbers(
+    book, browser, tmp_path
+):
     pdf = whole(browser, book, tmp_path)
     first, contents, second, solutions = printed(pdf)
     assert first.startswith("First page")
@@ -114,13 +132,25 @@ def test_the_whole_book_is_one_file_with_contents_links_and_numbers(book, browse
     assert "A secret" not in second
     assert "Forty-two" in solutions
     reader = PdfReader(pdf)
-    places = {name: reader.get_destination_page_number(to) for name, to in reader.named_destinations.items()}
-    notes = [[note.get_object() for note in page.get("/Annots", [])] for page in reader.pages]
-    inner = [[places[note["/Dest"]] for note in page if "/Dest" in note] for page in notes]
+    places = {
+        name: reader.get_destination_page_number(to)
+        for name, to in reader.named_destinations.items()
+    }
+    notes = [
+        [note.get_object() for note in page.get("/Annots", [])] for page in reader.pages
+    ]
+    inner = [
+        [places[note["/Dest"]] for note in page if "/Dest" in note] for page in notes
+    ]
     assert inner == [[2, 2, 3], [2, 3], [0], []]
     outer = [note["/A"]["/URI"] for page in notes for note in page if "/A" in note]
     assert outer == ["https://example.org/x"]
-    assert titles_of(reader.outline) == ["First page", "Contents", "Second page", "Solutions"]
+    assert titles_of(reader.outline) == [
+        "First page",
+        "Contents",
+        "Second page",
+        "Solutions",
+    ]
 
 
 def test_an_empty_page_is_found(book, browser, tmp_path):

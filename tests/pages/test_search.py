@@ -8,7 +8,8 @@ from pages.browser import opened, page_names
 
 sync_api = optional_import("playwright.sync_api")
 
-# What the page does with the words in its address, up to the list of results, best last.
+# What the page does with the words in its address, up to the list of results, best
+# last.
 ADDRESSES = """(names) => names.map((name) => {
   history.replaceState(null, "", "?q=" + encodeURIComponent(name));
   search();
@@ -57,7 +58,10 @@ def typed_search(page, words):
     field.press("Enter")
     page.wait_for_function(RESULTS_ARE_SHOWN, arg=words)
     results = page.locator("#search-results ul.search li")
-    return [(item.locator("a").first.get_attribute("href"), item.inner_text()) for item in results.all()]
+    return [
+        (item.locator("a").first.get_attribute("href"), item.inner_text())
+        for item in results.all()
+    ]
 
 
 def test_typed_searches_show_the_chapter_first_and_no_formulas_in_code(desk, site):
@@ -65,7 +69,11 @@ def test_typed_searches_show_the_chapter_first_and_no_formulas_in_code(desk, sit
     with opened(desk, site, "search.html") as seen:
         for words, chapter in wanted.items():
             results = typed_search(seen.page, words)
-            assert f"chapters/{chapter}.html" in [link.split("#")[0] for link, _ in results[:3]]
+            assert f"chapters/{chapter}.html" in [
+                link.split("#")[0] for link, _ in results[:3]
+            ]
             texts = [text for _, text in results]
-            assert [text for text in texts if re.search(r"\\[A-Za-z()\[\]{}]|\$", text)] == []
+            assert [
+                text for text in texts if re.search(r"\\[A-Za-z()\[\]{}]|\$", text)
+            ] == []
         assert seen.complaints == []

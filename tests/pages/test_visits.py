@@ -26,7 +26,9 @@ def test_page_keeps_the_rules(desk, site, anchors, axe, visited, name):
     assert not problems, "\n".join(problems)
 
 
-@pytest.fixture(scope="package", params=NIGHTLY, ids=lambda first: "-".join(map(str, first)))
+@pytest.fixture(
+    scope="package", params=NIGHTLY, ids=lambda first: "-".join(map(str, first))
+)
 def other_window(browser, request):
     with window(browser, *request.param) as context:
         yield request.param, context
@@ -34,7 +36,9 @@ def other_window(browser, request):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", PAGES)
-def test_page_keeps_the_rules_however_it_is_opened(other_window, site, anchors, axe, name):
+def test_page_keeps_the_rules_however_it_is_opened(
+    other_window, site, anchors, axe, name
+):
     first, context = other_window
     problems = inspect(context, site, name, anchors[name], axe, first).problems(first)
     assert not problems, "\n".join(problems)
@@ -56,7 +60,9 @@ def test_a_figure_has_the_background_of_its_page(desk, site):
 def test_scripts_and_an_image_from_elsewhere_are_refused(book, desk, tmp_path):
     """A script that was not in the page when it was built, and files of another host."""
     foreign = '<script src="http://fault-foreign.invalid/x.js"></script>'
-    name, text = with_faults(book, tmp_path, FAULTS["errors"] + FAULTS["foreign"] + foreign)
+    name, text = with_faults(
+        book, tmp_path, FAULTS["errors"] + FAULTS["foreign"] + foreign
+    )
     assert POLICY.search(text)
     (tmp_path / name).write_text(text, "utf-8")
     with served(tmp_path) as address, opened(desk, address, name) as seen:
@@ -69,7 +75,9 @@ def doctored_report(book, context, folder, axe, first):
     """Visit a page with all faults, a too wide equation, and one under its number."""
     name, text = with_faults(book, folder, FINE + "".join(FAULTS.values()))
     text = POLICY.sub("", text)  # which would not let the faults happen
-    wide, crowded = re.findall(r'<div class="math[^>]* id="([^"]+)">\s*<span class="eqno">', text)[:2]
+    wide, crowded = re.findall(
+        r'<div class="math[^>]* id="([^"]+)">\s*<span class="eqno">', text
+    )[:2]
     start = rf'(id="{wide}">.*?\\\[)'
     text = re.sub(start, r"\g<1>" + "x + " * 80, text, count=1, flags=re.DOTALL)
     text = text.replace(f'id="{wide}"', 'id="fault-equations"')
@@ -98,13 +106,20 @@ def doctored(book, desk, axe, tmp_path_factory):
 def test_every_question_finds_its_fault(doctored):
     assert faults_not_found(doctored, COMMIT) == []
     assert {rule for rule, _ in questions(COMMIT)} == set(RULES)
-    assert set(doctored.faults) == set(questions(COMMIT)), "an answer that nobody asked for"
+    assert set(doctored.faults) == set(questions(COMMIT)), (
+        "an answer that nobody asked for"
+    )
 
 
 @pytest.mark.nightly
-def test_every_question_finds_its_fault_however_the_page_is_opened(book, other_window, axe, tmp_path):
+def test_every_question_finds_its_fault_however_the_page_is_opened(
+    book, other_window, axe, tmp_path
+):
     first, context = other_window
-    assert faults_not_found(doctored_report(book, context, tmp_path, axe, first), first) == []
+    assert (
+        faults_not_found(doctored_report(book, context, tmp_path, axe, first), first)
+        == []
+    )
 
 
 def test_what_is_fine_is_not_a_fault(doctored):
@@ -113,7 +128,10 @@ def test_what_is_fine_is_not_a_fault(doctored):
 
 
 def test_a_covered_anchor_is_a_fault(doctored):
-    assert any(line.startswith("#fault-behind lies behind") for line in doctored.faults["anchors", COMMIT])
+    assert any(
+        line.startswith("#fault-behind lies behind")
+        for line in doctored.faults["anchors", COMMIT]
+    )
 
 
 @pytest.mark.parametrize("width", WINDOWS)
@@ -167,7 +185,9 @@ def small_book(tmp_path):
     for name in ("sub/page.html", "style.css", "image.svg", "other.css"):
         (html / name).write_text(name)
     store = VisitedPages(html, tmp_path / "visited", "visit 1")
-    store.record("sub/page.html", ["a"], ["style.css", "image.svg"], {"words": 3}, problems=[])
+    store.record(
+        "sub/page.html", ["a"], ["style.css", "image.svg"], {"words": 3}, problems=[]
+    )
     return store
 
 

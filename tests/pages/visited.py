@@ -50,7 +50,8 @@ class VisitedPages:
         self.visit = visit
 
     def is_unchanged(self, name: str, anchors: list[str]) -> bool:
-        """Return whether the page is the same as at its last visit that found no problems."""
+        """Return whether the page is the same as at its last visit that found no
+        problems."""
         path = self._path(name)
         if not path.is_file():
             return False
@@ -73,7 +74,8 @@ class VisitedPages:
         path.parent.mkdir(parents=True, exist_ok=True)
         digest = self._digest(name, anchors, assets)
         content = {"digest": digest, "assets": assets, "shape": shape}
-        # Replacing a file is atomic, so another worker never reads an incomplete record.
+        # Replacing a file is atomic, so another worker never reads an incomplete
+        # record.
         part = path.with_suffix(f".{os.getpid()}.part")
         part.write_text(json.dumps(content, indent=1), "utf-8")
         part.replace(path)
@@ -84,4 +86,6 @@ class VisitedPages:
     def _digest(self, name: str, anchors: list[str], assets: list[str]) -> str:
         files = sorted({name, *assets})
         digests = [_file_digest(self.html / file) for file in files]
-        return sha256(json.dumps([self.visit, name, anchors, files, digests]).encode()).hexdigest()
+        return sha256(
+            json.dumps([self.visit, name, anchors, files, digests]).encode()
+        ).hexdigest()

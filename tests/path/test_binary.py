@@ -1,4 +1,5 @@
-"""The path of the machine with bias against other solvers, its optimality conditions, and exact fractions."""
+"""The path of the machine with bias against other solvers, its optimality conditions,
+and exact fractions."""
 
 import tracemalloc
 from fractions import Fraction
@@ -33,17 +34,24 @@ def test_equals_libsvm_at_random_c(kind, share):
         alpha[svc.support_] = np.abs(svc.dual_coef_[0]) * lam
         assert path.duality_gap(lam) < 1e-7
         assert dual(path.alpha(lam), lam) == pytest.approx(dual(alpha, lam), rel=1e-8)
-        # w is unique, and the bias too if a weight is inside (0, 1); libsvm rounds K y y' to float32, which
-        # limits it to some 1e-6 of the sum that makes up f.
+        # w is unique, and the bias too if a weight is inside (0, 1); libsvm rounds K y
+        # y' to float32, which limits it to some 1e-6 of the sum that makes up f.
         ours, theirs = path.decision_function(lam, K), svc.decision_function(K)
         rounding = 1e-5 * max(1.0, 1 / lam)
-        np.testing.assert_allclose(ours - path.bias(lam), theirs - svc.intercept_[0], atol=rounding)
+        np.testing.assert_allclose(
+            ours - path.bias(lam), theirs - svc.intercept_[0], atol=rounding
+        )
         if ((alpha > 1e-6) & (alpha < 1 - 1e-6)).any():
             assert path.bias(lam) == pytest.approx(svc.intercept_[0], abs=rounding)
 
 
 @examples(60)
-@given(st.sampled_from(POINTS), st.integers(2, 60), st.floats(0.05, 0.95), st.integers(0, 2**31))
+@given(
+    st.sampled_from(POINTS),
+    st.integers(2, 60),
+    st.floats(0.05, 0.95),
+    st.integers(0, 2**31),
+)
 def test_optimality_at_and_between_breakpoints(kind, m, share, seed):
     K, y = points(kind, m, seed, share)
     path = svm_path(K, y)
@@ -56,12 +64,15 @@ def test_optimality_at_and_between_breakpoints(kind, m, share, seed):
 
 
 def exact_residuals(K, y, alpha, offset, lam):
-    """Violations of the optimality conditions in exact arithmetic on what the path returned."""
+    """Violations of the optimality conditions in exact arithmetic on what the path
+    returned."""
     exact = [[Fraction(float(k)) for k in row] for row in K]
     signed = [Fraction(float(a)) * int(s) for a, s in zip(alpha, y, strict=True)]
     yield abs(sum(signed))
     for row, a, s in zip(exact, alpha, y, strict=True):
-        excess = int(s) * (sum(k * b for k, b in zip(row, signed, strict=True)) + offset) - Fraction(lam)
+        excess = int(s) * (
+            sum(k * b for k, b in zip(row, signed, strict=True)) + offset
+        ) - Fraction(lam)
         yield -excess if a == 0 else excess if a == 1 else abs(excess)
 
 
@@ -77,7 +88,12 @@ def test_tiny_problems_in_rationals(kind, m, seed):
         assert max(exact_residuals(K, y, alpha, offset, lam)) < 1e-9 * scale
 
 
-@given(st.sampled_from(("rbf", "narrow")), st.integers(3, 30), st.floats(0.1, 0.9), st.integers(0, 2**31))
+@given(
+    st.sampled_from(("rbf", "narrow")),
+    st.integers(3, 30),
+    st.floats(0.1, 0.9),
+    st.integers(0, 2**31),
+)
 def test_invariances(kind, m, share, seed):
     K, y = points(kind, m, seed, share)
     rng = np.random.default_rng(seed)
@@ -92,7 +108,9 @@ def test_invariances(kind, m, share, seed):
             (scaled, alpha, 1, c * lam),
         ):
             np.testing.assert_allclose(other.alpha(place), expected, atol=1e-6)
-            assert other.bias(place) == pytest.approx(sign * bias, abs=1e-6 * max(1, abs(bias)))
+            assert other.bias(place) == pytest.approx(
+                sign * bias, abs=1e-6 * max(1, abs(bias))
+            )
 
 
 def test_weights_that_never_change():
@@ -126,7 +144,9 @@ def test_bad_input_is_named(K, y, lambda_min, message):
         svm_path(K, y, lambda_min=lambda_min)
 
 
-@pytest.mark.parametrize(("m", "share", "lambda_min"), [(700, 0.3, 0.0), (60, 0.5, 1e-14)])
+@pytest.mark.parametrize(
+    ("m", "share", "lambda_min"), [(700, 0.3, 0.0), (60, 0.5, 1e-14)]
+)
 def test_the_path_ends_where_rounding_takes_over(m, share, lambda_min):
     K, y = points("duplicates", m, seed=1, share=share)
     with pytest.warns(ConvergenceWarning, match="rounding"):
@@ -137,7 +157,8 @@ def test_the_path_ends_where_rounding_takes_over(m, share, lambda_min):
 
 
 def ties_around_zero():
-    """The smaller class comes as x and -x: for large lambda all points of the larger are on the margin."""
+    """The smaller class comes as x and -x: for large lambda all points of the larger
+    are on the margin."""
     rng = np.random.default_rng(3)
     X, t = rng.standard_normal((10, 4)), rng.standard_normal((2, 4))
     X = np.vstack([X, t, -t])
@@ -145,11 +166,16 @@ def ties_around_zero():
 
 
 def ties_and_swaps():
-    """A training set of the simulations of chapter 05, where largest violations go round in a cycle."""
-    pairs, y, _ = simulate_norm_pairs("linf", 400, 0.3, np.random.default_rng([0, 16, 400, 30, 2]))
+    """A training set of the simulations of chapter 05, where largest violations go
+    round in a cycle."""
+    pairs, y, _ = simulate_norm_pairs(
+        "linf", 400, 0.3, np.random.default_rng([0, 16, 400, 30, 2])
+    )
     rows, labels = pairs.flipped(y)
     every = np.arange(len(labels))
-    return rows.B.gram(rbf_kernel(rows.items, gamma=2 ** (-52 / 9))).block(every, every), labels
+    return rows.B.gram(rbf_kernel(rows.items, gamma=2 ** (-52 / 9))).block(
+        every, every
+    ), labels
 
 
 @pytest.mark.parametrize("make", [ties_around_zero, ties_and_swaps])
@@ -157,7 +183,12 @@ def test_all_of_the_larger_class_on_the_margin_at_the_start(make):
     path = svm_path(*make(), lambda_min=1e-4)
     assert path.lambda_end == pytest.approx(1e-4)
     first = path.breakpoints[0]
-    assert max(map(path.kkt_residual, (10 * first, first, 0.5 * first, 0.01 * first, 1e-4))) < 1e-8
+    assert (
+        max(
+            map(path.kkt_residual, (10 * first, first, 0.5 * first, 0.01 * first, 1e-4))
+        )
+        < 1e-8
+    )
 
 
 def test_rounding_in_a_gram_matrix_is_not_an_asymmetry():
@@ -173,12 +204,18 @@ def test_rounding_in_a_gram_matrix_is_not_an_asymmetry():
 @pytest.mark.parametrize("kind", ["rbf", "linear", "narrow"])
 def test_a_constant_in_the_kernel_changes_nothing_but_the_bias(kind):
     K, y = points(kind, 60, seed=2)
-    path, shifted = svm_path(K, y, lambda_min=0.05), svm_path(K + 1e6, y, lambda_min=0.05)
+    path, shifted = (
+        svm_path(K, y, lambda_min=0.05),
+        svm_path(K + 1e6, y, lambda_min=0.05),
+    )
     for lam in along(path, 20, np.random.default_rng(0)):
         lam = max(lam, 0.05)
         f = path.decision_function(lam, K[:7])
-        np.testing.assert_allclose(shifted.decision_function(lam, K[:7] + 1e6), f, atol=1e-6)
-        assert shifted.bias(lam) == pytest.approx(path.bias(lam), abs=1e-4)  # 1e6 sum(y alpha) = 0
+        np.testing.assert_allclose(
+            shifted.decision_function(lam, K[:7] + 1e6), f, atol=1e-6
+        )
+        # 1e6 sum(y alpha) = 0
+        assert shifted.bias(lam) == pytest.approx(path.bias(lam), abs=1e-4)
         assert shifted.kkt_residual(lam) < 1e-7
 
 
@@ -189,7 +226,8 @@ def test_the_path_ends_before_decisions_are_rounding(kind, scale):
     path = svm_path(scale * K, y)
     lowest = max(path.lambda_end, 1e-16 * path.breakpoints[0])
     for lam in np.geomspace(lowest, path.breakpoints[0], 40)[1:]:
-        # In a narrow kernel the elbow may rest 1e-12 of the largest F off the margin, at every lambda.
+        # In a narrow kernel the elbow may rest 1e-12 of the largest F off the margin,
+        # at every lambda.
         assert path.kkt_residual(lam) < (1e-3 if kind == "narrow" else 1e-5)
 
 
@@ -224,14 +262,18 @@ def test_a_constant_kernel_with_rounding_has_no_breakpoint():
 
 @pytest.mark.parametrize("seed", [9, 17])
 def test_a_correction_of_rounding_stays_within_the_bounds(seed):
-    # Of a wide kernel, with few independent directions: tiny errors of the margin are large moves of weights.
+    # Of a wide kernel, with few independent directions: tiny errors of the margin are
+    # large moves of weights.
     X = np.random.default_rng(seed).standard_normal((300, 3))
-    path = svm_path(rbf_kernel(X, gamma=0.003), np.repeat([1.0, -1.0], [270, 30]), lambda_min=1e-3)
+    path = svm_path(
+        rbf_kernel(X, gamma=0.003), np.repeat([1.0, -1.0], [270, 30]), lambda_min=1e-3
+    )
     assert path.kkt_residual(1e-3) < 1e-8
 
 
 def test_the_path_of_two_distant_points():
-    """Both weights are 1 down to lambda = 1, then both fall in proportion to lambda, and f stays."""
+    """Both weights are 1 down to lambda = 1, then both fall in proportion to lambda,
+    and f stays."""
     path = svm_path(np.eye(2), [1, -1])
     assert path.breakpoints.tolist() == [1.0]
     assert path.alpha(4.0).tolist() == [1.0, 1.0]
@@ -242,9 +284,12 @@ def test_the_path_of_two_distant_points():
 
 
 def bias_interval(K, y, alpha, lam):
-    """The least and the largest optimal bias times lambda, where no weight is inside (0, 1)."""
+    """The least and the largest optimal bias times lambda, where no weight is inside
+    (0, 1)."""
     limits = lam * y - K @ (y * alpha)
-    return limits[(alpha > 0.5) != (y > 0)].max(), limits[(alpha > 0.5) == (y > 0)].min()
+    return limits[(alpha > 0.5) != (y > 0)].max(), limits[
+        (alpha > 0.5) == (y > 0)
+    ].min()
 
 
 def test_the_bias_is_the_middle_of_its_interval_where_no_weight_is_inside():
@@ -256,13 +301,16 @@ def test_the_bias_is_the_middle_of_its_interval_where_no_weight_is_inside():
             alpha = path.alpha(lam)
             if ((alpha < 1e-9) | (alpha > 1 - 1e-9)).all():
                 below, above = bias_interval(K, y, alpha, lam)
-                assert path.bias(lam) * lam == pytest.approx((below + above) / 2, abs=1e-9)
+                assert path.bias(lam) * lam == pytest.approx(
+                    (below + above) / 2, abs=1e-9
+                )
                 widths.append(above - below)
     assert np.count_nonzero(np.array(widths) > 1e-6) > 3
 
 
 def test_at_the_start_rounding_moves_no_weight_off_its_bound():
-    # 748 against 752 points: the smaller class has weights 1, and so have as many of the larger.
+    # 748 against 752 points: the smaller class has weights 1, and so have as many of
+    # the larger.
     K, y = points("rbf", 1500, seed=0, share=748 / 1500, p=2)
     path = svm_path(K, y, lambda_min=1e3)
     alpha = path.alpha(1e3)
@@ -276,35 +324,49 @@ def test_events_give_the_points_on_the_margin():
     K, y = points("rbf", 40, seed=1, share=0.4)
     path = svm_path(K, y)
     margin = set(np.flatnonzero((path.alpha(path.breakpoints[0]) % 1) > 1e-9).tolist())
-    for lam, below in zip(path.breakpoints, np.append(path.breakpoints[1:], path.lambda_end), strict=True):
+    for lam, below in zip(
+        path.breakpoints, np.append(path.breakpoints[1:], path.lambda_end), strict=True
+    ):
         for _, index, kind in (event for event in path.events if event[0] == lam):
             margin = margin | {index} if kind == "enter" else margin - {index}
         alpha = path.alpha((lam + below) / 2)
-        assert set(np.flatnonzero((alpha > 1e-9) & (alpha < 1 - 1e-9)).tolist()) == margin
+        assert (
+            set(np.flatnonzero((alpha > 1e-9) & (alpha < 1 - 1e-9)).tolist()) == margin
+        )
 
 
 def test_the_last_of_the_best_intervals_ends_with_the_path():
-    """The lambda that is selected has the loss that is reported, also below the last breakpoint."""
+    """The lambda that is selected has the loss that is reported, also below the last
+    breakpoint."""
     for seed in range(100):
         rng = np.random.default_rng(seed)
         X, y = rng.standard_normal((8, 2)), np.where(np.arange(8) % 2, 1, -1)
         new, labels = rng.standard_normal((12, 2)), rng.choice([-1, 1], 12)
-        path = svm_path(rbf_kernel(X, gamma=0.5), y, lambda_min=10 ** rng.uniform(-2, -0.3))
+        path = svm_path(
+            rbf_kernel(X, gamma=0.5), y, lambda_min=10 ** rng.uniform(-2, -0.3)
+        )
         if len(path.breakpoints):
             K = rbf_kernel(new, X, gamma=0.5)
             choice = path.select(K, labels)
             f = path.decision_function(choice.lam, K)
-            assert np.mean(np.where(f >= 0, 1, -1) != labels) == pytest.approx(choice.loss)
+            assert np.mean(np.where(f >= 0, 1, -1) != labels) == pytest.approx(
+                choice.loss
+            )
 
 
 def test_scores_that_reach_zero_at_the_end_cross_it_there():
-    """Affine combinations of kernel rows with f = 0 at the end: rounding may put the crossing below it."""
+    """Affine combinations of kernel rows with f = 0 at the end: rounding may put the
+    crossing below it."""
     for seed in range(40):
         rng = np.random.default_rng(seed)
         X, y = rng.standard_normal((12, 2)), np.where(np.arange(12) % 2, 1, -1)
-        path = svm_path(rbf_kernel(X, gamma=0.5), y, lambda_min=10 ** rng.uniform(-4, -2))
+        path = svm_path(
+            rbf_kernel(X, gamma=0.5), y, lambda_min=10 ** rng.uniform(-4, -2)
+        )
         a, b = rng.standard_normal((2, 50, 12))
-        f_a, f_b = (path.decision_function(path.lambda_end, rows)[:, None] for rows in (a, b))
+        f_a, f_b = (
+            path.decision_function(path.lambda_end, rows)[:, None] for rows in (a, b)
+        )
         choice = path.select((a * f_b - b * f_a) / (f_b - f_a), np.ones(50))
         assert choice.lambdas[-1] >= path.lambda_end
 
@@ -318,14 +380,17 @@ def test_the_duality_gap_is_that_of_the_returned_function(lam):
     alpha, f = path.alpha(lam), path.decision_function(lam, K)
     penalty = (y * alpha) @ K @ (y * alpha) / (2 * lam)
     primal = penalty + np.maximum(0, 1 - y * f).sum()
-    assert path.duality_gap(lam) == pytest.approx((primal - alpha.sum() + penalty) / primal, abs=1e-10)
+    assert path.duality_gap(lam) == pytest.approx(
+        (primal - alpha.sum() + penalty) / primal, abs=1e-10
+    )
     assert path.duality_gap(lam) < 1e-6
 
 
 @pytest.mark.filterwarnings("ignore:svm_path. rounding ends the path")
 @pytest.mark.parametrize("kind", ["linear", "integers", "duplicates", "rbf"])
 def test_the_path_goes_on_until_a_bound_on_rounding_ends_it(kind):
-    """The bound is 1e-9 of the largest score at an event, and 2e-7 where no event is left."""
+    """The bound is 1e-9 of the largest score at an event, and 2e-7 where no event is
+    left."""
     K, y = points(kind, 100, seed=0, p=2, gamma=1e-3 if kind == "rbf" else 0.5)
     path = svm_path(K, y)
     end = path.lambda_end
@@ -333,5 +398,10 @@ def test_the_path_goes_on_until_a_bound_on_rounding_ends_it(kind):
     assert path.status == ("rounding" if kind == "rbf" else "complete")
     if end > 1.01e-9 * path.breakpoints[0]:
         rounding = 1.1e-16 * path.alpha(end).sum() * K.diagonal().max() / end
-        assert rounding > 0.98 * tolerance * max(1.0, np.abs(path.decision_function(end, K)).max())
-    assert max(map(path.kkt_residual, np.geomspace(end, path.breakpoints[-1], 50)[1:])) < tolerance
+        assert rounding > 0.98 * tolerance * max(
+            1.0, np.abs(path.decision_function(end, K)).max()
+        )
+    assert (
+        max(map(path.kkt_residual, np.geomspace(end, path.breakpoints[-1], 50)[1:]))
+        < tolerance
+    )

@@ -16,7 +16,12 @@ from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
 
 SEEDS = range(4 * len(KINDS))  # each kind with both kernels
-TIGHT = {"solver": cp.CLARABEL, "tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
+TIGHT = {
+    "solver": cp.CLARABEL,
+    "tol_gap_abs": 1e-12,
+    "tol_gap_rel": 1e-12,
+    "tol_feas": 1e-12,
+}
 FAR = 1e-3  # of the first breakpoint: how far down paths are looked at
 
 
@@ -26,23 +31,39 @@ class Problem:
     def __init__(self, seed):
         self.pairs, y, kernel = small_problem(seed)
         options = {key: value for key, value in kernel.items() if key != "kernel"}
-        values, U = np.linalg.eigh(pairwise_kernels(self.pairs.items, metric=kernel["kernel"], **options))
+        values, U = np.linalg.eigh(
+            pairwise_kernels(self.pairs.items, metric=kernel["kernel"], **options)
+        )
         kept = values > 1e-11 * max(values.max(), 1e-300)
         P = y[:, None] * self.pairs.incidence().toarray()
-        self.D = P @ (U[:, kept] * np.sqrt(values[kept])) if kept.any() else np.zeros((len(P), 1))
+        self.D = (
+            P @ (U[:, kept] * np.sqrt(values[kept]))
+            if kept.any()
+            else np.zeros((len(P), 1))
+        )
         self.path = ranksvm_path(self.pairs, y, **kernel)
         knots = self.path.breakpoints
-        self.knots = knots[knots >= max(self.path.lambda_end, FAR * knots[0])] if len(knots) else knots
+        self.knots = (
+            knots[knots >= max(self.path.lambda_end, FAR * knots[0])]
+            if len(knots)
+            else knots
+        )
         self.first = (self.D @ self.D.sum(axis=0)).max()
 
     def residual(self, alpha, lam):
-        return np.abs(alpha - np.clip(alpha + 1 - self.D @ (self.D.T @ alpha) / lam, 0, 1)).max()
+        return np.abs(
+            alpha - np.clip(alpha + 1 - self.D @ (self.D.T @ alpha) / lam, 0, 1)
+        ).max()
 
     def g(self, lam):
         return self.D.T @ self.path.alpha(lam)
 
     def pieces(self):
-        return [(a, b) for a, b in zip(self.knots[:-1], self.knots[1:], strict=True) if b < (1 - 1e-6) * a]
+        return [
+            (a, b)
+            for a, b in zip(self.knots[:-1], self.knots[1:], strict=True)
+            if b < (1 - 1e-6) * a
+        ]
 
 
 @pytest.fixture(scope="module", params=SEEDS)
@@ -56,16 +77,20 @@ def rng():
 
 
 def vertex(D, target, low, high, rng):
-    """Some weights between `low` and `high` with D'weights = target, an extreme point of all of them."""
+    """Some weights between `low` and `high` with D'weights = target, an extreme point
+    of all of them."""
     U, size, _ = np.linalg.svd(D.T, full_matrices=False)
     A = U[:, size > 1e-9 * max(size[0], 1e-12)].T
     bounds = np.column_stack([low, high])
-    program = linprog(rng.normal(size=len(D)), A_eq=A @ D.T, b_eq=A @ target, bounds=bounds)
+    program = linprog(
+        rng.normal(size=len(D)), A_eq=A @ D.T, b_eq=A @ target, bounds=bounds
+    )
     return program.x if program.status == 0 else None
 
 
 def another(problem, lam, rng):
-    """An optimal vertex at lam: weights off the margin are given, those on it are any with the same g."""
+    """An optimal vertex at lam: weights off the margin are given, those on it are any
+    with the same g."""
     alpha = problem.path.alpha(lam)
     z = problem.D @ (problem.D.T @ alpha) / lam
     on = np.abs(z - 1) < 1e-8
@@ -89,7 +114,11 @@ def test_one_function_and_the_conditions_of_its_weights(problem, rng):
 
     other = another(problem, lam, rng)
     assert dual(other) == pytest.approx(dual(alpha), rel=1e-7)
-    for a in (rng.uniform(size=len(D)), np.clip(alpha + rng.normal(size=len(D)), 0, 1), np.ones(len(D))):
+    for a in (
+        rng.uniform(size=len(D)),
+        np.clip(alpha + rng.normal(size=len(D)), 0, 1),
+        np.ones(len(D)),
+    ):
         same = np.allclose(D.T @ a, D.T @ alpha, atol=1e-6)
         assert (problem.residual(a, lam) < 1e-7) == (dual(a) > dual(alpha) - 1e-9)
         assert same or dual(a) < dual(alpha)
@@ -108,7 +137,10 @@ def test_each_division_belongs_to_one_interval_with_a_line(problem):
         values = [problem.g(place) for place in (lam, *places, lower)]
         scale = 1e-8 * max(1, *map(np.linalg.norm, values))
         line = [values[0] + s * (values[-1] - values[0]) for s in (0.2, 0.5, 0.8)]
-        assert all(np.linalg.norm(a - b) < scale for a, b in zip(line, values[1:-1], strict=True))
+        assert all(
+            np.linalg.norm(a - b) < scale
+            for a, b in zip(line, values[1:-1], strict=True)
+        )
         above = problem.g(lam * (1 + 1e-10))  # continuous where pieces meet
         assert np.linalg.norm(above - values[0]) < 1e-6 * max(1, np.linalg.norm(above))
     assert len(seen) <= 3 ** min(len(problem.D), 30)
@@ -127,7 +159,9 @@ def test_the_beginning(problem):
     assert problem.path.breakpoints[0] == pytest.approx(problem.first)
     for lam in problem.first * np.array([1, 1.001, 3]):
         assert problem.residual(ones, lam) < 1e-9
-        assert np.allclose(problem.path.margins(lam), problem.D @ total / lam, atol=1e-8)
+        assert np.allclose(
+            problem.path.margins(lam), problem.D @ total / lam, atol=1e-8
+        )
     for lam in problem.first * np.array([1.001, 3]):
         assert problem.path.alpha(lam).tolist() == ones.tolist()
     assert problem.residual(ones, 0.999 * problem.first) > 1e-4
@@ -138,10 +172,15 @@ def test_the_end_is_the_shortest_function_with_the_least_sum_of_hinges(problem):
     path, D = problem.path, problem.D
     if len(path.breakpoints) == 0:
         assert problem.first < 1e-12
-        least = cp.Problem(cp.Minimize(cp.sum(cp.pos(1 - D @ (f := cp.Variable(D.shape[1])))))).solve(**TIGHT)
+        least = cp.Problem(
+            cp.Minimize(cp.sum(cp.pos(1 - D @ (f := cp.Variable(D.shape[1])))))
+        ).solve(**TIGHT)
         assert least == pytest.approx(len(D), rel=1e-6)  # f = 0 is as good as any
         return
-    if path.breakpoints[-1] < 1e-3 * path.breakpoints[0] or path.lambda_end > 0.4 * path.breakpoints[-1]:
+    if (
+        path.breakpoints[-1] < 1e-3 * path.breakpoints[0]
+        or path.lambda_end > 0.4 * path.breakpoints[-1]
+    ):
         return  # what lies below is not seen, or seen too badly by another solver
     ends = [path.margins(s * path.breakpoints[-1]) for s in (1, 0.9, 0.5)]
     assert np.allclose(ends[0], ends[1], atol=1e-7)
@@ -150,9 +189,13 @@ def test_the_end_is_the_shortest_function_with_the_least_sum_of_hinges(problem):
     hinges = cp.sum(cp.pos(1 - D @ f))
     least = cp.Problem(cp.Minimize(hinges)).solve(**TIGHT)
     assert np.maximum(0, 1 - ends[2]).sum() == pytest.approx(least, abs=1e-6)
-    shortest = cp.Problem(cp.Minimize(cp.sum_squares(f)), [hinges <= least + 1e-9]).solve(cp.CLARABEL)
+    shortest = cp.Problem(
+        cp.Minimize(cp.sum_squares(f)), [hinges <= least + 1e-9]
+    ).solve(cp.CLARABEL)
     lam = 0.5 * path.breakpoints[-1]
-    assert np.sum((problem.g(lam) / lam) ** 2) == pytest.approx(shortest, rel=1e-3, abs=1e-6)
+    assert np.sum((problem.g(lam) / lam) ** 2) == pytest.approx(
+        shortest, rel=1e-3, abs=1e-6
+    )
 
 
 @pytest.mark.theorem("thm-ranking-path")
@@ -176,7 +219,9 @@ def test_the_direction_is_a_projection(problem, rng):
         h = rays.T @ nnls(rays.T, f, maxiter=10_000)[0] if len(rays) else 0 * f
         middle = (lam + lower) / 2
         ahead = lam * f - (lam - middle) * h
-        assert np.linalg.norm(ahead - problem.g(middle)) < 1e-6 * max(1, np.linalg.norm(ahead))
+        assert np.linalg.norm(ahead - problem.g(middle)) < 1e-6 * max(
+            1, np.linalg.norm(ahead)
+        )
         if not on.any():
             assert not h.any()
             continue
@@ -189,7 +234,8 @@ def test_the_direction_is_a_projection(problem, rng):
         eta = vertex(D[on], h, -low, high, rng)
         if eta is not None:
             assert np.all((np.abs(Bh - 1) < 1e-6) | (np.abs(eta) < 1e-6))
-            step = 1e-3 * min(lam - lower, 0.02)  # the weights stay in [0, 1], the other pairs where they are
+            # the weights stay in [0, 1], the other pairs where they are
+            step = 1e-3 * min(lam - lower, 0.02)
             after = alpha.copy()
             after[on] -= step * eta
             if after.min() >= 0 and after.max() <= 1:
@@ -236,7 +282,9 @@ def test_paths_are_linear_in_the_weight_of_the_piecewise_linear_part(seed):
     ]
     linear = [cp.norm1(f), cp.max(A[:4] @ f + b[:4]), cp.norm_inf(f - 1)]
     small = 0.1 * cp.sum_squares(f)  # one solution
-    objective = cp.Minimize(quadratic[seed % 3] + small + t * linear[(seed + seed // 3) % 3])
+    objective = cp.Minimize(
+        quadratic[seed % 3] + small + t * linear[(seed + seed // 3) % 3]
+    )
     places = np.linspace(0.02, 5, 120)
     points = solutions(objective, t, f, places)
     assert bends(points) < 0.2
@@ -254,7 +302,9 @@ def test_with_hinges_they_are_linear_in_the_inverse(seed):
     f, lam, C = cp.Variable(2), cp.Parameter(nonneg=True), cp.Parameter(nonneg=True)
     hinges = cp.sum(cp.pos(1 - D @ f))
     places = np.linspace(0.1, 8, 120)
-    by_lam = solutions(cp.Minimize(hinges + lam * cp.sum_squares(f) / 2), lam, f, places)
+    by_lam = solutions(
+        cp.Minimize(hinges + lam * cp.sum_squares(f) / 2), lam, f, places
+    )
     by_C = solutions(cp.Minimize(C * hinges + cp.sum_squares(f) / 2), C, f, places)
     assert bends(by_C) < 0.2
     assert bends(places[:, None] * by_lam) < 0.2
@@ -273,13 +323,17 @@ def hard_lasso(p):
 
 
 def embedded(X, target):
-    """Differences of the pairs of the proposition, and the lasso's breakpoints and weights, at c lambda."""
+    """Differences of the pairs of the proposition, and the lasso's breakpoints and
+    weights, at c lambda."""
     lams, _, b = lars_path(X, target, method="lasso")
     whole = np.abs(np.linalg.solve(X, target)).sum()
-    assert np.abs(b).sum(axis=0).max() <= whole * (1 + 1e-9)  # the first sentence of the proof
+    # the first sentence of the proof
+    assert np.abs(b).sum(axis=0).max() <= whole * (1 + 1e-9)
     c = 1.01 * whole
     D = np.vstack([c * X.T, -c * X.T, target])
-    weights = np.vstack([1 - np.maximum(0, b) / c, 1 - np.maximum(0, -b) / c, np.ones(len(lams))])
+    weights = np.vstack(
+        [1 - np.maximum(0, b) / c, 1 - np.maximum(0, -b) / c, np.ones(len(lams))]
+    )
     assert 0 <= weights.min() <= weights.max() <= 1
     return D, c * len(target) * lams, weights.T
 
@@ -303,7 +357,9 @@ def test_any_lasso_is_a_path_of_preferences(seed):
     draw = np.random.default_rng(seed)
     p = 1 + seed % 4
     D, lams, _ = embedded(draw.normal(size=(p, p)), draw.normal(size=p))
-    path = ranksvm_path(Pairs.from_arrays(D, np.zeros_like(D)), np.ones(len(D)), "linear")
+    path = ranksvm_path(
+        Pairs.from_arrays(D, np.zeros_like(D)), np.ones(len(D)), "linear"
+    )
     lams = lams[lams > 1e-9 * lams[0]]
     found = np.array([np.abs(path.breakpoints / lam - 1).min() for lam in lams])
     assert found.max() < 1e-6  # each breakpoint of the lasso is one of the path
@@ -314,7 +370,14 @@ def test_any_lasso_is_a_path_of_preferences(seed):
 def test_a_lasso_without_a_target_is_a_path_without_breakpoints():
     X = np.array([[1.0, 2, 0], [0, 1, 3], [1, 0, 1]])
     D = np.vstack([X.T, -X.T, np.zeros(3)])  # any c > 0
-    assert len(ranksvm_path(Pairs.from_arrays(D, np.zeros_like(D)), np.ones(7), "linear").breakpoints) == 0
+    assert (
+        len(
+            ranksvm_path(
+                Pairs.from_arrays(D, np.zeros_like(D)), np.ones(7), "linear"
+            ).breakpoints
+        )
+        == 0
+    )
 
 
 @pytest.mark.parametrize(("p", "status"), [(3, "complete"), (4, "rounding")])
@@ -331,6 +394,7 @@ def test_rounding_ends_the_path_of_a_long_hard_lasso(p, status):
         assert len(path.breakpoints) == 13  # (3^p - 1) / 2
     else:
         assert path.lambda_end > least
-        assert len(path.breakpoints) >= 12  # of 40; a bound on rounding that is too strict ends it earlier
+        # of 40; a bound on rounding that is too strict ends it earlier
+        assert len(path.breakpoints) >= 12
     for lam in path.breakpoints:  # as far as it goes, it is right
         assert path.kkt_residual(lam) < 1e-8

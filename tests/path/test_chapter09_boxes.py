@@ -1,4 +1,5 @@
-"""The boxes of chapter 09: what a ranking leaves open, the reduced graph, its rank and its solutions."""
+"""The boxes of chapter 09: what a ranking leaves open, the reduced graph, its rank and
+its solutions."""
 
 import numpy as np
 import pytest
@@ -30,7 +31,9 @@ def weights_at(gram, lams):
     one, first = np.ones(gram.B.shape[0]), first_lambda(gram)
     if min(lams) >= first:
         return [one for _ in lams]
-    path = ranksvm_path(Pairs(gram.K, gram.B.index), one, "precomputed", lambda_min=min(lams) / 2)
+    path = ranksvm_path(
+        Pairs(gram.K, gram.B.index), one, "precomputed", lambda_min=min(lams) / 2
+    )
     return [path.alpha(lam) for lam in lams]
 
 
@@ -43,7 +46,8 @@ def residual(gram, alpha, lam):
 @pytest.mark.theorem("prop-cut")
 @given(st.integers(0, 2**31), st.floats(0.01, 3.0))
 def test_a_cut_is_no_part_of_a_ranking(seed, share):
-    """The same weights are optimal for the other kernel, and all its scores move by sum beta_j g(x_j)."""
+    """The same weights are optimal for the other kernel, and all its scores move by sum
+    beta_j g(x_j)."""
     X, index = drawn(seed)
     rng = np.random.default_rng(seed)
     B, K = Incidence(index, len(X)), rbf_kernel(X, gamma=0.5)
@@ -51,7 +55,9 @@ def test_a_cut_is_no_part_of_a_ranking(seed, share):
     other = K + g[:, None] + g + c
     grams = B.gram(K), B.gram(other)
     identity = np.eye(len(index))
-    np.testing.assert_allclose(grams[0].times(identity), grams[1].times(identity), atol=1e-12)
+    np.testing.assert_allclose(
+        grams[0].times(identity), grams[1].times(identity), atol=1e-12
+    )
     lam = share * first_lambda(grams[0])
     if lam < 1e-6:
         return
@@ -59,8 +65,13 @@ def test_a_cut_is_no_part_of_a_ranking(seed, share):
     assert max(residual(gram, alpha, lam) for gram in grams) < 1e-8
     beta = B.adjoint(alpha) / lam
     assert abs(beta.sum()) < 1e-12 * max(1, np.abs(beta).max()) * len(X)
-    np.testing.assert_allclose(other @ beta, K @ beta + g @ beta, atol=1e-9 * (1 + np.abs(beta).sum()))
-    np.testing.assert_allclose((K + c) @ beta, K @ beta, atol=1e-9 * (1 + np.abs(beta).sum()))  # (a)
+    np.testing.assert_allclose(
+        other @ beta, K @ beta + g @ beta, atol=1e-9 * (1 + np.abs(beta).sum())
+    )
+    # (a)
+    np.testing.assert_allclose(
+        (K + c) @ beta, K @ beta, atol=1e-9 * (1 + np.abs(beta).sum())
+    )
     origin = rng.standard_normal(2)  # (b): the linear kernel, with another origin
     moved, w = X - origin, X.T @ beta
     np.testing.assert_allclose(
@@ -81,7 +92,10 @@ def test_lambda_over_m_carries_over(seed, h, share):
     assert residual(often, np.tile(alpha, h), h * lam) < 1e-8
     again = weights_at(often, [h * lam])[0]
     assert residual(often, again, h * lam) < 1e-8
-    scores = [K @ gram.B.adjoint(a) / t for gram, a, t in ((once, alpha, lam), (often, again, h * lam))]
+    scores = [
+        K @ gram.B.adjoint(a) / t
+        for gram, a, t in ((once, alpha, lam), (often, again, h * lam))
+    ]
     np.testing.assert_allclose(*map(once.B.differences, scores), atol=1e-6)
 
 
@@ -91,7 +105,8 @@ def test_lambda_over_m_carries_over(seed, h, share):
 @example([0, 1])
 @example([0, 0, 1, 1])
 def test_the_reduced_graph(scores):
-    """Its number of pairs, how many of them close a cycle, and the triangle with a pair that follows."""
+    """Its number of pairs, how many of them close a cycle, and the triangle with a pair
+    that follows."""
     sizes = np.unique(scores, return_counts=True)[1]
     if (L := len(sizes)) == 1:
         return
@@ -103,7 +118,9 @@ def test_the_reduced_graph(scores):
     assert spare == np.sum(sizes[1:-1] - 1)
     assert len(index) <= max(n - 1, 2 * n - 4)  # (a)
     pairs = set(map(tuple, index.tolist()))
-    triangles = [(a, o, b) for a, o in pairs for p, b in pairs if o == p and (a, b) in pairs]
+    triangles = [
+        (a, o, b) for a, o in pairs for p, b in pairs if o == p and (a, b) in pairs
+    ]
     assert (len(triangles) > 0) == (spare > 0)
     scores = np.array(scores)
     assert all(scores[a] == scores[o] > scores[b] for a, o, b in triangles)
@@ -117,7 +134,9 @@ def test_the_reduced_graph(scores):
 @st.composite
 def graphs_and_features(draw):
     n = draw(st.integers(2, 5))
-    edges = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda edge: edge[0] != edge[1])
+    edges = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(
+        lambda edge: edge[0] != edge[1]
+    )
     edges = draw(st.lists(edges, min_size=1, max_size=7))
     p = draw(st.integers(1, 4))
     rows = st.lists(st.integers(-2, 2), min_size=p, max_size=p)
@@ -135,7 +154,13 @@ def graph_of(n, edges):
 
 @pytest.mark.theorem("prop-rank")
 @given(graphs_and_features())
-@example((4, [(2, 0), (2, 1), (3, 0), (3, 1)], [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]))
+@example(
+    (
+        4,
+        [(2, 0), (2, 1), (3, 0), (3, 1)],
+        [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]],
+    )
+)
 @example((3, [(1, 0), (2, 1)], [[0, 1], [1, 0], [1, 0]]))
 def test_rank_exactly(problem):
     n, edges, X = problem
@@ -143,8 +168,12 @@ def test_rank_exactly(problem):
     B, K = incidence(n, edges), X @ X.T
     gram = B @ K @ B.T
     count, labels = csgraph.connected_components(graph_of(n, edges), False)
-    # V: vectors of sum zero on each component; of K restricted to it, the dimension of the null space.
-    V = np.eye(n, dtype=int) - np.eye(n, dtype=int)[[list(labels).index(label) for label in labels]]
+    # V: vectors of sum zero on each component; of K restricted to it, the dimension of
+    # the null space.
+    V = (
+        np.eye(n, dtype=int)
+        - np.eye(n, dtype=int)[[list(labels).index(label) for label in labels]]
+    )
     V = V[V.any(axis=1)]
     null = len(V) - rank(V @ K)
     assert rank(B) == len(V) == n - count
@@ -162,7 +191,8 @@ def test_rank_exactly(problem):
 @pytest.mark.theorem("prop-rank")
 @given(graphs_and_features())
 def test_rank_with_a_gaussian_kernel(problem):
-    """(b): of distinct items its matrix is positive definite, so that only cycles make B K B' singular."""
+    """(b): of distinct items its matrix is positive definite, so that only cycles make
+    B K B' singular."""
     n, edges, X = problem
     X = np.array(X, dtype=float)
     distinct = len(np.unique(X, axis=0)) == n
@@ -171,15 +201,20 @@ def test_rank_with_a_gaussian_kernel(problem):
     if distinct:
         B = incidence(n, edges)
         cut = np.linalg.eigvalsh(B @ K @ B.T)
-        assert np.sum(cut > 1e-5) == n - csgraph.connected_components(graph_of(n, edges), False)[0]
+        assert (
+            np.sum(cut > 1e-5)
+            == n - csgraph.connected_components(graph_of(n, edges), False)[0]
+        )
 
 
 @pytest.mark.theorem("prop-implies")
 @given(
-    st.lists(st.tuples(st.integers(-2, 2), st.integers(0, 1)), min_size=2, max_size=9), st.integers(0, 2**31)
+    st.lists(st.tuples(st.integers(-2, 2), st.integers(0, 1)), min_size=2, max_size=9),
+    st.integers(0, 2**31),
 )
 def test_margins_of_the_reduced_graph_imply_all(problem, seed):
-    """(a): any scores that keep its margins keep those of all pairs; they can be built level by level."""
+    """(a): any scores that keep its margins keep those of all pairs; they can be built
+    level by level."""
     scores, qid = np.array([*problem, (0, 2), (1, 2)]).T
     rng, index = np.random.default_rng(seed), reduced_graph(scores, qid)
     f = rng.standard_normal(len(scores))
@@ -215,11 +250,17 @@ def weight_at(x, index, lam):
 def test_the_counterexamples(lam):
     x, scores = [0.0, 3.0, 2.0], [0, 0, 1]
     assert reduced_graph(scores).tolist() == [[0, 1], [2, 0]]
-    full, reduced = weight_at(x, [[2, 0], [2, 1]], lam), weight_at(x, reduced_graph(scores), lam)
+    full, reduced = (
+        weight_at(x, [[2, 0], [2, 1]], lam),
+        weight_at(x, reduced_graph(scores), lam),
+    )
     assert full == pytest.approx(min(1 / lam, 1 / 2), rel=1e-9)
     assert reduced == pytest.approx(-min(1 / lam, 1 / 3), rel=1e-9)
     x, scores = [0.0, 0.8, 1.0, 1.5], [0, 0, 0, 1]
-    full, reduced = weight_at(x, [[3, 0], [3, 1], [3, 2]], lam), weight_at(x, reduced_graph(scores), lam)
+    full, reduced = (
+        weight_at(x, [[3, 0], [3, 1], [3, 2]], lam),
+        weight_at(x, reduced_graph(scores), lam),
+    )
     assert full > 0
     assert reduced == pytest.approx(-min(0.3 / lam, 1.0), rel=1e-9)
 
@@ -234,7 +275,9 @@ def test_the_path_of_the_identity(lower, upper):
     gram = Incidence(index, n).gram(np.eye(n))
     first, second = lower - upper, n / (2 * lower - 1)
     assert second < first
-    lams = np.unique(np.append(np.linspace(0.01, 1.2 * first, 60), [first, second]))[::-1]
+    lams = np.unique(np.append(np.linspace(0.01, 1.2 * first, 60), [first, second]))[
+        ::-1
+    ]
     for lam, alpha in zip(lams, weights_at(gram, lams), strict=True):
         if lam >= first:
             a, b = 1.0, 1.0

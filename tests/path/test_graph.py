@@ -1,4 +1,5 @@
-"""The replay of the ranking path: weights from the changes of the margin set, in the space of the items."""
+"""The replay of the ranking path: weights from the changes of the margin set, in the
+space of the items."""
 
 import tracemalloc
 
@@ -15,7 +16,8 @@ from preflearn.pairs import Pairs
 from preflearn.path import graph, ranksvm_path
 from preflearn.path.graph import new_front, solve
 
-enter, leave = njit(graph.enter), njit(graph.leave)  # parts of what is compiled, here on their own
+# parts of what is compiled, here on their own
+enter, leave = njit(graph.enter), njit(graph.leave)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -34,7 +36,8 @@ def test_items_that_are_nearly_equal(seed):
 
 
 def test_memory_is_that_of_the_items_and_of_vectors():
-    pairs, y = two_classes(300, seed=0, p=5)  # 22,500 pairs: their Gram matrix would take 4 GB
+    # 22,500 pairs: their Gram matrix would take 4 GB
+    pairs, y = two_classes(300, seed=0, p=5)
     ranksvm_path(pairs, y, gamma=0.2, max_events=10)
     tracemalloc.start()
     path = ranksvm_path(pairs, y, gamma=0.2, lambda_min=20.0)
@@ -55,7 +58,12 @@ def product(elbow):
     return U.T * np.diag(elbow.factor)[:n] @ U
 
 
-@given(st.integers(2, 20), st.integers(1, 12), st.sampled_from([0.0, 0.7]), st.integers(0, 2**31))
+@given(
+    st.integers(2, 20),
+    st.integers(1, 12),
+    st.sampled_from([0.0, 0.7]),
+    st.integers(0, 2**31),
+)
 def test_elbow_keeps_its_factor(m, rank, tau, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((m, rank))
@@ -76,8 +84,14 @@ def test_elbow_keeps_its_factor(m, rank, tau, seed):
         if np.linalg.cond(gram + tau) > 1e8:
             return  # here rounding decides who depends on whom
         assert n <= rank + (tau > 0)
-        np.testing.assert_allclose(product(elbow), gram + tau, atol=1e-10 * np.abs(K).max())
-        values, delta, total = every[inside], np.empty(m), rng.standard_normal() if tau else 0.0
+        np.testing.assert_allclose(
+            product(elbow), gram + tau, atol=1e-10 * np.abs(K).max()
+        )
+        values, delta, total = (
+            every[inside],
+            np.empty(m),
+            rng.standard_normal() if tau else 0.0,
+        )
         shift = solve(elbow, delta, total, tau)
         delta = delta[:n]
         scale = 1e-9 * np.abs(delta).max() * np.abs(gram).max()

@@ -1,4 +1,5 @@
-"""The loop that finds the events of both paths, against plain NumPy where no two come at once."""
+"""The loop that finds the events of both paths, against plain NumPy where no two come
+at once."""
 
 import numpy as np
 import pytest
@@ -26,15 +27,21 @@ def test_breakpoints_of_the_machine_with_bias(seed):
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 @pytest.mark.parametrize("n", [5, 20, 60])
 def test_breakpoints_of_trees_of_pairs(n, kernel):
-    """An even cycle of pairs would let two come to the margin at once, in general position too."""
+    """An even cycle of pairs would let two come to the margin at once, in general
+    position too."""
     rng = np.random.default_rng(n)
     index = np.array([(k, rng.integers(k)) for k in range(1, n)])
     pairs = Pairs(rng.standard_normal((n, n if kernel == "linear" else 2)), index)
-    y, parameters = rng.choice([-1, 1], n - 1), {"gamma": 0.5} if kernel == "rbf" else {}
+    y, parameters = (
+        rng.choice([-1, 1], n - 1),
+        {"gamma": 0.5} if kernel == "rbf" else {},
+    )
     P = y[:, None] * pairs.incidence().toarray()
     Q = P @ pairwise_kernels(pairs.items, metric=kernel, **parameters) @ P.T
     one, start = np.ones(n - 1), Q.sum(axis=1)
-    expected = textbook_path(Q, one, start.max(), one, [np.argmax(start)], 0.1, bias=False)
+    expected = textbook_path(
+        Q, one, start.max(), one, [np.argmax(start)], 0.1, bias=False
+    )
     path = ranksvm_path(pairs, y, kernel, lambda_min=0.1, **parameters)
     assert path.lambda_end == 0.1
     assert len(expected) > n / 2 - 1

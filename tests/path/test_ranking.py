@@ -1,4 +1,5 @@
-"""The path of the ranking SVM against other solvers, its optimality conditions, and plain NumPy."""
+"""The path of the ranking SVM against other solvers, its optimality conditions, and
+plain NumPy."""
 
 import numpy as np
 import pytest
@@ -18,7 +19,9 @@ def test_path_is_that_of_an_interior_point_solver(seed):
     path = ranksvm_path(pairs, y, **kernel)
     assert path.status in ("complete", "rounding")
     assert all(path.kkt_residual(lam) < 1e-8 for lam in path.breakpoints)
-    values, vectors = np.linalg.eigh(pairwise_kernels(pairs.items, metric=kernel.pop("kernel"), **kernel))
+    values, vectors = np.linalg.eigh(
+        pairwise_kernels(pairs.items, metric=kernel.pop("kernel"), **kernel)
+    )
     D = y[:, None] * (pairs.incidence() @ (vectors * np.sqrt(np.maximum(values, 0))))
     start = path.breakpoints[0] if len(path.breakpoints) else 1.0
     for lam in start * np.exp(np.random.default_rng(seed).uniform(-7, 0.5, 5)):
@@ -34,7 +37,10 @@ def test_every_small_problem_is_followed_rightly():
         pairs, y, kernel = small_problem(seed)
         path = ranksvm_path(pairs, y, **kernel)
         last = max([path.lambda_end, *(1e-3 * path.breakpoints[:1])])
-        assert all(path.kkt_residual(lam) < 1e-7 for lam in path.breakpoints[path.breakpoints >= last]), seed
+        assert all(
+            path.kkt_residual(lam) < 1e-7
+            for lam in path.breakpoints[path.breakpoints >= last]
+        ), seed
 
 
 @given(seed=st.integers(0, COUNT - 1), shuffle=st.integers(0, 1000))
@@ -45,17 +51,23 @@ def test_the_same_pairs_in_other_words_have_the_same_path(seed, shuffle):
         again = ranksvm_path(other, labels, **kernel)
         assert (len(path.breakpoints) == 0) == (len(again.breakpoints) == 0)
         kept = min(len(path.breakpoints), len(again.breakpoints), 20)
-        np.testing.assert_allclose(again.breakpoints[:kept], path.breakpoints[:kept], rtol=1e-7)
+        np.testing.assert_allclose(
+            again.breakpoints[:kept], path.breakpoints[:kept], rtol=1e-7
+        )
         for lam in np.outer(path.breakpoints[:1], [2.0, 0.7, 0.3, 0.01]).ravel():
             expected = path.decision_function(lam, pairs.items)
-            np.testing.assert_allclose(again.decision_function(lam, pairs.items), expected, atol=1e-7)
+            np.testing.assert_allclose(
+                again.decision_function(lam, pairs.items), expected, atol=1e-7
+            )
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_an_offset_of_the_features_changes_nothing(kernel):
     pairs, y = two_classes(30, seed=5)
     before = ranksvm_path(pairs, y, kernel, gamma=0.5, lambda_min=0.5)
-    after = ranksvm_path(Pairs(pairs.items + 1e5, pairs.index), y, kernel, gamma=0.5, lambda_min=0.5)
+    after = ranksvm_path(
+        Pairs(pairs.items + 1e5, pairs.index), y, kernel, gamma=0.5, lambda_min=0.5
+    )
     np.testing.assert_allclose(after.breakpoints, before.breakpoints, rtol=1e-6)
     assert max(after.kkt_residual(lam) for lam in after.breakpoints) < 1e-8
 
@@ -65,11 +77,17 @@ def test_a_gram_matrix_a_callable_and_arrays_are_taken_too():
     K = rbf_kernel(pairs.items, gamma=0.5)
     named = ranksvm_path(pairs, y, gamma=0.5)
     given_gram = ranksvm_path(Pairs(K, pairs.index), y, "precomputed")
-    called = ranksvm_path(np.asarray(pairs), y, lambda X, Y: rbf_kernel(X, Y, gamma=0.5))
+    called = ranksvm_path(
+        np.asarray(pairs), y, lambda X, Y: rbf_kernel(X, Y, gamma=0.5)
+    )
     np.testing.assert_allclose(called.breakpoints, named.breakpoints, rtol=1e-7)
     expected = named.decision_function(1.0, pairs.items[:3])
-    np.testing.assert_allclose(given_gram.decision_function(1.0, K[:3]), expected, atol=1e-9)
-    np.testing.assert_allclose(called.decision_function(1.0, pairs.items[:3]), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        given_gram.decision_function(1.0, K[:3]), expected, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        called.decision_function(1.0, pairs.items[:3]), expected, atol=1e-9
+    )
 
 
 def test_max_events_keeps_what_was_computed():
@@ -79,7 +97,9 @@ def test_max_events_keeps_what_was_computed():
     assert (whole.status, part.status) == ("complete", "max_events")
     np.testing.assert_allclose(part.breakpoints, whole.breakpoints[:30], rtol=1e-12)
     assert part.lambda_end == pytest.approx(whole.breakpoints[30], rel=1e-10)
-    np.testing.assert_allclose(part.alpha(part.breakpoints[-1]), whole.alpha(part.breakpoints[-1]), atol=1e-9)
+    np.testing.assert_allclose(
+        part.alpha(part.breakpoints[-1]), whole.alpha(part.breakpoints[-1]), atol=1e-9
+    )
 
 
 PAIRS, Y = two_classes(10, seed=0)
@@ -98,8 +118,14 @@ FIRST = ranksvm_path(PAIRS, Y, max_events=1).breakpoints[0]
         ({"kernel": lambda X, Y: rbf_kernel(X, Y) * np.nan}, "finite"),
         ({"kernel": "rfb"}, "kernel is 'rfb'"),
         ({"kernel": lambda X, Y: -rbf_kernel(X, Y)}, "eigenvalue"),
-        ({"kernel": lambda X, Y: rbf_kernel(X, Y) + 0.5 * np.eye(10, k=1)}, "symmetric"),
-        ({"pairs": Pairs(PAIRS.items * 1e-100, PAIRS.index), "kernel": "linear"}, "rescale"),
+        (
+            {"kernel": lambda X, Y: rbf_kernel(X, Y) + 0.5 * np.eye(10, k=1)},
+            "symmetric",
+        ),
+        (
+            {"pairs": Pairs(PAIRS.items * 1e-100, PAIRS.index), "kernel": "linear"},
+            "rescale",
+        ),
     ],
 )
 def test_bad_input_is_named(changes, message):
@@ -109,15 +135,20 @@ def test_bad_input_is_named(changes, message):
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 def test_a_wide_kernel_is_not_lost_beside_1(kernel):
-    """k - 1 falls in proportion to gamma; of the Gaussian one B K B' tends to that of 2 x·x."""
+    """k - 1 falls in proportion to gamma; of the Gaussian one B K B' tends to that of 2
+    x·x."""
     pairs, y = two_classes(40, 3)
-    wide, wider = (ranksvm_path(pairs, y, kernel, gamma=gamma) for gamma in (1e-10, 1e-11))
+    wide, wider = (
+        ranksvm_path(pairs, y, kernel, gamma=gamma) for gamma in (1e-10, 1e-11)
+    )
     end = max(wide.lambda_end / 1e-10, wider.lambda_end / 1e-11, 0.03)
     assert end < 1e-4 * wide.breakpoints[0] / 1e-10
     for lam in np.geomspace(end, 2 * wide.breakpoints[0] / 1e-10, 20):
         margins = wide.margins(1e-10 * lam)
         np.testing.assert_allclose(wider.margins(1e-11 * lam), margins, atol=1e-4)
-        np.testing.assert_allclose(y * wide.decision_function(1e-10 * lam, pairs), margins, atol=1e-8)
+        np.testing.assert_allclose(
+            y * wide.decision_function(1e-10 * lam, pairs), margins, atol=1e-8
+        )
         if kernel == "rbf":
             linear = ranksvm_path(pairs, y, "linear", lambda_min=lam / 4)
             np.testing.assert_allclose(linear.margins(lam / 2), margins, atol=1e-4)
@@ -141,9 +172,17 @@ def test_events_sets_and_scores_fit_the_weights():
         np.testing.assert_array_equal(alpha[sets.inside], 1.0)
         np.testing.assert_array_equal(alpha[sets.beyond], 0.0)
         np.testing.assert_allclose(margins[sets.on], 1.0, atol=1e-9)
-        np.testing.assert_allclose(margins, y * path.decision_function(lam, pairs), atol=1e-10)
-        scores = rbf_kernel(pairs.items, gamma=0.5) @ (pairs.incidence().T @ (y * alpha)) / lam
-        np.testing.assert_allclose(path.decision_function(lam, pairs.items), scores, atol=1e-9)
+        np.testing.assert_allclose(
+            margins, y * path.decision_function(lam, pairs), atol=1e-10
+        )
+        scores = (
+            rbf_kernel(pairs.items, gamma=0.5)
+            @ (pairs.incidence().T @ (y * alpha))
+            / lam
+        )
+        np.testing.assert_allclose(
+            path.decision_function(lam, pairs.items), scores, atol=1e-9
+        )
 
 
 def test_equal_scores_are_wrong_in_either_order():
@@ -159,15 +198,21 @@ def test_equal_scores_are_wrong_in_either_order():
 
 
 def test_scores_that_only_rounding_tells_apart_change_no_order():
-    """The training pairs are their own mirror image in the last feature, which thus never counts."""
+    """The training pairs are their own mirror image in the last feature, which thus
+    never counts."""
     rng, n = np.random.default_rng(0), 20
     items = rng.uniform(-1, 1, (30, 4))
     items[1::2, :3] = items[::2, :3]
     X = rng.uniform(-1, 1, (n, 4))
     mirrored = np.vstack([np.zeros(4), X, X * [1, 1, 1, -1]])
     index = np.column_stack([np.arange(1, 2 * n + 1), np.zeros(2 * n, dtype=int)])
-    path = ranksvm_path(Pairs(mirrored, index), np.tile(rng.choice([-1, 1], n), 2), "linear")
+    path = ranksvm_path(
+        Pairs(mirrored, index), np.tile(rng.choice([-1, 1], n), 2), "linear"
+    )
     coef = path.decision_function(0.5 * path.breakpoints[-1], np.eye(4))
     assert abs(coef[3]) < 1e-11 < 0.01 < abs(coef[0])
     assert len(path.breakpoints) > 10
-    assert len(path.select(Pairs(items, np.arange(30).reshape(-1, 2)), np.ones(15)).losses) == 1
+    assert (
+        len(path.select(Pairs(items, np.arange(30).reshape(-1, 2)), np.ones(15)).losses)
+        == 1
+    )

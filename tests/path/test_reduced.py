@@ -1,4 +1,5 @@
-"""The reduced graph of [Zapien2009]_ query by query; what follows from it are boxes of chapter 09."""
+"""The reduced graph of [Zapien2009]_ query by query; what follows from it are boxes of
+chapter 09."""
 
 from collections import Counter
 
@@ -26,7 +27,10 @@ def spelled_out(scores, qid):
     pairs = []
     for query in sorted(set(qid)):
         levels = sorted({s for s, q in zip(scores, qid, strict=True) if q == query})
-        members = [[i for i, s in enumerate(scores) if s == level and qid[i] == query] for level in levels]
+        members = [
+            [i for i, s in enumerate(scores) if s == level and qid[i] == query]
+            for level in levels
+        ]
         for place, level in enumerate(members):
             if place < len(members) - 1:
                 pairs += [(level[0], other) for other in level[1:]]
@@ -48,7 +52,10 @@ def test_ids_and_scores_of_any_kind():
     scores, qid = [0.5, -np.pi, 0.5, 7, 0.0, -0.0], ["b", "b", "b", "a", "a", "a"]
     expected = {(4, 5), (3, 4), (0, 1), (2, 1)}
     assert set(map(tuple, reduced_graph(scores, qid).tolist())) == expected
-    assert set(map(tuple, reduced_graph(np.exp(scores), np.array(qid)).tolist())) == expected
+    assert (
+        set(map(tuple, reduced_graph(np.exp(scores), np.array(qid)).tolist()))
+        == expected
+    )
     assert reduced_graph([True, False]).tolist() == [[0, 1]]
 
 

@@ -20,7 +20,9 @@ def path(request):
     return ranksvm_path(PAIRS, Y, lambda_min=0.01)
 
 
-@pytest.mark.parametrize(("lam", "message"), [(0.0, "positive"), (np.nan, "nan"), (0.001, r"0\.001.*0\.01")])
+@pytest.mark.parametrize(
+    ("lam", "message"), [(0.0, "positive"), (np.nan, "nan"), (0.001, r"0\.001.*0\.01")]
+)
 def test_lambda_is_a_number_within_the_path(path, lam, message):
     with pytest.raises(ValueError, match=rf"lambda.*{message}"):
         path.alpha(lam)
@@ -54,7 +56,8 @@ def test_bad_input_to_a_path_is_named(method, arguments, message):
 
 
 def chosen(kind, seed):
-    """A path, what it is validated on with its labels, and the errors that its decisions there make."""
+    """A path, what it is validated on with its labels, and the errors that its
+    decisions there make."""
     if kind == "two classes":
         path = ranksvm_path(*two_classes(16, seed), gamma=0.7, lambda_min=0.02)
         valid, labels = two_classes(14, 100 + seed)
@@ -65,12 +68,22 @@ def chosen(kind, seed):
 
 
 @pytest.mark.parametrize(
-    ("kind", "seed"), [("rbf", 3), ("linear", 3), ("integers", 3), *(("two classes", k) for k in range(6))]
+    ("kind", "seed"),
+    [
+        ("rbf", 3),
+        ("linear", 3),
+        ("integers", 3),
+        *(("two classes", k) for k in range(6)),
+    ],
 )
 def test_the_choice_is_exact_over_every_lambda(kind, seed):
     path, valid, labels, error = chosen(kind, seed)
     found = path.select(valid, labels)
-    assert found.loss == found.losses.min() == error(path.decision_function(found.lam, valid))
+    assert (
+        found.loss
+        == found.losses.min()
+        == error(path.decision_function(found.lam, valid))
+    )
     middles = np.sqrt(found.lambdas[1:] * found.lambdas[:-1])
     drawn = along(path, 300, np.random.default_rng(0))
     for lam in [*middles, *drawn[drawn < found.lambdas[0]]]:
@@ -86,7 +99,12 @@ def test_by_a_loss_the_breakpoints_are_compared(kind):
         return np.maximum(0, 1 - labels * f).mean()
 
     found = path.select(valid, labels, loss=hinge)
-    expected = [hinge(labels, path.decision_function(lam, valid)) for lam in path.breakpoints]
+    expected = [
+        hinge(labels, path.decision_function(lam, valid)) for lam in path.breakpoints
+    ]
     np.testing.assert_array_equal(found.lambdas, path.breakpoints)
     np.testing.assert_allclose(found.losses, expected, rtol=0, atol=1e-9)
-    assert (found.lam, found.loss) == (path.breakpoints[np.argmin(found.losses)], found.losses.min())
+    assert (found.lam, found.loss) == (
+        path.breakpoints[np.argmin(found.losses)],
+        found.losses.min(),
+    )

@@ -1,4 +1,5 @@
-"""Cross-validation along whole paths: folds of items, one scale of lambda, and the merged curve."""
+"""Cross-validation along whole paths: folds of items, one scale of lambda, and the
+merged curve."""
 
 import warnings
 
@@ -15,7 +16,9 @@ def queries(n_queries, size, seed):
     rng = np.random.default_rng(seed)
     qid = np.repeat(np.arange(n_queries), size)
     X = rng.standard_normal((len(qid), 2))
-    pairs, y = Pairs.from_scores(X, X @ [1.0, -1.0] + rng.standard_normal(len(qid)), qid)
+    pairs, y = Pairs.from_scores(
+        X, X @ [1.0, -1.0] + rng.standard_normal(len(qid)), qid
+    )
     return pairs, y, qid
 
 
@@ -23,7 +26,9 @@ def queries(n_queries, size, seed):
 def test_merged_curve_is_the_mean_over_folds_at_equal_lambda_over_m(grouped):
     pairs, y, qid = queries(6, 7, seed=2)
     groups = qid if grouped else None
-    found = cross_validated_path(pairs, y, groups, gammas=(0.2, 1.0), n_folds=3, span=300.0, random_state=4)
+    found = cross_validated_path(
+        pairs, y, groups, gammas=(0.2, 1.0), n_folds=3, span=300.0, random_state=4
+    )
     folds = list(_folds(pairs, groups, 3, source=4))
     held_out = np.concatenate([valid for _, valid in folds])
     assert len(held_out) == len(set(held_out))
@@ -32,15 +37,23 @@ def test_merged_curve_is_the_mean_over_folds_at_equal_lambda_over_m(grouped):
         paths = []
         for train, valid in folds:
             assert not set(pairs.index[train].ravel()) & set(pairs.index[valid].ravel())
-            start = ranksvm_path(pairs[train], y[train], gamma=gamma, max_events=1).breakpoints[0]
-            paths.append(ranksvm_path(pairs[train], y[train], gamma=gamma, lambda_min=start / 300))
+            start = ranksvm_path(
+                pairs[train], y[train], gamma=gamma, max_events=1
+            ).breakpoints[0]
+            paths.append(
+                ranksvm_path(
+                    pairs[train], y[train], gamma=gamma, lambda_min=start / 300
+                )
+            )
         for lam in np.sqrt(curve.lambdas[1:] * curve.lambdas[:-1])[::5]:
             wrong = 0
             for path, (train, valid) in zip(paths, folds, strict=True):
                 f = path.decision_function(lam * len(train) / len(y), pairs[valid])
                 wrong += np.count_nonzero(np.sign(f) != y[valid])
             place = np.searchsorted(-curve.lambdas, -lam, side="right") - 1
-            assert curve.losses[place] == pytest.approx(wrong / len(held_out), abs=1e-12)
+            assert curve.losses[place] == pytest.approx(
+                wrong / len(held_out), abs=1e-12
+            )
     losses = [curve.loss for curve in found.curves]
     assert found.loss == min(losses)
     assert found.gamma == found.gammas[int(np.argmin(losses))]
@@ -53,7 +66,9 @@ def test_all_data_twice_moves_lambda_only():
     doubled = pairs[np.tile(np.arange(len(y)), 2)]
     twice = cross_validated_path(doubled, np.tile(y, 2), qid, n_folds=5, span=50.0)
     assert (twice.loss, twice.lam) == (once.loss, pytest.approx(2 * once.lam, rel=1e-9))
-    np.testing.assert_allclose(twice.curves[0].lambdas, 2 * once.curves[0].lambdas, rtol=1e-9)
+    np.testing.assert_allclose(
+        twice.curves[0].lambdas, 2 * once.curves[0].lambdas, rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e9])
@@ -63,7 +78,9 @@ def test_a_constant_added_to_all_items_changes_nothing(offset):
     X = np.round(rng.standard_normal((50, 3)), 3)
     pairs, y = Pairs.from_scores(X, X @ [1.0, 2.0, 0.0] + rng.standard_normal(50))
     moved = Pairs(X + offset, pairs.index)
-    here, there = (cross_validated_path(data, y, kernel="linear") for data in (pairs, moved))
+    here, there = (
+        cross_validated_path(data, y, kernel="linear") for data in (pairs, moved)
+    )
     assert (there.loss, there.lam) == (here.loss, pytest.approx(here.lam, rel=1e-6))
 
 
@@ -85,7 +102,9 @@ PAIRS, Y, QID = queries(4, 3, seed=0)
 )
 def test_bad_input_is_named(changes, message):
     with pytest.raises(ValueError, match=message):
-        cross_validated_path(**{"pairs": PAIRS, "y": Y, "groups": QID, "n_folds": 2} | changes)
+        cross_validated_path(
+            **{"pairs": PAIRS, "y": Y, "groups": QID, "n_folds": 2} | changes
+        )
 
 
 def test_a_choice_at_the_end_of_the_paths_warns_and_a_larger_span_helps():
@@ -97,4 +116,6 @@ def test_a_choice_at_the_end_of_the_paths_warns_and_a_larger_span_helps():
     assert caught[-1].filename == __file__
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".*span")
-        assert cross_validated_path(pairs, y, kernel="linear", span=1e9).loss < short.loss
+        assert (
+            cross_validated_path(pairs, y, kernel="linear", span=1e9).loss < short.loss
+        )

@@ -1,4 +1,5 @@
-"""Paths do not depend on the length of the stretches in which they are followed, nor on the threads."""
+"""Paths do not depend on the length of the stretches in which they are followed, nor on
+the threads."""
 
 import itertools
 import json
@@ -20,7 +21,8 @@ from preflearn_book.runner.project import THREAD_VARIABLES
 
 
 def full_graph(kind, n, seed):
-    """All pairs of n items, the better one first, on their Gram matrix: B K B' has rank n - 1 at most."""
+    """All pairs of n items, the better one first, on their Gram matrix: B K B' has rank
+    n - 1 at most."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 2))
     if kind == "integers":
@@ -29,7 +31,9 @@ def full_graph(kind, n, seed):
         X = X[rng.integers(0, max(1, n // 2), n)]
     order = np.argsort(-(X[:, 0] + rng.standard_normal(n)))
     index = np.array(list(itertools.combinations(order, 2)))
-    return Pairs(rbf_kernel(X, gamma=0.5) if kind in ("rbf", "duplicates") else X @ X.T, index)
+    return Pairs(
+        rbf_kernel(X, gamma=0.5) if kind in ("rbf", "duplicates") else X @ X.T, index
+    )
 
 
 KINDS = ("rbf", "linear", "integers", "duplicates")
@@ -49,19 +53,32 @@ def follow(kind):
 
 @pytest.mark.parametrize(
     "kind",
-    [*(f"bias, {kind}" for kind in ("rbf", "duplicates", "integers")), *(f"all, {kind}" for kind in KINDS)],
+    [
+        *(f"bias, {kind}" for kind in ("rbf", "duplicates", "integers")),
+        *(f"all, {kind}" for kind in KINDS),
+    ],
 )
 @pytest.mark.parametrize(("events", "reach"), [(1, 1e-4), (7, 0.05), (1000, 1.0)])
 def test_the_length_of_the_stretches_changes_nothing(kind, events, reach, monkeypatch):
     expected, theirs = follow(kind)
-    sizes = {"_FEW": 3, "_EVENTS": events, "_FEWER": events, "_ROOM": 1, "_REACH": reach}
+    sizes = {
+        "_FEW": 3,
+        "_EVENTS": events,
+        "_FEWER": events,
+        "_ROOM": 1,
+        "_REACH": reach,
+    }
     for name, value in sizes.items():
         monkeypatch.setattr(walk, name, value)
     path, ours = follow(kind)
     if kind == "bias, rbf":
         np.testing.assert_allclose(path.breakpoints, expected.breakpoints, rtol=1e-9)
-        assert [event[1:] for event in path.events] == [event[1:] for event in expected.events]
-    for lam in np.maximum(along(expected, 30, np.random.default_rng(0)), expected.lambda_end):
+        assert [event[1:] for event in path.events] == [
+            event[1:] for event in expected.events
+        ]
+    for lam in np.maximum(
+        along(expected, 30, np.random.default_rng(0)), expected.lambda_end
+    ):
         assert path.kkt_residual(lam) < 1e-9
         f = theirs(lam)
         np.testing.assert_allclose(ours(lam), f, atol=1e-8 * np.abs(f).max())
@@ -70,7 +87,9 @@ def test_the_length_of_the_stretches_changes_nothing(kind, events, reach, monkey
 @pytest.mark.parametrize("kind", KINDS)
 def test_full_graph_of_many_dependent_pairs(kind):
     pairs, every = full_graph(kind, 30, seed=1), np.arange(435)
-    first = ranksvm_path(pairs, np.ones(435), "precomputed", max_events=1).breakpoints[0]
+    first = ranksvm_path(pairs, np.ones(435), "precomputed", max_events=1).breakpoints[
+        0
+    ]
     path = ranksvm_path(pairs, np.ones(435), "precomputed", lambda_min=first / 1e3)
     assert path.status == "complete"
     assert len(path.breakpoints) > 100
@@ -78,7 +97,11 @@ def test_full_graph_of_many_dependent_pairs(kind):
     for lam in [*path.breakpoints, path.lambda_end]:
         alpha = path.alpha(lam)
         g = Q @ alpha
-        wrong = np.where(alpha <= 1e-12, lam - g, np.where(alpha >= 1 - 1e-12, g - lam, np.abs(g - lam)))
+        wrong = np.where(
+            alpha <= 1e-12,
+            lam - g,
+            np.where(alpha >= 1 - 1e-12, g - lam, np.abs(g - lam)),
+        )
         assert wrong.max() < 1e-9 * max(lam, np.abs(g).max())
 
 
@@ -86,14 +109,18 @@ def test_full_graph_of_many_dependent_pairs(kind):
 
 
 def flipped(n, seed):
-    """Both orders of each tie: weights that are not unique, where rounding must not choose."""
+    """Both orders of each tie: weights that are not unique, where rounding must not
+    choose."""
     pairs, y, _ = simulate_norm_pairs("l2", n, 0.5, np.random.default_rng(seed))
     rows, labels = pairs.flipped(y)
-    return rows.B.gram(rbf_kernel(rows.items)).block(*[np.arange(len(labels))] * 2), labels
+    return rows.B.gram(rbf_kernel(rows.items)).block(
+        *[np.arange(len(labels))] * 2
+    ), labels
 
 
 def levels(n, seed):
-    """Items on a grid of integers, and scores of few levels: events at one lambda, dependent differences."""
+    """Items on a grid of integers, and scores of few levels: events at one lambda,
+    dependent differences."""
     rng = np.random.default_rng(seed)
     X = rng.integers(-2, 3, (n, 3)).astype(float)
     return Pairs.from_scores(X, rng.integers(0, 4, n))
@@ -114,8 +141,14 @@ BINARY = {
     "equal integers": lambda: points("integers", 120, 5, 0.5, p=2),
 }
 RANKINGS = {
-    "two classes": lambda: (two_classes(200, 0, p=8), {"kernel": "rbf", "gamma": 0.125}),
-    "two classes, narrow": lambda: (two_classes(60, 1, p=5), {"kernel": "rbf", "gamma": 5.0}),
+    "two classes": lambda: (
+        two_classes(200, 0, p=8),
+        {"kernel": "rbf", "gamma": 0.125},
+    ),
+    "two classes, narrow": lambda: (
+        two_classes(60, 1, p=5),
+        {"kernel": "rbf", "gamma": 5.0},
+    ),
     "two classes, linear": lambda: (two_classes(200, 2, p=20), {"kernel": "linear"}),
     "levels": lambda: (levels(80, 3), {"kernel": "rbf", "gamma": 0.5}),
     "levels, linear": lambda: (levels(80, 4), {"kernel": "linear"}),
@@ -129,13 +162,21 @@ def summary(name):
     if name in BINARY:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            path = svm_path(*BINARY[name](), lambda_min=1e-3 if "stopped" in name else 0.0)
+            path = svm_path(
+                *BINARY[name](), lambda_min=1e-3 if "stopped" in name else 0.0
+            )
     else:
         problem, kernel = RANKINGS[name]()
         first = ranksvm_path(*problem, max_events=1, **kernel).breakpoints[0]
         path = ranksvm_path(*problem, lambda_min=first / 1e4, **kernel)
-    residual = max(map(path.kkt_residual, path.breakpoints[:: 1 + len(path.breakpoints) // 100]))
-    return {"breakpoints": path.breakpoints.tolist(), "end": path.lambda_end, "residual": residual}
+    residual = max(
+        map(path.kkt_residual, path.breakpoints[:: 1 + len(path.breakpoints) // 100])
+    )
+    return {
+        "breakpoints": path.breakpoints.tolist(),
+        "end": path.lambda_end,
+        "residual": residual,
+    }
 
 
 def summaries(names, threads):
@@ -143,16 +184,27 @@ def summaries(names, threads):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     environment |= dict.fromkeys(THREAD_VARIABLES, str(threads))
     command = [sys.executable, __file__, *names]
-    return json.loads(subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout)
+    return json.loads(
+        subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, check=True
+        ).stdout
+    )
 
 
 @pytest.mark.parametrize(
-    "names", [QUICK, pytest.param(THOROUGH, marks=pytest.mark.nightly)], ids=["quick", "thorough"]
+    "names",
+    [QUICK, pytest.param(THOROUGH, marks=pytest.mark.nightly)],
+    ids=["quick", "thorough"],
 )
 def test_the_number_of_threads_changes_nothing(names):
-    for name, one, two in zip(names, summaries(names, 1), summaries(names, 2), strict=True):
-        # Far down, weights hang on the last digits of the kernel, and so do breakpoints there.
-        np.testing.assert_allclose(two["breakpoints"], one["breakpoints"], rtol=1e-5, err_msg=name)
+    for name, one, two in zip(
+        names, summaries(names, 1), summaries(names, 2), strict=True
+    ):
+        # Far down, weights hang on the last digits of the kernel, and so do breakpoints
+        # there.
+        np.testing.assert_allclose(
+            two["breakpoints"], one["breakpoints"], rtol=1e-5, err_msg=name
+        )
         assert len(one["breakpoints"]) > 0, name
         assert two["end"] == pytest.approx(one["end"], rel=1e-5), name
         assert max(one["residual"], two["residual"]) < 1e-8, name

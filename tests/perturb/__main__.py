@@ -1,10 +1,12 @@
-"""Whether the checks of a chapter can fail: ``python -m tests.perturb 02 08``, or all chapters.
+"""Whether the checks of a chapter can fail: ``python -m tests.perturb 02 08``, or all
+chapters.
 
-A chapter runs once, in its quick profile. Then each cell that settles a claim runs again with one thing wrong
-at a time, in what it reads, calls or has typed in it: numbers negated, scaled or shuffled, labels exchanged,
-a column that is noise, a wrong constant. A claim whose verdict never turns has a check that can't fail, or
-is named in tests/perturb/exceptions.yml, with the reason. That one turns does not show that its check is a
-good one: see --thorough.
+A chapter runs once, in its quick profile. Then each cell that settles a claim runs
+again with one thing wrong at a time, in what it reads, calls or has typed in it:
+numbers negated, scaled or shuffled, labels exchanged, a column that is noise, a wrong
+constant. A claim whose verdict never turns has a check that can't fail, or is named in
+tests/perturb/exceptions.yml, with the reason. That one turns does not show that its
+check is a good one: see --thorough.
 """
 
 from __future__ import annotations
@@ -34,14 +36,25 @@ def exceptions() -> dict[str, str]:
     return yaml.safe_load(EXCEPTIONS.read_text("utf-8")) or {}
 
 
-def report(name: str, found: dict, excused: dict[str, str], thorough: bool = False) -> tuple[str, bool]:
+def report(
+    name: str, found: dict, excused: dict[str, str], thorough: bool = False
+) -> tuple[str, bool]:
     """The report on a chapter, and whether each claim turned or is excused."""
     claims = found["claims"]
     turned = [claim for claim in claims if claim.turned]
     still = [claim for claim in claims if not claim.turned]
-    wrong = [f"{claim.id} in cell {claim.cell} did not turn" for claim in still if claim.id not in excused]
-    wrong += [f"{claim.id} is excused, and {claim}" for claim in turned if claim.id in excused]
-    wrong += [f"cell {cell} could not be run, or not again: {why}" for cell, why in found["unsteady"].items()]
+    wrong = [
+        f"{claim.id} in cell {claim.cell} did not turn"
+        for claim in still
+        if claim.id not in excused
+    ]
+    wrong += [
+        f"{claim.id} is excused, and {claim}" for claim in turned if claim.id in excused
+    ]
+    wrong += [
+        f"cell {cell} could not be run, or not again: {why}"
+        for cell, why in found["unsteady"].items()
+    ]
     known = [f"{claim} ({excused[claim.id]})" for claim in still if claim.id in excused]
     title = f"{name}: {len(turned)} of {len(claims)} checks turned, in {found['runs']:,} runs"
     doubts = _doubts(turned) if thorough else []
@@ -50,7 +63,11 @@ def report(name: str, found: dict, excused: dict[str, str], thorough: bool = Fal
 
 def _doubts(turned: list[Claim]) -> list[str]:
     """Claims that turned in part only, or only by values from earlier cells."""
-    lines = [f"{one.id}: the answer {form!r} did not turn" for one in turned for form in sorted(one.steady)]
+    lines = [
+        f"{one.id}: the answer {form!r} did not turn"
+        for one in turned
+        for form in sorted(one.steady)
+    ]
     given = "turned by what its cell is given only"
     return lines + [f"{one.id} {given}: {one.turned}" for one in turned if not one.deep]
 
@@ -58,49 +75,90 @@ def _doubts(turned: list[Claim]) -> list[str]:
 def perturb_alone(path: Path, **limits: object) -> dict:
     """Perturb a chapter in a process of its own.
 
-    Compiled code may end the process, where it gets values that no constructor accepts: other chapters go on.
+    Compiled code may end the process, where it gets values that no constructor accepts:
+    other chapters go on.
     """
     from perturb.chapter import alone, perturb
 
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=alone) as own:
+    with ProcessPoolExecutor(
+        1, mp_context=get_context("spawn"), initializer=alone
+    ) as own:
         try:
             return own.submit(perturb, path, **limits).result()
         except BrokenProcessPool:
-            return {"claims": [], "runs": 0, "unsteady": {"after those above": "its process died"}}
+            return {
+                "claims": [],
+                "runs": 0,
+                "unsteady": {"after those above": "its process died"},
+            }
 
 
 def main() -> int:
     """0, or 1 where a check never turned and is not excused."""
     from preflearn_book.runner.claims import load_ledger
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("chapters", nargs="*", help="numbers, such as 02; all unless told otherwise")
-    parser.add_argument("--seconds", type=float, default=20.0, help="what one run of a cell may take")
-    parser.add_argument("--budget", type=float, default=60.0, help="what all runs of one cell may take")
-    parser.add_argument("--most", type=int, default=400, help="how often a cell may run")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "chapters", nargs="*", help="numbers, such as 02; all unless told otherwise"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="what one run of a cell may take"
+    )
+    parser.add_argument(
+        "--budget", type=float, default=60.0, help="what all runs of one cell may take"
+    )
+    parser.add_argument(
+        "--most", type=int, default=400, help="how often a cell may run"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--thorough", action="store_true", help="each answer, and by more than its input")
-    parser.add_argument("--claim", action="append", metavar="ID", help="try these only; may recur")
+    parser.add_argument(
+        "--thorough",
+        action="store_true",
+        help="each answer, and by more than its input",
+    )
+    parser.add_argument(
+        "--claim", action="append", metavar="ID", help="try these only; may recur"
+    )
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--json", type=Path, help="write all there, a line of JSON each claim")
+    parser.add_argument(
+        "--json", type=Path, help="write all there, a line of JSON each claim"
+    )
     options = parser.parse_args()
     paths = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
     if unknown := set(options.chapters) - {path.stem[:2] for path in paths}:
         parser.error(f"there is no chapter {', '.join(sorted(unknown))}")
     if unknown := set(options.claim or ()) - set(load_ledger()):
         parser.error(f"there is no claim {', '.join(sorted(unknown))}")
-    paths = [path for path in paths if not options.chapters or path.stem[:2] in options.chapters]
-    limits = {"seconds": options.seconds, "budget": options.budget, "most": options.most}
-    limits |= {"seed": options.seed, "thorough": options.thorough, "only": options.claim or ()}
+    paths = [
+        path
+        for path in paths
+        if not options.chapters or path.stem[:2] in options.chapters
+    ]
+    limits = {
+        "seconds": options.seconds,
+        "budget": options.budget,
+        "most": options.most,
+    }
+    limits |= {
+        "seed": options.seed,
+        "thorough": options.thorough,
+        "only": options.claim or (),
+    }
     good, lines = True, []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for path, found in zip(paths, pool.map(partial(perturb_alone, **limits), paths), strict=True):
+        for path, found in zip(
+            paths, pool.map(partial(perturb_alone, **limits), paths), strict=True
+        ):
             text, turned = report(path.stem, found, exceptions(), options.thorough)
             print(text, flush=True)
             good &= turned
             lines += [vars(claim) | {"chapter": path.stem} for claim in found["claims"]]
     if options.json:
-        options.json.write_text("".join(json.dumps(line, default=sorted) + "\n" for line in lines))
+        options.json.write_text(
+            "".join(json.dumps(line, default=sorted) + "\n" for line in lines)
+        )
     return 0 if good else 1
 
 

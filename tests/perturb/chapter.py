@@ -1,4 +1,5 @@
-"""Run a chapter once, then each cell with a check again and again, each time with one thing wrong."""
+"""Run a chapter once, then each cell with a check again and again, each time with one
+thing wrong."""
 
 from __future__ import annotations
 
@@ -42,10 +43,12 @@ from preflearn_book.runner.records import plain_scalar
 TOLERANCES = ("tol", "eps")
 _MEMORY = 6 << 30
 _CLOCKS = {signal.SIGPROF: signal.ITIMER_PROF, signal.SIGALRM: signal.ITIMER_REAL}
-"""A cell's time is that of its process; where others work for it, twenty times as much by the wall."""
+"""A cell's time is that of its process; where others work for it, twenty times as much
+by the wall."""
 
 DATA = ("published", "recorded")
-"""The functions of preflearn_book.runner that return data; the others are yardsticks."""
+"""The functions of preflearn_book.runner that return data; the others are yardsticks.
+"""
 
 
 class TimeUpError(BaseException):
@@ -69,12 +72,21 @@ class Claim:
 
     @property
     def pending(self) -> bool:
-        """Whether a further run may say more: of one of its answers, or by more than its cell's input."""
+        """Whether a further run may say more: of one of its answers, or by more than
+        its cell's input."""
         return not self.deep or bool(self.steady)
 
-    def see(self, computed: tuple[str, ...], forms: dict[str, bool | None], site: Site, kind: str) -> None:
+    def see(
+        self,
+        computed: tuple[str, ...],
+        forms: dict[str, bool | None],
+        site: Site,
+        kind: str,
+    ) -> None:
         """Note what a run with something wrong came to."""
-        self.steady -= {form for form in self.steady if forms.get(form, ...) != self.forms[form]}
+        self.steady -= {
+            form for form in self.steady if forms.get(form, ...) != self.forms[form]
+        }
         if computed != self.computed and site.deep >= self.deep:
             self.turned = self.turned if self.deep else f"{site.name} {kind}"
             self.deep |= site.deep
@@ -83,13 +95,17 @@ class Claim:
 class Settled(dict):
     """What the checks of one run say, by id; stands for `preflearn_book.runner.check`."""
 
-    def __call__(self, id: str, holds: Any, evidence: str, value: Any = None, **more: Any) -> None:
+    def __call__(
+        self, id: str, holds: Any, evidence: str, value: Any = None, **more: Any
+    ) -> None:
         """Keep the verdict of `holds` and of `ours`, and each answer by its form."""
         if value is not None:
             plain_scalar("the value", value)
         ours = more.get("ours", "the same")
         ours = holds if isinstance(ours, str) else ours
-        forms = _forms(holds) | {f"on ours, {form}": answer for form, answer in _forms(ours).items()}
+        forms = _forms(holds) | {
+            f"on ours, {form}": answer for form, answer in _forms(ours).items()
+        }
         if ours is holds:
             forms = _forms(holds)
         self[id] = (computed_verdict(holds), computed_verdict(ours)), forms
@@ -97,11 +113,14 @@ class Settled(dict):
 
 @dataclass
 class Site:
-    """One thing that may be wrong in a cell: a name that it reads, or a number typed in it."""
+    """One thing that may be wrong in a cell: a name that it reads, or a number typed in
+    it."""
 
     name: str
-    wrong: Callable[[Mutation], Any]  # what to put into the namespace, a new tree, or None for no change
-    deep: bool = True  # what the cell calls or has typed in it, not what earlier cells handed to it
+    # what to put into the namespace, a new tree, or None for no change
+    wrong: Callable[[Mutation], Any]
+    # what the cell calls or has typed in it, not what earlier cells handed to it
+    deep: bool = True
 
 
 class Notebook:
@@ -110,7 +129,11 @@ class Notebook:
     def __init__(self, path: Path, seconds: float, seed: int = 0) -> None:
         self.path, self.seconds, self.seed = path, seconds, seed
         cells = json.loads(path.read_text("utf-8"))["cells"]
-        self.sources = {k: "".join(c["source"]) for k, c in enumerate(cells) if c["cell_type"] == "code"}
+        self.sources = {
+            k: "".join(c["source"])
+            for k, c in enumerate(cells)
+            if c["cell_type"] == "code"
+        }
         self.module = ModuleType("__main__")
         self.space = vars(self.module)
         self.settled = Settled()
@@ -154,19 +177,25 @@ class Notebook:
         return dict(self.settled)
 
     def read(self, code: CodeType, seen: set[str] | None = None) -> dict[str, set[str]]:
-        """Global names that a cell reads, by itself or by functions of the notebook, and their attributes."""
+        """Global names that a cell reads, by itself or by functions of the notebook,
+        and their attributes."""
         found: dict[str, set[str]] = {}
         seen = set() if seen is None else seen
         instructions = list(dis.get_instructions(code))
         for here, after in zip(instructions, [*instructions[1:], None], strict=True):
-            if here.opname in ("LOAD_NAME", "LOAD_GLOBAL") and here.argval in self.space:
+            if (
+                here.opname in ("LOAD_NAME", "LOAD_GLOBAL")
+                and here.argval in self.space
+            ):
                 attributes = found.setdefault(here.argval, set())
                 if after is not None and after.opname in ("LOAD_ATTR", "LOAD_METHOD"):
                     attributes.add(after.argval)
         inner = [part for part in code.co_consts if isinstance(part, CodeType)]
         for name in found.keys() - seen:
             value = self.space[name]
-            mine = [value, *vars(value).values()] if isinstance(value, type) else [value]
+            mine = (
+                [value, *vars(value).values()] if isinstance(value, type) else [value]
+            )
             for part in mine:
                 if isinstance(part, FunctionType) and part.__globals__ is self.space:
                     inner.append(part.__code__)
@@ -195,21 +224,28 @@ def perturb(
     seconds : float
         What one run of a cell may take.
     budget, most : float, int
-        What all runs of one cell may take, and how many there may be; they end when all claims have turned.
+        What all runs of one cell may take, and how many there may be; they end when all
+        claims have turned.
     seed : int
         Of what is random in a mutation.
     thorough : bool
-        Go on until each answer of `holds` has turned, and by what the cell calls or has typed in it.
+        Go on until each answer of `holds` has turned, and by what the cell calls or has
+        typed in it.
     only : collection of str
         The claims that are tried; all by default.
 
     Returns
     -------
     dict
-        `claims`: a `Claim` each; `unsteady`: cells that failed, or whose second run, with nothing wrong, came
-        to something else; `runs`: how many there were.
+        `claims`: a `Claim` each; `unsteady`: cells that failed, or whose second run,
+        with nothing wrong, came to something else; `runs`: how many there were.
     """
-    notebook, claims, unsteady, runs = Notebook(path, seconds, seed), dict[str, Claim](), {}, 0
+    notebook, claims, unsteady, runs = (
+        Notebook(path, seconds, seed),
+        dict[str, Claim](),
+        {},
+        0,
+    )
     with notebook.open():
         for number, source in notebook.sources.items():
             if only and claims.keys() >= set(only):
@@ -234,7 +270,11 @@ def perturb(
                 if again.unsteady:
                     unsteady[number] = again.unsteady
                 for claim in here:
-                    print(f"{path.stem}, cell {number}, {claim}", file=sys.__stderr__, flush=True)
+                    print(
+                        f"{path.stem}, cell {number}, {claim}",
+                        file=sys.__stderr__,
+                        flush=True,
+                    )
     return {"claims": list(claims.values()), "unsteady": unsteady, "runs": runs}
 
 
@@ -242,25 +282,40 @@ class Again:
     """One cell, ready to be run again on the namespace as it was before it."""
 
     def __init__(self, notebook: Notebook, number: int, tree: ast.Module) -> None:
-        self.notebook, self.number, self.tree, self.unsteady = notebook, number, tree, ""
+        self.notebook, self.number, self.tree, self.unsteady = (
+            notebook,
+            number,
+            tree,
+            "",
+        )
         self.before = dict(notebook.space)
         self.reads = notebook.read(compile(tree, "cell", "exec"))
         self.values = {
             name: self.before[name]
             for name in sorted(self.reads)
-            if not callable(self.before[name]) and not isinstance(self.before[name], ModuleType)
+            if not callable(self.before[name])
+            and not isinstance(self.before[name], ModuleType)
         }
         self.kept = _copied(self.values)
 
     def all(self, claims: list[Claim], budget: float, most: int, thorough: bool) -> int:
-        """Run the cell with one thing wrong at a time, until all of its claims have turned; how often."""
+        """Run the cell with one thing wrong at a time, until all of its claims have
+        turned; how often."""
         after, started, runs = dict(self.notebook.space), time.process_time(), 0
         try:
             if not self._as_it_is(claims):
                 return 1
             for kind, site in self._plan():
-                pending = [claim for claim in claims if (claim.pending if thorough else not claim.turned)]
-                if not pending or time.process_time() - started > budget or runs >= most:
+                pending = [
+                    claim
+                    for claim in claims
+                    if (claim.pending if thorough else not claim.turned)
+                ]
+                if (
+                    not pending
+                    or time.process_time() - started > budget
+                    or runs >= most
+                ):
                     break
                 runs += self._once(kind, site, pending)
         finally:
@@ -287,7 +342,11 @@ class Again:
         except (Exception, TimeUpError) as error:
             self.unsteady = f"{type(error).__name__}: {error}"
             return False
-        others = [claim.id for claim in claims if found.get(claim.id, [None])[0] != claim.computed]
+        others = [
+            claim.id
+            for claim in claims
+            if found.get(claim.id, [None])[0] != claim.computed
+        ]
         self.unsteady = f"another verdict of {', '.join(others)}" if others else ""
         return not others
 
@@ -320,12 +379,18 @@ class Again:
         for name, value in self.values.items():
             for part in [None, *parts_of(value)]:
 
-                def wrong(mutation: Mutation, name: str = name, part: Any = part) -> Any:
+                def wrong(
+                    mutation: Mutation, name: str = name, part: Any = part
+                ) -> Any:
                     given = self.notebook.space[name]
-                    out = mutation(given) if part is None else mutation.part(given, part)
+                    out = (
+                        mutation(given) if part is None else mutation.part(given, part)
+                    )
                     return out if mutation.changed else None
 
-                yield Site(name if part is None else f"{name}[{part!r}]", wrong, deep=False)
+                yield Site(
+                    name if part is None else f"{name}[{part!r}]", wrong, deep=False
+                )
 
     def _called(self) -> Iterator[Site]:
         for name, attributes in self.reads.items():
@@ -359,18 +424,23 @@ class Again:
 
 
 def _copied(values: dict[str, Any]) -> dict[str, Any]:
-    """Deep copies, with what two of them share still shared; what can't be copied as it is."""
+    """Deep copies, with what two of them share still shared; what can't be copied as it
+    is."""
     memo: dict[int, Any] = {}
     out = {}
     for name, value in values.items():
         try:
-            out[name] = value if root_of(value) == "matplotlib" else copy.deepcopy(value, memo)
+            out[name] = (
+                value if root_of(value) == "matplotlib" else copy.deepcopy(value, memo)
+            )
         except Exception:
             out[name] = value
     return out
 
 
-def _wrong_calls(name: str, found: Any, module: ModuleType | None = None) -> Iterator[Site]:
+def _wrong_calls(
+    name: str, found: Any, module: ModuleType | None = None
+) -> Iterator[Site]:
     """The sites of a function or class: what it answers, what it learns."""
     root = root_of(found)
     if root not in PEERS and not (root == "preflearn_book.runner" and name in DATA):
@@ -400,20 +470,32 @@ def _wrong_calls(name: str, found: Any, module: ModuleType | None = None) -> Ite
 
 
 def _constants(tree: ast.AST) -> list[ast.Constant]:
-    """The numbers typed in a cell that are no tolerances, indices, or values of `check`."""
+    """The numbers typed in a cell that are no tolerances, indices, or values of
+    `check`."""
     out: list[ast.Constant] = []
 
     def visit(node: ast.AST, judged: bool = False) -> None:
-        """What is compared, times or plus a number, is judged by that number; what it is made of is not."""
+        """What is compared, times or plus a number, is judged by that number; what it
+        is made of is not."""
         parts = list(ast.iter_child_nodes(node))
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float) and not judged:
+        if (
+            isinstance(node, ast.Constant)
+            and type(node.value) in (int, float)
+            and not judged
+        ):
             out.append(node)
         elif isinstance(node, ast.Subscript):
             parts = [node.value]
         elif isinstance(node, ast.Call):
             settles = isinstance(node.func, ast.Name) and node.func.id == "check"
-            named = [part for part in node.keywords if not any(word in str(part.arg) for word in TOLERANCES)]
-            named = [part for part in named if not settles or part.arg in ("holds", "ours")]
+            named = [
+                part
+                for part in node.keywords
+                if not any(word in str(part.arg) for word in TOLERANCES)
+            ]
+            named = [
+                part for part in named if not settles or part.arg in ("holds", "ours")
+            ]
             parts, judged = [node.func, *node.args, *named], False
         elif isinstance(node, ast.JoinedStr):
             parts = []
@@ -425,6 +507,7 @@ def _constants(tree: ast.AST) -> list[ast.Constant]:
 
 
 def alone() -> None:
-    """In a process of its own: what compiled code prints is nobody's, and a size that is wrong ends there."""
+    """In a process of its own: what compiled code prints is nobody's, and a size that
+    is wrong ends there."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))

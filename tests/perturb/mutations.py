@@ -1,6 +1,8 @@
-"""Wrong values, of the same kind and shape: each number, label and answer that a check may rest on.
+"""Wrong values, of the same kind and shape: each number, label and answer that a check
+may rest on.
 
-A mutation is deterministic: the same value becomes the same wrong one, wherever it is used.
+A mutation is deterministic: the same value becomes the same wrong one, wherever it is
+used.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ PEERS = (*OURS, "scipy", "sklearn")
 """What solves, measures or loads; NumPy's arithmetic is taken as right."""
 
 ROWS = ("index", "first", "second")
-"""Row numbers that an object holds: a wrong one is another row. Compiled code writes where one leads to
+"""Row numbers that an object holds: a wrong one is another row. Compiled code writes
+where one leads to
 that does not exist, and dies at once or later; no constructor lets such a number pass."""
 
 
@@ -55,15 +58,21 @@ def _few(values: Any) -> int:
 
 
 def _times(factor: float) -> Callable:
-    return lambda a, rng: np.zeros_like(a) if a.dtype == bool else (a * factor).astype(a.dtype)
+    return lambda a, rng: (
+        np.zeros_like(a) if a.dtype == bool else (a * factor).astype(a.dtype)
+    )
 
 
 KINDS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
     "negated": lambda a, rng: ~a if a.dtype == bool else -a,
     "shuffled": lambda a, rng: rng.permutation(a.ravel()).reshape(a.shape),
     "scaled": _times(1.5),
-    "one more": lambda a, rng: np.ones_like(a) if a.dtype == bool else a + a.dtype.type(1),
-    "one less": lambda a, rng: np.zeros_like(a) if a.dtype == bool else a - a.dtype.type(1),
+    "one more": lambda a, rng: (
+        np.ones_like(a) if a.dtype == bool else a + a.dtype.type(1)
+    ),
+    "one less": lambda a, rng: (
+        np.zeros_like(a) if a.dtype == bool else a - a.dtype.type(1)
+    ),
     "exchanged": lambda a, rng: a[..., ::-1].copy() if a.ndim else a,
     "noise": lambda a, rng: _noise(a, rng) if a.ndim else a,
     "in part": lambda a, rng: _part(a, rng),
@@ -79,16 +88,19 @@ KINDS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
 
 
 class Mutation:
-    """One kind of wrong, for all that can be so in a value; `changed` says whether anything was.
+    """One kind of wrong, for all that can be so in a value; `changed` says whether
+    anything was.
 
-    Yes and no turn too where they are `answers`; what a function says of a claim is no input of it.
+    Yes and no turn too where they are `answers`; what a function says of a claim is no
+    input of it.
     """
 
     def __init__(self, kind: str, seed: int, answers: bool = True) -> None:
         self.kind, self.seed, self.answers, self.changed = kind, seed, answers, False
 
     def __call__(self, value: Any, depth: int = 0) -> Any:
-        """The value with something wrong, a copy where it can change; itself where nothing is to change."""
+        """The value with something wrong, a copy where it can change; itself where
+        nothing is to change."""
         if depth > 6:
             return value
         if isinstance(value, np.ndarray):
@@ -99,7 +111,9 @@ class Mutation:
             if self.kind == "far" and isinstance(value, int):  # a size, perhaps
                 return value
             found = self._array(np.asarray(value))[()]
-            return type(value)(found) if isinstance(value, bool | int | float) else found
+            return (
+                type(value)(found) if isinstance(value, bool | int | float) else found
+            )
         if isinstance(value, Fraction):
             return Fraction(self(float(value)))
         if isinstance(value, pd.DataFrame):
@@ -111,7 +125,9 @@ class Mutation:
             out.data = self._array(out.data)
             return out
         if isinstance(value, dict):
-            return dict(zip(value, self._parts(list(value.values()), depth), strict=False))
+            return dict(
+                zip(value, self._parts(list(value.values()), depth), strict=False)
+            )
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*self._lead(value) or self._each(value, depth))
         if isinstance(value, list | tuple):
@@ -119,9 +135,14 @@ class Mutation:
         return self._object(value, depth)
 
     def part(self, value: Any, name: Any) -> Any:
-        """The value, with one column or one entry wrong, such as another column's numbers."""
+        """The value, with one column or one entry wrong, such as another column's
+        numbers."""
         out = value.copy()
-        numbers = list(value.select_dtypes("number")) if isinstance(value, pd.DataFrame) else []
+        numbers = (
+            list(value.select_dtypes("number"))
+            if isinstance(value, pd.DataFrame)
+            else []
+        )
         if self.kind == "exchanged" and name in numbers and len(numbers) > 1:
             out[name], self.changed = value[numbers[numbers.index(name) - 1]], True
         elif isinstance(value, pd.DataFrame):
@@ -141,7 +162,11 @@ class Mutation:
                 return out
         elif a.dtype.kind == "u":
             a = a.astype(int)
-        out = KINDS[self.kind](a, np.random.default_rng([self.seed, column])) if a.size else a
+        out = (
+            KINDS[self.kind](a, np.random.default_rng([self.seed, column]))
+            if a.size
+            else a
+        )
         self.changed |= not np.array_equal(out, a)
         return out
 
@@ -201,9 +226,16 @@ class Mutation:
         return found
 
     def _object(self, value: Any, depth: int) -> Any:
-        if isinstance(value, type | FunctionType | ModuleType) or root_of(value) not in PEERS:
+        if (
+            isinstance(value, type | FunctionType | ModuleType)
+            or root_of(value) not in PEERS
+        ):
             return value
-        slots = [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ())]
+        slots = [
+            name
+            for cls in type(value).__mro__
+            for name in getattr(cls, "__slots__", ())
+        ]
         out = copy.copy(value)
         for name in [*getattr(value, "__dict__", ()), *slots]:
             if hasattr(value, name) and name != "shape":
@@ -218,19 +250,27 @@ class Mutation:
 
 
 def parts_of(value: Any, most: int = 24) -> list[Any]:
-    """Names of the columns of a frame, or of the entries of a dictionary, where there are not many."""
-    named = isinstance(value, dict) or (isinstance(value, pd.DataFrame) and value.columns.is_unique)
+    """Names of the columns of a frame, or of the entries of a dictionary, where there
+    are not many."""
+    named = isinstance(value, dict) or (
+        isinstance(value, pd.DataFrame) and value.columns.is_unique
+    )
     return list(value)[:most] if named and len(value) > 0 else []
 
 
 def root_of(value: Any) -> str:
     """The package that a function, a class or an object comes from."""
-    module = getattr(value, "__module__", None) or getattr(type(value), "__module__", None) or ""
+    module = (
+        getattr(value, "__module__", None)
+        or getattr(type(value), "__module__", None)
+        or ""
+    )
     return str(module).split(".")[0]
 
 
 def returning(function: Callable, mutation: Callable[[Any], Any]) -> Callable:
-    """The function with a wrong answer; a class makes wrong objects, and keeps its class methods."""
+    """The function with a wrong answer; a class makes wrong objects, and keeps its
+    class methods."""
 
     class Wrong:
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -244,8 +284,11 @@ def returning(function: Callable, mutation: Callable[[Any], Any]) -> Callable:
 
 
 def given(function: Callable, mutation: Callable[[Any], Any]) -> Callable:
-    """The function with a wrong first argument: what is to be the same both ways round is not."""
-    return lambda *args, **kwargs: function(*map(mutation, args[:1]), *args[1:], **kwargs)
+    """The function with a wrong first argument: what is to be the same both ways round
+    is not."""
+    return lambda *args, **kwargs: function(
+        *map(mutation, args[:1]), *args[1:], **kwargs
+    )
 
 
 def fitting(cls: type, mutation: Callable[[Any], Any]) -> type:
@@ -275,6 +318,10 @@ def answering(cls: type, mutation: Callable[[Any], Any]) -> type:
     for name in dir(cls):
         found = inspect.getattr_static(cls, name)
         plain = isinstance(found, FunctionType) and not name.startswith("_")
-        if plain and root_of(found) in PEERS and name not in ("fit", "get_params", "set_params"):
+        if (
+            plain
+            and root_of(found) in PEERS
+            and name not in ("fit", "get_params", "set_params")
+        ):
             methods[name] = wrong(found)
     return type(cls.__name__, (cls,), {**methods, "__module__": cls.__module__})

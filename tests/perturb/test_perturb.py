@@ -1,4 +1,5 @@
-"""The perturbation of chapters sees what it looks for; one claim is tried here, all by ``make perturb``."""
+"""The perturbation of chapters sees what it looks for; one claim is tried here, all by
+``make perturb``."""
 
 import ast
 import json
@@ -59,9 +60,14 @@ CELLS = [
 
 
 def notebook(folder, sources):
-    cells = [{"cell_type": "code", "metadata": {}, "source": textwrap.dedent(text)} for text in sources]
+    cells = [
+        {"cell_type": "code", "metadata": {}, "source": textwrap.dedent(text)}
+        for text in sources
+    ]
     path = folder / "99_toy.ipynb"
-    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    path.write_text(
+        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    )
     return path
 
 
@@ -79,17 +85,25 @@ def test_a_check_that_can_fail_turns_and_one_that_cannot_does_not(tmp_path):
     excused = dict.fromkeys(constant, "it is a toy")
     assert tool.report("99_toy", found, excused)[1]
     for missing in constant:
-        text, good = tool.report("99_toy", found, {name: excused[name] for name in constant - {missing}})
+        text, good = tool.report(
+            "99_toy", found, {name: excused[name] for name in constant - {missing}}
+        )
         assert not good
         assert missing in text
-    text, good = tool.report("99_toy", found, excused | {"P1-01": "it turns"}, thorough=True)
+    text, good = tool.report(
+        "99_toy", found, excused | {"P1-01": "it turns"}, thorough=True
+    )
     assert not good
     assert {"P1-01", "P1-04", "P1-05"} <= set(re.findall(r"P1-\d+", text))
 
 
 def test_a_cell_with_another_result_the_second_time_is_named(tmp_path):
-    cells = ["from itertools import count\nfrom preflearn_book.runner import check\nonce = iter(count())"]
-    cells.append("check('P1-01', holds=next(tally()) == 0, evidence='Only the first time.')")
+    cells = [
+        "from itertools import count\nfrom preflearn_book.runner import check\nonce = iter(count())"
+    ]
+    cells.append(
+        "check('P1-01', holds=next(tally()) == 0, evidence='Only the first time.')"
+    )
     cells[0] += "\ndef tally(seen=once):\n    return seen"
     found = perturb(notebook(tmp_path, cells))
     assert list(found["unsteady"]) == [1]
@@ -107,7 +121,9 @@ def test_a_cell_that_fails_is_named_and_ends_the_chapter(tmp_path):
 
 def test_a_run_that_takes_too_long_is_no_turn(tmp_path):
     cells = ["from preflearn_book.runner import check\nn = 3"]
-    cells.append("while n != 3:\n    pass\ncheck('P1-01', holds=n == 3, evidence='At once.')")
+    cells.append(
+        "while n != 3:\n    pass\ncheck('P1-01', holds=n == 3, evidence='At once.')"
+    )
     found = perturb(notebook(tmp_path, cells), seconds=0.05)
     assert not found["claims"][0].turned
 
@@ -164,14 +180,21 @@ def calls_of_check():
         for cell in json.loads(path.read_text("utf-8"))["cells"]:
             source = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
             for node in ast.walk(ast.parse(source)):
-                if isinstance(node, ast.Call) and ast.unparse(node.func) == "check" and node.args:
+                if (
+                    isinstance(node, ast.Call)
+                    and ast.unparse(node.func) == "check"
+                    and node.args
+                ):
                     yield ast.literal_eval(node.args[0]), node
 
 
 def is_typed(call):
-    """Whether a call of `check` types each of its answers, so that nothing computed has a say."""
+    """Whether a call of `check` types each of its answers, so that nothing computed has
+    a say."""
     answers = [part.value for part in call.keywords if part.arg in ("holds", "ours")]
-    return answers != [] and not any(isinstance(part, ast.Name) for one in answers for part in ast.walk(one))
+    return answers != [] and not any(
+        isinstance(part, ast.Name) for one in answers for part in ast.walk(one)
+    )
 
 
 def test_answers_of_checks_are_computed_and_exceptions_are_claims():
@@ -185,4 +208,6 @@ def test_answers_of_checks_are_computed_and_exceptions_are_claims():
 def test_a_check_of_a_chapter_turns():
     (path,) = (path for path in NOTEBOOKS if path.stem == "03_lemma")
     found = tool.perturb_alone(path, only=["P1-15"])
-    assert [(claim.id, bool(claim.turned)) for claim in found["claims"]] == [("P1-15", True)]
+    assert [(claim.id, bool(claim.turned)) for claim in found["claims"]] == [
+        ("P1-15", True)
+    ]

@@ -1,4 +1,5 @@
-"""Scored items in queries, and the matrices of their losses and functions by definition."""
+"""Scored items in queries, and the matrices of their losses and functions by
+definition."""
 
 import numpy as np
 from reference import laplacian, same_query

@@ -1,4 +1,5 @@
-"""What the learners from scored items have in common: what they refuse, and what a fit keeps."""
+"""What the learners from scored items have in common: what they refuse, and what a fit
+keeps."""
 
 import numpy as np
 import pytest
@@ -18,7 +19,9 @@ X3, Y3 = [[0.0], [1.0], [3.0]], [0.0, 1.0, 1.5]
 SEMI_SUPERVISED = SemiSupervisedRankingPursuit([[0]], 2)
 SUPERVISED = [RankingPursuit(2), RankRLS(), SparseRankRLS(2, random_state=5)]
 LEARNERS = [*SUPERVISED, RLS(), SEMI_SUPERVISED]
-EACH = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+EACH = pytest.mark.parametrize(
+    "learner", LEARNERS, ids=lambda learner: type(learner).__name__
+)
 
 
 def cases(learners, arguments, message):
@@ -28,14 +31,27 @@ def cases(learners, arguments, message):
 @pytest.mark.parametrize(
     ("learner", "arguments", "message"),
     [
-        *cases([clone(one).set_params(gamma=-1.0) for one in LEARNERS], {}, "gamma is -1.0"),
-        *cases([clone(one).set_params(kernel="wide") for one in LEARNERS], {}, "kernel is 'wide'"),
-        *((clone(LEARNERS[i]).set_params(n_basis=0), {}, "n_basis is 0") for i in (0, 2, 4)),
+        *cases(
+            [clone(one).set_params(gamma=-1.0) for one in LEARNERS], {}, "gamma is -1.0"
+        ),
+        *cases(
+            [clone(one).set_params(kernel="wide") for one in LEARNERS],
+            {},
+            "kernel is 'wide'",
+        ),
+        *(
+            (clone(LEARNERS[i]).set_params(n_basis=0), {}, "n_basis is 0")
+            for i in (0, 2, 4)
+        ),
         *cases(LEARNERS, {"X": [[1.0], [np.nan], [2.0]]}, r"X\[1, 0\] is nan"),
         *cases(LEARNERS, {"y": [1.0, 2.0]}, r"y has shape \(2,\)"),
         *cases(LEARNERS, {"qid": [1, 2]}, r"qid has shape \(2,\)"),
-        *cases([*SUPERVISED, SEMI_SUPERVISED], {"qid": [0, 1, 2]}, "no two of the 3 items"),
-        *cases(SUPERVISED, {"qid": [0, 0, 1], "graph": np.ones((3, 3))}, "qid and graph"),
+        *cases(
+            [*SUPERVISED, SEMI_SUPERVISED], {"qid": [0, 1, 2]}, "no two of the 3 items"
+        ),
+        *cases(
+            SUPERVISED, {"qid": [0, 0, 1], "graph": np.ones((3, 3))}, "qid and graph"
+        ),
         *cases(SUPERVISED, {"graph": np.eye(3)}, "no two of the 3 items"),
         *cases(SUPERVISED, {"graph": -np.ones((3, 3))}, r"graph\[0, 0\] is -1"),
         *cases(SUPERVISED, {"validation": [1, 2]}, r"validation is \[1, 2\]"),

@@ -11,7 +11,8 @@ from preflearn.pursuit import SemiSupervisedRankingPursuit
 
 
 class Problem:
-    """Functions of M views on scored and unscored items in queries: k (M, n), kbar (M, l), and a model F.
+    """Functions of M views on scored and unscored items in queries: k (M, n), kbar (M,
+    l), and a model F.
 
     Small integers, so that functions are often constant in a query, equal, or parallel.
     """
@@ -19,7 +20,9 @@ class Problem:
     def __init__(self, seed):
         self.rng = rng = np.random.default_rng(seed)
         self.M, self.nu = int(rng.integers(1, 4)), float(rng.choice([0.0, 0.5, 3.0]))
-        self.L, self.Lbar = (laplacian(rng.integers(1, 4, size=rng.integers(1, 4))) for _ in range(2))
+        self.L, self.Lbar = (
+            laplacian(rng.integers(1, 4, size=rng.integers(1, 4))) for _ in range(2)
+        )
         high = 2 if seed % 2 else 5
         self.k, self.kbar = self.values(high)
         self.f, self.fbar = self.values(5)
@@ -27,7 +30,9 @@ class Problem:
 
     def values(self, high):
         shapes = (self.M, len(self.L)), (self.M, len(self.Lbar))
-        return [self.rng.integers(0, high, size=shape).astype(float) for shape in shapes]
+        return [
+            self.rng.integers(0, high, size=shape).astype(float) for shape in shapes
+        ]
 
     def loss(self, f):
         return float((self.s - f) @ self.L @ (self.s - f))
@@ -35,7 +40,9 @@ class Problem:
     def objective(self, f, fbar, target=None):
         target = self.s if target is None else target
         apart = [(x - y) @ self.Lbar @ (x - y) for x in fbar for y in fbar]
-        return sum((target - x) @ self.L @ (target - x) for x in f) + self.nu * sum(apart)
+        return sum((target - x) @ self.L @ (target - x) for x in f) + self.nu * sum(
+            apart
+        )
 
     def stepped(self, a):
         return self.f + a[:, None] * self.k, self.fbar + a[:, None] * self.kbar
@@ -72,7 +79,9 @@ def test_a_corrected_step_has_the_stated_decrease_and_no_step_a_larger_one(probl
     assert start - least == pytest.approx(h @ a, rel=1e-9, abs=1e-8)
     assert h @ a >= -1e-9
     for _ in range(20):
-        other = a + problem.rng.normal(size=problem.M) * 10.0 ** problem.rng.integers(-3, 2)
+        other = a + problem.rng.normal(size=problem.M) * 10.0 ** problem.rng.integers(
+            -3, 2
+        )
         assert problem.objective(*problem.stepped(other)) >= least - 1e-8
 
 
@@ -96,7 +105,10 @@ def test_a_printed_step_never_raises_the_loss_of_the_average(problem):
 
 @pytest.mark.theorem("prop-v-steps")
 def test_the_printed_algorithm_raises_the_objective_on_the_four_items():
-    X, s = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [4.0, 1.0]]), [0.0, 1.0, 1.0, 2.0]
+    X, s = (
+        np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [4.0, 1.0]]),
+        [0.0, 1.0, 1.0, 2.0],
+    )
     model = SemiSupervisedRankingPursuit(
         [[0], [1]], 6, nu=0.0, algorithm="printed", kernel="precomputed"
     ).fit(X, s)
@@ -104,7 +116,9 @@ def test_the_printed_algorithm_raises_the_objective_on_the_four_items():
     first = np.cumsum(model.coefs_[0])
     losses = [4 * 4 * np.var(s - a * X[:, 0]) for a in first]
     assert losses[-1] > losses[0]  # of view 1
-    corrected = SemiSupervisedRankingPursuit([[0], [1]], 6, nu=0.0, kernel="precomputed").fit(X, s)
+    corrected = SemiSupervisedRankingPursuit(
+        [[0], [1]], 6, nu=0.0, kernel="precomputed"
+    ).fit(X, s)
     assert (np.diff(corrected.objectives_) < 0).all()
 
 
@@ -121,7 +135,9 @@ def test_the_mean_loss_of_views_is_that_of_the_average_and_their_disagreement(pr
         losses = [problem.loss(one) for one in f]
         apart = sum((x - y) @ L @ (x - y) for x in f for y in f)
         average = problem.loss(f.mean(axis=0))
-        assert np.mean(losses) == pytest.approx(average + apart / (2 * M**2), rel=1e-12, abs=1e-9)
+        assert np.mean(losses) == pytest.approx(
+            average + apart / (2 * M**2), rel=1e-12, abs=1e-9
+        )
         assert average <= np.mean(losses) + 1e-9
         equal = abs(np.mean(losses) - average) < 1e-9
         assert equal == all(abs((x - y) @ L @ (x - y)) < 1e-9 for x in f for y in f)

@@ -13,7 +13,8 @@ def least_norm(A, e):
 
 
 def test_least_norm_and_decrease_of_singular_systems():
-    A = np.array([[2.0, -2, 0], [-2, 2, 0], [0, 0, 0]])  # agreement of two functions alike, and a constant
+    # agreement of two functions alike, and a constant
+    A = np.array([[2.0, -2, 0], [-2, 2, 0], [0, 0, 0]])
     e = np.array([1.0, -1, 0])
     assert least_norm(A, e) == pytest.approx(np.linalg.pinv(A) @ e)
     assert Systems(A[None], np.zeros(3)).decreases(e[None]) == pytest.approx([0.5])
@@ -27,9 +28,16 @@ def test_least_norm_and_decrease_of_singular_systems():
 def test_decreases_are_those_of_the_pseudo_inverse(seed, M, rank):
     rng = np.random.default_rng(seed)
     F = rng.normal(size=(7, rank, M))
-    A, e = np.swapaxes(F, 1, 2) @ F, np.einsum("krm,kr->km", F, rng.normal(size=(7, rank)))
+    A, e = (
+        np.swapaxes(F, 1, 2) @ F,
+        np.einsum("krm,kr->km", F, rng.normal(size=(7, rank))),
+    )
     pinvs = np.linalg.pinv(A, rcond=1e-10, hermitian=True)
     systems = Systems(A, np.zeros(M))
-    assert systems.decreases(e) == pytest.approx(np.einsum("ki,kij,kj->k", e, pinvs, e), rel=1e-5)
+    assert systems.decreases(e) == pytest.approx(
+        np.einsum("ki,kij,kj->k", e, pinvs, e), rel=1e-5
+    )
     for k in range(7):
-        assert systems.solution(k, e[k]) == pytest.approx(pinvs[k] @ e[k], rel=1e-4, abs=1e-5)
+        assert systems.solution(k, e[k]) == pytest.approx(
+            pinvs[k] @ e[k], rel=1e-4, abs=1e-5
+        )

@@ -1,4 +1,5 @@
-"""The values of functions in float64, in float32, or computed anew: products, and the same choices."""
+"""The values of functions in float64, in float32, or computed anew: products, and the
+same choices."""
 
 import numpy as np
 import pytest
@@ -14,23 +15,40 @@ BACKFITS = (False, "after", "pre")
 
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize(
-    "memory", [8 * 300 * 300, 4 * 300 * 300, 0], ids=["float64", "float32", "recomputed"]
+    "memory",
+    [8 * 300 * 300, 4 * 300 * 300, 0],
+    ids=["float64", "float32", "recomputed"],
 )
 def test_products_are_those_of_the_matrix(memory, own):
     """In more than one block of functions; of a symmetric kernel by one triangle."""
     X, v, _ = problem(0, n=300)
-    functions = functions_of(RankingPursuit(gamma=0.3), X, None if own else X[::-1] + 0.1)
-    K, dictionary = functions.columns(X), Dictionary(functions, X, 300, memory, single=True)
+    functions = functions_of(
+        RankingPursuit(gamma=0.3), X, None if own else X[::-1] + 0.1
+    )
+    K, dictionary = (
+        functions.columns(X),
+        Dictionary(functions, X, 300, memory, single=True),
+    )
     form = QueryForm(np.zeros(300, dtype=np.int64), 1.0)
-    np.testing.assert_allclose(dictionary.squares(form), np.square(K).sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(
+        dictionary.squares(form), np.square(K).sum(axis=0), rtol=1e-12
+    )
     assert dictionary.largest == pytest.approx(K.max())
     blocks = list(dictionary.blocks())
-    np.testing.assert_allclose(np.hstack([columns for _, columns in blocks]), K, rtol=1e-12)
+    np.testing.assert_allclose(
+        np.hstack([columns for _, columns in blocks]), K, rtol=1e-12
+    )
     assert [part.start for part, _ in blocks][:2] == [0, 256]
-    error = 1e-12 if dictionary.spread is None else 1.01 * dictionary.spread * np.linalg.norm(v)
+    error = (
+        1e-12
+        if dictionary.spread is None
+        else 1.01 * dictionary.spread * np.linalg.norm(v)
+    )
     assert (dictionary.spread is None) == (memory != 4 * 300 * 300)
     assert (np.abs(dictionary.times(v) - v @ K) <= error).all()
-    np.testing.assert_allclose(dictionary.columns(np.array([7, 299])), K[:, [7, 299]], rtol=1e-12)
+    np.testing.assert_allclose(
+        dictionary.columns(np.array([7, 299])), K[:, [7, 299]], rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("backfit", BACKFITS)
@@ -40,20 +58,25 @@ def test_memory_changes_no_choice(memory, backfit, own):
     X, s, qid = problem(1, n=40)
     dictionary = None if own else np.random.default_rng(5).normal(size=(40, 2))
     settings = {"gamma": 0.5, "backfit": backfit, "dictionary": dictionary}
-    whole, other = (RankingPursuit(12, memory=m, **settings).fit(X, s, qid) for m in (1e9, memory))
+    whole, other = (
+        RankingPursuit(12, memory=m, **settings).fit(X, s, qid) for m in (1e9, memory)
+    )
     assert other.basis_.tolist() == whole.basis_.tolist()
     assert other.coef_ == pytest.approx(whole.coef_, rel=1e-6)
 
 
 @pytest.mark.parametrize("backfit", ["after", "pre"])
 def test_choices_that_float32_cannot_tell_apart_are_those_of_float64(backfit):
-    """Centres in pairs a millionth apart: their decreases differ by less than float32 sees."""
+    """Centres in pairs a millionth apart: their decreases differ by less than float32
+    sees."""
     rng = np.random.default_rng(2)
     X, s = rng.normal(size=(30, 1)), rng.normal(size=30)
     centres = np.repeat(rng.normal(size=(15, 1)), 2, axis=0)
     centres[1::2] += 1e-6
     settings = {"gamma": 1.0, "dictionary": centres, "backfit": backfit}
-    whole, other = (RankingPursuit(6, memory=m, **settings).fit(X, s) for m in (1e9, 4 * 30 * 30))
+    whole, other = (
+        RankingPursuit(6, memory=m, **settings).fit(X, s) for m in (1e9, 4 * 30 * 30)
+    )
     assert other.basis_.tolist() == whole.basis_.tolist()
 
 
@@ -62,6 +85,7 @@ def test_choices_that_float32_cannot_tell_apart_are_those_of_float64(backfit):
 def test_the_unit_of_functions_changes_no_choice(memory, size):
     X, y, qid = problem(1)
     base = RankingPursuit(3, "linear").fit(X, y, qid)
-    other = RankingPursuit(3, "linear", memory=memory).fit(size * X, y, qid)  # float32 ends at 3e38
+    # float32 ends at 3e38
+    other = RankingPursuit(3, "linear", memory=memory).fit(size * X, y, qid)
     assert other.basis_.tolist() == base.basis_.tolist()
     np.testing.assert_allclose(other.losses_, base.losses_, rtol=1e-9)

@@ -1,4 +1,5 @@
-"""Greedy selection: each step against brute force over the dictionary, and where it ends."""
+"""Greedy selection: each step against brute force over the dictionary, and where it
+ends."""
 
 import numpy as np
 import pytest
@@ -14,18 +15,23 @@ BACKFITS = (False, "after", "pre")
 
 
 def brute_force(K, L, s, n_basis, backfit):
-    """Figure 1: try every function at each step; decreases that are equal go to the first."""
+    """Figure 1: try every function at each step; decreases that are equal go to the
+    first."""
     chosen, coef = [], np.zeros(0)
     losses = [float(s @ L @ s)]
     for _ in range(n_basis):
         r = s - K[:, chosen] @ coef
         if backfit == "pre":
-            found = [least_squares(K[:, [*chosen, j]], L, s)[1] for j in range(K.shape[1])]
+            found = [
+                least_squares(K[:, [*chosen, j]], L, s)[1] for j in range(K.shape[1])
+            ]
         else:
             found = [least_squares(K[:, [j]], L, r)[1] for j in range(K.shape[1])]
         if backfit:
             found = [np.inf if j in chosen else loss for j, loss in enumerate(found)]
-        j = int(np.argmax(np.array(found) <= min(found) + 1e-9 * (losses[-1] - min(found))))
+        j = int(
+            np.argmax(np.array(found) <= min(found) + 1e-9 * (losses[-1] - min(found)))
+        )
         chosen.append(j)
         one = least_squares(K[:, [j]], L, r)[0]
         coef = least_squares(K[:, chosen], L, s)[0] if backfit else np.append(coef, one)
@@ -40,14 +46,19 @@ def brute_force(K, L, s, n_basis, backfit):
 def test_each_step_is_that_of_brute_force(seed, mix, backfit):
     X, s, qid = problem(seed)
     model = RankingPursuit(5, gamma=0.7, mix=mix, backfit=backfit).fit(X, s, qid)
-    chosen, coef, losses = brute_force(rbf_kernel(X, gamma=0.7), mixed(qid, mix), s, 5, backfit)
+    chosen, coef, losses = brute_force(
+        rbf_kernel(X, gamma=0.7), mixed(qid, mix), s, 5, backfit
+    )
     assert model.basis_.tolist() == chosen
     assert model.losses_ == pytest.approx(losses, rel=1e-9)
     assert model.coef_ == pytest.approx(coef, rel=1e-6)
     assert model.rank_function(X) == pytest.approx(rbf_kernel(X, X[chosen], 0.7) @ coef)
 
 
-@given(st.builds(lambda seed: problem(seed, n=10), st.integers(0, 300)), st.sampled_from(["after", "pre"]))
+@given(
+    st.builds(lambda seed: problem(seed, n=10), st.integers(0, 300)),
+    st.sampled_from(["after", "pre"]),
+)
 def test_duplicate_items_are_one_function(data, backfit):
     """A copy of an item in the dictionary is never chosen: the first one is."""
     X, s, qid = data
@@ -63,7 +74,8 @@ def test_duplicate_items_are_one_function(data, backfit):
 @pytest.mark.parametrize("score", [0.1, 1e8 + 0.1])
 def test_equal_scores_choose_nothing_whatever_their_value(backfit, n, score):
     X, _, _ = problem(0, n=n)
-    model = RankingPursuit(4, backfit=backfit).fit(X, np.full(n, score))  # n times 0.1 over n is not 0.1
+    # n times 0.1 over n is not 0.1
+    model = RankingPursuit(4, backfit=backfit).fit(X, np.full(n, score))
     assert len(model.basis_) == 0
     assert model.losses_.tolist() == [0.0]
     assert not model.rank_function(X).any()

@@ -13,15 +13,22 @@ from preflearn.pursuit import RankingPursuit
 
 def test_near_optimal_models_are_near_optimal():
     X, s, qid = problem(14, n=12)
-    found = RankingPursuit(3, gamma=1.0).fit(X, s, qid).near_optimal(epsilon=0.5, beam=400)
+    found = (
+        RankingPursuit(3, gamma=1.0).fit(X, s, qid).near_optimal(epsilon=0.5, beam=400)
+    )
     K, L = rbf_kernel(X, gamma=1.0), mixed(qid)
-    every = {three: least_squares(K[:, three], L, s)[1] for three in combinations(range(12), 3)}
+    every = {
+        three: least_squares(K[:, three], L, s)[1]
+        for three in combinations(range(12), 3)
+    }
     limit = 1.5 * min(every.values())
     expected = {ids for ids, loss in every.items() if loss <= limit}
     assert {tuple(sorted(m.basis.tolist())) for m in found.models} == expected
     for model in found.models:
         assert model.loss == pytest.approx(least_squares(K[:, model.basis], L, s)[1])
-        assert model.coef == pytest.approx(least_squares(K[:, model.basis], L, s)[0], rel=1e-5)
+        assert model.coef == pytest.approx(
+            least_squares(K[:, model.basis], L, s)[0], rel=1e-5
+        )
 
 
 def test_a_beam_of_one_is_the_pursuit_that_refits_before_it_chooses():
@@ -34,11 +41,17 @@ def test_a_beam_of_one_is_the_pursuit_that_refits_before_it_chooses():
 
 def test_models_are_combined():
     X, s, qid = problem(16, n=20)
-    found = RankingPursuit(3, gamma=0.5).fit(X, s, qid).near_optimal(epsilon=0.3, beam=6)
+    found = (
+        RankingPursuit(3, gamma=0.5).fit(X, s, qid).near_optimal(epsilon=0.3, beam=6)
+    )
     K = rbf_kernel(X, gamma=0.5)
     scores = np.column_stack([K[:, model.basis] @ model.coef for model in found.models])
-    assert np.ptp(found.predict_models(X) - scores, axis=0) == pytest.approx(0, abs=1e-9)
-    assert np.ptp(found.rank_function(X) - scores.mean(axis=1)) == pytest.approx(0, abs=1e-9)
+    assert np.ptp(found.predict_models(X) - scores, axis=0) == pytest.approx(
+        0, abs=1e-9
+    )
+    assert np.ptp(found.rank_function(X) - scores.mean(axis=1)) == pytest.approx(
+        0, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize(("name", "value"), [("epsilon", -1), ("beam", 0)])

@@ -1,4 +1,5 @@
-"""Ranking pursuit: each step against brute force over the dictionary, and what must not change it."""
+"""Ranking pursuit: each step against brute force over the dictionary, and what must not
+change it."""
 
 import numpy as np
 import pytest
@@ -32,11 +33,15 @@ def test_regression_is_scikit_learns_orthogonal_matching_pursuit(seed):
     st.floats(0.1, 1e3),
     st.sampled_from([-1, 1]),
 )
-def test_a_shift_of_a_query_changes_nothing_and_a_scale_scales(seed, backfit, shift, size, sign):
+def test_a_shift_of_a_query_changes_nothing_and_a_scale_scales(
+    seed, backfit, shift, size, sign
+):
     X, s, qid = problem(seed, n=10)
     scale = sign * size
     one = RankingPursuit(3, backfit=backfit, gamma=1.0).fit(X, s, qid)
-    other = RankingPursuit(3, backfit=backfit, gamma=1.0).fit(X, scale * s + shift * qid, qid)
+    other = RankingPursuit(3, backfit=backfit, gamma=1.0).fit(
+        X, scale * s + shift * qid, qid
+    )
     assert other.basis_.tolist() == one.basis_.tolist()
     assert other.coef_ == pytest.approx(scale * one.coef_, rel=1e-6)
 
@@ -44,18 +49,24 @@ def test_a_shift_of_a_query_changes_nothing_and_a_scale_scales(seed, backfit, sh
 def test_wide_kernel_ranks_as_its_limit_does():
     """exp(-gamma d²) = 1 - gamma d² + ...: the 1 must not hide the rest."""
     X, s, qid = problem(9)
-    one, other = (RankingPursuit(2, gamma=g, backfit=False).fit(X, s, qid) for g in (1e-10, 1e-11))
+    one, other = (
+        RankingPursuit(2, gamma=g, backfit=False).fit(X, s, qid) for g in (1e-10, 1e-11)
+    )
     assert one.basis_.tolist() == other.basis_.tolist()
     assert other.coef_ == pytest.approx(10 * one.coef_, rel=1e-5)
     pairs, _ = Pairs.from_scores(X, s, qid)
-    assert other.decision_function(pairs) == pytest.approx(one.decision_function(pairs), rel=1e-5)
+    assert other.decision_function(pairs) == pytest.approx(
+        one.decision_function(pairs), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("mix", [0.0, 1.0])
 def test_validation_keeps_the_first_of_the_best(mix):
     X, s, qid = problem(10, n=40)
     new_X, new_s, new_qid = problem(11, n=30)
-    model = RankingPursuit(15, mix=mix).fit(X, s, qid, validation=(new_X, new_s, new_qid))
+    model = RankingPursuit(15, mix=mix).fit(
+        X, s, qid, validation=(new_X, new_s, new_qid)
+    )
     assert len(model.basis_) == int(np.argmin(model.validation_errors_))
     assert len(model.losses_) == len(model.validation_errors_) == 16
     staged = clone(model).fit(X, s, qid)

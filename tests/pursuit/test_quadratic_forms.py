@@ -12,11 +12,18 @@ from preflearn.pursuit.quadratic_forms import GraphForm, QueryForm, form_of
 
 def loss_by_definition(W, v):
     """1/2 sum_ij W_ij (v_i - v_j)², eq. 2 before it is a matrix form."""
-    return sum(W[i][j] * (v[i] - v[j]) ** 2 for i in range(len(v)) for j in range(len(v))) / 2
+    return (
+        sum(W[i][j] * (v[i] - v[j]) ** 2 for i in range(len(v)) for j in range(len(v)))
+        / 2
+    )
 
 
 @pytest.mark.parametrize("graph", [False, True])
-@given(st.lists(st.integers(0, 3), min_size=2, max_size=9), st.floats(0, 1), st.integers(0, 99))
+@given(
+    st.lists(st.integers(0, 3), min_size=2, max_size=9),
+    st.floats(0, 1),
+    st.integers(0, 99),
+)
 def test_forms_are_the_sum_over_pairs_and_items(graph, qid, mix, seed):
     """Of a directed graph that of its symmetric part."""
     rng, n = np.random.default_rng(seed), len(qid)
@@ -33,7 +40,9 @@ def test_forms_are_the_sum_over_pairs_and_items(graph, qid, mix, seed):
     assert form.squares(V) == pytest.approx(expected, rel=1e-9, abs=1e-9)
     assert form.times(V) == pytest.approx(times, rel=1e-9, abs=1e-9)
     assert form.times(V[:, 0]) == pytest.approx(times[:, 0], abs=1e-9)
-    assert np.square(form.root(V)).sum(axis=0) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert np.square(form.root(V)).sum(axis=0) == pytest.approx(
+        expected, rel=1e-9, abs=1e-9
+    )
     assert graph or form.root(form.root(V)) == pytest.approx(times, abs=1e-9)
 
 
@@ -57,4 +66,7 @@ def test_bad_graphs_are_named(n, graph, message):
 
 
 def test_regression_needs_no_pair():
-    assert form_of(2, [0, 1], None, 1.0).times(np.array([2.0, 3.0])).tolist() == [2.0, 3.0]
+    assert form_of(2, [0, 1], None, 1.0).times(np.array([2.0, 3.0])).tolist() == [
+        2.0,
+        3.0,
+    ]

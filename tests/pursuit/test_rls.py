@@ -1,4 +1,5 @@
-"""RLS, RankRLS and the subset of regressors: exact on small cases, and every query left out as refitted."""
+"""RLS, RankRLS and the subset of regressors: exact on small cases, and every query left
+out as refitted."""
 
 from fractions import Fraction
 from functools import partial
@@ -21,7 +22,10 @@ from preflearn.pursuit import RLS, RankRLS, SparseRankRLS
 
 BOTH = pytest.mark.parametrize("model", [RLS, RankRLS])
 ALPHAS = [0.01, 0.3, 1.0, 20.0]
-SUBSET, LEAST = SparseRankRLS(6, 0.5, random_state=0), SparseRankRLS(6, 0.0, random_state=0)
+SUBSET, LEAST = (
+    SparseRankRLS(6, 0.5, random_state=0),
+    SparseRankRLS(6, 0.0, random_state=0),
+)
 
 
 def task(n=24, n_queries=5, seed=0):
@@ -31,7 +35,8 @@ def task(n=24, n_queries=5, seed=0):
 
 
 def by_definition(model, K, y, L, alpha):
-    """The coefficients a = L(s - Ka) / alpha, with the Laplacian spelled out; L is I for RLS."""
+    """The coefficients a = L(s - Ka) / alpha, with the Laplacian spelled out; L is I
+    for RLS."""
     L = np.eye(len(K)) if model is RLS else L
     return np.linalg.solve(L @ K + alpha * np.eye(len(K)), L @ y)
 
@@ -55,10 +60,19 @@ def problems(draw):
 
 
 @BOTH
-@given(problem=problems(), alpha=st.sampled_from([Fraction(1, 8), Fraction(1), Fraction(5)]))
+@given(
+    problem=problems(),
+    alpha=st.sampled_from([Fraction(1, 8), Fraction(1), Fraction(5)]),
+)
 def test_the_normal_equations_in_fractions(model, problem, alpha):
     X, y, qid = problem
-    K, L = (M.astype(int) for M in (X @ X.T, np.eye(len(X)) if model is RLS else laplacian(same_query(qid))))
+    K, L = (
+        M.astype(int)
+        for M in (
+            X @ X.T,
+            np.eye(len(X)) if model is RLS else laplacian(same_query(qid)),
+        )
+    )
     y = y.astype(int)
     a = np.array(solve(L @ K + alpha * np.eye(len(X), dtype=int), L @ y))
     f = K @ a
@@ -71,7 +85,9 @@ def test_the_normal_equations_in_fractions(model, problem, alpha):
 
 
 @BOTH
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "poly", "precomputed", "callable"])
+@pytest.mark.parametrize(
+    "kernel", ["rbf", "laplacian", "linear", "poly", "precomputed", "callable"]
+)
 def test_by_definition(model, kernel):
     X, y, qid = task()
     alike = {"rbf": rbf_kernel, "laplacian": laplacian_kernel}
@@ -80,10 +96,18 @@ def test_by_definition(model, kernel):
         K = (0.3 * K + 1) ** 3
     choice = (lambda X, Y: X @ Y.T) if kernel == "callable" else kernel
     for alpha in ALPHAS:
-        found = model(alpha, choice, gamma=0.3).fit(K if kernel == "precomputed" else X, y, qid)
+        found = model(alpha, choice, gamma=0.3).fit(
+            K if kernel == "precomputed" else X, y, qid
+        )
         expected = by_definition(model, K, y, laplacian(same_query(qid)), alpha)
-        assert_allclose(found.coef_, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
-        assert_allclose(found.rank_function(K if kernel == "precomputed" else X), K @ expected, atol=1e-7)
+        assert_allclose(
+            found.coef_, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max()
+        )
+        assert_allclose(
+            found.rank_function(K if kernel == "precomputed" else X),
+            K @ expected,
+            atol=1e-7,
+        )
 
 
 # ---- Several alphas
@@ -91,24 +115,31 @@ def test_by_definition(model, kernel):
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 @pytest.mark.parametrize(
-    "model", [RLS(ALPHAS), RankRLS(ALPHAS), SparseRankRLS(6, [0.0, *ALPHAS], random_state=0)]
+    "model",
+    [RLS(ALPHAS), RankRLS(ALPHAS), SparseRankRLS(6, [0.0, *ALPHAS], random_state=0)],
 )
 @pytest.mark.parametrize("kind", range(2), ids=["queries", "graph"])
 def test_all_alphas_at_once_are_each_alone(model, kernel, kind):
     X, y, qid = task()
     compared = kinds(qid)[kind]
     held = task(seed=1)
-    found = clone(model).set_params(kernel=kernel).fit(X, y, validation=held, **compared)
+    found = (
+        clone(model).set_params(kernel=kernel).fit(X, y, validation=held, **compared)
+    )
     assert found.alphas_.tolist() == model.alpha
     assert found.coefs_.shape == (len(model.alpha), len(found.basis_))
     objectives = []
-    for alpha, coef, error in zip(model.alpha, found.coefs_, found.errors_, strict=True):
+    for alpha, coef, error in zip(
+        model.alpha, found.coefs_, found.errors_, strict=True
+    ):
         alone = clone(found).set_params(alpha=alpha).fit(X, y, **compared)
         assert not hasattr(alone, "errors_")
         assert_allclose(coef, alone.coef_, rtol=1e-6, atol=1e-9)
         predicted = alone.rank_function(held[0])
         wrong = disagreement_error(held[1], predicted, held[2], ties="drop")
-        assert error == pytest.approx(np.mean((held[1] - predicted) ** 2) if type(model) is RLS else wrong)
+        assert error == pytest.approx(
+            np.mean((held[1] - predicted) ** 2) if type(model) is RLS else wrong
+        )
         objectives.append(alone.objective_)
     best = found.alphas_.tolist().index(found.alpha_)
     assert found.errors_[best] == found.errors_.min()
@@ -151,7 +182,9 @@ def test_leaving_out_a_query_is_refitting(model, kernel):
         alone = clone(several).set_params(alpha=alpha).fit(given, y, qid)
         assert_allclose(alone.leave_query_out(), scores, atol=1e-8)
         wrong = disagreement_error(y, scores, qid, ties="drop")
-        assert error == pytest.approx(np.mean((y - scores) ** 2) if model is RLS else wrong)
+        assert error == pytest.approx(
+            np.mean((y - scores) ** 2) if model is RLS else wrong
+        )
         if alpha == several.alpha_:
             assert_allclose(several.leave_query_out(), scores, atol=1e-8)
 
@@ -201,11 +234,17 @@ def test_a_directed_graph_with_weights(kernel):
 def test_constants_of_queries_and_of_items(problem, shift):
     X, y, qid = problem
     here = RankRLS(0.5, "linear").fit(X, y, qid)
-    assert_allclose(RankRLS(0.5, "linear").fit(X, y + shift * qid, qid).coef_, here.coef_, atol=1e-8)
+    assert_allclose(
+        RankRLS(0.5, "linear").fit(X, y + shift * qid, qid).coef_, here.coef_, atol=1e-8
+    )
     moved = RankRLS(0.5, "linear").fit(X + shift, y, qid)
     assert_allclose(moved.coef_, here.coef_, atol=1e-8)
     pairs = Pairs(X + shift, [[0, 1]])
-    assert_allclose(moved.decision_function(pairs), here.decision_function(Pairs(X, [[0, 1]])), atol=1e-7)
+    assert_allclose(
+        moved.decision_function(pairs),
+        here.decision_function(Pairs(X, [[0, 1]])),
+        atol=1e-7,
+    )
 
 
 @pytest.mark.parametrize("kind", range(2), ids=["queries", "graph"])
@@ -241,7 +280,8 @@ def test_a_wide_kernel_is_a_linear_one(kind):
 @pytest.mark.parametrize("alpha", [1e-13, [1e-13, 1.0]])
 @pytest.mark.parametrize("diagonal", [[1.0, 1.0, -1e-10], [1.0, -1e-10, -1e-10]])
 def test_a_gram_that_is_nearly_semidefinite(alpha, diagonal):
-    """An eigenvalue of -1e-10 passes for rounding; it is taken for 0 where it exceeds alpha."""
+    """An eigenvalue of -1e-10 passes for rounding; it is taken for 0 where it exceeds
+    alpha."""
     expected = np.array([1.0, 2.0, 3.0])
     scores = expected * np.maximum(diagonal, 1e-13)
     model = RLS(alpha, "precomputed").fit(np.diag(diagonal), scores, [0, 1, 1])
@@ -268,7 +308,11 @@ SOME_ITEMS = [
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        *((kind(**parameters), message) for kind in (RLS, RankRLS) for parameters, message in ALL_ITEMS),
+        *(
+            (kind(**parameters), message)
+            for kind in (RLS, RankRLS)
+            for parameters, message in ALL_ITEMS
+        ),
         *((SparseRankRLS(**parameters), message) for parameters, message in SOME_ITEMS),
     ],
 )
@@ -282,19 +326,27 @@ def test_bad_parameters_are_named(model, message):
 def test_an_indefinite_gram_is_refused(model, K):
     for alpha in (1.0, [1.0, 10.0]):
         with pytest.raises(NotPositiveSemidefiniteError, match="eigenvalue"):
-            model(alpha, "precomputed").fit(K, [1.0, 2.0], validation=(np.eye(2), [1.0, 2.0]))
+            model(alpha, "precomputed").fit(
+                K, [1.0, 2.0], validation=(np.eye(2), [1.0, 2.0])
+            )
     with pytest.raises(ValueError, match="symmetric"):
         model(1.0, "precomputed").fit([[1.0, 0.5], [0.0, 1.0]], [1.0, 2.0])
 
 
 @pytest.mark.parametrize(
     ("alpha", "graph", "message"),
-    [(1.0, False, "leave_query_out.* 1"), (1.0, True, "graph"), ([1.0, 2.0], True, "qid")],
+    [
+        (1.0, False, "leave_query_out.* 1"),
+        (1.0, True, "graph"),
+        ([1.0, 2.0], True, "qid"),
+    ],
 )
 def test_leaving_out_needs_two_queries_with_pairs(alpha, graph, message):
     X, y, qid = task()
     with pytest.raises(ValueError, match=message):
-        RankRLS(alpha).fit(X, y, graph=same_query(qid) if graph else None).leave_query_out()
+        RankRLS(alpha).fit(
+            X, y, graph=same_query(qid) if graph else None
+        ).leave_query_out()
     with pytest.raises(ValueError, match="no pair is left"):
         RankRLS([1.0, 2.0]).fit(X, qid, qid)
 
@@ -332,9 +384,13 @@ def test_without_a_penalty_the_coefficients_of_least_norm():
 
 @pytest.mark.parametrize("alpha", [1e-11, 1.0])
 def test_a_wide_kernel(alpha):
-    """In fractions of the exact values of k - 1: the penalty is (sum a)² + a'(K_RR - 1)a."""
+    """In fractions of the exact values of k - 1: the penalty is (sum a)² + a'(K_RR -
+    1)a."""
     rng = np.random.default_rng(0)
-    X, y = rng.integers(-3, 4, (8, 2)).astype(float), rng.integers(-3, 4, 8).astype(float)
+    X, y = (
+        rng.integers(-3, 4, (8, 2)).astype(float),
+        rng.integers(-3, 4, 8).astype(float),
+    )
     gamma = Fraction(1, 10**10)
     found = SparseRankRLS(3, alpha, gamma=1e-10, random_state=3).fit(X + 4, y)
     squares = np.square(X[:, None] - X[found.basis_]).sum(axis=2).astype(int)
@@ -351,16 +407,25 @@ def test_a_subset_of_equal_items():
     for gamma in (1.0, 1e-9):
         found = SparseRankRLS(4, 0.5, gamma=gamma, random_state=2).fit(equal, y, qid)
         assert np.ptp(found.rank_function(equal[:12])) == pytest.approx(0, abs=1e-12)
-    assert not SparseRankRLS(4, 0.5, "linear", random_state=2).fit(0 * equal, y, qid).coef_.any()
+    assert (
+        not SparseRankRLS(4, 0.5, "linear", random_state=2)
+        .fit(0 * equal, y, qid)
+        .coef_.any()
+    )
 
 
 def test_the_subset_is_drawn_by_its_seed():
     X, y, qid = task()
-    draws = [SparseRankRLS(7, random_state=k).fit(X, y, qid).basis_.tolist() for k in (0, 0, 1, 2, 3, 4)]
+    draws = [
+        SparseRankRLS(7, random_state=k).fit(X, y, qid).basis_.tolist()
+        for k in (0, 0, 1, 2, 3, 4)
+    ]
     assert draws[0] == draws[1]
     assert len(set(map(tuple, draws))) == 5
     assert all(draw == sorted(set(draw)) for draw in draws)
-    assert SparseRankRLS(100, random_state=0).fit(X, y, qid).basis_.tolist() == list(range(24))
+    assert SparseRankRLS(100, random_state=0).fit(X, y, qid).basis_.tolist() == list(
+        range(24)
+    )
 
 
 def test_functions_whose_squares_underflow_are_left_out():
@@ -369,7 +434,9 @@ def test_functions_whose_squares_underflow_are_left_out():
     assert model.coef_.tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize(("offset", "atol"), [(0.0, 1e-13), (1e3, 1e-8), (1e4, 1e-6), (1e5, 1e-3)])
+@pytest.mark.parametrize(
+    ("offset", "atol"), [(0.0, 1e-13), (1e3, 1e-8), (1e4, 1e-6), (1e5, 1e-3)]
+)
 @pytest.mark.parametrize("alpha", [1.0, 0.1])
 def test_features_far_from_zero_keep_the_digits_of_linear_scores(offset, atol, alpha):
     """Against 40 digits; by residuals over alpha the errors would be 1e-8 to 1e3."""
@@ -377,9 +444,13 @@ def test_features_far_from_zero_keep_the_digits_of_linear_scores(offset, atol, a
     X, y = rng.standard_normal((60, 3)) + offset, rng.standard_normal(60)
     with mpmath.workdps(40):
         A = mpmath.matrix(X.tolist())
-        w = mpmath.lu_solve(A.T * A + alpha * mpmath.eye(3), A.T * mpmath.matrix(y.tolist()))
+        w = mpmath.lu_solve(
+            A.T * A + alpha * mpmath.eye(3), A.T * mpmath.matrix(y.tolist())
+        )
         exact = np.array([float(value) for value in A * w])
         norm = float(sum(value**2 for value in w))
     model = RLS(alpha, kernel="linear").fit(X, y)
     np.testing.assert_allclose(model.rank_function(X), exact, rtol=0, atol=atol)
-    assert model.objective_ == pytest.approx(np.sum((y - exact) ** 2) + alpha * norm, abs=60 * atol)
+    assert model.objective_ == pytest.approx(
+        np.sum((y - exact) ** 2) + alpha * norm, abs=60 * atol
+    )

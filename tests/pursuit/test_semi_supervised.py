@@ -1,4 +1,5 @@
-"""Pursuit in several views: each step against brute force, Figure 2 as printed, and what it costs."""
+"""Pursuit in several views: each step against brute force, Figure 2 as printed, and
+what it costs."""
 
 from functools import partial
 from itertools import product
@@ -26,7 +27,9 @@ rbf, absolute = partial(rbf_kernel, gamma=GAMMA), partial(laplacian_kernel, gamm
 
 def values(views, X, centres):
     """The functions of each view at the rows of X."""
-    chosen = [(view, rbf) if isinstance(view, list) else (view[0], absolute) for view in views]
+    chosen = [
+        (view, rbf) if isinstance(view, list) else (view[0], absolute) for view in views
+    ]
     return [k(X[:, columns], centres[:, columns]) for columns, k in chosen]
 
 
@@ -34,7 +37,13 @@ def problem(seed, n=9, n_unscored=13, p=4):
     rng = np.random.default_rng(seed)
     qid, other = rng.integers(0, 2, n), rng.integers(1, 4, n_unscored)
     qid[:2], other[:2] = 0, 1
-    return rng.normal(size=(n, p)), rng.normal(size=n), qid, rng.normal(size=(n_unscored, p)), other
+    return (
+        rng.normal(size=(n, p)),
+        rng.normal(size=n),
+        qid,
+        rng.normal(size=(n_unscored, p)),
+        other,
+    )
 
 
 def objective(s, f, L, fbar, Lbar, nu):
@@ -44,10 +53,13 @@ def objective(s, f, L, fbar, Lbar, nu):
 
 
 def least(columns, residuals, bars, apart, R, Rbar, nu):
-    """Coefficients and sum of least squares: residuals (n, M), and apart (l, M), the views so far."""
+    """Coefficients and sum of least squares: residuals (n, M), and apart (l, M), the
+    views so far."""
     one, Rbar = np.eye(columns.shape[1]), np.sqrt(nu) * Rbar
     less = [v - u for v, u in product(one, repeat=2)]
-    A = np.vstack([*(R @ (columns * v) for v in one), *(Rbar @ (bars * both) for both in less)])
+    A = np.vstack(
+        [*(R @ (columns * v) for v in one), *(Rbar @ (bars * both) for both in less)]
+    )
     b = np.concatenate([*(R @ residuals).T, *(-Rbar @ apart @ both for both in less)])
     a = np.linalg.lstsq(A, b, rcond=1e-10)[0]
     return a, float(np.square(b - A @ a).sum())
@@ -60,14 +72,26 @@ def brute_force(K, Kbar, s, L, Lbar, nu, n_basis, shared, printed):
     f, fbar = np.zeros((len(s), M)), np.zeros((len(Lbar), M))
     basis, coefs, found = [], [], [objective(s, f, L, fbar, Lbar, nu)]
     for _ in range(n_basis):
-        residuals = s[:, None] - (f.mean(axis=1, keepdims=True) + 0 * f if printed else f)
+        residuals = s[:, None] - (
+            f.mean(axis=1, keepdims=True) + 0 * f if printed else f
+        )
         apart = np.zeros_like(fbar) if printed else fbar
         tried = []
-        for choice in [(j,) * M for j in range(N)] if shared else product(range(N), repeat=M):
+        for choice in (
+            [(j,) * M for j in range(N)] if shared else product(range(N), repeat=M)
+        ):
             columns, bars = (
-                np.column_stack([k[:, j] for k, j in zip(side, choice, strict=True)]) for side in (K, Kbar)
+                np.column_stack([k[:, j] for k, j in zip(side, choice, strict=True)])
+                for side in (K, Kbar)
             )
-            tried.append((*least(columns, residuals, bars, apart, R, Rbar, nu), choice, columns, bars))
+            tried.append(
+                (
+                    *least(columns, residuals, bars, apart, R, Rbar, nu),
+                    choice,
+                    columns,
+                    bars,
+                )
+            )
         a, _, choice, columns, bars = min(tried, key=lambda one: one[1])
         f, fbar = f + a * columns, fbar + a * bars
         basis.append(list(choice))
@@ -81,22 +105,35 @@ def brute_force(K, Kbar, s, L, Lbar, nu, n_basis, shared, printed):
 
 @pytest.mark.parametrize("algorithm", ["corrected", "printed"])
 @pytest.mark.parametrize(
-    ("views", "shared", "n"), [(TWO, True, 9), (TWO, False, 8), (THREE, True, 9), (THREE, False, 4)]
+    ("views", "shared", "n"),
+    [(TWO, True, 9), (TWO, False, 8), (THREE, True, 9), (THREE, False, 4)],
 )
 @pytest.mark.parametrize(("nu", "seed"), [(0.0, 0), (0.3, 1), (20.0, 2)])
 def test_each_step_is_that_of_brute_force(views, shared, n, nu, seed, algorithm):
     X, s, qid, Xbar, other = problem(seed, n=n)
     settings = {"algorithm": algorithm, "shared_index": shared, "gamma": GAMMA}
-    model = SemiSupervisedRankingPursuit(views, 4, nu, **settings).fit(X, s, qid, Xbar, other)
+    model = SemiSupervisedRankingPursuit(views, 4, nu, **settings).fit(
+        X, s, qid, Xbar, other
+    )
     K, Kbar = values(views, X, X), values(views, Xbar, X)
     printed = algorithm == "printed"
     basis, coefs, found = brute_force(
-        K, Kbar, s, laplacian(same_query(qid)), laplacian(same_query(other)), nu, 4, shared, printed
+        K,
+        Kbar,
+        s,
+        laplacian(same_query(qid)),
+        laplacian(same_query(other)),
+        nu,
+        4,
+        shared,
+        printed,
     )
     assert model.basis_.tolist() == basis
     assert model.coefs_ == pytest.approx(coefs, rel=1e-6)
     assert model.objectives_ == pytest.approx(found, rel=1e-9)
-    f = np.column_stack([K[v][:, model.basis_[:, v]] @ coefs[v] for v in range(len(views))])
+    f = np.column_stack(
+        [K[v][:, model.basis_[:, v]] @ coefs[v] for v in range(len(views))]
+    )
     assert model.predict_views(X) == pytest.approx(f, rel=1e-6)
     assert model.rank_function(X) == pytest.approx(f.mean(axis=1), rel=1e-6)
 
@@ -135,13 +172,17 @@ def test_it_ends_at_the_minimum_over_all_coefficients(shared):
     rng = np.random.default_rng(0)
     K, Kbar, s = rng.normal(size=(8, 6)), rng.normal(size=(10, 6)), rng.normal(size=8)
     views = [(slice(0, 3), "precomputed"), (slice(3, 6), "precomputed")]
-    model = SemiSupervisedRankingPursuit(views, 5000, shared_index=shared).fit(K, s, X_unscored=Kbar)
+    model = SemiSupervisedRankingPursuit(views, 5000, shared_index=shared).fit(
+        K, s, X_unscored=Kbar
+    )
     assert len(model.basis_) < 500
     assert (np.diff(model.objectives_) < 0).all()
     R, Rbar = (root(laplacian(same_query([0] * size))) for size in (8, 10))
     zero = np.zeros((8, 3))
     blocks = [[R @ K[:, :3], zero], [zero, R @ K[:, 3:]]]
-    A = np.block([*blocks, [np.sqrt(2) * Rbar @ Kbar[:, :3], -np.sqrt(2) * Rbar @ Kbar[:, 3:]]])
+    A = np.block(
+        [*blocks, [np.sqrt(2) * Rbar @ Kbar[:, :3], -np.sqrt(2) * Rbar @ Kbar[:, 3:]]]
+    )
     b = np.concatenate([R @ s, R @ s, np.zeros(10)])
     a = np.linalg.lstsq(A, b)[0]
     assert model.objectives_[-1] == pytest.approx(np.square(b - A @ a).sum(), rel=1e-12)
@@ -151,13 +192,17 @@ def test_it_ends_at_the_minimum_over_all_coefficients(shared):
 
 
 def test_figure_2_raises_objective_3():
-    """Both views rise by 1 where scored, by 1 and -1 where unscored: a step is a fifth of the residual."""
+    """Both views rise by 1 where scored, by 1 and -1 where unscored: a step is a fifth
+    of the residual."""
     data = {"X": [[0, 0], [1, 1]], "y": [0, 1], "X_unscored": [[0, 0], [1, -1]]}
     views = [([0], "precomputed"), ([1], "precomputed")]
     printed = SemiSupervisedRankingPursuit(views, 60, algorithm="printed").fit(**data)
     assert printed.objectives_[:3] == pytest.approx([2, 1.6, 1.856])
-    assert printed.coefs_[:, :2].tolist() == pytest.approx(np.array([[0.2, 0.16], [0.2, 0.16]]))
-    assert printed.objectives_[-1] == pytest.approx(8, rel=1e-4)  # four times that of no function at all
+    assert printed.coefs_[:, :2].tolist() == pytest.approx(
+        np.array([[0.2, 0.16], [0.2, 0.16]])
+    )
+    # four times that of no function at all
+    assert printed.objectives_[-1] == pytest.approx(8, rel=1e-4)
     corrected = SemiSupervisedRankingPursuit(views, 60).fit(**data)
     assert corrected.objectives_ == pytest.approx([2, 1.6])
 
@@ -168,7 +213,9 @@ def test_the_matrix_may_be_singular(shared):
     rng = np.random.default_rng(0)
     qid = np.repeat([0, 1, 2], 4)
     X, s = rng.normal(size=(3, 4))[qid], rng.normal(size=12)
-    model = SemiSupervisedRankingPursuit(TWO, 5, 1.0, shared_index=shared).fit(X, s, qid, X, qid)
+    model = SemiSupervisedRankingPursuit(TWO, 5, 1.0, shared_index=shared).fit(
+        X, s, qid, X, qid
+    )
     assert model.basis_.shape == (0, 2)
     assert model.coefs_.shape == (2, 0)
     assert len(model.objectives_) == 1
@@ -177,7 +224,9 @@ def test_the_matrix_may_be_singular(shared):
     model.fit(X, s, qid)  # without unscored items the views agree on the scored ones
     assert (model.coefs_[0] == 0).all()
     assert (np.diff(model.objectives_) < 0).all()
-    assert clone(model).fit(X, s, qid, X, qid).objectives_ == pytest.approx(model.objectives_)
+    assert clone(model).fit(X, s, qid, X, qid).objectives_ == pytest.approx(
+        model.objectives_
+    )
     assert model.fit(X, 0.1 * qid + 0.3, qid).basis_.shape == (0, 2)
 
 
@@ -202,12 +251,16 @@ class CountedKernel:
 @pytest.mark.parametrize(
     ("kept", "algorithm", "cost"),
     [
-        (0, "corrected", lambda n, unscored: (n + unscored) * (n + 1)),  # the chosen one once more
-        (0, "printed", lambda n, unscored: n * (n + 1) + unscored),  # only increments have to agree
+        # the chosen one once more
+        (0, "corrected", lambda n, unscored: (n + unscored) * (n + 1)),
+        # only increments have to agree
+        (0, "printed", lambda n, unscored: n * (n + 1) + unscored),
         (10**6, "corrected", lambda n, unscored: 0),  # where values are kept
     ],
 )
-def test_a_step_computes_each_function_once_per_item_and_view(monkeypatch, kept, algorithm, shared, cost):
+def test_a_step_computes_each_function_once_per_item_and_view(
+    monkeypatch, kept, algorithm, shared, cost
+):
     monkeypatch.setattr(semi_supervised, "_KEPT", kept)
     X, s, qid, *_ = problem(0, n=7)
     Xbar = np.random.default_rng(1).normal(size=(50, 4))
@@ -215,7 +268,9 @@ def test_a_step_computes_each_function_once_per_item_and_view(monkeypatch, kept,
     for n_basis in (2, 5):
         kernel = CountedKernel()
         views = [([0], kernel), ([1, 2], kernel)]
-        model = SemiSupervisedRankingPursuit(views, n_basis, shared_index=shared, algorithm=algorithm)
+        model = SemiSupervisedRankingPursuit(
+            views, n_basis, shared_index=shared, algorithm=algorithm
+        )
         model.fit(X, s, qid, Xbar, np.arange(50) // 5)
         assert len(model.basis_) == n_basis
         entries.append(kernel.entries)
@@ -225,7 +280,9 @@ def test_a_step_computes_each_function_once_per_item_and_view(monkeypatch, kept,
 @pytest.mark.parametrize("shared", [True, False])
 def test_values_that_are_not_kept_change_nothing(monkeypatch, shared):
     X, s, qid, Xbar, other = problem(7, n=15, n_unscored=40)
-    model = SemiSupervisedRankingPursuit(TWO, 6, shared_index=shared).fit(X, s, qid, Xbar, other)
+    model = SemiSupervisedRankingPursuit(TWO, 6, shared_index=shared).fit(
+        X, s, qid, Xbar, other
+    )
     monkeypatch.setattr(semi_supervised, "_KEPT", 0)
     again = clone(model).fit(X, s, qid, Xbar, other)
     assert again.basis_.tolist() == model.basis_.tolist()
@@ -238,7 +295,9 @@ seeds, algorithms = st.integers(0, 300), st.sampled_from(["corrected", "printed"
 
 
 @given(seeds, algorithms, st.floats(-1e3, 1e3), st.floats(0.1, 1e3))
-def test_a_shift_of_scores_changes_nothing_and_a_scale_scales(seed, algorithm, shift, scale):
+def test_a_shift_of_scores_changes_nothing_and_a_scale_scales(
+    seed, algorithm, shift, scale
+):
     X, s, qid, Xbar, other = problem(seed)
     one = SemiSupervisedRankingPursuit(TWO, 3, algorithm=algorithm, gamma=GAMMA)
     one.fit(X, s, qid, Xbar, other)
@@ -248,7 +307,8 @@ def test_a_shift_of_scores_changes_nothing_and_a_scale_scales(seed, algorithm, s
 
 
 def test_wide_kernels_keep_their_digits():
-    """As gamma falls, (k - 1) / gamma tends to -|x - x'|²: the choices and the differences of scores too."""
+    """As gamma falls, (k - 1) / gamma tends to -|x - x'|²: the choices and the
+    differences of scores too."""
     X, s, qid, Xbar, other = problem(9)
     models = [
         SemiSupervisedRankingPursuit(TWO, 4, gamma=gamma).fit(X, s, qid, Xbar, other)
@@ -268,9 +328,14 @@ def test_views_by_columns_masks_slices_and_kernels():
     X, s, qid, Xbar, other = problem(10)
     masks = (slice(0, 2), np.array([False, False, True, True]))
     named = [(np.array([0, 1]), "rbf"), ([2, 3], "rbf")]
-    models = [SemiSupervisedRankingPursuit(v, 4).fit(X, s, qid, Xbar, other) for v in (TWO, masks, named)]
+    models = [
+        SemiSupervisedRankingPursuit(v, 4).fit(X, s, qid, Xbar, other)
+        for v in (TWO, masks, named)
+    ]
     assert len({str(model.basis_.tolist()) for model in models}) == 1
-    model = SemiSupervisedRankingPursuit(["linear", absolute], 3).fit(X, s, qid, Xbar, other)
+    model = SemiSupervisedRankingPursuit(["linear", absolute], 3).fit(
+        X, s, qid, Xbar, other
+    )
     linear, other_view = X @ X[model.basis_[:, 0]].T, absolute(X, X[model.basis_[:, 1]])
     expected = np.column_stack([linear @ model.coefs_[0], other_view @ model.coefs_[1]])
     assert model.predict_views(X) == pytest.approx(expected)
@@ -281,7 +346,9 @@ def test_scale_is_that_of_the_columns_of_a_view():
     X[:, 2:] *= 1000
     model = SemiSupervisedRankingPursuit(TWO, 4, 0.0).fit(X, s)
     X[:, 2:] /= 1000
-    assert SemiSupervisedRankingPursuit(TWO, 4, 0.0).fit(X, s).coefs_ == pytest.approx(model.coefs_)
+    assert SemiSupervisedRankingPursuit(TWO, 4, 0.0).fit(X, s).coefs_ == pytest.approx(
+        model.coefs_
+    )
 
 
 @pytest.mark.parametrize(

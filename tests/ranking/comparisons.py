@@ -1,4 +1,5 @@
-"""Noisy comparisons with ties, the models of ties by their definitions, and pairwise degrees."""
+"""Noisy comparisons with ties, the models of ties by their definitions, and pairwise
+degrees."""
 
 import numpy as np
 import pytest
@@ -9,8 +10,14 @@ from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson, OrdinalComparison
 
 LAWS = {"logit": logistic, "probit": norm}
-MODELS = [Davidson(0.1), OrdinalComparison("logit", 0.1), OrdinalComparison("probit", 0.1)]
-every_model = pytest.mark.parametrize("model", MODELS, ids=["davidson", "logit", "probit"])
+MODELS = [
+    Davidson(0.1),
+    OrdinalComparison("logit", 0.1),
+    OrdinalComparison("probit", 0.1),
+]
+every_model = pytest.mark.parametrize(
+    "model", MODELS, ids=["davidson", "logit", "probit"]
+)
 
 
 def compared(seed, m=60, n=8, p=3, width=0.7):
@@ -47,7 +54,9 @@ def degrees(seed, n, spread=1.0):
     """Positive degrees that are not reciprocal."""
     rng = np.random.default_rng(seed)
     worths = spread * rng.normal(size=n)
-    return expit(worths[:, None] - worths + rng.normal(size=(n, n))) * rng.uniform(0.5, 2, (n, n))
+    return expit(worths[:, None] - worths + rng.normal(size=(n, n))) * rng.uniform(
+        0.5, 2, (n, n)
+    )
 
 
 def reciprocal(seed, n, levels=None, spread=1.0):

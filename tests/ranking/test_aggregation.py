@@ -1,4 +1,5 @@
-"""Rank aggregation compared with definitions, optimality conditions and dense equations."""
+"""Rank aggregation compared with definitions, optimality conditions and dense
+equations."""
 
 import warnings
 
@@ -19,7 +20,8 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def unmet(P, worths):
-    """The residuals sum_j p_ij - (p_ij + p_ji) theta_i / (theta_i + theta_j), zero at the maximum."""
+    """The residuals sum_j p_ij - (p_ij + p_ji) theta_i / (theta_i + theta_j), zero at
+    the maximum."""
     P = np.where(np.eye(len(P), dtype=bool), 0.0, P)
     return P.sum(axis=1) - ((P + P.T) * expit(worths[:, None] - worths)).sum(axis=1)
 
@@ -40,7 +42,9 @@ def newton_steps(monkeypatch, P):
     solved = []
     solve = np.linalg.solve
     with monkeypatch.context() as patch:
-        patch.setattr(np.linalg, "solve", lambda A, b: (solved.append(1), solve(A, b))[1])
+        patch.setattr(
+            np.linalg, "solve", lambda A, b: (solved.append(1), solve(A, b))[1]
+        )
         bradley_terry(P)
     return len(solved)
 
@@ -55,21 +59,28 @@ def test_the_number_of_newton_steps_does_not_grow_with_a_total_order(monkeypatch
 
 
 def assert_balanced(P, accuracy):
-    """The residuals summed over the k best items: comparisons within them cancel exactly."""
+    """The residuals summed over the k best items: comparisons within them cancel
+    exactly."""
     worths = bradley_terry(P)
     order = np.argsort(-worths)
-    P, chance = P[np.ix_(order, order)] / P.max(), expit(worths[order, None] - worths[order])
+    P, chance = (
+        P[np.ix_(order, order)] / P.max(),
+        expit(worths[order, None] - worths[order]),
+    )
     if csgraph.connected_components(P > 1e-9, connection="strong")[0] > 1:
         P = P + 1e-9
     for k in range(1, len(P)):
-        assert (P * chance.T)[:k, k:].sum() == pytest.approx((P.T * chance)[:k, k:].sum(), rel=accuracy)
+        assert (P * chance.T)[:k, k:].sum() == pytest.approx(
+            (P.T * chance)[:k, k:].sum(), rel=accuracy
+        )
 
 
 @pytest.mark.parametrize(
     "P",
     [
         np.triu(np.ones((60, 60)), 1),
-        # degrees below 1e-9 of the largest next to larger ones, where rounding once ended the search early
+        # degrees below 1e-9 of the largest next to larger ones, where rounding once
+        # ended the search early
         np.array([[0, 6.5471e-12, 0], [1.5820e-08, 0, 1], [3.0924e-09, 1.1341e-08, 0]]),
     ],
 )
@@ -79,17 +90,27 @@ def test_the_equations_hold_if_a_billionth_is_added_because_no_maximum_exists(P)
 
 @given(SEEDS, st.integers(1, 12), st.sampled_from([None, 2, 10]), st.floats(0, 20))
 def test_reciprocal_degrees_are_ordered_as_their_row_sums(seed, n, levels, spread):
-    """At the maximum the row sum of i is a sum of theta_i / (theta_i + theta_j). Some degrees are 0 and 1."""
+    """At the maximum the row sum of i is a sum of theta_i / (theta_i + theta_j).
+
+    Some degrees are 0 and 1.
+    """
     P = reciprocal(seed, n, levels, spread)
     worths, sums = bradley_terry(P), row_sums(P)
     clear = np.abs(sums[:, None] - sums) > 1e-6
     ahead = np.sign(np.subtract.outer(worths, worths))
-    np.testing.assert_array_equal(ahead[clear], np.sign(np.subtract.outer(sums, sums))[clear])
+    np.testing.assert_array_equal(
+        ahead[clear], np.sign(np.subtract.outer(sums, sums))[clear]
+    )
     if levels:
         assert (ahead[~clear] == 0).all()
 
 
-@given(SEEDS, st.integers(2, 9), st.floats(0.05, 1), st.sampled_from([0.0, -4.0, -8.0, -12.0]))
+@given(
+    SEEDS,
+    st.integers(2, 9),
+    st.floats(0.05, 1),
+    st.sampled_from([0.0, -4.0, -8.0, -12.0]),
+)
 @example(964879251, 8, 0.1875, -8.0)  # full steps oscillate
 @examples(100)
 def test_the_equations_hold_for_degrees_of_all_sizes(seed, n, density, smallest):
@@ -107,7 +128,8 @@ def test_the_equations_hold_for_degrees_of_all_sizes(seed, n, density, smallest)
         ([[0.3]], [1]),
         (np.triu(np.ones((5, 5)), 1), [1, 2, 3, 4, 5]),
         (np.roll(np.eye(5), 1, axis=1), [1, 1, 1, 1, 1]),  # a cycle
-        (np.kron(np.eye(2), [[0, 1], [0, 0]]), [1, 3, 1, 3]),  # two pairs that never met
+        # two pairs that never met
+        (np.kron(np.eye(2), [[0, 1], [0, 0]]), [1, 3, 1, 3]),
         ([[0, 1e-300], [0, 0]], [1, 2]),
         ([[0, 1e100], [1, 0]], [1, 2]),
     ],
@@ -138,7 +160,12 @@ def matches(n, m, seed=0):
 
 @pytest.mark.parametrize(
     ("n", "form"),
-    [(40, sparse.csr_array), (400, sparse.coo_array), (400, sparse.csc_matrix), (400, np.asarray)],
+    [
+        (40, sparse.csr_array),
+        (400, sparse.coo_array),
+        (400, sparse.csc_matrix),
+        (400, np.asarray),
+    ],
 )
 def test_sparse_counts_have_the_worths_of_the_dense_matrix(n, form):
     P = matches(n, 30 * n)
@@ -150,12 +177,17 @@ def test_sparse_counts_have_the_worths_of_the_dense_matrix(n, form):
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("few", [0, 10**6])
-def test_dense_and_sparse_equations_solve_long_chains_and_items_without_a_win(monkeypatch, form, few):
-    """Conjugate gradients give up on the chain, and are not used if there is no maximum."""
+def test_dense_and_sparse_equations_solve_long_chains_and_items_without_a_win(
+    monkeypatch, form, few
+):
+    """Conjugate gradients give up on the chain, and are not used if there is no
+    maximum."""
     monkeypatch.setattr(aggregation, "_FEW", few)
     monkeypatch.setattr(aggregation, "_PRODUCTS", 20)
     chain = np.eye(90, k=1) + 0.1 * np.eye(90, k=-1)
-    np.testing.assert_allclose(-np.diff(bradley_terry(form(chain))), np.log(10), rtol=1e-7)
+    np.testing.assert_allclose(
+        -np.diff(bradley_terry(form(chain))), np.log(10), rtol=1e-7
+    )
     P = matches(30, 200).toarray()
     P[3] = 0
     worths = bradley_terry(form(P))
@@ -194,7 +226,8 @@ def test_row_sums_and_copeland_by_definition(seed, n):
     P = reciprocal(seed, n, levels=4) * 3
     sums = [sum(P[i, j] for j in range(n) if j != i) for i in range(n)]
     wins = [
-        sum(P[i, j] > P[j, i] for j in range(n)) + sum(P[i, j] == P[j, i] for j in range(n) if j != i) / 2
+        sum(P[i, j] > P[j, i] for j in range(n))
+        + sum(P[i, j] == P[j, i] for j in range(n) if j != i) / 2
         for i in range(n)
     ]
     np.testing.assert_allclose(row_sums(P), sums, rtol=1e-12)
@@ -215,7 +248,9 @@ def test_rounding_does_not_order_items():
 
 @pytest.mark.parametrize("name", AGGREGATES)
 @given(seed=SEEDS, n=st.integers(1, 9))
-def test_worths_follow_the_items_turn_with_the_preferences_and_ignore_scale_and_diagonal(name, seed, n):
+def test_worths_follow_the_items_turn_with_the_preferences_and_ignore_scale_and_diagonal(
+    name, seed, n
+):
     aggregate = AGGREGATES[name]
     P = reciprocal(seed, n)
     forth, back = aggregate(P), aggregate(P.T)
@@ -223,9 +258,13 @@ def test_worths_follow_the_items_turn_with_the_preferences_and_ignore_scale_and_
     P = degrees(seed, n)
     rng = np.random.default_rng(seed)
     worths, order = aggregate(P), rng.permutation(n)
-    np.testing.assert_allclose(aggregate(P[np.ix_(order, order)]), worths[order], atol=1e-7)
+    np.testing.assert_allclose(
+        aggregate(P[np.ix_(order, order)]), worths[order], atol=1e-7
+    )
     scaled = aggregate(P * 1000 + np.diag(rng.uniform(0, 9, n)))
-    np.testing.assert_allclose(scaled / (1000 if name == "row sums" else 1), worths, atol=1e-7)
+    np.testing.assert_allclose(
+        scaled / (1000 if name == "row sums" else 1), worths, atol=1e-7
+    )
 
 
 def ring(n, neighbours=3, games=20.0):
@@ -235,7 +274,9 @@ def ring(n, neighbours=3, games=20.0):
     i, k = np.repeat(np.arange(n), neighbours), np.tile(np.arange(1, neighbours + 1), n)
     j = (i + k) % n
     won = rng.binomial(int(games) - 2, expit(strength[i] - strength[j])) + 1.0
-    return sparse.coo_array((np.r_[won, games - won], (np.r_[i, j], np.r_[j, i])), (n, n)).tocsr()
+    return sparse.coo_array(
+        (np.r_[won, games - won], (np.r_[i, j], np.r_[j, i])), (n, n)
+    ).tocsr()
 
 
 def test_a_long_ring_is_solved_by_a_sparse_factorization(monkeypatch):
@@ -254,13 +295,20 @@ def test_sparse_counts_may_be_tiny_integer_or_boolean(scale):
     expected = bradley_terry(P)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        np.testing.assert_allclose(bradley_terry(sparse.csr_array(P * scale)), expected, atol=1e-6)
-        np.testing.assert_allclose(bradley_terry(sparse.csr_array(P.astype(np.int8))), expected, atol=1e-9)
+        np.testing.assert_allclose(
+            bradley_terry(sparse.csr_array(P * scale)), expected, atol=1e-6
+        )
+        np.testing.assert_allclose(
+            bradley_terry(sparse.csr_array(P.astype(np.int8))), expected, atol=1e-9
+        )
         assert np.isfinite(bradley_terry(sparse.csr_array(P > 1))).all()
 
 
 def test_random_matches_need_no_factorization(monkeypatch):
-    """The factors would be dense. The last slopes are rounding, and gradients cannot reach their mean."""
+    """The factors would be dense.
+
+    The last slopes are rounding, and gradients cannot reach their mean.
+    """
     rng, n, m = np.random.default_rng(0), 4000, 200_000
     first = rng.integers(0, n, m)
     met = first, (first + rng.integers(1, n, m)) % n

@@ -1,4 +1,5 @@
-"""What all learners of rankings have in common: every public class of `ranking` is tried."""
+"""What all learners of rankings have in common: every public class of `ranking` is
+tried."""
 
 import numpy as np
 import pytest
@@ -20,12 +21,18 @@ from preflearn.svm import SVMRank
 
 
 def is_learner(kind):
-    return isinstance(kind, type) and issubclass(kind, RankingLearner) and kind is not RankingLearner
+    return (
+        isinstance(kind, type)
+        and issubclass(kind, RankingLearner)
+        and kind is not RankingLearner
+    )
 
 
 PUBLIC = {name: getattr(ranking, name) for name in ranking.__all__}
 CONCRETE = {name: kind for name, kind in PUBLIC.items() if is_learner(kind)}
-LEARNERS = {name: kind() for name, kind in CONCRETE.items()} | {"RankNet": RankNet(n_hidden=8, n_epochs=5)}
+LEARNERS = {name: kind() for name, kind in CONCRETE.items()} | {
+    "RankNet": RankNet(n_hidden=8, n_epochs=5)
+}
 
 
 @pytest.fixture(params=LEARNERS.values(), ids=LEARNERS)
@@ -39,7 +46,16 @@ def ranked(seed, n=24, queries=1, ties=False):
     X, qid = rng.normal(size=(n, 3)), np.sort(rng.integers(queries, size=n))
     score = X @ [1, 2, 3] + 0.5 * rng.normal(size=n)
     score = np.round(score) if ties else score
-    return X, np.array([1 + np.sum((score > s) & (qid == q)) for s, q in zip(score, qid, strict=True)]), qid
+    return (
+        X,
+        np.array(
+            [
+                1 + np.sum((score > s) & (qid == q))
+                for s, q in zip(score, qid, strict=True)
+            ]
+        ),
+        qid,
+    )
 
 
 def test_an_order_is_learned_from_data_that_stay_as_they_are(learner):
@@ -71,7 +87,10 @@ def test_ranks_are_those_of_worths_and_equal_items_share_them(learner):
 def test_only_the_order_of_ranks_within_a_query_counts(name, seed):
     X, rank, qid = ranked(seed, queries=3, ties=True)
     first, again = (clone(LEARNERS[name]) for _ in range(2))
-    moved, names = np.exp(rank / 5) * (1 + qid) - 7 * qid, np.array(["b", "c", "d"])[qid]
+    moved, names = (
+        np.exp(rank / 5) * (1 + qid) - 7 * qid,
+        np.array(["b", "c", "d"])[qid],
+    )
     worths = first.fit(X, rank, qid).worths(X)
     np.testing.assert_array_equal(again.fit(X, moved, names).worths(X), worths)
     huge = np.int64(2**60) + rank  # as floats neighbors would be equal
@@ -125,21 +144,36 @@ def test_worths_are_finite_or_the_features_are_refused(learner, size):
 
 
 def test_every_ranking_learner_takes_sparse_items_of_an_svmlight_file(tmp_path):
-    """Scored items with query ids, as scikit-learn reads them, have the scores of dense items."""
+    """Scored items with query ids, as scikit-learn reads them, have the scores of dense
+    items."""
     rng = np.random.default_rng(0)
-    items, qid = np.where(rng.random((60, 5)) < 0.5, rng.random((60, 5)), 0.0), np.repeat(np.arange(6), 10)
+    items, qid = (
+        np.where(rng.random((60, 5)) < 0.5, rng.random((60, 5)), 0.0),
+        np.repeat(np.arange(6), 10),
+    )
     grades = np.round(3 * items @ rng.random(5))
     dump_svmlight_file(items, grades, str(tmp_path / "train.txt"), query_id=qid)
     X, y, q = load_svmlight_file(str(tmp_path / "train.txt"), query_id=True)
     wide = sparse.hstack([X] * 20, "csr")  # more features than items
     scored = [kind(kernel="linear") for kind in (SVMRank, RLS, RankRLS)]
-    scored += [SparseRankRLS(5, kernel="linear", random_state=0), RankingPursuit(3, kernel="linear")]
+    scored += [
+        SparseRankRLS(5, kernel="linear", random_state=0),
+        RankingPursuit(3, kernel="linear"),
+    ]
     for learner in [*scored, SVMRank(), RankRLS()]:
         for form in [X, wide] if learner.kernel == "linear" else [X]:
             kept = clone(learner).fit(form, y, q)
-            expected = clone(learner).fit(form.toarray(), y, q).rank_function(form.toarray())
+            expected = (
+                clone(learner).fit(form.toarray(), y, q).rank_function(form.toarray())
+            )
             for asked in (form, form.toarray()):
-                np.testing.assert_allclose(kept.rank_function(asked), expected, rtol=1e-6, atol=1e-9)
-    for learner in [*LEARNERS.values(), AnKerRank(n_repeats=1, random_state=0), Able2Rank(k=3)]:
+                np.testing.assert_allclose(
+                    kept.rank_function(asked), expected, rtol=1e-6, atol=1e-9
+                )
+    for learner in [
+        *LEARNERS.values(),
+        AnKerRank(n_repeats=1, random_state=0),
+        Able2Rank(k=3),
+    ]:
         kept, dense = (clone(learner).fit(form, -y, q) for form in (X, X.toarray()))
         assert kept.rank(X[:10]).tolist() == dense.rank(X.toarray()[:10]).tolist()

@@ -1,4 +1,5 @@
-"""The theorem boxes of chapter 16, in exact fractions where possible, and on small degenerate cases."""
+"""The theorem boxes of chapter 16, in exact fractions where possible, and on small
+degenerate cases."""
 
 from fractions import Fraction
 from itertools import combinations, permutations
@@ -22,7 +23,8 @@ def hats(U, V):
 
 
 def without_bias(K, y, C):
-    """Dual coefficients y alpha of a support vector machine without bias, by coordinate ascent."""
+    """Dual coefficients y alpha of a support vector machine without bias, by coordinate
+    ascent."""
     alpha, Q = np.zeros(len(y)), K * np.outer(y, y)
     for _ in range(20_000):
         before = alpha.copy()
@@ -39,7 +41,8 @@ quarters = st.integers(-4, 4).map(lambda value: value / 4)
 @pytest.mark.theorem("thm-c16-both")
 @examples(30)
 @example([[0.0, 0.0]], [1], 1.0, [[0.5, 0.0]])  # a pair of equal items: f(0) = 0
-@example([[0.5, 0.0], [0.5, 0.0], [-0.5, 0.0]], [1, -1, 1], 2.0, [[0.25, 0.25]])  # doubled, contradicting
+# doubled, contradicting
+@example([[0.5, 0.0], [0.5, 0.0], [-0.5, 0.0]], [1, -1, 1], 2.0, [[0.25, 0.25]])
 @given(
     st.lists(st.lists(quarters, min_size=2, max_size=2), min_size=1, max_size=6),
     st.lists(st.sampled_from([-1, 1]), min_size=6, max_size=6),
@@ -50,7 +53,9 @@ def test_both_orientations_are_an_odd_kernel_without_bias(U, y, C, Q):
     U, Q = np.array(U), np.array(Q)
     y = np.array(y[: len(U)])
     doubled, labels = np.vstack([U, -U]), np.append(y, -y)
-    machine = SVC(C=C, kernel="precomputed", tol=1e-10).fit(hats(doubled, doubled), labels)
+    machine = SVC(C=C, kernel="precomputed", tol=1e-10).fit(
+        hats(doubled, doubled), labels
+    )
     coef = np.zeros(len(labels))
     coef[machine.support_] = machine.dual_coef_[0]
     odd = (hats(U, U) - hats(U, -U)) / 2
@@ -61,10 +66,14 @@ def test_both_orientations_are_an_odd_kernel_without_bias(U, y, C, Q):
     flips = np.where(np.arange(len(U)) % 2, -1, 1)  # here f is that of -Q
     turned = (hats(Q, U * flips[:, None]) - hats(Q, -U * flips[:, None])) / 2
     odd = odd * np.outer(flips, flips)
-    np.testing.assert_allclose(turned @ without_bias(odd, y * flips, 2 * C), -f, atol=1e-6)
+    np.testing.assert_allclose(
+        turned @ without_bias(odd, y * flips, 2 * C), -f, atol=1e-6
+    )
     # Bias 0 is optimal: no other b lowers the hinge losses of the doubled problem.
     f = hats(doubled, doubled) @ coef
-    losses = [np.maximum(0, 1 - labels * (f + b)).sum() for b in (0.0, -0.1, 0.1, -1.0, 1.0)]
+    losses = [
+        np.maximum(0, 1 - labels * (f + b)).sum() for b in (0.0, -0.1, 0.1, -1.0, 1.0)
+    ]
     assert losses[0] <= min(losses) + 1e-6
 
 
@@ -97,7 +106,9 @@ def test_bradley_terry_orders_reciprocal_degrees_as_row_sums(P):
         for d in np.random.default_rng(0).normal(size=(20, len(P))):
             assert log_likelihood(P, s + 100 * (d - d.mean())) < best
     else:  # some part never loses to the rest: the likelihood grows with the scores of that part
-        first = [of == k for k in range(parts) if not (P[of != k][:, of == k] > 0).any()]
+        first = [
+            of == k for k in range(parts) if not (P[of != k][:, of == k] > 0).any()
+        ]
         assert len(first) == 1
         for s in np.random.default_rng(0).normal(size=(5, len(P))):
             values = [log_likelihood(P, s + t * first[0]) for t in (0.0, 1.0, 2.0, 4.0)]
@@ -105,24 +116,33 @@ def test_bradley_terry_orders_reciprocal_degrees_as_row_sums(P):
 
 
 @pytest.mark.theorem("thm-c16-err")
-@pytest.mark.parametrize(("N", "n"), [(N, n) for N in range(1, 7) for n in range(1, N + 1)])
+@pytest.mark.parametrize(
+    ("N", "n"), [(N, n) for N in range(1, 7) for n in range(1, N + 1)]
+)
 def test_expected_rank_given_the_order_of_a_query(N, n):
     total, count = [0] * n, 0
-    for rank in permutations(range(1, N + 1)):  # of items 0 to N - 1; the query holds the first n, in order
+    # of items 0 to N - 1; the query holds the first n, in order
+    for rank in permutations(range(1, N + 1)):
         if list(rank[:n]) == sorted(rank[:n]):
             count += 1
             total = [before + new for before, new in zip(total, rank, strict=False)]
-    assert [Fraction(t, count) for t in total] == [Fraction(k * (N + 1), n + 1) for k in range(1, n + 1)]
+    assert [Fraction(t, count) for t in total] == [
+        Fraction(k * (N + 1), n + 1) for k in range(1, n + 1)
+    ]
 
 
-@pytest.mark.parametrize(("N", "n"), [(N, n) for N in range(2, 7) for n in range(2, N + 1)])
+@pytest.mark.parametrize(
+    ("N", "n"), [(N, n) for N in range(2, 7) for n in range(2, N + 1)]
+)
 def test_the_mean_target_of_an_item_in_samples_of_one_population(N, n):
     for item in range(N):  # item 0 is the best
         better = Fraction(item, N - 1)  # of the others
         samples = [s for s in combinations(range(N), n) if item in s]
         targets = [Fraction(s.index(item) + 1, n + 1) for s in samples]
         mean = sum(targets) / len(targets)
-        assert mean == Fraction(1, 2) + Fraction(n - 1, n + 1) * (better - Fraction(1, 2))
+        assert mean == Fraction(1, 2) + Fraction(n - 1, n + 1) * (
+            better - Fraction(1, 2)
+        )
 
 
 @examples(60)
@@ -130,7 +150,8 @@ def test_the_mean_target_of_an_item_in_samples_of_one_population(N, n):
 def test_all_aggregates_agree_if_no_majority_contradicts_the_row_sums(n, seed):
     rng = np.random.default_rng(seed)
     P = np.triu(rng.integers(51, 101, (n, n)), 1) / 100
-    P += np.tril(1 - P.T, -1)  # item 0 has a majority over all, item 1 over all but 0, and so on
+    # item 0 has a majority over all, item 1 over all but 0, and so on
+    P += np.tril(1 - P.T, -1)
     sums = P.sum(axis=1)
     for order in (copeland, kemeny):
         assert np.array_equal(np.argsort(-order(P)), np.arange(n))

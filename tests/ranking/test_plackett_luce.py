@@ -1,4 +1,5 @@
-"""The Plackett–Luce model compared with choix, with a sum over all subsets, and with Davidson's model."""
+"""The Plackett–Luce model compared with choix, with a sum over all subsets, and with
+Davidson's model."""
 
 import warnings
 from itertools import combinations
@@ -17,13 +18,19 @@ def drawn(seed, n=6, m=40, length=4):
     rng = np.random.default_rng(seed)
     theta = rng.normal(size=n)
     chosen = [rng.choice(n, length, replace=False) for _ in range(m)]
-    return [s[np.argsort(-(theta[s] + rng.gumbel(size=length)))].tolist() for s in chosen]
+    return [
+        s[np.argsort(-(theta[s] + rng.gumbel(size=length)))].tolist() for s in chosen
+    ]
 
 
 def tied(rankings):
     """Every third one has a pair at the top, every fifth three at the end."""
     return [
-        [tuple(r[:2]), *r[2:]] if k % 3 == 0 else [*r[:1], set(r[1:])] if k % 5 == 0 else r
+        [tuple(r[:2]), *r[2:]]
+        if k % 3 == 0
+        else [*r[:1], set(r[1:])]
+        if k % 5 == 0
+        else r
         for k, r in enumerate(rankings)
     ]
 
@@ -55,27 +62,49 @@ def test_with_ties_no_other_point_is_more_likely():
     rankings = tied(drawn(1))
     model = PlackettLuce(0.1).fit(rankings)
     assert sorted(model.tie_weights_) == [1, 2, 3]
-    value = 0.05 * model.coef_ @ model.coef_ - log_likelihood(rankings, model.coef_, model.tie_weights_)
+    value = 0.05 * model.coef_ @ model.coef_ - log_likelihood(
+        rankings, model.coef_, model.tie_weights_
+    )
     assert model.objective_ == pytest.approx(value, rel=1e-10)
     for size in (1e-3, -1e-3):
         for k in range(6):
             theta = model.coef_ + size * (np.arange(6) == k)
-            assert 0.05 * theta @ theta - log_likelihood(rankings, theta, model.tie_weights_) > value
+            assert (
+                0.05 * theta @ theta
+                - log_likelihood(rankings, theta, model.tie_weights_)
+                > value
+            )
         for k in (2, 3):
             deltas = model.tie_weights_ | {k: model.tie_weights_[k] * (1 + size)}
-            assert 0.05 * model.coef_ @ model.coef_ - log_likelihood(rankings, model.coef_, deltas) > value
+            assert (
+                0.05 * model.coef_ @ model.coef_
+                - log_likelihood(rankings, model.coef_, deltas)
+                > value
+            )
 
 
 def test_rankings_of_two_items_give_davidsons_model():
     rng = np.random.default_rng(2)
-    index, y = np.array([rng.choice(5, 2, replace=False) for _ in range(60)]), rng.choice([-1, 0, 1], 60)
-    pairs = [[(a, b)] if v == 0 else [a, b][:: int(v)] for (a, b), v in zip(index.tolist(), y, strict=True)]
+    index, y = (
+        np.array([rng.choice(5, 2, replace=False) for _ in range(60)]),
+        rng.choice([-1, 0, 1], 60),
+    )
+    pairs = [
+        [(a, b)] if v == 0 else [a, b][:: int(v)]
+        for (a, b), v in zip(index.tolist(), y, strict=True)
+    ]
     davidson, found = Davidson(0.1).fit(index, y), PlackettLuce(0.1).fit(pairs)
     np.testing.assert_allclose(found.coef_, davidson.coef_, atol=1e-7)
     assert found.tie_weights_[2] == pytest.approx(davidson.nu_, rel=1e-6)
-    np.testing.assert_allclose(found.standard_errors(), davidson.standard_errors(), rtol=1e-6)
-    np.testing.assert_allclose(found.interval(0.9, index), davidson.interval(0.9, index), atol=1e-6)
-    np.testing.assert_allclose(found.probabilities(np.array([0.3])), davidson.probabilities(np.array([0.3])))
+    np.testing.assert_allclose(
+        found.standard_errors(), davidson.standard_errors(), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        found.interval(0.9, index), davidson.interval(0.9, index), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        found.probabilities(np.array([0.3])), davidson.probabilities(np.array([0.3]))
+    )
 
 
 def test_a_weight_of_two_is_the_same_ranking_twice():
@@ -122,7 +151,10 @@ def test_unbeaten_items_and_groups_that_never_meet_cause_a_warning():
     with pytest.warns(NotIdentifiedWarning, match=r"alpha=0.001.*\['a'\].*\['c'\]"):
         PlackettLuce().fit([["a", "b", "c"]] * 5)
     with pytest.warns(NotIdentifiedWarning, match=r"\['a', 'b'\], \['c', 'd'\]"):
-        PlackettLuce().fit([["a", "b"], ["b", "a"], ["c", "d"], ["d", "c"], ["a", "c"]], [1, 1, 1, 1, 0])
+        PlackettLuce().fit(
+            [["a", "b"], ["b", "a"], ["c", "d"], ["d", "c"], ["a", "c"]],
+            [1, 1, 1, 1, 0],
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         PlackettLuce().fit([["a", "b", "c"], [("b", "c"), "a"], ["e"]])

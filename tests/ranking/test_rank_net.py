@@ -1,4 +1,5 @@
-"""RankNet compared with finite differences, the published steps of Adam, and its definition."""
+"""RankNet compared with finite differences, the published steps of Adam, and its
+definition."""
 
 from itertools import pairwise
 
@@ -45,7 +46,9 @@ def test_the_gradient_equals_finite_differences(seed, units, sigma):
     # a kink of max(0, ·) between two of the points would show in the differences only
     clear = np.abs(X @ weights[:3] + weights[3]).min(axis=0) > 1e-4
     direction = np.random.default_rng(units).normal(size=(5, units)) * clear
-    up, down = (mean_loss(X, index, weights + h * direction, sigma) for h in (1e-6, -1e-6))
+    up, down = (
+        mean_loss(X, index, weights + h * direction, sigma) for h in (1e-6, -1e-6)
+    )
     assert (slope * direction).sum() == pytest.approx((up - down) / 2e-6, abs=1e-6)
 
 
@@ -53,7 +56,10 @@ def test_the_gradient_equals_finite_differences(seed, units, sigma):
 def test_large_margins_do_not_overflow(margin):
     weights = np.array([[1.0], [0.0], [1.0]])
     slope = np.empty_like(weights)
-    X, index = np.array([[0.0], [abs(margin)]]), np.array([[1, 0] if margin > 0 else [0, 1]])
+    X, index = (
+        np.array([[0.0], [abs(margin)]]),
+        np.array([[1, 0] if margin > 0 else [0, 1]]),
+    )
     total = rank_net._batch(X, index, weights, 1.0, slope, np.empty((2, 1)))
     assert total == max(-margin, 0)
     assert slope[0, 0] == (-margin if margin < 0 else 0)
@@ -68,7 +74,9 @@ def adam(X, batches, weights, rate, sigma):
         rank_net._batch(X, index, weights, sigma, slope, hidden)
         mean = 0.9 * mean + 0.1 * slope
         square = 0.999 * square + 0.001 * slope**2
-        weights -= rate * (mean / (1 - 0.9**t)) / (np.sqrt(square / (1 - 0.999**t)) + 1e-8)
+        weights -= (
+            rate * (mean / (1 - 0.9**t)) / (np.sqrt(square / (1 - 0.999**t)) + 1e-8)
+        )
     return weights
 
 
@@ -80,17 +88,29 @@ def test_the_fit_takes_the_steps_of_adam(batch):
     batches = []
     for _ in range(2):
         order = index[rng.permutation(len(index))]
-        batches += [order[start : start + batch] for start in range(0, len(index), batch)]
-    net = RankNet(3, batch_size=batch, n_epochs=2, sigma=1.5, random_state=2).fit(X, rank)
-    np.testing.assert_allclose(net.weights_, adam(X, batches, weights, 0.01, 1.5), atol=1e-7)
+        batches += [
+            order[start : start + batch] for start in range(0, len(index), batch)
+        ]
+    net = RankNet(3, batch_size=batch, n_epochs=2, sigma=1.5, random_state=2).fit(
+        X, rank
+    )
+    np.testing.assert_allclose(
+        net.weights_, adam(X, batches, weights, 0.01, 1.5), atol=1e-7
+    )
 
 
 def test_worths_are_outputs_and_the_loss_curve_has_the_loss_before_each_step():
-    """One batch per epoch: each value after the first is the loss that the epoch before has reached."""
+    """One batch per epoch: each value after the first is the loss that the epoch before
+    has reached."""
     X, rank = problem(4)
     index = better_and_worse(X, rank)
-    nets = [RankNet(n_epochs=k, batch_size=10**6, random_state=5).fit(X, rank) for k in (1, 2, 3)]
-    np.testing.assert_allclose(nets[0].worths(X), outputs(X, nets[0].weights_), rtol=1e-12)
+    nets = [
+        RankNet(n_epochs=k, batch_size=10**6, random_state=5).fit(X, rank)
+        for k in (1, 2, 3)
+    ]
+    np.testing.assert_allclose(
+        nets[0].worths(X), outputs(X, nets[0].weights_), rtol=1e-12
+    )
     for earlier, later in pairwise(nets):
         expected = mean_loss(X, index, earlier.weights_, 1.0)
         assert later.loss_curve_[-1] == pytest.approx(expected)
@@ -107,15 +127,25 @@ def test_a_seed_repeats_the_fit_a_generator_continues_and_none_draws_anew():
     generated = found(np.random.default_rng(1))
     np.testing.assert_array_equal(found(np.random.default_rng(1)), generated)
     one, two, none = found(1), found(2), found(None)
-    assert [len(np.unique(fits, axis=0)) for fits in (one, two, none, generated)] == [1, 1, 3, 3]
+    assert [len(np.unique(fits, axis=0)) for fits in (one, two, none, generated)] == [
+        1,
+        1,
+        3,
+        3,
+    ]
     assert (one != two).all()
 
 
 def test_queries_without_a_pair_do_not_change_the_net():
     X, rank = problem(3)
-    extra, qid = np.vstack([X, [[9.0, 9.0, 9.0], [1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]]), [0] * 20 + [1, 2, 2]
+    extra, qid = (
+        np.vstack([X, [[9.0, 9.0, 9.0], [1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]]),
+        [0] * 20 + [1, 2, 2],
+    )
     net, same = RankNet(n_epochs=2), RankNet(n_epochs=2).fit(X, rank)
-    np.testing.assert_array_equal(net.fit(extra, [*rank, 1, 1, 1], qid).worths(X), same.worths(X))
+    np.testing.assert_array_equal(
+        net.fit(extra, [*rank, 1, 1, 1], qid).worths(X), same.worths(X)
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,6 +168,8 @@ def test_items_that_are_all_equal_are_refused():
 def test_the_worths_of_the_largest_parameters_are_finite():
     X, rank = problem(3)
     X /= np.abs(X).max()
-    net = RankNet(n_hidden=9, n_epochs=5, learning_rate=1e6, sigma=1e6).fit(1e100 * X, rank)
+    net = RankNet(n_hidden=9, n_epochs=5, learning_rate=1e6, sigma=1e6).fit(
+        1e100 * X, rank
+    )
     assert np.isfinite(net.worths(-1e100 * X)).all()
     assert np.isfinite(net.loss_curve_).all()

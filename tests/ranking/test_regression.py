@@ -18,7 +18,8 @@ def fitted(X, rank, qid=None):
 
 
 def relative_positions(rank, qid):
-    """The mean of the positions that an item may have, divided by |Q| + 1, in fractions."""
+    """The mean of the positions that an item may have, divided by |Q| + 1, in
+    fractions."""
     targets = []
     for r, q in zip(rank, qid, strict=True):
         query = rank[qid == q].tolist()
@@ -33,7 +34,9 @@ def test_it_is_least_squares_of_relative_positions(seed, levels):
     rng = np.random.default_rng(seed)
     X, rank = rng.normal(size=(40, 3)), rng.integers(levels, size=40)
     qid = rng.integers(4 + seed % 16, size=40)  # some have one item
-    reference = LinearRegression().fit(X, [float(t) for t in relative_positions(rank, qid)])
+    reference = LinearRegression().fit(
+        X, [float(t) for t in relative_positions(rank, qid)]
+    )
     learner = fitted(X, rank, qid)
     np.testing.assert_allclose(learner.coef_, reference.coef_, atol=1e-12)
     assert learner.intercept_ == pytest.approx(reference.intercept_, abs=1e-12)
@@ -46,7 +49,9 @@ def test_dependent_features_have_the_shortest_solution():
     """Wins, draws and losses sum to the number of games and determine the points."""
     rng = np.random.default_rng(0)
     won, drawn = rng.integers(0, 20, (2, 18))
-    X = np.column_stack([won, drawn, 34 - won - drawn, np.full(18, 34), (3 * won + drawn) / 7.0])
+    X = np.column_stack(
+        [won, drawn, 34 - won - drawn, np.full(18, 34), (3 * won + drawn) / 7.0]
+    )
     rank = positions(3 * won + drawn + 0.1 * rng.normal(size=18))
     centred = X - X.mean(axis=0)
     target = rank / 19 - np.mean(rank / 19)
@@ -59,7 +64,9 @@ def test_dependent_features_have_the_shortest_solution():
 def test_the_unit_of_features_does_not_matter(size):
     X = np.random.default_rng(6).uniform(-1, 1, (24, 3))
     rank = positions(X @ [1, 2, 3])
-    np.testing.assert_allclose(size * fitted(size * X, rank).coef_, fitted(X, rank).coef_)
+    np.testing.assert_allclose(
+        size * fitted(size * X, rank).coef_, fitted(X, rank).coef_
+    )
 
 
 def test_items_too_near_each_other_are_refused():

@@ -1,4 +1,5 @@
-"""Davidson's model and the ordinal models compared with their definitions and their limits."""
+"""Davidson's model and the ordinal models compared with their definitions and their
+limits."""
 
 import pickle
 
@@ -39,7 +40,9 @@ def test_the_fit_and_its_probabilities_are_those_of_the_likelihood_as_written(mo
     best = minimize(value, [0.0, 0.0, 0.0, 0.5])
     assert fitted.objective_ == pytest.approx(best.fun, rel=1e-7)
     np.testing.assert_allclose(point, best.x, atol=2e-4)
-    expected = probabilities(model, pairs.differences() @ fitted.coef_, tie_parameter(fitted))
+    expected = probabilities(
+        model, pairs.differences() @ fitted.coef_, tie_parameter(fitted)
+    )
     np.testing.assert_allclose(fitted.predict_proba(pairs), expected, rtol=1e-9)
 
 
@@ -47,11 +50,18 @@ def test_the_fit_and_its_probabilities_are_those_of_the_likelihood_as_written(mo
 @every_model
 def test_the_prediction_is_the_most_probable_outcome(model, width):
     fitted = clone(model).fit(*compared(11, m=300, width=width))
-    line = np.linspace(-4, 4, 400)[:, None] * fitted.coef_ / (fitted.coef_ @ fitted.coef_)
-    dense = Pairs(np.vstack([np.zeros((1, 3)), line]), [(k, 0) for k in range(1, 401)])  # d from -4 to 4
-    np.testing.assert_array_equal(fitted.predict(dense), fitted.predict_proba(dense).argmax(axis=1) - 1)
+    line = (
+        np.linspace(-4, 4, 400)[:, None] * fitted.coef_ / (fitted.coef_ @ fitted.coef_)
+    )
+    # d from -4 to 4
+    dense = Pairs(np.vstack([np.zeros((1, 3)), line]), [(k, 0) for k in range(1, 401)])
+    np.testing.assert_array_equal(
+        fitted.predict(dense), fitted.predict_proba(dense).argmax(axis=1) - 1
+    )
     assert (fitted.tau_ > 0) == (fitted.predict(dense) == 0).any() == (width > 1)
-    _, tie, first = probabilities(model, np.array([fitted.tau_]), tie_parameter(fitted))[0]
+    _, tie, first = probabilities(
+        model, np.array([fitted.tau_]), tie_parameter(fitted)
+    )[0]
     if fitted.tau_ > 0:
         assert tie == pytest.approx(first, rel=1e-9)
     else:
@@ -69,7 +79,9 @@ def test_without_ties_davidson_and_the_logit_are_the_bradley_terry_model():
         np.testing.assert_allclose(fitted.coef_, reference.coef_[0], atol=1e-5)
         p = fitted.predict_proba(pairs)
         assert (p[:, 1] == 0).all()
-        np.testing.assert_allclose(p[:, [0, 2]], reference.predict_proba(pairs.differences()), atol=1e-5)
+        np.testing.assert_allclose(
+            p[:, [0, 2]], reference.predict_proba(pairs.differences()), atol=1e-5
+        )
 
 
 @every_model
@@ -111,7 +123,9 @@ def test_labels_that_scikit_learn_encoded_are_refused(kinds, method):
 
 @every_model
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
-def test_the_unit_of_features_does_not_matter_if_the_penalty_has_the_same_unit(model, scale):
+def test_the_unit_of_features_does_not_matter_if_the_penalty_has_the_same_unit(
+    model, scale
+):
     pairs, y = compared(19)
     reference = clone(model).fit(pairs, y)
     scaled = clone(model).set_params(alpha=model.alpha * scale**2)
@@ -126,7 +140,9 @@ def test_separable_preferences_are_fitted_and_a_saved_model_predicts_the_same(mo
     fitted = clone(model).set_params(alpha=1e-6).fit(np.asarray(pairs), y)
     np.testing.assert_array_equal(fitted.predict(pairs), y)
     again = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(again.predict_proba(pairs), fitted.predict_proba(pairs))
+    np.testing.assert_array_equal(
+        again.predict_proba(pairs), fitted.predict_proba(pairs)
+    )
 
 
 @every_model
@@ -139,10 +155,15 @@ def test_order_does_not_matter_and_weights_are_numbers_of_copies(model, seed):
     np.testing.assert_allclose(swapped.coef_, reference.coef_, atol=1e-8)
     turned = swapped.predict_proba(pairs.swapped())[:, ::-1]
     np.testing.assert_allclose(turned, reference.predict_proba(pairs), atol=1e-8)
-    np.testing.assert_array_equal(reference.predict(pairs.swapped()), -reference.predict(pairs))
+    np.testing.assert_array_equal(
+        reference.predict(pairs.swapped()), -reference.predict(pairs)
+    )
     counts = np.maximum(rng.integers(0, 4, len(y)), np.arange(len(y)) < 3)
     copies = rng.permutation(np.repeat(np.arange(len(y)), counts))
-    weighted, repeated = clone(model).fit(pairs, y, counts), clone(model).fit(pairs[copies], y[copies])
+    weighted, repeated = (
+        clone(model).fit(pairs, y, counts),
+        clone(model).fit(pairs[copies], y[copies]),
+    )
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-8)
     assert tie_parameter(weighted) == pytest.approx(tie_parameter(repeated), abs=1e-8)
 
@@ -150,12 +171,17 @@ def test_order_does_not_matter_and_weights_are_numbers_of_copies(model, seed):
 @every_model
 def test_strengths_sum_to_zero_and_those_of_equal_items_are_zero(model):
     pairs, y = compared(16)
-    assert clone(model).fit(Pairs(np.eye(8), pairs.index), y).coef_.sum() == pytest.approx(0, abs=1e-9)
+    assert clone(model).fit(
+        Pairs(np.eye(8), pairs.index), y
+    ).coef_.sum() == pytest.approx(0, abs=1e-9)
     equal = clone(model).fit(Pairs(np.full((8, 2), 0.1), pairs.index), y)
     assert equal.coef_.tolist() == [0.0, 0.0]
     assert equal.dual_gap_ < 1e-12
-    far = Pairs([[1e6, 0, 0], [0, 0, 0]], [[0, 1], [1, 0]])  # the probabilities neither overflow nor vanish
-    np.testing.assert_allclose(clone(model).fit(pairs, y).predict_proba(far).sum(axis=1), 1)
+    # the probabilities neither overflow nor vanish
+    far = Pairs([[1e6, 0, 0], [0, 0, 0]], [[0, 1], [1, 0]])
+    np.testing.assert_allclose(
+        clone(model).fit(pairs, y).predict_proba(far).sum(axis=1), 1
+    )
 
 
 @every_model

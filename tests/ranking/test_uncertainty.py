@@ -1,4 +1,5 @@
-"""Errors of scores compared with numerical second derivatives, exact cases and simulated leagues."""
+"""Errors of scores compared with numerical second derivatives, exact cases and
+simulated leagues."""
 
 import numpy as np
 import pytest
@@ -36,7 +37,10 @@ def league(seed, n=8, m=120, tie=0.0, spread=1.0):
 def second_derivatives(f, x, h=1e-4):
     steps = h * np.eye(len(x))  # in each of two coordinates
     return np.array(
-        [[f(x + a + b) - f(x + a - b) - f(x - a + b) + f(x - a - b) for a in steps] for b in steps]
+        [
+            [f(x + a + b) - f(x + a - b) - f(x - a + b) + f(x - a - b) for a in steps]
+            for b in steps
+        ]
     ) / (4 * h * h)
 
 
@@ -46,23 +50,38 @@ def test_errors_are_those_of_the_observed_information(model):
     weights = np.random.default_rng(1).uniform(0.5, 2, len(y))
     fitted = clone(model).fit(pairs, y, weights)
     x = np.append(fitted.coef_, tie_parameter(fitted))
-    H = second_derivatives(lambda x: objective(model, pairs, y, x[:-1], x[-1], weights), x)
+    H = second_derivatives(
+        lambda x: objective(model, pairs, y, x[:-1], x[-1], weights), x
+    )
     V = np.linalg.inv(H)[:-1, :-1]
     D, X = pairs.differences(), pairs.items - pairs.items.mean(axis=0)
-    np.testing.assert_allclose(fitted.standard_errors(pairs), np.sqrt(np.diag(D @ V @ D.T)), rtol=1e-4)
-    np.testing.assert_allclose(fitted.standard_errors(), np.sqrt(np.diag(X @ V @ X.T)), rtol=1e-4)
+    np.testing.assert_allclose(
+        fitted.standard_errors(pairs), np.sqrt(np.diag(D @ V @ D.T)), rtol=1e-4
+    )
+    np.testing.assert_allclose(
+        fitted.standard_errors(), np.sqrt(np.diag(X @ V @ X.T)), rtol=1e-4
+    )
     mean, ends = fitted.decision_function(pairs), fitted.interval(0.9, pairs)
     np.testing.assert_allclose(ends.mean(axis=1), mean)
-    np.testing.assert_allclose(np.diff(ends)[:, 0], 2 * norm.ppf(0.95) * fitted.standard_errors(pairs))
+    np.testing.assert_allclose(
+        np.diff(ends)[:, 0], 2 * norm.ppf(0.95) * fitted.standard_errors(pairs)
+    )
 
 
 @every_model
 def test_items_without_features_need_no_identity_matrix(model, monkeypatch):
     index, y = league(0, tie=0.5)
-    dense, found = clone(model).fit(Pairs(np.eye(8), index), y), clone(model).fit(index, y)
+    dense, found = (
+        clone(model).fit(Pairs(np.eye(8), index), y),
+        clone(model).fit(index, y),
+    )
     np.testing.assert_allclose(found.coef_, dense.coef_, atol=1e-8)
-    np.testing.assert_allclose(found.predict_proba(index), dense.predict_proba(Pairs(np.eye(8), index)))
-    np.testing.assert_allclose(found.standard_errors(), dense.standard_errors(), rtol=1e-8)
+    np.testing.assert_allclose(
+        found.predict_proba(index), dense.predict_proba(Pairs(np.eye(8), index))
+    )
+    np.testing.assert_allclose(
+        found.standard_errors(), dense.standard_errors(), rtol=1e-8
+    )
     expected = dense.standard_errors(Pairs(np.eye(8), index))
     monkeypatch.setattr(tie_models, "DENSE", 5)  # by conjugate gradients
     large = clone(model).fit(index, y)
@@ -74,13 +93,16 @@ def test_items_without_features_need_no_identity_matrix(model, monkeypatch):
 
 
 def test_many_players_have_the_scores_of_a_sparse_logistic_regression():
-    rng, n, m = np.random.default_rng(0), 6000, 18_000  # above 5000 no Hessian is formed
+    # above 5000 no Hessian is formed
+    rng, n, m = np.random.default_rng(0), 6000, 18_000
     first = rng.integers(n, size=m)
     index = np.column_stack([first, (first + rng.integers(1, n, m)) % n])
     y = np.where(rng.random(m) < 0.5, 1, -1)
     model = Davidson(1.0).fit(index, y)
     B = sparse.csr_array(Pairs(np.zeros((n, 1)), index).incidence())
-    reference = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-8, max_iter=500).fit(B, y)
+    reference = LogisticRegression(
+        C=1.0, fit_intercept=False, tol=1e-8, max_iter=500
+    ).fit(B, y)
     np.testing.assert_allclose(model.coef_, reference.coef_[0], atol=2e-3)
     assert model.dual_gap_ < 1e-9
     assert (model.standard_errors(index[:2]) > 0).all()
@@ -98,17 +120,23 @@ def test_the_test_of_one_pair_is_a_z_test_and_that_of_all_needs_a_chain_of_pairs
 
 
 def test_rank_intervals_are_quantiles_of_the_ranks_of_joint_draws():
-    """The covariance of scores less their mean follows from the errors of all differences."""
+    """The covariance of scores less their mean follows from the errors of all
+    differences."""
     n, level, accuracy = 5, 0.8, 0.015
-    index = np.repeat([[0, 1], [1, 2], [2, 3], [3, 4]], [60, 6, 30, 6], axis=0)  # correlated errors
+    # correlated errors
+    index = np.repeat([[0, 1], [1, 2], [2, 3], [3, 4]], [60, 6, 30, 6], axis=0)
     model = Davidson().fit(index, np.where(np.arange(len(index)) % 5 < 3, 1, -1))
     first, second = np.indices((n, n)).reshape(2, -1)
     different = first != second
     variances = np.zeros(n * n)
-    variances[different] = model.standard_errors(np.column_stack([first, second])[different]) ** 2
+    variances[different] = (
+        model.standard_errors(np.column_stack([first, second])[different]) ** 2
+    )
     centering = np.eye(n) - 1 / n
     covariance = -centering @ variances.reshape(n, n) @ centering / 2
-    draws = np.random.default_rng(1).multivariate_normal(model.coef_, covariance, 20_000)
+    draws = np.random.default_rng(1).multivariate_normal(
+        model.coef_, covariance, 20_000
+    )
     ranks, found = rankdata(-draws, axis=1), model.ranks(level)
     np.testing.assert_array_equal(found.rank, rankdata(-model.coef_))
     tail = (1 - level) / 2
@@ -125,13 +153,17 @@ def test_quasi_variances_of_three_items_are_exact_and_of_more_items_close():
     model = Davidson().fit(index, y)
     q = model.quasi_variances()
     for i, j in ((0, 1), (1, 2), (0, 2)):
-        assert q[i] + q[j] == pytest.approx(model.standard_errors([[i, j]])[0] ** 2, rel=1e-6)
+        assert q[i] + q[j] == pytest.approx(
+            model.standard_errors([[i, j]])[0] ** 2, rel=1e-6
+        )
     index, y = league(5, n=9, m=300)
     model = Davidson().fit(index, y)
     q, pairs = model.quasi_variances(), np.column_stack(np.triu_indices(9, 1))
     ratio = np.sqrt(q[pairs].sum(axis=1)) / model.standard_errors(pairs)
     assert 0.9 < ratio.min() <= ratio.max() < 1.1
-    from_one = Pairs(np.vstack([np.eye(9), np.full(9, 1 / 9)]), [[k, 9] for k in range(9)])
+    from_one = Pairs(
+        np.vstack([np.eye(9), np.full(9, 1 / 9)]), [[k, 9] for k in range(9)]
+    )
     np.testing.assert_allclose(model.quasi_variances(from_one), q, rtol=1e-3)
     every, ranks = model.ranks(), model.ranks(pairs=from_one)
     np.testing.assert_array_equal(ranks.rank, every.rank)
@@ -162,27 +194,36 @@ def test_bias_reduction_maximises_the_penalised_likelihood(tie):
 
 
 def test_bias_reduction_by_hand():
-    """Half a win is added on both sides: after one win of one match the odds are 3 to 1."""
+    """Half a win is added on both sides: after one win of one match the odds are 3 to
+    1."""
     for wins, odds in ((1, 3.0), (9, 19.0)):
         model = Davidson(1e-9, bias_reduced=True).fit([[0, 1]] * wins, [1] * wins)
-        assert np.exp(model.decision_function([[0, 1]])[0]) == pytest.approx(odds, rel=1e-6)
+        assert np.exp(model.decision_function([[0, 1]])[0]) == pytest.approx(
+            odds, rel=1e-6
+        )
 
 
 @every_model
 def test_errors_by_clusters_are_the_sandwich_as_written(model):
-    """V (G'G n/(n-1) + alpha) V, with V and the gradients of the n judges by differences of the objective."""
+    """V (G'G n/(n-1) + alpha) V, with V and the gradients of the n judges by
+    differences of the objective."""
     pairs, y = compared(3, m=80)
     rng = np.random.default_rng(2)
     judge, weights = rng.integers(7, size=80), rng.uniform(0.5, 2, 80)
     fitted = clone(model).fit(pairs, y, weights, judge)
     x = np.append(fitted.coef_, tie_parameter(fitted))
-    H = second_derivatives(lambda x: objective(model, pairs, y, x[:-1], x[-1], weights), x)
+    H = second_derivatives(
+        lambda x: objective(model, pairs, y, x[:-1], x[-1], weights), x
+    )
     free, steps = clone(model).set_params(alpha=0.0), 1e-5 * np.eye(len(x))
 
     def value(x, kind):
         return objective(free, pairs, y, x[:-1], x[-1], weights * (judge == kind))
 
-    G = np.array([[value(x + e, k) - value(x - e, k) for e in steps] for k in range(7)]) / 2e-5
+    G = (
+        np.array([[value(x + e, k) - value(x - e, k) for e in steps] for k in range(7)])
+        / 2e-5
+    )
     V = np.linalg.inv(H)
     D = np.column_stack([pairs.differences(), np.zeros(80)])
     prior = np.diag(np.append(np.full(len(x) - 1, model.alpha), 0.0))
@@ -195,7 +236,11 @@ def test_errors_by_clusters_are_the_sandwich_as_written(model):
 @every_model
 def test_differences_without_data_have_the_variance_of_their_prior(model):
     """With clusters it was 0, as if two items that never met were known to be equal."""
-    index, y, judge = [[0, 1], [1, 0], [2, 3], [3, 2]] * 3, [1, 1, -1, 0] * 3, np.repeat([0, 1, 2], 4)
+    index, y, judge = (
+        [[0, 1], [1, 0], [2, 3], [3, 2]] * 3,
+        [1, 1, -1, 0] * 3,
+        np.repeat([0, 1, 2], 4),
+    )
     apart = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
     for cluster in (None, judge):
         fitted = clone(model).set_params(alpha=0.5).fit(index, y, cluster=cluster)
@@ -209,7 +254,16 @@ def test_the_bootstrap_and_the_information_agree():
     ratio = bootstrap(model, index, y, n_draws=60).std(axis=0) / model.standard_errors()
     assert 0.6 < ratio.min() <= ratio.max() < 1.6
     judge = np.arange(200) // 50  # there are 35 ways to draw four judges of four
-    assert len(np.unique(bootstrap(OrdinalComparison(), index, y, judge, n_draws=40)[:, 0].round(9))) <= 35
+    assert (
+        len(
+            np.unique(
+                bootstrap(OrdinalComparison(), index, y, judge, n_draws=40)[:, 0].round(
+                    9
+                )
+            )
+        )
+        <= 35
+    )
 
 
 def test_a_draw_of_ties_alone_has_equal_scores():

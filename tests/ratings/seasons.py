@@ -10,12 +10,15 @@ TRUESKILLS = {
     "match": TrueSkill(dynamics=0.05),
     "match, ties": TrueSkill(variance=0.5, dynamics=0.02, margin=0.4, advantage=0.3),
     "time": TrueSkill(dynamics=0.03, step="time"),
-    "time, ties": TrueSkill(variance=2.0, dynamics=0.1, step="time", margin=0.3, advantage=-0.2),
+    "time, ties": TrueSkill(
+        variance=2.0, dynamics=0.1, step="time", margin=0.3, advantage=-0.2
+    ),
 }
 
 
 def played(seed, n=6, N=60, ties=0.3, a_day=5, day=1.0):
-    """A season of n players with a home advantage, some matches a day; all players are there at the start."""
+    """A season of n players with a home advantage, some matches a day; all players are
+    there at the start."""
     rng = np.random.default_rng(seed)
     index = np.array([rng.choice(n, 2, replace=False) for _ in range(N)])
     index[: n // 2] = np.arange(2 * (n // 2)).reshape(-1, 2)
@@ -37,7 +40,8 @@ def one_after_the_other(matches, y, advantage):
 
 
 def davidson(score, nu):
-    """Chances of -1, 0, 1 with these expected scores E: (1 - E) x² + (1/2 - E) nu x = E, x = e^{D/2}."""
+    """Chances of -1, 0, 1 with these expected scores E: (1 - E) x² + (1/2 - E) nu x =
+    E, x = e^{D/2}."""
     middle = (0.5 - score) * nu
     x = (np.sqrt(middle**2 + 4 * score * (1 - score)) - middle) / (2 * (1 - score))
     weights = np.stack([1 / x, np.full_like(x, nu), x], axis=-1)

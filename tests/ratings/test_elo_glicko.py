@@ -16,7 +16,9 @@ from preflearn.ratings import Elo, Glicko
 
 PAIR = Matches([[1, -1]], [1], ["a", "b"])
 LIKELIHOODS = [Logit(), Probit(), OrdinalLogit(0.6), OrdinalProbit(0.4)]
-every_likelihood = pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda found: type(found).__name__)
+every_likelihood = pytest.mark.parametrize(
+    "likelihood", LIKELIHOODS, ids=lambda found: type(found).__name__
+)
 
 
 def score(difference):
@@ -27,17 +29,24 @@ def score(difference):
 
 
 def plain_elo(matches, y, slope, factor, initial, advantage):
-    """Ratings before each match and at the end, and numbers of games, by the rules as they are printed."""
+    """Ratings before each match and at the end, and numbers of games, by the rules as
+    they are printed."""
     rating, games, best, before = {}, Counter(), {}, []
     for (a, b), h, _, outcome in one_after_the_other(matches, y, advantage):
         ra, rb = rating.get(a, initial), rating.get(b, initial)
         before.append((ra, rb))
         gain = slope(outcome, ra - rb + h)
         for player, now, change in ((a, ra, gain), (b, rb, -gain)):
-            rating[player] = now + factor(games[player], best.get(player, initial)) * change
+            rating[player] = (
+                now + factor(games[player], best.get(player, initial)) * change
+            )
             games[player] += 1
             best[player] = max(best.get(player, initial), rating[player])
-    return before, [rating[p] for p in sorted(rating)], [games[p] for p in sorted(rating)]
+    return (
+        before,
+        [rating[p] for p in sorted(rating)],
+        [games[p] for p in sorted(rating)],
+    )
 
 
 def surprise(outcome, difference):
@@ -51,7 +60,11 @@ def fide(games, best):
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("elo", "factor"),
-    [(Elo(), fide), (Elo(initial=2350), fide), (Elo(k=24, initial=1500), lambda *_: 24)],
+    [
+        (Elo(), fide),
+        (Elo(initial=2350), fide),
+        (Elo(k=24, initial=1500), lambda *_: 24),
+    ],
     ids=["fide", "elite", "24"],
 )
 def test_elo_follows_the_rules(elo, factor, seed):
@@ -61,7 +74,8 @@ def test_elo_follows_the_rules(elo, factor, seed):
     np.testing.assert_allclose(elo.before_, before, rtol=1e-12)
     np.testing.assert_allclose(elo.ratings_, ratings, rtol=1e-12)
     np.testing.assert_array_equal(elo.games_, games)
-    assert (elo.elite_ & (elo.ratings_ < 2400)).any() == (elo.initial == 2350)  # they keep the factor
+    # they keep the factor
+    assert (elo.elite_ & (elo.ratings_ < 2400)).any() == (elo.initial == 2350)
 
 
 @every_likelihood
@@ -85,7 +99,9 @@ def test_k_scale_and_advantage_are_in_the_unit_of_the_ratings():
     assert points.ratings_.sum() == pytest.approx(0, abs=1e-10)
     small = Elo(k=6, initial=0, scale=100, advantage=10).fit(matches, y)
     np.testing.assert_allclose(4 * small.before_, points.before_, atol=1e-10)
-    np.testing.assert_allclose(small.predict_proba(matches), points.predict_proba(matches))
+    np.testing.assert_allclose(
+        small.predict_proba(matches), points.predict_proba(matches)
+    )
 
 
 def test_new_players_may_come_later():
@@ -106,7 +122,9 @@ def test_forecasts_are_those_of_the_likelihood(likelihood):
     p, d = elo.predict_proba(matches), elo.decision_function(matches)
     assert elo.classes_.tolist() == ([-1, 0, 1] if likelihood.has_ties else [-1, 1])
     for column, label in zip(p.T, elo.classes_, strict=True):
-        np.testing.assert_allclose(np.log(column), likelihood.log_density(np.full(len(y), label), d))
+        np.testing.assert_allclose(
+            np.log(column), likelihood.log_density(np.full(len(y), label), d)
+        )
 
 
 @every_likelihood
@@ -115,14 +133,19 @@ def test_forecasts_are_those_of_the_likelihood(likelihood):
     two=st.tuples(st.floats(-30, 30), st.floats(-30, 30)),
     y=st.sampled_from([-1, 0, 1]),
 )
-def test_a_step_of_rate_1_brings_two_players_scores_no_further_apart(likelihood, one, two, y):
+def test_a_step_of_rate_1_brings_two_players_scores_no_further_apart(
+    likelihood, one, two, y
+):
     """Why larger rates are refused: with a probit likelihood scores may explode."""
     y, after = y if likelihood.has_ties else y or 1, []
     for scores in (one, two):
         elo = Elo(likelihood=likelihood, rate=1.0).fit(PAIR, [1])
         elo.ratings_ = np.array(scores)
         after.append(elo.partial_fit(PAIR, [y]).ratings_)
-    assert np.linalg.norm(after[0] - after[1]) <= np.linalg.norm(np.subtract(one, two)) + 1e-9
+    assert (
+        np.linalg.norm(after[0] - after[1])
+        <= np.linalg.norm(np.subtract(one, two)) + 1e-9
+    )
 
 
 # ---- Glicko
@@ -134,7 +157,8 @@ def growth(v):
 
 
 def plain_glicko(matches, y, initial, deviation, c, period, advantage):
-    """Glickman's formulas, a period at a time and a player at a time; what each match was rated with."""
+    """Glickman's formulas, a period at a time and a player at a time; what each match
+    was rated with."""
     q = math.log(10) / 400
     rows = list(one_after_the_other(matches, y, advantage))
     groups = np.arange(len(y)) if period is None else np.floor(matches.time / period)
@@ -146,7 +170,9 @@ def plain_glicko(matches, y, initial, deviation, c, period, advantage):
         for p in {p for both, *_ in matched for p in both}:
             r, v, last = state.get(p, (initial, deviation**2, now))
             playing[p] = (r, min(v + c**2 * (now - last), deviation**2))
-        before += [np.transpose([playing[a], playing[b]]).ravel() for (a, b), *_ in matched]
+        before += [
+            np.transpose([playing[a], playing[b]]).ravel() for (a, b), *_ in matched
+        ]
         for p, (r, v) in playing.items():
             total = information = 0.0
             for both, h, _, outcome in matched:
@@ -168,13 +194,22 @@ def test_glicko_follows_the_formulas(seed, period):
     matches, y = played(seed)
     glicko = Glicko(deviation=200, c=40, period=period, advantage=30).fit(matches, y)
     before, after = plain_glicko(matches, y, 1500, 200, 40, period, 30)
-    np.testing.assert_allclose(np.hstack([glicko.before_, glicko.deviation_before_**2]), before, rtol=1e-10)
-    np.testing.assert_allclose(np.transpose([glicko.ratings_, glicko.deviations_**2]), after, rtol=1e-10)
+    np.testing.assert_allclose(
+        np.hstack([glicko.before_, glicko.deviation_before_**2]), before, rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        np.transpose([glicko.ratings_, glicko.deviations_**2]), after, rtol=1e-10
+    )
 
 
 def test_glickmans_worked_example():
-    """1500 with deviation 200 beats 1400 (30), loses to 1550 (100) and 1700 (300): 1464, 151.4."""
-    matches = Matches([[1, -1, 0, 0], [1, 0, -1, 0], [1, 0, 0, -1]], [0, 0, 0], ["player", "x", "y", "z"])
+    """1500 with deviation 200 beats 1400 (30), loses to 1550 (100) and 1700 (300):
+    1464, 151.4."""
+    matches = Matches(
+        [[1, -1, 0, 0], [1, 0, -1, 0], [1, 0, 0, -1]],
+        [0, 0, 0],
+        ["player", "x", "y", "z"],
+    )
     glicko = Glicko(period=1).fit(matches, [0, 0, 0])
     glicko.ratings_ = np.array([1500.0, 1400.0, 1550.0, 1700.0])
     glicko.deviations_ = np.array([200.0, 30.0, 100.0, 300.0])
@@ -188,7 +223,8 @@ def test_glickos_expected_score_uses_both_deviations_at_the_time(rest):
     matches, y = played(11)
     glicko = Glicko(c=30).fit(matches, y)
     last = Matches(matches.design[[-1]], matches.time[-1:] + rest, matches.features)
-    p, ids = glicko.predict_proba(last)[0], matches.players()[-1]  # all are players, in the order of columns
+    # all are players, in the order of columns
+    p, ids = glicko.predict_proba(last)[0], matches.players()[-1]
     idle = matches.time[-1] + rest - glicko.last_[ids]
     variances = np.minimum(glicko.deviations_[ids] ** 2 + 30**2 * idle, 350**2)
     expected = score(growth(variances.sum()) * -np.diff(glicko.ratings_[ids])[0])

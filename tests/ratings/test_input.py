@@ -1,4 +1,5 @@
-"""Names, outcomes and times as users give them, to rating systems and to dynamic models alike."""
+"""Names, outcomes and times as users give them, to rating systems and to dynamic models
+alike."""
 
 import warnings
 
@@ -41,16 +42,27 @@ NAMES = {"first": "home", "second": "away", "time": "day", "advantage": "ground"
 def questions(system):
     """Methods that take matches."""
     other = getattr(system, "decision_function", None) or system.moments
-    return system.predict_proba, system.predict, other, lambda ask, **how: system.score(ask, [1, 1], **how)
+    return (
+        system.predict_proba,
+        system.predict,
+        other,
+        lambda ask, **how: system.score(ask, [1, 1], **how),
+    )
 
 
 @every_system
 def test_frames_and_permuted_features_are_forecast_by_names(system):
     matches, y = Matches.from_frame(FRAME, outcome="y", **NAMES)
     fitted = clone(system).fit(matches, y)
-    fixtures = pd.DataFrame({"home": ["c", "b"], "away": ["a", "a"], "day": [7, 8], "ground": [False, True]})
-    asked = Matches([[-1, 0, 1, 0], [-1, 1, 0, 1]], [7.0, 8.0], ["a", "b", "c", "advantage"])
-    permuted = Matches(asked.design[:, [2, 0, 3, 1]], asked.time, ["c", "a", "advantage", "b"])
+    fixtures = pd.DataFrame(
+        {"home": ["c", "b"], "away": ["a", "a"], "day": [7, 8], "ground": [False, True]}
+    )
+    asked = Matches(
+        [[-1, 0, 1, 0], [-1, 1, 0, 1]], [7.0, 8.0], ["a", "b", "c", "advantage"]
+    )
+    permuted = Matches(
+        asked.design[:, [2, 0, 3, 1]], asked.time, ["c", "a", "advantage", "b"]
+    )
     for same in (fixtures, permuted):
         for one, other in zip(questions(fitted), questions(fitted), strict=True):
             np.testing.assert_array_equal(one(same), other(asked))
@@ -79,13 +91,19 @@ def test_unknown_names_are_warned_of_or_refused(system):
 
 @every_system
 def test_initial_ratings_may_name_players_by_numbers(system):
-    """A frame makes "1" of 1, so ratings of 1 did nothing; nor did those of a name with a slip in it."""
-    frame = pd.DataFrame({"first": [1, 3], "second": [2, 1], "time": [0, 1], "outcome": [1, -1]})
+    """A frame makes "1" of 1, so ratings of 1 did nothing; nor did those of a name with
+    a slip in it."""
+    frame = pd.DataFrame(
+        {"first": [1, 3], "second": [2, 1], "time": [0, 1], "outcome": [1, -1]}
+    )
     matches, y = Matches.from_frame(frame)
     name = "initial" if hasattr(system, "initial") else "mean"
     with warnings.catch_warnings(action="error"):
         number, text, usual = (
-            clone(system).set_params(**{name: ratings}).fit(matches, y).predict_proba(matches)
+            clone(system)
+            .set_params(**{name: ratings})
+            .fit(matches, y)
+            .predict_proba(matches)
             for ratings in ({1: 0.7}, {"1": 0.7}, {})
         )
     np.testing.assert_array_equal(number, text)
@@ -101,7 +119,9 @@ def test_losses_given_as_0_are_warned_of_and_half_points_are_ties(system):
     fitted = clone(system).fit(matches, y)
     with pytest.warns(OutcomeWarning, match="1/2"):
         half = clone(system).fit(matches, (y + 1) / 2)
-    np.testing.assert_array_equal(half.predict_proba(matches), fitted.predict_proba(matches))
+    np.testing.assert_array_equal(
+        half.predict_proba(matches), fitted.predict_proba(matches)
+    )
     with pytest.warns(OutcomeWarning, match="1/2"):
         assert half.score(matches, (y + 1) / 2) == fitted.score(matches, y)
     calls = [clone(system).fit, fitted.score]
@@ -111,11 +131,15 @@ def test_losses_given_as_0_are_warned_of_and_half_points_are_ties(system):
         with pytest.warns(OutcomeWarning, match=r"2 \* y - 1") as found:
             call(matches, np.maximum(y, 0))
         assert [one.filename for one in found] == [__file__]
-    signs, _ = Matches.from_frame(FRAME.assign(y=[1, 1, -1, 1, 1]), outcome="y", **NAMES)
+    signs, _ = Matches.from_frame(
+        FRAME.assign(y=[1, 1, -1, 1, 1]), outcome="y", **NAMES
+    )
     for ask in (signs, Matches.from_frame(FRAME, outcome=None, **NAMES)):
         with pytest.warns(OutcomeWarning, match=r"2 \* y - 1"):
             clone(system).fit(ask, [1, 1, 0, 1, 1])
-    labels = Matches.from_frame(FRAME.assign(y=[1, 1, 0, 1, 1]), outcome="y", outcomes="labels", **NAMES)
+    labels = Matches.from_frame(
+        FRAME.assign(y=[1, 1, 0, 1, 1]), outcome="y", outcomes="labels", **NAMES
+    )
     with warnings.catch_warnings(action="error"):  # the frame says what they mean
         clone(system).fit(*labels).score(*labels)
 
@@ -123,11 +147,19 @@ def test_losses_given_as_0_are_warned_of_and_half_points_are_ties(system):
 @every_system
 def test_dates_and_numbers_are_not_mixed(system):
     """A model in plain numbers gave forecasts of 1/2, of dates."""
-    days = pd.DataFrame({"first": ["a"], "second": ["b"], "time": ["2020-02-01"], "outcome": [1]})
+    days = pd.DataFrame(
+        {"first": ["a"], "second": ["b"], "time": ["2020-02-01"], "outcome": [1]}
+    )
     numbers = days.assign(time=[18293.0])
-    for known, other, expected in ((days, numbers, "dates"), (numbers, days, "numbers")):
+    for known, other, expected in (
+        (days, numbers, "dates"),
+        (numbers, days, "numbers"),
+    ):
         fitted = clone(system).fit(*Matches.from_frame(known))
         add = getattr(fitted, "update", None) or fitted.partial_fit
-        for call in (fitted.predict_proba, lambda frame, add=add: add(*Matches.from_frame(frame))):
+        for call in (
+            fitted.predict_proba,
+            lambda frame, add=add: add(*Matches.from_frame(frame)),
+        ):
             with pytest.raises(ValueError, match=f"expected {expected}"):
                 call(other)

@@ -52,39 +52,64 @@ def by_name(system, what="ratings_"):
 @every_system
 @examples(10)
 @given(seed=st.integers(0, 10**6))
-def test_sides_names_order_and_the_origins_of_time_and_ratings_do_not_matter(system, seed):
+def test_sides_names_order_and_the_origins_of_time_and_ratings_do_not_matter(
+    system, seed
+):
     matches, y = season(system, seed, N=30)
     swapped = Matches(-matches.design, matches.time, matches.features)
     reference, turned = clone(system).fit(matches, y), clone(system).fit(swapped, -y)
-    np.testing.assert_allclose(turned.ratings_, reference.ratings_, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(turned.before_, reference.before_[:, ::-1], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        turned.ratings_, reference.ratings_, rtol=1e-12, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        turned.before_, reference.before_[:, ::-1], rtol=1e-12, atol=1e-12
+    )
     rtol = 1e-5 if has_nu(system) else 1e-7  # nu is found by a search
-    found, expected = turned.predict_proba(swapped), reference.predict_proba(matches)[:, ::-1]
+    found, expected = (
+        turned.predict_proba(swapped),
+        reference.predict_proba(matches)[:, ::-1],
+    )
     np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-12)
     order = np.append(np.random.default_rng(seed).permutation(6), 6)
     names = [matches.features[k] for k in order]
-    again = clone(system).fit(Matches(matches.design[:, order], matches.time + 999, names), y)
+    again = clone(system).fit(
+        Matches(matches.design[:, order], matches.time + 999, names), y
+    )
     assert by_name(again) == pytest.approx(by_name(reference), rel=1e-12, abs=1e-10)
-    start = dict.fromkeys(matches.features[:6], reference.before_[0, 0] + 100)  # far below 2400
+    # far below 2400
+    start = dict.fromkeys(matches.features[:6], reference.before_[0, 0] + 100)
     lifted = clone(system).set_params(initial=start).fit(matches, y)
-    np.testing.assert_allclose(lifted.ratings_, reference.ratings_ + 100, rtol=1e-12, atol=1e-9)
-    np.testing.assert_allclose(lifted.predict_proba(matches), expected[:, ::-1], rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(
+        lifted.ratings_, reference.ratings_ + 100, rtol=1e-12, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        lifted.predict_proba(matches), expected[:, ::-1], rtol=1e-5, atol=1e-12
+    )
 
 
 @every_system
 def test_matches_can_be_added(system):
     matches, y = season(system, 9)
     cut = np.searchsorted(matches.time, 6)  # between two periods
-    whole, parts = clone(system).fit(matches, y), clone(system).partial_fit(matches[:cut], y[:cut])
+    whole, parts = (
+        clone(system).fit(matches, y),
+        clone(system).partial_fit(matches[:cut], y[:cut]),
+    )
     parts.partial_fit(matches[cut:], y[cut:])
-    for what in ("ratings_", "deviations_") if hasattr(whole, "deviations_") else ("ratings_",):
+    for what in (
+        ("ratings_", "deviations_") if hasattr(whole, "deviations_") else ("ratings_",)
+    ):
         assert by_name(parts, what) == pytest.approx(by_name(whole, what), rel=1e-12)
-    np.testing.assert_allclose(parts.before_, whole.before_[cut:], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        parts.before_, whole.before_[cut:], rtol=1e-12, atol=1e-12
+    )
     assert hasattr(whole, "nu_") == has_nu(system)
     if has_nu(system):
         assert parts.nu_ == pytest.approx(whole.nu_, rel=1e-5)
     again = clone(system).fit(matches[cut:], y[cut:]).fit(matches, y)  # it forgets
-    np.testing.assert_array_equal(again.predict_proba(matches), whole.predict_proba(matches))
+    np.testing.assert_array_equal(
+        again.predict_proba(matches), whole.predict_proba(matches)
+    )
     with pytest.raises(ValueError, match=r"time.* 0\.0.* 11"):
         parts.partial_fit(matches[:cut], y[:cut])
 
@@ -96,12 +121,18 @@ def test_systems_are_estimators(system):
     with pytest.raises(NotFittedError):
         clone(system).predict_proba(matches)
     grid = {"advantage": [0.0, 0.1]}
-    search = GridSearchCV(clone(system), grid, cv=TimeSeriesSplit(3), scoring="neg_log_loss")
+    search = GridSearchCV(
+        clone(system), grid, cv=TimeSeriesSplit(3), scoring="neg_log_loss"
+    )
     assert np.isfinite(search.fit(matches, y).cv_results_["mean_test_score"]).all()
     fitted = clone(system).fit(matches, y)
-    assert fitted.score(matches, y) == pytest.approx(np.mean(fitted.predict(matches) == y))
+    assert fitted.score(matches, y) == pytest.approx(
+        np.mean(fitted.predict(matches) == y)
+    )
     again = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(again.predict_proba(matches), fitted.predict_proba(matches))
+    np.testing.assert_array_equal(
+        again.predict_proba(matches), fitted.predict_proba(matches)
+    )
 
 
 # ---- Forecasts
@@ -117,9 +148,13 @@ def test_forecasts_are_by_the_present_ratings_and_those_of_newcomers(system):
     p = fitted.predict_proba(matches)
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
     assert (np.sign(p[:, -1] - p[:, 0]) == np.sign(d)).all()
-    np.testing.assert_array_equal(fitted.predict(matches), fitted.classes_[p.argmax(axis=1)])
+    np.testing.assert_array_equal(
+        fitted.predict(matches), fitted.classes_[p.argmax(axis=1)]
+    )
     names = ["x", "z", "advantage"]
-    newcomers = fitted.predict_proba(Matches([[1, -1, 0]], matches.time[-1:], names), "ignore")
+    newcomers = fitted.predict_proba(
+        Matches([[1, -1, 0]], matches.time[-1:], names), "ignore"
+    )
     assert newcomers[0, 0] == pytest.approx(newcomers[0, -1])
 
 
@@ -128,14 +163,18 @@ def test_ties_keep_the_expected_score(system):
     matches, y = played(10)
     fitted = clone(system).fit(matches, y)
     p = fitted.predict_proba(matches)
-    np.testing.assert_allclose(p, davidson(p[:, 2] + p[:, 1] / 2, fitted.nu_), rtol=1e-9)
+    np.testing.assert_allclose(
+        p, davidson(p[:, 2] + p[:, 1] / 2, fitted.nu_), rtol=1e-9
+    )
     if isinstance(system, Elo):
         score = 1 / (1 + 10 ** (-fitted.decision_function(matches) / 400))
         np.testing.assert_allclose(p[:, 2] + p[:, 1] / 2, score, rtol=1e-12)
 
 
 @in_points
-def test_a_sport_without_ties_has_none_in_its_forecasts_and_one_of_ties_only_has_little_else(system):
+def test_a_sport_without_ties_has_none_in_its_forecasts_and_one_of_ties_only_has_little_else(
+    system,
+):
     matches, y = played(13, ties=0)
     fitted = clone(system).fit(matches, y)
     assert fitted.nu_ == 0
@@ -177,7 +216,9 @@ def refits_by_day(system, matches, y, start):
         past, today = matches.time < day, matches.time == day
         p = clone(system).fit(matches[past], y[past]).predict_proba(matches[today])
         if has_nu(system):
-            p = davidson(p[:, 2] + p[:, 1] / 2, clone(system).fit(matches[:known], y[:known]).nu_)
+            p = davidson(
+                p[:, 2] + p[:, 1] / 2, clone(system).fit(matches[:known], y[:known]).nu_
+            )
         rows.append(p)
     return np.concatenate(rows)[start - known :]
 
@@ -187,8 +228,11 @@ def test_each_day_is_forecast_from_all_earlier_days(system):
     matches, y = season(system, 0)
     start = 17  # within a day
     p = earlier_forecasts(system, matches, y, start)
-    if (period := getattr(system, "period", None)) is not None:  # by the rating at its start
-        matches = Matches(matches.design, matches.time // period * period, matches.features)
+    # by the rating at its start
+    if (period := getattr(system, "period", None)) is not None:
+        matches = Matches(
+            matches.design, matches.time // period * period, matches.features
+        )
     assert p.shape == (len(y) - start, len(system.classes_))
     np.testing.assert_allclose(p, refits_by_day(system, matches, y, start), rtol=1e-8)
     assert not hasattr(system, "players_")
@@ -261,9 +305,16 @@ def test_bad_parameters_are_named(system, named):
 def test_ratings_of_another_likelihood_are_not_mixed(system, change):
     matches, y = played(19, ties=0)
     fitted = clone(system).fit(matches, y)
-    before, next_match = fitted.ratings_, Matches([[1, -1]], matches.time[-1:], ["p0", "p1"])
+    before, next_match = (
+        fitted.ratings_,
+        Matches([[1, -1]], matches.time[-1:], ["p0", "p1"]),
+    )
     fitted.set_params(**change)
-    for use in (fitted.predict_proba, fitted.predict, lambda _: fitted.partial_fit(next_match, [1])):
+    for use in (
+        fitted.predict_proba,
+        fitted.predict,
+        lambda _: fitted.partial_fit(next_match, [1]),
+    ):
         with pytest.raises(ValueError, match=r"likelihood.*fit"):
             use(matches)
     np.testing.assert_array_equal(fitted.ratings_, before)
@@ -285,23 +336,31 @@ def test_bad_questions_of_earlier_forecasts_are_named():
 
 EACH = {
     "Elo": (Elo(k=40.0), {"a": 1500.0, "b": 1350.0}),
-    "Elo, likelihood": (Elo(likelihood=OrdinalLogit(0.3), rate=0.5), {"a": 0.7, "b": -0.2}),
+    "Elo, likelihood": (
+        Elo(likelihood=OrdinalLogit(0.3), rate=0.5),
+        {"a": 0.7, "b": -0.2},
+    ),
     "Glicko": (Glicko(period=1.0), {"a": 1900.0, "b": 1400.0}),
     "TrueSkill": (TrueSkill(margin=0.3, step="time"), {"a": 0.7, "b": -0.2}),
 }
 each = pytest.mark.parametrize(("system", "initial"), EACH.values(), ids=EACH)
-each_system = pytest.mark.parametrize("system", [system for system, _ in EACH.values()], ids=EACH)
+each_system = pytest.mark.parametrize(
+    "system", [system for system, _ in EACH.values()], ids=EACH
+)
 THREE = Matches([[1, -1, 0], [-1, 0, 1], [0, 1, -1]], [0.0, 1.0, 2.0], ["a", "b", "c"])
 
 
 def assert_rated_alike(one, other):
     for name in {"ratings_", "deviations_"} & {*vars(one)}:
-        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(
+            getattr(one, name), getattr(other, name), rtol=1e-10, atol=1e-12
+        )
 
 
 @each_system
 def test_a_match_of_weight_two_is_rated_twice(system):
-    """One after the other; by Glicko, which looks at a period at once, two in one period."""
+    """One after the other; by Glicko, which looks at a period at once, two in one
+    period."""
     matches, y = played(3, N=40)
     matches = Matches(matches.design, np.arange(40.0), matches.features)
     weights = np.random.default_rng(0).integers(1, 4, 40)
@@ -310,13 +369,22 @@ def test_a_match_of_weight_two_is_rated_twice(system):
     twice = clone(system).fit(matches[several], y[several])
     assert_rated_alike(whole, twice)
     later = Matches(matches.design[:4], np.full(4, 50.0), matches.features)
-    np.testing.assert_allclose(whole.decision_function(later), twice.decision_function(later), atol=1e-9)
-    if isinstance(system, Glicko | TrueSkill):  # the ties of Elo's forecasts see each rating before a match
-        np.testing.assert_allclose(whole.predict_proba(later), twice.predict_proba(later), atol=1e-6)
+    np.testing.assert_allclose(
+        whole.decision_function(later), twice.decision_function(later), atol=1e-9
+    )
+    # the ties of Elo's forecasts see each rating before a match
+    if isinstance(system, Glicko | TrueSkill):
+        np.testing.assert_allclose(
+            whole.predict_proba(later), twice.predict_proba(later), atol=1e-6
+        )
     ahead = earlier_forecasts(system, matches, y, 20, sample_weight=weights)
-    doubled = earlier_forecasts(system, matches[several], y[several], int(weights[:20].sum()))
+    doubled = earlier_forecasts(
+        system, matches[several], y[several], int(weights[:20].sum())
+    )
     if system._likelihood() is not None:
-        np.testing.assert_allclose(ahead, doubled[np.cumsum(weights[20:]) - weights[20:]], atol=1e-9)
+        np.testing.assert_allclose(
+            ahead, doubled[np.cumsum(weights[20:]) - weights[20:]], atol=1e-9
+        )
     part = clone(system).fit(matches[:20], y[:20], weights[:20])
     assert_rated_alike(whole, part.partial_fit(matches[20:], y[20:], weights[20:]))
 
@@ -332,13 +400,19 @@ def test_a_match_of_less_weight_moves_less_and_one_of_none_does_not(system):
 
 
 def test_a_fraction_of_a_match_is_that_fraction_of_the_step():
-    """Elo: of K; TrueSkill: of what a match adds to mean / variance and to 1 / variance."""
-    whole, part = (Elo(k=40.0).fit(THREE[:1], [1], [weight]).ratings_ - 1200 for weight in (1.0, 0.3))
+    """Elo: of K; TrueSkill: of what a match adds to mean / variance and to 1 /
+    variance."""
+    whole, part = (
+        Elo(k=40.0).fit(THREE[:1], [1], [weight]).ratings_ - 1200
+        for weight in (1.0, 0.3)
+    )
     np.testing.assert_allclose(part, 0.3 * whole)
     one, third = (TrueSkill().fit(THREE[:1], [1], [weight]) for weight in (1.0, 1 / 3))
     precision, third_precision = (fitted.deviations_**-2 for fitted in (one, third))
     np.testing.assert_allclose(third_precision - 1, (precision - 1) / 3)
-    np.testing.assert_allclose(third.ratings_ * third_precision, one.ratings_ * precision / 3)
+    np.testing.assert_allclose(
+        third.ratings_ * third_precision, one.ratings_ * precision / 3
+    )
 
 
 def test_a_match_counts_as_one_game_whatever_its_weight():
@@ -359,8 +433,15 @@ def test_ratings_begin_at_initial(system, initial):
     assert fitted.before_[0].tolist() == [initial["a"], initial["b"]]
     assert fitted.before_[1, 0] == usual  # of c, who is not named
     newcomer = Matches([[1, -1]], [2.0], ["a", "z"])
-    known = clone(system).set_params(initial=initial | {"z": initial["b"]}).fit(THREE, [1, 0, -1])
-    assert known.decision_function(newcomer, "ignore")[0] == fitted.ratings_[0] - initial["b"]
+    known = (
+        clone(system)
+        .set_params(initial=initial | {"z": initial["b"]})
+        .fit(THREE, [1, 0, -1])
+    )
+    assert (
+        known.decision_function(newcomer, "ignore")[0]
+        == fitted.ratings_[0] - initial["b"]
+    )
     assert fitted.decision_function(newcomer, "ignore")[0] == fitted.ratings_[0] - usual
 
 
@@ -369,7 +450,9 @@ def test_who_begins_above_2400_has_the_k_of_the_elite_from_the_start():
     np.testing.assert_allclose(elo.ratings_, [2455, 2445])
 
 
-@pytest.mark.parametrize("system", [Glicko(), TrueSkill(0.25, 0.001, step="time")], ids=repr)
+@pytest.mark.parametrize(
+    "system", [Glicko(), TrueSkill(0.25, 0.001, step="time")], ids=repr
+)
 def test_times_in_another_unit_than_the_rate_are_warned_of(system):
     matches, y = played(3, ties=0)
     days = Matches(matches.design, np.linspace(0, 3650, len(y)), matches.features)
@@ -382,7 +465,11 @@ def test_times_in_another_unit_than_the_rate_are_warned_of(system):
 
 
 def test_an_advantage_of_one_adds_handicaps_as_they_are():
-    frame = pd.DataFrame({"first": "a", "second": "b", "time": [0.0], "outcome": [1], "ahead": [80.0]})
+    frame = pd.DataFrame(
+        {"first": "a", "second": "b", "time": [0.0], "outcome": [1], "ahead": [80.0]}
+    )
     matches, y = Matches.from_frame(frame, advantage="ahead")
     expected = 1 / (1 + 10 ** (-80 / 400))
-    assert Elo(k=20, advantage=1).fit(matches, y).ratings_[0] == pytest.approx(1200 + 20 * (1 - expected))
+    assert Elo(k=20, advantage=1).fit(matches, y).ratings_[0] == pytest.approx(
+        1200 + 20 * (1 - expected)
+    )

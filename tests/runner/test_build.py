@@ -25,7 +25,9 @@ def test_a_build_fails_on_a_contradiction(tmp_path, capsys, monkeypatch):
     assert contradiction in (project.pages / "claims.md").read_text().lower()
 
 
-def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(tmp_path, capsys, monkeypatch):
+def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr(tasks, "execute", run_here)
     project = write_project(tmp_path, LEDGER, first=FIRST)
     page = project.pages / "01_first.ipynb"
@@ -33,7 +35,11 @@ def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(tmp_path
         assert build_book(project, parameters={"seed": seed}, rendered=False) == 0
         assert f"`seed = {seed}`" in page.read_text()
     four, five = (
-        next(path for path in project.build.rglob("quick-*.ipynb") if f'"seed": {seed}' in path.read_text())
+        next(
+            path
+            for path in project.build.rglob("quick-*.ipynb")
+            if f'"seed": {seed}' in path.read_text()
+        )
         for seed in (4, 5)
     )
     os.utime(four, (0, 0))  # the clock stepped
@@ -58,9 +64,13 @@ def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(tmp_path
     assert shown_chapters(project).keys() == {"02_second"}
 
 
-def test_a_chapter_that_fails_stops_no_other_and_keeps_its_last_good_page(tmp_path, capsys, monkeypatch):
+def test_a_chapter_that_fails_stops_no_other_and_keeps_its_last_good_page(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr(tasks, "execute", run_here)
-    project = write_project(tmp_path, "", first="print('good')", second="1 / 0", third="print(3)")
+    project = write_project(
+        tmp_path, "", first="print('good')", second="1 / 0", third="print(3)"
+    )
     assert build_book(project, rendered=False) == 1
     out = capsys.readouterr().out
     assert "2 executed, 0 unchanged, 1 failed" in out
@@ -79,18 +89,25 @@ def test_a_chapter_that_fails_stops_no_other_and_keeps_its_last_good_page(tmp_pa
     assert not (project.pages / "02_second.md").exists()
 
 
-def test_a_build_names_missing_data_and_advises_only_what_can_work(tmp_path, capsys, monkeypatch):
+def test_a_build_names_missing_data_and_advises_only_what_can_work(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr(tasks, "execute", run_here)
     monkeypatch.delenv("PREFLEARN_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     asks = 'from preflearn_book.runner.records import note_read\nnote_read("dataset {}", None)'
     both = "\n".join(asks.format(name) for name in ("chess", "sushi"))
-    project = write_project(tmp_path / "book", "", first=both, second=asks.format("sushi"))
+    project = write_project(
+        tmp_path / "book", "", first=both, second=asks.format("sushi")
+    )
     assert build_book(project, rendered=False) == 0
     out = capsys.readouterr().out
     sushi = "sushi is not here: 01_first, 02_second used other data. To get it: preflearn data fetch sushi\n"
     assert sushi in out
-    assert "chess is not here: 01_first used other data. To get it: download its files from http" in out
+    assert (
+        "chess is not here: 01_first used other data. To get it: download its files from http"
+        in out
+    )
     assert "fetch chess" not in out
     page = (project.pages / "reproduce.md").read_text()
     assert "`preflearn data fetch sushi`" in page
@@ -98,10 +115,14 @@ def test_a_build_names_missing_data_and_advises_only_what_can_work(tmp_path, cap
     assert "fetch chess" not in page
 
 
-def test_a_claim_whose_data_are_missing_counts_as_not_checked_and_says_why(tmp_path, capsys, monkeypatch):
+def test_a_claim_whose_data_are_missing_counts_as_not_checked_and_says_why(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr(tasks, "execute", run_here)
     answer = 'from preflearn_book.runner.claims import check\ncheck("P1-01", False, "One case differs.", missing={})'
-    project = write_project(tmp_path / "without", ONE_CLAIM, first=answer.format('["sushi"]'))
+    project = write_project(
+        tmp_path / "without", ONE_CLAIM, first=answer.format('["sushi"]')
+    )
     assert build_book(project, rendered=False) == 0
     for page in (project.pages / "claims.md", project.pages / "01_first.ipynb"):
         text = page.read_text()

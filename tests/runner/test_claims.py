@@ -21,7 +21,12 @@ ENTRY = {"id": "P1-01", "where": "eq. 2", "statement": "A loss.", "chapter": "02
     "verdict": "holds",
 }
 WRONG = {"verdict": "typo", "note": "The sign."}
-ERRATUM = {"consequence": "misprint", "printed": "$a$", "read": "$-a$", "affects": "readers"}
+ERRATUM = {
+    "consequence": "misprint",
+    "printed": "$a$",
+    "read": "$-a$",
+    "affects": "readers",
+}
 
 
 def write(tmp_path, *entries):
@@ -42,7 +47,11 @@ def ledger(tmp_path, monkeypatch):
 
 
 def test_the_ledger_keeps_order_and_content_and_is_read_again_when_it_changes(tmp_path):
-    path = write(tmp_path, ENTRY | {"id": "P3-12"}, ENTRY | {"verdict": "open", "note": " no data "})
+    path = write(
+        tmp_path,
+        ENTRY | {"id": "P3-12"},
+        ENTRY | {"verdict": "open", "note": " no data "},
+    )
     ledger = load_ledger(path)
     assert list(ledger) == ["P3-12", "P1-01"]
     assert (ledger["P1-01"].note, ledger["P3-12"].paper) == ("no data", "P3")
@@ -73,7 +82,8 @@ def test_a_bad_entry_is_named(tmp_path, entry, named):
 
 
 @pytest.mark.parametrize(
-    ("text", "named"), [(json.dumps([ENTRY] * 2), "entry 2.*P1-01"), ("{a: 1}", "list"), ("- [", "YAML")]
+    ("text", "named"),
+    [(json.dumps([ENTRY] * 2), "entry 2.*P1-01"), ("{a: 1}", "list"), ("- [", "YAML")],
 )
 def test_repeated_ids_and_other_files_are_an_error(tmp_path, text, named):
     (tmp_path / "claims.yml").write_text(text)
@@ -86,7 +96,9 @@ ANSWERS = st.sampled_from([True, False, None])
 
 @given(ANSWERS, st.lists(ANSWERS, max_size=3))
 def test_exactly_the_right_written_verdicts_agree(printed, amended):
-    holds = {"as printed": printed} | {f"form {k}": answer for k, answer in enumerate(amended)}
+    holds = {"as printed": printed} | {
+        f"form {k}": answer for k, answer in enumerate(amended)
+    }
     if False in amended:
         expected = set()
     elif printed:
@@ -100,12 +112,16 @@ def test_exactly_the_right_written_verdicts_agree(printed, amended):
 
 
 def test_undecided_and_numpy_answers():
-    assert computed_verdict(None) == computed_verdict({"as printed": None}) == "not shown"
+    assert (
+        computed_verdict(None) == computed_verdict({"as printed": None}) == "not shown"
+    )
     assert computed_verdict(np.bool_(True)) == "holds"
     assert computed_verdict({"as printed": np.False_}) == "fails"
 
 
-@pytest.mark.parametrize("holds", [float("nan"), 1, "yes", {"form": True}, {"as printed": 0}, {}])
+@pytest.mark.parametrize(
+    "holds", [float("nan"), 1, "yes", {"form": True}, {"as printed": 0}, {}]
+)
 def test_anything_else_is_no_answer(holds):
     with pytest.raises(ValueError, match="expected"):
         computed_verdict(holds)
@@ -114,7 +130,10 @@ def test_anything_else_is_no_answer(holds):
 def test_check_prints_outside_a_notebook(ledger, capsys):
     check("P1-01", np.True_, "On 200\n problems.", np.float64(1.23456e-9))
     text = capsys.readouterr().out
-    assert all(part in text for part in ("P1-01 (eq. 2): holds", "A loss.", "On 200 problems.", "1.235e-09"))
+    assert all(
+        part in text
+        for part in ("P1-01 (eq. 2): holds", "A loss.", "On 200 problems.", "1.235e-09")
+    )
     check("P1-02", {"as printed": False, "with $-b$": True}, "At 3 points.")
     assert "with $-b$: holds" in capsys.readouterr().out
     check("P1-01", False, "One of 200 problems differs.")
@@ -172,20 +191,36 @@ def test_each_verdict_has_a_sign_of_its_own():
 
 def test_the_digest_of_a_badge_depends_on_the_statement(tmp_path):
     first, second = (
-        load_ledger(write(tmp_path, ENTRY | {"statement": text}))["P1-01"].shown for text in ("A.", "B.")
+        load_ledger(write(tmp_path, ENTRY | {"statement": text}))["P1-01"].shown
+        for text in ("A.", "B.")
     )
     assert first != second
 
 
 def test_a_badge_escapes_texts_and_renders_mathematics(ledger):
     claim = load_ledger()["P1-02"]
-    result = {"holds": {"as printed": False, "b<0": True}, "computed": "holds if or typo", "agrees": True}
-    result |= {"written": "typo", "written_ours": "typo", "evidence": "<b> $x<y$", "value": 12345}
+    result = {
+        "holds": {"as printed": False, "b<0": True},
+        "computed": "holds if or typo",
+        "agrees": True,
+    }
+    result |= {
+        "written": "typo",
+        "written_ours": "typo",
+        "evidence": "<b> $x<y$",
+        "value": 12345,
+    }
     badge = module._badge_html(claim, result)
     for part in (
-        *('id="check-P1-02"', 'href="claims.html#claim-p1-02"', 'class="claim-word">typo:<'),
+        *(
+            'id="check-P1-02"',
+            'href="claims.html#claim-p1-02"',
+            'class="claim-word">typo:<',
+        ),
         *("A &lt; b", "&lt;b&gt;", r">\(x&lt;y\)<", "b&lt;0: holds", "12,345"),
         *("<code>f</code>", "<em>convex</em>", r">\(x*y*z\)</span>"),
     ):
         assert part in badge
-    assert "claim-contradiction" in module._badge_html(claim, result | {"agrees": False})
+    assert "claim-contradiction" in module._badge_html(
+        claim, result | {"agrees": False}
+    )

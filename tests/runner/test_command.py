@@ -52,7 +52,9 @@ def test_an_invalid_ledger_stops_a_build_before_it_runs(project, capsys):
 
 
 @pytest.mark.parametrize("blocked", ["_build", "book/chapters"])
-def test_a_place_that_cannot_be_written_is_one_line_before_anything_runs(project, capsys, blocked):
+def test_a_place_that_cannot_be_written_is_one_line_before_anything_runs(
+    project, capsys, blocked
+):
     (project.root / blocked).write_text("a file in its place")
     assert main(["build", "--no-render"]) == 1
     message = capsys.readouterr().err
@@ -81,7 +83,9 @@ def test_data_commands_report_each_data_set(monkeypatch, capsys):
             raise ValueError("no data set 'nbb'")
         return [f"cache/{name}.txt"]
 
-    frame = pd.DataFrame({"dataset": ["sushi"], "file": ["a"], "status": ["ok"], "detail": [""]})
+    frame = pd.DataFrame(
+        {"dataset": ["sushi"], "file": ["a"], "status": ["ok"], "detail": [""]}
+    )
     broken = frame.assign(status="mismatch")
     fake = SimpleNamespace(
         DatasetUnavailable=OSError,
@@ -107,6 +111,8 @@ def test_help_is_shown_without_slow_imports():
         "slow = {'pandas', 'papermill', 'sphinx', 'numpy', 'yaml'} & set(sys.modules); "
         "assert not slow, slow; preflearn_book.runner.command.main(['--help'])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "build" in done.stdout

@@ -26,7 +26,9 @@ PAIRED = st.lists(st.tuples(VALUES, VALUES), min_size=2, max_size=12)
 def test_a_lead_is_that_of_exact_arithmetic(pairs):
     differences = [Fraction(a) - Fraction(b) for a, b in pairs]
     mean = sum(differences) / len(pairs)
-    squared_error = sum((d - mean) ** 2 for d in differences) / (len(pairs) - 1) / len(pairs)
+    squared_error = (
+        sum((d - mean) ** 2 for d in differences) / (len(pairs) - 1) / len(pairs)
+    )
     found = lead(*zip(*pairs, strict=True))
     assert found.mean == pytest.approx(float(mean), abs=1e-14)
     assert found.error**2 == pytest.approx(float(squared_error), abs=1e-14)
@@ -34,7 +36,11 @@ def test_a_lead_is_that_of_exact_arithmetic(pairs):
     assert (found.better is True) == (mean > 0 and mean**2 > 4 * squared_error)
     ours, theirs = zip(*pairs, strict=True)
     back = lead(theirs, ours)
-    assert (found.better, found.worse, found.similar) == (back.worse, back.better, back.similar)
+    assert (found.better, found.worse, found.similar) == (
+        back.worse,
+        back.better,
+        back.similar,
+    )
 
 
 LEADS = st.tuples(st.integers(-60, 60), st.integers(0, 30)).map(
@@ -44,7 +50,8 @@ LEADS = st.tuples(st.integers(-60, 60), st.integers(0, 30)).map(
 
 @given(LEADS)
 def test_each_word_is_about_where_the_truth_may_lie(found):
-    """A word holds if it holds for every value of the interval, and fails if it holds for none."""
+    """A word holds if it holds for every value of the interval, and fails if it holds
+    for none."""
     steps = [Fraction(k, 40) for k in range(-40, 41)]
     true = [Fraction(found.mean) + 2 * step * Fraction(found.error) for step in steps]
     band = Fraction(found.band)
@@ -63,14 +70,20 @@ def decided(answers):
 
 @given(st.lists(st.sampled_from([True, False, None]), max_size=8))
 def test_three_valued_all_and_any_are_those_of_every_completion(answers):
-    completions = list(itertools.product(*([a] if a is not None else [True, False] for a in answers)))
+    completions = list(
+        itertools.product(*([a] if a is not None else [True, False] for a in answers))
+    )
     assert every(answers) == decided([all(filled) for filled in completions])
     assert some(answers) == decided([any(filled) for filled in completions])
 
 
 @pytest.mark.parametrize(
     ("mean", "points", "size"),
-    [(0.0123, False, "0.012 ± 0.004"), (-0.00123, False, "0.0012 ± 0.0004"), (-0.0123, True, "1.2 ± 0.4")],
+    [
+        (0.0123, False, "0.012 ± 0.004"),
+        (-0.00123, False, "0.0012 ± 0.0004"),
+        (-0.0123, True, "1.2 ± 0.4"),
+    ],
 )
 def test_a_lead_is_written_without_a_sign(mean, points, size):
     assert Lead(mean, abs(mean) / 3, 5).told("Elo", points=points).startswith(size)
@@ -79,9 +92,23 @@ def test_a_lead_is_written_without_a_sign(mean, points, size):
 def test_words_over_several_leads():
     ahead, behind = Lead(0.1, 0.01, 5), Lead(-0.1, 0.01, 5)
     level, unknown = Lead(0.0, 0.001, 5), Lead(0.01, 0.03, 5)
-    assert [best([ahead, other]) for other in (ahead, behind, level, unknown)] == [True, False, None, None]
-    assert [robust([level, other]) for other in (ahead, behind, level, unknown)] == [True, False, True, None]
-    assert [near_optimal(other) for other in (level, behind, unknown)] == [True, False, None]
+    assert [best([ahead, other]) for other in (ahead, behind, level, unknown)] == [
+        True,
+        False,
+        None,
+        None,
+    ]
+    assert [robust([level, other]) for other in (ahead, behind, level, unknown)] == [
+        True,
+        False,
+        True,
+        None,
+    ]
+    assert [near_optimal(other) for other in (level, behind, unknown)] == [
+        True,
+        False,
+        None,
+    ]
 
 
 def test_sparse_and_typical():
@@ -89,7 +116,13 @@ def test_sparse_and_typical():
     assert sparse([30, 31, 32], [40, 40, 40]) is False
     assert sparse([10, 30, 20], [40, 40, 40]) is None
     assert sparse([8, 9, 16], [40, 40, 40], cap=16) is None
-    assert [typical([True] * k + [False] * (4 - k)) for k in range(5)] == [False, False, None, True, True]
+    assert [typical([True] * k + [False] * (4 - k)) for k in range(5)] == [
+        False,
+        False,
+        None,
+        True,
+        True,
+    ]
 
 
 def test_a_selection_counts_the_choices_at_the_ends(monkeypatch):

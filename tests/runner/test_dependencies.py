@@ -1,4 +1,5 @@
-"""What makes a chapter run again, in a copy of the packages whose modules and register can be changed."""
+"""What makes a chapter run again, in a copy of the packages whose modules and register
+can be changed."""
 
 import json
 import shutil
@@ -39,15 +40,20 @@ if Path("edits").exists():
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory):
-    """Build twice: with a mirror, and without data; the second time files change while the chapter runs."""
-    project = write_checkout(tmp_path_factory.mktemp("copy") / "checkout", READS, ONE_CLAIM)
+    """Build twice: with a mirror, and without data; the second time files change while
+    the chapter runs."""
+    project = write_checkout(
+        tmp_path_factory.mktemp("copy") / "checkout", READS, ONE_CLAIM
+    )
     with pytest.MonkeyPatch.context() as monkeypatch:
         live_in(project, monkeypatch)
         assert main(["build", "--no-render", "-p", "seed", "7"]) == 0
         without_data(monkeypatch)
         register(project, b"the data", NOWHERE)
         (project.notebooks / "arrives").touch()
-        before = {path: path.read_text() for path in (project.root / name for name in EDITED)}
+        before = {
+            path: path.read_text() for path in (project.root / name for name in EDITED)
+        }
         (project.notebooks / "edits").touch()
         assert main(["build", "--no-render"]) == 0
         edited = state_of(project).changes(executed_of(project))
@@ -87,7 +93,9 @@ def with_data(checkout):
     return executed_of(checkout, "quick-seed=7-*.ipynb")
 
 
-def test_a_relative_mirror_is_the_one_that_the_command_sees(checkout, with_data, monkeypatch):
+def test_a_relative_mirror_is_the_one_that_the_command_sees(
+    checkout, with_data, monkeypatch
+):
     assert with_data.replaced == []
     assert "\"read b'right'" in json.dumps(with_data.notebook)
     assert state_of(checkout).changes(with_data) == []
@@ -96,14 +104,19 @@ def test_a_relative_mirror_is_the_one_that_the_command_sees(checkout, with_data,
 
 
 def test_inputs_that_change_while_a_chapter_runs_make_it_run_again(copied):
-    expected = {"dataset toy", "module preflearn/metrics.py", "table data/published/P1_x.csv"}
+    expected = {
+        "dataset toy",
+        "module preflearn/metrics.py",
+        "table data/published/P1_x.csv",
+    }
     assert set(copied[1]) == expected
 
 
 def test_data_that_come_later_make_it_run_again(checkout, monkeypatch):
     content, executed = b"the data", executed_of(checkout)
     assert executed.replaced == ["toy"]
-    assert state_of(checkout).changes(executed) == ["dataset toy"]  # the mirror is here now
+    # the mirror is here now
+    assert state_of(checkout).changes(executed) == ["dataset toy"]
     without_data(monkeypatch)
     assert state_of(checkout).changes(executed) == []
     monkeypatch.delenv("PREFLEARN_OFFLINE")
@@ -116,15 +129,24 @@ def test_data_that_come_later_make_it_run_again(checkout, monkeypatch):
 
 
 NOTEBOOK, CLAIMS = "notebooks/01_first.ipynb", "book/claims.yml"
-METRICS, BADGE = "src/preflearn/metrics.py", "src/preflearn_book/runner/templates/badge.html"
+METRICS, BADGE = (
+    "src/preflearn/metrics.py",
+    "src/preflearn_book/runner/templates/badge.html",
+)
 PUBLISHED, RECORDED = "data/published/P1_", "data/recorded/02_other_"
 
 
 @pytest.mark.parametrize(
-    ("path", "old", "new", "expected"),  # without an old text, the new one is the whole file
+    # without an old text, the new one is the whole file
+    ("path", "old", "new", "expected"),
     [
         (NOTEBOOK, '"At one', '"At least at one', ["notebook 01_first"]),
-        (NOTEBOOK, '"parameters"\n', '"parameters", "hide-input"\n', ["notebook 01_first"]),
+        (
+            NOTEBOOK,
+            '"parameters"\n',
+            '"parameters", "hide-input"\n',
+            ["notebook 01_first"],
+        ),
         (NOTEBOOK, '"execution_count": null', '"execution_count": 3', []),
         (CLAIMS, "statement: x", "statement: y", ["claim P1-01"]),  # the badge shows it
         (f"{PUBLISHED}x.csv", "", "a\n3\n", [f"table {PUBLISHED}x.csv"]),
@@ -132,15 +154,25 @@ PUBLISHED, RECORDED = "data/published/P1_", "data/recorded/02_other_"
         (f"{RECORDED}fit.csv", "", "a\n3\n", [f"table {RECORDED}fit.csv"]),
         ("../mirror/toy/a.txt", "", "other", ["data toy/a.txt"]),
         (METRICS, "return ", "return -", ["module preflearn/metrics.py"]),
-        (METRICS, "return ", "return return ", ["module preflearn/metrics.py"]),  # someone is editing it
+        # someone is editing it
+        (METRICS, "return ", "return return ", ["module preflearn/metrics.py"]),
         (METRICS, "import numpy as np", "import numpy as np  # a comment", []),
         ("src/preflearn_book/runner/command.py", "return ", "return -", []),
-        (BADGE, "claim", "claims", ["module preflearn_book/runner/templates/badge.html"]),
+        (
+            BADGE,
+            "claim",
+            "claims",
+            ["module preflearn_book/runner/templates/badge.html"],
+        ),
         ("src/preflearn/svm/__init__.py", "import", " import", []),  # never imported
     ],
 )
-def test_each_input_counts_and_nothing_else(checkout, with_data, path, old, new, expected):
-    with changed(checkout.root / path, lambda text: text.replace(old, new) if old else new):
+def test_each_input_counts_and_nothing_else(
+    checkout, with_data, path, old, new, expected
+):
+    with changed(
+        checkout.root / path, lambda text: text.replace(old, new) if old else new
+    ):
         assert state_of(checkout).changes(with_data) == expected
 
 

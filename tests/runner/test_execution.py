@@ -18,7 +18,10 @@ quotient(values[0], 0)"""
 
 
 def run(project, chapters, parameters, **options):
-    todo = [task_of(project.chapter(name), parameters, project.build / name) for name in chapters]
+    todo = [
+        task_of(project.chapter(name), parameters, project.build / name)
+        for name in chapters
+    ]
     return dict(zip(chapters, run_tasks(State(project), todo, **options), strict=True))
 
 
@@ -33,21 +36,26 @@ CHAPTERS = {
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    """Run chapters that fail in all ways, and one that runs; only the first has a time limit."""
+    """Run chapters that fail in all ways, and one that runs; only the first has a time
+    limit."""
     entry = "where: x, statement: x, chapter: 05_first, kind: cost"
-    claims = (
-        f"- {{id: P1-01, {entry}, verdict: holds}}\n- {{id: P1-02, {entry}, verdict: not shown, note: x}}\n"
-    )
+    claims = f"- {{id: P1-01, {entry}, verdict: holds}}\n- {{id: P1-02, {entry}, verdict: not shown, note: x}}\n"
     project = write_project(tmp_path_factory.mktemp("ways"), claims, **CHAPTERS)
     slow, *others = CHAPTERS
-    return run(project, [slow], {}, cell_seconds=10) | run(project, others, {"seed": 3}, jobs=2)
+    return run(project, [slow], {}, cell_seconds=10) | run(
+        project, others, {"seed": 3}, jobs=2
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "named", "report"),
     [
         ("sleeps", "--cell-time", ""),
-        ("bad", "ZeroDivisionError: division by zero", "----> 6 quotient(values[0], 0)"),
+        (
+            "bad",
+            "ZeroDivisionError: division by zero",
+            "----> 6 quotient(values[0], 0)",
+        ),
         ("exits", "sys.exit()", ""),
         ("crash", "kernel died", "no memory left"),
     ],
@@ -67,13 +75,19 @@ def test_a_chapter_that_runs_is_kept_with_its_inputs(outcomes):
     good = outcomes["first"]
     assert good.status == "done"
     about = read_executed(good.task.target).run
-    assert (about["chapter"], about["profile"], about["parameters"]) == ("05_first", "quick", {"seed": 3})
+    assert (about["chapter"], about["profile"], about["parameters"]) == (
+        "05_first",
+        "quick",
+        {"seed": 3},
+    )
     assert about["inputs"]["claim P1-01"]
     assert about["inputs"]["module preflearn_book/runner/claims.py"]
     assert "module preflearn_book/runner/tasks.py" not in about["inputs"]
 
 
-def test_kernels_use_one_thread_each_unless_the_user_says_otherwise(monkeypatch, tmp_path):
+def test_kernels_use_one_thread_each_unless_the_user_says_otherwise(
+    monkeypatch, tmp_path
+):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     monkeypatch.setenv("PREFLEARN_DATA", "mirror")
@@ -86,6 +100,9 @@ def test_kernels_use_one_thread_each_unless_the_user_says_otherwise(monkeypatch,
 def test_cells_are_reported_as_they_begin(tmp_path):
     (chapter,) = write_project(tmp_path, "", first="print(1)").chapters
     begun = []
-    result = execution.execute(chapter.notebook, {"n": 3}, ["n"], str(tmp_path), begun=begun.append)
+    result = execution.execute(
+        chapter.notebook, {"n": 3}, ["n"], str(tmp_path), begun=begun.append
+    )
     assert result.summary == ""
-    assert begun == [f"cell {number} of 4" for number in (1, 2, 2, 3, 4)]  # the injected one has no number
+    # the injected one has no number
+    assert begun == [f"cell {number} of 4" for number in (1, 2, 2, 3, 4)]

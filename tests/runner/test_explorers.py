@@ -49,7 +49,9 @@ def shown(monkeypatch):
     """Collect what explorers show in a notebook, as a list of bundles."""
     bundles = []
     monkeypatch.setattr(parameters, "running_shell", lambda: object())
-    monkeypatch.setattr("IPython.display.display", lambda bundle, raw: bundles.append(bundle))
+    monkeypatch.setattr(
+        "IPython.display.display", lambda bundle, raw: bundles.append(bundle)
+    )
     return bundles
 
 
@@ -60,16 +62,28 @@ def show(kind="graph", data=GRAPH, alt="What is seen.", **rest):
 
 
 def inline_json(bundle):
-    return json.loads(bundle["text/html"].partition('json">')[2].partition("</script>")[0])
+    return json.loads(
+        bundle["text/html"].partition('json">')[2].partition("</script>")[0]
+    )
 
 
 def test_html_holds_the_data_and_the_figure(shown):
-    data = MARGINS | {"preferences": np.array(MARGINS["preferences"]), "note": np.float64(0.5)}
-    show("margins", data, alt="What\n is  seen.", caption_state="Here nothing is stretched.")
+    data = MARGINS | {
+        "preferences": np.array(MARGINS["preferences"]),
+        "note": np.float64(0.5),
+    }
+    show(
+        "margins",
+        data,
+        alt="What\n is  seen.",
+        caption_state="Here nothing is stretched.",
+    )
     text = shown[0]["text/html"]
     assert text.startswith('<div class="explorer" data-explorer="margins">')
     assert inline_json(shown[0]) == MARGINS | {"note": 0.5}
-    picture = re.search(r'<img src="data:image/svg\+xml;base64,([^"]+)" alt="What is seen.">', text)
+    picture = re.search(
+        r'<img src="data:image/svg\+xml;base64,([^"]+)" alt="What is seen.">', text
+    )
     assert b"<svg" in base64.b64decode(picture[1])
     assert "<p>Here nothing is stretched.</p>" in text
     show("margins", data, caption_state="Here nothing is stretched.")
@@ -78,7 +92,11 @@ def test_html_holds_the_data_and_the_figure(shown):
 
 def test_texts_cannot_end_the_script_or_the_attribute(shown):
     name = "</script><script>alert(1)</script> & <!-- \u2028"
-    show(data=GRAPH | {"items": [name, "b", "c"]}, alt='a "quoted" <b>', caption_state="<i> & so on")
+    show(
+        data=GRAPH | {"items": [name, "b", "c"]},
+        alt='a "quoted" <b>',
+        caption_state="<i> & so on",
+    )
     text = shown[0]["text/html"]
     assert text.count("</script>") == text.count("<script") == 1
     assert "<!--" not in text
@@ -123,7 +141,9 @@ def in_node(code, data):
         f"const script = require({json.dumps(str(SCRIPT))}), text = require('fs').readFileSync(0, 'utf8');"
         f"console.log(JSON.stringify(({code})(script, JSON.parse(text))))"
     )
-    done = subprocess.run([NODE, "-e", program], input=json.dumps(data), capture_output=True, text=True)
+    done = subprocess.run(
+        [NODE, "-e", program], input=json.dumps(data), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -133,14 +153,24 @@ def test_margins_agree_with_the_solvers():
     for seed in (3, 7, 49):
         pairs, y, *_ = simulate_separable_pairs(12, 2, 0.5, margin=0.2, rng=seed)
         D = pairs.differences()
-        sets.append({"preferences": (y[y != 0, None] * D[y != 0]).tolist(), "ties": D[y == 0].tolist()})
+        sets.append(
+            {
+                "preferences": (y[y != 0, None] * D[y != 0]).tolist(),
+                "ties": D[y == 0].tolist(),
+            }
+        )
         lp = MarginLP().fit(pairs, y)
         for stretch in stretches:
             units = [1, stretch]
             qp = MarginQP().fit(Pairs(pairs.items * units, pairs.index), y)
-            directions = [complex(*w) / np.linalg.norm(w) for w in (lp.coef_, qp.u_ * units)]
-            expected.append([*directions, lp.margin_, qp.margin_, 2 / np.linalg.norm(qp.u_)])
-    sets.append({"preferences": [[1.0, 0.0]], "ties": [[2.0, 0.0], [0.0, 2.0]]})  # no direction separates
+            directions = [
+                complex(*w) / np.linalg.norm(w) for w in (lp.coef_, qp.u_ * units)
+            ]
+            expected.append(
+                [*directions, lp.margin_, qp.margin_, 2 / np.linalg.norm(qp.u_)]
+            )
+    # no direction separates
+    sets.append({"preferences": [[1.0, 0.0]], "ties": [[2.0, 0.0], [0.0, 2.0]]})
     code = """(script, {sets, stretches}) => sets.flatMap(({preferences, ties}) => {
         const problem = script.marginProblem(preferences, ties);
         return stretches.map(stretch => {
@@ -149,10 +179,13 @@ def test_margins_agree_with_the_solvers():
         });
     })"""
     *found, nothing = np.split(
-        np.array(in_node(code, {"sets": sets, "stretches": stretches}), object), [5, 10, 15]
+        np.array(in_node(code, {"sets": sets, "stretches": stretches}), object),
+        [5, 10, 15],
     )
     assert list(nothing) == [None] * 5
-    angles, values = np.split(np.array([[*row] for row in np.concatenate(found)], dtype=float), [2], axis=1)
+    angles, values = np.split(
+        np.array([[*row] for row in np.concatenate(found)], dtype=float), [2], axis=1
+    )
     assert np.allclose(np.exp(1j * angles), [row[:2] for row in expected], atol=1e-6)
     assert np.allclose(values, [row[2:] for row in expected], rtol=1e-6)
 
@@ -169,11 +202,14 @@ def test_graphs_agree_with_least_squares():
     for case, found in zip(cases, in_node(code, cases), strict=True):
         index = np.reshape(case["pairs"], (-1, 2)).astype(int)
         B = np.eye(5)[index[:, 0]] - np.eye(5)[index[:, 1]]
-        f = np.linalg.pinv(B) @ np.array(case["y"])  # the shortest solution: mean zero in each component
+        # the shortest solution: mean zero in each component
+        f = np.linalg.pinv(B) @ np.array(case["y"])
         assert np.array_equal(np.reshape(found["B"], (-1, 5)), B)
         assert np.allclose(found["f"], f, atol=1e-12)
         assert np.allclose(found["Bf"], B @ f, atol=1e-12)
-        assert found["rank"] == np.linalg.matrix_rank(B) if len(B) else found["rank"] == 0
+        assert (
+            found["rank"] == np.linalg.matrix_rank(B) if len(B) else found["rank"] == 0
+        )
         assert found["count"] == 5 - found["rank"] == len(set(found["component"]))
 
 
@@ -187,8 +223,15 @@ def test_bias_between_knots_is_that_of_the_path():
         return [path.bias(lam), *(K @ B.T @ (y_tilde * path.alpha(lam)) / lam)]
 
     lam = np.array([100, *path.breakpoints, path.lambda_end])
-    at_knots, costs = np.array([solution(knot) for knot in lam]), np.geomspace(0.01, 20, 60)
-    data = {"lambda": lam.tolist(), "bias": at_knots[:, 0].tolist(), "scores": at_knots[:, 1:].tolist()}
+    at_knots, costs = (
+        np.array([solution(knot) for knot in lam]),
+        np.geomspace(0.01, 20, 60),
+    )
+    data = {
+        "lambda": lam.tolist(),
+        "bias": at_knots[:, 0].tolist(),
+        "scores": at_knots[:, 1:].tolist(),
+    }
     code = """(script, {data, costs}) => ({
         zeros: script.zeros(data),
         at: costs.map(C => { const {beta, scores} = script.pathAt(data, C); return [beta, ...scores]; }),
@@ -220,14 +263,22 @@ def test_ranking_path_between_knots_is_that_of_the_package():
         "valid_pairs": better_valid.tolist(),
         "gamma": gamma,
         "lambda": knots.tolist(),
-        "coefficients": [pairs.B.adjoint(y * path.alpha(lam)).tolist() for lam in knots],
+        "coefficients": [
+            pairs.B.adjoint(y * path.alpha(lam)).tolist() for lam in knots
+        ],
     }
     places = np.geomspace(knots[0], knots[-1], 80)
     code = "(script, {data, places}) => places.map(script.rankingPath(data).at)"
-    for lam, found in zip(places, in_node(code, {"data": data, "places": places.tolist()}), strict=True):
+    for lam, found in zip(
+        places, in_node(code, {"data": data, "places": places.tolist()}), strict=True
+    ):
         assert np.allclose(found["margins"], path.margins(lam), atol=1e-7)
-        assert np.allclose(found["scores"], path.decision_function(lam, pairs.items), atol=1e-7)
-        assert [found[name] for name in ("inside", "on", "beyond")] == [s.tolist() for s in path.sets(lam)]
+        assert np.allclose(
+            found["scores"], path.decision_function(lam, pairs.items), atol=1e-7
+        )
+        assert [found[name] for name in ("inside", "on", "beyond")] == [
+            s.tolist() for s in path.sets(lam)
+        ]
         assert found["training"] == np.mean(path.margins(lam) <= 1e-9)
         wrong = y_valid * path.decision_function(lam, valid) <= 1e-9
         assert found["validation"] == np.mean(wrong)
@@ -235,7 +286,8 @@ def test_ranking_path_between_knots_is_that_of_the_package():
     assert first["lambda"] == knots[0]  # beyond the path: its end
     code = "(script, data) => (({steps, step}) => [steps, steps.map(step)])(script.rankingPath(data))"
     steps, back = in_node(code, data)
-    assert [steps[0], steps[-1]] == [knots[-1], knots[0]]  # the slider reaches both ends
+    # the slider reaches both ends
+    assert [steps[0], steps[-1]] == [knots[-1], knots[0]]
     assert back == list(range(401))
     straight = in_node("(script, data) => script.rankingPath(data).knots", data)
     assert [lam for lam, _ in straight] == knots.tolist()
@@ -245,9 +297,16 @@ def test_ranking_path_between_knots_is_that_of_the_package():
 
 def test_pursuit_step_by_step_is_that_of_the_package():
     rng, mixes, gamma, size = np.random.default_rng(0), [0, 0.3, 1], 20.0, 6
-    x, scores, places = rng.uniform(size=21).round(3), rng.normal(size=21).round(3), rng.uniform(size=9)
+    x, scores, places = (
+        rng.uniform(size=21).round(3),
+        rng.normal(size=21).round(3),
+        rng.uniform(size=9),
+    )
     query = np.array([0, 1] * 8 + [0] * 5)  # 13 and 8 items
-    fits = [RankingPursuit(size, gamma=gamma, mix=mix).fit(x[:, None], scores, query) for mix in mixes]
+    fits = [
+        RankingPursuit(size, gamma=gamma, mix=mix).fit(x[:, None], scores, query)
+        for mix in mixes
+    ]
     coefs = np.zeros((len(mixes), size, size))
     for fit, rows in zip(fits, coefs, strict=True):
         for p in range(1, size + 1):
@@ -269,8 +328,11 @@ def test_pursuit_step_by_step_is_that_of_the_package():
     laplacian = np.diag(same.sum(axis=1)) - same
     for mix, fit, (weights, steps, curves) in zip(mixes, fits, found, strict=True):
         form = mix * np.eye(21) + (1 - mix) * laplacian
-        ones, apart = 1.0 * (query == 0), np.eye(21)[0] - np.eye(21)[-1]  # in the query of 13 items
-        assert weights[0] == pytest.approx(ones @ form @ ones / 13 / (apart @ form @ apart / 2))
+        # in the query of 13 items
+        ones, apart = 1.0 * (query == 0), np.eye(21)[0] - np.eye(21)[-1]
+        assert weights[0] == pytest.approx(
+            ones @ form @ ones / 13 / (apart @ form @ apart / 2)
+        )
         assert len(weights) == 2
         assert np.allclose([step["loss"] for step in steps], fit.losses_, rtol=1e-9)
         assert [step["next"] for step in steps[:-1]] == fit.basis_.tolist()
@@ -278,7 +340,9 @@ def test_pursuit_step_by_step_is_that_of_the_package():
             basis, coef = fit.stage(p)
             residual = scores - K[:, basis] @ coef
             assert np.allclose(step["residual"], residual, atol=1e-9)
-            assert np.allclose(step["means"], [residual[query == q].mean() for q in (0, 1)], atol=1e-9)
+            assert np.allclose(
+                step["means"], [residual[query == q].mean() for q in (0, 1)], atol=1e-9
+            )
             gains = (K @ form @ residual) ** 2 / np.diag(K @ form @ K)
             assert np.allclose(step["gains"], gains, atol=1e-9)
             there = np.exp(-gamma * (places[:, None] - x[basis]) ** 2) @ coef
@@ -294,16 +358,20 @@ MATCHES = [  # prior means and standard deviations; wide priors, and an outsider
 
 
 def bound(mean, std, place, spread):
-    """Return E log Phi(s1 - s2) - KL(q | prior) of independent Gaussians q (place, spread)."""
+    """Return E log Phi(s1 - s2) - KL(q | prior) of independent Gaussians q (place,
+    spread)."""
     t = np.linspace(-10, 10, 401)
     lead = place[0] - place[1] + np.hypot(*spread) * t
-    divergence = np.log(std / spread) + (spread**2 + (place - mean) ** 2) / (2 * std**2) - 0.5
+    divergence = (
+        np.log(std / spread) + (spread**2 + (place - mean) ** 2) / (2 * std**2) - 0.5
+    )
     return norm.pdf(t) @ log_ndtr(lead) * 0.05 - divergence.sum()
 
 
 @pytest.fixture(params=MATCHES)
 def match(request):
-    """Return prior mean and deviation, scores on a grid, the joint density there, and the script's answer."""
+    """Return prior mean and deviation, scores on a grid, the joint density there, and
+    the script's answer."""
     mean, std = map(np.array, request.param)
     scores = mean[:, None] + std[:, None] * np.linspace(-10, 10, 601)
     one, other = norm.pdf(scores, mean[:, None], std[:, None])
@@ -320,14 +388,20 @@ def test_exact_posterior_of_a_match_and_expectation_propagation(match):
     _, _, (first, second), joint, found = match
     steps, total = np.array([first[1] - first[0], second[1] - second[0]]), joint.sum()
     lead, cell = first[:, None] - second, steps.prod()
-    density = [joint.sum(axis=1) / total / steps[0], joint.sum(axis=0) / total / steps[1]]
+    density = [
+        joint.sum(axis=1) / total / steps[0],
+        joint.sum(axis=0) / total / steps[1],
+    ]
     exact, ep = found["exact"], found["ep"]
     assert np.allclose(found["densities"], density, atol=1e-9)
     for i, (place, share) in enumerate(((first[:, None], joint), (second, joint))):
         average = (place * share).sum() / total
         spread = np.sqrt(((place - average) ** 2 * share).sum() / total)
-        assert np.allclose([exact["mean"][i], exact["std"][i]], [average, spread], atol=1e-8)
-        assert np.allclose([ep["mean"][i], ep["std"][i]], [average, spread], atol=1e-8)  # moments match
+        assert np.allclose(
+            [exact["mean"][i], exact["std"][i]], [average, spread], atol=1e-8
+        )
+        # moments match
+        assert np.allclose([ep["mean"][i], ep["std"][i]], [average, spread], atol=1e-8)
     average = (lead * joint).sum() / total
     spread = np.sqrt(((lead - average) ** 2 * joint).sum() / total)
     assert np.allclose(exact["difference"], [average, spread], atol=1e-8)
@@ -335,7 +409,8 @@ def test_exact_posterior_of_a_match_and_expectation_propagation(match):
     assert exact["evidence"] == pytest.approx(np.log(total * cell), abs=1e-8)
     assert ep["evidence"] == pytest.approx(exact["evidence"], abs=1e-8)
     assert found["prior"]["again"] == pytest.approx(total * cell, abs=1e-8)
-    assert ep["difference"] == pytest.approx([average, np.hypot(*ep["std"])])  # wider: no correlation
+    # wider: no correlation
+    assert ep["difference"] == pytest.approx([average, np.hypot(*ep["std"])])
     assert ep["difference"][1] > spread
 
 
@@ -354,7 +429,9 @@ def test_reverse_kl_of_a_match_has_the_greatest_bound(match):
     assert np.all(np.array(kl["std"]) < exact["std"])
     difference = np.subtract(*kl["mean"]), np.hypot(*kl["std"])
     assert kl["difference"] == pytest.approx(difference)
-    assert kl["again"] == pytest.approx(ndtr(difference[0] / np.hypot(1, difference[1])))
+    assert kl["again"] == pytest.approx(
+        ndtr(difference[0] / np.hypot(1, difference[1]))
+    )
 
 
 def test_timelines_are_linear_and_probabilities_those_of_the_package(shown):
@@ -369,15 +446,23 @@ def test_timelines_are_linear_and_probabilities_those_of_the_package(shown):
     pairs = np.column_stack([rng.normal(0, 2, (40, 2)), rng.uniform(0.001, 3, (40, 2))])
     pairs[0] = 6, -6, 0.001, 0.001  # far out
     times = [1999.9, 2000, 2000.1, 2000.5, 2000.6, 2000.75, 2001, 2001.1]
-    found = in_node(code, {"data": inline_json(shown[0]), "times": times, "pairs": pairs.tolist()})
+    found = in_node(
+        code, {"data": inline_json(shown[0]), "times": times, "pairs": pairs.tolist()}
+    )
     for values, inside, *rows in zip(
-        found["at"], ([3, 4, 5, 6], [1, 2, 3]), TIMELINES["mean"], TIMELINES["std"], strict=True
+        found["at"],
+        ([3, 4, 5, 6], [1, 2, 3]),
+        TIMELINES["mean"],
+        TIMELINES["std"],
+        strict=True,
     ):
         assert [k for k, value in enumerate(values) if value is not None] == inside
         for name, row in zip(("mean", "std"), rows, strict=True):
             known = np.isfinite(row)
             expected = np.interp(
-                np.array(times)[inside], np.array(TIMELINES["years"])[known], np.array(row)[known]
+                np.array(times)[inside],
+                np.array(TIMELINES["years"])[known],
+                np.array(row)[known],
             )
             assert np.allclose([values[k][name] for k in inside], expected, atol=1e-12)
     assert found["pieces"] == [[0], [2]]
@@ -388,10 +473,19 @@ def test_timelines_are_linear_and_probabilities_those_of_the_package(shown):
 
 def test_labels_keep_apart_and_within_the_plot():
     rng = np.random.default_rng(0)
-    cases = [[[100, 15], [130, 15]], [[100, 15], [100, 15]], [[0, 30], [10, 15], [250, 30]]]
-    cases += [[[middle, 30] for middle in np.sort(rng.uniform(24, 258, 4))] for _ in range(40)]
-    answers = in_node("(script, cases) => cases.map(wishes => script.apart(wishes, 24, 258))", cases)
-    assert answers[:2] == [[100, 130], [92.5, 107.5]]  # nothing moves; both move half the way
+    cases = [
+        [[100, 15], [130, 15]],
+        [[100, 15], [100, 15]],
+        [[0, 30], [10, 15], [250, 30]],
+    ]
+    cases += [
+        [[middle, 30] for middle in np.sort(rng.uniform(24, 258, 4))] for _ in range(40)
+    ]
+    answers = in_node(
+        "(script, cases) => cases.map(wishes => script.apart(wishes, 24, 258))", cases
+    )
+    # nothing moves; both move half the way
+    assert answers[:2] == [[100, 130], [92.5, 107.5]]
     for wishes, middles in zip(cases, answers, strict=True):
         height = np.array(wishes)[:, 1]
         assert np.all(np.diff(middles) >= (height[1:] + height[:-1]) / 2 - 1e-9)
@@ -414,15 +508,20 @@ def test_explorer_knows_the_proportions_of_the_package():
 
 
 def check_verdict(K, found):
-    """Compare an answer of `semidefinite` with the package's, and evaluate its counterexample."""
+    """Compare an answer of `semidefinite` with the package's, and evaluate its
+    counterexample."""
     certificate = psd_certificate(K)
     assert found["psd"] is certificate.psd
     if found["psd"]:
         assert found["rank"] == certificate.rank
-        assert sum(pivot > 0 for pivot in fractions(found["pivots"])) == certificate.rank
+        assert (
+            sum(pivot > 0 for pivot in fractions(found["pivots"])) == certificate.rank
+        )
         assert min(fractions(found["pivots"])) >= 0
         if found["rank"] == len(K):  # the determinant, whatever the order of the pivots
-            assert math.prod(fractions(found["pivots"])) == math.prod(certificate.pivots)
+            assert math.prod(fractions(found["pivots"])) == math.prod(
+                certificate.pivots
+            )
         return
     x = np.array([int(entry) for entry in found["x"]], dtype=object)
     (value,) = fractions([found["value"]])
@@ -435,7 +534,14 @@ def test_proportions_and_verdicts_are_those_of_the_package(name):
     for k in range(60):
         q = (1, 2, 3, 5, 20)[k % 5]  # coarse grids have many ties and zeros
         points = rng.integers(0, q + 1, (rng.integers(2, 7), 2)).tolist()
-        cases.append({"q": q, "points": points, "stretch": 100, "tolerance": int(rng.integers(1, q + 1))})
+        cases.append(
+            {
+                "q": q,
+                "points": points,
+                "stretch": 100,
+                "tolerance": int(rng.integers(1, q + 1)),
+            }
+        )
     code = f"""(script, {{name, cases}}) => {{ {IN_WORDS}
         return cases.map(one => {{
             const K = script.analogyGram(name, one.points, one);
@@ -445,7 +551,9 @@ def test_proportions_and_verdicts_are_those_of_the_package(name):
     answers = in_node(code, {"name": name, "cases": cases})
     zero = "positive" if name.endswith("positive") else "apart"
     for case, (K, verdict) in zip(cases, answers, strict=True):
-        pairs = np.array([[Fraction(x, case["q"]) for x in pair] for pair in case["points"]])
+        pairs = np.array(
+            [[Fraction(x, case["q"]) for x in pair] for pair in case["points"]]
+        )
         eps = Fraction(case["tolerance"], case["q"])
         expected = proportion_gram(name.split(",")[0], pairs, zero=zero, tolerance=eps)
         assert [fractions(row) for row in K] == expected.tolist()
@@ -472,18 +580,26 @@ def test_stretched_differences_have_their_limit(name, same):
     answers = in_node(code, {"name": name, "cases": cases})
     for case, verdict in zip(cases, answers, strict=True):
         u = [Fraction((a - b) * case["stretch"], 2000) for a, b in case["points"]]
-        check_verdict(np.array([[(1 - abs(x - y)) * bool(same(x, y)) for y in u] for x in u]), verdict)
+        check_verdict(
+            np.array([[(1 - abs(x - y)) * bool(same(x, y)) for y in u] for x in u]),
+            verdict,
+        )
         longest = max(abs(x - y) for x in u for y in u if same(x, y))
         assert verdict["psd"] is (longest <= 2)
     assert {verdict["psd"] for verdict in answers} == {True, name == "clipped"}
 
 
 def test_semidefinite_is_exact_for_any_symmetric_matrix():
-    rng, matrices = np.random.default_rng(0), [[[0, 1], [1, 0]], [[0, 3], [3, 7]], [[0]], [[-1]]]
+    rng, matrices = (
+        np.random.default_rng(0),
+        [[[0, 1], [1, 0]], [[0, 3], [3, 7]], [[0]], [[-1]]],
+    )
     for n in [*range(1, 7)] * 50:
         B = rng.integers(-4, 5, (rng.integers(1, n + 1), n))
         square, one = B.T @ B, np.eye(n, dtype=int)  # of any rank
-        matrices += [K.tolist() for K in (square, 2 * square - one, B[:1].T @ B[:1] - square)]
+        matrices += [
+            K.tolist() for K in (square, 2 * square - one, B[:1].T @ B[:1] - square)
+        ]
     code = f"""(script, matrices) => {{ {IN_WORDS}
         const exact = K => K.map(row => row.map(entry => [BigInt(entry), 1n]));
         return matrices.map(K => told(script.semidefinite(exact(K)))); }}"""
@@ -494,6 +610,12 @@ def test_semidefinite_is_exact_for_any_symmetric_matrix():
 
 
 def test_numbers_are_written_for_readers():
-    cases = [(-0.001, 2, "0.00"), (0.125, 2, "0.13"), (-1.5, 1, "−1.5"), (12, 0, "12"), ("Infinity", 2, "∞")]
+    cases = [
+        (-0.001, 2, "0.00"),
+        (0.125, 2, "0.13"),
+        (-1.5, 1, "−1.5"),
+        (12, 0, "12"),
+        ("Infinity", 2, "∞"),
+    ]
     code = "(script, cases) => cases.map(([value, digits]) => script.number(Number(value), digits))"
     assert in_node(code, [case[:2] for case in cases]) == [case[2] for case in cases]

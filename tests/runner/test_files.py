@@ -16,7 +16,10 @@ def test_a_lock_on_a_full_disk_is_named(tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
     try:
-        with pytest.raises(OSError, match=r"a\.lock"), locked(tmp_path / "a.lock", "this"):
+        with (
+            pytest.raises(OSError, match=r"a\.lock"),
+            locked(tmp_path / "a.lock", "this"),
+        ):
             pass
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -41,4 +44,8 @@ def test_yaml_that_would_lose_something_is_an_error(tmp_path, text, named):
 
 def test_a_merge_may_give_a_key_again(tmp_path):
     (tmp_path / "x.yml").write_text("[&all {a: 1, b: 2}, {<<: *all, b: 3}, *all]")
-    assert read_yaml(tmp_path / "x.yml") == [{"a": 1, "b": 2}, {"a": 1, "b": 3}, {"a": 1, "b": 2}]
+    assert read_yaml(tmp_path / "x.yml") == [
+        {"a": 1, "b": 2},
+        {"a": 1, "b": 3},
+        {"a": 1, "b": 2},
+    ]

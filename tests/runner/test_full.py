@@ -1,4 +1,5 @@
-"""Full builds: sweeps that chapters read, interrupts, and chapters whose records are still valid."""
+"""Full builds: sweeps that chapters read, interrupts, and chapters whose records are
+still valid."""
 
 import json
 
@@ -23,8 +24,11 @@ record("squares", table, keys=["x"])"""
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """Three chapters: the full run of the first reads a sweep of four points, and the last one fails."""
-    made = write_project(tmp_path, "", collects=COLLECTS, well="print(1)", fails="1 / 0")
+    """Three chapters: the full run of the first reads a sweep of four points, and the
+    last one fails."""
+    made = write_project(
+        tmp_path, "", collects=COLLECTS, well="print(1)", fails="1 / 0"
+    )
 
     def declare_sweep(notebook):
         notebook["metadata"]["preflearn"] = {"sweep": {"seed": "0:4"}}
@@ -36,7 +40,8 @@ def project(tmp_path, monkeypatch):
 
 
 class Counting:
-    """Runs cells here, notes the parameters of each run, and is interrupted before one of them."""
+    """Runs cells here, notes the parameters of each run, and is interrupted before one
+    of them."""
 
     def __init__(self, interrupted_at=None):
         self.ran, self.interrupted_at = [], interrupted_at
@@ -95,7 +100,17 @@ def test_a_record_is_made_from_a_sweep_and_while_it_is_valid_the_chapter_need_no
     assert main(["record", "1", "--yes", "--jobs", "1"]) == 0
     record = project.recorded / "01_collects_squares.csv"
     rows = [line for line in record.read_text().splitlines() if line[0] != "#"]
-    assert rows == ["x,square", "0,0", "-1,1", "1,1", "-2,4", "2,4", "-3,9", "3,9", "-4,16"]
+    assert rows == [
+        "x,square",
+        "0,0",
+        "-1,1",
+        "1,1",
+        "-2,4",
+        "2,4",
+        "-3,9",
+        "3,9",
+        "-4,16",
+    ]
 
     capsys.readouterr()
     status, ran = full_build(monkeypatch, "--skip-recorded", "1", "2")

@@ -1,4 +1,5 @@
-"""An executed notebook counts as missing where it is not what we wrote; pages show what a reader needs."""
+"""An executed notebook counts as missing where it is not what we wrote; pages show what
+a reader needs."""
 
 import json
 import re
@@ -16,20 +17,40 @@ from preflearn_book.runner.records import (
     unpacked,
 )
 
-RUN = {"chapter": "01_x", "profile": "quick", "parameters": {}, "date": "", "seconds": 1, "inputs": {}}
+RUN = {
+    "chapter": "01_x",
+    "profile": "quick",
+    "parameters": {},
+    "date": "",
+    "seconds": 1,
+    "inputs": {},
+}
 ABOUT = {"versions": {}, "data": [], "parameters": {}, "modules": [], "read": {}}
 
 
 def executed_with(about=ABOUT, **payloads):
-    """Return an executed notebook with these outputs in its first cell and its provenance in the last."""
-    mimes = (kind if "/" in kind else f"application/vnd.preflearn.{kind}+json" for kind in payloads)
-    bundles = [dict(zip(mimes, payloads.values(), strict=True)), {PROVENANCE_MIME: about}]
+    """Return an executed notebook with these outputs in its first cell and its
+    provenance in the last."""
+    mimes = (
+        kind if "/" in kind else f"application/vnd.preflearn.{kind}+json"
+        for kind in payloads
+    )
+    bundles = [
+        dict(zip(mimes, payloads.values(), strict=True)),
+        {PROVENANCE_MIME: about},
+    ]
     code = {"cell_type": "code", "metadata": {}, "source": "é"}
     cells = [code | {"outputs": [{"data": bundle}]} for bundle in bundles]
     return Executed({"cells": cells, "metadata": {}})
 
 
-CLAIM = {"id": "P1-01", "holds": {"as printed": True}, "computed": "holds", "evidence": "x", "value": 1}
+CLAIM = {
+    "id": "P1-01",
+    "holds": {"as printed": True},
+    "computed": "holds",
+    "evidence": "x",
+    "value": 1,
+}
 CLAIM |= {"written": "holds", "agrees": True}
 RECORD = {"name": "x", "csv": "n\\n", "keys": None, "rtol": 0, "atol": 0, "timings": []}
 
@@ -45,14 +66,19 @@ RECORD = {"name": "x", "csv": "n\\n", "keys": None, "rtol": 0, "atol": 0, "timin
         ({"about": {"versions": {}}}, "the last cell: 'data'"),
     ],
 )
-def test_an_output_of_another_form_than_ours_is_named(tmp_path, capsys, payloads, named):
-    """An older version of this package made it, or a cell that shows our kind of output itself."""
+def test_an_output_of_another_form_than_ours_is_named(
+    tmp_path, capsys, payloads, named
+):
+    """An older version of this package made it, or a cell that shows our kind of output
+    itself."""
     path, executed = tmp_path / "quick.ipynb", executed_with(**payloads)
     with pytest.raises(ValueError, match=named):
         write_executed(path, executed, dict(RUN))
     assert read_executed(path) is None
     executed.notebook["metadata"]["preflearn"] = {"run": dict(RUN)}
-    executed.notebook["metadata"]["preflearn"]["run"]["digest"] = digest(executed.notebook)
+    executed.notebook["metadata"]["preflearn"]["run"]["digest"] = digest(
+        executed.notebook
+    )
     write_atomically(path, json.dumps(executed.notebook))
     assert read_executed(path) is None
     assert re.search(rf"{path}.*{named}", capsys.readouterr().err)
@@ -101,7 +127,12 @@ def test_a_damaged_file_counts_as_missing(tmp_path, capsys, kind):
 
 
 def code(source, *outputs, tags=()):
-    return {"cell_type": "code", "metadata": {"tags": [*tags]}, "source": source, "outputs": [*outputs]}
+    return {
+        "cell_type": "code",
+        "metadata": {"tags": [*tags]},
+        "source": source,
+        "outputs": [*outputs],
+    }
 
 
 def text(source, tags=()):
@@ -109,7 +140,10 @@ def text(source, tags=()):
 
 
 def badge(id, **changes):
-    mime, html = "application/vnd.preflearn.claim+json", f'<details class="claim" id="check-{id}"></details>'
+    mime, html = (
+        "application/vnd.preflearn.claim+json",
+        f'<details class="claim" id="check-{id}"></details>',
+    )
     return {"data": {mime: CLAIM | {"id": id} | changes, "text/html": html}}
 
 
@@ -122,7 +156,8 @@ def executed_of(*cells):
 
 
 def page_of(*cells, broken=()):
-    """Return the cells of a page between the installation and the statement of what was computed."""
+    """Return the cells of a page between the installation and the statement of what was
+    computed."""
     page = json.loads(executed_of(*cells).pages(broken=broken)["01_x"])["cells"]
     return [cell for cell in page[1:] if cell.get("id") != "computed"]
 
@@ -138,12 +173,21 @@ def test_claims_and_hidden_code_of_a_section_are_folded_at_its_end():
         text("# T"),
         code("import a", tags=["hide-input"]),
         text("Words.\n\n(sec-a)=\n## A\n\nMore words."),
-        code("check(1)", badge("P1-01"), TABLE, badge("P1-02", written="holds if"), tags=["hide-input", "x"]),
+        code(
+            "check(1)",
+            badge("P1-01"),
+            TABLE,
+            badge("P1-02", written="holds if"),
+            tags=["hide-input", "x"],
+        ),
         code("shown", badge("P1-03")),
         text("## B\n\n### b\n\n## C"),
         code("draw()", TABLE, tags=["hide-input"]),
     )
-    sources, tags = [cell["source"] for cell in cells], [cell["metadata"].get("tags") for cell in cells]
+    sources, tags = (
+        [cell["source"] for cell in cells],
+        [cell["metadata"].get("tags") for cell in cells],
+    )
     assert tags[1:5] == [["remove-cell"], [], ["remove-input", "x"], []]
     assert tags[-2] == ["remove-input"]
     head, heading, rest = sources[2].partition("(sec-a)=\n## A\n\nMore words.")
@@ -156,34 +200,71 @@ def test_claims_and_hidden_code_of_a_section_are_folded_at_its_end():
     assert "check(1)" in fold
     assert "shown" not in fold
     assert "draw()" in sources[-1]
-    assert [cell.get("outputs") for cell in cells[1:7]] == [[], None, [TABLE], [], None, [TABLE]]
+    assert [cell.get("outputs") for cell in cells[1:7]] == [
+        [],
+        None,
+        [TABLE],
+        [],
+        None,
+        [TABLE],
+    ]
     # In Markdown, HTML ends at a blank line.
-    assert re.search(r"</details>\n\n<details[^\n]*\n<summary>[^\n]*</summary>\n\n~~~", fold)
+    assert re.search(
+        r"</details>\n\n<details[^\n]*\n<summary>[^\n]*</summary>\n\n~~~", fold
+    )
     assert re.search(r"~~~\n\n</details>\n", fold)
 
 
 @pytest.mark.parametrize("shown", ["in the opening", "in the section"])
 def test_parameters_are_shown_below_the_first_figure(shown):
     given, draw = 'profile = "quick"', code("draw()", TABLE, tags=["hide-input"])
-    cells = [text("# T"), code(given, tags=["parameters", "hide-input"]), text("## A"), draw, text("## B")]
+    cells = [
+        text("# T"),
+        code(given, tags=["parameters", "hide-input"]),
+        text("## A"),
+        draw,
+        text("## B"),
+    ]
     if shown == "in the opening":
         cells.insert(2, draw)
-    first, second = (cell["source"] for cell in page_of(*cells) if cell["source"].endswith(("## A", "## B")))
-    assert (given in first, given in second) == (shown == "in the opening", shown == "in the section")
+    first, second = (
+        cell["source"]
+        for cell in page_of(*cells)
+        if cell["source"].endswith(("## A", "## B"))
+    )
+    assert (given in first, given in second) == (
+        shown == "in the opening",
+        shown == "in the section",
+    )
 
 
 TIDY = {  # what pandas gives, and what the page has in its place
     "names of an index": (
-        pd.DataFrame({"x": [1.5, 2]}, pd.MultiIndex.from_tuples([("a", 3), ("b", 1)], names=["ν", "R"])),
+        pd.DataFrame(
+            {"x": [1.5, 2]},
+            pd.MultiIndex.from_tuples([("a", 3), ("b", 1)], names=["ν", "R"]),
+        ),
         "ν R x a 3 1.5 b 1 2.0",
     ),
     "counted rows": (pd.DataFrame({"x": ["a", "b"]}, index=[7, 8]), "x a b"),
-    "rows with numbers of their own": (pd.DataFrame({"x": ["a", "b"]}, index=[7, 9]), " x 7 a 9 b"),
-    "counted rows with a name": (pd.DataFrame({"x": ["a", "b"]}, pd.RangeIndex(2, name="n")), "n x 0 a 1 b"),
+    "rows with numbers of their own": (
+        pd.DataFrame({"x": ["a", "b"]}, index=[7, 9]),
+        " x 7 a 9 b",
+    ),
+    "counted rows with a name": (
+        pd.DataFrame({"x": ["a", "b"]}, pd.RangeIndex(2, name="n")),
+        "n x 0 a 1 b",
+    ),
     "heads in two rows": (pd.DataFrame([[5]], ["a"], [["u"], ["v"]]), " u v a 5"),
-    "a minus": (pd.DataFrame({"x": [-1, 2]}, index=["a-1", "2026-01-02"]), " x a-1 −1 2026-01-02 2"),
+    "a minus": (
+        pd.DataFrame({"x": [-1, 2]}, index=["a-1", "2026-01-02"]),
+        " x a-1 −1 2026-01-02 2",
+    ),
     "powers": (
-        pd.DataFrame({"x": ["5e-09 ± 1e-10", "C 1e+06", "2.0e+00", "0e+00", "-3e-02"]}, index=[*"abcde"]),
+        pd.DataFrame(
+            {"x": ["5e-09 ± 1e-10", "C 1e+06", "2.0e+00", "0e+00", "-3e-02"]},
+            index=[*"abcde"],
+        ),
         " x a 5·10^−9 ± 10^−10 b C 10^6 c 2.0 d 0 e −0.03",
     ),
 }
@@ -193,15 +274,21 @@ TIDY = {  # what pandas gives, and what the page has in its place
 def test_a_table_reads_as_a_person_would_write_it(kind):
     table, expected = TIDY[kind]
     shown = shown_data({"text/html": [table.to_html()]})["text/html"]
-    cells = re.findall(r"<t[hd][^>]*>([^<]*)<", shown.replace("<sup>", "^").replace("</sup>", ""))
+    cells = re.findall(
+        r"<t[hd][^>]*>([^<]*)<", shown.replace("<sup>", "^").replace("</sup>", "")
+    )
     assert " ".join(cells).split() == expected.split()
 
 
 @pytest.mark.parametrize(
-    ("changes", "broken"), [({"agrees": False}, ()), ({"record": "01_x_fit"}, {"01_x_fit"})]
+    ("changes", "broken"),
+    [({"agrees": False}, ()), ({"record": "01_x_fit"}, {"01_x_fit"})],
 )
 def test_contradictions_and_claims_on_broken_records_are_not_folded(changes, broken):
-    cells = page_of(code("1", badge("P1-01", **changes), badge("P1-02"), tags=["hide-input"]), broken=broken)
+    cells = page_of(
+        code("1", badge("P1-01", **changes), badge("P1-02"), tags=["hide-input"]),
+        broken=broken,
+    )
     (output,) = cells[0]["outputs"]
     assert 'id="check-P1-01"' in output["data"]["text/html"]
     assert cells[0]["metadata"]["tags"] == ["remove-input"]
@@ -221,7 +308,10 @@ def test_sections_of_the_appendix_have_a_page_of_their_own():
     )
     assert executed.places == {"P1-01": "01_x", "P1-02": "01_x_more"}
     pages = {name: json.loads(page)["cells"] for name, page in executed.pages().items()}
-    main, more = ("\n".join(cell["source"] for cell in pages[name]) for name in ("01_x", "01_x_more"))
+    main, more = (
+        "\n".join(cell["source"] for cell in pages[name])
+        for name in ("01_x", "01_x_more")
+    )
     for part, here, elsewhere in (
         ('id="check-P1-01"', main, more),
         ("## C", main, more),
@@ -237,13 +327,18 @@ def test_sections_of_the_appendix_have_a_page_of_their_own():
 
 
 def computed_here(*cells, recomputed=None):
-    (*_, last) = json.loads(executed_of(*cells).pages(recomputed=recomputed)["01_x"])["cells"]
+    (*_, last) = json.loads(executed_of(*cells).pages(recomputed=recomputed)["01_x"])[
+        "cells"
+    ]
     assert last["id"] == "computed"
     return last["source"]
 
 
 def test_a_page_states_how_many_of_its_verdicts_this_build_computed():
-    fresh, old = badge("P1-01"), badge("P1-02", recorded="2026-11-01", record="01_x_runs")
+    fresh, old = (
+        badge("P1-01"),
+        badge("P1-02", recorded="2026-11-01", record="01_x_runs"),
+    )
     assert "all 2 verdicts" in computed_here(code("check(1)", fresh, fresh))
     mixed = code("check(2)", fresh, old, old)
     assert "1 of the 3 verdicts" in computed_here(mixed)
@@ -254,31 +349,49 @@ def test_a_page_states_how_many_of_its_verdicts_this_build_computed():
 
 
 def test_a_page_without_verdicts_states_nothing_about_them():
-    assert page_of(text("# T")) == json.loads(executed_of(text("# T")).pages()["01_x"])["cells"][1:]
+    assert (
+        page_of(text("# T"))
+        == json.loads(executed_of(text("# T")).pages()["01_x"])["cells"][1:]
+    )
 
 
 def test_a_drawing_adapts_to_dark_pages_and_keeps_the_colors_of_data():
-    drawing = ['<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg" width="9">', "<g/></svg>"]
+    drawing = [
+        '<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg" width="9">',
+        "<g/></svg>",
+    ]
     shown = shown_data({"image/svg+xml": drawing})["image/svg+xml"]
     assert re.fullmatch(
-        r'<\?xml.*?>\n<svg [^>]*width="9"><style>@media .*</style>\s*<g/></svg>', shown, re.DOTALL
+        r'<\?xml.*?>\n<svg [^>]*width="9"><style>@media .*</style>\s*<g/></svg>',
+        shown,
+        re.DOTALL,
     )
     assert shown.count("<style>") == 1
     changed = set(re.findall(r'\[style\*="\w+: (#\w+)"\]', shown))
     assert {"#ffffff", "#000000"} <= changed
-    assert changed.isdisjoint(color.lower() for name, color in COLOURS.items() if name != "black")
+    assert changed.isdisjoint(
+        color.lower() for name, color in COLOURS.items() if name != "black"
+    )
 
 
 def test_the_drawing_for_narrow_pages_is_packed_behind_the_wide_one():
     data = {"image/svg+xml": "<svg></svg>", NARROW_MIME: "<svg><g/></svg>"}
     shown = shown_data(data)
     assert list(shown) == ["image/svg+xml"]
-    assert unpacked(shown["image/svg+xml"]) == tuple(map(for_both_themes, data.values()))
+    assert unpacked(shown["image/svg+xml"]) == tuple(
+        map(for_both_themes, data.values())
+    )
 
 
 def test_a_sentence_that_introduces_a_folded_check_is_dropped():
     cells = []
-    for introduction in ("It is so. It holds:", "Alone:", "Is it so?", "It is. Is it?", "Shown:"):
+    for introduction in (
+        "It is so. It holds:",
+        "Alone:",
+        "Is it so?",
+        "It is. Is it?",
+        "Shown:",
+    ):
         cells += [text(introduction), HIDDEN_CHECK]
     cells += [code("1", TABLE), text("Asked?"), text("Last:"), HIDDEN_CHECK]
     sources = [cell["source"] for cell in page_of(*cells)]
@@ -289,6 +402,8 @@ def test_a_sentence_that_introduces_a_folded_check_is_dropped():
 
 def test_a_note_on_a_broken_record_is_closed():
     notes = code('profile = "quick"', tags=["parameters", "hide-input"])
-    page = page_of(text("# T"), notes, HIDDEN_CHECK, text("After"), broken=["01_x_table"])
+    page = page_of(
+        text("# T"), notes, HIDDEN_CHECK, text("After"), broken=["01_x_table"]
+    )
     (note,) = [cell["source"] for cell in page if "01_x_table" in cell["source"]]
     assert note.rstrip().endswith(":::")

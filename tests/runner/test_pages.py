@@ -34,16 +34,23 @@ def executed(project):
 
 @pytest.fixture
 def checked(project):
-    return match_checks(load_ledger(project.book / "claims.yml"), shown_chapters(project))[0]
+    return match_checks(
+        load_ledger(project.book / "claims.yml"), shown_chapters(project)
+    )[0]
 
 
 def changed(checked, *changes):
     """Return the checked claims with other entries in the ledger."""
-    return [replace(e, claim=replace(e.claim, **new)) for e, new in zip(checked, changes, strict=True)]
+    return [
+        replace(e, claim=replace(e.claim, **new))
+        for e, new in zip(checked, changes, strict=True)
+    ]
 
 
 def test_build_succeeds_where_all_verdicts_agree(project):
-    checked, problems = match_checks(load_ledger(project.book / "claims.yml"), shown_chapters(project))
+    checked, problems = match_checks(
+        load_ledger(project.book / "claims.yml"), shown_chapters(project)
+    )
     assert problems == []
     computed = [entry.result and entry.result["computed"] for entry in checked]
     assert computed == ["holds", "holds if or typo", None, None]
@@ -52,25 +59,33 @@ def test_build_succeeds_where_all_verdicts_agree(project):
 def test_a_page_shows_the_chapter_without_the_machinery(project):
     page = json.loads((project.pages / "01_first.ipynb").read_text())
     text = json.dumps(page)
-    assert not re.search("vnd.preflearn|papermill|emit_provenance|injected-parameters", text)
+    assert not re.search(
+        "vnd.preflearn|papermill|emit_provenance|injected-parameters", text
+    )
     sources = ["".join(cell["source"]) for cell in page["cells"]]
     assert "pip install" in sources[0]
     assert page["cells"][0]["metadata"]["tags"] == ["remove-cell"]
     assert "profile = 'full'" in sources[3]
-    assert [output["output_type"] for output in page["cells"][-3]["outputs"]] == ["stream"]
+    assert [output["output_type"] for output in page["cells"][-3]["outputs"]] == [
+        "stream"
+    ]
     assert 'id="check-P1-01"' in sources[-2]
     assert "all 2 verdicts" in sources[-1]
 
 
 def test_pages_that_did_not_change_are_not_touched_and_others_are_deleted(project):
     before = {path: path.stat().st_mtime_ns for path in project.pages.iterdir()}
-    assert {"claims.md", "errata_p2.md", "01_first.ipynb", "notebooks.zip"} <= {path.name for path in before}
+    assert {"claims.md", "errata_p2.md", "01_first.ipynb", "notebooks.zip"} <= {
+        path.name for path in before
+    }
     (project.pages / "08_gone.ipynb").write_text("{}")
     assert collect(project, State(project)) == []
     assert {path: path.stat().st_mtime_ns for path in project.pages.iterdir()} == before
 
 
-def test_the_archive_holds_each_notebook_after_a_cell_that_says_how_to_install(tmp_path, monkeypatch):
+def test_the_archive_holds_each_notebook_after_a_cell_that_says_how_to_install(
+    tmp_path, monkeypatch
+):
     address, archives = "https://example.org/owner/name", []
     for day in (1, 2):
         project = write_project(tmp_path / str(day), first=FIRST, second="x = 1")
@@ -94,32 +109,52 @@ def counts(page):
     """Return the summary of the claims page: kind, all, each verdict, unchecked."""
     rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page)
     return {
-        kind: [int(re.sub("<.*?>", "", cell)) for cell in cells.split("</td>")[:-1]] for kind, cells in rows
+        kind: [int(re.sub("<.*?>", "", cell)) for cell in cells.split("</td>")[:-1]]
+        for kind, cells in rows
     }
 
 
 def test_the_claims_page_links_both_ways_and_counts(project):
     page = (project.pages / "claims.md").read_text()
     assert counts(page)["all"] == [4, 1, 1, 0, 1, 0, 0, 0, 1]
-    data = 'data-paper="P1" data-verdict="holds" data-kind="formula" data-consequence=""'
+    data = (
+        'data-paper="P1" data-verdict="holds" data-kind="formula" data-consequence=""'
+    )
     assert f'id="claim-p1-01" {data}' in page
     assert '<a href="01_first.html#check-P1-01">' in page
     assert '<a href="errata_p1.html#erratum-p1-02">' in page
-    assert r"On 5 cases with $x_1 < 2$, \*exactly\*" in page  # only mathematics is not escaped
+    # only mathematics is not escaped
+    assert r"On 5 cases with $x_1 < 2$, \*exactly\*" in page
     assert "with the sign turned: holds" in page
 
 
 def test_the_claims_page_has_each_section_once_in_the_order_of_the_paper(checked):
-    places = ("section 2.10, eq. 9", "section 2.9", "abstract; section 7", "section 2, eq. 11")
-    moved = changed(checked, *({"id": f"P1-0{k}", "where": where} for k, where in enumerate(places)))
-    titles = re.findall(r'claims-section">\n<summary>(.*?) <span', collected(moved, {})["claims.md"])
+    places = (
+        "section 2.10, eq. 9",
+        "section 2.9",
+        "abstract; section 7",
+        "section 2, eq. 11",
+    )
+    moved = changed(
+        checked, *({"id": f"P1-0{k}", "where": where} for k, where in enumerate(places))
+    )
+    titles = re.findall(
+        r'claims-section">\n<summary>(.*?) <span', collected(moved, {})["claims.md"]
+    )
     assert titles == ["Abstract", "Section 2", "Section 2.9", "Section 2.10"]
 
 
 def test_reproductions_are_not_counted_among_the_claims(checked):
-    kinds = ({"kind": "reproduction"}, {"kind": "theorem"}, {}, {"kind": "reproduction"})
+    kinds = (
+        {"kind": "reproduction"},
+        {"kind": "theorem"},
+        {},
+        {"kind": "reproduction"},
+    )
     pages = collected(changed(checked, *kinds), {})
-    page, apart = pages["claims.md"].split('<details class="claims-fold claims-reproductions">')
+    page, apart = pages["claims.md"].split(
+        '<details class="claims-fold claims-reproductions">'
+    )
     assert 'id="claim-p1-01"' in apart
     assert 'id="claim-p1-01"' not in page
     assert counts(page) == {
@@ -128,7 +163,9 @@ def test_reproductions_are_not_counted_among_the_claims(checked):
         "all": [2, 1, 0, 0, 1, 0, 0, 0],
     }
     assert "claims.html?kind=theorem&amp;verdict=typo" in page
-    parts = re.findall(r'style="flex-grow: (\d+)" href="([^"]+)" aria-label="P1:', pages["papers.md"])
+    parts = re.findall(
+        r'style="flex-grow: (\d+)" href="([^"]+)" aria-label="P1:', pages["papers.md"]
+    )
     link = "chapters/claims.html?paper=P1&amp;verdict="
     assert parts == [("1", f"{link}definition"), ("1", f"{link}typo")]
     assert re.findall('<th scope="row">(P.)', pages["papers.md"]) == ["P1"]
@@ -136,7 +173,9 @@ def test_reproductions_are_not_counted_among_the_claims(checked):
 
 def test_the_tally_counts_the_claims_of_each_verdict(checked):
     text = collected(checked, {})["tally.md"]
-    found = re.findall(r'<li class="claim-([\w-]+)"><strong>(\d+)</strong>.*?href="([^"]+)"', text)
+    found = re.findall(
+        r'<li class="claim-([\w-]+)"><strong>(\d+)</strong>.*?href="([^"]+)"', text
+    )
     number = {verdict: int(count) for verdict, count, _ in found}
     assert (number["holds"], number["typo"], number["open"]) == (1, 1, 0)
     assert "chapters/claims.html?verdict=not+shown" in {link for *_, link in found}
@@ -154,7 +193,9 @@ def test_tables_of_claims_hold_the_ledger_and_what_was_computed(checked):
 
 def erratum(consequence, where, **more):
     texts = {"printed": "$a$", "read": "$-a$", "affects": "who computes it"}
-    return {"consequence": consequence, "where": where, "kind": "formula"} | texts | more
+    return (
+        {"consequence": consequence, "where": where, "kind": "formula"} | texts | more
+    )
 
 
 def test_errata_are_ordered_by_consequence_and_then_by_place(checked):
@@ -171,14 +212,20 @@ def test_errata_are_ordered_by_consequence_and_then_by_place(checked):
     assert len(re.findall(r"^## ", page, re.MULTILINE)) == 3
     assert re.search(r"\n: \$a\$\n.*\n: \$-a\$\n", page, re.DOTALL)
     assert "(erratum-p1-01)=\n### Section 10, eq. 3\n" in page
-    for link in ("claims.html#claim-p1-01", "01_first.html#check-P1-01", "claims.html#claim-p1-09"):
+    for link in (
+        "claims.html#claim-p1-01",
+        "01_first.html#check-P1-01",
+        "claims.html#claim-p1-09",
+    ):
         assert f'<a href="{link}">' in page
 
 
 @pytest.fixture
 def figure_cell(executed):
     cell = executed.notebook["cells"][-2]
-    cell["metadata"]["mystnb"] = {"figure": {"name": "fig-a", "caption": r"A *line* of $a_1$: and more."}}
+    cell["metadata"]["mystnb"] = {
+        "figure": {"name": "fig-a", "caption": r"A *line* of $a_1$: and more."}
+    }
     return cell
 
 
@@ -192,22 +239,38 @@ def test_figures_that_a_page_names_are_taken_from_the_chapters(executed, figure_
 def test_of_an_explorer_a_page_shows_the_static_figure(executed, figure_cell):
     shown = f'<img src="data:image/svg+xml;base64,{b64encode(b"<svg>").decode()}" alt="A line.">'
     figure_cell["outputs"].append({"data": {"text/html": [shown]}})
-    assert figures("{figure} chapters/fig-a.svg", {"01_first": executed}) == {"fig-a.svg": "<svg>"}
+    assert figures("{figure} chapters/fig-a.svg", {"01_first": executed}) == {
+        "fig-a.svg": "<svg>"
+    }
 
 
-HEADER = {"date": "2026-11-25T05:42:21Z", "parameters": {"profile": "full", "seed": 7}, "wall_time_s": 75.0}
+HEADER = {
+    "date": "2026-11-25T05:42:21Z",
+    "parameters": {"profile": "full", "seed": 7},
+    "wall_time_s": 75.0,
+}
 HEADER["data"] = {"sushi/a.txt": "01", "sushi/b.txt": "02", "nba/c.rda": "03"}
 
 
 def test_each_figure_and_each_table_can_be_made_again(executed, figure_cell):
-    used = {"dataset": "nba", "file": "a.rda", "sha256": "0123456789abcdef", "source": "mirror"}
+    used = {
+        "dataset": "nba",
+        "file": "a.rda",
+        "sha256": "0123456789abcdef",
+        "source": "mirror",
+    }
     executed.provenance["data"] = [used, used | {"file": "b.rda"}]
     executed.provenance["read"]["dataset chess"] = None
     page = collected([], {"01_first": executed})["reproduce.md"]
     assert "`preflearn build 01 -p profile full`" in page
     assert re.search(r"nba;.*chess", page)  # and other data in place of chess
     assert r"{numref}`fig-a`, A \*line\* of $a_1$ |" in page
-    page = collected([], {"01_first": executed}, recorded={"01_first_fit": HEADER}, commit="0123-dirty")
+    page = collected(
+        [],
+        {"01_first": executed},
+        recorded={"01_first_fit": HEADER},
+        commit="0123-dirty",
+    )
     row = re.search(r"\| fit \|.*", page["reproduce.md"])[0]
     assert "<../../data/recorded/01_first_fit.csv>" in row
     assert re.search("seed 7, 1\u00a0min\u00a015\u00a0s; sushi, nba", row)
@@ -220,7 +283,14 @@ def test_the_status_page_has_times_versions_and_data(executed):
     assert "`0123`" in page
     assert f"numpy {executed.provenance['versions']['numpy']}" in page
     assert "| 2 |" in page  # code cells: the parameters, and one more
-    used = [{"dataset": "sushi", "file": "a|b.txt", "sha256": "0123456789abcdef", "source": "mirror"}]
+    used = [
+        {
+            "dataset": "sushi",
+            "file": "a|b.txt",
+            "sha256": "0123456789abcdef",
+            "source": "mirror",
+        }
+    ]
     executed.provenance["data"] = used
     executed.provenance["read"]["dataset nba"] = None
     page = collected([], {"01_first": executed})["status.md"]
@@ -236,14 +306,20 @@ HERE, THERE = "A formula.\n  chapter: 01_first", "A formula.\n  chapter: 09_late
     [
         ("verdict: typo", "verdict: holds if", None),
         ("verdict: typo", "verdict: fails", "'holds if or typo'.*'fails'"),
-        ("verdict: typo", "verdict: typo\n  ours: fails", "our numbers.*'holds if or typo'"),
+        (
+            "verdict: typo",
+            "verdict: typo\n  ours: fails",
+            "our numbers.*'holds if or typo'",
+        ),
         ("verdict: typo", "verdict: definition", "'definition'"),
         ("chapter: 09_later", "chapter: 01_first", "P2-01: chapter 01_first"),
         (HERE, THERE, "P1-02: chapter 01_first.*09_later"),
         ("P1-02", "P1-05", "P1-02: chapter 01_first"),
     ],
 )
-def test_each_disagreement_with_the_ledger_is_a_problem(project, executed, tmp_path, old, new, problem):
+def test_each_disagreement_with_the_ledger_is_a_problem(
+    project, executed, tmp_path, old, new, problem
+):
     path, text = tmp_path / "claims.yml", (project.book / "claims.yml").read_text()
     assert old in text
     path.write_text(text.replace(old, new))
@@ -254,7 +330,9 @@ def test_each_disagreement_with_the_ledger_is_a_problem(project, executed, tmp_p
 
 def test_a_claim_that_is_checked_twice_is_a_problem(project, executed):
     executed.notebook["cells"].append(executed.notebook["cells"][-2])
-    problems = match_checks(load_ledger(project.book / "claims.yml"), {"01_first": executed})[1]
+    problems = match_checks(
+        load_ledger(project.book / "claims.yml"), {"01_first": executed}
+    )[1]
     assert any(problem.startswith("P1-01: chapter 01_first") for problem in problems)
 
 

@@ -59,7 +59,9 @@ def test_texts_become_values_of_the_kind_of_the_default(text, default, value):
     ],
 )
 def test_texts_of_another_kind_are_an_error_with_the_default(text, default):
-    with pytest.raises(ValueError, match=r"(?s)^n is .{0,120}" + re.escape(repr(default))):
+    with pytest.raises(
+        ValueError, match=r"(?s)^n is .{0,120}" + re.escape(repr(default))
+    ):
         typed("n", text, default)
 
 
@@ -68,7 +70,9 @@ def test_ranges_are_those_of_python(a, b, step):
     expected = list(range(a, b, step))
     if expected:
         assert grid_values("n", f"{a}:{b}:{step}", 0) == expected
-        assert [type(value) for value in grid_values("n", f"{a}:{b}:{step}", 0.5)] == [float] * len(expected)
+        assert [type(value) for value in grid_values("n", f"{a}:{b}:{step}", 0.5)] == [
+            float
+        ] * len(expected)
     else:
         with pytest.raises(ValueError, match="0 values"):
             grid_values("n", f"{a}:{b}:{step}", 0)
@@ -81,8 +85,13 @@ def test_ranges_are_those_of_python(a, b, step):
     | st.lists(st.lists(st.integers(), min_size=1), min_size=1, unique_by=repr)
 )
 def test_lists_keep_values_and_types(values):
-    text = ",".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
-    assert [(v, type(v)) for v in grid_values("n", text, values[0])] == [(v, type(v)) for v in values]
+    text = ",".join(
+        str(value).lower() if isinstance(value, bool) else str(value)
+        for value in values
+    )
+    assert [(v, type(v)) for v in grid_values("n", text, values[0])] == [
+        (v, type(v)) for v in values
+    ]
 
 
 @pytest.mark.parametrize(
@@ -105,21 +114,30 @@ def test_a_range_is_a_text_where_the_parameter_is_one():
     assert grid_values("n", "1:20,b", "a") == ["1:20", "b"]
 
 
-@pytest.mark.parametrize("wrong", ["ful", 10**5000, ["quick"], None], ids=["name", "number", "list", "none"])
+@pytest.mark.parametrize(
+    "wrong", ["ful", 10**5000, ["quick"], None], ids=["name", "number", "list", "none"]
+)
 def test_an_unknown_profile_is_an_error(wrong):
     with pytest.raises(ValueError, match=r"^profile is .*'quick', 'full'"):
         check_profile(wrong)
 
 
-def test_plain_papermill_cannot_set_a_parameter_that_the_chapter_lacks(tmp_path, monkeypatch):
+def test_plain_papermill_cannot_set_a_parameter_that_the_chapter_lacks(
+    tmp_path, monkeypatch
+):
     source = "from preflearn_book.runner import check_profile\ncheck_profile(profile)"
     notebook = nbformat.read(write_notebook(tmp_path / "01_x.ipynb", source), 4)
     with pytest.raises(PapermillExecutionError, match="'sed'"):
-        papermill.execute_notebook(notebook, None, {"seed": 3, "sed": 3}, progress_bar=False)
+        papermill.execute_notebook(
+            notebook, None, {"seed": 3, "sed": 3}, progress_bar=False
+        )
     cells = {"In": ["", PARAMETERS, "# Parameters\nseed = 3\n", source]}
-    monkeypatch.setattr(parameters, "running_shell", lambda: SimpleNamespace(user_ns=cells))
+    monkeypatch.setattr(
+        parameters, "running_shell", lambda: SimpleNamespace(user_ns=cells)
+    )
     check_profile("quick")
-    cells["In"][2] = "# Parameters\nseed = None\n"  # with which each run would draw other numbers
+    # with which each run would draw other numbers
+    cells["In"][2] = "# Parameters\nseed = None\n"
     with pytest.raises(ValueError, match="seed is None"):
         check_profile("quick")
     cells["In"][1] += "\nseed = None"
@@ -134,7 +152,10 @@ def test_plain_papermill_cannot_set_a_parameter_that_the_chapter_lacks(tmp_path,
     ],
 )
 def test_what_chapters_call_names_the_extra_that_is_missing(call):
-    absent = "\n".join(f"sys.modules[{name!r}] = None" for name in ("yaml", "jinja2", "matplotlib.pyplot"))
+    absent = "\n".join(
+        f"sys.modules[{name!r}] = None"
+        for name in ("yaml", "jinja2", "matplotlib.pyplot")
+    )
     code = f"""import sys, preflearn_book.runner
 {absent}
 GRAPH = {{"items": ["a", "b"], "pairs": [[1, 0]], "y": [1]}}
@@ -148,7 +169,9 @@ except ModuleNotFoundError as error:
     assert re.search(r"\[book\]", done.stdout), done
 
 
-@pytest.mark.parametrize(("value", "least", "most"), [(4, 4, 4), (1, 0.5, 2.0), ([0.5, 1], 0.5, 1.0)])
+@pytest.mark.parametrize(
+    ("value", "least", "most"), [(4, 4, 4), (1, 0.5, 2.0), ([0.5, 1], 0.5, 1.0)]
+)
 def test_a_parameter_in_its_range_is_accepted(value, least, most):
     check_range("n", value, least, most)
 

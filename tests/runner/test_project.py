@@ -25,7 +25,9 @@ def test_a_page_without_a_number_is_built_where_the_contents_name_it(project):
     for name in ("use_first", "scratch", "chapter_first"):
         write_notebook(project.notebooks / f"{name}.ipynb")
     assert [chapter.name for chapter in Project(project.root).chapters] == ["01_first"]
-    (project.book / "_toc.yml").write_text("root: index\nchapters:\n  - file: chapters/use_first\n")
+    (project.book / "_toc.yml").write_text(
+        "root: index\nchapters:\n  - file: chapters/use_first\n"
+    )
     project = Project(project.root)
     assert [chapter.name for chapter in project.chapters] == ["01_first", "use_first"]
     assert project.chapter("use_first").path == project.notebooks / "use_first.ipynb"
@@ -50,7 +52,9 @@ MARKDOWN = {"cell_type": "markdown", "id": "a", "source": "# x", "metadata": {}}
 
 
 def notebook_with(*cells):
-    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    return json.dumps(
+        {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,9 @@ def test_a_bad_cell_of_parameters_is_named(tmp_path, source, named):
         Chapter(path).checked_parameters({"seed": 1})
 
 
-def test_a_project_is_found_from_a_folder_inside(project, tmp_path_factory, monkeypatch):
+def test_a_project_is_found_from_a_folder_inside(
+    project, tmp_path_factory, monkeypatch
+):
     assert find_project(project.notebooks).root == project.root
     monkeypatch.setenv("PREFLEARN_ROOT", str(tmp_path_factory.mktemp("empty")))
     with pytest.raises(ValueError, match="checkout"):
@@ -98,7 +104,10 @@ def test_a_project_is_found_from_a_folder_inside(project, tmp_path_factory, monk
 
 
 def test_numerical_libraries_of_this_suite_use_one_thread():
-    # In a process of its own, since a library may lower its number of threads while it runs.
+    # In a process of its own, since a library may lower its number of threads while it
+    # runs.
     code = "import numpy, threadpoolctl as t; print({p['num_threads'] for p in t.threadpool_info()})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == f"{{{os.environ['OPENBLAS_NUM_THREADS']}}}"

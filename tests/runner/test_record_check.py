@@ -1,4 +1,5 @@
-"""Changes of a checkout, and what a build says of its records: run it again, or that a number moved."""
+"""Changes of a checkout, and what a build says of its records: run it again, or that a
+number moved."""
 
 import json
 import re
@@ -39,13 +40,19 @@ AGAIN = "run again"
 
 @pytest.fixture(scope="module")
 def recorded_checkout(tmp_path_factory):
-    project = write_checkout(tmp_path_factory.mktemp("copy") / "checkout", CHAPTER, ONE_CLAIM)
+    project = write_checkout(
+        tmp_path_factory.mktemp("copy") / "checkout", CHAPTER, ONE_CLAIM
+    )
     toy = project.root / TOY
     toy.mkdir()
     (toy / "__init__.py").write_text("from preflearn.toy.first import factor\n")
-    (toy / "first.py").write_text("from preflearn.toy.loader import load\n\nfactor = 1 / 3\n")
+    (toy / "first.py").write_text(
+        "from preflearn.toy.loader import load\n\nfactor = 1 / 3\n"
+    )
     (toy / "second.py").write_text("factor = 0.34\n")
-    (toy / "loader.py").write_text("def load(name):\n    raise ValueError(f'there is no {name}')\n")
+    (toy / "loader.py").write_text(
+        "def load(name):\n    raise ValueError(f'there is no {name}')\n"
+    )
     with pytest.MonkeyPatch.context() as monkeypatch:
         live_in(project, monkeypatch)
         assert main(["record", "1", "--yes"]) == 0
@@ -110,15 +117,20 @@ def test_tables_that_are_no_longer_made_are_named(checkout, build):
     assert "record 01_first_mean: " in out
 
 
-def test_a_number_that_moved_is_named_with_its_row_and_marked_on_all_pages(checkout, build):
+def test_a_number_that_moved_is_named_with_its_row_and_marked_on_all_pages(
+    checkout, build
+):
     with edited(checkout, NOTEBOOK, "factor * k", "factor * k**2"):
         status, out = build()
         page, claims, about = (
-            (checkout.pages / name).read_text() for name in ("01_first.ipynb", "claims.md", "status.md")
+            (checkout.pages / name).read_text()
+            for name in ("01_first.ipynb", "claims.md", "status.md")
         )
     assert status == 1
     assert out.count(AGAIN) == 2
-    assert re.search(r"01_first_rows: row size = 2, .*'value'.* 0\.6666\d*, .* 1\.3333", out)
+    assert re.search(
+        r"01_first_rows: row size = 2, .*'value'.* 0\.6666\d*, .* 1\.3333", out
+    )
     assert re.search(r"01_first_mean: row 1, .*'value'.* 0\.66", out)
     assert "`01_first_mean`, `01_first_rows`" in page
     assert "doubt" in page
@@ -130,7 +142,9 @@ def test_a_changed_import_is_noticed_by_its_numbers(checkout, build):
     with edited(checkout, f"{TOY}/__init__.py", "first", "second"):
         status, out = build()
     assert (status, AGAIN in out) == (1, False)
-    assert re.search(r"01_first_rows: row size = 1, .*'value'.* 0\.3333\d*, .* 0\.34", out)
+    assert re.search(
+        r"01_first_rows: row size = 1, .*'value'.* 0\.3333\d*, .* 0\.34", out
+    )
 
 
 def test_records_of_other_data_are_to_be_run_again(checkout, build):
@@ -168,12 +182,16 @@ def test_no_record_is_made_from_other_data(checkout, capsys, monkeypatch):
 
 def test_rounding_may_choose_another_of_equals_in_few_rows(checkout, build):
     def flip(text):
-        return text.replace("keys=[", "flips=0.4, keys=[").replace("factor * k", "factor * k + (k == 2) / 10")
+        return text.replace("keys=[", "flips=0.4, keys=[").replace(
+            "factor * k", "factor * k + (k == 2) / 10"
+        )
 
     with changed(checkout.root / NOTEBOOK, flip):
         assert "01_first_rows: row" not in build()[1]  # one row of three moves
     payload = COMPARED | {"csv": "a,x\n1,1\n2,9\n3,3\n"}
-    assert [len(moves(payload, "a,x\n1,1\n2,2\n3,3\n", flips=flips)) for flips in (0.3, 0.4)] == [1, 0]
+    assert [
+        len(moves(payload, "a,x\n1,1\n2,2\n3,3\n", flips=flips)) for flips in (0.3, 0.4)
+    ] == [1, 0]
 
 
 COMPARED = {"keys": ["a"], "rtol": 1e-6, "atol": 1e-9, "timings": ["s"]}
@@ -188,22 +206,36 @@ COMPARED = {"keys": ["a"], "rtol": 1e-6, "atol": 1e-9, "timings": ["s"]}
         ("a,x,s\n1,2,1\n", "a,x,s\n1,2,9\n", []),
         ("a,x\n1,\n", "a\n1\n", []),
         ("a,x\n1,2\n", "a,x\n1,2.00001\n", [("row a = 1", "x", 2.0, 2.00001)]),
-        ("a,x\n1,2\n", "a,x\n3,2\n", [("row a = 3", "a", "", 3.0), ("row a = 3", "x", "", 2.0)]),
+        (
+            "a,x\n1,2\n",
+            "a,x\n3,2\n",
+            [("row a = 3", "a", "", 3.0), ("row a = 3", "x", "", 2.0)],
+        ),
         ("a,x\n1,2\n", "a\n1\n", [("row a = 1", "x", 2.0, "")]),
         ("a,x\n1,C 1\n", "a,x\n1,C 10\n", [("row a = 1", "x", "C 1", "C 10")]),
     ],
 )
-def test_rows_are_found_by_keys_and_cells_compared_with_the_tolerance(before, now, found):
+def test_rows_are_found_by_keys_and_cells_compared_with_the_tolerance(
+    before, now, found
+):
     assert moves(COMPARED | {"csv": now}, before, subset=True) == found
 
 
 def test_rows_that_a_quick_run_computes_again_are_counted():
     table = "p,x\n1,0.1\n2,0.2\n3,0.3\n"
-    records = {"01_x_runs": Record({}, table, None), "01_x_mean": Record({}, table, table)}
+    records = {
+        "01_x_runs": Record({}, table, None),
+        "01_x_mean": Record({}, table, table),
+    }
     keyed = {"keys": ["p"], "csv": "p,x\n2,0.2\n7,1\n"}
-    quick = SimpleNamespace(records={"01_x_runs": keyed, "01_x_mean": keyed | {"keys": None}})
+    quick = SimpleNamespace(
+        records={"01_x_runs": keyed, "01_x_mean": keyed | {"keys": None}}
+    )
     assert recomputed_rows(records, quick) == {"01_x_runs": (1, 3), "01_x_mean": (0, 3)}
-    assert recomputed_rows(records, SimpleNamespace(records={})) == {"01_x_runs": (0, 3), "01_x_mean": (0, 3)}
+    assert recomputed_rows(records, SimpleNamespace(records={})) == {
+        "01_x_runs": (0, 3),
+        "01_x_mean": (0, 3),
+    }
 
 
 def test_tables_without_keys_are_compared_row_by_row():
@@ -214,7 +246,8 @@ def test_tables_without_keys_are_compared_row_by_row():
 
 @pytest.mark.nightly
 def test_an_error_in_a_solver_is_noticed():
-    """The cheapest of the chapters; `python tests/slips.py` tries all that have records."""
+    """The cheapest of the chapters; `python tests/slips.py` tries all that have
+    records."""
     assert "recorded 1.0, now 1.001" in slip("03")["03_lemma_coincidence"][0]
 
 

@@ -70,7 +70,15 @@ CONTENTS = "format: jb-book\nroot: index\nchapters:\n"
 def write_book(root):
     """Write the sources of a book of two chapters."""
     project = write_project(root, LEDGER, first=FIRST, second="1")
-    pages = ("01_first", "02_second", "claims", "errata_p1", "errata_p2", "status", "reproduce")
+    pages = (
+        "01_first",
+        "02_second",
+        "claims",
+        "errata_p1",
+        "errata_p2",
+        "status",
+        "reproduce",
+    )
     toc = CONTENTS + "".join(f"  - file: chapters/{name}\n" for name in pages)
     (project.book / "_toc.yml").write_text(f"{toc}  - file: plain\n")
     (project.book / "plain.md").write_text("# A page that includes nothing\n")
@@ -78,7 +86,10 @@ def write_book(root):
     shutil.copytree(ROOT / "book" / "_templates", project.book / "_templates")
     (project.book / "index.md").write_text(INDEX)
     (project.book / "references.bib").write_text(
-        "".join(f"@misc{{{key}, title={{x}}, author={{A, B}}, year={{2000}}}}\n" for key in PAPERS.values())
+        "".join(
+            f"@misc{{{key}, title={{x}}, author={{A, B}}, year={{2000}}}}\n"
+            for key in PAPERS.values()
+        )
     )
     (project.root / "_config.yml").write_text(CONFIG)
     labelled = "# Second\n\n```{math}\n:label: eq-second\nx\n```\n"
@@ -115,7 +126,9 @@ def copied(rendered, tmp_path):
 
 def test_one_chapter_of_a_fresh_clone_builds(html):
     assert "check-P1-01" in (html / "chapters/01_first.html").read_text()
-    assert re.search(r"build\W.*02_second</", (html / "chapters/02_second.html").read_text())
+    assert re.search(
+        r"build\W.*02_second</", (html / "chapters/02_second.html").read_text()
+    )
     assert not list(html.rglob("render.json"))  # the folder is published as it is
 
 
@@ -141,14 +154,19 @@ def test_one_line_of_configuration_leads_to_the_repository(html):
 def test_a_page_leads_to_the_file_that_is_edited(html, page, source):
     text = (html / f"{page}.html").read_text()
     assert f'href="{GITHUB}/edit/main/{source}"' in text
-    assert re.search(rf'href="{GITHUB}/blob/main/{re.escape(source)}(\?plain=1)?"', text)
+    assert re.search(
+        rf'href="{GITHUB}/blob/main/{re.escape(source)}(\?plain=1)?"', text
+    )
     assert f'href="{GITHUB}/issues/new?title=' in text
 
 
 def test_a_page_has_a_description_for_other_sites(html):
     page, plain = ((html / f"{name}.html").read_text() for name in ("index", "plain"))
     about = "A book &amp; its &#34;words&#34;."
-    assert f'<meta name="description" property="og:description" content="{about}" />' in page
+    assert (
+        f'<meta name="description" property="og:description" content="{about}" />'
+        in page
+    )
     assert 'name="description"' not in plain
     for name, content in {"title": "The book", "url": f"{ADDRESS}index.html"}.items():
         assert f'<meta property="og:{name}" content="{content}" />' in page
@@ -171,13 +189,23 @@ def test_the_page_for_a_missing_address_leads_into_the_book_from_any_folder(html
     assert '<meta name="robots" content="noindex" />' in page
     assert 'rel="canonical"' not in page
     links = re.findall(r'\s(?:href|src|action|data-content_root)="([^"]*)"', page)
-    assert {f"{ADDRESS}index.html", f"{ADDRESS}chapters/01_first.html", f"{ADDRESS}search.html"} <= {*links}
+    assert {
+        f"{ADDRESS}index.html",
+        f"{ADDRESS}chapters/01_first.html",
+        f"{ADDRESS}search.html",
+    } <= {*links}
     assert [link for link in links if not re.match(r"#|https?:|data:", link)] == []
 
 
-@pytest.mark.parametrize("name", ["index.html", "search.html", "chapters/01_first.html"])
+@pytest.mark.parametrize(
+    "name", ["index.html", "search.html", "chapters/01_first.html"]
+)
 def test_a_page_allows_its_own_scripts_only(html, name):
-    head, _, rest = (html / name).read_text().partition('<meta http-equiv="Content-Security-Policy"')
+    head, _, rest = (
+        (html / name)
+        .read_text()
+        .partition('<meta http-equiv="Content-Security-Policy"')
+    )
     policy, _, page = rest.partition(" />")
     assert "<script" not in head
     assert "default-src 'self'; object-src 'none'" in policy
@@ -189,7 +217,9 @@ def test_a_page_allows_its_own_scripts_only(html, name):
 
 
 def test_docstrings_are_read_and_sphinx_sees_where_one_changed(rendered):
-    (source,) = [name for name in render._read(rendered) if name.endswith("preflearn/pairs.py")]
+    (source,) = [
+        name for name in render._read(rendered) if name.endswith("preflearn/pairs.py")
+    ]
     changed = Path(source).stat().st_mtime
     assert render._is_seen(rendered.root / source, changed - 1)
     assert not render._is_seen(rendered.root / source, changed + 1)
@@ -197,7 +227,9 @@ def test_docstrings_are_read_and_sphinx_sees_where_one_changed(rendered):
 
 def test_pages_that_are_gone_or_damaged_are_made_again(copied, monkeypatch):
     html, calls = copied.build / "html", []
-    monkeypatch.setattr(render, "_jupyter_book", lambda project: calls.append(project) or [])
+    monkeypatch.setattr(
+        render, "_jupyter_book", lambda project: calls.append(project) or []
+    )
     assert build_book(copied, ["1"]) == 0
     assert (len(calls), html.exists()) == (0, True)
     (html / "index.html").write_text("half a p")
@@ -208,14 +240,20 @@ def test_pages_that_are_gone_or_damaged_are_made_again(copied, monkeypatch):
 
 def test_a_link_to_a_chapter_that_was_not_built_is_no_problem(copied, monkeypatch):
     (copied.build / "render.json").unlink()
-    texts = ("undefined label: 'eq-second'", "equation not found: eq-second", "undefined label: 'sec-none'")
+    texts = (
+        "undefined label: 'eq-second'",
+        "equation not found: eq-second",
+        "undefined label: 'sec-none'",
+    )
     warnings = [f"index.md:3: WARNING: {text}" for text in texts]
     monkeypatch.setattr(render, "_jupyter_book", lambda project: warnings)
     assert render.render(copied) == warnings[2:]
 
 
 @pytest.mark.parametrize("toc", ["root: [", "[" * 10_000])
-def test_broken_contents_are_an_error_before_anything_runs(tmp_path, monkeypatch, capsys, toc):
+def test_broken_contents_are_an_error_before_anything_runs(
+    tmp_path, monkeypatch, capsys, toc
+):
     project = write_project(tmp_path, LEDGER, first=FIRST)
     (project.book / "_toc.yml").write_text(toc)
     monkeypatch.chdir(project.root)
@@ -254,14 +292,26 @@ def setup(app):
 
 
 @pytest.mark.nightly
-def test_a_build_killed_while_it_renders_leaves_pages_that_the_next_one_mends(tmp_path, monkeypatch):
+def test_a_build_killed_while_it_renders_leaves_pages_that_the_next_one_mends(
+    tmp_path, monkeypatch
+):
     project = write_book(tmp_path)
     (tmp_path / "waits.py").write_text(WAITS)
-    (tmp_path / "_config.yml").write_text(CONFIG.replace("[preflearn_book.runner.theme]", "[preflearn_book.runner.theme, waits]"))
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    (tmp_path / "_config.yml").write_text(
+        CONFIG.replace(
+            "[preflearn_book.runner.theme]", "[preflearn_book.runner.theme, waits]"
+        )
+    )
+    monkeypatch.setenv(
+        "PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tasks, "execute", run_here)
-    page, begun, go = project.build / "html" / "index.html", tmp_path / "begun", tmp_path / "go"
+    page, begun, go = (
+        project.build / "html" / "index.html",
+        tmp_path / "begun",
+        tmp_path / "go",
+    )
     go.touch()
     assert build_book(project, ["1"]) == 0
     earlier = page.read_text()
@@ -271,11 +321,14 @@ def test_a_build_killed_while_it_renders_leaves_pages_that_the_next_one_mends(tm
     (project.book / "index.md").write_text(INDEX + "The second edition.")
     command = [str(Path(sys.executable).with_name("preflearn")), "build", "1"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    wait_until(lambda: begun.exists() and begun.read_text(), lambda: process.poll() is not None)
+    wait_until(
+        lambda: begun.exists() and begun.read_text(), lambda: process.poll() is not None
+    )
     process.kill()
     assert process.wait() == -signal.SIGKILL
     assert page.read_text() == earlier
-    wait_until(lambda: is_gone(int(begun.read_text())))  # with its parent, or two would write these pages
+    # with its parent, or two would write these pages
+    wait_until(lambda: is_gone(int(begun.read_text())))
 
     go.touch()
     assert build_book(project, ["1"]) == 0
@@ -302,4 +355,7 @@ def test_a_book_is_rendered_although_a_chapter_fails(copied, monkeypatch, capsys
     page = (copied.build / "html" / "chapters" / "02_second.html").read_text()
     assert "could not be run" in page
     assert "ZeroDivisionError: division by zero" in page
-    assert "check-P1-01" in (copied.build / "html" / "chapters" / "01_first.html").read_text()
+    assert (
+        "check-P1-01"
+        in (copied.build / "html" / "chapters" / "01_first.html").read_text()
+    )

@@ -34,7 +34,8 @@ JUDGEMENTS = ["-p", "first", "left", "-p", "second", "right", "-p", "outcome", "
 
 @pytest.fixture(autouse=True)
 def own_settings(monkeypatch):
-    """Undo what a template sets, and ignore the backend that another test set for this process."""
+    """Undo what a template sets, and ignore the backend that another test set for this
+    process."""
     monkeypatch.delenv("MPLBACKEND", raising=False)
     monkeypatch.setenv("PREFLEARN_ROOT", str(ROOT))
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
@@ -54,7 +55,9 @@ def here(monkeypatch, tmp_path):
 
 def make_report(data, options):
     """Write the user's file, make the report, and return the page."""
-    Path("own.csv").write_text(data if isinstance(data, str) else data.to_csv(index=False), "utf-8")
+    Path("own.csv").write_text(
+        data if isinstance(data, str) else data.to_csv(index=False), "utf-8"
+    )
     assert main(["report", "own.csv", *options]) == 0
     return Path("own_report.html").read_text("utf-8")
 
@@ -65,8 +68,15 @@ def cells(name):
 
 
 def run_cells(template, *words, **names):
-    """Run the cells of a template that hold one of the words; return the names that they define."""
-    names = {"np": np, "pd": pd, "Path": Path, "StringIO": StringIO, "source": "own.csv"} | names
+    """Run the cells of a template that hold one of the words; return the names that
+    they define."""
+    names = {
+        "np": np,
+        "pd": pd,
+        "Path": Path,
+        "StringIO": StringIO,
+        "source": "own.csv",
+    } | names
     for cell in cells(template):
         source = "".join(cell["source"])
         if any(word in source for word in words):
@@ -76,9 +86,13 @@ def run_cells(template, *words, **names):
 
 def games(n=60):
     rng = np.random.default_rng(1)
-    sides = [rng.choice(["Ann", "Bob", "Cy", "Dee"], 2, replace=False) for _ in range(n)]
+    sides = [
+        rng.choice(["Ann", "Bob", "Cy", "Dee"], 2, replace=False) for _ in range(n)
+    ]
     day = pd.date_range("2024-01-01", periods=n, freq="3D").strftime("%Y-%m-%d")
-    return pd.DataFrame(sides, columns=["home", "away"]).assign(day=day, result=rng.choice([1, 0, -1], n))
+    return pd.DataFrame(sides, columns=["home", "away"]).assign(
+        day=day, result=rng.choice([1, 0, -1], n)
+    )
 
 
 def tastes(n=80):
@@ -87,34 +101,52 @@ def tastes(n=80):
         [rng.choice(["ale", "bitter", "cider"], 2, replace=False) for _ in range(n)],
         columns=["left", "right"],
     )
-    frame["better"] = np.where(rng.random(n) < 0.2, "tie", np.where(rng.random(n) < 0.6, "left", "right"))
-    return frame.assign(judge=rng.choice(["eve", "fay", "gus"], n), left_sweet=rng.normal(size=n))
+    frame["better"] = np.where(
+        rng.random(n) < 0.2, "tie", np.where(rng.random(n) < 0.6, "left", "right")
+    )
+    return frame.assign(
+        judge=rng.choice(["eve", "fay", "gus"], n), left_sweet=rng.normal(size=n)
+    )
 
 
 # ---- The templates
 
 
 def test_both_templates_read_files_in_the_same_way():
-    functions = ["column", "labels", "said", "clock", "read", "identified", "slips", "by_form"]
+    functions = [
+        "column",
+        "labels",
+        "said",
+        "clock",
+        "read",
+        "identified",
+        "slips",
+        "by_form",
+    ]
     sources = [["".join(cell["source"]) for cell in cells(name)] for name in TEMPLATES]
     for function in functions:
-        first, second = ([one for one in source if f"def {function}(" in one] for source in sources)
+        first, second = (
+            [one for one in source if f"def {function}(" in one] for source in sources
+        )
         assert len(first) == 1
         assert first == second
 
 
 @pytest.mark.parametrize(
-    "template", [pytest.param("use_matches", marks=pytest.mark.nightly), "use_judgements"]
+    "template",
+    [pytest.param("use_matches", marks=pytest.mark.nightly), "use_judgements"],
 )
 def test_a_template_runs_on_its_example(template):
     chapter = Chapter(ROOT / "notebooks" / f"{template}.ipynb")
-    warnings.simplefilter("error", UserWarning)  # it would be printed before the report's first words
+    # it would be printed before the report's first words
+    warnings.simplefilter("error", UserWarning)
     result = run_here(chapter.notebook, {}, chapter.parameters, str(ROOT))
     assert result.summary == ""
     for cell in result.notebook["cells"]:
         if "plt.show()" in "".join(cell["source"]):
             assert cell["metadata"]["mystnb"]["image"]["alt"]
-    if template == "use_judgements":  # of the simulated judges, number 12 answers by chance
+    # of the simulated judges, number 12 answers by chance
+    if template == "use_judgements":
         assert "unlike the rest: judge 12." in json.dumps(result.notebook)
 
 
@@ -134,7 +166,9 @@ def test_a_template_runs_on_its_example(template):
     ],
 )
 def test_outcomes_are_read_as_they_are_meant(column, expected):
-    raw = pd.DataFrame({"home": ["Ann", "Bob"] * 2, "away": ["Bob", "Cy"] * 2, "x": column})
+    raw = pd.DataFrame(
+        {"home": ["Ann", "Bob"] * 2, "away": ["Bob", "Cy"] * 2, "x": column}
+    )
     words = ("def column(", "def labels(", "def said(")
     names = run_cells("use_matches", *words, first="home", second="away", outcome="x")
     found = names["labels"](raw, raw["home"], raw["away"])
@@ -143,7 +177,12 @@ def test_outcomes_are_read_as_they_are_meant(column, expected):
 
 def read_times(days, form=""):
     names = run_cells(
-        "use_matches", "def column(", "def by_form(", "def clock(", time="day", time_format=form
+        "use_matches",
+        "def column(",
+        "def by_form(",
+        "def clock(",
+        time="day",
+        time_format=form,
     )
     return names["clock"](pd.DataFrame({"day": days})), names["notes"]
 
@@ -158,20 +197,25 @@ def read_times(days, form=""):
         (["January 31, 2024", "February 1, 2024"], "", "2024-01-31"),
         ([20240131, 20240201], "", "2024-01-31"),
         (["03/04/2024", "05/04/2024"], "%d/%m/%Y", "2024-04-03"),
-        (["31/01/2024", "2024-02-01"], "%d/%m/%Y", "2024-01-31"),  # and ISO, which has one reading
+        # and ISO, which has one reading
+        (["31/01/2024", "2024-02-01"], "%d/%m/%Y", "2024-01-31"),
         ([3.5, 7], "", 3.5),
     ],
 )
 def test_times_are_read_by_the_only_form_that_fits(column, form, expected):
     times, _ = read_times(column, form)
-    assert times[0] == (pd.Timestamp(expected) if isinstance(expected, str) else expected)
+    assert times[0] == (
+        pd.Timestamp(expected) if isinstance(expected, str) else expected
+    )
     assert len(times) == 2
 
 
 @pytest.mark.parametrize("form", ["", "%d/%m/%Y"])
 def test_dates_of_two_forms_are_read_and_noted(form):
     day = pd.Series(pd.date_range("2023-01-01", periods=300))
-    mixed = day.dt.strftime("%Y-%m-%d").where(np.arange(300) % 20 > 0, day.dt.strftime("%d/%m/%Y"))
+    mixed = day.dt.strftime("%Y-%m-%d").where(
+        np.arange(300) % 20 > 0, day.dt.strftime("%d/%m/%Y")
+    )
     times, (note,) = read_times(mixed[::-1].reset_index(drop=True), form)
     assert times.tolist() == [*day[::-1]]
     assert "15 of 300" in note
@@ -181,8 +225,13 @@ def test_dates_of_two_forms_are_read_and_noted(form):
     ("days", "form", "named"),
     [
         (["03.11.2026", "", "24.11.2026"], "", "line 3.*deleted"),
-        (["13/01/2024", "14/01/2024", "02/03/2024", "01/15/2024"], "", "'01/15/2024' in line 5"),
-        (["2024-01-31", "2024-02-01", "01/02/2024"], "", "'01/02/2024'.*time_format"),  # two readings
+        (
+            ["13/01/2024", "14/01/2024", "02/03/2024", "01/15/2024"],
+            "",
+            "'01/15/2024' in line 5",
+        ),
+        # two readings
+        (["2024-01-31", "2024-02-01", "01/02/2024"], "", "'01/02/2024'.*time_format"),
         (["2024-01-31"] * 3, "%d.%m.%Y", "'2024-01-31' in line 2"),
     ],
 )
@@ -213,7 +262,10 @@ def test_a_date_far_from_all_others_is_noted(far):
 def test_a_file_is_read_with_its_encoding_and_separators(tmp_path, content):
     (tmp_path / "own.csv").write_bytes(content)
     names = run_cells("use_matches", "def column(", "def read(")
-    assert names["read"](tmp_path / "own.csv").to_dict("list") == {"a": ["Café"], "b": ["1"]}
+    assert names["read"](tmp_path / "own.csv").to_dict("list") == {
+        "a": ["Café"],
+        "b": ["1"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -230,8 +282,12 @@ def test_a_file_is_read_with_its_encoding_and_separators(tmp_path, content):
     ],
 )
 def test_a_rare_name_that_resembles_a_frequent_one_is_noted(rare, noted):
-    names = run_cells("use_matches", "def slips(", notes=[], some=", ".join, unicodedata=unicodedata)
-    names["slips"](pd.Series({"Red Lion": 57, "Team 2": 30, "Pale": 20, "Red Lima": 4, rare: 2}))
+    names = run_cells(
+        "use_matches", "def slips(", notes=[], some=", ".join, unicodedata=unicodedata
+    )
+    names["slips"](
+        pd.Series({"Red Lion": 57, "Team 2": 30, "Pale": 20, "Red Lima": 4, rare: 2})
+    )
     assert (rare in " ".join(names["notes"])) == noted
 
 
@@ -245,7 +301,9 @@ def test_a_rare_name_that_resembles_a_frequent_one_is_noted(rare, noted):
         pytest.param(tastes(), JUDGEMENTS, marks=pytest.mark.nightly),
     ],
 )
-def test_a_report_is_one_file_that_needs_no_other(tmp_path, monkeypatch, frame, options):
+def test_a_report_is_one_file_that_needs_no_other(
+    tmp_path, monkeypatch, frame, options
+):
     monkeypatch.chdir(tmp_path)
     Path("own_report.html").write_text("an earlier one")
     page = make_report(frame, options)
@@ -254,7 +312,10 @@ def test_a_report_is_one_file_that_needs_no_other(tmp_path, monkeypatch, frame, 
     assert not re.search(r"<script|@import|url\(|<link|<iframe|<b>Ann", page)
     assert page.count("<img alt=") == (3 if options is MATCHES else 1)
     assert "import numpy" not in page, "no code"
-    assert all(name.replace("<", "&lt;").replace(">", "&gt;") in page for name in set(frame.iloc[:, 0]))
+    assert all(
+        name.replace("<", "&lt;").replace(">", "&gt;") in page
+        for name in set(frame.iloc[:, 0])
+    )
     assert str(tmp_path) not in page
 
 
@@ -270,7 +331,9 @@ def test_nothing_is_learned_from_matches_after_until(here):
     assert pages[0] == pages[1]
 
 
-@pytest.mark.parametrize("options", [MATCHES, ["--judgements", *SIDES, "-p", "outcome", "result"]])
+@pytest.mark.parametrize(
+    "options", [MATCHES, ["--judgements", *SIDES, "-p", "outcome", "result"]]
+)
 def test_groups_that_never_met_are_not_compared(here, options):
     other = games().replace({"Ann": "Eve", "Bob": "Fay", "Cy": "Gus", "Dee": "Hal"})
     frame = pd.concat([games(), other])
@@ -280,10 +343,13 @@ def test_groups_that_never_met_are_not_compared(here, options):
     assert "Note: " not in page  # a warning would begin so
 
 
-def test_players_of_a_group_that_never_lost_to_the_others_are_not_compared_with_them(here):
+def test_players_of_a_group_that_never_lost_to_the_others_are_not_compared_with_them(
+    here,
+):
     pairs = [("A", "B"), ("B", "A"), ("C", "D"), ("D", "C"), ("A", "C"), ("B", "D")] * 4
     page = make_report(
-        pd.DataFrame(pairs, columns=["home", "away"]), ["--judgements", *SIDES, "-p", "outcome", "first won"]
+        pd.DataFrame(pairs, columns=["home", "away"]),
+        ["--judgements", *SIDES, "-p", "outcome", "first won"],
     )
     assert "never lost to the rest" in page
     assert "any two can be compared" not in page
@@ -295,10 +361,20 @@ def test_the_intervals_of_few_judgements_hold_as_often_as_they_say():
         rng = np.random.default_rng(seed)
         s = rng.normal(0, 0.3, 10)
         index = np.array([rng.choice(10, 2, replace=False) for _ in range(100)])
-        y = np.where(rng.random(100) < 1 / (1 + np.exp(s[index[:, 1]] - s[index[:, 0]])), 1, -1)
-        names = {"GroupKFold": GroupKFold, "Davidson": Davidson, "cluster": None, "seed": seed, "y": y}
+        y = np.where(
+            rng.random(100) < 1 / (1 + np.exp(s[index[:, 1]] - s[index[:, 0]])), 1, -1
+        )
+        names = {
+            "GroupKFold": GroupKFold,
+            "Davidson": Davidson,
+            "cluster": None,
+            "seed": seed,
+            "y": y,
+        }
         pairs = Pairs(np.eye(10), index)
-        _, alpha, _ = run_cells("use_judgements", "def held_out", **names)["held_out"](pairs)
+        _, alpha, _ = run_cells("use_judgements", "def held_out", **names)["held_out"](
+            pairs
+        )
         low, high = Davidson(alpha).fit(pairs, y).interval(0.95).T
         coverage.append(np.mean((low <= s - s.mean()) & (s - s.mean() <= high)))
     assert np.mean(coverage) > 0.92  # 0.87 at the penalty that forecasts best
@@ -310,33 +386,50 @@ def test_intervals_of_features_without_effect_exclude_0_in_5_percent_of_cases():
     for seed in range(12):
         rng = np.random.default_rng(seed)
         first = rng.integers(n, size=m)
-        index, score = np.column_stack([first, (first + rng.integers(1, n, m)) % n]), rng.normal(0, 1, n)
+        index, score = (
+            np.column_stack([first, (first + rng.integers(1, n, m)) % n]),
+            rng.normal(0, 1, n),
+        )
         difference = score[index[:, 0]] - score[index[:, 1]] + rng.logistic(size=m)
         y = np.where(np.abs(difference) < 0.4, 0, np.sign(difference)).astype(int)
         own = index.T.ravel()
         values = rng.normal(size=(n, f))[own]
-        rows = sparse.hstack([sparse.eye_array(n, format="csr")[own], 10 * values], format="csr")
+        rows = sparse.hstack(
+            [sparse.eye_array(n, format="csr")[own], 10 * values], format="csr"
+        )
         pairs = Pairs(rows, np.arange(2 * m).reshape(2, -1).T)
-        names = {"Davidson": Davidson, "Pairs": Pairs, "sparse": sparse, "stats": stats, "LOOSE": 10.0}
+        names = {
+            "Davidson": Davidson,
+            "Pairs": Pairs,
+            "sparse": sparse,
+            "stats": stats,
+            "LOOSE": 10.0,
+        }
         names |= {"cluster": rng.integers(12, size=m), "y": y, "n": n}
         names = run_cells("use_judgements", "def effects(", **names)
         alpha = names["spread"](pairs)
         logs.append(np.log(alpha))
         _, added, half = names["effects"](pairs, alpha, np.ones(f, dtype=bool))
         excluded.append(np.abs(added) > half)
-    assert np.mean(excluded) < 0.11  # 3.6 of 72 are expected; more than 7 have a probability of 2 %
+    # 3.6 of 72 are expected; more than 7 have a probability of 2 %
+    assert np.mean(excluded) < 0.11
     assert abs(np.mean(logs)) < 0.35, "the spread is 1"
 
 
 @pytest.mark.parametrize("outcome", ["better", "first won"])
 def test_a_file_with_a_column_judge_holds_judgements(here, outcome):
-    names = ["judge", "left", "right", "better"]  # a spreadsheet's byte order mark precedes the first
-    page = make_report("\ufeff" + tastes()[names].to_csv(index=False), [*JUDGEMENTS[:-1], outcome])
+    # a spreadsheet's byte order mark precedes the first
+    names = ["judge", "left", "right", "better"]
+    page = make_report(
+        "\ufeff" + tastes()[names].to_csv(index=False), [*JUDGEMENTS[:-1], outcome]
+    )
     assert "<h1>Judgements" in page
 
 
 def test_repeated_rows_are_noted_where_a_judge_is_named(here):
-    frame = tastes()[["left", "right", "better"]].assign(left_length=171.0, right_length=12.0)
+    frame = tastes()[["left", "right", "better"]].assign(
+        left_length=171.0, right_length=12.0
+    )
     options = ["--judgements", *JUDGEMENTS, "-p", "features", "length"]
     assert "of another row" not in make_report(frame, options)
     page = make_report(frame.assign(judge="eve"), options)
@@ -349,7 +442,9 @@ def test_a_few_wrong_rows_are_left_out_and_named(here):
     frame.loc[7, ["home", "away"]] = "Bob"
     frame.loc[100, ["home", "away"]] = ["Dees", "Bob"]
     frame.loc[299, ["home", "away", "result"]] = ["Annn", "Bob", None]
-    page = make_report(pd.concat([frame.iloc[:9], frame.iloc[8:]]), [*MATCHES, "-p", "profile", "full"])
+    page = make_report(
+        pd.concat([frame.iloc[:9], frame.iloc[8:]]), [*MATCHES, "-p", "profile", "full"]
+    )
     assert re.search(r"'Bob' in line 9, column 'away'", page)
     assert "of another row" in page
     assert "Dees (in 1; Dee in" in page
@@ -359,14 +454,20 @@ def test_a_few_wrong_rows_are_left_out_and_named(here):
 
 
 def test_a_match_to_come_among_winners_is_named_and_a_pair_is_forecast(here, capsys):
-    """A match to come counted as won by the player whose name stood first, without a word."""
+    """A match to come counted as won by the player whose name stood first, without a
+    word."""
     frame = games(90).assign(points="21")
     frame.loc[89, "points"] = ""
     page = make_report(frame, [*WINNER_FIRST, "-p", "pair", "Cy - Ann"])
     assert re.search("'points': line 91", page)
-    low, high = map(int, re.search(r"Cy against Ann, .*with (\d+)\s+to\s+(\d+) %", page).groups())
+    low, high = map(
+        int, re.search(r"Cy against Ann, .*with (\d+)\s+to\s+(\d+) %", page).groups()
+    )
     assert 0 <= low < 50 < high <= 100
-    page = make_report(frame, [*WINNER_FIRST, "-p", "pair", "Cy - Ann", "-p", "until", frame["day"][80]])
+    page = make_report(
+        frame,
+        [*WINNER_FIRST, "-p", "pair", "Cy - Ann", "-p", "until", frame["day"][80]],
+    )
     assert "9 rows" in page
     assert main(["report", "own.csv", *WINNER_FIRST, "-p", "pair", "Cy - Anne"]) == 2
     assert "'Cy - Anne'" in capsys.readouterr().err
@@ -391,7 +492,13 @@ def test_an_advantage_of_the_first_item_is_estimated(here):
 
 def won_by_another():
     """Return matches with the winner's name, which in two rows is of neither player."""
-    frame = pd.DataFrame({"home": ["A", "B", "C"] * 20, "away": ["B", "C", "A"] * 20, "day": games()["day"]})
+    frame = pd.DataFrame(
+        {
+            "home": ["A", "B", "C"] * 20,
+            "away": ["B", "C", "A"] * 20,
+            "day": games()["day"],
+        }
+    )
     frame["result"] = frame["home"]
     frame.loc[[2, 5], "result"] = "B"
     return frame
@@ -425,9 +532,13 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("data", "options", "named"), WRONG)
-def test_what_is_wrong_with_a_file_is_one_line_and_the_report_stays(here, capsys, data, options, named):
+def test_what_is_wrong_with_a_file_is_one_line_and_the_report_stays(
+    here, capsys, data, options, named
+):
     (here / "own_report.html").write_text("before")
-    (here / "own.csv").write_text(data if isinstance(data, str) else data.to_csv(index=False), "utf-8")
+    (here / "own.csv").write_text(
+        data if isinstance(data, str) else data.to_csv(index=False), "utf-8"
+    )
     assert main(["report", "own.csv", *options]) == 2
     message = capsys.readouterr().err
     assert message.startswith("preflearn: error: ")
@@ -438,10 +549,15 @@ def test_what_is_wrong_with_a_file_is_one_line_and_the_report_stays(here, capsys
 
 
 def test_templates_are_installed_where_a_report_looks_for_them():
-    build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"][
+        "hatch"
+    ]["build"]
     for name in TEMPLATES:
         path = f"notebooks/{name}.ipynb"
-        assert build["targets"]["wheel"]["force-include"][path] == f"preflearn_book/_files/{path}"
+        assert (
+            build["targets"]["wheel"]["force-include"][path]
+            == f"preflearn_book/_files/{path}"
+        )
 
 
 def test_a_missing_file_and_a_bad_output_path_are_one_line(here, capsys):

@@ -71,7 +71,11 @@ def test_a_grid_has_its_limits(tmp_path):
     with pytest.raises(ValueError, match=r"2\*\*63"):
         grid_points(dict.fromkeys("abc", range(10**9)), sample=3)
     with pytest.raises(ValueError, match=r"401.*400"):
-        planned(write_project(tmp_path, first=POINT).chapter("first"), {"seed": "0:400"}, 401)
+        planned(
+            write_project(tmp_path, first=POINT).chapter("first"),
+            {"seed": "0:400"},
+            401,
+        )
 
 
 def test_ratios_of_a_range_are_equal():
@@ -83,7 +87,9 @@ def test_ratios_of_a_range_are_equal():
         1e300,
         1001,
     )
-    assert grid_values("gamma", "1~1.0001", 1.0) == [round(1 + k / 1e5, 5) for k in range(11)]
+    assert grid_values("gamma", "1~1.0001", 1.0) == [
+        round(1 + k / 1e5, 5) for k in range(11)
+    ]
     with pytest.raises(ValueError, match="gamma"):
         grid_values("gamma", "2~1", 1.0)
 
@@ -155,7 +161,8 @@ def test_a_sweep_resumes_and_keeps_what_worked(tmp_path, capsys, in_process):
     executed = {path: path.read_bytes() for path in table.parent.glob("*.ipynb")}
     assert len(executed) == 2
 
-    again = [{"seed": seed} for seed in range(3)] + [{"seed": 2, "n": 10}]  # n = 10 is the default
+    # n = 10 is the default
+    again = [{"seed": seed} for seed in range(3)] + [{"seed": 2, "n": 10}]
     _, outcomes = run_sweep(project, "first", again, jobs=2)
     assert statuses(outcomes) == ["unchanged", "unchanged", "failed", "failed"]
     assert capsys.readouterr().err.count("FAILED after") == 2
@@ -222,7 +229,8 @@ def test_tables_of_several_rows_are_stacked_and_explained(tmp_path, in_process):
         pd.testing.assert_frame_equal(frame, pd.read_csv(path), check_dtype=False)
     serial, _ = run_sweep(project, "first", grid, jobs=1, output=tmp_path / "again")
     untimed = [
-        [row | {"time_s": 0} for row in rows_of(path.with_suffix(".runs.csv"))] for path in (table, serial)
+        [row | {"time_s": 0} for row in rows_of(path.with_suffix(".runs.csv"))]
+        for path in (table, serial)
     ]
     assert untimed[0] == untimed[1]
 
@@ -263,10 +271,14 @@ def test_a_recorded_column_hides_no_parameter(tmp_path, in_process):
 def test_a_parameter_cannot_have_the_name_of_another_column(tmp_path, monkeypatch):
     monkeypatch.setattr(toy_project, "PARAMETERS", "profile = 'quick'\nerror = 1")
     with pytest.raises(ValueError, match="'error'"):
-        run_sweep(write_project(tmp_path, "", first="print(error)"), "first", {"error": "1,2"})
+        run_sweep(
+            write_project(tmp_path, "", first="print(error)"), "first", {"error": "1,2"}
+        )
 
 
-def test_a_point_that_ran_with_other_versions_is_no_result(tmp_path, in_process, monkeypatch):
+def test_a_point_that_ran_with_other_versions_is_no_result(
+    tmp_path, in_process, monkeypatch
+):
     """A worker of a cluster has the packages of its own computer."""
     project = write_project(tmp_path, "", first="print(seed)")
     known = records.main_versions()
@@ -284,8 +296,14 @@ def test_a_point_depends_on_the_cells_that_it_runs(tmp_path, in_process):
     project = write_tables(tmp_path)
     assert statuses(run_sweep(project, "first", {"seed": "0"})[1]) == ["done"]
     path = project.notebooks / "01_first.ipynb"
-    path.write_text(path.read_text().replace("of the whole table", "of all").replace("# Title", "# Heading"))
-    assert statuses(run_sweep(Project(tmp_path), "first", {"seed": "0"})[1]) == ["unchanged"]
+    path.write_text(
+        path.read_text()
+        .replace("of the whole table", "of all")
+        .replace("# Title", "# Heading")
+    )
+    assert statuses(run_sweep(Project(tmp_path), "first", {"seed": "0"})[1]) == [
+        "unchanged"
+    ]
     path.write_text(path.read_text().replace("'abc'", "'abcd'"))
     assert statuses(run_sweep(Project(tmp_path), "first", {"seed": "0"})[1]) == ["done"]
 
@@ -345,7 +363,9 @@ def test_a_sweep_on_a_dask_cluster(tmp_path, in_process):
         options = {"scheduler": dask_cluster.scheduler_address, "output": output}
         table, outcomes = run_sweep(project, "first", {"seed": "1,2"}, **options)
         assert statuses(outcomes) == ["done", "failed"]
-        assert statuses(run_sweep(project, "first", {"seed": "1"}, **options)[1]) == ["unchanged"]
+        assert statuses(run_sweep(project, "first", {"seed": "1"}, **options)[1]) == [
+            "unchanged"
+        ]
     assert table.parent == output
     assert "no luck" in outcomes[1].result.summary
     assert outcomes[1].task.failed.exists()
@@ -366,7 +386,8 @@ record("fit", {"loss": seed / 10, "n": n})"""
 
 @pytest.mark.nightly
 def test_a_worker_killed_under_dask_loses_no_point(tmp_path):
-    """Dask gives up a point at the first lost worker here, so the runner has to submit it again."""
+    """Dask gives up a point at the first lost worker here, so the runner has to submit
+    it again."""
     project = write_project(tmp_path, "", first=WAITS)
     begun, grid = [tmp_path / f"begun-{seed}" for seed in (1, 2)], {"seed": "1,2,3"}
     settings = {"distributed.scheduler.allowed-failures": 0}
@@ -374,7 +395,9 @@ def test_a_worker_killed_under_dask_loses_no_point(tmp_path):
         local_cluster(settings, n_workers=2) as dask_cluster,
         ThreadPoolExecutor(1) as pool,
     ):
-        swept = pool.submit(run_sweep, project, "first", grid, scheduler=dask_cluster.scheduler_address)
+        swept = pool.submit(
+            run_sweep, project, "first", grid, scheduler=dask_cluster.scheduler_address
+        )
         wait_until(lambda: all(path.exists() for path in begun), swept.done)
         worker = psutil.Process(dask_cluster.workers[0].pid)
         kernels = worker.children(recursive=True)
@@ -390,7 +413,9 @@ def test_a_worker_killed_under_dask_loses_no_point(tmp_path):
 @pytest.mark.nightly
 def test_finished_points_are_kept_when_the_scheduler_stops(tmp_path, monkeypatch):
     monkeypatch.setattr(tasks, "CONNECTION", 60)
-    project = write_project(tmp_path, "", first=WAITS.replace("not (", "seed > 1 and not ("))
+    project = write_project(
+        tmp_path, "", first=WAITS.replace("not (", "seed > 1 and not (")
+    )
     settings = {"distributed.comm.timeouts.connect": "20s"}
     with (
         local_cluster(settings, n_workers=1, processes=False) as dask_cluster,

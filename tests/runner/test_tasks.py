@@ -47,8 +47,13 @@ def test_a_long_run_says_which_cell_it_is_at(tmp_path, monkeypatch, capsys):
 
 
 def test_python_is_parsed_in_one_thread(tmp_path, monkeypatch):
-    """Two that parse at once may end with "AST constructor recursion depth mismatch" in Python 3.11."""
-    project, threads, parse = write_project(tmp_path, "", first="1", second="2"), set(), ast.parse
+    """Two that parse at once may end with "AST constructor recursion depth mismatch" in
+    Python 3.11."""
+    project, threads, parse = (
+        write_project(tmp_path, "", first="1", second="2"),
+        set(),
+        ast.parse,
+    )
 
     def record_thread(*arguments, **options):
         threads.add(threading.current_thread())
@@ -61,7 +66,12 @@ def test_python_is_parsed_in_one_thread(tmp_path, monkeypatch):
 
 
 def start_build(project, *arguments):
-    command = [str(Path(sys.executable).with_name("preflearn")), "build", "--no-render", *arguments]
+    command = [
+        str(Path(sys.executable).with_name("preflearn")),
+        "build",
+        "--no-render",
+        *arguments,
+    ]
     process = subprocess.Popen(
         command,
         cwd=project.root,
@@ -75,7 +85,9 @@ def start_build(project, *arguments):
     return process
 
 
-def test_two_builds_and_what_survives_an_interrupt_and_a_kill(tmp_path, monkeypatch, capsys):
+def test_two_builds_and_what_survives_an_interrupt_and_a_kill(
+    tmp_path, monkeypatch, capsys
+):
     project = write_project(tmp_path, "", quick="print(1)", waits=WAITS)
     monkeypatch.chdir(project.root)
     executed = project.build / "executed"
@@ -106,7 +118,9 @@ def test_two_builds_and_what_survives_an_interrupt_and_a_kill(tmp_path, monkeypa
     assert len(list(executed.glob("02_waits/*.ipynb"))) == 1
 
 
-def test_a_full_disk_is_named_and_leaves_nothing_half_written(tmp_path, monkeypatch, capsys):
+def test_a_full_disk_is_named_and_leaves_nothing_half_written(
+    tmp_path, monkeypatch, capsys
+):
     resource = pytest.importorskip("resource")  # not on Windows
     monkeypatch.setattr(tasks, "execute", run_here)
     project = write_project(tmp_path, "", first="print('x' * 400_000)")
@@ -119,18 +133,24 @@ def test_a_full_disk_is_named_and_leaves_nothing_half_written(tmp_path, monkeypa
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     captured = capsys.readouterr()
     assert "File too large" in captured.out + captured.err
-    assert [path.name for path in (project.build / "executed").rglob("*") if path.is_file()] == []
+    assert [
+        path.name for path in (project.build / "executed").rglob("*") if path.is_file()
+    ] == []
 
 
 def _order_of_first_run(project, monkeypatch, capsys, *arguments):
     monkeypatch.chdir(project.root)
     monkeypatch.setattr(tasks, "execute", run_here)
     assert main(["build", "--no-render", "--jobs", "1", *arguments]) == 0
-    done = [line for line in capsys.readouterr().err.splitlines() if ": done in " in line]
+    done = [
+        line for line in capsys.readouterr().err.splitlines() if ": done in " in line
+    ]
     return [line.split(":")[0] for line in done]
 
 
-def test_without_an_earlier_run_measured_seconds_put_the_longest_chapter_first(tmp_path, monkeypatch, capsys):
+def test_without_an_earlier_run_measured_seconds_put_the_longest_chapter_first(
+    tmp_path, monkeypatch, capsys
+):
     project = write_project(tmp_path, "", short="1", long="2", unknown="3")
     table = "# how it was measured\nchapter,seconds\n01_short,2.5\n02_long,100\n"
     (tmp_path / "data" / "chapter_seconds.csv").write_text(table)
@@ -138,11 +158,19 @@ def test_without_an_earlier_run_measured_seconds_put_the_longest_chapter_first(t
     assert order == ["03_unknown", "02_long", "01_short"]
 
 
-def test_an_earlier_run_counts_more_than_measured_seconds_of_the_quick_profile(tmp_path):
+def test_an_earlier_run_counts_more_than_measured_seconds_of_the_quick_profile(
+    tmp_path,
+):
     (chapter,) = write_project(tmp_path, "", first=FIRST).chapters
-    quick, full = (task_of(chapter, {"profile": profile}, tmp_path) for profile in ("quick", "full"))
+    quick, full = (
+        task_of(chapter, {"profile": profile}, tmp_path)
+        for profile in ("quick", "full")
+    )
     measured = {"01_first": 7.0}
-    assert expected_seconds(quick, SimpleNamespace(run={"seconds": 900.0}), measured) == 900
+    assert (
+        expected_seconds(quick, SimpleNamespace(run={"seconds": 900.0}), measured)
+        == 900
+    )
     assert expected_seconds(quick, None, measured) == 7
     assert expected_seconds(full, None, measured) == math.inf
     assert expected_seconds(quick, None, {}) == math.inf

@@ -20,13 +20,19 @@ def test_each_page_of_the_contents_has_a_description_of_its_own(page):
     """Search engines show up to 200 characters, without formulas."""
     found = description(page, DESCRIPTIONS)
     assert re.fullmatch(r"[A-Z][^$\\`<>]{40,198}[.?]", found)
-    assert found not in {description(other, DESCRIPTIONS) for other in contents() if other != page}
+    assert found not in {
+        description(other, DESCRIPTIONS) for other in contents() if other != page
+    }
 
 
 def test_an_appendix_is_described_by_the_first_sentence_of_its_chapter():
     descriptions = {"chapters/01_first": "Is it so? It is."}
     assert description("chapters/01_first_more", descriptions).endswith(". Is it so?")
-    assert description("chapters/02_second_more", descriptions) == description("search", descriptions) == ""
+    assert (
+        description("chapters/02_second_more", descriptions)
+        == description("search", descriptions)
+        == ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,8 +57,14 @@ def test_reading_time_counts_sentences_and_no_code(words, time):
 
 def luminance(color):
     parts = (int(color[k : k + 2], 16) / 255 for k in (1, 3, 5))
-    linear = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    linear = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in parts
+    )
+    return sum(
+        weight * part
+        for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True)
+    )
 
 
 def contrast(one, other):
@@ -61,15 +73,20 @@ def contrast(one, other):
 
 
 @pytest.mark.parametrize(
-    ("theme", "backgrounds"), [("light", ["#ffffff", "#f3f4f5"]), ("dark", ["#121212", "#222832"])]
+    ("theme", "backgrounds"),
+    [("light", ["#ffffff", "#f3f4f5"]), ("dark", ["#121212", "#222832"])],
 )
 def test_each_verdict_has_a_color_of_its_own_with_enough_contrast(theme, backgrounds):
     """The rules of the dark theme are in a block of their own."""
     sheet = (ROOT / "book" / "_static" / "book.css").read_text()
-    dark = re.search(r'^html\[data-theme="dark"\] \{\n(?:  \.claim-.*\n)+', sheet, re.MULTILINE)
+    dark = re.search(
+        r'^html\[data-theme="dark"\] \{\n(?:  \.claim-.*\n)+', sheet, re.MULTILINE
+    )
     rules = dark[0] if theme == "dark" else sheet.replace(dark[0], "")
     found = {}
-    for selectors, color in re.findall(r"(\.claim-[^{}]*)\{ --claim-edge: (#\w{6}); \}", rules):
+    for selectors, color in re.findall(
+        r"(\.claim-[^{}]*)\{ --claim-edge: (#\w{6}); \}", rules
+    ):
         found |= dict.fromkeys(re.findall(r"\.claim-([a-z-]+)", selectors), color)
     verdicts = {verdict.replace(" ", "-") for verdict in VERDICTS}
     assert set(found) == verdicts | {"contradiction", "unchecked"}
@@ -86,7 +103,10 @@ def test_a_narrow_window_shows_the_drawing_for_it(tmp_path):
         assert unpack(tmp_path) == {"ab-1"}
     assert (tmp_path / "ab-1.svg").read_text() == for_both_themes(wide)
     assert (tmp_path / "ab-1.narrow.svg").read_text() == for_both_themes(narrow)
-    two, one = '<img alt="Two." src="../_images/ab-1.svg" />', '<img src="../_images/other.svg" />'
+    two, one = (
+        '<img alt="Two." src="../_images/ab-1.svg" />',
+        '<img src="../_images/other.svg" />',
+    )
     source = '<source media="(max-width: 600px)" srcset="../_images/ab-1.narrow.svg"/>'
     shown = pictured(two + one, {"ab-1"})
     assert shown == f"<picture>{source}{two}</picture>{one}"

@@ -1,4 +1,7 @@
-"""The dual by blocks: its weights meet the conditions of eq. 15, and the interior point agrees."""
+"""The dual by blocks: its weights meet the conditions of eq.
+
+15, and the interior point agrees.
+"""
 
 import numpy as np
 import pytest
@@ -17,21 +20,32 @@ from preflearn.svm.differences import FeatureGram, HingeMatrix
 @pytest.mark.parametrize("biased", [True, False])
 @pytest.mark.parametrize("n", [6, 60])
 def test_rows_are_the_flipped_pairs(n, biased):
-    """Eq. 8 by `Pairs.flipped`, in another order; both copies of a tie share one difference."""
+    """Eq.
+
+    8 by `Pairs.flipped`, in another order; both copies of a tie share one difference.
+    """
     rng = np.random.default_rng(n)
     index = np.array([rng.choice(n, 2, replace=False) for _ in range(25)])
-    pairs, y = Pairs(np.zeros((n, 1)), index), np.append([1, 0], rng.choice([-1, 0, 0, 0, 1], 23))
+    pairs, y = (
+        Pairs(np.zeros((n, 1)), index),
+        np.append([1, 0], rng.choice([-1, 0, 0, 0, 1], 23)),
+    )
     order = preferences_first(y)
     cost = np.linspace(1, 2, 25)
     rows = Rows.of(y[order], cost, biased)
     flipped, labels = pairs.flipped(y)
     L = np.random.default_rng(0).standard_normal((n, 3))
     direction = rows.label * rows.sign
-    dense = direction[:, None] * (pairs.B[order].differences(L))[rows.expanded(np.arange(25))]
+    dense = (
+        direction[:, None]
+        * (pairs.B[order].differences(L))[rows.expanded(np.arange(25))]
+    )
     expected = flipped.incidence() @ L
     rank, other = np.lexsort(dense.T), np.lexsort(expected.T)
     np.testing.assert_allclose(dense[rank], expected[other])
-    np.testing.assert_array_equal(rows.label[rank], labels[other] if biased else np.ones(len(labels)))
+    np.testing.assert_array_equal(
+        rows.label[rank], labels[other] if biased else np.ones(len(labels))
+    )
     np.testing.assert_array_equal(rows.cost[:25], cost)
     np.testing.assert_array_equal(rows.low, np.where(rows.label > 0, 0, -rows.cost))
     A = HingeMatrix(FeatureGram(pairs.B[order], L), rows)
@@ -42,12 +56,17 @@ def test_rows_are_the_flipped_pairs(n, biased):
     np.testing.assert_allclose(A.gram(weights), (dense.T * weights) @ dense)
     pair = rows.expanded(np.arange(25))
     np.testing.assert_allclose(rows.summed(v), [v[pair == i].sum() for i in range(25)])
-    np.testing.assert_allclose(rows.slopes(pairs.B[order].differences(L) @ u), rows.label * (1 - dense @ u))
+    np.testing.assert_allclose(
+        rows.slopes(pairs.B[order].differences(L) @ u), rows.label * (1 - dense @ u)
+    )
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_a_large_problem_satisfies_the_optimality_conditions(kernel):
-    """Stationarity holds by construction of dual_coef_; the other conditions of eq. 15 are checked."""
+    """Stationarity holds by construction of dual_coef_; the other conditions of eq.
+
+    15 are checked.
+    """
     pairs, y = compared(1, m=3000, n=200, p=4, tie_share=0.6, noise=1.0)
     machine = SVMCompare(5.0, kernel).fit(pairs, y)
     assert machine.dual_gap_ < 1e-8
@@ -70,7 +89,9 @@ def test_the_dual_and_the_interior_point_agree(n, m, monkeypatch):
     pairs, y = compared(12, m=m, n=n, p=6)
     for machine in (SVMCompare(5.0, gamma=0.2), SVMRank(5.0, gamma=0.2)):
         dual = clone(machine).fit(pairs, y)
-        monkeypatch.setattr("preflearn.svm.kernel_problem.Space.chances", lambda *sizes: (False, 0.0))
+        monkeypatch.setattr(
+            "preflearn.svm.kernel_problem.Space.chances", lambda *sizes: (False, 0.0)
+        )
         interior = clone(machine).fit(pairs, y)
         monkeypatch.undo()
         assert interior.objective_ == pytest.approx(dual.objective_, rel=1e-8)
@@ -110,7 +131,9 @@ def test_rounding_ends_the_dual(C):
     X = np.random.default_rng(3).uniform(size=(60, 4))
     labels = np.where(X @ [1, 2, 3, 1] > 3.5, 1.0, -1.0)
     gram, bound = Counted(rbf_kernel(X)), C * labels
-    rows = Rows(60, np.ones(60), labels, np.minimum(bound, 0), np.maximum(bound, 0), True)
+    rows = Rows(
+        60, np.ones(60), labels, np.minimum(bound, 0), np.maximum(bound, 0), True
+    )
     s, gap = maximise(gram, rows, np.zeros(60), 0.0)
     assert gram.times_called < 15
     assert gap < 1e-14 * 60 * C

@@ -1,4 +1,5 @@
-"""The interior point for sums of hinges compared with cvxpy; tests/margins has the same loop for margins."""
+"""The interior point for sums of hinges compared with cvxpy; tests/margins has the same
+loop for margins."""
 
 from typing import NamedTuple
 
@@ -25,7 +26,9 @@ class Dense(NamedTuple):
 @pytest.mark.parametrize("biased", [True, False])
 @pytest.mark.parametrize("cost", [1e-3, 1.0, 100.0])
 @pytest.mark.parametrize(("rows", "columns"), [(40, 3), (15, 20)])
-def test_hinges_have_the_minimum_of_cvxpy_and_both_gaps_bound_it(biased, cost, rows, columns):
+def test_hinges_have_the_minimum_of_cvxpy_and_both_gaps_bound_it(
+    biased, cost, rows, columns
+):
     rng = np.random.default_rng(rows)
     A, costs = rng.standard_normal((rows, columns)), cost * rng.uniform(0.5, 2, rows)
     label = rng.choice([-1.0, 1.0], rows) if biased else np.zeros(rows)
@@ -39,15 +42,20 @@ def test_hinges_have_the_minimum_of_cvxpy_and_both_gaps_bound_it(biased, cost, r
     for point, gap in ((A.T @ found.dual, found.gap), (found.u, found.own_gap)):
         assert objective(point) == pytest.approx(value, rel=1e-6 + gap)
     assert ((found.dual >= 0) & (found.dual <= costs * (1 + 1e-12))).all()
-    if cost == 1e-3 and not biased:  # every row is inside its margin, so every weight is at its bound
+    # every row is inside its margin, so every weight is at its bound
+    if cost == 1e-3 and not biased:
         np.testing.assert_array_equal(found.dual, costs)
     assert found.dual @ label == pytest.approx(0, abs=1e-8 * costs.sum())
 
 
 def test_a_slow_start_does_not_end_the_search():
-    """10,000 rows that are nearly separable, at a large cost: many steps gain less than a tenth."""
+    """10,000 rows that are nearly separable, at a large cost: many steps gain less than
+    a tenth."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((10_000, 10))
     w = rng.standard_normal(10)
     A *= np.sign(A @ w + 0.1 * rng.standard_normal(10_000))[:, None]
-    assert minimise(Hinges(Dense(A), np.full(10_000, 1000.0), np.zeros(10_000)), 1e-9).gap <= 1e-9
+    assert (
+        minimise(Hinges(Dense(A), np.full(10_000, 1000.0), np.zeros(10_000)), 1e-9).gap
+        <= 1e-9
+    )

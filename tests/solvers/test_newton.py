@@ -43,7 +43,9 @@ def test_it_stops_at_the_tolerance(seed, tol):
     assert gap == problem.gap(point) <= tol
     assert 1 <= n_iter < 40
     np.testing.assert_array_equal(point.gradient, problem.at(point.x).gradient)
-    np.testing.assert_allclose(problem.a * (point.x - problem.c), 0, atol=np.sqrt(2.1 * tol * point.value))
+    np.testing.assert_allclose(
+        problem.a * (point.x - problem.c), 0, atol=np.sqrt(2.1 * tol * point.value)
+    )
 
 
 def test_it_takes_at_least_one_step_and_at_most_max_iter():
@@ -66,7 +68,12 @@ def test_a_step_that_goes_too_far_is_halved():
         def step(self, point):
             return 1000 * super().step(point)
 
-    assert newton(Overshooting(np.ones(2), np.array([1.0, -1.0])), np.zeros(2), 1e-3, 60).gap <= 1e-3
+    assert (
+        newton(
+            Overshooting(np.ones(2), np.array([1.0, -1.0])), np.zeros(2), 1e-3, 60
+        ).gap
+        <= 1e-3
+    )
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12), st.booleans())
@@ -83,14 +90,18 @@ def test_conjugate_gradients_solve_equations_from_any_start(seed, n, exact):
         np.testing.assert_allclose(residual, right - A @ x, atol=1e-9)
         return size <= 1e-20 * first
 
-    assert conjugate_gradients(lambda v: A @ v, lambda v: solve @ v, x, residual, enough, 5 * n)
+    assert conjugate_gradients(
+        lambda v: A @ v, lambda v: solve @ v, x, residual, enough, 5 * n
+    )
     np.testing.assert_allclose(A @ x, right, atol=1e-7)
     assert len(seen) <= (3 if exact else 3 * n + 2)
 
 
 def test_too_few_conjugate_gradients_are_reported():
     A, x, residual = np.diag([1.0, 10.0, 100.0]), np.zeros(3), np.ones(3)
-    done = conjugate_gradients(lambda v: A @ v, lambda v: v, x, residual, lambda *at: at[2] < 1e-20, 2)
+    done = conjugate_gradients(
+        lambda v: A @ v, lambda v: v, x, residual, lambda *at: at[2] < 1e-20, 2
+    )
     assert not done
     np.testing.assert_allclose(residual, 1 - A @ x)
 

@@ -1,4 +1,5 @@
-"""Searches over named parameters: draws, results, values near the end of a range, and workers."""
+"""Searches over named parameters: draws, results, values near the end of a range, and
+workers."""
 
 import numpy as np
 import pytest
@@ -48,11 +49,14 @@ def test_results_join_the_rows_of_a_grid():
 
 
 def test_values_near_the_end_of_their_range_are_named():
-    assert near_boundary({"rate": 0.0125, "angle": 0.0}, RANGES) == {"rate": "low"}  # at 4.8 % of the range
+    # at 4.8 % of the range
+    assert near_boundary({"rate": 0.0125, "angle": 0.0}, RANGES) == {"rate": "low"}
     assert near_boundary({"rate": 0.0126, "angle": 1.81}, RANGES) == {"angle": "high"}
     tried = {"C": [1e-4, 1.0, 1e4], "kernel": ["rbf", "linear"], "degree": [3]}
     assert near_boundary({"C": 1.0, "kernel": "rbf", "degree": 3}, tried) == {}
-    assert near_boundary({"C": 1e4, "kernel": "rbf", "degree": 3}, tried) == {"C": "high"}
+    assert near_boundary({"C": 1e4, "kernel": "rbf", "degree": 3}, tried) == {
+        "C": "high"
+    }
 
 
 @pytest.mark.parametrize("ranges", [{}, None, [1], {"x": (1, 2)}])
@@ -61,7 +65,17 @@ def test_ranges_of_unknown_parameters_are_named_with_the_known_ones(ranges):
         check_ranges(ranges, RANGES)
 
 
-RANGE = [(2, 1), (0, 1), (1, np.inf), 3, "ab", (1, 2, 3), (1, 2, "cubic"), (1e-101, 1), (1, -1, "linear")]
+RANGE = [
+    (2, 1),
+    (0, 1),
+    (1, np.inf),
+    3,
+    "ab",
+    (1, 2, 3),
+    (1, 2, "cubic"),
+    (1e-101, 1),
+    (1, -1, "linear"),
+]
 
 
 @pytest.mark.parametrize("wrong", RANGE, ids=str)

@@ -16,8 +16,14 @@ from preflearn.solvers.newton import newton
 
 @every_model
 @examples(10)
-@given(seed=st.integers(0, 10**6), alpha=st.sampled_from([1e-8, 1e-3, 10.0]), ties=st.booleans())
-def test_the_gap_at_any_point_bounds_the_distance_to_the_minimum(model, seed, alpha, ties):
+@given(
+    seed=st.integers(0, 10**6),
+    alpha=st.sampled_from([1e-8, 1e-3, 10.0]),
+    ties=st.booleans(),
+)
+def test_the_gap_at_any_point_bounds_the_distance_to_the_minimum(
+    model, seed, alpha, ties
+):
     pairs, y = compared(seed)
     if not ties:
         pairs, y = pairs[y != 0], y[y != 0]
@@ -27,14 +33,22 @@ def test_the_gap_at_any_point_bounds_the_distance_to_the_minimum(model, seed, al
     rng = np.random.default_rng(seed)
     for size in (1e-4, 1e-1, 1.0):
         w = fitted.coef_ + size * rng.standard_normal(3)
-        t = tie_parameter(fitted) * (1 + size * rng.random()) if ties else -30.0 * isinstance(model, Davidson)
+        t = (
+            tie_parameter(fitted) * (1 + size * rng.random())
+            if ties
+            else -30.0 * isinstance(model, Davidson)
+        )
         assert objective(fitted, pairs, y, w, t, np.ones(len(y))) >= bound * (1 - 1e-9)
-        problem, point, _ = smooth_losses.problem_at(fitted._law(), *fitted._data, np.append(w, t))
+        problem, point, _ = smooth_losses.problem_at(
+            fitted._law(), *fitted._data, np.append(w, t)
+        )
         assert point.value * (1 - problem.gap(point)) <= fitted.objective_ * (1 + 1e-9)
 
 
 @every_model
-def test_sparse_features_with_hessians_are_fitted_as_a_dense_rotation_of_them(model, monkeypatch):
+def test_sparse_features_with_hessians_are_fitted_as_a_dense_rotation_of_them(
+    model, monkeypatch
+):
     """On a chain of comparisons, which is badly conditioned."""
     monkeypatch.setattr(smooth_losses, "_FEW", 3)
     n, rng = 40, np.random.default_rng(40)
@@ -61,15 +75,21 @@ def test_only_many_pairs_per_player_are_a_start(monkeypatch, n, fits):
     """Few pairs are easily separated, and then far from the minimum over all pairs."""
     rng, started = np.random.default_rng(n), []
     monkeypatch.setattr(smooth_losses, "_COARSE", 5)
-    monkeypatch.setattr(smooth_losses, "newton", lambda *given: (started.append(1), newton(*given))[1])
+    monkeypatch.setattr(
+        smooth_losses, "newton", lambda *given: (started.append(1), newton(*given))[1]
+    )
     first = rng.integers(0, n, 400)
-    pairs = Pairs(np.eye(n), np.column_stack([first, (first + rng.integers(1, n, 400)) % n]))
+    pairs = Pairs(
+        np.eye(n), np.column_stack([first, (first + rng.integers(1, n, 400)) % n])
+    )
     Davidson(0.1).fit(pairs, rng.choice([-1, 0, 1], 400))
     assert len(started) == fits
 
 
 @pytest.mark.parametrize("weight", [1e30, 1e60, 1e90, 1e99])
-@pytest.mark.parametrize("model", [Davidson(), OrdinalComparison()], ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize(
+    "model", [Davidson(), OrdinalComparison()], ids=lambda model: type(model).__name__
+)
 def test_huge_weights_have_a_proved_optimum_or_an_error(model, weight):
     pairs = Pairs(np.arange(6.0)[:, None], [[1, 0], [2, 3], [4, 5], [3, 1]])
     try:

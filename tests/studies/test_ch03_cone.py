@@ -24,10 +24,19 @@ def test_cone_distance_vanishes_exactly_where_the_optima_coincide(seed, p):
 
 @pytest.mark.parametrize("scale", [1.0, 0.01, 100.0])
 def test_the_distance_from_the_cone_by_hand(scale):
-    """One tie (1, 0), one preference (2, 2): the LP has w = (0, 1), the QP goes along (1, 2)."""
-    pairs, y = Pairs(np.array([[0.0, 0.0], [2.0, 2.0], [1.0, 0.0]]) * [1, scale], [[1, 0], [2, 0]]), [1, 0]
+    """One tie (1, 0), one preference (2, 2): the LP has w = (0, 1), the QP goes along
+    (1, 2)."""
+    pairs, y = (
+        Pairs(
+            np.array([[0.0, 0.0], [2.0, 2.0], [1.0, 0.0]]) * [1, scale],
+            [[1, 0], [2, 0]],
+        ),
+        [1, 0],
+    )
     lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
     np.testing.assert_allclose(lp.coef_, [0, 1 / scale], atol=1e-12)
     np.testing.assert_allclose(qp.u_[1] / qp.u_[0], 2 * scale)
-    assert cone_distance(lp, pairs, y) == pytest.approx(1 / np.hypot(1, 2 * scale), rel=1e-9)
+    assert cone_distance(lp, pairs, y) == pytest.approx(
+        1 / np.hypot(1, 2 * scale), rel=1e-9
+    )
     assert qp.margin_ < lp.margin_ == pytest.approx(1)

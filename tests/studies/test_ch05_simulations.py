@@ -1,4 +1,5 @@
-"""The grid search along paths is tested against one fit for each grid point, and against LIBSVM."""
+"""The grid search along paths is tested against one fit for each grid point, and
+against LIBSVM."""
 
 import contextlib
 from itertools import product
@@ -33,17 +34,22 @@ def simulated(tie_share, sizes=(40, 40), seed=0, norm="l1"):
 def fitted(method, C, gamma, train):
     if method == "compare":
         return SVMCompare(C, gamma=gamma).fit(*train)
-    return SVMRank(C, gamma=gamma, ties={"rank": "ignore", "rank2": "duplicate"}[method]).fit(*train)
+    return SVMRank(
+        C, gamma=gamma, ties={"rank": "ignore", "rank2": "duplicate"}[method]
+    ).fit(*train)
 
 
 def search_by_single_fits(method, train, valid):
-    """Return the models of lowest error and largest area, and the number of degenerate fits."""
+    """Return the models of lowest error and largest area, and the number of degenerate
+    fits."""
     models = []
     for C, gamma in product(C_GRID, GAMMA_GRID):
         with contextlib.suppress(DegenerateBiasError):
             models.append(fitted(method, C, gamma, train))
     errors = [1 - model.score(*valid) for model in models]
-    areas = [comparison_auc(valid[1], model.decision_function(valid[0])) for model in models]
+    areas = [
+        comparison_auc(valid[1], model.decision_function(valid[0])) for model in models
+    ]
     n_degenerate = len(C_GRID) * len(GAMMA_GRID) - len(models)
     return models[np.argmin(errors)], models[np.argmax(areas)], n_degenerate
 
@@ -55,8 +61,14 @@ def test_grid_selection_equals_a_search_by_single_fits(tie_share):
     assert list(selections) == list(METHODS)
     for method, selection in selections.items():
         by_error, by_auc, n_degenerate = search_by_single_fits(method, train, valid)
-        for model, expected in ((selection.by_error, by_error), (selection.by_auc, by_auc)):
-            assert (type(model), model.get_params()) == (type(expected), expected.get_params())
+        for model, expected in (
+            (selection.by_error, by_error),
+            (selection.by_auc, by_auc),
+        ):
+            assert (type(model), model.get_params()) == (
+                type(expected),
+                expected.get_params(),
+            )
             np.testing.assert_array_equal(model.dual_coef_, expected.dual_coef_)
         assert selection.n_degenerate == n_degenerate
         assert (n_degenerate > 0) == (method == "compare" and tie_share == 0.2)
@@ -75,15 +87,22 @@ def test_single_fits_replace_a_path_that_is_not_accurate(method, monkeypatch):
 def test_a_grid_without_a_ranking_function_is_an_error():
     train, valid = simulated(0.1)
     with pytest.raises(DegenerateBiasError, match="grid"):
-        select_on_grid(train, valid, np.array([1e-4, 1e-3]), np.array([0.5]), ["compare"])
+        select_on_grid(
+            train, valid, np.array([1e-4, 1e-3]), np.array([0.5]), ["compare"]
+        )
 
 
-@pytest.mark.parametrize(("seed", "tie_share"), [(0, 0.2), (1, 0.2), (2, 0.2), (0, 0.5), (1, 0.5)])
+@pytest.mark.parametrize(
+    ("seed", "tie_share"), [(0, 0.2), (1, 0.2), (2, 0.2), (0, 0.5), (1, 0.5)]
+)
 def test_the_best_c_of_the_whole_path_has_no_larger_error_than_any_fit(seed, tie_share):
-    """With few ties beta changes its sign along the path, also inside an interval of one loss."""
+    """With few ties beta changes its sign along the path, also inside an interval of
+    one loss."""
     train, valid = simulated(tie_share, seed=seed, norm="l2")
     grid = np.geomspace(0.01, 100, 40)
-    model = select_on_grid(train, valid, grid[[0, -1]], np.array([0.3]), ["compare"])["compare"].every_c
+    model = select_on_grid(train, valid, grid[[0, -1]], np.array([0.3]), ["compare"])[
+        "compare"
+    ].every_c
     errors = []
     for C in grid:
         with contextlib.suppress(DegenerateBiasError):
@@ -93,7 +112,8 @@ def test_the_best_c_of_the_whole_path_has_no_larger_error_than_any_fit(seed, tie
 
 
 def direction_by_libsvm(train, valid, test):
-    """Return test AUC, C and gamma of u, chosen by validation AUC, from one fit per grid point."""
+    """Return test AUC, C and gamma of u, chosen by validation AUC, from one fit per
+    grid point."""
     rows, labels = train[0].flipped(train[1])
 
     def kernel_with_rows(pairs, gamma):
@@ -102,9 +122,14 @@ def direction_by_libsvm(train, valid, test):
 
     candidates = []
     for gamma, C in product(SMALL_GAMMA_GRID, SMALL_C_GRID):
-        model = SVC(C=C, kernel="precomputed", tol=1e-10).fit(kernel_with_rows(rows, gamma), labels)
+        model = SVC(C=C, kernel="precomputed", tol=1e-10).fit(
+            kernel_with_rows(rows, gamma), labels
+        )
         areas = [
-            comparison_auc(y, kernel_with_rows(pairs, gamma)[:, model.support_] @ model.dual_coef_[0])
+            comparison_auc(
+                y,
+                kernel_with_rows(pairs, gamma)[:, model.support_] @ model.dual_coef_[0],
+            )
             for pairs, y in (valid, test)
         ]
         candidates.append((*areas, C, gamma))
@@ -117,8 +142,12 @@ def test_direction_auc_equals_single_fits_of_libsvm(tie_share):
     found = direction_auc(*sets, SMALL_C_GRID, SMALL_GAMMA_GRID)
     assert found == pytest.approx(direction_by_libsvm(*sets), abs=1e-3)
     unused = np.full((5, 2), 9.0)  # items that no pair names
-    padded = [(Pairs(np.vstack([pairs.items, unused]), pairs.index), y) for pairs, y in sets]
-    assert direction_auc(*padded, SMALL_C_GRID, SMALL_GAMMA_GRID) == pytest.approx(found, abs=1e-12)
+    padded = [
+        (Pairs(np.vstack([pairs.items, unused]), pairs.index), y) for pairs, y in sets
+    ]
+    assert direction_auc(*padded, SMALL_C_GRID, SMALL_GAMMA_GRID) == pytest.approx(
+        found, abs=1e-12
+    )
 
 
 def test_outcomes_are_those_of_the_selected_models_on_test_pairs():

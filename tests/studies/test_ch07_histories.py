@@ -1,4 +1,5 @@
-"""Match features are tested against a slow row-by-row count, season splits against a loop over rows."""
+"""Match features are tested against a slow row-by-row count, season splits against a
+loop over rows."""
 
 import json
 from collections import defaultdict
@@ -48,7 +49,9 @@ def slow_features(frame, elo, glicko, past):
     rows = frame.to_dict("records")
     result = np.empty((len(rows), 2, len(FEATURES)))
     for k, row in enumerate(rows):
-        for side, (me, other) in enumerate(((row["first"], row["second"]), (row["second"], row["first"]))):
+        for side, (me, other) in enumerate(
+            ((row["first"], row["second"]), (row["second"], row["first"]))
+        ):
             games, current = [], k
             for j in range(len(rows)):
                 earlier = rows[j]
@@ -62,7 +65,8 @@ def slow_features(frame, elo, glicko, past):
                     gap = elo[j][1 - mine] - elo[j][mine]
                     games.append((opponent, points, gap, earlier["time"], elo[j][mine]))
                 elif past == "times" and earlier["time"] == row["time"]:
-                    current = min(current, j)  # ratings before the first match of this time
+                    # ratings before the first match of this time
+                    current = min(current, j)
             at = 0 if rows[current]["first"] == me else 1
             upset_wins = sum(p >= 0.5 and g > 0 for _, p, g, _, _ in games)
             upset_losses = sum(p <= 0.5 and g < 0 for _, p, g, _, _ in games)
@@ -95,13 +99,17 @@ def test_features_are_those_of_a_row_by_row_count(past, seed):
     X, names = match_features(frame, elo, glicko, past=past, elite=1600)
     assert X.shape == (60, 2, 16)
     assert names == FEATURES
-    np.testing.assert_allclose(X, slow_features(frame, elo, glicko, past), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        X, slow_features(frame, elo, glicko, past), rtol=1e-12, atol=1e-12
+    )
 
 
 def test_dates_count_in_months():
     frame, elo, glicko = random_matches(0)
     days = pd.Timestamp("2000-01-01") + pd.to_timedelta(frame["time"] * MONTH, unit="D")
-    found, expected = (match_features(data, elo, glicko) for data in (frame.assign(time=days), frame))
+    found, expected = (
+        match_features(data, elo, glicko) for data in (frame.assign(time=days), frame)
+    )
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-9)
 
 
@@ -131,11 +139,19 @@ def test_season_splits_keep_known_players_and_no_debuts():
 def test_forward_splits_part_the_matches_in_order_of_time():
     splits = forward_splits(20)
     assert [len(train) for train, _ in splits] == [10, 15, 16, 17]
-    assert all(train.tolist() + rest.tolist() == list(range(20)) for train, rest in splits)
+    assert all(
+        train.tolist() + rest.tolist() == list(range(20)) for train, rest in splits
+    )
 
 
 MATCHES = pd.DataFrame(
-    {"first": ["a", "a"], "second": ["b", "c"], "time": [1, 2], "outcome": 1, "advantage": True}
+    {
+        "first": ["a", "a"],
+        "second": ["b", "c"],
+        "time": [1, 2],
+        "outcome": 1,
+        "advantage": True,
+    }
 )
 RATINGS = np.ones((2, 2))
 
@@ -144,7 +160,10 @@ RATINGS = np.ones((2, 2))
     ("call", "named"),
     [
         (lambda: match_features(MATCHES.assign(time=[2, 1]), RATINGS, RATINGS), "time"),
-        (lambda: match_features(MATCHES.assign(second="a"), RATINGS, RATINGS), "'a'.*row 0"),
+        (
+            lambda: match_features(MATCHES.assign(second="a"), RATINGS, RATINGS),
+            "'a'.*row 0",
+        ),
         (lambda: season_split(MATCHES, 7, 20, 40), "number of matches to train"),
         (lambda: season_split(MATCHES, 0, 20, 40, min_matches=0.5), "min_matches"),
     ],
@@ -157,7 +176,8 @@ def test_bad_matches_and_arguments_are_named(call, named):
 @pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::UserWarning")  # figures that are not shown
 def test_chapter_7_runs_on_chess_files(tmp_path, monkeypatch, capsys):
-    """The real chess files may not be distributed, so the test writes files of the same form."""
+    """The real chess files may not be distributed, so the test writes files of the same
+    form."""
     matplotlib = optional_import("matplotlib")
     rng, n, players = np.random.default_rng(0), 16_000, 20
     strength, white = rng.normal(size=players), rng.integers(0, players, n)
@@ -165,7 +185,10 @@ def test_chapter_7_runs_on_chess_files(tmp_path, monkeypatch, capsys):
     gap = strength[white] - strength[black] + 0.2 + rng.logistic(size=n)
     score = (np.sign(gap) * (np.abs(gap) > 1.2) + 1) / 2
     month = np.sort(rng.integers(1, 133, n))
-    write_chess(tmp_path / "chess", np.column_stack([np.arange(n), month, white + 1, black + 1, score]))
+    write_chess(
+        tmp_path / "chess",
+        np.column_stack([np.arange(n), month, white + 1, black + 1, score]),
+    )
     monkeypatch.setenv("PREFLEARN_DATA", str(tmp_path))
     monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
     notebook = Path(__file__).parents[2] / "notebooks" / "07_matches.ipynb"
@@ -180,6 +203,7 @@ def test_chapter_7_runs_on_chess_files(tmp_path, monkeypatch, capsys):
     assert names["game"] == "chess"
     assert len(names["matches"]) == 16_000
     assert "contradiction" not in capsys.readouterr().out
-    assert names["seasons"][0][2][0] == (names["matches"]["month"] < 5).sum()  # the test starts in May 1999
+    # the test starts in May 1999
+    assert names["seasons"][0][2][0] == (names["matches"]["month"] < 5).sum()
     auc = names["results"].groupby("model")["test_auc"].mean()
     assert auc["linear, all"] > auc["trivial"]

@@ -1,4 +1,5 @@
-"""The protocol of the chapter on matches: scaling, the search on later matches, and tests over seasons."""
+"""The protocol of the chapter on matches: scaling, the search on later matches, and
+tests over seasons."""
 
 import warnings
 
@@ -21,7 +22,8 @@ from preflearn_book.studies.ch07_protocol import (
 
 
 class RankByFirstFeature(BaseEstimator):
-    """Rank by the first feature; fail, or return only rounding errors, where a test asks for it."""
+    """Rank by the first feature; fail, or return only rounding errors, where a test
+    asks for it."""
 
     def __init__(self, fails=False, size=1.0, bias=None):
         self.fails = fails
@@ -48,14 +50,20 @@ def simulated_matches(seed=0, n=40, p=3):
 
 def test_features_are_scaled_by_the_players_of_the_training_matches():
     X, _ = simulated_matches()
-    X[5:25, :, 1] = 7.0  # a feature without spread in the training matches is only centered
+    # a feature without spread in the training matches is only centered
+    X[5:25, :, 1] = 7.0
     by, rows = np.arange(5, 25), np.array([0, 30, 31])
     players = X[by].reshape(-1, 3)
     found = scaled_pairs(X, rows, by)
-    expected = (X[rows] - players.mean(axis=0)) / [players[:, 0].std(), 1, players[:, 2].std()]
+    expected = (X[rows] - players.mean(axis=0)) / [
+        players[:, 0].std(),
+        1,
+        players[:, 2].std(),
+    ]
     np.testing.assert_allclose(np.stack([found.first, found.second], axis=1), expected)
     degrees = abs(found.incidence()).sum(axis=0)
-    np.testing.assert_array_equal(degrees, np.ones(6))  # each appearance is an item of its own
+    # each appearance is an item of its own
+    np.testing.assert_array_equal(degrees, np.ones(6))
 
 
 def test_bad_matches_and_seasons_are_named():
@@ -66,14 +74,17 @@ def test_bad_matches_and_seasons_are_named():
 
 
 @pytest.mark.parametrize(
-    ("bias", "size", "kept"), [(None, 1e-12, True), (-1.0, 1e-12, False), (-1.0, 1.0, True)]
+    ("bias", "size", "kept"),
+    [(None, 1e-12, True), (-1.0, 1e-12, False), (-1.0, 1.0, True)],
 )
 def test_only_scores_of_models_with_a_bias_can_be_rounding_errors(bias, size, kept):
     X, y = simulated_matches()
     pairs = Pairs.from_arrays(X[:, 0], X[:, 1])
     model = RankByFirstFeature(size=size, bias=bias).fit(pairs, y)
     expected = size * pairs.differences()[:, 0]
-    np.testing.assert_array_equal(score_differences(model, pairs), expected if kept else 0 * expected)
+    np.testing.assert_array_equal(
+        score_differences(model, pairs), expected if kept else 0 * expected
+    )
     assert auc_scorer(model, pairs, y) == (comparison_auc(y, expected) if kept else -1)
 
 
@@ -89,7 +100,12 @@ def test_the_search_takes_the_best_mean_over_later_matches(seed):
             model = SVMCompare(C, "linear").fit(pairs[train], y[train], weight[train])
             aucs[k, split] = auc_scorer(model, pairs[rest], y[rest])
     found = forward_search(
-        SVMCompare(kernel="linear"), {"C": grid}, pairs, y, shares=shares, sample_weight=weight
+        SVMCompare(kernel="linear"),
+        {"C": grid},
+        pairs,
+        y,
+        shares=shares,
+        sample_weight=weight,
     )
     assert grid[aucs.mean(axis=1).argmax()] == found.model.C
     assert found.failed == np.sum(aucs == -1)
@@ -102,7 +118,9 @@ def test_the_search_counts_failures_and_never_chooses_them():
     grid = {"fails": [True, False], "size": [1e-12, 1.0], "bias": [-1.0]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scikit-learn's, of the fits that fail
-        found = forward_search(RankByFirstFeature(), grid, pairs, y, shares=(0.5, 0.75, 0.8))
+        found = forward_search(
+            RankByFirstFeature(), grid, pairs, y, shares=(0.5, 0.75, 0.8)
+        )
     assert (found.model.fails, found.model.size) == (False, 1.0)
     assert found.failed == 9  # of four models on three splits
 

@@ -1,4 +1,5 @@
-"""The families of `study` are those of the estimators, and its errors those of `metrics`."""
+"""The families of `study` are those of the estimators, and its errors those of
+`metrics`."""
 
 import numpy as np
 import pytest
@@ -33,18 +34,23 @@ def task(seed, n=14, t=9, scale=1.0):
     y[n : n + 3] = [1, 2, 4]
     y[:2] = [1, 2]
     none = np.zeros(0, dtype=np.int64)
-    return UserTask(X[:n], y[:n], X[n:], y[n:], X[:0], y[:0], seed, none, Counts(0, 0, 0, 0))
+    return UserTask(
+        X[:n], y[:n], X[n:], y[n:], X[:0], y[:0], seed, none, Counts(0, 0, 0, 0)
+    )
 
 
 def check_family(task, method, estimator_at):
-    """Compare each solution with the fitted estimator: f up to a constant, its mean, and its functions."""
+    """Compare each solution with the fitted estimator: f up to a constant, its mean,
+    and its functions."""
     problem = Problem.of(task)
     family = method.solve(problem, GAMMA)
     assert len(method.levels) == len(family.values)
     for k, (values, size) in enumerate(zip(family.values, family.n_basis, strict=True)):
         model = estimator_at(k).fit(task.X_train, task.y_train)
         f = model.rank_function(task.X_test)
-        np.testing.assert_allclose(values[problem.alike] + values[-1], f, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(
+            values[problem.alike] + values[-1], f, rtol=1e-6, atol=1e-7
+        )
         mean = model.rank_function(task.X_train).mean()
         assert values[-2] + values[-1] == pytest.approx(mean, rel=1e-6, abs=1e-7)
         assert size == len(set(model.basis_.tolist()))
@@ -61,7 +67,9 @@ def test_least_squares_are_the_estimators(seed, learner):
 def test_sparse_least_squares_are_the_estimator(seed):
     method = by_sparse_least_squares("", [2, 5, 40], [0.0, *ALPHAS], seed=seed)
     check_family(
-        task(seed), method, lambda k: SparseRankRLS(*method.levels[k], gamma=GAMMA, random_state=seed)
+        task(seed),
+        method,
+        lambda k: SparseRankRLS(*method.levels[k], gamma=GAMMA, random_state=seed),
     )
 
 
@@ -70,14 +78,20 @@ def test_sparse_least_squares_are_the_estimator(seed):
 def test_pursuits_are_the_estimator(mix, backfit):
     method = by_pursuit("", [1, 2, 5, 8, 11], mix, backfit)
     check_family(
-        task(4), method, lambda k: RankingPursuit(method.levels[k], gamma=GAMMA, mix=mix, backfit=backfit)
+        task(4),
+        method,
+        lambda k: RankingPursuit(
+            method.levels[k], gamma=GAMMA, mix=mix, backfit=backfit
+        ),
     )
 
 
 def test_a_pursuit_that_ends_keeps_its_last_solution():
     data = task(5)
     family = by_pursuit("", range(1, 60)).solve(Problem.of(data), 3.0)
-    last = len(RankingPursuit(60, gamma=3.0).fit(data.X_train, data.y_train).losses_) - 1
+    last = (
+        len(RankingPursuit(60, gamma=3.0).fit(data.X_train, data.y_train).losses_) - 1
+    )
     assert last == 13  # of 14 functions on 14 items whose constant is lost
     assert (family.values[last - 1 :] == family.values[-1]).all()
     assert family.n_basis[-1] == last
@@ -114,23 +128,33 @@ METHODS = [
 def test_errors_are_those_of_metrics(method):
     data = task(6)
     problem = Problem.of(data)
-    assert len(problem.test) == 8  # of nine items, two are equal, so that their scores are tied
+    # of nine items, two are equal, so that their scores are tied
+    assert len(problem.test) == 8
     family = method.solve(problem, GAMMA)
     errors = errors_of(problem, family)
     assert len(family.values) == len(method.levels)
     for k, values in enumerate(family.values):
         f, y = values[problem.alike] + values[-1], data.y_test
-        assert errors.disagreement[k] == pytest.approx(disagreement_error(y, f, ties="drop"))
-        assert errors.disagreement_with_ties[k] == pytest.approx(disagreement_error(y, f, ties="keep"))
+        assert errors.disagreement[k] == pytest.approx(
+            disagreement_error(y, f, ties="drop")
+        )
+        assert errors.disagreement_with_ties[k] == pytest.approx(
+            disagreement_error(y, f, ties="keep")
+        )
         assert errors.squared[k] == pytest.approx(np.mean((f - y) ** 2))
         shift = data.y_train.mean() - values[-2] - values[-1]
-        assert errors.squared_levelled[k] == pytest.approx(np.mean((f + shift - y) ** 2))
+        assert errors.squared_levelled[k] == pytest.approx(
+            np.mean((f + shift - y) ** 2)
+        )
         assert errors.n_basis[k] == family.n_basis[k]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_narrow_and_wide_kernels(method):
-    """A narrow kernel is 0 at new items. A wide one keeps its order although rounding would make it 1."""
+    """A narrow kernel is 0 at new items.
+
+    A wide one keeps its order although rounding would make it 1.
+    """
     for data in (task(7), task(7, scale=100.0)):
         problem = Problem.of(data)
         errors = curves(method, [problem], 2.0 ** np.array([-60, -40, -15, 0, 15]))
@@ -140,7 +164,8 @@ def test_narrow_and_wide_kernels(method):
 
 
 def test_a_wide_kernel_is_that_of_squared_distances():
-    """For 1 - gamma d² and alpha in proportion to gamma, the solution does not depend on gamma."""
+    """For 1 - gamma d² and alpha in proportion to gamma, the solution does not depend
+    on gamma."""
     problem = Problem.of(task(8))
     wide, wider = (
         by_least_squares("", [gamma], ranking=True).solve(problem, gamma).values[0, :-2]
@@ -158,7 +183,9 @@ def test_the_tuned_width_and_level_have_the_least_mean_error():
         assert means.shape == (3, 3)
         assert means[tuned(errors, measure)] == means.min()
     width, level = tuned(errors)
-    for at_best, everywhere in zip(judged(method, problems[:2], gammas[width], level), errors, strict=True):
+    for at_best, everywhere in zip(
+        judged(method, problems[:2], gammas[width], level), errors, strict=True
+    ):
         np.testing.assert_array_equal(at_best, everywhere[:2, width, level])
 
 

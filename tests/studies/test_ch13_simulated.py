@@ -39,11 +39,17 @@ def test_activity_has_a_heavy_tail_and_careers_end(data):
 
 
 def test_outcomes_follow_the_ordinal_probit_model(data):
-    """In each tenth of the score differences, each outcome is as frequent as its probability."""
+    """In each tenth of the score differences, each outcome is as frequent as its
+    probability."""
     difference = data.scores[:, 0] - data.scores[:, 1]
-    probabilities = {1: norm.cdf(difference - data.margin), -1: norm.cdf(-difference - data.margin)}
+    probabilities = {
+        1: norm.cdf(difference - data.margin),
+        -1: norm.cdf(-difference - data.margin),
+    }
     probabilities[0] = 1 - probabilities[1] - probabilities[-1]
-    tenth = np.searchsorted(np.quantile(difference, np.linspace(0.1, 0.9, 9)), difference)
+    tenth = np.searchsorted(
+        np.quantile(difference, np.linspace(0.1, 0.9, 9)), difference
+    )
     for outcome, p in probabilities.items():
         observed = np.bincount(tenth, data.y == outcome)
         expected, variance = np.bincount(tenth, p), np.bincount(tenth, p * (1 - p))
@@ -58,19 +64,26 @@ def test_the_share_of_ties_is_the_requested_one(tie_share):
 
 
 def test_scores_have_the_stated_covariance(data):
-    """Simulate all players on four days, two of which are equal: one draw of the process per player."""
+    """Simulate all players on four days, two of which are equal: one draw of the
+    process per player."""
     n, days, rng = 30_000, np.array([0.0, 10.0, 10.0, 5000.0]), np.random.default_rng(0)
     players = np.concatenate([rng.permutation(n) for _ in days]).reshape(-1, 2)
     found = _moving(players, np.repeat(days, n // 2), n, rng.normal(size=players.shape))
-    moving = np.take_along_axis(found.reshape(4, n), players.reshape(4, n).argsort(axis=1), axis=1)
+    moving = np.take_along_axis(
+        found.reshape(4, n), players.reshape(4, n).argsort(axis=1), axis=1
+    )
     expected = MOVING * np.exp(-np.abs(np.subtract.outer(days, days)) / LENGTHSCALE)
     np.testing.assert_allclose(moving @ moving.T / n, expected, atol=0.01)
     np.testing.assert_allclose(moving[1], moving[2], rtol=1e-12)
     _, first = np.unique(data.matches.players().ravel(), return_index=True)
-    assert abs(np.var(data.scores.ravel()[first]) - (CONSTANT + MOVING)) < 4 * 0.75 * math.sqrt(2 / 2000)
+    assert abs(
+        np.var(data.scores.ravel()[first]) - (CONSTANT + MOVING)
+    ) < 4 * 0.75 * math.sqrt(2 / 2000)
 
 
-@pytest.mark.parametrize(("n_matches", "n_players"), [(1, 2), (100, 2), (5, 10), (100, 7)])
+@pytest.mark.parametrize(
+    ("n_matches", "n_players"), [(1, 2), (100, 2), (5, 10), (100, 7)]
+)
 def test_every_player_of_a_small_set_meets_another(n_matches, n_players):
     for seed in range(20):
         data = simulate_matches(n_matches, n_players, rng=seed, span=1.0)

@@ -26,7 +26,9 @@ def season(n=30, n_players=5, seed=0):
     for row in X:
         row[rng.choice(n_players, 2, replace=False)] = 1, -1
     time = np.sort(np.round(rng.uniform(0, 20, n), 1))
-    return Matches(X, time, [f"player {m}" for m in range(n_players)]), rng.normal(size=n)
+    return Matches(X, time, [f"player {m}" for m in range(n_players)]), rng.normal(
+        size=n
+    )
 
 
 def dense_moments(covariance, variance, matches, y, week):
@@ -34,7 +36,9 @@ def dense_moments(covariance, variance, matches, y, week):
     X = matches.design.toarray()
     C = (X @ X.T) * covariance.gram(matches.time)
     before = slice(0, week.start)
-    gain = C[week, before] @ np.linalg.inv(C[before, before] + variance * np.eye(week.start))
+    gain = C[week, before] @ np.linalg.inv(
+        C[before, before] + variance * np.eye(week.start)
+    )
     return gain @ y[before], np.diag(C[week, week] - gain @ C[before, week])
 
 
@@ -47,7 +51,9 @@ def test_weeks_cover_what_comes_after_the_beginning():
 
 
 @pytest.mark.parametrize(
-    "covariance", [MOVING, Constant(2.0) + Wiener(0.3, origin=0.0), Matern32(1.0, lengthscale=3.0)], ids=repr
+    "covariance",
+    [MOVING, Constant(2.0) + Wiener(0.3, origin=0.0), Matern32(1.0, lengthscale=3.0)],
+    ids=repr,
 )
 @pytest.mark.parametrize("all_weeks", [True, False])
 def test_one_filter_is_gaussian_conditioning(covariance, all_weeks):
@@ -55,7 +61,9 @@ def test_one_filter_is_gaussian_conditioning(covariance, all_weeks):
     weeks = weeks_of(matches, 8.0, 3.0) if all_weeks else [slice(10, 13), slice(20, 22)]
     found = exact_weekly_moments(covariance, 0.7, matches, y, weeks)
     expected = [dense_moments(covariance, 0.7, matches, y, week) for week in weeks]
-    for part, dense in zip(found, map(np.concatenate, zip(*expected, strict=True)), strict=True):
+    for part, dense in zip(
+        found, map(np.concatenate, zip(*expected, strict=True)), strict=True
+    ):
         np.testing.assert_allclose(part, dense, atol=1e-10)
 
 
@@ -90,4 +98,6 @@ def test_bad_weeks_and_origins_are_named():
     with pytest.raises(ValueError, match="weeks"):
         exact_weekly_moments(MOVING, 1.0, matches, y, [3])
     with pytest.raises(ValueError, match="'first'"):
-        exact_weekly_moments(Constant(1.0) + Wiener(1.0, "first"), 1.0, matches, y, [slice(5, 30)])
+        exact_weekly_moments(
+            Constant(1.0) + Wiener(1.0, "first"), 1.0, matches, y, [slice(5, 30)]
+        )

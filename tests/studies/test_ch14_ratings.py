@@ -19,7 +19,9 @@ def test_the_loss_is_that_of_forecasts_from_earlier_days():
     for name, (low, high) in RANGES.items():
         assert table[name].between(low, high).all()
     for rate, margin, loss in table.to_numpy():
-        p = earlier_forecasts(Elo(likelihood=OrdinalLogit(margin), rate=rate), matches, y, 20)
+        p = earlier_forecasts(
+            Elo(likelihood=OrdinalLogit(margin), rate=rate), matches, y, 20
+        )
         assert log_loss(y[20:], p) == pytest.approx(loss, rel=1e-12)
     assert found.best == table["loss"].argmin()
     chosen = table.loc[found.best]
@@ -38,16 +40,28 @@ def test_the_first_match_with_an_earlier_one_is_the_default_start():
 @pytest.mark.nightly
 def test_the_number_of_processes_does_not_matter():
     matches, y = played(6)
-    one, two = (select_rating(GRADIENT, matches, y, RANGES, 20, random_state=2, n_jobs=n) for n in (1, 2))
+    one, two = (
+        select_rating(GRADIENT, matches, y, RANGES, 20, random_state=2, n_jobs=n)
+        for n in (1, 2)
+    )
     assert one.configurations.equals(two.configurations)
     assert one.best == two.best
 
 
 def test_a_best_value_near_the_end_of_its_range_is_named():
     matches, y = played(7, N=200)
-    found = select_rating(TrueSkill(margin=0.4), matches, y, {"variance": (1e-9, 1e-6)}, 40, random_state=0)
+    found = select_rating(
+        TrueSkill(margin=0.4),
+        matches,
+        y,
+        {"variance": (1e-9, 1e-6)},
+        40,
+        random_state=0,
+    )
     assert found.near_boundary == {"variance": "high"}
-    wide = select_rating(TrueSkill(margin=0.4), matches, y, {"margin": (1e-3, 1e2)}, 60, random_state=0)
+    wide = select_rating(
+        TrueSkill(margin=0.4), matches, y, {"margin": (1e-3, 1e2)}, 60, random_state=0
+    )
     assert wide.near_boundary == {}
 
 
@@ -74,4 +88,6 @@ def test_matches_that_cannot_be_searched_are_an_error():
         select_rating(GRADIENT, matches[:0], y[:0], RANGES, 3, random_state=0)
     y = np.append(np.ones(30), np.zeros(30))  # no ties before, so nu is 0
     with pytest.raises(ValueError, match="probability 0"):
-        select_rating(Elo(k=20), matches, y, {"k": (10, 30)}, 3, random_state=0, start=30)
+        select_rating(
+            Elo(k=20), matches, y, {"k": (10, 30)}, 3, random_state=0, start=30
+        )

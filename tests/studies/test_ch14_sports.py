@@ -35,10 +35,14 @@ from preflearn_book.studies.ch14_sports import (
     training_size,
 )
 
-TABLE = pd.read_csv(Path(__file__).parents[2] / "data/published/P4_tables.csv", comment="#")
+TABLE = pd.read_csv(
+    Path(__file__).parents[2] / "data/published/P4_tables.csv", comment="#"
+)
 MOVING = Constant(0.3) + Matern12(0.5, lengthscale=10.0)
 YEAR = 365.25
-TENNIS = Affine(0.366, 0.001 / YEAR**2, origin="first") + Wiener(0.147 / YEAR, origin="first")
+TENNIS = Affine(0.366, 0.001 / YEAR**2, origin="first") + Wiener(
+    0.147 / YEAR, origin="first"
+)
 
 
 def season(n=60, n_teams=5, ties=True, seed=0):
@@ -70,11 +74,29 @@ def ou(variance, years):
 NBA, FOOTBALL = "NBA basketball", "World football"
 MODELS = [
     (NBA, "Ours", None, Constant(0.003) + ou(0.152, 3.324), Probit()),
-    (NBA, "Figure 4", None, Constant(0.003) + Matern32(0.138, lengthscale=1.753 * YEAR), Probit()),
+    (
+        NBA,
+        "Figure 4",
+        None,
+        Constant(0.003) + Matern32(0.138, lengthscale=1.753 * YEAR),
+        Probit(),
+    ),
     (NBA, "Table 4", "Gaussian", Constant(0.059) + ou(17.667, 3.31), Gaussian(143.451)),
-    (FOOTBALL, "Table 4", "Gaussian", Constant(4.062) + ou(2.922, 175.025), Gaussian(3.003, margin=0.5)),
+    (
+        FOOTBALL,
+        "Table 4",
+        "Gaussian",
+        Constant(4.062) + ou(2.922, 175.025),
+        Gaussian(3.003, margin=0.5),
+    ),
     (FOOTBALL, "Table 4", "Poisson-exp", Constant(0.3) + ou(0.21, 83.61), Poisson()),
-    ("ChessBase small", "Ours", None, Constant(0.307) + Wiener(0.01 / YEAR, "first"), OrdinalProbit(0.558)),
+    (
+        "ChessBase small",
+        "Ours",
+        None,
+        Constant(0.307) + Wiener(0.01 / YEAR, "first"),
+        OrdinalProbit(0.558),
+    ),
     ("ATP tennis", "Ours", "Probit", TENNIS, Probit()),
 ]
 SYSTEMS = [
@@ -84,7 +106,9 @@ SYSTEMS = [
 ]
 
 
-@pytest.mark.parametrize("row", MODELS + SYSTEMS, ids=lambda row: " ".join(map(str, row[:3])))
+@pytest.mark.parametrize(
+    "row", MODELS + SYSTEMS, ids=lambda row: " ".join(map(str, row[:3]))
+)
 def test_models_of_table_8(row):
     dataset, model, likelihood, *parts = row
     expected = DynamicComparisons(*parts) if len(parts) == 2 else parts[0]
@@ -92,7 +116,9 @@ def test_models_of_table_8(row):
 
 
 def test_all_rows_of_table_8_are_models():
-    rows = TABLE[TABLE["place"] == "Table 8"][["dataset", "model", "likelihood"]].drop_duplicates()
+    rows = TABLE[TABLE["place"] == "Table 8"][
+        ["dataset", "model", "likelihood"]
+    ].drop_duplicates()
     assert len(rows) == 26
     for row in rows.itertuples(index=False):
         published_model(TABLE, *row)
@@ -101,7 +127,9 @@ def test_all_rows_of_table_8_are_models():
 def test_the_advantage_has_its_own_prior():
     model = published_model(TABLE, FOOTBALL, "Table 5", advantage_variance=0.1)
     assert model.covariance["advantage"] == Constant(0.1)
-    assert model.covariance["*"] == Constant(0.895) + Matern12(0.22, lengthscale=44.472 * 365.25)
+    assert model.covariance["*"] == Constant(0.895) + Matern12(
+        0.22, lengthscale=44.472 * 365.25
+    )
 
 
 # ---- Forecasts
@@ -112,16 +140,27 @@ def test_observations_have_the_kind_of_the_likelihood():
     for likelihood in (None, OrdinalProbit(0.3)):
         assert observations(frame, likelihood)[1].tolist() == frame["outcome"].tolist()
     matches, points = observations(frame, Poisson(), advantage="home")
-    assert points.tolist() == frame[["first_score", "second_score"]].to_numpy().ravel().tolist()
+    assert (
+        points.tolist()
+        == frame[["first_score", "second_score"]].to_numpy().ravel().tolist()
+    )
     assert matches.features[-1] == "advantage"
     assert observations(frame, advantage="home")[0].features[-1] == "advantage"
 
 
-@pytest.mark.parametrize(("kind", "first", "second"), [("uint8", 1, 2), ("int8", 100, -100), ("int64", 1, 2)])
+@pytest.mark.parametrize(
+    ("kind", "first", "second"), [("uint8", 1, 2), ("int8", 100, -100), ("int64", 1, 2)]
+)
 @pytest.mark.parametrize("likelihood", [Gaussian(3.0), Skellam(1.5)], ids=repr)
 def test_differences_of_points_do_not_overflow(likelihood, kind, first, second):
-    points = {"first_score": np.array([first] * 8, kind), "second_score": np.array([second] * 8, kind)}
-    assert observations(season(n=8).assign(**points), likelihood)[1].tolist() == [first - second] * 8
+    points = {
+        "first_score": np.array([first] * 8, kind),
+        "second_score": np.array([second] * 8, kind),
+    }
+    assert (
+        observations(season(n=8).assign(**points), likelihood)[1].tolist()
+        == [first - second] * 8
+    )
 
 
 @pytest.mark.parametrize("column", ["first_score", "second_score"])
@@ -131,17 +170,23 @@ def test_booleans_are_not_points(column, likelihood):
         observations(season(n=8).assign(**{column: True}), likelihood)
 
 
-@pytest.mark.parametrize("likelihood", [OrdinalProbit(0.3), Gaussian(2.0, margin=0.5)], ids=repr)
+@pytest.mark.parametrize(
+    "likelihood", [OrdinalProbit(0.3), Gaussian(2.0, margin=0.5)], ids=repr
+)
 def test_forecasts_are_those_of_a_refit_each_day(likelihood):
     frame, model = season(), DynamicComparisons(MOVING, likelihood)
     found = forecast_results(model, frame)  # from game 42 on, the third of its day
     assert found.outcomes.tolist() == frame["outcome"].tolist()[42:]
     matches, y = observations(frame, likelihood)
-    np.testing.assert_array_equal(found.probabilities, one_step_ahead(model, matches, y, 42).probabilities)
+    np.testing.assert_array_equal(
+        found.probabilities, one_step_ahead(model, matches, y, 42).probabilities
+    )
     close = forecast_results(model, frame, tol=1e-8).probabilities
     for row, known in enumerate(np.searchsorted(matches.time, matches.time[42:])):
         refit = DynamicComparisons(MOVING, likelihood).fit(matches[:known], y[:known])
-        np.testing.assert_allclose(close[[row]], refit.predict_proba(matches[[42 + row]]), atol=1e-5)
+        np.testing.assert_allclose(
+            close[[row]], refit.predict_proba(matches[[42 + row]]), atol=1e-5
+        )
     assert not hasattr(model, "matches_")
 
 
@@ -169,12 +214,22 @@ def test_forecasts_of_rating_systems():
 
 def test_losses_and_hits():
     forecasts = ResultForecasts(
-        np.array([[0.2, 0.3, 0.5], [0.4, 0.2, 0.4], [0.4, 0.2, 0.4], [1 / 3, 1 / 3, 1 / 3], [0.5, 0.3, 0.2]]),
+        np.array(
+            [
+                [0.2, 0.3, 0.5],
+                [0.4, 0.2, 0.4],
+                [0.4, 0.2, 0.4],
+                [1 / 3, 1 / 3, 1 / 3],
+                [0.5, 0.3, 0.2],
+            ]
+        ),
         np.array([1, -1, 0, 0, 0], dtype=np.int8),
     )
     np.testing.assert_allclose(forecasts.losses(), -np.log([0.5, 0.4, 0.2, 1 / 3, 0.3]))
     np.testing.assert_allclose(forecasts.hits(), [1, 0.5, 0, 1 / 3, 0])
-    assert forecasts.losses().mean() == pytest.approx(log_loss(forecasts.outcomes, forecasts.probabilities))
+    assert forecasts.losses().mean() == pytest.approx(
+        log_loss(forecasts.outcomes, forecasts.probabilities)
+    )
 
 
 # ---- Figure 5
@@ -195,9 +250,13 @@ def test_bradley_terry_is_penalized_logistic_regression():
     frame = season(n=200, ties=False)
     matches, y = Matches.from_frame(frame)
     alpha, x = 0.3, matches.design.toarray()
-    model = LogisticRegression(C=1 / (2 * alpha), fit_intercept=False, solver="newton-cholesky", tol=1e-12)
+    model = LogisticRegression(
+        C=1 / (2 * alpha), fit_intercept=False, solver="newton-cholesky", tol=1e-12
+    )
     expected = model.fit(x, y).predict_proba(x)
-    np.testing.assert_allclose(bradley_terry_probabilities(matches, y, matches, alpha), expected, atol=1e-7)
+    np.testing.assert_allclose(
+        bradley_terry_probabilities(matches, y, matches, alpha), expected, atol=1e-7
+    )
 
 
 def test_seventy_percent_of_the_matches_train_rounded_down():

@@ -34,14 +34,20 @@ def test_kemeny_is_the_best_of_all_orders(seed, n, levels):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_search_of_long_cycles_ends_where_no_move_of_one_item_helps(seed):
     P = reciprocal(seed, 22, spread=0.1)
-    assert csgraph.connected_components(P > P.T, connection="strong")[0] < 22 - 16  # a cycle of more than 16
+    # a cycle of more than 16
+    assert csgraph.connected_components(P > P.T, connection="strong")[0] < 22 - 16
     order = np.argsort(-kemeny(P)).tolist()
     value = disagreement(P, order)
-    assert value <= disagreement(P, np.argsort(-row_sums(P), kind="stable").tolist()) + 1e-12
+    assert (
+        value
+        <= disagreement(P, np.argsort(-row_sums(P), kind="stable").tolist()) + 1e-12
+    )
     for item in order:
         rest = [i for i in order if i != item]
         for place in range(len(order)):
-            assert value <= disagreement(P, [*rest[:place], item, *rest[place:]]) + 1e-12
+            assert (
+                value <= disagreement(P, [*rest[:place], item, *rest[place:]]) + 1e-12
+            )
 
 
 def test_an_order_by_majorities_is_found_for_many_items():

@@ -41,10 +41,14 @@ def test_items_that_a_ranking_svm_ties_count_half_whatever_rounding_gives():
     assert task.loss(SVMRank(1.0, "linear")) == 3 / 2 / 6
 
 
-@pytest.mark.parametrize(("kind", "options"), [("standard", {}), ("min-max", {"decision": "apart"})])
+@pytest.mark.parametrize(
+    ("kind", "options"), [("standard", {}), ("min-max", {"decision": "apart"})]
+)
 def test_losses_are_those_of_the_learners_on_scaled_features(task, kind, options):
     chosen = choose(task.X, task.rank, {}, kind=kind)
-    found = losses_by_analogy(task, chosen, 3, **options) | losses_by_utility(task, chosen, 3, **options)
+    found = losses_by_analogy(task, chosen, 3, **options) | losses_by_utility(
+        task, chosen, 3, **options
+    )
     unit, scaled = task.scaled(**options), task.scaled(kind, **options)
     assert 0 <= unit.Q.min() <= unit.Q.max() <= 1
     learners = {
@@ -54,7 +58,9 @@ def test_losses_are_those_of_the_learners_on_scaled_features(task, kind, options
         "RankNet": (scaled, RankNet(random_state=3)),
     }
     for name, (data, learner) in learners.items():
-        assert found[name] == ranking_loss(task.truth, learner.fit(data.X, data.rank).rank(data.Q)), name
+        assert found[name] == ranking_loss(
+            task.truth, learner.fit(data.X, data.rank).rank(data.Q)
+        ), name
     if kind == "min-max":
         own = DomainScaler().fit(task.X).transform(task.X)
         assert chosen.svm.C_ == SVMRank("path", "linear").fit(own, -task.rank).C_
@@ -62,16 +68,27 @@ def test_losses_are_those_of_the_learners_on_scaled_features(task, kind, options
 
 
 def test_choices_have_the_least_loss_of_held_out_halves(task):
-    """Fit each candidate anew on the same folds: the nets on one halving, the others on three."""
-    unit, X, rank = task.scaled(decision="apart").X, task.scaled("standard", decision="apart").X, task.rank
+    """Fit each candidate anew on the same folds: the nets on one halving, the others on
+    three."""
+    unit, X, rank = (
+        task.scaled(decision="apart").X,
+        task.scaled("standard", decision="apart").X,
+        task.rank,
+    )
     folds = list(RepeatedKFold(n_splits=2, n_repeats=3, random_state=4).split(X))
     nets = {"n_hidden": (4, 32), "learning_rate": (0.001, 0.1)}
-    grids = {"able2rank": ({"k": (1, 8)}, 3), "Ranking SVM": ({"C": (1e-4, 1.0)}, 3), "RankNet": (nets, 1)}
+    grids = {
+        "able2rank": ({"k": (1, 8)}, 3),
+        "Ranking SVM": ({"C": (1e-4, 1.0)}, 3),
+        "RankNet": (nets, 1),
+    }
     chosen = choose(task.X, task.rank, grids, random_state=4)
 
     def loss(learner, items, folds):
         return sum(
-            ranking_loss(rank[test], learner.fit(items[train], rank[train]).rank(items[test]))
+            ranking_loss(
+                rank[test], learner.fit(items[train], rank[train]).rank(items[test])
+            )
             for train, test in folds
         )
 
@@ -79,15 +96,24 @@ def test_choices_have_the_least_loss_of_held_out_halves(task):
         return loss(RankNet(candidate[0], learning_rate=candidate[1]), X, folds[:2])
 
     def svm_loss(C):
-        return sum(Task(X[a], rank[a], X[b], rank[b]).loss(SVMRank(C, "linear")) for a, b in folds)
+        return sum(
+            Task(X[a], rank[a], X[b], rank[b]).loss(SVMRank(C, "linear"))
+            for a, b in folds
+        )
 
-    assert (chosen.net.n_hidden, chosen.net.learning_rate) == min(product(*nets.values()), key=net_loss)
+    assert (chosen.net.n_hidden, chosen.net.learning_rate) == min(
+        product(*nets.values()), key=net_loss
+    )
     assert chosen.k == min((1, 8), key=lambda k: loss(Able2Rank(k), unit, folds))
     assert min((1e-4, 1.0), key=svm_loss) == chosen.svm.C_
 
 
-@pytest.mark.parametrize(("lam", "bound", "expected"), [(0.1, 10.0, 1), (0.1, 9.0, 0), (0.5, 2.0, 0)])
-def test_a_choice_is_at_the_end_of_the_path_where_a_coefficient_is_at_its_bound(lam, bound, expected):
+@pytest.mark.parametrize(
+    ("lam", "bound", "expected"), [(0.1, 10.0, 1), (0.1, 9.0, 0), (0.5, 2.0, 0)]
+)
+def test_a_choice_is_at_the_end_of_the_path_where_a_coefficient_is_at_its_bound(
+    lam, bound, expected
+):
     learner = AnKerRank()
     learner.C_ = 1 / lam
     learner.dual_coef_ = np.array([-bound, 0.5])

@@ -11,7 +11,13 @@ from preflearn_book.studies import ch17_compared as compared
 def runs_of(losses, seconds=None, units=1):
     """Return runs with a table of losses, domains by learners."""
     rows = [
-        {"arena": "a", "domain": domain, "unit": str(unit), "learner": name, "loss": loss + 0.01 * unit}
+        {
+            "arena": "a",
+            "domain": domain,
+            "unit": str(unit),
+            "learner": name,
+            "loss": loss + 0.01 * unit,
+        }
         | {"fit_s": (seconds or {}).get(name, 1.0), "forecast_s": 0.0}
         for domain, found in losses.iterrows()
         for name, loss in found.items()
@@ -21,7 +27,11 @@ def runs_of(losses, seconds=None, units=1):
 
 
 TABLE = pd.DataFrame(
-    {"good": [0.10, 0.20, 0.10], "near": [0.11, 0.21, 0.12], "constant": [0.5, 0.5, 0.5]},
+    {
+        "good": [0.10, 0.20, 0.10],
+        "near": [0.11, 0.21, 0.12],
+        "constant": [0.5, 0.5, 0.5],
+    },
     index=["x", "y", "z"],
 )
 
@@ -37,11 +47,15 @@ def test_the_critical_difference_has_the_published_quantiles(k, q):
 @given(st.integers(0, 10**6))
 def test_average_ranks_do_not_depend_on_order_or_scale(seed):
     rng = np.random.default_rng(seed)
-    losses = pd.DataFrame(rng.integers(0, 4, (6, 4)).astype(float), columns=list("abcd"))
+    losses = pd.DataFrame(
+        rng.integers(0, 4, (6, 4)).astype(float), columns=list("abcd")
+    )
     expected = np.mean([rankdata(row) for row in losses.to_numpy()], axis=0)
     changed = 2 * losses.iloc[::-1][list("dcba")] + 1
     for table in (losses, changed):
-        np.testing.assert_allclose(compared.average_ranks(table).mean[list("abcd")], expected)
+        np.testing.assert_allclose(
+            compared.average_ranks(table).mean[list("abcd")], expected
+        )
 
 
 def test_groups_are_the_largest_runs_within_the_difference():
@@ -59,7 +73,9 @@ def signed_rank_by_loops(first, second, margin, draws, rng):
         for i, gain in enumerate(gains):
             for j, other in enumerate(gains):
                 mean = (gain + other) / 2
-                mass[int(mean <= margin) + int(mean < -margin)] += weights[i] * weights[j]
+                mass[int(mean <= margin) + int(mean < -margin)] += (
+                    weights[i] * weights[j]
+                )
         wins[np.argmax(mass)] += 1
     return wins / draws
 
@@ -72,17 +88,27 @@ def test_chances_agree_with_sums_term_by_term_and_are_exchanged_with_the_learner
     found = compared.chances(first, second, 0.02)
     np.testing.assert_allclose(list(found.values()), slow, atol=0.05)
     assert 0.05 < slow[0] < 0.95
-    assert found["better"] == pytest.approx(compared.chances(second, first, 0.02)["worse"])
+    assert found["better"] == pytest.approx(
+        compared.chances(second, first, 0.02)["worse"]
+    )
 
 
 def test_the_front_holds_learners_that_no_quicker_one_beats():
     runs = runs_of(TABLE, {"good": 3.0, "near": 0.5, "constant": 0.7}, units=2)
     standing = compared.standing(runs, "a", 0.015)
-    assert standing["level"].to_dict() == {"x": ("good", "near"), "y": ("good", "near"), "z": ("good",)}
+    assert standing["level"].to_dict() == {
+        "x": ("good", "near"),
+        "y": ("good", "near"),
+        "z": ("good",),
+    }
     assert standing["cheapest"].to_dict() == {"x": "near", "y": "near", "z": "good"}
     assert standing.loc["y", "loss"] == pytest.approx(0.205)
     found = compared.summary(runs, "a", 0.015)
-    assert found["on_front"].to_dict() == {"good": True, "near": True, "constant": False}
+    assert found["on_front"].to_dict() == {
+        "good": True,
+        "near": True,
+        "constant": False,
+    }
     assert found["level"].to_dict() == {"good": 3, "near": 2, "constant": 0}
 
 

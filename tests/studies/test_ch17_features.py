@@ -1,4 +1,5 @@
-"""Pairs with ties and features in chapter 17: the judge, splits without leaks, and learners."""
+"""Pairs with ties and features in chapter 17: the judge, splits without leaks, and
+learners."""
 
 import numpy as np
 import pandas as pd
@@ -34,7 +35,8 @@ def item_rows(pairs):
 
 @pytest.fixture
 def toy_football(monkeypatch):
-    """Results of twelve teams, three matches per day, some of them of one team on one day."""
+    """Results of twelve teams, three matches per day, some of them of one team on one
+    day."""
     rng = np.random.default_rng(3)
     n = 3900
     teams = arena.drawn_pairs(rng, np.arange(12), n)
@@ -43,7 +45,8 @@ def toy_football(monkeypatch):
         {
             "first": [f"t{k}" for k in teams[:, 0]],
             "second": [f"t{k}" for k in teams[:, 1]],
-            "time": pd.Timestamp("1996-01-01") + pd.to_timedelta(np.arange(n) // 3, unit="D"),
+            "time": pd.Timestamp("1996-01-01")
+            + pd.to_timedelta(np.arange(n) // 3, unit="D"),
             "outcome": np.sign(goals[:, 0] - goals[:, 1]).astype(np.int8),
             "first_score": goals[:, 0],
             "second_score": goals[:, 1],
@@ -61,7 +64,10 @@ def toy_football(monkeypatch):
 
 
 def test_measures_by_hand():
-    truth, probabilities = [1, -1, 0, 0], np.array([[0, 1, 3], [2, 1, 1], [1, 1, 2], [1, 2, 1]]) / 4
+    truth, probabilities = (
+        [1, -1, 0, 0],
+        np.array([[0, 1, 3], [2, 1, 1], [1, 1, 2], [1, 2, 1]]) / 4,
+    )
     assert arena.judge(truth, probabilities) == {
         "loss": 0.25,
         "log_loss": pytest.approx(-np.log([0.75, 0.5, 0.25, 0.5]).mean()),
@@ -85,8 +91,12 @@ def test_features_are_scaled_by_the_training_items():
     learn, ask = np.arange(20), np.arange(20, 60)
     (train, _), test, _ = arena.parted(pairs, y, learn, ask)
     items = pairs.items[np.unique(pairs.index[learn])]
-    np.testing.assert_allclose(train.first, (pairs.first[learn] - items.mean(axis=0)) / items.std(axis=0))
-    np.testing.assert_allclose(test.second, (pairs.second[ask] - items.mean(axis=0)) / items.std(axis=0))
+    np.testing.assert_allclose(
+        train.first, (pairs.first[learn] - items.mean(axis=0)) / items.std(axis=0)
+    )
+    np.testing.assert_allclose(
+        test.second, (pairs.second[ask] - items.mean(axis=0)) / items.std(axis=0)
+    )
 
 
 def test_sushi_users_of_training_and_test_differ(monkeypatch):
@@ -102,8 +112,13 @@ def test_sushi_users_of_training_and_test_differ(monkeypatch):
 
 def test_recent_results_are_means_over_the_last_matches_of_earlier_days():
     rng = np.random.default_rng(3)
-    teams, goals = arena.drawn_pairs(rng, np.arange(12), 200), rng.poisson(1.3, size=(200, 2))
-    frame = pd.DataFrame({"first": teams[:, 0], "second": teams[:, 1], "time": np.arange(200) // 3})
+    teams, goals = (
+        arena.drawn_pairs(rng, np.arange(12), 200),
+        rng.poisson(1.3, size=(200, 2)),
+    )
+    frame = pd.DataFrame(
+        {"first": teams[:, 0], "second": teams[:, 1], "time": np.arange(200) // 3}
+    )
     frame = frame.assign(first_score=goals[:, 0], second_score=goals[:, 1])
     frame["outcome"] = np.sign(goals[:, 0] - goals[:, 1])
     found = arena.recent_results(frame, 4)
@@ -147,15 +162,20 @@ def test_football_matches_of_training_are_earlier_than_those_of_the_test():
         assert dates[train[0].index[:, 0]].max() < dates[test.index[:, 0]].min()
 
 
-@pytest.mark.parametrize("name", [name for name in BY_NAME if name not in ("constant", "random")])
+@pytest.mark.parametrize(
+    "name", [name for name in BY_NAME if name not in ("constant", "random")]
+)
 def test_swapped_pairs_flip_the_forecast_and_other_items_do_not_change_it(name):
     pairs, y = simulated_pairs()
     learner, asked = BY_NAME[name], simulated_pairs(1)[0]
     options = learner.configurations[5 % len(learner.configurations)]
     found = learner.forecast(learner.fit((pairs, y), **options), asked)
-    swapped = learner.forecast(learner.fit((pairs.swapped(), -y), **options), asked.swapped())
+    swapped = learner.forecast(
+        learner.fit((pairs.swapped(), -y), **options), asked.swapped()
+    )
     if swapped.ndim == 1:
-        assert np.mean(found != -swapped) <= 0.02  # rounding may decide a pair on its threshold
+        # rounding may decide a pair on its threshold
+        assert np.mean(found != -swapped) <= 0.02
     else:
         np.testing.assert_allclose(found, swapped[:, ::-1], atol=2e-3)
     more = Pairs(np.vstack([pairs.items, 100 + asked.items]), pairs.index)
@@ -177,8 +197,13 @@ def test_the_link_of_the_gaussian_process_is_fitted_to_leave_one_out_forecasts()
     without = []
     for k in range(30):
         rest = np.arange(30) != k
-        K = PairProcess._covariance(pairs[rest], pairs[rest], width) + noise * np.eye(29)
-        without.append(PairProcess._covariance(pairs[[k]], pairs[rest], width) @ np.linalg.solve(K, y[rest]))
+        K = PairProcess._covariance(pairs[rest], pairs[rest], width) + noise * np.eye(
+            29
+        )
+        without.append(
+            PairProcess._covariance(pairs[[k]], pairs[rest], width)
+            @ np.linalg.solve(K, y[rest])
+        )
     line = Pairs.from_arrays(np.array(without), np.zeros((30, 1)))
     expected = OrdinalComparison("probit").fit(line, y)
     link = PairProcess.fit((pairs, y), width, noise).link
@@ -197,7 +222,9 @@ def test_a_fitted_threshold_is_the_best_on_the_training_pairs(name):
         differences = model.decision_function(pairs)
     loss = np.mean(model.predict(pairs) != y)
     for tau in np.linspace(0, np.abs(differences).max(), 50):
-        assert loss <= np.mean(np.where(np.abs(differences) <= tau, 0, np.sign(differences)) != y)
+        assert loss <= np.mean(
+            np.where(np.abs(differences) <= tau, 0, np.sign(differences)) != y
+        )
 
 
 def test_the_constant_forecasts_smoothed_frequencies_and_chance_is_repeatable():
@@ -205,7 +232,9 @@ def test_the_constant_forecasts_smoothed_frequencies_and_chance_is_repeatable():
     y = np.repeat([1, 0, -1], [30, 20, 10]).astype(np.int8)
     constant, chance = BY_NAME["constant"], BY_NAME["random"]
     frequencies = constant.forecast(constant.fit((pairs, y)), pairs)
-    np.testing.assert_allclose(frequencies, np.tile(np.array([11, 21, 31]) / 63, (60, 1)))
+    np.testing.assert_allclose(
+        frequencies, np.tile(np.array([11, 21, 31]) / 63, (60, 1))
+    )
     draws = [chance.forecast(chance.fit((pairs, y)), pairs) for _ in range(2)]
     assert np.array_equal(*draws)
     assert set(draws[0]) == {-1, 0, 1}

@@ -12,8 +12,12 @@ from preflearn_book.studies.ch17_objects import TRANSFERS, judge, problem, split
 
 
 def test_tasks_are_the_rows_of_table_2_that_have_public_data():
-    table = pd.read_csv(Path(__file__).parents[2] / "data/published/P5_tables.csv", comment="#")
-    rows = table[(table["kind"] == "row") & ~table[["train", "test"]].eq("B3").any(axis=1)]
+    table = pd.read_csv(
+        Path(__file__).parents[2] / "data/published/P5_tables.csv", comment="#"
+    )
+    rows = table[
+        (table["kind"] == "row") & ~table[["train", "test"]].eq("B3").any(axis=1)
+    ]
     assert len(TRANSFERS) == 27
     assert set(TRANSFERS) == set(zip(rows["train"], rows["test"], strict=True))
 
@@ -22,12 +26,15 @@ def test_the_loss_is_the_share_of_wrong_pairs_and_a_tie_is_half_a_wrong_one():
     rng = np.random.default_rng(1)
     truth, scores = rng.integers(1, 9, 12), rng.integers(0, 5, 12).astype(float)
     wrong = [
-        0.5 if scores[i] == scores[j] else float((truth[i] < truth[j]) == (scores[i] < scores[j]))
+        0.5
+        if scores[i] == scores[j]
+        else float((truth[i] < truth[j]) == (scores[i] < scores[j]))
         for i, j in combinations(range(12), 2)
         if truth[i] != truth[j]
     ]
     assert np.isclose(judge(truth, scores)["loss"], np.mean(wrong))
-    assert judge([1, 2, 3], np.array([1.0, 0.3, 0.1 + 0.2]))["loss"] == 0.5 / 3  # rounding orders nothing
+    # rounding orders nothing
+    assert judge([1, 2, 3], np.array([1.0, 0.3, 0.1 + 0.2]))["loss"] == 0.5 / 3
 
 
 def test_test_items_are_scaled_without_their_ranks_and_alone_where_they_are_of_another_domain():
@@ -44,5 +51,6 @@ def test_folds_hold_training_items_only_each_on_one_side():
     ranks = sorted(-found.whole.train.y)
     assert len(found.folds) == 9
     for fold in found.folds:
-        assert sorted([*-fold.train.y, *fold.truth]) == ranks  # of a volleyball group all differ
+        # of a volleyball group all differ
+        assert sorted([*-fold.train.y, *fold.truth]) == ranks
         assert len(fold.test) == len(fold.truth) == 4

@@ -1,4 +1,5 @@
-"""Learners of an order: each must learn a simple order, and the reversed order reversed."""
+"""Learners of an order: each must learn a simple order, and the reversed order
+reversed."""
 
 import numpy as np
 import pytest
@@ -9,25 +10,34 @@ from preflearn_book.studies import ch17_objects, ch17_ratings
 from preflearn_book.studies.ch17_orders import FITS, Scored, ordered
 from preflearn_book.studies.ch17_protocol import CONSTANT
 
-CONFIGURED = {learner.name: learner for learner in ch17_ratings.LEARNERS + ch17_objects.LEARNERS}
+CONFIGURED = {
+    learner.name: learner for learner in ch17_ratings.LEARNERS + ch17_objects.LEARNERS
+}
 
 
 @pytest.fixture(scope="module")
 def toy():
-    """Return items of two informative features and another one, in [0, 1], and items to rank."""
+    """Return items of two informative features and another one, in [0, 1], and items to
+    rank."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(60, 3))
     y = X @ [2.0, 1.0, 0.0]
     return Scored(X[:30], y[:30], 5), X[30:], y[30:]
 
 
-@pytest.mark.parametrize("name", [name for name in CONFIGURED if name not in ("popularity", "Bradley-Terry")])
+@pytest.mark.parametrize(
+    "name", [name for name in CONFIGURED if name not in ("popularity", "Bradley-Terry")]
+)
 def test_an_order_and_its_reverse_are_learned(name, toy):
     train, Q, y = toy
-    fit = FITS.get(name) or CONFIGURED[name].fit  # those of ratings are fitted to lists of users
+    # those of ratings are fitted to lists of users
+    fit = FITS.get(name) or CONFIGURED[name].fit
     losses = []
     for options in CONFIGURED[name].configurations:
-        scores = [ordered(fit(train._replace(y=sign * train.y), **options)(Q)) for sign in (1, -1)]
+        scores = [
+            ordered(fit(train._replace(y=sign * train.y), **options)(Q))
+            for sign in (1, -1)
+        ]
         losses.append([ranking_loss(-y, -found) for found in scores])
     loss, reversed_loss = min(losses)
     if name == CONSTANT:
@@ -45,7 +55,9 @@ def test_units_of_features_do_not_change_the_order(toy):
         options = CONFIGURED[name].configurations[0]
         scores = fit(train, **options)(Q)
         rescaled = fit(train._replace(X=8 * train.X + 3), **options)(8 * Q + 3)
-        assert np.array_equal(np.argsort(scores, kind="stable"), np.argsort(rescaled, kind="stable")), name
+        assert np.array_equal(
+            np.argsort(scores, kind="stable"), np.argsort(rescaled, kind="stable")
+        ), name
 
 
 def test_logistic_regression_is_that_on_the_differences_of_all_pairs(toy):
@@ -53,12 +65,22 @@ def test_logistic_regression_is_that_on_the_differences_of_all_pairs(toy):
     scores = FITS["logistic regression"](train, C=50.0)(Q)
     X = (train.X - train.X.mean(axis=0)) / (train.X - train.X.mean(axis=0)).std()
     i, j = np.nonzero(np.greater.outer(train.y, train.y))
-    U, labels = np.vstack([X[i] - X[j], X[j] - X[i]]), np.repeat([1, -1], len(i))  # each pair twice
-    w = LogisticRegression(C=50.0 / len(labels), fit_intercept=False, tol=1e-10).fit(U, labels).coef_[0]
+    # each pair twice
+    U, labels = np.vstack([X[i] - X[j], X[j] - X[i]]), np.repeat([1, -1], len(i))
+    w = (
+        LogisticRegression(C=50.0 / len(labels), fit_intercept=False, tol=1e-10)
+        .fit(U, labels)
+        .coef_[0]
+    )
     expected = Q @ w / (train.X - train.X.mean(axis=0)).std()
     assert np.allclose(np.diff(scores), np.diff(expected), rtol=1e-3, atol=1e-5)
 
 
 def test_the_best_feature_may_be_one_that_is_better_small():
     X = np.column_stack([[0.0, 1, 3, 2], [9.0, 7, 2, 1]])
-    assert FITS["best feature"](Scored(X, np.arange(4.0), 0))(X).tolist() == [-9, -7, -2, -1]
+    assert FITS["best feature"](Scored(X, np.arange(4.0), 0))(X).tolist() == [
+        -9,
+        -7,
+        -2,
+        -1,
+    ]

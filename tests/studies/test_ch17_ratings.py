@@ -1,4 +1,5 @@
-"""Ratings in chapter 17: halves of a user's items, the judge, baselines, and groups of users."""
+"""Ratings in chapter 17: halves of a user's items, the judge, baselines, and groups of
+users."""
 
 import numpy as np
 import pytest
@@ -48,7 +49,13 @@ def test_no_rating_of_the_test_is_in_the_training_data():
     assert not {user.user for user in users} & set(users[0].references)
     ratings = datasets.load_jester().ratings
     assert len(found.whole.train) > 0
-    for k, (train, y) in enumerate(zip(found.whole.train, found.whole.truth, strict=True)):
-        assert np.array_equal(np.sort([*train.y, *y]), np.sort(ratings[[users[k].user]].data))
+    for k, (train, y) in enumerate(
+        zip(found.whole.train, found.whole.truth, strict=True)
+    ):
+        assert np.array_equal(
+            np.sort([*train.y, *y]), np.sort(ratings[[users[k].user]].data)
+        )
         for fold in found.folds:
-            assert np.array_equal(np.sort([*fold.train[k].y, *fold.truth[k]]), np.sort(train.y))
+            assert np.array_equal(
+                np.sort([*fold.train[k].y, *fold.truth[k]]), np.sort(train.y)
+            )

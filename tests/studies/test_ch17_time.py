@@ -1,4 +1,5 @@
-"""Matches over time in chapter 17: no forecast knows its day; features and measures by slow counts."""
+"""Matches over time in chapter 17: no forecast knows its day; features and measures by
+slow counts."""
 
 import math
 
@@ -24,14 +25,21 @@ START = 240
 
 
 def season(*, ties, home=True, seed=0, scrambled_from=None):
-    """Return 400 matches of 8 teams, 4 every second day; outcomes from a match on may be replaced."""
+    """Return 400 matches of 8 teams, 4 every second day; outcomes from a match on may
+    be replaced."""
     rng = np.random.default_rng(seed)
     teams = np.array([rng.choice(8, 2, replace=False) for _ in range(400)])
     d = 0.5 * (teams[:, 0] - teams[:, 1]) + 0.4 + rng.logistic(size=400)
     y = np.where(np.abs(d) < 0.6 * ties, 0, np.sign(d)).astype(np.int8)
     if scrambled_from is not None:
         y[scrambled_from:] = np.random.default_rng(1).permutation(-y[scrambled_from:])
-    frame = pd.DataFrame({"first": teams[:, 0], "second": teams[:, 1], "time": 2.0 * (np.arange(400) // 4)})
+    frame = pd.DataFrame(
+        {
+            "first": teams[:, 0],
+            "second": teams[:, 1],
+            "time": 2.0 * (np.arange(400) // 4),
+        }
+    )
     frame = frame.assign(outcome=y, home=rng.random(400) < 0.8)
     matches, y = Matches.from_frame(frame, advantage="home" if home else None)
     return Games(matches, y, rolling(matches, y), ties, START)
@@ -52,7 +60,8 @@ def swapped(games):
 @pytest.mark.parametrize("name", BY_NAME)
 @pytest.mark.parametrize("ties", [True, False])
 def test_forecasts_are_probabilities_that_depend_on_earlier_days_only(name, ties):
-    """Outcomes differ from match 322 on, in the middle of a day, of which no forecast may change."""
+    """Outcomes differ from match 322 on, in the middle of a day, of which no forecast
+    may change."""
     games, other = season(ties=ties), season(ties=ties, scrambled_from=322)
     assert (games.y[322:] != other.y[322:]).sum() > 10
     before, after = forecast(name, games), forecast(name, other)
@@ -71,10 +80,14 @@ def test_a_table_is_refitted_after_some_days_to_matches_of_earlier_days(monkeypa
         seen.append((len(known.y), known.matches.time[-1]))
         return lambda asked: np.full((len(asked.y), 3), len(known.y) * 1.0)
 
-    found = ch17_time._block_by_block(ch17_time._table(learn, games.block(0, START)), games)
+    found = ch17_time._block_by_block(
+        ch17_time._table(learn, games.block(0, START)), games
+    )
     # Day 120 is the first to be forecast; days are even, and have four matches each.
     assert seen == [(240, 118.0), (300, 148.0), (360, 178.0)]
-    np.testing.assert_array_equal(found[:, 0], np.repeat([240.0, 300.0, 360.0], [60, 60, 40]))
+    np.testing.assert_array_equal(
+        found[:, 0], np.repeat([240.0, 300.0, 360.0], [60, 60, 40])
+    )
 
 
 def test_rolling_features_are_those_of_a_slow_count():
@@ -85,7 +98,11 @@ def test_rolling_features_are_those_of_a_slow_count():
         """Outcome and opponent of each earlier match, and when it was."""
         for (first, second), result, at in zip(players, y, time, strict=True):
             if at < until and who in (first, second):
-                yield (int(result), second, at) if who == first else (-int(result), first, at)
+                yield (
+                    (int(result), second, at)
+                    if who == first
+                    else (-int(result), first, at)
+                )
 
     def usual(who, until):
         results = [result for result, *_ in history(who, until)]
@@ -95,27 +112,42 @@ def test_rolling_features_are_those_of_a_slow_count():
         past = list(history(who, until))
         last = past[-RECENT:]
         against = sum(usual(other, at) for _, other, at in last) / RECENT
-        return sum(r for r, *_ in last) / RECENT, usual(who, until), against, math.log1p(len(past))
+        return (
+            sum(r for r, *_ in last) / RECENT,
+            usual(who, until),
+            against,
+            math.log1p(len(past)),
+        )
 
     for k in (0, 7, 90, 399):
         first, second = (np.array(state(who, time[k])) for who in players[k])
         np.testing.assert_allclose(games.features[k, :4], first - second, atol=1e-12)
-    column = games.matches.design[:, [games.matches.features.index(ADVANTAGE)]].toarray()
+    column = games.matches.design[
+        :, [games.matches.features.index(ADVANTAGE)]
+    ].toarray()
     np.testing.assert_array_equal(games.features[:, [4]], column)
 
 
-@pytest.mark.parametrize("name", ["dynamic model", "Elo", "Glicko", "TrueSkill", "Bradley-Terry"])
+@pytest.mark.parametrize(
+    "name", ["dynamic model", "Elo", "Glicko", "TrueSkill", "Bradley-Terry"]
+)
 def test_swapped_players_have_opposite_features_and_swapped_forecasts(name):
     games = season(ties=True, home=False)
     other = swapped(games)
-    np.testing.assert_allclose(rolling(other.matches, other.y), -games.features, atol=1e-12)
-    np.testing.assert_allclose(forecast(name, other)[:, ::-1], forecast(name, games), atol=1e-8)
+    np.testing.assert_allclose(
+        rolling(other.matches, other.y), -games.features, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        forecast(name, other)[:, ::-1], forecast(name, games), atol=1e-8
+    )
 
 
 def test_measures_by_hand():
-    """The second match has two most probable results, of which one happened; the third is a surprise."""
+    """The second match has two most probable results, of which one happened; the third
+    is a surprise."""
     found = judge(
-        np.array([1, 0, -1], np.int8), np.array([[0.2, 0.3, 0.5], [0.1, 0.45, 0.45], [0.1, 0.1, 0.8]])
+        np.array([1, 0, -1], np.int8),
+        np.array([[0.2, 0.3, 0.5], [0.1, 0.45, 0.45], [0.1, 0.1, 0.8]]),
     )
     assert list(found) == ["loss", "error", "overconfidence"]
     assert found["loss"] == pytest.approx(-math.log(0.5 * 0.45 * 0.1) / 3)
@@ -128,25 +160,40 @@ def test_validation_is_the_last_third_of_the_days():
     (fold,) = found.folds
     assert len(found.whole.train.y) == START
     np.testing.assert_array_equal(found.whole.truth, season(ties=True).y[START:])
-    assert (fold.train.matches.time[-1], fold.test.matches.time[fold.test.start]) == (78.0, 80.0)
+    assert (fold.train.matches.time[-1], fold.test.matches.time[fold.test.start]) == (
+        78.0,
+        80.0,
+    )
     np.testing.assert_array_equal(fold.truth, found.whole.train.y[160:])
 
 
 @pytest.fixture
 def small_nba(monkeypatch):
-    """Ten seasons from the autumn of 1992 on, of ten days each, one match of two teams a day."""
-    days = [pd.Timestamp(year, 11, 1 + day) for year in range(1992, 2002) for day in range(10)]
-    frame = pd.DataFrame({"first": "Ajax", "second": "Bray", "time": days, "advantage": True})
+    """Ten seasons from the autumn of 1992 on, of ten days each, one match of two teams
+    a day."""
+    days = [
+        pd.Timestamp(year, 11, 1 + day)
+        for year in range(1992, 2002)
+        for day in range(10)
+    ]
+    frame = pd.DataFrame(
+        {"first": "Ajax", "second": "Bray", "time": days, "advantage": True}
+    )
     frame = frame.assign(outcome=np.resize(np.array([1, -1, 1], np.int8), 100))
     monkeypatch.setattr(ch17_seasons, "_frame", lambda sport: frame)
 
 
-@pytest.mark.parametrize(("name", "n"), [("", 20), (" after 4", 40), (" after 1", 10), (" after 0.25", 3)])
+@pytest.mark.parametrize(
+    ("name", "n"), [("", 20), (" after 4", 40), (" after 1", 10), (" after 0.25", 3)]
+)
 def test_windows_of_seasons(small_nba, name, n):
-    """Of a quarter of ten days, from 7.5 days on, the day of its first match counts whole."""
+    """Of a quarter of ten days, from 7.5 days on, the day of its first match counts
+    whole."""
     found = problem(f"NBA{' by history' * bool(name)}/1999{name}")
     assert (len(found.whole.train.y), len(found.whole.truth)) == (n, 10)
-    first = pd.Timestamp(1970, 1, 1) + pd.Timedelta(days=found.whole.test.matches.time[n])
+    first = pd.Timestamp(1970, 1, 1) + pd.Timedelta(
+        days=found.whole.test.matches.time[n]
+    )
     assert first == pd.Timestamp(1998, 11, 1)
 
 
@@ -166,7 +213,9 @@ def test_the_constant_forecasts_smoothed_frequencies_by_home_advantage():
     home = games.features[:, 4] > 0
     for at_home in (False, True):
         seen = games.y[:START][home[:START] == at_home]
-        expected = [((seen == outcome).sum() + 1) / (len(seen) + 3) for outcome in (-1, 0, 1)]
+        expected = [
+            ((seen == outcome).sum() + 1) / (len(seen) + 3) for outcome in (-1, 0, 1)
+        ]
         first = np.flatnonzero(home[START:] == at_home)[0]
         assert first < 60  # before the learner is refitted
         np.testing.assert_allclose(found[first], expected)

@@ -1,4 +1,5 @@
-"""Simulated worlds: one factor changes at a time, and learners that know items by number."""
+"""Simulated worlds: one factor changes at a time, and learners that know items by
+number."""
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from preflearn.ranking import Davidson
 from preflearn_book.studies.ch17_worlds import BASE, Named, drawn_world, problem
 
 
-@pytest.mark.parametrize("name", ["linear comparisons=50/0", "non-linear items=300/1", "linear items=10/2"])
+@pytest.mark.parametrize(
+    "name", ["linear comparisons=50/0", "non-linear items=300/1", "linear items=10/2"]
+)
 def test_all_test_items_are_among_the_training_items(name):
     found = problem(name)
     train, test = found.whole.train[0], found.whole.test
@@ -33,8 +36,15 @@ def test_one_factor_changes_at_a_time():
 
 @pytest.mark.parametrize("world", ["linear", "non-linear"])
 @pytest.mark.parametrize("explained", [0.0, 0.5, 1.0])
-def test_scores_have_variance_one_and_features_explain_the_requested_fraction(world, explained):
-    settings = BASE | {"items": 4000, "comparisons": 8000, "explained": explained, "features": 2}
+def test_scores_have_variance_one_and_features_explain_the_requested_fraction(
+    world, explained
+):
+    settings = BASE | {
+        "items": 4000,
+        "comparisons": 8000,
+        "explained": explained,
+        "features": 2,
+    }
     X, index, gap, _ = drawn_world(world, 0, **settings)
     assert gap.var() == pytest.approx(2, rel=0.1)
     basis = np.column_stack([X, X**2])
@@ -49,24 +59,34 @@ def test_the_least_loss_is_that_of_the_true_scores():
     assert least[0] < least[1] < problem("linear noise=2/0").facts["least"]
     d = drawn_world("linear", 0, **BASE | {"noise": 0.25})[2][300:]
     losses = [
-        np.mean(np.where(np.abs(d) <= t, 0, np.sign(d)) != quiet.whole.truth) for t in np.linspace(0, 3, 300)
+        np.mean(np.where(np.abs(d) <= t, 0, np.sign(d)) != quiet.whole.truth)
+        for t in np.linspace(0, 3, 300)
     ]
     assert least[0] == pytest.approx(min(losses), abs=0.005)
 
 
 def test_items_known_by_number_need_no_features():
     rng = np.random.default_rng(0)
-    index, y = np.array([[0, 1], [1, 2], [2, 0], [0, 1], [2, 1]]), np.array([1, 1, -1, 0, 0])
+    index, y = (
+        np.array([[0, 1], [1, 2], [2, 0], [0, 1], [2, 1]]),
+        np.array([1, 1, -1, 0, 0]),
+    )
     train = Pairs(rng.normal(size=(5, 2)), index), y
     asked = Pairs(train[0].items, [[0, 2], [3, 4], [0, 3]])
     model = Named(train, alpha=0.5)
     expected = Davidson(0.5).fit(index, y)
-    np.testing.assert_allclose(model.predict_proba(asked)[:1], expected.predict_proba(np.array([[0, 2]])))
+    np.testing.assert_allclose(
+        model.predict_proba(asked)[:1], expected.predict_proba(np.array([[0, 2]]))
+    )
     assert model.model.coef_[3:].tolist() == [0, 0]  # items without a comparison
     almost_features_only = Named(train, alpha=0.5, own=1e-6)
     features_only = Davidson(0.5).fit(*train)
     np.testing.assert_allclose(
-        almost_features_only.predict_proba(asked), features_only.predict_proba(asked), atol=1e-6
+        almost_features_only.predict_proba(asked),
+        features_only.predict_proba(asked),
+        atol=1e-6,
     )
     alone = Named((Pairs(0 * train[0].items, index), y), alpha=0.5, own=1.0)
-    np.testing.assert_allclose(alone.predict_proba(asked), model.predict_proba(asked), atol=1e-9)
+    np.testing.assert_allclose(
+        alone.predict_proba(asked), model.predict_proba(asked), atol=1e-9
+    )

@@ -21,7 +21,8 @@ SQUARED = [SVMCompare(2.0), SVMRank(2.0), SVMRank(2.0, ties="duplicate")]
 
 
 @pytest.mark.parametrize(
-    ("machine", "kernel"), [*product(SQUARED, DEFINITE), *product([LPCompare(0.33)], KERNELS)]
+    ("machine", "kernel"),
+    [*product(SQUARED, DEFINITE), *product([LPCompare(0.33)], KERNELS)],
 )
 def test_names_callables_and_gram_matrices_agree(machine, kernel):
     pairs, y = noisy_comparisons(3, m=60)
@@ -45,7 +46,9 @@ def optimum(machine):
     return machine.loss_ if isinstance(machine, LogisticCompare) else machine.objective_
 
 
-SAME = [  # how near the optimum and the function stay, but for a program that several functions solve
+# how near the optimum and the function stay, but for a program that several functions
+# solve
+SAME = [
     *(
         (machine, {"rel": 1e-7}, {"atol": 1e-5})
         for machine in (SVMCompare(0.7), SVMRank(0.7, ties="duplicate"))
@@ -89,12 +92,17 @@ def test_weights_count_pairs(machine):
     weighted = clone(machine).fit(pairs, y, sample_weight=weights)
     scaled = clone(machine).fit(pairs, y, sample_weight=1024 * weights)
     if "C" in machine.get_params():  # which is for each unit of weight
-        scaled = clone(machine).set_params(C=0.35).fit(pairs, y, sample_weight=2.0 * weights)
+        scaled = (
+            clone(machine).set_params(C=0.35).fit(pairs, y, sample_weight=2.0 * weights)
+        )
     for fitted in (weighted, scaled):
         assert optimum(fitted) == pytest.approx(optimum(plain), rel=1e-9)
         z = fitted.decision_function(pairs)
-        if isinstance(machine, LPCompare):  # whose optimum is reached by several functions
-            slack = np.maximum(0, np.where(y == 0, np.abs(z) - 1, 1 - y * z) + fitted.margin_)
+        # whose optimum is reached by several functions
+        if isinstance(machine, LPCompare):
+            slack = np.maximum(
+                0, np.where(y == 0, np.abs(z) - 1, 1 - y * z) + fitted.margin_
+            )
             worth = fitted.margin_ - weights @ slack / (0.37 * weights.sum())
             assert worth == pytest.approx(plain.objective_, abs=1e-8)
         else:
@@ -105,7 +113,12 @@ def test_weights_count_pairs(machine):
         assert (weighted.dual_coef_[weights == 0] == 0).all()
 
 
-COMPARING = [SVMCompare(10.0), SVMRank(10.0), SVMRank(10.0, ties="duplicate"), LPCompare(0.3, 30.0)]
+COMPARING = [
+    SVMCompare(10.0),
+    SVMRank(10.0),
+    SVMRank(10.0, ties="duplicate"),
+    LPCompare(0.3, 30.0),
+]
 COMPARING += [LogisticCompare(1e-3, "rbf", n_components=40, random_state=0)]
 
 
@@ -152,8 +165,14 @@ LOGISTIC = [LogisticCompare(kernel="rbf")]
 MARGINS = [MarginLP(), MarginQP()]
 BAD_PARAMETERS = [
     *((KERNELLED[:2], name, -1) for name in ("C", "tol")),
-    *((KERNELLED[2:], name, value) for name, value in (("nu", 0), ("nu", 1.5), ("radius", -1))),
-    *((LOGISTIC, name, -1) for name in ("alpha", "tol", "n_components", "random_state", "tie_weight")),
+    *(
+        (KERNELLED[2:], name, value)
+        for name, value in (("nu", 0), ("nu", 1.5), ("radius", -1))
+    ),
+    *(
+        (LOGISTIC, name, -1)
+        for name in ("alpha", "tol", "n_components", "random_state", "tie_weight")
+    ),
     *((KERNELLED[:1], "tie_weight", value) for value in (0, "balanced", np.nan)),
     (KERNELLED[1:2], "ties", "drop"),
     (KERNELLED + LOGISTIC, "gamma", -1),
@@ -174,7 +193,11 @@ BAD_DATA = [
 
 @pytest.mark.parametrize(
     ("machine", "name", "value"),
-    [(machine, name, value) for machines, name, value in BAD_PARAMETERS for machine in machines],
+    [
+        (machine, name, value)
+        for machines, name, value in BAD_PARAMETERS
+        for machine in machines
+    ],
 )
 def test_bad_parameters_are_named(machine, name, value):
     with pytest.raises(ValueError, match=name):
@@ -183,7 +206,11 @@ def test_bad_parameters_are_named(machine, name, value):
 
 @pytest.mark.parametrize(
     ("machine", "data", "message"),
-    [(machine, data, message) for machines, data, message in BAD_DATA for machine in machines],
+    [
+        (machine, data, message)
+        for machines, data, message in BAD_DATA
+        for machine in machines
+    ],
 )
 def test_bad_data_are_named(machine, data, message):
     with pytest.raises(ValueError, match=message):

@@ -22,7 +22,8 @@ PROBLEMS = st.integers(1, 2).flatmap(
         st.sampled_from([0.003, 0.05, 0.25, 1.0, 8.0, 100.0]),
     )
 )
-UNBOUNDED_IN_PRINT = ([(1, 0)] * 3, [(0, 1), (0, 2)], 0.01)  # b = 1, and the ties' rows weigh 1.2 m C
+# b = 1, and the ties' rows weigh 1.2 m C
+UNBOUNDED_IN_PRINT = ([(1, 0)] * 3, [(0, 1), (0, 2)], 0.01)
 
 
 def against_origin(differences):
@@ -30,13 +31,19 @@ def against_origin(differences):
 
 
 def compared(preferences, ties):
-    """Differences, labels and pairs of preferences, all won by the first item, and ties."""
+    """Differences, labels and pairs of preferences, all won by the first item, and
+    ties."""
     differences = np.array([*preferences, *ties], dtype=float)
-    return differences, np.repeat([1, 0], [len(preferences), len(ties)]), against_origin(differences)
+    return (
+        differences,
+        np.repeat([1, 0], [len(preferences), len(ties)]),
+        against_origin(differences),
+    )
 
 
 def fitted(preferences, ties, C):
-    """The machine on differences, all preferences won by the first item; None where b < 1."""
+    """The machine on differences, all preferences won by the first item; None where b <
+    1."""
     differences, y, pairs = compared(preferences, ties)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -48,17 +55,24 @@ def fitted(preferences, ties, C):
 
 
 def lp_value(differences, y, r, mu, nu):
-    """The objective of the linear program at a ranking function and a margin, with the least slacks."""
+    """The objective of the linear program at a ranking function and a margin, with the
+    least slacks."""
     z = differences @ r
     slack = np.maximum(0, np.where(y == 0, np.abs(z) - 1 + mu, 1 + mu - z))
     return mu - slack.sum() / (nu * len(y))
 
 
 def lp_bound(differences, y, weights, kappa, radius):
-    """A bound on that objective over the ball, by weak duality, from signed multipliers of the pairs."""
+    """A bound on that objective over the ball, by weak duality, from signed multipliers
+    of the pairs."""
     size = np.abs(weights)
     assert size.sum() + kappa == pytest.approx(1, abs=1e-9)
-    return size[y == 0].sum() - size[y != 0].sum() + kappa + radius * np.linalg.norm(weights @ differences)
+    return (
+        size[y == 0].sum()
+        - size[y != 0].sum()
+        + kappa
+        + radius * np.linalg.norm(weights @ differences)
+    )
 
 
 @pytest.mark.theorem("thm-lp")
@@ -86,14 +100,19 @@ def test_rows_of_ties_weigh_more_than_pairs_where_b_is_one():
     assert machine.bias_ == pytest.approx(-1)
     assert np.abs(machine.dual_coef_[y == 0]).max() < 1e-9
     assert np.abs(machine.dual_coef_).sum() / (0.01 * len(y)) == pytest.approx(0.6)
-    # With the rows' weights, twice those of the preferences, nu would be 1.2: beyond 1 each mu pays.
+    # With the rows' weights, twice those of the preferences, nu would be 1.2: beyond 1
+    # each mu pays.
     value = [lp_value(differences, y, machine.coef_, mu, 1.2) for mu in (1, 10, 100)]
     assert value[0] < value[1] < value[2]
 
 
 def solve_lp(differences, y, nu, radius):
     """The program in cvxpy: value, r, mu, multipliers of the pairs and of the norm."""
-    w, mu, slack = cp.Variable(differences.shape[1]), cp.Variable(), cp.Variable(len(y), nonneg=True)
+    w, mu, slack = (
+        cp.Variable(differences.shape[1]),
+        cp.Variable(),
+        cp.Variable(len(y), nonneg=True),
+    )
     z = differences @ w
     tied = y == 0
     rows = [z[~tied] >= 1 + mu - slack[~tied], z[tied] <= 1 - mu + slack[tied]]
@@ -105,17 +124,23 @@ def solve_lp(differences, y, nu, radius):
 
 @pytest.mark.theorem("thm-lp")
 @pytest.mark.parametrize("seed", [1, 2, 3, 5, 6, 9, 11, 12])  # with b > 1
-def test_the_radius_of_the_quadratic_program_has_the_best_value_per_unit_and_no_other_comes_from_it(seed):
+def test_the_radius_of_the_quadratic_program_has_the_best_value_per_unit_and_no_other_comes_from_it(
+    seed,
+):
     rng = np.random.default_rng(seed)
     preferences, ties = rng.normal(1, 1, (6, 2)), rng.normal(0, 1, (5, 2))
     differences, y, machine = fitted(preferences, ties, 10 ** rng.uniform(-1, 2))
     assert machine.bias_ < -1.001
-    nu, radius = np.abs(machine.dual_coef_).sum() / (machine.C * len(y)), np.linalg.norm(machine.coef_)
+    nu, radius = (
+        np.abs(machine.dual_coef_).sum() / (machine.C * len(y)),
+        np.linalg.norm(machine.coef_),
+    )
     value, r, mu, _ = solve_lp(differences, y, nu, radius)
     assert value > 0
     assert mu == pytest.approx(-1 / machine.bias_, abs=1e-4)
     assert r == pytest.approx(machine.coef_, abs=1e-4)
-    # Back: the supergradient V(R) / R is the multiplier of the norm times R, which gives the cost.
+    # Back: the supergradient V(R) / R is the multiplier of the norm times R, which
+    # gives the cost.
     cost = radius**2 / (mu * value * nu * len(y))
     assert fitted(preferences, ties, cost)[2].coef_ == pytest.approx(r, abs=1e-4)
     for other in radius * np.array([0.25, 0.5, 0.8, 1.25, 2.0, 4.0]):
@@ -123,15 +148,21 @@ def test_the_radius_of_the_quadratic_program_has_the_best_value_per_unit_and_no_
         assert at_other / other < value / radius
         if mu < 1 - 1e-3 and np.linalg.norm(r) > other * (1 - 1e-6):
             on_preferences, eta = rows[0].dual_value.sum(), rows[4].dual_value / other
-            assert at_other == pytest.approx(1 - 2 * on_preferences + eta * other**2, abs=1e-5)
+            assert at_other == pytest.approx(
+                1 - 2 * on_preferences + eta * other**2, abs=1e-5
+            )
             assert abs(on_preferences - 0.5) > 1e-4
 
 
 @pytest.mark.theorem("thm-lp")
 def test_without_the_bound_on_mu_a_solution_exists_that_no_quadratic_program_has():
-    """One preference of 3, one tie of 1, nu = 1, R = 0.1: mu = 5 is as good as any, and b = 1/5 < 1."""
+    """One preference of 3, one tie of 1, nu = 1, R = 0.1: mu = 5 is as good as any, and
+    b = 1/5 < 1."""
     differences, y, pairs = compared([(3,)], [(1,)])
-    free = [lp_value(differences, y, np.array([0.1]), mu, 1.0) for mu in (5, *np.linspace(0, 20, 201))]
+    free = [
+        lp_value(differences, y, np.array([0.1]), mu, 1.0)
+        for mu in (5, *np.linspace(0, 20, 201))
+    ]
     assert free[0] == pytest.approx(max(free))
     for C in np.geomspace(1e-3, 1e3, 25):
         assert SVMCompare(C, kernel="linear").fit(pairs, y).bias_ <= -1 + 1e-9
@@ -147,12 +178,14 @@ def test_without_the_bound_on_mu_a_solution_exists_that_no_quadratic_program_has
     st.sampled_from([0.05, 1.0, 20.0]),
 )
 def test_the_weights_are_a_combination_of_the_differences(preferences, ties, C):
-    """In four dimensions, of which few differences fill a part: equal, zero and opposite ones among them."""
+    """In four dimensions, of which few differences fill a part: equal, zero and
+    opposite ones among them."""
     D, label = flipped_rows(*compared(preferences, ties)[:2])
     u = hinge_machine(D, C, label)[1]
     c, *_ = np.linalg.lstsq(D.T, u, rcond=1e-10)
     np.testing.assert_allclose(c @ D, u, atol=2e-4)
-    items, a = np.vstack([0 * D, D]), np.append(-c, c)  # the rows' second items, then their first
+    # the rows' second items, then their first
+    items, a = np.vstack([0 * D, D]), np.append(-c, c)
     assert a @ (items @ items.T) @ a == pytest.approx(u @ u, abs=1e-3)
 
 
@@ -170,7 +203,8 @@ def test_the_dual_weights_of_both_kinds_have_one_sum(problem):
 
 @pytest.mark.theorem("prop-bias")
 def test_beta_can_be_any_number_of_an_interval():
-    """(d): one preference of 3 and one tie of 1 at C = 1/20, where u = 1/10 with all weights at bounds."""
+    """(d): one preference of 3 and one tie of 1 at C = 1/20, where u = 1/10 with all
+    weights at bounds."""
     u, beta = np.meshgrid(np.linspace(-1, 1, 201), np.linspace(-3, 3, 601))
     hinges = [np.maximum(0, x) for x in (1 - beta - 3 * u, 1 + beta + u, 1 + beta - u)]
     objective = u**2 / 2 + sum(hinges) / 20
@@ -189,12 +223,16 @@ def test_many_ties_keep_the_bias_at_or_below_minus_one(problem, surplus):
 
 
 @pytest.mark.theorem("prop-bias")
-@pytest.mark.parametrize(("n_preferences", "n_ties", "limit"), [(3, 2, -1), (1, 1, -1), (5, 2, 1), (3, 1, 1)])
+@pytest.mark.parametrize(
+    ("n_preferences", "n_ties", "limit"), [(3, 2, -1), (1, 1, -1), (5, 2, 1), (3, 1, 1)]
+)
 def test_the_bias_as_the_cost_vanishes(n_preferences, n_ties, limit):
     rng = np.random.default_rng(n_preferences)
     differences = rng.normal(size=(n_preferences + n_ties, 3))
     rows, label = flipped_rows(differences, np.repeat([1, 0], [n_preferences, n_ties]))
-    assert hinge_machine(rows, 1.0, label, ridge=1e5)[2] == pytest.approx(limit, abs=1e-3)
+    assert hinge_machine(rows, 1.0, label, ridge=1e5)[2] == pytest.approx(
+        limit, abs=1e-3
+    )
 
 
 # ---- Errors of comparisons, counted in flipped rows
@@ -202,7 +240,11 @@ def test_the_bias_as_the_cost_vanishes(n_preferences, n_ties, limit):
 
 @pytest.mark.theorem("prop-flipped-errors")
 @given(
-    st.lists(st.tuples(st.integers(-4, 4), st.sampled_from([-1, 0, 1])), min_size=1, max_size=8),
+    st.lists(
+        st.tuples(st.integers(-4, 4), st.sampled_from([-1, 0, 1])),
+        min_size=1,
+        max_size=8,
+    ),
     st.sampled_from([-0.5, -1, -2, -3]),
 )
 def test_wrong_comparisons_are_wrong_flipped_rows(rows, beta):
@@ -219,11 +261,16 @@ def test_wrong_comparisons_are_wrong_flipped_rows(rows, beta):
 
 
 def rescaled(D, y, sign, omega=1.0):
-    """u_1 and beta_1 of the proposition, here v and b: sign -1 is case (a), +1 case (b)."""
+    """u_1 and beta_1 of the proposition, here v and b: sign -1 is case (a), +1 case
+    (b)."""
     P, T = y[y != 0, None] * D[y != 0], D[y == 0]
     v, b = cp.Variable(D.shape[1]), cp.Variable()
     if sign < 0:
-        loss = -len(P) * b - P.sum(axis=0) @ v + omega * cp.sum(cp.pos(b + T @ v) + cp.pos(b - T @ v))
+        loss = (
+            -len(P) * b
+            - P.sum(axis=0) @ v
+            + omega * cp.sum(cp.pos(b + T @ v) + cp.pos(b - T @ v))
+        )
     else:
         loss = 2 * omega * len(T) * b + cp.sum(cp.pos(-b - P @ v))
     cp.Problem(cp.Minimize(cp.sum_squares(v) / 2 + loss)).solve(solver=cp.CLARABEL)
@@ -246,12 +293,20 @@ def original(D, y, C, omega):
 def machine_of(rng, n_plus, n0, p, kind):
     """Noisy preferences and draws, of which kinds 1 to 3 are special, in place or not."""
     D = rng.normal(size=(n_plus + n0, p))
-    y = np.append(np.where(D[:n_plus, 0] + 1.5 * rng.normal(size=n_plus) > 0, 1, -1), np.zeros(n0, int))
+    y = np.append(
+        np.where(D[:n_plus, 0] + 1.5 * rng.normal(size=n_plus) > 0, 1, -1),
+        np.zeros(n0, int),
+    )
     if kind == 1:
         D[n_plus:] = 0  # draws of equal players
     if kind == 2:
-        D[:n_plus] = D[0]  # one decided match again and again, perhaps with contradictory results
-    return pytest.param(np.round(D) if kind == 3 else D, y, id=f"{n_plus} decided, {n0} drawn, {p} features")
+        # one decided match again and again, perhaps with contradictory results
+        D[:n_plus] = D[0]
+    return pytest.param(
+        np.round(D) if kind == 3 else D,
+        y,
+        id=f"{n_plus} decided, {n0} drawn, {p} features",
+    )
 
 
 def machines():
@@ -261,7 +316,10 @@ def machines():
         n_plus = max(1, 2 * n0 + (-1, 1, -2, 3)[case // 6])
         yield machine_of(rng, n_plus, n0, 1 + case % 3, case % 5)
     for n0, n_plus in ((2, 3), (1, 3)):
-        yield pytest.param(np.zeros((n0 + n_plus, 2)), np.append(np.ones(n_plus, int), np.zeros(n0, int)))
+        yield pytest.param(
+            np.zeros((n0 + n_plus, 2)),
+            np.append(np.ones(n_plus, int), np.zeros(n0, int)),
+        )
 
 
 @pytest.mark.theorem("prop-small-cost")
@@ -275,10 +333,14 @@ def test_at_small_cost_the_machine_is_one_vector_times_the_cost(D, y, omega):
     for C in (largest, largest / 10):
         w, beta = original(D, y, C, omega)
         np.testing.assert_allclose(w, v, atol=2e-3 * max(1, np.abs(v).max()))
-        assert abs(beta - sign) < 1.1 * C * (1 + np.abs(b) + np.abs(D @ v).max() * 2) + 1e-4
+        assert (
+            abs(beta - sign)
+            < 1.1 * C * (1 + np.abs(b) + np.abs(D @ v).max() * 2) + 1e-4
+        )
     if sign > 0:
         z = (y * (D @ v))[y != 0]
-        assert z.mean() >= v @ v / (2 * omega * n0) - 1e-5 * max(1, v @ v)  # the plain mean, by Chebyshev
+        # the plain mean, by Chebyshev
+        assert z.mean() >= v @ v / (2 * omega * n0) - 1e-5 * max(1, v @ v)
     pairs = against_origin(D)
     weight = np.where(y == 0, omega, 1.0)
     if sign > 0:
@@ -288,7 +350,9 @@ def test_at_small_cost_the_machine_is_one_vector_times_the_cost(D, y, omega):
         C = largest / 10
         model = SVMCompare(C, "linear").fit(pairs, y, weight)
         scale = -C / model.bias_
-        np.testing.assert_allclose(model.decision_function(pairs), scale * (D @ v), atol=1e-3 * scale)
+        np.testing.assert_allclose(
+            model.decision_function(pairs), scale * (D @ v), atol=1e-3 * scale
+        )
 
 
 @pytest.mark.theorem("prop-small-cost")
@@ -305,12 +369,15 @@ def test_backwards_on_average_is_not_backwards_everywhere():
 
 
 def steepest(D, y, omega):
-    """How fast the hinges can fall from u = 0, beta = -1, over |u| <= 1 in each feature: a linear program."""
+    """How fast the hinges can fall from u = 0, beta = -1, over |u| <= 1 in each
+    feature: a linear program."""
     P, T = (y[:, None] * D)[y != 0], D[y == 0]
     n0, p = T.shape
     each, ones = -np.eye(n0), np.ones((n0, 1))
     change = np.concatenate([-P.sum(axis=0), [-len(P)], np.full(n0, omega)])
-    above = np.block([[T, ones, each], [-T, ones, each], [np.zeros((n0, p)), 2 * ones, each]])
+    above = np.block(
+        [[T, ones, each], [-T, ones, each], [np.zeros((n0, p)), 2 * ones, each]]
+    )
     bounds = [(-1, 1)] * p + [(None, None)] + [(0, None)] * n0
     return -linprog(change, above, np.zeros(3 * n0), bounds=bounds).fun
 
@@ -321,14 +388,18 @@ def mean_against_mean(D, y):
     n0, p = T.shape
     change = np.concatenate([-P.mean(axis=0), np.full(n0, 1 / n0)])
     above = np.block([[T, -np.eye(n0)], [-T, -np.eye(n0)]])
-    return -linprog(change, above, np.zeros(2 * n0), bounds=[(-1, 1)] * p + [(0, None)] * n0).fun
+    return -linprog(
+        change, above, np.zeros(2 * n0), bounds=[(-1, 1)] * p + [(0, None)] * n0
+    ).fun
 
 
 def is_zero(D, y, omega, C):
     pairs = against_origin(D)
     try:
         model = SVMCompare(C, "linear").fit(pairs, y, np.where(y == 0, omega, 1.0))
-    except DegenerateBiasError:  # only a function that is not constant can move beta to 0
+    except (
+        DegenerateBiasError
+    ):  # only a function that is not constant can move beta to 0
         return False
     return bool(np.abs(model.bias_ * model.decision_function(pairs)).max() < 1e-7)
 
@@ -338,18 +409,25 @@ def noisy_machines():
     for case in range(20):
         yield machine_of(rng, 3 + case % 7, 2 + case % 5, 1 + case % 3, case % 4)
     yield pytest.param(np.zeros((4, 2)), np.array([1, -1, 1, 0]), id="no differences")
-    yield pytest.param(np.array([[2.0], [2.0], [0.0]]), np.array([1, -1, 0]), id="contradictions")
+    yield pytest.param(
+        np.array([[2.0], [2.0], [0.0]]), np.array([1, -1, 0]), id="contradictions"
+    )
     yield pytest.param(np.array([[1.0], [1.0]]), np.array([1, 0]), id="equal means")
-    yield pytest.param(np.array([[1.0], [1.0], [-1.0]]), np.array([1, 0, 0]), id="a draw both ways")
+    yield pytest.param(
+        np.array([[1.0], [1.0], [-1.0]]), np.array([1, 0, 0]), id="a draw both ways"
+    )
 
 
 @pytest.mark.theorem("prop-small-cost")
 @pytest.mark.parametrize(("D", "y"), [*noisy_machines()])
 def test_a_machine_is_zero_at_every_cost_or_at_none(D, y):
-    """(c), and that a larger weight of the draws can only add to the machines that are 0."""
+    """(c), and that a larger weight of the draws can only add to the machines that are
+    0."""
     ratio = np.sum(y != 0) / np.sum(y == 0)
     zero = [steepest(D, y, c * ratio) < 1e-9 for c in (0.6, 1.0, 1.5)]
     assert zero == sorted(zero)
     assert zero[1] == (mean_against_mean(D, y) < 1e-9)
     for c, expected in zip((0.6, 1.0, 1.5), zero, strict=True):
-        assert [is_zero(D, y, c * ratio, C) for C in (1e-3, 1.0, 100.0)] == [expected] * 3
+        assert [is_zero(D, y, c * ratio, C) for C in (1e-3, 1.0, 100.0)] == [
+            expected
+        ] * 3

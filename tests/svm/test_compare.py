@@ -29,7 +29,8 @@ def square_root(K):
 
 
 def hinges_by_cvxpy(pairs, y, K, costs, biased):
-    """The optimal value of hinges on the flipped rows, score differences, their precision, and beta.
+    """The optimal value of hinges on the flipped rows, score differences, their
+    precision, and beta.
 
     `costs` are those of a preference and of a tie.
     """
@@ -38,7 +39,8 @@ def hinges_by_cvxpy(pairs, y, K, costs, biased):
     value, u, beta, _ = hinge_machine(
         rows, np.where(labels > 0, *costs), labels if biased else 0.0, tol=1e-10
     )
-    precision = 2 * np.sqrt(2e-10 * value) * np.linalg.norm(d, axis=1).max()  # |u - u*|² <= 2 gap
+    # |u - u*|² <= 2 gap
+    precision = 2 * np.sqrt(2e-10 * value) * np.linalg.norm(d, axis=1).max()
     return value, d @ u, precision, beta
 
 
@@ -76,7 +78,8 @@ def test_compare_equals_cvxpy(seed, kernel, C, tie_share, size):
     st.sampled_from([0.05, 1.0, 30.0]),
     st.sampled_from(["ignore", "duplicate"]),
 )
-@example(1184315, "rbf", 1.0, "duplicate")  # tau would be 1, where rounding scatters ten differences
+# tau would be 1, where rounding scatters ten differences
+@example(1184315, "rbf", 1.0, "duplicate")
 def test_rank_equals_cvxpy(seed, kernel, C, ties):
     """Eq. 3, or rank2 of Table 2 with the two copies of each preference in one cost."""
     pairs, y = compared(seed)
@@ -109,7 +112,9 @@ def test_separable_data_with_a_large_cost_give_the_margin(seed):
 def test_contradictions_against_few_ties_are_refused(C):
     pairs, labels = Pairs([[0.0], [1.0]], [[1, 0]] * 6), [1, -1, 1, -1, 1, 0]
     machine = SVMCompare(C, "linear")
-    with pytest.raises(DegenerateBiasError, match=r"(?s)5 preferences.*1 tie.*tie_weight"):
+    with pytest.raises(
+        DegenerateBiasError, match=r"(?s)5 preferences.*1 tie.*tie_weight"
+    ):
         machine.fit(pairs, labels)
     with pytest.raises(NotFittedError):
         machine.predict(pairs)
@@ -138,17 +143,25 @@ def test_no_cost_helps_a_league_and_every_named_remedy_does():
         assert all(type(remedy).__name__ in str(caught.value) for remedy in remedies)
         machine = SVMCompare(C, "linear", tie_weight="least").fit(pairs, y)
         assert machine.bias_ < -0.1
-        assert machine.tie_weight_ == pytest.approx(0.6 * np.count_nonzero(y) / np.count_nonzero(y == 0))
+        assert machine.tie_weight_ == pytest.approx(
+            0.6 * np.count_nonzero(y) / np.count_nonzero(y == 0)
+        )
         assert np.corrcoef(machine.rank_function(np.eye(20)), strength)[0, 1] > 0.8
     for remedy in remedies:
-        assert np.corrcoef(remedy.fit(pairs, y).rank_function(np.eye(20)), strength)[0, 1] > 0.8
+        assert (
+            np.corrcoef(remedy.fit(pairs, y).rank_function(np.eye(20)), strength)[0, 1]
+            > 0.8
+        )
 
 
 @examples(20)
 @given(st.integers(0, 2**31), st.sampled_from([1e-6, 0.1, 10.0]), st.booleans())
 def test_the_least_tie_weight_serves_whatever_the_labels_are(seed, C, weighted):
     rng = np.random.default_rng(seed)
-    pairs = Pairs(rng.integers(0, 3, (6, 2)) * 1.0, [rng.choice(6, 2, replace=False) for _ in range(20)])
+    pairs = Pairs(
+        rng.integers(0, 3, (6, 2)) * 1.0,
+        [rng.choice(6, 2, replace=False) for _ in range(20)],
+    )
     y = rng.integers(-1, 2, 20) * rng.integers(0, 2, 20)
     weights = rng.random(20) if weighted else np.ones(20)
     y[:2] = 0, 1
@@ -156,11 +169,15 @@ def test_the_least_tie_weight_serves_whatever_the_labels_are(seed, C, weighted):
     assert machine.bias_ < 0
     scaled = np.where(y == 0, machine.tie_weight_, 1.0) * weights
     same = SVMCompare(C, "linear").fit(pairs, y, scaled)
-    by_number = SVMCompare(C, "linear", tie_weight=machine.tie_weight_).fit(pairs, y, weights)
+    by_number = SVMCompare(C, "linear", tie_weight=machine.tie_weight_).fit(
+        pairs, y, weights
+    )
     assert same.objective_ == pytest.approx(machine.objective_)
     assert by_number.objective_ == pytest.approx(machine.objective_)
     share = scaled[y == 0].sum() / scaled[y != 0].sum()
-    assert machine.tie_weight_ == 1 or np.isclose(share, [0.6, 0.7, 0.8, 0.9, 1.0]).any()
+    assert (
+        machine.tie_weight_ == 1 or np.isclose(share, [0.6, 0.7, 0.8, 0.9, 1.0]).any()
+    )
 
 
 def test_any_bias_within_the_optimal_interval_is_optimal():
@@ -174,7 +191,9 @@ def test_any_bias_within_the_optimal_interval_is_optimal():
 # ---- Problems without an answer
 
 
-@pytest.mark.parametrize("machine", [SVMCompare(), SVMRank(), SVMRank(ties="duplicate")])
+@pytest.mark.parametrize(
+    "machine", [SVMCompare(), SVMRank(), SVMRank(ties="duplicate")]
+)
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 def test_constant_features(machine, kernel):
     pairs, y = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]]), [1, 0, 0]
@@ -185,7 +204,9 @@ def test_constant_features(machine, kernel):
 
 NOISY, LABELS = compared(1)
 FAR = Pairs(NOISY.items * 1e12, NOISY.index)
-INDEFINITE = Pairs(np.eye(15)[[1, 0, *range(2, 15)]] * 2 + np.diag([1, 1, *[-1] * 13]), NOISY.index)
+INDEFINITE = Pairs(
+    np.eye(15)[[1, 0, *range(2, 15)]] * 2 + np.diag([1, 1, *[-1] * 13]), NOISY.index
+)
 
 
 @pytest.mark.parametrize("machine", [SVMCompare(), SVMRank()])
@@ -201,7 +222,9 @@ INDEFINITE = Pairs(np.eye(15)[[1, 0, *range(2, 15)]] * 2 + np.diag([1, 1, *[-1] 
         ({"kernel": "precomputed"}, INDEFINITE, "eigenvalue.*-1 to 3"),
     ],
 )
-def test_costs_and_kernels_without_an_answer_are_named(machine, parameters, pairs, message):
+def test_costs_and_kernels_without_an_answer_are_named(
+    machine, parameters, pairs, message
+):
     expected = NotPositiveSemidefiniteError if "eigenvalue" in message else ValueError
     with pytest.raises(expected, match=message):
         clone(machine).set_params(**parameters).fit(pairs, LABELS)
@@ -211,29 +234,45 @@ def test_costs_and_kernels_without_an_answer_are_named(machine, parameters, pair
 
 
 def degenerate(rng):
-    """A small problem with copies of items, ties of any share, offsets and weights of any size."""
+    """A small problem with copies of items, ties of any share, offsets and weights of
+    any size."""
     n, m, p = (int(rng.integers(*ends)) for ends in ((2, 25), (2, 50), (1, 5)))
-    X = rng.standard_normal((n, p)) if rng.random() < 0.7 else rng.integers(0, 3, (n, p)).astype(float)
-    X = X * 10.0 ** rng.choice([-2, 0, 0, 2]) + rng.standard_normal(p) * 10.0 ** rng.choice([-9, 1, 5])
+    X = (
+        rng.standard_normal((n, p))
+        if rng.random() < 0.7
+        else rng.integers(0, 3, (n, p)).astype(float)
+    )
+    X = X * 10.0 ** rng.choice([-2, 0, 0, 2]) + rng.standard_normal(
+        p
+    ) * 10.0 ** rng.choice([-9, 1, 5])
     first = rng.integers(0, n, m)
     second = (first + rng.integers(1, n, m)) % n
     d = (X[first] - X[second]) @ rng.standard_normal(p)
     d = d / (d.std() or 1.0) + rng.choice([0, 0.3, 3]) * rng.standard_normal(m)
-    y = np.where(np.abs(d) <= np.quantile(np.abs(d), rng.choice([0.1, 0.5, 0.8])), 0, np.sign(d)).astype(int)
+    y = np.where(
+        np.abs(d) <= np.quantile(np.abs(d), rng.choice([0.1, 0.5, 0.8])), 0, np.sign(d)
+    ).astype(int)
     y[:2] = [1, 0]
-    weights = [np.ones(m), rng.uniform(0.1, 2, m), 10.0 ** rng.uniform(-6, 6, m)][rng.integers(3)]
+    weights = [np.ones(m), rng.uniform(0.1, 2, m), 10.0 ** rng.uniform(-6, 6, m)][
+        rng.integers(3)
+    ]
     return Pairs(X, np.column_stack([first, second])), y, weights
 
 
 def primal_and_dual(machine, pairs, y, cost):
-    """The objective at the returned differences of scores, and a dual value that dual_coef_ proves."""
+    """The objective at the returned differences of scores, and a dual value that
+    dual_coef_ proves."""
     z, a, tied = machine.decision_function(pairs), machine.dual_coef_, y == 0
     sizes = np.abs(a)
     assert (a * y >= -1e-12 * cost).all()
-    assert (sizes <= cost * (2 if isinstance(machine, SVMRank) else 1) * (1 + 1e-9)).all()
+    assert (
+        sizes <= cost * (2 if isinstance(machine, SVMRank) else 1) * (1 + 1e-9)
+    ).all()
     if isinstance(machine, SVMCompare):
         z = -machine.bias_ * z
-        side = np.maximum(0, 1 + machine.bias_ + z) + np.maximum(0, 1 + machine.bias_ - z)
+        side = np.maximum(0, 1 + machine.bias_ + z) + np.maximum(
+            0, 1 + machine.bias_ - z
+        )
         loss = np.where(tied, side, np.maximum(0, 1 - machine.bias_ - y * z))
         weight, least = sizes[~tied].sum(), sizes[tied].sum()
         most = 2 * cost[tied].sum() - least
@@ -242,7 +281,11 @@ def primal_and_dual(machine, pairs, y, cost):
     elif machine.ties == "ignore":
         loss, value = np.where(tied, 0, np.maximum(0, 1 - y * z)), sizes.sum()
     else:
-        loss = np.where(tied, np.maximum(0, 1 + z) + np.maximum(0, 1 - z), 2 * np.maximum(0, 1 - y * z))
+        loss = np.where(
+            tied,
+            np.maximum(0, 1 + z) + np.maximum(0, 1 - z),
+            2 * np.maximum(0, 1 - y * z),
+        )
         value = sizes[~tied].sum() + (2 * cost - sizes)[tied].sum()
     squared = a @ z
     return squared / 2 + cost @ loss, value - squared / 2
@@ -271,8 +314,11 @@ def test_returned_models_meet_their_certificate(seed, machine, kernel, C):
     kinds = [warning.category for warning in caught]
     assert kinds == [ConvergenceWarning] * (fitted.dual_gap_ > 1e-6)
     objective, dual = primal_and_dual(fitted, pairs, y, C * weights)
-    order = 10 if kinds else 3  # beyond 1e-6 rounding decides, and is known by its order only
-    assert objective == pytest.approx(fitted.objective_, rel=order * fitted.dual_gap_ + 2e-6)
+    # beyond 1e-6 rounding decides, and is known by its order only
+    order = 10 if kinds else 3
+    assert objective == pytest.approx(
+        fitted.objective_, rel=order * fitted.dual_gap_ + 2e-6
+    )
     if not kinds:
         assert objective - dual <= 3e-6 * objective
 
@@ -282,21 +328,28 @@ def test_returned_models_meet_their_certificate(seed, machine, kernel, C):
 def test_an_offset_of_the_items_changes_nothing(machine, kernel):
     pairs, y = compared(11, m=60, n=30)
     moved = Pairs(pairs.items + np.array([1e5, -3e4, 7.0]), pairs.index)
-    first, second = (clone(machine).set_params(kernel=kernel).fit(data, y) for data in (pairs, moved))
+    first, second = (
+        clone(machine).set_params(kernel=kernel).fit(data, y) for data in (pairs, moved)
+    )
     expected = first.decision_function(pairs)
     np.testing.assert_allclose(second.decision_function(moved), expected, atol=1e-6)
     assert second.objective_ == pytest.approx(first.objective_, rel=1e-8)
     K = pairwise_kernels(pairs.items, metric="rbf", gamma=0.3)
     given = clone(machine).set_params(kernel="precomputed")
-    first, second = (given.fit(Pairs(gram, pairs.index), y).objective_ for gram in (K, K + 1e6))
+    first, second = (
+        given.fit(Pairs(gram, pairs.index), y).objective_ for gram in (K, K + 1e6)
+    )
     assert second == pytest.approx(first, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_labels_without_a_pattern_give_equal_scores_exactly(seed):
-    """With ties that weigh as much as preferences, u = 0 is optimal for labels without a pattern."""
+    """With ties that weigh as much as preferences, u = 0 is optimal for labels without
+    a pattern."""
     rng = np.random.default_rng(seed)
-    pairs = Pairs.from_arrays(rng.standard_normal((200, 3)), rng.standard_normal((200, 3)))
+    pairs = Pairs.from_arrays(
+        rng.standard_normal((200, 3)), rng.standard_normal((200, 3))
+    )
     y = np.repeat([1, -1, 0], [50, 50, 100])
     for C in (0.01, 1e3):
         machine = SVMCompare(C, kernel="linear").fit(pairs, y)
@@ -304,13 +357,15 @@ def test_labels_without_a_pattern_give_equal_scores_exactly(seed):
         assert not machine.decision_function(pairs).any()
         assert machine.objective_ == pytest.approx(2 * C * 100)
     y[:100] = np.where(pairs.differences()[:100, 0] > 0, 1, -1)
-    tiny = SVMCompare(1e-12, kernel="linear").fit(pairs, y)  # a small u that means something is kept
+    # a small u that means something is kept
+    tiny = SVMCompare(1e-12, kernel="linear").fit(pairs, y)
     assert np.mean(np.sign(tiny.decision_function(pairs))[:100] == y[:100]) > 0.8
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_kernel_that_barely_varies_gives_equal_scores(seed):
-    """Ties outweigh labels without a pattern, so u = 0 is optimal; a gap of 1e-9 would hide any order."""
+    """Ties outweigh labels without a pattern, so u = 0 is optimal; a gap of 1e-9 would
+    hide any order."""
     rng = np.random.default_rng(seed)
     index = np.array([rng.choice(100, 2, replace=False) for _ in range(400)])
     pairs, y = Pairs(rng.standard_normal((100, 7)), index), np.zeros(400, dtype=int)

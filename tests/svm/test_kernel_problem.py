@@ -13,7 +13,12 @@ def close_items(apart, spread, seed):
     rng = np.random.default_rng(seed)
     one = spread * rng.normal(size=(20, 3))
     items = np.vstack([one, one + apart * rng.normal(size=(20, 3))])
-    index = np.vstack([rng.permuted(np.tile(np.arange(40), (160, 1)), axis=1)[:, :2], np.c_[:20, 20:40]])
+    index = np.vstack(
+        [
+            rng.permuted(np.tile(np.arange(40), (160, 1)), axis=1)[:, :2],
+            np.c_[:20, 20:40],
+        ]
+    )
     scores = np.sin(items[:, 0]) + 0.3 * items[:, 1]
     d = scores[index[:, 0]] - scores[index[:, 1]] + 0.3 * rng.normal(size=len(index))
     return Pairs(items, index), threshold(d, 0.3)
@@ -28,11 +33,18 @@ def test_the_gap_includes_the_rounding_of_the_kernel(apart, spread, C, seed):
     pairs, y = close_items(apart, spread, seed)
     gamma = 1 / spread**2
     machine = SVMCompare(C, gamma=gamma).fit(pairs, y)
-    items, centres = (X.astype(np.longdouble) for X in (pairs.items, machine._expansion.centres))
+    items, centres = (
+        X.astype(np.longdouble) for X in (pairs.items, machine._expansion.centres)
+    )
     a = machine._expansion.coef * np.longdouble(-machine.bias_)
-    K, own = (np.exp(-np.longdouble(gamma) * ((X[:, None] - centres) ** 2).sum(-1)) for X in (items, centres))
+    K, own = (
+        np.exp(-np.longdouble(gamma) * ((X[:, None] - centres) ** 2).sum(-1))
+        for X in (items, centres)
+    )
     f, beta = K @ a, np.longdouble(machine.bias_)
     z, ties = f[pairs.index[:, 0]] - f[pairs.index[:, 1]], y == 0
-    rows = np.concatenate([beta + y[~ties] * z[~ties], -beta - z[ties], -beta + z[ties]])
+    rows = np.concatenate(
+        [beta + y[~ties] * z[~ties], -beta - z[ties], -beta + z[ties]]
+    )
     objective = a @ own @ a / 2 + C * np.maximum(0, 1 - rows).sum()
     assert abs(objective / machine.objective_ - 1) <= machine.dual_gap_ + 1e-14

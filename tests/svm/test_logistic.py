@@ -40,7 +40,9 @@ def exact(d, y, alpha, weights=None):
     options = {"maxiter": 20000, "maxfun": 40000, "ftol": 1e-15, "gtol": 1e-8}
     problem = (d, y, weights, alpha)
     start = np.zeros(d.shape[1] + 1)
-    found = minimize(loss_and_gradient, start, problem, "L-BFGS-B", jac=True, options=options)
+    found = minimize(
+        loss_and_gradient, start, problem, "L-BFGS-B", jac=True, options=options
+    )
     return found.fun, found.x[:-1], found.x[-1]
 
 
@@ -54,7 +56,9 @@ CASES = {
 @pytest.mark.parametrize(("seed", "alpha"), [(0, 1e-2), (1, 1e-3)])
 def test_reaches_the_exact_optimum(case, seed, alpha):
     pairs, y = compared(seed, m=2000)
-    machine = LogisticCompare(alpha, **CASES[case], tol=1e-12, random_state=seed).fit(pairs, y)
+    machine = LogisticCompare(alpha, **CASES[case], tol=1e-12, random_state=seed).fit(
+        pairs, y
+    )
     d = pairs.B.differences(machine._features(pairs.items))
     value, w, bias = exact(d, y, alpha)
     assert machine.loss_ <= value * (1 + 1e-12)
@@ -63,7 +67,9 @@ def test_reaches_the_exact_optimum(case, seed, alpha):
     np.testing.assert_allclose(machine.weights_, w, atol=1e-3 * np.linalg.norm(w))
     z, expected = machine.decision_function(pairs), d @ w / -bias
     np.testing.assert_allclose(z, expected, atol=1e-3 * np.abs(expected).max())
-    np.testing.assert_array_equal(machine.predict(pairs), np.where(np.abs(z) > 1, np.sign(z), 0))
+    np.testing.assert_array_equal(
+        machine.predict(pairs), np.where(np.abs(z) > 1, np.sign(z), 0)
+    )
 
 
 @given(
@@ -74,12 +80,18 @@ def test_reaches_the_exact_optimum(case, seed, alpha):
     st.booleans(),
 )
 def test_the_gap_bounds_the_excess_of_the_loss(seed, alpha, tol, kind, weighted):
-    size = {"more items than pairs": {"m": 60, "n": 300}, "few features": {"p": 1}}.get(kind, {})
+    size = {"more items than pairs": {"m": 60, "n": 300}, "few features": {"p": 1}}.get(
+        kind, {}
+    )
     pairs, y = compared(seed, **{"m": 150, "tie_share": 0.6, **size})
     if kind == "scaled":
         pairs = Pairs(pairs.items * np.geomspace(1, 1e4, pairs.shape[2]), pairs.index)
-    weights = np.where(y == 0, 1.0, np.random.default_rng(seed).uniform(0, 1, len(y)) ** weighted)
-    machine = LogisticCompare(alpha, tol=tol).fit(pairs, y, weights if weighted else None)
+    weights = np.where(
+        y == 0, 1.0, np.random.default_rng(seed).uniform(0, 1, len(y)) ** weighted
+    )
+    machine = LogisticCompare(alpha, tol=tol).fit(
+        pairs, y, weights if weighted else None
+    )
     theta = np.append(machine.weights_, machine.bias_)
     loss, _ = loss_and_gradient(theta, pairs.differences(), y, weights, alpha)
     least = LogisticCompare(alpha, tol=1e-12).fit(pairs, y, weights).loss_
@@ -88,7 +100,9 @@ def test_the_gap_bounds_the_excess_of_the_loss(seed, alpha, tol, kind, weighted)
     assert machine.dual_gap_ <= tol
     np.testing.assert_allclose(machine.coef_, -machine.weights_ / machine.bias_)
     scores = pairs.items @ machine.coef_
-    np.testing.assert_allclose(machine.rank_function(pairs.items), scores, atol=1e-9 * np.abs(scores).max())
+    np.testing.assert_allclose(
+        machine.rank_function(pairs.items), scores, atol=1e-9 * np.abs(scores).max()
+    )
 
 
 @pytest.mark.theorem("prop-ordinal")
@@ -99,18 +113,25 @@ def test_the_loss_is_the_ordinal_likelihood_up_to_a_function_of_beta():
     won = expit(k * (y * z - 1))
     tied = expit(k * (1 - z)) - expit(k * (-1 - z))
     n_ties = np.count_nonzero(y == 0)
-    ordinal = -np.log(np.where(y == 0, tied, won)).sum() + n_ties * np.log1p(-np.exp(-2 * k))
+    ordinal = -np.log(np.where(y == 0, tied, won)).sum() + n_ties * np.log1p(
+        -np.exp(-2 * k)
+    )
     ridge = 1e-3 / 2 * machine.weights_ @ machine.weights_
-    assert machine.loss_ - ridge == pytest.approx(ordinal / (len(y) + n_ties), rel=1e-10)
+    assert machine.loss_ - ridge == pytest.approx(
+        ordinal / (len(y) + n_ties), rel=1e-10
+    )
 
 
 @pytest.mark.parametrize("tie_share", [0.1, 0.25, 0.3, 0.35, 0.45])
 def test_the_sign_of_the_bias_is_decided_at_beta_zero(tie_share):
-    """beta < 0 if and only if ties outnumber sum s(-w·d) at the w that is best for beta = 0."""
+    """beta < 0 if and only if ties outnumber sum s(-w·d) at the w that is best for beta
+    = 0."""
     pairs, y = compared(4, m=500, tie_share=tie_share, noise=3.0)
     alpha = 0.01
     rows, labels = flipped_rows(pairs.differences(), y)
-    w = minimize(lambda w: np.logaddexp(0, -rows @ w).mean() + alpha / 2 * w @ w, np.zeros(4)).x
+    w = minimize(
+        lambda w: np.logaddexp(0, -rows @ w).mean() + alpha / 2 * w @ w, np.zeros(4)
+    ).x
     preferences = expit(-(rows @ w)[labels > 0]).sum()
     machine = LogisticCompare(alpha)
     if np.count_nonzero(y == 0) > preferences:
@@ -150,7 +171,9 @@ def test_constant_features_give_the_log_odds(kernel):
 
 def test_fourier_features_approximate_the_kernel():
     pairs, y = compared(5)
-    machine = LogisticCompare(kernel="rbf", gamma=0.2, n_components=3000, random_state=0).fit(pairs, y)
+    machine = LogisticCompare(
+        kernel="rbf", gamma=0.2, n_components=3000, random_state=0
+    ).fit(pairs, y)
     F = machine._features(pairs.items)
     assert F.shape == (len(pairs.items), 3000)
     K = pairwise_kernels(pairs.items, metric="rbf", gamma=0.2)
@@ -160,7 +183,10 @@ def test_fourier_features_approximate_the_kernel():
 def test_the_seed_draws_the_features():
     pairs, y = compared(9)
     machine = LogisticCompare(1e-3, **CASES["fourier"])
-    one, same, other = (clone(machine).set_params(random_state=s).fit(pairs, y).weights_ for s in (1, 1, 2))
+    one, same, other = (
+        clone(machine).set_params(random_state=s).fit(pairs, y).weights_
+        for s in (1, 1, 2)
+    )
     np.testing.assert_array_equal(one, same)
     assert (one != other).any()
 
@@ -170,8 +196,13 @@ def test_the_seed_draws_the_features():
 def test_an_offset_of_all_items_changes_nothing(case, gamma):
     pairs, y = compared(21)
     items = np.round(pairs.items * 2**20) / 2**20  # so that adding the offset is exact
-    here, there = (Pairs(items + offset, pairs.index) for offset in (0, np.array([1e5, 0, -1e5, 3e3])))
-    machine = LogisticCompare(1e-3, **CASES[case], random_state=0).set_params(gamma=gamma)
+    here, there = (
+        Pairs(items + offset, pairs.index)
+        for offset in (0, np.array([1e5, 0, -1e5, 3e3]))
+    )
+    machine = LogisticCompare(1e-3, **CASES[case], random_state=0).set_params(
+        gamma=gamma
+    )
     z = clone(machine).fit(here, y).decision_function(here)
     moved = machine.fit(there, y).decision_function(there)
     np.testing.assert_allclose(moved, z, atol=1e-6 * np.abs(z).max())
@@ -187,14 +218,17 @@ def test_one_pair_may_have_nearly_half_of_all_weight():
 
 @pytest.mark.parametrize("p", [3, 40])
 def test_many_pairs_start_from_fewer(monkeypatch, p):
-    """Also where the fewer ones are not like the others, and where a Hessian is formed in time."""
+    """Also where the fewer ones are not like the others, and where a Hessian is formed
+    in time."""
     monkeypatch.setattr("preflearn.solvers.smooth_losses._COARSE", 20)
     monkeypatch.setattr("preflearn.solvers.smooth_losses._FEW", 2)
     monkeypatch.setattr("preflearn.solvers.smooth_losses._BLOCK", 100)
     pairs, y = compared(14, m=1500, p=p)
     order = np.argsort(pairs.differences()[:, 0])
     machine = LogisticCompare(1e-4, tol=1e-12).fit(pairs[order], y[order])
-    assert machine.loss_ == pytest.approx(exact(pairs.differences(), y, 1e-4)[0], rel=1e-8)
+    assert machine.loss_ == pytest.approx(
+        exact(pairs.differences(), y, 1e-4)[0], rel=1e-8
+    )
 
 
 @pytest.mark.parametrize("condition", [1.0, 2e3, 1e6])
@@ -202,10 +236,14 @@ def test_features_of_any_condition(condition):
     """Against scikit-learn's Newton method on the matrix of flipped differences."""
     pairs, y = compared(22, m=2000, p=8)
     Q = np.linalg.qr(np.random.default_rng(0).standard_normal((8, 8)))[0]
-    pairs = Pairs(pairs.items @ (Q * np.geomspace(1, 1 / condition, 8)) @ Q.T, pairs.index)
+    pairs = Pairs(
+        pairs.items @ (Q * np.geomspace(1, 1 / condition, 8)) @ Q.T, pairs.index
+    )
     machine = LogisticCompare(1e-6, tol=1e-9).fit(pairs, y)
     flipped, labels = pairs.flipped(y)
-    peer = LogisticRegression(C=1e6 / len(labels), solver="newton-cholesky", tol=1e-10, max_iter=1000)
+    peer = LogisticRegression(
+        C=1e6 / len(labels), solver="newton-cholesky", tol=1e-10, max_iter=1000
+    )
     peer.fit(flipped.differences(), labels)
     theta = np.append(peer.coef_[0], peer.intercept_[0])
     loss, _ = loss_and_gradient(theta, pairs.differences(), y, np.ones(len(y)), 1e-6)
@@ -213,10 +251,15 @@ def test_features_of_any_condition(condition):
 
 
 def test_a_gap_left_by_rounding_is_reported():
-    """At least some of eight problems warn; in others the gap is 0, depending on rounding."""
+    """At least some of eight problems warn; in others the gap is 0, depending on
+    rounding."""
     problems = [compared(seed) for seed in range(8)]
     with pytest.warns(ConvergenceWarning, match=r"1e-30.*raise alpha"):
-        machines = [LogisticCompare(1e-12, tol=1e-30).fit(pairs, y) for pairs, y in problems]
+        machines = [
+            LogisticCompare(1e-12, tol=1e-30).fit(pairs, y) for pairs, y in problems
+        ]
     assert max(machine.dual_gap_ for machine in machines) < 1e-6
     pairs, y = problems[0]
-    assert machines[0].loss_ == pytest.approx(exact(pairs.differences(), y, 1e-12)[0], rel=1e-6)
+    assert machines[0].loss_ == pytest.approx(
+        exact(pairs.differences(), y, 1e-12)[0], rel=1e-6
+    )

@@ -1,4 +1,5 @@
-"""SVMRank from pairs, scores and rankings, and the cost that it chooses on the paths of held-out items."""
+"""SVMRank from pairs, scores and rankings, and the cost that it chooses on the paths of
+held-out items."""
 
 import warnings
 
@@ -23,12 +24,15 @@ def scored(seed, n=24, queries=1, ties=False):
 
 @pytest.mark.parametrize("ties", ["ignore", "duplicate"])
 def test_scored_items_are_the_pairs_of_from_scores(ties):
-    """Ties too, and only the order of scores counts; ids of queries are any that can be sorted."""
+    """Ties too, and only the order of scores counts; ids of queries are any that can be
+    sorted."""
     X, y, qid = scored(3, queries=2, ties=True)
     machine = SVMRank(2.0, gamma=0.4, ties=ties)
     expected = clone(machine).fit(*Pairs.from_scores(X, y, qid, ties="keep"))
     found = clone(machine).fit(X, np.exp(y / 9), np.array(["b", "a"])[qid])
-    np.testing.assert_allclose(found.rank_function(X), expected.rank_function(X), atol=1e-8)
+    np.testing.assert_allclose(
+        found.rank_function(X), expected.rank_function(X), atol=1e-8
+    )
     assert found.tau_ == pytest.approx(expected.tau_, abs=1e-6)
     assert len(found.dual_coef_) == len(expected.dual_coef_)
 
@@ -41,29 +45,48 @@ def test_the_c_of_the_path_has_the_least_mean_error_of_its_folds(seed, kernel, t
     X, y, _ = scored(seed, n=20, ties=True)
     items = rbf_kernel(X, gamma=0.2) if kernel == "precomputed" else X
     pairs, labels = Pairs.from_scores(items, y, ties="keep")
-    machine = SVMRank("path", kernel, gamma=0.2, ties=ties, random_state=seed).fit(pairs, labels)
+    machine = SVMRank("path", kernel, gamma=0.2, ties=ties, random_state=seed).fit(
+        pairs, labels
+    )
     rows, signs = np.flatnonzero(labels), labels[labels != 0]
     if ties == "duplicate":
         tied = np.flatnonzero(labels == 0)
         rows = np.concatenate([rows, rows, tied, tied])
-        signs = np.concatenate([signs, signs, np.ones(len(tied)), -np.ones(len(tied))]).astype(int)
+        signs = np.concatenate(
+            [signs, signs, np.ones(len(tied)), -np.ones(len(tied))]
+        ).astype(int)
     curves = [
         cross_validated_path(
-            pairs[rows], signs, kernel=kernel, gammas=[0.2], n_folds=2, random_state=seed + r
+            pairs[rows],
+            signs,
+            kernel=kernel,
+            gammas=[0.2],
+            n_folds=2,
+            random_state=seed + r,
         ).curves[0]
         for r in range(3)
     ]
 
     def error(lam):
         below = [np.flatnonzero(curve.lambdas >= lam) for curve in curves]
-        return np.mean([c.losses[b[-1] if len(b) else 0] for c, b in zip(curves, below, strict=True)])
+        return np.mean(
+            [
+                c.losses[b[-1] if len(b) else 0]
+                for c, b in zip(curves, below, strict=True)
+            ]
+        )
 
-    lam, least = 1 / machine.C_, min(error(lam) for curve in curves for lam in curve.lambdas)
+    lam, least = (
+        1 / machine.C_,
+        min(error(lam) for curve in curves for lam in curve.lambdas),
+    )
     assert error(lam) == pytest.approx(least) == pytest.approx(machine.curve_.loss)
     path = ranksvm_path(pairs[rows], signs, kernel, gamma=0.2, lambda_min=lam / 2)
     of_path = path.decision_function(lam, items)
     r = machine.rank_function(items)
-    np.testing.assert_allclose(r - r.mean(), of_path - of_path.mean(), atol=1e-6 * np.abs(r).max())
+    np.testing.assert_allclose(
+        r - r.mean(), of_path - of_path.mean(), atol=1e-6 * np.abs(r).max()
+    )
     again = machine.set_params(C=machine.C_).fit(pairs, labels)
     np.testing.assert_array_equal(again.rank_function(items), r)
     assert again.curve_ is None
@@ -71,7 +94,9 @@ def test_the_c_of_the_path_has_the_least_mean_error_of_its_folds(seed, kernel, t
 
 def test_the_seed_draws_the_folds():
     X, y, _ = scored(3)
-    chosen = [SVMRank("path", "linear", random_state=s).fit(X, y).C_ for s in (0, 0, 1, 2, 3)]
+    chosen = [
+        SVMRank("path", "linear", random_state=s).fit(X, y).C_ for s in (0, 0, 1, 2, 3)
+    ]
     assert chosen[0] == chosen[1]
     assert len(set(chosen)) > 1
 
@@ -83,7 +108,9 @@ def test_a_choice_at_the_end_of_the_range_warns(seed, bounded):
     y = X @ rng.normal(size=5) + 0.5 * rng.normal(size=15)
     with warnings.catch_warnings(record=True) as caught:
         machine = SVMRank("path", "linear").fit(X, y)
-    at_the_end = [warning.filename for warning in caught if warning.category is ConvergenceWarning]
+    at_the_end = [
+        warning.filename for warning in caught if warning.category is ConvergenceWarning
+    ]
     assert at_the_end == [__file__] * bounded  # where `fit` was called
     assert (machine.curve_.lam < machine.curve_.lambdas[-1]) == bounded
 
@@ -93,12 +120,17 @@ def test_the_path_has_the_width_of_the_machine():
     X, y, _ = scored(4)
     X, y = np.vstack([X, X[:3], [[50.0, 50.0, 50.0]]]), np.append(y, [*y[:3], 0.0])
     qid, scale = np.append(np.zeros(len(X) - 1), 1), 1 / (3 * X[:24].var(axis=0).mean())
-    one, other = (SVMRank("path", gamma=gamma).fit(X, y, qid) for gamma in ("scale", scale))
+    one, other = (
+        SVMRank("path", gamma=gamma).fit(X, y, qid) for gamma in ("scale", scale)
+    )
     assert pytest.approx(other.C_, rel=1e-9) == one.C_
     np.testing.assert_allclose(one.rank_function(X), other.rank_function(X), atol=1e-6)
 
 
-ITEMS, PAIRS = [[0.0], [1.0], [4.0], [6.0]], Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1], [2, 0]])
+ITEMS, PAIRS = (
+    [[0.0], [1.0], [4.0], [6.0]],
+    Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1], [2, 0]]),
+)
 SCORES = [1, 2, 3, 4]
 
 

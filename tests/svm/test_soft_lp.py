@@ -18,16 +18,26 @@ from preflearn.pairs import Pairs
 from preflearn.svm import LPCompare
 
 compared = partial(noisy_comparisons, m=31, n=12)
-PRECISE = {"solver": cp.CLARABEL, "tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
+PRECISE = {
+    "solver": cp.CLARABEL,
+    "tol_gap_abs": 1e-9,
+    "tol_gap_rel": 1e-9,
+    "tol_feas": 1e-9,
+}
 
 
 def soft_by_cvxpy(pairs, y, K, nu, radius, weights):
-    """The program as stated, with one slack a pair, over the items that occur in the pairs."""
+    """The program as stated, with one slack a pair, over the items that occur in the
+    pairs."""
     rows = pairs.incidence() @ K[:, np.unique(pairs.index)]
     a, mu = cp.Variable(rows.shape[1]), cp.Variable()
     xi = cp.Variable(len(y), nonneg=True)
     tied, preferred = y == 0, y != 0
-    limits = [mu <= 1, cp.norm1(a) <= radius, cp.abs(rows[tied] @ a) <= 1 - mu + xi[tied]]
+    limits = [
+        mu <= 1,
+        cp.norm1(a) <= radius,
+        cp.abs(rows[tied] @ a) <= 1 - mu + xi[tied],
+    ]
     limits += [(rows[preferred] * y[preferred, None]) @ a >= 1 + mu - xi[preferred]]
     cost = weights / (nu * weights.sum())
     return cp.Problem(cp.Maximize(mu - cost @ xi), limits).solve(**PRECISE)
@@ -47,13 +57,19 @@ def margins(z, y):
     st.booleans(),
 )
 @example(157103558, "linear", 0.03, 0.5, 0.2, False)  # one item occurs in no pair
-def test_equals_cvxpy_and_satisfies_the_optimality_conditions(seed, kernel, nu, radius, tie_share, weighted):
+def test_equals_cvxpy_and_satisfies_the_optimality_conditions(
+    seed, kernel, nu, radius, tie_share, weighted
+):
     pairs, y = compared(seed, tie_share=tie_share)
     rng = np.random.default_rng(seed)
     weights = rng.uniform(0.1, 3, len(y)) if weighted else np.ones(len(y))
-    lp = LPCompare(nu, radius, kernel, **KERNELS[kernel]).fit(pairs, y, weights if weighted else None)
+    lp = LPCompare(nu, radius, kernel, **KERNELS[kernel]).fit(
+        pairs, y, weights if weighted else None
+    )
     K = pairwise_kernels(pairs.items, metric=kernel, **KERNELS[kernel])
-    assert lp.objective_ == pytest.approx(soft_by_cvxpy(pairs, y, K, nu, radius, weights), abs=1e-7)
+    assert lp.objective_ == pytest.approx(
+        soft_by_cvxpy(pairs, y, K, nu, radius, weights), abs=1e-7
+    )
     assert lp.dual_gap_ < 1e-8
     assert -1 - 1e-9 <= lp.objective_ <= lp.margin_ + 1e-12
     assert lp.margin_ <= 1 + 1e-9
@@ -74,7 +90,9 @@ def test_equals_cvxpy_and_satisfies_the_optimality_conditions(seed, kernel, nu, 
     pull = K[:, np.unique(pairs.index)].T @ (pairs.incidence().T @ g)
     dual_value = 1 - 2 * np.abs(g[y != 0]).sum() + radius * np.abs(pull).max()
     assert dual_value == pytest.approx(lp.objective_, abs=1e-8)
-    np.testing.assert_allclose(np.abs(g)[clearance < -1e-6], cost[clearance < -1e-6], rtol=1e-6)
+    np.testing.assert_allclose(
+        np.abs(g)[clearance < -1e-6], cost[clearance < -1e-6], rtol=1e-6
+    )
     assert (np.abs(g)[clearance > 1e-6] < 1e-9).all()
     # the shares that nu bounds
     share = weights / weights.sum()
@@ -103,21 +121,33 @@ def test_without_slack_it_is_the_margin_lp_from_a_least_radius_on(seed):
     assert LPCompare(nu, 0.9 * least, "linear").fit(pairs, y).margin_ < mu - 1e-4
     # The same optimum as long as its dual weights are within the costs, and no longer.
     largest = 1 / (len(y) * np.abs(exact.dual_coef_).max())
-    assert LPCompare(0.99 * largest, 1.01 * least, "linear").fit(pairs, y).objective_ == pytest.approx(mu)
-    assert LPCompare(min(1.0, 1.2 * largest), 1e3, "linear").fit(pairs, y).objective_ > mu + 1e-6
+    assert LPCompare(0.99 * largest, 1.01 * least, "linear").fit(
+        pairs, y
+    ).objective_ == pytest.approx(mu)
+    assert (
+        LPCompare(min(1.0, 1.2 * largest), 1e3, "linear").fit(pairs, y).objective_
+        > mu + 1e-6
+    )
 
 
 @examples(8)
-@given(st.integers(0, 2**31), st.sampled_from(sorted(KERNELS)), st.sampled_from([0.05, 0.4, 0.9]))
+@given(
+    st.integers(0, 2**31),
+    st.sampled_from(sorted(KERNELS)),
+    st.sampled_from([0.05, 0.4, 0.9]),
+)
 def test_items_and_pairs_enter_in_small_blocks(seed, kernel, nu):
-    """From two items and a guess on an eighth of the pairs, to the optimum over all of them."""
+    """From two items and a guess on an eighth of the pairs, to the optimum over all of
+    them."""
     pairs, y = compared(seed, m=60, n=20)
     K = pairwise_kernels(pairs.items, metric=kernel, **KERNELS[kernel])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("preflearn.svm.soft_lp._NEW", 2)
         patch.setattr("preflearn.svm.soft_lp._FEW", 6)
         lp = LPCompare(nu, 5.0, kernel, **KERNELS[kernel]).fit(pairs, y)
-    assert lp.objective_ == pytest.approx(soft_by_cvxpy(pairs, y, K, nu, 5.0, np.ones(len(y))), abs=1e-6)
+    assert lp.objective_ == pytest.approx(
+        soft_by_cvxpy(pairs, y, K, nu, 5.0, np.ones(len(y))), abs=1e-6
+    )
     assert lp.dual_gap_ < 1e-8
 
 
@@ -125,7 +155,10 @@ def test_items_and_pairs_enter_in_small_blocks(seed, kernel, nu):
 def test_an_offset_changes_nothing_for_a_kernel_of_differences(kernel):
     pairs, y = compared(6, m=61)
     moved = Pairs(pairs.items + 1e5, pairs.index)
-    near, far = (LPCompare(0.4, 3.0, kernel, **KERNELS[kernel]).fit(data, y) for data in (pairs, moved))
+    near, far = (
+        LPCompare(0.4, 3.0, kernel, **KERNELS[kernel]).fit(data, y)
+        for data in (pairs, moved)
+    )
     assert far.dual_gap_ < 1e-6
     assert far.objective_ == pytest.approx(near.objective_, abs=1e-4)
 
@@ -136,7 +169,9 @@ def test_the_linear_kernel_depends_on_the_origin():
     far = LPCompare(0.4, 3.0, "linear").fit(moved, y)
     assert far.dual_gap_ < 1e-6
     slack = np.maximum(0, far.margin_ - margins(far.decision_function(moved), y))
-    assert far.margin_ - slack.sum() / (0.4 * len(y)) == pytest.approx(far.objective_, abs=1e-5)
+    assert far.margin_ - slack.sum() / (0.4 * len(y)) == pytest.approx(
+        far.objective_, abs=1e-5
+    )
     K = (pairs.items - pairs.items.mean(axis=0)) @ moved.items.T / 1e3
     expected = soft_by_cvxpy(pairs, y, K, 0.4, 3e3, np.ones(len(y)))
     assert far.objective_ == pytest.approx(expected, abs=1e-5)
@@ -150,12 +185,17 @@ def test_the_radius_is_in_units_of_the_kernel(factor):
     assert other.objective_ == pytest.approx(lp.objective_, abs=1e-8)
 
 
-@pytest.mark.parametrize(("nu", "objective", "margin"), [(0.5, 1 - 2 / 3 / 0.5, 1.0), (0.25, -1.0, -1.0)])
+@pytest.mark.parametrize(
+    ("nu", "objective", "margin"), [(0.5, 1 - 2 / 3 / 0.5, 1.0), (0.25, -1.0, -1.0)]
+)
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_a_constant_kernel_leaves_no_ranking(kernel, nu, objective, margin):
     pairs, y = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]]), [1, 0, 0]
     lp = LPCompare(nu, kernel=kernel).fit(pairs, y)
-    assert (lp.objective_, lp.margin_) == (pytest.approx(objective), pytest.approx(margin))
+    assert (lp.objective_, lp.margin_) == (
+        pytest.approx(objective),
+        pytest.approx(margin),
+    )
     assert lp.predict(pairs).tolist() == [0, 0, 0]
     assert lp.rank_function([[2.0, 3.0]]).tolist() == pytest.approx([0.0], abs=1e-9)
 
@@ -172,4 +212,6 @@ def test_an_extreme_radius_is_never_silent(radius):
             assert radius > 1
             assert "radius" in str(error)  # noqa: PT017
             return
-    assert (gap > 1e-6) == any(warning.category is ConvergenceWarning for warning in caught)
+    assert (gap > 1e-6) == any(
+        warning.category is ConvergenceWarning for warning in caught
+    )

@@ -1,4 +1,5 @@
-"""The tools that report sizes and numbers in prose, and that make the archive of executed notebooks."""
+"""The tools that report sizes and numbers in prose, and that make the archive of
+executed notebooks."""
 
 import json
 
@@ -35,10 +36,18 @@ def test_folded_cells_count_in_a_run_only():
 
 
 def test_a_number_that_no_output_shows_is_found():
-    table = {"text/html": ["<td>0.8713</td><td>12.54 ± 0.21</td>"], "image/svg+xml": "<svg>0.55</svg>"}
+    table = {
+        "text/html": ["<td>0.8713</td><td>12.54 ± 0.21</td>"],
+        "image/svg+xml": "<svg>0.55</svg>",
+    }
     prose = "It is 0.87, or 87.1 percent, and $12.5 \\pm 0.2$; not 0.88 ($0.99$, `0.98`, section 3.1)."
     end = "Again 0.87. Neighbours have the margin 0.31. Nobody has 0.31.\n| 0.553 | 0.87 | 0.33 |"
-    texts = ["# T\n\nIt is 0.314, not 0.32.", f"## A\n\n{prose}", f"## B\n\n{end}", "## C"]
+    texts = [
+        "# T\n\nIt is 0.314, not 0.32.",
+        f"## A\n\n{prose}",
+        f"## B\n\n{end}",
+        "## C",
+    ]
     outputs = [[], [{"data": table}], [], [{"text": "margin of neighbours: 0.314"}]]
     cells = []
     for text, shown in zip(texts, outputs, strict=True):
@@ -54,15 +63,37 @@ def test_executed_notebooks_keep_outputs_and_lose_what_only_the_build_reads():
         "metadata": {},
         "data": {"image/svg+xml": "<svg/>", NARROW_MIME: ""},
     }
-    table = {"output_type": "display_data", "metadata": {}, "data": {RECORD_MIME: {"name": "x"}}}
+    table = {
+        "output_type": "display_data",
+        "metadata": {},
+        "data": {RECORD_MIME: {"name": "x"}},
+    }
     stream = {"output_type": "stream", "name": "stdout", "text": "1\n"}
 
     def code(tags, *outputs):
-        return {"cell_type": "code", "metadata": {"tags": tags, "papermill": {}}, "outputs": list(outputs)}
+        return {
+            "cell_type": "code",
+            "metadata": {"tags": tags, "papermill": {}},
+            "outputs": list(outputs),
+        }
 
-    words = {"cell_type": "markdown", "metadata": {"tags": ["appendix"]}, "source": "# A title"}
-    cells = [words, code([INJECTED_TAG]), code([], drawing, table, stream), code([PROVENANCE_TAG], table)]
-    metadata = {"kernelspec": {"name": "python3"}, "language_info": {}, "papermill": {}, "preflearn": {}}
+    words = {
+        "cell_type": "markdown",
+        "metadata": {"tags": ["appendix"]},
+        "source": "# A title",
+    }
+    cells = [
+        words,
+        code([INJECTED_TAG]),
+        code([], drawing, table, stream),
+        code([PROVENANCE_TAG], table),
+    ]
+    metadata = {
+        "kernelspec": {"name": "python3"},
+        "language_info": {},
+        "papermill": {},
+        "preflearn": {},
+    }
     notebook = readable_notebook(Executed({"cells": cells, "metadata": metadata}))
     assert [cell["cell_type"] for cell in notebook["cells"]] == ["markdown", "code"]
     assert notebook["cells"][0] == words
@@ -70,4 +101,6 @@ def test_executed_notebooks_keep_outputs_and_lose_what_only_the_build_reads():
     assert svg["data"] == {"image/svg+xml": "<svg/>"}
     assert text == stream
     assert "papermill" not in json.dumps(notebook)
-    assert cells[2]["outputs"][0]["data"][NARROW_MIME] == "", "the executed notebook itself stays as it is"
+    assert cells[2]["outputs"][0]["data"][NARROW_MIME] == "", (
+        "the executed notebook itself stays as it is"
+    )

@@ -1,4 +1,5 @@
-"""P5: the analogy kernel between pairs of items, and the learners of rankings that are built on it."""
+"""P5: the analogy kernel between pairs of items, and the learners of rankings that are
+built on it."""
 
 from preflearn.analogy.able2rank import Able2Rank
 from preflearn.analogy.additive import AdditiveAnalogy

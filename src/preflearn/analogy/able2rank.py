@@ -1,11 +1,12 @@
-"""Object ranking by the observed preferences that are most analogous [AhmadiFahandar2018]_.
+"""Object ranking by the observed preferences that are most analogous
+[AhmadiFahandar2018]_.
 
 References
 ----------
-.. [AhmadiFahandar2018] M. Ahmadi Fahandar, E. Hüllermeier, "Learning to rank based on analogical reasoning",
-   AAAI 2018.
-.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with
-   kernels", KI 2019.
+.. [AhmadiFahandar2018] M. Ahmadi Fahandar, E. Hüllermeier, "Learning to rank based on
+   analogical reasoning", AAAI 2018.
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference
+   learning with kernels", KI 2019.
 """
 
 from __future__ import annotations
@@ -29,21 +30,23 @@ _CHOICES = (10, 15, 20)  # of k
 
 @dataclass(eq=False, repr=False)
 class Able2Rank(PairwiseLearner):
-    """able2rank: the k most analogous training preferences vote on each pair, [AhmadiFahandar2018]_.
+    """able2rank: the k most analogous training preferences vote on each pair,
+    [AhmadiFahandar2018]_.
 
-    Section 3.2 of [AhmadiFahandar2019]_: z > z' in the training data speaks for x_i > x_j to the degree
-    v(z, z', x_i, x_j), and for x_j > x_i to the degree v(z, z', x_j, x_i); v is eq. 5, averaged over features
-    (`analogy_kernel` of degree 1). Each training pair votes once, for the direction of its larger degree; the
-    k pairs with the largest such degrees count, as in the authors' public code. The shares of the votes are
-    p_ij, and the worths that aggregate P order the items. Nothing is learned but k: the training pairs are
-    kept.
+    Section 3.2 of [AhmadiFahandar2019]_: z > z' in the training data speaks for x_i >
+    x_j to the degree v(z, z', x_i, x_j), and for x_j > x_i to the degree v(z, z', x_j,
+    x_i); v is eq. 5, averaged over features (`analogy_kernel` of degree 1). Each
+    training pair votes once, for the direction of its larger degree; the k pairs with
+    the largest such degrees count, as in the authors' public code. The shares of the
+    votes are p_ij, and the worths that aggregate P order the items. Nothing is learned
+    but k: the training pairs are kept.
 
     Parameters
     ----------
     k : int or "cv"
-        Number of votes on each pair; all if there are fewer. "cv": that of 10, 15 and 20 with the least
-        share of wrong directions in 2-fold cross-validation of the objects, repeated three times; of several,
-        the smallest.
+        Number of votes on each pair; all if there are fewer. "cv": that of 10, 15 and
+        20 with the least share of wrong directions in 2-fold cross-validation of the
+        objects, repeated three times; of several, the smallest.
     aggregate : {"bradley-terry", "row sums", "copeland"}
         See `preflearn.ranking`.
     random_state : int, numpy Generator or None
@@ -55,17 +58,18 @@ class Able2Rank(PairwiseLearner):
     ----------
     k_ : int
     losses_ : dict of int to float, or None
-        The share of wrong directions for each k, half of each undecided one, with k="cv".
+        The share of wrong directions for each k, half of each undecided one, with
+        k="cv".
     differences_ : ndarray of shape (m, d)
         Better item minus worse item of the training pairs.
     n_features_in_ : int
 
     Notes
     -----
-    Votes do not depend on the order of items: training pairs whose degree is equal to the k-th largest (in 12
-    digits) share what is left of the k votes, and a pair with equal degrees in both directions gives half a
-    vote to each. (The authors' code takes whichever a sort puts first, and counts equality for the item
-    that comes later.)
+    Votes do not depend on the order of items: training pairs whose degree is equal to
+    the k-th largest (in 12 digits) share what is left of the k votes, and a pair with
+    equal degrees in both directions gives half a vote to each. (The authors' code takes
+    whichever a sort puts first, and counts equality for the item that comes later.)
 
     References
     ----------
@@ -101,47 +105,70 @@ class Able2Rank(PairwiseLearner):
         Raises
         ------
         ValueError
-            On bad parameters, features outside [0, 1], where no pair is left, or where k="cv" finds no pairs
-            in both halves of the objects.
+            On bad parameters, features outside [0, 1], where no pair is left, or where
+            k="cv" finds no pairs in both halves of the objects.
         """
         rng = generator(self.random_state, fresh=True)
         if self.k != "cv":
             whole = as_real(self.k) % 1 == 0 and self.k >= 1
             require(whole, self.k, "k", "a whole number of at least 1 or 'cv'")
         pairs, better = self._preferences(X, rank, qid)
-        self.losses_ = self._cross_validated(pairs, better, rng) if self.k == "cv" else None
-        self.k_ = min(self.losses_, key=self.losses_.__getitem__) if self.losses_ else int(self.k)
+        self.losses_ = (
+            self._cross_validated(pairs, better, rng) if self.k == "cv" else None
+        )
+        self.k_ = (
+            min(self.losses_, key=self.losses_.__getitem__)
+            if self.losses_
+            else int(self.k)
+        )
         self.differences_, self.n_features_in_ = better, better.shape[1]
         return self
 
     def _degrees(self, U: Floats) -> Floats:
         return self._shares(U, self.differences_, (self.k_,))[0]
 
-    def _cross_validated(self, pairs: Pairs, better: Floats, rng: np.random.Generator) -> dict[int, float]:
+    def _cross_validated(
+        self, pairs: Pairs, better: Floats, rng: np.random.Generator
+    ) -> dict[int, float]:
         calls = [
             delayed(self._shares)(better[valid], better[train], _CHOICES)
             for train, valid in halves(pairs, "objects", 3, rng)
             if len(train) and len(valid)
         ]
-        wrong = [(share < 0.5) + (share == 0.5) / 2 for share in in_parallel(calls, self.n_jobs)]
+        wrong = [
+            (share < 0.5) + (share == 0.5) / 2
+            for share in in_parallel(calls, self.n_jobs)
+        ]
         expected = f"a number, or more objects: no half of the {len(pairs.items)} objects has pairs to train "
-        require(len(wrong) > 0, self.k, "k", expected + "while the other has pairs to validate")
+        require(
+            len(wrong) > 0,
+            self.k,
+            "k",
+            expected + "while the other has pairs to validate",
+        )
         return dict(zip(_CHOICES, np.hstack(wrong).mean(axis=1).tolist(), strict=True))
 
     def _shares(self, V: Floats, better: Floats, choices: tuple[int, ...]) -> Floats:
-        """The share of votes for the first item of pairs with differences V, shape (len(choices), len(V))."""
+        """The share of votes for the first item of pairs with differences V, shape
+        (len(choices), len(V))."""
         shares = []
         for part in blocks(V, 2 * len(better)):
             # Of scaled whole numbers many degrees are equal, but for rounding.
-            first, second = (np.round(analogy_kernel(v, better), _DIGITS) for v in (part, -part))
-            strength, votes = np.maximum(first, second), (1 + np.sign(first - second)) / 2
+            first, second = (
+                np.round(analogy_kernel(v, better), _DIGITS) for v in (part, -part)
+            )
+            strength, votes = (
+                np.maximum(first, second),
+                (1 + np.sign(first - second)) / 2,
+            )
             counted = np.array([_largest(strength, k) for k in choices])
             shares.append((counted * votes).sum(axis=2) / counted.sum(axis=2))
         return np.hstack(shares)
 
 
 def _largest(values: Floats, k: int) -> Floats:
-    """1 for the k largest of each row; values equal to the k-th share what is left of the k."""
+    """1 for the k largest of each row; values equal to the k-th share what is left of
+    the k."""
     k = min(k, values.shape[1])
     least = np.partition(values, -k, axis=1)[:, -k, None]
     above, equal = values > least, values == least

@@ -1,12 +1,14 @@
-"""Logistic regression with the analogy kernel on a million pairs, without a Gram matrix.
+"""Logistic regression with the analogy kernel on a million pairs, without a Gram
+matrix.
 
-The kernel of degree 1 is a mean over features, so its functions are sums of functions of one difference each.
-One of those is piecewise linear, and a coarse one with some dozen knots is already close.
+The kernel of degree 1 is a mean over features, so its functions are sums of functions
+of one difference each. One of those is piecewise linear, and a coarse one with some
+dozen knots is already close.
 
 References
 ----------
-.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with
-   kernels", 2019.
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference
+   learning with kernels", 2019.
 """
 
 from __future__ import annotations
@@ -36,13 +38,16 @@ from preflearn.core.validation import (
 from preflearn.solvers.newton import conjugate_gradients, newton, warn_of_gap
 
 _LEAST_COST, _MOST_COST = 1e-12, 1e6
-_FLAT = 1e-10  # the least curvature of the loss in Newton's equations, whose unknowns are divided by it
+# the least curvature of the loss in Newton's equations, whose unknowns are divided by
+# it
+_FLAT = 1e-10
 _ACCURACY = 0.1  # of a step, relative to its length in the metric of the Hessian
 _MOST_STEPS, _MOST_GRADIENTS = 100, 1000
 
 
 class _Point(NamedTuple):
-    """Weights of the kernel functions, and all that a step and its judgement need of them."""
+    """Weights of the kernel functions, and all that a step and its judgement need of
+    them."""
 
     x: Floats  # (N,), the weights
     bias: float
@@ -52,13 +57,16 @@ class _Point(NamedTuple):
 
 
 class Logistic(NamedTuple):
-    """1/2 x'Kx + C sum_i log(1 + exp(-y_i (K x + bias)_i)), at the best bias for each x, or a bias of 0.
+    """1/2 x'Kx + C sum_i log(1 + exp(-y_i (K x + bias)_i)), at the best bias for each
+    x, or a bias of 0.
 
-    At a small cost the gap is small at x = 0, where f is constant and ranks nothing: take a step at least.
+    At a small cost the gap is small at x = 0, where f is constant and ranks nothing:
+    take a step at least.
     """
 
     times: Callable[[Floats], Floats]  # K v
-    inverse: Callable[[Floats], Callable[[Floats], Floats]]  # of the equations, or near; see `coarse`
+    # of the equations, or near; see `coarse`
+    inverse: Callable[[Floats], Callable[[Floats], Floats]]
     y: Floats
     C: float
     biased: bool = True
@@ -66,11 +74,21 @@ class Logistic(NamedTuple):
     def at(self, x: Floats) -> _Point:
         scores, bias = self.times(x), 0.0
         if self.biased:
-            wide = np.log(len(x)) + 1  # beyond the scores: losses of one kind outweigh all of the other
+            # beyond the scores: losses of one kind outweigh all of the other
+            wide = np.log(len(x)) + 1
             low, high = -float(scores.max()) - wide, -float(scores.min()) + wide
-            bias = float(brentq(lambda b: float(self._slopes(scores + b).sum()), low, high, xtol=1e-15))  # pyright: ignore[reportArgumentType]
+            bias = float(
+                brentq(
+                    lambda b: float(self._slopes(scores + b).sum()),
+                    low,
+                    high,
+                    xtol=1e-15,
+                )
+            )  # pyright: ignore[reportArgumentType]
         slopes = self._slopes(scores + bias)
-        value = float(x @ scores) / 2 + self.C * float(np.logaddexp(0.0, -self.y * (scores + bias)).sum())
+        value = float(x @ scores) / 2 + self.C * float(
+            np.logaddexp(0.0, -self.y * (scores + bias)).sum()
+        )
         return _Point(x, bias, value, slopes, self.times(x + slopes))
 
     def _slopes(self, f: Floats) -> Floats:
@@ -78,48 +96,62 @@ class Logistic(NamedTuple):
 
     def gap(self, point: _Point) -> float:
         """1/2 e'Ke of the residual e, relative."""
-        return max(0.0, float((point.x + point.slopes) @ point.gradient) / 2 / point.value)
+        return max(
+            0.0, float((point.x + point.slopes) @ point.gradient) / 2 / point.value
+        )
 
     def step(self, point: _Point) -> Floats:
-        """About Newton's, from (W^-1 + K) step + 1 t = -e / W and 1'step = 0, by conjugate gradients."""
+        """About Newton's, from (W^-1 + K) step + 1 t = -e / W and 1'step = 0, by
+        conjugate gradients."""
         share = np.abs(point.slopes) / self.C
         W = self.C * np.maximum(share * (1 - share), _FLAT)
         solve, right = self.inverse(W), -(point.x + point.slopes)
-        # Newton's model of the objective is at most excess / 2 above its minimum, and falls by some
-        # decrease / 2: the first is r'WK (1 + W K)^-1 Wr of the residual r, which r'Wr bounds.
+        # Newton's model of the objective is at most excess / 2 above its minimum, and
+        # falls by some decrease / 2: the first is r'WK (1 + W K)^-1 Wr of the residual
+        # r, which r'Wr bounds.
 
         def enough(step: Floats, residual: Floats, *sizes: float) -> bool:
             weighted = W * residual
-            excess = float(residual @ weighted) - self.biased * weighted.sum() ** 2 / W.sum()
+            excess = (
+                float(residual @ weighted) - self.biased * weighted.sum() ** 2 / W.sum()
+            )
             return excess <= -(_ACCURACY**2) * float(step @ point.gradient)
 
         step = solve(right)
         residual = (right - step) / W - self.times(step)
         conjugate_gradients(
-            lambda v: v / W + self.times(v), lambda r: solve(W * r), step, residual, enough, _MOST_GRADIENTS
+            lambda v: v / W + self.times(v),
+            lambda r: solve(W * r),
+            step,
+            residual,
+            enough,
+            _MOST_GRADIENTS,
         )
         return step
 
 
 class AdditiveAnalogy(BaseEstimator):
-    """Which item of a pair is better, by logistic regression with the analogy kernel of degree 1.
+    """Which item of a pair is better, by logistic regression with the analogy kernel of
+    degree 1.
 
-    With k of eq. 8 of [AhmadiFahandar2019]_, its function space H, and differences u = a - b::
+    With k of eq. 8 of [AhmadiFahandar2019]_, its function space H, and differences u =
+    a - b::
 
         minimise over g in H and b:  1/2 |g|^2 + C sum_i log(1 + exp(-y_i f(u_i))),   f = g + b,
 
-    by Newton's method, until a duality gap proves the minimum. It is reached by
-    g = sum_i dual_coef_i k(·, u_i), a sum of functions g_k of the difference of one feature each.
-    1 / (1 + exp(-f)) is the probability that the first item is better: the predictor with values in [0, 1]
-    that section 5.1 asks for, with no calibration afterwards.
+    by Newton's method, until a duality gap proves the minimum. It is reached by g =
+    sum_i dual_coef_i k(·, u_i), a sum of functions g_k of the difference of one feature
+    each. 1 / (1 + exp(-f)) is the probability that the first item is better: the
+    predictor with values in [0, 1] that section 5.1 asks for, with no calibration
+    afterwards.
 
     Parameters
     ----------
     C : float
         Cost of the loss of a pair, from 1e-12 to 1e6. Time grows with C: see Notes.
     tol : float
-        Largest relative duality gap, positive. A ConvergenceWarning says so where rounding, or 100 steps
-        of Newton, end it before.
+        Largest relative duality gap, positive. A ConvergenceWarning says so where
+        rounding, or 100 steps of Newton, end it before.
 
     Attributes
     ----------
@@ -128,7 +160,8 @@ class AdditiveAnalogy(BaseEstimator):
     bias_ : float
         The constant b.
     objective_, dual_gap_ : float
-        The minimised sum at the machine; it exceeds its minimum by at most the share `dual_gap_` of it.
+        The minimised sum at the machine; it exceeds its minimum by at most the share
+        `dual_gap_` of it.
     differences_ : ndarray of shape (N, d)
         The differences of the fit.
     n_iter_ : int
@@ -138,31 +171,34 @@ class AdditiveAnalogy(BaseEstimator):
 
     Notes
     -----
-    **The functions.** g_k is continuous and piecewise linear on the differences of one sign, with knots at
-    those of the fit, and has a value of its own at 0. With p = g_k on [0, 1] (the limit at 0), ``|g_k|^2``
-    has the part 1/2 int p'^2 + 1/2 (p(0) + p(1))^2, the same for [-1, 0], and the square of the value at 0.
-    ``|g|^2 = d sum_k |g_k|^2`` for the g_k of `component`; for other ways to write g as such a sum, the
+    **The functions.** g_k is continuous and piecewise linear on the differences of one
+    sign, with knots at those of the fit, and has a value of its own at 0. With p = g_k
+    on [0, 1] (the limit at 0), ``|g_k|^2`` has the part 1/2 int p'^2 + 1/2 (p(0) +
+    p(1))^2, the same for [-1, 0], and the square of the value at 0. ``|g|^2 = d sum_k
+    |g_k|^2`` for the g_k of `component`; for other ways to write g as such a sum, the
     right-hand side is larger.
 
-    **The bias.** Constants are in H, but cost: ``|1|^2 = 5``. So one is added
-    without penalty, as in the support vector machine that the paper trains on pairs in one order each.
-    Trained on both orders, (u, y) and (-u, -y), the machine has b = 0 and f(-u) = -f(u), since its minimum is
-    the only one (kappa(-u, -v) = kappa(u, v)). That is the machine on one order with no
-    bias, the kernel (k(u, v) - k(u, -v)) / 2, and the cost 2C. There is no switch for it: give both
-    orders.
+    **The bias.** Constants are in H, but cost: ``|1|^2 = 5``. So one is added without
+    penalty, as in the support vector machine that the paper trains on pairs in one
+    order each. Trained on both orders, (u, y) and (-u, -y), the machine has b = 0 and
+    f(-u) = -f(u), since its minimum is the only one (kappa(-u, -v) = kappa(u, v)). That
+    is the machine on one order with no bias, the kernel (k(u, v) - k(u, -v)) / 2, and
+    the cost 2C. There is no switch for it: give both orders.
 
-    **The gap.** With s_i the slope of the loss at f(u_i), times C, the weights -s are feasible in the dual
-    program where b is the best for g, since then sum_i s_i = 0. The gap is 1/2 e'Ke, e = `dual_coef_` + s.
+    **The gap.** With s_i the slope of the loss at f(u_i), times C, the weights -s are
+    feasible in the dual program where b is the best for g, since then sum_i s_i = 0.
+    The gap is 1/2 e'Ke, e = `dual_coef_` + s.
 
-    **The steps.** Newton's equations (W^-1 + K) x + 1 t = r, 1'x = 0, W the curvatures of the losses, are
-    solved by conjugate gradients with products by sorting. They are preconditioned by the same equations for
-    functions with coarse knots: M unknowns, up to some 2,000, or 4 to 5 d where d > 250; for N <= M, by the
-    equations themselves. What coarse knots at a distance h leave of K is of order N h^2 / d, so few gradients
-    do where C N h^2 / d is small; else their number grows with its root, and d = 1 and N = 10^5 take seconds
-    at C = 10^4, minutes at 10^6.
+    **The steps.** Newton's equations (W^-1 + K) x + 1 t = r, 1'x = 0, W the curvatures
+    of the losses, are solved by conjugate gradients with products by sorting. They are
+    preconditioned by the same equations for functions with coarse knots: M unknowns, up
+    to some 2,000, or 4 to 5 d where d > 250; for N <= M, by the equations themselves.
+    What coarse knots at a distance h leave of K is of order N h^2 / d, so few gradients
+    do where C N h^2 / d is small; else their number grows with its root, and d = 1 and
+    N = 10^5 take seconds at C = 10^4, minutes at 10^6.
 
-    A step costs O(N d^2 + M^3) for the coarse equations, in memory of two M x M matrices, and O(N d) a
-    gradient. Threads of BLAS may change the last digits.
+    A step costs O(N d^2 + M^3) for the coarse equations, in memory of two M x M
+    matrices, and O(N d) a gradient. Threads of BLAS may change the last digits.
 
     Examples
     --------
@@ -190,7 +226,8 @@ class AdditiveAnalogy(BaseEstimator):
         Raises
         ------
         ValueError
-            On bad parameters, differences outside [-1, 1], or labels that are others or of one kind only.
+            On bad parameters, differences outside [-1, 1], or labels that are others or
+            of one kind only.
         """
         good = _LEAST_COST <= as_real(self.C) <= _MOST_COST
         require(good, self.C, "C", f"a number from {_LEAST_COST:g} to {_MOST_COST:g}")
@@ -198,9 +235,15 @@ class AdditiveAnalogy(BaseEstimator):
         U = check_differences(U)
         y = check_labels(y, len(U), allow=(-1, 1)).astype(np.float64)
         if np.all(y == y[0]):
-            raise ValueError(f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1")
+            raise ValueError(
+                f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1"
+            )
         operator, functions = AnalogyOperator(U), few_functions(U)
-        times = functions.gram.times if isinstance(functions, AllFunctions) else operator.times
+        times = (
+            functions.gram.times
+            if isinstance(functions, AllFunctions)
+            else operator.times
+        )
         problem = Logistic(times, functions.inverse, y, float(self.C))
         found, gap, self.n_iter_ = newton(problem, np.zeros(len(y)), tol, _MOST_STEPS)
         warn_of_gap("AdditiveAnalogy", gap, tol, f"lower C = {self.C:g}")
@@ -210,9 +253,11 @@ class AdditiveAnalogy(BaseEstimator):
         return self
 
     def decision_function(self, V: ArrayLike) -> Floats:
-        """f of other pairs, shape (n,): positive where the first item is predicted to be better.
+        """f of other pairs, shape (n,): positive where the first item is predicted to
+        be better.
 
-        Takes a pass over all pairs of the fit, whatever n is: ask for many pairs at once.
+        Takes a pass over all pairs of the fit, whatever n is: ask for many pairs at
+        once.
 
         Parameters
         ----------
@@ -223,7 +268,8 @@ class AdditiveAnalogy(BaseEstimator):
         return self._operator.cross(V, self.dual_coef_) + self.bias_
 
     def component(self, k: int, u: ArrayLike) -> Floats:
-        """g_k at differences u of feature k (from 0), shape (n,): f = `bias_` + sum_k g_k.
+        """g_k at differences u of feature k (from 0), shape (n,): f = `bias_` + sum_k
+        g_k.
 
         It is linear between neighbouring differences of the fit of one sign.
         """

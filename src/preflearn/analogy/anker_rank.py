@@ -2,8 +2,8 @@
 
 References
 ----------
-.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with
-   kernels", KI 2019.
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference
+   learning with kernels", KI 2019.
 """
 
 from __future__ import annotations
@@ -33,43 +33,46 @@ Orientation = Literal["coin", "both", "antisymmetric"]
 
 @dataclass(eq=False, repr=False)
 class AnKerRank(PairwiseLearner):
-    """AnKer-rank: a kernel machine on pairs in analogy, section 5 of [AhmadiFahandar2019]_.
+    """AnKer-rank: a kernel machine on pairs in analogy, section 5 of
+    [AhmadiFahandar2019]_.
 
     With the analogy kernel k between differences of pairs, it minimises ::
 
         C sum over training pairs of (1 - y f(u))_+ + 1/2 |f|^2,    f(u) = b + sum_i coef_i k(u, u_i),
 
-    turns f into q = 1 / (1 + exp(-a f - b')) (Platt), takes p_ij = (1 + q_ij - q_ji) / 2 for the items i, j
-    of a query, and orders them by the worths that aggregate P.
+    turns f into q = 1 / (1 + exp(-a f - b')) (Platt), takes p_ij = (1 + q_ij - q_ji) /
+    2 for the items i, j of a query, and orders them by the worths that aggregate P.
 
     Parameters
     ----------
     C : float or "path"
-        The cost, from 1e-100 to 1e100; with another loss than "hinge" from 1e-6 to 1e6. "path": that of
-        least zero-one loss in 2-fold cross-validation, over all C; a path takes as long as ten to twenty
-        fits.
+        The cost, from 1e-100 to 1e100; with another loss than "hinge" from 1e-6 to 1e6.
+        "path": that of least zero-one loss in 2-fold cross-validation, over all C; a
+        path takes as long as ten to twenty fits.
     degree : int
-        Of the kernel: 1 is eq. 8, 2 is eq. 9. At some hundreds the kernel is 0 but for equal pairs, and
-        other items are not ranked.
+        Of the kernel: 1 is eq. 8, 2 is eq. 9. At some hundreds the kernel is 0 but for
+        equal pairs, and other items are not ranked.
     orientation : {"coin", "both", "antisymmetric"}
-        Which example a pair makes. "coin": (a, b) or (b, a), by a fair coin; if all coins fall on one side,
-        one of them is turned over. "both": (a, b) with label +1 and (b, a) with -1. "antisymmetric": the
-        kernel (k(u, v) - k(u, -v)) / 2 without bias, so that f(-u) = -f(u) whichever way a pair is read. With
-        zero="apart" the last two are the same machine, where "both" has half the C; it has four times
+        Which example a pair makes. "coin": (a, b) or (b, a), by a fair coin; if all
+        coins fall on one side, one of them is turned over. "both": (a, b) with label +1
+        and (b, a) with -1. "antisymmetric": the kernel (k(u, v) - k(u, -v)) / 2 without
+        bias, so that f(-u) = -f(u) whichever way a pair is read. With zero="apart" the
+        last two are the same machine, where "both" has half the C; it has four times
         the memory.
     n_repeats : int
         Of the 2-fold cross-validation.
     split : {"pairs", "objects"}
-        What the folds halve. "objects": a pair trains, or validates, if both of its items are in that half;
-        the others are left out.
+        What the folds halve. "objects": a pair trains, or validates, if both of its
+        items are in that half; the others are left out.
     aggregate : {"bradley-terry", "row sums", "copeland"}
         See `preflearn.ranking`.
     loss : {"hinge", "logistic", "squared"}
-        A support vector machine; or kernel logistic regression, with log(1 + exp(-y f)) in place of the
-        hinge; or kernel ridge regression, with (y - f)^2 / 2, without bias. The last two choose C from 0.001,
-        0.01, ..., 1e6.
+        A support vector machine; or kernel logistic regression, with log(1 + exp(-y f))
+        in place of the hinge; or kernel ridge regression, with (y - f)^2 / 2, without
+        bias. The last two choose C from 0.001, 0.01, ..., 1e6.
     zero : {"apart", "positive"}
-        As in `analogy_kernel`; "antisymmetric" needs "apart", where k(-u, -v) = k(u, v).
+        As in `analogy_kernel`; "antisymmetric" needs "apart", where k(-u, -v) = k(u,
+        v).
     random_state : int, numpy Generator or None
         Of the coins, then of the folds. A Generator goes on from fit to fit.
     n_jobs : int, optional
@@ -78,37 +81,39 @@ class AnKerRank(PairwiseLearner):
     Attributes
     ----------
     C_ : float
-        The C chosen or given; a smaller one where rounding ends the machine's path before it, with a warning.
+        The C chosen or given; a smaller one where rounding ends the machine's path
+        before it, with a warning.
     curve_ : Selection or None
-        Zero-one loss over lambda = 1/C of the cross-validation, with C="path". A pair with f = 0 is wrong,
-        but for the hinge with bias, which decides it for the first item.
+        Zero-one loss over lambda = 1/C of the cross-validation, with C="path". A pair
+        with f = 0 is wrong, but for the hinge with bias, which decides it for the first
+        item.
     support_ : ndarray of int, shape (s,)
-        Numbers of the training examples that take part in f. Examples are in the order of
-        `Pairs.from_rankings`; with "both", the other orientations follow behind.
+        Numbers of the training examples that take part in f. Examples are in the order
+        of `Pairs.from_rankings`; with "both", the other orientations follow behind.
     differences_ : ndarray of shape (s, d)
         The differences u_i of these examples.
     dual_coef_ : ndarray of shape (s,)
     intercept_ : float
     platt_ : tuple of float
-        a and b', from decision values of pairs that a machine had not seen: those of the folds, with the cost
-        `C_` m / m' for m' of the m examples. Where there are no folds, or a is not positive, which is chance
-        among few pairs and would turn f around: from the training pairs. If a is not positive there,
-        either, it is 0.
+        a and b', from decision values of pairs that a machine had not seen: those of
+        the folds, with the cost `C_` m / m' for m' of the m examples. Where there are
+        no folds, or a is not positive, which is chance among few pairs and would turn f
+        around: from the training pairs. If a is not positive there, either, it is 0.
     n_features_in_ : int
 
     Notes
     -----
-    Features are in [0, 1], as `DomainScaler` makes them; then differences are in [-1, 1]. Outside by at most
-    1e-9 they are clipped.
+    Features are in [0, 1], as `DomainScaler` makes them; then differences are in [-1,
+    1]. Outside by at most 1e-9 they are clipped.
 
-    Folds without a pair to validate, or (with bias) without both labels to train, are left out. The choice of
-    C needs one that is left.
+    Folds without a pair to validate, or (with bias) without both labels to train, are
+    left out. The choice of C needs one that is left.
 
-    Threads of BLAS may change the last digits; on busy cores they slow the logistic loss down tenfold
-    (OPENBLAS_NUM_THREADS=1 avoids it).
+    Threads of BLAS may change the last digits; on busy cores they slow the logistic
+    loss down tenfold (OPENBLAS_NUM_THREADS=1 avoids it).
 
-    The memory is that of the Gram matrix of the examples (twice for "antisymmetric") and of two blocks of a
-    quarter of its size, for a pair of halves.
+    The memory is that of the Gram matrix of the examples (twice for "antisymmetric")
+    and of two blocks of a quarter of its size, for a pair of halves.
 
     References
     ----------
@@ -150,20 +155,25 @@ class AnKerRank(PairwiseLearner):
         Raises
         ------
         ValueError
-            On bad parameters, features outside [0, 1], where no pair is left, one pair and
-            orientation="coin" (there is one class), or too few pairs for cross-validation.
+            On bad parameters, features outside [0, 1], where no pair is left, one pair
+            and orientation="coin" (there is one class), or too few pairs for
+            cross-validation.
         """
         rng = self._check_parameters()
         kernel = _Kernel(self.degree, self.zero, self.orientation == "antisymmetric")
         pairs, better = self._preferences(X, rank, qid)
         U, labels = _oriented(better, self.orientation, rng)
         problem = Problem(kernel(U), labels, not kernel.odd)
-        folds = halves(pairs, self.split, self.n_repeats, rng, copies=len(U) // len(pairs))
+        folds = halves(
+            pairs, self.split, self.n_repeats, rng, copies=len(U) // len(pairs)
+        )
         folds = [fold for fold in folds if problem.can_use(fold)]
         expected = f"a number, or more pairs or queries: no fold of the {len(pairs)} pairs has two kinds of "
         expected += "examples to train and any to validate"
         require(self.C != "path" or len(folds) > 0, self.C, "C", expected)
-        self.curve_ = select(problem, folds, self.loss, self.n_jobs) if self.C == "path" else None
+        self.curve_ = (
+            select(problem, folds, self.loss, self.n_jobs) if self.C == "path" else None
+        )
         C = 1 / self.curve_.lam if self.curve_ else float(self.C)
         coef, self.intercept_, self.C_ = LOSSES[self.loss](problem, C)
         a, b = 0.0, 0.0
@@ -178,7 +188,8 @@ class AnKerRank(PairwiseLearner):
         return self
 
     def decision_function(self, U: ArrayLike) -> Floats:
-        """f of differences a - b of pairs, shape (m,): positive where a is the better one.
+        """f of differences a - b of pairs, shape (m,): positive where a is the better
+        one.
 
         Parameters
         ----------
@@ -199,7 +210,9 @@ class AnKerRank(PairwiseLearner):
 
     def _check_parameters(self) -> np.random.Generator:
         if self.C != "path":
-            check_size(self.C, "C", 1e100 if self.loss == "hinge" else 1e6, " or 'path'")
+            check_size(
+                self.C, "C", 1e100 if self.loss == "hinge" else 1e6, " or 'path'"
+            )
         check_choice(self.orientation, "orientation", ("coin", "both", "antisymmetric"))
         check_choice(self.split, "split", ("pairs", "objects"))
         check_choice(self.loss, "loss", tuple(LOSSES))
@@ -225,8 +238,11 @@ class _Kernel(NamedTuple):
         return K
 
 
-def _oriented(better: Floats, orientation: Orientation, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """The examples that pairs make, better item minus worse: differences, and labels -1 and +1."""
+def _oriented(
+    better: Floats, orientation: Orientation, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """The examples that pairs make, better item minus worse: differences, and labels -1
+    and +1."""
     m = len(better)
     if orientation == "antisymmetric":
         return better, np.ones(m)

@@ -1,9 +1,11 @@
-"""Machines on a kernel between pairs, the choice of C by cross-validation, and chances from their values.
+"""Machines on a kernel between pairs, the choice of C by cross-validation, and chances
+from their values.
 
 References
 ----------
-.. [Platt1999] J. C. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized
-   likelihood methods", Advances in Large Margin Classifiers, MIT Press, 1999.
+.. [Platt1999] J. C. Platt, "Probabilistic outputs for support vector machines and
+   comparisons to regularized likelihood methods", Advances in Large Margin Classifiers,
+   MIT Press, 1999.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from preflearn.solvers.hinge_dual import Rows, best_bias, maximise
 from preflearn.solvers.newton import newton
 from preflearn.solvers.search import in_parallel
 
-_LEAST = 1e-8  # lambda per example where a path ends; the first breakpoint is below 1 per example
+# lambda per example where a path ends; the first breakpoint is below 1 per example
+_LEAST = 1e-8
 GRID = np.logspace(3, -6, 10)  # lambda of machines without a path
 _ROUNDING = 1e-12  # of a breakpoint
 _GAP = 1e-10  # of logistic regression, relative to its objective
@@ -40,7 +43,8 @@ _MOST_NEWTON_STEPS = 100
 
 
 class Problem(NamedTuple):
-    """Examples of a binary problem: their kernel, their labels, and if the machine has a bias."""
+    """Examples of a binary problem: their kernel, their labels, and if the machine has
+    a bias."""
 
     K: Floats  # (m, m)
     labels: Floats  # (m,), -1 and +1
@@ -51,7 +55,8 @@ class Problem(NamedTuple):
         return Problem(self.block(train, train), self.labels[train], self.biased)
 
     def can_use(self, fold: Fold) -> bool:
-        """Whether a fold has something to validate, and both labels to train a machine with bias."""
+        """Whether a fold has something to validate, and both labels to train a machine
+        with bias."""
         kinds = len(np.unique(self.labels[fold.train]))
         return len(fold.valid) > 0 and kinds >= 1 + self.biased
 
@@ -71,11 +76,20 @@ def hinge(problem: Problem, C: float) -> Machine:
     """C sum (1 - y f)_+ + 1/2 |f|^2: the support vector machine."""
     K, labels, biased = problem
     gram, bound = DenseGram(K), C * labels
-    rows = Rows(len(K), np.ones(len(K)), labels, np.minimum(bound, 0), np.maximum(bound, 0), biased)
+    rows = Rows(
+        len(K),
+        np.ones(len(K)),
+        labels,
+        np.minimum(bound, 0),
+        np.maximum(bound, 0),
+        biased,
+    )
     coef, gap = maximise(gram, rows, np.zeros(len(K)), _LEAST_GAP)
     if gap > _MOST_GAP:
         return _by_path(problem, C)
-    return Machine(coef, best_bias(rows, rows.slopes(gram.times(coef))) if biased else 0.0, C)
+    return Machine(
+        coef, best_bias(rows, rows.slopes(gram.times(coef))) if biased else 0.0, C
+    )
 
 
 def _by_path(problem: Problem, C: float) -> Machine:
@@ -94,7 +108,8 @@ def _path(problem: Problem, least: float) -> BinaryPath | RankingPath:
     K, labels, biased = problem
     if biased:
         return trusted_path(K, labels, least)
-    first = float((labels * (K @ labels)).max())  # above it all weights are 1, and there is nothing to follow
+    # above it all weights are 1, and there is nothing to follow
+    first = float((labels * (K @ labels)).max())
     least = min(least, max(first, 0.0) * (1 - _ROUNDING))
     return ranksvm_path(_against_null(K), labels, "precomputed", lambda_min=least)
 
@@ -115,7 +130,8 @@ def logistic(problem: Problem, C: float) -> Machine:
 
 
 def squared(problem: Problem, C: float) -> Machine:
-    """C sum (y - f)^2 / 2 + 1/2 |f|^2: kernel ridge regression on the labels, without bias."""
+    """C sum (y - f)^2 / 2 + 1/2 |f|^2: kernel ridge regression on the labels, without
+    bias."""
     ridge = problem.K + np.eye(len(problem.K)) / C
     return Machine(linalg.solve(ridge, problem.labels, assume_a="pos"), 0.0, C)
 
@@ -127,24 +143,32 @@ LOSSES: dict[str, Callable[[Problem, float], Machine]] = {
 }
 
 
-def out_of_fold(problem: Problem, folds: list[Fold], loss: str, C: float) -> tuple[Floats, Floats]:
+def out_of_fold(
+    problem: Problem, folds: list[Fold], loss: str, C: float
+) -> tuple[Floats, Floats]:
     """Decision values of the validation examples of all folds, and their labels.
 
-    A fold of m' of the m examples has C m / m', which keeps the weight of the mean loss.
+    A fold of m' of the m examples has C m / m', which keeps the weight of the mean
+    loss.
     """
     values = []
     for train, valid in folds:
-        machine = LOSSES[loss](problem.part(train), C * len(problem.labels) / len(train))
+        machine = LOSSES[loss](
+            problem.part(train), C * len(problem.labels) / len(train)
+        )
         values.append(problem.block(valid, train) @ machine.coef + machine.bias)
-    return np.concatenate(values), np.concatenate([problem.labels[fold.valid] for fold in folds])
+    return np.concatenate(values), np.concatenate(
+        [problem.labels[fold.valid] for fold in folds]
+    )
 
 
 def platt(f: Floats, labels: Floats, odd: bool = False) -> tuple[float, float]:
     """Slope a and offset b of P(label +1 | f) = 1 / (1 + exp(-a f - b)), [Platt1999]_.
 
-    Minimises the cross-entropy to Platt's targets: (n+ + 1) / (n+ + 2) for the n+ labels +1, 1 / (n- + 2)
-    for the n- others. They are inside (0, 1), so that a minimum exists also where f separates the labels, or
-    where there is one label only. Where all f are equal, a is 0. (Platt's A and B are -a and -b.)
+    Minimises the cross-entropy to Platt's targets: (n+ + 1) / (n+ + 2) for the n+
+    labels +1, 1 / (n- + 2) for the n- others. They are inside (0, 1), so that a minimum
+    exists also where f separates the labels, or where there is one label only. Where
+    all f are equal, a is 0. (Platt's A and B are -a and -b.)
 
     Parameters
     ----------
@@ -168,7 +192,8 @@ def platt(f: Floats, labels: Floats, odd: bool = False) -> tuple[float, float]:
     centre, size = float(f.mean()), float(f.std())
     if size <= _ROUNDING * np.abs(f).max():
         return 0.0, float(logit(target.mean()))
-    # A chance as target is both labels, with the chance and the rest of 1 as their weights.
+    # A chance as target is both labels, with the chance and the rest of 1 as their
+    # weights.
     twice, both = np.tile((f - centre) / size, 2)[:, None], np.repeat([1, 0], m)
     from sklearn.linear_model import LogisticRegression  # late: a twentieth of a second
 
@@ -178,20 +203,28 @@ def platt(f: Floats, labels: Floats, odd: bool = False) -> tuple[float, float]:
     return a / size, b - a * centre / size
 
 
-def select(problem: Problem, folds: list[Fold], loss: str, n_jobs: int | None = None) -> Selection:
-    """The lambda = 1/C of least zero-one loss over the folds, on the scale of all examples.
+def select(
+    problem: Problem, folds: list[Fold], loss: str, n_jobs: int | None = None
+) -> Selection:
+    """The lambda = 1/C of least zero-one loss over the folds, on the scale of all
+    examples.
 
-    For the hinge it is exact over the continuum of lambda, by one path a fold; for other losses over `GRID`.
-    An undecided example, f = 0, is wrong whichever way its pair is read, as in `RankingPath.select`; only the
-    hinge with bias has +1 there, as in `BinaryPath.select`.
+    For the hinge it is exact over the continuum of lambda, by one path a fold; for
+    other losses over `GRID`. An undecided example, f = 0, is wrong whichever way its
+    pair is read, as in `RankingPath.select`; only the hinge with bias has +1 there, as
+    in `BinaryPath.select`.
     """
     if loss == "hinge":
         curves = in_parallel((delayed(_curve)(problem, fold) for fold in folds), n_jobs)
         parts = [curve for curve in curves if curve is not None]
-        expected = "a number, or other items: in all folds every C gives the same machine"
+        expected = (
+            "a number, or other items: in all folds every C gives the same machine"
+        )
         require(len(parts) > 0, "path", "C", expected)
         return merged(parts, len(problem.labels), common=True)
-    found = in_parallel((delayed(out_of_fold)(problem, folds, loss, 1 / lam) for lam in GRID), n_jobs)
+    found = in_parallel(
+        (delayed(out_of_fold)(problem, folds, loss, 1 / lam) for lam in GRID), n_jobs
+    )
     losses = np.array([(labels * values <= 0).mean() for values, labels in found])
     best = int(np.argmin(losses))
     return Selection(float(GRID[best]), float(losses[best]), GRID, losses)

@@ -1,9 +1,10 @@
-"""Normalisation of features where training data and query may come from different domains.
+"""Normalisation of features where training data and query may come from different
+domains.
 
 References
 ----------
-.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with
-   kernels", KI 2019.
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference
+   learning with kernels", KI 2019.
 """
 
 from __future__ import annotations
@@ -25,30 +26,35 @@ _LEAST = 1e-200  # range of a feature; values of 1e100 can be divided by it
 
 @dataclass(eq=False, repr=False)
 class DomainScaler(TransformerMixin, BaseEstimator):
-    """Features of training data and query on one scale, section 6.2 of [AhmadiFahandar2019]_.
+    """Features of training data and query on one scale, section 6.2 of
+    [AhmadiFahandar2019]_.
 
-    Feature k becomes (x_k - min_k) / (max_k - min_k), or (x_k - mean_k) / std_k. "Apart" takes these numbers
-    from the query alone, "joint" from training data and query together. By default a Kolmogorov-Smirnov test
-    decides: where it rejects that both come from one distribution, apart, else joint.
+    Feature k becomes (x_k - min_k) / (max_k - min_k), or (x_k - mean_k) / std_k.
+    "Apart" takes these numbers from the query alone, "joint" from training data and
+    query together. By default a Kolmogorov-Smirnov test decides: where it rejects that
+    both come from one distribution, apart, else joint.
 
-    `transform` is transductive: what an item of a query becomes depends on the other items of that query.
+    `transform` is transductive: what an item of a query becomes depends on the other
+    items of that query.
 
     Parameters
     ----------
     kind : {"min-max", "standard"}
-        To [0, 1], as the analogy kernel needs it, or to mean 0 and standard deviation 1 (with n - 1 below
-        the root).
+        To [0, 1], as the analogy kernel needs it, or to mean 0 and standard deviation 1
+        (with n - 1 below the root).
     decision : {"ks", "joint", "apart", "train"}
-        "ks" tests at the level 0.05; "joint" and "apart" hold for all features. "train": numbers of the
-        training data alone;
-        then a query may leave [0, 1], and min-max clips it.
+        "ks" tests at the level 0.05; "joint" and "apart" hold for all features.
+        "train": numbers of the training data alone; then a query may leave [0, 1], and
+        min-max clips it.
     per_feature : bool
-        With "ks": True, a test and a decision for each feature; False, one decision for all, apart if any of
-        the d tests rejects at the level 0.05 / d (Bonferroni). The paper does not say which.
+        With "ks": True, a test and a decision for each feature; False, one decision for
+        all, apart if any of the d tests rejects at the level 0.05 / d (Bonferroni). The
+        paper does not say which.
     training : {"joint", "own"}
-        What normalises the training data in the joint branch, see `both`. "joint": the numbers that normalise
-        the query, "the entire data" of section 6.2, so that a learner has to be fitted for each query. "own":
-        always the numbers of the training data.
+        What normalises the training data in the joint branch, see `both`. "joint": the
+        numbers that normalise the query, "the entire data" of section 6.2, so that a
+        learner has to be fitted for each query. "own": always the numbers of the
+        training data.
 
     Attributes
     ----------
@@ -58,12 +64,13 @@ class DomainScaler(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    A feature that is constant in the data that its numbers come from, or varies by at most 1e-200, becomes 0
-    everywhere.
+    A feature that is constant in the data that its numbers come from, or varies by at
+    most 1e-200, becomes 0 everywhere.
 
-    Defaults are what the authors did, as far as Table 2 tells: with n - 1, a test for each feature, its
-    p-value by the asymptotic law (which R's `ks.test` has where values are tied), and training="joint", plain
-    least squares gives all the losses that the table prints for expected rank regression (chapter 16).
+    Defaults are what the authors did, as far as Table 2 tells: with n - 1, a test for
+    each feature, its p-value by the asymptotic law (which R's `ks.test` has where
+    values are tied), and training="joint", plain least squares gives all the losses
+    that the table prints for expected rank regression (chapter 16).
 
     References
     ----------
@@ -95,7 +102,8 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            On bad parameters, or items that are no finite numbers of at most 1e100 in size.
+            On bad parameters, or items that are no finite numbers of at most 1e100 in
+            size.
         """
         check_choice(self.kind, "kind", ("min-max", "standard"))
         check_choice(self.decision, "decision", ("ks", "joint", "apart", "train"))
@@ -111,22 +119,27 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         Q : array-like of shape (n, d)
-            All items of the query. The training items themselves are normalised by their own numbers.
+            All items of the query. The training items themselves are normalised by
+            their own numbers.
 
         Raises
         ------
         ValueError
-            If Q has other features than the training items, or values that are not finite.
+            If Q has other features than the training items, or values that are not
+            finite.
         """
         return self.both(Q)[1]
 
     def both(self, Q: ArrayLike) -> tuple[Floats, Floats]:
-        """The training items, shape (n, d), and those of a query, (n', d), both normalised for each other.
+        """The training items, shape (n, d), and those of a query, (n', d), both
+        normalised for each other.
 
-        In the branch "apart" each is normalised by its own numbers; `training` says what happens in "joint".
+        In the branch "apart" each is normalised by its own numbers; `training` says
+        what happens in "joint".
         """
         Q, own = check_asked(self, Q, "Q"), self._numbers(self.X_)
-        if self.decision == "train" or np.array_equal(Q, self.X_):  # the training items as their own query
+        # the training items as their own query
+        if self.decision == "train" or np.array_equal(Q, self.X_):
             return self._scaled(self.X_, own), self._scaled(Q, own)
         joint, together = self._joint(Q), self._numbers(np.vstack([self.X_, Q]))
         alone = np.where(joint, together, self._numbers(Q))
@@ -138,13 +151,23 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         """Which features of a query are normalised together with the training data."""
         if self.decision != "ks":
             return np.full(Q.shape[1], self.decision == "joint")
-        p = np.array([ks_2samp(x, q, method="asymp")[1] for x, q in zip(self.X_.T, Q.T, strict=True)])
-        return p >= _LEVEL if self.per_feature else np.full(len(p), p.min() >= _LEVEL / len(p))
+        p = np.array(
+            [
+                ks_2samp(x, q, method="asymp")[1]
+                for x, q in zip(self.X_.T, Q.T, strict=True)
+            ]
+        )
+        return (
+            p >= _LEVEL
+            if self.per_feature
+            else np.full(len(p), p.min() >= _LEVEL / len(p))
+        )
 
     def _numbers(self, data: Floats) -> Floats:
         """The least value of each feature and its range (infinity if constant), (4, d).
 
-        Below them the mean and standard deviation in units of that range, where they do not underflow.
+        Below them the mean and standard deviation in units of that range, where they do
+        not underflow.
         """
         low, spread = data.min(axis=0), np.ptp(data, axis=0)
         spread = np.where(spread > _LEAST, spread, np.inf)
@@ -154,4 +177,8 @@ class DomainScaler(TransformerMixin, BaseEstimator):
 
     def _scaled(self, data: Floats, numbers: Floats) -> Floats:
         unit = (data - numbers[0]) / numbers[1]
-        return np.clip(unit, 0.0, 1.0) if self.kind == "min-max" else (unit - numbers[2]) / numbers[3]
+        return (
+            np.clip(unit, 0.0, 1.0)
+            if self.kind == "min-max"
+            else (unit - numbers[2]) / numbers[3]
+        )

@@ -1,11 +1,12 @@
 """Products with Gram matrices of the analogy kernel, without the matrices: by sorting.
 
-Write D = x - x_j for two differences of one sign. The kernel of one feature is linear on either side of x::
+Write D = x - x_j for two differences of one sign. The kernel of one feature is linear
+on either side of x::
 
     1 - |D| = (1 + D) - 2 D [x_j <= x],
 
-so that the sum of v_j (1 - |x - x_j|) over all j needs sum v_j and sum v_j x_j, over all j and over those
-with x_j <= x: running sums in the order of x.
+so that the sum of v_j (1 - |x - x_j|) over all j needs sum v_j and sum v_j x_j, over
+all j and over those with x_j <= x: running sums in the order of x.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ from preflearn.core.validation import LARGEST, Floats, Ids, check_array, refuse
 
 _SORTING, _JOINING, _ADDING = 100.0, 15.0, 5.0  # nanoseconds a difference, about
 _LANES = 8  # parts of a product, which are added in their order
-_SIGNS = (-2.0, 0.0, np.nextafter(0.0, 1.0), 2.0)  # where negative, zero and positive numbers begin, and end
-_STRETCH = 1024  # of a running sum: n terms are off by some (1024 + n / 1024) roundings, not by n
+# where negative, zero and positive numbers begin, and end
+_SIGNS = (-2.0, 0.0, np.nextafter(0.0, 1.0), 2.0)
+# of a running sum: n terms are off by some (1024 + n / 1024) roundings, not by n
+_STRETCH = 1024
 
 
 class AnalogyOperator:
-    """The Gram matrix of the analogy kernel of degree 1 as an operator that is never written down.
+    """The Gram matrix of the analogy kernel of degree 1 as an operator that is never
+    written down.
 
-    Multiplies by K = `analogy_kernel(U)`, eq. 8 of [AhmadiFahandar2019]_, from the sorted differences of
-    each feature.
+    Multiplies by K = `analogy_kernel(U)`, eq. 8 of [AhmadiFahandar2019]_, from the
+    sorted differences of each feature.
 
     Parameters
     ----------
@@ -41,7 +45,8 @@ class AnalogyOperator:
     shape : tuple of int
         (N, N).
     features : list of SortedFeature
-        Of each feature the order of its differences, these in that order, and where signs begin and end.
+        Of each feature the order of its differences, these in that order, and where
+        signs begin and end.
 
     Raises
     ------
@@ -50,14 +55,15 @@ class AnalogyOperator:
 
     Notes
     -----
-    Sorting takes O(d N log N), once, and keeps 12 bytes a difference. A product then takes O(d N), in memory
-    of O(N). Sums are added in stretches, so that the error at N = 10^6 is some
-    1e-14 ``sum |v|``. All threads of Numba are used; their number changes no bit.
+    Sorting takes O(d N log N), once, and keeps 12 bytes a difference. A product then
+    takes O(d N), in memory of O(N). Sums are added in stretches, so that the error at N
+    = 10^6 is some 1e-14 ``sum |v|``. All threads of Numba are used; their number
+    changes no bit.
 
     References
     ----------
-    .. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with
-       kernels", 2019.
+    .. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based
+       preference learning with kernels", 2019.
 
     Examples
     --------
@@ -92,9 +98,11 @@ class AnalogyOperator:
         return _product(self.features, self._checked(v))
 
     def cross(self, V: ArrayLike, v: ArrayLike) -> Floats:
-        """K(V, U) v, shape (N2,): what a machine with weights v on the pairs of U says of the pairs of V.
+        """K(V, U) v, shape (N2,): what a machine with weights v on the pairs of U says
+        of the pairs of V.
 
-        Takes as long as a product with N + N2 pairs, and the sorting of V; so ask for many pairs at once.
+        Takes as long as a product with N + N2 pairs, and the sorting of V; so ask for
+        many pairs at once.
 
         Parameters
         ----------
@@ -110,11 +118,17 @@ class AnalogyOperator:
         V, v = check_differences(V, "V", ("N2", d)), self._checked(v)
         work = (_SORTING * len(V) + _JOINING * n) * d
         both = share(lambda k: _joined(self.features[k], V[:, k]), range(d), work)
-        return _product(both, np.append(v, np.zeros(len(V))))[n:]  # new pairs have no weight
+        # new pairs have no weight
+        return _product(both, np.append(v, np.zeros(len(V))))[n:]
 
     def _checked(self, v: ArrayLike) -> Floats:
         v = check_array(v, "v", (self.shape[0],), "one weight a pair")
-        refuse(np.abs(v) > LARGEST, v, "v", "weights from -1e100 to 1e100, whose sums do not overflow")
+        refuse(
+            np.abs(v) > LARGEST,
+            v,
+            "v",
+            "weights from -1e100 to 1e100, whose sums do not overflow",
+        )
         return v
 
 
@@ -130,7 +144,8 @@ class SortedFeature(NamedTuple):
 
 
 def _sorted_feature(u: Floats) -> SortedFeature:
-    """Equal differences stay in their order: products do not depend on the processor's way to sort."""
+    """Equal differences stay in their order: products do not depend on the processor's
+    way to sort."""
     order = np.argsort(u, kind="stable").astype(np.int32)
     return SortedFeature(order, u[order], np.searchsorted(u[order], _SIGNS))
 
@@ -167,12 +182,16 @@ def _product(features: list[SortedFeature], v: Floats) -> Floats:
 def _add_feature(total, order, values, bounds, v, room):
     """Add the sums of v_j (1 - |u - u_j|) over the differences of the same sign.
 
-    room (N,) is written over. Only its first and last loop jump about in memory: half of the time is theirs.
+    room (N,) is written over. Only its first and last loop jump about in memory: half
+    of the time is theirs.
     """
     for i in range(len(v)):
         room[i] = v[order[i]]
     for sign in range(len(bounds) - 1):
-        _replace_by_sums(values[bounds[sign] : bounds[sign + 1]], room[bounds[sign] : bounds[sign + 1]])
+        _replace_by_sums(
+            values[bounds[sign] : bounds[sign + 1]],
+            room[bounds[sign] : bounds[sign + 1]],
+        )
     for i in range(len(v)):
         total[order[i]] += room[i]
 

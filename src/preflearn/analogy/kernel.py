@@ -1,17 +1,18 @@
 """The analogy kernel between pairs of items, eq. 5 to 9 of [AhmadiFahandar2019]_.
 
-A pair (a, b) enters by its differences u = a - b in [-1, 1]. On one feature, kappa(u, v) = 1 - |u - v| where
-u and v have one sign, and 0 elsewhere, is a hat of differences that are pulled apart at 0::
+A pair (a, b) enters by its differences u = a - b in [-1, 1]. On one feature, kappa(u,
+v) = 1 - |u - v| where u and v have one sign, and 0 elsewhere, is a hat of differences
+that are pulled apart at 0::
 
     kappa(u, v) = max(0, 1 - |s(u) - s(v)|),   s(u) = u + sign(u),
 
-since differences of two signs are then at least 1 apart. The hat needs no comparison of signs, so processors
-do several of them at once.
+since differences of two signs are then at least 1 apart. The hat needs no comparison of
+signs, so processors do several of them at once.
 
 References
 ----------
-.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with
-   kernels", 2019.
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference
+   learning with kernels", 2019.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def njit_free(function: Callable[..., Any]) -> Any:
 def analogy_kernel(
     U: ArrayLike, V: ArrayLike | None = None, degree: int = 1, *, zero: Zero = "apart"
 ) -> Floats:
-    """The kernel between pairs of items: how much they are in analogy, on the mean over features.
+    """The kernel between pairs of items: how much they are in analogy, on the mean over
+    features.
 
     Eq. 8 of [AhmadiFahandar2019]_ to the power `degree`; degree 2 is its eq. 9::
 
@@ -59,35 +61,39 @@ def analogy_kernel(
     Parameters
     ----------
     U : array-like of shape (N, d)
-        Differences a - b of pairs of items whose features are in [0, 1]: no unit, in [-1, 1]. What is outside
-        by at most 1e-9 is clipped.
+        Differences a - b of pairs of items whose features are in [0, 1]: no unit, in
+        [-1, 1]. What is outside by at most 1e-9 is clipped.
     V : array-like of shape (N2, d), optional
         Differences of other pairs; None: those of U.
     degree : int
-        At least 1. At some hundreds K is the unit matrix, but for pairs that are almost equal.
+        At least 1. At some hundreds K is the unit matrix, but for pairs that are almost
+        equal.
     zero : {"apart", "positive"}
-        Whether sign(0) is a sign of its own, as eq. 5 reads, or that of positive numbers, as in the proof of
-        Theorem 1. Differences of 0 are then like each other only, or like small positive ones.
+        Whether sign(0) is a sign of its own, as eq. 5 reads, or that of positive
+        numbers, as in the proof of Theorem 1. Differences of 0 are then like each other
+        only, or like small positive ones.
 
     Returns
     -------
     K : ndarray of shape (N, N2)
-        In [0, 1]. Without V, or with V = U, exactly symmetric, with a diagonal of exactly 1.
+        In [0, 1]. Without V, or with V = U, exactly symmetric, with a diagonal of
+        exactly 1.
 
     Raises
     ------
     ValueError
-        If differences are outside [-1, 1], not finite, or none; if V has other features than U; if the degree
-        is not a whole number of at least 1; if `zero` is another word.
+        If differences are outside [-1, 1], not finite, or none; if V has other features
+        than U; if the degree is not a whole number of at least 1; if `zero` is another
+        word.
 
     Notes
     -----
-    Features are added in their order, in double precision. s(u) has a rounding error of at most 2^-53, so
-    kappa is off by at most 2^-52, and exactly 0 between differences of two signs, however small they are; the
-    mean is off by at most (d + 2) 2^-53.
+    Features are added in their order, in double precision. s(u) has a rounding error of
+    at most 2^-53, so kappa is off by at most 2^-52, and exactly 0 between differences
+    of two signs, however small they are; the mean is off by at most (d + 2) 2^-53.
 
-    The memory is that of K and of two copies of the differences. All threads of Numba (NUMBA_NUM_THREADS)
-    are used; their number changes no bit of K.
+    The memory is that of K and of two copies of the differences. All threads of Numba
+    (NUMBA_NUM_THREADS) are used; their number changes no bit of K.
 
     Examples
     --------
@@ -98,47 +104,65 @@ def analogy_kernel(
     """
     degree = check_count(degree, "degree", 1)
     S = stretched(check_differences(U), zero)
-    other = S if V is None else stretched(check_differences(V, "V", ("N2", S.shape[1])), zero)
+    other = (
+        S
+        if V is None
+        else stretched(check_differences(V, "V", ("N2", S.shape[1])), zero)
+    )
     K, columns = np.empty((len(S), len(other))), np.ascontiguousarray(other.T)
     tops, nanoseconds = range(0, len(S), _ROWS), 0.15 * K.size * S.shape[1]
     share(lambda top: _fill(K, S, columns, degree, V is None, top), tops, nanoseconds)
     return K
 
 
-def check_differences(U: ArrayLike, name: str = "U", shape: tuple[int | str, ...] = ("N", "d")) -> Floats:
-    """Return differences as an array in [-1, 1]; what is outside by at most 1e-9 is clipped.
+def check_differences(
+    U: ArrayLike, name: str = "U", shape: tuple[int | str, ...] = ("N", "d")
+) -> Floats:
+    """Return differences as an array in [-1, 1]; what is outside by at most 1e-9 is
+    clipped.
 
     Raises
     ------
     ValueError
-        If one is further outside, or not finite, or there is none, or the shape is another.
+        If one is further outside, or not finite, or there is none, or the shape is
+        another.
     """
-    U = check_array(U, name, shape, "one row a pair" + ", one column a feature" * (len(shape) == 2))
-    expected = "differences of features in [0, 1], so from -1 to 1; scale the features first"
+    U = check_array(
+        U, name, shape, "one row a pair" + ", one column a feature" * (len(shape) == 2)
+    )
+    expected = (
+        "differences of features in [0, 1], so from -1 to 1; scale the features first"
+    )
     return clipped(U, name, -1.0, expected)
 
 
 def clipped(values: Floats, name: str, low: float, expected: str) -> Floats:
-    """The same values, from `low` to 1 but for rounding, or ValueError that names the first that is not."""
+    """The same values, from `low` to 1 but for rounding, or ValueError that names the
+    first that is not."""
     if low <= values.min() <= values.max() <= 1:
         return values
-    refuse((values < low - _ROUNDING) | (values > 1 + _ROUNDING), values, name, expected)
+    refuse(
+        (values < low - _ROUNDING) | (values > 1 + _ROUNDING), values, name, expected
+    )
     return np.clip(values, low, 1.0)
 
 
 def stretched(U: Floats, zero: Zero) -> Floats:
-    """s(u): the signs are pulled apart, so that differences of two signs are at least 1 from each other."""
+    """s(u): the signs are pulled apart, so that differences of two signs are at least 1
+    from each other."""
     check_choice(zero, "zero", ("apart", "positive"))
     return U + np.sign(U) if zero == "apart" else np.where(U < 0, U - 1, U)
 
 
 def blocks(V: Floats, n: int) -> list[Floats]:
-    """V in parts: the kernel between one of them and n other pairs has some four million values."""
+    """V in parts: the kernel between one of them and n other pairs has some four
+    million values."""
     return np.array_split(V, min(len(V), -(-len(V) * n // _VALUES)))
 
 
 def share(one: Callable[[Any], Any], parts: Iterable, nanoseconds: float) -> list:
-    """`one` of each part, in their order, on threads if that pays; parts do not depend on their number.
+    """`one` of each part, in their order, on threads if that pays; parts do not depend
+    on their number.
 
     `nanoseconds` is about what all of it takes on one thread.
     """
@@ -154,7 +178,8 @@ def share(one: Callable[[Any], Any], parts: Iterable, nanoseconds: float) -> lis
 
 @njit_free
 def _fill(K, rows, columns, degree, symmetric, top):
-    """Write a band of K from `top` on; where K is symmetric, from its diagonal on, and its mirror image."""
+    """Write a band of K from `top` on; where K is symmetric, from its diagonal on, and
+    its mirror image."""
     bottom = min(top + _ROWS, len(rows))
     for left in range(top if symmetric else 0, K.shape[1], _COLUMNS):
         right = min(left + _COLUMNS, K.shape[1])
@@ -165,14 +190,16 @@ def _fill(K, rows, columns, degree, symmetric, top):
         if symmetric and left > top:
             for first in range(top, bottom, _PART):
                 last = min(first + _PART, bottom)
-                for j in range(left, right):  # as an assignment of arrays it takes two seconds to compile
+                # as an assignment of arrays it takes two seconds to compile
+                for j in range(left, right):
                     for i in range(first, last):
                         K[j, i] = K[i, j]
 
 
 @njit_part
 def _add_hats(row, x, columns, left, right):
-    """The mean of max(0, 1 - |x - column|) over features; four of them a pass, for memory traffic."""
+    """The mean of max(0, 1 - |x - column|) over features; four of them a pass, for
+    memory traffic."""
     d = len(x)
     row[:] = 0.0
     for k in range(0, d - 3, 4):

@@ -1,9 +1,11 @@
-"""Functions that solve Newton's equations: all of them, for few pairs, or those of degree 1 with a few knots.
+"""Functions that solve Newton's equations: all of them, for few pairs, or those of
+degree 1 with a few knots.
 
-The kernel of one feature on differences of one sign is that of a reciprocal process: given its values at two
-points, what lies between them is independent of what lies outside. With z the knots in ascending
-order, the inverse of 1 - |z_i - z_j| is tridiagonal, but for its two corners. So the functions with given
-values x_i at the knots and the least norm are linear between them, and have the squared norm::
+The kernel of one feature on differences of one sign is that of a reciprocal process:
+given its values at two points, what lies between them is independent of what lies
+outside. With z the knots in ascending order, the inverse of 1 - |z_i - z_j| is
+tridiagonal, but for its two corners. So the functions with given values x_i at the
+knots and the least norm are linear between them, and have the squared norm::
 
     |g|^2 = 1/2 sum_i (x_(i+1) - x_i)^2 / (z_(i+1) - z_i) + 1/2 (x_1 + x_q)^2 / (2 - (z_q - z_1)).
 """
@@ -25,7 +27,8 @@ _SAMPLE = 10_000  # differences that are enough for quantiles
 
 
 def few_functions(U: Floats) -> AllFunctions | CoarseFunctions:
-    """The functions of less unknowns: one a pair, or up to four times the knots of a grid."""
+    """The functions of less unknowns: one a pair, or up to four times the knots of a
+    grid."""
     n, d = U.shape
     few = n <= 4 * d * _each(n, d)
     return AllFunctions(analogy_kernel(U)) if few else CoarseFunctions(U)
@@ -55,8 +58,9 @@ class AllFunctions:
 class CoarseFunctions:
     """Sums over features of functions with some knots for each sign, and a constant.
 
-    Their values at N pairs are Phi x, for x the values at all knots, and the constant; their squared norm is
-    x'Qx. Any knots give a positive semi-definite Phi Q^-1 Phi', which is K where all differences are knots.
+    Their values at N pairs are Phi x, for x the values at all knots, and the constant;
+    their squared norm is x'Qx. Any knots give a positive semi-definite Phi Q^-1 Phi',
+    which is K where all differences are knots.
 
     Parameters
     ----------
@@ -71,7 +75,9 @@ class CoarseFunctions:
         blocks, count = [], 0
         for k in range(d):
             s = stretched(U[:, k], "apart")
-            knots = [_knots(s[kind], each) for kind in (s < 0, s == 0, s > 0) if kind.any()]
+            knots = [
+                _knots(s[kind], each) for kind in (s < 0, s == 0, s > 0) if kind.any()
+            ]
             blocks += [d * _precision(z) for z in knots]
             z = np.append(np.concatenate(knots), np.inf)
             place = np.searchsorted(z, s, side="right") - 1
@@ -81,16 +87,21 @@ class CoarseFunctions:
         self.Q = np.asarray(linalg.block_diag(*blocks, np.zeros((1, 1))))
 
     def inverse(self, W: Floats) -> Callable[[Floats], Floats]:
-        """The map from r to y with y + W (Phi Q^-1 Phi'y + t) = r and 1'y = 0, for the t that this takes."""
+        """The map from r to y with y + W (Phi Q^-1 Phi'y + t) = r and 1'y = 0, for the
+        t that this takes."""
         H = self.Q.copy()
         _add_gram(self.left, self.share, W, H)
-        # Sums of n terms may be off by n roundings, which can outweigh Q; the rest is left to the gradients.
+        # Sums of n terms may be off by n roundings, which can outweigh Q; the rest is
+        # left to the gradients.
         H[np.diag_indices_from(H)] *= 1 + len(W) * 1e-16
-        factor = linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)  # the lower triangle of H
+        # the lower triangle of H
+        factor = linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)
 
         def solve(r: Floats) -> Floats:
             sums = _sums(self.left, self.share, r, len(H))
-            values = linalg.cho_solve(factor, sums, overwrite_b=True, check_finite=False)
+            values = linalg.cho_solve(
+                factor, sums, overwrite_b=True, check_finite=False
+            )
             return r - W * _values(self.left, self.share, values)
 
         return solve
@@ -102,7 +113,8 @@ def _each(n: int, d: int) -> int:
 
 
 def _knots(s: Floats, each: int) -> Floats:
-    """Knots at equal distances and at quantiles: few differences between two, and these not far apart."""
+    """Knots at equal distances and at quantiles: few differences between two, and these
+    not far apart."""
     low, high = s.min(), s.max()
     quantiles = np.quantile(s[:: max(1, len(s) // _SAMPLE)], np.linspace(0, 1, each))
     grid = np.sort(np.concatenate([np.linspace(low, high, each), quantiles]))
@@ -114,7 +126,9 @@ def _precision(z: Floats) -> Floats:
     steps, ends = np.diff(np.eye(len(z)), axis=0), np.zeros(len(z))
     ends[0] += 1
     ends[-1] += 1
-    return (steps.T / (2 * np.diff(z))) @ steps + np.outer(ends, ends) / (4 - 2 * (z[-1] - z[0]))
+    return (steps.T / (2 * np.diff(z))) @ steps + np.outer(ends, ends) / (
+        4 - 2 * (z[-1] - z[0])
+    )
 
 
 # ---- Compiled loops. The right neighbour of a last knot has the share 0, whoever it is.
@@ -122,7 +136,8 @@ def _precision(z: Floats) -> Floats:
 
 @njit
 def _add_gram(left, share, W, H):
-    """Add Phi' diag(W) Phi to the lower triangle of H; its last row is that of the constant."""
+    """Add Phi' diag(W) Phi to the lower triangle of H; its last row is that of the
+    constant."""
     last = len(H) - 1
     for i in range(len(W)):
         H[last, last] += W[i]

@@ -1,4 +1,5 @@
-"""What the learners of rankings by analogy share: features in [0, 1], folds, degrees of preference."""
+"""What the learners of rankings by analogy share: features in [0, 1], folds, degrees of
+preference."""
 
 from __future__ import annotations
 
@@ -30,32 +31,45 @@ class Fold(NamedTuple):
 
 
 def halves(
-    pairs: Pairs, split: Split, n_repeats: int, rng: np.random.Generator, copies: int = 1
+    pairs: Pairs,
+    split: Split,
+    n_repeats: int,
+    rng: np.random.Generator,
+    copies: int = 1,
 ) -> Iterator[Fold]:
-    """The folds of 2-fold cross-validation, repeated; all copies of a pair are in its half.
+    """The folds of 2-fold cross-validation, repeated; all copies of a pair are in its
+    half.
 
-    With "objects" the items are halved: a pair is in a half if both of its items are, and left out if not.
+    With "objects" the items are halved: a pair is in a half if both of its items are,
+    and left out if not.
     """
     for _ in range(n_repeats):
         if split == "pairs":
             half = rng.permutation(len(pairs)) % 2
         else:
             half = (rng.permutation(len(pairs.items)) % 2)[pairs.index].sum(axis=1) / 2
-        first, second = (np.flatnonzero(np.tile(half == side, copies)) for side in (0, 1))
+        first, second = (
+            np.flatnonzero(np.tile(half == side, copies)) for side in (0, 1)
+        )
         yield Fold(first, second)
         yield Fold(second, first)
 
 
 class PairwiseLearner(RankingLearner):
-    """Ranks by degrees of preference between the items of a query, which are then aggregated.
+    """Ranks by degrees of preference between the items of a query, which are then
+    aggregated.
 
-    A subclass defines `_degrees(U)`, and has the parameter `aggregate`, a name of `AGGREGATES`.
+    A subclass defines `_degrees(U)`, and has the parameter `aggregate`, a name of
+    `AGGREGATES`.
     """
 
     aggregate: Aggregate
 
-    def _preferences(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None) -> tuple[Pairs, Floats]:
-        """The pairs of items of different ranks, and better item minus worse item, shape (m, d)."""
+    def _preferences(
+        self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None
+    ) -> tuple[Pairs, Floats]:
+        """The pairs of items of different ranks, and better item minus worse item,
+        shape (m, d)."""
         check_choice(self.aggregate, "aggregate", tuple(AGGREGATES))
         X, rank, query = check_rankings(X, rank, qid)
         pairs, y = Pairs.from_rankings(clipped(X, "X", 0.0, _UNIT), rank, query)
@@ -63,7 +77,8 @@ class PairwiseLearner(RankingLearner):
 
     @abstractmethod
     def _degrees(self, U: Floats) -> Floats:
-        """Degrees for "the first item is better" of pairs with differences U (m, d), shape (m,)."""
+        """Degrees for "the first item is better" of pairs with differences U (m, d),
+        shape (m,)."""
 
     def preferences(self, Q: ArrayLike) -> Floats:
         """Degrees P of preference between the items of one query, shape (n, n).
@@ -76,7 +91,8 @@ class PairwiseLearner(RankingLearner):
         Returns
         -------
         P : ndarray of shape (n, n)
-            P[i, j] in [0, 1] for "i is better than j"; P[i, j] + P[j, i] is exactly 1, and P[i, i] is 1/2.
+            P[i, j] in [0, 1] for "i is better than j"; P[i, j] + P[j, i] is exactly 1,
+            and P[i, i] is 1/2.
 
         Raises
         ------
@@ -92,6 +108,7 @@ class PairwiseLearner(RankingLearner):
         return P
 
     def worths(self, Q: ArrayLike) -> Floats:
-        """Worths of the items of one query by the aggregation of `preferences`, shape (n,); large is good."""
+        """Worths of the items of one query by the aggregation of `preferences`, shape
+        (n,); large is good."""
         check_choice(self.aggregate, "aggregate", tuple(AGGREGATES))
         return AGGREGATES[self.aggregate](self.preferences(Q))

@@ -1,4 +1,5 @@
-"""What all learners share: estimators, kernels, splits of pairs, diagnosis, validation, compilation."""
+"""What all learners share: estimators, kernels, splits of pairs, diagnosis, validation,
+compilation."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,8 @@ _MODULES = ("diagnosis", "estimator", "kernels", "splits")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at first use, since `preflearn.pairs` imports validation from this package."""
+    """Import a public name at first use, since `preflearn.pairs` imports validation
+    from this package."""
     if name in __all__:
         for module in _MODULES:
             found = import_module(f"preflearn.core.{module}")

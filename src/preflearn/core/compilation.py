@@ -26,12 +26,14 @@ _SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 
 def njit(function: Callable[..., Any], **options: Any) -> Any:
-    """Compile a function at its first call; later processes load it from the cache, if there is one.
+    """Compile a function at its first call; later processes load it from the cache, if
+    there is one.
 
     Sums are added in the order in which they are written.
 
-    numba raises where neither the package, nor the user's cache, nor NUMBA_CACHE_DIR can be written. Then the
-    function is compiled anew in each process. With NUMBA_DISABLE_JIT=1 it stays a function of Python.
+    numba raises where neither the package, nor the user's cache, nor NUMBA_CACHE_DIR
+    can be written. Then the function is compiled anew in each process. With
+    NUMBA_DISABLE_JIT=1 it stays a function of Python.
     """
     if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
         return function
@@ -43,13 +45,17 @@ def njit(function: Callable[..., Any], **options: Any) -> Any:
 
 
 def njit_part(function: Callable[..., Any], **options: Any) -> Any:
-    """Compile a function as a part of compiled ones that call it, with no door for Python: half the work.
+    """Compile a function as a part of compiled ones that call it, with no door for
+    Python: half the work.
 
     Python calls the function as it stands.
     """
     if not config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
-        compiled = _jit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
-        infer_global(function, types.Dispatcher(compiled))  # what compiled code finds under its name,
+        compiled = _jit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(
+            function
+        )
+        # what compiled code finds under its name,
+        infer_global(function, types.Dispatcher(compiled))
         vars(function)["part"] = compiled  # and does not keep
     return function
 
@@ -62,25 +68,37 @@ njit_part_sums = partial(njit_part, fastmath=_SUMS)
 
 
 class _Cache(FunctionCache):
-    """The cache of a compiled function, valid as long as the function and what it calls stay the same.
+    """The cache of a compiled function, valid as long as the function and what it calls
+    stay the same.
 
-    numba compares the file of the function only, by its time: it would keep old code of functions that are
-    called from other files, and forget all after a new checkout. The version is compared before anything is
-    unpickled, which fails where a module of an old entry is gone.
+    numba compares the file of the function only, by its time: it would keep old code of
+    functions that are called from other files, and forget all after a new checkout. The
+    version is compared before anything is unpickled, which fails where a module of an
+    old entry is gone.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was kept for these types, or None; contents are looked up now, and not at import."""
+        """What was kept for these types, or None; contents are looked up now, and not
+        at import."""
         file, source = self._cache_file, Path(inspect.getfile(self._py_func))
-        if source.exists():  # not a cell of a notebook, whose text numba compares itself
-            stamp = file._source_stamp = function_digest(source, self._py_func.__qualname__)
+        # not a cell of a notebook, whose text numba compares itself
+        if source.exists():
+            stamp = file._source_stamp = function_digest(
+                source, self._py_func.__qualname__
+            )
             file._version = f"{numba.__version__} {self._py_func.__module__} {stamp}"
         return super().load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep code. numba notes its file first: who is killed then must not leave an older one there."""
+        """Keep code.
+
+        numba notes its file first: who is killed then must not leave an older one
+        there.
+        """
         if not self._cache_file._load_index():
-            for older in Path(self._cache_path).glob(f"{self._impl.filename_base}.*.nbc"):
+            for older in Path(self._cache_path).glob(
+                f"{self._impl.filename_base}.*.nbc"
+            ):
                 older.unlink(missing_ok=True)
         super().save_overload(sig, data)
 
@@ -89,12 +107,14 @@ class _Cache(FunctionCache):
 def pointer(function: Callable[..., Any], signature: str) -> Any:
     """Compile a function, cached as by `njit`, as an argument for compiled loops.
 
-    A loop that takes such pointers is compiled once for all functions of one signature. Without compilation
-    it is the function itself.
+    A loop that takes such pointers is compiled once for all functions of one signature.
+    Without compilation it is the function itself.
     """
     if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
         return function
-    compiled: Any = CFunc(function, normalize_signature(signature), {}, {"error_model": "numpy"})
+    compiled: Any = CFunc(
+        function, normalize_signature(signature), {}, {"error_model": "numpy"}
+    )
     with suppress(RuntimeError):  # no locator available for the file
         compiled._cache = _Cache(function)
     compiled.compile()
@@ -105,7 +125,8 @@ def pointer(function: Callable[..., Any], signature: str) -> Any:
 
 
 class _Word(event.Listener):
-    """Tells once, on stderr, that functions of ours are compiled, where this takes longer than a second.
+    """Tells once, on stderr, that functions of ours are compiled, where this takes
+    longer than a second.
 
     Processes that others started leave it to these; PREFLEARN_QUIET silences it.
     """
@@ -118,7 +139,9 @@ class _Word(event.Listener):
         self._depth += self._depth > 0 or module.startswith("preflearn")
         if self._depth == 1 and self._left > 0:
             text = f"preflearn compiles {module} for this machine, once: this may take some seconds"
-            self._timer = Timer(self._left, print, [text], {"file": sys.stderr, "flush": True})
+            self._timer = Timer(
+                self._left, print, [text], {"file": sys.stderr, "flush": True}
+            )
             self._timer.daemon, self._begin = True, time.monotonic()
             self._timer.start()
 

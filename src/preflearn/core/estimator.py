@@ -1,4 +1,5 @@
-"""What all estimators of the package share: from a ranking function to a comparison function."""
+"""What all estimators of the package share: from a ranking function to a comparison
+function."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from preflearn.pairs import Pairs, as_pairs
 
 
 class LeakageWarning(UserWarning):
-    """Pairs are judged that did not train, but whose items did: a learner may know them by heart."""
+    """Pairs are judged that did not train, but whose items did: a learner may know them
+    by heart."""
 
 
 _JUDGED = 10  # pairs: of fewer nobody takes the share that is right
@@ -25,23 +27,30 @@ _TOLD: set[bytes] = set()  # tokens of origins of which somebody was warned
 
 
 class ComparisonEstimator(ClassifierMixin, BaseEstimator):
-    """A ranking function r with a threshold: c(first, second) = t_tau(r(first) - r(second)).
+    """A ranking function r with a threshold: c(first, second) = t_tau(r(first) -
+    r(second)).
 
-    A subclass defines `fit(pairs, y)`, which calls `_remember(pairs)`, and `rank_function(X)`.
-    It may set `tau_`, the largest difference that does not count; the papers' convention is 1.
-    In `cross_val_score` and searches take folds of `ItemKFold`, `QueryKFold` or `DateSplit`.
+    A subclass defines `fit(pairs, y)`, which calls `_remember(pairs)`, and
+    `rank_function(X)`. It may set `tau_`, the largest difference that does not count;
+    the papers' convention is 1. In `cross_val_score` and searches take folds of
+    `ItemKFold`, `QueryKFold` or `DateSplit`.
     """
 
     tau_: float = 1.0
     n_features_in_: int
-    _met: tuple[Any, Any, Any] = None, None, None  # origin, rows and index of the pairs of the fit
-    # As floats, which cannot be column numbers: scikit-learn's cross_val_predict encodes labels as 0, 1, ...
-    # before it fits probabilities or decisions, and fails now; it would report what -1 as 0, 1 as 1 gave.
+    # origin, rows and index of the pairs of the fit
+    _met: tuple[Any, Any, Any] = None, None, None
+    # As floats, which cannot be column numbers: scikit-learn's cross_val_predict
+    # encodes labels as 0, 1, ... before it fits probabilities or decisions, and fails
+    # now; it would report what -1 as 0, 1 as 1 gave.
     classes_ = np.array([-1.0, 0.0, 1.0])
 
     def _remember(self, pairs: Pairs) -> None:
         """What a fit learned from: the number of features, and which pairs."""
-        self.n_features_in_, self._met = pairs.shape[2], (pairs.origin, pairs.rows, pairs.index)
+        self.n_features_in_, self._met = (
+            pairs.shape[2],
+            (pairs.origin, pairs.rows, pairs.index),
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_met": (None, None, None)}  # pyright: ignore[reportOperatorIssue]  (they may be many)
@@ -56,14 +65,16 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         Warns
         -----
         LeakageWarning
-            Here, and in all that follows from it, once for slices of the same pairs: where none of these, ten
-            at least, trained, but both items of some did, unless `QueryKFold` or `DateSplit` has parted them,
-            or items have no features, and so are known only if they trained.
+            Here, and in all that follows from it, once for slices of the same pairs:
+            where none of these, ten at least, trained, but both items of some did,
+            unless `QueryKFold` or `DateSplit` has parted them, or items have no
+            features, and so are known only if they trained.
         """
         pairs = as_pairs(pairs, keep=True)
         self._warn_of_leakage(pairs)
         B, scores = pairs.B, np.empty(pairs.items.shape[0])
-        # Among as many pairs as items most items occur, and finding out costs more than their scores.
+        # Among as many pairs as items most items occur, and finding out costs more than
+        # their scores.
         ids = slice(None) if len(scores) <= len(pairs) else B.occurring()
         scores[ids] = self.rank_function(pairs.items[ids])
         return B.differences(scores)
@@ -72,16 +83,27 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         """Labels -1, 0, 1 for each pair, shape (m,)."""
         return threshold(self.decision_function(pairs), self.tau_)
 
-    def score(self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """The weighted share of pairs that are predicted correctly: 1 minus the loss of eq. 2."""
+    def score(
+        self,
+        pairs: Pairs | ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """The weighted share of pairs that are predicted correctly: 1 minus the loss of
+        eq. 2."""
         return 1.0 - comparison_loss(y, self.predict(pairs), sample_weight)
 
     def _warn_of_leakage(self, pairs: Pairs) -> None:
         (origin, rows, trained), asked = self._met, pairs.origin
-        same = origin is not None and origin.token == asked.token and asked.token not in _TOLD
+        same = (
+            origin is not None
+            and origin.token == asked.token
+            and asked.token not in _TOLD
+        )
         if not (same and len(pairs) >= _JUDGED and asked.leaks(rows, pairs.rows)):
             return
-        if indicated(pairs.items) is not None:  # without features, who did not train has no score at all
+        # without features, who did not train has no score at all
+        if indicated(pairs.items) is not None:
             return
         kinds = distinct_rows(pairs.items)[1]
         if met := int(np.isin(kinds[pairs.index], kinds[trained]).all(axis=1).sum()):
@@ -115,25 +137,34 @@ class LinearComparison(ComparisonEstimator):
 
 
 def check_asked(estimator: BaseEstimator, X: ArrayLike, name: str = "X") -> Floats:
-    """Return items (n, p) that a fitted estimator is asked about, or say where they differ from its fit."""
+    """Return items (n, p) that a fitted estimator is asked about, or say where they
+    differ from its fit."""
     check_is_fitted(estimator, "n_features_in_")
-    keep = isinstance(estimator, LinearComparison) or getattr(estimator, "kernel", None) == "linear"
+    keep = (
+        isinstance(estimator, LinearComparison)
+        or getattr(estimator, "kernel", None) == "linear"
+    )
     X, p = check_items(X, name, scaled=True, keep=keep), estimator.n_features_in_  # pyright: ignore[reportAttributeAccessIssue]
     if X.shape[1] != p:
-        raise ValueError(f"{name} has {X.shape[1]} features; expected {p}, the features of the fit")
+        raise ValueError(
+            f"{name} has {X.shape[1]} features; expected {p}, the features of the fit"
+        )
     return X
 
 
 class OnItems(TransformerMixin, BaseEstimator):
-    """A transformer of scikit-learn for the items of pairs, as a step of a pipeline before a learner.
+    """A transformer of scikit-learn for the items of pairs, as a step of a pipeline
+    before a learner.
 
-    scikit-learn's own steps ask for a matrix. This one gives the transformer each distinct item of the
-    training pairs once, and the learner the same pairs of transformed items.
+    scikit-learn's own steps ask for a matrix. This one gives the transformer each
+    distinct item of the training pairs once, and the learner the same pairs of
+    transformed items.
 
     Parameters
     ----------
     transformer : transformer of scikit-learn
-        What has `fit(X)` and `transform(X)` for items X of shape (n, p), such as a StandardScaler.
+        What has `fit(X)` and `transform(X)` for items X of shape (n, p), such as a
+        StandardScaler.
 
     Attributes
     ----------
@@ -153,11 +184,14 @@ class OnItems(TransformerMixin, BaseEstimator):
         self.transformer = transformer
 
     def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Fit a clone of the transformer to the distinct items of the pairs; y is ignored."""
+        """Fit a clone of the transformer to the distinct items of the pairs; y is
+        ignored."""
         good = hasattr(self.transformer, "transform")
         require(good, self.transformer, "transformer", "one of scikit-learn")
         pairs = as_pairs(pairs, keep=True)
-        self.transformer_ = clone(self.transformer).fit(pairs.items[distinct_items(pairs)[0]])  # pyright: ignore[reportAttributeAccessIssue]
+        self.transformer_ = clone(self.transformer).fit(
+            pairs.items[distinct_items(pairs)[0]]
+        )  # pyright: ignore[reportAttributeAccessIssue]
         return self
 
     def transform(self, pairs: Pairs | ArrayLike) -> Pairs:

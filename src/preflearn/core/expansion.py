@@ -1,4 +1,5 @@
-"""Functions of a kernel at centres, ranking functions as sums of them, and the kernel over items of pairs."""
+"""Functions of a kernel at centres, ranking functions as sums of them, and the kernel
+over items of pairs."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class KernelChoice(Protocol):
 
 @dataclass(eq=False, repr=False)
 class KernelParameters:
-    """What an estimator says of its kernel beside the name, which each places among its own parameters."""
+    """What an estimator says of its kernel beside the name, which each places among its
+    own parameters."""
 
     _: KW_ONLY
     gamma: float | Literal["scale"] = "scale"
@@ -46,7 +48,8 @@ class KernelParameters:
 
 
 class Expansion(NamedTuple):
-    """A ranking function r(x) = sum_j coef_j k(x, centre_j), or one for each column of coef."""
+    """A ranking function r(x) = sum_j coef_j k(x, centre_j), or one for each column of
+    coef."""
 
     k: Callable[[Floats, NDArray], Floats]
     centres: NDArray
@@ -55,7 +58,11 @@ class Expansion(NamedTuple):
     def __call__(self, X: Floats) -> Floats:
         """r of the rows of X, shape (n,)."""
         some = len(self.coef) > 0
-        return self.k(X, self.centres) @ self.coef if some else np.zeros((X.shape[0], *self.coef.shape[1:]))
+        return (
+            self.k(X, self.centres) @ self.coef
+            if some
+            else np.zeros((X.shape[0], *self.coef.shape[1:]))
+        )
 
 
 class Functions(NamedTuple):
@@ -73,20 +80,26 @@ class Functions(NamedTuple):
         return self.k(X, centres) if centres.shape[0] else np.zeros((X.shape[0], 0))
 
     def seen(self, mix: float) -> Self:
-        """Functions for a loss with this mix: where it is 0 only differences, and no constants, count."""
+        """Functions for a loss with this mix: where it is 0 only differences, and no
+        constants, count."""
         return self if mix else self._replace(k=self.less_one)
 
     def expansion(self, ids: Ids, coef: Floats) -> Expansion:
-        """The sum of some of them, by one column of coefficients or several; linear ones have w as centre."""
+        """The sum of some of them, by one column of coefficients or several; linear
+        ones have w as centre."""
         if self.kernel == "linear":
             w = coef.T @ (self.centres[ids] - self.middle)
             if not sparse.issparse(self.centres):
-                w += np.multiply.outer(coef.sum(axis=0), self.middle)  # 0 where coefficients add up to 0
-            return Expansion(self.k, np.atleast_2d(w), np.eye(len(w)) if w.ndim == 2 else np.ones(1))
+                # 0 where coefficients add up to 0
+                w += np.multiply.outer(coef.sum(axis=0), self.middle)
+            return Expansion(
+                self.k, np.atleast_2d(w), np.eye(len(w)) if w.ndim == 2 else np.ones(1)
+            )
         return Expansion(self.k, self.centres[ids], coef)
 
     def levelled_gram(self, X: Floats) -> Floats:
-        """The kernel between the centres X, but for constants of rows and columns, shape (N, N)."""
+        """The kernel between the centres X, but for constants of rows and columns,
+        shape (N, N)."""
         if self.kernel == "linear" and not sparse.issparse(X):
             moved = X - self.middle
             return moved @ moved.T
@@ -96,9 +109,11 @@ class Functions(NamedTuple):
 def functions_of(
     choice: KernelChoice, X: Floats, centres: Floats | None = None, name: str = "X"
 ) -> Functions:
-    """The functions of a kernel at the rows of `centres`, or of X, to whose features "scale" refers.
+    """The functions of a kernel at the rows of `centres`, or of X, to whose features
+    "scale" refers.
 
-    With ``kernel="precomputed"`` X holds the values of N functions, shape (n, N). Messages call it `name`.
+    With ``kernel="precomputed"`` X holds the values of N functions, shape (n, N).
+    Messages call it `name`.
     """
     kernel = choice.kernel
     check_kernel(kernel)
@@ -107,12 +122,16 @@ def functions_of(
     check_scale(X, name)
     centres, dense = X if centres is None else centres, not sparse.issparse(X)
     sized = X if dense else np.zeros((1, 1))  # a linear kernel, which has no width
-    parameters = kernel_parameters(kernel, sized, choice.gamma, choice.degree, choice.coef0)
+    parameters = kernel_parameters(
+        kernel, sized, choice.gamma, choice.degree, choice.coef0
+    )
     k = less_one = partial(kernel_matrix, kernel, **parameters)
     middle = 0.0
     if kernel in SHIFTED:
         less_one = partial(kernel_less_one, kernel, parameters["gamma"])
-    elif kernel == "linear" and dense:  # x·c but for a constant, which an offset of x would make large
+    elif (
+        kernel == "linear" and dense
+    ):  # x·c but for a constant, which an offset of x would make large
         middle = origin(X)
         less_one = partial(_shifted_items, k, middle)
     return Functions(kernel, k, less_one, centres, middle)
@@ -124,7 +143,8 @@ def given_functions(size: int) -> Functions:
 
 
 class ItemKernel(NamedTuple):
-    """The distinct items that occur in some pairs, their kernel, and the incidence matrix over them."""
+    """The distinct items that occur in some pairs, their kernel, and the incidence
+    matrix over them."""
 
     functions: Functions  # at the items
     ids: Ids  # (n,) rows of the pairs' items
@@ -137,7 +157,12 @@ class ItemKernel(NamedTuple):
         check_kernel(choice.kernel)
         given = choice.kernel == "precomputed"
         if given:
-            check_shape(pairs.items, "items", ("n", "n"), "with kernel='precomputed', a Gram matrix")
+            check_shape(
+                pairs.items,
+                "items",
+                ("n", "n"),
+                "with kernel='precomputed', a Gram matrix",
+            )
         if merge and not given:
             ids, index = distinct_items(pairs)
             B = Incidence(index, len(ids))
@@ -145,7 +170,9 @@ class ItemKernel(NamedTuple):
             ids, B = pairs.B.compacted()
         items = check_items(pairs.items[ids], "items", keep="few")
         functions = functions_of(choice, items, name="items")
-        return cls(functions._replace(centres=ids) if given else functions, ids, items, B)
+        return cls(
+            functions._replace(centres=ids) if given else functions, ids, items, B
+        )
 
     @property
     def kernel(self) -> Kernel:
@@ -153,10 +180,12 @@ class ItemKernel(NamedTuple):
 
     def gram(self) -> Floats:
         """The kernel between the items, shape (n, n)."""
-        return self.functions.k(self.items, self.functions.centres)  # the same array, whose diagonal is exact
+        # the same array, whose diagonal is exact
+        return self.functions.k(self.items, self.functions.centres)
 
     def centred_gram(self) -> tuple[Floats, float]:
-        """The Gram matrix up to constants of rows and columns, which B K B' does not see, and its rounding.
+        """The Gram matrix up to constants of rows and columns, which B K B' does not
+        see, and its rounding.
 
         Raises
         ------
@@ -192,7 +221,9 @@ def rounding(values: Floats) -> float:
     return float(np.finfo(np.float64).eps * np.abs(values).max())
 
 
-def _shifted_items(k: Callable[[Floats, Floats], Floats], middle: Floats, X: Floats, Y: Floats) -> Floats:
+def _shifted_items(
+    k: Callable[[Floats, Floats], Floats], middle: Floats, X: Floats, Y: Floats
+) -> Floats:
     return k(X - middle, Y)
 
 

@@ -1,4 +1,5 @@
-"""Gram matrices: the operator that solvers see, its dense form, and checks of what callers hand over."""
+"""Gram matrices: the operator that solvers see, its dense form, and checks of what
+callers hand over."""
 
 from __future__ import annotations
 
@@ -15,14 +16,18 @@ _TILE = 256
 
 
 class Gram(Protocol):
-    """Inner products of m points, by what solvers ask for; `preflearn.pairs.DifferenceGram` is those of B."""
+    """Inner products of m points, by what solvers ask for;
+    `preflearn.pairs.DifferenceGram` is those of B."""
 
     def block(self, rows: Ids, columns: Ids) -> Floats: ...
     def times(self, v: Floats) -> Floats: ...
 
 
 class DenseGram:
-    """A symmetric matrix as an operator. Its products add in the same order on any number of threads."""
+    """A symmetric matrix as an operator.
+
+    Its products add in the same order on any number of threads.
+    """
 
     __slots__ = ("K",)
 
@@ -95,13 +100,19 @@ def check_gram(K: ArrayLike) -> Floats:
     """Return K as a square, finite, symmetric matrix, or say which entry is wrong."""
     K = check_array(K, "K", ("m", "m"), "a square matrix")
     gap = check_symmetric(K, "K")
-    return (K + K.T) / 2 if gap > _ROUNDING * float(np.abs(np.diag(K)).max()) else np.ascontiguousarray(K)
+    return (
+        (K + K.T) / 2
+        if gap > _ROUNDING * float(np.abs(np.diag(K)).max())
+        else np.ascontiguousarray(K)
+    )
 
 
 def check_symmetric(K: Floats, name: str, tolerance: float = 1e-10) -> float:
-    """The largest difference across the diagonal, or a ValueError that says where it exceeds the tolerance.
+    """The largest difference across the diagonal, or a ValueError that says where it
+    exceeds the tolerance.
 
-    The tolerance is relative to the diagonal and to the entry. Works tile by tile, without a second matrix.
+    The tolerance is relative to the diagonal and to the entry. Works tile by tile,
+    without a second matrix.
     """
     gap, i, j = 0.0, 0, 0
     for top in range(0, len(K), _TILE):

@@ -1,4 +1,5 @@
-"""Item kernels: Gram matrices by scikit-learn's names, and features whose inner products they are."""
+"""Item kernels: Gram matrices by scikit-learn's names, and features whose inner
+products they are."""
 
 from __future__ import annotations
 
@@ -35,14 +36,16 @@ _RANK = 1e-13  # pivots below this share of the largest diagonal entry are round
 _NEGATIVE = 1e-9  # a remainder larger than this share is none
 _NOISE = 100  # times the rounding of an entry is that of what remains
 _BLOCK = 1 << 10
-_FEW, _SMALL = 20, 10**7  # features, and numbers to add, whose differences cost no more than a product
+# features, and numbers to add, whose differences cost no more than a product
+_FEW, _SMALL = 20, 10**7
 _CANCELS = 1 / 100  # of |x|²: below this share, |x - x'|² is not left to a product
 _PSTRF, _TRTTF, _PFTRF = linalg.get_lapack_funcs(("pstrf", "trttf", "pftrf"))
 _LEAST = np.finfo(np.float64).tiny
 
 
 class NotPositiveSemidefiniteError(ValueError):
-    """A Gram matrix has a negative eigenvalue, so that no features have it as their inner products."""
+    """A Gram matrix has a negative eigenvalue, so that no features have it as their
+    inner products."""
 
 
 def check_kernel(kernel: Kernel) -> None:
@@ -53,9 +56,11 @@ def check_kernel(kernel: Kernel) -> None:
 
 
 def scale_gamma(gamma: float | str, X: Floats) -> float:
-    """The width of a kernel: a positive number as it is, "scale" as 1 / (p · variance of X).
+    """The width of a kernel: a positive number as it is, "scale" as 1 / (p · variance
+    of X).
 
-    The variance is the mean of those of the features, so that an offset of one changes nothing.
+    The variance is the mean of those of the features, so that an offset of one changes
+    nothing.
 
     Parameters
     ----------
@@ -81,7 +86,8 @@ def scale_gamma(gamma: float | str, X: Floats) -> float:
 def kernel_parameters(
     kernel: Kernel, items: Floats, gamma: float | str, degree: float, coef0: float
 ) -> dict[str, float]:
-    """The parameters that `kernel_matrix` takes beside the items of a fit; none for a callable."""
+    """The parameters that `kernel_matrix` takes beside the items of a fit; none for a
+    callable."""
     if callable(kernel):
         return {}
     return {
@@ -92,21 +98,29 @@ def kernel_parameters(
 
 
 def distinct_items(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of the pairs' items, one for each distinct item in use, and the pairs over these, shape (m, 2)."""
+    """Rows of the pairs' items, one for each distinct item in use, and the pairs over
+    these, shape (m, 2)."""
     ids, B = pairs.B.compacted()
     chosen, merged = distinct_rows(pairs.items[ids])
     return ids[chosen], merged[B.index]
 
 
 def distinct_rows(X: Floats) -> tuple[Ids, Ids]:
-    """The first row of each kind, of k kinds in order, and the kind of each row, shapes (k,) and (n,)."""
-    if sparse.issparse(X):  # CSR with entries in order: rows by the bytes of what is not 0
+    """The first row of each kind, of k kinds in order, and the kind of each row, shapes
+    (k,) and (n,)."""
+    # CSR with entries in order: rows by the bytes of what is not 0
+    if sparse.issparse(X):
         filled: Any = sparse.csr_array(X, copy=True)
         filled.eliminate_zeros()
-        parts = (np.split(part, filled.indptr[1:-1]) for part in (filled.indices, filled.data))
+        parts = (
+            np.split(part, filled.indptr[1:-1])
+            for part in (filled.indices, filled.data)
+        )
         kinds: dict[Any, int] = {}
         rows = zip(*parts, strict=True)
-        found = np.array([kinds.setdefault((a.tobytes(), b.tobytes()), len(kinds)) for a, b in rows])
+        found = np.array(
+            [kinds.setdefault((a.tobytes(), b.tobytes()), len(kinds)) for a, b in rows]
+        )
         return np.unique(found, return_index=True)[1], found
     _, chosen, merged = np.unique(X, axis=0, return_index=True, return_inverse=True)
     return chosen, merged.ravel()
@@ -118,8 +132,8 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
     Parameters
     ----------
     kernel : str or callable
-        A name of `sklearn.metrics.pairwise.pairwise_kernels`, or a callable k(X, Y) that returns the
-        whole matrix.
+        A name of `sklearn.metrics.pairwise.pairwise_kernels`, or a callable k(X, Y)
+        that returns the whole matrix.
     X, Y : ndarray of shape (n_x, p), (n_y, p)
     **parameters : float
         gamma, degree, coef0; those that the kernel does not have are left out.
@@ -127,12 +141,14 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
     Raises
     ------
     ValueError
-        If a callable returns another shape, values are not finite, or features do not suit the kernel.
+        If a callable returns another shape, values are not finite, or features do not
+        suit the kernel.
 
     Notes
     -----
-    The values are those of scikit-learn but for rounding, which is that of numbers of the size of k, also for
-    "rbf" between items that are close beside their distance from the origin: see `squared_distances`.
+    The values are those of scikit-learn but for rounding, which is that of numbers of
+    the size of k, also for "rbf" between items that are close beside their distance
+    from the origin: see `squared_distances`.
     """
     if callable(kernel):
         K = as_floats(kernel(X, Y), "the kernel")
@@ -140,29 +156,43 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
     else:
         if kernel in ("chi2", "additive_chi2"):
             for values in (X, Y):
-                refuse(values < 0, values, "X", f"features of at least 0, for the kernel {kernel!r}")
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named below
+                refuse(
+                    values < 0,
+                    values,
+                    "X",
+                    f"features of at least 0, for the kernel {kernel!r}",
+                )
+        # what is not finite is named below
+        with np.errstate(over="ignore", invalid="ignore"):
             if kernel == "rbf":
                 K = squared_distances(X, Y)
                 K *= -(parameters.get("gamma") or 1 / X.shape[1])
                 np.exp(K, out=K)
             else:
-                K = pairwise_kernels(X, Y, metric=kernel, filter_params=True, **parameters)
+                K = pairwise_kernels(
+                    X, Y, metric=kernel, filter_params=True, **parameters
+                )
     expected = "finite values (standardise the features, or lower degree)"
     refuse(~np.isfinite(K), K, "the kernel", expected)
     return K
 
 
 def kernel_less_one(kernel: Kernel, gamma: float, X: Floats, Y: Floats) -> Floats:
-    """k(x, x') - 1 of one of `SHIFTED`, to full precision where k is wide, and 1 would hide the rest."""
-    return np.expm1(-gamma * (manhattan_distances if kernel == "laplacian" else squared_distances)(X, Y))
+    """k(x, x') - 1 of one of `SHIFTED`, to full precision where k is wide, and 1 would
+    hide the rest."""
+    return np.expm1(
+        -gamma
+        * (manhattan_distances if kernel == "laplacian" else squared_distances)(X, Y)
+    )
 
 
 def squared_distances(X: Floats, Y: Floats) -> Floats:
-    """|x - x'|² between the rows of X and of Y, each with a relative error near rounding, shape (n_x, n_y).
+    """|x - x'|² between the rows of X and of Y, each with a relative error near
+    rounding, shape (n_x, n_y).
 
-    A product of matrices, |x|² + |x'|² - 2 x·x', takes less time where features are many, and loses the
-    digits in which large squares agree. It serves for items that are far from each other: with
+    A product of matrices, |x|² + |x'|² - 2 x·x', takes less time where features are
+    many, and loses the digits in which large squares agree. It serves for items that
+    are far from each other: with
     |x - x'|² >= c |x|², the three terms are at most 2 (3/c + 2) times their sum in size.
     """
     if X.shape[1] <= _FEW or X.size * len(Y) <= _SMALL:
@@ -178,7 +208,9 @@ def squared_distances(X: Floats, Y: Floats) -> Floats:
     if 8 * len(rows) > squares.size:
         return cdist(X, Y, "sqeuclidean").astype(np.float64, copy=False)
     for part in np.array_split(np.arange(len(rows)), 1 + len(rows) // _BLOCK):
-        squares[rows[part], columns[part]] = ((X[rows[part]] - Y[columns[part]]) ** 2).sum(axis=1)
+        squares[rows[part], columns[part]] = (
+            (X[rows[part]] - Y[columns[part]]) ** 2
+        ).sum(axis=1)
     return squares
 
 
@@ -195,15 +227,16 @@ def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
     Returns
     -------
     L : ndarray of shape (n, r)
-        r is the numerical rank: what remains of K is below 1e-13 of its largest entry on the diagonal.
+        r is the numerical rank: what remains of K is below 1e-13 of its largest entry
+        on the diagonal.
     order : ndarray of shape (n,)
         Of the items, in which L is lower triangular.
 
     Raises
     ------
     NotPositiveSemidefiniteError
-        If K is not positive semi-definite by more than rounding: what remains after the last positive
-        pivot is then no zero matrix.
+        If K is not positive semi-definite by more than rounding: what remains after the
+        last positive pivot is then no zero matrix.
     ValueError
         If K is not symmetric.
 
@@ -220,19 +253,28 @@ def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
         return np.zeros((len(K), 1)), np.arange(len(K))
     if top <= 0:
         raise indefinite(K)
-    factor, pivots, rank, _ = _PSTRF(K, tol=max(_RANK * top, _NOISE * rounding), lower=1)
-    L, order = np.empty((len(K), rank)), pivots.astype(np.int64) - 1  # LAPACK counts from 1
+    factor, pivots, rank, _ = _PSTRF(
+        K, tol=max(_RANK * top, _NOISE * rounding), lower=1
+    )
+    # LAPACK counts from 1
+    L, order = np.empty((len(K), rank)), pivots.astype(np.int64) - 1
     L[order] = np.tril(factor)[:, :rank]
     for start in range(0, len(K), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        # Rounding spreads along a null vector, as 1 is of a centred K: what is left of it grows with n.
-        if np.abs(K[rows] - L[rows] @ L.T).max() > max(_NEGATIVE * top, _NOISE * len(K) * rounding):
+        # Rounding spreads along a null vector, as 1 is of a centred K: what is left of
+        # it grows with n.
+        if np.abs(K[rows] - L[rows] @ L.T).max() > max(
+            _NEGATIVE * top, _NOISE * len(K) * rounding
+        ):
             raise indefinite(K)
     return L, order
 
 
-def few_features(K: Floats, most: int, rounding: float, check: bool) -> tuple[Floats, Ids] | None:
-    """`pivoted_features`, or None where there are more than `most`, found without a factorisation of K.
+def few_features(
+    K: Floats, most: int, rounding: float, check: bool
+) -> tuple[Floats, Ids] | None:
+    """`pivoted_features`, or None where there are more than `most`, found without a
+    factorisation of K.
 
     With `check`, K is tested all the same, by a Cholesky factorisation.
     """
@@ -249,7 +291,8 @@ def few_features(K: Floats, most: int, rounding: float, check: bool) -> tuple[Fl
 
 
 def check_definite(K: Floats, rounding: float) -> None:
-    """Raise unless K is positive semi-definite but for rounding, by a Cholesky factorisation."""
+    """Raise unless K is positive semi-definite but for rounding, by a Cholesky
+    factorisation."""
     check_symmetric(K, "K", tolerance=1e-8)
     if not K.any():
         return

@@ -1,6 +1,7 @@
 """Losses of paired comparisons with ties, with first and second derivatives in d and t.
 
-d = r(first) - r(second); t is the parameter of ties: log(nu) of Davidson's model, or the threshold.
+d = r(first) - r(second); t is the parameter of ties: log(nu) of Davidson's model, or
+the threshold.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from preflearn.core.validation import Floats
 
 
 class Loss(NamedTuple):
-    """Minus log-likelihoods of the pairs, with derivatives in d and in the parameter of ties t."""
+    """Minus log-likelihoods of the pairs, with derivatives in d and in the parameter of
+    ties t."""
 
     value: Floats  # all of shape (m,)
     d: Floats
@@ -42,9 +44,13 @@ def _log_logistic(x: Floats) -> Floats:
 
 LINKS = {
     "logit": Link(
-        _log_logistic, lambda x: -np.abs(x) - 2 * np.log1p(np.exp(-np.abs(x))), lambda x: -np.tanh(x / 2)
+        _log_logistic,
+        lambda x: -np.abs(x) - 2 * np.log1p(np.exp(-np.abs(x))),
+        lambda x: -np.tanh(x / 2),
     ),
-    "probit": Link(log_ndtr, lambda x: -(x**2 + math.log(2 * math.pi)) / 2, lambda x: -x),
+    "probit": Link(
+        log_ndtr, lambda x: -(x**2 + math.log(2 * math.pi)) / 2, lambda x: -x
+    ),
 }
 
 
@@ -52,11 +58,14 @@ def davidson_probabilities(d: Floats, nu: float) -> Floats:
     """Probabilities of -1, 0, 1 in Davidson's model, shape (m, 3)."""
     with np.errstate(divide="ignore"):  # nu = 0 has no ties
         _, tie, win, lose = _davidson(d, np.log(nu))
-    return np.column_stack([np.where(d < 0, win, lose), tie, np.where(d < 0, lose, win)])
+    return np.column_stack(
+        [np.where(d < 0, win, lose), tie, np.where(d < 0, lose, win)]
+    )
 
 
 def _davidson(d: Floats, t: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """log(e^{d/2} + e^t + e^{-d/2}); the probabilities of a tie, of the better item, and of the other one."""
+    """log(e^{d/2} + e^t + e^{-d/2}); the probabilities of a tie, of the better item,
+    and of the other one."""
     half = np.abs(d) / 2
     top = np.maximum(half, t)
     win, tie, lose = np.exp(half - top), np.exp(t - top), np.exp(-half - top)
@@ -79,10 +88,12 @@ def davidson_loss(d: Floats, t: float, y: NDArray) -> Loss:
 
 
 def ordinal_loss(d: Floats, t: float, y: NDArray, link: Link) -> Loss:
-    """P(first) = F(d - t), P(second) = F(-d - t), P(tie) = F(t - d) - F(-t - d), for labels y.
+    """P(first) = F(d - t), P(second) = F(-d - t), P(tie) = F(t - d) - F(-t - d), for
+    labels y.
 
-    Each is F(b) - F(a): after F is turned, since it is symmetric, so that the preferred or the one with the
-    larger score comes first, b = d - t and a = -infinity for a preference; b = t - d, a = -t - d for a tie.
+    Each is F(b) - F(a): after F is turned, since it is symmetric, so that the preferred
+    or the one with the larger score comes first, b = d - t and a = -infinity for a
+    preference; b = t - d, a = -t - d for a tie.
     """
     ties = np.flatnonzero(y == 0)
     turn = np.where(y == 0, np.where(d < 0, -1.0, 1.0), y)
@@ -108,9 +119,11 @@ def ordinal_loss(d: Floats, t: float, y: NDArray, link: Link) -> Loss:
 def log_interval(d: Floats, t: float, log_cdf: Callable[[Floats], Floats]) -> Floats:
     """log(F(t - d) - F(-t - d)), in the tail where F is small.
 
-    So far out that rounding makes both ends one, their logarithms count as 2t apart, as in the tail of the
-    logistic law; no thinner tail has them nearer.
+    So far out that rounding makes both ends one, their logarithms count as 2t apart, as
+    in the tail of the logistic law; no thinner tail has them nearer.
     """
     upper, lower = log_cdf(t - np.abs(d)), log_cdf(-t - np.abs(d))
-    apart = np.subtract(lower, upper, where=lower < upper, out=np.full_like(upper, -2.0 * t))
+    apart = np.subtract(
+        lower, upper, where=lower < upper, out=np.full_like(upper, -2.0 * t)
+    )
     return upper + np.log(-np.expm1(apart))

@@ -1,4 +1,5 @@
-"""What the measures of `metrics` count: labelled pairs along a threshold, and pairs of ranked items."""
+"""What the measures of `metrics` count: labelled pairs along a threshold, and pairs of
+ranked items."""
 
 from typing import NamedTuple
 
@@ -17,7 +18,8 @@ from preflearn.core.validation import (
 
 
 class Sweep(NamedTuple):
-    """Weights of what a falling threshold calls different, at each distinct abs(difference)."""
+    """Weights of what a falling threshold calls different, at each distinct
+    abs(difference)."""
 
     magnitudes: Floats  # distinct abs(differences), decreasing
     hits: Floats  # preferences at least as large and in the right direction
@@ -26,9 +28,13 @@ class Sweep(NamedTuple):
     ties: float  # weight of all ties
 
 
-def sweep_threshold(y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None) -> Sweep:
+def sweep_threshold(
+    y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None
+) -> Sweep:
     """Sort pairs by abs(difference) and add up their weights, in O(m log m)."""
-    differences = check_array(differences, "differences", ("m",), "one difference a pair")
+    differences = check_array(
+        differences, "differences", ("m",), "one difference a pair"
+    )
     y = check_labels(y, len(differences))
     weights = None if sample_weight is None else check_weights(sample_weight, len(y))
     if weights is not None:
@@ -38,30 +44,45 @@ def sweep_threshold(y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLi
     order = np.argsort(magnitudes)[::-1]
     magnitudes, y, ahead = magnitudes[order], y[order], (differences > 0)[order]
     right = (y != 0) & (magnitudes > 0) & (ahead == (y > 0))
-    last = np.append(np.flatnonzero(magnitudes[1:] != magnitudes[:-1]), len(y) - 1)  # of equal values
+    # of equal values
+    last = np.append(np.flatnonzero(magnitudes[1:] != magnitudes[:-1]), len(y) - 1)
     # The totals come from sums in the same order, so that a perfect rate is 1 exactly.
     hits, preferences, false_alarms = (
-        np.cumsum(mask if weights is None else np.where(mask, weights[order], 0.0), dtype=np.float64)
+        np.cumsum(
+            mask if weights is None else np.where(mask, weights[order], 0.0),
+            dtype=np.float64,
+        )
         for mask in (right, y != 0, y == 0)
     )
     return Sweep(
-        magnitudes[last], hits[last], false_alarms[last], float(preferences[-1]), float(false_alarms[-1])
+        magnitudes[last],
+        hits[last],
+        false_alarms[last],
+        float(preferences[-1]),
+        float(false_alarms[-1]),
     )
 
 
 class PairCounts(NamedTuple):
-    """Weighted numbers of pairs of items in each of q queries, by what truth and prediction say of them."""
+    """Weighted numbers of pairs of items in each of q queries, by what truth and
+    prediction say of them."""
 
-    wrong: Floats  # (q,) differ in truth: 2 for opposite orders, 1 for a tie in prediction
+    # (q,) differ in truth: 2 for opposite orders, 1 for a tie in prediction
+    wrong: Floats
     separated: Floats  # (q,) tied in truth, differ in prediction
     strict: Floats  # (q,) differ in truth
     tied: Floats  # (q,) tied in truth
 
 
 def count_pairs(
-    true: ArrayLike, predicted: ArrayLike, qid: ArrayLike | None, sample_weight: ArrayLike | None, name: str
+    true: ArrayLike,
+    predicted: ArrayLike,
+    qid: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    name: str,
 ) -> PairCounts:
-    """Count pairs of items of one query, in O(n log n); `name` is the truth's in messages."""
+    """Count pairs of items of one query, in O(n log n); `name` is the truth's in
+    messages."""
     true = check_array(true, name, ("n",), "one value an item")
     n = len(true)
     predicted = check_array(predicted, "predicted", (n,), "one value an item")
@@ -70,8 +91,14 @@ def count_pairs(
     rising, place = _order(predicted, qid), np.empty(n, dtype=np.int64)
     place[rising[::-1]] = np.cumsum(_changes(predicted, qid, rising[::-1]))
     order = _order(true, qid)
-    query = np.zeros(n, dtype=np.int64) if qid is None else np.cumsum(_changes(qid, None, order)) - 1
-    return PairCounts(*_count(query, _changes(true, qid, order), place[order], weights[order]))
+    query = (
+        np.zeros(n, dtype=np.int64)
+        if qid is None
+        else np.cumsum(_changes(qid, None, order)) - 1
+    )
+    return PairCounts(
+        *_count(query, _changes(true, qid, order), place[order], weights[order])
+    )
 
 
 def _order(values: Floats, qid: NDArray | None) -> Ids:
@@ -81,21 +108,28 @@ def _order(values: Floats, qid: NDArray | None) -> Ids:
 
 
 def _changes(values: NDArray, qid: NDArray | None, order: Ids) -> NDArray[np.bool_]:
-    """Where, in this order, the value or the query is another than one place before; at the first it is."""
+    """Where, in this order, the value or the query is another than one place before; at
+    the first it is."""
     keys = [key[order] for key in (values, qid) if key is not None]
     return np.append(True, np.any([key[1:] != key[:-1] for key in keys], axis=0))
 
 
 @njit
 def _count(query, new, place, weights):
-    """The fields of `PairCounts`, of items in the order of query and truth; `new` where one of both changes.
+    """The fields of `PairCounts`, of items in the order of query and truth; `new` where
+    one of both changes.
 
-    The places of predictions are 1, 2, ... from the largest of the last query down to the least of the first,
-    equal ones sharing a place. Each item meets those that stand before it. A Fenwick tree has the weights of
-    those with less truth: element k sums those at the places from k - (k & -k) + 1 to k.
+    The places of predictions are 1, 2, ... from the largest of the last query down to
+    the least of the first, equal ones sharing a place. Each item meets those that stand
+    before it. A Fenwick tree has the weights of those with less truth: element k sums
+    those at the places from k - (k & -k) + 1 to k.
     """
     wrong, separated, strict, tied = counts = np.zeros((4, query[-1] + 1))
-    tree, less, equal = np.zeros(place.max() + 1), np.zeros(place.max() + 1), np.zeros(place.max() + 1)
+    tree, less, equal = (
+        np.zeros(place.max() + 1),
+        np.zeros(place.max() + 1),
+        np.zeros(place.max() + 1),
+    )
     begin, all_less, all_equal = 0, 0.0, 0.0
     for i in range(len(place)):
         q, at, w = query[i], place[i], weights[i]
@@ -104,7 +138,8 @@ def _count(query, new, place, weights):
                 equal[place[j]] = 0.0
                 less[place[j]] += weights[j]
                 k = place[j]
-                while k < len(tree):  # k is at least 1, and at least doubles its last bit
+                # k is at least 1, and at least doubles its last bit
+                while k < len(tree):
                     tree[k] += weights[j]
                     k += k & -k
             all_less = all_less + all_equal if i > 0 and q == query[i - 1] else 0.0

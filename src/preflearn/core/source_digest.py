@@ -1,7 +1,9 @@
-"""Digests of Python code that do not depend on comments, docstrings, or annotations of functions.
+"""Digests of Python code that do not depend on comments, docstrings, or annotations of
+functions.
 
-`module_digest` is for results: a chapter is out of date if the digest of a module that it imports changes.
-`function_digest` is for compiled code: it covers one function and what the function uses.
+`module_digest` is for results: a chapter is out of date if the digest of a module that
+it imports changes. `function_digest` is for compiled code: it covers one function and
+what the function uses.
 """
 
 from __future__ import annotations
@@ -31,17 +33,19 @@ def module_digest(source: bytes) -> str:
 
 @cache
 def function_digest(file: Path, qualname: str) -> str:
-    """Return the digest of a function and of all definitions in our packages that it uses.
+    """Return the digest of a function and of all definitions in our packages that it
+    uses.
 
-    The fields of named tuples that its module defines or imports are included, since arguments may have
-    these types.
+    The fields of named tuples that its module defines or imports are included, since
+    arguments may have these types.
 
     Parameters
     ----------
     file : Path
         The module that defines the function.
     qualname : str
-        The function's ``__qualname__``. For a nested function, the outermost function is used.
+        The function's ``__qualname__``. For a nested function, the outermost function
+        is used.
     """
     waiting = [Definition(file, qualname.partition(".")[0]), *_named_tuples(file)]
     seen = set[Definition]()
@@ -50,7 +54,9 @@ def function_digest(file: Path, qualname: str) -> str:
         if definition not in seen:
             seen.add(definition)
             waiting.extend(_uses(definition))
-    texts = [ast.dump(node) for definition in sorted(seen) for node in _nodes(definition)]
+    texts = [
+        ast.dump(node) for definition in sorted(seen) for node in _nodes(definition)
+    ]
     return _digest("\n".join(texts))
 
 
@@ -62,11 +68,19 @@ def _normalized(source: bytes) -> ast.Module:
     """Parse a module, and remove what does not change its results."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = [item for item in node.body if not _is_constant(item)] or [ast.Pass()]
+        if isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        ):
+            node.body = [item for item in node.body if not _is_constant(item)] or [
+                ast.Pass()
+            ]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             _remove_annotations(node)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        if (
+            isinstance(node, ast.If)
+            and isinstance(node.test, ast.Name)
+            and node.test.id == "TYPE_CHECKING"
+        ):
             node.body = [ast.Pass()]
     return tree
 
@@ -97,9 +111,12 @@ def _definitions(file: Path) -> dict[str, list[ast.stmt]]:
 
 
 def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a module, also those inside top-level `if`, `try` and `with`."""
+    """Yield the statements of a module, also those inside top-level `if`, `try` and
+    `with`."""
     for statement in body:
-        blocks = [getattr(statement, field, []) for field in ("body", "orelse", "finalbody")]
+        blocks = [
+            getattr(statement, field, []) for field in ("body", "orelse", "finalbody")
+        ]
         if isinstance(statement, ast.If | ast.Try | ast.With):
             for block in blocks:
                 yield from _top_level(block)
@@ -111,33 +128,48 @@ def _defined_names(statement: ast.stmt) -> set[str]:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {(alias.asname or alias.name).partition(".")[0] for alias in statement.names}
+        return {
+            (alias.asname or alias.name).partition(".")[0] for alias in statement.names
+        }
     nodes = ast.walk(statement)
-    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return {
+        node.id
+        for node in nodes
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def _nodes(definition: Definition) -> list[ast.stmt]:
     definitions = _definitions(definition.file)
     if definition.name:
         return [_fields_only(node) for node in definitions.get(definition.name, [])]
-    return [statement for statements in definitions.values() for statement in statements]
+    return [
+        statement for statements in definitions.values() for statement in statements
+    ]
 
 
 def _fields_only(node: ast.stmt) -> ast.stmt:
-    """Return a named tuple without its methods, which compiled code cannot call; any other node as it is."""
+    """Return a named tuple without its methods, which compiled code cannot call; any
+    other node as it is."""
     if not _is_named_tuple(node):
         return node
-    fields: list[ast.stmt] = [item for item in node.body if isinstance(item, ast.AnnAssign)]
+    fields: list[ast.stmt] = [
+        item for item in node.body if isinstance(item, ast.AnnAssign)
+    ]
     return ast.ClassDef(node.name, node.bases, [], fields, [])
 
 
 def _uses(definition: Definition) -> Iterator[Definition]:
-    """Yield the definitions that a definition refers to, in its own module or in another one of ours."""
+    """Yield the definitions that a definition refers to, in its own module or in
+    another one of ours."""
     known = _definitions(definition.file)
     for statement in _nodes(definition):
         if isinstance(statement, ast.ImportFrom):
             for alias in statement.names:
-                if not definition.name or (alias.asname or alias.name) == definition.name:
+                if (
+                    not definition.name
+                    or (alias.asname or alias.name) == definition.name
+                ):
                     yield from _imported(statement, alias.name)
         elif isinstance(statement, ast.Import):
             for alias in statement.names:
@@ -148,7 +180,8 @@ def _uses(definition: Definition) -> Iterator[Definition]:
 
 
 def _imported(statement: ast.ImportFrom, name: str) -> Iterator[Definition]:
-    """Yield what ``from module import name`` refers to: a definition in the module, or a module itself."""
+    """Yield what ``from module import name`` refers to: a definition in the module, or
+    a module itself."""
     module = statement.module or ""
     yield from (Definition(file, name) for file in _files_of(module))
     yield from (Definition(file, "") for file in _files_of(f"{module}.{name}"))
@@ -159,7 +192,11 @@ def _files_of(module: str) -> list[Path]:
     if module.partition(".")[0] not in _OUR_PACKAGES:
         return []
     path = _SOURCE.joinpath(*module.split("."))
-    return [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.exists()]
+    return [
+        file
+        for file in (path.with_suffix(".py"), path / "__init__.py")
+        if file.exists()
+    ]
 
 
 def _named_tuples(file: Path) -> Iterator[Definition]:
@@ -168,7 +205,11 @@ def _named_tuples(file: Path) -> Iterator[Definition]:
         candidates = [Definition(file, name)]
         for statement in statements:
             if isinstance(statement, ast.ImportFrom):
-                candidates += [d for alias in statement.names for d in _imported(statement, alias.name)]
+                candidates += [
+                    d
+                    for alias in statement.names
+                    for d in _imported(statement, alias.name)
+                ]
         for candidate in candidates:
             if candidate.name and any(map(_is_named_tuple, _nodes(candidate))):
                 yield candidate
@@ -178,4 +219,6 @@ def _is_named_tuple(node: ast.stmt) -> TypeGuard[ast.ClassDef]:
     """Whether a statement defines a named tuple."""
     if not isinstance(node, ast.ClassDef):
         return False
-    return any(isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases)
+    return any(
+        isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases
+    )

@@ -1,7 +1,9 @@
-"""Splits of pairs that do not leak: over items, queries or dates, for any search of scikit-learn.
+"""Splits of pairs that do not leak: over items, queries or dates, for any search of
+scikit-learn.
 
-Pairs that share an item are not independent: a learner that has met both items of a pair in other pairs may
-know its answer by heart. So what is held out here are items (or queries, or dates), and pairs follow.
+Pairs that share an item are not independent: a learner that has met both items of a
+pair in other pairs may know its answer by heart. So what is held out here are items (or
+queries, or dates), and pairs follow.
 """
 
 from __future__ import annotations
@@ -32,19 +34,26 @@ from preflearn.pairs import GROUPS, Pairs
 
 @dataclass(eq=False, repr=False)
 class _Splitter(BaseCrossValidator):
-    """Pairs by the units of their two items: those among seen units train, those among held ones test."""
+    """Pairs by the units of their two items: those among seen units train, those among
+    held ones test."""
 
     n_splits: int = 5
     _kind: ClassVar[str]
 
-    def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
+    def get_n_splits(
+        self, X: object = None, y: object = None, groups: object = None
+    ) -> int:
         """The number of splits, whatever is split."""
         return check_count(self.n_splits, "n_splits", 2)
 
     def split(  # pyright: ignore[reportIncompatibleMethodOverride]  (scikit-learn's X are pairs here)
-        self, pairs: Pairs | ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None
+        self,
+        pairs: Pairs | ArrayLike,
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Iterator[tuple[Ids, Ids]]:
-        """Ids of the pairs that train, and of those that test, shapes (k,) and (l,), for each split.
+        """Ids of the pairs that train, and of those that test, shapes (k,) and (l,),
+        for each split.
 
         Parameters
         ----------
@@ -56,11 +65,13 @@ class _Splitter(BaseCrossValidator):
         Raises
         ------
         ValueError
-            On bad pairs or groups, more splits than there is something to split, or a split without a pair
-            to train or to test.
+            On bad pairs or groups, more splits than there is something to split, or a
+            split without a pair to train or to test.
         """
         pairs = as_compared(pairs)
-        folds = split_units(self._units(pairs, groups), self._scheme(), "n_splits", self._kind)
+        folds = split_units(
+            self._units(pairs, groups), self._scheme(), "n_splits", self._kind
+        )
         expected = f"some of the {len(pairs)} pairs: fewer splits, or {self._kind} with more pairs"
         for fold, parts in enumerate(folds):
             for part, purpose in zip(parts, ("train", "test"), strict=True):
@@ -79,9 +90,9 @@ class _Splitter(BaseCrossValidator):
 class ItemKFold(_Splitter):
     """Folds of items: both items of a test pair are unseen in training.
 
-    A pair trains if neither of its items is in the fold, and tests if both are; a pair with one item on each
-    side does neither. So each pair is tested at most once, and with few folds more pairs are. Items
-    are the same if their features are.
+    A pair trains if neither of its items is in the fold, and tests if both are; a pair
+    with one item on each side does neither. So each pair is tested at most once, and
+    with few folds more pairs are. Items are the same if their features are.
 
     Parameters
     ----------
@@ -105,8 +116,15 @@ class ItemKFold(_Splitter):
     random_state: int | np.random.Generator | np.random.RandomState | None = None
 
     def _scheme(self) -> KFold:
-        shuffle, source = check_flag(self.shuffle, "shuffle"), legacy_rng(self.random_state, fresh=True)
-        return KFold(self.get_n_splits(), shuffle=shuffle, random_state=source if shuffle else None)
+        shuffle, source = (
+            check_flag(self.shuffle, "shuffle"),
+            legacy_rng(self.random_state, fresh=True),
+        )
+        return KFold(
+            self.get_n_splits(),
+            shuffle=shuffle,
+            random_state=source if shuffle else None,
+        )
 
     def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
         ids, index = distinct_items(pairs)
@@ -116,8 +134,8 @@ class ItemKFold(_Splitter):
 class QueryKFold(ItemKFold):
     """Folds of queries: all pairs of a query train, or all test.
 
-    The groups of `split` are the query ids of the pairs, shape (m,): for ids of the items,
-    ``qid[pairs.index[:, 0]]``. Parameters are those of `ItemKFold`.
+    The groups of `split` are the query ids of the pairs, shape (m,): for ids of the
+    items, ``qid[pairs.index[:, 0]]``. Parameters are those of `ItemKFold`.
 
     Examples
     --------
@@ -136,10 +154,11 @@ class QueryKFold(ItemKFold):
 class DateSplit(_Splitter):
     """Splits forward in time: what is learned from lies before all that is tested.
 
-    The groups of `split` are the dates of the pairs, shape (m,), of any kind that can be sorted, or ISO texts
-    such as 2024-01-31; other texts are refused, as 03/04/2024 has two meanings. Different
-    dates are cut into n_splits + 1 blocks in turn; each but the first is tested, and learned from what lies
-    before it. Pairs of one date stay together. (Items may come again, as players do.)
+    The groups of `split` are the dates of the pairs, shape (m,), of any kind that can
+    be sorted, or ISO texts such as 2024-01-31; other texts are refused, as 03/04/2024
+    has two meanings. Different dates are cut into n_splits + 1 blocks in turn; each but
+    the first is tested, and learned from what lies before it. Pairs of one date stay
+    together. (Items may come again, as players do.)
 
     Parameters
     ----------
@@ -160,7 +179,10 @@ class DateSplit(_Splitter):
         return TimeSeriesSplit(self.get_n_splits())
 
     def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
-        if pd.api.types.is_list_like(groups) and pd.api.types.infer_dtype(groups) == "string":
+        if (
+            pd.api.types.is_list_like(groups)
+            and pd.api.types.infer_dtype(groups) == "string"
+        ):
             groups = as_times(groups, None)
         return _one_a_pair(groups, pairs, "date", forward=True)
 
@@ -168,7 +190,8 @@ class DateSplit(_Splitter):
 def split_units(
     units: NDArray, scheme: KFold | TimeSeriesSplit, name: str, kind: str
 ) -> list[tuple[Ids, Ids]]:
-    """Ids of pairs whose two units are both seen, and both held out, for each split of the units.
+    """Ids of pairs whose two units are both seen, and both held out, for each split of
+    the units.
 
     Parameters
     ----------
@@ -185,8 +208,12 @@ def split_units(
         If there are fewer units than splits.
     """
     names, places = np.unique(units, return_inverse=True)
-    most = len(names) - isinstance(scheme, TimeSeriesSplit)  # the first dates only train
-    count, expected = int(scheme.n_splits), f"at most {most}, for {len(names)} different {kind}"
+    # the first dates only train
+    most = len(names) - isinstance(scheme, TimeSeriesSplit)
+    count, expected = (
+        int(scheme.n_splits),
+        f"at most {most}, for {len(names)} different {kind}",
+    )
     require(count <= most, count, name, expected)
     places = places.reshape(units.shape)
     folds = []
@@ -198,11 +225,16 @@ def split_units(
     return folds
 
 
-def _one_a_pair(groups: ArrayLike | None, pairs: Pairs, kind: str, forward: bool = False) -> NDArray:
-    """Units of both items of each pair, from the groups of `split`, where items may come again."""
+def _one_a_pair(
+    groups: ArrayLike | None, pairs: Pairs, kind: str, forward: bool = False
+) -> NDArray:
+    """Units of both items of each pair, from the groups of `split`, where items may
+    come again."""
     expected = f"a {kind} for each of the {len(pairs)} pairs: split(pairs, y, groups)"
     require(groups is not None, groups, "groups", expected)
-    units: NDArray = np.asarray(check_query_ids(groups, len(pairs), "groups", kind, "a pair"))
+    units: NDArray = np.asarray(
+        check_query_ids(groups, len(pairs), "groups", kind, "a pair")
+    )
     number = np.unique(units, return_inverse=True)[1]
     every = np.full(pairs.origin.n_rows, -1)
     every[slice(None) if pairs.rows is None else pairs.rows] = number

@@ -1,4 +1,5 @@
-"""Items with scores, section 6 of [Zapien2009]_, and users' ratings, section 6 of [Tsivtsivadze2013]_."""
+"""Items with scores, section 6 of [Zapien2009]_, and users' ratings, section 6 of
+[Tsivtsivadze2013]_."""
 
 from typing import Any, NamedTuple
 
@@ -46,15 +47,19 @@ class Ratings(NamedTuple):
 
 
 def load_mixture() -> ScoredItems:
-    """200 points of a mixture of Gaussians in the plane, 100 of each class: 10,000 comparisons.
+    """200 points of a mixture of Gaussians in the plane, 100 of each class: 10,000
+    comparisons.
 
-    The score is the class, 0 or 1. [Zapien2009]_, Table 1, counts the pairs of the two classes.
+    The score is the class, 0 or 1. [Zapien2009]_, Table 1, counts the pairs of the two
+    classes.
 
     Returns
     -------
     ScoredItems
     """
-    mixture = r_arrays("mixture", "mixture.example.RData", lambda objects: objects["mixture.example"])
+    mixture = r_arrays(
+        "mixture", "mixture.example.RData", lambda objects: objects["mixture.example"]
+    )
     features = pd.DataFrame(mixture["x"], columns=["x1", "x2"])
     return _scored(features, mixture["y"], provenance("mixture"))
 
@@ -66,15 +71,19 @@ def load_auto() -> ScoredItems:
     -------
     ScoredItems
     """
-    cars = r_arrays("auto", "Auto.rda", lambda objects: objects["Auto"].drop(columns="name"))
+    cars = r_arrays(
+        "auto", "Auto.rda", lambda objects: objects["Auto"].drop(columns="name")
+    )
     scores = cars.pop("mpg")
     return _scored(pd.DataFrame(cars), scores, provenance("auto"))
 
 
 def load_diabetes() -> ScoredItems:
-    """768 women of eight features (Pima Indians); the score is 1 where diabetes was diagnosed, else 0.
+    """768 women of eight features (Pima Indians); the score is 1 where diabetes was
+    diagnosed, else 0.
 
-    A zero in glucose, pressure, triceps, insulin or mass means that it was not measured.
+    A zero in glucose, pressure, triceps, insulin or mass means that it was not
+    measured.
 
     Returns
     -------
@@ -91,9 +100,11 @@ def _diabetes_columns(objects: dict[str, Any]) -> pd.DataFrame:
 
 
 def load_cancer() -> ScoredItems:
-    """569 breast tumours of 30 features; the score is 1 where the tumour is benign, else 0.
+    """569 breast tumours of 30 features; the score is 1 where the tumour is benign,
+    else 0.
 
-    The data are a part of scikit-learn, so that this loader needs no file and no network.
+    The data are a part of scikit-learn, so that this loader needs no file and no
+    network.
 
     Returns
     -------
@@ -121,7 +132,8 @@ def load_cancer() -> ScoredItems:
 
 
 def load_jester() -> Ratings:
-    """Ratings of 100 jokes by 5000 users, from -10 to 10: a sample of the 73,421 users of the paper.
+    """Ratings of 100 jokes by 5000 users, from -10 to 10: a sample of the 73,421 users
+    of the paper.
 
     Returns
     -------
@@ -131,7 +143,8 @@ def load_jester() -> Ratings:
 
 
 def load_movielens() -> Ratings:
-    """Ratings of 1664 films by 943 users, from 1 to 5 (the paper uses the larger set of a million).
+    """Ratings of 1664 films by 943 users, from 1 to 5 (the paper uses the larger set of
+    a million).
 
     Returns
     -------
@@ -140,14 +153,18 @@ def load_movielens() -> Ratings:
     return _ratings("movielens", "MovieLense.rda", "MovieLense")
 
 
-def _scored(features: pd.DataFrame, scores: ArrayLike, sources: tuple[dict[str, str], ...]) -> ScoredItems:
+def _scored(
+    features: pd.DataFrame, scores: ArrayLike, sources: tuple[dict[str, str], ...]
+) -> ScoredItems:
     X, names = features.to_numpy(dtype=np.float64), tuple(map(str, features.columns))
     return ScoredItems(X, np.asarray(scores, dtype=np.float64), names, sources)
 
 
 def _ratings(dataset: str, file: str, name: str) -> Ratings:
     stored = r_arrays(dataset, file, lambda objects: _slots(objects[name].data))
-    columns = sparse.csc_array((stored["x"], stored["i"], stored["p"]), shape=tuple(stored["Dim"]))
+    columns = sparse.csc_array(
+        (stored["x"], stored["i"], stored["p"]), shape=tuple(stored["Dim"])
+    )
     users, items = (tuple(stored[names].tolist()) for names in ("users", "items"))
     ratings = sparse.csr_array(columns, dtype=np.float64)  # stored zeros stay stored
     return Ratings(ratings, users, items, provenance(dataset, [file]))
@@ -156,4 +173,11 @@ def _ratings(dataset: str, file: str, name: str) -> Ratings:
 def _slots(matrix: Any) -> dict[str, ArrayLike]:
     """Of the R class dgCMatrix: a sparse matrix by columns."""
     users, items = matrix.Dimnames
-    return {"x": matrix.x, "i": matrix.i, "p": matrix.p, "Dim": matrix.Dim, "users": users, "items": items}
+    return {
+        "x": matrix.x,
+        "i": matrix.i,
+        "p": matrix.p,
+        "Dim": matrix.Dim,
+        "users": users,
+        "items": items,
+    }

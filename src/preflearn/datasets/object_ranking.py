@@ -8,11 +8,23 @@ from numpy.typing import NDArray
 from preflearn.core.validation import check_choice
 from preflearn.datasets.storage import csv_table, provenance
 
-_DECATHLON = ("P100m", "Plj", "Psp", "Phj", "P400m", "P110h", "Ppv", "Pdt", "Pjt", "P1500")
-# Rankings whose files are alike: how many, and two kinds of columns. One holds the total that the ranking
-# sorts by, where there is one. Left out of the features are numbers that are identifiers, the same in the
-# whole file, or scores that state the ranking. Columns of text are no features either; the first of them
-# names the item. This leaves the numbers of Table 1.
+_DECATHLON = (
+    "P100m",
+    "Plj",
+    "Psp",
+    "Phj",
+    "P400m",
+    "P110h",
+    "Ppv",
+    "Pdt",
+    "Pjt",
+    "P1500",
+)
+# Rankings whose files are alike: how many, and two kinds of columns. One holds the
+# total that the ranking sorts by, where there is one. Left out of the features are
+# numbers that are identifiers, the same in the whole file, or scores that state the
+# ranking. Columns of text are no features either; the first of them names the item.
+# This leaves the numbers of Table 1.
 _FAMILIES: dict[str, tuple[int, str | None, tuple[str, ...]]] = {
     "D": (4, "Totalpoints", ("Totalpoints", "yearEvent", *_DECATHLON)),
     "B": (2, "Pts", ("GP",)),
@@ -22,8 +34,11 @@ _FAMILIES: dict[str, tuple[int, str | None, tuple[str, ...]]] = {
     "U": (2, "score", ("score", "year")),
     "V": (2, "Points", ("Matches_Total",)),
 }
-_STRIKERS = {"F1": "F3", "F2": "F4"}  # in the files; the files F1 and F2 hold all positions
-OBJECT_RANKINGS = tuple(f"{key}{k}" for key, (size, *_) in _FAMILIES.items() for k in range(1, size + 1))
+# in the files; the files F1 and F2 hold all positions
+_STRIKERS = {"F1": "F3", "F2": "F4"}
+OBJECT_RANKINGS = tuple(
+    f"{key}{k}" for key, (size, *_) in _FAMILIES.items() for k in range(1, size + 1)
+)
 
 
 class ObjectRanking(NamedTuple):
@@ -53,21 +68,25 @@ class ObjectRanking(NamedTuple):
 
 
 def load_object_ranking(name: str) -> ObjectRanking:
-    """One ranking of Table 1 of [AhmadiFahandar2019]_: items with features, in a known order.
+    """One ranking of Table 1 of [AhmadiFahandar2019]_: items with features, in a known
+    order.
 
-    Decathlon results (D1 to D4; times in seconds, widths and heights in metres, 0 for no valid
-    attempt), final tables of the Bundesliga (B1, B2), strikers (F1, F2), teams of football world cups
-    (G1 to G3), hotels (H1, H2), universities (U1, U2: most features are ranks, smaller is better) and
-    volleyball teams (V1, V2). The paper's B3 is not public.
+    Decathlon results (D1 to D4; times in seconds, widths and heights in metres, 0 for
+    no valid attempt), final tables of the Bundesliga (B1, B2), strikers (F1, F2), teams
+    of football world cups (G1 to G3), hotels (H1, H2), universities (U1, U2: most
+    features are ranks, smaller is better) and volleyball teams (V1, V2). The paper's B3
+    is not public.
 
-    The paper prints how many features each data set has, not which. Left out here are text, identifiers,
-    what is constant by design (matches played in B and V), and scores that state the ranking (points of
-    the decathlon's scoring, CWUR's score). Points of a league stay: they are 3 W + D of features that
-    stay anyway, and with them an analogy-based learner comes close to the paper's loss of 0.031 for B1 to
-    B2, without them it stays above 0.07.
+    The paper prints how many features each data set has, not which. Left out here are
+    text, identifiers, what is constant by design (matches played in B and V), and
+    scores that state the ranking (points of the decathlon's scoring, CWUR's score).
+    Points of a league stay: they are 3 W + D of features that stay anyway, and with
+    them an analogy-based learner comes close to the paper's loss of 0.031 for B1 to B2,
+    without them it stays above 0.07.
 
-    For G that leaves eight where the paper says seven. Own goals, which are goals for minus goals scored, are
-    left out. The paper's losses of ERR do not single them out: other choices of seven give the same.
+    For G that leaves eight where the paper says seven. Own goals, which are goals for
+    minus goals scored, are left out. The paper's losses of ERR do not single them out:
+    other choices of seven give the same.
 
     Parameters
     ----------
@@ -84,7 +103,10 @@ def load_object_ranking(name: str) -> ObjectRanking:
         On another name.
     """
     check_choice(name, "name", OBJECT_RANKINGS)
-    file, (_, points, left_out) = f"ds_{_STRIKERS.get(name, name)}.csv", _FAMILIES[name[0]]
+    file, (_, points, left_out) = (
+        f"ds_{_STRIKERS.get(name, name)}.csv",
+        _FAMILIES[name[0]],
+    )
     try:
         frame = csv_table("object_ranking", file)
     except UnicodeDecodeError:  # some of the files are UTF-8, the others Windows-1252

@@ -1,16 +1,18 @@
 """What is registered, where it lies, and whether what lies there is whole.
 
-The register, ``data/registry.csv``, says of each public data file where it comes from, its size, its hash,
-its licence, and when its address was last seen to work. A file is looked for in the folder that
-``PREFLEARN_DATA`` names (a mirror, ``<dataset>/<file>``), then in the user's cache. Its SHA-256 is compared
-with the register before anything parses it.
+The register, ``data/registry.csv``, says of each public data file where it comes from,
+its size, its hash, its licence, and when its address was last seen to work. A file is
+looked for in the folder that ``PREFLEARN_DATA`` names (a mirror, ``<dataset>/<file>``),
+then in the user's cache. Its SHA-256 is compared with the register before anything
+parses it.
 
-A file from a public repository has a second address, which follows from its hash: Software Heritage archives
-public repositories and serves each file by its SHA-256.
+A file from a public repository has a second address, which follows from its hash:
+Software Heritage archives public repositories and serves each file by its SHA-256.
 
-Where the register knows no hash (the chess files), someone who trusts a copy puts it into the mirror or
-the cache and records its hash there, in a file ``SHA256SUMS`` beside it, as the command
-``sha256sum FILE >> SHA256SUMS`` writes it; from then on that hash is verified.
+Where the register knows no hash (the chess files), someone who trusts a copy puts it
+into the mirror or the cache and records its hash there, in a file ``SHA256SUMS`` beside
+it, as the command ``sha256sum FILE >> SHA256SUMS`` writes it; from then on that hash is
+verified.
 """
 
 import csv
@@ -28,26 +30,31 @@ from platformdirs import user_cache_path
 from preflearn.core.validation import as_array, check_choice
 
 SOFTWARE_HERITAGE = "https://archive.softwareheritage.org/api/1/content/sha256:{}/raw/"
-"""Address of an archived file, given its SHA-256; at most 120 requests per hour without an account."""
+"""Address of an archived file, given its SHA-256; at most 120 requests per hour without
+an account."""
 
-_REPOSITORIES = ("https://raw.githubusercontent.com/",)  # addresses of files in public repositories
+# addresses of files in public repositories
+_REPOSITORIES = ("https://raw.githubusercontent.com/",)
 _PACKAGE = Path(__file__).parents[1]
 
 
 class DatasetUnavailable(OSError):  # noqa: N818 - the name says what is the matter
-    """A file of a data set can't be had, read or verified; the message says how to get it."""
+    """A file of a data set can't be had, read or verified; the message says how to get
+    it."""
 
 
 class CorruptedFile(ValueError):  # noqa: N818
-    """What lies in the place of a file is not what is registered; the message says what it is."""
+    """What lies in the place of a file is not what is registered; the message says what
+    it is."""
 
 
 class RegisteredFile(NamedTuple):
     """One row of ``data/registry.csv``.
 
-    `urls` holds addresses, separated by spaces; `seen` says when the first of them was last seen to work.
-    An empty `sha256` says that nobody recorded the hash (nor the size): such a file is never downloaded by
-    the package, and read only where its user has recorded one.
+    `urls` holds addresses, separated by spaces; `seen` says when the first of them was
+    last seen to work. An empty `sha256` says that nobody recorded the hash (nor the
+    size): such a file is never downloaded by the package, and read only where its user
+    has recorded one.
     """
 
     dataset: str
@@ -85,7 +92,8 @@ class RegisteredFile(NamedTuple):
 
 
 def package_file(name: str) -> Path:
-    """A file of ``data``: an installed wheel carries it inside the package, a checkout at its root.
+    """A file of ``data``: an installed wheel carries it inside the package, a checkout
+    at its root.
 
     Raises
     ------
@@ -95,7 +103,9 @@ def package_file(name: str) -> Path:
     for root in (_PACKAGE / "_files", _PACKAGE.parents[1]):
         if (path := root / "data" / name).exists():
             return path
-    raise FileNotFoundError(f"data/{name} is missing from the installation of preflearn; install it again")
+    raise FileNotFoundError(
+        f"data/{name} is missing from the installation of preflearn; install it again"
+    )
 
 
 @lru_cache(maxsize=1)
@@ -130,7 +140,9 @@ def files_of(dataset: str, files: Sequence[str] | None = None) -> list[Registere
     ['WoL.txt', 'HotS.txt']
     """
     check_choice(dataset, "the data set", tuple(dataset_names()))
-    known = {entry.file: entry for entry in registered_files() if entry.dataset == dataset}
+    known = {
+        entry.file: entry for entry in registered_files() if entry.dataset == dataset
+    }
     names = list(known) if files is None else as_array(files, "files").ravel().tolist()
     for file in names:
         check_choice(file, f"the file of {dataset}", tuple(known))
@@ -138,12 +150,14 @@ def files_of(dataset: str, files: Sequence[str] | None = None) -> list[Registere
 
 
 def cache_folder() -> Path:
-    """The user's cache, laid out as ``<dataset>/<file>``; see also `preflearn.datasets.storage.r_arrays`."""
+    """The user's cache, laid out as ``<dataset>/<file>``; see also
+    `preflearn.datasets.storage.r_arrays`."""
     return user_cache_path("preflearn", appauthor=False)
 
 
 def mirror_folder() -> Path | None:
-    """The folder that ``PREFLEARN_DATA`` names, as an absolute path; None if it names none."""
+    """The folder that ``PREFLEARN_DATA`` names, as an absolute path; None if it names
+    none."""
     named = os.environ.get("PREFLEARN_DATA")
     return Path(named).absolute() if named else None
 
@@ -169,23 +183,30 @@ def verified(entry: RegisteredFile, path: Path) -> bytes:
     sums = path.with_name("SHA256SUMS")
     expected = entry.sha256 or _recorded_hash(entry.file, sums)
     if not expected:
-        raise unavailable(entry, f"{path} can't be verified: its SHA-256 is not recorded")
+        raise unavailable(
+            entry, f"{path} can't be verified: its SHA-256 is not recorded"
+        )
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise unavailable(entry, f"{path} can't be read ({error.strerror}): make it readable") from None
+        raise unavailable(
+            entry, f"{path} can't be read ({error.strerror}): make it readable"
+        ) from None
     found = hashlib.sha256(content).hexdigest()
     if found != expected:
         size = f"{len(content)} bytes" + f" of {entry.bytes}" * bool(entry.bytes)
         remedy = f"delete it, then run: preflearn data fetch {entry.dataset}"
         if not entry.sha256:
             remedy = f"put the file back whose hash was recorded, or correct {sums}"
-        raise CorruptedFile(f"{path} ({size}) has the SHA-256 {found}, expected {expected}; {remedy}")
+        raise CorruptedFile(
+            f"{path} ({size}) has the SHA-256 {found}, expected {expected}; {remedy}"
+        )
     return content
 
 
 def _recorded_hash(file: str, sums: Path) -> str:
-    """The hash that the file's owner recorded beside it; the last one counts, an empty one is none."""
+    """The hash that the file's owner recorded beside it; the last one counts, an empty
+    one is none."""
     text = ""
     with suppress(OSError):
         text = sums.read_text("utf-8-sig", errors="replace")
@@ -194,7 +215,8 @@ def _recorded_hash(file: str, sums: Path) -> str:
 
 
 def unavailable(entry: RegisteredFile, reason: str) -> DatasetUnavailable:
-    """The error that says why a file can't be had, how to get it, and under which licence."""
+    """The error that says why a file can't be had, how to get it, and under which
+    licence."""
     place = cache_folder() / entry.dataset
     if entry.addresses:
         copy = f"a copy of {entry.url} with the SHA-256 {entry.sha256}"
@@ -210,7 +232,8 @@ def unavailable(entry: RegisteredFile, reason: str) -> DatasetUnavailable:
 
 
 def how_to_get(dataset: str, folder: str | None = None) -> str:
-    """How to get a data set that is not here: a command if it can be downloaded, else what to do by hand.
+    """How to get a data set that is not here: a command if it can be downloaded, else
+    what to do by hand.
 
     Parameters
     ----------
@@ -233,13 +256,16 @@ def how_to_get(dataset: str, folder: str | None = None) -> str:
     >>> how_to_get("sushi")
     'preflearn data fetch sushi'
     >>> how_to_get("chess", "$PREFLEARN_DATA").partition(" and, ")[0]
-    'download its files from http://www.chessmetrics.com/KaggleComp into $PREFLEARN_DATA/chess'
+    'download its files from http://www.chessmetrics.com/KaggleComp into
+    $PREFLEARN_DATA/chess'
     """
     entries = files_of(dataset)
     if all(entry.addresses for entry in entries):
         return f"preflearn data fetch {dataset}"
     place = f"{folder or cache_folder()}/{dataset}"
-    sources = ", ".join(dict.fromkeys(entry.url.rpartition("/")[0] for entry in entries))
+    sources = ", ".join(
+        dict.fromkeys(entry.url.rpartition("/")[0] for entry in entries)
+    )
     files = " ".join(entry.file for entry in entries)
     return (
         f"download its files from {sources} into {place} and, if you trust them, record their hashes "

@@ -19,7 +19,17 @@ from preflearn.pairs import Pairs
 
 _ITEMS = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [4.0, 1.0]])
 _INDEX = [[1, 0], [2, 1], [3, 2], [3, 0]]
-_ORDERS = {1: 1, "1": 1, "l1": 1, 2: 2, "2": 2, "l2": 2, np.inf: np.inf, "inf": np.inf, "linf": np.inf}
+_ORDERS = {
+    1: 1,
+    "1": 1,
+    "l1": 1,
+    2: 2,
+    "2": 2,
+    "l2": 2,
+    np.inf: np.inf,
+    "inf": np.inf,
+    "linf": np.inf,
+}
 _DELTAS = {1: (-0.5, 0.5), 2: (-1.0, 0.5), np.inf: (-1.0, 1.0)}
 _SIGMA = 0.25
 _GAUSSIAN_STEP = 0.5
@@ -28,9 +38,10 @@ _GAUSSIAN_STEP = 0.5
 def four_items(n_features: int = 1) -> tuple[Pairs, NDArray[np.int8]]:
     """Four items and four comparisons, small enough for a hand.
 
-    Item 2 beats item 1, item 4 beats items 3 and 1, and items 3 and 2 tie (in code, items count from 0). By
-    their first feature, 0, 1, 2 and 4, the tied items differ as much as the first preference does; with the
-    second one, 0, 1, 0 and 1, a line tells the preferences from the tie.
+    Item 2 beats item 1, item 4 beats items 3 and 1, and items 3 and 2 tie (in code,
+    items count from 0). By their first feature, 0, 1, 2 and 4, the tied items differ as
+    much as the first preference does; with the second one, 0, 1, 0 and 1, a line tells
+    the preferences from the tie.
 
     Parameters
     ----------
@@ -57,7 +68,9 @@ def four_items(n_features: int = 1) -> tuple[Pairs, NDArray[np.int8]]:
     ([1.0, 1.0, 2.0, 4.0], [1, 0, 1, 1])
     """
     require(as_real(n_features) in (1, 2), n_features, "n_features", "1 or 2")
-    return Pairs(_ITEMS[:, : int(n_features)], _INDEX), np.array([1, 0, 1, 1], dtype=np.int8)
+    return Pairs(_ITEMS[:, : int(n_features)], _INDEX), np.array(
+        [1, 0, 1, 1], dtype=np.int8
+    )
 
 
 class NormPairs(NamedTuple):
@@ -100,7 +113,9 @@ def squared_norm(X: ArrayLike, norm: float | str) -> NDArray[np.float64]:
     >>> squared_norm([[3.0, -4.0]], 1), squared_norm([[3.0, -4.0]], "l2"), squared_norm([[3.0, -4.0]], "linf")
     (array([49.]), array([25.]), array([16.]))
     """
-    return np.linalg.norm(check_items(X, "X", scaled=True), ord=_order(norm), axis=1) ** 2
+    return (
+        np.linalg.norm(check_items(X, "X", scaled=True), ord=_order(norm), axis=1) ** 2
+    )
 
 
 def simulate_norm_pairs(
@@ -112,11 +127,11 @@ def simulate_norm_pairs(
 ) -> NormPairs:
     """Noisy comparisons by a squared norm in the plane, section 4.1 of [Venuto2017]_.
 
-    The label is y = t_1[r(first) - r(second) + epsilon], eq. 4 there, with r(x) = ||x||_j^2 and
-    epsilon ~ N(0, (1/4)^2). The second item is uniform on [-2, 2]^2; the first (the paper's x') is the
-    second plus a step delta. The text of the paper says only that all lie in [-3, 3]^2. The authors'
-    scripts have two designs, the values of `steps`; Figure 4 was built from Gaussian steps, which may leave
-    that square.
+    The label is y = t_1[r(first) - r(second) + epsilon], eq. 4 there, with r(x) =
+    ||x||_j^2 and epsilon ~ N(0, (1/4)^2). The second item is uniform on [-2, 2]^2; the
+    first (the paper's x') is the second plus a step delta. The text of the paper says
+    only that all lie in [-3, 3]^2. The authors' scripts have two designs, the values of
+    `steps`; Figure 4 was built from Gaussian steps, which may leave that square.
 
     Parameters
     ----------
@@ -125,12 +140,14 @@ def simulate_norm_pairs(
     n : int
         The number of pairs.
     tie_share : float
-        rho, the share of pairs with label 0: exactly round(n * tie_share) pairs, by rejection.
+        rho, the share of pairs with label 0: exactly round(n * tie_share) pairs, by
+        rejection.
     rng : numpy Generator or int
         Source of randomness, or its seed.
     steps : {"uniform", "gaussian"}
-        The law of delta: uniform on [-1/2, 1/2]^2, [-1, 1/2]^2, [-1, 1]^2 for the norms 1, 2, inf; or
-        normal, each coordinate with mean 0 and standard deviation 1/2, for every norm.
+        The law of delta: uniform on [-1/2, 1/2]^2, [-1, 1/2]^2, [-1, 1]^2 for the norms
+        1, 2, inf; or normal, each coordinate with mean 0 and standard deviation 1/2,
+        for every norm.
 
     Returns
     -------
@@ -160,11 +177,21 @@ def simulate_norm_pairs(
         else:
             first = second + rng.normal(scale=_GAUSSIAN_STEP, size=second.shape)
         gain = squared_norm(first, order) - squared_norm(second, order)
-        drawn.append((first, second, threshold(gain + rng.normal(scale=_SIGMA, size=len(gain)), 1.0)))
+        drawn.append(
+            (
+                first,
+                second,
+                threshold(gain + rng.normal(scale=_SIGMA, size=len(gain)), 1.0),
+            )
+        )
         y = np.concatenate([labels for _, _, labels in drawn])
-        chosen = np.concatenate([np.flatnonzero(y == 0)[:wanted], np.flatnonzero(y)[: n - wanted]])
+        chosen = np.concatenate(
+            [np.flatnonzero(y == 0)[:wanted], np.flatnonzero(y)[: n - wanted]]
+        )
     chosen = chosen[rng.permutation(n)]  # a label must not be told from a pair's place
-    first, second, y = (np.concatenate(part)[chosen] for part in zip(*drawn, strict=True))
+    first, second, y = (
+        np.concatenate(part)[chosen] for part in zip(*drawn, strict=True)
+    )
     pairs = Pairs.from_arrays(first, second)
     return NormPairs(pairs, y, squared_norm(pairs.items, order))
 

@@ -1,4 +1,5 @@
-"""Matches of teams and players, most of them the data sets of section 4 of [Maystre2019]_, as frames."""
+"""Matches of teams and players, most of them the data sets of section 4 of
+[Maystre2019]_, as frames."""
 
 import io
 import zipfile
@@ -14,8 +15,19 @@ from preflearn.core.validation import check_choice, check_list, refuse, require
 from preflearn.datasets.registry import CorruptedFile
 from preflearn.datasets.storage import csv_table, provenance, r_arrays, read
 
-_ATP_FILES = {"main": "atp_matches", "qual_chall": "atp_matches_qual_chall", "futures": "atp_matches_futures"}
-_ATP_COLUMNS = ("tourney_date", "winner_name", "loser_name", "surface", "tourney_level", "score")
+_ATP_FILES = {
+    "main": "atp_matches",
+    "qual_chall": "atp_matches_qual_chall",
+    "futures": "atp_matches_futures",
+}
+_ATP_COLUMNS = (
+    "tourney_date",
+    "winner_name",
+    "loser_name",
+    "surface",
+    "tourney_level",
+    "score",
+)
 
 
 class MatchData(NamedTuple):
@@ -24,10 +36,11 @@ class MatchData(NamedTuple):
     Attributes
     ----------
     matches : DataFrame
-        One row a match, the earliest first; matches of one day stay in the order of the file.
-        first, second: names (str); time: the day, datetime64[s] without time zone; outcome: +1 first
-        won, 0 draw, -1 second won (int8); and what else the source has: first_score, second_score
-        (points, int64), advantage (bool: first plays at home, or has the first move), surface, ...
+        One row a match, the earliest first; matches of one day stay in the order of the
+        file. first, second: names (str); time: the day, datetime64[s] without time
+        zone; outcome: +1 first won, 0 draw, -1 second won (int8); and what else the
+        source has: first_score, second_score (points, int64), advantage (bool: first
+        plays at home, or has the first move), surface, ...
     names : tuple of str
         All that appear as first or second, sorted.
     provenance : tuple of dict
@@ -39,16 +52,17 @@ class MatchData(NamedTuple):
 
 
 def load_nba() -> MatchData:
-    """Basketball games of the NBA and its forerunners since 1946; the home team is the first.
+    """Basketball games of the NBA and its forerunners since 1946; the home team is the
+    first.
 
-    [Maystre2019]_ uses the 67,642 games up to the end of 2018. Games without a score are left out
-    (88 of 2020, not played when the file was made).
+    [Maystre2019]_ uses the 67,642 games up to the end of 2018. Games without a score
+    are left out (88 of 2020, not played when the file was made).
 
     Returns
     -------
     MatchData
-        Also first_score, second_score, advantage (False on neutral ground) and season (the year in
-        which it ends).
+        Also first_score, second_score, advantage (False on neutral ground) and season
+        (the year in which it ends).
     """
     return _match_data("nba", **r_arrays("nba", "nba_elo.rda", _nba_columns))
 
@@ -68,14 +82,15 @@ def _nba_columns(objects: dict[str, Any]) -> dict[str, ArrayLike]:
 def load_football() -> MatchData:
     """Full internationals of men's football since 1872; the home team is the first.
 
-    The source writes every team under its present name, at all times (so the matches of the Soviet
-    Union stand under Russia). A match decided by penalties is a draw. [Maystre2019]_ took 19,158 matches
-    from another source.
+    The source writes every team under its present name, at all times (so the matches of
+    the Soviet Union stand under Russia). A match decided by penalties is a draw.
+    [Maystre2019]_ took 19,158 matches from another source.
 
     Returns
     -------
     MatchData
-        Also first_score, second_score, advantage (False on neutral ground) and tournament.
+        Also first_score, second_score, advantage (False on neutral ground) and
+        tournament.
     """
     results = csv_table("football", "results.csv")
     return _match_data(
@@ -95,15 +110,17 @@ def load_starcraft(name: str) -> MatchData:
     Parameters
     ----------
     name : {"WoL", "HotS"}
-        "Wings of Liberty", 61,657 matches of 4381 players, or "Heart of the Swarm", 28,582 of 2287.
+        "Wings of Liberty", 61,657 matches of 4381 players, or "Heart of the Swarm",
+        28,582 of 2287.
 
     Returns
     -------
     MatchData
-        Its time is 0.0 in every row, and its order that of the file. A player's number in the file
-        follows the name where two have the same or it is empty. Rows in which a player meets himself,
-        5 of "WoL" and 1 of "HotS", are left out (and with them a player who meets nobody else); the
-        numbers above, those of the paper, count them.
+        Its time is 0.0 in every row, and its order that of the file. A player's number
+        in the file follows the name where two have the same or it is empty. Rows in
+        which a player meets himself, 5 of "WoL" and 1 of "HotS", are left out (and with
+        them a player who meets nobody else); the numbers above, those of the paper,
+        count them.
 
     Raises
     ------
@@ -116,36 +133,48 @@ def load_starcraft(name: str) -> MatchData:
     n_players = int(lines[0].removeprefix("numPlayers: "))
     labels = [line.partition(":")[2].strip() for line in lines[1 : n_players + 1]]
     uses = Counter(labels) | {"": 2}
-    players = np.array([f"{label}#{k}" if uses[label] > 1 else label for k, label in enumerate(labels)])
-    numbers = np.array(" ".join(lines[n_players + 2 :]).replace(":", " ").split(), dtype=np.int64)
+    players = np.array(
+        [f"{label}#{k}" if uses[label] > 1 else label for k, label in enumerate(labels)]
+    )
+    numbers = np.array(
+        " ".join(lines[n_players + 2 :]).replace(":", " ").split(), dtype=np.int64
+    )
     rows = numbers.reshape(-1, 4)
     first, second, *scores = rows[rows[:, 0] != rows[:, 1]].T
     points = _points(*scores)
     return _match_data(
-        "starcraft", [file], first=players[first], second=players[second], time=0.0 * first, **points
+        "starcraft",
+        [file],
+        first=players[first],
+        second=players[second],
+        time=0.0 * first,
+        **points,
     )
 
 
 def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
     """Men's singles of the ATP, 1991 to 2017.
 
-    The source lists winners first. Here the first is the player whose name sorts first, so that the
-    place says nothing about the outcome. The time of a match is the first day of its tournament; within
-    a tournament, matches stay in the order of the file. Four rows in which a player meets himself are
-    left out; walkovers (score "W/O") are kept, as [Maystre2019]_ counts them. That paper used the data
-    as they were in autumn 2017: 618,934 matches of 20,046 players, which the 619,154 matches up to
-    2017-09-22 of the present files come close to.
+    The source lists winners first. Here the first is the player whose name sorts first,
+    so that the place says nothing about the outcome. The time of a match is the first
+    day of its tournament; within a tournament, matches stay in the order of the file.
+    Four rows in which a player meets himself are left out; walkovers (score "W/O") are
+    kept, as [Maystre2019]_ counts them. That paper used the data as they were in autumn
+    2017: 618,934 matches of 20,046 players, which the 619,154 matches up to 2017-09-22
+    of the present files come close to.
 
     Parameters
     ----------
     levels : str or sequence of str
-        Of "main" (89,498 matches of the tour, Davis Cup and Grand Slams), "qual_chall" (qualifying
-        and Challengers) and "futures" (Futures and satellites). All by default.
+        Of "main" (89,498 matches of the tour, Davis Cup and Grand Slams), "qual_chall"
+        (qualifying and Challengers) and "futures" (Futures and satellites). All by
+        default.
 
     Returns
     -------
     MatchData
-        Also surface, tourney_level (the source's letter), score (as the winner's), and level.
+        Also surface, tourney_level (the source's letter), score (as the winner's), and
+        level.
 
     Raises
     ------
@@ -153,12 +182,21 @@ def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
         On an unknown level.
     """
     expected = f"some of {list(_ATP_FILES)}"
-    levels = [levels] if isinstance(levels, str) else check_list(levels, "levels", expected)
+    levels = (
+        [levels] if isinstance(levels, str) else check_list(levels, "levels", expected)
+    )
     known = levels and all(level in list(_ATP_FILES) for level in levels)
     require(bool(known), levels, "levels", expected)
-    files = {f"{_ATP_FILES[level]}_{year}.csv": level for level in levels for year in range(1991, 2018)}
+    files = {
+        f"{_ATP_FILES[level]}_{year}.csv": level
+        for level in levels
+        for year in range(1991, 2018)
+    }
     text = {"usecols": list(_ATP_COLUMNS), "dtype": str}
-    years = [csv_table("atp_tennis", file, **text).assign(level=level) for file, level in files.items()]
+    years = [
+        csv_table("atp_tennis", file, **text).assign(level=level)
+        for file, level in files.items()
+    ]
     table = pd.concat(years, ignore_index=True).query("winner_name != loser_name")
 
     won = (table["winner_name"] < table["loser_name"]).to_numpy()
@@ -177,25 +215,32 @@ def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
 
 
 def load_chess() -> MatchData:
-    """1.8 million chess games, 1999 to 2009, of [Venuto2017]_, section 5; White is the first.
+    """1.8 million chess games, 1999 to 2009, of [Venuto2017]_, section 5; White is the
+    first.
 
-    The hashes of these files are not registered, and the package downloads nothing that it can't verify:
-    `DatasetUnavailable` says where the files are, where to put them, and how to record their hashes.
-    `CorruptedFile` may also say that what was recorded is no file of the challenge: an archive that can't be
-    unpacked, a table that lacks a column or holds a score other than 0, 0.5 and 1.
+    The hashes of these files are not registered, and the package downloads nothing that
+    it can't verify: `DatasetUnavailable` says where the files are, where to put them,
+    and how to record their hashes. `CorruptedFile` may also say that what was recorded
+    is no file of the challenge: an archive that can't be unpacked, a table that lacks a
+    column or holds a score other than 0, 0.5 and 1.
 
     Returns
     -------
     MatchData
-        Its names are numbers of players, as str, and its time is the first day of the month. Also advantage
-        (True: White moves first) and month (1 is January 1999).
+        Its names are numbers of players, as str, and its time is the first day of the
+        month. Also advantage (True: White moves first) and month (1 is January 1999).
     """
-    games = pd.concat([_chess_games(f"primary_training_part{k}") for k in (1, 2, 3)], ignore_index=True)
+    games = pd.concat(
+        [_chess_games(f"primary_training_part{k}") for k in (1, 2, 3)],
+        ignore_index=True,
+    )
     return _match_data(
         "chess",
         first=games["WhitePlayer"],
         second=games["BlackPlayer"],
-        time=(np.datetime64("1999-01") + (games["MonthID"].to_numpy() - 1)).astype("datetime64[s]"),
+        time=(np.datetime64("1999-01") + (games["MonthID"].to_numpy() - 1)).astype(
+            "datetime64[s]"
+        ),
         outcome=(2 * games["WhiteScore"] - 1).astype(np.int8),
         advantage=True,
         month=games["MonthID"],
@@ -203,9 +248,12 @@ def load_chess() -> MatchData:
 
 
 def _chess_games(name: str) -> pd.DataFrame:
-    """The table of an archive whose hash its owner recorded, so that anything may be in it."""
+    """The table of an archive whose hash its owner recorded, so that anything may be in
+    it."""
     archive = io.BytesIO(read("chess", f"{name}.zip"))
-    kinds: Any = dict.fromkeys(("MonthID", "WhitePlayer", "BlackPlayer"), np.int64) | {"WhiteScore": float}
+    kinds: Any = dict.fromkeys(("MonthID", "WhitePlayer", "BlackPlayer"), np.int64) | {
+        "WhiteScore": float
+    }
     try:
         with zipfile.ZipFile(archive).open(f"{name}.csv") as table:
             games = pd.read_csv(table, usecols=[*kinds], dtype=kinds)
@@ -213,7 +261,9 @@ def _chess_games(name: str) -> pd.DataFrame:
         refuse(~np.isin(scores, (0, 0.5, 1)), scores, "WhiteScore", "0, 0.5 or 1")
     except Exception as error:  # an archive may be wrong in any way
         what = f"chess/{name}.zip is not the file of the challenge: {error}"
-        raise CorruptedFile(f"{what}. Put that in its place, and its hash into SHA256SUMS") from None
+        raise CorruptedFile(
+            f"{what}. Put that in its place, and its hash into SHA256SUMS"
+        ) from None
     return games
 
 
@@ -223,12 +273,22 @@ def _days(dates: Any, **how: Any) -> pd.Series:
 
 def _points(first: ArrayLike, second: ArrayLike) -> dict[str, NDArray]:
     """The columns of matches that are won by points."""
-    first, second = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
-    return {"outcome": np.sign(first - second).astype(np.int8), "first_score": first, "second_score": second}
+    first, second = (
+        np.asarray(first, dtype=np.int64),
+        np.asarray(second, dtype=np.int64),
+    )
+    return {
+        "outcome": np.sign(first - second).astype(np.int8),
+        "first_score": first,
+        "second_score": second,
+    }
 
 
-def _match_data(dataset: str, files: list[str] | None = None, /, **columns: ArrayLike) -> MatchData:
-    """Matches of these columns: first, second, time, outcome, and what else the source has."""
+def _match_data(
+    dataset: str, files: list[str] | None = None, /, **columns: ArrayLike
+) -> MatchData:
+    """Matches of these columns: first, second, time, outcome, and what else the source
+    has."""
     frame = pd.DataFrame(columns).astype({"first": "str", "second": "str"})
     frame = frame.sort_values("time", kind="stable", ignore_index=True)
     names = set(frame["first"].unique()) | set(frame["second"].unique())

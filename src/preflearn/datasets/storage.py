@@ -1,8 +1,10 @@
-"""Read, fetch and verify public data: what stands under every loader, and the command ``preflearn data``.
+"""Read, fetch and verify public data: what stands under every loader, and the command
+``preflearn data``.
 
-What lies in the mirror or in the cache is read there (see `preflearn.datasets.registry`); what is in neither
-is downloaded into the cache if its hash is registered, from the first of its addresses that has it.
-``PREFLEARN_OFFLINE=1`` keeps off the network.
+What lies in the mirror or in the cache is read there (see
+`preflearn.datasets.registry`); what is in neither is downloaded into the cache if its
+hash is registered, from the first of its addresses that has it. ``PREFLEARN_OFFLINE=1``
+keeps off the network.
 """
 
 import hashlib
@@ -31,7 +33,9 @@ from preflearn.datasets.registry import (
 MAX_WAIT = 20.0
 """Seconds to wait at most where a server says that it was asked too often."""
 
-_READER = 1  # to be raised when loaders take other things from R files: what is kept is made again then
+# to be raised when loaders take other things from R files: what is kept is made again
+# then
+_READER = 1
 _USED: dict[tuple[str, str], dict[str, str]] = {}
 _ASKED: dict[str, None] = {}  # an ordered set
 
@@ -51,14 +55,20 @@ def read(dataset: str, file: str) -> bytes:
     Raises
     ------
     ValueError
-        On an unknown data set or file; as `CorruptedFile` if what was found is not what is registered.
+        On an unknown data set or file; as `CorruptedFile` if what was found is not what
+        is registered.
     DatasetUnavailable
-        If the file is not here and can't be downloaded, can't be read, or its hash is known to nobody.
+        If the file is not here and can't be downloaded, can't be read, or its hash is
+        known to nobody.
     """
     (entry,) = registry.files_of(dataset, [file])
     _ASKED[dataset] = None
     content, _, source = _obtain(entry)
-    note = {"dataset": dataset, "file": file, "sha256": entry.sha256 or hashlib.sha256(content).hexdigest()}
+    note = {
+        "dataset": dataset,
+        "file": file,
+        "sha256": entry.sha256 or hashlib.sha256(content).hexdigest(),
+    }
     _USED.setdefault((dataset, file), note | {"source": source})
     return content
 
@@ -69,20 +79,25 @@ def csv_table(dataset: str, file: str, **how: Any) -> pd.DataFrame:
 
 
 def r_arrays(
-    dataset: str, file: str, pick: Callable[[dict[str, Any]], Mapping[str, Any] | pd.DataFrame]
+    dataset: str,
+    file: str,
+    pick: Callable[[dict[str, Any]], Mapping[str, Any] | pd.DataFrame],
 ) -> dict[str, NDArray]:
-    """What `pick` takes out of the objects of a registered R file: arrays by name, of numbers, days or texts.
+    """What `pick` takes out of the objects of a registered R file: arrays by name, of
+    numbers, days or texts.
 
-    Parsing takes seconds. So the arrays are kept in the user's cache, under the hash of the file, and parsed
-    again where what was kept can't be read.
+    Parsing takes seconds. So the arrays are kept in the user's cache, under the hash of
+    the file, and parsed again where what was kept can't be read.
     """
     content = read(dataset, file)
     name = f"{file}.{hashlib.sha256(content).hexdigest()[:16]}.{_READER}.npz"
     place = registry.cache_folder() / dataset / name
-    with suppress(Exception):  # what is wrong with it does not matter: it counts as missing
+    # what is wrong with it does not matter: it counts as missing
+    with suppress(Exception):
         return dict(np.load(place))
     arrays: dict[str, Any] = {
-        str(name): np.array(values) for name, values in pick(_r_objects(content)).items()
+        str(name): np.array(values)
+        for name, values in pick(_r_objects(content)).items()
     }
     with suppress(OSError):  # the cache can't be written
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -91,18 +106,21 @@ def r_arrays(
 
 
 def _r_objects(content: bytes) -> dict[str, Any]:
-    """The objects of an R file, by name; those of other classes (S4) come as namespaces of their slots."""
+    """The objects of an R file, by name; those of other classes (S4) come as namespaces
+    of their slots."""
     import rdata  # late, since it loads xarray, and most calls find kept arrays
 
     parsed = rdata.parser.parse_data(content, extension=".rda")
     with warnings.catch_warnings():
-        # One warning for each class that stays as it is; attributes of no interest have many.
+        # One warning for each class that stays as it is; attributes of no interest have
+        # many.
         warnings.filterwarnings("ignore", message="Missing constructor for R class")
         return rdata.conversion.convert(parsed)
 
 
 def used() -> list[dict[str, str]]:
-    """The files that this process has read so far, in order: dataset, file, sha256, source.
+    """The files that this process has read so far, in order: dataset, file, sha256,
+    source.
 
     The source is "mirror", "cache" or "download".
     """
@@ -114,7 +132,9 @@ def unread() -> list[str]:
     return [dataset for dataset in _ASKED if dataset not in {name for name, _ in _USED}]
 
 
-def provenance(dataset: str, files: Sequence[str] | None = None) -> tuple[dict[str, str], ...]:
+def provenance(
+    dataset: str, files: Sequence[str] | None = None
+) -> tuple[dict[str, str], ...]:
     """Where the files of a data set come from and how to cite them.
 
     Parameters
@@ -126,8 +146,8 @@ def provenance(dataset: str, files: Sequence[str] | None = None) -> tuple[dict[s
     Returns
     -------
     tuple of dict
-        One a file: dataset, file, url, sha256, licence, citation, and the source it was read from
-        in this process ("not read" if it was not).
+        One a file: dataset, file, url, sha256, licence, citation, and the source it was
+        read from in this process ("not read" if it was not).
 
     Raises
     ------
@@ -136,8 +156,17 @@ def provenance(dataset: str, files: Sequence[str] | None = None) -> tuple[dict[s
     """
     rows = []
     for entry in registry.files_of(dataset, files):
-        row = {"dataset": dataset, "file": entry.file, "url": entry.url, "sha256": entry.sha256}
-        row |= {"licence": entry.licence, "citation": entry.citation, "source": "not read"}
+        row = {
+            "dataset": dataset,
+            "file": entry.file,
+            "url": entry.url,
+            "sha256": entry.sha256,
+        }
+        row |= {
+            "licence": entry.licence,
+            "citation": entry.citation,
+            "source": "not read",
+        }
         rows.append(row | _USED.get((dataset, entry.file), {}))
     return tuple(rows)
 
@@ -172,7 +201,8 @@ def fetch(dataset: str, progress: bool = True) -> list[Path]:
     Raises
     ------
     ValueError
-        On an unknown data set; as `CorruptedFile` if a file that is here has other bytes.
+        On an unknown data set; as `CorruptedFile` if a file that is here has other
+        bytes.
     DatasetUnavailable
         If a file can't be had.
     """
@@ -190,15 +220,18 @@ def verify(dataset: str | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a file: dataset, file, status, detail. The status is "ok", "missing", "mismatch" (other
-        bytes, or no file), or "unverifiable" for a file that can't be read or whose hash nobody recorded.
+        One row a file: dataset, file, status, detail. The status is "ok", "missing",
+        "mismatch" (other bytes, or no file), or "unverifiable" for a file that can't be
+        read or whose hash nobody recorded.
 
     Raises
     ------
     ValueError
         On an unknown data set.
     """
-    entries = registry.registered_files() if dataset is None else registry.files_of(dataset)
+    entries = (
+        registry.registered_files() if dataset is None else registry.files_of(dataset)
+    )
     rows = [(entry.dataset, entry.file, *_state(entry)) for entry in entries]
     return pd.DataFrame(rows, columns=["dataset", "file", "status", "detail"])
 
@@ -209,8 +242,9 @@ def listing() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a data set: dataset, files, megabytes (of those whose size is registered), how many files are
-        here, licence, and when its address was last seen to work.
+        One row a data set: dataset, files, megabytes (of those whose size is
+        registered), how many files are here, licence, and when its address was last
+        seen to work.
     """
     rows = []
     for name in registry.dataset_names():
@@ -218,8 +252,12 @@ def listing() -> pd.DataFrame:
         megabytes = sum(int(entry.bytes or 0) for entry in entries) / 1e6
         here = sum(registry.locate(entry) is not None for entry in entries)
         seen = "; ".join(dict.fromkeys(entry.seen for entry in entries)) or "not known"
-        rows.append((name, len(entries), round(megabytes, 2), here, entries[0].licence, seen))
-    return pd.DataFrame(rows, columns=["dataset", "files", "megabytes", "here", "licence", "seen"])
+        rows.append(
+            (name, len(entries), round(megabytes, 2), here, entries[0].licence, seen)
+        )
+    return pd.DataFrame(
+        rows, columns=["dataset", "files", "megabytes", "here", "licence", "seen"]
+    )
 
 
 def _state(entry: RegisteredFile) -> tuple[str, str]:
@@ -229,30 +267,39 @@ def _state(entry: RegisteredFile) -> tuple[str, str]:
     try:
         registry.verified(entry, found[0])
     except (CorruptedFile, DatasetUnavailable) as error:
-        return "mismatch" if isinstance(error, CorruptedFile) else "unverifiable", str(error)
+        return "mismatch" if isinstance(error, CorruptedFile) else "unverifiable", str(
+            error
+        )
     return "ok", str(found[0])
 
 
 def _obtain(entry: RegisteredFile, progress: bool = False) -> tuple[bytes, Path, str]:
-    """The verified bytes of a file, where it lies, and "mirror", "cache" or "download"; see `read`."""
+    """The verified bytes of a file, where it lies, and "mirror", "cache" or "download";
+    see `read`."""
     path, source = registry.locate(entry) or (_download(entry, progress), "download")
     return registry.verified(entry, path), path, source
 
 
 def _download(entry: RegisteredFile, progress: bool) -> Path:
-    """Download one file into the cache, from the first address that has it; verify it before it is kept."""
+    """Download one file into the cache, from the first address that has it; verify it
+    before it is kept."""
     offline = os.environ.get("PREFLEARN_OFFLINE", "0") not in ("", "0")
     if offline or not entry.addresses:
         mirror = registry.mirror_folder()
         reason = "it is not in the cache (PREFLEARN_DATA is not set)"
         if mirror:
             reason = f"it is neither in the cache nor in the folder of PREFLEARN_DATA ({mirror})"
-        raise registry.unavailable(entry, reason + ", and PREFLEARN_OFFLINE is set" * offline)
+        raise registry.unavailable(
+            entry, reason + ", and PREFLEARN_OFFLINE is set" * offline
+        )
     answers = []
     for url in entry.addresses:
         try:
             return _retrieved(entry, url, progress)
-        except (OSError, ValueError) as error:  # no network, no space, or other bytes than expected
+        except (
+            OSError,
+            ValueError,
+        ) as error:  # no network, no space, or other bytes than expected
             answers.append(f"{url} ({_answer(error)})")
     # Raised here, since an error keeps its connection open.
     raise registry.unavailable(entry, f"no address has it: {'; '.join(answers)}")
@@ -261,11 +308,17 @@ def _download(entry: RegisteredFile, progress: bool) -> Path:
 def _retrieved(entry: RegisteredFile, url: str, progress: bool) -> Path:
     """Download a file from one address; wait once, if a server asks for a short wait."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # late, since it loads tqdm, which warns inside notebooks
+        # late, since it loads tqdm, which warns inside notebooks
+        warnings.simplefilter("ignore")
         import pooch
-    pooch.get_logger().setLevel("WARNING")  # what it tells would stand on a chapter's page
+    # what it tells would stand on a chapter's page
+    pooch.get_logger().setLevel("WARNING")
     folder = registry.cache_folder() / entry.dataset
-    given: dict[str, Any] = {"fname": entry.file, "path": folder, "progressbar": progress}
+    given: dict[str, Any] = {
+        "fname": entry.file,
+        "path": folder,
+        "progressbar": progress,
+    }
     try:
         return Path(pooch.retrieve(url, f"sha256:{entry.sha256}", **given))
     except OSError as error:
@@ -277,9 +330,11 @@ def _retrieved(entry: RegisteredFile, url: str, progress: bool) -> Path:
 
 
 def _seconds_to_wait(error: Exception) -> float | None:
-    """After how many seconds a server that was asked too often (429) answers again; None if it says nothing.
+    """After how many seconds a server that was asked too often (429) answers again;
+    None if it says nothing.
 
-    ``Retry-After`` holds seconds or a date, ``X-RateLimit-Reset`` of Software Heritage seconds since 1970.
+    ``Retry-After`` holds seconds or a date, ``X-RateLimit-Reset`` of Software Heritage
+    seconds since 1970.
     """
     response = getattr(error, "response", None)
     if response is None or response.status_code != 429:
@@ -300,7 +355,8 @@ def _answer(error: Exception) -> str:
     import requests  # late, as pooch is
 
     if isinstance(error, requests.ConnectionError):
-        return "no connection"  # the exception's own text is long and repeats the address
+        # the exception's own text is long and repeats the address
+        return "no connection"
     response = getattr(error, "response", None)
     if response is None:
         return f"{type(error).__name__}: {str(error)[:400]}"

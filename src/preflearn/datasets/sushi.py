@@ -11,7 +11,15 @@ from preflearn.datasets.storage import csv_table, provenance, read
 from preflearn.pairs import Pairs
 
 _FILES = ("sushi3.idata", "sushi3.udata", "sushi3b.5000.10.score", "README-en.txt")
-_SUSHI = ("style", "major group", "minor group", "oiliness", "frequency eaten", "price", "frequency sold")
+_SUSHI = (
+    "style",
+    "major group",
+    "minor group",
+    "oiliness",
+    "frequency eaten",
+    "price",
+    "frequency sold",
+)
 _USER = ("gender", "age group", "survey time")
 _PLACES = ("latitude until 15", "longitude until 15", "latitude now", "longitude now")
 BEST = 4  # the file's steps run from 0, liked best
@@ -23,7 +31,8 @@ class SushiData(NamedTuple):
     Attributes
     ----------
     pairs : Pairs
-        25,000 pairs of 50,000 items; an item is a sushi as rated by a user, of 14 features.
+        25,000 pairs of 50,000 items; an item is a sushi as rated by a user, of 14
+        features.
     y : ndarray of shape (25000,)
         +1: the user likes the first sushi better; 0: both the same.
     feature_names : tuple of str
@@ -50,21 +59,25 @@ class SushiData(NamedTuple):
 def load_sushi() -> SushiData:
     """The 17,832 ties and 7,168 preferences of section 4.2 of [Venuto2017]_.
 
-    Each of 5000 users rated ten of 100 sushi in five steps. The ten, sorted from the worst (equal
-    ratings by number of the sushi), are taken two at a time; that gives the paper's numbers of ties and
-    of preferences. Sorted from the best they give the same numbers and other, harder pairs: the small
-    numbers are popular sushi, and a pair would join the least popular of those that a user likes with the
-    most popular of those that he likes less. The paper does not say which; its test errors are those of
-    the order from the worst (chapter 04). Within a pair the sushi with the smaller number is the first.
+    Each of 5000 users rated ten of 100 sushi in five steps. The ten, sorted from the
+    worst (equal ratings by number of the sushi), are taken two at a time; that gives
+    the paper's numbers of ties and of preferences. Sorted from the best they give the
+    same numbers and other, harder pairs: the small numbers are popular sushi, and a
+    pair would join the least popular of those that a user likes with the most popular
+    of those that he likes less. The paper does not say which; its test errors are those
+    of the order from the worst (chapter 04). Within a pair the sushi with the smaller
+    number is the first.
 
-    The file's description says that 4 is the most preferred step. The users say 0: each also put the
-    same ten in order, and 98 percent of those orders agree with 0 as the best (fatty tunas have the lowest
-    means, sea cucumber the highest). So the score here is 4 minus the number in the file. Which end is
-    the better one only changes the sign of all labels, to which no method of the paper is sensitive.
+    The file's description says that 4 is the most preferred step. The users say 0: each
+    also put the same ten in order, and 98 percent of those orders agree with 0 as the
+    best (fatty tunas have the lowest means, sea cucumber the highest). So the score
+    here is 4 minus the number in the file. Which end is the better one only changes the
+    sign of all labels, to which no method of the paper is sensitive.
 
     The data are for research only, and not to be passed on.
 
-    Latitude and longitude stand for the prefecture that the user lived in until 15, and lives in now.
+    Latitude and longitude stand for the prefecture that the user lived in until 15, and
+    lives in now.
 
     Returns
     -------
@@ -75,35 +88,44 @@ def load_sushi() -> SushiData:
     places = [coordinates(users[:, column].astype(int)) for column in (3, 6)]
     user_features = np.hstack([users[:, :3], *places])
     text = read("sushi", "sushi3b.5000.10.score").decode("ascii")
-    ratings = np.array(text.split(), dtype=np.int8).reshape(len(users), len(sushi_features))
+    ratings = np.array(text.split(), dtype=np.int8).reshape(
+        len(users), len(sushi_features)
+    )
 
     user, sushi = np.nonzero(ratings >= 0)
     scores = BEST - ratings[user, sushi]
     index = pairs_of_neighbours(user, scores)
     items = np.hstack([sushi_features[sushi], user_features[user]])
     y = np.sign(scores[index[:, 0]] - scores[index[:, 1]]).astype(np.int8)
-    names = _english_names(read("sushi", "README-en.txt").decode("utf-8"), len(sushi_features))
+    names = _english_names(
+        read("sushi", "README-en.txt").decode("utf-8"), len(sushi_features)
+    )
     features, sources = _SUSHI + _USER + _PLACES, provenance("sushi", _FILES)
-    return SushiData(Pairs(items, index), y, features, names, scores, user, sushi, sources)
+    return SushiData(
+        Pairs(items, index), y, features, names, scores, user, sushi, sources
+    )
 
 
 def _table(file: str, columns: range) -> NDArray[np.float64]:
     """Columns of numbers."""
-    frame = csv_table("sushi", file, sep="\t", header=None, comment="#", usecols=list(columns))
+    frame = csv_table(
+        "sushi", file, sep="\t", header=None, comment="#", usecols=list(columns)
+    )
     return frame.to_numpy(dtype=np.float64)
 
 
 def coordinates(codes: ArrayLike) -> NDArray[np.float64]:
-    """Latitude and longitude of prefectures: of the cities that house their governments.
+    """Latitude and longitude of prefectures: of the cities that house their
+    governments.
 
-    They are facts of geography, to about 0.01 degrees, as the Geospatial Information Authority of Japan
-    publishes them.
+    They are facts of geography, to about 0.01 degrees, as the Geospatial Information
+    Authority of Japan publishes them.
 
     Parameters
     ----------
     codes : array-like of int, shape (n,)
-        0 to 46, as in ``data/prefectures.csv``. The sushi data also define 47, foreign countries, which is
-        no place; no respondent has it.
+        0 to 46, as in ``data/prefectures.csv``. The sushi data also define 47, foreign
+        countries, which is no place; no respondent has it.
 
     Returns
     -------
@@ -115,18 +137,23 @@ def coordinates(codes: ArrayLike) -> NDArray[np.float64]:
     >>> coordinates([13])
     array([[ 35.69, 139.69]])
     """
-    places = np.loadtxt(package_file("prefectures.csv"), delimiter=",", skiprows=1, usecols=(2, 3))
+    places = np.loadtxt(
+        package_file("prefectures.csv"), delimiter=",", skiprows=1, usecols=(2, 3)
+    )
     return places[np.asarray(codes)]
 
 
 def pairs_of_neighbours(user: NDArray, scores: NDArray) -> NDArray[np.int64]:
-    """Rows of items, two at a time from the worst up within each user, who rated an even number."""
-    order = np.lexsort((scores, user))  # stable: equal ratings stay in the order of the sushi's numbers
+    """Rows of items, two at a time from the worst up within each user, who rated an
+    even number."""
+    # stable: equal ratings stay in the order of the sushi's numbers
+    order = np.lexsort((scores, user))
     return np.sort(order.reshape(-1, 2), axis=1)
 
 
 def _english_names(description: str, n_sushi: int) -> tuple[str, ...]:
-    """Names of the item set B from the lines "number:name (translation)" of the description."""
+    """Names of the item set B from the lines "number:name (translation)" of the
+    description."""
     listed = description.split("*** ID for the item set B")[1].split("###")[0]
     found = dict(re.findall(r"^ ?(\d+):(.+?)\s*$", listed, flags=re.MULTILINE))
     return tuple(found[str(number)] for number in range(n_sushi))

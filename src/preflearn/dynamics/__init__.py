@@ -1,4 +1,5 @@
-"""P4: scores that move in time, learned from matches; and what can be chosen by the evidence."""
+"""P4: scores that move in time, learned from matches; and what can be chosen by the
+evidence."""
 
 from preflearn.dynamics.covariances.approximations import Periodic, SquaredExponential
 from preflearn.dynamics.covariances.composite import Covariance

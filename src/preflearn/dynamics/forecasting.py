@@ -1,16 +1,18 @@
-"""Forecasts of each match from all earlier ones, as in section 4 of [Maystre2019]_, without a fit a day.
+"""Forecasts of each match from all earlier ones, as in section 4 of [Maystre2019]_,
+without a fit a day.
 
-All matches are laid out once. One that is still to come is a pseudo-observation that says nothing
-(alpha = beta = 0), so a pass of the smoother finds its forecast along with the posterior of the past. Then
-its outcome is revealed, and sweeps follow over what it moves: a match whose moments stayed as they were is
-not updated, and a feature is not smoothed while its debt, a bound on how far the steps of its
-pseudo-observations since the last time move its scores, is small. Where sweeps do not converge, the model is
+All matches are laid out once. One that is still to come is a pseudo-observation that
+says nothing (alpha = beta = 0), so a pass of the smoother finds its forecast along with
+the posterior of the past. Then its outcome is revealed, and sweeps follow over what it
+moves: a match whose moments stayed as they were is not updated, and a feature is not
+smoothed while its debt, a bound on how far the steps of its pseudo-observations since
+the last time move its scores, is small. Where sweeps do not converge, the model is
 fitted anew.
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
@@ -38,9 +40,12 @@ from preflearn.dynamics.model import (
 from preflearn.matches import Matches, n_earlier
 
 _STILL = 0.05  # of the tolerance: a match whose moments moved by less is not updated
-_DEBT = 1.0  # of the tolerance: a feature whose scores moved by less is not smoothed, unless it is forecast
+# of the tolerance: a feature whose scores moved by less is not smoothed, unless it is
+# forecast
+_DEBT = 1.0
 _MOST_SWEEPS = 100  # at one time; then a fit
-_PROGRESS = 0.99  # of the change before, in a sweep at the same time: with less, the rate is halved
+# of the change before, in a sweep at the same time: with less, the rate is halved
+_PROGRESS = 0.99
 _LEAST_RATE = 1 / 64
 _RECOVERY = 1.1
 
@@ -51,15 +56,18 @@ class OneStepAhead(NamedTuple):
     Attributes
     ----------
     probabilities : ndarray of shape (N - start, 3) or (N - start, 2)
-        Of loss, tie and win of the first, or of loss and win where the likelihood has no ties.
+        Of loss, tie and win of the first, or of loss and win where the likelihood has
+        no ties.
     mean, variance : ndarray of shape (N - start,)
         Of the difference of scores x·s.
     residual : ndarray of shape (T,)
-        One a time: the largest change that an undamped sweep would make in a pseudo-observation of an earlier
-        time, in units of the posterior standard deviation (that of `DynamicComparisons.tol`). It is above
-        `tol` only where a fit does not converge. It is the change of one sweep, not the distance to a refit:
-        where few players meet often, or many matches share a date, forecasts were up to twenty times as far,
-        in standard deviations (0.39 at tol=0.02), and 0.04 in probability. Compare with a tenth of the tol.
+        One a time: the largest change that an undamped sweep would make in a
+        pseudo-observation of an earlier time, in units of the posterior standard
+        deviation (that of `DynamicComparisons.tol`). It is above `tol` only where a fit
+        does not converge. It is the change of one sweep, not the distance to a refit:
+        where few players meet often, or many matches share a date, forecasts were up to
+        twenty times as far, in standard deviations (0.39 at tol=0.02), and 0.04 in
+        probability. Compare with a tenth of the tol.
     """
 
     probabilities: Floats
@@ -78,7 +86,8 @@ def one_step_ahead(
     offset: PerMatch = None,
     tol: float = 0.02,
 ) -> OneStepAhead:
-    """Forecast each match from `start` on, from all matches of earlier times (section 4 of [Maystre2019]_).
+    """Forecast each match from `start` on, from all matches of earlier times (section 4
+    of [Maystre2019]_).
 
     Parameters
     ----------
@@ -92,9 +101,9 @@ def one_step_ahead(
     sample_weight, offset : array-like of shape (N,), optional
         As in `DynamicComparisons.fit`.
     tol : float
-        Before each forecast, what is known is swept until `residual` is at most tol. On the NBA's games 0.02
-        takes a sweep a day, and a tenth of it changes the log loss by 1e-5; on short or concentrated
-        histories lower it: the time grows with 1/tol.
+        Before each forecast, what is known is swept until `residual` is at most tol. On
+        the NBA's games 0.02 takes a sweep a day, and a tenth of it changes the log loss
+        by 1e-5; on short or concentrated histories lower it: the time grows with 1/tol.
 
     Returns
     -------
@@ -112,13 +121,14 @@ def one_step_ahead(
 
     Notes
     -----
-    A time takes a pass over the histories of the features that its matches move. So the time is in proportion
-    to the matches where histories have one length, and to times x matches for few players with long ones.
+    A time takes a pass over the histories of the features that its matches move. So the
+    time is in proportion to the matches where histories have one length, and to times x
+    matches for few players with long ones.
 
     References
     ----------
-    .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-       time-dynamics", KDD 2019.
+    .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+       flexible time-dynamics", KDD 2019.
 
     Examples
     --------
@@ -139,7 +149,10 @@ def one_step_ahead(
         sweep.check_deviations()
         ahead = _Ahead(sweep, matches, played, fitted, float(tol))
         ahead.fit(first)
-        cuts = [*(first + np.flatnonzero(np.diff(matches.time[first:])) + 1).tolist(), len(matches)]
+        cuts = [
+            *(first + np.flatnonzero(np.diff(matches.time[first:])) + 1).tolist(),
+            len(matches),
+        ]
         for begin, end in pairwise([first, *cuts]):  # the matches at each time
             ahead.forecast(begin, end)
             ahead.reveal(begin, end)
@@ -147,7 +160,10 @@ def one_step_ahead(
     if (late := ~(residual <= tol)).any():
         text = f"no convergence before {late.sum()} of {len(late)} times, the first of them number "
         text += f"{np.argmax(late)}: sweeps and a fit leave changes of up to {residual.max():.1e}, more than "
-        tell(f"{text}tol={tol:g}; raise the model's max_iter, or lower its tol", ConvergenceWarning)
+        tell(
+            f"{text}tol={tol:g}; raise the model's max_iter, or lower its tol",
+            ConvergenceWarning,
+        )
     x, starts = matches.design.data, matches.design.indptr
     mean, variance = (part[start:] for part in differences(x, starts, *ahead.moments.T))
     mean += sweep.played[np.argsort(sweep.schedule.order)[start:], 2]
@@ -159,29 +175,44 @@ class _Ahead:
     """The state that moves on in time: pseudo-observations of all that is revealed."""
 
     def __init__(
-        self, sweep: Sweep, matches: Matches, played: Floats, model: DynamicComparisons, tol: float
+        self,
+        sweep: Sweep,
+        matches: Matches,
+        played: Floats,
+        model: DynamicComparisons,
+        tol: float,
     ) -> None:
         self._sweep, self._matches, self._played = sweep, matches, played
         self._model, self._tol = model, tol
         schedule, (entry, _, start) = sweep.schedule, sweep.schedule.visits
-        self._here, self._place = np.argsort(schedule.entry_order), np.argsort(schedule.order)
-        self._match = np.repeat(np.arange(len(played)), np.diff(schedule.rows))  # of each entry
+        self._here, self._place = (
+            np.argsort(schedule.entry_order),
+            np.argsort(schedule.order),
+        )
+        # of each entry
+        self._match = np.repeat(np.arange(len(played)), np.diff(schedule.rows))
         self._feature = np.empty_like(self._match)
         self._feature[entry] = np.repeat(np.arange(len(start) - 1), np.diff(start))
         self._debt = np.full(len(start) - 1, np.inf)  # of each feature
-        self._pending = np.empty(0, dtype=np.int64)  # matches that have not made their whole step
+        # matches that have not made their whole step
+        self._pending = np.empty(0, dtype=np.int64)
         self._listed = np.zeros(len(played), dtype=np.bool_)  # for the update under way
-        self._seen = np.full((len(self._here), 2), np.inf)  # the moments of the last update
-        self.moments = np.zeros((len(self._here), 2))  # of each entry of the design, when it was forecast
+        # the moments of the last update
+        self._seen = np.full((len(self._here), 2), np.inf)
+        # of each entry of the design, when it was forecast
+        self.moments = np.zeros((len(self._here), 2))
         self.residual: list[float] = []
         self._most_rate = sweep.calm if model.rate == "auto" else as_real(model.rate)
         self._rate = self._most_rate
 
     def fit(self, known: int) -> None:
-        """Take the pseudo-observations of the first matches from a fit of them, from nothing."""
+        """Take the pseudo-observations of the first matches from a fit of them, from
+        nothing."""
         some, y = self._matches[:known], self._played[:known]
         infer(self._model, some, y)  # `check` looks at the residuals
-        self._sweep.entries[self._here[: some.design.nnz], :2] = self._model.pseudo_observations_
+        self._sweep.entries[self._here[: some.design.nnz], :2] = (
+            self._model.pseudo_observations_
+        )
         self._seen[:], self._debt[:], self._pending = np.inf, np.inf, self._pending[:0]
         self._rate = self._most_rate
 
@@ -197,7 +228,8 @@ class _Ahead:
         self.moments[here] = self._sweep.entries[self._here[here], 2:]
 
     def _swept(self, known: int) -> float:
-        """Sweep the first matches until nothing changes by more than tol, or there is no hope of it."""
+        """Sweep the first matches until nothing changes by more than tol, or there is
+        no hope of it."""
         before = math.inf
         for _ in range(_MOST_SWEEPS):
             moved = self._debt > _DEBT * self._tol
@@ -225,30 +257,68 @@ class _Ahead:
             self.fit(end)
 
     def _update(self, known: int, features: Ids) -> float:
-        """By Algorithm 1, of pending matches and of the known ones of some features whose moments moved.
+        """By Algorithm 1, of pending matches and of the known ones of some features
+        whose moments moved.
 
         Returns the largest change that it would make.
         """
         sweep, schedule = self._sweep, self._sweep.schedule
         change, self._pending = _update(
-            _STILL * self._tol, known, features, self._pending, self._listed, self._match, self._seen,
-            schedule.order, *schedule.visits[::2], sweep.ep, *sweep.law, sweep.played,
-            schedule.rows, schedule.coefficients, sweep.entries, sweep.updated,
-        )  # fmt: skip
+            _STILL * self._tol,
+            known,
+            features,
+            self._pending,
+            self._listed,
+            self._match,
+            self._seen,
+            schedule.order,
+            *schedule.visits[::2],
+            sweep.ep,
+            *sweep.law,
+            sweep.played,
+            schedule.rows,
+            schedule.coefficients,
+            sweep.entries,
+            sweep.updated,
+        )
         return change
 
     def _move(self) -> None:
         """A step of the pending matches, by the present rate."""
         sweep, still = self._sweep, _STILL * self._tol
-        now = sweep.ep, self._rate, still, self._pending, sweep.schedule.rows, self._feature
+        now = (
+            sweep.ep,
+            self._rate,
+            still,
+            self._pending,
+            sweep.schedule.rows,
+            self._feature,
+        )
         self._pending = _move(*now, sweep.entries, sweep.updated, self._debt)
 
 
 @njit_free
 def _update(
-    still, until, features, pending, listed, match, seen, order, entry, start,
-    ep, law, a, b, played, rows, coefficients, entries, updated,
-):  # fmt: skip
+    still,
+    until,
+    features,
+    pending,
+    listed,
+    match,
+    seen,
+    order,
+    entry,
+    start,
+    ep,
+    law,
+    a,
+    b,
+    played,
+    rows,
+    coefficients,
+    entries,
+    updated,
+):
     """Update matches; the largest change, and which they are."""
     worst, count, found = 0.0, len(pending), np.empty(len(listed), dtype=np.int64)
     found[:count] = pending
@@ -260,12 +330,16 @@ def _update(
             if order[n] >= until:
                 break
             far, wide = entries[e, 2] - seen[e, 0], entries[e, 3] - seen[e, 1]
-            if not (listed[n] or (far * far <= still * still * v and abs(wide) <= still * v)):
+            if not (
+                listed[n] or (far * far <= still * still * v and abs(wide) <= still * v)
+            ):
                 found[count], listed[n] = n, True
                 count += 1
     listed[found[:count]] = False
     for n in found[:count]:
-        change = update_matches(ep, law, a, b, played, rows, coefficients, entries, updated, n, n + 1)[1]
+        change = update_matches(
+            ep, law, a, b, played, rows, coefficients, entries, updated, n, n + 1
+        )[1]
         seen[rows[n] : rows[n + 1]] = entries[rows[n] : rows[n + 1], 2:]
         if not change <= worst:  # NaN where one of them is no number
             worst = change if change > worst else math.inf
@@ -274,10 +348,11 @@ def _update(
 
 @njit_free
 def _move(ep, rate, still, some, rows, feature, entries, updated, debt):
-    """A damped step of some matches, noted as a debt of their features; those with more to do.
+    """A damped step of some matches, noted as a debt of their features; those with more
+    to do.
 
-    A step (da, db) of alpha and beta moves the score, of mean m and variance v, by at most
-    sqrt(v) |da - m db| + v |db| standard deviations, to first order.
+    A step (da, db) of alpha and beta moves the score, of mean m and variance v, by at
+    most sqrt(v) |da - m db| + v |db| standard deviations, to first order.
     """
     count, rest = 0, np.empty_like(some)
     for n in some:

@@ -9,19 +9,23 @@ from preflearn.core.validation import LARGEST, check_real, require, shown
 
 Positive = Annotated[float, "a parameter from 1e-100 to 1e100, which may be searched"]
 Length = Annotated[float, "one that is a length of time besides"]
-_LENGTHS = Length, "Length"  # the annotation as it is, or as `from __future__ import annotations` leaves it
+# the annotation as it is, or as `from __future__ import annotations` leaves it
+_LENGTHS = Length, "Length"
 _POSITIVE = Positive, "Positive", *_LENGTHS
 
 
 class Described:
-    """A value that is made of its parameters, the fields of a dataclass, and can be written as JSON.
+    """A value that is made of its parameters, the fields of a dataclass, and can be
+    written as JSON.
 
-    A family of them has a root, whose subclasses are known by name; those with a leading underscore are not.
+    A family of them has a root, whose subclasses are known by name; those with a
+    leading underscore are not.
 
     Attributes
     ----------
     ranges : dict of str to (float, float)
-        The least and the largest value of parameters that have a narrower range than positive numbers have.
+        The least and the largest value of parameters that have a narrower range than
+        positive numbers have.
     """
 
     family: ClassVar[str]
@@ -37,11 +41,16 @@ class Described:
     def __post_init__(self) -> None:
         for name, value in self.positive().items():
             low, high = self.ranges.get(name, (1 / LARGEST, LARGEST))
-            expected = f"a number from {low:g} to {high:g}" if name in self.ranges else "a positive number"
+            expected = (
+                f"a number from {low:g} to {high:g}"
+                if name in self.ranges
+                else "a positive number"
+            )
             object.__setattr__(self, name, check_real(value, name, expected, low, high))
 
     def positive(self) -> dict[str, float]:
-        """The parameters that are annotated as positive numbers, of which lengths of time are some."""
+        """The parameters that are annotated as positive numbers, of which lengths of
+        time are some."""
         return self._annotated(_POSITIVE)
 
     def lengths(self) -> dict[str, float]:
@@ -50,7 +59,11 @@ class Described:
 
     def _annotated(self, kinds: tuple[Any, ...]) -> dict[str, float]:
         found: Any = fields(self)  # pyright: ignore[reportArgumentType]
-        return {field.name: getattr(self, field.name) for field in found if field.type in kinds}
+        return {
+            field.name: getattr(self, field.name)
+            for field in found
+            if field.type in kinds
+        }
 
     def changed(self, **values: Any) -> Any:
         """The same with other values of some parameters."""
@@ -60,7 +73,10 @@ class Described:
     def describe(self) -> dict[str, Any]:
         """The class and the parameters as values of JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore[reportArgumentType]
-        listed = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        listed = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+        }
         return {"kind": type(self).__name__, **listed}
 
     @classmethod
@@ -70,8 +86,8 @@ class Described:
         Parameters
         ----------
         description : dict
-            "kind": the name of the class; the other keys: its parameters, all of them. A sum or a product has
-            "parts", a list of descriptions.
+            "kind": the name of the class; the other keys: its parameters, all of them.
+            A sum or a product has "parts", a list of descriptions.
 
         Raises
         ------
@@ -87,16 +103,30 @@ class Described:
         >>> Covariance.read(covariance.describe())
         Constant(variance=2.0) + Matern12(variance=1.0, lengthscale=30.0)
         """
-        require(isinstance(description, dict), description, f"the description of a {cls.family}", "a dict")
+        require(
+            isinstance(description, dict),
+            description,
+            f"the description of a {cls.family}",
+            "a dict",
+        )
         values: Any = dict(description)  # pyright: ignore[reportCallIssue, reportArgumentType]
-        kinds = {name: found for name, found in cls.kinds.items() if is_dataclass(found)}
+        kinds = {
+            name: found for name, found in cls.kinds.items() if is_dataclass(found)
+        }
         kind = values.pop("kind", None)
         good = isinstance(kind, str) and kind in kinds
         require(good, kind, f"the kind of a {cls.family}", f"one of {sorted(kinds)}")
         names = [field.name for field in fields(kinds[kind])]
         if sorted(map(str, values)) != sorted(names):
-            raise ValueError(f"the description of {kind} has {shown(list(values))}; expected {names}")
+            raise ValueError(
+                f"the description of {kind} has {shown(list(values))}; expected {names}"
+            )
         if "parts" in values:
-            require(isinstance(values["parts"], list), values["parts"], "parts", "a list of descriptions")
+            require(
+                isinstance(values["parts"], list),
+                values["parts"],
+                "parts",
+                "a list of descriptions",
+            )
             values["parts"] = tuple(cls.read(part) for part in values["parts"])
         return kinds[kind](**values)

@@ -1,4 +1,5 @@
-"""P1, section 3.1: linear ranking functions with the largest margin, and whether there is one at all."""
+"""P1, section 3.1: linear ranking functions with the largest margin, and whether there
+is one at all."""
 
 from preflearn.margins.lp import MarginLP
 from preflearn.margins.qp import MarginQP

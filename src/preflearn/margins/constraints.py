@@ -1,7 +1,8 @@
 """The rows of the programs of section 3.1 of [Venuto2017]_: of many, few matter.
 
-A row is the difference of a pair; preferences are turned the right way. A working set of turned rows, the
-flipped data of eq. 8, grows by those that its own optimum violates: all rows are only read, some five times.
+A row is the difference of a pair; preferences are turned the right way. A working set
+of turned rows, the flipped data of eq. 8, grows by those that its own optimum violates:
+all rows are only read, some five times.
 """
 
 from __future__ import annotations
@@ -19,11 +20,16 @@ from preflearn.solvers.newton import warn_of_gap
 
 _EPS = np.finfo(np.float64).eps
 RANK = 1e-12  # smallest singular value, relative to the largest, that counts
-_SMALL = 1e-140  # differences below this, and above its inverse, lose digits when squared
-_INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
-_NEAR = 0.05  # rows that an answer does not violate by so much, in units of s - t, are added with others
+# differences below this, and above its inverse, lose digits when squared
+_SMALL = 1e-140
+# a relative violation of the optimality conditions that is worth a warning
+_INACCURATE = 1e-7
+# rows that an answer does not violate by so much, in units of s - t, are added with
+# others
+_NEAR = 0.05
 _BATCH = 4  # rows of each kind that a working set grows by, in units of p
-_ROUGH, EXACT = 1e-2, 1e-13  # gaps, relative to the objective, while rows are gathered and in the end
+# gaps, relative to the objective, while rows are gathered and in the end
+_ROUGH, EXACT = 1e-2, 1e-13
 
 
 class Rows(NamedTuple):
@@ -42,13 +48,19 @@ class Rows(NamedTuple):
         Raises
         ------
         ValueError
-            On bad pairs or labels, if a difference overflows, or if all those of a feature are so small
-            that their squares vanish.
+            On bad pairs or labels, if a difference overflows, or if all those of a
+            feature are so small that their squares vanish.
         """
         pairs = as_pairs(pairs)
         y = check_labels(y, len(pairs))
         with np.errstate(over="ignore"):
-            rows = cls(pairs, y, pairs.differences(), y == 0, np.where(y == -1, -1, 1).astype(np.int8))
+            rows = cls(
+                pairs,
+                y,
+                pairs.differences(),
+                y == 0,
+                np.where(y == -1, -1, 1).astype(np.int8),
+            )
         largest = rows.largest()
         extreme = (largest != 0) & ~((largest >= _SMALL) & (largest <= 1 / _SMALL))
         expected = f"0, or between {_SMALL} and {1 / _SMALL:.0e}, so that no square overflows: scale them"
@@ -58,20 +70,27 @@ class Rows(NamedTuple):
 
     @staticmethod
     def warn_of_residual(name: str, residual: float) -> None:
-        """A ConvergenceWarning, if the conditions of an optimum are violated by more than rounding."""
+        """A ConvergenceWarning, if the conditions of an optimum are violated by more
+        than rounding."""
         warn_of_gap(name, residual, _INACCURATE, "standardise the features")
 
     def largest(self) -> Floats:
-        """The largest absolute value of each column, shape (p,), without a copy of the rows."""
+        """The largest absolute value of each column, shape (p,), without a copy of the
+        rows."""
         return np.maximum(self.values.max(axis=0), -self.values.min(axis=0))
 
     def scales(self) -> Floats:
-        """Powers of two, shape (p,), that bring the largest entry of each column into [1, 2)."""
+        """Powers of two, shape (p,), that bring the largest entry of each column into
+        [1, 2)."""
         largest = self.largest()
-        return np.ldexp(1.0, np.where(largest > 0, np.clip(np.frexp(largest)[1] - 1, -1000, 1000), 0))
+        return np.ldexp(
+            1.0,
+            np.where(largest > 0, np.clip(np.frexp(largest)[1] - 1, -1000, 1000), 0),
+        )
 
     def turned(self, work: NDArray) -> tuple[Floats, NDArray[np.bool_]]:
-        """Rows with large values g·w wanted, and which are ties: d_i, -d_j, and d_j for the id m + j."""
+        """Rows with large values g·w wanted, and which are ties: d_i, -d_j, and d_j for
+        the id m + j."""
         ids = work % len(self.ties)
         return self.values[ids] * self._turn(work)[:, None], self.ties[ids]
 
@@ -87,13 +106,15 @@ class Rows(NamedTuple):
 
 
 def extremes(values: Floats, ties: NDArray[np.bool_]) -> tuple[float, float]:
-    """s = min of the preferences' values, and t = max of the ties' absolute values (0 without ties)."""
+    """s = min of the preferences' values, and t = max of the ties' absolute values (0
+    without ties)."""
     s = values[~ties].min(initial=np.inf)
     return float(s), float(np.abs(values[ties]).max(initial=0.0))
 
 
 class Solution(NamedTuple):
-    """What a solver says about some rows: weights, multipliers >= 0 of the rows, and what else it found."""
+    """What a solver says about some rows: weights, multipliers >= 0 of the rows, and
+    what else it found."""
 
     coef: Floats
     dual: Floats
@@ -107,7 +128,8 @@ Solver = Callable[[Floats, NDArray[np.bool_], float, Floats], Solution]
 def grow_working_set(
     rows: Rows, scale: Floats | float, solve: Solver, work: NDArray | None = None
 ) -> tuple[Solution, NDArray[np.int64]]:
-    """Solve a problem whose answer depends on few rows, by adding those that an answer violates.
+    """Solve a problem whose answer depends on few rows, by adding those that an answer
+    violates.
 
     Parameters
     ----------
@@ -117,13 +139,14 @@ def grow_working_set(
     solve : callable
         It is asked for rough answers until few rows are missing, then for exact ones.
     work : ndarray of int, optional
-        The turned rows to start from; the most difficult ones of a rough guess, unless given.
+        The turned rows to start from; the most difficult ones of a rough guess, unless
+        given.
 
     Returns
     -------
     solution : Solution
-        Optimal for all rows: none lies beyond the extremes s and t of the working set. If s <= t,
-        no weights separate the working set, and so the search ends early.
+        Optimal for all rows: none lies beyond the extremes s and t of the working set.
+        If s <= t, no weights separate the working set, and so the search ends early.
     work : ndarray of int
         The turned rows that the duals of the solution belong to.
     """
@@ -134,7 +157,9 @@ def grow_working_set(
     coef = _rough_guess(rows, scale)
     if work is None:
         values = rows.values @ (coef / scale)
-        work = _turned(values, ties)[_worst(np.where(ties, np.abs(values), -values), ties, batch)]
+        work = _turned(values, ties)[
+            _worst(np.where(ties, np.abs(values), -values), ties, batch)
+        ]
     for tolerance in (_ROUGH, EXACT):
         for _ in range(2 * m):  # each time but the last adds a turned row
             inside[work] = True
@@ -143,11 +168,14 @@ def grow_working_set(
             coef = solution.coef
             values = rows.values @ (coef / scale)
             s = values[work[~tied]].min()
-            t = -(G[tied] @ (coef / scale)).min() if tied.any() else 0.0  # of these rows: it may be < 0
+            # of these rows: it may be < 0
+            t = -(G[tied] @ (coef / scale)).min() if tied.any() else 0.0
             excess = np.where(ties, np.abs(values) - t, s - values)
             turned = _turned(values, ties)
             excess[inside[turned]] = -np.inf
-            if s <= t or excess.max() <= rounding @ np.abs(coef) + (tolerance == _ROUGH) * _ROUGH * (s - t):
+            if s <= t or excess.max() <= rounding @ np.abs(coef) + (
+                tolerance == _ROUGH
+            ) * _ROUGH * (s - t):
                 break
             new = _worst(excess, ties, batch)
             new = new[excess[new] > -_NEAR * (s - t)]
@@ -159,11 +187,14 @@ def _rough_guess(rows: Rows, scale: Floats | float) -> Floats:
     """A linear discriminant of preferences from ties, by least squares on enough rows."""
     m, p = rows.values.shape
     some = slice(None, None, max(1, m // (10 * p)))
-    return least_squares(rows.values[some] / scale, (~rows.ties[some]).astype(np.float64), RANK)
+    return least_squares(
+        rows.values[some] / scale, (~rows.ties[some]).astype(np.float64), RANK
+    )
 
 
 def least_squares(A: NDArray, b: NDArray, rank: float = _EPS) -> Floats:
-    """The least solution of A z = b, by a pivoted QR factorisation: columns may differ in size."""
+    """The least solution of A z = b, by a pivoted QR factorisation: columns may differ
+    in size."""
     return lstsq(A, b, rank, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]
 
 
@@ -173,7 +204,8 @@ def _turned(values: Floats, ties: NDArray) -> NDArray[np.int64]:
 
 
 def _worst(excess: NDArray, ties: NDArray, batch: int) -> NDArray[np.int64]:
-    """Ids of at most `batch` preferences and as many ties, those with the largest excess."""
+    """Ids of at most `batch` preferences and as many ties, those with the largest
+    excess."""
     chosen = []
     for kind in (~ties, ties):
         ids = np.flatnonzero(kind)

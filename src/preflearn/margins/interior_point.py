@@ -1,7 +1,9 @@
-"""An interior-point method for the programs of section 3.1 of [Venuto2017]_: few, costly steps.
+"""An interior-point method for the programs of section 3.1 of [Venuto2017]_: few,
+costly steps.
 
-Each step is one Cholesky factorisation of p + 2 numbers a side, and each problem takes about fifteen, however
-many rows are tight in the end; an active-set method takes one step a row, and as many again for wrong ones.
+Each step is one Cholesky factorisation of p + 2 numbers a side, and each problem takes
+about fifteen, however many rows are tight in the end; an active-set method takes one
+step a row, and as many again for wrong ones.
 """
 
 from __future__ import annotations
@@ -23,17 +25,26 @@ from preflearn.margins.constraints import (
 )
 from preflearn.solvers.interior_point import Interior, Step, central_path
 
-_POTRF, _POTRS = get_lapack_funcs(("potrf", "potrs"))  # without SciPy's checks, and failing in numbers
+# without SciPy's checks, and failing in numbers
+_POTRF, _POTRS = get_lapack_funcs(("potrf", "potrs"))
 _SMALLEST = 1e-60  # a gap that is 0, for data of size 1
-_RIDGE = 1e-16  # relative to the largest curvature: added where rounding hides that it is positive
+# relative to the largest curvature: added where rounding hides that it is positive
+_RIDGE = 1e-16
 _TOUCHING = 1e-9  # a margin below it does not say which slacks count
-_FLAT = 1e-10  # the curvature that makes the optimum of the LP one point: it moves mu by some 1e-10
+# the curvature that makes the optimum of the LP one point: it moves mu by some 1e-10
+_FLAT = 1e-10
 
 
 def interior_point(
-    A: Floats, b: Floats, c: Floats, curvature: Floats, start: Interior, tolerance: float
+    A: Floats,
+    b: Floats,
+    c: Floats,
+    curvature: Floats,
+    start: Interior,
+    tolerance: float,
 ) -> Interior:
-    """Minimise z'Hz/2 + c'z subject to A z >= b, with H = diag(curvature), by Mehrotra's method.
+    """Minimise z'Hz/2 + c'z subject to A z >= b, with H = diag(curvature), by
+    Mehrotra's method.
 
     Parameters
     ----------
@@ -56,7 +67,9 @@ def interior_point(
         slope, missed = curvature * z + c - dual @ A, A @ z - b - slack
 
         def step(target: Floats) -> Interior:
-            dz = _POTRS(factor, ((target - dual * missed) / slack) @ A - slope, lower=1)[0]
+            dz = _POTRS(
+                factor, ((target - dual * missed) / slack) @ A - slope, lower=1
+            )[0]
             ds = A @ dz + missed
             return Interior(dz, ds, (target - dual * ds) / slack)
 
@@ -66,7 +79,8 @@ def interior_point(
 
 
 def tight(optimum: Interior, unit: float) -> NDArray[np.bool_]:
-    """The constraints that hold with equality at an optimum: one of the two goes to 0 in each.
+    """The constraints that hold with equality at an optimum: one of the two goes to 0
+    in each.
 
     `unit` is the size of slacks that count, where multipliers have the sum 1.
     """
@@ -74,11 +88,13 @@ def tight(optimum: Interior, unit: float) -> NDArray[np.bool_]:
 
 
 def _cholesky(matrix: Floats, curvature: Floats) -> tuple[Floats, int]:
-    """The factor of matrix + diag(curvature), or of a larger matrix, and not 0 where there is none."""
+    """The factor of matrix + diag(curvature), or of a larger matrix, and not 0 where
+    there is none."""
     diagonal = matrix.ravel()[:: len(matrix) + 1]
     diagonal += curvature
     ridge = _RIDGE * diagonal.max()
-    while (result := _POTRF(matrix, lower=1, clean=0))[1] != 0 and 0 < ridge < np.inf:  # false for NaN
+    # false for NaN
+    while (result := _POTRF(matrix, lower=1, clean=0))[1] != 0 and 0 < ridge < np.inf:
         diagonal += ridge
         ridge *= 100
     return result
@@ -96,22 +112,31 @@ def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64
     Returns
     -------
     solution : Solution
-        `coef` w * scale; `dual` of the working set, with sum 1 and G' dual = 0 for its rows G; `state` the
-        optimum mu, at most 0 if the rows are not separable.
+        `coef` w * scale; `dual` of the working set, with sum 1 and G' dual = 0 for its
+        rows G; `state` the optimum mu, at most 0 if the rows are not separable.
     work : ndarray of int
         The working set.
     """
 
     def solve(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
-        G, ties = np.vstack([G, 0 * G[:1]]), np.append(ties, True)  # a tie of equal items bounds mu by 1
+        # a tie of equal items bounds mu by 1
+        G, ties = np.vstack([G, 0 * G[:1]]), np.append(ties, True)
         k, p = G.shape
         A, b = np.column_stack([G, -np.ones(k)]), np.where(ties, -1.0, 1.0)
         w = guess / max(np.abs(G @ guess).max(), _SMALLEST)
-        c, curvature = np.append(np.zeros(p), -1.0), np.append(np.full(p, _FLAT / max(1.0, w @ w)), 0.0)
+        c, curvature = (
+            np.append(np.zeros(p), -1.0),
+            np.append(np.full(p, _FLAT / max(1.0, w @ w)), 0.0),
+        )
         values = G @ w - b
         z = np.append(w, values.min() - 0.1)
         optimum = interior_point(
-            A, b, c, curvature, Interior(z, values - z[-1], np.full(k, 1 / k)), tolerance
+            A,
+            b,
+            c,
+            curvature,
+            Interior(z, values - z[-1], np.full(k, 1 / k)),
+            tolerance,
         )
         active, dual = tight(optimum, abs(optimum.z[-1]) + _TOUCHING), np.zeros(k)
         dual[active] = nonnegative(A[active].T, c)[0]
@@ -122,7 +147,8 @@ def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64
 
 
 def in_span(solve: Solver) -> Solver:
-    """Solve in the span of the rows, where they are fewer than the features: other weights are 0."""
+    """Solve in the span of the rows, where they are fewer than the features: other
+    weights are 0."""
 
     def reduced(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
         if len(G) >= G.shape[1]:
@@ -135,8 +161,10 @@ def in_span(solve: Solver) -> Solver:
 
 
 def nonnegative(A: NDArray, b: NDArray) -> tuple[Floats, float]:
-    """The x >= 0 that minimises |A x - b|, not 0 for independent columns only, and that minimum."""
-    if A.shape[1] == 0:  # for which SciPy's routine (1.17) writes past the end of its memory
+    """The x >= 0 that minimises |A x - b|, not 0 for independent columns only, and that
+    minimum."""
+    # for which SciPy's routine (1.17) writes past the end of its memory
+    if A.shape[1] == 0:
         return np.zeros(0), float(np.sqrt(b @ b))
     x, missed = nnls(A, b)
     return x, float(missed)

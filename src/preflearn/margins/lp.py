@@ -1,11 +1,13 @@
-"""The linear program of section 3.1 of [Venuto2017]_, for comparisons that some weights separate.
+"""The linear program of section 3.1 of [Venuto2017]_, for comparisons that some weights
+separate.
 
-With s = min w·(y_i d_i) over preferences and t = max |w·d_j| over ties, it maximises s / t.
+With s = min w·(y_i d_i) over preferences and t = max |w·d_j| over ties, it maximises s
+/ t.
 
 References
 ----------
-.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
-   machines", 2017.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector
+   comparison machines", 2017.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from preflearn.margins.interior_point import largest_ratio, nonnegative
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
-_ACTIVE = 1e-9  # a slack of this size, where the decision boundary is at 1, counts as none
+# a slack of this size, where the decision boundary is at 1, counts as none
+_ACTIVE = 1e-9
 _ROUNDING = 1e-12  # margins that differ by less are equal
 _DUAL = 1e-13  # a dual weight above this counts; they sum to 1
 _MISSED = 1e-14  # by which constraints may be missed where nothing else is feasible
@@ -41,24 +44,27 @@ class MarginLP(LinearComparison):
 
         maximise mu   s.t.   mu <= 1 - |w·d_j| (ties),   mu <= y_i w·d_i - 1 (preferences),
 
-    with d = first - second. Invertible linear maps of the features leave mu as it is. Of several
-    optimal w, the one of least Euclidean norm is taken: it is unique, and it is that of `MarginQP`
-    whenever that is optimal here too.
+    with d = first - second. Invertible linear maps of the features leave mu as it is.
+    Of several optimal w, the one of least Euclidean norm is taken: it is unique, and it
+    is that of `MarginQP` whenever that is optimal here too.
 
     Attributes
     ----------
     coef_ : ndarray of shape (p,)
         w, in 1 / (unit of the feature).
     margin_ : float
-        mu, in (0, 1]: the least distance of a value w·d from the decision boundaries at -1 and 1.
+        mu, in (0, 1]: the least distance of a value w·d from the decision boundaries at
+        -1 and 1.
     active_ : ndarray of int
         Ids of the pairs whose constraint holds with equality, to 1e-9.
     dual_coef_ : ndarray of shape (m,)
-        Optimal dual weights: ``sum_i dual_coef_[i] d_i = 0``, ``sum |dual_coef_| = 1`` (less if mu = 1), and
-        mu = 1 - 2 (sum of ``|dual_coef_|`` over preferences). Not zero for active pairs only.
+        Optimal dual weights: ``sum_i dual_coef_[i] d_i = 0``, ``sum |dual_coef_| = 1``
+        (less if mu = 1), and mu = 1 - 2 (sum of ``|dual_coef_|`` over preferences). Not
+        zero for active pairs only.
     kkt_residual_ : float
-        By how much mu may lie below the optimum that its dual weights allow, relative to mu; a
-        ConvergenceWarning is given above 1e-7, which takes a margin near the rounding of floats.
+        By how much mu may lie below the optimum that its dual weights allow, relative
+        to mu; a ConvergenceWarning is given above 1e-7, which takes a margin near the
+        rounding of floats.
     n_features_in_ : int
 
     Examples
@@ -76,7 +82,8 @@ class MarginLP(LinearComparison):
         ----------
         pairs : Pairs or array-like of shape (m, 2, p)
         y : array-like of shape (m,)
-            Labels: +1 first better, -1 second better, 0 no difference; both ties and preferences.
+            Labels: +1 first better, -1 second better, 0 no difference; both ties and
+            preferences.
 
         Raises
         ------
@@ -105,7 +112,9 @@ class MarginLP(LinearComparison):
         self.dual_coef_ = dual = rows.multipliers(work, solution.dual)
         preferred, missed = np.abs(dual[~ties]).sum(), (dual * rows.sign) @ rows.values
         bound = 1 - 2 * preferred + np.abs(missed) @ np.abs(self.coef_)
-        self.kkt_residual_ = max(abs(bound - self.margin_) / self.margin_, np.abs(dual).sum() - 1)
+        self.kkt_residual_ = max(
+            abs(bound - self.margin_) / self.margin_, np.abs(dual).sum() - 1
+        )
         rows.warn_of_residual("MarginLP", self.kkt_residual_)
         return self
 
@@ -116,11 +125,15 @@ def _margin(rows: Rows, coef: Floats) -> float:
     return (s - t) / (s + t) if s > 0 else 0.0
 
 
-def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: NDArray) -> Floats:
-    """The least of all optimal w of the LP, to rounding, from one optimum and its dual weights.
+def optimum_of_least_norm(
+    rows: Rows, scales: Floats, solution: Solution, work: NDArray
+) -> Floats:
+    """The least of all optimal w of the LP, to rounding, from one optimum and its dual
+    weights.
 
-    By complementary slackness the optimal w are the feasible ones at which each constraint with a
-    dual weight is tight. These linear equations give mu and, more often than not, all of w.
+    By complementary slackness the optimal w are the feasible ones at which each
+    constraint with a dual weight is tight. These linear equations give mu and, more
+    often than not, all of w.
 
     Parameters
     ----------
@@ -132,7 +145,10 @@ def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: 
     carries = solution.dual > _DUAL
     tight, label = G[carries], np.where(ties[carries], -1.0, 1.0)
     if solution.state > 1 - RANK:  # then mu = 1, and w·d = 0 for each tie
-        tight, label = np.vstack([tight, G[ties], 0 * G[:1]]), np.append(label, np.full(sum(ties) + 1, -1.0))
+        tight, label = (
+            np.vstack([tight, G[ties], 0 * G[:1]]),
+            np.append(label, np.full(sum(ties) + 1, -1.0)),
+        )
     unit = scales.max()
     equations = np.column_stack([tight / unit, -np.ones(len(tight))])
     *least, mu = least_squares(equations, label, RANK)
@@ -142,15 +158,20 @@ def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: 
 
     def solve(G: Floats, ties: NDArray, *_: object) -> Solution:
         h = np.where(ties, mu - 1, 1 + mu)
-        return Solution(least + free @ _least_distance(G @ free, h - G @ least, size), np.empty(0))
+        return Solution(
+            least + free @ _least_distance(G @ free, h - G @ least, size), np.empty(0)
+        )
 
     return grow_working_set(rows, unit, solve, work)[0].coef / unit
 
 
 def _least_distance(G: NDArray, h: NDArray, size: float) -> Floats:
-    """The least z with G z >= h, which exists and is of about `size`, through its dual by NNLS."""
+    """The least z with G z >= h, which exists and is of about `size`, through its dual
+    by NNLS."""
     reach = np.abs(G).max(axis=1, initial=0.0)
     binding = reach > RANK * reach.max(initial=0.0)
     G, h = G[binding], h[binding] / size
-    x, _ = nonnegative(np.vstack([G.T, h - _MISSED]), np.append(np.zeros(G.shape[1]), 1.0))
+    x, _ = nonnegative(
+        np.vstack([G.T, h - _MISSED]), np.append(np.zeros(G.shape[1]), 1.0)
+    )
     return size * least_squares(G[x > 0], h[x > 0], RANK)

@@ -1,12 +1,13 @@
-"""The quadratic program of section 3.1 of [Venuto2017]_, for comparisons that some weights separate.
+"""The quadratic program of section 3.1 of [Venuto2017]_, for comparisons that some
+weights separate.
 
-With s = min w·(y_i d_i) over preferences and t = max |w·d_j| over ties, it maximises (s - t) / |w|: the
-distance between the hulls of preferences and ties.
+With s = min w·(y_i d_i) over preferences and t = max |w·d_j| over ties, it maximises (s
+- t) / |w|: the distance between the hulls of preferences and ties.
 
 References
 ----------
-.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
-   machines", 2017.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector
+   comparison machines", 2017.
 """
 
 from __future__ import annotations
@@ -35,15 +36,18 @@ _STATIONARY = 1e-10  # the part of x that multipliers may miss before another co
 
 
 class MarginQP(LinearComparison):
-    """The linear ranking function with the largest Euclidean margin between preferences and ties.
+    """The linear ranking function with the largest Euclidean margin between preferences
+    and ties.
 
-    Solves the quadratic program, eqs. 9 and 12 of [Venuto2017]_, a binary SVM without slack::
+    Solves the quadratic program, eqs. 9 and 12 of [Venuto2017]_, a binary SVM without
+    slack::
 
         minimise u·u   s.t.   beta + |u·d_j| <= -1 (ties),   beta + y_i u·d_i >= 1 (preferences),
 
-    with d = first - second. Its dual finds the nearest points of the hull of the preferences
-    y_i d_i and that of the ties, taken both ways; u points from one to the other. Lemma 3.1 turns
-    (u, beta) into weights w that are feasible for the linear program of `MarginLP`.
+    with d = first - second. Its dual finds the nearest points of the hull of the
+    preferences y_i d_i and that of the ties, taken both ways; u points from one to the
+    other. Lemma 3.1 turns (u, beta) into weights w that are feasible for the linear
+    program of `MarginLP`.
 
     Attributes
     ----------
@@ -58,11 +62,13 @@ class MarginQP(LinearComparison):
     support_ : ndarray of int
         Ids of the pairs with a dual weight: the support vectors.
     dual_coef_ : ndarray of shape (m,)
-        Optimal dual weights: ``u = sum_i dual_coef_[i] d_i``; the sum of ``|dual_coef_|`` is u·u/2 over
-        preferences, and as much over ties (or less if beta = -1).
+        Optimal dual weights: ``u = sum_i dual_coef_[i] d_i``; the sum of
+        ``|dual_coef_|`` is u·u/2 over preferences, and as much over ties (or less if
+        beta = -1).
     kkt_residual_ : float
-        The largest relative violation of feasibility, stationarity and complementarity; a
-        ConvergenceWarning is given above 1e-7, which takes features that differ greatly in scale.
+        The largest relative violation of feasibility, stationarity and complementarity;
+        a ConvergenceWarning is given above 1e-7, which takes features that differ
+        greatly in scale.
     n_features_in_ : int
 
     Examples
@@ -80,7 +86,8 @@ class MarginQP(LinearComparison):
         ----------
         pairs : Pairs or array-like of shape (m, 2, p)
         y : array-like of shape (m,)
-            Labels: +1 first better, -1 second better, 0 no difference; both ties and preferences.
+            Labels: +1 first better, -1 second better, 0 no difference; both ties and
+            preferences.
 
         Raises
         ------
@@ -103,7 +110,9 @@ class MarginQP(LinearComparison):
         self.bias_ = -(s + t) / (s - t)
         self.coef_ = -self.u_ / self.bias_
         self.margin_ = -1 / self.bias_
-        self.dual_coef_ = rows.multipliers(work, solution.dual) * (2 / (s - t) / scale**2)
+        self.dual_coef_ = rows.multipliers(work, solution.dual) * (
+            2 / (s - t) / scale**2
+        )
         self.support_ = np.flatnonzero(self.dual_coef_)
         self.kkt_residual_ = self._kkt_residual(rows)
         rows.warn_of_residual("MarginQP", self.kkt_residual_)
@@ -112,24 +121,30 @@ class MarginQP(LinearComparison):
     def _kkt_residual(self, rows: Rows) -> float:
         """With stationarity, what u·u misses is the sum of the complementary products."""
         values, ties, dual = rows.values @ self.u_, rows.ties, self.dual_coef_
-        slack = np.where(ties, -1 - self.bias_ - np.abs(values), self.bias_ + values - 1)
+        slack = np.where(
+            ties, -1 - self.bias_ - np.abs(values), self.bias_ + values - 1
+        )
         missed, squared = self.u_ - (dual * rows.sign) @ rows.values, self.u_ @ self.u_
-        preferred, tied = np.abs(dual[~ties]).sum(), np.abs(dual[ties]).sum()  # less if both orders cancel
+        # less if both orders cancel
+        preferred, tied = np.abs(dual[~ties]).sum(), np.abs(dual[ties]).sum()
         gap = max(abs(2 * preferred - squared), tied - preferred) / squared
         return float(max(-slack.min(), np.sqrt(missed @ missed / squared), gap))
 
 
 def nearest_points(rows: Rows, scale: float) -> tuple[Solution, NDArray[np.int64]]:
-    """The vector from the hull of the ties, both ways, to the hull of the preferences, over `scale`.
+    """The vector from the hull of the ties, both ways, to the hull of the preferences,
+    over `scale`.
 
-    It minimises x·x/2 - s + t, where G x is at least s for preferences, and at least -t for ties.
-    An interior point says which rows are tight. These make linear equations for x itself.
+    It minimises x·x/2 - s + t, where G x is at least s for preferences, and at least -t
+    for ties. An interior point says which rows are tight. These make linear equations
+    for x itself.
 
     Returns
     -------
     solution : Solution
-        `coef` the vector x; `dual` of the working set, with sum 1 over preferences and over ties, and
-        G' dual = x for its rows G. If the hulls meet, x is of the size of rounding errors.
+        `coef` the vector x; `dual` of the working set, with sum 1 over preferences and
+        over ties, and G' dual = x for its rows G. If the hulls meet, x is of the size
+        of rounding errors.
     work : ndarray of int
         The working set.
     """
@@ -139,14 +154,21 @@ def nearest_points(rows: Rows, scale: float) -> tuple[Solution, NDArray[np.int64
         k, p = G.shape
         sizes = np.abs(G).max(axis=0)
         sizes[sizes == 0] = 1.0
-        A = np.column_stack([G / sizes, -kinds])  # with z = x * sizes: each feature has its own rounding
+        # with z = x * sizes: each feature has its own rounding
+        A = np.column_stack([G / sizes, -kinds])
         curvature = np.append(1 / sizes**2, [0.0, 0.0])
         c = np.repeat([0.0, -1.0], [p, 2])
         lam = kinds @ (1 / kinds.sum(axis=0))
         z = np.append(lam @ G * sizes, [0.0, 0.0])
         values = A @ z
-        z[p:] = np.array([values[~ties].min(), values[ties].min()]) - 0.1 * np.ptp(values) - _TINY
-        optimum = interior_point(A, np.zeros(k), c, curvature, Interior(z, A @ z, lam), tolerance)
+        z[p:] = (
+            np.array([values[~ties].min(), values[ties].min()])
+            - 0.1 * np.ptp(values)
+            - _TINY
+        )
+        optimum = interior_point(
+            A, np.zeros(k), c, curvature, Interior(z, A @ z, lam), tolerance
+        )
         x = optimum.z[:p] / sizes
         if tolerance > EXACT:
             return Solution(x, optimum.dual)
@@ -156,9 +178,11 @@ def nearest_points(rows: Rows, scale: float) -> tuple[Solution, NDArray[np.int64
 
 
 def _polished(G: Floats, kinds: Floats, rough: Solution, active: NDArray) -> Solution:
-    """The least x that gives the active preferences one value, and the active ties another.
+    """The least x that gives the active preferences one value, and the active ties
+    another.
 
-    Rows without a multiplier leave the active ones, those that x misses join them, until x is right.
+    Rows without a multiplier leave the active ones, those that x misses join them,
+    until x is right.
     """
     extended = np.column_stack([G, kinds])
     size = _EPS * np.abs(G).max(axis=0)

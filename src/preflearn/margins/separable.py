@@ -1,4 +1,5 @@
-"""Is a set of comparisons linearly separable? An answer with a proof, in exact arithmetic."""
+"""Is a set of comparisons linearly separable? An answer with a proof, in exact
+arithmetic."""
 
 from __future__ import annotations
 
@@ -16,8 +17,10 @@ from preflearn.margins.constraints import Rows, extremes
 from preflearn.margins.interior_point import largest_ratio
 from preflearn.pairs import Pairs
 
-_EXACT_WORK = 1e12  # entries * features * (their bits)², which a proof may take: seconds, enough for p = 20
-_MOST_PIVOTS, _MOST_ROUNDS = 20, 100  # a feature, where two or three are usual; of a working set
+# entries * features * (their bits)², which a proof may take: seconds, enough for p = 20
+_EXACT_WORK = 1e12
+# a feature, where two or three are usual; of a working set
+_MOST_PIVOTS, _MOST_ROUNDS = 20, 100
 _SHOWN = 12  # pairs of a violated set that a message names
 _CLOSE = 1e-6  # a slack from which a pair may matter where the float solver is in doubt
 _EPS = np.finfo(np.float64).eps
@@ -30,14 +33,17 @@ class Separability:
     Attributes
     ----------
     separable : bool
-        Whether some w has ``w·(y_i d_i) > |w·d_j|`` for each preference i and each tie j.
+        Whether some w has ``w·(y_i d_i) > |w·d_j|`` for each preference i and each tie
+        j.
     exact : bool
-        Whether the answer is proven without rounding; else it is that of a float solver.
+        Whether the answer is proven without rounding; else it is that of a float
+        solver.
     coef : ndarray of shape (p,) or None
         A separating weight vector w, where there is one.
     weights : ndarray of shape (m,) or None
-        Where there is none: convex weights a_i of the preferences and signed weights b_j of the ties,
-        ``sum |b_j| <= 1``, with sum a_i y_i d_i = sum b_j d_j. No w can separate both sides.
+        Where there is none: convex weights a_i of the preferences and signed weights
+        b_j of the ties, ``sum |b_j| <= 1``, with sum a_i y_i d_i = sum b_j d_j. No w
+        can separate both sides.
     support : ndarray of int
         The ids of the pairs with a weight: the violated set, at most p + 2 pairs.
     exact_weights : dict of int to Fraction
@@ -59,12 +65,14 @@ class NotSeparableError(ValueError):
 
 
 def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
-    """Decide whether a linear ranking function is right on all pairs, and prove the answer.
+    """Decide whether a linear ranking function is right on all pairs, and prove the
+    answer.
 
-    The data are separable if and only if the optimum of the LP, eq. 7 of [Venuto2017]_, is positive,
-    or equally if the convex hull of the preferences y_i d_i and that of the ties, taken both ways,
-    have no point in common (Farkas' lemma). A float solver finds w or the common point; then integer
-    arithmetic, in which the given floats are exact, verifies it or corrects it.
+    The data are separable if and only if the optimum of the LP, eq. 7 of [Venuto2017]_,
+    is positive, or equally if the convex hull of the preferences y_i d_i and that of
+    the ties, taken both ways, have no point in common (Farkas' lemma). A float solver
+    finds w or the common point; then integer arithmetic, in which the given floats are
+    exact, verifies it or corrects it.
 
     Parameters
     ----------
@@ -114,7 +122,8 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
 
 
 def verified(coef: Floats, rows: Rows) -> Floats:
-    """Return the weights if they separate without any rounding; else say why there are none."""
+    """Return the weights if they separate without any rounding; else say why there are
+    none."""
     s, t = extremes(rows.values @ coef, rows.ties)
     if s > t and _separates(coef, rows):
         return coef
@@ -125,7 +134,10 @@ def verified(coef: Floats, rows: Rows) -> Floats:
             "rounding of floats, or with features of very different scale; expected wider margins or "
             "standardised features"
         )
-    named = [f"{i} (label {rows.y[i]:+d}, weight {answer.weights[i]:.3g})" for i in answer.support]
+    named = [
+        f"{i} (label {rows.y[i]:+d}, weight {answer.weights[i]:.3g})"
+        for i in answer.support
+    ]
     error = NotSeparableError(
         "the comparisons are not linearly separable. The violated set is made of the pairs "
         + ", ".join(named[:_SHOWN])
@@ -142,12 +154,16 @@ def _separable(coef: NDArray | None, exact: bool = True) -> Separability:
     return Separability(True, exact, coef, None, np.empty(0, dtype=np.int64), {})
 
 
-def _not_separable(certificate: dict[int, Any], ties: NDArray, exact: bool = True) -> Separability:
+def _not_separable(
+    certificate: dict[int, Any], ties: NDArray, exact: bool = True
+) -> Separability:
     certificate = {i: certificate[i] for i in sorted(certificate) if certificate[i]}
     support = np.array(list(certificate), dtype=np.int64)
     weights = np.zeros(len(ties))
     weights[support] = [float(a) for a in certificate.values()]
-    return Separability(False, exact, None, weights, support, certificate if exact else {})
+    return Separability(
+        False, exact, None, weights, support, certificate if exact else {}
+    )
 
 
 # Floats are fractions over powers of two.
@@ -156,14 +172,19 @@ _fractions: Callable[[NDArray], NDArray] = np.frompyfunc(Fraction, 1, 1)
 
 def _exact_rows(rows: Rows, ids: NDArray) -> NDArray:
     """The rows y_i d_i or d_j without rounding, shape (k, p), of Fractions."""
-    first, second = _fractions(rows.pairs.items[rows.pairs.index[ids]]).transpose(1, 0, 2)
+    first, second = _fractions(rows.pairs.items[rows.pairs.index[ids]]).transpose(
+        1, 0, 2
+    )
     return (first - second) * rows.sign[ids, None].astype(object)
 
 
 def _separates(coef: Floats, rows: Rows) -> bool:
-    """Whether s(w) > t(w) without rounding; fractions are needed only where floats are in doubt."""
+    """Whether s(w) > t(w) without rounding; fractions are needed only where floats are
+    in doubt."""
     s, t = extremes(rows.values @ coef, rows.ties)
-    error = (len(coef) + 4) * (_EPS * float(rows.largest() @ np.abs(coef)) + np.finfo(np.float64).tiny)
+    error = (len(coef) + 4) * (
+        _EPS * float(rows.largest() @ np.abs(coef)) + np.finfo(np.float64).tiny
+    )
     if s - error > t + error:
         return True
     (s, _), (t, _) = _exact_extremes(_fractions(coef), rows)
@@ -171,26 +192,33 @@ def _separates(coef: Floats, rows: Rows) -> bool:
 
 
 def _exact_extremes(w: NDArray, rows: Rows) -> tuple[tuple[Any, int], tuple[Any, int]]:
-    """The exact s and t of `extremes` for weights as Fractions, each with the id of a pair that has it.
+    """The exact s and t of `extremes` for weights as Fractions, each with the id of a
+    pair that has it.
 
     Fractions are needed for the pairs near the extremes only.
     """
-    coef = (w / (_fractions(rows.largest()) @ np.abs(w) or 1)).astype(np.float64)  # so values are at most 1
+    # so values are at most 1
+    coef = (w / (_fractions(rows.largest()) @ np.abs(w) or 1)).astype(np.float64)
     values, ties = rows.values @ coef, rows.ties
     s, t = extremes(values, ties)
     error = 4 * (len(w) + 4) * _EPS
-    near = np.flatnonzero(np.where(ties, np.abs(values) >= t - error, values <= s + error))
+    near = np.flatnonzero(
+        np.where(ties, np.abs(values) >= t - error, values <= s + error)
+    )
     exact = list(zip(_exact_rows(rows, near) @ w, near.tolist(), strict=True))
     least = min((value, i) for value, i in exact if not ties[i])
-    return least, max(((abs(value), i) for value, i in exact if ties[i]), default=(0, least[1]))
+    return least, max(
+        ((abs(value), i) for value, i in exact if ties[i]), default=(0, least[1])
+    )
 
 
 def _exact_answer(rows: Rows, work: NDArray) -> Separability | None:
-    """Prove one answer or the other in integers, from a working set that grows; None: too large.
+    """Prove one answer or the other in integers, from a working set that grows; None:
+    too large.
 
-    A common point of the two hulls of the working set is a certificate. Without one, Farkas' lemma
-    gives weights that separate the working set: they separate all pairs, or a pair that they
-    do not separate is added.
+    A common point of the two hulls of the working set is a certificate. Without one,
+    Farkas' lemma gives weights that separate the working set: they separate all pairs,
+    or a pair that they do not separate is added.
     """
     for _ in range(_MOST_ROUNDS):
         exact, tied = _exact_rows(rows, work), rows.ties[work]
@@ -200,7 +228,9 @@ def _exact_answer(rows: Rows, work: NDArray) -> Separability | None:
         meet, answer = found
         if meet:
             ids = np.concatenate([work[~tied], work[tied]])
-            return _not_separable(dict(zip(ids.tolist(), answer, strict=True)), rows.ties)
+            return _not_separable(
+                dict(zip(ids.tolist(), answer, strict=True)), rows.ties
+            )
         (s, i), (t, j) = _exact_extremes(answer, rows)
         if s > t:
             try:
@@ -213,10 +243,12 @@ def _exact_answer(rows: Rows, work: NDArray) -> Separability | None:
 
 
 def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] | None:
-    """A common point of conv(preferences) and conv(ties, both ways, and 0), or a separating w.
+    """A common point of conv(preferences) and conv(ties, both ways, and 0), or a
+    separating w.
 
-    Phase one of the simplex method with Bland's rule, in integers (Edmonds' fraction-free pivots), on:
-    sum a_i p_i - sum (b_j - c_j) t_j = 0, sum a = 1, sum b + sum c + rest = 1, all >= 0.
+    Phase one of the simplex method with Bland's rule, in integers (Edmonds'
+    fraction-free pivots), on: sum a_i p_i - sum (b_j - c_j) t_j = 0, sum a = 1, sum b +
+    sum c + rest = 1, all >= 0.
 
     Returns
     -------
@@ -228,7 +260,8 @@ def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] |
     n, k, p = len(preferences), len(ties), preferences.shape[1]
     size, basis = n + 2 * k + 1, n + 2 * k + 1 + np.arange(p + 2)
     columns = np.vstack([preferences, -ties, ties, np.zeros((1, p), dtype=object)]).T
-    units = np.array([_unit(feature) for feature in columns])  # of features as whole numbers
+    # of features as whole numbers
+    units = np.array([_unit(feature) for feature in columns])
     tableau = np.zeros((p + 3, size + p + 3), dtype=object)
     tableau[:p, :size] = np.frompyfunc(int, 1, 1)(columns * units[:, None])
     tableau[p, :n] = 1
@@ -237,7 +270,8 @@ def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] |
     tableau[[p, p + 1], -1] = 1
     tableau[-1, :size] = -tableau[:-1, :size].sum(axis=0)
     tableau[-1, -1] = -2
-    length = p * int(np.abs(tableau[:p]).max()).bit_length()  # of determinants of p rows
+    # of determinants of p rows
+    length = p * int(np.abs(tableau[:p]).max()).bit_length()
     if p * tableau.size * length**2 > _EXACT_WORK:
         return None
     denominator = 1
@@ -247,7 +281,10 @@ def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] |
             break
         column = entering[0]
         rising = np.flatnonzero(tableau[:-1, column] > 0)
-        row = min(rising, key=lambda r: (Fraction(tableau[r, -1], tableau[r, column]), basis[r]))
+        row = min(
+            rising,
+            key=lambda r: (Fraction(tableau[r, -1], tableau[r, column]), basis[r]),
+        )
         kept, pivot = tableau[row].copy(), tableau[row, column]
         tableau = (tableau * pivot - np.outer(tableau[:, column], kept)) // denominator
         tableau[row], basis[row], denominator = kept, column, pivot
@@ -257,9 +294,13 @@ def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] |
         return False, (tableau[-1, size : size + p] - denominator) * units
     solution = np.full(size + p + 2, Fraction(0), dtype=object)
     solution[basis] = [Fraction(value, denominator) for value in tableau[:-1, -1]]
-    return True, np.concatenate([solution[:n], solution[n : n + k] - solution[n + k : n + 2 * k]])
+    return True, np.concatenate(
+        [solution[:n], solution[n : n + k] - solution[n + k : n + 2 * k]]
+    )
 
 
 def _unit(values: NDArray) -> Fraction:
     """The factor that makes these Fractions the least whole numbers."""
-    return Fraction(lcm(*(x.denominator for x in values)), gcd(*(x.numerator for x in values)) or 1)
+    return Fraction(
+        lcm(*(x.denominator for x in values)), gcd(*(x.numerator for x in values)) or 1
+    )

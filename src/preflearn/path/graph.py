@@ -1,18 +1,23 @@
-"""The pairs on the margin of the ranking path, and its replay, in the space of the items: compiled.
+"""The pairs on the margin of the ranking path, and its replay, in the space of the
+items: compiled.
 
-See `preflearn.path.ranking` for the problem, and `preflearn.path.graph_events` for the loop that finds the
-events. What is here costs one row of length n for each pair on the margin, however many pairs there are.
+See `preflearn.path.ranking` for the problem, and `preflearn.path.graph_events` for the
+loop that finds the events. What is here costs one row of length n for each pair on the
+margin, however many pairs there are.
 
-The pairs on the margin whose weights move, the elbow, have a factor of their Gram matrix. With bias, tau
-times the products of the signs is part of it. That changes nothing for weights of fixed signed sum, and makes
-the matrix positive definite exactly where the system bordered by the signs is regular.
+The pairs on the margin whose weights move, the elbow, have a factor of their Gram
+matrix. With bias, tau times the products of the signs is part of it. That changes
+nothing for weights of fixed signed sum, and makes the matrix positive definite exactly
+where the system bordered by the signs is regular.
 
-The Gram matrix is U'DU with a unit upper triangle U. Points come as a column, and leave by an update of the
-rows below theirs with a positive multiple of theirs; both are stable, and so are solutions, however
-ill-conditioned the elbow is: what they leave of the equations is rounding. (An explicit inverse is not: its
-residuals grow with the condition.) The right sides are two more columns of U, so that a solution costs one
-pass. The pivot D of a point is its squared distance from the span of those
-before. Below `DEPENDENT` of its own square it is made of the rounding of the data, and the point stays out.
+The Gram matrix is U'DU with a unit upper triangle U. Points come as a column, and leave
+by an update of the rows below theirs with a positive multiple of theirs; both are
+stable, and so are solutions, however ill-conditioned the elbow is: what they leave of
+the equations is rounding. (An explicit inverse is not: its residuals grow with the
+condition.) The right sides are two more columns of U, so that a solution costs one
+pass. The pivot D of a point is its squared distance from the span of those before.
+Below `DEPENDENT` of its own square it is made of the rounding of the data, and the
+point stays out.
 """
 
 from __future__ import annotations
@@ -32,19 +37,23 @@ DEPENDENT = 1e-14
 
 
 class Elbow(NamedTuple):
-    """Arrays filled up to the present size; `places` are positions in a block of a Gram matrix."""
+    """Arrays filled up to the present size; `places` are positions in a block of a Gram
+    matrix."""
 
     size: NDArray[np.int64]  # (1,)
     places: NDArray[np.int64]  # (capacity,)
     factor: Floats  # (capacity, capacity): U, with D on the diagonal
-    right: Floats  # (3, capacity): solutions b of U'D b = values, and of U'D b = signs; the signs
+    # (3, capacity): solutions b of U'D b = values, and of U'D b = signs; the signs
+    right: Floats
 
 
 @njit_part
 def enter(elbow, column, own, place, value, sign, least):
-    """Take a point in; False, and nothing changes, if it depends on the others and no `least` pivot is given.
+    """Take a point in; False, and nothing changes, if it depends on the others and no
+    `least` pivot is given.
 
-    `column` has its inner products with the others, in their order (it is used up), and `own` its square.
+    `column` has its inner products with the others, in their order (it is used up), and
+    `own` its square.
     """
     factor, right, n = elbow.factor, elbow.right, elbow.size[0]
     pivot, one = own, sign
@@ -71,7 +80,12 @@ def enter(elbow, column, own, place, value, sign, least):
 def leave(elbow, first):
     """Let the point at this position go; those behind it move up."""
     factor, right, n = elbow.factor, elbow.right, elbow.size[0] - 1
-    share, gone, value, one = factor[first, first], np.empty(n), right[0, first], right[1, first]
+    share, gone, value, one = (
+        factor[first, first],
+        np.empty(n),
+        right[0, first],
+        right[1, first],
+    )
     for j in range(first, n):
         elbow.places[j], elbow.right[2, j] = elbow.places[j + 1], elbow.right[2, j + 1]
         gone[j] = factor[first, j + 1]
@@ -88,13 +102,17 @@ def leave(elbow, first):
             factor[i, j] = factor[i + 1, j + 1] + ratio * gone[j]
         value -= weight * right[0, i + 1]
         one -= weight * right[1, i + 1]
-        right[0, i], right[1, i] = right[0, i + 1] + ratio * value, right[1, i + 1] + ratio * one
+        right[0, i], right[1, i] = (
+            right[0, i + 1] + ratio * value,
+            right[1, i + 1] + ratio * one,
+        )
     elbow.size[0] = n
 
 
 @njit
 def solve(elbow, delta, total, tau):
-    """Write delta with K delta + shift * signs = values and signs·delta = total; return the shift.
+    """Write delta with K delta + shift * signs = values and signs·delta = total; return
+    the shift.
 
     Without bias (tau = 0) the shift is 0, and the sum is free.
     """
@@ -123,15 +141,20 @@ def _behind(row, values, i, n):
 
 
 class Graph(NamedTuple):
-    """Distinct pairs (better item, other item), how often each occurs, and the Gram matrix of the items."""
+    """Distinct pairs (better item, other item), how often each occurs, and the Gram
+    matrix of the items."""
 
-    K: Floats  # (n, n), or with bias (n - 1, n - 1): the last item's rows are 0, but for tau
+    # (n, n), or with bias (n - 1, n - 1): the last item's rows are 0, but for tau
+    K: Floats
     items: int  # n
     largest: float  # entry of K
-    first: NDArray[np.uint32]  # (m,), unsigned, since compiled code asks whether other ids are negative
+    # (m,), unsigned, since compiled code asks whether other ids are negative
+    first: NDArray[np.uint32]
     second: NDArray[np.uint32]  # (m,)
     bound: Floats  # (m,)
-    tau: float  # above 0 the last item, with which all others are compared, has any score: minus the bias
+    # above 0 the last item, with which all others are compared, has any score: minus
+    # the bias
+    tau: float
 
 
 class Front(NamedTuple):
@@ -146,9 +169,18 @@ class Front(NamedTuple):
 
 
 def check_entries(largest: float, name: str) -> None:
-    """Raise ValueError where products of entries of a Gram matrix of this size would be 0 or infinite."""
-    sound, expected = SMALLEST <= largest <= 1 / SMALLEST, f"0, or {SMALLEST:g} to {1 / SMALLEST:g}"
-    require(largest == 0 or sound, largest, name, f"{expected}: rescale the features, or the kernel")
+    """Raise ValueError where products of entries of a Gram matrix of this size would be
+    0 or infinite."""
+    sound, expected = (
+        SMALLEST <= largest <= 1 / SMALLEST,
+        f"0, or {SMALLEST:g} to {1 / SMALLEST:g}",
+    )
+    require(
+        largest == 0 or sound,
+        largest,
+        name,
+        f"{expected}: rescale the features, or the kernel",
+    )
 
 
 def new_front(room: int, n: int) -> Front:
@@ -161,7 +193,8 @@ def new_front(room: int, n: int) -> Front:
 
 @njit_part
 def admit(graph, first, second, front, pair, value, least):
-    """Take a pair into the elbow, unless it depends on it and no `least` pivot is given."""
+    """Take a pair into the elbow, unless it depends on it and no `least` pivot is
+    given."""
     K, tau, elbow, i, j = graph.K, graph.tau, front.elbow, first[pair], second[pair]
     n, sign = elbow.size[0], 0.0 if tau == 0 else 1.0 if i < j else -1.0
     row, column = front.rows[front.slots[n]], np.empty(n)
@@ -212,7 +245,8 @@ def net(graph: Graph, v: Floats) -> Floats:
 
 
 def residual(graph, alpha, lam):
-    """max |share - clip(share + 1 - margin, 0, 1)|, the share of its bound that a weight has; f is anew."""
+    """max |share - clip(share + 1 - margin, 0, 1)|, the share of its bound that a
+    weight has; f is anew."""
     q, share = net(graph, alpha), alpha / graph.bound
     rows = np.flatnonzero(q)
     g = combine(graph.K, rows, q[rows])
@@ -240,16 +274,20 @@ def _move(pairs, alpha, nets, knot, pair, weight):
 
 @njit
 def rerun(graph, front, alpha, knots, changes, lam, nets):
-    """Carry the weights from the first of these knots down to lambda, by the changes that were noted.
+    """Carry the weights from the first of these knots down to lambda, by the changes
+    that were noted.
 
-    Rows of `nets`, if there are any, become B'alpha at the knots; the first has to be given.
+    Rows of `nets`, if there are any, become B'alpha at the knots; the first has to be
+    given.
     """
     elbow, used = front.elbow, 0
     for piece in range(len(knots) - 1):
         while used < len(changes) and changes[used, 0] == piece:
             pair, weight = changes[used, 1], changes[used, 2]
             if weight < 0:
-                admit(graph, graph.first, graph.second, front, pair, -1.0, 2 * DEPENDENT)
+                admit(
+                    graph, graph.first, graph.second, front, pair, -1.0, 2 * DEPENDENT
+                )
             else:
                 dismiss(front, _position(elbow.places, pair))
                 _move(graph, alpha, nets, piece, pair, weight * graph.bound[pair])
@@ -260,7 +298,9 @@ def rerun(graph, front, alpha, knots, changes, lam, nets):
             _copy(nets, piece)
         for k in range(elbow.size[0]):
             pair = elbow.places[k]
-            weight = min(max(alpha[pair] + passed * front.moves[k], 0.0), graph.bound[pair])
+            weight = min(
+                max(alpha[pair] + passed * front.moves[k], 0.0), graph.bound[pair]
+            )
             _move(graph, alpha, nets, piece + 1, pair, weight)
         if lam >= knots[piece + 1]:
             return
@@ -268,9 +308,11 @@ def rerun(graph, front, alpha, knots, changes, lam, nets):
 
 @njit
 def retrace(graph, elbow, size, changes, weights, nets):
-    """Write B'alpha of points at the knots, given that at the first, from the weights of the elbow there.
+    """Write B'alpha of points at the knots, given that at the first, from the weights
+    of the elbow there.
 
-    The elbow begins with so many points, and has room for those that come. Point i is pair i, with item i.
+    The elbow begins with so many points, and has room for those that come. Point i is
+    pair i, with item i.
     """
     used = noted = 0
     for piece in range(len(nets) - 1):

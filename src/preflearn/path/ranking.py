@@ -1,13 +1,15 @@
-"""The entire regularization path of the ranking SVM, on all pairs, for every lambda at once.
+"""The entire regularization path of the ranking SVM, on all pairs, for every lambda at
+once.
 
-With g = lambda f, the dual weights and g are piecewise linear in lambda [Zapien2009]_. `ranksvm_path` starts
-at the largest lambda where anything changes and follows them down, in the space of the n items: the m pairs
-meet the n x n Gram matrix of the items through the incidence matrix only (`preflearn.path.graph_events`).
+With g = lambda f, the dual weights and g are piecewise linear in lambda [Zapien2009]_.
+`ranksvm_path` starts at the largest lambda where anything changes and follows them
+down, in the space of the n items: the m pairs meet the n x n Gram matrix of the items
+through the incidence matrix only (`preflearn.path.graph_events`).
 
 References
 ----------
-.. [Zapien2009] K. Zapien, G. Gasso, T. Gärtner, S. Canu, "Model selection for ranking SVM using
-   regularization path", Machine Learning, InTech, 2009.
+.. [Zapien2009] K. Zapien, G. Gasso, T. Gärtner, S. Canu, "Model selection for ranking
+   SVM using regularization path", Machine Learning, InTech, 2009.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ _TIED = 1e-11  # a difference of scores that is rounding, in units of the larges
 
 
 class Sets(NamedTuple):
-    """Ids of the pairs by their margin y (f(first) - f(second)): the partition of section 5 of [Zapien2009]_.
+    """Ids of the pairs by their margin y (f(first) - f(second)): the partition of
+    section 5 of [Zapien2009]_.
 
     Attributes
     ----------
@@ -60,21 +63,34 @@ class Sets(NamedTuple):
 class RankingPath(RegularizationPath):
     """The solutions of the ranking SVM for all lambda, as made by `ranksvm_path`."""
 
-    def __init__(self, graph: Graph, course: Course, status: str, ids: Ids, space: ItemKernel, place: Ids):
+    def __init__(
+        self,
+        graph: Graph,
+        course: Course,
+        status: str,
+        ids: Ids,
+        space: ItemKernel,
+        place: Ids,
+    ):
         super().__init__(graph, course, status, ids)
-        self._space, self._place = space, place  # of each pair, which pair of the graph it is
+        # of each pair, which pair of the graph it is
+        self._space, self._place = space, place
 
     def alpha(self, lam: float) -> Floats:
-        """The dual weights at lambda, shape (m,), each in [0, 1]; equal pairs have equal weights."""
+        """The dual weights at lambda, shape (m,), each in [0, 1]; equal pairs have
+        equal weights."""
         return (self._weights(self._check(lam)) / self._graph.bound)[self._place]
 
     def decision_function(self, lam: float, X: ArrayLike | Pairs) -> Floats:
-        """Scores f(x) of items at lambda, shape (n,); of Pairs, their differences first - second, (m,)."""
+        """Scores f(x) of items at lambda, shape (n,); of Pairs, their differences first
+        - second, (m,)."""
         lam = self._check(lam)
         space, coef = self._space, self._net(lam) / lam
         if isinstance(X, Pairs):
             return X.B.differences(self._kernel(X.items) @ coef)
-        return space.expansion(coef)._replace(k=space.functions.less_one)(self._features(X))
+        return space.expansion(coef)._replace(k=space.functions.less_one)(
+            self._features(X)
+        )
 
     def margins(self, lam: float) -> Floats:
         """y (f(first) - f(second)) of the pairs of the fit, shape (m,)."""
@@ -86,14 +102,23 @@ class RankingPath(RegularizationPath):
         """Which pairs are inside, on, and beyond the margin at lambda."""
         margins = self.margins(lam)
         near = np.abs(margins - 1) <= _ON * max(1.0, float(np.abs(margins).max()))
-        return Sets(*(np.flatnonzero(s) for s in (~near & (margins < 1), near, ~near & (margins > 1))))
+        return Sets(
+            *(
+                np.flatnonzero(s)
+                for s in (~near & (margins < 1), near, ~near & (margins > 1))
+            )
+        )
 
     def kkt_residual(self, lam: float) -> float:
-        """max |alpha - clip(alpha + 1 - yBf, 0, 1)| at lambda, with f computed anew from alpha."""
+        """max |alpha - clip(alpha + 1 - yBf, 0, 1)| at lambda, with f computed anew
+        from alpha."""
         return float(residual(self._graph, self._weights(self._check(lam)), lam))
 
     def objective(self, lam: float) -> float:
-        """The minimum of eq. 6: the sum of hinges, and lambda/2 times the squared norm of f."""
+        """The minimum of eq.
+
+        6: the sum of hinges, and lambda/2 times the squared norm of f.
+        """
         return self._values(self._check(lam))[0]
 
     def select(
@@ -104,12 +129,13 @@ class RankingPath(RegularizationPath):
     ) -> Selection:
         """The lambda with the least validation loss.
 
-        Without `loss` it is the pair error, the share of pairs in the wrong order, as a function of every
-        lambda up to the first breakpoint: between breakpoints scores move on lines, and the places where two
-        items change their order are computed. Then ``losses[i]`` holds from ``lambdas[i]`` down to
-        ``lambdas[i + 1]``, and the best lambda is the geometric middle of the widest of the best intervals.
-        Items with equal kernel values are never in order. With `loss`, it is its least value over the
-        breakpoints, at the largest such lambda.
+        Without `loss` it is the pair error, the share of pairs in the wrong order, as a
+        function of every lambda up to the first breakpoint: between breakpoints scores
+        move on lines, and the places where two items change their order are computed.
+        Then ``losses[i]`` holds from ``lambdas[i]`` down to ``lambdas[i + 1]``, and the
+        best lambda is the geometric middle of the widest of the best intervals. Items
+        with equal kernel values are never in order. With `loss`, it is its least value
+        over the breakpoints, at the largest such lambda.
 
         Parameters
         ----------
@@ -128,27 +154,39 @@ class RankingPath(RegularizationPath):
         pairs = as_pairs(pairs_valid)
         if loss is not None:
             truth, B = np.asarray(y_valid), pairs.B
-            return self._at_breakpoints(self._kernel(pairs.items), lambda f: loss(truth, B.differences(f)))
+            return self._at_breakpoints(
+                self._kernel(pairs.items), lambda f: loss(truth, B.differences(f))
+            )
         y = check_labels(y_valid, len(pairs), allow=(-1, 1))
         items, merged = np.unique(pairs.items, axis=0, return_inverse=True)
         k, alike = np.unique(self._kernel(items), axis=0, return_inverse=True)
-        index = alike.ravel()[merged.ravel()][np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])]
-        keys, repeats = np.unique(index[:, 0] * len(k) + index[:, 1], return_counts=True)
+        index = alike.ravel()[merged.ravel()][
+            np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])
+        ]
+        keys, repeats = np.unique(
+            index[:, 0] * len(k) + index[:, 1], return_counts=True
+        )
         count, size, found, order = 0, 0.0, [], None
         for lams, g in self._blocks(k):
             if order is None:
                 size = _TIED * float(np.abs(g[:, 0]).max())
                 order = np.argsort(-np.round(g[:, 0] / (size or 1.0)), kind="stable")
                 count = int(np.count_nonzero(np.diff(np.argsort(order)[index]) <= 0))
-            tied = np.maximum(_TIED * np.abs(g).max(axis=0), size / 1000)  # they are sums of larger numbers
-            found.append(_exchanges(order, np.ascontiguousarray(g.T), tied, lams, keys, repeats))
-        lambdas, counts = steps(count, float(self.breakpoints[0]), *map(list, zip(*found, strict=True)))
+            # they are sums of larger numbers
+            tied = np.maximum(_TIED * np.abs(g).max(axis=0), size / 1000)
+            found.append(
+                _exchanges(order, np.ascontiguousarray(g.T), tied, lams, keys, repeats)
+            )
+        lambdas, counts = steps(
+            count, float(self.breakpoints[0]), *map(list, zip(*found, strict=True))
+        )
         return widest(lambdas, counts / len(y), self._end(lambdas))
 
     def _kernel(self, X: Floats) -> Floats:
         """Between new items and those of the fit."""
         space, X = self._space, self._features(X)
-        if space.kernel == "linear":  # differences do not see an offset, which would cost digits
+        # differences do not see an offset, which would cost digits
+        if space.kernel == "linear":
             middle = origin(space.items)
             return space.functions.k(X - middle, space.items - middle)
         return space.functions.less_one(X, space.functions.centres)
@@ -162,16 +200,20 @@ class RankingPath(RegularizationPath):
         return float(graph.bound @ hinges) + half, float(alpha.sum()) - half
 
     def _features(self, X: ArrayLike) -> Floats:
-        return check_array(X, "X", ("n", self._space.items.shape[1]), "the features of the fit")
+        return check_array(
+            X, "X", ("n", self._space.items.shape[1]), "the features of the fit"
+        )
 
 
 @njit
 def _exchanges(order, scores, tied, lams, keys, counts):
-    """Sort the order at each knot; note each exchange that changes the number of wrong pairs.
+    """Sort the order at each knot; note each exchange that changes the number of wrong
+    pairs.
 
-    Between two knots scores are linear, so two items change places at most once, and an insertion sort meets
-    exactly these. Items whose scores differ by at most `tied` there, which is rounding, keep their order. The
-    keys are n times the better item of a pair, plus the other, and occur so often.
+    Between two knots scores are linear, so two items change places at most once, and an
+    insertion sort meets exactly these. Items whose scores differ by at most `tied`
+    there, which is rounding, keep their order. The keys are n times the better item of
+    a pair, plus the other, and occur so often.
     """
     places, changes, used, n = np.empty(64), np.empty(64), 0, len(order)
     for k in range(1, len(lams)):
@@ -181,14 +223,22 @@ def _exchanges(order, scores, tied, lams, keys, counts):
             while j >= 0 and after[order[j]] < after[item] - tied[k]:
                 passed = order[j]
                 order[j + 1] = passed
-                change = _number(keys, counts, passed * n + item) - _number(keys, counts, item * n + passed)
+                change = _number(keys, counts, passed * n + item) - _number(
+                    keys, counts, item * n + passed
+                )
                 if change != 0:
                     if used == len(places):
                         places = np.append(places, np.empty(used))
                         changes = np.append(changes, np.empty(used))
-                    ahead, behind = before[passed] - before[item], after[item] - after[passed]
+                    ahead, behind = (
+                        before[passed] - before[item],
+                        after[item] - after[passed],
+                    )
                     share = max(ahead, 0.0) / (max(ahead, 0.0) + behind)
-                    places[used], changes[used] = lams[k - 1] - share * (lams[k - 1] - lams[k]), change
+                    places[used], changes[used] = (
+                        lams[k - 1] - share * (lams[k - 1] - lams[k]),
+                        change,
+                    )
                     used += 1
                 j -= 1
             order[j + 1] = item
@@ -199,7 +249,9 @@ def _exchanges(order, scores, tied, lams, keys, counts):
 def _number(keys, counts, key):
     """How often this pair occurs."""
     k, end = 0, len(keys)
-    while k < end:  # half of them each time; numpy.searchsorted takes longer to compile than all of this
+    # half of them each time; numpy.searchsorted takes longer to compile than all of
+    # this
+    while k < end:
         middle = (k + end) // 2
         k, end = (middle + 1, end) if keys[middle] < key else (k, middle)
     return counts[k] if k < len(keys) and keys[k] == key else 0
@@ -232,17 +284,19 @@ def ranksvm_path(
     kernel, gamma, degree, coef0
         As in `SVMRank`; "precomputed": the items of the pairs are the Gram matrix.
     lambda_min : float
-        Where to stop. At 0 the path ends at 1e-9 of the first breakpoint, or, where no event is left, as
-        soon as rounding would show in f; if no pair is inside the margin any more, it has no end.
+        Where to stop. At 0 the path ends at 1e-9 of the first breakpoint, or, where no
+        event is left, as soon as rounding would show in f; if no pair is inside the
+        margin any more, it has no end.
     max_events : int, optional
         Stop after at most so many breakpoints.
 
     Returns
     -------
     RegularizationPath
-        Its `status` is "complete", "max_events", or "rounding" where a bound on the rounding of the margins,
-        or what the margins were measured to be off, exceeded 1e-9 before lambda_min, or rounding left open
-        which pairs stay on the margin; its `lambda_end` says how far it came. "rounding" also gives a
+        Its `status` is "complete", "max_events", or "rounding" where a bound on the
+        rounding of the margins, or what the margins were measured to be off, exceeded
+        1e-9 before lambda_min, or rounding left open which pairs stay on the margin;
+        its `lambda_end` says how far it came. "rounding" also gives a
         ConvergenceWarning.
 
     Raises
@@ -250,13 +304,14 @@ def ranksvm_path(
     NotPositiveSemidefiniteError
         If the kernel is not positive semi-definite on the items.
     ValueError
-        On bad pairs, labels (ties among them), kernels or parameters, a Gram matrix that is not symmetric,
-        or a lambda_min that is not below the first breakpoint.
+        On bad pairs, labels (ties among them), kernels or parameters, a Gram matrix
+        that is not symmetric, or a lambda_min that is not below the first breakpoint.
 
     Notes
     -----
-    An event costs products with a few rows of the Gram matrix of the items (n x n), which with vectors of
-    length m is all that is stored; `benchmarks/path.md` has times.
+    An event costs products with a few rows of the Gram matrix of the items (n x n),
+    which with vectors of length m is all that is stored; `benchmarks/path.md` has
+    times.
 
     Examples
     --------
@@ -266,19 +321,28 @@ def ranksvm_path(
     """
     pairs = as_pairs(pairs)
     y = _check_preferences(y, len(pairs))
-    lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
+    lambda_min = check_real(
+        lambda_min, "lambda_min", "a finite number of at least 0", least=0.0
+    )
     most = np.inf if max_events is None else check_count(max_events, "max_events", 1)
-    choice: Any = SimpleNamespace(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0)
+    choice: Any = SimpleNamespace(
+        kernel=kernel, gamma=gamma, degree=degree, coef0=coef0
+    )
     space = ItemKernel.of(choice, pairs)
     K = fixed(space.centred_gram()[0])
-    index = np.where((y > 0)[:, None], space.B.index, space.B.index[:, ::-1])  # the better item first
+    # the better item first
+    index = np.where((y > 0)[:, None], space.B.index, space.B.index[:, ::-1])
     key = index[:, 0] * len(K) + index[:, 1]
-    key, ids, place, count = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    key, ids, place, count = np.unique(
+        key, return_index=True, return_inverse=True, return_counts=True
+    )
     first, second = (key // len(K)).astype(np.uint32), (key % len(K)).astype(np.uint32)
     bound, largest = count.astype(np.float64), float(np.abs(K.diagonal()).max())
     check_entries(largest, "the largest k(x, x)")
     graph = Graph(K, len(K), largest, first, second, bound, 0.0)
-    return RankingPath(graph, *_follow(graph, lambda_min, most), ids, space, place)._warned("ranksvm_path")
+    return RankingPath(
+        graph, *_follow(graph, lambda_min, most), ids, space, place
+    )._warned("ranksvm_path")
 
 
 def _check_preferences(y: ArrayLike, m: int) -> Floats:
@@ -295,6 +359,8 @@ def _follow(graph: Graph, lambda_min: float, most: float) -> tuple[Course, str]:
     largest = float((walk.g[graph.first] - walk.g[graph.second]).max())
     if largest <= _NOTHING * walk.size:
         return still(walk.alpha, lambda_min), "complete"
-    expected = f"one below {largest:g}, the first breakpoint, above which all weights are 1"
+    expected = (
+        f"one below {largest:g}, the first breakpoint, above which all weights are 1"
+    )
     require(lambda_min < largest, lambda_min, "lambda_min", expected)
     return walk.down(largest, lambda_min, most)

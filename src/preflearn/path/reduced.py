@@ -1,9 +1,10 @@
-"""Fewer comparisons between the same items: the graph of section 4 and Figure 3 of [Zapien2009]_.
+"""Fewer comparisons between the same items: the graph of section 4 and Figure 3 of
+[Zapien2009]_.
 
 References
 ----------
-.. [Zapien2009] K. Zapien, G. Gasso, T. Gärtner, S. Canu, "Model selection for ranking SVM using
-   regularization path", in: Machine Learning, I-Tech, 2009.
+.. [Zapien2009] K. Zapien, G. Gasso, T. Gärtner, S. Canu, "Model selection for ranking
+   SVM using regularization path", in: Machine Learning, I-Tech, 2009.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from preflearn.core.validation import check_array, check_left, query_numbers
 
 
 def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np.int64]:
-    """Comparisons through one chosen item a level, of the order of n, in place of all of the order of n².
+    """Comparisons through one chosen item a level, of the order of n, in place of all
+    of the order of n².
 
-    The items of one query with equal scores are a *level*. From the lowest level up, section 4 of
-    [Zapien2009]_ chooses an item of each level as the maximum of the level, compares it with the others of
-    the level, which it is to beat, and all items of the next level with it, which are to beat it. The
-    highest level of a query needs no maximum.
+    The items of one query with equal scores are a *level*. From the lowest level up,
+    section 4 of [Zapien2009]_ chooses an item of each level as the maximum of the
+    level, compares it with the others of the level, which it is to beat, and all items
+    of the next level with it, which are to beat it. The highest level of a query needs
+    no maximum.
 
     Parameters
     ----------
@@ -32,30 +35,34 @@ def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np
     Returns
     -------
     index : ndarray of int, shape (m', 2)
-        Row numbers of the better and the worse item of each pair, for `Pairs(X, index)` with labels +1, by
-        query and level. In a query of n items and L > 1 levels, of sizes n_1 (lowest) to n_L, there are
-        2n - n_1 - n_L - L + 1 pairs; a query of one level has none.
+        Row numbers of the better and the worse item of each pair, for `Pairs(X, index)`
+        with labels +1, by query and level. In a query of n items and L > 1 levels, of
+        sizes n_1 (lowest) to n_L, there are 2n - n_1 - n_L - L + 1 pairs; a query of
+        one level has none.
 
     Raises
     ------
     ValueError
-        As `Pairs.from_scores`: on wrong shapes, values that are not finite, or where no pair is left.
+        As `Pairs.from_scores`: on wrong shapes, values that are not finite, or where no
+        pair is left.
 
     Notes
     -----
-    The pairs within a level are **not in the data**: they say that of two items with equal scores the chosen
-    one is better. Chapter 09 shows that the solutions, and the order they give, are therefore other ones
-    than those of all pairs.
+    The pairs within a level are **not in the data**: they say that of two items with
+    equal scores the chosen one is better. Chapter 09 shows that the solutions, and the
+    order they give, are therefore other ones than those of all pairs.
 
-    The paper does not say which item of a level is chosen; here it is the first one. Shuffle the items to
-    choose at random: where the order of the file has a meaning, such as the year of a car, the first items
-    give worse rankings still. If fewer pairs are wanted, take some of the full graph at random.
+    The paper does not say which item of a level is chosen; here it is the first one.
+    Shuffle the items to choose at random: where the order of the file has a meaning,
+    such as the year of a car, the first items give worse rankings still. If fewer pairs
+    are wanted, take some of the full graph at random.
 
-    The text leaves room for other readings. This one gives all counts of Table 1 (199, 656, 767 and 568). So
-    does the graph of all items of a level against the maximum of the level below, and of the maximum against
-    all items of the level below; it has no pairs within a level, but little of the order of the data follows
-    from it. Only its first half, all items against the maximum of the level below, has n - n_1 pairs (100,
-    391, 268 and 357).
+    The text leaves room for other readings. This one gives all counts of Table 1 (199,
+    656, 767 and 568). So does the graph of all items of a level against the maximum of
+    the level below, and of the maximum against all items of the level below; it has no
+    pairs within a level, but little of the order of the data follows from it. Only its
+    first half, all items against the maximum of the level below, has n - n_1 pairs
+    (100, 391, 268 and 357).
 
     Examples
     --------

@@ -14,11 +14,13 @@ from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
 from preflearn.path.walk import LAST, Course
 
 _SHORT = 1e-12  # a piece shorter than this share of lambda
-_KEPT = 5_000_000  # numbers of B'alpha at knots that are kept for the next query, at most
+# numbers of B'alpha at knots that are kept for the next query, at most
+_KEPT = 5_000_000
 
 
 class Selection(NamedTuple):
-    """The best lambda, its loss, and the loss along the path (see `RegularizationPath.select`)."""
+    """The best lambda, its loss, and the loss along the path (see
+    `RegularizationPath.select`)."""
 
     lam: float
     loss: float
@@ -36,28 +38,40 @@ class FoldCurve(NamedTuple):
 
 
 class RegularizationPath(ABC):
-    """The solutions of a machine for all lambda = 1/C, as made by `svm_path` or `ranksvm_path`.
+    """The solutions of a machine for all lambda = 1/C, as made by `svm_path` or
+    `ranksvm_path`.
 
     Attributes
     ----------
     breakpoints : ndarray of shape (k,)
-        Values of lambda, decreasing, between which alpha is linear. Above the first it is constant. Empty if
-        it is constant for all lambda. Between two of them lambda f is linear too, but for one case: where no
-        weight is inside (0, 1), the bias of `svm_path` is the middle of an interval, and may bend where
-        another point begins to bound this. That is no breakpoint, and may be above the first one too.
+        Values of lambda, decreasing, between which alpha is linear. Above the first it
+        is constant. Empty if it is constant for all lambda. Between two of them lambda
+        f is linear too, but for one case: where no weight is inside (0, 1), the bias of
+        `svm_path` is the middle of an interval, and may bend where another point begins
+        to bound this. That is no breakpoint, and may be above the first one too.
     lambda_end : float
         The path is known for all lambda >= lambda_end > 0, or lambda > 0 if this is 0.
     status : str
-        "complete" if it came to where it was to end or, where that was at 0, to where no event is left;
-        "max_events" if it was stopped after so many, "rounding" if rounding stopped it.
+        "complete" if it came to where it was to end or, where that was at 0, to where
+        no event is left; "max_events" if it was stopped after so many, "rounding" if
+        rounding stopped it.
     """
 
     def __init__(self, graph: Graph, course: Course, status: str, ids: Ids):
-        self._graph, self._course, self.status, self.lambda_end = graph, course, status, course.end
+        self._graph, self._course, self.status, self.lambda_end = (
+            graph,
+            course,
+            status,
+            course.end,
+        )
         self._ids = ids  # which pair or point of the fit each pair of the graph is
         self._last = np.inf, course.start  # lambda and weights of the last query
         self._replays: dict[int, tuple[Floats, Floats]] = {}
-        knots = np.append(course.knots, course.end) if course.end < course.knots[-1] else course.knots
+        knots = (
+            np.append(course.knots, course.end)
+            if course.end < course.knots[-1]
+            else course.knots
+        )
         kept = knots[1:] < knots[:-1] * (1 - _SHORT)
         turned = np.zeros(len(knots), dtype=bool)
         place = np.append(0, np.cumsum(kept))
@@ -82,8 +96,10 @@ class RegularizationPath(ABC):
 
     @property
     def events(self) -> list[tuple[float, int, str]]:
-        """Triples (lambda, index, kind) of pairs that "enter" the margin, "leave at 0" or "leave at 1"."""
-        kinds, course = ("leave at 0", "leave at 1", "enter"), self._course  # a weight of -1 comes in
+        """Triples (lambda, index, kind) of pairs that "enter" the margin, "leave at 0"
+        or "leave at 1"."""
+        # a weight of -1 comes in
+        kinds, course = ("leave at 0", "leave at 1", "enter"), self._course
         return [
             (float(course.knots[piece]), int(self._ids[pair]), kinds[weight])
             for piece, pair, weight in course.changes.tolist()
@@ -102,8 +118,9 @@ class RegularizationPath(ABC):
     def duality_gap(self, lam: float) -> float:
         """How far the objective may be above its minimum, relative to its value.
 
-        At a small lambda it says more than `kkt_residual`: where the data are nearly separable, margins that
-        are right to many digits can still leave much of a small objective.
+        At a small lambda it says more than `kkt_residual`: where the data are nearly
+        separable, margins that are right to many digits can still leave much of a small
+        objective.
 
         Raises
         ------
@@ -114,17 +131,26 @@ class RegularizationPath(ABC):
         return max(0.0, primal - dual) / primal if primal > 0 else 0.0
 
     def _check(self, lam: float) -> float:
-        lam = check_real(lam, "lambda", "a positive finite number (1/C)", least=np.finfo(np.float64).tiny)
+        lam = check_real(
+            lam,
+            "lambda",
+            "a positive finite number (1/C)",
+            least=np.finfo(np.float64).tiny,
+        )
         if lam < self.lambda_end:
-            raise ValueError(f"lambda is {lam}, below the end of the path at {self.lambda_end}")
+            raise ValueError(
+                f"lambda is {lam}, below the end of the path at {self.lambda_end}"
+            )
         return lam
 
     def _end(self, lambdas: Floats) -> float:
-        """Where the last interval ends: one without an end is no wider than its half on this scale."""
+        """Where the last interval ends: one without an end is no wider than its half on
+        this scale."""
         return self.lambda_end or float(min(lambdas[-1], self.breakpoints[-1])) / 2
 
     def _at_breakpoints(self, k: Floats, loss: Callable[[Floats], float]) -> Selection:
-        """The largest breakpoint of least loss of f, whose kernel with the items of the graph is k."""
+        """The largest breakpoint of least loss of f, whose kernel with the items of the
+        graph is k."""
         wanted = set(self.breakpoints.tolist())
         losses = np.array(
             [
@@ -134,12 +160,20 @@ class RegularizationPath(ABC):
                 if lam in wanted
             ]
         )
-        refuse(~np.isfinite(losses), losses, "the loss at the breakpoints", "finite numbers")
+        refuse(
+            ~np.isfinite(losses),
+            losses,
+            "the loss at the breakpoints",
+            "finite numbers",
+        )
         best = int(np.argmin(losses))
-        return Selection(float(self.breakpoints[best]), float(losses[best]), self.breakpoints, losses)
+        return Selection(
+            float(self.breakpoints[best]), float(losses[best]), self.breakpoints, losses
+        )
 
     def _blocks(self, k: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Runs of knots, each ending where the next begins, and g = lambda f there, (n, knots)."""
+        """Runs of knots, each ending where the next begins, and g = lambda f there, (n,
+        knots)."""
         for knots, nets in self._runs():
             moved = np.flatnonzero((nets != nets[0]).any(axis=0))
             g = (k @ nets[0])[:, None] + k[:, moved] @ (nets - nets[0])[:, moved].T
@@ -150,7 +184,8 @@ class RegularizationPath(ABC):
         return 0.0
 
     def _runs(self) -> Iterator[tuple[Floats, Floats]]:
-        """Runs of knots, each ending where the next begins, and B'alpha there, (knots, n)."""
+        """Runs of knots, each ending where the next begins, and B'alpha there, (knots,
+        n)."""
         nets = net(self._graph, self._course.start)[None]
         for stretch in range(len(self._course.marks) - 1):
             if self._course.marks[stretch, 0] < self._course.marks[stretch + 1, 0]:
@@ -173,9 +208,14 @@ class RegularizationPath(ABC):
         self._replays[stretch] = knots, nets
         return knots, nets
 
-    def _carry(self, stretch: int, alpha: Floats, knots: Floats, changes: Ids, nets: Floats) -> None:
-        """Write B'alpha at the knots of a stretch, given that at the first, where the weights are alpha."""
-        rerun(self._graph, self._front(stretch, changes), alpha, knots, changes, 0.0, nets)
+    def _carry(
+        self, stretch: int, alpha: Floats, knots: Floats, changes: Ids, nets: Floats
+    ) -> None:
+        """Write B'alpha at the knots of a stretch, given that at the first, where the
+        weights are alpha."""
+        rerun(
+            self._graph, self._front(stretch, changes), alpha, knots, changes, 0.0, nets
+        )
 
     def _net(self, lam: float) -> Floats:
         return net(self._graph, self._weights(lam))
@@ -192,13 +232,25 @@ class RegularizationPath(ABC):
             return self._course.start
         if lam < knots[-1]:
             return self._weights_at(knots[-1]) * (lam / knots[-1])
-        piece = min(int(np.searchsorted(-knots, -lam, side="right")), len(knots) - 1) - 1
-        stretch = int(np.searchsorted(self._course.marks[:-1, 0], piece, side="right")) - 1
+        piece = (
+            min(int(np.searchsorted(-knots, -lam, side="right")), len(knots) - 1) - 1
+        )
+        stretch = (
+            int(np.searchsorted(self._course.marks[:-1, 0], piece, side="right")) - 1
+        )
         return self._weights_within(stretch, lam)
 
     def _weights_within(self, stretch: int, lam: float) -> Floats:
         alpha, (knots, changes) = self._weights_before(stretch), self._stretch(stretch)
-        rerun(self._graph, self._front(stretch, changes), alpha, knots, changes, lam, np.zeros((0, 0)))
+        rerun(
+            self._graph,
+            self._front(stretch, changes),
+            alpha,
+            knots,
+            changes,
+            lam,
+            np.zeros((0, 0)),
+        )
         return alpha
 
     def _weights_before(self, stretch: int) -> Floats:
@@ -207,12 +259,14 @@ class RegularizationPath(ABC):
         before = course.changes[: course.marks[stretch, 1]]
         part = slice(*course.first[stretch : stretch + 2])
         alpha, left = course.start.copy(), before[before[:, 2] >= 0]
-        alpha[left[:, 1]] = left[:, 2] * graph.bound[left[:, 1]]  # of several, the last one counts
+        # of several, the last one counts
+        alpha[left[:, 1]] = left[:, 2] * graph.bound[left[:, 1]]
         alpha[course.pairs[part]] = course.weights[part]
         return alpha
 
     def _elbow(self, stretch: int, changes: Ids) -> tuple[Ids, int]:
-        """The margin set where a stretch begins, its size, and room behind it for those who come."""
+        """The margin set where a stretch begins, its size, and room behind it for those
+        who come."""
         pairs = self._course.pairs[slice(*self._course.first[stretch : stretch + 2])]
         coming = np.count_nonzero(changes[:, 2] < 0)
         return np.append(pairs, np.full(coming, -1)), len(pairs)
@@ -221,7 +275,9 @@ class RegularizationPath(ABC):
         """The margin set where a stretch begins, ready to go on."""
         graph, (elbow, size) = self._graph, self._elbow(stretch, changes)
         front = new_front(len(elbow), graph.items)
-        gather(graph, graph.first, graph.second, front, elbow[:size], np.full(size, -1.0))
+        gather(
+            graph, graph.first, graph.second, front, elbow[:size], np.full(size, -1.0)
+        )
         return front
 
     def _stretch(self, stretch: int) -> tuple[Floats, Ids]:
@@ -233,16 +289,28 @@ class RegularizationPath(ABC):
 
     def _check_choice(self) -> None:
         if len(self.breakpoints) == 0:
-            reason = "rounding hides them" if self.status == "rounding" else "every C gives the same weights"
-            raise ValueError(f"the path has no breakpoint ({reason}): there is nothing to select")
+            reason = (
+                "rounding hides them"
+                if self.status == "rounding"
+                else "every C gives the same weights"
+            )
+            raise ValueError(
+                f"the path has no breakpoint ({reason}): there is nothing to select"
+            )
 
 
 def widest(lambdas: Floats, losses: Floats, end: float) -> Selection:
-    """The geometric middle of the widest interval of least loss; the last one goes down to the end."""
+    """The geometric middle of the widest interval of least loss; the last one goes down
+    to the end."""
     lower = np.append(lambdas[1:], end)
     width = np.where(losses <= losses.min(), np.log(lambdas / lower), -1.0)
     best = int(np.argmax(width))
-    return Selection(float(np.sqrt(lambdas[best] * lower[best])), float(losses[best]), lambdas, losses)
+    return Selection(
+        float(np.sqrt(lambdas[best] * lower[best])),
+        float(losses[best]),
+        lambdas,
+        losses,
+    )
 
 
 def bounded(found: Selection, span: float) -> Selection:
@@ -253,10 +321,14 @@ def bounded(found: Selection, span: float) -> Selection:
     return found
 
 
-def steps(count: float, start: float, places: list[Floats], changes: list[Floats]) -> tuple[Floats, Floats]:
-    """Where a count changes as lambda falls, beginning at the start, and the counts from there on."""
+def steps(
+    count: float, start: float, places: list[Floats], changes: list[Floats]
+) -> tuple[Floats, Floats]:
+    """Where a count changes as lambda falls, beginning at the start, and the counts
+    from there on."""
     place, change = np.concatenate(places), np.concatenate(changes)
-    real = place > LAST * start  # scores that are all 0 at lambda = 0 exchange their places there by rounding
+    # scores that are all 0 at lambda = 0 exchange their places there by rounding
+    real = place > LAST * start
     place, change = place[real], change[real]
     edges, which = np.unique(-place, return_inverse=True)
     sums = np.bincount(which, weights=change, minlength=len(edges))
@@ -267,15 +339,23 @@ def steps(count: float, start: float, places: list[Floats], changes: list[Floats
 
 
 def merged(parts: list[FoldCurve], m: int, common: bool = False) -> Selection:
-    """One curve of the share of wrong examples over all folds, on the scale of m examples.
+    """One curve of the share of wrong examples over all folds, on the scale of m
+    examples.
 
-    It begins at the first breakpoint of any fold, where the weights of the others are constant yet; or, where
-    what is `common` counts, as with a bias, which may move before, at the last one of these.
+    It begins at the first breakpoint of any fold, where the weights of the others are
+    constant yet; or, where what is `common` counts, as with a bias, which may move
+    before, at the last one of these.
     """
-    start = (min if common else max)(curve.lambdas[0] / size * m for curve, _, size, _ in parts)
+    start = (min if common else max)(
+        curve.lambdas[0] / size * m for curve, _, size, _ in parts
+    )
     end = max(last / size for _, last, size, _ in parts) * m
-    places = [np.minimum(curve.lambdas[1:] / size * m, start) for curve, _, size, _ in parts]
-    changes: list[Floats] = [np.diff(curve.losses) * count for curve, _, _, count in parts]
+    places = [
+        np.minimum(curve.lambdas[1:] / size * m, start) for curve, _, size, _ in parts
+    ]
+    changes: list[Floats] = [
+        np.diff(curve.losses) * count for curve, _, _, count in parts
+    ]
     first = sum(float(curve.losses[0]) * count for curve, _, _, count in parts)
     lambdas, wrong = steps(first, start, places, changes)
     losses = np.round(wrong) / sum(count for *_, count in parts)

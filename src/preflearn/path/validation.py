@@ -1,4 +1,5 @@
-"""The choice of lambda, and of the width of a kernel, by cross-validation along whole paths."""
+"""The choice of lambda, and of the width of a kernel, by cross-validation along whole
+paths."""
 
 from __future__ import annotations
 
@@ -62,13 +63,15 @@ def cross_validated_path(
     random_state: np.random.Generator | int = 0,
     n_jobs: int | None = None,
 ) -> CrossValidation:
-    """The pair error of held-out items, exact over the continuum of lambda, for some widths of the kernel.
+    """The pair error of held-out items, exact over the continuum of lambda, for some
+    widths of the kernel.
 
-    Folds split items, or groups of them such as queries, and never pairs: pairs that share an item are not
-    independent. A pair trains if both items are outside the fold, and validates if both are in it; others do
-    neither, and a fold without one or the other is left out. Curves of folds with different numbers m of
-    training pairs are merged on the scale lambda / m, on which the objective is a mean loss plus
-    ``(lambda / m)/2 |f|^2``, and given for all pairs.
+    Folds split items, or groups of them such as queries, and never pairs: pairs that
+    share an item are not independent. A pair trains if both items are outside the fold,
+    and validates if both are in it; others do neither, and a fold without one or the
+    other is left out. Curves of folds with different numbers m of training pairs are
+    merged on the scale lambda / m, on which the objective is a mean loss plus ``(lambda
+    / m)/2 |f|^2``, and given for all pairs.
 
     Parameters
     ----------
@@ -76,24 +79,28 @@ def cross_validated_path(
     y : array-like of shape (m,)
         Labels -1 and +1.
     groups : array-like of shape (n,), optional
-        A group for each item of the pairs, such as its query; None: each item is one of its own.
+        A group for each item of the pairs, such as its query; None: each item is one of
+        its own.
     kernel, degree, coef0
         As in `ranksvm_path`.
     gammas : sequence of float or "scale"
         Widths, of which each has its paths.
     n_folds : int
     span : float
-        Each path runs from its first breakpoint down to that divided by `span`, if rounding does not end it.
-        A ConvergenceWarning says so where this bounds the choice; from 1e9 on paths run to their own end.
+        Each path runs from its first breakpoint down to that divided by `span`, if
+        rounding does not end it. A ConvergenceWarning says so where this bounds the
+        choice; from 1e9 on paths run to their own end.
     random_state : int or numpy Generator
         Of the folds.
     n_jobs : int, optional
-        Processes for paths, one a width and fold; None: one, or as `joblib.parallel_config` says.
+        Processes for paths, one a width and fold; None: one, or as
+        `joblib.parallel_config` says.
 
     Raises
     ------
     ValueError
-        On bad input as in `ranksvm_path`, or if no fold has pairs to train and pairs to validate.
+        On bad input as in `ranksvm_path`, or if no fold has pairs to train and pairs to
+        validate.
 
     Examples
     --------
@@ -103,16 +110,24 @@ def cross_validated_path(
     >>> cross_validated_path(pairs, y, kernel="linear").loss < 0.25
     True
     """
-    require(isinstance(pairs, Pairs), pairs, "pairs", "Pairs, whose items folds can split")
+    require(
+        isinstance(pairs, Pairs), pairs, "pairs", "Pairs, whose items folds can split"
+    )
     y = check_labels(y, len(pairs), allow=(-1, 1))
     check_real(span, "span", "a number above 1", least=1.0 + 1e-6)
     if isinstance(gammas, str) or not np.iterable(gammas) or len(gammas) == 0:
-        raise ValueError(f"gammas is {gammas!r}; expected a sequence of widths, such as [0.1, 'scale']")
+        raise ValueError(
+            f"gammas is {gammas!r}; expected a sequence of widths, such as [0.1, 'scale']"
+        )
     folds = _folds(pairs, groups, n_folds, random_state)
-    widths = tuple(scale_gamma(gamma, pairs.items[pairs.B.occurring()]) for gamma in gammas)
+    widths = tuple(
+        scale_gamma(gamma, pairs.items[pairs.B.occurring()]) for gamma in gammas
+    )
     trace = partial(ranksvm_path, kernel=kernel, degree=degree, coef0=coef0)
     traces = [partial(trace, gamma=gamma) for gamma in widths]
-    calls = (delayed(_curve)(one, pairs, y, *fold, span) for one in traces for fold in folds)
+    calls = (
+        delayed(_curve)(one, pairs, y, *fold, span) for one in traces for fold in folds
+    )
     found = in_parallel(calls, n_jobs)
     parts = (found[k : k + len(folds)] for k in range(0, len(found), len(folds)))
     curves = [merged(part, len(pairs)) for part in parts]
@@ -120,8 +135,11 @@ def cross_validated_path(
     return CrossValidation(gamma, *bounded(best, span)[:2], widths, tuple(curves))
 
 
-def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, source: Any) -> list[tuple[Ids, Ids]]:
-    """Pairs that train and pairs that validate, for each fold of groups of items that has both."""
+def _folds(
+    pairs: Pairs, groups: ArrayLike | None, n_folds: int, source: Any
+) -> list[tuple[Ids, Ids]]:
+    """Pairs that train and pairs that validate, for each fold of groups of items that
+    has both."""
     n_folds = check_count(n_folds, "n_folds", 2)
     group = check_query_ids(groups, len(pairs.items), "groups", "group")
     ids, index = distinct_items(pairs)
@@ -131,18 +149,29 @@ def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, source: Any) ->
     found = [(train, valid) for train, valid in folds if len(train) and len(valid)]
     if not found:
         text = f"none of the {n_folds} folds has pairs to train and pairs to validate among {len(pairs)}"
-        expected = "fewer folds, or " * (n_folds > 2) + "more pairs within the items of a fold"
+        expected = (
+            "fewer folds, or " * (n_folds > 2) + "more pairs within the items of a fold"
+        )
         raise ValueError(f"{text} pairs; expected {expected}")
     return found
 
 
 def _curve(
-    trace: Callable[..., RankingPath], pairs: Pairs, y: NDArray, train: Ids, valid: Ids, span: float
+    trace: Callable[..., RankingPath],
+    pairs: Pairs,
+    y: NDArray,
+    train: Ids,
+    valid: Ids,
+    span: float,
 ) -> FoldCurve:
     """The pair error of one fold along its path."""
     fold, labels = pairs[train], y[train]
     first = trace(fold, labels, max_events=1).breakpoints
     if len(first) == 0:
-        raise ValueError("a fold has a path without breakpoints; expected fewer folds, or other pairs")
+        raise ValueError(
+            "a fold has a path without breakpoints; expected fewer folds, or other pairs"
+        )
     path = trace(fold, labels, lambda_min=first[0] / span)
-    return FoldCurve(path.select(pairs[valid], y[valid]), path.lambda_end, len(train), len(valid))
+    return FoldCurve(
+        path.select(pairs[valid], y[valid]), path.lambda_end, len(train), len(valid)
+    )

@@ -1,4 +1,5 @@
-"""What the learners from scored items share: checks of what is given, and answers by sums of functions."""
+"""What the learners from scored items share: checks of what is given, and answers by
+sums of functions."""
 
 from __future__ import annotations
 
@@ -43,10 +44,13 @@ class Held(NamedTuple):
     qid: NDArray | None
 
     def errors(self, predicted: Floats, squared: bool) -> Floats:
-        """Mean squared errors of columns, or the shares of pairs of different scores in the wrong order."""
+        """Mean squared errors of columns, or the shares of pairs of different scores in
+        the wrong order."""
         if squared:
             return np.square(self.y[:, None] - predicted).mean(axis=0)
-        return np.array([disagreement_error(self.y, f, self.qid, ties="drop") for f in predicted.T])
+        return np.array(
+            [disagreement_error(self.y, f, self.qid, ties="drop") for f in predicted.T]
+        )
 
 
 class Given(NamedTuple):
@@ -57,9 +61,15 @@ class Given(NamedTuple):
     form: Form
     held: Held | None
 
-    def errors(self, predict: Callable[[Floats], Floats], squared: bool) -> Floats | None:
+    def errors(
+        self, predict: Callable[[Floats], Floats], squared: bool
+    ) -> Floats | None:
         """`Held.errors` of predictions for the held-out items, if there are some."""
-        return None if self.held is None else self.held.errors(predict(self.held.X), squared)
+        return (
+            None
+            if self.held is None
+            else self.held.errors(predict(self.held.X), squared)
+        )
 
 
 def given(
@@ -71,7 +81,8 @@ def given(
     validation: object | None = None,
     keep: Any = False,
 ) -> Given:
-    """Scored items, what compares them, and held-out items, (X, y) or (X, y, qid), if there are some.
+    """Scored items, what compares them, and held-out items, (X, y) or (X, y, qid), if
+    there are some.
 
     What `keep` says of sparse items, `check_items` knows.
     """
@@ -86,17 +97,29 @@ def _held_out(validation: Any, fit: Floats) -> Held | None:
     if validation is None:
         return None
     expected = "a tuple (X, y) or (X, y, qid) of items that do not train"
-    require(isinstance(validation, tuple) and len(validation) in (2, 3), validation, "validation", expected)
+    require(
+        isinstance(validation, tuple) and len(validation) in (2, 3),
+        validation,
+        "validation",
+        expected,
+    )
     X = check_items(validation[0], "the X of validation", keep=sparse.issparse(fit))
-    check_shape(X, "the X of validation", ("n", fit.shape[1]), "the features of the fit")
-    y = check_array(validation[1], "the y of validation", X.shape[:1], "one score an item")
-    qid = check_query_ids(validation[2] if len(validation) == 3 else None, len(y), "the qid of validation")
+    check_shape(
+        X, "the X of validation", ("n", fit.shape[1]), "the features of the fit"
+    )
+    y = check_array(
+        validation[1], "the y of validation", X.shape[:1], "one score an item"
+    )
+    qid = check_query_ids(
+        validation[2] if len(validation) == 3 else None, len(y), "the qid of validation"
+    )
     disagreement_error(y, y, qid, ties="drop")  # says so where no pair is left
     return Held(X, y, qid)
 
 
 class ScoredItemsEstimator(KernelParameters, BaseEstimator):
-    """A ranking function r(x) = sum_j coef_j k(x, centre of basis_j), learned from scores of items.
+    """A ranking function r(x) = sum_j coef_j k(x, centre of basis_j), learned from
+    scores of items.
 
     A subclass's `fit` sets `basis_`, `coef_`, `n_features_in_` and `_functions`.
     """
@@ -114,7 +137,8 @@ class ScoredItemsEstimator(KernelParameters, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            With ``kernel="precomputed"``: the values of the N functions of the dictionary, (n, N).
+            With ``kernel="precomputed"``: the values of the N functions of the
+            dictionary, (n, N).
         """
         X = check_asked(self, X)
         return self._learned(1.0)(X)
@@ -129,11 +153,17 @@ class ScoredItemsEstimator(KernelParameters, BaseEstimator):
         return threshold(self.decision_function(pairs), self.tau_)
 
     def score(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """1 less the normalised disagreement error (eq. 1), over pairs of one query with different scores."""
-        return 1.0 - disagreement_error(y, self._levelled(check_asked(self, X)), qid, ties="drop")
+        """1 less the normalised disagreement error (eq.
+
+        1), over pairs of one query with different scores.
+        """
+        return 1.0 - disagreement_error(
+            y, self._levelled(check_asked(self, X)), qid, ties="drop"
+        )
 
     def _levelled(self, X: Floats) -> Floats:
-        """r up to a constant, to full precision where a kernel is so wide that its 1 would hide the rest."""
+        """r up to a constant, to full precision where a kernel is so wide that its 1
+        would hide the rest."""
         return self._learned(0.0)(X)
 
     def _learned(self, mix: float) -> Expansion:
@@ -148,7 +178,8 @@ class ScoredItemsEstimator(KernelParameters, BaseEstimator):
 
 
 class OneDictionaryEstimator(ScoredItemsEstimator):
-    """One whose functions are those of one kernel at given centres, usually the items; `_learn` fits them."""
+    """One whose functions are those of one kernel at given centres, usually the items;
+    `_learn` fits them."""
 
     mix: float = 0.0  # of the loss, from 0 (ranking) to 1 (regression)
     _training: Given
@@ -166,38 +197,59 @@ class OneDictionaryEstimator(ScoredItemsEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
-            Sparse features stay so where the kernel is linear and n < p; else they become dense.
+            Sparse features stay so where the kernel is linear and n < p; else they
+            become dense.
         y : array-like of shape (n,)
             Scores; larger is better.
         qid : array-like of shape (n,), optional
             Query ids: only items with equal ids are compared. None: one query.
         validation : tuple (X, y) or (X, y, qid), optional
-            Items that choose the number of functions of a pursuit, or one of several alphas: the first one of
-            least error, of alphas the largest.
+            Items that choose the number of functions of a pursuit, or one of several
+            alphas: the first one of least error, of alphas the largest.
         graph : matrix W of shape (n, n), sparse or dense, optional
-            In place of qid: the weight of each pair in eq. 2; of a directed graph (W + W') / 2.
+            In place of qid: the weight of each pair in eq. 2; of a directed graph (W +
+            W') / 2.
 
         Raises
         ------
         NotPositiveSemidefiniteError
-            If the kernel of RLS, RankRLS or SparseRankRLS is not positive semi-definite on its items.
+            If the kernel of RLS, RankRLS or SparseRankRLS is not positive semi-definite
+            on its items.
         ValueError
-            On bad parameters, shapes or values, sizes whose squares leave the floats, an alpha that rounding
-            hides, several alphas with nothing to choose one by (neither validation nor, with all items, a
-            second query), held-out items without two of different scores in one query, or where no two items
-            are compared and the loss is not that of regression.
+            On bad parameters, shapes or values, sizes whose squares leave the floats,
+            an alpha that rounding hides, several alphas with nothing to choose one by
+            (neither validation nor, with all items, a second query), held-out items
+            without two of different scores in one query, or where no two items are
+            compared and the loss is not that of regression.
         """
-        mix = check_real(self.mix, "mix", "a number from 0 (ranking) to 1 (regression)", least=0.0, most=1.0)
-        data = given(X, y, qid, graph, mix, validation, keep=self.kernel == "linear" and "few")
+        mix = check_real(
+            self.mix,
+            "mix",
+            "a number from 0 (ranking) to 1 (regression)",
+            least=0.0,
+            most=1.0,
+        )
+        data = given(
+            X, y, qid, graph, mix, validation, keep=self.kernel == "linear" and "few"
+        )
         functions = self._functions_at(data.X)
         self._learn(functions, data)
-        self._functions, self._training, self.n_features_in_ = functions, data, data.X.shape[1]
+        self._functions, self._training, self.n_features_in_ = (
+            functions,
+            data,
+            data.X.shape[1],
+        )
         return self
 
     def _functions_at(self, X: Floats) -> Functions:
         """Those centred at the items; "precomputed": X is their Gram matrix."""
         if self.kernel == "precomputed":
-            check_shape(X, "X", ("n", "n"), "with kernel='precomputed' the Gram matrix of the items")
+            check_shape(
+                X,
+                "X",
+                ("n", "n"),
+                "with kernel='precomputed' the Gram matrix of the items",
+            )
         return functions_of(self, X)
 
     @abstractmethod

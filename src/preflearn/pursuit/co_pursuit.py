@@ -1,7 +1,9 @@
-"""Which functions come next, one a view: the search of section 3.1 and Figure 2 of [Tsivtsivadze2013]_.
+"""Which functions come next, one a view: the search of section 3.1 and Figure 2 of
+[Tsivtsivadze2013]_.
 
-With a factor R of L = R'R everything is an inner product of columns R k: so the agreement of views is
-measured with the accuracy of each, and constants within a query are gone before anything is squared.
+With a factor R of L = R'R everything is an inner product of columns R k: so the
+agreement of views is measured with the accuracy of each, and constants within a query
+are gone before anything is squared.
 """
 
 from __future__ import annotations
@@ -17,47 +19,67 @@ from preflearn.pursuit.dictionary import Dictionary, check_size
 from preflearn.pursuit.greedy import NOTHING, TIE
 from preflearn.pursuit.quadratic_forms import Form
 
-_DEPENDENT = 1e-13  # an eigenvalue of B + C, scaled to a diagonal of ones, that is rounding
+# an eigenvalue of B + C, scaled to a diagonal of ones, that is rounding
+_DEPENDENT = 1e-13
 _ROUNDING = 16 * np.finfo(np.float64).eps  # of a value of a function
 
 
 class Side(NamedTuple):
-    """Items on which functions are judged, scored or unscored, and the functions of each view there."""
+    """Items on which functions are judged, scored or unscored, and the functions of
+    each view there."""
 
     form: Form
     views: list[Dictionary]
 
     def columns(self, choice: Ids) -> Floats:
         """One function of each view, shape (n, M)."""
-        return np.hstack([view.columns(choice[v : v + 1]) for v, view in enumerate(self.views)])
+        return np.hstack(
+            [view.columns(choice[v : v + 1]) for v, view in enumerate(self.views)]
+        )
 
     def adjoint(self, V: Floats) -> Floats:
         """K'L v of all functions of each view and its column v of V, shape (N, M)."""
         LV = self.form.times(V)
-        return np.column_stack([view.times(v) for view, v in zip(self.views, LV.T, strict=True)])
+        return np.column_stack(
+            [view.times(v) for view, v in zip(self.views, LV.T, strict=True)]
+        )
 
-    def products(self, choices: Ids, shared: bool, across: bool) -> tuple[Floats, Floats]:
-        """k^(v)'L k^(u) of the functions of each choice, (choices, M, M), for v other than u if `across`; and
+    def products(
+        self, choices: Ids, shared: bool, across: bool
+    ) -> tuple[Floats, Floats]:
+        """k^(v)'L k^(u) of the functions of each choice, (choices, M, M), for v other
+        than u if `across`; and
         what is rounding of those for v = u, (M,)."""
         M = len(self.views)
         found = np.zeros((len(choices), M, M))
         for v, view in enumerate(self.views):
-            squares = view.squares(self.form, f"the values of the functions of view {v}")
+            squares = view.squares(
+                self.form, f"the values of the functions of view {v}"
+            )
             found[:, v, v] = squares[choices[:, v]]
         for v, u in combinations(range(M if across else 0), 2):
             between = self._paired(v, u) if shared else self._all_products(v, u)
             own = (choices[:, v],) if shared else (choices[:, v], choices[:, u])
             found[:, v, u] = found[:, u, v] = between[own]
-        return found, rounding(self.form, np.array([view.largest for view in self.views]))
+        return found, rounding(
+            self.form, np.array([view.largest for view in self.views])
+        )
 
     def _paired(self, v: int, u: int) -> Floats:
         """k^(v)'L k^(u) of functions of one index in two views, shape (N,)."""
         roots = self._roots(v), self._roots(u)
-        return np.concatenate([np.einsum("ij,ij->j", *pair) for pair in zip(*roots, strict=True)])
+        return np.concatenate(
+            [np.einsum("ij,ij->j", *pair) for pair in zip(*roots, strict=True)]
+        )
 
     def _all_products(self, v: int, u: int) -> Floats:
         """k^(v)'L k^(u) of any two functions of two views, shape (N, N)."""
-        return np.vstack([np.hstack([root.T @ other for other in self._roots(u)]) for root in self._roots(v)])
+        return np.vstack(
+            [
+                np.hstack([root.T @ other for other in self._roots(u)])
+                for root in self._roots(v)
+            ]
+        )
 
     def _roots(self, v: int) -> Iterator[Floats]:
         """R k of the functions of a view, some at a time."""
@@ -65,7 +87,8 @@ class Side(NamedTuple):
 
 
 class Systems:
-    """(B + C) a = e of Figure 2 for every choice of one function a view, each factored once.
+    """(B + C) a = e of Figure 2 for every choice of one function a view, each factored
+    once.
 
     Parameters
     ----------
@@ -77,20 +100,30 @@ class Systems:
 
     def __init__(self, A: Floats, floor: Floats):
         diagonal = np.diagonal(A, axis1=1, axis2=2)
-        # Views may differ in size by any power of ten: a diagonal of ones, but zeros where there is rounding.
-        self._scale = (diagonal > floor) / np.sqrt(np.where(diagonal > floor, diagonal, 1.0))
-        values, self._vectors = np.linalg.eigh(A * self._scale[:, :, None] * self._scale[:, None, :])
+        # Views may differ in size by any power of ten: a diagonal of ones, but zeros
+        # where there is rounding.
+        self._scale = (diagonal > floor) / np.sqrt(
+            np.where(diagonal > floor, diagonal, 1.0)
+        )
+        values, self._vectors = np.linalg.eigh(
+            A * self._scale[:, :, None] * self._scale[:, None, :]
+        )
         self._kept = values > _DEPENDENT
         self._inverse = self._kept / np.where(self._kept, values, 1.0)
 
     def decreases(self, e: Floats) -> Floats:
-        """e'A^+ e, the decrease of a quadratic function at its minimum, for rows of e in the range of A."""
+        """e'A^+ e, the decrease of a quadratic function at its minimum, for rows of e
+        in the range of A."""
         along = np.einsum("cvk,cv->ck", self._vectors, self._scale * e)
         return (np.square(along) * self._inverse).sum(axis=1)
 
     def solution(self, number: int, e: Floats) -> Floats:
         """The solution of least norm of one system, shape (M,)."""
-        scale, vectors, kept = self._scale[number], self._vectors[number], self._kept[number]
+        scale, vectors, kept = (
+            self._scale[number],
+            self._vectors[number],
+            self._kept[number],
+        )
         a = scale * (vectors @ (self._inverse[number] * (vectors.T @ (scale * e))))
         null = scale[:, None] * vectors[:, ~kept]
         return a - null @ np.linalg.lstsq(null, a)[0]
@@ -110,7 +143,8 @@ class CoPursuit:
     shared : bool
         Whether a choice is one index for all views.
     printed : bool
-        Whether e is that of Figure 2: one residue for all views, and agreement of the increments alone.
+        Whether e is that of Figure 2: one residue for all views, and agreement of the
+        increments alone.
 
     Attributes
     ----------
@@ -132,12 +166,20 @@ class CoPursuit:
         printed: bool,
     ):
         self._scored, self._unscored, self._choices = scored, unscored, choices
-        self._s, self._nu, self._printed, self._M = scores[:, None], nu, printed, len(scored.views)
+        self._s, self._nu, self._printed, self._M = (
+            scores[:, None],
+            nu,
+            printed,
+            len(scored.views),
+        )
         check_size(float(np.abs(scores).max()), "the differences of the scores y")
         self._systems = self._factored(shared)
         self._f = np.zeros((scored.form.n, self._M))
         self._fbar = np.zeros((unscored.form.n if unscored else 0, self._M))
-        self.basis, self.coefs = np.empty((0, self._M), dtype=np.int64), np.empty((0, self._M))
+        self.basis, self.coefs = (
+            np.empty((0, self._M), dtype=np.int64),
+            np.empty((0, self._M)),
+        )
         self.objectives = [self._value(self._f, self._fbar)]
         noise = self._M * float(rounding(scored.form, np.abs(scores).max()))
         self._least = max(NOTHING * self.objectives[0], noise)
@@ -152,7 +194,8 @@ class CoPursuit:
         return Systems(A, floor)
 
     def step(self) -> bool:
-        """Add the best functions, one a view; False where none lowers what is minimised."""
+        """Add the best functions, one a view; False where none lowers what is
+        minimised."""
         e = self._scored.adjoint(self._residues())
         if self._unscored and not self._printed:
             e -= self._unscored.adjoint(self._pull())
@@ -171,24 +214,37 @@ class CoPursuit:
             return False
         self._f, self._fbar = f, fbar
         self.objectives.append(value)
-        self.basis, self.coefs = np.vstack([self.basis, choice]), np.vstack([self.coefs, a])
+        self.basis, self.coefs = (
+            np.vstack([self.basis, choice]),
+            np.vstack([self.coefs, a]),
+        )
         return True
 
     def _residues(self) -> Floats:
         """r of each view, shape (n, M)."""
         if self._printed:  # line 8 of Figure 2
-            return np.repeat(self._s - self._f.mean(axis=1, keepdims=True), self._M, axis=1)
+            return np.repeat(
+                self._s - self._f.mean(axis=1, keepdims=True), self._M, axis=1
+            )
         return self._s - self._f
 
     def _pull(self) -> Floats:
         """2 nu sum_u (fbar_v - fbar_u), shape (l, M)."""
-        return 2 * self._nu * self._M * (self._fbar - self._fbar.mean(axis=1, keepdims=True))
+        return (
+            2
+            * self._nu
+            * self._M
+            * (self._fbar - self._fbar.mean(axis=1, keepdims=True))
+        )
 
     def _value(self, f: Floats, fbar: Floats) -> float:
-        """(3); a sum over pairs of views is 2 M times that of squared distances from their mean."""
+        """(3); a sum over pairs of views is 2 M times that of squared distances from
+        their mean."""
         value = self._scored.form.squares(self._s - f).sum()
         if self._unscored:
-            apart = self._unscored.form.squares(fbar - fbar.mean(axis=1, keepdims=True)).sum()
+            apart = self._unscored.form.squares(
+                fbar - fbar.mean(axis=1, keepdims=True)
+            ).sum()
             value += 2 * self._nu * self._M * apart
         return float(value)
 

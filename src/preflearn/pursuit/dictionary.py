@@ -18,11 +18,13 @@ _TILE = 1 << 21  # their values, where they are not kept: memory is slow
 
 
 class Dictionary:
-    """The matrix K (n, N) of functions at items: products K'v, and single columns in full precision.
+    """The matrix K (n, N) of functions at items: products K'v, and single columns in
+    full precision.
 
-    Where K fits into `memory` the first pass over it keeps it in float64. Where it does not, and `single`
-    allows it, it is kept in float32, of a symmetric kernel one triangle; then products have an error, which
-    `spread` bounds. Else blocks of columns are computed anew for each product.
+    Where K fits into `memory` the first pass over it keeps it in float64. Where it does
+    not, and `single` allows it, it is kept in float32, of a symmetric kernel one
+    triangle; then products have an error, which `spread` bounds. Else blocks of columns
+    are computed anew for each product.
 
     Parameters
     ----------
@@ -39,14 +41,29 @@ class Dictionary:
     largest : float
         The size of the largest value, after the first pass.
     spread : ndarray of shape (N,) or None
-        The error of a product K'v is at most spread times the norm of v; None: rounding in float64 only.
+        The error of a product K'v is at most spread times the norm of v; None: rounding
+        in float64 only.
     """
 
-    def __init__(self, functions: Functions, X: Floats, height: int, memory: float, single: bool = False):
-        self._functions, self._X, n, N = functions, X, X.shape[0], functions.centres.shape[0]
+    def __init__(
+        self,
+        functions: Functions,
+        X: Floats,
+        height: int,
+        memory: float,
+        single: bool = False,
+    ):
+        self._functions, self._X, n, N = (
+            functions,
+            X,
+            X.shape[0],
+            functions.centres.shape[0],
+        )
         self.size, width = N, max(1, min(_WIDEST, N, _BLOCK // max(n, height)))
         own = functions.centres is X
-        self._symmetric = own and isinstance(functions.kernel, str) and functions.kernel != "linear"
+        self._symmetric = (
+            own and isinstance(functions.kernel, str) and functions.kernel != "linear"
+        )
         self._full: Floats | None = None
         self.largest = 0.0
         self._panels: list[tuple[float, np.ndarray]] = []
@@ -57,41 +74,59 @@ class Dictionary:
             self.spread = np.empty(N)
         elif not self._kept:
             width = max(1, min(width, _TILE // n))
-        self._blocks = [slice(start, min(start + width, N)) for start in range(0, N, width)]
+        self._blocks = [
+            slice(start, min(start + width, N)) for start in range(0, N, width)
+        ]
 
     def squares(self, form: Form, name: str = "the values of the functions") -> Floats:
-        """k'Lk of all functions, shape (N,): the first pass over them, which keeps what is to be kept.
+        """k'Lk of all functions, shape (N,): the first pass over them, which keeps what
+        is to be kept.
 
         Raises
         ------
         ValueError
-            Where the largest value, which messages call `name`, is beyond what can be squared.
+            Where the largest value, which messages call `name`, is beyond what can be
+            squared.
         """
-        found, full = np.empty(self.size), np.empty((self._X.shape[0], self.size)) if self._kept else None
+        found, full = (
+            np.empty(self.size),
+            np.empty((self._X.shape[0], self.size)) if self._kept else None,
+        )
         for part, columns in self.blocks():
-            self.largest = max(self.largest, float(columns.max()), -float(columns.min()))
+            self.largest = max(
+                self.largest, float(columns.max()), -float(columns.min())
+            )
             if self.largest > 1:  # before its square
                 check_size(self.largest, name)
             found[part] = form.squares(columns)
             if full is not None:
                 full[:, part] = columns
             elif self.spread is not None:
-                self.spread[part] = _HALF * np.sqrt(np.einsum("ij,ij->j", columns, columns))
+                self.spread[part] = _HALF * np.sqrt(
+                    np.einsum("ij,ij->j", columns, columns)
+                )
                 below = columns[part.start :] if self._symmetric else columns
-                unit = float(np.exp2(np.floor(np.log2(max(np.abs(below).max(), 1 / LARGEST)))))
+                unit = float(
+                    np.exp2(np.floor(np.log2(max(np.abs(below).max(), 1 / LARGEST))))
+                )
                 self._panels.append((unit, (below / unit).astype(np.float32)))
         check_size(self.largest, name)
         self._full = full
         return found
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """All functions, some at a time, in full precision: which, and their columns (n, k)."""
+        """All functions, some at a time, in full precision: which, and their columns
+        (n, k)."""
         for part in self._blocks:
             yield part, self.columns(part)
 
     def columns(self, ids: Ids | slice) -> Floats:
         """The columns with these ids, shape (n, k), in float64."""
-        return self._functions.columns(self._X, ids) if self._full is None else self._full[:, ids]
+        return (
+            self._functions.columns(self._X, ids)
+            if self._full is None
+            else self._full[:, ids]
+        )
 
     def times(self, v: Floats) -> Floats:
         """K'v, shape (N,), after the first pass."""
@@ -108,15 +143,22 @@ class Dictionary:
 
 
 def check_size(largest: float, name: str) -> None:
-    """Raise ValueError where squares of values of this size, times weights, might leave the floats."""
-    good, sizes = largest == 0 or 1 / LARGEST <= largest <= LARGEST, f"from {1 / LARGEST:g} to {LARGEST:g}"
-    expected = f"0, or {sizes}, since the squares of others leave the range of floats: rescale"
+    """Raise ValueError where squares of values of this size, times weights, might leave
+    the floats."""
+    good, sizes = (
+        largest == 0 or 1 / LARGEST <= largest <= LARGEST,
+        f"from {1 / LARGEST:g} to {LARGEST:g}",
+    )
+    expected = (
+        f"0, or {sizes}, since the squares of others leave the range of floats: rescale"
+    )
     require(good, largest, f"the largest size of {name}", expected)
 
 
 @njit_sums
 def _add(panel, v, own, below):
-    """Add panel'v to `own`; to `below` what the last rows, under the square on the diagonal, are mirrored."""
+    """Add panel'v to `own`; to `below` what the last rows, under the square on the
+    diagonal, are mirrored."""
     n_rows, width = panel.shape
     inside, square = v[:width], n_rows - len(below)
     for i in range(n_rows):

@@ -1,7 +1,9 @@
-"""Which function comes next: greedy selection from a dictionary by the exact decrease of a quadratic loss.
+"""Which function comes next: greedy selection from a dictionary by the exact decrease
+of a quadratic loss.
 
-With r = s - f, a function k lowers the loss r'L~r by (k'L~r)² / k'L~k, and after all coefficients are
-refitted by (k'L~r)² / q'L~q, where q is what of k is L~-orthogonal to the chosen functions.
+With r = s - f, a function k lowers the loss r'L~r by (k'L~r)² / k'L~k, and after all
+coefficients are refitted by (k'L~r)² / q'L~q, where q is what of k is L~-orthogonal to
+the chosen functions.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from preflearn.pursuit.quadratic_forms import Form
 Backfit = Literal[False, "after", "pre"]
 BACKFITS = (False, "after", "pre")
 
-TIE = 1e-9  # decreases that differ by less than this share are equal: the first function is chosen
+# decreases that differ by less than this share are equal: the first function is chosen
+TIE = 1e-9
 NOTHING = 1e-20  # of the first loss: a smaller decrease is rounding
 DEPENDENT = 1e-11  # of its square: what is left of a function that the chosen ones span
 CONSTANT = 1e-28  # of the largest square: a function that is constant within each query
@@ -34,7 +37,8 @@ def check_backfit(value: object) -> None:
 
 
 class Step(NamedTuple):
-    """A model of a pursuit: the chosen functions, their coefficients, the loss on the training items."""
+    """A model of a pursuit: the chosen functions, their coefficients, the loss on the
+    training items."""
 
     basis: Ids
     coef: Floats
@@ -44,7 +48,8 @@ class Step(NamedTuple):
 class Search:
     """A pursuit on its way, on trusted input.
 
-    With back-fitting the rows of Q are L~-orthonormal, and the chosen functions are sums of them.
+    With back-fitting the rows of Q are L~-orthonormal, and the chosen functions are
+    sums of them.
 
     Parameters
     ----------
@@ -64,7 +69,9 @@ class Search:
         A decrease of no more is none.
     """
 
-    def __init__(self, dictionary: Dictionary, form: Form, scores: Floats, backfit: Backfit):
+    def __init__(
+        self, dictionary: Dictionary, form: Form, scores: Floats, backfit: Backfit
+    ):
         self._dictionary, self._form, self._backfit = dictionary, form, backfit
         self._squares = dictionary.squares(form)  # k'L~k
         loss, top = float(form.squares(scores)), float(self._squares.max(initial=0.0))
@@ -77,12 +84,16 @@ class Search:
         self.losses, self.least = (loss,), NOTHING * loss
         self._r, self._Lr = scores, form.times(scores)
         self._product = dictionary.times(self._Lr)  # k'L~r
-        # k'L~k, or q'L~q were the function the next ("pre"); infinite where it is not to be chosen.
+        # k'L~k, or q'L~q were the function the next ("pre"); infinite where it is not
+        # to be chosen.
         self._below = np.where(self._squares > CONSTANT * top, self._squares, np.inf)
-        self._slack = np.zeros(dictionary.size)  # of what is below, where products have an error
+        # of what is below, where products have an error
+        self._slack = np.zeros(dictionary.size)
         self._Q = self._LQ = np.empty((0, form.n))
-        self._parts: tuple[Floats, ...] = ()  # of each chosen function along the rows of Q, its own last
-        self._amounts: tuple[float, ...] = ()  # of what each step added, in units of its own
+        # of each chosen function along the rows of Q, its own last
+        self._parts: tuple[Floats, ...] = ()
+        # of what each step added, in units of its own
+        self._amounts: tuple[float, ...] = ()
 
     def fork(self) -> Self:
         """A copy that can go another way."""
@@ -91,7 +102,10 @@ class Search:
         return other
 
     def coefs(self) -> Floats:
-        """Coefficients of the P chosen functions after 0, 1, ... steps, shape (P, P + 1)."""
+        """Coefficients of the P chosen functions after 0, 1, ...
+
+        steps, shape (P, P + 1).
+        """
         P = len(self.order)
         made = np.zeros((P, P))
         for p, part in enumerate(self._parts):
@@ -101,15 +115,23 @@ class Search:
 
     def model(self) -> Step:
         """What has been chosen so far."""
-        return Step(np.array(self.order, dtype=np.int64), self.coefs()[:, -1], self.losses[-1])
+        return Step(
+            np.array(self.order, dtype=np.int64), self.coefs()[:, -1], self.losses[-1]
+        )
 
     def decreases(self) -> Floats:
-        """Of the loss by each function, shape (N,); 0 where it is spanned by the chosen ones already."""
+        """Of the loss by each function, shape (N,); 0 where it is spanned by the chosen
+        ones already."""
         found = np.square(self._product) / self._below
-        return found if self._dictionary.spread is None else self._verified(found, self._dictionary.spread)
+        return (
+            found
+            if self._dictionary.spread is None
+            else self._verified(found, self._dictionary.spread)
+        )
 
     def step(self) -> bool:
-        """Add the best function, the first one of equals; False where none lowers the loss."""
+        """Add the best function, the first one of equals; False where none lowers the
+        loss."""
         for _ in range(self._dictionary.size):  # each that is refused is closed
             found = self.decreases()
             largest = found.max(initial=0.0)
@@ -120,7 +142,8 @@ class Search:
         return False
 
     def add(self, chosen: int) -> bool:
-        """Append a function; False where rounding alone made it look useful, and nothing was appended."""
+        """Append a function; False where rounding alone made it look useful, and
+        nothing was appended."""
         self._below[chosen] = np.inf
         q, inner = self._orthogonal(self._dictionary.columns(np.array([chosen]))[:, 0])
         square = float(self._form.squares(q))
@@ -137,9 +160,15 @@ class Search:
         self._r, self._Lr = r, self._Lr - amount * Lq
         self._product = self._dictionary.times(self._Lr)
         self.order, self.losses = (*self.order, chosen), (*self.losses, loss)
-        self._parts, self._amounts = (*self._parts, np.append(inner, size)), (*self._amounts, amount)
+        self._parts, self._amounts = (
+            (*self._parts, np.append(inner, size)),
+            (*self._amounts, amount),
+        )
         if self._backfit:
-            self._Q, self._LQ = np.concatenate([self._Q, q[None]]), np.concatenate([self._LQ, Lq[None]])
+            self._Q, self._LQ = (
+                np.concatenate([self._Q, q[None]]),
+                np.concatenate([self._LQ, Lq[None]]),
+            )
         else:
             self._below[chosen] = self._squares[chosen]
         if self._backfit == "pre":
@@ -160,10 +189,16 @@ class Search:
         self._below -= np.square(self._dictionary.times(Lq))
         self._below[self._below <= DEPENDENT * self._squares] = np.inf
         if self._dictionary.spread is not None:  # |k'L~q| is at most the root of k'L~k
-            self._slack += 2 * np.sqrt(self._squares) * self._dictionary.spread * np.linalg.norm(Lq)
+            self._slack += (
+                2
+                * np.sqrt(self._squares)
+                * self._dictionary.spread
+                * np.linalg.norm(Lq)
+            )
 
     def _verified(self, found: Floats, spread: Floats) -> Floats:
-        """Decreases in full precision wherever one might be the largest, and 0 elsewhere."""
+        """Decreases in full precision wherever one might be the largest, and 0
+        elsewhere."""
         surely = np.maximum(self._below - self._slack, DEPENDENT * self._squares)
         most = np.abs(self._product) + spread * np.linalg.norm(self._Lr)
         most = np.square(most) / surely
@@ -171,7 +206,9 @@ class Search:
         ids = np.argsort(-found, kind="stable")[:_FEW]
         while len(ids):  # each is done once
             exact[ids], done[ids] = self._exact(ids), True
-            ids = np.flatnonzero(~done & (most >= exact.max() * (1 - 2 * TIE)) & (most > self.least))
+            ids = np.flatnonzero(
+                ~done & (most >= exact.max() * (1 - 2 * TIE)) & (most > self.least)
+            )
             ids = ids[np.argsort(-most[ids], kind="stable")][: 8 * _FEW]
         return exact
 

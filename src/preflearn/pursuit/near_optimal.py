@@ -1,7 +1,8 @@
 """Several sparse models of nearly the same loss, by a beam over the pursuit.
 
-Sections 1 and 3.1 of [Tsivtsivadze2013]_ promise a search for multiple near-optimal solutions; its algorithm
-returns one function a view. A beam keeps the best few sets of p functions in place of one.
+Sections 1 and 3.1 of [Tsivtsivadze2013]_ promise a search for multiple near-optimal
+solutions; its algorithm returns one function a view. A beam keeps the best few sets of
+p functions in place of one.
 """
 
 from __future__ import annotations
@@ -18,15 +19,19 @@ _EQUAL = 1e-9  # of a loss
 
 
 class NearOptimal:
-    """Sparse models whose loss is at most (1 + epsilon) times the least one found, best first.
+    """Sparse models whose loss is at most (1 + epsilon) times the least one found, best
+    first.
 
     Attributes
     ----------
     models : tuple of Step
-        Each with `basis` (ids of the dictionary), `coef` and `loss`; no two have the same functions.
+        Each with `basis` (ids of the dictionary), `coef` and `loss`; no two have the
+        same functions.
     """
 
-    def __init__(self, models: tuple[Step, ...], values: Callable[[ArrayLike, Step], Floats]):
+    def __init__(
+        self, models: tuple[Step, ...], values: Callable[[ArrayLike, Step], Floats]
+    ):
         self.models, self._values = models, values
 
     def __len__(self) -> int:
@@ -41,11 +46,13 @@ class NearOptimal:
         return self.predict_models(X).mean(axis=1)
 
 
-def beam_search(search: Search, most: int, epsilon: float, beam: int) -> tuple[Step, ...]:
+def beam_search(
+    search: Search, most: int, epsilon: float, beam: int
+) -> tuple[Step, ...]:
     """The models of up to `most` functions in a beam, within epsilon of the best.
 
-    From each of at most `beam` sets of functions the search goes on with its `beam` best next functions; the
-    best sets are kept. A set that no function improves stays.
+    From each of at most `beam` sets of functions the search goes on with its `beam`
+    best next functions; the best sets are kept. A set that no function improves stays.
     """
     front, finished = [search], {}
     for _ in range(most):

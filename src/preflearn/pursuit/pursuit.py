@@ -1,9 +1,11 @@
-"""Ranking pursuit, its combination with regression, and kernel matching pursuit (sections 3 and 4 of P3).
+"""Ranking pursuit, its combination with regression, and kernel matching pursuit
+(sections 3 and 4 of P3).
 
 References
 ----------
 .. [Tsivtsivadze2013] E. Tsivtsivadze, T. Heskes, "Semi-supervised ranking pursuit".
-.. [Vincent2002] P. Vincent, Y. Bengio, "Kernel matching pursuit", Machine Learning 48, 2002.
+.. [Vincent2002] P. Vincent, Y. Bengio, "Kernel matching pursuit", Machine Learning 48,
+  2002.
 """
 
 from __future__ import annotations
@@ -34,13 +36,15 @@ from preflearn.pursuit.quadratic_forms import Form
 
 @dataclass(eq=False, repr=False)
 class RankingPursuit(OneDictionaryEstimator):
-    """A sparse ranking function, one kernel function a step, each by the exact decrease of the loss.
+    """A sparse ranking function, one kernel function a step, each by the exact decrease
+    of the loss.
 
-    With L~ = mix I + (1 - mix) L, eq. 5 of [Tsivtsivadze2013]_, the loss of f = sum_j a_j k_j on the training
-    items is (s - f)'L~(s - f), eq. 2 and 4. At mix = 0 that is the sum over pairs of one query of
-    ((s_i - s_j) - (f_i - f_j))²; at mix = 1 the sum of (s_i - f_i)², the loss of kernel matching pursuit
-    [Vincent2002]_, twice the one that section 4 prints. In a query of q items L weighs what is not constant
-    with q, against 1 of I: so mix = 1/2 is nearly all ranking in a long query.
+    With L~ = mix I + (1 - mix) L, eq. 5 of [Tsivtsivadze2013]_, the loss of f = sum_j
+    a_j k_j on the training items is (s - f)'L~(s - f), eq. 2 and 4. At mix = 0 that is
+    the sum over pairs of one query of ((s_i - s_j) - (f_i - f_j))²; at mix = 1 the sum
+    of (s_i - f_i)², the loss of kernel matching pursuit [Vincent2002]_, twice the one
+    that section 4 prints. In a query of q items L weighs what is not constant with q,
+    against 1 of I: so mix = 1/2 is nearly all ranking in a long query.
 
     Parameters
     ----------
@@ -51,35 +55,41 @@ class RankingPursuit(OneDictionaryEstimator):
     mix : float
         beta of eq. 5, from 0 (ranking) to 1 (kernel matching pursuit).
     backfit : False, "after" or "pre"
-        False: coefficients stay as they are found (Figure 1). "after": the function that lowers the loss most
-        at the old coefficients, then all are refitted (orthogonal matching pursuit). "pre": the function of
-        least loss after all are refitted (orthogonal least squares).
+        False: coefficients stay as they are found (Figure 1). "after": the function
+        that lowers the loss most at the old coefficients, then all are refitted
+        (orthogonal matching pursuit). "pre": the function of least loss after all are
+        refitted (orthogonal least squares).
     dictionary : array-like of shape (N, p), optional
         Centres of the functions; None: the training items.
     memory : float
-        Bytes for the dictionary's values: all in float64 if they fit, else in float32 (choices are verified
-        in float64), else they are computed anew at each step.
+        Bytes for the dictionary's values: all in float64 if they fit, else in float32
+        (choices are verified in float64), else they are computed anew at each step.
 
     Attributes
     ----------
     basis_ : ndarray of int, shape (P,)
-        Rows of the dictionary in the order in which they were chosen; without back-fitting one may come back.
+        Rows of the dictionary in the order in which they were chosen; without
+        back-fitting one may come back.
     coef_ : ndarray of shape (P,)
     losses_ : ndarray of shape (steps + 1,)
-        The loss on the training items after 0, 1, ... steps, also those that validation did not keep.
+        The loss on the training items after 0, 1, ... steps, also those that validation
+        did not keep.
     validation_errors_ : ndarray of shape (steps + 1,)
-        With validation: disagreement error (pairs of different scores), or mean squared error at mix = 1.
+        With validation: disagreement error (pairs of different scores), or mean squared
+        error at mix = 1.
     n_features_in_ : int
 
     Notes
     -----
-    The pursuit ends early where no function lowers the loss by more than rounding, as when n_basis exceeds
-    the rank of the dictionary. A query of one item, or one of equal scores, is no error: the first adds
-    nothing to the loss, the second pulls f to a constant. Where all scores are equal, `basis_` is empty. At
-    mix = 0 the level of f means nothing. Equal decreases (to 1e-9) go to the first function.
+    The pursuit ends early where no function lowers the loss by more than rounding, as
+    when n_basis exceeds the rank of the dictionary. A query of one item, or one of
+    equal scores, is no error: the first adds nothing to the loss, the second pulls f to
+    a constant. Where all scores are equal, `basis_` is empty. At mix = 0 the level of f
+    means nothing. Equal decreases (to 1e-9) go to the first function.
 
-    Many small fits of given columns by regression (mix = 1, up to some hundred items) take scikit-learn's
-    orthogonal_mp a third to two thirds of the time; it has neither queries nor held-out items.
+    Many small fits of given columns by regression (mix = 1, up to some hundred items)
+    take scikit-learn's orthogonal_mp a third to two thirds of the time; it has neither
+    queries nor held-out items.
 
     Examples
     --------
@@ -100,10 +110,16 @@ class RankingPursuit(OneDictionaryEstimator):
     def _learn(self, functions: Functions, data: Given) -> None:
         most, mix = check_count(self.n_basis, "n_basis", 1), data.form.mix
         check_backfit(self.backfit)
-        check_size(float(np.abs(data.y).max()), "the scores y" if mix else "the differences of the scores y")
+        check_size(
+            float(np.abs(data.y).max()),
+            "the scores y" if mix else "the differences of the scores y",
+        )
         search = self._search(functions, data, self.backfit)
         follow(search.step, most)
-        self._order, self._coefs = np.array(search.order, dtype=np.int64), search.coefs()
+        self._order, self._coefs = (
+            np.array(search.order, dtype=np.int64),
+            search.coefs(),
+        )
         seen, self.losses_ = functions.seen(mix), np.array(search.losses)
         errors = data.errors(seen.expansion(self._order, self._coefs), mix == 1)
         self._set_errors("validation_errors_", errors)
@@ -111,23 +127,31 @@ class RankingPursuit(OneDictionaryEstimator):
         self.basis_, self.coef_ = self._order[:best], self._coefs[:best, best]
 
     def stage(self, p: int) -> tuple[Ids, Floats]:
-        """The functions and coefficients after p steps, p from 0 to ``len(losses_) - 1``."""
+        """The functions and coefficients after p steps, p from 0 to ``len(losses_) -
+        1``."""
         check_is_fitted(self, "n_features_in_")
         most = len(self._order)
-        require(check_count(p, "p", 0) <= most, p, "p", f"a number of steps, from 0 to {most}")
+        require(
+            check_count(p, "p", 0) <= most,
+            p,
+            "p",
+            f"a number of steps, from 0 to {most}",
+        )
         return self._order[:p], self._coefs[:p, p]
 
     def near_optimal(self, epsilon: float = 0.1, beam: int = 10) -> NearOptimal:
-        """Other models of as many functions whose loss is at most (1 + epsilon) times the least one found.
+        """Other models of as many functions whose loss is at most (1 + epsilon) times
+        the least one found.
 
-        A beam over the pursuit with all coefficients refitted ("pre"), on the training items of the fit. With
-        ``beam=1`` it is the pursuit itself.
+        A beam over the pursuit with all coefficients refitted ("pre"), on the training
+        items of the fit. With ``beam=1`` it is the pursuit itself.
 
         Parameters
         ----------
         epsilon : float
         beam : int
-            How many sets of functions are kept at each step, and the largest number of models.
+            How many sets of functions are kept at each step, and the largest number of
+            models.
         """
         epsilon = check_real(epsilon, "epsilon", "a number of at least 0", least=0.0)
         beam = check_count(beam, "beam", 1)
@@ -140,14 +164,25 @@ class RankingPursuit(OneDictionaryEstimator):
         if self.dictionary is None:
             return functions_of(self, X)
         if self.kernel == "precomputed":
-            raise ValueError("dictionary is given with kernel='precomputed', where the columns of X are it")
-        return functions_of(self, X, check_array(self.dictionary, "dictionary", ("N", X.shape[1])).copy())
+            raise ValueError(
+                "dictionary is given with kernel='precomputed', where the columns of X are it"
+            )
+        return functions_of(
+            self,
+            X,
+            check_array(self.dictionary, "dictionary", ("N", X.shape[1])).copy(),
+        )
 
     def _search(self, functions: Functions, data: Given, backfit: Backfit) -> Search:
-        memory = check_real(self.memory, "memory", "a number of bytes of at least 0", least=0.0)
+        memory = check_real(
+            self.memory, "memory", "a number of bytes of at least 0", least=0.0
+        )
         seen = functions.seen(data.form.mix)
         return Search(
-            Dictionary(seen, data.X, data.form.height, memory, single=True), data.form, data.y, backfit
+            Dictionary(seen, data.X, data.form.height, memory, single=True),
+            data.form,
+            data.y,
+            backfit,
         )
 
     def _values(self, X: ArrayLike, model: Step) -> Floats:
@@ -156,8 +191,11 @@ class RankingPursuit(OneDictionaryEstimator):
         return functions.expansion(model.basis, model.coef)(check_asked(self, X))
 
 
-def searched(K: Floats, form: Form, scores: Floats, most: int, backfit: Backfit) -> Search:
-    """A pursuit after up to `most` steps, of functions whose values K (n, N) are given, on trusted input."""
+def searched(
+    K: Floats, form: Form, scores: Floats, most: int, backfit: Backfit
+) -> Search:
+    """A pursuit after up to `most` steps, of functions whose values K (n, N) are given,
+    on trusted input."""
     dictionary = Dictionary(given_functions(K.shape[1]), K, form.height, np.inf)
     search = Search(dictionary, form, scores, backfit)
     follow(search.step, most)

@@ -1,14 +1,15 @@
 """The squared loss of pairs as a quadratic form v'Lv, and its mixture with regression.
 
-With a Laplacian L a form is L~ = mix I + (1 - mix) L, eq. 5 of [Tsivtsivadze2013]_. It has two kinds, of
-which only products are asked for: within a query of q items, L v = q (v - mean of v). Both know
+With a Laplacian L a form is L~ = mix I + (1 - mix) L, eq. 5 of [Tsivtsivadze2013]_. It
+has two kinds, of which only products are asked for: within a query of q items, L v = q
+(v - mean of v). Both know
 
 n, mix, trace : numbers of items, from 0 (ranking) to 1 (regression), and the trace of L~;
 height : rows of R, where R'R = L~;
 compares : whether there is a pair of items;
-times(V), root(V) : L~ V and R V, for V of shape (n,) or (n, k);
-squares(V) : the diagonal of V'L~V, shape (k,), or v'L~v;
-levelled(y) : scores but for constants that L does not see, so that what is equal in it is 0 exactly.
+times(V), root(V) : L~ V and R V, for V of shape (n,) or (n, k); squares(V) : the
+diagonal of V'L~V, shape (k,), or v'L~v; levelled(y) : scores but for constants that L
+does not see, so that what is equal in it is 0 exactly.
 
 References
 ----------
@@ -50,14 +51,20 @@ class QueryForm:
 
     def __init__(self, query: Ids, mix: float = 0.0):
         self.n = self.height = len(query)
-        self.mix, self.query, self.sizes = mix, query, np.bincount(query).astype(np.float64)
+        self.mix, self.query, self.sizes = (
+            mix,
+            query,
+            np.bincount(query).astype(np.float64),
+        )
         self.compares = bool(self.sizes.max() > 1)
         self.trace = float((1 - mix) * self.sizes @ (self.sizes - 1) + mix * self.n)
         self._weight = (1 - mix) * self.sizes[query]
         self._root = np.sqrt(mix + self._weight)
         if len(self.sizes) > 1:
             entries = (np.ones(self.n), query, np.arange(self.n + 1))
-            self._members = sparse.csr_array(entries, shape=(self.n, len(self.sizes))).T.tocsr()
+            self._members = sparse.csr_array(
+                entries, shape=(self.n, len(self.sizes))
+            ).T.tocsr()
 
     def means(self, V: Floats) -> Floats:
         """The mean of each item's query, for V of shape (n,) or (n, k)."""
@@ -74,7 +81,8 @@ class QueryForm:
         return product + self.mix * V if self.mix else product
 
     def root(self, V: Floats) -> Floats:
-        """R V with R = R' and R R = L~: within a query of q items the eigenvalues of L~ are mix, at the
+        """R V with R = R' and R R = L~: within a query of q items the eigenvalues of L~
+        are mix, at the
         constant vector, and mix + (1 - mix) q."""
         means = self.means(V)
         product = (self._root * (V - means).T).T
@@ -88,7 +96,8 @@ class QueryForm:
 
 
 class GraphForm:
-    """Pairs with weights, by the Laplacian of a symmetric sparse matrix W; a product costs O(edges).
+    """Pairs with weights, by the Laplacian of a symmetric sparse matrix W; a product
+    costs O(edges).
 
     Parameters
     ----------
@@ -103,7 +112,8 @@ class GraphForm:
         self.n, self.mix, self.compares = len(W.indptr) - 1, mix, edges.nnz > 0
         self.trace = float(2 * np.square(weights).sum() + mix * self.n)
         ends = np.concatenate([rows, rows]), np.concatenate([edges.row, edges.col])
-        # sqrt(weight) B: L~ v is computed by differences, which a constant in v does not spoil.
+        # sqrt(weight) B: L~ v is computed by differences, which a constant in v does
+        # not spoil.
         values = np.concatenate([weights, -weights])
         self._edges = sparse.csr_array((values, ends), shape=(edges.nnz, self.n))
         self._adjoint = self._edges.T.tocsr()
@@ -129,15 +139,17 @@ Form = QueryForm | GraphForm
 
 
 def form_of(n: int, qid: ArrayLike | None, graph: object | None, mix: float) -> Form:
-    """The form of n items whose pairs are those of equal query ids, or the edges of a graph.
+    """The form of n items whose pairs are those of equal query ids, or the edges of a
+    graph.
 
     Parameters
     ----------
     qid : array-like of shape (n,), optional
         None: one query.
     graph : sparse or dense matrix W of shape (n, n), optional
-        In place of qid: the weight of each ordered pair, not negative; the diagonal does not count. With
-        the loss 1/2 sum_ij W_ij (...)² a directed graph is that of (W + W') / 2.
+        In place of qid: the weight of each ordered pair, not negative; the diagonal
+        does not count. With the loss 1/2 sum_ij W_ij (...)² a directed graph is that of
+        (W + W') / 2.
 
     Raises
     ------
@@ -146,11 +158,14 @@ def form_of(n: int, qid: ArrayLike | None, graph: object | None, mix: float) -> 
         or where no pair is left and mix < 1.
     """
     if graph is not None and qid is not None:
-        raise ValueError("both qid and graph are given; expected one of them, which says what is compared")
+        raise ValueError(
+            "both qid and graph are given; expected one of them, which says what is compared"
+        )
     form = QueryForm(query_numbers(qid, n), mix)
     if graph is not None:
         weights = _graph_weights(graph, n)
-        form = GraphForm(weights, mix) if mix < 1 else form  # of items alone it changes nothing
+        # of items alone it changes nothing
+        form = GraphForm(weights, mix) if mix < 1 else form
     if mix < 1 and not form.compares:
         what = "a query with two items" if graph is None else "an edge"
         raise ValueError(

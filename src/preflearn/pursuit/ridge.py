@@ -1,7 +1,8 @@
-"""Least squares with a penalty, on trusted arrays: in all kernel functions, or in few of them.
+"""Least squares with a penalty, on trusted arrays: in all kernel functions, or in few
+of them.
 
-With a root R of the form L~ = R'R, of pairs or of items, the loss of functions with the values V is that of
-plain least squares in R V.
+With a root R of the form L~ = R'R, of pairs or of items, the loss of functions with the
+values V is that of plain least squares in R V.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ _EPS = float(np.finfo(np.float64).eps)
 _TINY = 1e-150  # its square is hardly a float
 _RANK = 1e-13  # eigenvalues below this share of the largest are rounding
 _NEGATIVE = 1e-9  # a negative one of a larger share is none
-_NOISE = 100  # times the rounding of a value is that of an eigenvalue of their differences
+# times the rounding of a value is that of an eigenvalue of their differences
+_NOISE = 100
 
 
 class QueryRidge:
-    """The minima of (s - K a)'L~(s - K a) + alpha a'K a: (R K R' + alpha I) b = R s, and a = R'b.
+    """The minima of (s - K a)'L~(s - K a) + alpha a'K a: (R K R' + alpha I) b = R s,
+    and a = R'b.
 
     Parameters
     ----------
@@ -46,7 +49,8 @@ class QueryRidge:
         return np.maximum(values, 0.0), V
 
     def solutions(self, alphas: Floats) -> Floats:
-        """The coefficients for each alpha, shape (k, n), by the spectrum or, of one alone, by Cholesky."""
+        """The coefficients for each alpha, shape (k, n), by the spectrum or, of one
+        alone, by Cholesky."""
         b = self._by_cholesky(float(alphas[0])) if len(alphas) == 1 else None
         if b is None:
             values, V = self._spectrum
@@ -54,11 +58,14 @@ class QueryRidge:
         return np.ascontiguousarray(self.form.root(b).T)
 
     def _by_cholesky(self, alpha: float) -> Floats | None:
-        """b, shape (n, 1); None where there is an eigenvalue below -alpha, which the spectrum takes for 0."""
+        """b, shape (n, 1); None where there is an eigenvalue below -alpha, which the
+        spectrum takes for 0."""
         moved = self._M.copy()
         moved.flat[:: len(moved) + 1] += alpha
         try:
-            factor = linalg.cho_factor(moved, lower=True, overwrite_a=True, check_finite=False)
+            factor = linalg.cho_factor(
+                moved, lower=True, overwrite_a=True, check_finite=False
+            )
         except linalg.LinAlgError:
             return None
         return linalg.cho_solve(factor, self._c[:, None], check_finite=False)
@@ -67,7 +74,11 @@ class QueryRidge:
         """Scores of each query by the fit without it, for each alpha, shape (k, n)."""
         values, V = self._spectrum
         c = self._c
-        Z, along, scores = self.K @ self.form.root(V), V.T @ c, np.zeros((len(alphas), len(c)))
+        Z, along, scores = (
+            self.K @ self.form.root(V),
+            V.T @ c,
+            np.zeros((len(alphas), len(c))),
+        )
         shrinking = 1 / (values + alphas[:, None])
         for ids in _told(self.form, c):
             own, seen = V[ids], Z[ids]
@@ -89,18 +100,26 @@ class GraphRidge:
     def solutions(self, alphas: Floats) -> Floats:
         """The coefficients for each alpha, shape (k, n)."""
         one = np.eye(len(self._Ls))
-        return np.array([np.linalg.solve(self._LK + alpha * one, self._Ls) for alpha in alphas])
+        return np.array(
+            [np.linalg.solve(self._LK + alpha * one, self._Ls) for alpha in alphas]
+        )
 
 
 def kernel_ridge(K: Floats, form: Form, s: Floats) -> QueryRidge | GraphRidge:
     """The engine in n unknowns."""
-    return QueryRidge(K, form, s) if isinstance(form, QueryForm) else GraphRidge(K, form, s)
+    return (
+        QueryRidge(K, form, s)
+        if isinstance(form, QueryForm)
+        else GraphRidge(K, form, s)
+    )
 
 
 class LinearRidge:
-    """The same minima for K = Z Z', in p unknowns: (Z'L~Z + alpha I) w = Z'L~s, and a = L~(s - Z w) / alpha.
+    """The same minima for K = Z Z', in p unknowns: (Z'L~Z + alpha I) w = Z'L~s, and a =
+    L~(s - Z w) / alpha.
 
-    Take the function from w: what is left of s, divided by a small alpha, tells Z'a = w with few digits.
+    Take the function from w: what is left of s, divided by a small alpha, tells Z'a = w
+    with few digits.
 
     Parameters
     ----------
@@ -117,13 +136,15 @@ class LinearRidge:
         self.trace = float(np.trace(self._inner))
 
     def solutions(self, alphas: Floats) -> Floats:
-        """The coefficients for each alpha, shape (k, n); the w are kept in `weights`, shape (k, p)."""
+        """The coefficients for each alpha, shape (k, n); the w are kept in `weights`,
+        shape (k, p)."""
         self.weights = ridge(self._D, self._c, alphas)
         residuals = self._s[:, None] - self.Z @ self.weights.T
         return np.ascontiguousarray(self._form.times(residuals).T) / alphas[:, None]
 
     def left_out(self, alphas: Floats) -> Floats:
-        """As `QueryRidge.left_out`, by equations that the rows of the query are taken out of."""
+        """As `QueryRidge.left_out`, by equations that the rows of the query are taken
+        out of."""
         scores = np.zeros((len(alphas), len(self._s)))
         for ids in _told(self._form, self._c):
             D, c = self._D[ids], self._c[ids]
@@ -133,7 +154,8 @@ class LinearRidge:
 
 
 def _told(form: Form, c: Floats) -> Iterator[Ids]:
-    """The items of each query that the others have something to say of; else its scores are 0."""
+    """The items of each query that the others have something to say of; else its scores
+    are 0."""
     assert isinstance(form, QueryForm)  # of a graph nothing is left out
     order = np.argsort(form.query, kind="stable")
     for ids in np.split(order, np.cumsum(form.sizes[:-1]).astype(np.int64)):
@@ -142,13 +164,15 @@ def _told(form: Form, c: Floats) -> Iterator[Ids]:
 
 
 def _by_spectrum(M: Floats, v: Floats, alphas: Floats) -> Floats:
-    """(M + alpha I)^-1 v for each alpha, shape (k, p), where M has no eigenvalue below 0 but by rounding."""
+    """(M + alpha I)^-1 v for each alpha, shape (k, p), where M has no eigenvalue below
+    0 but by rounding."""
     values, V = linalg.eigh(M, check_finite=False)
     return (v @ V / (np.maximum(values, 0.0) + alphas[:, None])) @ V.T
 
 
 def ridge(D: Floats, target: Floats, alphas: Floats) -> Floats:
-    """The w of least norm with |target - D w|² + alpha |w|² least, for each alpha >= 0, shape (k, r)."""
+    """The w of least norm with |target - D w|² + alpha |w|² least, for each alpha >= 0,
+    shape (k, r)."""
     U, sizes, V = linalg.svd(D, full_matrices=False, check_finite=False)
     kept = sizes > max(_EPS * max(D.shape) * sizes[0], _TINY)
     U, sizes, V = U[:, kept], sizes[kept], V[kept]
@@ -158,16 +182,19 @@ def ridge(D: Floats, target: Floats, alphas: Floats) -> Floats:
 def subset_ridge(
     Z: Floats, features: Floats, back: Floats, form: Form, s: Floats, alphas: Floats
 ) -> tuple[Floats, Floats]:
-    """The minima of (s - Z a)'L~(s - Z a) + alpha |f|² over f = Z a, and the penalty |f|² of each.
+    """The minima of (s - Z a)'L~(s - Z a) + alpha |f|² over f = Z a, and the penalty
+    |f|² of each.
 
     Parameters
     ----------
     Z : ndarray of shape (n, r)
         Values of r functions.
     features, back : ndarray of shape (n, k), (r, k)
-        Of functions that are orthonormal in the kernel, and their coefficients in the r functions.
+        Of functions that are orthonormal in the kernel, and their coefficients in the r
+        functions.
     alphas : ndarray of shape (levels,)
-        Where it is 0, the a of least norm is found; its penalty, which does not count, is given as 0.
+        Where it is 0, the a of least norm is found; its penalty, which does not count,
+        is given as 0.
 
     Returns
     -------
@@ -183,7 +210,8 @@ def subset_ridge(
 
 
 def orthonormal(Z: Floats, K: Floats) -> tuple[Floats, Floats]:
-    """`features` and `back` of `subset_ridge`, by the kernel K between the centres of the functions.
+    """`features` and `back` of `subset_ridge`, by the kernel K between the centres of
+    the functions.
 
     Raises
     ------
@@ -197,10 +225,12 @@ def orthonormal(Z: Floats, K: Floats) -> tuple[Floats, Floats]:
 
 
 def wide_orthonormal(Z: Floats, E: Floats, noise: float) -> tuple[Floats, Floats]:
-    """`orthonormal` for values Z of k - 1, E those between the centres, and their rounding.
+    """`orthonormal` for values Z of k - 1, E those between the centres, and their
+    rounding.
 
-    A kernel of x - x' may be so wide that K_RR is 1 but for rounding. Its first function k_1 has norm 1, and
-    so u is the first column of K_RR = uu' + S; what is orthogonal to it, k_j - u_j k_1, comes from k - 1.
+    A kernel of x - x' may be so wide that K_RR is 1 but for rounding. Its first
+    function k_1 has norm 1, and so u is the first column of K_RR = uu' + S; what is
+    orthogonal to it, k_j - u_j k_1, comes from k - 1.
     """
     e = E[0]
     S, u = E - e[:, None] - e - np.outer(e, e), 1 + e
@@ -215,7 +245,8 @@ def wide_orthonormal(Z: Floats, E: Floats, noise: float) -> tuple[Floats, Floats
 
 
 def _inverse_root(values: Floats, vectors: Floats, noise: float) -> Floats:
-    """P, shape (r, r), with P P' = K^+; a column of zeros for each eigenvalue that is 0 but for rounding."""
+    """P, shape (r, r), with P P' = K^+; a column of zeros for each eigenvalue that is 0
+    but for rounding."""
     kept = values > max(_RANK * values[-1], noise)
     scales: Floats = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
     return vectors * scales

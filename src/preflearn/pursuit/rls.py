@@ -1,4 +1,5 @@
-"""Regularised least squares, of scores and of their differences, with all items or with few.
+"""Regularised least squares, of scores and of their differences, with all items or with
+few.
 
 References
 ----------
@@ -38,14 +39,16 @@ from preflearn.pursuit.ridge import (
     wide_orthonormal,
 )
 
-_FLOOR = 10 * float(np.finfo(np.float64).eps)  # alpha below this share of a trace is lost beside the matrix
+# alpha below this share of a trace is lost beside the matrix
+_FLOOR = 10 * float(np.finfo(np.float64).eps)
 
 
 class _Regularised(OneDictionaryEstimator):
     """Coefficients for some values of alpha, and one of them chosen."""
 
     def _keep(self, alphas: Floats, coefs: Floats, errors: Floats | None) -> None:
-        best = 0 if errors is None else int(np.lexsort((-alphas, errors))[0])  # of equal ones the largest
+        # of equal ones the largest
+        best = 0 if errors is None else int(np.lexsort((-alphas, errors))[0])
         self.alphas_, self.coefs_ = alphas, coefs
         self.alpha_, self.coef_ = float(alphas[best]), coefs[best]
         self._set_errors("errors_", errors)
@@ -53,7 +56,8 @@ class _Regularised(OneDictionaryEstimator):
 
 @dataclass(eq=False, repr=False)
 class _AllItems(_Regularised):
-    """What RLS (`mix` = 1) and RankRLS (`mix` = 0) share: min (s - Ka)'L~(s - Ka) + alpha a'Ka."""
+    """What RLS (`mix` = 1) and RankRLS (`mix` = 0) share: min (s - Ka)'L~(s - Ka) +
+    alpha a'Ka."""
 
     alpha: float | Sequence[float] = 1.0
     kernel: Kernel = "rbf"
@@ -66,7 +70,9 @@ class _AllItems(_Regularised):
         alphas = _checked_alphas(self.alpha, 1 / LARGEST, "a positive number")
         queries = None
         if len(alphas) > 1 and data.held is None:
-            queries = _check_queries(data.form, "choosing one of several alphas without validation").query
+            queries = _check_queries(
+                data.form, "choosing one of several alphas without validation"
+            ).query
         system = self._system(functions, data)
         floor = _FLOOR * system.trace
         expected = f"at least {floor:.3g}, since what is less is lost in rounding beside their kernel"
@@ -78,7 +84,9 @@ class _AllItems(_Regularised):
             told = told._replace(centres=weights)
         errors = data.errors(told, bool(self.mix))
         if queries is not None:
-            errors = Held(data.X, data.y, queries).errors(system.left_out(alphas).T, bool(self.mix))
+            errors = Held(data.X, data.y, queries).errors(
+                system.left_out(alphas).T, bool(self.mix)
+            )
         self._keep(alphas, coefs, errors)
         w: Any = None if weights is None else weights[alphas == self.alpha_][0]
         f = system.Z @ w if isinstance(system, LinearRidge) else system.K @ self.coef_
@@ -91,10 +99,12 @@ class _AllItems(_Regularised):
         return Expansion(self._functions.seen(mix).k, self._weights[None], np.ones(1))
 
     def leave_query_out(self) -> Floats:
-        """Scores of the training items, each by the fit with `alpha_` without its query, shape (n,).
+        """Scores of the training items, each by the fit with `alpha_` without its
+        query, shape (n,).
 
-        The cost is that of one eigendecomposition for all queries. The scores of RankRLS are those of the
-        fits but for a constant in each query, and 0 where no other query has two items to compare.
+        The cost is that of one eigendecomposition for all queries. The scores of
+        RankRLS are those of the fits but for a constant in each query, and 0 where no
+        other query has two items to compare.
 
         Raises
         ------
@@ -103,16 +113,24 @@ class _AllItems(_Regularised):
         """
         check_is_fitted(self, "n_features_in_")
         _check_queries(self._training.form, "leave_query_out")
-        return self._system(self._functions, self._training).left_out(np.array([self.alpha_]))[0]
+        return self._system(self._functions, self._training).left_out(
+            np.array([self.alpha_])
+        )[0]
 
     def _system(self, functions: Functions, data: Given) -> Any:
-        """The equations: in p unknowns where K is that of p < n features, for RankRLS up to constants."""
+        """The equations: in p unknowns where K is that of p < n features, for RankRLS
+        up to constants."""
         X, form, kernel = data.X, data.form, functions.kernel
         if kernel == "linear" and X.shape[1] < X.shape[0]:
             Z = X if self.mix else X - functions.middle
-            check_scale((Z * Z).sum(axis=1), "the Gram matrix")  # whose largest entries are on its diagonal
+            # whose largest entries are on its diagonal
+            check_scale((Z * Z).sum(axis=1), "the Gram matrix")
             return LinearRidge(Z, form, data.y)
-        K = functions.k(X, functions.centres) if self.mix else functions.levelled_gram(X)
+        K = (
+            functions.k(X, functions.centres)
+            if self.mix
+            else functions.levelled_gram(X)
+        )
         check_scale(K, "the Gram matrix")
         if kernel not in (*SHIFTED, "linear"):
             check_definite(K, rounding(K))
@@ -120,20 +138,23 @@ class _AllItems(_Regularised):
 
 
 class RLS(_AllItems):
-    """Regularised least squares of scores (kernel ridge regression without an intercept).
+    """Regularised least squares of scores (kernel ridge regression without an
+    intercept).
 
-    The rival "RLS" of Table 1 of [Tsivtsivadze2013]_: with K_ij = k(x_i, x_j) it solves::
+    The rival "RLS" of Table 1 of [Tsivtsivadze2013]_: with K_ij = k(x_i, x_j) it
+    solves::
 
         minimise |s - K a|² + alpha a'K a,
 
-    which is `RankRLS` with L~ = I (mix = 1 in eq. 5). It uses no pairs: queries only say what is left out; a
-    graph is checked, and changes nothing.
+    which is `RankRLS` with L~ = I (mix = 1 in eq. 5). It uses no pairs: queries only
+    say what is left out; a graph is checked, and changes nothing.
 
     Parameters
     ----------
     alpha : float or sequence of float
-        Positive. Of several the one with the least mean squared error is chosen, on `validation` or, without
-        it, on each query by the fit without it; of equal ones the largest. All take one decomposition.
+        Positive. Of several the one with the least mean squared error is chosen, on
+        `validation` or, without it, on each query by the fit without it; of equal ones
+        the largest. All take one decomposition.
     kernel, gamma, degree, coef0
         As in `SVMRank`; "precomputed": X is the Gram matrix, shape (n, n).
 
@@ -155,8 +176,9 @@ class RLS(_AllItems):
 
     Notes
     -----
-    With a linear kernel of p < n features the equations have p unknowns, and cost O(n p²); else n, and O(n³).
-    There scikit-learn's Ridge (fit_intercept=False) has the same answer, and takes less time for many items.
+    With a linear kernel of p < n features the equations have p unknowns, and cost O(n
+    p²); else n, and O(n³). There scikit-learn's Ridge (fit_intercept=False) has the
+    same answer, and takes less time for many items.
 
     Examples
     --------
@@ -169,19 +191,20 @@ class RLS(_AllItems):
 
 
 class RankRLS(_AllItems):
-    """Regularised least squares of the differences of scores between the items of a query.
+    """Regularised least squares of the differences of scores between the items of a
+    query.
 
-    The rival "RankRLS" of Table 1 of [Tsivtsivadze2013]_: with the loss of eq. 2 and K_ij = k(x_i, x_j) it
-    solves::
+    The rival "RankRLS" of Table 1 of [Tsivtsivadze2013]_: with the loss of eq. 2 and
+    K_ij = k(x_i, x_j) it solves::
 
         minimise (s - K a)'L(s - K a) + alpha a'K a.
 
     Parameters
     ----------
     alpha : float or sequence of float
-        Positive. Of several the one with the least disagreement error over pairs of different scores is
-        chosen, on `validation` or, without it, on each query by the fit without it; of equal ones the
-        largest. All take one decomposition.
+        Positive. Of several the one with the least disagreement error over pairs of
+        different scores is chosen, on `validation` or, without it, on each query by the
+        fit without it; of equal ones the largest. All take one decomposition.
     kernel, gamma, degree, coef0
         As in `SVMRank`; "precomputed": X is the Gram matrix, shape (n, n).
 
@@ -192,21 +215,24 @@ class RankRLS(_AllItems):
 
     Notes
     -----
-    The gradient vanishes at a = L(s - K a) / alpha. Where K is singular there are other solutions with the
-    same function; this one is returned. Its coefficients add up to 0 in each query, or connected part of the
-    graph, so a constant added to the kernel, or to the scores of a query, changes nothing.
+    The gradient vanishes at a = L(s - K a) / alpha. Where K is singular there are other
+    solutions with the same function; this one is returned. Its coefficients add up to 0
+    in each query, or connected part of the graph, so a constant added to the kernel, or
+    to the scores of a query, changes nothing.
 
-    With a root of L = R'R, which within a query of q items is sqrt(q) (I - 11'/q), a = R'b and
-    (R K R' + alpha I) b = R s. With a graph (L K + alpha I) a = L s is solved, once for each alpha.
-    Without a query Q, b changes to b - G_Q G_QQ^-1 b_Q with G = (R K R' + alpha I)^-1, and K R' times that is
-    `leave_query_out`.
+    With a root of L = R'R, which within a query of q items is sqrt(q) (I - 11'/q), a =
+    R'b and (R K R' + alpha I) b = R s. With a graph (L K + alpha I) a = L s is solved,
+    once for each alpha. Without a query Q, b changes to b - G_Q G_QQ^-1 b_Q with G = (R
+    K R' + alpha I)^-1, and K R' times that is `leave_query_out`.
 
-    A query of one item adds nothing to the loss, and its coefficient is 0. Where the scores of each query are
-    equal, so are all coefficients: 0. The loss of a query of q items grows with q²: compare alpha with that.
-    An alpha below 10 roundings of the trace of R K R' is refused.
+    A query of one item adds nothing to the loss, and its coefficient is 0. Where the
+    scores of each query are equal, so are all coefficients: 0. The loss of a query of q
+    items grows with q²: compare alpha with that. An alpha below 10 roundings of the
+    trace of R K R' is refused.
 
-    With a linear kernel of p < n features X the function is w·x, with (X'LX + alpha I) w = X'L s, and
-    a = L(s - X w) / alpha: p unknowns, for queries and graphs, and p for each query that is left out.
+    With a linear kernel of p < n features X the function is w·x, with (X'LX + alpha I)
+    w = X'L s, and a = L(s - X w) / alpha: p unknowns, for queries and graphs, and p for
+    each query that is left out.
 
     Examples
     --------
@@ -218,9 +244,11 @@ class RankRLS(_AllItems):
 
 @dataclass(eq=False, repr=False)
 class SparseRankRLS(_Regularised):
-    """RankRLS with the kernel functions of a random subset of the items: the subset of regressors.
+    """RankRLS with the kernel functions of a random subset of the items: the subset of
+    regressors.
 
-    Section 5 of [Tsivtsivadze2013]_: for random rows R of the items, with K_R the columns R of K, it solves::
+    Section 5 of [Tsivtsivadze2013]_: for random rows R of the items, with K_R the
+    columns R of K, it solves::
 
         minimise (s - K_R a)'L(s - K_R a) + alpha a'K_RR a.
 
@@ -229,8 +257,9 @@ class SparseRankRLS(_Regularised):
     n_basis : int
         The number r of functions; with r >= n all items take part.
     alpha : float or sequence of float
-        At least 0. The paper prints no regularizer, which is alpha = 0: least squares, and of several
-        solutions the coefficients of least norm. Of several alphas `validation` chooses, as in `RankRLS`.
+        At least 0. The paper prints no regularizer, which is alpha = 0: least squares,
+        and of several solutions the coefficients of least norm. Of several alphas
+        `validation` chooses, as in `RankRLS`.
     kernel, gamma, degree, coef0
         As in `RankRLS`.
     random_state : int, numpy Generator, RandomState or None
@@ -247,9 +276,10 @@ class SparseRankRLS(_Regularised):
 
     Notes
     -----
-    For alpha > 0 the function is that of RankRLS with the kernel k~(x, x') = k_R(x) K_RR^+ k_R(x'). At
-    alpha = 0 no kernel says which one of several least squares solutions is meant. Eigenvalues of K_RR below
-    1e-13 of the largest count as 0. A graph takes r numbers an edge.
+    For alpha > 0 the function is that of RankRLS with the kernel k~(x, x') = k_R(x)
+    K_RR^+ k_R(x'). At alpha = 0 no kernel says which one of several least squares
+    solutions is meant. Eigenvalues of K_RR below 1e-13 of the largest count as 0. A
+    graph takes r numbers an edge.
 
     Examples
     --------
@@ -268,9 +298,16 @@ class SparseRankRLS(_Regularised):
         n_basis, X, form = check_count(self.n_basis, "n_basis", 1), data.X, data.form
         alphas = _checked_alphas(self.alpha, 0.0, "a number of at least 0")
         single = len(alphas) == 1 or data.held is not None
-        require(single, self.alpha, "alpha", "one number, or validation, to choose one of several")
+        require(
+            single,
+            self.alpha,
+            "alpha",
+            "one number, or validation, to choose one of several",
+        )
         rng = legacy_rng(self.random_state, fresh=True)
-        basis = np.sort(rng.choice(data.form.n, min(n_basis, data.form.n), replace=False))
+        basis = np.sort(
+            rng.choice(data.form.n, min(n_basis, data.form.n), replace=False)
+        )
         levelled = functions.seen(0.0)
         Z = levelled.columns(X, basis)
         check_scale(Z, "the kernel")
@@ -281,16 +318,22 @@ class SparseRankRLS(_Regularised):
             check_symmetric(K, "K", tolerance=1e-8)
             subset = orthonormal(Z, K)
         coefs, penalties = subset_ridge(Z, *subset, form, data.y, alphas)
-        self._keep(alphas, coefs, data.errors(levelled.expansion(basis, coefs.T), False))
+        self._keep(
+            alphas, coefs, data.errors(levelled.expansion(basis, coefs.T), False)
+        )
         loss = float(form.squares(data.y - Z @ self.coef_))
-        self.objective_ = loss + self.alpha_ * float(penalties[alphas == self.alpha_][0])
+        self.objective_ = loss + self.alpha_ * float(
+            penalties[alphas == self.alpha_][0]
+        )
         self.basis_ = basis
 
 
 def _checked_alphas(alpha: object, least: float, expected: str) -> Floats:
     """One alpha or several as an array, shape (k,)."""
     if isinstance(alpha, str) or not hasattr(alpha, "__len__"):
-        return np.array([check_real(alpha, "alpha", f"{expected}, or several", least, LARGEST)])
+        return np.array(
+            [check_real(alpha, "alpha", f"{expected}, or several", least, LARGEST)]
+        )
     several: Any = alpha
     values = check_array(several, "alpha", ("k",), "numbers to choose from")
     refuse((values < least) | (values > LARGEST), values, "alpha", expected)
@@ -300,7 +343,11 @@ def _checked_alphas(alpha: object, least: float, expected: str) -> Floats:
 def _check_queries(form: Form, purpose: str) -> QueryForm:
     """The form as one of at least two queries."""
     if not isinstance(form, QueryForm):
-        raise ValueError(f"{purpose} leaves out one query at a time, and the fit had a graph; expected qid")
+        raise ValueError(
+            f"{purpose} leaves out one query at a time, and the fit had a graph; expected qid"
+        )
     if len(form.sizes) < 2:
-        raise ValueError(f"{purpose} leaves out one query at a time, and there is 1; expected at least 2")
+        raise ValueError(
+            f"{purpose} leaves out one query at a time, and there is 1; expected at least 2"
+        )
     return form

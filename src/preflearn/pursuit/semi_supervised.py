@@ -1,4 +1,5 @@
-"""Sparse ranking functions in several views that agree on unscored items: section 3.1 of the paper.
+"""Sparse ranking functions in several views that agree on unscored items: section 3.1
+of the paper.
 
 References
 ----------
@@ -50,30 +51,34 @@ class View(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
-    """A sparse ranking function a view, good on scored items and alike on unscored ones.
+    """A sparse ranking function a view, good on scored items and alike on unscored
+    ones.
 
-    A step appends a function to the f^(v) of each of M views. The steps lower (3) of [Tsivtsivadze2013]_::
+    A step appends a function to the f^(v) of each of M views. The steps lower (3) of
+    [Tsivtsivadze2013]_::
 
-        sum_v (s - f^(v))'L(s - f^(v)) + nu sum_vu (fbar^(v) - fbar^(u))'Lbar(fbar^(v) - fbar^(u)) ,
+        sum_v (s - f^(v))'L(s - f^(v)) + nu sum_vu (fbar^(v) - fbar^(u))'Lbar(fbar^(v) -
+        fbar^(u)) ,
 
-    with values f^(v) at scored items, fbar^(v) at unscored ones, and the sum over ordered pairs of views.
+    with values f^(v) at scored items, fbar^(v) at unscored ones, and the sum over
+    ordered pairs of views.
 
     Parameters
     ----------
     views : sequence
-        M >= 1 views. Each is an array of columns of X (numbers, or a mask) or a slice, with `kernel`; a name
-        or callable of a kernel on all columns; or a tuple (columns, kernel). With "precomputed" the
-        columns are the values of N functions.
+        M >= 1 views. Each is an array of columns of X (numbers, or a mask) or a slice,
+        with `kernel`; a name or callable of a kernel on all columns; or a tuple
+        (columns, kernel). With "precomputed" the columns are the values of N functions.
     n_basis : int
         The largest number P of steps.
     nu : float
         Weight of agreement, at least 0.
     algorithm : {"corrected", "printed"}
-        "corrected": each step minimises (3) over the new functions and coefficients. "printed": Figure 2;
-        see the notes.
+        "corrected": each step minimises (3) over the new functions and coefficients.
+        "printed": Figure 2; see the notes.
     shared_index : bool
-        Whether the functions of a step have one index in all views (footnote 4), or each its own: then all
-        N^M choices are compared, for small problems.
+        Whether the functions of a step have one index in all views (footnote 4), or
+        each its own: then all N^M choices are compared, for small problems.
     kernel, gamma, degree, coef0
         As in `SVMRank`; gamma = "scale" is that of a view's own columns.
 
@@ -88,24 +93,28 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
 
     Notes
     -----
-    **The answer** is the mean of the views, `rank_function`; `predict_views` has each of them.
+    **The answer** is the mean of the views, `rank_function`; `predict_views` has each
+    of them.
 
-    **"printed"** differs from the minimisation of (3) in two ways: all views fit one residue, s less the mean
-    of the views, and only the increments of a step are to agree, not the functions. So (3) may rise from
-    step to step. Figure 2 also centres functions at unscored items for the agreement; they would be other
-    functions than those that are fitted, so here both algorithms use the one centre.
+    **"printed"** differs from the minimisation of (3) in two ways: all views fit one
+    residue, s less the mean of the views, and only the increments of a step are to
+    agree, not the functions. So (3) may rise from step to step. Figure 2 also centres
+    functions at unscored items for the agreement; they would be other functions than
+    those that are fitted, so here both algorithms use the one centre.
 
-    **Singular systems.** B + C is positive semi-definite, and singular if some combination of the new
-    functions is constant within all queries; the solution of least norm is taken. The pursuit ends early
-    where no choice lowers its objective by more than rounding. Choices whose decreases agree to 1e-9 count as
-    equal: the first is taken.
+    **Singular systems.** B + C is positive semi-definite, and singular if some
+    combination of the new functions is constant within all queries; the solution of
+    least norm is taken. The pursuit ends early where no choice lowers its objective by
+    more than rounding. Choices whose decreases agree to 1e-9 count as equal: the first
+    is taken.
 
-    **Cost.** With a shared index O(M² n l) to set up and O(P M n (n + l)) for P steps, for n scored items as
-    centres and l unscored ones. Memory is linear in l.
-    Without a shared index the setup is O(M² n² l); a step compares N^M choices at no further cost in l.
+    **Cost.** With a shared index O(M² n l) to set up and O(P M n (n + l)) for P steps,
+    for n scored items as centres and l unscored ones. Memory is linear in l. Without a
+    shared index the setup is O(M² n² l); a step compares N^M choices at no further cost
+    in l.
 
-    **Large nu.** For functions of equal size up to about 1e10; beyond, rounding in what the views agree on
-    outweighs the scores, and the pursuit ends early.
+    **Large nu.** For functions of equal size up to about 1e10; beyond, rounding in what
+    the views agree on outweighs the scores, and the pursuit ends early.
 
     Examples
     --------
@@ -144,16 +153,20 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         X_unscored : array-like of shape (l, p), optional
             None: the views are to agree on the scored items.
         qid_unscored : array-like of shape (l,), optional
-            Query ids of the unscored items, which need not occur among those of the scored ones.
+            Query ids of the unscored items, which need not occur among those of the
+            scored ones.
 
         Raises
         ------
         ValueError
-            On bad parameters, shapes or values, where no two scored or unscored items are compared, and
-            without a shared index where there are too many choices (of two views a million).
+            On bad parameters, shapes or values, where no two scored or unscored items
+            are compared, and without a shared index where there are too many choices
+            (of two views a million).
         """
         most = check_count(self.n_basis, "n_basis", 1)
-        nu = check_real(self.nu, "nu", "a number of at least 0", least=0.0, most=LARGEST)
+        nu = check_real(
+            self.nu, "nu", "a number of at least 0", least=0.0, most=LARGEST
+        )
         check_choice(self.algorithm, "algorithm", ("corrected", "printed"))
         shared = check_flag(self.shared_index, "shared_index")
         data = given(X, y, qid, graph=None, mix=0.0)
@@ -165,7 +178,9 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
             other = _side(formbar, Xbar, views)
         agreeing = other if nu > 0 and len(views) > 1 else None
         printed = self.algorithm == "printed"
-        search = CoPursuit(side, agreeing, choices, data.y, nu, shared=shared, printed=printed)
+        search = CoPursuit(
+            side, agreeing, choices, data.y, nu, shared=shared, printed=printed
+        )
         follow(search.step, most)
         self.objectives_ = np.array(search.objectives)
         self._views, self.n_features_in_ = views, data.X.shape[1]
@@ -186,21 +201,33 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
     def _by_view(self, X: Floats, mix: float) -> Floats:
         parts = zip(self._views, self.basis_.T, self.coefs_, strict=True)
         found = [
-            view.functions.seen(mix).expansion(ids, coef)(X[:, view.columns]) for view, ids, coef in parts
+            view.functions.seen(mix).expansion(ids, coef)(X[:, view.columns])
+            for view, ids, coef in parts
         ]
         return np.column_stack(found)
 
     def _views_of(self, X: Floats) -> list[View]:
         """The views, checked."""
-        listed = not isinstance(self.views, (str, dict)) and hasattr(self.views, "__len__")
-        require(listed and len(self.views) > 0, self.views, "views", "a sequence of at least one view")
-        return [self._view(choice, f"views[{v}]", X) for v, choice in enumerate(self.views)]
+        listed = not isinstance(self.views, (str, dict)) and hasattr(
+            self.views, "__len__"
+        )
+        require(
+            listed and len(self.views) > 0,
+            self.views,
+            "views",
+            "a sequence of at least one view",
+        )
+        return [
+            self._view(choice, f"views[{v}]", X) for v, choice in enumerate(self.views)
+        ]
 
     def _view(self, choice: Any, name: str, X: Floats) -> View:
         columns, own = choice, copy.copy(self)
         if _names_kernel(choice):
             columns, own.kernel = slice(None), choice
-        elif isinstance(choice, tuple) and len(choice) == 2 and _names_kernel(choice[1]):
+        elif (
+            isinstance(choice, tuple) and len(choice) == 2 and _names_kernel(choice[1])
+        ):
             columns, own.kernel = choice
         ids = _columns(columns, name, X.shape[1])
         return View(ids, functions_of(own, X[:, ids]))
@@ -212,37 +239,68 @@ def _names_kernel(value: Any) -> bool:
 
 def _columns(choice: Any, name: str, n_features: int) -> Ids:
     """The numbers of a view's columns."""
-    ids = np.arange(n_features)[choice] if isinstance(choice, slice) else as_array(choice, name)
+    ids = (
+        np.arange(n_features)[choice]
+        if isinstance(choice, slice)
+        else as_array(choice, name)
+    )
     if ids.dtype.kind == "b" and ids.shape == (n_features,):
         ids = np.flatnonzero(ids)
     expected = "at least one column, as numbers, a mask or a slice, a kernel, or a tuple (columns, kernel)"
-    require(ids.ndim == 1 and len(ids) > 0 and ids.dtype.kind in "iu", choice, name, expected)
-    refuse((ids < 0) | (ids >= n_features), ids, name, f"a column number, from 0 to {n_features - 1}")
+    require(
+        ids.ndim == 1 and len(ids) > 0 and ids.dtype.kind in "iu",
+        choice,
+        name,
+        expected,
+    )
+    refuse(
+        (ids < 0) | (ids >= n_features),
+        ids,
+        name,
+        f"a column number, from 0 to {n_features - 1}",
+    )
     return ids.astype(np.int64)
 
 
 def _choices(views: list[View], shared: bool) -> Ids:
     """The functions of each choice, one a view, shape (choices, M)."""
     numbers = [len(view.functions.centres) for view in views]
-    require(len(set(numbers)) == 1, numbers, "the list of the views' numbers of functions", "equal ones")
+    require(
+        len(set(numbers)) == 1,
+        numbers,
+        "the list of the views' numbers of functions",
+        "equal ones",
+    )
     N, M = numbers[0], len(numbers)
     if shared:
         return np.repeat(np.arange(N)[:, None], M, axis=1)
     expected = f"at most {_MOST // M**2}, for all are tried: use shared_index=True, or fewer scored items"
-    require(N**M * M**2 <= _MOST, N**M, f"the number of choices of {M} views of {N} functions", expected)
+    require(
+        N**M * M**2 <= _MOST,
+        N**M,
+        f"the number of choices of {M} views of {N} functions",
+        expected,
+    )
     return np.indices((N,) * M).reshape(M, -1).T
 
 
 def _side(form: Form, X: Floats, views: list[View]) -> Side:
     """Items, and the functions of each view at them, but for constants."""
-    memory, parts = _KEPT / len(views), [(view.functions.seen(0.0), X[:, view.columns]) for view in views]
+    memory, parts = (
+        _KEPT / len(views),
+        [(view.functions.seen(0.0), X[:, view.columns]) for view in views],
+    )
     return Side(form, [Dictionary(*part, form.height, memory) for part in parts])
 
 
-def _unscored(X: ArrayLike | None, qid: ArrayLike | None, n_features: int) -> tuple[Floats, Form]:
+def _unscored(
+    X: ArrayLike | None, qid: ArrayLike | None, n_features: int
+) -> tuple[Floats, Form]:
     """Unscored items and what compares them, checked."""
     if X is None:
-        raise ValueError("qid_unscored is given, but X_unscored is not; expected the items")
+        raise ValueError(
+            "qid_unscored is given, but X_unscored is not; expected the items"
+        )
     X = check_array(X, "X_unscored", ("l", n_features), "the features of X")
     try:
         return X, form_of(len(X), qid, None, 0.0)

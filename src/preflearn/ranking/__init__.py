@@ -1,4 +1,5 @@
-"""Baselines and aggregation: paired comparisons with ties, learners of rankings, orders from degrees."""
+"""Baselines and aggregation: paired comparisons with ties, learners of rankings, orders
+from degrees."""
 
 from preflearn.ranking.active_learning import best_worst, next_pairs
 from preflearn.ranking.aggregation import AGGREGATES, bradley_terry, copeland, row_sums

@@ -2,11 +2,12 @@
 
 References
 ----------
-.. [Khetan2016] A. Khetan, S. Oh, "Data-driven rank breaking for efficient rank aggregation", JMLR 17, 2016.
-.. [Marley2005] A. A. J. Marley, J. J. Louviere, "Some probabilistic models of best, worst, and best-worst
-   choices", Journal of Mathematical Psychology 49, 2005.
-.. [Houlsby2011] N. Houlsby, F. Huszár, Z. Ghahramani, M. Lengyel, "Bayesian active learning for
-   classification and preference learning", arXiv 1112.5745, 2011.
+.. [Khetan2016] A. Khetan, S. Oh, "Data-driven rank breaking for efficient rank
+  aggregation", JMLR 17, 2016.
+.. [Marley2005] A. A. J. Marley, J. J. Louviere, "Some probabilistic models of best,
+   worst, and best-worst choices", Journal of Mathematical Psychology 49, 2005.
+.. [Houlsby2011] N. Houlsby, F. Huszár, Z. Ghahramani, M. Lengyel, "Bayesian active
+   learning for classification and preference learning", arXiv 1112.5745, 2011.
 """
 
 from __future__ import annotations
@@ -29,13 +30,16 @@ _NODES = 32  # of Gauss and Hermite
 def best_worst(
     sets: Sequence[Sequence[int]], best: Sequence[int], worst: Sequence[int]
 ) -> tuple[Pairs, NDArray[np.int8], Floats]:
-    """Comparisons and weights from best-worst scaling: of each set, someone named the best and the worst.
+    """Comparisons and weights from best-worst scaling: of each set, someone named the
+    best and the worst.
 
-    In the sequential model of [Marley2005]_ the best of J items is chosen with probability in proportion to
-    e^s, then the worst of the rest in proportion to e^-s. A choice from k items becomes k - 1 comparisons of
-    the chosen one with each other, in which s is that of Bradley and Terry ([Khetan2016]_). Each has the
-    weight 2/k: then, between equals, slope and expected information of the sum are those of the choice, so
-    standard errors are right there, and nearly so elsewhere. With weights of 1 they would be too small.
+    In the sequential model of [Marley2005]_ the best of J items is chosen with
+    probability in proportion to e^s, then the worst of the rest in proportion to e^-s.
+    A choice from k items becomes k - 1 comparisons of the chosen one with each other,
+    in which s is that of Bradley and Terry ([Khetan2016]_). Each has the weight 2/k:
+    then, between equals, slope and expected information of the sum are those of the
+    choice, so standard errors are right there, and nearly so elsewhere. With weights of
+    1 they would be too small.
 
     Parameters
     ----------
@@ -56,7 +60,8 @@ def best_worst(
     Raises
     ------
     ValueError
-        If best or worst are not in their set, or are the same, or a set has an item twice.
+        If best or worst are not in their set, or are the same, or a set has an item
+        twice.
 
     Examples
     --------
@@ -64,39 +69,59 @@ def best_worst(
     >>> pairs.index.tolist(), weight.round(2).tolist()
     ([[1, 0], [1, 2], [2, 0]], [0.67, 0.67, 1.0])
     """
-    sets = [check_list(items, "a set", "numbers of items") for items in check_list(sets, "sets", "sets")]
-    best, worst = check_list(best, "best", "an item a set"), check_list(worst, "worst", "an item a set")
+    sets = [
+        check_list(items, "a set", "numbers of items")
+        for items in check_list(sets, "sets", "sets")
+    ]
+    best, worst = (
+        check_list(best, "best", "an item a set"),
+        check_list(worst, "worst", "an item a set"),
+    )
     counts = len(sets), len(best), len(worst)
-    require(min(counts) == max(counts) > 0, counts, "how many sets, best and worst there are", "the same")
+    require(
+        min(counts) == max(counts) > 0,
+        counts,
+        "how many sets, best and worst there are",
+        "the same",
+    )
     index, weight = [], []
     for row, (items, top, last) in enumerate(zip(sets, best, worst, strict=True)):
-        k, whole = len(items), all(isinstance(item, Integral) for item in [*items, top, last])
-        good = whole and len(set(items)) == k and top != last and {top, last} <= set(items)
+        k, whole = (
+            len(items),
+            all(isinstance(item, Integral) for item in [*items, top, last]),
+        )
+        good = (
+            whole and len(set(items)) == k and top != last and {top, last} <= set(items)
+        )
         name = f"set {row}, its best and its worst"
         require(good, (items, top, last), name, "two different items of the set")
         between = [item for item in items if item not in (top, last)]
-        index += [(top, item) for item in items if item != top] + [(item, last) for item in between]
+        index += [(top, item) for item in items if item != top] + [
+            (item, last) for item in between
+        ]
         weight += [2 / k] * (k - 1) + [2 / (k - 1)] * (k - 2)
     return without_features(index), np.ones(len(index), dtype=np.int8), np.array(weight)
 
 
 def next_pairs(model: Any, candidates: Any, n: int = 1) -> NDArray[np.int64]:
-    """The candidates whose outcomes are expected to tell most about the scores, the best first.
+    """The candidates whose outcomes are expected to tell most about the scores, the
+    best first.
 
-    What one tells is the mutual information of outcome and difference of scores d, eq. 2 of [Houlsby2011]_::
+    What one tells is the mutual information of outcome and difference of scores d, eq.
+    2 of [Houlsby2011]_::
 
         H(E p(y | d)) - E H(p(y | d)),    d ~ N(mean, variance),
 
-    with H the entropy, and the moments of the posterior, or of an estimate: large where d is uncertain, and
-    chance leaves the outcome to it.
+    with H the entropy, and the moments of the posterior, or of an estimate: large where
+    d is uncertain, and chance leaves the outcome to it.
 
     Parameters
     ----------
     model : DynamicComparisons, Davidson, OrdinalComparison or PlackettLuce
         Fitted.
     candidates : Matches, DataFrame, Pairs or array-like
-        In the form that the model is fitted to or forecasts. It warns of names that are unknown: what is
-        unknown tells most.
+        In the form that the model is fitted to or forecasts. It warns of names that are
+        unknown: what is unknown tells most.
     n : int
         How many; they are chosen as if each was asked alone.
 
@@ -111,13 +136,25 @@ def next_pairs(model: Any, candidates: Any, n: int = 1) -> NDArray[np.int64]:
     >>> next_pairs(model, [[0, 1], [1, 2]]).tolist()  # the one that was asked less often
     [1]
     """
-    require(hasattr(model, "moments"), model, "model", "a fitted model with errors, such as Davidson")
+    require(
+        hasattr(model, "moments"),
+        model,
+        "model",
+        "a fitted model with errors, such as Davidson",
+    )
     mean, variance = model.moments(candidates)
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     d = mean[:, None] + np.sqrt(variance)[:, None] * nodes
-    law = model.probabilities if hasattr(model, "probabilities") else model.likelihood.probabilities
+    law = (
+        model.probabilities
+        if hasattr(model, "probabilities")
+        else model.likelihood.probabilities
+    )
     still = () if hasattr(model, "probabilities") else (np.zeros(d.size),)
     chances = law(d.ravel(), *still).reshape(*d.shape, -1)
     weights = weights / weights.sum()
-    told = entr(np.einsum("mkc,k->mc", chances, weights)).sum(axis=1) - entr(chances).sum(axis=2) @ weights
+    told = (
+        entr(np.einsum("mkc,k->mc", chances, weights)).sum(axis=1)
+        - entr(chances).sum(axis=2) @ weights
+    )
     return np.argsort(-told, kind="stable")[: check_count(n, "n", 1)]

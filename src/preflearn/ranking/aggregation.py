@@ -1,14 +1,16 @@
-"""From degrees of pairwise preference to one order: rank aggregation, section 5.2 of [AhmadiFahandar2019]_.
+"""From degrees of pairwise preference to one order: rank aggregation, section 5.2 of
+[AhmadiFahandar2019]_.
 
-Each function takes the degrees P, with P[i, j] for "i is better than j", and returns worths of the items,
-large is good. They may be shares or counts, and need not be reciprocal; the diagonal does not count.
+Each function takes the degrees P, with P[i, j] for "i is better than j", and returns
+worths of the items, large is good. They may be shares or counts, and need not be
+reciprocal; the diagonal does not count.
 
 References
 ----------
-.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with kernels",
-   KI 2019.
-.. [Ford1957] L. R. Ford, "Solution of a ranking problem from binary comparisons", American Mathematical
-   Monthly 64, 1957.
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference
+   learning with kernels", KI 2019.
+.. [Ford1957] L. R. Ford, "Solution of a ranking problem from binary comparisons",
+   American Mathematical Monthly 64, 1957.
 """
 
 from __future__ import annotations
@@ -34,21 +36,27 @@ from preflearn.core.validation import (
 )
 from preflearn.pairs import Incidence
 
-_LEAST = 1e-9  # of the largest degree: what must be exceeded to count, and what all get if no maximum exists
-_LONGEST = 5.0  # step of Newton's method: how far two neighbours in the order may move apart
-_LONG, _SHORTER = 100, 0.5  # after so many steps, which may go to and fro for ever, no farther than this
+# of the largest degree: what must be exceeded to count, and what all get if no maximum
+# exists
+_LEAST = 1e-9
+# step of Newton's method: how far two neighbours in the order may move apart
+_LONGEST = 5.0
+# after so many steps, which may go to and fro for ever, no farther than this
+_LONG, _SHORTER = 100, 0.5
 _ROUNDED = 1e-3  # a step below it that does not fall any more is rounding
 _MOST_STEPS = 500
 _EQUAL = 1e-8  # log-worths closer than this are one
 _ROUNDING = 1e-12  # of the largest row sum
 _FEW = 300  # items up to which equations are solved directly
-_SHARE, _PRODUCTS = 1e-4, 500  # of a right-hand side that may be left, after so many products at most
+# of a right-hand side that may be left, after so many products at most
+_SHARE, _PRODUCTS = 1e-4, 500
 _WHOLE = 20_000  # items up to which a sparse matrix is filled
 _DEGREES = "a degree for each ordered pair of items"
 
 
 def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
-    """Log-worths of most likelihood in the model of Bradley, Terry and Luce, eq. 11 of [AhmadiFahandar2019]_.
+    """Log-worths of most likelihood in the model of Bradley, Terry and Luce, eq. 11 of
+    [AhmadiFahandar2019]_.
 
     Maximises, over theta > 0 with a product of 1 (section 5.2)::
 
@@ -62,14 +70,14 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     Returns
     -------
     worths : ndarray of shape (n,)
-        log theta, with mean 0. Neighbours in the order closer than 1e-8 are made equal, and so are chains of
-        them, so that rounding orders nothing.
+        log theta, with mean 0. Neighbours in the order closer than 1e-8 are made equal,
+        and so are chains of them, so that rounding orders nothing.
 
     Raises
     ------
     ValueError
-        If P is not square, negative somewhere, or not finite, or if it is sparse, of more than 20,000 items,
-        and there is no maximum.
+        If P is not square, negative somewhere, or not finite, or if it is sparse, of
+        more than 20,000 items, and there is no maximum.
 
     Warns
     -----
@@ -78,19 +86,23 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
 
     Notes
     -----
-    The maximum exists if and only if the graph of the p_ij > 0 is strongly connected ([Ford1957]_): there is
-    no part of the items that never loses to the rest. Where that fails (degrees of 0 and 1, items that were
-    never compared), or hangs on degrees below 1e-9 of the largest, this much is added to all p_ij with
-    i != j. As the addition goes to 0, the worths of a and b grow apart without end if a chain of preferences
-    leads from a to b, and none back: the chain decides. Without any preference all worths are 0.
+    The maximum exists if and only if the graph of the p_ij > 0 is strongly connected
+    ([Ford1957]_): there is no part of the items that never loses to the rest. Where
+    that fails (degrees of 0 and 1, items that were never compared), or hangs on degrees
+    below 1e-9 of the largest, this much is added to all p_ij with i != j. As the
+    addition goes to 0, the worths of a and b grow apart without end if a chain of
+    preferences leads from a to b, and none back: the chain decides. Without any
+    preference all worths are 0.
 
-    Where each p_ij + p_ji is the same, the order is that of the row sums, whatever is added: at the maximum
-    the sum of p_ij over j is that of theta_i / (theta_i + theta_j), which grows with theta_i.
+    Where each p_ij + p_ji is the same, the order is that of the row sums, whatever is
+    added: at the maximum the sum of p_ij over j is that of theta_i / (theta_i +
+    theta_j), which grows with theta_i.
 
-    Newton's method, as a rule in 5 to 60 steps, for total orders as well; its steps are shortened where
-    neighbours in the order would move far apart, and only there. With more than 300 items and a maximum a
-    step takes conjugate gradients, some ten products with the p_ij > 0, or a sparse factorisation where
-    these do not converge; else it takes O(n^3), and a sparse P is filled.
+    Newton's method, as a rule in 5 to 60 steps, for total orders as well; its steps are
+    shortened where neighbours in the order would move far apart, and only there. With
+    more than 300 items and a maximum a step takes conjugate gradients, some ten
+    products with the p_ij > 0, or a sparse factorisation where these do not converge;
+    else it takes O(n^3), and a sparse P is filled.
 
     Examples
     --------
@@ -111,33 +123,51 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     connected = connected_components(degrees > _LEAST, connection="strong")[0] == 1
     if not connected:
         n = degrees.shape[0]
-        expected = f"at most {_WHOLE} where no maximum exists and all entries are filled"
-        require(n <= _WHOLE or not sparse.issparse(P), n, "the number of items", expected)
-        warn_where_open("bradley_terry", range(n), np.column_stack((degrees > _LEAST).nonzero()))
+        expected = (
+            f"at most {_WHOLE} where no maximum exists and all entries are filled"
+        )
+        require(
+            n <= _WHOLE or not sparse.issparse(P), n, "the number of items", expected
+        )
+        warn_where_open(
+            "bradley_terry", range(n), np.column_stack((degrees > _LEAST).nonzero())
+        )
         degrees = degrees + _LEAST * ~np.eye(n, dtype=bool)
     return merged(_maximum(degrees, connected), _EQUAL)
 
 
 def _maximum(P: Any, connected: bool) -> Floats:
-    """Newton's method. Far from the maximum, items whose comparisons are settled would be thrown anywhere.
+    """Newton's method. Far from the maximum, items whose comparisons are settled would
+    be thrown anywhere.
 
-    Such an item leaves its neighbours behind, while items of a long order move far with theirs.
+    Such an item leaves its neighbours behind, while items of a long order move far with
+    theirs.
     """
     pairs = (sparse if sparse.issparse(P) else np).triu(P + P.T, 1).nonzero()
     B, won, lost = Incidence(np.column_stack(pairs), P.shape[0]), P[pairs], P.T[pairs]
     worths, last = np.zeros(P.shape[0]), np.inf
     graph = None
     if connected and P.shape[0] > _FEW:  # which pair an entry is of
-        ends, number = np.hstack([B.index.T, B.index[:, ::-1].T]), np.tile(np.arange(1, B.shape[0] + 1), 2)
+        ends, number = (
+            np.hstack([B.index.T, B.index[:, ::-1].T]),
+            np.tile(np.arange(1, B.shape[0] + 1), 2),
+        )
         graph = sparse.csr_array((number, tuple(ends)), shape=P.shape)
     for count in range(_MOST_STEPS):
         d = B.differences(worths)
         ahead, behind = expit(d), expit(-d)
-        slope, weights = B.adjoint(won * behind - lost * ahead), (won + lost) * ahead * behind
+        slope, weights = (
+            B.adjoint(won * behind - lost * ahead),
+            (won + lost) * ahead * behind,
+        )
         step = _step(B, weights, slope, graph)
         length = float(np.ptp(step))
-        apart = np.abs(np.diff(step[np.argsort(worths, kind="stable")])).max(initial=0.0)
-        worths = worths + step / max(1.0, apart / (_LONGEST if count < _LONG else _SHORTER))
+        apart = np.abs(np.diff(step[np.argsort(worths, kind="stable")])).max(
+            initial=0.0
+        )
+        worths = worths + step / max(
+            1.0, apart / (_LONGEST if count < _LONG else _SHORTER)
+        )
         if length < _EQUAL / 100 or last <= length < _ROUNDED:
             break
         last = length
@@ -145,14 +175,18 @@ def _maximum(P: Any, connected: bool) -> Floats:
 
 
 def _step(B: Incidence, weights: Floats, slope: Floats, graph: Any) -> Any:
-    """Solve B'WB x = slope: of a filled matrix, by gradients, or by factors where these are many."""
+    """Solve B'WB x = slope: of a filled matrix, by gradients, or by factors where these
+    are many."""
     n = B.shape[1]
     if graph is None:
         off = np.zeros((n, n))
         off[B.first, B.second] = weights
         off += off.T
-        return np.linalg.solve(np.diag(off.sum(axis=1)) - off + 1 / n, slope)  # 1 / n keeps the mean
-    off = sparse.csr_array((weights[graph.data - 1], graph.indices, graph.indptr), shape=(n, n))
+        # 1 / n keeps the mean
+        return np.linalg.solve(np.diag(off.sum(axis=1)) - off + 1 / n, slope)
+    off = sparse.csr_array(
+        (weights[graph.data - 1], graph.indices, graph.indptr), shape=(n, n)
+    )
     degree = off @ np.ones(n)
     laplacian = LinearOperator((n, n), lambda v: degree * v - off @ v, dtype=np.float64)  # pyright: ignore[reportCallIssue]
     slope = slope - slope.mean()  # which is rounding, and can't be reached
@@ -192,9 +226,11 @@ def row_sums(P: ArrayLike) -> Floats:
 
 
 def copeland(P: ArrayLike) -> Floats:
-    """How many items each one beats: the number of j with p_ij > p_ji, and half of those with equality.
+    """How many items each one beats: the number of j with p_ij > p_ji, and half of
+    those with equality.
 
-    For reciprocal degrees, p_ij > p_ji says p_ij > 1/2. Two items that were never compared are equal.
+    For reciprocal degrees, p_ij > p_ji says p_ij > 1/2. Two items that were never
+    compared are equal.
 
     Parameters
     ----------
@@ -232,7 +268,9 @@ def _check_degrees(P: Any) -> Any:
     if sparse.issparse(P):
         P = sparse.csr_array(P, dtype=np.float64)
         check_shape(P, "P", ("n", "n"), _DEGREES)
-        refuse(~((P.data >= 0) & (P.data <= LARGEST)), P, "P", "degrees from 0 to 1e100")
+        refuse(
+            ~((P.data >= 0) & (P.data <= LARGEST)), P, "P", "degrees from 0 to 1e100"
+        )
         return P - sparse.diags_array(P.diagonal())
     array = check_array(P, "P", ("n", "n"), _DEGREES)
     refuse((array < 0) | (array > LARGEST), array, "P", "degrees from 0 to 1e100")

@@ -1,4 +1,5 @@
-"""What all learners of rankings share: `fit(X, rank, qid)`, `rank(Q)` of a query, checks of input, seeds."""
+"""What all learners of rankings share: `fit(X, rank, qid)`, `rank(Q)` of a query,
+checks of input, seeds."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from preflearn.core.validation import (
 
 
 def positions(worths: ArrayLike) -> NDArray[np.int64]:
-    """Ranks of items by worth, 1 is the largest; items of equal worth share the best of their ranks.
+    """Ranks of items by worth, 1 is the largest; items of equal worth share the best of
+    their ranks.
 
     Examples
     --------
@@ -32,32 +34,44 @@ def positions(worths: ArrayLike) -> NDArray[np.int64]:
     return rankdata(-worths, method="min").astype(np.int64)
 
 
-def check_rankings(X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None) -> tuple[Floats, Floats, NDArray]:
+def check_rankings(
+    X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None
+) -> tuple[Floats, Floats, NDArray]:
     """Items (n, p), their ranks (n,) and query numbers 0, 1, ... (n,); rank 1 is best.
 
-    Raises ValueError on bad input, features above 1e100 in size, or where no query has two items of
-    different ranks.
+    Raises ValueError on bad input, features above 1e100 in size, or where no query has
+    two items of different ranks.
     """
     X = check_items(X, "X", scaled=True)
     ranks = check_array(rank, "rank", (len(X),), "one rank an item, 1 is best")
     given = np.asarray(rank)
-    if given.dtype.kind in "iu":  # beyond 2^53 neighbours became one float; the order is what counts
+    # beyond 2^53 neighbours became one float; the order is what counts
+    if given.dtype.kind in "iu":
         ranks = np.unique(given, return_inverse=True)[1].astype(np.float64)
     query = query_numbers(qid, len(X))
     first = np.unique(query, return_index=True)[1]
-    check_left(float(np.count_nonzero(ranks != ranks[first][query])), len(X), " with different ranks")
+    check_left(
+        float(np.count_nonzero(ranks != ranks[first][query])),
+        len(X),
+        " with different ranks",
+    )
     return X, ranks, query
 
 
 def check_size(value: object, name: str, most: float, other: str = "") -> float:
-    """Return a number from 1/most to most, or say that it or the `other` word is expected."""
-    return check_real(value, name, f"a number from {1 / most:g} to {most:g}{other}", 1 / most, most)
+    """Return a number from 1/most to most, or say that it or the `other` word is
+    expected."""
+    return check_real(
+        value, name, f"a number from {1 / most:g} to {most:g}{other}", 1 / most, most
+    )
 
 
 class RankingLearner(ABC, BaseEstimator):
-    """Ranks the items of a new query by their worths, section 2 of [AhmadiFahandar2019]_.
+    """Ranks the items of a new query by their worths, section 2 of
+    [AhmadiFahandar2019]_.
 
-    A subclass defines `fit(X, rank, qid)`, which sets `n_features_in_`, and `worths(Q)`.
+    A subclass defines `fit(X, rank, qid)`, which sets `n_features_in_`, and
+    `worths(Q)`.
     """
 
     n_features_in_: int
@@ -84,8 +98,8 @@ class RankingLearner(ABC, BaseEstimator):
     def worths(self, Q: ArrayLike) -> Floats:
         """Scores of the items of one query, shape (n,); large is good.
 
-        Equal items must have equal scores: sum products row by row, since those of matrices are rounded in
-        ways that differ from row to row.
+        Equal items must have equal scores: sum products row by row, since those of
+        matrices are rounded in ways that differ from row to row.
         """
 
     def rank(self, Q: ArrayLike) -> NDArray[np.int64]:
@@ -99,12 +113,13 @@ class RankingLearner(ABC, BaseEstimator):
         Returns
         -------
         rank : ndarray of int, shape (n,)
-            Items of equal worth share the best of their ranks, as teams of equal points do in a table.
+            Items of equal worth share the best of their ranks, as teams of equal points
+            do in a table.
 
         Raises
         ------
         ValueError
-            If Q has other features than the items of the fit, or values that are not finite or above 1e100
-            in size.
+            If Q has other features than the items of the fit, or values that are not
+            finite or above 1e100 in size.
         """
         return positions(self.worths(Q))

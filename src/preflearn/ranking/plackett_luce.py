@@ -1,9 +1,10 @@
-"""Rankings of more than two, with ties: the model of Plackett and Luce, as [Turner2020]_ have extended it.
+"""Rankings of more than two, with ties: the model of Plackett and Luce, as
+[Turner2020]_ have extended it.
 
 References
 ----------
-.. [Turner2020] H. L. Turner, J. van Etten, D. Firth, I. Kosmidis, "Modelling rankings in R: the PlackettLuce
-   package", Computational Statistics 35, 2020.
+.. [Turner2020] H. L. Turner, J. van Etten, D. Firth, I. Kosmidis, "Modelling rankings
+   in R: the PlackettLuce package", Computational Statistics 35, 2020.
 .. [Luce1959] R. D. Luce, "Individual choice behavior", Wiley, 1959.
 """
 
@@ -40,15 +41,18 @@ _INACCURATE = 1e-4  # of the weights of rankings: a slope that is worth a warnin
 
 
 class PlackettLuce(Uncertain, BaseEstimator):
-    """A worth for each item, from rankings of some of them, with ties, section 2 of [Turner2020]_.
+    """A worth for each item, from rankings of some of them, with ties, section 2 of
+    [Turner2020]_.
 
-    A ranking is a sequence of choices: of those that are left, A, the set C is the best with probability::
+    A ranking is a sequence of choices: of those that are left, A, the set C is the best
+    with probability::
 
         f(C) / sum of f(S) over S in A of at most D items,    f(S) = delta_|S| (prod of e^theta_i)^(1/|S|),
 
-    with delta_1 = 1 and D the largest tie in the data; delta is 0 for sizes that do not occur. Without ties
-    this is the model of [Luce1959]_, and of two items Davidson's with nu = delta_2. The fit minimises
-    alpha/2 theta·theta minus the sum of the log-likelihoods.
+    with delta_1 = 1 and D the largest tie in the data; delta is 0 for sizes that do not
+    occur. Without ties this is the model of [Luce1959]_, and of two items Davidson's
+    with nu = delta_2. The fit minimises alpha/2 theta·theta minus the sum of the
+    log-likelihoods.
 
     Parameters
     ----------
@@ -67,8 +71,9 @@ class PlackettLuce(Uncertain, BaseEstimator):
 
     Notes
     -----
-    Sums over sets of k items are elementary symmetric polynomials of e^(theta/k), which grow by one product
-    with each item: a ranking of L items takes O(L D²), though it has sums over (L over D) sets.
+    Sums over sets of k items are elementary symmetric polynomials of e^(theta/k), which
+    grow by one product with each item: a ranking of L items takes O(L D²), though it
+    has sums over (L over D) sets.
 
     Examples
     --------
@@ -87,14 +92,17 @@ class PlackettLuce(Uncertain, BaseEstimator):
     def __init__(self, alpha: float = 1e-3) -> None:
         self.alpha = alpha
 
-    def fit(self, rankings: Iterable[Sequence[Any]], sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, rankings: Iterable[Sequence[Any]], sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Maximise the penalised likelihood.
 
         Parameters
         ----------
         rankings : sequence of sequences
-            Each from the best to the worst of the items that were ranked, by names of one kind (text or
-            numbers); a tuple, list or set stands for items that are tied.
+            Each from the best to the worst of the items that were ranked, by names of
+            one kind (text or numbers); a tuple, list or set stands for items that are
+            tied.
         sample_weight : array-like, optional
             A weight for each ranking.
 
@@ -105,27 +113,45 @@ class PlackettLuce(Uncertain, BaseEstimator):
         Raises
         ------
         ValueError
-            If a ranking has an item twice, none has two items that are not tied, or names cannot be sorted.
+            If a ranking has an item twice, none has two items that are not tied, or
+            names cannot be sorted.
 
         Warns
         -----
         ConvergenceWarning
             If no optimum was found, or a weight of ties has no bound.
         NotIdentifiedWarning
-            If alpha is below 0.1, and groups never met, or a part of the items never loses to the rest.
+            If alpha is below 0.1, and groups never met, or a part of the items never
+            loses to the rest.
         """
         alpha = check_number(self, "alpha", positive=True, most=LARGEST)
         sets = [_sets(ranking) for ranking in rankings]
         flat = [[name for tied in ranking for name in tied] for ranking in sets]
-        require(any(len(r) > 1 for r in sets), sets, "rankings", "one with two items that are not tied")
+        require(
+            any(len(r) > 1 for r in sets),
+            sets,
+            "rankings",
+            "one with two items that are not tied",
+        )
         weights = check_weights(sample_weight, len(sets))
         try:
             for row, names in enumerate(flat):
-                good = all(sets[row]) and 0 < len(names) == len(set(names)) and all(a == a for a in names)
-                require(good, sets[row], f"ranking {row}", "each item once, at least one, and no NaN")
+                good = (
+                    all(sets[row])
+                    and 0 < len(names) == len(set(names))
+                    and all(a == a for a in names)
+                )
+                require(
+                    good,
+                    sets[row],
+                    f"ranking {row}",
+                    "each item once, at least one, and no NaN",
+                )
             self.items_ = sorted(set().union(*flat))
         except TypeError:
-            raise ValueError(f"the items are {shown(flat)}; expected names of one kind") from None
+            raise ValueError(
+                f"the items are {shown(flat)}; expected names of one kind"
+            ) from None
         n, longest = len(self.items_), max(map(len, flat))
         self._place = {name: k for k, name in enumerate(self.items_)}
         table, sizes = np.full((longest, len(sets)), n), np.ones((longest, len(sets)))
@@ -137,14 +163,27 @@ class PlackettLuce(Uncertain, BaseEstimator):
             begins[np.cumsum(lengths) - lengths, row] = True
         kinds = np.union1d(1, sizes[begins & (weights > 0)]).astype(int)
         if alpha < A_PRIOR:
-            later = (table[1:] < n) & (weights > 0)  # neighbours say who is above whom, or as good
+            # neighbours say who is above whom, or as good
+            later = (table[1:] < n) & (weights > 0)
             index = np.column_stack([table[:-1][later], table[1:][later]])
-            warn_where_open(f"PlackettLuce(alpha={alpha:g})", self.items_, index, 1 * begins[1:][later])
+            warn_where_open(
+                f"PlackettLuce(alpha={alpha:g})",
+                self.items_,
+                index,
+                1 * begins[1:][later],
+            )
         self._data = alpha, kinds, table, sizes, begins, weights
         bounds = [(None, None)] * n + [(-_LARGEST_LOG, _LARGEST_LOG)] * (len(kinds) - 1)
-        options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 0.0, "gtol": 1e-9 * weights.sum()}
+        options = {
+            "maxiter": 10_000,
+            "maxfun": 100_000,
+            "ftol": 0.0,
+            "gtol": 1e-9 * weights.sum(),
+        }
         start = np.zeros(len(bounds))
-        best = minimize(_loss, start, self._data, "L-BFGS-B", True, bounds=bounds, options=options)
+        best = minimize(
+            _loss, start, self._data, "L-BFGS-B", True, bounds=bounds, options=options
+        )
         slope = np.abs(_loss(best.x, *self._data)[1]).max() / weights.sum()
         warn_of_gap("PlackettLuce", slope, _INACCURATE, f"raise alpha = {alpha:g}")
         if (endless := kinds[1:][np.abs(best.x[n:]) >= _LARGEST_LOG]).size:
@@ -153,13 +192,19 @@ class PlackettLuce(Uncertain, BaseEstimator):
                 "that could be ties are: expected rankings in which some are not (no alpha bounds it)",
                 ConvergenceWarning,
             )
-        self.coef_, self._x, self.objective_, self._inverse = best.x[:n], best.x, float(best.fun), None
+        self.coef_, self._x, self.objective_, self._inverse = (
+            best.x[:n],
+            best.x,
+            float(best.fun),
+            None,
+        )
         deltas = np.exp(np.append(0.0, best.x[n:]))
         self.tie_weights_ = dict(zip(kinds.tolist(), deltas.tolist(), strict=True))
         return self
 
     def probabilities(self, d: Floats) -> Floats:
-        """Probabilities that the second of two is better, that they are tied, that the first is: (m, 3)."""
+        """Probabilities that the second of two is better, that they are tied, that the
+        first is: (m, 3)."""
         return davidson_probabilities(d, self.tie_weights_.get(2, 0.0))
 
     def _asked(self, pairs: Any) -> tuple[Any, Floats]:
@@ -169,7 +214,9 @@ class PlackettLuce(Uncertain, BaseEstimator):
             rows -= rows.mean(axis=0)
         else:
             try:
-                ids = np.array([(self._place[a], self._place[b]) for a, b in pairs]).reshape(-1, 2)
+                ids = np.array(
+                    [(self._place[a], self._place[b]) for a, b in pairs]
+                ).reshape(-1, 2)
                 rows = rows[ids[:, 0]] - rows[ids[:, 1]]
             except (KeyError, IndexError, TypeError, ValueError):
                 found = f"pairs is {shown(pairs)}; expected two names each, among {shown(self.items_)}"
@@ -177,9 +224,12 @@ class PlackettLuce(Uncertain, BaseEstimator):
         return rows, rows @ self.coef_
 
     def _joint(self, rows: Any) -> Floats:
-        if self._inverse is None:  # of the second derivatives, by differences of gradients
+        # of the second derivatives, by differences of gradients
+        if self._inverse is None:
             steps = _STEP * np.eye(len(self._x))
-            up, down = ([_loss(self._x + s * e, *self._data)[1] for e in steps] for s in (1, -1))
+            up, down = (
+                [_loss(self._x + s * e, *self._data)[1] for e in steps] for s in (1, -1)
+            )
             self._inverse = np.linalg.inv(np.subtract(up, down) / (2 * _STEP))
         n = len(self.coef_)
         return rows @ self._inverse[:n, :n] @ rows.T
@@ -190,7 +240,10 @@ def _sets(ranking: Any) -> list[list[Hashable]]:
     expected = "items, the best first: of a dict of ranks, sorted(ranks, key=ranks.get)"
     require(not isinstance(ranking, Mapping), ranking, "a ranking", expected)
     kinds = tuple, list, set, frozenset
-    return [list(x) if isinstance(x, kinds) else [x] for x in check_list(ranking, "a ranking", "items")]
+    return [
+        list(x) if isinstance(x, kinds) else [x]
+        for x in check_list(ranking, "a ranking", "items")
+    ]
 
 
 def _loss(
@@ -202,14 +255,16 @@ def _loss(
     begins: NDArray[np.bool_],
     weights: Floats,
 ) -> tuple[float, Floats]:
-    """Minus the penalised log-likelihood at x = (theta, log delta of ties), and its gradient.
+    """Minus the penalised log-likelihood at x = (theta, log delta of ties), and its
+    gradient.
 
-    Column r of the table has the items of ranking r, the best first, then n. E[i, m] is the elementary
-    symmetric polynomial of degree m in the items from place i on.
+    Column r of the table has the items of ranking r, the best first, then n. E[i, m] is
+    the elementary symmetric polynomial of degree m in the items from place i on.
     """
     n, (longest, count) = len(x) - len(kinds) + 1, table.shape
     theta, deltas = np.append(x[:n], -np.inf), np.exp(np.append(0.0, x[n:]))
-    scores = theta[table] - theta[table].max(axis=0)  # which leaves all probabilities as they are
+    # which leaves all probabilities as they are
+    scores = theta[table] - theta[table].max(axis=0)
     total, steps = np.zeros((longest, count)), []
     for k, delta in zip(kinds, deltas, strict=True):
         worth, E = np.exp(scores / k), np.zeros((longest + 1, k + 1, count))
@@ -218,9 +273,14 @@ def _loss(
             E[i, 1:] = E[i + 1, 1:] + worth[i] * E[i + 1, :-1]
         total += delta * E[:longest, k]
         steps.append((k, delta, worth, E))
-    total, chosen = np.where(begins, total, 1.0), [np.sum(weights * (begins & (sizes == k))) for k in kinds]
+    total, chosen = (
+        np.where(begins, total, 1.0),
+        [np.sum(weights * (begins & (sizes == k))) for k in kinds],
+    )
     share, present = weights * begins / total, table < n
-    value = np.sum(weights * np.log(total)) - np.sum(weights * np.where(present, scores, 0.0) / sizes)
+    value = np.sum(weights * np.log(total)) - np.sum(
+        weights * np.where(present, scores, 0.0) / sizes
+    )
     slope, slopes = -weights * present / sizes, []
     for (k, delta, worth, E), c in zip(steps, chosen, strict=True):
         back = np.zeros((k + 1, count))  # the derivatives in E[i]

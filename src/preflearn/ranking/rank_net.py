@@ -2,11 +2,12 @@
 
 References
 ----------
-.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with kernels",
-   KI 2019.
-.. [Burges2005] C. Burges, T. Shaked, E. Renshaw, A. Lazier, M. Deeds, N. Hamilton, G. Hullender, "Learning
-   to rank using gradient descent", ICML 2005.
-.. [Kingma2015] D. P. Kingma, J. Ba, "Adam: a method for stochastic optimization", ICLR 2015.
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference
+   learning with kernels", KI 2019.
+.. [Burges2005] C. Burges, T. Shaked, E. Renshaw, A. Lazier, M. Deeds, N. Hamilton, G.
+   Hullender, "Learning to rank using gradient descent", ICML 2005.
+.. [Kingma2015] D. P. Kingma, J. Ba, "Adam: a method for stochastic optimization", ICLR
+  2015.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ _STEADY = 1e-8
 
 @dataclass(eq=False, repr=False)
 class RankNet(RankingLearner):
-    """A utility learned by a network with one hidden layer, section 3.1.2 of [AhmadiFahandar2019]_.
+    """A utility learned by a network with one hidden layer, section 3.1.2 of
+    [AhmadiFahandar2019]_.
 
-    For f(x) = v·max(0, Wx + b) and the m pairs (i, j) of items of one query where i has the smaller rank,
-    Adam ([Kingma2015]_) goes down, in mini-batches of pairs::
+    For f(x) = v·max(0, Wx + b) and the m pairs (i, j) of items of one query where i has
+    the smaller rank, Adam ([Kingma2015]_) goes down, in mini-batches of pairs::
 
         1/m sum over pairs of log(1 + exp(-sigma (f(x_i) - f(x_j)))).
 
@@ -49,21 +51,23 @@ class RankNet(RankingLearner):
     sigma : float
         Scale of the differences, from 1e-6 to 1e6.
     random_state : int, numpy Generator or None
-        Of the first weights (uniform, with the limits of Glorot and Bengio) and the order of pairs. A
-        Generator goes on from fit to fit. None: other ones each time.
+        Of the first weights (uniform, with the limits of Glorot and Bengio) and the
+        order of pairs. A Generator goes on from fit to fit. None: other ones each time.
 
     Attributes
     ----------
     weights_ : ndarray of shape (p + 2, n_hidden)
-        The columns of W as its first p rows, then b, then v. An output bias would cancel.
+        The columns of W as its first p rows, then b, then v. An output bias would
+        cancel.
     loss_curve_ : ndarray of shape (n_epochs,)
         The mean loss of the pairs in each epoch, each before the step that used it.
     n_features_in_ : int
 
     Notes
     -----
-    Features should be standardised. The paper names no activation and no number of epochs, and of the
-    optimiser only the learning rate: these are choices made here. RankNet was proposed in [Burges2005]_.
+    Features should be standardised. The paper names no activation and no number of
+    epochs, and of the optimiser only the learning rate: these are choices made here.
+    RankNet was proposed in [Burges2005]_.
 
     Examples
     --------
@@ -87,13 +91,17 @@ class RankNet(RankingLearner):
         Raises
         ------
         ValueError
-            On bad input or parameters, features above 1e100 in size, or where no two items of a query have
-            different ranks.
+            On bad input or parameters, features above 1e100 in size, or where no two
+            items of a query have different ranks.
         """
         units, batch, epochs = (
-            check_count(getattr(self, name), name, 1) for name in ("n_hidden", "batch_size", "n_epochs")
+            check_count(getattr(self, name), name, 1)
+            for name in ("n_hidden", "batch_size", "n_epochs")
         )
-        rate, sigma = (check_size(getattr(self, name), name, 1e6) for name in ("learning_rate", "sigma"))
+        rate, sigma = (
+            check_size(getattr(self, name), name, 1e6)
+            for name in ("learning_rate", "sigma")
+        )
         rng = generator(self.random_state, fresh=True)
         X, rank, query = check_rankings(X, rank, qid)
         pairs, y = Pairs.from_rankings(X, rank, query)
@@ -106,7 +114,9 @@ class RankNet(RankingLearner):
         means, steps, losses = np.zeros((2, *weights.shape)), 0, []
         for _ in range(epochs):
             order = index[rng.permutation(len(index))]
-            losses.append(_epoch(pairs.items, order, weights, means, steps, batch, rate, sigma))
+            losses.append(
+                _epoch(pairs.items, order, weights, means, steps, batch, rate, sigma)
+            )
             steps += -(-len(index) // batch)
         self.weights_, self.loss_curve_ = weights, np.array(losses)
         self.n_features_in_ = pairs.items.shape[1]
@@ -164,11 +174,14 @@ def _add_slope(x, weights, hidden, factor, slope):
 
 @njit_part_sums
 def _batch(X, index, weights, sigma, slope, hidden):
-    """The sum of the losses of pairs (better, worse); the gradient of their mean goes to slope."""
+    """The sum of the losses of pairs (better, worse); the gradient of their mean goes
+    to slope."""
     total, share = 0.0, sigma / len(index)
     slope[:] = 0.0
     for i, j in index:
-        margin = sigma * (_score(X[i], weights, hidden[0]) - _score(X[j], weights, hidden[1]))
+        margin = sigma * (
+            _score(X[i], weights, hidden[0]) - _score(X[j], weights, hidden[1])
+        )
         small = np.exp(-abs(margin))
         factor = -share * (small if margin > 0 else 1.0) / (1 + small)
         _add_slope(X[i], weights, hidden[0], factor, slope)
@@ -179,7 +192,8 @@ def _batch(X, index, weights, sigma, slope, hidden):
 
 @njit_sums
 def _epoch(X, index, weights, means, steps, batch, rate, sigma):
-    """One pass over the pairs: weights and the means of Adam move, and the mean loss is returned."""
+    """One pass over the pairs: weights and the means of Adam move, and the mean loss is
+    returned."""
     slope, hidden, total = np.empty_like(weights), np.empty((2, weights.shape[1])), 0.0
     for start in range(0, len(index), batch):
         total += _batch(X, index[start : start + batch], weights, sigma, slope, hidden)

@@ -1,9 +1,10 @@
-"""Expected rank regression: the pointwise baseline of [AhmadiFahandar2019]_, section 3.1.1.
+"""Expected rank regression: the pointwise baseline of [AhmadiFahandar2019]_, section
+3.1.1.
 
 References
 ----------
-.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with kernels",
-   KI 2019.
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference
+   learning with kernels", KI 2019.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ class ExpectedRankRegression(RankingLearner):
 
         minimise sum_i (pi(i) / (|Q| + 1) - w·x_i - b)^2,
 
-    and ranks by -w·x. For a query drawn from N ranked items, ``pi(i) (N + 1) / (|Q| + 1)`` is the expected
-    position of item i among them all, given the order of the query.
+    and ranks by -w·x. For a query drawn from N ranked items, ``pi(i) (N + 1) / (|Q| +
+    1)`` is the expected position of item i among them all, given the order of the
+    query.
 
     Attributes
     ----------
@@ -42,8 +44,8 @@ class ExpectedRankRegression(RankingLearner):
 
     Notes
     -----
-    Only the order of the ranks within a query counts: items that share a rank share the mean of their
-    positions, and gaps between ranks are closed.
+    Only the order of the ranks within a query counts: items that share a rank share the
+    mean of their positions, and gaps between ranks are closed.
 
     Examples
     --------
@@ -63,26 +65,37 @@ class ExpectedRankRegression(RankingLearner):
         Raises
         ------
         ValueError
-            On bad input, features above 1e100 in size or with differences below 1e-150, or where no query has
-            two items of different ranks.
+            On bad input, features above 1e100 in size or with differences below 1e-150,
+            or where no query has two items of different ranks.
         """
         X, rank, query = check_rankings(X, rank, qid)
-        # Mean positions within queries: those in the order of (query, rank), less what came before.
+        # Mean positions within queries: those in the order of (query, rank), less what
+        # came before.
         counts = np.bincount(query)
-        _, place = np.unique(np.column_stack([query, rank]), axis=0, return_inverse=True)
+        _, place = np.unique(
+            np.column_stack([query, rank]), axis=0, return_inverse=True
+        )
         before = np.cumsum(counts) - counts
         target = (rankdata(place) - before[query]) / (counts[query] + 1)
         away = X - X[0]  # exactly 0 where a feature is constant
         width = float(np.abs(away).max())
         expected = f"0 or at least {_NARROWEST:g}, since below weights overflow: standardise the features"
-        require(not 0 < width < _NARROWEST, width, "the largest difference of items of X", expected)
+        require(
+            not 0 < width < _NARROWEST,
+            width,
+            "the largest difference of items of X",
+            expected,
+        )
         centre = away.mean(axis=0)
-        self.coef_ = np.linalg.lstsq(away - centre, target - target.mean(), rcond=_DEPENDENT)[0]
+        self.coef_ = np.linalg.lstsq(
+            away - centre, target - target.mean(), rcond=_DEPENDENT
+        )[0]
         self.intercept_ = float(target.mean() - (X[0] + centre) @ self.coef_)
         self.n_features_in_ = X.shape[1]
         return self
 
     def worths(self, Q: ArrayLike) -> Floats:
         """Minus the predicted relative positions, shape (n,)."""
-        terms = check_asked(self, Q, "Q") * self.coef_  # a product of matrices may differ for equal rows
+        # a product of matrices may differ for equal rows
+        terms = check_asked(self, Q, "Q") * self.coef_
         return -(terms.sum(axis=1) + self.intercept_)

@@ -1,19 +1,22 @@
-"""Models of paired comparisons with ties: Davidson's, and the ordinal ones with a threshold.
+"""Models of paired comparisons with ties: Davidson's, and the ordinal ones with a
+threshold.
 
-All give the probabilities of three outcomes as functions of d = r(first) - r(second), with a linear
-ranking function r(x) = w·x, and one more parameter for ties. On items that are rows of the identity
-matrix they are the classical models, with a strength for each item. The log-likelihoods are jointly
-concave in w and the parameter of ties, so the fit is unique.
+All give the probabilities of three outcomes as functions of d = r(first) - r(second),
+with a linear ranking function r(x) = w·x, and one more parameter for ties. On items
+that are rows of the identity matrix they are the classical models, with a strength for
+each item. The log-likelihoods are jointly concave in w and the parameter of ties, so
+the fit is unique.
 
 References
 ----------
-.. [Davidson1970] R. R. Davidson, "On extending the Bradley-Terry model to accommodate ties in paired
-   comparison experiments", JASA 65, 1970.
-.. [Firth1993] D. Firth, "Bias reduction of maximum likelihood estimates", Biometrika 80, 1993.
-.. [GlennDavid1960] W. A. Glenn, H. A. David, "Ties in paired-comparison experiments using a modified
-   Thurstone-Mosteller model", Biometrics 16, 1960.
-.. [RaoKupper1967] P. V. Rao, L. L. Kupper, "Ties in paired-comparison experiments: A generalization of
-   the Bradley-Terry model", JASA 62, 1967.
+.. [Davidson1970] R. R. Davidson, "On extending the Bradley-Terry model to accommodate
+   ties in paired comparison experiments", JASA 65, 1970.
+.. [Firth1993] D. Firth, "Bias reduction of maximum likelihood estimates", Biometrika
+  80, 1993.
+.. [GlennDavid1960] W. A. Glenn, H. A. David, "Ties in paired-comparison experiments
+   using a modified Thurstone-Mosteller model", Biometrics 16, 1960.
+.. [RaoKupper1967] P. V. Rao, L. L. Kupper, "Ties in paired-comparison experiments: A
+   generalization of the Bradley-Terry model", JASA 62, 1967.
 """
 
 from __future__ import annotations
@@ -58,7 +61,8 @@ from preflearn.ranking.uncertainty import SOME_PAIRS, Uncertain
 from preflearn.solvers.newton import warn_of_gap
 from preflearn.solvers.smooth_losses import DENSE, Minimum, TieLaw, minimise, problem_at
 
-_TOL = 1e-12  # relative duality gap to stop at: Newton steps cost little more for it than for 1e-6
+# relative duality gap to stop at: Newton steps cost little more for it than for 1e-6
+_TOL = 1e-12
 _INACCURATE = 1e-6  # one that is worth a warning
 _USELESS = 1e-2  # a gap beyond which there is no answer
 _MOST_ROUNDS, _SETTLED = 500, 1e-8  # of pseudo-counts, and of the parameters
@@ -67,7 +71,8 @@ _LARGEST_LOG = 700.0  # of the parameter of ties, whose exponential a float can 
 
 
 class TieModel(Uncertain, LinearComparison):
-    """What both models share: w of least penalised loss, scores w·x, and how sure they are."""
+    """What both models share: w of least penalised loss, scores w·x, and how sure they
+    are."""
 
     alpha: float
     bias_reduced: bool = False  # of those whose law has such a fit
@@ -96,16 +101,17 @@ class TieModel(Uncertain, LinearComparison):
         Parameters
         ----------
         pairs : Pairs or array-like
-            Of shape (m, 2, p), or of int and shape (m, 2): row numbers of items that have no features,
-            each of which gets a score of its own, in time and memory of the number of pairs.
+            Of shape (m, 2, p), or of int and shape (m, 2): row numbers of items that
+            have no features, each of which gets a score of its own, in time and memory
+            of the number of pairs.
         y : array-like of shape (m,)
             +1 first better, -1 second better, 0 tie.
         sample_weight : array-like of shape (m,), optional
             Weights of the pairs, not negative; a weight of two is the same pair twice.
         cluster : array-like of shape (m,), optional
-            An id for each pair, of its judge for instance: standard errors are then those of the sandwich,
-            which hold where the answers of one judge depend on each other. Scores do not change. Judges share
-            items: see the notes.
+            An id for each pair, of its judge for instance: standard errors are then
+            those of the sandwich, which hold where the answers of one judge depend on
+            each other. Scores do not change. Judges share items: see the notes.
 
         Returns
         -------
@@ -114,35 +120,69 @@ class TieModel(Uncertain, LinearComparison):
         Raises
         ------
         ValueError
-            If a parameter is out of range, all pairs are ties, or the data are not as described.
+            If a parameter is out of range, all pairs are ties, or the data are not as
+            described.
 
         Warns
         -----
         NotIdentifiedWarning
-            If alpha is below 0.1 and, of items without features, groups never met, or somebody won or lost
-            all (`diagnose`); of others, if the w that was found is right on all pairs.
+            If alpha is below 0.1 and, of items without features, groups never met, or
+            somebody won or lost all (`diagnose`); of others, if the w that was found is
+            right on all pairs.
         OutcomeWarning
             If y holds only 1 and 0, or half points: 1, 1/2 and 0.
         """
-        name, alpha = type(self).__name__, check_number(self, "alpha", positive=True, most=LARGEST)
-        reduced, pairs = check_flag(self.bias_reduced, "bias_reduced"), as_compared(pairs)
+        name, alpha = (
+            type(self).__name__,
+            check_number(self, "alpha", positive=True, most=LARGEST),
+        )
+        reduced, pairs = (
+            check_flag(self.bias_reduced, "bias_reduced"),
+            as_compared(pairs),
+        )
         y = check_labels(as_outcomes(y), len(pairs))
         weights = check_weights(sample_weight, len(pairs))
-        cluster = check_query_ids(cluster, len(pairs), "cluster", "cluster id", "a pair")
+        cluster = check_query_ids(
+            cluster, len(pairs), "cluster", "cluster id", "a pair"
+        )
         check_scale(pairs.items, "items")
         check_kinds(y[weights > 0], name, ties=False)
-        self._data, self._cluster, self._inverse = (pairs.items, pairs.B, y, weights, alpha), cluster, None
+        self._data, self._cluster, self._inverse = (
+            (pairs.items, pairs.B, y, weights, alpha),
+            cluster,
+            None,
+        )
         found = self._minimum()
         if not (found.gap <= _USELESS and found.t < _LARGEST_LOG):
             text = f"{name} found no optimum (duality gap {found.gap:.1e} of the objective): weights go up to"
-            raise ValueError(f"{text} {weights.max():.3g}; expected weights and features nearer to 1")
-        warn_of_gap(name, found.gap, _INACCURATE, f"raise alpha = {alpha:g}, or standardise the features")
+            raise ValueError(
+                f"{text} {weights.max():.3g}; expected weights and features nearer to 1"
+            )
+        warn_of_gap(
+            name,
+            found.gap,
+            _INACCURATE,
+            f"raise alpha = {alpha:g}, or standardise the features",
+        )
         if alpha < A_PRIOR:
             ids, used = indicated(pairs.items), weights > 0
             index = None if ids is None else ids[pairs.index[used]]
-            if ids is not None or (y * pairs.B.differences(pairs.items @ found.w) > 0)[used].all():
-                warn_where_open(f"{name}(alpha={alpha:g})", range(pairs.shape[2]), index, y[used], reduced)
-        self.coef_, self.objective_, self.dual_gap_ = found.w, found.objective, found.gap
+            if (
+                ids is not None
+                or (y * pairs.B.differences(pairs.items @ found.w) > 0)[used].all()
+            ):
+                warn_where_open(
+                    f"{name}(alpha={alpha:g})",
+                    range(pairs.shape[2]),
+                    index,
+                    y[used],
+                    reduced,
+                )
+        self.coef_, self.objective_, self.dual_gap_ = (
+            found.w,
+            found.objective,
+            found.gap,
+        )
         self.n_iter_, self._x = found.n_iter, np.append(found.w, found.t)
         self._remember(pairs)
         self._set_ties(found.t)
@@ -161,7 +201,12 @@ class TieModel(Uncertain, LinearComparison):
             pairs = as_compared(pairs, self.n_features_in_)
             return pairs.B.matrix() @ pairs.items, self.decision_function(pairs)
         X: Any = self._data[0]
-        require(max(X.shape) <= DENSE, max(X.shape), "the number of items or features", SOME_PAIRS)
+        require(
+            max(X.shape) <= DENSE,
+            max(X.shape),
+            "the number of items or features",
+            SOME_PAIRS,
+        )
         X = X.toarray() if sparse.issparse(X) else X - X[0]
         X = X - X.mean(axis=0)
         return X, X @ self.coef_
@@ -173,8 +218,16 @@ class TieModel(Uncertain, LinearComparison):
         problem, point, order = problem_at(self._law(), *self._data, x)
         if p > DENSE:
             system = LinearOperator((p + 1, p + 1), lambda v: problem.times(point, v))  # pyright: ignore[reportCallIssue]
-            M, rows = sparse.diags_array(1 / problem.diagonal(point)), sparse.csr_array(rows).toarray()
-            solved = np.array([cg(system, np.append(row, 0.0), rtol=_RESIDUAL, M=M)[0] for row in rows])
+            M, rows = (
+                sparse.diags_array(1 / problem.diagonal(point)),
+                sparse.csr_array(rows).toarray(),
+            )
+            solved = np.array(
+                [
+                    cg(system, np.append(row, 0.0), rtol=_RESIDUAL, M=M)[0]
+                    for row in rows
+                ]
+            )
         else:
             if self._inverse is None:
                 self._inverse = problem.inverse(point)
@@ -184,9 +237,16 @@ class TieModel(Uncertain, LinearComparison):
         kind = np.unique(self._cluster[order], return_inverse=True)[1]
         n = int(kind.max()) + 1
         require(n > 1, n, "the number of clusters", "at least 2")
-        loss = problem.law.loss(problem.B.differences(problem.X @ x[:p]), x[p], problem.y)
-        by = sparse.csr_array((np.ones(len(kind)), (kind, np.arange(len(kind)))))  # sums over each cluster
-        slopes = by @ (sparse.diags_array(problem.weights * loss.d) @ problem.B.matrix()) @ problem.X
+        loss = problem.law.loss(
+            problem.B.differences(problem.X @ x[:p]), x[p], problem.y
+        )
+        # sums over each cluster
+        by = sparse.csr_array((np.ones(len(kind)), (kind, np.arange(len(kind)))))
+        slopes = (
+            by
+            @ (sparse.diags_array(problem.weights * loss.d) @ problem.B.matrix())
+            @ problem.X
+        )
         summed = slopes @ solved[:, :p].T
         summed += np.outer(by @ (problem.weights * loss.t * problem.free), solved[:, p])
         solved = solved[:, :p]  # what the prior adds is no matter of judges
@@ -196,48 +256,57 @@ class TieModel(Uncertain, LinearComparison):
 class Davidson(TieModel):
     """The model of [Davidson1970]_: Bradley and Terry's, with ties between equals.
 
-    For items of worth pi = e^r, a tie has a probability in proportion to the geometric mean of both::
+    For items of worth pi = e^r, a tie has a probability in proportion to the geometric
+    mean of both::
 
-        P(first) : P(tie) : P(second) = pi_1 : nu sqrt(pi_1 pi_2) : pi_2 = e^{d/2} : nu : e^{-d/2},
+        P(first) : P(tie) : P(second) = pi_1 : nu sqrt(pi_1 pi_2) : pi_2 = e^{d/2} : nu
+        : e^{-d/2},
 
-    d = w·(x_first - x_second). The fit minimises alpha/2 w·w minus the sum of the log-likelihoods: w has
-    a Gaussian prior of variance 1/alpha, nu has none.
+    d = w·(x_first - x_second). The fit minimises alpha/2 w·w minus the sum of the
+    log-likelihoods: w has a Gaussian prior of variance 1/alpha, nu has none.
 
     Parameters
     ----------
     alpha : float
-        Strength of the penalty, positive: without, w is not unique on items that are one-hot, and
-        infinite where the preferences can be separated.
+        Strength of the penalty, positive: without, w is not unique on items that are
+        one-hot, and infinite where the preferences can be separated.
     bias_reduced : bool
-        Whether half the logarithm of the determinant of the information is added to the likelihood, which
-        removes the bias of order 1/m ([Firth1993]_): scores are finite, whoever is unbeaten, also where alpha
-        is very small. Of at most 5,000 items and features.
+        Whether half the logarithm of the determinant of the information is added to the
+        likelihood, which removes the bias of order 1/m ([Firth1993]_): scores are
+        finite, whoever is unbeaten, also where alpha is very small. Of at most 5,000
+        items and features.
 
     Attributes
     ----------
     coef_ : ndarray of shape (p,)
         The coefficients w.
     nu_ : float
-        Weight of ties; nu / (2 + nu) is the probability of a tie between equals. It is 0, the limit, where
-        the data hold no ties: then this is the model of Bradley and Terry.
+        Weight of ties; nu / (2 + nu) is the probability of a tie between equals. It is
+        0, the limit, where the data hold no ties: then this is the model of Bradley and
+        Terry.
     tau_ : float
-        2 log(nu) if nu > 1, else 0: a tie is the most probable outcome where abs(d) < `tau_`.
+        2 log(nu) if nu > 1, else 0: a tie is the most probable outcome where abs(d) <
+        `tau_`.
     objective_, dual_gap_ : float
-        The minimum, and the relative duality gap that proves it; where bias is reduced, the minimum is less
-        half the logarithm of the determinant, and the gap that of pseudo-counts.
+        The minimum, and the relative duality gap that proves it; where bias is reduced,
+        the minimum is less half the logarithm of the determinant, and the gap that of
+        pseudo-counts.
     n_iter_, n_features_in_ : int
 
     Notes
     -----
-    Where nu < 1 a tie is never the most probable outcome; then `predict` says 0 only at d = 0, where both
-    preferences are equally probable and no answer but this is the same for the swapped pair.
+    Where nu < 1 a tie is never the most probable outcome; then `predict` says 0 only at
+    d = 0, where both preferences are equally probable and no answer but this is the
+    same for the swapped pair.
 
-    Features alone leave something of each item unexplained, which all judges of it share. No errors of
-    weights allow for that, with clusters or without: give each item a score of its own beside them, columns
-    `np.hstack([np.eye(n), 10 * features])`, and 1/alpha the variance of what features leave over (the guide).
+    Features alone leave something of each item unexplained, which all judges of it
+    share. No errors of weights allow for that, with clusters or without: give each item
+    a score of its own beside them, columns `np.hstack([np.eye(n), 10 * features])`, and
+    1/alpha the variance of what features leave over (the guide).
 
-    With t = log(nu), -log P is the logarithm of a sum of exponentials of (d/2, t, -d/2) minus one of
-    them: jointly convex in (w, t). At the optimum the expected number of ties is the observed one.
+    With t = log(nu), -log P is the logarithm of a sum of exponentials of (d/2, t, -d/2)
+    minus one of them: jointly convex in (w, t). At the optimum the expected number of
+    ties is the observed one.
 
     Examples
     --------
@@ -258,31 +327,38 @@ class Davidson(TieModel):
         return TieLaw(davidson_loss, start=0.0, least=-math.inf)
 
     def _minimum(self) -> Minimum:
-        return _least_biased(self._law(), *self._data, _TOL) if self.bias_reduced else super()._minimum()
+        return (
+            _least_biased(self._law(), *self._data, _TOL)
+            if self.bias_reduced
+            else super()._minimum()
+        )
 
     def _set_ties(self, t: float) -> None:
         self.nu_, self.tau_ = math.exp(t), max(0.0, 2 * t)
 
     def probabilities(self, d: Floats) -> Floats:
-        """Probabilities of the outcomes -1, 0, 1 where scores differ by d, shape (m, 3)."""
+        """Probabilities of the outcomes -1, 0, 1 where scores differ by d, shape (m,
+        3)."""
         return davidson_probabilities(d, self.nu_)
 
 
 class OrdinalComparison(TieModel):
-    """A preference is a noisy difference beyond a threshold: P(first) = F(d - t), P(second) = F(-d - t).
+    """A preference is a noisy difference beyond a threshold: P(first) = F(d - t),
+    P(second) = F(-d - t).
 
-    F is the logistic function (the model of [RaoKupper1967]_) or the normal distribution function (that
-    of [GlennDavid1960]_: Thurstone's, with ties), and P(tie) = F(t - d) - F(-t - d), with
-    d = w·(x_first - x_second). The fit minimises alpha/2 w·w minus the sum of the log-likelihoods: w has a
-    Gaussian prior of variance 1/alpha, t > 0 has none.
+    F is the logistic function (the model of [RaoKupper1967]_) or the normal
+    distribution function (that of [GlennDavid1960]_: Thurstone's, with ties), and
+    P(tie) = F(t - d) - F(-t - d), with d = w·(x_first - x_second). The fit minimises
+    alpha/2 w·w minus the sum of the log-likelihoods: w has a Gaussian prior of variance
+    1/alpha, t > 0 has none.
 
     Parameters
     ----------
     link : {"logit", "probit"}
         The distribution of the noise; its unit is that of d and t.
     alpha : float
-        Strength of the penalty, positive: without, w is not unique on items that are one-hot, and
-        infinite where the preferences can be separated.
+        Strength of the penalty, positive: without, w is not unique on items that are
+        one-hot, and infinite where the preferences can be separated.
 
     Attributes
     ----------
@@ -291,20 +367,22 @@ class OrdinalComparison(TieModel):
     threshold_ : float
         The threshold t. It is 0, the limit, where the data hold no ties.
     tau_ : float
-        A tie is the most probable outcome where abs(d) < `tau_`. It solves 2F(d - t) + F(-d - t) = 1 and is
-        smaller than t; it is 0 where 3F(-t) > 1 (for the logit, t < log 2): then a tie is never the most
-        probable, and `predict` says 0 only at d = 0, where both preferences are equally probable.
+        A tie is the most probable outcome where abs(d) < `tau_`. It solves 2F(d - t) +
+        F(-d - t) = 1 and is smaller than t; it is 0 where 3F(-t) > 1 (for the logit, t
+        < log 2): then a tie is never the most probable, and `predict` says 0 only at d
+        = 0, where both preferences are equally probable.
     objective_, dual_gap_ : float
         The minimum, and the relative duality gap that proves it.
     n_iter_, n_features_in_ : int
 
     Notes
     -----
-    Features alone leave something of each item unexplained, which no errors of weights allow for: see the
-    notes of `Davidson` for what does.
+    Features alone leave something of each item unexplained, which no errors of weights
+    allow for: see the notes of `Davidson` for what does.
 
-    F has a log-concave density, so log F(b), and log(F(b) - F(a)) for a < b, are jointly concave in (a, b)
-    (Prékopa); a and b are linear in (w, t). For the logit, P(tie) = (e^{2t} - 1) P(first) P(second).
+    F has a log-concave density, so log F(b), and log(F(b) - F(a)) for a < b, are
+    jointly concave in (a, b) (Prékopa); a and b are linear in (w, t). For the logit,
+    P(tie) = (e^{2t} - 1) P(first) P(second).
 
     Examples
     --------
@@ -317,13 +395,17 @@ class OrdinalComparison(TieModel):
 
     threshold_: float
 
-    def __init__(self, link: Literal["logit", "probit"] = "logit", alpha: float = 1e-3) -> None:
+    def __init__(
+        self, link: Literal["logit", "probit"] = "logit", alpha: float = 1e-3
+    ) -> None:
         self.link = link
         self.alpha = alpha
 
     def _law(self) -> TieLaw:
         check_choice(self.link, "link", tuple(LINKS))
-        return TieLaw(partial(ordinal_loss, link=LINKS[self.link]), start=1.0, least=0.0)
+        return TieLaw(
+            partial(ordinal_loss, link=LINKS[self.link]), start=1.0, least=0.0
+        )
 
     def _set_ties(self, t: float) -> None:
         self.threshold_, link = t, LINKS[self.link]
@@ -332,10 +414,13 @@ class OrdinalComparison(TieModel):
             first, second = np.exp(link.log_cdf(np.array([d - t, -d - t])))
             return float(2 * first + second - 1)
 
-        self.tau_ = float(brentq(excess, 0.0, t, xtol=1e-14)) if excess(0.0) < 0 else 0.0  # pyright: ignore[reportArgumentType]
+        self.tau_ = (
+            float(brentq(excess, 0.0, t, xtol=1e-14)) if excess(0.0) < 0 else 0.0
+        )  # pyright: ignore[reportArgumentType]
 
     def probabilities(self, d: Floats) -> Floats:
-        """Probabilities of the outcomes -1, 0, 1 where scores differ by d, shape (m, 3)."""
+        """Probabilities of the outcomes -1, 0, 1 where scores differ by d, shape (m,
+        3)."""
         t, log_cdf = self.threshold_, LINKS[self.link].log_cdf
         second, first = np.exp(log_cdf(-d - t)), np.exp(log_cdf(d - t))
         tie = np.exp(log_interval(d, t, log_cdf)) if t > 0 else np.zeros_like(d)
@@ -343,14 +428,27 @@ class OrdinalComparison(TieModel):
 
 
 def _least_biased(
-    law: TieLaw, X: Any, B: Incidence, y: NDArray[np.int8], weights: Floats, alpha: float, tol: float
+    law: TieLaw,
+    X: Any,
+    B: Incidence,
+    y: NDArray[np.int8],
+    weights: Floats,
+    alpha: float,
+    tol: float,
 ) -> Minimum:
-    """The fit with half the logarithm of the determinant of the information added [Firth1993]_.
+    """The fit with half the logarithm of the determinant of the information added
+    [Firth1993]_.
 
-    Its slope is that of pseudo-counts p_c q_c / 2 of each outcome c of each pair, with q_c the squared length
-    of c's statistic less its mean, by the inverse of the information.
+    Its slope is that of pseudo-counts p_c q_c / 2 of each outcome c of each pair, with
+    q_c the squared length of c's statistic less its mean, by the inverse of the
+    information.
     """
-    require(max(X.shape) <= DENSE, max(X.shape), "the number of items or features", f"at most {DENSE}")
+    require(
+        max(X.shape) <= DENSE,
+        max(X.shape),
+        "the number of items or features",
+        f"at most {DENSE}",
+    )
     free, p = bool((y[weights > 0] == 0).any()), X.shape[1]
     kinds = (-1, 0, 1) if free else (-1, 1)
     everything = Incidence(np.tile(B.index, (1 + len(kinds), 1)), B.shape[1])
@@ -364,12 +462,21 @@ def _least_biased(
         mean, counts = chances[:, 2] - chances[:, 0], [weights]
         for c in kinds:
             s, u = (c - mean) / 2, free * ((c == 0) - chances[:, 1])
-            counts.append(weights * chances[:, c + 1] * (s * s * a + 2 * s * u * b + u * u * V[p, p]) / 2)
+            counts.append(
+                weights
+                * chances[:, c + 1]
+                * (s * s * a + 2 * s * u * b + u * u * V[p, p])
+                / 2
+            )
         found = minimise(law, X, everything, labels, np.concatenate(counts), alpha, tol)
         moved = max(np.abs(found.w - w).max(), abs(found.t - t) if free else 0.0)
         w, t = found.w, found.t
         if moved <= _SETTLED:
-            problem, point, _ = problem_at(law, X, B, y, weights, alpha, np.append(w, t))
-            logdet = float(np.linalg.slogdet(problem.hessian(point)[: p + free, : p + free])[1])
+            problem, point, _ = problem_at(
+                law, X, B, y, weights, alpha, np.append(w, t)
+            )
+            logdet = float(
+                np.linalg.slogdet(problem.hessian(point)[: p + free, : p + free])[1]
+            )
             return found._replace(objective=point.value - logdet / 2)
     return found._replace(gap=math.inf)  # pyright: ignore[reportPossiblyUnboundVariable]

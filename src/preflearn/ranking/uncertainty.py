@@ -1,16 +1,19 @@
-"""How sure the scores of a static model are: standard errors, intervals, tests, ranks, quasi-variances.
+"""How sure the scores of a static model are: standard errors, intervals, tests, ranks,
+quasi-variances.
 
-All are those of estimates whose errors are jointly normal, with the covariance V of differences of scores:
-the inverse of the observed information and the penalty, V = (I + alpha)^-1, or, where comparisons of one
-judge depend on each other, the sandwich V (G'G + alpha) V, with the gradients G of the judges in the place of
-the information I [LiangZeger1986]_. A difference that no data identify has the variance of its prior, with
-judges and without.
+All are those of estimates whose errors are jointly normal, with the covariance V of
+differences of scores: the inverse of the observed information and the penalty, V = (I +
+alpha)^-1, or, where comparisons of one judge depend on each other, the sandwich V (G'G
++ alpha) V, with the gradients G of the judges in the place of the information I
+[LiangZeger1986]_. A difference that no data identify has the variance of its prior,
+with judges and without.
 
 References
 ----------
-.. [LiangZeger1986] K.-Y. Liang, S. L. Zeger, "Longitudinal data analysis using generalized linear models",
-   Biometrika 73, 1986.
-.. [FirthMenezes2004] D. Firth, R. X. de Menezes, "Quasi-variances", Biometrika 91, 2004.
+.. [LiangZeger1986] K.-Y. Liang, S. L. Zeger, "Longitudinal data analysis using
+   generalized linear models", Biometrika 73, 1986.
+.. [FirthMenezes2004] D. Firth, R. X. de Menezes, "Quasi-variances", Biometrika 91,
+  2004.
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ SOME_PAIRS = f"at most {DENSE}: ask for the errors of some pairs"
 
 
 class WaldTest(NamedTuple):
-    """A test that differences of scores are 0: its statistic, chi-squared under that hypothesis."""
+    """A test that differences of scores are 0: its statistic, chi-squared under that
+    hypothesis."""
 
     statistic: float
     dof: int
@@ -64,11 +68,15 @@ class Ranks(NamedTuple):
 
 
 class Uncertain(ABC):
-    """A model with scores that have a covariance. Items are those of the fit; scores are less their mean."""
+    """A model with scores that have a covariance.
+
+    Items are those of the fit; scores are less their mean.
+    """
 
     @abstractmethod
     def _asked(self, pairs: Any) -> tuple[Any, Floats]:
-        """Rows of features (k, p), of items or of differences of pairs, and what the model says of them."""
+        """Rows of features (k, p), of items or of differences of pairs, and what the
+        model says of them."""
 
     @abstractmethod
     def _joint(self, rows: Any) -> Floats:
@@ -87,12 +95,14 @@ class Uncertain(ABC):
         return mean, np.concatenate([np.diag(self._joint(part)) for part in parts])
 
     def standard_errors(self, pairs: Any = None) -> Floats:
-        """Standard errors of the scores of the items, less their mean, or of the differences of pairs.
+        """Standard errors of the scores of the items, less their mean, or of the
+        differences of pairs.
 
         Parameters
         ----------
         pairs : Pairs or array-like, optional
-            In the form that the model is fitted to. Without them the scores of the items are meant.
+            In the form that the model is fitted to. Without them the scores of the
+            items are meant.
 
         Returns
         -------
@@ -106,7 +116,8 @@ class Uncertain(ABC):
         return np.sqrt(self.moments(pairs)[1])
 
     def interval(self, level: float = 0.95, pairs: Any = None) -> Floats:
-        """Intervals that hold the scores, or the differences of pairs, with this probability each.
+        """Intervals that hold the scores, or the differences of pairs, with this
+        probability each.
 
         Parameters
         ----------
@@ -121,10 +132,13 @@ class Uncertain(ABC):
             Lower and upper ends.
         """
         mean, variance = self.moments(pairs)
-        return mean[:, None] + np.sqrt(variance)[:, None] * _quantile(level) * np.array([-1.0, 1.0])
+        return mean[:, None] + np.sqrt(variance)[:, None] * _quantile(level) * np.array(
+            [-1.0, 1.0]
+        )
 
     def equality(self, pairs: Any = None) -> WaldTest:
-        """Wald's test that all of these pairs have equal scores, jointly; None: that all items have.
+        """Wald's test that all of these pairs have equal scores, jointly; None: that
+        all items have.
 
         Examples
         --------
@@ -141,9 +155,14 @@ class Uncertain(ABC):
         return WaldTest(statistic, dof, float(chi2.sf(statistic, dof)) if dof else 1.0)
 
     def ranks(
-        self, level: float = 0.95, n_draws: int = 10_000, random_state: Any = 0, pairs: Any = None
+        self,
+        level: float = 0.95,
+        n_draws: int = 10_000,
+        random_state: Any = 0,
+        pairs: Any = None,
     ) -> Ranks:
-        """Ranks by score, and intervals of them: quantiles of the ranks of draws of all scores together.
+        """Ranks by score, and intervals of them: quantiles of the ranks of draws of all
+        scores together.
 
         Parameters
         ----------
@@ -152,7 +171,8 @@ class Uncertain(ABC):
         n_draws : int
         random_state : int or numpy Generator
         pairs : Pairs or array-like, optional
-            As in `standard_errors`: then their differences are ranked, such as those of items from one item.
+            As in `standard_errors`: then their differences are ranked, such as those of
+            items from one item.
 
         Returns
         -------
@@ -162,18 +182,24 @@ class Uncertain(ABC):
         _quantile(level)
         scores, covariance = self._covariance(pairs)
         values, vectors = np.linalg.eigh(covariance)
-        noise = generator(random_state).standard_normal((check_count(n_draws, "n_draws", 1), len(scores)))
+        noise = generator(random_state).standard_normal(
+            (check_count(n_draws, "n_draws", 1), len(scores))
+        )
         draws = scores + noise * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
-        tail = np.quantile(rankdata(-draws, axis=1), [(1 - level) / 2, (1 + level) / 2], axis=0)
+        tail = np.quantile(
+            rankdata(-draws, axis=1), [(1 - level) / 2, (1 + level) / 2], axis=0
+        )
         low, high = np.rint(tail).astype(np.int64)
         return Ranks(rankdata(-scores, method="min").astype(np.int64), low, high)
 
     def quasi_variances(self, pairs: Any = None) -> Floats:
-        """Numbers q of which q_i + q_j is nearly the variance of s_i - s_j, for each pair of items.
+        """Numbers q of which q_i + q_j is nearly the variance of s_i - s_j, for each
+        pair of items.
 
-        So intervals of half width z sqrt(q_i) compare any two items by eye. They minimise the sum over pairs
-        of (log(q_i + q_j) - log Var(s_i - s_j))² ([FirthMenezes2004]_); of three items they are exact. One
-        may be negative, and has no such interval then, as it happens with few clusters. With pairs, as in
+        So intervals of half width z sqrt(q_i) compare any two items by eye. They
+        minimise the sum over pairs of (log(q_i + q_j) - log Var(s_i - s_j))²
+        ([FirthMenezes2004]_); of three items they are exact. One may be negative, and
+        has no such interval then, as it happens with few clusters. With pairs, as in
         `ranks`, their differences take the place of scores.
 
         Returns
@@ -187,16 +213,25 @@ class Uncertain(ABC):
         """
         covariance = self._covariance(pairs)[1]
         n, own = len(covariance), np.diag(covariance)
-        require(n > 2, n, "the number of items", "at least 3: a sum has no parts that could be told apart")
+        require(
+            n > 2,
+            n,
+            "the number of items",
+            "at least 3: a sum has no parts that could be told apart",
+        )
         first, second = np.triu_indices(n, 1)
         variance = own[first] + own[second] - 2 * covariance[first, second]
-        refuse(variance <= 0, variance, "the variance of pairs", "items that are not alike")
+        refuse(
+            variance <= 0, variance, "the variance of pairs", "items that are not alike"
+        )
         logs = np.log(variance)
 
         def errors(q: Floats) -> Floats:
             return np.log(np.maximum(q[first] + q[second], _TINY)) - logs
 
-        return least_squares(errors, own, x_scale=own, xtol=1e-12, ftol=1e-12, gtol=1e-12).x
+        return least_squares(
+            errors, own, x_scale=own, xtol=1e-12, ftol=1e-12, gtol=1e-12
+        ).x
 
 
 def bootstrap(
@@ -208,7 +243,8 @@ def bootstrap(
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> Floats:
-    """Weights of refits to data of which units are drawn with replacement: quantiles of them are intervals.
+    """Weights of refits to data of which units are drawn with replacement: quantiles of
+    them are intervals.
 
     Parameters
     ----------
@@ -236,16 +272,27 @@ def bootstrap(
     good = isinstance(model, Uncertain) and hasattr(model, "decision_function")
     require(good, model, "model", "Davidson or OrdinalComparison")
     rng, m = generator(random_state), len(as_compared(pairs))
-    ids: Any = np.arange(m) if unit is None else check_query_ids(unit, m, "unit", "unit id", "a pair")
+    ids: Any = (
+        np.arange(m)
+        if unit is None
+        else check_query_ids(unit, m, "unit", "unit id", "a pair")
+    )
     again: Any = clone(model).fit(pairs, y)  # pyright: ignore[reportAttributeAccessIssue]
-    labels, kind, equal = again._data[2], np.unique(ids, return_inverse=True)[1], 0 * again.coef_
+    labels, kind, equal = (
+        again._data[2],
+        np.unique(ids, return_inverse=True)[1],
+        0 * again.coef_,
+    )
     n = int(kind.max()) + 1
     counts = (
         np.bincount(rng.integers(n, size=n), minlength=n)[kind]
         for _ in range(check_count(n_draws, "n_draws", 1))
     )
     kinds = ((c, labels[c > 0].any()) for c in counts)  # of ties alone, all are equal
-    calls = (delayed(_refitted)(again, pairs, y, c) if some else delayed(np.copy)(equal) for c, some in kinds)
+    calls = (
+        delayed(_refitted)(again, pairs, y, c) if some else delayed(np.copy)(equal)
+        for c, some in kinds
+    )
     return np.array(in_parallel(calls, n_jobs))
 
 

@@ -1,4 +1,5 @@
-"""Ratings that are updated match by match behind one interface: Elo, Glicko and TrueSkill."""
+"""Ratings that are updated match by match behind one interface: Elo, Glicko and
+TrueSkill."""
 
 from preflearn.ratings.elo_glicko import Elo, Glicko
 from preflearn.ratings.system import earlier_forecasts

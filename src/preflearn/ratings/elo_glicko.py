@@ -1,22 +1,24 @@
-"""Rating systems: Elo and Glicko, which move two ratings after each match (section 5 of [Venuto2017]_).
+"""Rating systems: Elo and Glicko, which move two ratings after each match (section 5 of
+[Venuto2017]_).
 
-Elo's update is a step of stochastic gradient ascent. With d = (ln 10 / scale) (r_first - r_second), s the
-score of the first (1 win, 1/2 tie, 0 loss) and E = 1 / (1 + e^-d), the log-likelihood of Bradley and
-Terry, s log E + (1 - s) log(1 - E), has the derivative s - E in d; the step r_first += K (s - E),
-r_second -= K (s - E) follows it with a step length of K scale / ln 10. A tie as half a win is no
-makeshift either: twice this log-likelihood is, but for a constant, that of Davidson's model of ties with
-nu = 2, which gives the three outcomes the probabilities (1 - E)², 2E(1 - E) and E². The Elo of
-[Maystre2019]_ follows other log-likelihoods in the same way.
+Elo's update is a step of stochastic gradient ascent. With d = (ln 10 / scale) (r_first
+- r_second), s the score of the first (1 win, 1/2 tie, 0 loss) and E = 1 / (1 + e^-d),
+the log-likelihood of Bradley and Terry, s log E + (1 - s) log(1 - E), has the
+derivative s - E in d; the step r_first += K (s - E), r_second -= K (s - E) follows it
+with a step length of K scale / ln 10. A tie as half a win is no makeshift either: twice
+this log-likelihood is, but for a constant, that of Davidson's model of ties with nu =
+2, which gives the three outcomes the probabilities (1 - E)², 2E(1 - E) and E². The Elo
+of [Maystre2019]_ follows other log-likelihoods in the same way.
 
 References
 ----------
 .. [Elo1978] A. E. Elo, "The Rating of Chessplayers, Past and Present", 1978.
-.. [Glickman1999] M. E. Glickman, "Parameter estimation in large dynamic paired comparison experiments",
-   Applied Statistics 48, 1999.
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
-.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
-   machines", 2017.
+.. [Glickman1999] M. E. Glickman, "Parameter estimation in large dynamic paired
+   comparison experiments", Applied Statistics 48, 1999.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector
+   comparison machines", 2017.
 """
 
 from __future__ import annotations
@@ -37,48 +39,55 @@ from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
 from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
 from preflearn.ratings.system import RatingSystem, Told
 
-_FIDE = np.array([30.0, 15.0, 10.0])  # K in rating points: of the new, the usual, the elite
+# K in rating points: of the new, the usual, the elite
+_FIDE = np.array([30.0, 15.0, 10.0])
 _FIDE_NEW_GAMES, _FIDE_ELITE_RATING = 30, 2400.0
-_LIKELIHOODS = (Probit, Logit, OrdinalProbit, OrdinalLogit)  # of a result, not of points
+# of a result, not of points
+_LIKELIHOODS = (Probit, Logit, OrdinalProbit, OrdinalLogit)
 
 
 @dataclass(eq=False, repr=False)
 class Elo(RatingSystem):
     """The rating system of [Elo1978]_, updated after every match.
 
-    After a match in which the first had the score s (1, 1/2 or 0), with h the advantage::
+    After a match in which the first had the score s (1, 1/2 or 0), with h the
+    advantage::
 
         r_first += K (s - E),   r_second -= K (s - E),   E = 1 / (1 + 10^{-(r_first - r_second + h)/scale}),
 
-    each with the K of the player. With a likelihood it is that of section 5 of [Maystre2019]_, with one
-    length of step for all, and the scores s start at 0::
+    each with the K of the player. With a likelihood it is that of section 5 of
+    [Maystre2019]_, with one length of step for all, and the scores s start at 0::
 
         s_first += rate g,   s_second -= rate g,   g = d/dd log p(y | d),   d = s_first - s_second + h.
 
     Parameters
     ----------
     k : "fide" or float
-        K in rating points. "fide": 30 in the first 30 games of a player, then 15; 10 for ever once his
-        rating reached 2400. These were the FIDE's rules from July 2011 to June 2014, and are the defaults of
-        the function fide() of the R package PlayerRatings, which [Venuto2017]_ uses (its elo() has one K,
-        27). Before, the first K was 25, so also in the years of the chess data, 1999 to 2009; since July 2014
-        the three are 40, 20 and 10.
+        K in rating points. "fide": 30 in the first 30 games of a player, then 15; 10
+        for ever once his rating reached 2400. These were the FIDE's rules from July
+        2011 to June 2014, and are the defaults of the function fide() of the R package
+        PlayerRatings, which [Venuto2017]_ uses (its elo() has one K, 27). Before, the
+        first K was 25, so also in the years of the chess data, 1999 to 2009; since July
+        2014 the three are 40, 20 and 10.
     initial : float or mapping of names to floats
-        Rating of a new player, whom a number names as `Matches.from_frame` reads it; 1200 for those that a
-        mapping does not name. Only differences count, but for the 2400 of "fide".
+        Rating of a new player, whom a number names as `Matches.from_frame` reads it;
+        1200 for those that a mapping does not name. Only differences count, but for the
+        2400 of "fide".
     scale : float
         The difference, in rating points, of odds 10 : 1.
     advantage : float
-        What the feature "advantage" of the matches is worth, in rating points, or in the unit of the scores.
-        Where its column holds numbers, such as handicaps in this unit, 1 adds them as they are: offsets.
+        What the feature "advantage" of the matches is worth, in rating points, or in
+        the unit of the scores. Where its column holds numbers, such as handicaps in
+        this unit, 1 adds them as they are: offsets.
     likelihood : Probit, Logit, OrdinalProbit or OrdinalLogit, optional
-        Of the outcomes; it is what the forecasts are made with, and its noise is the unit of the scores.
-        With it, `k` and `scale` are not used, and scores start at 0 where a mapping `initial` does not name
-        them.
+        Of the outcomes; it is what the forecasts are made with, and its noise is the
+        unit of the scores. With it, `k` and `scale` are not used, and scores start at 0
+        where a mapping `initial` does not name them.
     rate : float
-        Length of step with a likelihood: above 0 and at most 1. k points are the rate k ln 10 / scale of
-        Logit. All four have -1 <= d²/dd² log p <= 0, so that up to 1 a step never moves two sets of scores
-        apart, and scores grow at most linearly; with a longer one those of the probit kinds may explode.
+        Length of step with a likelihood: above 0 and at most 1. k points are the rate k
+        ln 10 / scale of Logit. All four have -1 <= d²/dd² log p <= 0, so that up to 1 a
+        step never moves two sets of scores apart, and scores grow at most linearly;
+        with a longer one those of the probit kinds may explode.
 
     Attributes
     ----------
@@ -91,19 +100,22 @@ class Elo(RatingSystem):
     elite_ : ndarray of bool, shape (n,)
         Who ever had a rating of 2400 or more.
     before_ : ndarray of shape (N, 2)
-        Ratings of first and second before each match of the last call of `fit` or `partial_fit`.
+        Ratings of first and second before each match of the last call of `fit` or
+        `partial_fit`.
     nu_ : float
         The tie parameter of the forecasts, see Notes; not with a likelihood.
 
     Notes
     -----
-    Without a likelihood `predict_proba` uses the model of ties by Davidson whose expected score is E; `nu_`
-    maximises the likelihood of all outcomes so far, given the ratings before each match. It has three
-    columns, that of ties 0 where there were none. With a likelihood it is p(y | d), of two columns where the
-    likelihood has no ties.
+    Without a likelihood `predict_proba` uses the model of ties by Davidson whose
+    expected score is E; `nu_` maximises the likelihood of all outcomes so far, given
+    the ratings before each match. It has three columns, that of ties 0 where there were
+    none. With a likelihood it is p(y | d), of two columns where the likelihood has no
+    ties.
 
-    A match of weight 2 moves ratings exactly as two in a row do, but with "fide", which counts it as one
-    game; `nu_` sees it twice from the ratings before it, so without a likelihood forecasts differ a little.
+    A match of weight 2 moves ratings exactly as two in a row do, but with "fide", which
+    counts it as one game; `nu_` sees it twice from the ratings before it, so without a
+    likelihood forecasts differ a little.
 
     Examples
     --------
@@ -111,7 +123,8 @@ class Elo(RatingSystem):
     >>> matches = Matches([[1, -1, 0], [0, 1, -1]], [0, 1], ["Ann", "Bob", "Cy"])
     >>> elo = Elo(k=32, initial=1500).fit(matches, [1, 0])
     >>> elo.players_, elo.ratings_.round(2).tolist(), elo.before_.tolist()
-    (('Ann', 'Bob', 'Cy'), [1516.0, 1484.74, 1499.26], [[1500.0, 1500.0], [1484.0, 1500.0]])
+    (('Ann', 'Bob', 'Cy'), [1516.0, 1484.74, 1499.26], [[1500.0, 1500.0], [1484.0,
+    1500.0]])
     >>> elo = Elo(likelihood=OrdinalLogit(margin=0.5), rate=0.2).fit(matches, [1, 0])
     >>> elo.ratings_.round(4).tolist(), elo.predict_proba(matches[:1]).round(3).tolist()
     ([0.1245, -0.1128, -0.0117], [[0.324, 0.242, 0.435]])
@@ -128,7 +141,9 @@ class Elo(RatingSystem):
         super().check_parameters()
         self._factors()
         check_number(self, "scale", positive=True, most=LARGEST)
-        expected = "None, Probit(), Logit(), OrdinalProbit(margin) or OrdinalLogit(margin)"
+        expected = (
+            "None, Probit(), Logit(), OrdinalProbit(margin) or OrdinalLogit(margin)"
+        )
         good = self.likelihood is None or isinstance(self.likelihood, _LIKELIHOODS)
         require(good, self.likelihood, "likelihood", expected)
         check_real(self.rate, "rate", "a number above 0 and at most 1", 1 / LARGEST, 1)
@@ -143,7 +158,11 @@ class Elo(RatingSystem):
         return np.full(3, check_number(self, "k", positive=True, most=LARGEST))
 
     def _newcomer(self) -> dict[str, float]:
-        return {"ratings_": self._usual() if self.likelihood is None else 0.0, "games_": 0, "elite_": False}
+        return {
+            "ratings_": self._usual() if self.likelihood is None else 0.0,
+            "games_": 0,
+            "elite_": False,
+        }
 
     def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
         self.elite_ |= self.ratings_ >= _FIDE_ELITE_RATING  # from the start
@@ -151,7 +170,13 @@ class Elo(RatingSystem):
         steps, margin = self._factors(), -1.0
         if self.likelihood is not None:
             steps, margin = np.full(3, float(self.rate)), likelihood.parameters[0]
-        state = self.ratings_, self.games_, self.elite_, steps, math.log(10) / float(self.scale)
+        state = (
+            self.ratings_,
+            self.games_,
+            self.elite_,
+            steps,
+            math.log(10) / float(self.scale),
+        )
         return _elo(ids, *told, *state, likelihood.law(ep=True), margin)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
@@ -160,33 +185,39 @@ class Elo(RatingSystem):
 
 @dataclass(eq=False, repr=False)
 class Glicko(RatingSystem):
-    """The rating system of [Glickman1999]_: ratings with a standard deviation, in rating points.
+    """The rating system of [Glickman1999]_: ratings with a standard deviation, in
+    rating points.
 
-    With q = ln 10 / 400 and g(v) = 1 / sqrt(1 + 3 q² v / pi²), a player of rating r and variance v who met
-    opponents r_j, v_j with scores s_j in one rating period has after it::
+    With q = ln 10 / 400 and g(v) = 1 / sqrt(1 + 3 q² v / pi²), a player of rating r and
+    variance v who met opponents r_j, v_j with scores s_j in one rating period has after
+    it::
 
         v' = 1 / (1/v + q² sum_j g_j² E_j (1 - E_j)),   r' = r + q v' sum_j g_j (s_j - E_j),
         E_j = 1 / (1 + 10^{-g_j (r - r_j + h) / 400}),   g_j = g(v_j),   h the advantage of this player.
 
-    All matches of a period use the ratings at its start. Between his periods a player's v grows by c² a
-    unit of time, to at most deviation².
+    All matches of a period use the ratings at its start. Between his periods a player's
+    v grows by c² a unit of time, to at most deviation².
 
     Parameters
     ----------
     initial : float or mapping of names to floats
-        Rating of a new player; 1500 for those that a mapping does not name. Only differences count.
+        Rating of a new player; 1500 for those that a mapping does not name. Only
+        differences count.
     deviation : float
         Deviation of a new player, and the largest one.
     c : float
-        Growth of uncertainty: rating points per square root of a unit of time of the matches, whatever
-        the period is. The default is, for days, about the 15 a month of the R package PlayerRatings.
+        Growth of uncertainty: rating points per square root of a unit of time of the
+        matches, whatever the period is. The default is, for days, about the 15 a month
+        of the R package PlayerRatings.
     period : float, optional
-        Length of a rating period, in the unit of time of the matches: period i is from i · period (for
-        dates, since 1970-01-01) to below (i + 1) · period. A call of `fit` or `partial_fit` ends its last
-        period. None: ratings are updated after every match.
+        Length of a rating period, in the unit of time of the matches: period i is from
+        i · period (for dates, since 1970-01-01) to below (i + 1) · period. A call of
+        `fit` or `partial_fit` ends its last period. None: ratings are updated after
+        every match.
     advantage : float
-        What the feature "advantage" of the matches is worth, in rating points. Where its column holds
-        numbers, such as handicaps in points, 1 adds them as they are: offsets.
+        What the feature "advantage" of the matches is worth, in rating points. Where
+        its column holds numbers, such as handicaps in points, 1 adds them as they are:
+        offsets.
 
     Attributes
     ----------
@@ -197,19 +228,22 @@ class Glicko(RatingSystem):
     last_ : ndarray of shape (n,)
         The time of this match; with periods, that of the start of the period.
     before_, deviation_before_ : ndarray of shape (N, 2)
-        Ratings and deviations of first and second that each match of the last call of `fit` or
-        `partial_fit` was rated with: those before it, or at the start of its period.
+        Ratings and deviations of first and second that each match of the last call of
+        `fit` or `partial_fit` was rated with: those before it, or at the start of its
+        period.
     nu_ : float
         The tie parameter of the forecasts, see Notes.
 
     Notes
     -----
-    A match is forecast with the variances of both: E = 1 / (1 + 10^{-g(v_1 + v_2)(r_1 - r_2 + h)/400}).
-    `predict_proba` uses the model of ties by Davidson with this expected score; `nu_` maximises the
-    likelihood of all outcomes so far, given the ratings that they were rated with.
+    A match is forecast with the variances of both: E = 1 / (1 + 10^{-g(v_1 + v_2)(r_1 -
+    r_2 + h)/400}). `predict_proba` uses the model of ties by Davidson with this
+    expected score; `nu_` maximises the likelihood of all outcomes so far, given the
+    ratings that they were rated with.
 
-    A match of weight 2 is exactly two matches of one period. Without periods it is not two in a row, of which
-    the second has the ratings after the first: a period at a time is how Glicko rates.
+    A match of weight 2 is exactly two matches of one period. Without periods it is not
+    two in a row, of which the second has the ratings after the first: a period at a
+    time is how Glicko rates.
 
     Examples
     --------
@@ -235,7 +269,11 @@ class Glicko(RatingSystem):
             check_number(self, "period", positive=True, most=LARGEST)
 
     def _newcomer(self) -> dict[str, float]:  # inf: not played yet, no growth
-        return {"ratings_": self._usual(), "deviations_": float(self.deviation), "last_": math.inf}
+        return {
+            "ratings_": self._usual(),
+            "deviations_": float(self.deviation),
+            "last_": math.inf,
+        }
 
     def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
         clock, variances = self._clock(told[-1]), self.deviations_**2
@@ -244,7 +282,10 @@ class Glicko(RatingSystem):
         state = self.ratings_, variances, self.last_
         warn_of_walks(f"c={float(self.c):g}", growth, told[-1], _NOISE)
         known = _glicko(ids, *told[:3], clock, ends, *state, growth, largest)
-        self.deviations_, self.deviation_before_ = np.sqrt(variances), np.sqrt(known[:, 2:])
+        self.deviations_, self.deviation_before_ = (
+            np.sqrt(variances),
+            np.sqrt(known[:, 2:]),
+        )
         return known
 
     def _clock(self, time: Floats) -> Floats:
@@ -255,10 +296,16 @@ class Glicko(RatingSystem):
     def _variances(self, ids: NDArray[np.int64], time: Floats) -> Floats:
         variances = self._present("deviations_", ids) ** 2
         idle = np.maximum(self._clock(time)[:, None] - self._present("last_", ids), 0)
-        return np.minimum(variances + float(self.c) ** 2 * idle, float(self.deviation) ** 2)
+        return np.minimum(
+            variances + float(self.c) ** 2 * idle, float(self.deviation) ** 2
+        )
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
-        return _Q * differences / np.sqrt(1 + 3 * (_Q / math.pi) ** 2 * variances.sum(axis=1))
+        return (
+            _Q
+            * differences
+            / np.sqrt(1 + 3 * (_Q / math.pi) ** 2 * variances.sum(axis=1))
+        )
 
 
 _Q = math.log(10) / 400
@@ -267,7 +314,8 @@ _NOISE = math.pi / math.sqrt(3) / _Q  # standard deviation of a match, in rating
 
 @njit
 def _elo(ids, boost, y, weights, time, ratings, games, elite, steps, rate, law, margin):
-    """Ratings of both before each match, and no variances, (N, 4); what players have moves in place.
+    """Ratings of both before each match, and no variances, (N, 4); what players have
+    moves in place.
 
     A margin of -1 has no likelihood.
     """
@@ -278,14 +326,17 @@ def _elo(ids, boost, y, weights, time, ratings, games, elite, steps, rate, law, 
         while left > 0:
             difference = ratings[ids[row, 0]] - ratings[ids[row, 1]] + boost[row]
             if margin < 0:
-                slope = (y[row] - math.tanh(rate * difference / 2)) / 2  # s - E of the first
+                # s - E of the first
+                slope = (y[row] - math.tanh(rate * difference / 2)) / 2
             else:
                 _, slope, _ = law(margin, 0.0, y[row], difference, 0.0)
             slope *= min(left, 1.0)
             left -= 1
             for side in range(2):
                 player = ids[row, side]
-                step = steps[2 if elite[player] else 0 if games[player] < _FIDE_NEW_GAMES else 1]
+                step = steps[
+                    2 if elite[player] else 0 if games[player] < _FIDE_NEW_GAMES else 1
+                ]
                 ratings[player] += step * slope if side == 0 else -step * slope
                 games[player] += left <= 0  # a game, however often it is rated
                 elite[player] |= ratings[player] >= _FIDE_ELITE_RATING
@@ -293,18 +344,27 @@ def _elo(ids, boost, y, weights, time, ratings, games, elite, steps, rate, law, 
 
 
 @njit
-def _glicko(ids, boost, y, weights, clock, ends, ratings, variances, last, growth, largest):
-    """Ratings and variances of both before each match, (N, 4); what players have moves in place."""
+def _glicko(
+    ids, boost, y, weights, clock, ends, ratings, variances, last, growth, largest
+):
+    """Ratings and variances of both before each match, (N, 4); what players have moves
+    in place."""
     before, begin = np.empty((len(y), 4)), 0
-    surprise, information = np.zeros(len(ratings)), np.zeros(len(ratings))  # sums over the period
+    # sums over the period
+    surprise, information = np.zeros(len(ratings)), np.zeros(len(ratings))
     for row in range(len(y)):
         now = clock[row]
         for side in range(2):
             player = ids[row, side]
             if last[player] < now:
-                variances[player] = min(variances[player] + growth * (now - last[player]), largest)
+                variances[player] = min(
+                    variances[player] + growth * (now - last[player]), largest
+                )
             last[player] = now
-            before[row, side], before[row, 2 + side] = ratings[player], variances[player]
+            before[row, side], before[row, 2 + side] = (
+                ratings[player],
+                variances[player],
+            )
         half = _Q / 2 * (before[row, 0] - before[row, 1] + boost[row])
         for side in range(2):
             player, sign = ids[row, side], 1 - 2 * side
@@ -314,8 +374,11 @@ def _glicko(ids, boost, y, weights, clock, ends, ratings, variances, last, growt
             information[player] += weights[row] * (g * g * (0.25 - excess * excess))
         if ends[row]:
             for played in range(begin, row + 1):
-                for player in ids[played]:  # one who is met twice has no news the second time
-                    variances[player] = 1 / (1 / variances[player] + _Q * _Q * information[player])
+                # one who is met twice has no news the second time
+                for player in ids[played]:
+                    variances[player] = 1 / (
+                        1 / variances[player] + _Q * _Q * information[player]
+                    )
                     ratings[player] += _Q * variances[player] * surprise[player]
                     surprise[player] = information[player] = 0.0
             begin = row + 1

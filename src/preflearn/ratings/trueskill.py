@@ -1,19 +1,23 @@
-"""TrueSkill: one pass of assumed-density filtering over matches, the skills Brownian motions [Herbrich2006]_.
+"""TrueSkill: one pass of assumed-density filtering over matches, the skills Brownian
+motions [Herbrich2006]_.
 
-A player's skill is normal, with a mean and a variance, and skills of different players count as independent.
-With u = s_first - s_second ~ N(c, v), v the sum of both variances, and log Z = log E p(y | u), the moments of
-the skills given the outcome of the match follow from two derivatives of log Z in c::
+A player's skill is normal, with a mean and a variance, and skills of different players
+count as independent. With u = s_first - s_second ~ N(c, v), v the sum of both
+variances, and log Z = log E p(y | u), the moments of the skills given the outcome of
+the match follow from two derivatives of log Z in c::
 
     mean_first += v_first Z',   mean_second -= v_second Z',   v_i += v_i² Z'',
 
-and the normal distributions with these moments take the place of the exact ones. Expectation propagation for
-the same model begins with this pass, and goes back and forth from there.
+and the normal distributions with these moments take the place of the exact ones.
+Expectation propagation for the same model begins with this pass, and goes back and
+forth from there.
 
 References
 ----------
-.. [Herbrich2006] R. Herbrich, T. Minka, T. Graepel, "TrueSkill: a Bayesian skill rating system", NIPS 2006.
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
+.. [Herbrich2006] R. Herbrich, T. Minka, T. Graepel, "TrueSkill: a Bayesian skill rating
+  system", NIPS 2006.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
@@ -42,16 +46,18 @@ from preflearn.ratings.system import RatingSystem, Told
 
 @dataclass(eq=False, repr=False)
 class TrueSkill(RatingSystem):
-    """TrueSkill of [Herbrich2006]_ for two players, a baseline of [Maystre2019]_ (section 4.1 and eq. 9).
+    """TrueSkill of [Herbrich2006]_ for two players, a baseline of [Maystre2019]_
+    (section 4.1 and eq. 9).
 
-    The skill of a player is N(0, variance) at his first match; up to each later one it moves by an
-    independent N(0, dynamics · elapsed), where elapsed is 1, or the time since his last match. With d the
-    difference of skills and h the advantage::
+    The skill of a player is N(0, variance) at his first match; up to each later one it
+    moves by an independent N(0, dynamics · elapsed), where elapsed is 1, or the time
+    since his last match. With d the difference of skills and h the advantage::
 
         P(first wins) = Phi(d + h - margin),   P(second wins) = Phi(-d - h - margin),   else a tie.
 
-    The unit of the skills is the standard deviation of the noise in a match (of the difference, not of
-    one player), as with the likelihoods `Probit` and `OrdinalProbit`.
+    The unit of the skills is the standard deviation of the noise in a match (of the
+    difference, not of one player), as with the likelihoods `Probit` and
+    `OrdinalProbit`.
 
     Parameters
     ----------
@@ -60,15 +66,18 @@ class TrueSkill(RatingSystem):
     dynamics : float
         Variance that is added: a match, or a unit of time of the matches.
     step : "match" or "time"
-        What `dynamics` counts by. "time" filters the Wiener process that starts with `variance` at each
-        player's first match, `Constant(variance) + Wiener(dynamics, origin="first")`.
+        What `dynamics` counts by. "time" filters the Wiener process that starts with
+        `variance` at each player's first match, `Constant(variance) + Wiener(dynamics,
+        origin="first")`.
     margin : float
         Half the width of the interval of ties, in the unit of the skills; 0: no ties.
     advantage : float
-        What the feature "advantage" of the matches is worth, in the unit of the skills. Where its column
-        holds numbers, such as handicaps in this unit, 1 adds them as they are: offsets.
+        What the feature "advantage" of the matches is worth, in the unit of the skills.
+        Where its column holds numbers, such as handicaps in this unit, 1 adds them as
+        they are: offsets.
     initial : float or mapping of names to floats
-        Mean skill of a new player; 0 for those that a mapping does not name. Only differences count.
+        Mean skill of a new player; 0 for those that a mapping does not name. Only
+        differences count.
 
     Attributes
     ----------
@@ -79,22 +88,23 @@ class TrueSkill(RatingSystem):
     last_ : ndarray of shape (n,)
         The time of this match.
     before_, deviation_before_ : ndarray of shape (N, 2)
-        The same of first and second before each match of the last call of `fit` or `partial_fit`, with
-        what `dynamics` has added for it.
+        The same of first and second before each match of the last call of `fit` or
+        `partial_fit`, with what `dynamics` has added for it.
 
     Notes
     -----
-    In [Herbrich2006]_ a player's performance has the variance beta², which makes a noise of sqrt(2) beta in
-    the difference, and a tie is a difference of performances within epsilon. Its sigma, tau and epsilon are
-    here the variance sigma² / (2 beta²), the dynamics tau² / (2 beta²) and the margin
-    epsilon / (sqrt(2) beta). Its usual values sigma = 25/3, beta = sigma / 2 and tau = sigma / 100 are a
-    variance of 2 and dynamics of 0.0002. It adds tau² before a player's first match too.
+    In [Herbrich2006]_ a player's performance has the variance beta², which makes a
+    noise of sqrt(2) beta in the difference, and a tie is a difference of performances
+    within epsilon. Its sigma, tau and epsilon are here the variance sigma² / (2 beta²),
+    the dynamics tau² / (2 beta²) and the margin epsilon / (sqrt(2) beta). Its usual
+    values sigma = 25/3, beta = sigma / 2 and tau = sigma / 100 are a variance of 2 and
+    dynamics of 0.0002. It adds tau² before a player's first match too.
 
-    A forecast includes what `dynamics` will add up to the match. Forecasts have two columns where the
-    margin is 0, and three otherwise.
+    A forecast includes what `dynamics` will add up to the match. Forecasts have two
+    columns where the margin is 0, and three otherwise.
 
-    With step="time" a match of weight 2 is exactly two in a row at the same time; with step="match" it is
-    not, since `dynamics` is added for it once.
+    With step="time" a match of weight 2 is exactly two in a row at the same time; with
+    step="match" it is not, since `dynamics` is added for it once.
 
     Examples
     --------
@@ -125,43 +135,83 @@ class TrueSkill(RatingSystem):
         return OrdinalProbit(float(self.margin)) if self.margin > 0 else Probit()
 
     def _newcomer(self) -> dict[str, float]:  # inf: not played yet, no growth
-        return {"ratings_": self._usual(), "deviations_": math.sqrt(self.variance), "last_": math.inf}
+        return {
+            "ratings_": self._usual(),
+            "deviations_": math.sqrt(self.variance),
+            "last_": math.inf,
+        }
 
     def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
         likelihood, variances = self._likelihood(), self.deviations_**2
-        law = likelihood.law(ep=True), likelihood.parameters[0], float(self.dynamics), self.step == "match"
+        law = (
+            likelihood.law(ep=True),
+            likelihood.parameters[0],
+            float(self.dynamics),
+            self.step == "match",
+        )
         if self.step == "time":
-            warn_of_walks(f"dynamics={float(self.dynamics):g}", float(self.dynamics), told[-1], 1.0)
+            warn_of_walks(
+                f"dynamics={float(self.dynamics):g}",
+                float(self.dynamics),
+                told[-1],
+                1.0,
+            )
         known = _trueskill(ids, *told, self.ratings_, variances, self.last_, *law)
-        self.deviations_, self.deviation_before_ = np.sqrt(variances), np.sqrt(known[:, 2:])
+        self.deviations_, self.deviation_before_ = (
+            np.sqrt(variances),
+            np.sqrt(known[:, 2:]),
+        )
         return known
 
     def _variances(self, ids: NDArray[np.int64], time: Floats) -> Floats:
         last = self._present("last_", ids)
-        elapsed = np.isfinite(last) if self.step == "match" else np.maximum(time[:, None] - last, 0)
+        elapsed = (
+            np.isfinite(last)
+            if self.step == "match"
+            else np.maximum(time[:, None] - last, 0)
+        )
         return self._present("deviations_", ids) ** 2 + float(self.dynamics) * elapsed
 
 
 @njit
-def _trueskill(ids, boost, y, weights, time, means, variances, last, law, margin, dynamics, by_match):
-    """Means and variances of both before each match, (N, 4); what players have moves in place."""
+def _trueskill(
+    ids,
+    boost,
+    y,
+    weights,
+    time,
+    means,
+    variances,
+    last,
+    law,
+    margin,
+    dynamics,
+    by_match,
+):
+    """Means and variances of both before each match, (N, 4); what players have moves in
+    place."""
     before = np.empty((len(y), 4))
     for row in range(len(y)):
         for side in range(2):
             player = ids[row, side]
             if weights[row] > 0:
                 if last[player] < math.inf:
-                    variances[player] += dynamics * (1.0 if by_match else time[row] - last[player])
+                    variances[player] += dynamics * (
+                        1.0 if by_match else time[row] - last[player]
+                    )
                 last[player] = time[row]
             before[row, side], before[row, 2 + side] = means[player], variances[player]
         first, second, left = ids[row, 0], ids[row, 1], weights[row]
         while left > 0:
             center = means[first] - means[second] + boost[row]
-            _, slope, bend = law(margin, 0.0, y[row], center, variances[first] + variances[second])
+            _, slope, bend = law(
+                margin, 0.0, y[row], center, variances[first] + variances[second]
+            )
             for side in range(2):
                 player, variance = ids[row, side], variances[ids[row, side]]
                 rest, part = 1 + variance * bend, 1.0
-                if left < 1:  # a part of the change of mean / variance and of 1 / variance
+                # a part of the change of mean / variance and of 1 / variance
+                if left < 1:
                     part = left / (rest - left * variance * bend)
                     rest *= part / left
                 means[player] += (1 - 2 * side) * part * variance * slope

@@ -1,20 +1,24 @@
-"""The dual of sums of hinge losses, by blocks: small steps find the bounds, exact equations the rest.
+"""The dual of sums of hinge losses, by blocks: small steps find the bounds, exact
+equations the rest.
 
-Row i of the hinges has label_i = +1 or -1 and a signed weight s_i between bounds. With the differences d of
-the pairs, a_k = sum of sign_i s_i over the rows of pair k, u = sum a_k d_k and z = B K B'a::
+Row i of the hinges has label_i = +1 or -1 and a signed weight s_i between bounds. With
+the differences d of the pairs, a_k = sum of sign_i s_i over the rows of pair k, u = sum
+a_k d_k and z = B K B'a::
 
     maximise  sum_i label_i s_i - 1/2 a'B K B'a,    and where there is a beta:  sum_i s_i = 0,
 
-whose slopes h_i = label_i - sign_i z_i are at most beta where s_i can grow, and at least beta where it can
-shrink (beta = 0 where there is none). The pairs that violate this most are a block, whose Gram matrix is
-small. Steps of two weights each, chosen by their second-order gain [Fan2005]_, find who is at a bound.
-Where they are slow, a Newton step on the weights between their bounds, by the equations of the margin, does
+whose slopes h_i = label_i - sign_i z_i are at most beta where s_i can grow, and at
+least beta where it can shrink (beta = 0 where there is none). The pairs that violate
+this most are a block, whose Gram matrix is small. Steps of two weights each, chosen by
+their second-order gain [Fan2005]_, find who is at a bound. Where they are slow, a
+Newton step on the weights between their bounds, by the equations of the margin, does
 the work of thousands of them. Every step raises the dual.
 
 References
 ----------
-.. [Fan2005] R.-E. Fan, P.-H. Chen, C.-J. Lin, "Working set selection using second order information for
-   training support vector machines", Journal of Machine Learning Research 6, 2005.
+.. [Fan2005] R.-E. Fan, P.-H. Chen, C.-J. Lin, "Working set selection using second order
+   information for training support vector machines", Journal of Machine Learning
+   Research 6, 2005.
 """
 
 from __future__ import annotations
@@ -32,20 +36,26 @@ from preflearn.core.validation import Floats, Ids
 _SMALL, _LARGE, _LARGEST = 500, 2000, 4000  # pairs of a block, at least and at most
 _ALL = 1.1
 _SHARE = 0.1  # of the violation of a block that is left to the next one
-_STEPS = 200  # of two weights before a Newton step, and one more for each weight between its bounds
+# of two weights before a Newton step, and one more for each weight between its bounds
+_STEPS = 200
 _NEWTON = 5  # steps in a block
 _ROUNDS = 20  # in which a Newton step puts weights on their bounds
 _RIDGE = 1e-13  # share of the trace, for equations of pairs that depend on each other
-_LEVEL = 1e-12  # share of the moves to which they add up to 0, unless the equations are beyond rounding
+# share of the moves to which they add up to 0, unless the equations are beyond rounding
+_LEVEL = 1e-12
 _FRESH = 10  # blocks between two computations of z from scratch
-_ROUNDED = 16 * np.finfo(np.float64).eps  # share of the largest slope that a violation of rounding is
+# share of the largest slope that a violation of rounding is
+_ROUNDED = 16 * np.finfo(np.float64).eps
 _STALLED = 10  # blocks without progress, in which rounding has taken over
-_NOBODY = np.int64(-1)  # a plain -1 is a type of its own, for which what it is given to is compiled anew
-_BLOCKS, _PART = 30, 100  # at most so many blocks, and one more for each part of so many pairs
+# a plain -1 is a type of its own, for which what it is given to is compiled anew
+_NOBODY = np.int64(-1)
+# at most so many blocks, and one more for each part of so many pairs
+_BLOCKS, _PART = 30, 100
 
 
 class Rows(NamedTuple):
-    """Hinges cost_i max(0, label_i (h_i - beta)): one of each pair, then the second ones of the last pairs.
+    """Hinges cost_i max(0, label_i (h_i - beta)): one of each pair, then the second
+    ones of the last pairs.
 
     The two copies of a tie have opposite differences: two rows, one difference.
     """
@@ -59,12 +69,25 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(cls, y: NDArray, cost: Floats, biased: bool) -> Rows:
-        """The rows of eq. 8 for labels that are sorted, ties last; without beta, ties are preferences too."""
+        """The rows of eq.
+
+        8 for labels that are sorted, ties last; without beta, ties are preferences too.
+        """
         ties = np.count_nonzero(y == 0)
         direction = np.append(np.where(y == 0, -1.0, y), np.ones(ties))
-        label = np.append(np.where((y == 0) & biased, -1.0, 1.0), np.full(ties, -1.0 if biased else 1.0))
+        label = np.append(
+            np.where((y == 0) & biased, -1.0, 1.0),
+            np.full(ties, -1.0 if biased else 1.0),
+        )
         bound = label * np.append(cost, cost[len(y) - ties :])
-        return cls(len(y), label * direction, label, np.minimum(bound, 0), np.maximum(bound, 0), biased)
+        return cls(
+            len(y),
+            label * direction,
+            label,
+            np.minimum(bound, 0),
+            np.maximum(bound, 0),
+            biased,
+        )
 
     @property
     def cost(self) -> Floats:
@@ -87,7 +110,12 @@ class Rows(NamedTuple):
         """The rows of some pairs in order, and their places among all rows."""
         n_ties = len(self.sign) - self.n_pairs
         rows = np.append(pairs, pairs[pairs >= self.n_pairs - n_ties] + n_ties)
-        sign, label, low, high = self.sign[rows], self.label[rows], self.low[rows], self.high[rows]
+        sign, label, low, high = (
+            self.sign[rows],
+            self.label[rows],
+            self.low[rows],
+            self.high[rows],
+        )
         return rows, Rows(len(pairs), sign, label, low, high, self.biased)
 
     def feasible(self, s: Floats) -> Floats:
@@ -95,21 +123,30 @@ class Rows(NamedTuple):
         if not self.biased:
             return s
         up, down = s[s > 0].sum(), -s[s < 0].sum()
-        return s * np.where(s > 0, min(1.0, down / up if up else 1.0), min(1.0, up / down if down else 1.0))
+        return s * np.where(
+            s > 0,
+            min(1.0, down / up if up else 1.0),
+            min(1.0, up / down if down else 1.0),
+        )
 
 
 class Certificate(NamedTuple):
-    """The value of the hinges at u = sum a_k d_k, and how far from the optimum it can be at most."""
+    """The value of the hinges at u = sum a_k d_k, and how far from the optimum it can
+    be at most."""
 
     objective: float
     gap: float  # relative to the objective
     bias: float
 
 
-def certificate(rows: Rows, z: Floats, squared: float, dual: float, noise: float) -> Certificate:
-    """Of a function: from its differences z of scores and u·u, with the beta of least loss, and a dual value.
+def certificate(
+    rows: Rows, z: Floats, squared: float, dual: float, noise: float
+) -> Certificate:
+    """Of a function: from its differences z of scores and u·u, with the beta of least
+    loss, and a dual value.
 
-    Of several such beta, the middle. The rounding of z, by about `noise`, counts as part of the gap.
+    Of several such beta, the middle. The rounding of z, by about `noise`, counts as
+    part of the gap.
     """
     h = rows.slopes(z)
     bias = best_bias(rows, h) if rows.biased else 0.0
@@ -120,7 +157,8 @@ def certificate(rows: Rows, z: Floats, squared: float, dual: float, noise: float
 
 
 def best_bias(rows: Rows, h: Floats) -> float:
-    """The loss is convex and piecewise linear in beta: its slope rises by cost_i at h_i."""
+    """The loss is convex and piecewise linear in beta: its slope rises by cost_i at
+    h_i."""
     order = np.argsort(h)
     slope = np.cumsum(rows.cost[order]) - rows.high.sum()
     zero = 1e-12 * rows.cost.sum()
@@ -129,9 +167,15 @@ def best_bias(rows: Rows, h: Floats) -> float:
 
 
 def maximise(
-    gram: Gram, rows: Rows, s: Floats, tol: float, patience: float = np.inf, most: int | None = None
+    gram: Gram,
+    rows: Rows,
+    s: Floats,
+    tol: float,
+    patience: float = np.inf,
+    most: int | None = None,
 ) -> tuple[Floats, float]:
-    """The weights s of the optimum from feasible ones, or the best ones that were met, and their gap.
+    """The weights s of the optimum from feasible ones, or the best ones that were met,
+    and their gap.
 
     Parameters
     ----------
@@ -143,9 +187,11 @@ def maximise(
     tol : float
         Duality gap, relative to the objective, to stop at; rounding may stop before.
     patience : float
-        The systems that Newton steps solve, each counted by its unknowns cubed, may add up to this.
+        The systems that Newton steps solve, each counted by its unknowns cubed, may add
+        up to this.
     most : int, optional
-        Blocks to stop after; None: several times what is needed where there is progress.
+        Blocks to stop after; None: several times what is needed where there is
+        progress.
     """
     s, best, least, bound, primal = s.copy(), s.copy(), np.inf, np.inf, np.inf
     z = gram.times(rows.summed(rows.sign * s))
@@ -156,7 +202,9 @@ def maximise(
         top, bottom = np.max(h[up], initial=-edge), np.min(h[down], initial=edge)
         bias = (top + bottom) / 2 if rows.biased else 0.0
         squared = float(rows.summed(rows.sign * s) @ z)
-        value = squared / 2 + float(rows.cost @ np.maximum(0.0, rows.label * (h - bias)))
+        value = squared / 2 + float(
+            rows.cost @ np.maximum(0.0, rows.label * (h - bias))
+        )
         dual = float(rows.label @ s) - squared / 2
         if value - dual < least * value:
             best, least = s.copy(), (value - dual) / value
@@ -164,7 +212,12 @@ def maximise(
         if primal - dual < 0.99 * bound:
             bound, since = primal - dual, 0
         rounded = _ROUNDED * float(np.abs(h).max())
-        if least <= tol or top - bottom <= rounded or since >= _STALLED or work > patience:
+        if (
+            least <= tol
+            or top - bottom <= rounded
+            or since >= _STALLED
+            or work > patience
+        ):
             break
         chosen = _violators(rows, h - bias, up, down)
         again = again + 1 if np.array_equal(chosen, pairs) else 0
@@ -172,7 +225,8 @@ def maximise(
             pairs, Q = chosen, gram.block(chosen, chosen)
         places, part = rows.of_block(pairs)
         weights = s[places]
-        target = _SHARE ** (1 + again) * float(top - bottom)  # a block that comes again is solved better
+        # a block that comes again is solved better
+        target = _SHARE ** (1 + again) * float(top - bottom)
         work += _solve_block(Q, part, weights, h[places], max(rounded, target))
         change = np.zeros(len(s))
         change[places] = weights - s[places]
@@ -185,7 +239,8 @@ def maximise(
 
 
 def _violators(rows: Rows, h: Floats, up: NDArray, down: NDArray) -> Ids:
-    """The pairs of the next block: those between their bounds, and at least as many that violate most."""
+    """The pairs of the next block: those between their bounds, and at least as many
+    that violate most."""
     n_ties = len(h) - rows.n_pairs
     wrong = np.maximum(np.where(up, h, 0.0), np.where(down, -h, 0.0))
     free = (up & down).astype(np.float64)
@@ -193,7 +248,9 @@ def _violators(rows: Rows, h: Floats, up: NDArray, down: NDArray) -> Ids:
         tied = values[rows.n_pairs - n_ties : rows.n_pairs]
         np.maximum(tied, values[rows.n_pairs :], out=tied)
     wrong, free = wrong[: rows.n_pairs], free[: rows.n_pairs]
-    size = int(np.clip(2 * free.sum(), _SMALL, max(_LARGE, min(_ALL * free.sum(), _LARGEST))))
+    size = int(
+        np.clip(2 * free.sum(), _SMALL, max(_LARGE, min(_ALL * free.sum(), _LARGEST)))
+    )
     if size >= rows.n_pairs:
         return np.arange(rows.n_pairs)
     most = np.argpartition(wrong, -(size // 2))[-(size // 2) :]
@@ -210,33 +267,44 @@ def _solve_block(Q: Floats, rows: Rows, s: Floats, h: Floats, target: float) -> 
     work = 0.0
     for _ in range(_NEWTON):
         steps = _STEPS + np.count_nonzero((s > rows.low) & (s < rows.high))
-        if _descend(Q, rows.sign, rows.low, rows.high, s, h, target, steps, rows.biased) < steps:
+        if (
+            _descend(
+                Q, rows.sign, rows.low, rows.high, s, h, target, steps, rows.biased
+            )
+            < steps
+        ):
             break
         work += _newton(Q, rows, s, h)
     return work
 
 
 def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> float:
-    """Move the weights between their bounds towards the solution of their equations, in place.
+    """Move the weights between their bounds towards the solution of their equations, in
+    place.
 
-    Those that would leave their bounds are put there, and the others solved again. Then the way to this
-    point is followed as far as the dual grows and the bounds allow. Returns the cubes of the unknowns of the
-    systems that were solved, added up.
+    Those that would leave their bounds are put there, and the others solved again. Then
+    the way to this point is followed as far as the dual grows and the bounds allow.
+    Returns the cubes of the unknowns of the systems that were solved, added up.
     """
     free = np.flatnonzero((s > rows.low) & (s < rows.high))
     work = 0.0
     if not len(free):
         return work
     place = rows.expanded(np.arange(rows.n_pairs))[free]
-    A = DenseGram(Q).block(place, place) * np.multiply.outer(rows.sign[free], rows.sign[free])
+    A = DenseGram(Q).block(place, place) * np.multiply.outer(
+        rows.sign[free], rows.sign[free]
+    )
     A[np.diag_indices_from(A)] += _RIDGE * np.trace(A)
     low, high, slope = rows.low[free] - s[free], rows.high[free] - s[free], h[free]
-    slope = slope - slope.mean() * rows.biased  # a level changes nothing, but for rounding
+    # a level changes nothing, but for rounding
+    slope = slope - slope.mean() * rows.biased
     move, inner = np.zeros(len(free)), np.ones(len(free), dtype=np.bool_)
     for count in range(_ROUNDS):
         work += float(np.count_nonzero(inner)) ** 3
         try:
-            factor = linalg.cho_factor(A[np.ix_(inner, inner)], lower=True, check_finite=False)
+            factor = linalg.cho_factor(
+                A[np.ix_(inner, inner)], lower=True, check_finite=False
+            )
         except linalg.LinAlgError:
             return work
         right = slope[inner] - A[np.ix_(inner, ~inner)] @ move[~inner]
@@ -258,8 +326,13 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> float:
         room = float(np.min(ends[ahead] / move[ahead], initial=1.0))
     move *= min(room, rise / curvature) if curvature > 0 else room
     s[free] = np.clip(s[free] + move, rows.low[free], rows.high[free])
-    s[free[move >= high]], s[free[move <= low]] = rows.high[free[move >= high]], rows.low[free[move <= low]]
-    h -= rows.sign * rows.expanded(np.bincount(place, rows.sign[free] * move, len(Q)) @ Q)
+    s[free[move >= high]], s[free[move <= low]] = (
+        rows.high[free[move >= high]],
+        rows.low[free[move <= low]],
+    )
+    h -= rows.sign * rows.expanded(
+        np.bincount(place, rows.sign[free] * move, len(Q)) @ Q
+    )
     return work
 
 

@@ -1,8 +1,9 @@
 """Mehrotra's interior-point method, and the sums of hinge losses that it minimises.
 
-The loop knows neither the problem nor how its equations are solved: it asks for one Newton step after
-another. For hinges each step solves one system of as many unknowns as their matrix has columns, however many
-rows there are; the solver multiplies by that matrix and never looks inside.
+The loop knows neither the problem nor how its equations are solved: it asks for one
+Newton step after another. For hinges each step solves one system of as many unknowns as
+their matrix has columns, however many rows there are; the solver multiplies by that
+matrix and never looks inside.
 """
 
 from __future__ import annotations
@@ -18,23 +19,29 @@ from preflearn.core.validation import Floats
 
 MOST_STEPS = 200
 _TO_THE_BOUNDARY = 0.995  # share of the longest step that keeps all variables positive
-_AT_BOUND = 1e-3  # a dual weight, in units of its scale, this much below its slack is at its bound
-_FAR, _NEAR = 30, 5  # steps without progress, until a gap of `_GOOD` and after it: then it is rounding
+# a dual weight, in units of its scale, this much below its slack is at its bound
+_AT_BOUND = 1e-3
+# steps without progress, until a gap of `_GOOD` and after it: then it is rounding
+_FAR, _NEAR = 30, 5
 _GOOD = 1e-6
 
 
 class Interior(NamedTuple):
-    """A point, its slacks and the multipliers of its constraints, both > 0; or a step between two of them."""
+    """A point, its slacks and the multipliers of its constraints, both > 0; or a step
+    between two of them."""
 
     z: Floats  # (q,)
     slack: Floats  # (k,)
     dual: Floats  # (k,)
 
     def moved(self, step: Interior, length: float) -> Interior:
-        return Interior(*(now + length * change for now, change in zip(self, step, strict=True)))
+        return Interior(
+            *(now + length * change for now, change in zip(self, step, strict=True))
+        )
 
     def longest(self, step: Interior) -> float:
-        """The longest step, at most 1, that keeps slacks and multipliers from becoming negative."""
+        """The longest step, at most 1, that keeps slacks and multipliers from becoming
+        negative."""
         return 1.0 / max(1.0, *(float(np.max(-step[k] / self[k])) for k in (1, 2)))
 
     def gap(self) -> float:
@@ -42,18 +49,23 @@ class Interior(NamedTuple):
         return float(self.slack @ self.dual)
 
 
-Step = Callable[[Floats], Interior]  # towards slack * dual + target, from Newton's equations at one point
+# towards slack * dual + target, from Newton's equations at one point
+Step = Callable[[Floats], Interior]
 
 
-def central_path(start: Interior, newton: Callable[[Interior], Step | None]) -> Iterator[Interior]:
-    """The start, and points nearer and nearer to an optimum, by Mehrotra's predictor and corrector.
+def central_path(
+    start: Interior, newton: Callable[[Interior], Step | None]
+) -> Iterator[Interior]:
+    """The start, and points nearer and nearer to an optimum, by Mehrotra's predictor
+    and corrector.
 
     Parameters
     ----------
     start : Interior
     newton : callable
-        Newton's equations at a point, factored: its steps, or None where rounding leaves none. It ends the
-        path, which else has `MOST_STEPS` steps (some fifteen are usual); whoever follows it stops before.
+        Newton's equations at a point, factored: its steps, or None where rounding
+        leaves none. It ends the path, which else has `MOST_STEPS` steps (some fifteen
+        are usual); whoever follows it stops before.
     """
     point = start
     for _ in range(MOST_STEPS):
@@ -71,7 +83,8 @@ def central_path(start: Interior, newton: Callable[[Interior], Step | None]) -> 
 
 
 class Operator(Protocol):
-    """A matrix A by its products A u, A'v, and A' diag(weights) A, in an array of its own."""
+    """A matrix A by its products A u, A'v, and A' diag(weights) A, in an array of its
+    own."""
 
     def times(self, u: Floats) -> Floats: ...
     def adjoint(self, v: Floats) -> Floats: ...
@@ -79,7 +92,8 @@ class Operator(Protocol):
 
 
 class Hinges(NamedTuple):
-    """Terms cost_i max(0, 1 - a_i·u - label_i beta) of an objective, with a_i the rows of A."""
+    """Terms cost_i max(0, 1 - a_i·u - label_i beta) of an objective, with a_i the rows
+    of A."""
 
     A: Operator
     cost: Floats  # positive
@@ -95,16 +109,19 @@ class Optimum(NamedTuple):
     u: Floats
     bias: float
     dual: Floats  # one weight a row, in [0, cost]
-    gap: float  # relative duality gap of A' dual, with the violation of the dual's equation
+    # relative duality gap of A' dual, with the violation of the dual's equation
+    gap: float
     own_gap: float  # that of u, which rounding spoils later
 
 
-@np.errstate(over="ignore", divide="ignore", invalid="ignore")  # where rounding has taken over
+# where rounding has taken over
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def minimise(hinges: Hinges, tol: float) -> Optimum:
     """Minimise 1/2 u·u + sum of hinges over u, and over beta if there are labels.
 
-    Mehrotra's predictor-corrector method for eq. 15 of [Venuto2017]_ (eq. 3 without beta), until the
-    relative duality gap is at most `tol` or rounding allows no progress. The result says which gap it has.
+    Mehrotra's predictor-corrector method for eq. 15 of [Venuto2017]_ (eq. 3 without
+    beta), until the relative duality gap is at most `tol` or rounding allows no
+    progress. The result says which gap it has.
 
     Parameters
     ----------
@@ -119,7 +136,9 @@ def minimise(hinges: Hinges, tol: float) -> Optimum:
     cost, rows = hinges.cost, len(hinges.cost)
     start = 0.0 * hinges.A.adjoint(np.ones(rows))
     slack, dual = np.repeat([1.0, 2.0], rows), np.tile(cost / 2, 2)
-    path = central_path(Interior(np.append(start, 0.0), slack, dual), partial(_newton, hinges))
+    path = central_path(
+        Interior(np.append(start, 0.0), slack, dual), partial(_newton, hinges)
+    )
     best = own = _finished(hinges, next(path))
     least, since = np.inf, 0
     for point in path:
@@ -129,15 +148,19 @@ def minimise(hinges: Hinges, tol: float) -> Optimum:
         since, least = 0 if progress else since + 1, min(gap, least)
         best = min(best, solution, key=lambda found: found.gap)
         own = min(own, solution, key=lambda found: found.own_gap)
-        if best.gap <= tol or since > (_NEAR if min(best.gap, own.own_gap) <= _GOOD else _FAR):
+        if best.gap <= tol or since > (
+            _NEAR if min(best.gap, own.own_gap) <= _GOOD else _FAR
+        ):
             break
     return best._replace(u=own.u, bias=own.bias, own_gap=own.own_gap)
 
 
 def _newton(hinges: Hinges, point: Interior) -> Step | None:
-    """Newton's equations at a point, reduced to (u, beta) and factored; None where they are indefinite.
+    """Newton's equations at a point, reduced to (u, beta) and factored; None where they
+    are indefinite.
 
-    Slacks are s and xi of the constraints margin + xi - 1 = s and xi >= 0, and the multipliers v and w.
+    Slacks are s and xi of the constraints margin + xi - 1 = s and xi >= 0, and the
+    multipliers v and w.
     """
     A, label, u, bias = hinges.A, hinges.label, point.z[:-1], float(point.z[-1])
     (s, xi), (v, w) = point.slack.reshape(2, -1), point.dual.reshape(2, -1)
@@ -147,7 +170,9 @@ def _newton(hinges: Hinges, point: Interior) -> Step | None:
         return None
     system[np.diag_indices_from(system)] += 1.0
     try:
-        factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        factor = linalg.cho_factor(
+            system, lower=True, overwrite_a=True, check_finite=False
+        )
     except linalg.LinAlgError:
         return None
     border = A.adjoint(label * weights)
@@ -177,10 +202,15 @@ def _finished(hinges: Hinges, point: Interior) -> Optimum:
     A, cost, label = hinges
     u, bias = point.z[:-1], float(point.z[-1])
     (s, xi), (v, w) = point.slack.reshape(2, -1), point.dual.reshape(2, -1)
-    dual = np.where(v < _AT_BOUND * v.max() * s, 0.0, v)  # v.max() is far below the cost if separable
+    # v.max() is far below the cost if separable
+    dual = np.where(v < _AT_BOUND * v.max() * s, 0.0, v)
     dual = np.where((w < _AT_BOUND * cost * xi) & (dual > 0), cost, dual)
     combined = A.adjoint(dual)
-    lower = float(dual.sum()) - float(combined @ combined) / 2 - (1 + abs(bias)) * abs(float(label @ dual))
+    lower = (
+        float(dual.sum())
+        - float(combined @ combined) / 2
+        - (1 + abs(bias)) * abs(float(label @ dual))
+    )
 
     def gap(u: Floats) -> float:
         loss = np.maximum(0.0, 1.0 - hinges.margins(u, bias))

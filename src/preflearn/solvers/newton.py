@@ -1,7 +1,9 @@
-"""Newton's method until a duality gap proves the minimum, and conjugate gradients for its equations.
+"""Newton's method until a duality gap proves the minimum, and conjugate gradients for
+its equations.
 
-What is minimised is convex, and says itself what it is at a point, which step it takes there, and what its
-minimum may be at least. The certificate is that of the point that is returned, computed from it.
+What is minimised is convex, and says itself what it is at a point, which step it takes
+there, and what its minimum may be at least. The certificate is that of the point that
+is returned, computed from it.
 """
 
 from __future__ import annotations
@@ -14,17 +16,21 @@ from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.core.validation import Floats, tell
 
-_ROUNDING = 1e-15  # a decrement below this share of the value; some such steps, and no more can be had
+# a decrement below this share of the value; some such steps, and no more can be had
+_ROUNDING = 1e-15
 _SOME = 3
 _HALVES = 34  # of a step
 
 
 class Objective(Protocol):
-    """A convex function of x; a point, where it was computed, has its x, value and gradient, and more."""
+    """A convex function of x; a point, where it was computed, has its x, value and
+    gradient, and more."""
 
     def at(self, x: Floats) -> Any: ...
-    def step(self, point: Any) -> Floats: ...  # about to the minimum of the quadratic model
-    def gap(self, point: Any) -> float: ...  # the value exceeds the minimum by at most this share of it
+    # about to the minimum of the quadratic model
+    def step(self, point: Any) -> Floats: ...
+    # the value exceeds the minimum by at most this share of it
+    def gap(self, point: Any) -> float: ...
 
 
 class Reached(NamedTuple):
@@ -36,7 +42,8 @@ class Reached(NamedTuple):
 
 
 def newton(problem: Objective, x: Floats, tol: float, max_iter: int) -> Reached:
-    """Damped Newton steps from x on, one at least, until the gap is at most `tol`, or rounding ends them."""
+    """Damped Newton steps from x on, one at least, until the gap is at most `tol`, or
+    rounding ends them."""
     here, gap, n_iter, small = problem.at(x), np.inf, 0, 0
     while gap > tol and n_iter < max_iter and small < _SOME:
         step = problem.step(here)
@@ -64,7 +71,8 @@ def conjugate_gradients(
     enough: Callable[[Floats, Floats, float, float], bool],
     most: int,
 ) -> bool:
-    """Solve equations with a positive definite matrix; x and its residual are improved in place.
+    """Solve equations with a positive definite matrix; x and its residual are improved
+    in place.
 
     Parameters
     ----------
@@ -73,7 +81,8 @@ def conjugate_gradients(
     x, residual : ndarray
         Where to start, and the right-hand side less the product with x.
     enough : callable
-        Of x, the residual, its squared size by `solve`, and that at the start: whether x will do.
+        Of x, the residual, its squared size by `solve`, and that at the start: whether
+        x will do.
     most : int
         Steps.
 

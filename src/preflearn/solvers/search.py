@@ -1,7 +1,9 @@
-"""A search over named parameters: candidates from a grid or drawn at random, judged in processes, best first.
+"""A search over named parameters: candidates from a grid or drawn at random, judged in
+processes, best first.
 
-A candidate is a row of a table, one column a parameter. All candidates are there before the first is judged,
-and none depends on another, so the result does not depend on the number of processes.
+A candidate is a row of a table, one column a parameter. All candidates are there before
+the first is judged, and none depends on another, so the result does not depend on the
+number of processes.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ class Range(NamedTuple):
 
     def position(self, value: float) -> float:
         """Where a value is, 0 at the least and 1 at the largest."""
-        low, at, high = (math.log(x) if self.scale == "log" else x for x in (self.low, value, self.high))
+        low, at, high = (
+            math.log(x) if self.scale == "log" else x
+            for x in (self.low, value, self.high)
+        )
         return (at - low) / (high - low)
 
 
@@ -54,13 +59,13 @@ class RandomSearch(NamedTuple):
     model
         With this configuration.
     near_boundary : dict of str to {"low", "high"}
-        Parameters whose best value is within a twentieth of an end of its range, and which end:
-        [Maystre2019]_ always makes sure that there are none.
+        Parameters whose best value is within a twentieth of an end of its range, and
+        which end: [Maystre2019]_ always makes sure that there are none.
 
     References
     ----------
-    .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-       time-dynamics", KDD 2019.
+    .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+       flexible time-dynamics", KDD 2019.
     """
 
     configurations: pd.DataFrame
@@ -75,7 +80,8 @@ def check_ranges(ranges: Any, known: Iterable[str]) -> dict[str, Range]:
     Parameters
     ----------
     ranges : mapping of str to (low, high) or (low, high, scale)
-        Positive numbers on the scale "log", which is meant where none is given; any on "linear".
+        Positive numbers on the scale "log", which is meant where none is given; any on
+        "linear".
     known : iterable of str
         Names of parameters that may have a range.
 
@@ -88,8 +94,13 @@ def check_ranges(ranges: Any, known: Iterable[str]) -> dict[str, Range]:
     some = isinstance(ranges, Mapping) and len(ranges) > 0
     require(some, ranges, "ranges", f"a range of at least one of {names}")
     for parameter in ranges:
-        require(parameter in known, parameter, "a parameter with a range", f"one of {names}")
-    return {parameter: _range(found, f"ranges[{parameter!r}]") for parameter, found in ranges.items()}
+        require(
+            parameter in known, parameter, "a parameter with a range", f"one of {names}"
+        )
+    return {
+        parameter: _range(found, f"ranges[{parameter!r}]")
+        for parameter, found in ranges.items()
+    }
 
 
 def _range(found: Any, name: str) -> Range:
@@ -99,10 +110,21 @@ def _range(found: Any, name: str) -> Range:
         low, high, scale = math.nan, math.nan, []
     low, high = as_real(low), as_real(high)
     if scale == ["linear"]:
-        good, expected = -LARGEST <= low < high <= LARGEST, "two numbers up to 1e100 in size"
+        good, expected = (
+            -LARGEST <= low < high <= LARGEST,
+            "two numbers up to 1e100 in size",
+        )
     else:
-        good, expected = 1 / LARGEST <= low < high <= LARGEST, "two positive numbers from 1e-100 to 1e100"
-    require(good and scale in ([], ["log"], ["linear"]), found, name, f"{expected}, the smaller one first")
+        good, expected = (
+            1 / LARGEST <= low < high <= LARGEST,
+            "two positive numbers from 1e-100 to 1e100",
+        )
+    require(
+        good and scale in ([], ["log"], ["linear"]),
+        found,
+        name,
+        f"{expected}, the smaller one first",
+    )
     return Range(low, high, *scale)
 
 
@@ -131,7 +153,8 @@ def drawn(ranges: Mapping[str, Range], n: int, random_state: Any) -> pd.DataFram
 
 
 def grid(values: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-    """All combinations of some values of each parameter, the last parameter moving fastest.
+    """All combinations of some values of each parameter, the last parameter moving
+    fastest.
 
     Examples
     --------
@@ -142,15 +165,18 @@ def grid(values: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
 
 
 def judged(
-    judge: Callable[[dict[str, Any]], Mapping[str, Any]], candidates: pd.DataFrame, n_jobs: int | None = None
+    judge: Callable[[dict[str, Any]], Mapping[str, Any]],
+    candidates: pd.DataFrame,
+    n_jobs: int | None = None,
 ) -> pd.DataFrame:
-    """The candidates, with columns of what is found of each; who asks picks the best row.
+    """The candidates, with columns of what is found of each; who asks picks the best
+    row.
 
     Parameters
     ----------
     judge : callable
-        From parameters by name to what is noted of them, by name. It goes to other processes: a function, or
-        a `functools.partial` of one.
+        From parameters by name to what is noted of them, by name. It goes to other
+        processes: a function, or a `functools.partial` of one.
     candidates : DataFrame
         Of `drawn` or `grid`.
     n_jobs : int, optional
@@ -172,15 +198,19 @@ def judged(
     return candidates.join(pd.DataFrame(found, index=candidates.index))
 
 
-def near_boundary(values: Mapping[str, Any], ranges: Mapping[str, Range | Sequence]) -> dict[str, str]:
-    """Which chosen values are near an end of what was tried: there the search should have gone on.
+def near_boundary(
+    values: Mapping[str, Any], ranges: Mapping[str, Range | Sequence]
+) -> dict[str, str]:
+    """Which chosen values are near an end of what was tried: there the search should
+    have gone on.
 
     Parameters
     ----------
     values : mapping of str to value
     ranges : mapping of str to Range or sequence of values
-        What was searched: of a range, the twentieth at each end is near it; of a grid, its least and its
-        largest number are. Words, and parameters with one value only, have no ends.
+        What was searched: of a range, the twentieth at each end is near it; of a grid,
+        its least and its largest number are. Words, and parameters with one value only,
+        have no ends.
 
     Returns
     -------
@@ -208,15 +238,16 @@ def near_boundary(values: Mapping[str, Any], ranges: Mapping[str, Range | Sequen
 
 
 def in_parallel(calls: Iterable[Any], n_jobs: int | None = None) -> list[Any]:
-    """What calls made by `joblib.delayed` return, in order; every search of the package runs through it.
+    """What calls made by `joblib.delayed` return, in order; every search of the package
+    runs through it.
 
     Parameters
     ----------
     calls : iterable
         They draw nothing: their answers do not depend on where they run.
     n_jobs : int, optional
-        Processes; -1: as many as there are processors; None: one, or what `joblib.parallel_config` says, by
-        which Dask or Ray runs them.
+        Processes; -1: as many as there are processors; None: one, or what
+        `joblib.parallel_config` says, by which Dask or Ray runs them.
 
     Raises
     ------
@@ -230,7 +261,8 @@ def in_parallel(calls: Iterable[Any], n_jobs: int | None = None) -> list[Any]:
     ...     in_parallel(delayed(abs)(k) for k in (-1, 2))
     [1, 2]
     """
-    whole = isinstance(n_jobs, Integral) and 0 != abs(as_real(n_jobs)) < 2**31  # NaN of a bool
+    # NaN of a bool
+    whole = isinstance(n_jobs, Integral) and 0 != abs(as_real(n_jobs)) < 2**31
     expected = "a whole number of processes, -1 for all processors, or None"
     require(n_jobs is None or whole, n_jobs, "n_jobs", expected)
     # Memory maps would be read-only arrays, for which compiled loops are compiled anew.

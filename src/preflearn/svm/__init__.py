@@ -1,4 +1,5 @@
-"""P1, sections 3.2 and 4: ranking functions from preferences and ties that no function separates."""
+"""P1, sections 3.2 and 4: ranking functions from preferences and ties that no function
+separates."""
 
 from preflearn.svm.base import DegenerateBiasError
 from preflearn.svm.compare import SVMCompare
@@ -6,4 +7,10 @@ from preflearn.svm.logistic import LogisticCompare
 from preflearn.svm.rank import SVMRank
 from preflearn.svm.soft_lp import LPCompare
 
-__all__ = ["DegenerateBiasError", "LPCompare", "LogisticCompare", "SVMCompare", "SVMRank"]
+__all__ = [
+    "DegenerateBiasError",
+    "LPCompare",
+    "LogisticCompare",
+    "SVMCompare",
+    "SVMRank",
+]

@@ -1,13 +1,14 @@
 """The support vector comparison machine: sections 3.2 and 4 of [Venuto2017]_.
 
-It needs the Gram matrix of the n distinct items and the incidence matrix only, never a matrix over all pairs.
+It needs the Gram matrix of the n distinct items and the incidence matrix only, never a
+matrix over all pairs.
 
 References
 ----------
-.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
-   machines", 2017.
-.. [Cover1965] T. M. Cover, "Geometrical and statistical properties of systems of linear inequalities", IEEE
-   Transactions on Electronic Computers 14, 1965.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector
+   comparison machines", 2017.
+.. [Cover1965] T. M. Cover, "Geometrical and statistical properties of systems of linear
+   inequalities", IEEE Transactions on Electronic Computers 14, 1965.
 """
 
 from __future__ import annotations
@@ -33,49 +34,55 @@ from preflearn.svm.kernel_problem import KernelProblem, Solution
 
 @dataclass(eq=False, repr=False)
 class SVMCompare(KernelMachine):
-    """A ranking function learned from preferences and ties at once, in one quadratic program.
+    """A ranking function learned from preferences and ties at once, in one quadratic
+    program.
 
-    Solves eq. 15 of [Venuto2017]_, whose dual is eq. 18, with d = Phi(first) - Phi(second)::
+    Solves eq. 15 of [Venuto2017]_, whose dual is eq. 18, with d = Phi(first) -
+    Phi(second)::
 
         minimise 1/2 u·u + C ( sum over preferences of (1 - beta - y_i u·d_i)_+
                                + sum over ties of (1 + beta + u·d_j)_+ + (1 + beta - u·d_j)_+ ),
 
-    a binary SVM that tells preferences from ties taken both ways. The ranking function of eq. 19 is
-    r(x) = -u·Phi(x) / beta, and two items whose scores differ by at most 1 are predicted to be equal.
+    a binary SVM that tells preferences from ties taken both ways. The ranking function
+    of eq. 19 is r(x) = -u·Phi(x) / beta, and two items whose scores differ by at most 1
+    are predicted to be equal.
 
     Parameters
     ----------
     C : float
         Cost of a unit of slack; one over the strength of the regularisation.
     kernel : str or callable
-        A name of `sklearn.metrics.pairwise.pairwise_kernels`; a callable k(X, Y) that returns the
-        (n_x, n_y) matrix; or "precomputed": then the items of the pairs are the (n, n) Gram matrix of all
-        items, and `rank_function` takes (n_new, n) rows of the kernel.
+        A name of `sklearn.metrics.pairwise.pairwise_kernels`; a callable k(X, Y) that
+        returns the (n_x, n_y) matrix; or "precomputed": then the items of the pairs are
+        the (n, n) Gram matrix of all items, and `rank_function` takes (n_new, n) rows
+        of the kernel.
     gamma : float or "scale"
-        Width of the kernels rbf, laplacian, chi2, poly and sigmoid; "scale": 1 / (p · variance of the
-        distinct items).
+        Width of the kernels rbf, laplacian, chi2, poly and sigmoid; "scale": 1 / (p ·
+        variance of the distinct items).
     degree : float
         Of the kernel poly.
     coef0 : float
         Constant of the kernels poly and sigmoid.
     tol : float
-        Duality gap, relative to the objective, at which to stop; rounding may stop the solver before, and
-        a gap above 1e-6 gives a ConvergenceWarning. ``|u - u*|²`` is at most twice the gap times the
-        objective, so 1e-6 tells nearly all pairs apart. The default is what rounding allows: the last steps
-        are exact equations and cost little, and pairs on the margin, many in a machine with a threshold, stay
-        there.
+        Duality gap, relative to the objective, at which to stop; rounding may stop the
+        solver before, and a gap above 1e-6 gives a ConvergenceWarning. ``|u - u*|²`` is
+        at most twice the gap times the objective, so 1e-6 tells nearly all pairs apart.
+        The default is what rounding allows: the last steps are exact equations and cost
+        little, and pairs on the margin, many in a machine with a threshold, stay there.
     tie_weight : float or "least"
-        Multiplies the weight of each tie. "least": 1 or, where beta is not negative then, what makes ties
-        weigh 0.6, 0.7, 0.8, 0.9 or 1 times as much as preferences: the first with which it is. With 1 it is
-        for all data. Where ties are few, it may predict far more of them than there are.
+        Multiplies the weight of each tie. "least": 1 or, where beta is not negative
+        then, what makes ties weigh 0.6, 0.7, 0.8, 0.9 or 1 times as much as
+        preferences: the first with which it is. With 1 it is for all data. Where ties
+        are few, it may predict far more of them than there are.
 
     Attributes
     ----------
     support_ : ndarray of int
         Ids of the pairs with a dual weight.
     dual_coef_ : ndarray of shape (m,)
-        u = sum_i dual_coef_[i] d_i, nearly so where rounding forbids it; at most C in absolute
-        value. In eq. 18 it is v_i y_i for a preference, and the difference of its two v for a tie.
+        u = sum_i dual_coef_[i] d_i, nearly so where rounding forbids it; at most C in
+        absolute value. In eq. 18 it is v_i y_i for a preference, and the difference of
+        its two v for a tie.
     bias_ : float
         beta, negative; of several optimal ones, the middle.
     tie_weight_ : float
@@ -85,35 +92,42 @@ class SVMCompare(KernelMachine):
     tau_ : float
         1, the threshold of the comparison function.
     objective_, dual_gap_ : float
-        Eq. 15 at the function that `rank_function` returns, and how far above the minimum it can be at
-        most, relative: by a feasible point of eq. 18, and the rounding of the scores and of the kernel.
+        Eq. 15 at the function that `rank_function` returns, and how far above the
+        minimum it can be at most, relative: by a feasible point of eq. 18, and the
+        rounding of the scores and of the kernel.
     n_features_in_ : int
 
     Notes
     -----
-    The two copies of a tie have opposite differences; they share a row here. **Which method**: with h hinges
-    (one a preference, two a tie), q = h · sum of ``C |d|²`` over the hinges, and the rank r of the Gram
-    matrix of the n distinct items (found where it is at most 300, else n; for the linear kernel p, or the
-    number of items if it is less), the dual by blocks where h <= 8r, or q is at most the larger of r³ and
+    The two copies of a tie have opposite differences; they share a row here. **Which
+    method**: with h hinges (one a preference, two a tie), q = h · sum of ``C |d|²``
+    over the hinges, and the rank r of the Gram matrix of the n distinct items (found
+    where it is at most 300, else n; for the linear kernel p, or the number of items if
+    it is less), the dual by blocks where h <= 8r, or q is at most the larger of r³ and
     160³; otherwise, or where the dual gives up, the interior point.
 
-    - The dual needs K, n², and blocks of at most 4,000 pairs; it is libsvm's method with Newton steps for the
-      weights between their bounds. Labels that agree well leave few of these; up to 2r hinges of random
-      labels can mostly be met ([Cover1965]_), by many. It gives up when the systems of its Newton steps, each
-      counted by its unknowns cubed, add up to h r² times (2.5 r / h)⁴, or what is nearest to it from 1/4
-      to 4: a part of what the interior point takes.
-    - The interior point has r unknowns: a step costs n r² and grows linearly in the number of pairs.
+    - The dual needs K, n², and blocks of at most 4,000 pairs; it is libsvm's method
+      with Newton steps for the weights between their bounds. Labels that agree well
+      leave few of these; up to 2r hinges of random labels can mostly be met
+      ([Cover1965]_), by many. It gives up when the systems of its Newton steps, each
+      counted by its unknowns cubed, add up to h r² times (2.5 r / h)⁴, or what is
+      nearest to it from 1/4 to 4: a part of what the interior point takes.
+    - The interior point has r unknowns: a step costs n r² and grows linearly in the
+      number of pairs.
 
-    Where rounding stops the interior point, the dual polishes, in as many blocks as cost what it did.
+    Where rounding stops the interior point, the dual polishes, in as many blocks as
+    cost what it did.
 
-    What is returned is polished, and judged by its own objective. No matrix over pairs is formed. A
-    constant added to all items, or to rows and columns of a Gram matrix, changes nothing but rounding.
+    What is returned is polished, and judged by its own objective. No matrix over pairs
+    is formed. A constant added to all items, or to rows and columns of a Gram matrix,
+    changes nothing but rounding.
 
-    At the optimum the dual weights of preferences and of ties have equal sums. Where beta > -1, each tie
-    has a copy with slack, whose weight is C; so **if ties outweigh preferences, beta <= -1**. Otherwise
-    beta can become positive: a constant u (C -> 0, or contradictory labels) leaves beta = -1 where
-    preferences weigh less than twice the ties, but beta = +1 where they weigh more. Then -u / beta would
-    rank backwards, and `fit` raises DegenerateBiasError instead.
+    At the optimum the dual weights of preferences and of ties have equal sums. Where
+    beta > -1, each tie has a copy with slack, whose weight is C; so **if ties outweigh
+    preferences, beta <= -1**. Otherwise beta can become positive: a constant u (C -> 0,
+    or contradictory labels) leaves beta = -1 where preferences weigh less than twice
+    the ties, but beta = +1 where they weigh more. Then -u / beta would rank backwards,
+    and `fit` raises DegenerateBiasError instead.
 
     Examples
     --------
@@ -132,7 +146,10 @@ class SVMCompare(KernelMachine):
     tie_weight: float | Literal["least"] = 1.0
 
     def fit(
-        self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        pairs: Pairs | ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
     ) -> SVMCompare:
         """Learn from labelled pairs.
 
@@ -140,7 +157,8 @@ class SVMCompare(KernelMachine):
         ----------
         pairs : Pairs or array-like of shape (m, 2, p)
         y : array-like of shape (m,)
-            Labels: +1 first better, -1 second better, 0 no difference; both ties and preferences.
+            Labels: +1 first better, -1 second better, 0 no difference; both ties and
+            preferences.
         sample_weight : array-like of shape (m,), optional
             Multiplies C for each pair, not negative.
 
@@ -158,16 +176,26 @@ class SVMCompare(KernelMachine):
         problem = KernelProblem.of(self, given.pairs, merge=self.kernel != "linear")
 
         def solved(weights: Floats, C: float = C) -> tuple[Solution, float]:
-            found = problem.solve(given.y, C * weights, preferences_first(given.y), True, tol)
+            found = problem.solve(
+                given.y, C * weights, preferences_first(given.y), True, tol
+            )
             return found, found.certificate.bias
 
         def weaker(factor: float) -> tuple[str, float]:
             return f"Raise C to {factor * C:g}", solved(weights, factor * C)[1]
 
-        self.tie_weight_, weights, found = weighed(self.tie_weight, given.y, given.weights, solved)
+        self.tie_weight_, weights, found = weighed(
+            self.tie_weight, given.y, given.weights, solved
+        )
         check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
         bias, B = found.certificate.bias, problem.B
-        check_bias(bias, given.y, lambda: B.differences(found.expansion(problem.items)), f"C = {C:g}", weaker)
+        check_bias(
+            bias,
+            given.y,
+            lambda: B.differences(found.expansion(problem.items)),
+            f"C = {C:g}",
+            weaker,
+        )
         self._keep(found, given, -1 / bias)
         self.bias_, self.tau_ = bias, 1.0
         return self

@@ -1,4 +1,5 @@
-"""Differences of features of the items: B L L'B' as a Gram matrix, and B L for the interior point.
+"""Differences of features of the items: B L L'B' as a Gram matrix, and B L for the
+interior point.
 
 No row of B L is ever formed, but those of a block.
 """
@@ -21,11 +22,13 @@ class FeatureGram(NamedTuple):
 
     B: Incidence
     L: Floats  # (n, r)
-    order: Ids | None = None  # (n,) if the items were put in this one, to make L lower triangular
+    # (n,) if the items were put in this one, to make L lower triangular
+    order: Ids | None = None
 
     @classmethod
     def triangular(cls, B: Incidence, L: Floats, order: Ids) -> FeatureGram:
-        """The differences B L, with the items in another order, in which L is lower triangular."""
+        """The differences B L, with the items in another order, in which L is lower
+        triangular."""
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
         return cls(Incidence(place[B.index], len(order)), L[order], order)
@@ -36,10 +39,14 @@ class FeatureGram(NamedTuple):
 
     def diagonal(self) -> Floats:
         """Squared norms of the differences, shape (m,)."""
-        return sum((self.B.differences(column) ** 2 for column in self.L.T), np.zeros(self.B.shape[0]))
+        return sum(
+            (self.B.differences(column) ** 2 for column in self.L.T),
+            np.zeros(self.B.shape[0]),
+        )
 
     def block(self, rows: Ids, columns: Ids) -> Floats:
-        """The entries of these pairs (rows) with those (columns), shape (len(rows), len(columns))."""
+        """The entries of these pairs (rows) with those (columns), shape (len(rows),
+        len(columns))."""
         return self.B[rows].differences(self.L) @ self.B[columns].differences(self.L).T
 
     def times(self, v: Floats) -> Floats:
@@ -47,7 +54,8 @@ class FeatureGram(NamedTuple):
         return self.B.differences(self.L @ (self.B.adjoint(v) @ self.L))
 
     def weighted(self, weights: Floats) -> Floats:
-        """L'B'WBL: one half of the Laplacian, and its transpose, so that each pair is used once."""
+        """L'B'WBL: one half of the Laplacian, and its transpose, so that each pair is
+        used once."""
         half = _half_laplacian_times(*self.B.index.T, weights, self.L)
         if self.order is None:
             product = half.T @ self.L
@@ -59,18 +67,22 @@ class FeatureGram(NamedTuple):
         return np.add(product, product.T, order="F")  # as LAPACK takes it
 
     def coefficients(self, u: Floats, start: Floats) -> Floats:
-        """Of the items, with L'c = u, near those to start from; for features that are triangular."""
+        """Of the items, with L'c = u, near those to start from; for features that are
+        triangular."""
         order, used = np.asarray(self.order), slice(self.rank)
         c = start[order]
         for _ in range(2):  # again, for what rounding left
-            c[used] += linalg.solve_triangular(self.L[used], u - c @ self.L, trans=1, lower=True)
+            c[used] += linalg.solve_triangular(
+                self.L[used], u - c @ self.L, trans=1, lower=True
+            )
         result = np.empty(len(c))
         result[order] = c
         return result
 
 
 class HingeMatrix(NamedTuple):
-    """The hinges' rows label · sign · difference, as the interior point multiplies by them."""
+    """The hinges' rows label · sign · difference, as the interior point multiplies by
+    them."""
 
     features: FeatureGram
     rows: Rows
@@ -89,7 +101,8 @@ class HingeMatrix(NamedTuple):
 
 @njit
 def _half_laplacian_times(first, second, weights, L):
-    """U L, with U + U' = B'WB: half of the degrees, and each pair in the row of its first item only."""
+    """U L, with U + U' = B'WB: half of the degrees, and each pair in the row of its
+    first item only."""
     n, r = L.shape
     product, degree = np.zeros((n, r)), np.zeros(n)
     for k in range(len(first)):

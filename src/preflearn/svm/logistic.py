@@ -1,15 +1,19 @@
-"""Comparisons with a logistic loss: the future work of [Venuto2017]_, section 6, for very many pairs.
+"""Comparisons with a logistic loss: the future work of [Venuto2017]_, section 6, for
+very many pairs.
 
-The scores of the n items are linear in features that are computed once, n x D numbers. A fit needs no more
-than these scores and their differences, so neither time nor memory grows with pairs times features.
+The scores of the n items are linear in features that are computed once, n x D numbers.
+A fit needs no more than these scores and their differences, so neither time nor memory
+grows with pairs times features.
 
 References
 ----------
-.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
-   machines", 2017.
-.. [RahimiRecht2007] A. Rahimi, B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
-.. [RaoKupper1967] P. V. Rao, L. L. Kupper, "Ties in paired-comparison experiments: a generalization of the
-   Bradley-Terry model", Journal of the American Statistical Association 62, 1967.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector
+   comparison machines", 2017.
+.. [RahimiRecht2007] A. Rahimi, B. Recht, "Random features for large-scale kernel
+  machines", NIPS 2007.
+.. [RaoKupper1967] P. V. Rao, L. L. Kupper, "Ties in paired-comparison experiments: a
+   generalization of the Bradley-Terry model", Journal of the American Statistical
+   Association 62, 1967.
 """
 
 from __future__ import annotations
@@ -40,36 +44,41 @@ from preflearn.svm.base import Training, check_bias, weighed
 
 @dataclass(eq=False, repr=False)
 class LogisticCompare(ComparisonEstimator):
-    """A ranking function learned from very many preferences and ties, by logistic regression.
+    """A ranking function learned from very many preferences and ties, by logistic
+    regression.
 
-    Minimises, over the flipped pairs of eq. 8 of [Venuto2017]_ (preferences turned so that the better item
-    comes first, label +1; each tie in both orders, label -1), with d = phi(first) - phi(second)::
+    Minimises, over the flipped pairs of eq. 8 of [Venuto2017]_ (preferences turned so
+    that the better item comes first, label +1; each tie in both orders, label -1), with
+    d = phi(first) - phi(second)::
 
         F(w, beta) = mean_i log(1 + exp(-label_i (beta + w·d_i))) + alpha/2 w·w,
 
-    by Newton's method, until a duality gap proves the minimum. As in `SVMCompare`, the ranking function is
-    r(x) = -w·phi(x) / beta, and two items whose scores differ by at most 1 are predicted to be equal.
+    by Newton's method, until a duality gap proves the minimum. As in `SVMCompare`, the
+    ranking function is r(x) = -w·phi(x) / beta, and two items whose scores differ by at
+    most 1 are predicted to be equal.
 
     Parameters
     ----------
     alpha : float
-        Strength of the regularisation, positive; alpha = 1 / (C · number of flipped pairs) is the C of
-        `SVMCompare`.
+        Strength of the regularisation, positive; alpha = 1 / (C · number of flipped
+        pairs) is the C of `SVMCompare`.
     kernel : {"linear", "rbf"}
-        "linear": phi(x) = x, to be standardised beforehand, since w·w depends on the scale of the features;
-        "rbf": random Fourier features, whose inner products are nearly the kernel ([RahimiRecht2007]_).
+        "linear": phi(x) = x, to be standardised beforehand, since w·w depends on the
+        scale of the features; "rbf": random Fourier features, whose inner products are
+        nearly the kernel ([RahimiRecht2007]_).
     gamma : float or "scale"
         As in `SVMCompare`.
     n_components : int
         Number D of features that approximate the kernel rbf.
     tol : float
-        Largest duality gap, relative to F; a ConvergenceWarning says so where rounding stops the fit before.
+        Largest duality gap, relative to F; a ConvergenceWarning says so where rounding
+        stops the fit before.
     random_state : int, numpy Generator, RandomState or None
         For the random features.
     tie_weight : float or "least"
-        Multiplies the weight of each tie. "least": 1 or, where beta is not negative then, what makes ties
-        weigh 0.6, 0.7, 0.8, 0.9 or 1 times as much as preferences: the first with which it is. With 1 it is
-        for all data.
+        Multiplies the weight of each tie. "least": 1 or, where beta is not negative
+        then, what makes ties weigh 0.6, 0.7, 0.8, 0.9 or 1 times as much as
+        preferences: the first with which it is. With 1 it is for all data.
 
     Attributes
     ----------
@@ -91,20 +100,25 @@ class LogisticCompare(ComparisonEstimator):
 
     Notes
     -----
-    **A cumulative logit model.** With k = -beta and a difference z of scores, write a = s(k(z - 1)) and
-    b = s(k(-z - 1)) for s the logistic function: the probabilities of +1 and -1 in the ordinal model with
-    thresholds -1 and 1, whose ties have probability 1 - a - b.
+    **A cumulative logit model.** With k = -beta and a difference z of scores, write a =
+    s(k(z - 1)) and b = s(k(-z - 1)) for s the logistic function: the probabilities of
+    +1 and -1 in the ordinal model with thresholds -1 and 1, whose ties have probability
+    1 - a - b.
 
-    The loss of a preference is -log a or -log b exactly. That of a tie is -log((1 - a)(1 - b)), and (1 - a)(1
-    - b) = (1 - a - b) / (1 - exp(2 beta)) for every z. So F is the negative log-likelihood of the ordinal
-    model, which is that of Rao and Kupper ([RaoKupper1967]_), but for log(1 - exp(2 beta)) a tie: for a given
-    beta both have the same best w.
+    The loss of a preference is -log a or -log b exactly. That of a tie is -log((1 -
+    a)(1 - b)), and (1 - a)(1
+    - b) = (1 - a - b) / (1 - exp(2 beta)) for every z. So F is the negative
+      log-likelihood of the ordinal
+    model, which is that of Rao and Kupper ([RaoKupper1967]_), but for log(1 - exp(2
+    beta)) a tie: for a given beta both have the same best w.
 
-    **The bias.** At its optimum beta < 0 if and only if, at the w that is best for beta = 0, ties outweigh
-    the sum over preferences of s(-w·d). So beta < 0 wherever ties weigh at least as much as preferences.
-    Otherwise it may be positive; then -w / beta would rank backwards, and `fit` raises DegenerateBiasError.
+    **The bias.** At its optimum beta < 0 if and only if, at the w that is best for beta
+    = 0, ties outweigh the sum over preferences of s(-w·d). So beta < 0 wherever ties
+    weigh at least as much as preferences. Otherwise it may be positive; then -w / beta
+    would rank backwards, and `fit` raises DegenerateBiasError.
 
-    **Centring.** For the kernel rbf the items are centred, which changes neither F nor its optimum.
+    **Centring.** For the kernel rbf the items are centred, which changes neither F nor
+    its optimum.
 
     Examples
     --------
@@ -125,7 +139,10 @@ class LogisticCompare(ComparisonEstimator):
     tie_weight: float | Literal["least"] = 1.0
 
     def fit(
-        self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        pairs: Pairs | ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
     ) -> LogisticCompare:
         """Learn from labelled pairs.
 
@@ -133,7 +150,8 @@ class LogisticCompare(ComparisonEstimator):
         ----------
         pairs : Pairs or array-like of shape (m, 2, p)
         y : array-like of shape (m,)
-            Labels: +1 first better, -1 second better, 0 no difference; both ties and preferences.
+            Labels: +1 first better, -1 second better, 0 no difference; both ties and
+            preferences.
         sample_weight : array-like of shape (m,), optional
             How often each pair counts, not negative.
 
@@ -144,7 +162,9 @@ class LogisticCompare(ComparisonEstimator):
         ValueError
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
-        alpha, tol = (check_number(self, name, positive=True) for name in ("alpha", "tol"))
+        alpha, tol = (
+            check_number(self, name, positive=True) for name in ("alpha", "tol")
+        )
         n_components = check_count(self.n_components, "n_components", 1)
         check_choice(self.kernel, "kernel", ("linear", "rbf"))
         rng = legacy_rng(self.random_state, fresh=True)
@@ -153,20 +173,42 @@ class LogisticCompare(ComparisonEstimator):
         features = self._features(pairs.items)
 
         def solved(weights: Floats, alpha: float = alpha) -> tuple[Minimum, float]:
-            ties, preferences = 2 * weights[y == 0].sum(), weights[y != 0].sum()  # of flipped rows
-            law = TieLaw(_flipped_loss, start=math.log(preferences / ties), least=-math.inf)
-            found = minimise(law, features, pairs.B, y, weights / (ties + preferences), alpha, tol)
+            # of flipped rows
+            ties, preferences = 2 * weights[y == 0].sum(), weights[y != 0].sum()
+            law = TieLaw(
+                _flipped_loss, start=math.log(preferences / ties), least=-math.inf
+            )
+            found = minimise(
+                law, features, pairs.B, y, weights / (ties + preferences), alpha, tol
+            )
             return found, found.t
 
         def weaker(factor: float) -> tuple[str, float]:
-            return f"Lower alpha to {alpha / factor:g}", solved(weights, alpha / factor)[1]
+            return f"Lower alpha to {alpha / factor:g}", solved(
+                weights, alpha / factor
+            )[1]
 
         self.tie_weight_, weights, found = weighed(self.tie_weight, y, weights, solved)
-        warn_of_gap("LogisticCompare", found.gap, tol, "raise alpha, or standardise the features")
-        check_bias(found.t, y, lambda: pairs.B.differences(features @ found.w), f"alpha = {alpha:g}", weaker)
+        warn_of_gap(
+            "LogisticCompare",
+            found.gap,
+            tol,
+            "raise alpha, or standardise the features",
+        )
+        check_bias(
+            found.t,
+            y,
+            lambda: pairs.B.differences(features @ found.w),
+            f"alpha = {alpha:g}",
+            weaker,
+        )
         self._remember(pairs)
         self.weights_, self.bias_, self.tau_ = found.w, found.t, 1.0
-        self.loss_, self.dual_gap_, self.n_iter_ = found.objective, found.gap, found.n_iter
+        self.loss_, self.dual_gap_, self.n_iter_ = (
+            found.objective,
+            found.gap,
+            found.n_iter,
+        )
         if self.kernel == "linear":
             self.coef_ = -found.w / found.t
         return self
@@ -185,8 +227,11 @@ class LogisticCompare(ComparisonEstimator):
         """
         return self._features(check_asked(self, X)) @ self.weights_ / -self.bias_
 
-    def _fit_features(self, pairs: Pairs, n_components: int, rng: np.random.RandomState) -> None:
-        """Set the centre of the items, and the map from centred items to features, if there is one."""
+    def _fit_features(
+        self, pairs: Pairs, n_components: int, rng: np.random.RandomState
+    ) -> None:
+        """Set the centre of the items, and the map from centred items to features, if
+        there is one."""
         check_scale(pairs.items, "items")
         self._centre, self._feature_map = np.zeros(pairs.shape[2]), None
         if self.kernel == "linear":
@@ -203,7 +248,11 @@ class LogisticCompare(ComparisonEstimator):
         self._feature_map = sampler.fit(items).transform
 
     def _features(self, items: Floats) -> Floats:
-        return items if self._feature_map is None else self._feature_map(items - self._centre)
+        return (
+            items
+            if self._feature_map is None
+            else self._feature_map(items - self._centre)
+        )
 
 
 def _flipped_loss(d: Floats, beta: float, y: NDArray) -> Loss:
@@ -211,9 +260,13 @@ def _flipped_loss(d: Floats, beta: float, y: NDArray) -> Loss:
     ties = np.flatnonzero(y == 0)
     of_d, of_beta = np.where(y == 0, 1.0, -y), np.where(y == 0, 1.0, -1.0)
     value, slope, bend = _softplus(of_beta * beta + of_d * d)
-    loss = Loss(value, of_d * slope, of_beta * slope, bend, of_d * of_beta * bend, bend.copy())
+    loss = Loss(
+        value, of_d * slope, of_beta * slope, bend, of_d * of_beta * bend, bend.copy()
+    )
     second = _softplus(beta - d[ties])  # of the second copy of a tie
-    for total, part, sign in zip(loss, (0, 1, 1, 2, 2, 2), (1, -1, 1, 1, -1, 1), strict=True):
+    for total, part, sign in zip(
+        loss, (0, 1, 1, 2, 2, 2), (1, -1, 1, 1, -1, 1), strict=True
+    ):
         total[ties] += sign * second[part]
     return loss
 

@@ -1,17 +1,18 @@
-"""The ranking SVM, with a threshold learned afterwards, and with C chosen on its whole path if asked.
+"""The ranking SVM, with a threshold learned afterwards, and with C chosen on its whole
+path if asked.
 
-It is the baseline of [Venuto2017]_, section 4, of [Tsivtsivadze2013]_ and of [AhmadiFahandar2019]_, each from
-its own data: pairs with ties, scored items, rankings.
+It is the baseline of [Venuto2017]_, section 4, of [Tsivtsivadze2013]_ and of
+[AhmadiFahandar2019]_, each from its own data: pairs with ties, scored items, rankings.
 
 References
 ----------
-.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
-   machines", 2017.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector
+   comparison machines", 2017.
 .. [Tsivtsivadze2013] E. Tsivtsivadze, T. Heskes, "Semi-supervised ranking pursuit".
-.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with kernels",
-   KI 2019.
-.. [Zapien2009] K. Zapien, G. Gasso, T. Gärtner, S. Canu, "Model selection for ranking SVM using
-   regularization path", Machine Learning, InTech, 2009.
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference
+   learning with kernels", KI 2019.
+.. [Zapien2009] K. Zapien, G. Gasso, T. Gärtner, S. Canu, "Model selection for ranking
+   SVM using regularization path", Machine Learning, InTech, 2009.
 """
 
 from __future__ import annotations
@@ -60,21 +61,23 @@ class SVMRank(KernelMachine):
 
         minimise 1/2 u·u + C sum over preferences of (1 - y_i u·d_i)_+ ,
 
-    so r(x) = u·Phi(x), and then eq. 6 of [Venuto2017]_: the threshold tau of least zero-one loss on all
-    training pairs. With ties these are the baselines rank and rank2 of its Table 2.
+    so r(x) = u·Phi(x), and then eq. 6 of [Venuto2017]_: the threshold tau of least
+    zero-one loss on all training pairs. With ties these are the baselines rank and
+    rank2 of its Table 2.
 
     Parameters
     ----------
     C : float or "path"
-        "path": of all C up to 1e4 times that of the first breakpoint, the one with the least pair error of
-        held-out items, on the paths of `ranksvm_path`.
-        Folds split items; a pair trains where both of its items are outside the fold, and validates where
-        both are in it. A ConvergenceWarning says so where the end of this range bounds the choice.
+        "path": of all C up to 1e4 times that of the first breakpoint, the one with the
+        least pair error of held-out items, on the paths of `ranksvm_path`. Folds split
+        items; a pair trains where both of its items are outside the fold, and validates
+        where both are in it. A ConvergenceWarning says so where the end of this range
+        bounds the choice.
     kernel, gamma, degree, coef0, tol
         As in `SVMCompare`.
     ties : {"ignore", "duplicate"}
-        "ignore" (rank): ties take part in the choice of tau only. "duplicate" (rank2): each tie becomes two
-        opposite preferences, and each preference counts twice.
+        "ignore" (rank): ties take part in the choice of tau only. "duplicate" (rank2):
+        each tie becomes two opposite preferences, and each preference counts twice.
     random_state : int or numpy Generator
         Of the folds, for "path" only.
 
@@ -91,28 +94,33 @@ class SVMRank(KernelMachine):
     C_ : float
         Given or chosen.
     curve_ : Selection or None
-        For "path" only: the mean error of held-out pairs (``losses``) as a function of lambda = 1/C; each
-        value holds from one of the decreasing ``lambdas`` to the next.
+        For "path" only: the mean error of held-out pairs (``losses``) as a function of
+        lambda = 1/C; each value holds from one of the decreasing ``lambdas`` to the
+        next.
     objective_, dual_gap_ : float
-        The minimum, and the relative duality gap that proves it, with what the kernel's rounding may add.
+        The minimum, and the relative duality gap that proves it, with what the kernel's
+        rounding may add.
     n_features_in_ : int
 
     Notes
     -----
-    The two copies of a tie in rank2 lose ``(1 - z)_+ + (1 + z)_+ = 2 + (|z| - 1)_+`` at z = u·d. That is
-    constant for ``|z| <= 1``: a tie has no say until its difference exceeds the margin that preferences try
-    to reach, and then it pulls with C, half as much as a preference that counts twice. So duplication makes
-    the numbers of rows equal, not the pull. rank and rank2 differ through such ties only, and by the factor
+    The two copies of a tie in rank2 lose ``(1 - z)_+ + (1 + z)_+ = 2 + (|z| - 1)_+`` at
+    z = u·d. That is constant for ``|z| <= 1``: a tie has no say until its difference
+    exceeds the margin that preferences try to reach, and then it pulls with C, half as
+    much as a preference that counts twice. So duplication makes the numbers of rows
+    equal, not the pull. rank and rank2 differ through such ties only, and by the factor
     two on C.
 
-    [AhmadiFahandar2019]_ choose C on the whole path by 2-fold cross-validation repeated three times, and so
-    does "path" here; whether their folds split pairs or items they don't say: pairs that share an item are
-    not independent. Among the lambda of least error the middle of the widest interval is taken, on the
-    logarithmic scale. For other folds, or a validation set, see `cross_validated_path` and `ranksvm_path`.
+    [AhmadiFahandar2019]_ choose C on the whole path by 2-fold cross-validation repeated
+    three times, and so does "path" here; whether their folds split pairs or items they
+    don't say: pairs that share an item are not independent. Among the lambda of least
+    error the middle of the widest interval is taken, on the logarithmic scale. For
+    other folds, or a validation set, see `cross_validated_path` and `ranksvm_path`.
 
-    **Another tool.** For a linear kernel, a small C and an objective that may be 1e-6 too large, LinearSVC of
-    scikit-learn on the differences (half of them turned, loss="hinge", fit_intercept=False) may take less
-    time: a fifth with 2,000 pairs of 10 features.
+    **Another tool.** For a linear kernel, a small C and an objective that may be 1e-6
+    too large, LinearSVC of scikit-learn on the differences (half of them turned,
+    loss="hinge", fit_intercept=False) may take less time: a fifth with 2,000 pairs of
+    10 features.
 
     Examples
     --------
@@ -148,46 +156,67 @@ class SVMRank(KernelMachine):
         Parameters
         ----------
         pairs : Pairs or array-like of shape (m, 2, p); or items, array-like or sparse of shape (n, p)
-            Sparse features stay so where the kernel is linear and items are fewer than features.
-            Of items, the pairs are those of `Pairs.from_scores` with ties="keep".
+            Sparse features stay so where the kernel is linear and items are fewer than
+            features. Of items, the pairs are those of `Pairs.from_scores` with
+            ties="keep".
         y : array-like of shape (m,), or (n,)
-            Labels of pairs: +1 first better, -1 second better, 0 no difference; at least one preference.
-            Scores of items: larger is better, and only their order matters.
+            Labels of pairs: +1 first better, -1 second better, 0 no difference; at
+            least one preference. Scores of items: larger is better, and only their
+            order matters.
         qid : array-like of shape (n,), optional
             Query ids of items: only items with equal ids are compared. None: one query.
         sample_weight : array-like of shape (m,), optional
-            Multiplies C, and the loss of eq. 6, for each pair; not negative. Not for "path", whose pairs
-            weigh the same.
+            Multiplies C, and the loss of eq. 6, for each pair; not negative. Not for
+            "path", whose pairs weigh the same.
 
         Raises
         ------
         NotPositiveSemidefiniteError
             If the kernel is not positive semi-definite on the items.
         ValueError
-            On bad parameters, pairs, items or labels, or only ties; with "path" also where no fold has pairs
-            to train and pairs to validate, or all C give the same order.
+            On bad parameters, pairs, items or labels, or only ties; with "path" also
+            where no fold has pairs to train and pairs to validate, or all C give the
+            same order.
         """
         check_choice(self.ties, "ties", ("ignore", "duplicate"))
-        searched, tol = isinstance(self.C, str) and self.C == "path", check_number(self, "tol", positive=True)
-        C = 1.0 if searched else check_real(self.C, "C", "a positive number or 'path'", _TINY)
-        given = Training.of(self, *_labelled(pairs, y, qid, sample_weight), sample_weight, ties=False)
+        searched, tol = (
+            isinstance(self.C, str) and self.C == "path",
+            check_number(self, "tol", positive=True),
+        )
+        C = (
+            1.0
+            if searched
+            else check_real(self.C, "C", "a positive number or 'path'", _TINY)
+        )
+        given = Training.of(
+            self, *_labelled(pairs, y, qid, sample_weight), sample_weight, ties=False
+        )
         if searched and sample_weight is not None:
-            raise ValueError("sample_weight is given with C='path'; expected None, or a number for C")
+            raise ValueError(
+                "sample_weight is given with C='path'; expected None, or a number for C"
+            )
         problem = KernelProblem.of(self, given.pairs, merge=self.kernel != "linear")
         curve = self._curve(problem, given) if searched else None
         C = C if curve is None else 1 / curve.lam
         used, cost = np.flatnonzero(given.y), C * given.weights
-        if self.ties == "duplicate":  # of Table 2: a preference counts twice, a tie in both orders
-            used, cost = preferences_first(given.y), np.where(given.y != 0, 2.0, 1.0) * cost
+        # of Table 2: a preference counts twice, a tie in both orders
+        if self.ties == "duplicate":
+            used, cost = (
+                preferences_first(given.y),
+                np.where(given.y != 0, 2.0, 1.0) * cost,
+            )
         found = problem.solve(given.y, cost, used, False, tol)
         check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
         self.C_, self.curve_ = C, curve
         self._keep(found, given, 1.0)
-        self.tau_ = clear_threshold(given.y, self.decision_function(given.pairs), given.weights)
+        self.tau_ = clear_threshold(
+            given.y, self.decision_function(given.pairs), given.weights
+        )
         return self
 
     def _curve(self, problem: KernelProblem, given: Training) -> Selection:
-        """The pair error of held-out items, a mean over the repetitions, as a function of every lambda."""
+        """The pair error of held-out items, a mean over the repetitions, as a function
+        of every lambda."""
         seed = self.random_state
         generator(seed)  # or an error
         pairs, labels = given.pairs.flipped(given.y)
@@ -195,11 +224,19 @@ class SVMRank(KernelMachine):
         twice = np.append(preferences, np.arange(len(labels)))  # as in `fit`
         pairs = pairs[twice if self.ties == "duplicate" else preferences]
         pairs = as_pairs(pairs)
-        if self.kernel == "linear":  # only differences count: what a constant adds may turn ties of the folds
+        # only differences count: what a constant adds may turn ties of the folds
+        if self.kernel == "linear":
             pairs = Pairs(pairs.items - pairs.items[0], pairs.index)
-        named = isinstance(self.kernel, str) and self.kernel not in ("linear", "precomputed")
-        seeds = [seed if isinstance(seed, np.random.Generator) else (int(seed) + k) % 2**53 for k in _REPEATS]
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # the mean decides
+        named = isinstance(self.kernel, str) and self.kernel not in (
+            "linear",
+            "precomputed",
+        )
+        seeds = [
+            seed if isinstance(seed, np.random.Generator) else (int(seed) + k) % 2**53
+            for k in _REPEATS
+        ]
+        # the mean decides
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             curves = [
                 cross_validated_path(
                     pairs,
@@ -217,25 +254,40 @@ class SVMRank(KernelMachine):
         lambdas = np.unique(np.concatenate([curve.lambdas for curve in curves]))[::-1]
         losses = np.mean([_at(curve, lambdas) for curve in curves], axis=0)
         end = lambdas[0] / _SPAN  # no path of a fold goes further
-        return bounded(widest(lambdas[lambdas > end], losses[lambdas > end], end), _SPAN)
+        return bounded(
+            widest(lambdas[lambdas > end], losses[lambdas > end], end), _SPAN
+        )
 
 
 def _labelled(
-    given: Pairs | ArrayLike, y: ArrayLike, qid: ArrayLike | None, sample_weight: ArrayLike | None
+    given: Pairs | ArrayLike,
+    y: ArrayLike,
+    qid: ArrayLike | None,
+    sample_weight: ArrayLike | None,
 ) -> tuple[Pairs | ArrayLike, ArrayLike]:
     """Pairs and labels, as they are or from scored items."""
-    if isinstance(given, Pairs) or not (sparse.issparse(given) or as_array(given, "pairs").ndim == 2):
+    if isinstance(given, Pairs) or not (
+        sparse.issparse(given) or as_array(given, "pairs").ndim == 2
+    ):
         if qid is not None:
-            raise ValueError("qid is given with pairs, which say what is compared; expected it with items")
+            raise ValueError(
+                "qid is given with pairs, which say what is compared; expected it with items"
+            )
         return given, y
     pairs, labels = Pairs.from_scores(given, y, qid, ties="keep")
     if sample_weight is not None:
         meaning = "one weight for each pair of items, as Pairs.from_scores with ties='keep' makes them"
-        check_shape(as_array(sample_weight, "sample_weight"), "sample_weight", (len(pairs),), meaning)
+        check_shape(
+            as_array(sample_weight, "sample_weight"),
+            "sample_weight",
+            (len(pairs),),
+            meaning,
+        )
     return pairs, labels
 
 
 def _at(curve: Selection, lambdas: Floats) -> Floats:
-    """The losses of a curve at other lambdas; above the first breakpoint the order of items stays."""
+    """The losses of a curve at other lambdas; above the first breakpoint the order of
+    items stays."""
     place = np.searchsorted(-curve.lambdas, -lambdas, side="right") - 1
     return curve.losses[np.maximum(place, 0)]

@@ -1,15 +1,17 @@
-"""The kernelised linear program with slack: future work of [Venuto2017]_, section 6, done.
+"""The kernelised linear program with slack: future work of [Venuto2017]_, section 6,
+done.
 
-Its unknowns are the coefficients of a kernel expansion over the n distinct items, whose sum of sizes is
-limited. Few items and few pairs decide: the linear program is solved by generating columns (items) and rows
-(pairs), and a duality gap over all of them proves the answer.
+Its unknowns are the coefficients of a kernel expansion over the n distinct items, whose
+sum of sizes is limited. Few items and few pairs decide: the linear program is solved by
+generating columns (items) and rows (pairs), and a duality gap over all of them proves
+the answer.
 
 References
 ----------
-.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
-   machines", 2017.
-.. [Demiriz2002] A. Demiriz, K. P. Bennett, J. Shawe-Taylor, "Linear programming boosting via column
-   generation", Machine Learning 46, 2002.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector
+   comparison machines", 2017.
+.. [Demiriz2002] A. Demiriz, K. P. Bennett, J. Shawe-Taylor, "Linear programming
+   boosting via column generation", Machine Learning 46, 2002.
 """
 
 from __future__ import annotations
@@ -41,16 +43,19 @@ _OPTIONS = {
     "presolve": False,  # which takes longer than the solution
 }
 _NEW = 20  # items that enter at a time
-_ROUNDS = 10_000  # never seen: in each the objective grows, a pair is freed, or items enter
+# never seen: in each the objective grows, a pair is freed, or items enter
+_ROUNDS = 10_000
 _FEW = 1000  # pairs that are not worth a first guess
 
 
 @dataclass(eq=False, repr=False)
 class LPCompare(ExpandedMachine):
-    """A ranking function with few kernels and a large margin in its own values, with slack.
+    """A ranking function with few kernels and a large margin in its own values, with
+    slack.
 
-    Solves eq. 7 of [Venuto2017]_ for r(x) = sum_j a_j k(x_j, x) over the n distinct items of the pairs,
-    with z_i = r(first) - r(second) and a weight s_i of each pair, 1 unless given::
+    Solves eq. 7 of [Venuto2017]_ for r(x) = sum_j a_j k(x_j, x) over the n distinct
+    items of the pairs, with z_i = r(first) - r(second) and a weight s_i of each pair, 1
+    unless given::
 
         maximise    mu - 1 / (nu sum_i s_i) · sum_i s_i xi_i    over a, mu <= 1 and xi >= 0
         subject to  |z_i| <= 1 - mu + xi_i (ties),   y_i z_i >= 1 + mu - xi_i (preferences),
@@ -91,38 +96,46 @@ class LPCompare(ExpandedMachine):
 
     Notes
     -----
-    **The dual.** With costs c_i = s_i / (nu sum_i s_i), the incidence matrix B and the Gram matrix K::
+    **The dual.** With costs c_i = s_i / (nu sum_i s_i), the incidence matrix B and the
+    Gram matrix K::
 
         minimise    1 - 2 (sum of |g_i| over preferences) + radius · max_j |(K B'g)_j|
         subject to  |g_i| <= c_i,   y_i g_i >= 0 (preferences),   sum_i |g_i| <= 1.
 
-    The last sum is 1 unless mu = 1. With no slack and no radius it is the dual of `MarginLP`.
+    The last sum is 1 unless mu = 1. With no slack and no radius it is the dual of
+    `MarginLP`.
 
-    **What nu says.** A pair with slack has ``|g_i| = c_i``; one that keeps clear of its margin boundary has
-    g_i = 0. So pairs with slack weigh at most a share nu, and, unless mu = 1, those with slack or on the
-    boundary at least a share nu. A tie counts once: while mu < 1, only one of its two sides can be on the
-    boundary.
-    **If mu > 0, each pair that is predicted wrongly has slack, so the training error is at most nu.**
+    **What nu says.** A pair with slack has ``|g_i| = c_i``; one that keeps clear of its
+    margin boundary has g_i = 0. So pairs with slack weigh at most a share nu, and,
+    unless mu = 1, those with slack or on the boundary at least a share nu. A tie counts
+    once: while mu < 1, only one of its two sides can be on the boundary. **If mu > 0,
+    each pair that is predicted wrongly has slack, so the training error is at most
+    nu.**
 
-    **mu <= 0.** Then for each r within the radius and each mu' > 0 the mean slack is at least nu mu': nu
-    is too small for this kernel and radius. The scores still serve, but the boundaries of preferences and
-    ties overlap, and nu no longer limits the error: raise nu or the radius.
+    **mu <= 0.** Then for each r within the radius and each mu' > 0 the mean slack is at
+    least nu mu': nu is too small for this kernel and radius. The scores still serve,
+    but the boundaries of preferences and ties overlap, and nu no longer limits the
+    error: raise nu or the radius.
 
-    **Extremes.** r = 0 has the value 1 - 2 (share of preferences) / nu for mu = 1, and -1 for mu = -1; it
-    can be optimal, and `predict` is 0 then. If c_i > 1 for all pairs (nu < 1/m), no pair gets slack; where
-    linear weights separate the pairs, mu is then that of `MarginLP` if and only if the radius reaches the
-    least ``sum |a_j|`` of one of its optima sum_j a_j x_j.
+    **Extremes.** r = 0 has the value 1 - 2 (share of preferences) / nu for mu = 1, and
+    -1 for mu = -1; it can be optimal, and `predict` is 0 then. If c_i > 1 for all pairs
+    (nu < 1/m), no pair gets slack; where linear weights separate the pairs, mu is then
+    that of `MarginLP` if and only if the radius reaches the least ``sum |a_j|`` of one
+    of its optima sum_j a_j x_j.
 
-    Only preferences would leave the threshold 1 without a meaning (the program is then LPBoost
-    ([Demiriz2002]_) on differences, whose r grows with the radius). Only ties are solved by r = 0.
+    Only preferences would leave the threshold 1 without a meaning (the program is then
+    LPBoost ([Demiriz2002]_) on differences, whose r grows with the radius). Only ties
+    are solved by r = 0.
 
-    **Method.** The program for some items and pairs is small; the others enter where they would improve it:
-    items j with ``|(K B'g)_j|`` above the largest of those that are in, and pairs that were taken to have
-    slack, or none, wrongly. An eighth of the pairs gives the first guess. Memory grows as n².
+    **Method.** The program for some items and pairs is small; the others enter where
+    they would improve it: items j with ``|(K B'g)_j|`` above the largest of those that
+    are in, and pairs that were taken to have slack, or none, wrongly. An eighth of the
+    pairs gives the first guess. Memory grows as n².
 
-    **Centring.** Adding a constant to a column of K changes no difference. A linear kernel is taken between
-    the centred items and the items themselves, so the limit on ``sum_j |a_j|`` keeps its meaning: it does
-    depend on the origin of the features, as the functions sum_j a_j x_j·x do.
+    **Centring.** Adding a constant to a column of K changes no difference. A linear
+    kernel is taken between the centred items and the items themselves, so the limit on
+    ``sum_j |a_j|`` keeps its meaning: it does depend on the origin of the features, as
+    the functions sum_j a_j x_j·x do.
 
     Examples
     --------
@@ -139,7 +152,10 @@ class LPCompare(ExpandedMachine):
     kernel: Kernel = "rbf"
 
     def fit(
-        self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        pairs: Pairs | ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
     ) -> LPCompare:
         """Learn from labelled pairs.
 
@@ -147,7 +163,8 @@ class LPCompare(ExpandedMachine):
         ----------
         pairs : Pairs or array-like of shape (m, 2, p)
         y : array-like of shape (m,)
-            Labels: +1 first better, -1 second better, 0 no difference; both ties and preferences.
+            Labels: +1 first better, -1 second better, 0 no difference; both ties and
+            preferences.
         sample_weight : array-like of shape (m,), optional
             How often each pair counts, not negative.
 
@@ -161,7 +178,11 @@ class LPCompare(ExpandedMachine):
         radius = check_number(self, "radius", positive=True)
         given = Training.of(self, as_pairs(pairs), y, sample_weight)
         problem = KernelProblem.of(self, given.pairs)
-        items = problem.items - problem.items.mean(axis=0) if self.kernel == "linear" else problem.items
+        items = (
+            problem.items - problem.items.mean(axis=0)
+            if self.kernel == "linear"
+            else problem.items
+        )
         K = problem.functions.k(items, problem.functions.centres)
         check_scale(K, "the Gram matrix")
         cost = given.weights / (nu * given.weights.sum())
@@ -201,7 +222,8 @@ class _Program(NamedTuple):
     radius: float
 
     def clearance(self, point: _Point) -> tuple[Floats, Floats]:
-        """By how much each pair keeps clear of its margin boundary, and the sign of a dual weight on it."""
+        """By how much each pair keeps clear of its margin boundary, and the sign of a
+        dual weight on it."""
         z = self.B.differences(self.K @ point.coef)
         reached = np.where(self.y == 0, 1 - np.abs(z), self.y * z - 1)
         return reached - point.margin, np.where(self.y == 0, -np.sign(z), self.y)
@@ -211,7 +233,9 @@ class _Program(NamedTuple):
         return np.abs(self.B.adjoint(dual) @ self.K)
 
     def objective(self, point: _Point) -> float:
-        return float(point.margin - self.cost @ np.maximum(0.0, -self.clearance(point)[0]))
+        return float(
+            point.margin - self.cost @ np.maximum(0.0, -self.clearance(point)[0])
+        )
 
     def bound(self, point: _Point) -> float:
         """The value of the dual program, which no objective exceeds."""
@@ -219,14 +243,17 @@ class _Program(NamedTuple):
         return float(1 - 2 * preferred + self.radius * self.prices(point.dual).max())
 
     def solved(self, tol: float = _TOLERANCE) -> _Point:
-        """The optimum over some items and some pairs, which grow until a gap proves that they suffice."""
+        """The optimum over some items and some pairs, which grow until a gap proves
+        that they suffice."""
         m = len(self.y)
         items = np.argsort(-self.prices(self.y * self.cost))[:_NEW]
         free, bounded = np.ones(m, dtype=bool), np.zeros(m)
         if m > 2 * _FEW:
             part = slice(None, None, 8)
             cost = self.cost[part] * (self.cost.sum() / self.cost[part].sum())
-            guess = _Program(self.K, self.B[part], self.y[part], cost, self.radius).solved(1e-2)
+            guess = _Program(
+                self.K, self.B[part], self.y[part], cost, self.radius
+            ).solved(1e-2)
             clearance, side = self.clearance(guess)
             free[np.argsort(np.abs(clearance))[_FEW:]] = False
             bounded = np.where(free | (clearance > 0), 0.0, side * self.cost)
@@ -236,37 +263,60 @@ class _Program(NamedTuple):
             point = self.restricted(items, free, bounded)
             prices, (clearance, side) = self.prices(point.dual), self.clearance(point)
             objective, bound = self.objective(point), self.bound(point)
-            tempting = np.where(prices > prices[items].max() * (1 + _TOLERANCE), prices, 0.0)
+            tempting = np.where(
+                prices > prices[items].max() * (1 + _TOLERANCE), prices, 0.0
+            )
             new = _largest(tempting, max(_NEW, len(items) // 2))
-            wrong = np.where(free | ((clearance < 0) == (bounded * side > 0)), 0.0, np.abs(clearance))
+            wrong = np.where(
+                free | ((clearance < 0) == (bounded * side > 0)), 0.0, np.abs(clearance)
+            )
             if abs(bound - objective) <= tol or (free.all() and not len(new)):
                 return point
-            if objective > best:  # a step forward, which the items that it does without did not make
+            # a step forward, which the items that it does without did not make
+            if objective > best:
                 items, best = np.flatnonzero(point.coef != 0), objective
             worst = _largest(wrong, _FEW)
-            if not (len(new) or len(worst)):  # all that is wrong lies exactly on its boundary
+            # all that is wrong lies exactly on its boundary
+            if not (len(new) or len(worst)):
                 worst = np.flatnonzero(~free)
             free[worst], bounded[worst] = True, 0.0
-            items = np.append(items, new) if len(items) + len(new) else np.zeros(1, dtype=np.int64)
+            items = (
+                np.append(items, new)
+                if len(items) + len(new)
+                else np.zeros(1, dtype=np.int64)
+            )
         raise ValueError(f"no optimum was found in {_ROUNDS} rounds: lower radius")
 
-    def restricted(self, items: Ids, free: NDArray[np.bool_], bounded: Floats) -> _Point:
-        """The optimum over these items, where only free pairs have dual weights of their own.
+    def restricted(
+        self, items: Ids, free: NDArray[np.bool_], bounded: Floats
+    ) -> _Point:
+        """The optimum over these items, where only free pairs have dual weights of
+        their own.
 
-        The others have one common multiple of their weights in `bounded`. Preferences have one dual variable,
-        ties two, of which one is 0.
+        The others have one common multiple of their weights in `bounded`. Preferences
+        have one dual variable, ties two, of which one is 0.
         """
-        preferred, tied = np.flatnonzero(free & (self.y != 0)), np.flatnonzero(free & (self.y == 0))
+        preferred, tied = (
+            np.flatnonzero(free & (self.y != 0)),
+            np.flatnonzero(free & (self.y == 0)),
+        )
         pair = np.concatenate([preferred, tied, tied])
-        sign = np.concatenate([self.y[preferred], np.ones(len(tied)), -np.ones(len(tied))])
+        sign = np.concatenate(
+            [self.y[preferred], np.ones(len(tied)), -np.ones(len(tied))]
+        )
         K, total = self.K[:, items], float(np.abs(bounded).sum()) or 1.0
         together = self.B.adjoint(bounded / total) @ K
         rows = np.vstack([self.B[pair].differences(K) * sign[:, None], together])
-        (v, n), unit, size = rows.shape, self.cost.mean(), float(np.abs(rows).max()) or 1.0
+        (v, n), unit, size = (
+            rows.shape,
+            self.cost.mean(),
+            float(np.abs(rows).max()) or 1.0,
+        )
         share = np.abs(bounded[self.y != 0]).sum() / total
         upper = np.append(self.cost[pair], np.abs(bounded).sum()) / unit
         gain = np.append(np.where(self.y[pair] != 0, -2.0, 0.0), -2.0 * share)
-        limits = np.zeros((2 * n + 1, v + 1))  # no variables for rows' g: free ones can stall HiGHS for ever
+        # no variables for rows' g: free ones can stall HiGHS for ever
+        limits = np.zeros((2 * n + 1, v + 1))
         limits[:n, :v], limits[n:-1, :v] = rows.T / size, -rows.T / size
         limits[:-1, v], limits[-1, :v] = -1.0, 1.0
         result = linprog(
@@ -278,7 +328,12 @@ class _Program(NamedTuple):
             options=_OPTIONS,
         )
         expected = "an optimum: lower radius, or standardise the features"
-        require(result.status == 0, result.message, "what the linear program ends with", expected)
+        require(
+            result.status == 0,
+            result.message,
+            "what the linear program ends with",
+            expected,
+        )
         weights = np.clip(result.x[:v], 0.0, upper) * unit
         weights /= max(1.0, weights.sum())
         dual, coef = bounded * (weights[-1] / total), np.zeros(len(self.K))

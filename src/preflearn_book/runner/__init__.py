@@ -1,8 +1,17 @@
-"""The machinery of the book: what a chapter calls, and what executes, checks and renders the chapters."""
+"""The machinery of the book: what a chapter calls, and what executes, checks and
+renders the chapters."""
 
 from preflearn_book.runner.claims import check
 from preflearn_book.runner.explorers import explorer
 from preflearn_book.runner.parameters import check_profile, check_range
 from preflearn_book.runner.records import published, record, recorded
 
-__all__ = ["check", "check_profile", "check_range", "explorer", "published", "record", "recorded"]
+__all__ = [
+    "check",
+    "check_profile",
+    "check_range",
+    "explorer",
+    "published",
+    "record",
+    "recorded",
+]

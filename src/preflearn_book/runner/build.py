@@ -1,4 +1,5 @@
-"""Build the book: execute its chapters, collect their pages and checks, render; and record full runs."""
+"""Build the book: execute its chapters, collect their pages and checks, render; and
+record full runs."""
 
 from __future__ import annotations
 
@@ -41,41 +42,48 @@ def build_book(
     skip_recorded: bool = False,
     **options: Any,
 ) -> int:
-    """Execute chapters that changed, collect what all of them hold, and render the book.
+    """Execute chapters that changed, collect what all of them hold, and render the
+    book.
 
-    If a cell fails, the other chapters go on, and the book shows the last run of the chapter without failure.
-    If there was none, the chapter's page says why.
+    If a cell fails, the other chapters go on, and the book shows the last run of the
+    chapter without failure. If there was none, the chapter's page says why.
 
     Parameters
     ----------
     project : Project
     chapters : sequence of str
-        The chapters to execute, all by default; others keep what they were last executed to.
+        The chapters to execute, all by default; others keep what they were last
+        executed to.
     parameters : mapping of str to object, optional
         Given to each of these chapters; a text becomes a value of the parameter's kind.
     rendered : bool
         Whether to render the pages.
     skip_recorded : bool
-        Whether chapters whose recorded tables are still valid run in the quick profile instead of the full.
+        Whether chapters whose recorded tables are still valid run in the quick profile
+        instead of the full.
     **options
         As `run_tasks` takes them.
 
     Returns
     -------
     int
-        0, or 1 if a cell failed, a computed verdict contradicts the ledger, a claim was not checked, a quick
-        run contradicts what was recorded, or rendering gave warnings.
+        0, or 1 if a cell failed, a computed verdict contradicts the ledger, a claim was
+        not checked, a quick run contradicts what was recorded, or rendering gave
+        warnings.
 
     Raises
     ------
     ValueError
-        On an unknown chapter, a parameter that a chapter does not have, an invalid ledger or table of
-        contents: all before anything is executed.
+        On an unknown chapter, a parameter that a chapter does not have, an invalid
+        ledger or table of contents: all before anything is executed.
     OSError
         If something can't be written, or another build is under way.
     """
     selected = project.select(chapters)
-    tasks = [task_of(chapter, parameters or {}, project.executed / chapter.name) for chapter in selected]
+    tasks = [
+        task_of(chapter, parameters or {}, project.executed / chapter.name)
+        for chapter in selected
+    ]
     state = State(project)
     if rendered:
         read_yaml(project.book / "_toc.yml")
@@ -86,7 +94,8 @@ def build_book(
         run_needed_sweeps(project, tasks, **options)
         outcomes = run_tasks(state, tasks, **options)
         for outcome in outcomes:
-            if outcome.executed:  # the book shows of each chapter what was asked for last
+            # the book shows of each chapter what was asked for last
+            if outcome.executed:
                 shown = project.shown / f"{outcome.task.chapter.name}.ipynb"
                 write_if_changed(shown, outcome.task.target.read_text("utf-8"))
         failures = _failures(outcomes)
@@ -96,7 +105,9 @@ def build_book(
             problems += render(project)
             print(f"the book: {project.build / 'html' / 'index.html'}")
     if problems:
-        print(f"\nthe build failed; {len(problems)} problem{'s' * (len(problems) > 1)}:")
+        print(
+            f"\nthe build failed; {len(problems)} problem{'s' * (len(problems) > 1)}:"
+        )
         print("\n".join(f"  - {problem}" for problem in problems))
     return 1 if problems else 0
 
@@ -111,20 +122,36 @@ def _failures(outcomes: Sequence[Outcome]) -> dict[str, str]:
 def _quick_where_recorded(
     project: Project, state: State, tasks: Sequence[Task], **options: Any
 ) -> list[Task]:
-    """Replace full runs by quick ones for chapters whose recorded tables are all still valid.
+    """Replace full runs by quick ones for chapters whose recorded tables are all still
+    valid.
 
-    A quick run says whether they are, as in each build. One that had to take other data does not.
+    A quick run says whether they are, as in each build. One that had to take other data
+    does not.
     """
-    records = {task.chapter.name: records_of(project.recorded, task.chapter.name) for task in tasks}
-    full = [task for task in tasks if task.parameters == {"profile": "full"} and records[task.chapter.name]]
+    records = {
+        task.chapter.name: records_of(project.recorded, task.chapter.name)
+        for task in tasks
+    }
+    full = [
+        task
+        for task in tasks
+        if task.parameters == {"profile": "full"} and records[task.chapter.name]
+    ]
     quick = [task_of(task.chapter, {}, task.target.parent) for task in full]
     valid = dict[str, Task]()
     for outcome in run_tasks(state, quick, **options):
         chapter, executed = outcome.task.chapter, outcome.executed
         kept = records[chapter.name]
-        if executed is None or to_run_again(kept, chapter, state) or broken_witnesses(kept, executed):
+        if (
+            executed is None
+            or to_run_again(kept, chapter, state)
+            or broken_witnesses(kept, executed)
+        ):
             continue
-        if all(executed.replaced == record.header.get("replaced", []) for record in kept.values()):
+        if all(
+            executed.replaced == record.header.get("replaced", [])
+            for record in kept.values()
+        ):
             valid[chapter.name] = outcome.task
     print(f"recorded tables are valid, not run in full: {', '.join(valid) or 'none'}")
     return [valid.get(task.chapter.name, task) for task in tasks]
@@ -132,18 +159,25 @@ def _quick_where_recorded(
 
 def shown_chapters(project: Project) -> dict[str, Executed]:
     """What the book shows of each chapter that was executed, by name."""
-    found = {c.name: read_executed(project.shown / f"{c.name}.ipynb") for c in project.chapters}
+    found = {
+        c.name: read_executed(project.shown / f"{c.name}.ipynb")
+        for c in project.chapters
+    }
     return {name: executed for name, executed in found.items() if executed is not None}
 
 
-def collect(project: Project, state: State, failures: Mapping[str, str] | None = None) -> list[str]:
-    """Write the pages of all executed chapters, of the claims and of the status into the book.
+def collect(
+    project: Project, state: State, failures: Mapping[str, str] | None = None
+) -> list[str]:
+    """Write the pages of all executed chapters, of the claims and of the status into
+    the book.
 
-    Beside them lies what the front page and the essay include or offer: tallies of verdicts, the figures that
-    are named there, and the archive of the notebooks.
+    Beside them lies what the front page and the essay include or offer: tallies of
+    verdicts, the figures that are named there, and the archive of the notebooks.
 
-    A page that has not changed is not touched; one whose notebook is gone is deleted; a chapter that was not
-    executed yet has one that says so, and why if its run is among the `failures`, reasons by chapter.
+    A page that has not changed is not touched; one whose notebook is gone is deleted; a
+    chapter that was not executed yet has one that says so, and why if its run is among
+    the `failures`, reasons by chapter.
 
     Returns
     -------
@@ -162,17 +196,28 @@ def collect(project: Project, state: State, failures: Mapping[str, str] | None =
             broken |= broken_witnesses(records, executed)
             again |= to_run_again(records, project.chapter(name), state)
             recomputed |= recomputed_rows(records, executed)
-    print(filled("warnings.txt", shown=shown, again=again, missing=_missing(shown)), end="")
+    print(
+        filled("warnings.txt", shown=shown, again=again, missing=_missing(shown)),
+        end="",
+    )
     url, front = repository(project), project.book / "index.md"
     waiting = [chapter for chapter in project.chapters if chapter.name not in shown]
     pages: dict[str, str | bytes] = {
-        f"{name}.md": filled("waiting.md", name=name, chapter=chapter, failures=failures or {}) + "\n"
+        f"{name}.md": filled(
+            "waiting.md", name=name, chapter=chapter, failures=failures or {}
+        )
+        + "\n"
         for chapter in waiting
         for name in parts(chapter.name, chapter.notebook["cells"])
     }
     for notebook in shown.values():
-        pages |= {f"{name}.ipynb": text for name, text in notebook.pages(url, broken, recomputed).items()}
-    commit = _git(project, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+        pages |= {
+            f"{name}.ipynb": text
+            for name, text in notebook.pages(url, broken, recomputed).items()
+        }
+    commit = _git(
+        project, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"
+    )
     pages |= collected(checked, shown, broken, again, recorded, commit, published(url))
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
     pages["notebooks.zip"] = archive(project.chapters, url)
@@ -182,24 +227,34 @@ def collect(project: Project, state: State, failures: Mapping[str, str] | None =
         if path.name not in pages and path.is_file():
             path.unlink()
     records = [
-        f"record {name}: {'; '.join(found[:3])} ({len(found)} in all)" for name, found in broken.items()
+        f"record {name}: {'; '.join(found[:3])} ({len(found)} in all)"
+        for name, found in broken.items()
     ]
     return [f"claim {problem}" for problem in problems] + records
 
 
 def _missing(shown: Mapping[str, Executed]) -> list[tuple[str, list[str], str]]:
-    """Data sets that chapters asked for in vain: the name, these chapters, and how to get the data set."""
+    """Data sets that chapters asked for in vain: the name, these chapters, and how to
+    get the data set."""
     from preflearn.datasets.registry import (
         how_to_get,  # late: with pandas and all loaders
     )
 
-    names = sorted({dataset for executed in shown.values() for dataset in executed.replaced})
-    asked = {name: [key for key, one in shown.items() if name in one.replaced] for name in names}
+    names = sorted(
+        {dataset for executed in shown.values() for dataset in executed.replaced}
+    )
+    asked = {
+        name: [key for key, one in shown.items() if name in one.replaced]
+        for name in names
+    }
     return [(name, chapters, how_to_get(name)) for name, chapters in asked.items()]
 
 
-def record_chapter(project: Project, name: str, agreed: Callable[[], bool], **options: Any) -> int:
-    """Run a chapter in its quick and its full profile, say what moves in data/recorded, and write it.
+def record_chapter(
+    project: Project, name: str, agreed: Callable[[], bool], **options: Any
+) -> int:
+    """Run a chapter in its quick and its full profile, say what moves in data/recorded,
+    and write it.
 
     The points of a sweep that the full run reads are executed first.
 
@@ -215,11 +270,15 @@ def record_chapter(project: Project, name: str, agreed: Callable[[], bool], **op
     Returns
     -------
     int
-        0, or 1 if a cell failed, data are missing, or rows of the quick run are not those of the full one.
+        0, or 1 if a cell failed, data are missing, or rows of the quick run are not
+        those of the full one.
     """
     chapter = project.chapter(name)
     folder, in_full = project.executed / chapter.name, {"profile": "full"}
-    tasks = [task_of(chapter, {}, folder), task_of(chapter, in_full, folder, f"{chapter.name}, full")]
+    tasks = [
+        task_of(chapter, {}, folder),
+        task_of(chapter, in_full, folder, f"{chapter.name}, full"),
+    ]
     with locked(project.build / "lock", "a build of this book"):
         check_writable([project.recorded])
         state = State(project)
@@ -228,11 +287,16 @@ def record_chapter(project: Project, name: str, agreed: Callable[[], bool], **op
         quick, full = (outcome.executed for outcome in outcomes)
         if _failures(outcomes) or quick is None or full is None:
             return 1
-        known, header = records_of(project.recorded, chapter.name), _header(project, chapter, full)
+        known, header = (
+            records_of(project.recorded, chapter.name),
+            _header(project, chapter, full),
+        )
         print(summary(known, full), end="")
         made = new_records(full, quick, header)
         replaced = {*quick.replaced, *full.replaced}
-        missing = replaced.difference(*(kept.header.get("replaced", []) for kept in known.values()))
+        missing = replaced.difference(
+            *(kept.header.get("replaced", []) for kept in known.values())
+        )
         wrong = [f"other data in place of {name}" for name in sorted(missing)]
         for name, found in broken_witnesses(made, quick).items():
             wrong += [f"{name}, of the quick run: {one}" for one in found]
@@ -255,7 +319,11 @@ def _header(project: Project, chapter: Chapter, full: Executed) -> dict[str, Any
         "versions": about["versions"],
         "parameters": about["parameters"],
         "wall_time_s": full.run["seconds"],
-        "data": {name[5:]: sha256[:16] for name, sha256 in about["read"].items() if name.startswith("data ")},
+        "data": {
+            name[5:]: sha256[:16]
+            for name, sha256 in about["read"].items()
+            if name.startswith("data ")
+        },
         "replaced": full.replaced,
         "cells": chapter.code,
     }
@@ -263,5 +331,7 @@ def _header(project: Project, chapter: Chapter, full: Executed) -> dict[str, Any
 
 def _git(project: Project, *words: str) -> str | None:
     """What git says of the project; None outside of git."""
-    status, said = subprocess.getstatusoutput(shlex.join(["git", "-C", str(project.root), *words]))
+    status, said = subprocess.getstatusoutput(
+        shlex.join(["git", "-C", str(project.root), *words])
+    )
     return None if status else said

@@ -1,7 +1,9 @@
-"""The ledger of claims: what the five papers state, and what a computation says about it.
+"""The ledger of claims: what the five papers state, and what a computation says about
+it.
 
-A chapter settles a claim with `check`, which shows a badge and leaves a machine-readable output in
-the executed notebook; the book collects these and compares them with the written verdicts.
+A chapter settles a claim with `check`, which shows a badge and leaves a
+machine-readable output in the executed notebook; the book collects these and compares
+them with the written verdicts.
 """
 
 from __future__ import annotations
@@ -36,18 +38,23 @@ MARKS = {
 }
 """What the ledger may say, with a sign of its own that is always shown beside the word.
 
-See `computed_verdict` for when each agrees with a computation. What is true by the paper's own definitions is
-a definition, and what was not tried here is open; no computation could come out otherwise, so no chapter
-checks either.
+See `computed_verdict` for when each agrees with a computation. What is true by the
+paper's own definitions is a definition, and what was not tried here is open; no
+computation could come out otherwise, so no chapter checks either.
 """
 VERDICTS = tuple(MARKS)
 REPRODUCTION = "reproduction"
-"""The kind of an entry that no paper wrote; it is listed apart from the papers' claims."""
+"""The kind of an entry that no paper wrote; it is listed apart from the papers' claims.
+"""
 
 Answer = bool | None
 _ANSWERS = {True: "holds", False: "fails", None: "not shown"}
 _PRINTED = "as printed"
-_TAGS = (r'<span class="math notranslate nohighlight">\({}\)</span>', "<em>{}</em>", "<code>{}</code>")
+_TAGS = (
+    r'<span class="math notranslate nohighlight">\({}\)</span>',
+    "<em>{}</em>",
+    "<code>{}</code>",
+)
 _SPAN = re.compile(r"\$([^$]+)\$|(?<![\w*])\*(\S(?:[^*]*\S)?)\*(?![\w*])|`([^`]+)`")
 
 
@@ -55,9 +62,10 @@ _SPAN = re.compile(r"\$([^$]+)\$|(?<![\w*])\*(\S(?:[^*]*\S)?)\*(?![\w*])|`([^`]+
 class Claim:
     """One entry of the ledger; `statement` and `note` are Markdown with $math$.
 
-    Where a claim is about numbers that the authors publish, `verdict` is that on their numbers, and `ours`
-    that on the book's own, if it is another one. Where something is wrong, `consequence` says how much, and
-    the errata say what is `printed`, what to `read` instead, and whom it `affects`.
+    Where a claim is about numbers that the authors publish, `verdict` is that on their
+    numbers, and `ours` that on the book's own, if it is another one. Where something is
+    wrong, `consequence` says how much, and the errata say what is `printed`, what to
+    `read` instead, and whom it `affects`.
     """
 
     id: str
@@ -80,7 +88,8 @@ class Claim:
 
     @property
     def shown(self) -> str:
-        """A digest of what a chapter's badge shows; the note appears on the claims page only."""
+        """A digest of what a chapter's badge shows; the note appears on the claims page
+        only."""
         return digest([self.id, self.where, self.statement, self.verdict, self.ours])
 
 
@@ -100,9 +109,9 @@ def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
     Raises
     ------
     ValueError
-        On an unknown or missing key, a malformed or repeated id, an unknown verdict, where a verdict other
-        than "holds" has no note, what is wrong has no consequence, or a consequence no erratum; the message
-        names the entry.
+        On an unknown or missing key, a malformed or repeated id, an unknown verdict,
+        where a verdict other than "holds" has no note, what is wrong has no
+        consequence, or a consequence no erratum; the message names the entry.
     FileNotFoundError
         If there is no ledger.
 
@@ -124,7 +133,9 @@ def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
 def _parsed(path: Path, _content: bytes) -> dict[str, Claim]:
     entries = read_yaml(path) or []
     if not isinstance(entries, list):
-        raise ValueError(f"{path.name} holds a {type(entries).__name__}; expected a list of entries")
+        raise ValueError(
+            f"{path.name} holds a {type(entries).__name__}; expected a list of entries"
+        )
     ledger: dict[str, Claim] = {}
     for position, entry in enumerate(entries, start=1):
         where = f"{path.name}, entry {position}"
@@ -132,7 +143,12 @@ def _parsed(path: Path, _content: bytes) -> dict[str, Claim]:
             where += f" ({entry['id']})"
         check_form(entry, "entry", where)
         claim = Claim(**{field: text.strip() for field, text in entry.items()})
-        require(claim.id not in ledger, claim.id, f"{where}: the id", "one that no other entry has")
+        require(
+            claim.id not in ledger,
+            claim.id,
+            f"{where}: the id",
+            "one that no other entry has",
+        )
         ledger[claim.id] = claim
     return ledger
 
@@ -143,14 +159,14 @@ def computed_verdict(holds: Answer | Mapping[str, Answer]) -> str:
     Returns
     -------
     str
-        "holds", "holds if or typo", "fails", "not shown", or "inconsistent": an amended form that fails
-        too, which no verdict can describe.
+        "holds", "holds if or typo", "fails", "not shown", or "inconsistent": an amended
+        form that fails too, which no verdict can describe.
 
     Raises
     ------
     ValueError
-        If `holds` is anything but True, False, None, or a mapping of texts to these with the key
-        "as printed".
+        If `holds` is anything but True, False, None, or a mapping of texts to these
+        with the key "as printed".
 
     Examples
     --------
@@ -170,13 +186,25 @@ def computed_verdict(holds: Answer | Mapping[str, Answer]) -> str:
 
 def _forms(holds: object) -> dict[str, Answer]:
     forms = dict(holds) if isinstance(holds, Mapping) else {_PRINTED: holds}
-    require(_PRINTED in forms, list(forms), "the list of forms in holds", f"{_PRINTED!r} among them")
+    require(
+        _PRINTED in forms,
+        list(forms),
+        "the list of forms in holds",
+        f"{_PRINTED!r} among them",
+    )
     for form, answer in forms.items():
-        require(isinstance(form, str) and form.strip(), form, "a key of holds", "a condition in words")
+        require(
+            isinstance(form, str) and form.strip(),
+            form,
+            "a key of holds",
+            "a condition in words",
+        )
         # NumPy's counts, and is not imported here.
         good = answer is None or type(answer).__name__ in ("bool", "bool_")
         require(good, answer, f"holds[{form!r}]", "True, False or None")
-    return {form: None if answer is None else bool(answer) for form, answer in forms.items()}
+    return {
+        form: None if answer is None else bool(answer) for form, answer in forms.items()
+    }
 
 
 def agrees(computed: str, written: str) -> bool:
@@ -187,7 +215,11 @@ def agrees(computed: str, written: str) -> bool:
     >>> agrees("holds if or typo", "typo"), agrees("holds", "typo")
     (True, False)
     """
-    return written in ("holds if", "typo") if computed == "holds if or typo" else computed == written
+    return (
+        written in ("holds if", "typo")
+        if computed == "holds if or typo"
+        else computed == written
+    )
 
 
 @with_extra()
@@ -201,7 +233,8 @@ def check(
     recorded: pd.DataFrame | None = None,
     missing: Sequence[str] = (),
 ) -> None:
-    """Settle a claim: show a badge with the verdict, and store the result in the notebook.
+    """Settle a claim: show a badge with the verdict, and store the result in the
+    notebook.
 
     A chapter checks each of its claims once.
 
@@ -210,47 +243,68 @@ def check(
     claim_id : str
         The id in the ledger, such as "P1-07".
     holds : bool, None or mapping of str to these
-        Whether the claim holds as printed; None where what was computed does not decide. A mapping answers
-        for "as printed" and for amended forms: the condition under which the claim holds, or the corrected
-        formula, such as ``{"as printed": False, "with at least one tie": True}``.
+        Whether the claim holds as printed; None where what was computed does not
+        decide. A mapping answers for "as printed" and for amended forms: the condition
+        under which the claim holds, or the corrected formula, such as ``{"as printed":
+        False, "with at least one tie": True}``.
     evidence : str
-        One sentence: what was computed, on how much, to which tolerance. It may hold $math$, and
-        ``{value}`` where the value belongs.
+        One sentence: what was computed, on how much, to which tolerance. It may hold
+        $math$, and ``{value}`` where the value belongs.
     value : number or str, optional
-        The number that decides, such as the largest deviation; it follows the evidence as "Value: ..."
-        unless the sentence has a place for it.
+        The number that decides, such as the largest deviation; it follows the evidence
+        as "Value: ..." unless the sentence has a place for it.
     ours : bool, None or mapping of str to these, optional
-        Where `holds` is the answer of the authors' published numbers: that of the chapter's own.
+        Where `holds` is the answer of the authors' published numbers: that of the
+        chapter's own.
     recorded : DataFrame, optional
-        Table of `preflearn_book.runner.recorded` from which the answer was computed; the badge names it.
-        None for an answer from this run.
+        Table of `preflearn_book.runner.recorded` from which the answer was computed;
+        the badge names it. None for an answer from this run.
     missing : sequence of str
-        Names of data sets that the answer rests on and that are not available. If there is one, the claim
-        counts as not checked, also if other data gave an answer, and the badge says why.
+        Names of data sets that the answer rests on and that are not available. If there
+        is one, the claim counts as not checked, also if other data gave an answer, and
+        the badge says why.
 
     Raises
     ------
     ValueError
-        If the id is not in the ledger or is a definition or open there, an answer is neither None nor True
-        or False (numpy's included), the evidence is empty, or the value is not finite.
+        If the id is not in the ledger or is a definition or open there, an answer is
+        neither None nor True or False (numpy's included), the evidence is empty, or the
+        value is not finite.
 
     Notes
     -----
-    A verdict that contradicts the ledger does not raise here, so that a reader may play with the
-    parameters; the badge says so, and the build of the book fails.
+    A verdict that contradicts the ledger does not raise here, so that a reader may play
+    with the parameters; the badge says so, and the build of the book fails.
     """
     ledger = load_ledger()
     if not isinstance(claim_id, str) or claim_id not in ledger:
         near = get_close_matches(claim_id, ledger) if isinstance(claim_id, str) else []
-        require(False, claim_id, "the claim", f"one of claims.yml{f', such as {near}' * bool(near)}")
+        require(
+            False,
+            claim_id,
+            "the claim",
+            f"one of claims.yml{f', such as {near}' * bool(near)}",
+        )
     _check_evidence(claim_id, evidence, value)
     value = None if value is None else plain_scalar(f"the value for {claim_id}", value)
-    require(not isinstance(value, bool), value, f"the value for {claim_id}", "a finite number or a text")
+    require(
+        not isinstance(value, bool),
+        value,
+        f"the value for {claim_id}",
+        "a finite number or a text",
+    )
     if missing:
-        evidence = f"The answer rests on data that are not available: {', '.join(missing)}."
+        evidence = (
+            f"The answer rests on data that are not available: {', '.join(missing)}."
+        )
         holds, value, ours, recorded = None, None, "the same", None
     claim, computed = ledger[claim_id], computed_verdict(holds)
-    require(claim.verdict not in UNCOMPUTED, claim.verdict, f"the verdict of {claim_id}", "one to compute")
+    require(
+        claim.verdict not in UNCOMPUTED,
+        claim.verdict,
+        f"the verdict of {claim_id}",
+        "one to compute",
+    )
     note_read(f"claim {claim_id}", claim.shown)
     result = {
         "id": claim_id,
@@ -264,24 +318,44 @@ def check(
     if missing:
         result["missing"] = list(missing)
     if recorded is not None:
-        require(hasattr(recorded, "attrs"), recorded, "recorded", "a table of `recorded`, or None")
+        require(
+            hasattr(recorded, "attrs"),
+            recorded,
+            "recorded",
+            "a table of `recorded`, or None",
+        )
         result["recorded"] = str(recorded.attrs.get("date", "an unknown date"))[:10]
         result["record"] = recorded.attrs.get("record", "")
     result = compared(claim, result)
-    forms = {"text/html": _badge_html(claim, result), "text/plain": _badge_text(claim, result)}
+    forms = {
+        "text/html": _badge_html(claim, result),
+        "text/plain": _badge_text(claim, result),
+    }
     show({CLAIM_MIME: result} | forms)
 
 
-def _check_evidence(claim_id: str, evidence: str, value: float | int | str | None) -> None:
+def _check_evidence(
+    claim_id: str, evidence: str, value: float | int | str | None
+) -> None:
     what = f"the evidence for {claim_id}"
-    require(isinstance(evidence, str) and evidence.strip(), evidence, what, "a sentence")
+    require(
+        isinstance(evidence, str) and evidence.strip(), evidence, what, "a sentence"
+    )
     rest = re.sub(r"\$[^$]*\$", "", evidence.replace("{value}", ""))
-    filled = not re.search("[{}]", rest) and ("{value}" not in evidence or value is not None)
-    require(filled, evidence, what, "a value for each {value}, and no other braces outside $math$")
+    filled = not re.search("[{}]", rest) and (
+        "{value}" not in evidence or value is not None
+    )
+    require(
+        filled,
+        evidence,
+        what,
+        "a value for each {value}, and no other braces outside $math$",
+    )
 
 
 def compared(claim: Claim, result: dict) -> dict:
-    """The result of a check beside what the ledger says: adds `written`, `written_ours` and `agrees`.
+    """The result of a check beside what the ledger says: adds `written`, `written_ours`
+    and `agrees`.
 
     A check whose data are missing contradicts nothing.
     """
@@ -306,7 +380,8 @@ def format_value(value: float | int | str) -> str:
 
 
 def evidence_line(result: Mapping) -> str:
-    """The evidence of a check as it is read: a sentence, its value, and the date of a recorded run.
+    """The evidence of a check as it is read: a sentence, its value, and the date of a
+    recorded run.
 
     Examples
     --------
@@ -320,14 +395,20 @@ def evidence_line(result: Mapping) -> str:
         line = line[0].upper() + line[1:]
     if value is not None and "{value}" not in line:
         line = f"{line.rstrip('.')}. Value: {{value}}"
-    line = line.replace("{value}", "" if value is None else format_value(value)).rstrip(".") + "."
+    line = (
+        line.replace("{value}", "" if value is None else format_value(value)).rstrip(
+            "."
+        )
+        + "."
+    )
     if "recorded" not in result:
         return line
     return f"{line} From the full run recorded on {result['recorded']}."
 
 
 def headline(result: Mapping) -> str:
-    """The verdict of a check in words, or both sides of a contradiction; `result` as from `compared`.
+    """The verdict of a check in words, or both sides of a contradiction; `result` as
+    from `compared`.
 
     Examples
     --------
@@ -338,7 +419,11 @@ def headline(result: Mapping) -> str:
     if result.get("missing"):
         return "not checked"
     if result["agrees"]:
-        return written if written == ours else f"{written} on the authors' numbers, {ours} on ours"
+        return (
+            written
+            if written == ours
+            else f"{written} on the authors' numbers, {ours} on ours"
+        )
     sides = [f"computed {result['computed']!r}, the ledger says {written!r}"]
     if "ours" in result or written != ours:
         computed = result.get("ours", result)["computed"]
@@ -349,15 +434,23 @@ def headline(result: Mapping) -> str:
 def form_lines(result: Mapping) -> list[str]:
     """One line a form, where there is more than the printed one."""
     lines = []
-    for prefix, forms in (("", result["holds"]), ("on our numbers, ", result.get("ours", {}).get("holds"))):
+    for prefix, forms in (
+        ("", result["holds"]),
+        ("on our numbers, ", result.get("ours", {}).get("holds")),
+    ):
         if forms and (prefix or len(forms) > 1):
-            ordered = sorted(forms.items(), key=lambda item: item[0] != _PRINTED)  # JSON may sort them
+            # JSON may sort them
+            ordered = sorted(forms.items(), key=lambda item: item[0] != _PRINTED)
             lines += [f"{prefix}{form}: {_ANSWERS[answer]}" for form, answer in ordered]
     return lines
 
 
 def _badge_text(claim: Claim, result: dict) -> str:
-    lines = [f"{claim.id} ({claim.where}): {headline(result)}", claim.statement, evidence_line(result)]
+    lines = [
+        f"{claim.id} ({claim.where}): {headline(result)}",
+        claim.statement,
+        evidence_line(result),
+    ]
     return "\n  ".join(lines + form_lines(result))
 
 
@@ -365,13 +458,18 @@ def _badge_html(claim: Claim, result: dict) -> str:
     kind = claim.verdict if result["agrees"] else "contradiction"
     if result.get("missing"):
         kind = "unchecked"
-    said = {"headline": headline(result), "forms": form_lines(result), "evidence": evidence_line(result)}
+    said = {
+        "headline": headline(result),
+        "forms": form_lines(result),
+        "evidence": evidence_line(result),
+    }
     known = {"marks": MARKS, "escape": html.escape, "rich": _text_html}
     return filled("badge.html", claim=claim, kind=kind, **said, **known)
 
 
 def _text_html(text: str) -> str:
-    """Escape a text; $math$ becomes what MathJax on the book's pages renders, *words* and `code` tags."""
+    """Escape a text; $math$ becomes what MathJax on the book's pages renders, *words*
+    and `code` tags."""
     kept = text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
     return _SPAN.sub(_span_html, html.escape(kept, False))
 

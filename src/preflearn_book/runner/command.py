@@ -1,4 +1,5 @@
-"""The command `preflearn`: build the book, record full runs, sweep, see to the data, read the ledger."""
+"""The command `preflearn`: build the book, record full runs, sweep, see to the data,
+read the ledger."""
 
 from __future__ import annotations
 
@@ -17,10 +18,11 @@ from preflearn_book.runner.project import find_project
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the result is its exit status.
 
-    0: all is well; 1: a cell, a claim, the rendering or a file failed; 2: the command was wrong;
-    130: interrupted.
+    0: all is well; 1: a cell, a claim, the rendering or a file failed; 2: the command
+    was wrong; 130: interrupted.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as an interrupt does
+    # ends as an interrupt does
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _preflearn.main(arguments, prog_name="preflearn", standalone_mode=False)
     except (KeyboardInterrupt, click.Abort):
@@ -56,8 +58,14 @@ def _preflearn() -> None:
 _PARAMETERS = click.option(
     "-p", "parameters", nargs=2, multiple=True, metavar="NAME VALUE", help="May recur."
 )
-_JOBS = click.option("--jobs", type=click.IntRange(1), metavar="N", help="Default: one a processor.")
-_SECONDS: dict[str, Any] = {"type": click.IntRange(1, 10**7), "show_default": True, "metavar": "SECONDS"}
+_JOBS = click.option(
+    "--jobs", type=click.IntRange(1), metavar="N", help="Default: one a processor."
+)
+_SECONDS: dict[str, Any] = {
+    "type": click.IntRange(1, 10**7),
+    "show_default": True,
+    "metavar": "SECONDS",
+}
 _CELL_TIME = click.option("--cell-time", "cell_seconds", default=21600, **_SECONDS)
 
 
@@ -73,63 +81,105 @@ def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
     return dict(parameters)
 
 
-@_preflearn.command("build", short_help="Execute chapters that changed, and render the book.")
+@_preflearn.command(
+    "build", short_help="Execute chapters that changed, and render the book."
+)
 @click.argument("chapters", nargs=-1, metavar="[CHAPTER]...")
-@click.option("--profile", type=click.Choice(["quick", "full"]), help="full: the papers' sizes.")
+@click.option(
+    "--profile", type=click.Choice(["quick", "full"]), help="full: the papers' sizes."
+)
 @click.option("--force", is_flag=True, help="Execute although nothing changed.")
 @click.option("--no-render", is_flag=True, help="Stop before the pages are rendered.")
-@click.option("--skip-recorded", is_flag=True, help="In full, run only chapters whose record is not valid.")
+@click.option(
+    "--skip-recorded",
+    is_flag=True,
+    help="In full, run only chapters whose record is not valid.",
+)
 @_PARAMETERS
 @_execution_options
-def _build(chapters: Any, profile: Any, no_render: bool, parameters: Any, **options: Any) -> int:
-    """Execute chapters whose notebook, modules, parameters, data or versions changed, side by side;
-    collect their pages and claims; compare with data/recorded; render the book into _build/html.
+def _build(
+    chapters: Any, profile: Any, no_render: bool, parameters: Any, **options: Any
+) -> int:
+    """Execute chapters whose notebook, modules, parameters, data or versions changed,
+    side by side; collect their pages and claims; compare with data/recorded; render the
+    book into _build/html.
 
-    A CHAPTER is such as 03 or 03_lemma; the default is all. The profile quick takes minutes, full has the
-    papers' sizes, and computes a sweep that a chapter reads. An interrupted build goes on where it was.
-    -p gives a chapter's parameter another value. A cell may take --cell-time seconds.
+    A CHAPTER is such as 03 or 03_lemma; the default is all. The profile quick takes
+    minutes, full has the papers' sizes, and computes a sweep that a chapter reads. An
+    interrupted build goes on where it was. -p gives a chapter's parameter another
+    value. A cell may take --cell-time seconds.
     """
     from preflearn_book.runner.build import build_book
 
     given = _named(parameters) | ({"profile": profile} if profile else {})
-    return build_book(find_project(), chapters, given, rendered=not no_render, **options)
+    return build_book(
+        find_project(), chapters, given, rendered=not no_render, **options
+    )
 
 
-@_preflearn.command("record", short_help="Run one chapter in full, and write its tables to data/recorded.")
+@_preflearn.command(
+    "record",
+    short_help="Run one chapter in full, and write its tables to data/recorded.",
+)
 @click.argument("chapter")
 @click.option("--yes", is_flag=True, help="Write without asking.")
 @click.option("--dry", is_flag=True, help="Only show what moves.")
 @_execution_options
 def _record(chapter: str, yes: bool, dry: bool, **options: Any) -> int:
-    """Run one chapter in both profiles, show what moves against data/recorded, and write the tables there.
+    """Run one chapter in both profiles, show what moves against data/recorded, and
+    write the tables there.
 
     If the full run reads a sweep, its points are computed first.
     """
     from preflearn_book.runner.build import record_chapter
 
     def agreed() -> bool:
-        return not dry and (yes or (sys.stdin.isatty() and click.confirm("write these tables?")))
+        return not dry and (
+            yes or (sys.stdin.isatty() and click.confirm("write these tables?"))
+        )
 
     return record_chapter(find_project(), chapter, agreed, **options)
 
 
-@_preflearn.command("sweep", short_help="Execute one chapter at many points of its parameters.")
+@_preflearn.command(
+    "sweep", short_help="Execute one chapter at many points of its parameters."
+)
 @click.argument("chapter")
-@click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://host:8786.")
-@click.option("--output", type=Path, metavar="DIR", help="Default: _build/sweeps/CHAPTER.")
-@click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="YAML")
-@click.option("--sample", type=click.IntRange(1), metavar="N", help="Draw so many points of the grid.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the draw.")
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Run on a Dask cluster, such as tcp://host:8786.",
+)
+@click.option(
+    "--output", type=Path, metavar="DIR", help="Default: _build/sweeps/CHAPTER."
+)
+@click.option(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="YAML",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Draw so many points of the grid.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the draw."
+)
 @_PARAMETERS
 @_execution_options
-def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, file: Any, **options: Any) -> int:
-    """Execute one chapter at every point of a grid: -p takes a range such as 0:20 or 0:20:5, a list such as
-    1,2,5, or low~high for a number that is not whole, in equal ratios. --file holds the same as YAML,
-    parameters with lists or texts such as "0:20"; or a list of points. A point that is there already is not
-    run again.
+def _sweep(
+    chapter: str, parameters: Any, jobs: Any, scheduler: Any, file: Any, **options: Any
+) -> int:
+    """Execute one chapter at every point of a grid: -p takes a range such as 0:20 or
+    0:20:5, a list such as 1,2,5, or low~high for a number that is not whole, in equal
+    ratios. --file holds the same as YAML, parameters with lists or texts such as
+    "0:20"; or a list of points. A point that is there already is not run again.
 
-    A table named by the points, results-....csv, holds a row a point; tables that they record with several
-    rows lie beside it, and one that explains the columns; all of them also as Parquet.
+    A table named by the points, results-....csv, holds a row a point; tables that they
+    record with several rows lie beside it, and one that explains the columns; all of
+    them also as Parquet.
     """
     from preflearn_book.runner.files import read_yaml
     from preflearn_book.runner.records import filled
@@ -137,26 +187,63 @@ def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, file: Any, 
 
     grid: Any = read_yaml(file) if file else _named(parameters)
     if not grid or (file and parameters) or not isinstance(grid, dict | list):
-        raise ValueError("a sweep needs at least one parameter, such as: -p seed 0:20, or --file, not both")
+        raise ValueError(
+            "a sweep needs at least one parameter, such as: -p seed 0:20, or --file, not both"
+        )
     if jobs is not None and scheduler is not None:
-        raise ValueError("--jobs is for this machine and --scheduler for a cluster; expected one of them")
-    table, outcomes = run_sweep(find_project(), chapter, grid, jobs=jobs, scheduler=scheduler, **options)
-    print(filled("sweep.txt", outcomes=outcomes, table=table, **summary_of_points(table, outcomes)))
+        raise ValueError(
+            "--jobs is for this machine and --scheduler for a cluster; expected one of them"
+        )
+    table, outcomes = run_sweep(
+        find_project(), chapter, grid, jobs=jobs, scheduler=scheduler, **options
+    )
+    print(
+        filled(
+            "sweep.txt",
+            outcomes=outcomes,
+            table=table,
+            **summary_of_points(table, outcomes),
+        )
+    )
     return int(any(outcome.status == "failed" for outcome in outcomes))
 
 
-@_preflearn.command("report", short_help="Run a template on your own matches or judgements.")
-@click.argument("data", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--example", is_flag=True, help="Write a simulated league, games.csv, and report on it.")
-@click.option("--judgements", is_flag=True, help="The file holds judgements, with or without judges.")
-@click.option("--output", type=Path, metavar="FILE", help="Default: NAME_report.html in this folder.")
+@_preflearn.command(
+    "report", short_help="Run a template on your own matches or judgements."
+)
+@click.argument(
+    "data", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option(
+    "--example",
+    is_flag=True,
+    help="Write a simulated league, games.csv, and report on it.",
+)
+@click.option(
+    "--judgements",
+    is_flag=True,
+    help="The file holds judgements, with or without judges.",
+)
+@click.option(
+    "--output",
+    type=Path,
+    metavar="FILE",
+    help="Default: NAME_report.html in this folder.",
+)
 @_PARAMETERS
-def _report(data: Path | None, example: bool, judgements: bool, output: Path | None, parameters: Any) -> int:
-    """Run a template on DATA, a CSV file of matches with times, or of judgements, and write one HTML page.
+def _report(
+    data: Path | None,
+    example: bool,
+    judgements: bool,
+    output: Path | None,
+    parameters: Any,
+) -> int:
+    """Run a template on DATA, a CSV file of matches with times, or of judgements, and
+    write one HTML page.
 
-    -p names columns, such as: -p first home -p second away -p time date -p outcome result. The templates,
-    notebooks/use_matches.ipynb and use_judgements.ipynb, say what there is; a file with a column "judge" is
-    one of judgements.
+    -p names columns, such as: -p first home -p second away -p time date -p outcome
+    result. The templates, notebooks/use_matches.ipynb and use_judgements.ipynb, say
+    what there is; a file with a column "judge" is one of judgements.
     """
     from preflearn_book.runner.report import (
         EXAMPLE_COLUMNS,
@@ -167,11 +254,15 @@ def _report(data: Path | None, example: bool, judgements: bool, output: Path | N
     named = _named(parameters)
     if example:
         if data is not None or judgements:
-            raise ValueError("--example brings its own file of matches; leave out DATA and --judgements")
+            raise ValueError(
+                "--example brings its own file of matches; leave out DATA and --judgements"
+            )
         data = write_example(Path())
         named = EXAMPLE_COLUMNS | named
     elif data is None:
-        raise ValueError("the file is missing: preflearn report FILE.csv, or preflearn report --example")
+        raise ValueError(
+            "the file is missing: preflearn report FILE.csv, or preflearn report --example"
+        )
     path = output or Path(f"{data.stem}_report.html")
     return write_report(data, named, judgements, path)
 
@@ -180,8 +271,9 @@ def _report(data: Path | None, example: bool, judgements: bool, output: Path | N
 @click.argument("action", type=click.Choice(["list", "fetch", "verify"]))
 @click.argument("names", nargs=-1, metavar="[DATASET]...")
 def _data(action: str, names: tuple[str, ...]) -> int:
-    """List all data sets, their licences, and whether they are here; download some into the cache; or compare
-    the files that are here with their registered hashes, where a set that is missing is no damage.
+    """List all data sets, their licences, and whether they are here; download some into
+    the cache; or compare the files that are here with their registered hashes, where a
+    set that is missing is no damage.
     """
     import pandas as pd
 
@@ -200,7 +292,11 @@ def _data(action: str, names: tuple[str, ...]) -> int:
     if action == "verify":
         rows = pd.concat([datasets.verify(name) for name in names or [None]])
     print(rows.to_string(index=False))
-    return 0 if action == "list" or set(rows["status"]) <= {"ok", "missing", "unverifiable"} else 1
+    return (
+        0
+        if action == "list" or set(rows["status"]) <= {"ok", "missing", "unverifiable"}
+        else 1
+    )
 
 
 @_preflearn.command("claims")
@@ -212,6 +308,8 @@ def _claims() -> int:
     from preflearn_book.runner.records import filled
 
     project = find_project()
-    checked, problems = match_checks(load_ledger(project.book / "claims.yml"), shown_chapters(project))
+    checked, problems = match_checks(
+        load_ledger(project.book / "claims.yml"), shown_chapters(project)
+    )
     print(filled("claims.txt", checked=checked, problems=problems))
     return int(any(entry.kind == "contradiction" for entry in checked))

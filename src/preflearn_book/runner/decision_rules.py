@@ -1,7 +1,8 @@
 """The one yardstick for comparative sentences: each word has one computable meaning.
 
-Answers are True, False or None: that the data do not decide is not that the sentence is false. The words and
-the bands were fixed before any number was looked at; chapter 01 states them in prose.
+Answers are True, False or None: that the data do not decide is not that the sentence is
+false. The words and the bands were fixed before any number was looked at; chapter 01
+states them in prose.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ BAND = BANDS["error rate"]
 
 
 class Lead(NamedTuple):
-    """How far one method is ahead of another: the mean of paired differences, and its standard error.
+    """How far one method is ahead of another: the mean of paired differences, and its
+    standard error.
 
     Each word is judged on the interval of two standard errors about the mean.
 
@@ -62,7 +64,10 @@ class Lead(NamedTuple):
 
     @property
     def better(self) -> bool | None:
-        """Ahead by more than two errors; not so if behind by as much. What is level decides neither."""
+        """Ahead by more than two errors; not so if behind by as much.
+
+        What is level decides neither.
+        """
         return True if self.low > 0 else False if self.high <= 0 else None
 
     @property
@@ -72,25 +77,46 @@ class Lead(NamedTuple):
 
     @property
     def similar(self) -> bool | None:
-        """Similar, on a par: the interval lies within the band; not so if it lies beyond it."""
+        """Similar, on a par: the interval lies within the band; not so if it lies
+        beyond it."""
         within = -self.band <= self.low and self.high <= self.band
-        return True if within else False if abs(self.mean) - 2 * self.error > self.band else None
+        return (
+            True
+            if within
+            else False
+            if abs(self.mean) - 2 * self.error > self.band
+            else None
+        )
 
     @property
     def as_good(self) -> bool | None:
-        """As good as, competitive: behind by no more than the band; not so if certainly by more."""
-        return True if self.low >= -self.band else False if self.high < -self.band else None
+        """As good as, competitive: behind by no more than the band; not so if certainly
+        by more."""
+        return (
+            True
+            if self.low >= -self.band
+            else False
+            if self.high < -self.band
+            else None
+        )
 
     @property
     def notable(self) -> bool | None:
         """Ahead by more than the band; not so if certainly by no more."""
-        return True if self.low > self.band else False if self.high <= self.band else None
+        return (
+            True if self.low > self.band else False if self.high <= self.band else None
+        )
 
     def told(self, rival: str = "", *, points: bool = False) -> str:
-        """In words, never negative, such as "0.012 ± 0.004 ahead of Elo"; or in percentage points."""
-        factor, digits, unit = (100, 1, " points") if points else (1, 3 if self.error >= 5e-4 else 4, "")
+        """In words, never negative, such as "0.012 ± 0.004 ahead of Elo"; or in
+        percentage points."""
+        factor, digits, unit = (
+            (100, 1, " points") if points else (1, 3 if self.error >= 5e-4 else 4, "")
+        )
         side = "behind" if self.mean < 0 else "ahead of" if rival else "ahead"
-        size = f"{factor * abs(self.mean):.{digits}f} ± {factor * self.error:.{digits}f}"
+        size = (
+            f"{factor * abs(self.mean):.{digits}f} ± {factor * self.error:.{digits}f}"
+        )
         return f"{size}{unit} {side} {rival}".strip()
 
     def __str__(self) -> str:
@@ -98,9 +124,13 @@ class Lead(NamedTuple):
 
 
 def lead(
-    ours: Iterable[float], theirs: Iterable[float], unit: str = "data set", band: str = "error rate"
+    ours: Iterable[float],
+    theirs: Iterable[float],
+    unit: str = "data set",
+    band: str = "error rate",
 ) -> Lead:
-    """The lead of one method over another, from values that are paired by what was drawn independently.
+    """The lead of one method over another, from values that are paired by what was
+    drawn independently.
 
     Parameters
     ----------
@@ -118,7 +148,8 @@ def lead(
     Raises
     ------
     ValueError
-        If the values are not finite, not paired, or fewer than two pairs, or the band is unknown.
+        If the values are not finite, not paired, or fewer than two pairs, or the band
+        is unknown.
 
     Examples
     --------
@@ -128,28 +159,51 @@ def lead(
     """
     first = _numbers(ours, "ours", f"values, one a {unit}")
     second = _numbers(theirs, "theirs", "as many values as ours", len(first))
-    require(len(first) > 1, len(first), f"the number of differences, one a {unit},", "at least 2")
+    require(
+        len(first) > 1,
+        len(first),
+        f"the number of differences, one a {unit},",
+        "at least 2",
+    )
     require(band in BANDS, band, "the band", f"one of {list(BANDS)}")
     differences = (first - second).tolist()
     error = statistics.stdev(differences) / math.sqrt(len(differences))
-    return Lead(statistics.fmean(differences), error, len(differences), unit, BANDS[band])
+    return Lead(
+        statistics.fmean(differences), error, len(differences), unit, BANDS[band]
+    )
 
 
-def _listed(values: Any, name: str, expected: str, kinds: tuple[str, ...] = ()) -> list[Any]:
-    """The values as a list, or ValueError that shows them where one has a type of another name."""
-    listed = list(values) if isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0 else None
-    good = listed is not None and (not kinds or all(type(value).__name__ in kinds for value in listed))
+def _listed(
+    values: Any, name: str, expected: str, kinds: tuple[str, ...] = ()
+) -> list[Any]:
+    """The values as a list, or ValueError that shows them where one has a type of
+    another name."""
+    listed = (
+        list(values)
+        if isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
+        else None
+    )
+    good = listed is not None and (
+        not kinds or all(type(value).__name__ in kinds for value in listed)
+    )
     require(good, values, name, expected)
     return listed or []
 
 
 def _answers(answers: Any) -> list[bool | None]:
-    found = _listed(answers, "answers", "a sequence of True, False or None", ("bool", "bool_", "NoneType"))
+    found = _listed(
+        answers,
+        "answers",
+        "a sequence of True, False or None",
+        ("bool", "bool_", "NoneType"),
+    )
     return [None if answer is None else bool(answer) for answer in found]
 
 
 def _leads(leads: Any) -> list[Lead]:
-    return _listed(leads, "leads", "a sequence of Lead, as `lead` returns them", ("Lead",))
+    return _listed(
+        leads, "leads", "a sequence of Lead, as `lead` returns them", ("Lead",)
+    )
 
 
 def _numbers(values: Any, name: str, expected: str, length: int | str = "n") -> Any:
@@ -174,7 +228,9 @@ def every(answers: Iterable[bool | None]) -> bool | None:
 
 def some(answers: Iterable[bool | None]) -> bool | None:
     """Whether one holds: True where one does, None where else one is not decided."""
-    opposite = every(None if answer is None else not answer for answer in _answers(answers))
+    opposite = every(
+        None if answer is None else not answer for answer in _answers(answers)
+    )
     return None if opposite is None else not opposite
 
 
@@ -189,14 +245,19 @@ def robust(leads: Iterable[Lead]) -> bool | None:
 
 
 def near_optimal(over_best: Lead) -> bool | None:
-    """Near-optimal: as good as the best of all that were tried, judged on other data than chose it."""
+    """Near-optimal: as good as the best of all that were tried, judged on other data
+    than chose it."""
     return over_best.as_good
 
 
-def sparse(counts: Sequence[int], candidates: Sequence[int], cap: int | None = None) -> bool | None:
-    """Sparse: at most one half of the candidates have a coefficient, on average over the draws.
+def sparse(
+    counts: Sequence[int], candidates: Sequence[int], cap: int | None = None
+) -> bool | None:
+    """Sparse: at most one half of the candidates have a coefficient, on average over
+    the draws.
 
-    None where that is within two standard errors of one half, or where a cap of ours decided a count.
+    None where that is within two standard errors of one half, or where a cap of ours
+    decided a count.
 
     Examples
     --------
@@ -204,28 +265,59 @@ def sparse(counts: Sequence[int], candidates: Sequence[int], cap: int | None = N
     (True, None)
     """
     found = _numbers(counts, "counts", "one number of coefficients a draw")
-    among = _numbers(candidates, "candidates", "a positive number of candidates a draw", len(found))
-    require((among > 0).all(), candidates, "candidates", "a positive number of candidates a draw")
+    among = _numbers(
+        candidates, "candidates", "a positive number of candidates a draw", len(found)
+    )
+    require(
+        (among > 0).all(),
+        candidates,
+        "candidates",
+        "a positive number of candidates a draw",
+    )
     fewer = lead([0.5] * len(found), found / among)
-    capped = cap is not None and found.max() >= _numbers([cap], "cap", "None, or a number of coefficients")[0]
-    return None if capped else True if fewer.low >= 0 else False if fewer.high < 0 else None
+    capped = (
+        cap is not None
+        and found.max()
+        >= _numbers([cap], "cap", "None, or a number of coefficients")[0]
+    )
+    return (
+        None
+        if capped
+        else True
+        if fewer.low >= 0
+        else False
+        if fewer.high < 0
+        else None
+    )
 
 
 def typical(answers: Sequence[bool]) -> bool | None:
-    """Typical, mainly, in general: so in three of four draws or more; not so in fewer than one half."""
+    """Typical, mainly, in general: so in three of four draws or more; not so in fewer
+    than one half."""
     found = _answers(answers)
-    require(len(found) > 0 and None not in found, answers, "answers", "True or False, one a draw")
+    require(
+        len(found) > 0 and None not in found,
+        answers,
+        "answers",
+        "True or False, one a draw",
+    )
     share = found.count(True) / len(found)
     return True if share >= 0.75 else False if share < 0.5 else None
 
 
 def selection(
-    name: str, chosen: Iterable[float], grid: Iterable[float], *, ends: str = "both", said: str = ""
+    name: str,
+    chosen: Iterable[float],
+    grid: Iterable[float],
+    *,
+    ends: str = "both",
+    said: str = "",
 ) -> str:
-    """Note in the executed notebook how many choices sit at an end of what was searched.
+    """Note in the executed notebook how many choices sit at an end of what was
+    searched.
 
-    A value at the edge of its grid, cap or path is no result: the build warns, until the range is wider or
-    the chapter says what its end did.
+    A value at the edge of its grid, cap or path is no result: the build warns, until
+    the range is wider or the chapter says what its end did.
 
     Parameters
     ----------
@@ -236,7 +328,8 @@ def selection(
     grid : iterable of float
         The values among which one was chosen, or the two ends of a range.
     ends : {"both", "low", "high"}
-        Which ends are of our own making; the other is where the parameter ends, such as one function.
+        Which ends are of our own making; the other is where the parameter ends, such as
+        one function.
     said : str
         What the end did, in a sentence, where the range can't be wider.
 
@@ -256,8 +349,18 @@ def selection(
     require(ends in ("both", "low", "high"), ends, "ends", "'both', 'low' or 'high'")
     low = 0 if ends == "high" else int((values <= searched.min()).sum())
     high = 0 if ends == "low" else int((values >= searched.max()).sum())
-    told = [f"{k} of {len(values)} at the {end}" for k, end in ((low, "bottom"), (high, "top")) if k]
+    told = [
+        f"{k} of {len(values)} at the {end}"
+        for k, end in ((low, "bottom"), (high, "top"))
+        if k
+    ]
     text = ", ".join(told) or f"none of {len(values)} at an end"
-    note = {"name": name, "n": len(values), "at_end": low + high, "text": text, "said": said}
+    note = {
+        "name": name,
+        "n": len(values),
+        "at_end": low + high,
+        "text": text,
+        "said": said,
+    }
     show({SELECTION_MIME: note})
     return text

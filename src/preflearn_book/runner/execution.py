@@ -1,7 +1,9 @@
-"""Execute one notebook with papermill, here or on a worker: in a kernel of its own, within limits.
+"""Execute one notebook with papermill, here or on a worker: in a kernel of its own,
+within limits.
 
-Papermill loads, parameterises, runs and times the cells. What it can't do is in a manager of kernels: give a
-kernel its environment, keep what it says as it dies, and kill all of them when the runner is interrupted.
+Papermill loads, parameterises, runs and times the cells. What it can't do is in a
+manager of kernels: give a kernel its environment, keep what it says as it dies, and
+kill all of them when the runner is interrupted.
 """
 
 from __future__ import annotations
@@ -32,14 +34,18 @@ from preflearn_book.runner.records import PROVENANCE_MIME
 CELL_SECONDS = 6 * 3600
 """What one cell may take, unless told otherwise."""
 
-_PROVENANCE = "import preflearn_book.runner.records as _records\n\n_records.emit_provenance({!r})"
-# What papermill logs is in the result, too; after an interrupt it would only say that kernels died.
+_PROVENANCE = (
+    "import preflearn_book.runner.records as _records\n\n_records.emit_provenance({!r})"
+)
+# What papermill logs is in the result, too; after an interrupt it would only say that
+# kernels died.
 logging.getLogger("papermill").setLevel(logging.CRITICAL)
 _NOISE = re.compile(r"Kernel is running over TCP without encryption")
 
 
 class Result(NamedTuple):
-    """The notebook as far as it ran; where it failed, a line that says how, and a report; for how long."""
+    """The notebook as far as it ran; where it failed, a line that says how, and a
+    report; for how long."""
 
     notebook: dict[str, Any] | None
     summary: str = ""
@@ -61,15 +67,19 @@ class Kernels:
 
 
 def kernel_environment(root: str) -> dict[str, str]:
-    """One thread each, unless the user says otherwise; paths as they are seen from the command's folder.
+    """One thread each, unless the user says otherwise; paths as they are seen from the
+    command's folder.
 
     No page has a word about compilation.
     """
     threads = {name: os.environ.get(name, "1") for name in THREAD_VARIABLES}
-    # A kernel starts in the folder of the notebooks, where a relative path is another one.
+    # A kernel starts in the folder of the notebooks, where a relative path is another
+    # one.
     data = os.environ.get("PREFLEARN_DATA", "")
     mirror = {"PREFLEARN_DATA": str(Path(data).absolute())} if data else {}
-    return os.environ | threads | mirror | {"PREFLEARN_ROOT": root, "PREFLEARN_QUIET": "1"}
+    return (
+        os.environ | threads | mirror | {"PREFLEARN_ROOT": root, "PREFLEARN_QUIET": "1"}
+    )
 
 
 def execute(
@@ -87,8 +97,9 @@ def execute(
     ----------
     notebook, parameters : dict
     names : iterable of str
-        All its parameters. They are not read from the notebook here: in Python 3.11 two threads that parse at
-        once may end with "AST constructor recursion depth mismatch".
+        All its parameters. They are not read from the notebook here: in Python 3.11 two
+        threads that parse at once may end with "AST constructor recursion depth
+        mismatch".
     root : str
         The project's folder, which a worker elsewhere need not have.
     cell_seconds : int
@@ -101,7 +112,9 @@ def execute(
     source: Any = nbformat.from_dict(notebook)
     kernels = kernels or Kernels()
     text = _PROVENANCE.format(list(names))
-    source.cells.append(nbformat.v4.new_code_cell(text, metadata={"tags": [PROVENANCE_TAG]}))
+    source.cells.append(
+        nbformat.v4.new_code_cell(text, metadata={"tags": [PROVENANCE_TAG]})
+    )
     folder = Path(root) / "notebooks"
     cwd = str(folder) if folder.is_dir() else tempfile.gettempdir()
     how, report, seen, executed = "", "", list[Any](), None
@@ -109,7 +122,9 @@ def execute(
 
     class Manager(AsyncKernelManager):
         async def start_kernel(self, **options: Any) -> None:
-            await super().start_kernel(env=kernel_environment(root), stderr=stderr, **options)
+            await super().start_kernel(
+                env=kernel_environment(root), stderr=stderr, **options
+            )
             provisioner: Any = self.provisioner
             kernels.processes.append(provisioner.process)
 
@@ -129,8 +144,16 @@ def execute(
             "start_timeout": 180,
         }
         try:
-            # jupyter_core keeps its event loop in a context variable, which threads of a Dask worker share.
-            run = partial(execute_notebook, source, None, parameters, progress_bar=False, **options)
+            # jupyter_core keeps its event loop in a context variable, which threads of
+            # a Dask worker share.
+            run = partial(
+                execute_notebook,
+                source,
+                None,
+                parameters,
+                progress_bar=False,
+                **options,
+            )
             executed = Context().run(run)
         except PapermillExecutionError as error:
             how, report = f"{error.ename}: {error.evalue}", unstyle(str(error))
@@ -139,7 +162,11 @@ def execute(
         except DeadKernelError:
             how = "the kernel died (out of memory, or a crash in compiled code?)"
             stderr.seek(0)
-            report = "".join([line for line in stderr if line.strip() and not _NOISE.search(line)][-20:])
+            report = "".join(
+                [line for line in stderr if line.strip() and not _NOISE.search(line)][
+                    -20:
+                ]
+            )
         except Exception as error:
             how = f"{type(error).__name__}: {error}"
     kept = json.loads(json.dumps(executed or notebook | {"cells": seen}))

@@ -1,7 +1,8 @@
-"""Explorers: figures that a reader moves. A chapter sends the numbers, a script of the page draws them.
+"""Explorers: figures that a reader moves. A chapter sends the numbers, a script of the
+page draws them.
 
-The script is `book/_static/explorers.js`. The static figure stands inside: it is what a plain notebook, a
-printed page and a browser without JavaScript show.
+The script is `book/_static/explorers.js`. The static figure stands inside: it is what a
+plain notebook, a printed page and a browser without JavaScript show.
 """
 
 from __future__ import annotations
@@ -22,42 +23,52 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SHAPES: dict[str, str] = forms()["explorers"]
-"""What each kind needs: names and shapes, where a word is the same size in all of them."""
+"""What each kind needs: names and shapes, where a word is the same size in all of them.
+"""
 
 
 @with_extra()
 def explorer(
-    kind: str, data: Mapping[str, Any], *, fallback: Figure, alt: str, caption_state: str = ""
+    kind: str,
+    data: Mapping[str, Any],
+    *,
+    fallback: Figure,
+    alt: str,
+    caption_state: str = "",
 ) -> None:
     """Show an explorer, with a static figure for where no script runs.
 
     Parameters
     ----------
     kind : {"margins", "graph", "bias", "path", "pursuit", "match", "timelines", "analogy"}
-        "margins" turns a direction w and stretches a feature: ``preferences`` of shape (m, 2), better item
-        first, and ``ties``, (k, 2).
-        "graph" switches comparisons on and off: short names of ``items``, ``pairs`` (m, 2), labels ``y``.
-        "bias" moves C: names of ``items``, and at the knots of a path the decreasing ``lambda`` = 1/C, the
-        ``bias`` beta, and the ``scores`` <u, phi(x)> of the items, (knots, items).
-        "path" moves lambda: ``items`` in the plane and ``pairs`` of them, better item first, ``valid`` and
-        ``valid_pairs``, the Gaussian kernel's ``gamma``, and at the knots of a path the decreasing
-        ``lambda`` and the ``coefficients`` of lambda f on the items, (knots, items); ``best`` is a lambda of
-        least validation error on the whole path, ``best_error``.
-        "pursuit" adds functions exp(-``gamma`` (x - c)^2) with centres c on items of a line: ``train`` and
-        ``valid`` items, a row (x, query 0 or 1, score) each, the values of ``mix``, and for each of them
-        the items ``basis`` in the order they enter, ``coefficients``, whose row p - 1 begins with those of
-        step p, and after 0, 1, ... functions the training ``losses`` and the validation ``errors``.
-        "match" moves two ``players``, short names, before their match, which the first won: ``mean`` and
-        ``std`` of their scores beforehand; means at most 6 apart, standard deviations from 0.5 to 4.
-        "timelines" moves a day along scores: short names of ``players``, increasing ``years``, 2005.25 for
-        April 2005, and at these ``mean`` and ``std`` of the scores, (players, years), both NaN where a player
-        has no curve. ``chosen``: the two to four players shown first, else the first two.
-        "analogy" moves pairs (a, b) of numbers from 0 to 1: two to six ``points``, whole multiples of
-        1 / ``denominator``. Rows of ``proportions`` are a name of `preflearn_book.studies.ch15_proportions`, also
-        with ", 0 positive" where signs matter, and a sentence about it, or "". ``examples`` by name, for
-        proportions with a counterexample, have ``points`` and ``denominator`` of their own, and may have the
-        ``stretch`` of the differences, 100 to 300 percent in steps of 5, or the ``tolerance``, whole steps of
-        1 / ``denominator``.
+        "margins" turns a direction w and stretches a feature: ``preferences`` of shape
+        (m, 2), better item first, and ``ties``, (k, 2). "graph" switches comparisons on
+        and off: short names of ``items``, ``pairs`` (m, 2), labels ``y``. "bias" moves
+        C: names of ``items``, and at the knots of a path the decreasing ``lambda`` =
+        1/C, the ``bias`` beta, and the ``scores`` <u, phi(x)> of the items, (knots,
+        items). "path" moves lambda: ``items`` in the plane and ``pairs`` of them,
+        better item first, ``valid`` and ``valid_pairs``, the Gaussian kernel's
+        ``gamma``, and at the knots of a path the decreasing ``lambda`` and the
+        ``coefficients`` of lambda f on the items, (knots, items); ``best`` is a lambda
+        of least validation error on the whole path, ``best_error``. "pursuit" adds
+        functions exp(-``gamma`` (x - c)^2) with centres c on items of a line: ``train``
+        and ``valid`` items, a row (x, query 0 or 1, score) each, the values of ``mix``,
+        and for each of them the items ``basis`` in the order they enter,
+        ``coefficients``, whose row p - 1 begins with those of step p, and after 0, 1,
+        ... functions the training ``losses`` and the validation ``errors``. "match"
+        moves two ``players``, short names, before their match, which the first won:
+        ``mean`` and ``std`` of their scores beforehand; means at most 6 apart, standard
+        deviations from 0.5 to 4. "timelines" moves a day along scores: short names of
+        ``players``, increasing ``years``, 2005.25 for April 2005, and at these ``mean``
+        and ``std`` of the scores, (players, years), both NaN where a player has no
+        curve. ``chosen``: the two to four players shown first, else the first two.
+        "analogy" moves pairs (a, b) of numbers from 0 to 1: two to six ``points``,
+        whole multiples of 1 / ``denominator``. Rows of ``proportions`` are a name of
+        `preflearn_book.studies.ch15_proportions`, also with ", 0 positive" where signs
+        matter, and a sentence about it, or "". ``examples`` by name, for proportions
+        with a counterexample, have ``points`` and ``denominator`` of their own, and may
+        have the ``stretch`` of the differences, 100 to 300 percent in steps of 5, or
+        the ``tolerance``, whole steps of 1 / ``denominator``.
     data : mapping of str to arrays, lists, texts and finite numbers
         What the kind needs; further entries are passed on.
     fallback : matplotlib Figure
@@ -70,8 +81,8 @@ def explorer(
     Raises
     ------
     ValueError
-        On an unknown kind, a missing field, one of another shape, what is neither a finite number nor a
-        text, or no alternative text.
+        On an unknown kind, a missing field, one of another shape, what is neither a
+        finite number nor a text, or no alternative text.
 
     Examples
     --------
@@ -80,17 +91,45 @@ def explorer(
     >>> explorer("graph", data, fallback=Figure(), alt="An edge joins a and b.")
     [explorer graph] An edge joins a and b.
     """
-    require(isinstance(kind, str) and kind in _SHAPES, kind, "the explorer", f"one of {sorted(_SHAPES)}")
-    require(isinstance(alt, str) and alt.strip(), alt, "the alternative text", "a sentence")
-    require(isinstance(caption_state, str), caption_state, "caption_state", "a sentence, or ''")
+    require(
+        isinstance(kind, str) and kind in _SHAPES,
+        kind,
+        "the explorer",
+        f"one of {sorted(_SHAPES)}",
+    )
+    require(
+        isinstance(alt, str) and alt.strip(), alt, "the alternative text", "a sentence"
+    )
+    require(
+        isinstance(caption_state, str),
+        caption_state,
+        "caption_state",
+        "a sentence, or ''",
+    )
     require(hasattr(fallback, "savefig"), fallback, "fallback", "a matplotlib Figure")
-    require(isinstance(data, Mapping), data, "data", f"a mapping of names to values: {_SHAPES[kind]}")
+    require(
+        isinstance(data, Mapping),
+        data,
+        "data",
+        f"a mapping of names to values: {_SHAPES[kind]}",
+    )
     _check_shapes(kind, data)
     inline = _inline(_without_gaps(data) if kind == "timelines" else data)
     alt = " ".join(alt.split())
-    shown = {"kind": kind, "inline": inline, "alt": alt, "state": caption_state, "escape": html.escape}
+    shown = {
+        "kind": kind,
+        "inline": inline,
+        "alt": alt,
+        "state": caption_state,
+        "escape": html.escape,
+    }
     page = filled("explorer.html", svg=_svg(fallback), **shown)
-    show({"text/html": page, "text/plain": f"[explorer {kind}] {alt} {caption_state}".rstrip()})
+    show(
+        {
+            "text/html": page,
+            "text/plain": f"[explorer {kind}] {alt} {caption_state}".rstrip(),
+        }
+    )
 
 
 def _check_shapes(kind: str, data: Mapping[str, Any]) -> None:
@@ -98,37 +137,67 @@ def _check_shapes(kind: str, data: Mapping[str, Any]) -> None:
 
     sizes: dict[str, int] = {}  # by word, as its first field has it
     for name, *axes in map(str.split, _SHAPES[kind].split(", ")):
-        require(name in data, list(data), "the list of data's names", f"{name!r} in it, for {kind!r}")
+        require(
+            name in data,
+            list(data),
+            "the list of data's names",
+            f"{name!r} in it, for {kind!r}",
+        )
         found = np.asarray(data[name], dtype=object).shape
         seen = zip(axes, found, strict=False)
-        known = [int(axis) if axis.isdigit() else sizes.setdefault(axis, size) for axis, size in seen]
+        known = [
+            int(axis) if axis.isdigit() else sizes.setdefault(axis, size)
+            for axis, size in seen
+        ]
         good = len(found) == len(axes) and list(found) == known
-        require(good, found, f"the shape of data[{name!r}]", f"({', '.join(axes)}) with {sizes}")
+        require(
+            good,
+            found,
+            f"the shape of data[{name!r}]",
+            f"({', '.join(axes)}) with {sizes}",
+        )
 
 
 def _without_gaps(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Timelines in thousandths, enough for a picture. JSON has no NaN: where there is no curve, std is 0."""
+    """Timelines in thousandths, enough for a picture.
+
+    JSON has no NaN: where there is no curve, std is 0.
+    """
     import numpy as np
 
     from preflearn.core.validation import as_floats
 
-    years, mean, std = (as_floats(data[name], f"data[{name!r}]") for name in ("years", "mean", "std"))
+    years, mean, std = (
+        as_floats(data[name], f"data[{name!r}]") for name in ("years", "mean", "std")
+    )
     gone = np.isnan(mean)
     mean, std = np.where(gone, 0, mean), np.where(gone, 0, np.maximum(std, 0.001))
     return {**data, "years": years.round(3), "mean": mean.round(3), "std": std.round(3)}
 
 
 def _inline(data: Mapping[str, Any]) -> str:
-    """The data as JSON that no text in it can end: a script element is over at "</script>"."""
+    """The data as JSON that no text in it can end: a script element is over at
+    "</script>"."""
     parts = []
     for name, value in data.items():
         try:
-            part = json.dumps(value, separators=(",", ":"), allow_nan=False, default=methodcaller("tolist"))
-            json.loads(part, parse_int=lambda digits: plain_scalar("a number", int(digits)))
+            part = json.dumps(
+                value,
+                separators=(",", ":"),
+                allow_nan=False,
+                default=methodcaller("tolist"),
+            )
+            json.loads(
+                part, parse_int=lambda digits: plain_scalar("a number", int(digits))
+            )
         except (AttributeError, TypeError, ValueError) as error:
-            raise ValueError(f"data[{name!r}]: {error}; expected texts and finite numbers") from None
+            raise ValueError(
+                f"data[{name!r}]: {error}; expected texts and finite numbers"
+            ) from None
         parts.append(f"{json.dumps(str(name))}:{part}")
-    return f"{{{','.join(parts)}}}".translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "&<>"})
+    return f"{{{','.join(parts)}}}".translate(
+        {ord(sign): f"\\u{ord(sign):04x}" for sign in "&<>"}
+    )
 
 
 def _svg(figure: Figure) -> str:
@@ -139,4 +208,6 @@ def _svg(figure: Figure) -> str:
     with plt.rc_context({"svg.hashsalt": "explorer"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     plt.close(figure)
-    return base64.b64encode(for_both_themes(buffer.getvalue().decode("utf-8")).encode()).decode("ascii")
+    return base64.b64encode(
+        for_both_themes(buffer.getvalue().decode("utf-8")).encode()
+    ).decode("ascii")

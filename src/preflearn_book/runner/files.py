@@ -1,4 +1,5 @@
-"""Files that are whole or absent: digests, atomic writes, a lock, and the forms of what is read back."""
+"""Files that are whole or absent: digests, atomic writes, a lock, and the forms of what
+is read back."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ from typing import Any
 
 def digest(value: object) -> str:
     """SHA-256 of bytes, or of the JSON form of anything else."""
-    content = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True, default=str).encode()
+    content = (
+        value
+        if isinstance(value, bytes)
+        else json.dumps(value, sort_keys=True, default=str).encode()
+    )
     return hashlib.sha256(content).hexdigest()
 
 
@@ -26,10 +31,12 @@ def file_name(text: str) -> str:
 
 
 def write_atomically(path: Path, content: str | bytes) -> Path:
-    """Write a file through a temporary neighbour; a reader sees the old file or the new one.
+    """Write a file through a temporary neighbour; a reader sees the old file or the new
+    one.
 
-    The bytes are on the disk before the name is: after a crash there is no empty file under it. What has no
-    place in UTF-8, half of a character, is written as its escape, which JSON reads back.
+    The bytes are on the disk before the name is: after a crash there is no empty file
+    under it. What has no place in UTF-8, half of a character, is written as its escape,
+    which JSON reads back.
 
     Raises
     ------
@@ -45,7 +52,9 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise OSError(error.errno, f"can't write: {error.strerror}", str(path)) from None
+        raise OSError(
+            error.errno, f"can't write: {error.strerror}", str(path)
+        ) from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -53,24 +62,31 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
 
 
 def write_if_changed(path: Path, content: str | bytes) -> None:
-    """Write a file unless it holds that content, so that its time stays that of the last change."""
+    """Write a file unless it holds that content, so that its time stays that of the
+    last change."""
     if not path.exists() or path.read_bytes() != _encoded(content):
         write_atomically(path, content)
 
 
 def _encoded(content: str | bytes) -> bytes:
-    return content if isinstance(content, bytes) else content.encode(errors="backslashreplace")
+    return (
+        content
+        if isinstance(content, bytes)
+        else content.encode(errors="backslashreplace")
+    )
 
 
 def check_writable(folders: Iterable[Path]) -> None:
-    """Raise OSError, naming the place, unless files can be made in each of these folders."""
+    """Raise OSError, naming the place, unless files can be made in each of these
+    folders."""
     for folder in folders:
         write_atomically(folder / ".writable", "").unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def locked(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock file of a piece of work; the system lets go of it when the process dies, however it does.
+    """Hold the lock file of a piece of work; the system lets go of it when the process
+    dies, however it does.
 
     Raises
     ------
@@ -95,7 +111,9 @@ def locked(path: Path, what: str) -> Iterator[None]:
             file.truncate(0)
             os.write(file.fileno(), f"process {os.getpid()}".encode())
         except OSError as error:  # a full disk
-            raise OSError(error.errno, f"can't write: {error.strerror}", str(path)) from None
+            raise OSError(
+                error.errno, f"can't write: {error.strerror}", str(path)
+            ) from None
         yield
 
 
@@ -105,28 +123,41 @@ def read_yaml(path: Path) -> object:
     Raises
     ------
     ValueError
-        If it is not YAML, nested too deeply, or names a key twice, of which PyYAML keeps the last; the
-        message is one line that names the file.
+        If it is not YAML, nested too deeply, or names a key twice, of which PyYAML
+        keeps the last; the message is one line that names the file.
     """
     import yaml  # late, since chapters and the command's help come without
 
     class Loader(yaml.SafeLoader):
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+            keys = Counter(
+                key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)
+            )
             if twice := [key for key, count in keys.items() if count > 1]:
                 raise ValueError(f"{twice[0]!r} is there twice{node.start_mark}")
             return super().construct_mapping(node, deep)
 
     try:
-        # The loader in C is faster, and ends the process where the nesting is too deep for its stack.
+        # The loader in C is faster, and ends the process where the nesting is too deep
+        # for its stack.
         return yaml.load(path.read_text("utf-8"), Loader)
-    except (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError) as error:
-        # The last ones come of a tag before what is no such value: !!bool maybe, !!timestamp soon.
-        raise ValueError(f"{path.name} is not valid YAML: {' '.join(str(error).split())}") from None
+    except (
+        yaml.YAMLError,
+        ValueError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        # The last ones come of a tag before what is no such value: !!bool maybe,
+        # !!timestamp soon.
+        raise ValueError(
+            f"{path.name} is not valid YAML: {' '.join(str(error).split())}"
+        ) from None
 
 
 def check_form(value: object, form: str, where: str) -> None:
-    """Raise ValueError, naming the place, unless a value has the form of this name in forms.json."""
+    """Raise ValueError, naming the place, unless a value has the form of this name in
+    forms.json."""
     from jsonschema.exceptions import best_match
 
     if error := best_match(_validator(form).iter_errors(value)):

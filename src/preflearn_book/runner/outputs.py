@@ -1,4 +1,5 @@
-"""An executed notebook on disk: whole or missing, and what it holds for readers and for the book."""
+"""An executed notebook on disk: whole or missing, and what it holds for readers and for
+the book."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ _RUN = ("papermill", "execution")
 # A heading of a section, with the labels before it.
 _SECTION = re.compile(r"^(?:\(\S+\)=\s*)*## ", re.MULTILINE)
 _TITLE = re.compile(r"^##? (.*)", re.MULTILINE)
-# A last sentence that ends in a colon, without the space before it, or a question without another sentence.
+# A last sentence that ends in a colon, without the space before it, or a question
+# without another sentence.
 _LEADS = re.compile(r"(?:(?!\. )[^\n#])+(?<!:):\s*\Z|\A(?:(?!\. )[^\n#])+\?\s*\Z")
 _OURS = {CLAIM_MIME, RECORD_MIME, SELECTION_MIME, PROVENANCE_MIME}
 
@@ -48,14 +50,17 @@ def write_executed(path: Path, executed: Executed, run: dict[str, Any]) -> Execu
     executed.notebook["metadata"].setdefault("preflearn", {})["run"] = run
     executed.check_forms()
     run["digest"] = digest(executed.notebook)
-    write_atomically(path, json.dumps(executed.notebook, ensure_ascii=False, indent=1) + "\n")
+    write_atomically(
+        path, json.dumps(executed.notebook, ensure_ascii=False, indent=1) + "\n"
+    )
     return executed
 
 
 def read_executed(path: Path) -> Executed | None:
     """The executed notebook in a file; None if there is none.
 
-    One that can't be read, or is not what was written, counts as missing too; a line says which.
+    One that can't be read, or is not what was written, counts as missing too; a line
+    says which.
     """
     if not path.exists():
         return None
@@ -66,9 +71,19 @@ def read_executed(path: Path) -> Executed | None:
             raise ValueError("its content is not what was written")
         executed = Executed(notebook)
         executed.check_forms()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         why = f"{type(error).__name__}: {str(error)[:200]}"
-        print(f"preflearn: {path} can't be read and counts as missing ({why})", file=sys.stderr)
+        print(
+            f"preflearn: {path} can't be read and counts as missing ({why})",
+            file=sys.stderr,
+        )
         return None
     return executed
 
@@ -81,17 +96,23 @@ class Executed:
 
     @property
     def run(self) -> dict[str, Any]:
-        """What it was run with: chapter, profile, parameters, date (UTC), seconds, and its inputs."""
+        """What it was run with: chapter, profile, parameters, date (UTC), seconds, and
+        its inputs."""
         return self.notebook["metadata"]["preflearn"]["run"]
 
     @property
     def cells(self) -> list[dict[str, Any]]:
         """The chapter's own cells, without those that the machinery adds."""
         ours = {INJECTED_TAG, PROVENANCE_TAG}
-        return [cell for cell in self.notebook["cells"] if not ours & {*cell["metadata"].get("tags", [])}]
+        return [
+            cell
+            for cell in self.notebook["cells"]
+            if not ours & {*cell["metadata"].get("tags", [])}
+        ]
 
     def _payloads(self, mime: str) -> list[dict[str, Any]]:
-        """Our machine-readable outputs of one kind, in order; ValueError where one has another form."""
+        """Our machine-readable outputs of one kind, in order; ValueError where one has
+        another form."""
         found = []
         for number, cell in enumerate(self.notebook["cells"], start=1):
             for output in cell.get("outputs", []):
@@ -113,7 +134,10 @@ class Executed:
     @property
     def places(self) -> dict[str, str]:
         """The name of the page that shows a claim, by its id."""
-        shown = ((name, Executed({"cells": cells}).checks) for name, cells in self.parts.items())
+        shown = (
+            (name, Executed({"cells": cells}).checks)
+            for name, cells in self.parts.items()
+        )
         return {check["id"]: name for name, checks in shown for check in checks}
 
     @cached_property
@@ -125,27 +149,36 @@ class Executed:
     def records(self) -> dict[str, dict[str, Any]]:
         """Payloads of `record`, in order, by names such as "03_lemma_coincidence"."""
         chapter = self.run["chapter"]
-        return {f"{chapter}_{payload['name']}": payload for payload in self._payloads(RECORD_MIME)}
+        return {
+            f"{chapter}_{payload['name']}": payload
+            for payload in self._payloads(RECORD_MIME)
+        }
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        """Versions in the kernel, and what it read; as its last cell says, which the runner adds."""
+        """Versions in the kernel, and what it read; as its last cell says, which the
+        runner adds."""
         outputs = self.notebook["cells"][-1].get("outputs", [])
-        found: Any = next((output["data"] for output in outputs if "data" in output), {}).get(PROVENANCE_MIME)
+        found: Any = next(
+            (output["data"] for output in outputs if "data" in output), {}
+        ).get(PROVENANCE_MIME)
         check_form(found, PROVENANCE_MIME, "the last cell")
         return found
 
     def check_forms(self) -> None:
-        """Raise ValueError where the run, or one of our outputs, has not the form in which it is read."""
+        """Raise ValueError where the run, or one of our outputs, has not the form in
+        which it is read."""
         check_form(self.run, "run", "the run")
         check_form(self.notebook["cells"], "cells", "the cells")
         _ = self.checks, self.records, self.selections, self.provenance
 
     @property
     def replaced(self) -> list[str]:
-        """Data sets that the chapter asked for and did not get, so that others took their place.
+        """Data sets that the chapter asked for and did not get, so that others took
+        their place.
 
-        One that it never asked for, as in a profile that shows recorded numbers, is not among them.
+        One that it never asked for, as in a profile that shows recorded numbers, is not
+        among them.
         """
         asked = (name.partition(" ") for name in self.provenance["read"])
         return [dataset for kind, _, dataset in asked if kind == "dataset"]
@@ -156,39 +189,66 @@ class Executed:
         broken: Collection[str] = (),
         recomputed: Mapping[str, tuple[int, int]] | None = None,
     ) -> dict[str, str]:
-        """The notebook as the book shows it, as JSON texts that depend on its content alone, by their names.
+        """The notebook as the book shows it, as JSON texts that depend on its content
+        alone, by their names.
 
-        The machinery is left out: our machine-readable outputs, times of execution, the injected
-        parameters (a note states them) and the cell for the provenance. A first cell, which only those see
-        who download the notebook, says how to install the package, from `repository` where that is known.
-        At the end of each section stand its claims in one fold, and in another the code of cells that are
-        tagged to hide it; that of an opening without a picture waits for the end of the next section. Claims
-        that contradict the ledger stay where they are, and so do those that rest on a record among `broken`,
-        whose witness no longer comes out; a warning names these records.
-        What is tagged as an appendix has a page of its own, and each of the two leads to the other.
-        The last sentences of a page state how many of its verdicts this run computed, and how many rows of
-        the records that the others use; `recomputed` has the latter, as `recomputed_rows` returns them.
+        The machinery is left out: our machine-readable outputs, times of execution, the
+        injected parameters (a note states them) and the cell for the provenance. A
+        first cell, which only those see who download the notebook, says how to install
+        the package, from `repository` where that is known. At the end of each section
+        stand its claims in one fold, and in another the code of cells that are tagged
+        to hide it; that of an opening without a picture waits for the end of the next
+        section. Claims that contradict the ledger stay where they are, and so do those
+        that rest on a record among `broken`, whose witness no longer comes out; a
+        warning names these records. What is tagged as an appendix has a page of its
+        own, and each of the two leads to the other. The last sentences of a page state
+        how many of its verdicts this run computed, and how many rows of the records
+        that the others use; `recomputed` has the latter, as `recomputed_rows` returns
+        them.
         """
         kept = ("kernelspec", "language_info")
-        metadata = {key: value for key, value in self.notebook["metadata"].items() if key in kept}
-        first = _markdown("installation", filled("installation.md", repository=repository), "remove-cell")
+        metadata = {
+            key: value
+            for key, value in self.notebook["metadata"].items()
+            if key in kept
+        }
+        first = _markdown(
+            "installation",
+            filled("installation.md", repository=repository),
+            "remove-cell",
+        )
         chapter, shares, pages = self.run["chapter"], self.parts, {}
         titles = {name: _titles(cells) for name, cells in shares.items()}
         for name, cells in shares.items():
             about = {"chapter": chapter, "is_main": name == chapter, "titles": titles}
-            text, shown = filled("appendix.md", **about), self._page_cells(cells, broken)
-            shown.insert(len(shown) if name == chapter else 0, _markdown("appendix", text))
+            text, shown = (
+                filled("appendix.md", **about),
+                self._page_cells(cells, broken),
+            )
+            shown.insert(
+                len(shown) if name == chapter else 0, _markdown("appendix", text)
+            )
             shown.append(_markdown("computed", _computed_here(cells, recomputed or {})))
             shown = [cell for cell in shown if cell["source"]]
-            page = {"cells": [first, *shown], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
-            pages[name] = json.dumps(page, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+            page = {
+                "cells": [first, *shown],
+                "metadata": metadata,
+                "nbformat": 4,
+                "nbformat_minor": 5,
+            }
+            pages[name] = (
+                json.dumps(page, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+            )
         return pages
 
-    def _page_cells(self, own: list[dict[str, Any]], broken: Collection[str]) -> list[dict[str, Any]]:
+    def _page_cells(
+        self, own: list[dict[str, Any]], broken: Collection[str]
+    ) -> list[dict[str, Any]]:
         cells, claims, code = [], [], []
 
         def folded(heading: re.Match | None = None) -> str:
-            # What an opening without a picture needs, its parameters first, is not to stand before one.
+            # What an opening without a picture needs, its parameters first, is not to
+            # stand before one.
             waits = not claims and any(first for _, first in code)
             if heading and waits and not any(cell.get("outputs") for cell in cells):
                 return heading[0]
@@ -198,7 +258,14 @@ class Executed:
             return text + (heading[0] if heading else "")
 
         for cell in own:
-            cells.append(cell | {"metadata": {k: v for k, v in cell["metadata"].items() if k not in _RUN}})
+            cells.append(
+                cell
+                | {
+                    "metadata": {
+                        k: v for k, v in cell["metadata"].items() if k not in _RUN
+                    }
+                }
+            )
             tags = cell["metadata"].get("tags", [])
             if cell["cell_type"] != "code":
                 cells[-1]["source"] = _SECTION.sub(folded, "".join(cell["source"]))
@@ -207,10 +274,19 @@ class Executed:
             if "hide-input" in tags:
                 code.append(("".join(cell["source"]), "parameters" in tags))
                 hidden = "remove-input" if cells[-1]["outputs"] else "remove-cell"
-                cells[-1]["metadata"]["tags"] = [hidden, *(tag for tag in tags if tag != "hide-input")]
+                cells[-1]["metadata"]["tags"] = [
+                    hidden,
+                    *(tag for tag in tags if tag != "hide-input"),
+                ]
             if "parameters" in tags:
-                wrong = sorted(name for name in broken if name.startswith(self.run["chapter"]))
-                about = {"given": self.run["parameters"], "wrong": wrong, "doubt": DOUBT}
+                wrong = sorted(
+                    name for name in broken if name.startswith(self.run["chapter"])
+                )
+                about = {
+                    "given": self.run["parameters"],
+                    "wrong": wrong,
+                    "doubt": DOUBT,
+                }
                 if text := filled("notes.md", repr=repr, **about):
                     cells.append(_markdown("notes", text))
         if text := folded():
@@ -218,8 +294,11 @@ class Executed:
         return _ended(cells)
 
 
-def _computed_here(cells: list[dict[str, Any]], recomputed: Mapping[str, tuple[int, int]]) -> str:
-    """State how many verdicts of a page its run computed, and how many rows of the records in use."""
+def _computed_here(
+    cells: list[dict[str, Any]], recomputed: Mapping[str, tuple[int, int]]
+) -> str:
+    """State how many verdicts of a page its run computed, and how many rows of the
+    records in use."""
     checks = Executed({"cells": cells}).checks
     recorded = [check for check in checks if "recorded" in check]
     used = recomputed.keys() & {check.get("record") for check in recorded}
@@ -234,13 +313,19 @@ def _computed_here(cells: list[dict[str, Any]], recomputed: Mapping[str, tuple[i
 
 
 def _ended(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cells less the sentence, or the question, that leads to hidden ones that show nothing."""
-    before, silent = None, False  # the last cell that shows something, and whether hidden ones came since
+    """Cells less the sentence, or the question, that leads to hidden ones that show
+    nothing."""
+    # the last cell that shows something, and whether hidden ones came since
+    before, silent = None, False
     for cell in [*cells, _markdown("end", "")]:
         if "remove-cell" in cell["metadata"].get("tags", []):
             silent = True
             continue
-        if silent and before and {cell["cell_type"], before["cell_type"]} == {"markdown"}:
+        if (
+            silent
+            and before
+            and {cell["cell_type"], before["cell_type"]} == {"markdown"}
+        ):
             before["source"] = _LEADS.sub("", before["source"])
         before, silent = cell, False
     return cells
@@ -249,25 +334,34 @@ def _ended(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def parts(chapter: str, cells: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Cells of a chapter by the name of their page, in order.
 
-    Sections whose heading's cell is tagged `appendix` stand on one page of their own, "NAME_more"; a section
-    ends where a cell begins with the heading of the next.
+    Sections whose heading's cell is tagged `appendix` stand on one page of their own,
+    "NAME_more"; a section ends where a cell begins with the heading of the next.
     """
     pages, to = {chapter: []}, chapter
     for cell in cells:
         if cell["cell_type"] == "markdown" and _SECTION.match("".join(cell["source"])):
-            to = f"{chapter}_more" if "appendix" in cell["metadata"].get("tags", []) else chapter
+            to = (
+                f"{chapter}_more"
+                if "appendix" in cell["metadata"].get("tags", [])
+                else chapter
+            )
         pages.setdefault(to, []).append(cell)
     return pages
 
 
 def _titles(cells: list[dict[str, Any]]) -> list[str]:
     """What the headings of these cells say, but for those of sub-sections."""
-    prose = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    prose = (
+        "".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"
+    )
     return _TITLE.findall("\n".join(prose))
 
 
-def _shown(outputs: list[Any], claims: list[tuple[str, str]], broken: Collection[str]) -> list[Any]:
-    """Outputs without ours; badges of answers that are not in doubt are moved to the claims."""
+def _shown(
+    outputs: list[Any], claims: list[tuple[str, str]], broken: Collection[str]
+) -> list[Any]:
+    """Outputs without ours; badges of answers that are not in doubt are moved to the
+    claims."""
     found = []
     for output in outputs:
         data = output.get("data", {})
@@ -275,12 +369,19 @@ def _shown(outputs: list[Any], claims: list[tuple[str, str]], broken: Collection
         if 'class="dataframe"' in (html := "".join(shown.get("text/html", ""))):
             shown["text/html"] = tidy_table(html)
         if _SVG in shown:
-            shown[_SVG] = for_both_themes("".join(shown[_SVG]), "".join(shown.pop(NARROW_MIME, "")))
+            shown[_SVG] = for_both_themes(
+                "".join(shown[_SVG]), "".join(shown.pop(NARROW_MIME, ""))
+            )
         if (claim := data.get(CLAIM_MIME)) is not None:
             badge = "".join(shown["text/html"])
             if claim.get("record") in broken:
                 mark = f"<p><strong>In doubt.</strong> {DOUBT}</p></details>"
-                badge = badge.replace("<details", "<details open", 1).removesuffix("</details>") + mark
+                badge = (
+                    badge.replace("<details", "<details open", 1).removesuffix(
+                        "</details>"
+                    )
+                    + mark
+                )
             elif claim["agrees"] and not claim.get("missing"):
                 claims.append((claim["written"], badge))
                 continue
@@ -291,4 +392,9 @@ def _shown(outputs: list[Any], claims: list[tuple[str, str]], broken: Collection
 
 
 def _markdown(name: str, source: str, *tags: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "id": name, "metadata": {"tags": list(tags)}, "source": source}
+    return {
+        "cell_type": "markdown",
+        "id": name,
+        "metadata": {"tags": list(tags)},
+        "source": source,
+    }

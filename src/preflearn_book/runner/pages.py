@@ -1,4 +1,5 @@
-"""What the book collects from its executed chapters: claims, status, and what the front page shows."""
+"""What the book collects from its executed chapters: claims, status, and what the front
+page shows."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import NARROW_MIME, filled, for_both_themes
 from preflearn_book.runner.tasks import duration
 
-_STATIC = re.compile(r"data:image/svg\+xml;base64,([\w+/=]+)")  # the static figure in an explorer
+# the static figure in an explorer
+_STATIC = re.compile(r"data:image/svg\+xml;base64,([\w+/=]+)")
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,12 @@ class Checked:
 
     @property
     def kind(self) -> str:
-        """The written verdict, "contradiction", or "unchecked" without the chapter, or without its data."""
+        """The written verdict, "contradiction", or "unchecked" without the chapter, or
+        without its data."""
         if self.result is None:
-            return self.claim.verdict if self.claim.verdict in UNCOMPUTED else "unchecked"
+            return (
+                self.claim.verdict if self.claim.verdict in UNCOMPUTED else "unchecked"
+            )
         if self.result.get("missing"):
             return "unchecked"
         return self.claim.verdict if self.result["agrees"] else "contradiction"
@@ -52,14 +57,24 @@ class Checked:
         """What was computed, as the ledger's tables have it."""
         if (found := self.result) is None:
             return {}
-        return {"conditions": "; ".join(form_lines(found)), "evidence": evidence_line(found)}
+        return {
+            "conditions": "; ".join(form_lines(found)),
+            "evidence": evidence_line(found),
+        }
 
     @property
     def place(self) -> tuple[int, list[int], list[int], str]:
-        """Where in the paper, to be sorted by: abstract, sections, all else; and the section's name."""
+        """Where in the paper, to be sorted by: abstract, sections, all else; and the
+        section's name."""
         where, section = self.claim.where, re.split("[,;]", self.claim.where)[0]
-        order = next(k for k, word in enumerate(("abstract", "section", "")) if where.startswith(word))
-        first, numbers = ([int(k) for k in re.findall(r"\d+", text)] for text in (section, where))
+        order = next(
+            k
+            for k, word in enumerate(("abstract", "section", ""))
+            if where.startswith(word)
+        )
+        first, numbers = (
+            [int(k) for k in re.findall(r"\d+", text)] for text in (section, where)
+        )
         return order, first, numbers, section[:1].upper() + section[1:]
 
 
@@ -79,7 +94,8 @@ def match_checks(
     checked : list of Checked
         One for each entry of the ledger.
     problems : list of str
-        Contradictions, entries that their chapter never checks, and checks in the wrong place.
+        Contradictions, entries that their chapter never checks, and checks in the wrong
+        place.
     """
     results: dict[str, dict] = {}
     problems = []
@@ -88,14 +104,22 @@ def match_checks(
         for result in notebook.checks:
             id, claim = result["id"], ledger.get(result["id"])
             if claim is None or claim.chapter != name:
-                place = f"the ledger gives it to {claim.chapter}" if claim else "it is not in the ledger"
+                place = (
+                    f"the ledger gives it to {claim.chapter}"
+                    if claim
+                    else "it is not in the ledger"
+                )
                 problems.append(f"{id}: chapter {name} checks it; {place}")
             elif id in results:
-                problems.append(f"{id}: chapter {name} checks it more than once; expected one check")
+                problems.append(
+                    f"{id}: chapter {name} checks it more than once; expected one check"
+                )
             else:
                 results[id] = compared(claim, result) | {"page": places[id]}
     checked = [Checked(claim, results.get(claim.id)) for claim in ledger.values()]
-    for claim, result, kind in ((entry.claim, entry.result, entry.kind) for entry in checked):
+    for claim, result, kind in (
+        (entry.claim, entry.result, entry.kind) for entry in checked
+    ):
         if kind == "unchecked" and result is None and claim.chapter in executed:
             problems.append(f"{claim.id}: chapter {claim.chapter} never checks it")
         elif result and kind == "contradiction":
@@ -114,17 +138,27 @@ def collected(
 ) -> dict[str, str]:
     """What is collected from the chapters, as texts by the names of the files.
 
-    The claims by paper and section, where one says so if it rests on one of the `broken` records, which the
-    present code contradicts, and as tables to take away; the errata of each paper; for the front page how
-    many claims have each verdict, and for the essay how many of each paper; the status: when and how long,
-    with which versions and data, from which `commit`, and the records that are broken, and those to run
-    `again`, with the reasons of each; and how each figure and each table is made again, those of full runs
-    by the headers of what is `recorded`, and how to take the book with one, which lies at `site` where it is
-    published.
+    The claims by paper and section, where one says so if it rests on one of the
+    `broken` records, which the present code contradicts, and as tables to take away;
+    the errata of each paper; for the front page how many claims have each verdict, and
+    for the essay how many of each paper; the status: when and how long, with which
+    versions and data, from which `commit`, and the records that are broken, and those
+    to run `again`, with the reasons of each; and how each figure and each table is made
+    again, those of full runs by the headers of what is `recorded`, and how to take the
+    book with one, which lies at `site` where it is published.
     """
-    shown = {"checked": checked, "executed": executed, "broken": broken or {}, "again": again or {}}
+    shown = {
+        "checked": checked,
+        "executed": executed,
+        "broken": broken or {},
+        "again": again or {},
+    }
     shown |= {"recorded": recorded or {}, "commit": commit, "site": site}
-    versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
+    versions = {
+        found
+        for chapter in executed.values()
+        for found in chapter.provenance["versions"].items()
+    }
     shown |= {"versions": sorted(versions), "doubt": DOUBT}
     seconds = sum(chapter.run["seconds"] for chapter in executed.values())
     shown["run_time"] = duration(seconds)
@@ -133,10 +167,16 @@ def collected(
     names = ("claims.md", "tally.md", "papers.md", "status.md", "reproduce.md")
     pages = {name: filled(name, **shown) + "\n" for name in names}
     for paper in {entry.claim.paper for entry in checked}:
-        pages[f"errata_{paper.lower()}.md"] = filled("errata.md", paper=paper, **shown) + "\n"
-    table = pd.DataFrame([asdict(entry.claim) | entry.computed for entry in checked]).fillna("")
+        pages[f"errata_{paper.lower()}.md"] = (
+            filled("errata.md", paper=paper, **shown) + "\n"
+        )
+    table = pd.DataFrame(
+        [asdict(entry.claim) | entry.computed for entry in checked]
+    ).fillna("")
     pages["claims.csv"] = table.to_csv(index=False, lineterminator="\n")
-    pages["claims.json"] = f"{table.to_json(orient='records', indent=1, force_ascii=False)}\n"
+    pages["claims.json"] = (
+        f"{table.to_json(orient='records', indent=1, force_ascii=False)}\n"
+    )
     return pages
 
 
@@ -145,19 +185,30 @@ def _data_sets() -> list[dict[str, Any]]:
     from preflearn import datasets  # late: with pandas and all loaders
 
     rows: list[Any] = datasets.listing().to_dict("records")
-    return [row | {"how": datasets.how_to_get(row["dataset"], "$PREFLEARN_DATA")} for row in rows]
+    return [
+        row | {"how": datasets.how_to_get(row["dataset"], "$PREFLEARN_DATA")}
+        for row in rows
+    ]
 
 
 def archive(chapters: Sequence[Chapter], repository: str = "") -> bytes:
-    """A zip file of the notebooks as they are run, whose first cell says how to install, and a README.
+    """A zip file of the notebooks as they are run, whose first cell says how to
+    install, and a README.
 
     The same notebooks give the same bytes.
     """
-    first = nbformat.v4.new_markdown_cell(filled("installation.md", repository=repository), id="installation")
-    files = {"README.md": filled("archive.md", repository=repository, chapters=chapters) + "\n"}
+    first = nbformat.v4.new_markdown_cell(
+        filled("installation.md", repository=repository), id="installation"
+    )
+    files = {
+        "README.md": filled("archive.md", repository=repository, chapters=chapters)
+        + "\n"
+    }
     for chapter in chapters:
         notebook = chapter.notebook | {"cells": [first, *chapter.notebook["cells"]]}
-        files[chapter.path.name] = json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+        files[chapter.path.name] = (
+            json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+        )
     written = BytesIO()
     with ZipFile(written, "w", ZIP_DEFLATED) as zipped:
         for name, text in files.items():
@@ -168,7 +219,8 @@ def archive(chapters: Sequence[Chapter], repository: str = "") -> bytes:
 
 
 def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
-    """The figures of chapters that a page shows as ``chapters/NAME.svg``: the drawings by file name.
+    """The figures of chapters that a page shows as ``chapters/NAME.svg``: the drawings
+    by file name.
 
     Of an explorer it is the static figure.
     """
@@ -176,10 +228,16 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
     for notebook in executed.values():
         for cell in notebook.notebook["cells"]:
             name = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
-            for output in cell.get("outputs", []) if name and f"chapters/{name}.svg" in page else []:
+            for output in (
+                cell.get("outputs", [])
+                if name and f"chapters/{name}.svg" in page
+                else []
+            ):
                 data = output.get("data", {})
                 if svg := data.get("image/svg+xml"):
-                    drawn[f"{name}.svg"] = for_both_themes("".join(svg), "".join(data.get(NARROW_MIME, "")))
+                    drawn[f"{name}.svg"] = for_both_themes(
+                        "".join(svg), "".join(data.get(NARROW_MIME, ""))
+                    )
                 elif svg := _STATIC.search("".join(data.get("text/html", ""))):
                     drawn[f"{name}.svg"] = b64decode(svg[1]).decode()
     return drawn
@@ -188,4 +246,6 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
 def _plain(text: str) -> str:
     """A text whose $math$ is kept and whose other characters mean nothing to Markdown."""
     signs = r"\$[^$]+\$|[\\`*_{}\[\]|~$&<>]"
-    return re.sub(signs, lambda found: found[0] if len(found[0]) > 1 else f"\\{found[0]}", text)
+    return re.sub(
+        signs, lambda found: found[0] if len(found[0]) > 1 else f"\\{found[0]}", text
+    )

@@ -1,4 +1,5 @@
-"""Parameters of chapters: texts from the command line become values of the kind that the chapter has.
+"""Parameters of chapters: texts from the command line become values of the kind that
+the chapter has.
 
 No text reaches a recursive parser before its length and nesting are bounded.
 """
@@ -19,7 +20,8 @@ PROFILES = ["quick", "full"]
 
 _LONGEST = 10_000
 _MOST_VALUES = 100_000
-_PART = re.compile(r"(?:\[[^\]]*\]|\([^)]*\)|\{[^}]*\}|[^,])+")  # between two commas that are in no bracket
+# between two commas that are in no bracket
+_PART = re.compile(r"(?:\[[^\]]*\]|\([^)]*\)|\{[^}]*\}|[^,])+")
 _RANGE = re.compile(r"-?\d{1,18}(:-?\d{1,18}){1,2}")
 
 
@@ -35,11 +37,14 @@ def require(good: object, value: object, name: str, expected: str) -> None:
 
 @contextmanager
 def with_extra() -> Iterator[None]:
-    """As a decorator of what chapters call: a package that is missing is named with the extra that has it."""
+    """As a decorator of what chapters call: a package that is missing is named with the
+    extra that has it."""
     try:
         yield
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"no {error.name}: pip install '.[book]' has it", name=error.name) from None
+        raise ModuleNotFoundError(
+            f"no {error.name}: pip install '.[book]' has it", name=error.name
+        ) from None
 
 
 def typed(name: str, given: Any, default: Any) -> Any:
@@ -50,7 +55,8 @@ def typed(name: str, given: Any, default: Any) -> Any:
     name : str
         The parameter, for messages.
     given : object
-        A text: a number, true or false, a list such as [50, 100]; where the default is a text, any text.
+        A text: a number, true or false, a list such as [50, 100]; where the default is
+        a text, any text.
     default : object
         The chapter's default; None or Ellipsis (no literal) stand for any kind.
 
@@ -67,24 +73,39 @@ def typed(name: str, given: Any, default: Any) -> Any:
     is_text, anything = isinstance(given, str), default is None or default is ...
     if is_text and isinstance(default, str):
         return given
-    plain = {"true": "True", "false": "False", "null": "None"}.get(str(given).strip().lower(), str(given))
+    plain = {"true": "True", "false": "False", "null": "None"}.get(
+        str(given).strip().lower(), str(given)
+    )
     try:
-        # Python's tokenizer refuses more than 200 open brackets, and the length bounds every other nesting.
+        # Python's tokenizer refuses more than 200 open brackets, and the length bounds
+        # every other nesting.
         value = ast.literal_eval(plain) if is_text and len(plain) <= _LONGEST else given
         return _like(value, value if anything else default)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, OverflowError):
+    except (
+        ValueError,
+        SyntaxError,
+        MemoryError,
+        RecursionError,
+        TypeError,
+        OverflowError,
+    ):
         if anything and is_text:
             return given
-    expected = "a number, a text, or a list of such" if anything else f"one like {default!r}"
+    expected = (
+        "a number, a text, or a list of such" if anything else f"one like {default!r}"
+    )
     raise ValueError(f"{name} is {str(given)[:60]!r}; expected {expected}")
 
 
 def _like(value: Any, default: Any) -> Any:
-    """The value as one of the default's kind; TypeError or OverflowError where it is none."""
+    """The value as one of the default's kind; TypeError or OverflowError where it is
+    none."""
     if type(default) is float and type(value) is int:
         value = float(value)
     elif isinstance(default, list | tuple) and isinstance(value, list | tuple):
-        value = type(default)(_like(item, default[0]) if default else item for item in value)
+        value = type(default)(
+            _like(item, default[0]) if default else item for item in value
+        )
     if type(value) is not type(default) or not is_plain(value):
         raise TypeError
     return value
@@ -101,14 +122,16 @@ def is_plain(value: Any) -> bool:
 def grid_values(name: str, given: str | Sequence[Any], default: Any) -> list[Any]:
     """The values that one parameter takes: a list, or a text.
 
-    A text is a range a:b or a:b:step like Python's, or a list a,b,c; for a float also low~high, 1,001 values
-    in equal ratios, of six digits, from which a random sweep draws.
+    A text is a range a:b or a:b:step like Python's, or a list a,b,c; for a float also
+    low~high, 1,001 values in equal ratios, of six digits, from which a random sweep
+    draws.
 
     Raises
     ------
     ValueError
-        If there is no value or are too many, one appears twice, or one is not of the default's kind; if
-        what is given is neither a list nor a text: YAML reads a range without quotes, 1:20, as the number 80.
+        If there is no value or are too many, one appears twice, or one is not of the
+        default's kind; if what is given is neither a list nor a text: YAML reads a
+        range without quotes, 1:20, as the number 80.
 
     Examples
     --------
@@ -116,7 +139,12 @@ def grid_values(name: str, given: str | Sequence[Any], default: Any) -> list[Any
     ([0, 1, 2, 3], [1, 4, 7], [[1, 2], [3]])
     """
     kind, text = type(default), str(given)
-    require(isinstance(given, str | list | tuple), given, name, "a list, or a text such as '0:20' or '1,2,5'")
+    require(
+        isinstance(given, str | list | tuple),
+        given,
+        name,
+        "a list, or a text such as '0:20' or '1,2,5'",
+    )
     if kind in (int, float) and _RANGE.fullmatch(text):
         low, high, *step = map(int, text.split(":"))
         require(step != [0], text, name, "a:b:step with a step other than 0")
@@ -124,26 +152,40 @@ def grid_values(name: str, given: str | Sequence[Any], default: Any) -> list[Any
     elif kind is float and "~" in text:
         low, high = (typed(name, part, default) for part in text.split("~", 1))
         require(0 < low < high, text, name, "low~high with 0 < low < high")
-        found = (low ** (1 - k / 1000) * high ** (k / 1000) for k in range(1001))  # no overflow between
+        # no overflow between
+        found = (low ** (1 - k / 1000) * high ** (k / 1000) for k in range(1001))
         values = list(dict.fromkeys(float(f"{value:.6g}") for value in found))
     else:
-        parts = [part.strip() for part in _PART.findall(given)] if isinstance(given, str) else given
+        parts = (
+            [part.strip() for part in _PART.findall(given)]
+            if isinstance(given, str)
+            else given
+        )
         values = [typed(name, part, default) for part in parts if part != ""]
     if not 0 < len(values) <= _MOST_VALUES:
         found = f"{name}: {text[:60]!r} holds {len(values):,} values"
-        raise ValueError(f"{found}; expected 1 to {_MOST_VALUES:,}, such as 0:20 or 1,2,5")
+        raise ValueError(
+            f"{found}; expected 1 to {_MOST_VALUES:,}, such as 0:20 or 1,2,5"
+        )
     if len({json.dumps(value) for value in values}) < len(values):
-        raise ValueError(f"{name}: {text[:60]!r} holds a value twice; expected distinct values")
+        raise ValueError(
+            f"{name}: {text[:60]!r} holds a value twice; expected distinct values"
+        )
     return [kind(value) for value in values] if isinstance(values, range) else values
 
 
 def assigned_names(source: str) -> dict[str, Any]:
-    """Names that a cell assigns at its top level, with what is assigned; Ellipsis where it is no literal."""
+    """Names that a cell assigns at its top level, with what is assigned; Ellipsis where
+    it is no literal."""
     found: dict[str, Any] = {}
     for node in ast.parse(source, "parameters").body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {target.id: _literal(node.value) for target in targets if isinstance(target, ast.Name)}
+            found |= {
+                target.id: _literal(node.value)
+                for target in targets
+                if isinstance(target, ast.Name)
+            }
     return found
 
 
@@ -155,17 +197,23 @@ def _literal(node: Any) -> Any:
 
 
 def declared(notebook: dict[str, Any]) -> dict[str, Any]:
-    """Names and defaults that the cells tagged `parameters` assign; Ellipsis for what is no literal."""
+    """Names and defaults that the cells tagged `parameters` assign; Ellipsis for what
+    is no literal."""
     return assigned_names(_parameters_source(notebook))
 
 
 def _parameters_source(notebook: dict[str, Any]) -> str:
-    cells = [cell for cell in notebook["cells"] if "parameters" in cell["metadata"].get("tags", [])]
+    cells = [
+        cell
+        for cell in notebook["cells"]
+        if "parameters" in cell["metadata"].get("tags", [])
+    ]
     return "\n".join("".join(cell["source"]) for cell in cells)
 
 
 def explained(notebook: dict[str, Any]) -> dict[str, str]:
-    """What the cells tagged `parameters` say of each name: the comment on the line where it is assigned.
+    """What the cells tagged `parameters` say of each name: the comment on the line
+    where it is assigned.
 
     Examples
     --------
@@ -173,9 +221,17 @@ def explained(notebook: dict[str, Any]) -> dict[str, str]:
     >>> explained({"cells": [cell]})
     {'n': 'pairs that are drawn'}
     """
-    tokens = list(tokenize.generate_tokens(io.StringIO(_parameters_source(notebook)).readline))
-    said = {token.start[0]: token.string.strip("# ") for token in tokens if token.type == tokenize.COMMENT}
-    first = [token for token in tokens if token.type == tokenize.NAME and token.start[1] == 0]
+    tokens = list(
+        tokenize.generate_tokens(io.StringIO(_parameters_source(notebook)).readline)
+    )
+    said = {
+        token.start[0]: token.string.strip("# ")
+        for token in tokens
+        if token.type == tokenize.COMMENT
+    }
+    first = [
+        token for token in tokens if token.type == tokenize.NAME and token.start[1] == 0
+    ]
     return {token.string: said.get(token.start[0], "") for token in first}
 
 
@@ -185,7 +241,8 @@ def running_shell() -> Any:
 
 
 def show(bundle: dict[str, Any]) -> None:
-    """Put a bundle of forms among the outputs of the running cell; elsewhere its text is printed, if any."""
+    """Put a bundle of forms among the outputs of the running cell; elsewhere its text
+    is printed, if any."""
     if running_shell() is not None:
         from IPython.display import display
 
@@ -194,23 +251,30 @@ def show(bundle: dict[str, Any]) -> None:
         print(bundle["text/plain"])
 
 
-def check_names(names: Iterable[str], known: Iterable[str], chapter: str = "this chapter") -> None:
-    """Raise ValueError on a parameter that a chapter lacks: papermill would set what nothing reads."""
+def check_names(
+    names: Iterable[str], known: Iterable[str], chapter: str = "this chapter"
+) -> None:
+    """Raise ValueError on a parameter that a chapter lacks: papermill would set what
+    nothing reads."""
     if unknown := [name for name in names if name not in known]:
         found = ", ".join(map(repr, unknown))
-        raise ValueError(f"{chapter} has no parameter {found}; expected one of {sorted(known)}")
+        raise ValueError(
+            f"{chapter} has no parameter {found}; expected one of {sorted(known)}"
+        )
 
 
 def check_profile(profile: str, chapter: str = "") -> None:
-    """What a chapter calls after its parameters: refuse a profile or, under papermill, a name it lacks.
+    """What a chapter calls after its parameters: refuse a profile or, under papermill,
+    a name it lacks.
 
-    `preflearn build` refuses both before it starts; plain papermill sets any name to any value.
+    `preflearn build` refuses both before it starts; plain papermill sets any name to
+    any value.
 
     Raises
     ------
     ValueError
-        If the profile is neither "quick" nor "full", or papermill injected a parameter that no cell
-        before it has, or None for one that is not None there.
+        If the profile is neither "quick" nor "full", or papermill injected a parameter
+        that no cell before it has, or None for one that is not None there.
 
     Examples
     --------
@@ -220,16 +284,27 @@ def check_profile(profile: str, chapter: str = "") -> None:
     require(good, profile, f"{chapter}profile", f"one of {PROFILES}")
     shell = running_shell()
     cells = shell.user_ns.get("In", []) if shell is not None else []
-    injected = next((k for k, cell in enumerate(cells) if cell.startswith("# Parameters\n")), None)
+    injected = next(
+        (k for k, cell in enumerate(cells) if cell.startswith("# Parameters\n")), None
+    )
     if injected is not None:
-        given, known = assigned_names(cells[injected]), assigned_names("\n".join(cells[:injected]))
+        given, known = (
+            assigned_names(cells[injected]),
+            assigned_names("\n".join(cells[:injected])),
+        )
         check_names(given, known)
         for name in given:  # such as a seed, with which each run would be another
-            require(given[name] is not None or known[name] is None, None, name, f"one like {known[name]!r}")
+            require(
+                given[name] is not None or known[name] is None,
+                None,
+                name,
+                f"one like {known[name]!r}",
+            )
 
 
 def check_range(name: str, value: Any, least: float, most: float) -> None:
-    """Raise ValueError unless a chapter's parameter, or each entry of a list, lies in its range.
+    """Raise ValueError unless a chapter's parameter, or each entry of a list, lies in
+    its range.
 
     A chapter calls it for each of its parameters, after `check_profile`.
 
@@ -264,5 +339,9 @@ def check_range(name: str, value: Any, least: float, most: float) -> None:
         return
     integers = isinstance(least, int) and isinstance(most, int)
     kinds, words = (int, "an integer") if integers else ((int, float), "a number")
-    good = isinstance(value, kinds) and not isinstance(value, bool) and least <= value <= most
+    good = (
+        isinstance(value, kinds)
+        and not isinstance(value, bool)
+        and least <= value <= most
+    )
     require(good, value, name, f"{words} from {least:,} to {most:,}")

@@ -1,4 +1,5 @@
-"""The project that is being built: its folders, its chapters, and what they may be given."""
+"""The project that is being built: its folders, its chapters, and what they may be
+given."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ THREAD_VARIABLES = tuple(f"{name}_THREADS" for name in _THREADED)
 
 
 class Chapter:
-    """One notebook: ``notebooks/NN_name.ipynb``, whose `name` is such as "03_lemma", or a page: "guide"."""
+    """One notebook: ``notebooks/NN_name.ipynb``, whose `name` is such as "03_lemma", or
+    a page: "guide"."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = path, path.stem
@@ -40,26 +42,39 @@ class Chapter:
             text = self.path.read_text("utf-8")
             nbformat.validate(json.loads(text))
             return nbformat.reads(text, as_version=4)
-        except Exception as error:  # of a parser, of a validator, or of what trusts the form
+        except (
+            Exception
+        ) as error:  # of a parser, of a validator, or of what trusts the form
             text = next(iter(str(error).splitlines()), type(error).__name__)
             raise ValueError(f"{self.path.name} is not a notebook: {text}") from None
 
     @cached_property
     def code(self) -> str:
-        """A digest of the code cells: of their sources, in order, but for imports at their top level."""
-        cells = [cell["source"] for cell in self.notebook["cells"] if cell["cell_type"] == "code"]
+        """A digest of the code cells: of their sources, in order, but for imports at
+        their top level."""
+        cells = [
+            cell["source"]
+            for cell in self.notebook["cells"]
+            if cell["cell_type"] == "code"
+        ]
         return digest([_without_imports(source) for source in cells])
 
     @cached_property
     def point(self) -> dict[str, Any]:
-        """What a point of a sweep runs: the cells up to the last that is tagged `point`, else all."""
+        """What a point of a sweep runs: the cells up to the last that is tagged
+        `point`, else all."""
         cells = self.notebook["cells"]
-        tagged = [k for k, cell in enumerate(cells, start=1) if "point" in cell["metadata"].get("tags", [])]
+        tagged = [
+            k
+            for k, cell in enumerate(cells, start=1)
+            if "point" in cell["metadata"].get("tags", [])
+        ]
         return self.notebook | {"cells": cells[: tagged[-1] if tagged else None]}
 
     @cached_property
     def sweep(self) -> dict[str, str]:
-        """The points that the full run reads, such as ``{"task": "0:20"}``; empty if it reads no sweep.
+        """The points that the full run reads, such as ``{"task": "0:20"}``; empty if it
+        reads no sweep.
 
         The notebook's metadata say so: ``"preflearn": {"sweep": {"task": "0:20"}}``.
         """
@@ -67,7 +82,8 @@ class Chapter:
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """Names and defaults of the cell tagged `parameters`; no literal default: Ellipsis.
+        """Names and defaults of the cell tagged `parameters`; no literal default:
+        Ellipsis.
 
         Raises
         ------
@@ -82,7 +98,8 @@ class Chapter:
             raise ValueError(f"{where} is not valid Python: {error}") from None
 
     def profile(self, parameters: Mapping[str, Any]) -> str:
-        """The profile that the chapter runs in: what was given, else its default, else "quick"."""
+        """The profile that the chapter runs in: what was given, else its default, else
+        "quick"."""
         profile = parameters.get("profile", self.parameters.get("profile", "quick"))
         check_profile(profile, f"{self.name}.ipynb: ")
         return profile
@@ -110,7 +127,8 @@ class Chapter:
 
 
 def _without_imports(source: str) -> list[str]:
-    """Lines of a cell; where a name stands in the package says nothing of what is done with it."""
+    """Lines of a cell; where a name stands in the package says nothing of what is done
+    with it."""
     lines = dict(enumerate(source.splitlines(), start=1))
     for node in ast.parse(source).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -135,7 +153,8 @@ class Project:
     build : Path
         Everything else that is built.
     executed, shown : Path
-        Its folders of the chapters as they were executed, a folder a chapter, and as the book shows them.
+        Its folders of the chapters as they were executed, a folder a chapter, and as
+        the book shows them.
     """
 
     def __init__(self, root: Path) -> None:
@@ -147,14 +166,20 @@ class Project:
 
     @cached_property
     def chapters(self) -> list[Chapter]:
-        """All chapters in order, then pages without a number that the table of contents names."""
+        """All chapters in order, then pages without a number that the table of contents
+        names."""
         toc = self.book / "_toc.yml"
         named = toc.read_text("utf-8").split() if toc.is_file() else []
         paths = sorted(self.notebooks.glob("*.ipynb"))
-        return [Chapter(p) for p in paths if re.match(r"\d\d_", p.stem) or f"chapters/{p.stem}" in named]
+        return [
+            Chapter(p)
+            for p in paths
+            if re.match(r"\d\d_", p.stem) or f"chapters/{p.stem}" in named
+        ]
 
     def chapter(self, name: str) -> Chapter:
-        """The chapter called "03_lemma", "lemma", "03" or "3", or the page called "guide".
+        """The chapter called "03_lemma", "lemma", "03" or "3", or the page called
+        "guide".
 
         Raises
         ------
@@ -175,12 +200,17 @@ class Project:
         """The named chapters in the book's order; all of them where no name is given."""
         wanted = {self.chapter(name).name for name in names}
         if not self.chapters:
-            raise ValueError(f"there are no chapters; expected notebooks/NN_name.ipynb in {self.root}")
-        return [chapter for chapter in self.chapters if not wanted or chapter.name in wanted]
+            raise ValueError(
+                f"there are no chapters; expected notebooks/NN_name.ipynb in {self.root}"
+            )
+        return [
+            chapter for chapter in self.chapters if not wanted or chapter.name in wanted
+        ]
 
 
 def find_project(start: Path | None = None) -> Project:
-    """The project around a folder (the current one), else the checkout of an editable installation.
+    """The project around a folder (the current one), else the checkout of an editable
+    installation.
 
     Raises
     ------

@@ -1,8 +1,10 @@
-"""Records and their witnesses: whether a quick run still comes out as it did when the record was made.
+"""Records and their witnesses: whether a quick run still comes out as it did when the
+record was made.
 
-The witness of a table is what the quick run of the same notebook gives for it: rows of the record itself,
-where the table has keys, and otherwise a table beside it, ``NAME.witness.csv``. A record is valid while its
-witness comes out again, whatever the code looks like; where cells or data changed, it should be run again.
+The witness of a table is what the quick run of the same notebook gives for it: rows of
+the record itself, where the table has keys, and otherwise a table beside it,
+``NAME.witness.csv``. A record is valid while its witness comes out again, whatever the
+code looks like; where cells or data changed, it should be run again.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ class Move(NamedTuple):
 
     @property
     def size(self) -> float:
-        """The relative change of a number; infinite where a text, a row or a column is another one."""
+        """The relative change of a number; infinite where a text, a row or a column is
+        another one."""
         if isinstance(self.before, str) or isinstance(self.now, str):
             return math.inf
         return abs(self.now - self.before) / (abs(self.before) or 1)
@@ -41,8 +44,11 @@ class Move(NamedTuple):
         return f"{self.row}, column {self.column!r}: recorded {self.before!r}, now {self.now!r}"
 
 
-def moves(payload: Mapping[str, Any], before: str, *, subset: bool = False, flips: float = 0.0) -> list[Move]:
-    """Where the table of a payload of `record` differs from another one, both as CSV text.
+def moves(
+    payload: Mapping[str, Any], before: str, *, subset: bool = False, flips: float = 0.0
+) -> list[Move]:
+    """Where the table of a payload of `record` differs from another one, both as CSV
+    text.
 
     Parameters
     ----------
@@ -52,7 +58,8 @@ def moves(payload: Mapping[str, Any], before: str, *, subset: bool = False, flip
     subset : bool
         Whether the old table may have further rows.
     flips : float
-        Share of the rows that may differ without being told, since rounding chose among equals.
+        Share of the rows that may differ without being told, since rounding chose among
+        equals.
 
     Examples
     --------
@@ -68,7 +75,9 @@ def moves(payload: Mapping[str, Any], before: str, *, subset: bool = False, flip
         known, row = old.get(name, {}), new.get(name, {})
         for column in known | row:
             a, b = known.get(column, ""), row.get(column, "")
-            if column not in payload["timings"] and not _close(a, b, payload["rtol"], payload["atol"]):
+            if column not in payload["timings"] and not _close(
+                a, b, payload["rtol"], payload["atol"]
+            ):
                 found.append(Move(name, column, a, b))
     return found if len({move.row for move in found}) > flips * len(new) else []
 
@@ -97,11 +106,16 @@ def _shown(value: float | str) -> str:
 def _close(a: float | str, b: float | str, rtol: float, atol: float) -> bool:
     if isinstance(a, str) or isinstance(b, str):
         return a == b
-    return a == b or abs(a - b) <= atol + rtol * abs(a) or (math.isnan(a) and math.isnan(b))
+    return (
+        a == b
+        or abs(a - b) <= atol + rtol * abs(a)
+        or (math.isnan(a) and math.isnan(b))
+    )
 
 
 class Record(NamedTuple):
-    """A recorded table: the lines on top, CSV text; without keys, also that of the quick run."""
+    """A recorded table: the lines on top, CSV text; without keys, also that of the
+    quick run."""
 
     header: Mapping[str, Any]
     table: str
@@ -119,7 +133,9 @@ def records_of(folder: Path, chapter: str) -> dict[str, Record]:
     return found
 
 
-def new_records(full: Executed, quick: Executed, header: Mapping[str, Any]) -> dict[str, Record]:
+def new_records(
+    full: Executed, quick: Executed, header: Mapping[str, Any]
+) -> dict[str, Record]:
     """What a full run and the quick run that is its witness become, by name."""
     found = {}
     for name, payload in full.records.items():
@@ -128,8 +144,11 @@ def new_records(full: Executed, quick: Executed, header: Mapping[str, Any]) -> d
     return found
 
 
-def broken_witnesses(records: Mapping[str, Record], quick: Executed) -> dict[str, list[str]]:
-    """What a quick run, with the chapter's own parameters, says against the records of the chapter.
+def broken_witnesses(
+    records: Mapping[str, Record], quick: Executed
+) -> dict[str, list[str]]:
+    """What a quick run, with the chapter's own parameters, says against the records of
+    the chapter.
 
     One that had to take other data than the full run is no witness.
 
@@ -148,17 +167,23 @@ def broken_witnesses(records: Mapping[str, Record], quick: Executed) -> dict[str
         elif payload["keys"] is None and kept.witness is None:
             found = [f"there is no witness {name}.witness.csv; run it again"]
         else:
-            subset, before = (False, kept.witness) if payload["keys"] is None else (True, kept.table)
+            subset, before = (
+                (False, kept.witness) if payload["keys"] is None else (True, kept.table)
+            )
             found = moves(payload, before or "", subset=subset, flips=payload["flips"])
         if found:
             broken[name] = [str(one) for one in found]
     return broken
 
 
-def recomputed_rows(records: Mapping[str, Record], quick: Executed) -> dict[str, tuple[int, int]]:
-    """Count the rows of each record that a quick run computed again, and all rows, by name of the record.
+def recomputed_rows(
+    records: Mapping[str, Record], quick: Executed
+) -> dict[str, tuple[int, int]]:
+    """Count the rows of each record that a quick run computed again, and all rows, by
+    name of the record.
 
-    A record without keys has no row in common with the quick run, which is compared with its own table.
+    A record without keys has no row in common with the quick run, which is compared
+    with its own table.
     """
     counts = {}
     for name, kept in records.items():
@@ -170,10 +195,14 @@ def recomputed_rows(records: Mapping[str, Record], quick: Executed) -> dict[str,
     return counts
 
 
-def to_run_again(records: Mapping[str, Record], chapter: Chapter, state: State) -> dict[str, list[str]]:
-    """What changed since the records of a chapter were made: its code cells, or data; by name of a record.
+def to_run_again(
+    records: Mapping[str, Record], chapter: Chapter, state: State
+) -> dict[str, list[str]]:
+    """What changed since the records of a chapter were made: its code cells, or data;
+    by name of a record.
 
-    Parameters are in the code cells. A changed module says nothing: the witness decides.
+    Parameters are in the code cells. A changed module says nothing: the witness
+    decides.
     """
     found = {}
     for record, kept in records.items():
@@ -188,21 +217,32 @@ def to_run_again(records: Mapping[str, Record], chapter: Chapter, state: State) 
 
 
 def summary(records: Mapping[str, Record], full: Executed) -> str:
-    """What a full run moves, a line a table: how many rows, which columns, the largest relative change."""
+    """What a full run moves, a line a table: how many rows, which columns, the largest
+    relative change."""
     known = {name: payload for name, payload in full.records.items() if name in records}
-    found = {name: moves(payload, records[name].table) for name, payload in known.items()}
-    return filled("moves.txt", known=list(records), made=list(full.records), found=found)
+    found = {
+        name: moves(payload, records[name].table) for name, payload in known.items()
+    }
+    return filled(
+        "moves.txt", known=list(records), made=list(full.records), found=found
+    )
 
 
 def write_records(folder: Path, chapter: str, records: Mapping[str, Record]) -> None:
-    """Write the records of a chapter and their witnesses; delete those of tables that are no longer made.
+    """Write the records of a chapter and their witnesses; delete those of tables that
+    are no longer made.
 
     Each file is replaced as a whole or not at all.
     """
     kept = set[Path]()
     for name, record in records.items():
-        lines = [f"# {key}: {json.dumps(value, sort_keys=True)}\n" for key, value in record.header.items()]
-        kept.add(write_atomically(folder / f"{name}.csv", "".join(lines) + record.table))
+        lines = [
+            f"# {key}: {json.dumps(value, sort_keys=True)}\n"
+            for key, value in record.header.items()
+        ]
+        kept.add(
+            write_atomically(folder / f"{name}.csv", "".join(lines) + record.table)
+        )
         if record.witness is not None:
             kept.add(write_atomically(folder / f"{name}.witness.csv", record.witness))
     for path in set(folder.glob(f"{chapter}_*.csv")) - kept:

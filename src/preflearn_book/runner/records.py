@@ -1,8 +1,9 @@
 """Numbers with their provenance: what a chapter computed, and what the papers print.
 
-`record` stores a table in the executed notebook; ``preflearn record`` writes those of a full run to
-``data/recorded/``, where `recorded` finds them, so that a quick run can show the full run's numbers beside
-its own. Whether they are still valid, a build says by the tables of the quick run; see `witness`.
+`record` stores a table in the executed notebook; ``preflearn record`` writes those of a
+full run to ``data/recorded/``, where `recorded` finds them, so that a quick run can
+show the full run's numbers beside its own. Whether they are still valid, a build says
+by the tables of the quick run; see `witness`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ NARROW_MIME = "application/vnd.preflearn.narrow"  # an SVG; written by plots.set
 _PACKED = ("<!--narrow ", "-->")
 
 _SOURCE = Path(__file__).parents[2]
-# What this process read so far, beside modules and data: digests by names such as "claim P1-07".
+# What this process read so far, beside modules and data: digests by names such as
+# "claim P1-07".
 _READ: dict[str, str | None] = {}
 
 
@@ -50,7 +52,9 @@ def _templates() -> Environment:
     """The environment of our templates, which compiles each of them once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(loader=PackageLoader("preflearn_book.runner"), undefined=StrictUndefined)
+    return Environment(
+        loader=PackageLoader("preflearn_book.runner"), undefined=StrictUndefined
+    )
 
 
 def filled(template: str, **values: Any) -> str:
@@ -61,36 +65,49 @@ def filled(template: str, **values: Any) -> str:
 
 
 def for_both_themes(svg: str, narrow: str = "") -> str:
-    """A drawing on white that takes the ground and the ink of dark pages where its reader chose these.
+    """A drawing on white that takes the ground and the ink of dark pages where its
+    reader chose these.
 
-    A browser asks an image for the scheme of the page that shows it; colours of data stay as they are. The
-    drawing for narrow pages is packed behind it, until `unpacked` lays it beside it.
+    A browser asks an image for the scheme of the page that shows it; colours of data
+    stay as they are. The drawing for narrow pages is packed behind it, until `unpacked`
+    lays it beside it.
     """
-    both = re.sub(r"<svg[^>]*>", lambda found: found[0] + filled("dark.html"), svg, count=1)
-    return both + b64encode(for_both_themes(narrow).encode()).decode().join(_PACKED) if narrow else both
+    both = re.sub(
+        r"<svg[^>]*>", lambda found: found[0] + filled("dark.html"), svg, count=1
+    )
+    return (
+        both + b64encode(for_both_themes(narrow).encode()).decode().join(_PACKED)
+        if narrow
+        else both
+    )
 
 
 def unpacked(svg: str) -> tuple[str, str]:
-    """A drawing, and that for narrow pages which `for_both_themes` packed behind it; "" without one."""
+    """A drawing, and that for narrow pages which `for_both_themes` packed behind it; ""
+    without one."""
     wide, _, packed = svg.partition(_PACKED[0])
     return wide, b64decode(packed.partition(_PACKED[1])[0]).decode()
 
 
 def project_file(relative: str, root: Path | None = None) -> Path:
-    """A file of the project: of the one that is being built (PREFLEARN_ROOT), else of the installation.
+    """A file of the project: of the one that is being built (PREFLEARN_ROOT), else of
+    the installation.
 
     Raises
     ------
     FileNotFoundError
         If neither has the file.
     """
-    # An installed wheel carries the files inside the package, a checkout has them at its root.
+    # An installed wheel carries the files inside the package, a checkout has them at
+    # its root.
     installed = _SOURCE / "preflearn_book" / "_files"
     roots = [root or os.environ.get("PREFLEARN_ROOT"), installed, _SOURCE.parent]
     for root in roots:
         if root and (path := Path(root) / relative).exists():
             return path
-    raise FileNotFoundError(f"{relative} is missing from the installation of preflearn; install it again")
+    raise FileNotFoundError(
+        f"{relative} is missing from the installation of preflearn; install it again"
+    )
 
 
 def record(
@@ -106,24 +123,26 @@ def record(
 ) -> None:
     """Store a table, or a few scalars, in the executed notebook; nothing is displayed.
 
-    A record is valid as long as a quick run of the chapter comes out as it did when the record was made.
-    Each build compares, and says where a number moved by more than ``atol + rtol * abs(recorded)``.
+    A record is valid as long as a quick run of the chapter comes out as it did when the
+    record was made. Each build compares, and says where a number moved by more than
+    ``atol + rtol * abs(recorded)``.
 
     Parameters
     ----------
     name : str
         Lower case letters, digits and underscores; unique in its chapter.
     table : DataFrame or mapping of str to scalar
-        Columns need names; a named index becomes columns, an unnamed one of integers is dropped.
-        State units in the names of columns, such as "time_s".
+        Columns need names; a named index becomes columns, an unnamed one of integers is
+        dropped. State units in the names of columns, such as "time_s".
     keys : sequence of str, optional
-        Columns that name a row, where the rows of a quick run are rows of the full one: then these are
-        compared, and there may be none. Without keys the quick run's whole table is kept beside the record.
+        Columns that name a row, where the rows of a quick run are rows of the full one:
+        then these are compared, and there may be none. Without keys the quick run's
+        whole table is kept beside the record.
     rtol, atol : float
         How far a number may move, relative and absolute; texts have to be equal.
     flips : float
-        Share of the rows that may move further, where rounding chooses among equals: on another processor
-        a search may end at another of several best values.
+        Share of the rows that may move further, where rounding chooses among equals: on
+        another processor a search may end at another of several best values.
     timings : sequence of str
         Columns that are not compared.
     columns : mapping of str to str, optional
@@ -132,9 +151,9 @@ def record(
     Raises
     ------
     ValueError
-        If the name is malformed or "columns", the table is empty, a scalar is not finite, the index or the
-        columns can't be written to a CSV file, `keys`, `timings` or `columns` name no columns, or keys name
-        two equal rows.
+        If the name is malformed or "columns", the table is empty, a scalar is not
+        finite, the index or the columns can't be written to a CSV file, `keys`,
+        `timings` or `columns` name no columns, or keys name two equal rows.
 
     Examples
     --------
@@ -142,16 +161,30 @@ def record(
     """
     _check_name(name)
     frame = _as_frame(name, table)
-    require(keys is None or isinstance(keys, Iterable), keys, "keys", "names of columns")
+    require(
+        keys is None or isinstance(keys, Iterable), keys, "keys", "names of columns"
+    )
     named = [*(keys or ()), *timings, *(columns or ())]
     unknown = [column for column in named if column not in frame.columns]
-    require(not unknown, list(frame.columns), f"the list of columns of {name!r}", f"also {unknown}")
+    require(
+        not unknown,
+        list(frame.columns),
+        f"the list of columns of {name!r}",
+        f"also {unknown}",
+    )
     if keys and frame.duplicated(list(keys)).any():
         row = frame.loc[frame.duplicated(list(keys)), list(keys)].iloc[0].to_dict()
-        raise ValueError(f"the table {name!r} has two rows {row}; expected keys that tell them apart")
+        raise ValueError(
+            f"the table {name!r} has two rows {row}; expected keys that tell them apart"
+        )
     good = keys is not None or not frame.empty
     require(good, frame.shape, f"the shape of the table {name!r}", "at least one value")
-    require(name != "columns", name, "name", "another: a sweep explains its columns in a table of this name")
+    require(
+        name != "columns",
+        name,
+        "name",
+        "another: a sweep explains its columns in a table of this name",
+    )
     how = {
         "rtol": rtol,
         "atol": atol,
@@ -165,7 +198,12 @@ def record(
 
 def _check_name(name: object, what: str = "name") -> None:
     good = isinstance(name, str) and re.fullmatch(r"[a-z0-9_]{1,80}", name)
-    require(good, name, what, "lower case, digits and underscores, at most 80, like 'test_error'")
+    require(
+        good,
+        name,
+        what,
+        "lower case, digits and underscores, at most 80, like 'test_error'",
+    )
 
 
 def _as_frame(name: str, table: Any) -> pd.DataFrame:
@@ -173,28 +211,40 @@ def _as_frame(name: str, table: Any) -> pd.DataFrame:
 
     if isinstance(table, Mapping):
         what = f"of the record {name!r}"
-        table = pd.DataFrame([{str(key): plain_scalar(f"{key!r} {what}", table[key]) for key in table}])
+        table = pd.DataFrame(
+            [{str(key): plain_scalar(f"{key!r} {what}", table[key]) for key in table}]
+        )
     good = isinstance(table, pd.DataFrame)
     require(good, table, f"the table {name!r}", "a DataFrame or a mapping to scalars")
     if table.index.names != [None]:
         table = table.reset_index()
     elif len(table) and not pd.api.types.is_integer_dtype(table.index):
-        raise ValueError(f"the index of the table {name!r} has no name; name it, so that it is kept")
-    good = table.columns.is_unique and all(isinstance(name, str) and name for name in table.columns)
-    require(good, list(table.columns), f"the list of columns of {name!r}", "distinct names")
+        raise ValueError(
+            f"the index of the table {name!r} has no name; name it, so that it is kept"
+        )
+    good = table.columns.is_unique and all(
+        isinstance(name, str) and name for name in table.columns
+    )
+    require(
+        good, list(table.columns), f"the list of columns of {name!r}", "distinct names"
+    )
     return table
 
 
 def plain_scalar(what: str, value: Any) -> float | int | str | bool:
-    """A scalar as Python's own; ValueError, which says what it is of, unless it is finite or a text."""
+    """A scalar as Python's own; ValueError, which says what it is of, unless it is
+    finite or a text."""
     value = value.item() if getattr(value, "ndim", None) == 0 else value
-    good = isinstance(value, str) or (isinstance(value, int | float) and abs(value) <= sys.float_info.max)
+    good = isinstance(value, str) or (
+        isinstance(value, int | float) and abs(value) <= sys.float_info.max
+    )
     require(good, value, what, "a finite number or a text")
     return value
 
 
 def recorded(chapter: str, name: str) -> pd.DataFrame | None:
-    """The table that the last full run of a chapter recorded, or None where there was none.
+    """The table that the last full run of a chapter recorded, or None where there was
+    none.
 
     Parameters
     ----------
@@ -206,8 +256,9 @@ def recorded(chapter: str, name: str) -> pd.DataFrame | None:
     Returns
     -------
     DataFrame or None
-        Its `attrs` hold the provenance: date, versions, parameters, wall_time_s and more, and as `record`
-        the name by which a build says whether the record is still valid.
+        Its `attrs` hold the provenance: date, versions, parameters, wall_time_s and
+        more, and as `record` the name by which a build says whether the record is still
+        valid.
 
     Raises
     ------
@@ -223,9 +274,11 @@ def recorded(chapter: str, name: str) -> pd.DataFrame | None:
 
 
 def published(name: str) -> pd.DataFrame:
-    """The numbers of one figure or table as the paper prints them: ``data/published/<name>.csv``.
+    """The numbers of one figure or table as the paper prints them:
+    ``data/published/<name>.csv``.
 
-    Lines on top that start with # are comments; lines such as ``# source: "Table 3"`` go to `attrs`.
+    Lines on top that start with # are comments; lines such as ``# source: "Table 3"``
+    go to `attrs`.
 
     Raises
     ------
@@ -233,12 +286,18 @@ def published(name: str) -> pd.DataFrame:
         If there is no such table; the message lists those that there are.
     """
     known = sorted(path.stem for path in project_file("data/published").glob("*.csv"))
-    require(isinstance(name, str) and name in known, name, "the published table", f"one of {known}")
+    require(
+        isinstance(name, str) and name in known,
+        name,
+        "the published table",
+        f"one of {known}",
+    )
     return read_table(f"data/published/{name}.csv")  # pyright: ignore[reportReturnType]  (it is there)
 
 
 def read_table(relative: str, texts: Iterable[str] = ()) -> pd.DataFrame | None:
-    """A table of the project, noted for the provenance; None, which is noted too, where there is none."""
+    """A table of the project, noted for the provenance; None, which is noted too, where
+    there is none."""
     try:
         content = project_file(relative).read_bytes()
     except FileNotFoundError:
@@ -253,17 +312,24 @@ def read_table(relative: str, texts: Iterable[str] = ()) -> pd.DataFrame | None:
 def csv_text(frame: pd.DataFrame) -> str:
     """A table as a CSV text that `parsed_table` reads back."""
     text = frame.to_csv(index=False, lineterminator="\n")
-    if "\r" in text:  # which would end a row: Python before 3.13 puts it in no quotes by itself
+    # which would end a row: Python before 3.13 puts it in no quotes by itself
+    if "\r" in text:
         text = frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_ALL)
     return text
 
 
 def parsed_table(text: str, texts: Iterable[str] = ()) -> pd.DataFrame:
-    """The table of a CSV text, in which the columns `texts` hold what looks like numbers, too."""
+    """The table of a CSV text, in which the columns `texts` hold what looks like
+    numbers, too."""
     import pandas as pd
 
-    # This engine parses floats exactly, in every version; and what is missing is nothing, not "None".
-    how: dict[str, Any] = {"engine": "python", "keep_default_na": False, "na_values": [""]}
+    # This engine parses floats exactly, in every version; and what is missing is
+    # nothing, not "None".
+    how: dict[str, Any] = {
+        "engine": "python",
+        "keep_default_na": False,
+        "na_values": [""],
+    }
     return pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(texts, str), **how)
 
 
@@ -276,7 +342,9 @@ def split_table(text: str) -> tuple[dict[str, Any], str]:
     ({'seed': 3}, 'a,b\\n1,2\\n')
     """
     lines = text.splitlines(keepends=True)
-    n_comments = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    n_comments = next(
+        (k for k, line in enumerate(lines) if not line.startswith("#")), len(lines)
+    )
     said = [re.match(r"#\s*(\w+):\s*(.+)", line) for line in lines[:n_comments]]
     header = {match[1]: _parsed(match[2].strip()) for match in said if match}
     return header, "".join(lines[n_comments:])
@@ -297,7 +365,10 @@ def requirements() -> list[str]:
     >>> {"numpy", "papermill"} <= set(requirements())
     True
     """
-    found = [re.findall(r"^([\w.-]+)(?:.*extra == .(\w+))?", text)[0] for text in requires("preflearn") or []]
+    found = [
+        re.findall(r"^([\w.-]+)(?:.*extra == .(\w+))?", text)[0]
+        for text in requires("preflearn") or []
+    ]
     return [name for name, extra in found if extra in ("", "book")]
 
 
@@ -310,8 +381,13 @@ def main_versions() -> dict[str, str]:
     ['click', 'cvxpy', 'ipykernel']
     """
     rendering = ("sphinx", "jupyter-book", "pyarrow", "pyyaml", "tqdm")
-    names = ["preflearn", *(name for name in requirements() if not name.startswith(rendering))]
-    return {"python": platform.python_version()} | {name: version(name) for name in names}
+    names = [
+        "preflearn",
+        *(name for name in requirements() if not name.startswith(rendering)),
+    ]
+    return {"python": platform.python_version()} | {
+        name: version(name) for name in names
+    }
 
 
 def emit_provenance(parameters: Iterable[str] = ()) -> None:
@@ -320,17 +396,29 @@ def emit_provenance(parameters: Iterable[str] = ()) -> None:
     Parameters
     ----------
     parameters : iterable of str
-        Names of the chapter's parameters; what they are now, after the chapter's own cells, is stored.
+        Names of the chapter's parameters; what they are now, after the chapter's own
+        cells, is stored.
     """
     shell = running_shell()
     values = shell.user_ns if shell is not None else {}
-    in_force = {name: values[name] for name in parameters if is_plain(values.get(name, ...))}
+    in_force = {
+        name: values[name] for name in parameters if is_plain(values.get(name, ...))
+    }
     datasets = sys.modules.get("preflearn.datasets")
-    used, unread = (datasets.used(), datasets.unread()) if datasets is not None else ([], [])
-    loaded = [module for name, module in sys.modules.items() if name.split(".")[0] in PACKAGES]
-    paths = [Path(path) for module in loaded if (path := getattr(module, "__file__", None))]
+    used, unread = (
+        (datasets.used(), datasets.unread()) if datasets is not None else ([], [])
+    )
+    loaded = [
+        module for name, module in sys.modules.items() if name.split(".")[0] in PACKAGES
+    ]
+    paths = [
+        Path(path) for module in loaded if (path := getattr(module, "__file__", None))
+    ]
     files = {f"data {note['dataset']}/{note['file']}": note["sha256"] for note in used}
-    sets = dict.fromkeys(f"dataset {name}" for name in unread)  # None: they were not here
+    # None: they were not here
+    sets = dict.fromkeys(f"dataset {name}" for name in unread)
     provenance = {"versions": main_versions(), "data": used, "parameters": in_force}
-    provenance["modules"] = sorted(path.relative_to(_SOURCE).as_posix() for path in paths)
+    provenance["modules"] = sorted(
+        path.relative_to(_SOURCE).as_posix() for path in paths
+    )
     show({PROVENANCE_MIME: provenance | {"read": files | sets | _READ}})

@@ -1,4 +1,5 @@
-"""A small Sphinx extension: the reference of the API, from the docstrings, and links to it from chapters."""
+"""A small Sphinx extension: the reference of the API, from the docstrings, and links to
+it from chapters."""
 
 from __future__ import annotations
 
@@ -10,11 +11,17 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.ext import autodoc, autosummary
 
-# The list of references, which is a page of the book, and what only the test of an example needs.
-_LIST = re.compile(r"\nReferences\n-+\n.*?(?=\n\w+\n-+\n|\Z)|\n>>> import pytest;[^\n]*", re.DOTALL)
-_IMPORTS = re.compile(r"from preflearn[\w.]* import (\([^)]*\)|.*)|\b(?:datasets|metrics|plots)\.(\w+)")
-# A name in highlighted code, but not of an argument; and code in a sentence, where it is no link yet.
-# After a dot the name is another library's, unless it is that of a data set.
+# The list of references, which is a page of the book, and what only the test of an
+# example needs.
+_LIST = re.compile(
+    r"\nReferences\n-+\n.*?(?=\n\w+\n-+\n|\Z)|\n>>> import pytest;[^\n]*", re.DOTALL
+)
+_IMPORTS = re.compile(
+    r"from preflearn[\w.]* import (\([^)]*\)|.*)|\b(?:datasets|metrics|plots)\.(\w+)"
+)
+# A name in highlighted code, but not of an argument; and code in a sentence, where it
+# is no link yet. After a dot the name is another library's, unless it is that of a data
+# set.
 _NAMED = re.compile(
     r'(?:(?<=datasets</span><span class="o">\.</span>)|(?<!<span class="o">\.</span>))'
     r'<span class="n">(\w+)</span>(?!<span class="o">=<)'
@@ -26,7 +33,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
     autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.")  # no end of a sentence
     autodoc.ExceptionDocumenter.member_order = 90  # after what raises them
-    app.connect("autodoc-process-docstring", _cite, priority=400)  # before napoleon reads it
+    # before napoleon reads it
+    app.connect("autodoc-process-docstring", _cite, priority=400)
     app.connect("autodoc-skip-member", _skip)
     app.connect("doctree-read", _share)
     app.connect("html-page-context", _link)
@@ -34,19 +42,25 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 
 def _skip(app: Sphinx, what: str, name: str, member: Any, *_: Any) -> bool | None:
-    """Leave out what scikit-learn gives all its estimators, and fields that the text of their class has."""
+    """Leave out what scikit-learn gives all its estimators, and fields that the text of
+    their class has."""
     foreign = str(getattr(member, "__module__", "")).startswith("sklearn.")
     told = isinstance(member, bool) or str(member.__doc__).startswith("Alias for field")
     return True if foreign or told else None
 
 
-def _cite(app: Sphinx, what: str, name: str, documented: Any, options: Any, lines: list[str]) -> None:
+def _cite(
+    app: Sphinx, what: str, name: str, documented: Any, options: Any, lines: list[str]
+) -> None:
     """A citation leads to the book's page of references."""
-    lines[:] = re.sub(r"\[(\w+)\]_", r":cite:t:`\1`", _LIST.sub("", "\n".join(lines))).split("\n")
+    lines[:] = re.sub(
+        r"\[(\w+)\]_", r":cite:t:`\1`", _LIST.sub("", "\n".join(lines))
+    ).split("\n")
 
 
 def _share(app: Sphinx, doctree: nodes.document) -> None:
-    """Parameters that a docstring names in one line, "a, b : float", are one entry with their text."""
+    """Parameters that a docstring names in one line, "a, b : float", are one entry with
+    their text."""
     for entries in doctree.findall(nodes.bullet_list):
         line, said, end = None, "", 1
         for entry in list(entries):
@@ -59,18 +73,32 @@ def _share(app: Sphinx, doctree: nodes.document) -> None:
                 line, said, end = name and name.parent, text, 1
 
 
-def _link(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Lead from public names to their entries: classes by their name, the rest where a page imports it."""
+def _link(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Lead from public names to their entries: classes by their name, the rest where a
+    page imports it."""
     if doctree is None:
         return
-    imported = set(re.findall(r"\w+", " ".join(map("".join, _IMPORTS.findall(doctree.astext())))))
-    entries = ((full.split("."), entry) for full, entry in app.env.domaindata["py"]["objects"].items())
+    imported = set(
+        re.findall(r"\w+", " ".join(map("".join, _IMPORTS.findall(doctree.astext()))))
+    )
+    entries = (
+        (full.split("."), entry)
+        for full, entry in app.env.domaindata["py"]["objects"].items()
+    )
     known = {path[2]: entry for path, entry in entries if len(path) == 3}
-    public = {name: entry for name, entry in known.items() if name[0].isupper() or name in imported}
+    public = {
+        name: entry
+        for name, entry in known.items()
+        if name[0].isupper() or name in imported
+    }
 
     def linked(found: re.Match[str]) -> str:
         path = (found[1] or found[2]).split(".")
-        if (entry := next((public[name] for name in path if name in public), None)) is None:
+        if (
+            entry := next((public[name] for name in path if name in public), None)
+        ) is None:
             return found[0]
         place = f"{app.builder.get_relative_uri(page, entry.docname)}#{entry.node_id}"
         return f'<a class="reference internal" href="{place}">{found[0]}</a>'

@@ -1,4 +1,5 @@
-"""A report on a user's own file: a template of the book, executed, as one page that needs no other file."""
+"""A report on a user's own file: a template of the book, executed, as one page that
+needs no other file."""
 
 from __future__ import annotations
 
@@ -13,12 +14,18 @@ from preflearn_book.runner.files import check_writable, write_atomically
 from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import filled, project_file
 
-EXAMPLE_COLUMNS = {"first": "home", "second": "away", "time": "date", "outcome": "result"}
+EXAMPLE_COLUMNS = {
+    "first": "home",
+    "second": "away",
+    "time": "date",
+    "outcome": "result",
+}
 """The columns of the example, as parameters of the template for matches."""
 
 
 def write_example(folder: Path) -> Path:
-    """Write the example, a simulated league, as ``games.csv`` into a folder, and say how to report on it.
+    """Write the example, a simulated league, as ``games.csv`` into a folder, and say
+    how to report on it.
 
     Raises
     ------
@@ -27,20 +34,27 @@ def write_example(folder: Path) -> Path:
     OSError
         If the file can't be written.
     """
-    path, content = folder / "games.csv", project_file("examples/games.csv").read_bytes()
+    path, content = (
+        folder / "games.csv",
+        project_file("examples/games.csv").read_bytes(),
+    )
     if path.exists() and path.read_bytes() != content:
         raise FileExistsError(
             f"{path} exists and is not the example; run the command in another folder, or report on this "
             f"file: preflearn report {path}"
         )
     write_atomically(path, content)
-    columns = " ".join(f"-p {name} {column}" for name, column in EXAMPLE_COLUMNS.items())
+    columns = " ".join(
+        f"-p {name} {column}" for name, column in EXAMPLE_COLUMNS.items()
+    )
     print(f"the example: {path}, a simulated league; the report on it is that of")
     print(f"  preflearn report {path} {columns}")
     return path
 
 
-def write_report(data: Path, parameters: dict[str, str], judgements: bool, path: Path) -> int:
+def write_report(
+    data: Path, parameters: dict[str, str], judgements: bool, path: Path
+) -> int:
     """Run a template on a file and write what it shows, without code, as one HTML file.
 
     Parameters
@@ -50,26 +64,35 @@ def write_report(data: Path, parameters: dict[str, str], judgements: bool, path:
     parameters : dict of str to str
         Of the template, such as the names of columns.
     judgements : bool
-        Whether the file holds judgements; so it does, too, if it has a column "judge" or a parameter of it.
+        Whether the file holds judgements; so it does, too, if it has a column "judge"
+        or a parameter of it.
     path : Path
         Where the report is written: whole, or not at all.
 
     Returns
     -------
     int
-        0, or 1 if a cell failed for another reason than what is in the file; a traceback is printed then.
+        0, or 1 if a cell failed for another reason than what is in the file; a
+        traceback is printed then.
 
     Raises
     ------
     ValueError
-        If the template has no such parameter, or finds the file or a column to be wrong: one line says how.
+        If the template has no such parameter, or finds the file or a column to be
+        wrong: one line says how.
     OSError
         If the file can't be read, or the report not be written.
     """
     with data.open(encoding="utf-8-sig", errors="replace") as file:
         header = file.readline().replace(";", ",").replace("\t", ",").strip().split(",")
-    judged = judgements or "judge" in header or not {"judge", "features"}.isdisjoint(parameters)
-    template = Chapter(project_file(f"notebooks/use_{'judgements' if judged else 'matches'}.ipynb"))
+    judged = (
+        judgements
+        or "judge" in header
+        or not {"judge", "features"}.isdisjoint(parameters)
+    )
+    template = Chapter(
+        project_file(f"notebooks/use_{'judgements' if judged else 'matches'}.ipynb")
+    )
     given = template.checked_parameters({**parameters, "data": str(data.resolve())})
     check_writable([path.absolute().parent])
 
@@ -79,17 +102,38 @@ def write_report(data: Path, parameters: dict[str, str], judgements: bool, path:
 
     kernels, root = Kernels(), str(template.path.parents[1])
     try:
-        result = execute(template.notebook, given, template.parameters, root, kernels=kernels, begun=begun)
+        result = execute(
+            template.notebook,
+            given,
+            template.parameters,
+            root,
+            kernels=kernels,
+            begun=begun,
+        )
     finally:
         kernels.stop()
     kind, _, said = result.summary.rpartition(" in cell ")[0].partition(": ")
     if kind == "ValueError":  # of the template's own checks, and of the package's
         raise ValueError(said)
     if result.summary or result.notebook is None:
-        print(result.report, f"preflearn: error: {result.summary}", sep="\n", file=sys.stderr)
+        print(
+            result.report,
+            f"preflearn: error: {result.summary}",
+            sep="\n",
+            file=sys.stderr,
+        )
         return 1
-    markdown = MarkdownIt("js-default").render  # without HTML: names in a file are no part of the page
-    page = filled("report.html", **result.notebook, title=data.name, markdown=markdown, b64encode=b64encode)
+    # without HTML: names in a file are no part of the page
+    markdown = MarkdownIt("js-default").render
+    page = filled(
+        "report.html",
+        **result.notebook,
+        title=data.name,
+        markdown=markdown,
+        b64encode=b64encode,
+    )
     replaced = ", replaced" * path.exists()
-    print(f"the report{replaced}: {write_atomically(path, page)} ({result.seconds:.0f} s)")
+    print(
+        f"the report{replaced}: {write_atomically(path, page)} ({result.seconds:.0f} s)"
+    )
     return 0

@@ -44,12 +44,14 @@ _WORDS = {
 def grid_points(
     grid: Mapping[str, Sequence[Any]], sample: int | None = None, seed: int = 0
 ) -> list[dict[str, Any]]:
-    """All combinations, the last parameter varying fastest; or a sample of them, drawn without replacement.
+    """All combinations, the last parameter varying fastest; or a sample of them, drawn
+    without replacement.
 
     Raises
     ------
     ValueError
-        If there are more than 100,000, fewer than are to be drawn, or too many to draw from.
+        If there are more than 100,000, fewer than are to be drawn, or too many to draw
+        from.
 
     Examples
     --------
@@ -61,25 +63,47 @@ def grid_points(
     sizes = [len(values) for values in grid.values()]
     chosen: Iterable[int] = range(count := math.prod(sizes))
     if sample is not None:
-        require(sample <= count, sample, "the number of points to draw", f"at most the {count:,} of the grid")
-        require(count < 2**63, f"{count:,}", "the number of points of the grid", "less than 2**63")
-        chosen = np.sort(np.random.default_rng(seed).choice(count, sample, replace=False))
+        require(
+            sample <= count,
+            sample,
+            "the number of points to draw",
+            f"at most the {count:,} of the grid",
+        )
+        require(
+            count < 2**63,
+            f"{count:,}",
+            "the number of points of the grid",
+            "less than 2**63",
+        )
+        chosen = np.sort(
+            np.random.default_rng(seed).choice(count, sample, replace=False)
+        )
     if (n_points := sample or count) > _MOST_POINTS:
-        raise ValueError(f"the grid has {n_points:,} points; expected at most {_MOST_POINTS:,}")
+        raise ValueError(
+            f"the grid has {n_points:,} points; expected at most {_MOST_POINTS:,}"
+        )
     places = zip(*np.unravel_index(list(chosen), sizes), strict=True)
-    return [{name: grid[name][k] for name, k in zip(grid, place, strict=True)} for place in places]
+    return [
+        {name: grid[name][k] for name, k in zip(grid, place, strict=True)}
+        for place in places
+    ]
 
 
 def planned(
-    chapter: Chapter, grid: Grid | Sequence[Mapping[str, Any]], sample: int | None = None, seed: int = 0
+    chapter: Chapter,
+    grid: Grid | Sequence[Mapping[str, Any]],
+    sample: int | None = None,
+    seed: int = 0,
 ) -> tuple[list[dict[str, Any]], str]:
-    """The points of a sweep, and the name of its tables, such as "results-seed-4f1c0a9e".
+    """The points of a sweep, and the name of its tables, such as
+    "results-seed-4f1c0a9e".
 
     Parameters
     ----------
     chapter : Chapter
     grid : mapping of str to str or sequence, or sequence of mappings
-        The values of each parameter, as `grid_values` reads them; or the points, one by one.
+        The values of each parameter, as `grid_values` reads them; or the points, one by
+        one.
     sample : int, optional
         So many points of the grid are drawn.
     seed : int
@@ -88,27 +112,45 @@ def planned(
     Raises
     ------
     ValueError
-        On an unknown parameter, a value of another kind, no points or too many, or one that is there twice.
+        On an unknown parameter, a value of another kind, no points or too many, or one
+        that is there twice.
     """
     where, known = f"{chapter.name}.ipynb", chapter.parameters
     for given in [grid] if isinstance(grid, Mapping) else grid:
-        require(isinstance(given, Mapping), given, "a point", "parameters with their values")
+        require(
+            isinstance(given, Mapping), given, "a point", "parameters with their values"
+        )
         check_names(given, known, where)
     if isinstance(grid, Mapping):
-        values = {name: grid_values(f"{where}: {name}", given, known[name]) for name, given in grid.items()}
+        values = {
+            name: grid_values(f"{where}: {name}", given, known[name])
+            for name, given in grid.items()
+        }
         points = grid_points(values, sample, seed)
         said = values if sample is None else points
     else:
         points = [
-            {key: typed(f"{where}: {key}", value, known[key]) for key, value in p.items()} for p in grid
+            {
+                key: typed(f"{where}: {key}", value, known[key])
+                for key, value in p.items()
+            }
+            for p in grid
         ]
-        good = 0 < len({digest(point) for point in points}) == len(points) <= _MOST_POINTS and sample is None
+        good = (
+            0 < len({digest(point) for point in points}) == len(points) <= _MOST_POINTS
+            and sample is None
+        )
         expected = f"1 to {_MOST_POINTS:,} distinct ones, and no sample of them"
         require(good, points, "the list of points", expected)
         said = points
     names = dict.fromkeys(itertools.chain(*points))
     taken = [name for name in names if name in _WORDS]
-    require(not taken, taken, f"{where}: the list of parameters to sweep", f"none of {list(_WORDS)}")
+    require(
+        not taken,
+        taken,
+        f"{where}: the list of parameters to sweep",
+        f"none of {list(_WORDS)}",
+    )
     return points, f"results-{file_name('-'.join(names))}-{digest(said)[:8]}"
 
 
@@ -122,10 +164,12 @@ def run_sweep(
     output: Path | None = None,
     **options: Any,
 ) -> tuple[Path, list[Outcome]]:
-    """Execute a chapter at every point that is not there yet, and write the tables of results.
+    """Execute a chapter at every point that is not there yet, and write the tables of
+    results.
 
-    A point runs the chapter's cells up to the last that is tagged `point`, where there is one. The tables
-    are named by the points, so that two sweeps of one chapter keep their own; they share points.
+    A point runs the chapter's cells up to the last that is tagged `point`, where there
+    is one. The tables are named by the points, so that two sweeps of one chapter keep
+    their own; they share points.
 
     Parameters
     ----------
@@ -134,16 +178,18 @@ def run_sweep(
     grid, sample, seed
         As `planned` takes them.
     output : Path, optional
-        Folder of the executed notebooks and of the tables; ``_build/sweeps/<chapter>`` by default.
+        Folder of the executed notebooks and of the tables; ``_build/sweeps/<chapter>``
+        by default.
     **options
         As `run_tasks` takes them.
 
     Returns
     -------
     table : Path
-        Such as ``results-seed-4f1c0a9e.csv``, a row a point. Beside it lie the tables that points recorded
-        with several rows, those of all points in one: ``results-seed-4f1c0a9e.NAME.csv``; and one that
-        explains their columns, ``results-seed-4f1c0a9e.columns.csv``. Each is there also as ``.parquet``.
+        Such as ``results-seed-4f1c0a9e.csv``, a row a point. Beside it lie the tables
+        that points recorded with several rows, those of all points in one:
+        ``results-seed-4f1c0a9e.NAME.csv``; and one that explains their columns,
+        ``results-seed-4f1c0a9e.columns.csv``. Each is there also as ``.parquet``.
     outcomes : list of Outcome
         One a point. A failing point is a row with its error.
 
@@ -152,7 +198,8 @@ def run_sweep(
     ValueError
         As `planned` does, on an unknown chapter, or where Dask is needed and missing.
     OSError
-        If the folder can't be written, the same sweep is under way, or the scheduler stopped.
+        If the folder can't be written, the same sweep is under way, or the scheduler
+        stopped.
     """
     import pyarrow  # noqa: F401  (what is missing is missed before anything runs)
 
@@ -174,21 +221,37 @@ def run_sweep(
         tables, payloads = _tables(points, outcomes)
         words = explained(chapter.notebook) | _WORDS
         for claim in state.ledger.values():
-            words |= {claim.id: f"what was computed on: {claim.statement}", f"{claim.id} value": "its value"}
-        texts = ["error", *(name for name, default in chapter.parameters.items() if isinstance(default, str))]
+            words |= {
+                claim.id: f"what was computed on: {claim.statement}",
+                f"{claim.id} value": "its value",
+            }
+        texts = [
+            "error",
+            *(
+                name
+                for name, default in chapter.parameters.items()
+                if isinstance(default, str)
+            ),
+        ]
         tables["columns"] = _columns(tables, payloads, words)
         old = {*folder.glob(f"{stem}.*")}
         for name, frame in tables.items():
             text = csv_text(frame)
-            path = write_atomically(folder / f"{stem}.{name}.csv".replace("..", "."), text)
-            old -= {path, write_atomically(path.with_suffix(".parquet"), _parquet(text, texts))}
+            path = write_atomically(
+                folder / f"{stem}.{name}.csv".replace("..", "."), text
+            )
+            old -= {
+                path,
+                write_atomically(path.with_suffix(".parquet"), _parquet(text, texts)),
+            }
         for path in old:  # of a table that points no longer record
             path.unlink()
     return folder / f"{stem}.csv", outcomes
 
 
 def run_needed_sweeps(project: Project, tasks: Iterable[Task], **options: Any) -> None:
-    """Execute the points of the sweeps that full runs among these tasks read; finished points are kept.
+    """Execute the points of the sweeps that full runs among these tasks read; finished
+    points are kept.
 
     Parameters
     ----------
@@ -202,16 +265,22 @@ def run_needed_sweeps(project: Project, tasks: Iterable[Task], **options: Any) -
         chapter, grid = task.chapter, task.chapter.sweep
         asks_for_points = bool(grid.keys() & task.parameters.keys())
         if grid and chapter.profile(task.parameters) == "full" and not asks_for_points:
-            print(f"{chapter.name}: first the points of the sweep that the full run reads", file=sys.stderr)
+            print(
+                f"{chapter.name}: first the points of the sweep that the full run reads",
+                file=sys.stderr,
+            )
             run_sweep(project, chapter.name, grid, **options)
 
 
 def _parquet(text: str, texts: Sequence[str]) -> bytes:
-    """The table of a CSV text as a Parquet file; whole numbers of more than 64 bits become texts."""
+    """The table of a CSV text as a Parquet file; whole numbers of more than 64 bits
+    become texts."""
     table = parsed_table(text, texts)
     types = pd.api.types
     for key in table:
-        if types.infer_dtype(table[key]) == "integer" and not types.is_integer_dtype(table[key]):
+        if types.infer_dtype(table[key]) == "integer" and not types.is_integer_dtype(
+            table[key]
+        ):
             table[key] = table[key].astype("string")
     return table.to_parquet(None, index=False)
 
@@ -223,14 +292,20 @@ def _folder(project: Project, chapter: Chapter) -> Path:
 def _tables(
     points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]
 ) -> tuple[dict[str, pd.DataFrame], list[dict[str, Any]]]:
-    """The table of points, under "", and those recorded with several rows; all that `record` stored.
+    """The table of points, under "", and those recorded with several rows; all that
+    `record` stored.
 
-    A point's columns beside its parameters are status, run time, error, missing data, claims, and recorded
-    tables of one row. A claim gives two, what was computed and its value: "P1-07" and "P1-07 value"; a cell
-    of a table of one row gives one, "record.key", and so does a recorded column with a parameter's name.
+    A point's columns beside its parameters are status, run time, error, missing data,
+    claims, and recorded tables of one row. A claim gives two, what was computed and its
+    value: "P1-07" and "P1-07 value"; a cell of a table of one row gives one,
+    "record.key", and so does a recorded column with a parameter's name.
     """
     given = {*itertools.chain(*points)}
-    rows, stacks, payloads = list[dict[str, Any]](), dict[str, list[Any]](), list[dict[str, Any]]()
+    rows, stacks, payloads = (
+        list[dict[str, Any]](),
+        dict[str, list[Any]](),
+        list[dict[str, Any]](),
+    )
     for point, outcome in zip(points, outcomes, strict=True):
         row = {
             "status": outcome.status,
@@ -251,21 +326,32 @@ def _tables(
             payloads.append(payload)
             name = payload["name"]
             table = list(csv.DictReader(io.StringIO(payload["csv"])))
-            lines = ({f"{name}.{k}" if k in given else k: v for k, v in line.items()} for line in table)
+            lines = (
+                {f"{name}.{k}" if k in given else k: v for k, v in line.items()}
+                for line in table
+            )
             stacks.setdefault(name, []).append([dict(point) | line for line in lines])
             if len(table) == 1:
                 rows[-1] |= {f"{name}.{key}": value for key, value in table[0].items()}
-    long = {name: stack for name, stack in stacks.items() if any(len(table) != 1 for table in stack)}
+    long = {
+        name: stack
+        for name, stack in stacks.items()
+        if any(len(table) != 1 for table in stack)
+    }
     stacked = {name: list(itertools.chain(*stack)) for name, stack in long.items()}
     return {
-        name: pd.DataFrame(found, dtype=object) for name, found in ({"": rows} | stacked).items()
+        name: pd.DataFrame(found, dtype=object)
+        for name, found in ({"": rows} | stacked).items()
     }, payloads
 
 
 def _columns(
-    tables: Mapping[str, pd.DataFrame], payloads: Sequence[Mapping[str, Any]], words: dict[str, str]
+    tables: Mapping[str, pd.DataFrame],
+    payloads: Sequence[Mapping[str, Any]],
+    words: dict[str, str],
 ) -> pd.DataFrame:
-    """What each column means, and whether it is a time, which is another one in each run."""
+    """What each column means, and whether it is a time, which is another one in each
+    run."""
     times = {"run_time_s"}
     for payload in payloads:
         name = payload["name"]
@@ -283,7 +369,8 @@ def _columns(
 
 
 def summary_of_points(table: Path, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Summarize a sweep for the terminal: its recorded numbers, and verdicts that contradict the claims list.
+    """Summarize a sweep for the terminal: its recorded numbers, and verdicts that
+    contradict the claims list.
 
     Parameters
     ----------
@@ -294,29 +381,48 @@ def summary_of_points(table: Path, outcomes: Sequence[Outcome]) -> dict[str, Any
     Returns
     -------
     dict
-        "numbers": name, median, smallest value, largest value and meaning of each recorded number.
-        "contradictions": by claim, the number of points at which the computed verdict differs from the
-        written one, and the meaning of the column. "verdicts": the number of computed verdicts.
-        "missing": the data sets that were not available to some point.
+        "numbers": name, median, smallest value, largest value and meaning of each
+        recorded number. "contradictions": by claim, the number of points at which the
+        computed verdict differs from the written one, and the meaning of the column.
+        "verdicts": the number of computed verdicts. "missing": the data sets that were
+        not available to some point.
     """
     columns = pd.read_csv(table.with_suffix(".columns.csv"), keep_default_na=False)
     of_points = columns[columns["table"] == ""]
     meanings = dict(zip(of_points["column"], of_points["meaning"], strict=True))
-    recorded = pd.read_csv(table).select_dtypes("number").dropna(axis="columns", how="all")
+    recorded = (
+        pd.read_csv(table).select_dtypes("number").dropna(axis="columns", how="all")
+    )
     recorded = recorded[[name for name in recorded if "." in name]]
-    spread = {name: (column.median(), column.min(), column.max()) for name, column in recorded.items()}
-    checks = [check for outcome in outcomes if outcome.executed for check in outcome.executed.checks]
+    spread = {
+        name: (column.median(), column.min(), column.max())
+        for name, column in recorded.items()
+    }
+    checks = [
+        check
+        for outcome in outcomes
+        if outcome.executed
+        for check in outcome.executed.checks
+    ]
     contradicting = [check["id"] for check in checks if not check["agrees"]]
     return {
-        "numbers": [(name, *values, meanings[str(name)]) for name, values in spread.items()],
-        "contradictions": {claim: (contradicting.count(claim), meanings[claim]) for claim in contradicting},
+        "numbers": [
+            (name, *values, meanings[str(name)]) for name, values in spread.items()
+        ],
+        "contradictions": {
+            claim: (contradicting.count(claim), meanings[claim])
+            for claim in contradicting
+        },
         "verdicts": len(checks),
-        "missing": sorted(set().union(*(o.executed.replaced for o in outcomes if o.executed))),
+        "missing": sorted(
+            set().union(*(o.executed.replaced for o in outcomes if o.executed))
+        ),
     }
 
 
 def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
-    """What all points of a finished sweep of this project recorded under a name with several rows.
+    """What all points of a finished sweep of this project recorded under a name with
+    several rows.
 
     The data that points read, or asked for in vain, count as those of who asks.
 
@@ -336,9 +442,11 @@ def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
     Raises
     ------
     FileNotFoundError
-        If the sweep has not been run, or recorded no such table; the message says the command.
+        If the sweep has not been run, or recorded no such table; the message says the
+        command.
     ValueError
-        If a point failed, or was run by other code than the present, or with other data.
+        If a point failed, or was run by other code than the present, or with other
+        data.
     """
     from preflearn_book.runner import (  # late, as in `run_sweep`
         dependencies,
@@ -351,14 +459,27 @@ def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
     points, stem = planned(chapter, grid)
     path = (_folder(project, chapter) / stem).relative_to(project.root).as_posix()
     texts = [key for key in points[0] if isinstance(chapter.parameters[key], str)]
-    main, found = read_table(f"{path}.csv", texts), read_table(f"{path}.{name}.csv", texts)
-    given = {key: v if isinstance(v, str) else ",".join(map(str, v)) for key, v in grid.items()}
+    main, found = (
+        read_table(f"{path}.csv", texts),
+        read_table(f"{path}.{name}.csv", texts),
+    )
+    given = {
+        key: v if isinstance(v, str) else ",".join(map(str, v))
+        for key, v in grid.items()
+    }
     options = " ".join(f"-p {key} {shlex.quote(text)}" for key, text in given.items())
     command = f"preflearn sweep {chapter.name} {options}"
     if main is None or found is None:
-        raise FileNotFoundError(f"there is no {path}.{name}.csv; expected what this leaves: {command}")
+        raise FileNotFoundError(
+            f"there is no {path}.{name}.csv; expected what this leaves: {command}"
+        )
     wrong = sum(status != "done" for status in main["status"])
-    require(not wrong, wrong, f"the number of points that failed in {path}.csv", f"none; again: {command}")
+    require(
+        not wrong,
+        wrong,
+        f"the number of points that failed in {path}.csv",
+        f"none; again: {command}",
+    )
     state, changed = dependencies.State(project), set[str]()
     for point in points:
         target = tasks.task_of(chapter, point, _folder(project, chapter)).target
@@ -368,6 +489,9 @@ def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
                 if read.startswith(("data ", "dataset ")):
                     note_read(read, content)
     require(
-        not changed, sorted(changed), f"what changed since {path}.csv was made", f"nothing; again: {command}"
+        not changed,
+        sorted(changed),
+        f"what changed since {path}.csv was made",
+        f"nothing; again: {command}",
     )
     return found

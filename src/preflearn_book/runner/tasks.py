@@ -1,7 +1,9 @@
-"""Run many notebooks side by side, here or on a Dask cluster, keep what is done, and run nothing twice.
+"""Run many notebooks side by side, here or on a Dask cluster, keep what is done, and
+run nothing twice.
 
-Each result goes to its final name in one step and only when every cell ran: whatever stops the
-runner, a file under a final name is complete, and the next run takes up what is missing.
+Each result goes to its final name in one step and only when every cell ran: whatever
+stops the runner, a file under a final name is complete, and the next run takes up what
+is missing.
 """
 
 from __future__ import annotations
@@ -46,13 +48,15 @@ from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import main_versions, split_table
 
 SILENCE = 60
-"""Seconds without a word after which a log, which has no bar, is told where all runs are."""
+"""Seconds without a word after which a log, which has no bar, is told where all runs
+are."""
 
 CONNECTION = 20
 """Seconds in which a Dask scheduler has to answer."""
 
 RESUBMISSIONS = 20
-"""How often a task is submitted again that Dask gave up, since worker after worker was lost with it."""
+"""How often a task is submitted again that Dask gave up, since worker after worker was
+lost with it."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +88,14 @@ class Task:
 
 
 def task_of(
-    chapter: Chapter, given: Mapping[str, Any], folder: Path, label: str = "", part: str = "notebook"
+    chapter: Chapter,
+    given: Mapping[str, Any],
+    folder: Path,
+    label: str = "",
+    part: str = "notebook",
 ) -> Task:
-    """The task of a chapter with the given parameters: one file for each set of them in a folder.
+    """The task of a chapter with the given parameters: one file for each set of them in
+    a folder.
 
     Raises
     ------
@@ -94,14 +103,19 @@ def task_of(
         As `Chapter.checked_parameters` does.
     """
     checked = chapter.checked_parameters(given)
-    others = {name: value for name, value in sorted(checked.items()) if name != "profile"}
+    others = {
+        name: value for name, value in sorted(checked.items()) if name != "profile"
+    }
     words = file_name(",".join(f"{name}={value}" for name, value in others.items()))
-    key = chapter.profile(checked) + (f"-{words}-{digest(others)[:12]}" if others else "")
+    key = chapter.profile(checked) + (
+        f"-{words}-{digest(others)[:12]}" if others else ""
+    )
     return Task(label or chapter.name, chapter, checked, folder / f"{key}.ipynb", part)
 
 
 class Outcome(NamedTuple):
-    """What became of a task: status "done", "unchanged" or "failed", and the `result` of its run, if any."""
+    """What became of a task: status "done", "unchanged" or "failed", and the `result`
+    of its run, if any."""
 
     task: Task
     status: str
@@ -120,20 +134,31 @@ def duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    return (
+        f"{minutes} min {rest} s"
+        if minutes < 60
+        else f"{minutes // 60} h {minutes % 60} min"
+    )
 
 
 def quick_seconds(root: Path) -> dict[str, float]:
-    """Seconds of the chapters in the quick profile, from `data/chapter_seconds.csv` if there is one."""
+    """Seconds of the chapters in the quick profile, from `data/chapter_seconds.csv` if
+    there is one."""
     path = root / "data" / "chapter_seconds.csv"
     if not path.is_file():
         return {}
     _, table = split_table(path.read_text("utf-8"))
-    return {row["chapter"]: float(row["seconds"]) for row in csv.DictReader(io.StringIO(table))}
+    return {
+        row["chapter"]: float(row["seconds"])
+        for row in csv.DictReader(io.StringIO(table))
+    }
 
 
-def expected_seconds(task: Task, last: Executed | None, measured: Mapping[str, float]) -> float:
-    """Seconds of the task's last run, else those measured in the quick profile, else infinity."""
+def expected_seconds(
+    task: Task, last: Executed | None, measured: Mapping[str, float]
+) -> float:
+    """Seconds of the task's last run, else those measured in the quick profile, else
+    infinity."""
     if last is not None:
         return last.run["seconds"]
     if task.chapter.profile(task.parameters) != "quick":
@@ -160,7 +185,8 @@ def run_tasks(
     jobs : int, optional
         How many run at once on this machine; one a processor by default.
     scheduler : str, optional
-        Address of a Dask scheduler that runs them instead; its workers need this package.
+        Address of a Dask scheduler that runs them instead; its workers need this
+        package.
     force : bool
         Execute them although nothing changed.
     cell_seconds : int
@@ -176,36 +202,52 @@ def run_tasks(
     ValueError
         If `jobs` is not positive.
     OSError
-        If a result can't be written; folders are tried before anything runs. If no scheduler answers, or
-        it stops; what was finished is stored.
+        If a result can't be written; folders are tried before anything runs. If no
+        scheduler answers, or it stops; what was finished is stored.
     KeyboardInterrupt
         Once the kernels are stopped and what was finished is stored.
     """
     last = {task.target: read_executed(task.target) for task in tasks}
-    once = {task.target: task for task in tasks}.values()  # points may name a default, or leave it out
-    left = [task for task in once if force or not (found := last[task.target]) or state.changes(found)]
+    # points may name a default, or leave it out
+    once = {task.target: task for task in tasks}.values()
+    left = [
+        task
+        for task in once
+        if force or not (found := last[task.target]) or state.changes(found)
+    ]
     check_writable({task.target.parent for task in left})
     # The longest first: then no processor waits for one long chapter at the end.
     measured = quick_seconds(Path(state.root))
-    expected = {task.target: expected_seconds(task, last[task.target], measured) for task in left}
+    expected = {
+        task.target: expected_seconds(task, last[task.target], measured)
+        for task in left
+    }
     left.sort(key=lambda task: expected[task.target], reverse=True)
     threads = cpu_count() if jobs is None else jobs
     where = ThreadPoolExecutor(threads) if scheduler is None else _cluster(scheduler)
     with where as executor:
         outcomes = _outcomes(state, left, expected, cell_seconds, executor)
         ran = {outcome.task.target: outcome for outcome in outcomes}
-    return [ran.get(task.target, Outcome(task, "unchanged", last[task.target])) for task in tasks]
+    return [
+        ran.get(task.target, Outcome(task, "unchanged", last[task.target]))
+        for task in tasks
+    ]
 
 
 def remaining_seconds(
     elapsed: float, unfinished: Iterable[Path], expected: Mapping[Path, float]
 ) -> float | None:
-    """Estimate how long unfinished tasks take, if those that are finished took `elapsed` seconds.
+    """Estimate how long unfinished tasks take, if those that are finished took
+    `elapsed` seconds.
 
-    Tasks are weighted by their expected seconds, or equally if these are not all known. The result is None
-    while nothing is finished.
+    Tasks are weighted by their expected seconds, or equally if these are not all known.
+    The result is None while nothing is finished.
     """
-    weights = expected if all(map(math.isfinite, expected.values())) else dict.fromkeys(expected, 1.0)
+    weights = (
+        expected
+        if all(map(math.isfinite, expected.values()))
+        else dict.fromkeys(expected, 1.0)
+    )
     left = sum(weights[target] for target in unfinished)
     finished = sum(weights.values()) - left
     return elapsed * left / finished if finished > 0 else None
@@ -218,19 +260,27 @@ def _outcomes(
     cell_seconds: int,
     executor: Executor,
 ) -> Iterator[Outcome]:
-    """Submit all, and store each result as it comes; an interrupt stops the kernels of this machine.
+    """Submit all, and store each result as it comes; an interrupt stops the kernels of
+    this machine.
 
-    A line tells of each task that ended, and how long the others will take. Meanwhile a terminal shows a bar
-    with the cells that are computed; elsewhere a line a minute names them. What runs on a cluster does not
-    say how far it is. Dask gives up a task whose worker was lost several times; it is submitted again.
+    A line tells of each task that ended, and how long the others will take. Meanwhile a
+    terminal shows a bar with the cells that are computed; elsewhere a line a minute
+    names them. What runs on a cluster does not say how far it is. Dask gives up a task
+    whose worker was lost several times; it is submitted again.
     """
-    futures, running, kernels = dict[Future[Result], Task](), dict[str, str](), Kernels()
+    futures, running, kernels = (
+        dict[Future[Result], Task](),
+        dict[str, str](),
+        Kernels(),
+    )
     lost, started, terminal = Counter[Path](), time.monotonic(), sys.stderr.isatty()
 
     def submit(task: Task) -> None:
         chapter, begun = task.chapter, partial(setitem, running, task.label)
         what = (getattr(chapter, task.part), task.parameters, chapter.parameters)
-        futures[executor.submit(execute, *what, state.root, cell_seconds, kernels, begun)] = task
+        futures[
+            executor.submit(execute, *what, state.root, cell_seconds, kernels, begun)
+        ] = task
 
     def progress() -> str:
         ended = len(tasks) - len(futures)
@@ -241,18 +291,27 @@ def _outcomes(
 
     for task in tasks:
         submit(task)
-    bar = tqdm(total=len(tasks), unit="run", leave=False, disable=not terminal or not tasks)
+    bar = tqdm(
+        total=len(tasks), unit="run", leave=False, disable=not terminal or not tasks
+    )
     try:
         while futures:  # each ends, at the latest when the time of a cell is over
             finished, _ = wait(futures, 1 if terminal else SILENCE, FIRST_COMPLETED)
             for future in finished:
                 if future.cancelled():
-                    raise OSError("the Dask scheduler stopped; what was finished is kept")
+                    raise OSError(
+                        "the Dask scheduler stopped; what was finished is kept"
+                    )
                 task = futures.pop(future)
-                if type(future.exception()).__name__ == "KilledWorker" and lost[task.target] < RESUBMISSIONS:
+                if (
+                    type(future.exception()).__name__ == "KilledWorker"
+                    and lost[task.target] < RESUBMISSIONS
+                ):
                     lost[task.target] += 1
                     again = f"submitted again ({lost[task.target]} of {RESUBMISSIONS} times)"
-                    tqdm.write(f"{task.label}: its workers were lost; {again}", file=sys.stderr)
+                    tqdm.write(
+                        f"{task.label}: its workers were lost; {again}", file=sys.stderr
+                    )
                     submit(task)
                     continue
                 outcome = _stored(state, task, future)
@@ -262,13 +321,17 @@ def _outcomes(
                 tqdm.write(f"{text} {progress()}", file=sys.stderr)
                 bar.update()
                 yield outcome
-            where = ", ".join(f"{label}: {cell}" for label, cell in sorted(running.items()))
+            where = ", ".join(
+                f"{label}: {cell}" for label, cell in sorted(running.items())
+            )
             bar.set_postfix_str(where)
             if not finished and not terminal:
                 after = duration(time.monotonic() - started)
                 print(where or "at work", "after", after, progress(), file=sys.stderr)
     except BaseException:
-        done = [future for future in futures if future.done() and not future.cancelled()]
+        done = [
+            future for future in futures if future.done() and not future.cancelled()
+        ]
         kernels.stop()
         for future in futures:
             future.cancel()
@@ -280,7 +343,8 @@ def _outcomes(
 
 
 def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
-    """The executed notebook under its final name; one that failed, beside the others, as far as it ran."""
+    """The executed notebook under its final name; one that failed, beside the others,
+    as far as it ran."""
     try:
         result = future.result()
     except Exception as error:  # a worker was lost, or lacks the package
@@ -289,19 +353,30 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
     if result.notebook is not None:
         try:
             if not result.summary:
-                executed = _written(state, task, Executed(result.notebook), result.seconds)
+                executed = _written(
+                    state, task, Executed(result.notebook), result.seconds
+                )
                 return Outcome(task, "done", executed, result)
-        except ValueError as error:  # other versions, or a cell showed what only we may in another form
+        except (
+            ValueError
+        ) as error:  # other versions, or a cell showed what only we may in another form
             result = result._replace(summary=str(error))
-        write_atomically(task.failed, json.dumps(result.notebook, ensure_ascii=False, indent=1) + "\n")
+        write_atomically(
+            task.failed,
+            json.dumps(result.notebook, ensure_ascii=False, indent=1) + "\n",
+        )
     return Outcome(task, "failed", None, result)
 
 
 def _written(state: State, task: Task, executed: Executed, seconds: float) -> Executed:
     theirs, ours = executed.provenance["versions"], main_versions()
-    for name in sorted(theirs.keys() | ours):  # of a worker elsewhere, whose numbers would pass for ours
+    # of a worker elsewhere, whose numbers would pass for ours
+    for name in sorted(theirs.keys() | ours):
         require(
-            theirs.get(name) == ours.get(name), theirs.get(name), f"{name} where it ran", f"{ours.get(name)}"
+            theirs.get(name) == ours.get(name),
+            theirs.get(name),
+            f"{name} where it ran",
+            f"{ours.get(name)}",
         )
     profile = task.chapter.profile(task.parameters)
     run = {
@@ -317,13 +392,16 @@ def _written(state: State, task: Task, executed: Executed, seconds: float) -> Ex
 
 @contextmanager
 def _cluster(address: str) -> Iterator[Executor]:
-    """A Dask cluster as an executor, whose workers need this package and nothing of the project's folder."""
+    """A Dask cluster as an executor, whose workers need this package and nothing of the
+    project's folder."""
     from distributed import Client
 
     try:
-        client = Client(address or " ", timeout=CONNECTION)  # without one it would start a cluster here
+        # without one it would start a cluster here
+        client = Client(address or " ", timeout=CONNECTION)
     except (OSError, ValueError):  # no answer; no address
         wanted = "expected the address that `dask scheduler` shows where it runs, such as tcp://host:8786"
         raise OSError(f"no Dask scheduler answers at {address!r}; {wanted}") from None
     with client:
-        yield client.get_executor(pure=False)  # or a task that failed is not tried again
+        # or a task that failed is not tried again
+        yield client.get_executor(pure=False)

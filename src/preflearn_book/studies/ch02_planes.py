@@ -28,7 +28,8 @@ def level_lines(
     linestyle: Any = "-",
     label: str | None = None,
 ) -> None:
-    """Draw the lines coef . d = level across the current limits of a two-dimensional plot.
+    """Draw the lines coef . d = level across the current limits of a two-dimensional
+    plot.
 
     Parameters
     ----------
@@ -48,7 +49,10 @@ def level_lines(
     coef = check_array(coef, "coef", (2,))
     size = np.abs(coef).max()
     require(
-        1 / LARGEST <= size <= LARGEST, coef.tolist(), "coef", "a direction, from 1e-100 to 1e100 in size"
+        1 / LARGEST <= size <= LARGEST,
+        coef.tolist(),
+        "coef",
+        "a direction, from 1e-100 to 1e100 in size",
     )
     levels = check_array(np.atleast_1d(as_floats(levels, "levels")), "levels", ("k",))
     check_scale(levels, "levels")

@@ -1,9 +1,10 @@
-"""Simulated comparisons for chapters 02 and 03, which a line separates with a known margin.
+"""Simulated comparisons for chapters 02 and 03, which a line separates with a known
+margin.
 
 References
 ----------
-.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
-   machines", 2017.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector
+   comparison machines", 2017.
 """
 
 from __future__ import annotations
@@ -45,12 +46,19 @@ class SeparablePairs(NamedTuple):
 
 
 def simulate_separable_pairs(
-    n: int, p: int, tie_share: float, margin: float, rng: np.random.Generator | int, scale: ArrayLike = 1.0
+    n: int,
+    p: int,
+    tie_share: float,
+    margin: float,
+    rng: np.random.Generator | int,
+    scale: ArrayLike = 1.0,
 ) -> SeparablePairs:
-    """Comparisons that some w separates with at least the given margin, eq. 7 of [Venuto2017]_.
+    """Comparisons that some w separates with at least the given margin, eq. 7 of
+    [Venuto2017]_.
 
-    With d = first - second, |w'd| <= 1 - margin where y = 0, and y w'd >= 1 + margin elsewhere, up to
-    rounding; so the optimum of the linear program (7) is at least `margin`.
+    With d = first - second, |w'd| <= 1 - margin where y = 0, and y w'd >= 1 + margin
+    elsewhere, up to rounding; so the optimum of the linear program (7) is at least
+    `margin`.
 
     Parameters
     ----------
@@ -81,14 +89,33 @@ def simulate_separable_pairs(
     >>> bool((abs(pairs.differences() @ w)[y == 0] <= 0.7 + 1e-12).all())
     True
     """
-    n_ties, p, rng = tie_quota(n, tie_share), check_count(p, "p", 1), generator(rng, "rng")
+    n_ties, p, rng = (
+        tie_quota(n, tie_share),
+        check_count(p, "p", 1),
+        generator(rng, "rng"),
+    )
     margin = check_real(margin, "margin", "a number between 0 and 1", 1e-12, 1 - 1e-12)
-    scale = check_array(scale if np.ndim(scale) else np.repeat(scale, p), "scale", (p,), "a unit a feature")
-    refuse((scale < 1 / LARGEST) | (scale > LARGEST), scale, "scale", "positive numbers, up to 1e100")
+    scale = check_array(
+        scale if np.ndim(scale) else np.repeat(scale, p),
+        "scale",
+        (p,),
+        "a unit a feature",
+    )
+    refuse(
+        (scale < 1 / LARGEST) | (scale > LARGEST),
+        scale,
+        "scale",
+        "positive numbers, up to 1e100",
+    )
     w = rng.normal(size=p)
     w /= np.linalg.norm(w)
 
-    y = np.concatenate([np.zeros(n_ties, dtype=np.int8), rng.choice([-1, 1], n - n_ties).astype(np.int8)])
+    y = np.concatenate(
+        [
+            np.zeros(n_ties, dtype=np.int8),
+            rng.choice([-1, 1], n - n_ties).astype(np.int8),
+        ]
+    )
     y = rng.permutation(y)
     tied_gain = rng.uniform(margin - 1, 1 - margin, size=n)
     gain = np.where(y == 0, tied_gain, y * (1 + margin + rng.exponential(size=n)))

@@ -1,9 +1,10 @@
-"""How far the optimum of the LP of section 3.1 of [Venuto2017]_ is from that of the QP, by the LP alone.
+"""How far the optimum of the LP of section 3.1 of [Venuto2017]_ is from that of the QP,
+by the LP alone.
 
 References
 ----------
-.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
-   machines", 2017.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector
+   comparison machines", 2017.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ _EQUAL = 1e-9  # a tie whose value is this small is active both ways
 
 
 def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float:
-    """How far the optimum of the LP is from being that of the QP: 0 if and only if they coincide.
+    """How far the optimum of the LP is from being that of the QP: 0 if and only if they
+    coincide.
 
-    The weights w of the LP are those of the QP exactly if w = sum c_ij (y_i d_i - t_j) with c >= 0, over
-    the preferences i and the ties t_j = d_j or -d_j that are active at w: this is stationarity of
-    eq. 12 of [Venuto2017]_ at w / mu, whose dual weights must vanish elsewhere.
+    The weights w of the LP are those of the QP exactly if w = sum c_ij (y_i d_i - t_j)
+    with c >= 0, over the preferences i and the ties t_j = d_j or -d_j that are active
+    at w: this is stationarity of eq. 12 of [Venuto2017]_ at w / mu, whose dual weights
+    must vanish elsewhere.
 
     Parameters
     ----------
@@ -47,6 +50,10 @@ def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float
     preferences = np.unique(label[label != 0, None] * d[label != 0], axis=0)
     ties = d[label == 0]
     values = ties @ lp.coef_
-    ties = np.unique(np.vstack([ties[values >= -_EQUAL], -ties[values <= _EQUAL]]), axis=0)
-    generators = (preferences[:, None] - ties).reshape(-1, len(lp.coef_)) / np.abs(d).max()
+    ties = np.unique(
+        np.vstack([ties[values >= -_EQUAL], -ties[values <= _EQUAL]]), axis=0
+    )
+    generators = (preferences[:, None] - ties).reshape(-1, len(lp.coef_)) / np.abs(
+        d
+    ).max()
     return float(nnls(generators.T, lp.coef_ / np.linalg.norm(lp.coef_))[1])

@@ -1,9 +1,10 @@
-"""The sushi ratings of section 4.2 of [Venuto2017]_ in samples, and what stands in for them.
+"""The sushi ratings of section 4.2 of [Venuto2017]_ in samples, and what stands in for
+them.
 
 References
 ----------
-.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
-   machines", 2017.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector
+   comparison machines", 2017.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from preflearn.pairs import Pairs, as_pairs
 def simulate_sushi(rng: np.random.Generator | int, n_users: int = 2500) -> SushiData:
     """Ratings in the form of the sushi data, for where these are not to be had.
 
-    Ten items a user, with seven random features of the item and seven of the user; their score is a noisy
-    linear function of both, rounded to five steps.
+    Ten items a user, with seven random features of the item and seven of the user;
+    their score is a noisy linear function of both, rounded to five steps.
 
     Parameters
     ----------
@@ -48,17 +49,27 @@ def simulate_sushi(rng: np.random.Generator | int, n_users: int = 2500) -> Sushi
     """
     rng, n_users = generator(rng, "rng"), check_count(n_users, "n_users", 1)
     user = np.repeat(np.arange(n_users), 10)
-    items = np.hstack([rng.normal(size=(len(user), 7)), rng.normal(size=(n_users, 7))[user]])
+    items = np.hstack(
+        [rng.normal(size=(len(user), 7)), rng.normal(size=(n_users, 7))[user]]
+    )
     noise = rng.normal(scale=0.5, size=len(user))
-    scores = np.clip(np.round(2 + items @ rng.normal(size=14) / 4 + noise), 0, BEST).astype(np.int8)
+    scores = np.clip(
+        np.round(2 + items @ rng.normal(size=14) / 4 + noise), 0, BEST
+    ).astype(np.int8)
     index = pairs_of_neighbours(user, scores)
     y = np.sign(scores[index[:, 0]] - scores[index[:, 1]]).astype(np.int8)
     names = tuple(f"feature {k}" for k in range(14))
-    return SushiData(Pairs(items, index), y, names, (), scores, user, np.arange(len(user)), ())
+    return SushiData(
+        Pairs(items, index), y, names, (), scores, user, np.arange(len(user)), ()
+    )
 
 
 def disjoint_samples(
-    pairs: Pairs, y: ArrayLike, sizes: Iterable[int], tie_share: float, rng: np.random.Generator | int
+    pairs: Pairs,
+    y: ArrayLike,
+    sizes: Iterable[int],
+    tie_share: float,
+    rng: np.random.Generator | int,
 ) -> list[tuple[Pairs, NDArray]]:
     """Random samples that share no pair, each with the same share of ties.
 
@@ -76,7 +87,8 @@ def disjoint_samples(
     Raises
     ------
     ValueError
-        On bad labels, sizes or a bad share, or where there are not enough ties or preferences.
+        On bad labels, sizes or a bad share, or where there are not enough ties or
+        preferences.
 
     Examples
     --------
@@ -89,12 +101,24 @@ def disjoint_samples(
     require(np.iterable(sizes), sizes, "sizes", "the number of pairs of each sample")
     sizes = [check_count(size, f"sizes[{k}]", 1) for k, size in enumerate(sizes)]
     check_real(tie_share, "tie_share", "a share from 0 to 1", 0, 1)
-    ties, preferences = (rng.permutation(np.flatnonzero(chosen)) for chosen in (y == 0, y != 0))
-    wanted = [(round(size * tie_share), size - round(size * tie_share)) for size in sizes]
+    ties, preferences = (
+        rng.permutation(np.flatnonzero(chosen)) for chosen in (y == 0, y != 0)
+    )
+    wanted = [
+        (round(size * tie_share), size - round(size * tie_share)) for size in sizes
+    ]
     for have, name, needed in zip(
-        (ties, preferences), ("ties", "preferences"), zip(*wanted, strict=True), strict=True
+        (ties, preferences),
+        ("ties", "preferences"),
+        zip(*wanted, strict=True),
+        strict=True,
     ):
-        require(len(have) >= sum(needed), len(have), f"number of {name}", f"at least {sum(needed)}")
+        require(
+            len(have) >= sum(needed),
+            len(have),
+            f"number of {name}",
+            f"at least {sum(needed)}",
+        )
     samples = []
     for n_ties, n_preferences in wanted:
         rows = np.concatenate([ties[:n_ties], preferences[:n_preferences]])

@@ -1,12 +1,14 @@
-"""What is known of two players before they meet: features of matches, section 5.1 of [Venuto2017]_.
+"""What is known of two players before they meet: features of matches, section 5.1 of
+[Venuto2017]_.
 
-Every number of a row comes from earlier rows. The protocol of its section 5.2 stands here too: seasons, each
-cut into a first part to learn from and a rest to predict, and splits that never learn from what comes later.
+Every number of a row comes from earlier rows. The protocol of its section 5.2 stands
+here too: seasons, each cut into a first part to learn from and a rest to predict, and
+splits that never learn from what comes later.
 
 References
 ----------
-.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
-   machines", 2017.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector
+   comparison machines", 2017.
 """
 
 from __future__ import annotations
@@ -60,38 +62,44 @@ def match_features(
     past: Literal["rows", "times"] = "rows",
     elite: float = 2400.0,
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """The 16 features of both players of each match, from the past only (section 5.1 of [Venuto2017]_).
+    """The 16 features of both players of each match, from the past only (section 5.1 of
+    [Venuto2017]_).
 
-    "Better" and "worse" compare the Elo ratings before a match. A draw counts both as a win and as a loss
-    where it is an upset. The gap of a match is the opponent's Elo rating minus one's own.
+    "Better" and "worse" compare the Elo ratings before a match. A draw counts both as a
+    win and as a loss where it is an upset. The gap of a match is the opponent's Elo
+    rating minus one's own.
 
     Parameters
     ----------
     matches : DataFrame
-        One row a match, in the order of time: first, second, time (datetime64, or numbers that count
-        months), outcome (+1, 0, -1), advantage (bool: the first has the first move, or plays at home).
+        One row a match, in the order of time: first, second, time (datetime64, or
+        numbers that count months), outcome (+1, 0, -1), advantage (bool: the first has
+        the first move, or plays at home).
     elo, glicko : array-like of shape (N, 2)
         Ratings of first and second before each match, in points.
     past : {"rows", "times"}
-        What counts as the past of a match: all earlier rows, or those of strictly earlier times. If times
-        are coarse (months), the order of rows within one time may tell more than was known.
+        What counts as the past of a match: all earlier rows, or those of strictly
+        earlier times. If times are coarse (months), the order of rows within one time
+        may tell more than was known.
     elite : float
-        From this Elo rating on a player is elite, for ever; 2400 is the bound of the FIDE for its smallest
-        step of updates.
+        From this Elo rating on a player is elite, for ever; 2400 is the bound of the
+        FIDE for its smallest step of updates.
 
     Returns
     -------
     X : ndarray of shape (N, 2, 16)
         Features of the first and of the second player; an unknown value is 0.5.
     names : tuple of str
-        `FEATURES`. Counts are of games; shares are of all games before; "earlier encounters" is the mean of
-        the points (1, 1/2, 0) that a player made against this opponent; gaps are means, in points.
+        `FEATURES`. Counts are of games; shares are of all games before; "earlier
+        encounters" is the mean of the points (1, 1/2, 0) that a player made against
+        this opponent; gaps are means, in points.
 
     Raises
     ------
     ValueError
-        If a column is missing, times decrease or are missing, an outcome is unknown, a player meets
-        himself, ratings have another shape or are not finite, or `elite` is no number.
+        If a column is missing, times decrease or are missing, an outcome is unknown, a
+        player meets himself, ratings have another shape or are not finite, or `elite`
+        is no number.
 
     Examples
     --------
@@ -103,13 +111,20 @@ def match_features(
     """
     codes, outcome, time = _read(matches)
     elo, glicko = (
-        check_array(ratings, name, (len(codes), 2), "first and second player of each match")
+        check_array(
+            ratings, name, (len(codes), 2), "first and second player of each match"
+        )
         for ratings, name in ((elo, "elo"), (glicko, "glicko"))
     )
     X = _features_by_rows(codes, outcome, time, elo, glicko, check_real(elite, "elite"))
     if past == "times":
-        # A player's first row at a time has seen strictly earlier times only, and so has that of a pair.
-        player, meeting, time = codes.ravel(), np.repeat(np.sort(codes), 2, axis=0).T, np.repeat(time, 2)
+        # A player's first row at a time has seen strictly earlier times only, and so
+        # has that of a pair.
+        player, meeting, time = (
+            codes.ravel(),
+            np.repeat(np.sort(codes), 2, axis=0).T,
+            np.repeat(time, 2),
+        )
         encounters = X[_first_rows(player, *meeting, time), _ENCOUNTERS]
         X = X[_first_rows(player, time)]
         X[:, _ENCOUNTERS] = encounters
@@ -128,47 +143,70 @@ class SeasonSplit(NamedTuple):
 def season_split(
     matches: pd.DataFrame, start: Any, cut: Any, stop: Any, *, min_matches: int = 10
 ) -> SeasonSplit:
-    """Cut a season in two and drop players of whom little is known (section 5.1 of [Venuto2017]_).
+    """Cut a season in two and drop players of whom little is known (section 5.1 of
+    [Venuto2017]_).
 
     Parameters
     ----------
     matches : DataFrame
         As in `match_features`: all matches, also those before the season.
     start, cut, stop : datetime64 or number
-        The matches to learn from have start <= time < cut, those to predict cut <= time < stop.
+        The matches to learn from have start <= time < cut, those to predict cut <= time
+        < stop.
     min_matches : int
-        A match stays, in both parts, if both players have at least so many in the first part.
+        A match stays, in both parts, if both players have at least so many in the first
+        part.
 
     Returns
     -------
     SeasonSplit
-        From `train`, matches that are the first of a player in the whole frame are dropped too.
+        From `train`, matches that are the first of a player in the whole frame are
+        dropped too.
 
     Raises
     ------
     ValueError
-        If the frame is not as in `match_features`, a time does not compare with its, or a part is empty.
+        If the frame is not as in `match_features`, a time does not compare with its, or
+        a part is empty.
     """
     codes, _, _ = _read(matches)
     time = matches["time"]
     try:
-        learn, predict = (((a <= time) & (time < b)).to_numpy() for a, b in ((start, cut), (cut, stop)))
+        learn, predict = (
+            ((a <= time) & (time < b)).to_numpy()
+            for a, b in ((start, cut), (cut, stop))
+        )
     except (TypeError, OverflowError):
-        raise ValueError(f"the ends are {start!r}, {cut!r}, {stop!r}; expected times") from None
+        raise ValueError(
+            f"the ends are {start!r}, {cut!r}, {stop!r}; expected times"
+        ) from None
     counts = np.bincount(codes[learn].ravel(), minlength=codes.max() + 1)
-    known = (counts[codes] >= check_count(min_matches, "min_matches", least=0)).all(axis=1)
+    known = (counts[codes] >= check_count(min_matches, "min_matches", least=0)).all(
+        axis=1
+    )
     debut = ~pd.Series(codes.ravel()).duplicated().to_numpy().reshape(-1, 2)
-    parts = SeasonSplit(np.flatnonzero(learn & known & ~debut.any(axis=1)), np.flatnonzero(predict & known))
-    for name, rows, total in zip(parts._fields, parts, (learn.sum(), predict.sum()), strict=True):
+    parts = SeasonSplit(
+        np.flatnonzero(learn & known & ~debut.any(axis=1)),
+        np.flatnonzero(predict & known),
+    )
+    for name, rows, total in zip(
+        parts._fields, parts, (learn.sum(), predict.sum()), strict=True
+    ):
         what = f"the number of matches to {name}, of {total} between {start} and {stop} (cut at {cut}),"
-        require(len(rows) > 0, 0, what, f"players with at least {min_matches} matches before the cut")
+        require(
+            len(rows) > 0,
+            0,
+            what,
+            f"players with at least {min_matches} matches before the cut",
+        )
     return parts
 
 
 def forward_splits(
     n: int, shares: tuple[float, ...] = (0.5, 0.75, 0.8, 0.85)
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Splits of n matches in order of time into the first ones and the rest (section 5.2 of [Venuto2017]_).
+    """Splits of n matches in order of time into the first ones and the rest (section
+    5.2 of [Venuto2017]_).
 
     Parameters
     ----------
@@ -200,11 +238,18 @@ def forward_splits(
 
 
 def _features_by_rows(
-    codes: NDArray, outcome: NDArray, time: NDArray, elo: NDArray, glicko: NDArray, elite: float
+    codes: NDArray,
+    outcome: NDArray,
+    time: NDArray,
+    elo: NDArray,
+    glicko: NDArray,
+    elite: float,
 ) -> NDArray[np.float64]:
-    """All features but the last, of what is in earlier rows; one row for each player of each match.
+    """All features but the last, of what is in earlier rows; one row for each player of
+    each match.
 
-    Such an appearance is a row of flattened arrays, which hold two a match, in the order of matches.
+    Such an appearance is a row of flattened arrays, which hold two a match, in the
+    order of matches.
     """
     player, result = codes.ravel(), np.stack([outcome, -outcome], axis=1).ravel()
     gap = (elo[:, ::-1] - elo).ravel()
@@ -231,10 +276,13 @@ def _features_by_rows(
     return np.column_stack([*columns, _mean(past["gap not won"], games - wins)])
 
 
-def _sums_before(group: NDArray, values: dict[str, NDArray]) -> dict[str, NDArray[np.float64]]:
+def _sums_before(
+    group: NDArray, values: dict[str, NDArray]
+) -> dict[str, NDArray[np.float64]]:
     """Sums over the earlier rows of the same group.
 
-    Shifted, not current row subtracted: then a later value can't even change the rounding.
+    Shifted, not current row subtracted: then a later value can't even change the
+    rounding.
     """
     sums = pd.DataFrame(values).astype(np.float64).groupby(group, sort=False).cumsum()
     before = sums.groupby(group, sort=False).shift(fill_value=0.0)
@@ -249,8 +297,11 @@ def _encounters(codes: NDArray, outcome: NDArray) -> NDArray[np.float64]:
     """Mean points against this opponent so far, one an appearance."""
     low, high = np.sort(codes, axis=1).T
     swapped = codes[:, 0] != low
-    points = np.where(swapped, 1 - outcome, 1 + outcome) / 2  # of the player with the lower code
-    before = _sums_before(low * (codes.max() + 1) + high, {"low": points, "high": 1 - points})
+    # of the player with the lower code
+    points = np.where(swapped, 1 - outcome, 1 + outcome) / 2
+    before = _sums_before(
+        low * (codes.max() + 1) + high, {"low": points, "high": 1 - points}
+    )
     games = before["low"] + before["high"]
     means = [_mean(before[name], games) for name in ("low", "high")]
     return np.where(swapped, means[::-1], means).T.ravel()
@@ -264,7 +315,9 @@ def _first_rows(*keys: NDArray) -> NDArray[np.int64]:
     return start[group]
 
 
-def _read(frame: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.float64]]:
+def _read(
+    frame: pd.DataFrame,
+) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.float64]]:
     """Numbers of the players, shape (N, 2), outcomes, and times in months."""
     matches, outcome = Matches.from_frame(frame, advantage="advantage")
     unit = _MONTH if pd.api.types.is_datetime64_any_dtype(frame["time"]) else 1.0

@@ -1,12 +1,14 @@
-"""How models of matches are chosen and compared: the protocol of section 5.2 of [Venuto2017]_.
+"""How models of matches are chosen and compared: the protocol of section 5.2 of
+[Venuto2017]_.
 
-Players' features are scaled, a model is chosen on matches that come later than those it learned from, and
-two models are compared season by season. Nothing here knows what kind of model it is.
+Players' features are scaled, a model is chosen on matches that come later than those it
+learned from, and two models are compared season by season. Nothing here knows what kind
+of model it is.
 
 References
 ----------
-.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
-   machines", 2017.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector
+   comparison machines", 2017.
 """
 
 from __future__ import annotations
@@ -25,23 +27,26 @@ from preflearn.metrics import comparison_auc
 from preflearn.pairs import Pairs, as_pairs
 from preflearn_book.studies.ch07_histories import forward_splits
 
-_ROUNDING = 1e-8  # a solver may leave values of u·d below 1e-9 in place of 0, and they would rank
+# a solver may leave values of u·d below 1e-9 in place of 0, and they would rank
+_ROUNDING = 1e-8
 _CONSTANT = -1.0  # the score of a model that ranks nothing, below any AUC
 _N_BOOTSTRAP = 5000
 
 
 def scaled_pairs(X: ArrayLike, rows: ArrayLike, by: ArrayLike) -> Pairs:
-    """Both players of some matches, with features in units of their spread in other matches.
+    """Both players of some matches, with features in units of their spread in other
+    matches.
 
     Parameters
     ----------
     X : array-like of shape (N, 2, p)
-        Features of the first and of the second player of each match, as `match_features` returns them.
+        Features of the first and of the second player of each match, as
+        `match_features` returns them.
     rows : array-like of int
         The matches wanted.
     by : array-like of int
-        The matches whose 2 len(by) players give mean and standard deviation: those that are learned from. A
-        feature without spread there is centred only.
+        The matches whose 2 len(by) players give mean and standard deviation: those that
+        are learned from. A feature without spread there is centred only.
 
     Returns
     -------
@@ -68,23 +73,33 @@ def scaled_pairs(X: ArrayLike, rows: ArrayLike, by: ArrayLike) -> Pairs:
 
 def _ids(ids: ArrayLike, name: str, n: int) -> Ids:
     found = check_array(ids, name, ("k",), "numbers of matches")
-    refuse(~np.isin(found, np.arange(n)), found, name, f"the number of a match, from 0 to {n - 1}")
+    refuse(
+        ~np.isin(found, np.arange(n)),
+        found,
+        name,
+        f"the number of a match, from 0 to {n - 1}",
+    )
     return found.astype(np.int64)
 
 
 def score_differences(model: Any, pairs: Pairs) -> Floats:
-    """Differences r(first) - r(second), all 0 where a machine's are no more than rounding.
+    """Differences r(first) - r(second), all 0 where a machine's are no more than
+    rounding.
 
-    A machine with a bias ranks by -u/bias. It counts as constant, u = 0, if no \\|u·d\\| of the pairs exceeds
-    1e-8. The differences of other models are returned as they are.
+    A machine with a bias ranks by -u/bias. It counts as constant, u = 0, if no
+    \\|u·d\\| of the pairs exceeds 1e-8. The differences of other models are returned as
+    they are.
     """
     z = model.decision_function(pairs)
     bias = getattr(model, "bias_", None)
     return z if bias is None or np.abs(bias * z).max() >= _ROUNDING else 0 * z
 
 
-def auc_scorer(model: Any, pairs: Pairs, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """`comparison_auc` of a fitted model, as scikit-learn's searches call it; -1 for a constant model."""
+def auc_scorer(
+    model: Any, pairs: Pairs, y: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
+    """`comparison_auc` of a fitted model, as scikit-learn's searches call it; -1 for a
+    constant model."""
     z = score_differences(model, pairs)
     return comparison_auc(y, z, sample_weight) if z.any() else _CONSTANT
 
@@ -113,7 +128,8 @@ def forward_search(
     shares: tuple[float, ...],
     sample_weight: ArrayLike | None = None,
 ) -> ForwardSearch:
-    """The parameters with the best mean AUC on matches that come later (section 5.2 of [Venuto2017]_).
+    """The parameters with the best mean AUC on matches that come later (section 5.2 of
+    [Venuto2017]_).
 
     Parameters
     ----------
@@ -124,14 +140,16 @@ def forward_search(
         In the order of time.
     y : array-like of shape (m,)
     shares : tuple of float
-        The model learns from each of these shares of the matches, the first ones, and is judged on the rest.
+        The model learns from each of these shares of the matches, the first ones, and
+        is judged on the rest.
     sample_weight : array-like of shape (m,), optional
         Weights to learn with.
 
     Returns
     -------
     ForwardSearch
-        A model that fails or is constant on one split counts there as -1, so it is chosen only where all are.
+        A model that fails or is constant on one split counts there as -1, so it is
+        chosen only where all are.
 
     Raises
     ------
@@ -147,11 +165,17 @@ def forward_search(
     ForwardSearch(model=SVMRank(C=0.1, kernel='linear'), failed=0)
     """
     cv = forward_splits(len(pairs), shares)
-    search = GridSearchCV(model, dict(grid), scoring=auc_scorer, cv=cv, refit=False, error_score=_CONSTANT)
+    search = GridSearchCV(
+        model, dict(grid), scoring=auc_scorer, cv=cv, refit=False, error_score=_CONSTANT
+    )
     search.fit(pairs, y, sample_weight=sample_weight)
-    scores = np.array([search.cv_results_[f"split{i}_test_score"] for i in range(len(cv))])
+    scores = np.array(
+        [search.cv_results_[f"split{i}_test_score"] for i in range(len(cv))]
+    )
     chosen: Any = clone(model)
-    return ForwardSearch(chosen.set_params(**search.best_params_), int(np.sum(scores == _CONSTANT)))
+    return ForwardSearch(
+        chosen.set_params(**search.best_params_), int(np.sum(scores == _CONSTANT))
+    )
 
 
 class SeasonTests(NamedTuple):
@@ -162,7 +186,8 @@ class SeasonTests(NamedTuple):
     won : int
         Seasons in which the first model is ahead.
     sign, ranks : float
-        Two-sided p-values of the sign test, of seasons that differ, and of Wilcoxon's signed-rank test.
+        Two-sided p-values of the sign test, of seasons that differ, and of Wilcoxon's
+        signed-rank test.
     low, high : float
         The 95 percent bootstrap interval of the mean difference.
     """
@@ -174,8 +199,11 @@ class SeasonTests(NamedTuple):
     high: float
 
 
-def season_tests(ours: ArrayLike, theirs: ArrayLike, seed: np.random.Generator | int = 0) -> SeasonTests:
-    """Whether one model is ahead of another over seasons: three tests of paired differences.
+def season_tests(
+    ours: ArrayLike, theirs: ArrayLike, seed: np.random.Generator | int = 0
+) -> SeasonTests:
+    """Whether one model is ahead of another over seasons: three tests of paired
+    differences.
 
     All take the seasons as independent, and none is corrected for other comparisons.
 

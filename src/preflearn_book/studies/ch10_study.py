@@ -1,8 +1,10 @@
-"""The experiments of [Tsivtsivadze2013]_, section 6: many small problems, widths and parameters.
+"""The experiments of [Tsivtsivadze2013]_, section 6: many small problems, widths and
+parameters.
 
-For one user and one width of the Gaussian kernel a method has a family of solutions along its second
-parameter: the number of functions of a pursuit, alpha of the least squares, lambda of the ranking SVM. All of
-a family come from one search, one factorisation or one path of the engines under the estimators.
+For one user and one width of the Gaussian kernel a method has a family of solutions
+along its second parameter: the number of functions of a pursuit, alpha of the least
+squares, lambda of the ranking SVM. All of a family come from one search, one
+factorisation or one path of the engines under the estimators.
 
 References
 ----------
@@ -38,7 +40,8 @@ from preflearn.pursuit.ridge import QueryRidge, orthonormal, subset_ridge
 from preflearn_book.studies.ch10_users import UserTask
 
 _WIDE = 1.0  # where gamma d² is below it for all items, k - 1 tells more of k than k
-_CANCELLED = 1e-12  # of the largest coefficient: the weights of an item's pairs have cancelled
+# of the largest coefficient: the weights of an item's pairs have cancelled
+_CANCELLED = 1e-12
 
 
 class Problem(NamedTuple):
@@ -70,15 +73,18 @@ class Problem(NamedTuple):
             )
         items, alike = np.unique(task.X_test, axis=0, return_inverse=True)
         train, test = (
-            cdist(X, task.X_train, "sqeuclidean").astype(np.float64) for X in (task.X_train, items)
+            cdist(X, task.X_train, "sqeuclidean").astype(np.float64)
+            for X in (task.X_train, items)
         )
         return cls(train, test, alike.ravel(), task.y_train, task.y_test)
 
     def kernel(self, gamma: float, constant: bool) -> tuple[Floats, Floats]:
-        """exp(-gamma d²) between the training items, and what follows a sum of its columns.
+        """exp(-gamma d²) between the training items, and what follows a sum of its
+        columns.
 
-        Rows of the second are the kernel at the distinct test items, its mean over the training items, and
-        what was taken from each kernel value: 1 of a wide kernel unless the `constant` matters, else 0.
+        Rows of the second are the kernel at the distinct test items, its mean over the
+        training items, and what was taken from each kernel value: 1 of a wide kernel
+        unless the `constant` matters, else 0.
         """
         wide = not constant and gamma * max(self.train.max(), self.test.max()) < _WIDE
         k = np.expm1 if wide else np.exp
@@ -137,7 +143,12 @@ def by_least_squares(name: str, alphas: ArrayLike, ranking: bool) -> Method:
         RankRLS, else RLS.
     """
     alphas = check_array(alphas, "alphas", ("levels",))
-    refuse((alphas <= 0) | (alphas > LARGEST), alphas, "alphas", "positive numbers up to 1e100")
+    refuse(
+        (alphas <= 0) | (alphas > LARGEST),
+        alphas,
+        "alphas",
+        "positive numbers up to 1e100",
+    )
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, not ranking)
@@ -148,8 +159,11 @@ def by_least_squares(name: str, alphas: ArrayLike, ranking: bool) -> Method:
     return Method(name, tuple(alphas.tolist()), solve)
 
 
-def by_sparse_least_squares(name: str, sizes: Sequence[int], alphas: ArrayLike, seed: int = 0) -> Method:
-    """Sparse RankRLS: random functions, of which each size holds those of the smaller sizes; and every alpha.
+def by_sparse_least_squares(
+    name: str, sizes: Sequence[int], alphas: ArrayLike, seed: int = 0
+) -> Method:
+    """Sparse RankRLS: random functions, of which each size holds those of the smaller
+    sizes; and every alpha.
 
     The levels are (size, alpha).
 
@@ -163,30 +177,47 @@ def by_sparse_least_squares(name: str, sizes: Sequence[int], alphas: ArrayLike, 
     seed : int
         The `random_state` of `SparseRankRLS`.
     """
-    sizes, alphas = [check_count(size, "a size", 1) for size in sizes], check_array(alphas, "alphas", ("k",))
-    refuse((alphas < 0) | (alphas > LARGEST), alphas, "alphas", "numbers from 0 to 1e100")
+    sizes, alphas = (
+        [check_count(size, "a size", 1) for size in sizes],
+        check_array(alphas, "alphas", ("k",)),
+    )
+    refuse(
+        (alphas < 0) | (alphas > LARGEST), alphas, "alphas", "numbers from 0 to 1e100"
+    )
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, False)
         form, s = problem.form(0.0), problem.y_train
-        order, values = legacy_rng(seed, "seed").permutation(len(K)), []  # `SparseRankRLS` draws so
+        # `SparseRankRLS` draws so
+        order, values = legacy_rng(seed, "seed").permutation(len(K)), []
         for ids in (order[:size] for size in sizes):
             subset = orthonormal(K[:, ids], K[np.ix_(ids, ids)] + follow[-1, 0])
             coef, _ = subset_ridge(K[:, ids], *subset, form, s, alphas)
             values.append(coef @ follow[:, ids].T)
-        return Family(np.vstack(values), np.repeat(np.minimum(sizes, len(K)), len(alphas)))
+        return Family(
+            np.vstack(values), np.repeat(np.minimum(sizes, len(K)), len(alphas))
+        )
 
-    return Method(name, [(size, alpha) for size in sizes for alpha in alphas.tolist()], solve)
+    return Method(
+        name, [(size, alpha) for size in sizes for alpha in alphas.tolist()], solve
+    )
 
 
 def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
-    """RankSVM at shares of the first breakpoint of each path, above which all pairs have weight 1.
+    """RankSVM at shares of the first breakpoint of each path, above which all pairs
+    have weight 1.
 
-    In this unit one lambda suits users with few and with many pairs, and all widths of the kernel, whose
-    norms of differences shrink as it widens. Where rounding ends a path, so do its levels.
+    In this unit one lambda suits users with few and with many pairs, and all widths of
+    the kernel, whose norms of differences shrink as it widens. Where rounding ends a
+    path, so do its levels.
     """
     shares = check_array(shares, "shares", ("levels",))
-    refuse((shares <= 0) | (shares > LARGEST), shares, "shares", "positive numbers up to 1e100")
+    refuse(
+        (shares <= 0) | (shares > LARGEST),
+        shares,
+        "shares",
+        "positive numbers up to 1e100",
+    )
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, False)
@@ -194,7 +225,9 @@ def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
         path = ranksvm_path(pairs, labels, "precomputed", max_events=1)
         first = path.breakpoints[0] if len(path.breakpoints) else 1.0
         if first * shares.min() < path.lambda_end:
-            path = ranksvm_path(pairs, labels, "precomputed", lambda_min=first * shares.min())
+            path = ranksvm_path(
+                pairs, labels, "precomputed", lambda_min=first * shares.min()
+            )
         lams = np.maximum(first * shares, path.lambda_end)
         alphas = np.array([path.alpha(lam) for lam in lams])
         coef = pairs.B.adjoint((labels * alphas).T) / lams
@@ -204,8 +237,11 @@ def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
     return Method(name, tuple(shares.tolist()), solve)
 
 
-def by_pursuit(name: str, stages: Sequence[int], mix: float = 0.0, backfit: Backfit = "after") -> Method:
-    """Ranking pursuit after some numbers of steps, its combination with regression, or matching pursuit.
+def by_pursuit(
+    name: str, stages: Sequence[int], mix: float = 0.0, backfit: Backfit = "after"
+) -> Method:
+    """Ranking pursuit after some numbers of steps, its combination with regression, or
+    matching pursuit.
 
     Parameters
     ----------
@@ -223,25 +259,30 @@ def by_pursuit(name: str, stages: Sequence[int], mix: float = 0.0, backfit: Back
         values = (follow[:, order] @ search.coefs()[:, kept]).T
         return Family(values, np.array([len(set(order[:p])) for p in kept]))
 
-    return Method(name, tuple(check_count(stage, "a stage", least=1) for stage in stages), solve)
+    return Method(
+        name, tuple(check_count(stage, "a stage", least=1) for stage in stages), solve
+    )
 
 
 # ---- Errors
 
 
 class Errors(NamedTuple):
-    """What solutions are judged by, each an array of one shape, such as (tasks, widths, levels).
+    """What solutions are judged by, each an array of one shape, such as (tasks, widths,
+    levels).
 
     Attributes
     ----------
     disagreement : ndarray
-        Normalised disagreement error of eq. 1 on the test items, over pairs of different scores.
+        Normalised disagreement error of eq. 1 on the test items, over pairs of
+        different scores.
     disagreement_with_ties : ndarray
         The same over all pairs, as eq. 1 is printed.
     squared : ndarray
         Mean squared error of f on the test items.
     squared_levelled : ndarray
-        The same after a constant has been added to f, so that its mean over the training items is theirs.
+        The same after a constant has been added to f, so that its mean over the
+        training items is theirs.
     n_basis : ndarray
         Functions with a coefficient.
     """
@@ -268,7 +309,8 @@ def errors_of(problem: Problem, family: Family) -> Errors:
 
 
 def curves(method: Method, problems: Sequence[Problem], gammas: ArrayLike) -> Errors:
-    """The errors of a method on some tasks, at all widths and levels: arrays (tasks, widths, levels).
+    """The errors of a method on some tasks, at all widths and levels: arrays (tasks,
+    widths, levels).
 
     Parameters
     ----------
@@ -290,19 +332,26 @@ def curves(method: Method, problems: Sequence[Problem], gammas: ArrayLike) -> Er
     [0.0]
     """
     widths = np.asarray(gammas, dtype=np.float64).tolist()
-    found = [[errors_of(problem, method.solve(problem, gamma)) for gamma in widths] for problem in problems]
+    found = [
+        [errors_of(problem, method.solve(problem, gamma)) for gamma in widths]
+        for problem in problems
+    ]
     return Errors(*np.moveaxis(np.array(found), 2, 0))
 
 
 def tuned(errors: Errors, measure: str = "disagreement") -> tuple[int, int]:
-    """The width and the level (places in their lists) of least mean error over the tasks of `curves`."""
+    """The width and the level (places in their lists) of least mean error over the
+    tasks of `curves`."""
     means = getattr(errors, measure).mean(axis=0)
     width, level = np.unravel_index(np.argmin(means), means.shape)
     return int(width), int(level)
 
 
-def judged(method: Method, problems: Sequence[Problem], gamma: float, level: int) -> Errors:
-    """The errors at one width and one level (its place in `Method.levels`): arrays (tasks,).
+def judged(
+    method: Method, problems: Sequence[Problem], gamma: float, level: int
+) -> Errors:
+    """The errors at one width and one level (its place in `Method.levels`): arrays
+    (tasks,).
 
     Raises
     ------
@@ -310,13 +359,21 @@ def judged(method: Method, problems: Sequence[Problem], gamma: float, level: int
         If there is no such level.
     """
     level, last = check_count(level, "level", 0), len(method.levels) - 1
-    require(level <= last, level, "level", f"a place in the levels of {method.name!r}, from 0 to {last}")
-    return Errors(*(values[:, 0, level] for values in curves(method, problems, [gamma])))
+    require(
+        level <= last,
+        level,
+        "level",
+        f"a place in the levels of {method.name!r}, from 0 to {last}",
+    )
+    return Errors(
+        *(values[:, 0, level] for values in curves(method, problems, [gamma]))
+    )
 
 
 @njit
 def _disagreements(values, scores):
-    """Of each row of values: what its pairs in the wrong order count (2 a pair, 1 if tied in values), the
+    """Of each row of values: what its pairs in the wrong order count (2 a pair, 1 if
+    tied in values), the
     pairs of equal scores it tells apart; and how many pairs have different scores, and how many there are."""
     wrong, separated, strict = np.zeros(len(values)), np.zeros(len(values)), 0
     for i in range(len(scores)):

@@ -30,11 +30,13 @@ class Counts(NamedTuple):
     group : int
         Users whose number of ratings lies in the group.
     references : int
-        Those among them whose ratings are features: all, where there are fewer than were asked for.
+        Those among them whose ratings are features: all, where there are fewer than
+        were asked for.
     candidates : int
         Users with `least` to `most` ratings who are no references.
     passed_over : int
-        Candidates who were drawn, but whose ratings are all equal among the items to train or to test.
+        Candidates who were drawn, but whose ratings are all equal among the items to
+        train or to test.
     """
 
     group: int
@@ -83,29 +85,31 @@ def user_tasks(
 ) -> list[UserTask]:
     """Users whose order of half of their items is to be learned from the other half.
 
-    Reference users are drawn from those with low <= number of ratings < high. Their ratings of an item are
-    its features, with the median of a reference user's ratings where he has not rated it. Test users are
-    drawn from all others with `least` to `most` ratings; half of a user's items, drawn at random, train (of
-    an odd number the larger half), the others test.
+    Reference users are drawn from those with low <= number of ratings < high. Their
+    ratings of an item are its features, with the median of a reference user's ratings
+    where he has not rated it. Test users are drawn from all others with `least` to
+    `most` ratings; half of a user's items, drawn at random, train (of an odd number the
+    larger half), the others test.
 
     Parameters
     ----------
     ratings : csr_array of shape (users, items)
         What is stored was rated, a stored 0 too.
     group : tuple of int
-        (low, high): low belongs to the group, high to the next one. Low is at least 1: who has rated nothing
-        has no median.
+        (low, high): low belongs to the group, high to the next one. Low is at least 1:
+        who has rated nothing has no median.
     n_tasks : int
     rng : numpy Generator or int
-        Source of randomness, or its seed. Whatever `hidden` is, it gives the same users and halves (but
-        for users who are passed over).
+        Source of randomness, or its seed. Whatever `hidden` is, it gives the same users
+        and halves (but for users who are passed over).
     n_reference : int
-        Where the group is smaller it is taken as a whole (see `Counts`): of the 5000 users of Jester
-        350, 1191 and 1681 have 20 to 39, 40 to 59 and 60 to 79 ratings, of the 943 of MovieLens 289, 143
-        and 86.
+        Where the group is smaller it is taken as a whole (see `Counts`): of the 5000
+        users of Jester 350, 1191 and 1681 have 20 to 39, 40 to 59 and 60 to 79 ratings,
+        of the 943 of MovieLens 289, 143 and 86.
     least, most : int
     hidden : float
-        The share of the items to train whose scores are hidden, below 1; 1/2 in Tables 2 and 4.
+        The share of the items to train whose scores are hidden, below 1; 1/2 in Tables
+        2 and 4.
 
     Returns
     -------
@@ -125,14 +129,21 @@ def user_tasks(
     [(11, 8), (15, 8), (13, 8)]
     """
     n_ratings, rng = np.diff(ratings.indptr), generator(rng, "rng")
-    low, high = check_array(group, "group", (2,), "its least number of ratings, and that of the next one")
+    low, high = check_array(
+        group, "group", (2,), "its least number of ratings, and that of the next one"
+    )
     check_real(low, "group[0]", "at least 1 rating", least=1)
-    n_tasks, n_reference = check_count(n_tasks, "n_tasks", 1), check_count(n_reference, "n_reference", 1)
+    n_tasks, n_reference = (
+        check_count(n_tasks, "n_tasks", 1),
+        check_count(n_reference, "n_reference", 1),
+    )
     least, most = check_count(least, "least", 0), check_count(most, "most", 0)
     check_real(hidden, "hidden", "a share from 0 to below 1", 0, 1 - 1e-9)
     inside = np.flatnonzero((low <= n_ratings) & (n_ratings < high))
     if len(inside) == 0:
-        raise ValueError(f"no user has {low:g} to below {high:g} ratings; expected another group")
+        raise ValueError(
+            f"no user has {low:g} to below {high:g} ratings; expected another group"
+        )
     references = np.sort(rng.permutation(inside)[:n_reference])
     usable = (least <= n_ratings) & (n_ratings <= most)
     usable[references] = False
@@ -170,7 +181,10 @@ def _halves(
     half = (len(items) + 1) // 2
     known = half - int(hidden * half)
     parts = order[:known], order[half:], order[known:half]
-    return [(np.asarray(items[ids]), np.asarray(scores[ids], dtype=np.float64)) for ids in parts]
+    return [
+        (np.asarray(items[ids]), np.asarray(scores[ids], dtype=np.float64))
+        for ids in parts
+    ]
 
 
 def _features(ratings: sparse.csr_array, references: Ids) -> Floats:

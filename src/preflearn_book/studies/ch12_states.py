@@ -1,11 +1,12 @@
-"""How large a state-space model of a covariance has to be (section 3.2 of [Maystre2019]_).
+"""How large a state-space model of a covariance has to be (section 3.2 of
+[Maystre2019]_).
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
-.. [HoKalman1966] B. L. Ho, R. E. Kalman, "Effective construction of linear state-variable models from
-   input/output functions", Regelungstechnik 14, 1966.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
+.. [HoKalman1966] B. L. Ho, R. E. Kalman, "Effective construction of linear
+   state-variable models from input/output functions", Regelungstechnik 14, 1966.
 """
 
 from __future__ import annotations
@@ -27,25 +28,33 @@ class StateSize(NamedTuple):
 
 
 def least_state_size(
-    covariance: Covariance, *, start: float = 0.0, step: float = 1.0, n_times: int = 24, tol: float = 1e-11
+    covariance: Covariance,
+    *,
+    start: float = 0.0,
+    step: float = 1.0,
+    n_times: int = 24,
+    tol: float = 1e-11,
 ) -> StateSize:
-    """The least size of a state whose first time, transitions and measurement give a covariance.
+    """The least size of a state whose first time, transitions and measurement give a
+    covariance.
 
-    It looks at k on the grid start, start + step, ... only. The score's future depends on its past through
-    the state at the present t, hence:
+    It looks at k on the grid start, start + step, ... only. The score's future depends
+    on its past through the state at the present t, hence:
 
-    * the covariances of what is up to t with what is from t on have at most rank K (section 3.2 of
-      [Maystre2019]_), and this rank is enough if A, Q and h may depend on the times;
-    * if A depends on the gap alone, k(t - a, t + b) = h' A(b) c(t, a). Then *all* rows of covariances of
-      something in the past with what is b later, whatever t is, lie in one space of K dimensions
-      [HoKalman1966]_;
-    * if Q does so too, k(t + a, t + b) - k(t' + a, t' + b) = h' A(a) (P(t) - P(t')) A(b)' h lies in it too.
+    * the covariances of what is up to t with what is from t on have at most rank K
+      (section 3.2 of [Maystre2019]_), and this rank is enough if A, Q and h may depend
+      on the times;
+    * if A depends on the gap alone, k(t - a, t + b) = h' A(b) c(t, a). Then *all* rows
+      of covariances of something in the past with what is b later, whatever t is, lie
+      in one space of K dimensions [HoKalman1966]_;
+    * if Q does so too, k(t + a, t + b) - k(t' + a, t' + b) = h' A(a) (P(t) - P(t'))
+      A(b)' h lies in it too.
 
     Parameters
     ----------
     covariance : Covariance
-        Its lengths of time should not be much longer or shorter than the grid's step and span, nor almost
-        equal: terms that are too much alike count as one.
+        Its lengths of time should not be much longer or shorter than the grid's step
+        and span, nor almost equal: terms that are too much alike count as one.
     start, step : float
         Of the grid, in units of time.
     n_times : int
@@ -56,12 +65,14 @@ def least_state_size(
     Returns
     -------
     sizes : StateSize
-        `by_times` (int), `by_gap` (int or None), `noise_by_gap` (bool, or None without a size by gap).
+        `by_times` (int), `by_gap` (int or None), `noise_by_gap` (bool, or None without
+        a size by gap).
 
     Raises
     ------
     ValueError
-        If the grid or the tolerance is none, or the covariance is not defined on the grid.
+        If the grid or the tolerance is none, or the covariance is not defined on the
+        grid.
 
     Examples
     --------
@@ -71,7 +82,10 @@ def least_state_size(
     >>> least_state_size(PiecewiseConstant(boundaries=(12.5,)))
     StateSize(by_times=1, by_gap=None, noise_by_gap=None)
     """
-    start, tol = check_real(start, "start"), check_real(tol, "tol", "a number from 0 to 1", 0, 1)
+    start, tol = (
+        check_real(start, "start"),
+        check_real(tol, "tol", "a number from 0 to 1", 0, 1),
+    )
     step = check_real(step, "step", "a positive number", 1 / LARGEST, LARGEST)
     n_times = check_count(n_times, "n_times", least=4)
     K = covariance.gram(start + step * np.arange(n_times))
@@ -82,7 +96,12 @@ def least_state_size(
     by_gap = _rank(rows, tol)
     if by_gap == ahead:
         return StateSize(by_times, None, None)
-    changes = np.vstack([K[now : now + ahead, now : now + ahead] - K[:ahead, :ahead] for now in presents])
+    changes = np.vstack(
+        [
+            K[now : now + ahead, now : now + ahead] - K[:ahead, :ahead]
+            for now in presents
+        ]
+    )
     noise_by_gap = _rank(np.vstack([rows, changes]), tol) == by_gap
     return StateSize(by_times, by_gap, noise_by_gap)
 

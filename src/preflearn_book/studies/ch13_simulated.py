@@ -1,9 +1,10 @@
-"""Simulated matches of many players over centuries, as in a data base of chess games, whose truth is known.
+"""Simulated matches of many players over centuries, as in a data base of chess games,
+whose truth is known.
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from preflearn.core.validation import (
 from preflearn.matches import Matches
 from preflearn.pairs import Incidence
 
-_GROWTH = 12.0  # e-foldings of activity over the span: over 500 years it doubles every 29
+# e-foldings of activity over the span: over 500 years it doubles every 29
+_GROWTH = 12.0
 _CAREER = 0.024  # mean length of a career, as a share of the span: 12 of 500 years
 _EXPONENT = 1.2  # of Zipf's law
 _HEAD = 1 / 400  # the share of players at its top, among whom it is flat
@@ -63,18 +65,22 @@ def simulate_matches(
     span: float = 182_625.0,
     tie_share: float = 1 / 3,
 ) -> SimulatedMatches:
-    """Matches like those of a large data base of chess, of which [Maystre2019]_ has 7,169,202 (section 4.3).
+    """Matches like those of a large data base of chess, of which [Maystre2019]_ has
+    7,169,202 (section 4.3).
 
-    A player has a career: it starts at a time whose density grows exponentially, by a factor e^12 over the
-    span (doubling every 29 of 500 years), so that most matches are late; its length is drawn from a gamma
-    distribution of shape 3 and mean 2.4 % of the span, cut off at the end. A player appears once, and all
-    other 2N - M appearances fall on players by Zipf's law: with weights (rank + M/400)^-1.2, in a random
-    order of the players. Appearances are uniform over a career; sorted by time, each two neighbours meet, on
-    the whole day of the earlier one. Who would meet himself meets the next other player instead.
+    A player has a career: it starts at a time whose density grows exponentially, by a
+    factor e^12 over the span (doubling every 29 of 500 years), so that most matches are
+    late; its length is drawn from a gamma distribution of shape 3 and mean 2.4 % of the
+    span, cut off at the end. A player appears once, and all other 2N - M appearances
+    fall on players by Zipf's law: with weights (rank + M/400)^-1.2, in a random order
+    of the players. Appearances are uniform over a career; sorted by time, each two
+    neighbours meet, on the whole day of the earlier one. Who would meet himself meets
+    the next other player instead.
 
-    Scores are Gaussian processes, a constant of variance 0.5 and a Matérn 1/2 process of variance 0.25 and
-    length scale 10 years; outcomes follow the ordinal probit model (Table 1): with d = s_first - s_second
-    and e ~ N(0, 1), the first wins if d + e > margin, the second if d + e < -margin.
+    Scores are Gaussian processes, a constant of variance 0.5 and a Matérn 1/2 process
+    of variance 0.25 and length scale 10 years; outcomes follow the ordinal probit model
+    (Table 1): with d = s_first - s_second and e ~ N(0, 1), the first wins if d + e >
+    margin, the second if d + e < -margin.
 
     Parameters
     ----------
@@ -85,15 +91,16 @@ def simulate_matches(
     rng : numpy Generator or int
         Source of randomness, or its seed, at least 0.
     span : float
-        Days from the first possible day, time 0, to the last; at least 1. 500 years by default.
+        Days from the first possible day, time 0, to the last; at least 1. 500 years by
+        default.
     tie_share : float
         The expected share of ties, from 0 to below 1: it sets the margin.
 
     Returns
     -------
     SimulatedMatches
-        matches, whose times are whole days and whose features are "player 0" to "player M-1"; y; the scores
-        of both players at each match; the margin.
+        matches, whose times are whole days and whose features are "player 0" to "player
+        M-1"; y; the scores of both players at each match; the margin.
 
     Raises
     ------
@@ -108,10 +115,20 @@ def simulate_matches(
     >>> float((y == 0).mean()), round(margin, 3)
     (0.364, 0.681)
     """
-    n_matches, n_players = check_count(n_matches, "n_matches", 1), check_count(n_players, "n_players", 2)
+    n_matches, n_players = (
+        check_count(n_matches, "n_matches", 1),
+        check_count(n_players, "n_players", 2),
+    )
     most, rng = 2 * n_matches, generator(rng, "rng")
-    require(n_players <= most, n_players, "n_players", f"from 2 to {most}, two for each match")
-    require(0 <= as_real(tie_share) < 1, tie_share, "tie_share", "a share from 0 to below 1")
+    require(
+        n_players <= most,
+        n_players,
+        "n_players",
+        f"from 2 to {most}, two for each match",
+    )
+    require(
+        0 <= as_real(tie_share) < 1, tie_share, "tie_share", "a share from 0 to below 1"
+    )
     check_real(span, "span", "a number of days of at least 1", 1, LARGEST)
     appearing, time = _appearances(2 * n_matches, n_players, span, rng)
     players = _without_repeats(appearing).reshape(-1, 2)
@@ -124,15 +141,23 @@ def simulate_matches(
     noisy = scores[:, 0] - scores[:, 1] + rng.normal(size=n_matches)
     y = (noisy > margin).astype(np.int8) - (noisy < -margin).astype(np.int8)
     names = [f"player {k}" for k in range(n_players)]
-    return SimulatedMatches(Matches(Incidence(players, n_players).matrix(), day, names), y, scores, margin)
+    return SimulatedMatches(
+        Matches(Incidence(players, n_players).matrix(), day, names), y, scores, margin
+    )
 
 
-def _appearances(n: int, n_players: int, span: float, rng: np.random.Generator) -> tuple[NDArray, Floats]:
+def _appearances(
+    n: int, n_players: int, span: float, rng: np.random.Generator
+) -> tuple[NDArray, Floats]:
     """Who appears, and when: n appearances in the order of time, at least one a player."""
     weights = (np.arange(n_players) + n_players * _HEAD) ** -_EXPONENT
-    counts = 1 + rng.multinomial(n - n_players, rng.permutation(weights / weights.sum()))
+    counts = 1 + rng.multinomial(
+        n - n_players, rng.permutation(weights / weights.sum())
+    )
     start = span / _GROWTH * np.log1p(rng.random(n_players) * math.expm1(_GROWTH))
-    length = np.minimum(rng.gamma(3.0, span * _CAREER / 3, size=n_players), span - start)
+    length = np.minimum(
+        rng.gamma(3.0, span * _CAREER / 3, size=n_players), span - start
+    )
     player = np.repeat(np.arange(n_players, dtype=np.int32), counts)
     time = start[player] + length[player] * rng.random(n)
     order = np.argsort(time)
@@ -140,29 +165,37 @@ def _appearances(n: int, n_players: int, span: float, rng: np.random.Generator) 
 
 
 def _without_repeats(players: NDArray) -> NDArray:
-    """Where two neighbours 2k and 2k + 1 are the same, the next other player takes the second place.
+    """Where two neighbours 2k and 2k + 1 are the same, the next other player takes the
+    second place.
 
-    The player at the first place stays, so that nobody is lost. After the last run of equal players there is
-    no next one: there it is the one before.
+    The player at the first place stays, so that nobody is lost. After the last run of
+    equal players there is no next one: there it is the one before.
     """
     repeated = np.flatnonzero(players[::2] == players[1::2])
-    changes = np.flatnonzero(players[1:] != players[:-1])  # the last place of each run but one
+    # the last place of each run but one
+    changes = np.flatnonzero(players[1:] != players[:-1])
     following = np.searchsorted(changes, 2 * repeated)
     last = following == len(changes)
     players = players.copy()
-    players[2 * repeated + 1] = players[np.where(last, changes[-1], changes[following - last] + 1)]
+    players[2 * repeated + 1] = players[
+        np.where(last, changes[-1], changes[following - last] + 1)
+    ]
     return players
 
 
 @njit
 def _moving(players, day, n_players, normal):
-    """A Matérn 1/2 process of each player, at each match: exp(-gap / length scale) is the correlation."""
+    """A Matérn 1/2 process of each player, at each match: exp(-gap / length scale) is
+    the correlation."""
     last, state = np.full(n_players, -np.inf), np.zeros(n_players)
     scores = np.empty(players.shape)
     for n in range(len(players)):
         for side in range(2):
             m = players[n, side]
             keep = math.exp((last[m] - day[n]) / LENGTHSCALE)
-            state[m] = keep * state[m] + math.sqrt(MOVING * (1 - keep * keep)) * normal[n, side]
+            state[m] = (
+                keep * state[m]
+                + math.sqrt(MOVING * (1 - keep * keep)) * normal[n, side]
+            )
             last[m], scores[n, side] = day[n], state[m]
     return scores

@@ -1,9 +1,10 @@
-"""Forecasts week by week: of each week from all matches before it (section 4.3.1 of [Maystre2019]_).
+"""Forecasts week by week: of each week from all matches before it (section 4.3.1 of
+[Maystre2019]_).
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from preflearn.matches import Matches, check_matches
 
 
 def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
-    """The rows of the matches from a time on, a week of equal length each; empty weeks are left out.
+    """The rows of the matches from a time on, a week of equal length each; empty weeks
+    are left out.
 
     Parameters
     ----------
@@ -54,22 +56,36 @@ def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
     begin = check_real(begin, "begin", "a time", -LARGEST, LARGEST)
     length = check_real(length, "length", "a positive number", 1 / LARGEST, LARGEST)
     first = int(np.searchsorted(matches.time, begin))
-    require(first < len(matches), begin, "begin", f"at most the time of the last match, {matches.time[-1]:g}")
+    require(
+        first < len(matches),
+        begin,
+        "begin",
+        f"at most the time of the last match, {matches.time[-1]:g}",
+    )
     week = np.floor((matches.time[first:] - begin) / length)
     cuts = first + 1 + np.flatnonzero(np.diff(week))
-    return [slice(low, high) for low, high in pairwise([first, *cuts.tolist(), len(matches)])]
+    return [
+        slice(low, high)
+        for low, high in pairwise([first, *cuts.tolist(), len(matches)])
+    ]
 
 
 def _listed(weeks: Sequence[slice]) -> list[slice]:
     listed = check_list(weeks, "weeks", "a list of slices")
-    require({type(week) for week in listed} == {slice}, weeks, "weeks", "slices of matches, as of weeks_of")
+    require(
+        {type(week) for week in listed} == {slice},
+        weeks,
+        "weeks",
+        "slices of matches, as of weeks_of",
+    )
     return listed
 
 
 def weekly_moments(
     model: DynamicComparisons, matches: Matches, y: ArrayLike, weeks: Sequence[slice]
 ) -> tuple[Floats, Floats]:
-    """Mean and variance of the score differences of each week, by a model of all matches before it.
+    """Mean and variance of the score differences of each week, by a model of all
+    matches before it.
 
     Parameters
     ----------
@@ -78,8 +94,9 @@ def weekly_moments(
     matches : Matches
     y : array-like of shape (N,)
     weeks : sequence of slice
-        As of `weeks_of`: rows of the matches, one week after the other. Matches have to come before the
-        first; between two weeks there may be more, which are not forecast.
+        As of `weeks_of`: rows of the matches, one week after the other. Matches have to
+        come before the first; between two weeks there may be more, which are not
+        forecast.
 
     Returns
     -------
@@ -89,23 +106,32 @@ def weekly_moments(
     Raises
     ------
     ValueError
-        As `DynamicComparisons.fit`, also where no match is before the first week, or weeks are no slices.
+        As `DynamicComparisons.fit`, also where no match is before the first week, or
+        weeks are no slices.
     """
     y, found = check_problem(model, matches, y)[:, 0], []
     for week in _listed(weeks):
         fresh: Any = clone(model)
-        found.append(fresh.fit(matches[: week.start], y[: week.start]).moments(matches[week]))
+        found.append(
+            fresh.fit(matches[: week.start], y[: week.start]).moments(matches[week])
+        )
     mean, variance = (np.concatenate(part) for part in zip(*found, strict=True))
     return mean, variance
 
 
 def exact_weekly_moments(
-    covariance: Covariance, variance: float, matches: Matches, y: ArrayLike, weeks: Sequence[slice]
+    covariance: Covariance,
+    variance: float,
+    matches: Matches,
+    y: ArrayLike,
+    weeks: Sequence[slice],
 ) -> tuple[Floats, Floats]:
-    """`weekly_moments` of the exact posterior, where outcomes are Gaussian (footnote 5 of [Maystre2019]_).
+    """`weekly_moments` of the exact posterior, where outcomes are Gaussian (footnote 5
+    of [Maystre2019]_).
 
-    One Kalman filter runs over the states of all features together. With M features of state size K and rows
-    of few entries it takes time O(N (MK)² K), where the Gram matrix of all outcomes takes O(N³).
+    One Kalman filter runs over the states of all features together. With M features of
+    state size K and rows of few entries it takes time O(N (MK)² K), where the Gram
+    matrix of all outcomes takes O(N³).
 
     Parameters
     ----------
@@ -124,18 +150,24 @@ def exact_weekly_moments(
     Raises
     ------
     ValueError
-        If the variance is not positive, y is not finite, weeks are no slices, or an origin of the
-        covariance is "first".
+        If the variance is not positive, y is not finite, weeks are no slices, or an
+        origin of the covariance is "first".
     """
     origins = [leaf.describe().get("origin") for leaf in covariance.leaves()]
-    require("first" not in origins, "first", "an origin of the covariance", "a time, one for all features")
+    require(
+        "first" not in origins,
+        "first",
+        "an origin of the covariance",
+        "a time, one for all features",
+    )
     likelihood = Gaussian(variance)
     y = check_problem(DynamicComparisons(covariance, likelihood), matches, y)[:, 0]
     joint, learned, found = _Joint(covariance, matches), 0, []
     for week in _listed(weeks):
         for row in range(learned, week.start):
             joint.learn(row, y[row], likelihood.variance)
-        ahead, learned = copy(joint), week.start  # its arrays are replaced, never changed
+        # its arrays are replaced, never changed
+        ahead, learned = copy(joint), week.start
         found += [ahead.forecast(row) for row in range(week.start, week.stop)]
     mean, spread = np.transpose(found)
     return mean, spread
@@ -172,5 +204,6 @@ class _Joint:
 
 
 def _moved(A: Floats, matrix: Floats) -> Floats:
-    """A times each block of rows: the product with a block-diagonal matrix, without its zeros."""
+    """A times each block of rows: the product with a block-diagonal matrix, without its
+    zeros."""
     return (A @ matrix.reshape(-1, len(A), len(matrix))).reshape(matrix.shape)

@@ -2,8 +2,8 @@
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
@@ -25,27 +25,33 @@ from preflearn.core.validation import (
 _MOST = 10**7  # numbers of items; a matrix has a row for each
 
 
-def naive_probabilities(index: ArrayLike, y: ArrayLike, asked: ArrayLike, smoothing: float = 1.0) -> Floats:
-    """Chances of pairs by their own past comparisons only: "naive" in section 4.2.3 of [Maystre2019]_.
+def naive_probabilities(
+    index: ArrayLike, y: ArrayLike, asked: ArrayLike, smoothing: float = 1.0
+) -> Floats:
+    """Chances of pairs by their own past comparisons only: "naive" in section 4.2.3 of
+    [Maystre2019]_.
 
     With w_ij the number of times that i was better than j::
 
         P(i better than j) = (w_ij + a) / (w_ij + w_ji + 2a),   a the smoothing.
 
-    It assumes nothing of the items, no order and no scores, so that it can follow any intransitivity; and it
-    learns nothing of a pair from other pairs: one that was never compared has 1/2.
+    It assumes nothing of the items, no order and no scores, so that it can follow any
+    intransitivity; and it learns nothing of a pair from other pairs: one that was never
+    compared has 1/2.
 
     Parameters
     ----------
     index : array-like of int, shape (m, 2)
-        First and second item of each comparison, any numbers from 0 on; `Matches.players()`, for instance.
+        First and second item of each comparison, any numbers from 0 on;
+        `Matches.players()`, for instance.
     y : array-like of shape (m,)
         +1: the first was better; -1: the second. No ties.
     asked : array-like of int, shape (q, 2)
         The pairs whose chances are asked for, in the same numbers.
     smoothing : float
-        a, positive: wins that are added to each side of every pair. With 1 it is Laplace's rule of
-        succession, the mean of p_ij given the counts where all values were equally likely before.
+        a, positive: wins that are added to each side of every pair. With 1 it is
+        Laplace's rule of succession, the mean of p_ij given the counts where all values
+        were equally likely before.
 
     Returns
     -------
@@ -55,7 +61,8 @@ def naive_probabilities(index: ArrayLike, y: ArrayLike, asked: ArrayLike, smooth
     Raises
     ------
     ValueError
-        On numbers from 10^7 on, a pair of an item with itself, other labels, or no comparison.
+        On numbers from 10^7 on, a pair of an item with itself, other labels, or no
+        comparison.
 
     Examples
     --------

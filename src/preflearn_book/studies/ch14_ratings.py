@@ -1,9 +1,10 @@
-"""Parameters of rating systems by the log loss of their forecasts (appendix B.1 of [Maystre2019]_).
+"""Parameters of rating systems by the log loss of their forecasts (appendix B.1 of
+[Maystre2019]_).
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
@@ -45,15 +46,18 @@ def select_rating(
     n_jobs: int | None = None,
     start: int | None = None,
 ) -> RandomSearch:
-    """Draw parameters at random and keep those that forecast best (appendix B.1 of [Maystre2019]_).
+    """Draw parameters at random and keep those that forecast best (appendix B.1 of
+    [Maystre2019]_).
 
-    Each parameter is drawn log-uniformly from its range. What is minimised is the mean of -log p(y_n | all
-    matches of earlier times), over the matches from `start` on, by `earlier_forecasts`.
+    Each parameter is drawn log-uniformly from its range. What is minimised is the mean
+    of -log p(y_n | all matches of earlier times), over the matches from `start` on, by
+    `earlier_forecasts`.
 
-    The paper minimises a "leave-one-out log loss" for Elo and TrueSkill. It could mean two things. These
-    systems go through the matches once, and a forecast of a match before its outcome is used has left it
-    out: that is the measure here. Or the system runs through all other matches, later ones too, and then
-    judges the match that was left out; but no forecast knows later matches, and N runs would be needed.
+    The paper minimises a "leave-one-out log loss" for Elo and TrueSkill. It could mean
+    two things. These systems go through the matches once, and a forecast of a match
+    before its outcome is used has left it out: that is the measure here. Or the system
+    runs through all other matches, later ones too, and then judges the match that was
+    left out; but no forecast knows later matches, and N runs would be needed.
 
     Parameters
     ----------
@@ -64,27 +68,28 @@ def select_rating(
     y : array-like of shape (N,)
         Their outcomes.
     ranges : mapping of str to (low, high) or (low, high, "linear")
-        Least and largest value of parameters whose value in `system` is a number, such as
-        "rate" or "dynamics"; "likelihood.margin" is that of the likelihood of `Elo`.
+        Least and largest value of parameters whose value in `system` is a number, such
+        as "rate" or "dynamics"; "likelihood.margin" is that of the likelihood of `Elo`.
     n_configurations : int
     random_state : numpy Generator or int
         Source of randomness, or its seed.
     n_jobs : int, optional
-        Processes; -1: as many as there are processors. The result does not depend on it.
+        Processes; -1: as many as there are processors. The result does not depend on
+        it.
     start : int, optional
         The first match that counts. None: the first one that has an earlier one.
 
     Returns
     -------
     RandomSearch
-        Its table has `loss`, the mean log loss in nats; `best` is the least, and `model` the system with this
-        configuration, not fitted.
+        Its table has `loss`, the mean log loss in nats; `best` is the least, and
+        `model` the system with this configuration, not fitted.
 
     Raises
     ------
     ValueError
-        As `earlier_forecasts`; on unknown names, ranges that are none or go beyond what the system allows;
-        if every configuration gives some outcome the probability 0.
+        As `earlier_forecasts`; on unknown names, ranges that are none or go beyond what
+        the system allows; if every configuration gives some outcome the probability 0.
 
     Examples
     --------
@@ -101,10 +106,17 @@ def select_rating(
     labels = check_labels(y, len(matches))
     limits = check_ranges(ranges, _numbers(system))
     for ends in (0, 1):
-        _with_values(system, {name: found[:2][ends] for name, found in limits.items()}).check_parameters()
+        _with_values(
+            system, {name: found[:2][ends] for name, found in limits.items()}
+        ).check_parameters()
     if start is None:
         start = int(np.argmax(matches.time > matches.time[0]))
-        require(start > 0, float(matches.time[0]), "the time of all matches", "a later one to forecast")
+        require(
+            start > 0,
+            float(matches.time[0]),
+            "the time of all matches",
+            "a later one to forecast",
+        )
     candidates = drawn(limits, n_configurations, random_state)
     table = judged(partial(_loss, system, matches, labels, start), candidates, n_jobs)
     best = int(table["loss"].argmin())
@@ -114,11 +126,17 @@ def select_rating(
             "start, before which all outcomes occur"
         )
     values: dict[str, Any] = candidates.iloc[best].to_dict()
-    return RandomSearch(table, best, _with_values(system, values), near_boundary(values, limits))
+    return RandomSearch(
+        table, best, _with_values(system, values), near_boundary(values, limits)
+    )
 
 
 def _loss(
-    system: RatingSystem, matches: Matches, y: NDArray[np.int8], start: int, values: dict[str, float]
+    system: RatingSystem,
+    matches: Matches,
+    y: NDArray[np.int8],
+    start: int,
+    values: dict[str, float],
 ) -> dict[str, float]:
     probabilities = earlier_forecasts(_with_values(system, values), matches, y, start)
     return {"loss": log_loss(y[start:], probabilities)}
@@ -127,10 +145,24 @@ def _loss(
 def _numbers(system: RatingSystem) -> list[str]:
     """The names of its parameters that are numbers and are in use."""
     likelihood = getattr(system, "likelihood", None)
-    idle = () if not isinstance(system, Elo) else ("rate",) if likelihood is None else _OF_ELO_WITHOUT
+    idle = (
+        ()
+        if not isinstance(system, Elo)
+        else ("rate",)
+        if likelihood is None
+        else _OF_ELO_WITHOUT
+    )
     values = system.get_params().items()
-    numbers = [name for name, value in values if name not in idle and not math.isnan(as_real(value))]
-    return numbers + [_LIKELIHOOD + name for name in likelihood.positive()] if likelihood else numbers
+    numbers = [
+        name
+        for name, value in values
+        if name not in idle and not math.isnan(as_real(value))
+    ]
+    return (
+        numbers + [_LIKELIHOOD + name for name in likelihood.positive()]
+        if likelihood
+        else numbers
+    )
 
 
 def _with_values(system: RatingSystem, values: Mapping[str, float]) -> RatingSystem:

@@ -1,14 +1,16 @@
-"""Algorithm 1 of [Maystre2019]_ on several machines, each with its players and all matches that they play.
+"""Algorithm 1 of [Maystre2019]_ on several machines, each with its players and all
+matches that they play.
 
-A match of two machines' players is laid out on both. After a sweep of the smoother, each machine sends the
-mean and the variance of its own side of each such match, without that match, and nothing else of a player's
-history. From the moments of both sides both find the same new pseudo-observations. So a match that crosses
-costs two numbers each way and sweep, 32 bytes, and what does not cross costs nothing.
+A match of two machines' players is laid out on both. After a sweep of the smoother,
+each machine sends the mean and the variance of its own side of each such match, without
+that match, and nothing else of a player's history. From the moments of both sides both
+find the same new pseudo-observations. So a match that crosses costs two numbers each
+way and sweep, 32 bytes, and what does not cross costs nothing.
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
@@ -48,17 +50,34 @@ class Shard:
     """
 
     def __init__(
-        self, model: DynamicComparisons, matches: Matches, y: ArrayLike, owner: NDArray, me: int
+        self,
+        model: DynamicComparisons,
+        matches: Matches,
+        y: ArrayLike,
+        owner: NDArray,
+        me: int,
     ) -> None:
-        self._prior, self._matches, self._mine = Prior(model.covariance, None), matches, owner == me
-        played, schedule = check_problem(model, matches, y), schedule_of(matches, self._prior)
-        self._sweep = Sweep(schedule, model.likelihood, played, ep=model.method == "ep", share=_alone)
+        self._prior, self._matches, self._mine = (
+            Prior(model.covariance, None),
+            matches,
+            owner == me,
+        )
+        played, schedule = (
+            check_problem(model, matches, y),
+            schedule_of(matches, self._prior),
+        )
+        self._sweep = Sweep(
+            schedule, model.likelihood, played, ep=model.method == "ep", share=_alone
+        )
         self._some = np.empty(len(owner), dtype=bool)
         self._some[schedule.rank] = self._mine
         # Entries, in the order of rows and columns, which is the same on both machines.
         place = np.empty_like(schedule.entry_order)
         place[schedule.entry_order] = np.arange(len(place))
-        design, row = matches.design, np.repeat(np.arange(len(matches)), np.diff(matches.design.indptr))
+        design, row = (
+            matches.design,
+            np.repeat(np.arange(len(matches)), np.diff(matches.design.indptr)),
+        )
         of = owner[design.indices]
         self._sent, self._received = dict[int, NDArray](), dict[int, NDArray]()
         for other in np.unique(of[of != me]).tolist():
@@ -68,11 +87,17 @@ class Shard:
         self._sweep.features(self._some)
 
     def outbox(self, to: int) -> Floats:
-        """Means and variances for another machine, one row a side of a match that crosses."""
-        return self._sweep.entries[self._sent[to], 2:] if to in self._sent else np.empty((0, 2))
+        """Means and variances for another machine, one row a side of a match that
+        crosses."""
+        return (
+            self._sweep.entries[self._sent[to], 2:]
+            if to in self._sent
+            else np.empty((0, 2))
+        )
 
     def turn(self, inbox: Inbox, sweeps: int = 1, rate: float = 1.0) -> float:
-        """Sweeps with these moments of other machines' players; the largest change in the first of them."""
+        """Sweeps with these moments of other machines' players; the largest change in
+        the first of them."""
         for sender, moments in inbox.items():
             self._sweep.entries[self._received.get(sender, []), 2:] = moments
         residuals = []
@@ -88,9 +113,19 @@ class Shard:
         sites = np.empty((len(schedule.entry_order), 2))
         sites[schedule.entry_order] = self._sweep.entries[:, :2]
         posterior = Posterior(self._prior, self._matches, sites)
-        names: Any = tuple(self._matches.features[k] for k in np.flatnonzero(self._mine))
-        mean, variance = posterior.moments(posterior.of(names), np.full(len(names), time))
-        return dict(zip(names, zip(mean.tolist(), np.sqrt(variance).tolist(), strict=True), strict=True))
+        names: Any = tuple(
+            self._matches.features[k] for k in np.flatnonzero(self._mine)
+        )
+        mean, variance = posterior.moments(
+            posterior.of(names), np.full(len(names), time)
+        )
+        return dict(
+            zip(
+                names,
+                zip(mean.tolist(), np.sqrt(variance).tolist(), strict=True),
+                strict=True,
+            )
+        )
 
 
 def _alone(one: Any, parts: Sequence) -> list:
@@ -127,7 +162,8 @@ def fit_shards(
     tol: float = 1e-10,
     max_turns: int = 1000,
 ) -> Sharded:
-    """Fit on the workers of a Dask client, a shard each, which send each other nothing but moments.
+    """Fit on the workers of a Dask client, a shard each, which send each other nothing
+    but moments.
 
     Parameters
     ----------
@@ -140,8 +176,9 @@ def fit_shards(
     every : int
         Sweeps between two exchanges.
     rate : float
-        Of each step, up to 1. There is no mixing here: where EP goes to and fro, as with dozens of wins
-        and no loss of a player within a lengthscale of time, it needs a smaller one, such as 1/2.
+        Of each step, up to 1. There is no mixing here: where EP goes to and fro, as
+        with dozens of wins and no loss of a player within a lengthscale of time, it
+        needs a smaller one, such as 1/2.
     tol : float
         Of the residual.
     max_turns : int
@@ -154,8 +191,8 @@ def fit_shards(
     Raises
     ------
     ValueError
-        Where a machine has no player with matches, there are fewer workers than machines, or numbers are out
-        of their range.
+        Where a machine has no player with matches, there are fewer workers than
+        machines, or numbers are out of their range.
 
     Warns
     -----
@@ -163,16 +200,35 @@ def fit_shards(
         If the last residual is above `tol`.
     """
     owner, y, run = np.asarray(owner), np.asarray(y), uuid4().hex
-    good = owner.dtype.kind in "iu" and owner.shape == (len(matches.features),) and owner.min() >= 0
-    good = good and len(np.unique(owner[np.unique(matches.design.indices)])) == owner.max() + 1
-    require(good, owner, "owner", "of each feature its machine, 0, 1, ..., and a player with matches on each")
+    good = (
+        owner.dtype.kind in "iu"
+        and owner.shape == (len(matches.features),)
+        and owner.min() >= 0
+    )
+    good = (
+        good
+        and len(np.unique(owner[np.unique(matches.design.indices)])) == owner.max() + 1
+    )
+    require(
+        good,
+        owner,
+        "owner",
+        "of each feature its machine, 0, 1, ..., and a player with matches on each",
+    )
     require(0 < as_real(rate) <= 1, rate, "rate", "a number above 0, up to 1")
     everyone, every = range(int(owner.max()) + 1), check_count(every, "every", 1)
     workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
-    require(len(workers) >= len(everyone), len(workers), "the number of workers", f"at least {len(everyone)}")
+    require(
+        len(workers) >= len(everyone),
+        len(workers),
+        "the number of workers",
+        f"at least {len(everyone)}",
+    )
 
     def on(me: int, task: Any, *arguments: Any) -> Any:
-        return client.submit(task, (run, me), *arguments, workers=[workers[me]], pure=False)
+        return client.submit(
+            task, (run, me), *arguments, workers=[workers[me]], pure=False
+        )
 
     ready = []
     for me in everyone:
@@ -181,20 +237,34 @@ def fit_shards(
     residuals, sizes = list[float](), []
     while len(residuals) < check_count(max_turns, "max_turns", 1):
         # What a machine sends is taken after its last turn, and before its next one.
-        post = {(a, b): on(a, _outbox, b, ready[a]) for a in everyone for b in everyone if a != b}
+        post = {
+            (a, b): on(a, _outbox, b, ready[a])
+            for a in everyone
+            for b in everyone
+            if a != b
+        }
         for me in everyone:
             inbox = {a: future for (a, b), future in post.items() if b == me}
             own = [future for (a, _), future in post.items() if a == me]
             ready[me] = on(me, _turn, inbox, every, rate, own)
-        sizes = sizes or client.gather([client.submit(len, future) for future in post.values()])
+        sizes = sizes or client.gather(
+            [client.submit(len, future) for future in post.values()]
+        )
         residuals.append(max(client.gather(ready)))
         if residuals[-1] <= tol:
             break
     else:
         text = f"the residual is {residuals[-1]:.2g} after {max_turns} turns; expected at most tol = {tol:g}"
-        tell(f"{text}: take more turns or, if it goes to and fro, a smaller rate", ConvergenceWarning)
+        tell(
+            f"{text}: take more turns or, if it goes to and fro, a smaller rate",
+            ConvergenceWarning,
+        )
     found = client.gather([on(me, _scores, float(matches.time[-1])) for me in everyone])
-    return Sharded({name: told for part in found for name, told in part.items()}, residuals, sum(sizes))
+    return Sharded(
+        {name: told for part in found for name, told in part.items()},
+        residuals,
+        sum(sizes),
+    )
 
 
 _PLACED: dict[tuple[str, int], Shard] = {}  # on a worker
@@ -208,7 +278,9 @@ def _outbox(key: tuple[str, int], to: int, _: object) -> Floats:
     return _PLACED[key].outbox(to)
 
 
-def _turn(key: tuple[str, int], inbox: Inbox, sweeps: int, rate: float, _: object) -> float:
+def _turn(
+    key: tuple[str, int], inbox: Inbox, sweeps: int, rate: float, _: object
+) -> float:
     return _PLACED[key].turn(inbox, sweeps, rate)
 
 

@@ -1,18 +1,21 @@
-"""How models of sports are judged: the protocol of section 4 and appendix B of [Maystre2019]_.
+"""How models of sports are judged: the protocol of section 4 and appendix B of
+[Maystre2019]_.
 
-The paper's words, and how they are read here. The training set is "the first 70% of the observations": the
-first floor(0.7 N) games, not moved to the end of a day. A game is forecast from "all the data up to the day
-preceding" it: so games of the day that the split cuts in two do not know its first games either.
-Hyperparameters come from the training set only. Accuracy is the share of games whose result has the largest
-probability; where k results share it, as in the row "Random" of Table 3, a game that ends in one of them
-counts 1/k.
+The paper's words, and how they are read here. The training set is "the first 70% of the
+observations": the first floor(0.7 N) games, not moved to the end of a day. A game is
+forecast from "all the data up to the day preceding" it: so games of the day that the
+split cuts in two do not know its first games either. Hyperparameters come from the
+training set only. Accuracy is the share of games whose result has the largest
+probability; where k results share it, as in the row "Random" of Table 3, a game that
+ends in one of them counts 1/k.
 
-Nothing here reads a file: data are frames as the loaders of `preflearn.datasets` return them.
+Nothing here reads a file: data are frames as the loaders of `preflearn.datasets` return
+them.
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
@@ -61,7 +64,8 @@ from preflearn_book.studies.ch14_points import result_probabilities, scoring_mat
 YEAR = 365.25  # days
 _SHARED = 1e-9  # probabilities that differ by less share the first place
 _MATERN = {0.5: Matern12, 1.5: Matern32}
-_RESULTS = {"Probit": (OrdinalProbit, Probit), "Logit": (OrdinalLogit, Logit)}  # with and without ties
+# with and without ties
+_RESULTS = {"Probit": (OrdinalProbit, Probit), "Logit": (OrdinalLogit, Logit)}
 
 
 # ---- Table 8
@@ -75,30 +79,34 @@ def published_model(
     *,
     advantage_variance: float | None = None,
 ) -> DynamicComparisons | Elo | TrueSkill:
-    """A model with the hyperparameters of Table 8 of [Maystre2019]_, for times in days; not fitted.
+    """A model with the hyperparameters of Table 8 of [Maystre2019]_, for times in days;
+    not fitted.
 
-    Lengths of time are years of 365.25 days there. Wiener and linear parts begin at each feature's first
-    match, as in the authors' scripts. The learning rates of the table are left out: the fixed point of
-    Algorithm 1 does not depend on its rate.
+    Lengths of time are years of 365.25 days there. Wiener and linear parts begin at
+    each feature's first match, as in the authors' scripts. The learning rates of the
+    table are left out: the fixed point of Algorithm 1 does not depend on its rate.
 
     Parameters
     ----------
     table : DataFrame
-        data/published/P4_tables.csv: one number a row, in the columns place, dataset, model, likelihood,
-        quantity and value.
+        data/published/P4_tables.csv: one number a row, in the columns place, dataset,
+        model, likelihood, quantity and value.
     dataset, model : str
-        As printed, "NBA basketball" and "Ours" for instance; "Figure 4", "Table 4" and "Table 5" are models.
+        As printed, "NBA basketball" and "Ours" for instance; "Figure 4", "Table 4" and
+        "Table 5" are models.
     likelihood : str, optional
         "Logit", "Gaussian" or "Poisson-exp", where the model has several.
     advantage_variance : float, optional
-        Prior variance of the feature "advantage", constant in time, in the scores' unit squared. Table 8 does
-        not have it, and without it this feature has the prior of the teams.
+        Prior variance of the feature "advantage", constant in time, in the scores' unit
+        squared. Table 8 does not have it, and without it this feature has the prior of
+        the teams.
 
     Returns
     -------
     DynamicComparisons, Elo or TrueSkill
-        With ties where the data have them (Table 2): a margin, of half a point where the likelihood is
-        Gaussian. TrueSkill has variance and dynamics as printed; its dynamics are those of one match.
+        With ties where the data have them (Table 2): a margin, of half a point where
+        the likelihood is Gaussian. TrueSkill has variance and dynamics as printed; its
+        dynamics are those of one match.
 
     Raises
     ------
@@ -112,19 +120,24 @@ def published_model(
     >>> table = values.assign(place="Table 8", dataset="Chess", model="Ours", likelihood="Probit")
     >>> model = published_model(table, "Chess", "Ours")
     >>> model.likelihood, model.covariance
-    (OrdinalProbit(margin=0.5), Constant(variance=0.3) + Wiener(variance=2.0, origin='first'))
+    (OrdinalProbit(margin=0.5), Constant(variance=0.3) + Wiener(variance=2.0,
+    origin='first'))
     """
     name, values = _of_table_8(table, dataset, model, likelihood)
     if model == "TrueSkill":
         return TrueSkill(
-            values["constant_variance"], values["wiener_variance"], margin=values.get("margin", 0.0)
+            values["constant_variance"],
+            values["wiener_variance"],
+            margin=values.get("margin", 0.0),
         )
     law = _likelihood(name, values, ties=_has_ties(table, dataset))
     if model == "Elo":
         return Elo(likelihood=law, rate=values["rate"])
     covariance = _covariance(values)
     if advantage_variance is not None:
-        return DynamicComparisons({ADVANTAGE: Constant(advantage_variance), REST: covariance}, law)
+        return DynamicComparisons(
+            {ADVANTAGE: Constant(advantage_variance), REST: covariance}, law
+        )
     return DynamicComparisons(covariance, law)
 
 
@@ -132,7 +145,11 @@ def _of_table_8(
     table: pd.DataFrame, dataset: str, model: str, likelihood: str | None
 ) -> tuple[str, dict[str, float]]:
     """The name of the likelihood, and the values by quantity."""
-    rows = table[(table["place"] == "Table 8") & (table["dataset"] == dataset) & (table["model"] == model)]
+    rows = table[
+        (table["place"] == "Table 8")
+        & (table["dataset"] == dataset)
+        & (table["model"] == model)
+    ]
     if likelihood is not None:
         rows = rows[rows["likelihood"] == likelihood]
     names = sorted(set(rows["likelihood"]))
@@ -142,12 +159,16 @@ def _of_table_8(
             f"model {shown(model)} of {shown(dataset)} with likelihood {shown(likelihood)} {found}; "
             "expected one of its models, and its likelihood where there are several"
         )
-    return names[0], dict(zip(rows["quantity"], rows["value"].astype(float), strict=True))
+    return names[0], dict(
+        zip(rows["quantity"], rows["value"].astype(float), strict=True)
+    )
 
 
 def _has_ties(table: pd.DataFrame, dataset: str) -> bool:
     rows = table[(table["place"] == "Table 2") & (table["dataset"] == dataset)]
-    return bool((rows.loc[rows["quantity"] == "ties", "value"].astype(float) == 1).any())
+    return bool(
+        (rows.loc[rows["quantity"] == "ties", "value"].astype(float) == 1).any()
+    )
 
 
 def _likelihood(name: str, values: Mapping[str, float], ties: bool) -> Likelihood:
@@ -168,7 +189,9 @@ def _covariance(values: Mapping[str, float]) -> Covariance:
         return constant + Wiener(values["wiener_variance"] / YEAR, origin="first")
     if "matern_variance" in values:
         matern = _MATERN[values["smoothness"]]
-        return constant + matern(values["matern_variance"], lengthscale=YEAR * values["lengthscale"])
+        return constant + matern(
+            values["matern_variance"], lengthscale=YEAR * values["lengthscale"]
+        )
     return constant
 
 
@@ -191,13 +214,18 @@ class ResultForecasts(NamedTuple):
     outcomes: NDArray[np.int8]
 
     def losses(self) -> Floats:
-        """-log p(what happened), in nats, shape (n,); infinite where it had probability 0."""
+        """-log p(what happened), in nats, shape (n,); infinite where it had probability
+        0."""
         with np.errstate(divide="ignore"):
             return -np.log(self.probabilities[self._happened()])
 
     def hits(self) -> Floats:
-        """1 where what happened was the most probable result, 1/k if k of them were, else 0; shape (n,)."""
-        first = self.probabilities >= self.probabilities.max(axis=1, keepdims=True) - _SHARED
+        """1 where what happened was the most probable result, 1/k if k of them were,
+        else 0; shape (n,)."""
+        first = (
+            self.probabilities
+            >= self.probabilities.max(axis=1, keepdims=True) - _SHARED
+        )
         return (first / first.sum(axis=1, keepdims=True))[self._happened()]
 
     def _happened(self) -> tuple[Ids, Ids]:
@@ -225,19 +253,23 @@ def training_size(n_games: int) -> int:
 
 
 def observations(
-    frame: pd.DataFrame, likelihood: Likelihood | None = None, *, advantage: str | None = None
+    frame: pd.DataFrame,
+    likelihood: Likelihood | None = None,
+    *,
+    advantage: str | None = None,
 ) -> tuple[Matches, NDArray]:
-    """Games as matches and outcomes of the kind that a likelihood has (section 4.2.1 of [Maystre2019]_).
+    """Games as matches and outcomes of the kind that a likelihood has (section 4.2.1 of
+    [Maystre2019]_).
 
     Parameters
     ----------
     frame : DataFrame
-        One row a game, sorted by time: first, second, time; outcome (1, 0, -1), or first_score and
-        second_score where the likelihood is of points.
+        One row a game, sorted by time: first, second, time; outcome (1, 0, -1), or
+        first_score and second_score where the likelihood is of points.
     likelihood : Likelihood, optional
-        Poisson: two rows a game, as `scoring_matches`. Gaussian and Skellam: y is the difference of points,
-        as floats, of which no type of integer is too small.
-        Any other, and None: the outcome.
+        Poisson: two rows a game, as `scoring_matches`. Gaussian and Skellam: y is the
+        difference of points, as floats, of which no type of integer is too small. Any
+        other, and None: the outcome.
     advantage : str, optional
         The column that becomes the feature "advantage".
 
@@ -261,31 +293,37 @@ def observations(
     if isinstance(likelihood, Poisson):
         return scoring_matches(frame, advantage=advantage)
     if isinstance(likelihood, Gaussian | Skellam):
-        matches, own = Matches.from_frame(frame, outcome="first_score", advantage=advantage)
+        matches, own = Matches.from_frame(
+            frame, outcome="first_score", advantage=advantage
+        )
         _, other = Matches.from_frame(frame, outcome="second_score")
-        return matches, np.subtract(own, other, dtype=np.float64)  # unsigned integers have no -1
+        # unsigned integers have no -1
+        return matches, np.subtract(own, other, dtype=np.float64)
     return Matches.from_frame(frame, advantage=advantage)
 
 
 def forecast_results(
     model: DynamicComparisons | RatingSystem, frame: pd.DataFrame, *, tol: float = 0.02
 ) -> ResultForecasts:
-    """Forecast the games of the test set, each from all games of earlier days (section 4 of [Maystre2019]_).
+    """Forecast the games of the test set, each from all games of earlier days (section
+    4 of [Maystre2019]_).
 
     Parameters
     ----------
     model : DynamicComparisons, or a rating system
         With its hyperparameters; it is not changed.
     frame : DataFrame
-        As in `observations`, always with the outcomes. There are ties if there is one among the outcomes.
+        As in `observations`, always with the outcomes. There are ties if there is one
+        among the outcomes.
     tol : float
         Of `one_step_ahead`. Rating systems have none.
 
     Returns
     -------
     ResultForecasts
-        One row a game of the test set. Points with a Poisson likelihood are forecast for both teams; without
-        ties, each team gets half the probability of equal points.
+        One row a game of the test set. Points with a Poisson likelihood are forecast
+        for both teams; without ties, each team gets half the probability of equal
+        points.
 
     Raises
     ------
@@ -319,9 +357,11 @@ def forecast_results(
 
 
 def random_split(n_games: int, rng: np.random.Generator | int) -> tuple[Ids, Ids, Ids]:
-    """Numbers of the games to train on (50 percent), to choose by (20), and to test on (the rest), ascending.
+    """Numbers of the games to train on (50 percent), to choose by (20), and to test on
+    (the rest), ascending.
 
-    The split of appendix B.2 of [Maystre2019]_, with floors: 30,828, 12,331 and 18,498 of 61,657.
+    The split of appendix B.2 of [Maystre2019]_, with floors: 30,828, 12,331 and 18,498
+    of 61,657.
 
     Examples
     --------
@@ -336,7 +376,8 @@ def random_split(n_games: int, rng: np.random.Generator | int) -> tuple[Ids, Ids
 def interaction_model(
     matches: Matches, player_variance: float, interaction_variance: float
 ) -> DynamicComparisons:
-    """d = s_i - s_j + s_ij, all constant, and a probit likelihood (section 4.2.3 of [Maystre2019]_).
+    """d = s_i - s_j + s_ij, all constant, and a probit likelihood (section 4.2.3 of
+    [Maystre2019]_).
 
     Parameters
     ----------
@@ -351,7 +392,9 @@ def interaction_model(
         Not fitted.
     """
     players = [name for name in matches.features if isinstance(name, str)]
-    covariance: dict[Hashable, Covariance] = dict.fromkeys(players, Constant(player_variance))
+    covariance: dict[Hashable, Covariance] = dict.fromkeys(
+        players, Constant(player_variance)
+    )
     covariance[REST] = Constant(interaction_variance)
     return DynamicComparisons(covariance, Probit())
 
@@ -359,9 +402,11 @@ def interaction_model(
 def bradley_terry_probabilities(
     matches: Matches, y: ArrayLike, asked: Matches, regularization: float
 ) -> Floats:
-    """Chances by the scores that minimise -log-likelihood + regularization · |s|²: "logit" in Figure 5.
+    """Chances by the scores that minimise -log-likelihood + regularization · |s|²:
+    "logit" in Figure 5.
 
-    What the function opt_pairwise of the Python library choix does: P(first wins) = 1 / (1 + e^-d), d = x·s.
+    What the function opt_pairwise of the Python library choix does: P(first wins) = 1 /
+    (1 + e^-d), d = x·s.
 
     Parameters
     ----------
@@ -371,7 +416,8 @@ def bradley_terry_probabilities(
     asked : Matches
         The matches whose chances are asked for, over the same features.
     regularization : float
-        The alpha of Table 9, positive: 1 / (2 alpha) is the variance of a normal prior of the scores.
+        The alpha of Table 9, positive: 1 / (2 alpha) is the variance of a normal prior
+        of the scores.
 
     Returns
     -------
@@ -384,8 +430,15 @@ def bradley_terry_probabilities(
     >>> bradley_terry_probabilities(matches, [1, 1], matches[:1], regularization=0.5).round(4).tolist()
     [[0.2606, 0.7394]]
     """
-    signed = matches.design.multiply(check_labels(y, len(matches), allow=(-1, 1))[:, None])
-    both, one = sparse.vstack([signed, -signed]), np.ones(len(matches))  # there are always two classes
-    cost = 0.25 / check_real(regularization, "regularization", "a positive number", 1 / LARGEST, LARGEST)
-    machine = LogisticRegression(C=cost, fit_intercept=False, tol=1e-12, max_iter=10_000)
+    signed = matches.design.multiply(
+        check_labels(y, len(matches), allow=(-1, 1))[:, None]
+    )
+    # there are always two classes
+    both, one = sparse.vstack([signed, -signed]), np.ones(len(matches))
+    cost = 0.25 / check_real(
+        regularization, "regularization", "a positive number", 1 / LARGEST, LARGEST
+    )
+    machine = LogisticRegression(
+        C=cost, fit_intercept=False, tol=1e-12, max_iter=10_000
+    )
     return machine.fit(both, np.append(one, -one)).predict_proba(asked.design)

@@ -1,11 +1,12 @@
-"""Analogical proportions of numbers in [0, 1], as degrees and as kernels on pairs; exact on Fractions.
+"""Analogical proportions of numbers in [0, 1], as degrees and as kernels on pairs;
+exact on Fractions.
 
 References
 ----------
-.. [AhmadiFahandar2018] M. Ahmadi Fahandar, E. Huellermeier, "Learning to rank based on analogical
-   reasoning", AAAI 2018.
-.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Huellermeier, "Analogy-based preference learning with
-   kernels", KI 2019.
+.. [AhmadiFahandar2018] M. Ahmadi Fahandar, E. Huellermeier, "Learning to rank based on
+   analogical reasoning", AAAI 2018.
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Huellermeier, "Analogy-based preference
+   learning with kernels", KI 2019.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from preflearn.core.validation import (
 )
 
 Degrees = NDArray[Any]  # floats, or Fractions in an array of objects
-Proportion = Callable[[Degrees, Degrees, Degrees, Degrees, Any], Degrees]  # of a, b, c, d and the tolerance
+# of a, b, c, d and the tolerance
+Proportion = Callable[[Degrees, Degrees, Degrees, Degrees, Any], Degrees]
 
 
 def proportion(
@@ -44,9 +46,10 @@ def proportion(
 ) -> Any:
     """The degree to which a relates to b as c relates to d, for one feature.
 
-    With u = a - b, v = c - d, "signs agree" for sign(u) = sign(v), "near" for a distance of at most the
-    tolerance t, and e(x, y) = max(0, 1 - |x - y| / t), these are eq. 5 of [AhmadiFahandar2019]_, the others
-    of [AhmadiFahandar2018]_, and variants::
+    With u = a - b, v = c - d, "signs agree" for sign(u) = sign(v), "near" for a
+    distance of at most the tolerance t, and e(x, y) = max(0, 1 - |x - y| / t), these
+    are eq. 5 of [AhmadiFahandar2019]_, the others of [AhmadiFahandar2018]_, and
+    variants::
 
         arithmetic         1 - |u - v| where signs agree, else 0
         difference         1 - |u - v|, which goes down to -1
@@ -63,7 +66,8 @@ def proportion(
     name : str
         One of `PROPORTIONS`.
     a, b, c, d : array-like
-        Numbers in [0, 1] that broadcast. Integers and Fractions are taken exactly, also in arrays of objects.
+        Numbers in [0, 1] that broadcast. Integers and Fractions are taken exactly, also
+        in arrays of objects.
     zero : {"apart", "positive"}
         Whether sign(0) is a class of its own or joins the positive ones.
     tolerance : number
@@ -77,20 +81,21 @@ def proportion(
     Raises
     ------
     ValueError
-        On an unknown name or zero, values outside [0, 1], shapes that do not broadcast, or a tolerance that
-        is negative (for the graded one, not positive).
+        On an unknown name or zero, values outside [0, 1], shapes that do not broadcast,
+        or a tolerance that is negative (for the graded one, not positive).
 
     Notes
     -----
-    **Kernels** on pairs are arithmetic, difference, clipped, softened and geometric, by both conventions of
-    sign(0), and approximate with a tolerance of 0, or from 1 on. All others are refuted by three
-    pairs.
+    **Kernels** on pairs are arithmetic, difference, clipped, softened and geometric, by
+    both conventions of sign(0), and approximate with a tolerance of 0, or from 1 on.
+    All others are refuted by three pairs.
 
-    **Axioms.** The threshold of signs costs the central permutation, the degree of a, b, c, d is not that of
-    a, c, b, d, unless a function of the differences is 0 wherever they differ. Clipped has it, as it depends
-    on |a - b - c + d| only. It is reflexive and symmetric, stays in [0, 1], is 1 if and only if a - b = c -
-    d, and is a kernel. It differs from arithmetic where signs do: there it is max(0, 1 - |u| - |v|) in place
-    of 0, so that a small rise is like a small fall.
+    **Axioms.** The threshold of signs costs the central permutation, the degree of a,
+    b, c, d is not that of a, c, b, d, unless a function of the differences is 0
+    wherever they differ. Clipped has it, as it depends on |a - b - c + d| only. It is
+    reflexive and symmetric, stays in [0, 1], is 1 if and only if a - b = c - d, and is
+    a kernel. It differs from arithmetic where signs do: there it is max(0, 1 - |u| -
+    |v|) in place of 0, so that a small rise is like a small fall.
 
     Examples
     --------
@@ -104,8 +109,13 @@ def proportion(
     check_choice(name, "name", PROPORTIONS)
     check_choice(zero, "zero", ("apart", "positive"))
     check_real(tolerance, "tolerance", "a number of at least 0", least=0.0)
-    require(tolerance > 0 or name != "graded", tolerance, "tolerance", "a positive number")
-    numbers = (_check_values(values, at) for values, at in zip((a, b, c, d), "abcd", strict=True))
+    require(
+        tolerance > 0 or name != "graded", tolerance, "tolerance", "a positive number"
+    )
+    numbers = (
+        _check_values(values, at)
+        for values, at in zip((a, b, c, d), "abcd", strict=True)
+    )
     first, second, third, fourth = np.broadcast_arrays(*numbers)
     agreeing, others = _FUNCTIONS[name]
     degrees = np.asarray(agreeing(first, second, third, fourth, tolerance))
@@ -114,12 +124,17 @@ def proportion(
         agree = (u >= 0) == (v >= 0)
         if zero == "apart":
             agree &= (u <= 0) == (v <= 0)
-        degrees = np.where(agree, degrees, others(first, second, third, fourth, tolerance))
+        degrees = np.where(
+            agree, degrees, others(first, second, third, fourth, tolerance)
+        )
     return degrees if degrees.ndim else degrees.item()
 
 
-def proportion_gram(name: str, pairs: ArrayLike, *, zero: Zero = "apart", tolerance: Any = 0) -> Degrees:
-    """The matrix of degrees k((a, b), (c, d)) = `proportion` of a, b, c, d between all pairs of numbers.
+def proportion_gram(
+    name: str, pairs: ArrayLike, *, zero: Zero = "apart", tolerance: Any = 0
+) -> Degrees:
+    """The matrix of degrees k((a, b), (c, d)) = `proportion` of a, b, c, d between all
+    pairs of numbers.
 
     Parameters
     ----------
@@ -147,14 +162,25 @@ def proportion_gram(name: str, pairs: ArrayLike, *, zero: Zero = "apart", tolera
     array = _check_values(pairs, "pairs")
     check_shape(array, "pairs", ("n", 2), "the two numbers of a pair")
     first, second = array[:, :1], array[:, 1:]
-    return proportion(name, first, second, first.T, second.T, zero=zero, tolerance=tolerance)
+    return proportion(
+        name, first, second, first.T, second.T, zero=zero, tolerance=tolerance
+    )
 
 
 def _check_values(values: ArrayLike, name: str) -> Degrees:
     """Floats stay floats, integers and Fractions become Fractions."""
     array = as_array(values, name)
-    array = as_fractions(array, name) if array.dtype.kind in "biuO" else as_floats(array, name)
-    refuse(~np.asarray((array >= 0) & (array <= 1), dtype=bool), array, name, "a number in [0, 1]")
+    array = (
+        as_fractions(array, name)
+        if array.dtype.kind in "biuO"
+        else as_floats(array, name)
+    )
+    refuse(
+        ~np.asarray((array >= 0) & (array <= 1), dtype=bool),
+        array,
+        name,
+        "a number in [0, 1]",
+    )
     return array
 
 
@@ -179,7 +205,9 @@ def _smaller(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
 
 def _quotient(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
     high = np.maximum(a * d, b * c)
-    return np.minimum(a * d, b * c) / np.where(np.asarray(high == 0, dtype=bool), 1 + 0 * high, high)
+    return np.minimum(a * d, b * c) / np.where(
+        np.asarray(high == 0, dtype=bool), 1 + 0 * high, high
+    )
 
 
 def _min_max(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
@@ -188,8 +216,11 @@ def _min_max(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
 
 
 def _distance(a: Degrees, b: Degrees, c: Degrees, d: Degrees) -> Degrees:
-    """The larger one within both pairs, or from pair to pair, whichever is less: e(x, y) falls with it."""
-    return np.minimum(np.maximum(abs(a - b), abs(c - d)), np.maximum(abs(a - c), abs(b - d)))
+    """The larger one within both pairs, or from pair to pair, whichever is less: e(x,
+    y) falls with it."""
+    return np.minimum(
+        np.maximum(abs(a - b), abs(c - d)), np.maximum(abs(a - c), abs(b - d))
+    )
 
 
 def _approximate(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
@@ -200,7 +231,8 @@ def _graded(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
     return np.maximum(0 * a, 1 - _distance(a, b, c, d) / t)
 
 
-# Where the signs of a - b and c - d agree, and where they do not; None: signs do not count.
+# Where the signs of a - b and c - d agree, and where they do not; None: signs do not
+# count.
 _FUNCTIONS: dict[str, tuple[Proportion, Proportion | None]] = {
     "arithmetic": (_difference, _nothing),
     "difference": (_difference, None),

@@ -1,4 +1,5 @@
-"""Kemeny's order of items by degrees of preference, which chapter 16 compares with those of the package."""
+"""Kemeny's order of items by degrees of preference, which chapter 16 compares with
+those of the package."""
 
 from __future__ import annotations
 
@@ -12,12 +13,14 @@ _EXACT = 16  # items of one majority cycle whose Kemeny order is searched among 
 
 
 def kemeny(P: Floats) -> Floats:
-    """An order with the least total degree against it: the sum of p_ji over all i that come before j.
+    """An order with the least total degree against it: the sum of p_ji over all i that
+    come before j.
 
-    Items with a majority over all others come before them in some best order, so the order is searched
-    within the cycles of the majority p_ij > p_ji only: exactly, by dynamic programming over subsets, in
-    those of up to 16 items; a longer one starts in the order of row sums, and single items move as long as
-    that lowers the sum, which may end above the least.
+    Items with a majority over all others come before them in some best order, so the
+    order is searched within the cycles of the majority p_ij > p_ji only: exactly, by
+    dynamic programming over subsets, in those of up to 16 items; a longer one starts in
+    the order of row sums, and single items move as long as that lowers the sum, which
+    may end above the least.
 
     Parameters
     ----------
@@ -27,8 +30,8 @@ def kemeny(P: Floats) -> Floats:
     Returns
     -------
     worths : ndarray of shape (n,)
-        n for the first item, 1 for the last; no two are equal. Where several orders are as good, row sums
-        tend to decide, and then the place in P.
+        n for the first item, 1 for the last; no two are equal. Where several orders are
+        as good, row sums tend to decide, and then the place in P.
 
     Examples
     --------
@@ -38,9 +41,11 @@ def kemeny(P: Floats) -> Floats:
     """
     by_sums = np.argsort(-row_sums(P), kind="stable")
     excess = (P - P.T)[np.ix_(by_sums, by_sums)]
-    reach = np.isfinite(shortest_path(excess > 0, unweighted=True))  # by a chain of majorities, or itself
+    # by a chain of majorities, or itself
+    reach = np.isfinite(shortest_path(excess > 0, unweighted=True))
     cycle = connected_components(reach, connection="strong")[1]
-    order = np.lexsort((cycle, -reach.sum(axis=1)))  # who is above a cycle reaches more than it does
+    # who is above a cycle reaches more than it does
+    order = np.lexsort((cycle, -reach.sum(axis=1)))
     for part in np.split(order, np.flatnonzero(np.diff(cycle[order])) + 1):
         search = _best_order if len(part) <= _EXACT else _improved_order
         inner = np.sort(part)
@@ -57,9 +62,11 @@ ORDERS = AGGREGATES | {"kemeny": kemeny}
 
 
 def _best_order(excess: Floats) -> Ids:
-    """The order with the largest sum of excess[i, j] over all i before j, over all orders.
+    """The order with the largest sum of excess[i, j] over all i before j, over all
+    orders.
 
-    Of each set of items, as bits of a number, the best order in which they can come first.
+    Of each set of items, as bits of a number, the best order in which they can come
+    first.
     """
     n = len(excess)
     sets, items = np.arange(1 << n), np.arange(n)
@@ -83,7 +90,8 @@ def _best_order(excess: Floats) -> Ids:
 def _improved_order(excess: Floats) -> Ids:
     """The order 0, 1, ... improved by moves of one item, until none raises the sum."""
     order, least = np.arange(len(excess)), 1e-12 * np.abs(excess).max()
-    for _ in range(len(excess) ** 2):  # the sum rises with each move: a few rounds, but for rounding
+    # the sum rises with each move: a few rounds, but for rounding
+    for _ in range(len(excess) ** 2):
         before = order
         for start in range(len(order)):
             others = np.delete(order, start)

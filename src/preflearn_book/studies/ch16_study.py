@@ -1,9 +1,10 @@
-"""The experiment of section 6 of [AhmadiFahandar2019]_: a row of its Table 2, and what can be varied in it.
+"""The experiment of section 6 of [AhmadiFahandar2019]_: a row of its Table 2, and what
+can be varied in it.
 
 References
 ----------
-.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with
-   kernels", KI 2019.
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference
+   learning with kernels", KI 2019.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class Task(NamedTuple):
     truth: Floats
 
     def scaled(self, kind: Kind = "min-max", **options: Any) -> Self:
-        """With the features normalised, each part for the other; options as in `DomainScaler`.
+        """With the features normalised, each part for the other; options as in
+        `DomainScaler`.
 
         Examples
         --------
@@ -63,7 +65,8 @@ class Task(NamedTuple):
         return self._replace(X=X, Q=Q)
 
     def loss(self, learner: RankingLearner | SVMRank) -> float:
-        """The ranking loss of a learner, which is fitted: eq. of section 2, a pair tied by it counts half.
+        """The ranking loss of a learner, which is fitted: eq. of section 2, a pair tied
+        by it counts half.
 
         Examples
         --------
@@ -75,13 +78,15 @@ class Task(NamedTuple):
         return ranking_loss(self.truth, -self.worths(learner))
 
     def worths(self, learner: RankingLearner | SVMRank) -> Floats:
-        """The scores of the query's items by a learner, which is fitted; a ranking SVM is linear.
+        """The scores of the query's items by a learner, which is fitted; a ranking SVM
+        is linear.
 
-        Where features are counts, its solution often ties items that differ: what rounding tells apart is
-        made equal again, or it would decide who comes first.
+        Where features are counts, its solution often ties items that differ: what
+        rounding tells apart is made equal again, or it would decide who comes first.
         """
         if isinstance(learner, SVMRank):
-            with warnings.catch_warnings(action="ignore", category=UserWarning):  # the chapter tells of ends
+            # the chapter tells of ends
+            with warnings.catch_warnings(action="ignore", category=UserWarning):
                 w = learner.fit(self.X, -self.rank).coef_
             scores = (self.Q * w).sum(axis=1)  # a product may differ for equal rows
             return merged(scores, _ROUNDING * float(np.ptp(scores)))
@@ -100,7 +105,8 @@ class Choices(NamedTuple):
     net : RankNet
         With the number of units, the size of batches, and the rate.
     kind : {"standard", "min-max"}
-        How features are normalised for the learners of a utility: ERR, Ranking SVM and RankNet.
+        How features are normalised for the learners of a utility: ERR, Ranking SVM and
+        RankNet.
     """
 
     k: int
@@ -109,8 +115,15 @@ class Choices(NamedTuple):
     kind: Kind
 
 
-def choose(X: Floats, rank: Floats, grids: Grids, kind: Kind = "standard", random_state: int = 0) -> Choices:
-    """Choose by 2-fold cross-validation of the items of a training set, normalised by its own numbers.
+def choose(
+    X: Floats,
+    rank: Floats,
+    grids: Grids,
+    kind: Kind = "standard",
+    random_state: int = 0,
+) -> Choices:
+    """Choose by 2-fold cross-validation of the items of a training set, normalised by
+    its own numbers.
 
     Parameters
     ----------
@@ -119,15 +132,22 @@ def choose(X: Floats, rank: Floats, grids: Grids, kind: Kind = "standard", rando
     kind : {"standard", "min-max"}
         See `Choices`; the methods of analogy need "min-max".
     grids : dict of str to (dict, int)
-        For "able2rank", "Ranking SVM" and "RankNet" a grid of their parameters, and how often the items are
-        halved. Without one for the Ranking SVM, it chooses C on its path, by three halvings.
+        For "able2rank", "Ranking SVM" and "RankNet" a grid of their parameters, and how
+        often the items are halved. Without one for the Ranking SVM, it chooses C on its
+        path, by three halvings.
     random_state : int
         Seed of the folds.
     """
     unit, scaled = (DomainScaler(one).fit(X).transform(X) for one in ("min-max", kind))
     places, seed = np.asarray(rank, dtype=float), legacy_rng(random_state)
-    folds = list(RepeatedKFold(n_splits=2, n_repeats=3, random_state=seed).split(scaled))
-    voting, svm, net = Able2Rank(), SVMRank("path", "linear", random_state=random_state), RankNet()
+    folds = list(
+        RepeatedKFold(n_splits=2, n_repeats=3, random_state=seed).split(scaled)
+    )
+    voting, svm, net = (
+        Able2Rank(),
+        SVMRank("path", "linear", random_state=random_state),
+        RankNet(),
+    )
     learners: dict[str, Any] = {"able2rank": voting, "Ranking SVM": svm, "RankNet": net}
     for name, (grid, n_halvings) in grids.items():
         items = unit if name == "able2rank" else scaled
@@ -138,9 +158,14 @@ def choose(X: Floats, rank: Floats, grids: Grids, kind: Kind = "standard", rando
 
 
 def searched(
-    learner: Any, grid: dict[str, Any], X: Floats, rank: Floats, folds: list[tuple[Ids, Ids]]
+    learner: Any,
+    grid: dict[str, Any],
+    X: Floats,
+    rank: Floats,
+    folds: list[tuple[Ids, Ids]],
 ) -> dict[str, Any]:
-    """The parameters of a grid with the least sum of losses on held-out items; the first of several.
+    """The parameters of a grid with the least sum of losses on held-out items; the
+    first of several.
 
     The learner is left with the last ones.
 
@@ -154,57 +179,77 @@ def searched(
 
     def loss(options: dict[str, Any]) -> float:
         learner.set_params(**options)
-        return sum(Task(X[train], rank[train], X[valid], rank[valid]).loss(learner) for train, valid in folds)
+        return sum(
+            Task(X[train], rank[train], X[valid], rank[valid]).loss(learner)
+            for train, valid in folds
+        )
 
     return min(ParameterGrid(grid), key=loss)
 
 
-def losses_by_analogy(task: Task, chosen: Choices, random_state: int, **options: Any) -> dict[str, float]:
-    """The losses of AnKer-rank, with the cost that it chose, and of able2rank: features in [0, 1].
+def losses_by_analogy(
+    task: Task, chosen: Choices, random_state: int, **options: Any
+) -> dict[str, float]:
+    """The losses of AnKer-rank, with the cost that it chose, and of able2rank: features
+    in [0, 1].
 
-    Options are those of `DomainScaler`. Of all methods of Table 2 only AnKer-rank (its coins and folds) and
-    RankNet (its first weights and batches) depend on the seed.
+    Options are those of `DomainScaler`. Of all methods of Table 2 only AnKer-rank (its
+    coins and folds) and RankNet (its first weights and batches) depend on the seed.
     """
     task, anker = task.scaled(**options), AnKerRank(random_state=random_state)
-    losses = {"AnKer-rank": task.loss(anker), "able2rank": task.loss(Able2Rank(chosen.k))}
+    losses = {
+        "AnKer-rank": task.loss(anker),
+        "able2rank": task.loss(Able2Rank(chosen.k)),
+    }
     return losses | {"C": anker.C_, "open": at_end(anker)}
 
 
 def at_end(learner: AnKerRank) -> int:
-    """Whether the end of the path decides the cost: 0 where it does not, 1 where a wider one could matter.
+    """Whether the end of the path decides the cost: 0 where it does not, 1 where a
+    wider one could matter.
 
-    It can if the best interval of the cross-validation goes down to the end of the path, and some coefficient
-    is at its bound C; if none is, every larger C gives the same machine.
+    It can if the best interval of the cross-validation goes down to the end of the
+    path, and some coefficient is at its bound C; if none is, every larger C gives the
+    same machine.
     """
     curve: Any = learner.curve_
     bound = np.abs(learner.dual_coef_).max(initial=0) >= learner.C_ * (1 - _ROUNDING)
     return int(bound and curve.lam < curve.lambdas[-1])
 
 
-def losses_by_utility(task: Task, chosen: Choices, random_state: int, **options: Any) -> dict[str, float]:
-    """The losses of ERR, Ranking SVM and RankNet: features normalised as they were for the choice."""
+def losses_by_utility(
+    task: Task, chosen: Choices, random_state: int, **options: Any
+) -> dict[str, float]:
+    """The losses of ERR, Ranking SVM and RankNet: features normalised as they were for
+    the choice."""
     task = task.scaled(chosen.kind, **options)
     return {
         "ERR": task.loss(ExpectedRankRegression()),
         "Ranking SVM": task.loss(SVMRank(chosen.svm.C_, "linear")),
-        "RankNet": task.loss(RankNet(**chosen.net.get_params() | {"random_state": random_state})),
+        "RankNet": task.loss(
+            RankNet(**chosen.net.get_params() | {"random_state": random_state})
+        ),
     }
 
 
 def judged(task: Task, learner: AnKerRank) -> dict[str, float]:
-    """The degrees of preference P of a fitted AnKer-rank, on a query that is normalised for it.
+    """The degrees of preference P of a fitted AnKer-rank, on a query that is normalised
+    for it.
 
     Returns
     -------
     dict of str to float
-        The loss of each aggregation of this P, by its name; "pairs", the share of pairs whose larger degree
-        is wrong; "brier", the mean of (p - truth)² over pairs, where truth is 1 or 0; "one side", the mean of
-        it for q_ij alone and for 1 - q_ji; "miscalibration", the mean over pairs of the distance
-        between p and the share of wins among the pairs of its bin of ten; "reciprocity", the mean of
+        The loss of each aggregation of this P, by its name; "pairs", the share of pairs
+        whose larger degree is wrong; "brier", the mean of (p - truth)² over pairs,
+        where truth is 1 or 0; "one side", the mean of it for q_ij alone and for 1 -
+        q_ji; "miscalibration", the mean over pairs of the distance between p and the
+        share of wins among the pairs of its bin of ten; "reciprocity", the mean of
         abs(q_ij + q_ji - 1).
     """
     P, Q = learner.preferences(task.Q), support(learner, task.Q)
-    found = {name: ranking_loss(task.truth, -worths(P)) for name, worths in ORDERS.items()}
+    found = {
+        name: ranking_loss(task.truth, -worths(P)) for name, worths in ORDERS.items()
+    }
     better = np.less.outer(task.truth, task.truth)
     first, second = np.nonzero(better | better.T)
     p, won = P[first, second], better[first, second].astype(np.float64)
@@ -222,7 +267,8 @@ def judged(task: Task, learner: AnKerRank) -> dict[str, float]:
 
 
 def support(learner: AnKerRank, Q: Floats) -> Floats:
-    """The degrees q_ij of support for "i is better than j" of section 5.1, shape (n, n)."""
+    """The degrees q_ij of support for "i is better than j" of section 5.1, shape (n,
+    n)."""
     n, (a, b) = len(Q), learner.platt_
     U = (Q[:, None] - Q).reshape(n * n, -1)
     return expit(a * learner.decision_function(U) + b).reshape(n, n)

@@ -2,9 +2,11 @@
 
 References
 ----------
-.. [Demsar2006] J. Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7, 2006.
-.. [Benavoli2017] A. Benavoli, G. Corani, J. Demšar, M. Zaffalon, "Time for a change: a tutorial for comparing
-   multiple classifiers through Bayesian analysis", JMLR 18, 2017.
+.. [Demsar2006] J. Demšar, "Statistical comparisons of classifiers over multiple data
+  sets", JMLR 7, 2006.
+.. [Benavoli2017] A. Benavoli, G. Corani, J. Demšar, M. Zaffalon, "Time for a change: a
+   tutorial for comparing multiple classifiers through Bayesian analysis", JMLR 18,
+   2017.
 """
 
 from __future__ import annotations
@@ -29,9 +31,11 @@ class Ranks(NamedTuple):
     Attributes
     ----------
     mean : Series
-        Average rank by learner, the best first; learners that share a place share its rank.
+        Average rank by learner, the best first; learners that share a place share its
+        rank.
     difference : float
-        Average ranks that differ by less are not told apart: the critical difference of Nemenyi's test.
+        Average ranks that differ by less are not told apart: the critical difference of
+        Nemenyi's test.
     p : float
         Of Friedman's test that all learners are equal.
     n : int
@@ -44,7 +48,8 @@ class Ranks(NamedTuple):
     n: int
 
     def groups(self) -> list[tuple[str, str]]:
-        """The first and the last learner of each largest group that is not told apart, as bars of a diagram.
+        """The first and the last learner of each largest group that is not told apart,
+        as bars of a diagram.
 
         Examples
         --------
@@ -52,13 +57,21 @@ class Ranks(NamedTuple):
         [('a', 'b'), ('b', 'c')]
         """
         at, names = self.mean.to_numpy(), list(self.mean.index)
-        last = [int(np.flatnonzero(at <= at[k] + self.difference)[-1]) for k in range(len(at))]
-        kept = [k for k in range(len(at)) if last[k] > k and (k == 0 or last[k] > last[k - 1])]
+        last = [
+            int(np.flatnonzero(at <= at[k] + self.difference)[-1])
+            for k in range(len(at))
+        ]
+        kept = [
+            k
+            for k in range(len(at))
+            if last[k] > k and (k == 0 or last[k] > last[k - 1])
+        ]
         return [(names[k], names[last[k]]) for k in kept]
 
 
 def by_domain(runs: pd.DataFrame, arena: str, measure: str = "loss") -> pd.DataFrame:
-    """The mean of a measure over the units of each domain: rows are domains, columns learners.
+    """The mean of a measure over the units of each domain: rows are domains, columns
+    learners.
 
     Raises
     ------
@@ -66,15 +79,23 @@ def by_domain(runs: pd.DataFrame, arena: str, measure: str = "loss") -> pd.DataF
         If a learner lacks a domain: all have to have met the same problems.
     """
     here = runs[(runs["arena"] == arena) & runs[measure].notna()]
-    require(len(here) > 0, arena, "the arena", f"one of {sorted(runs['arena'].unique())} with {measure}")
-    table = here.pivot_table(index="domain", columns="learner", values=measure, sort=False)
+    require(
+        len(here) > 0,
+        arena,
+        "the arena",
+        f"one of {sorted(runs['arena'].unique())} with {measure}",
+    )
+    table = here.pivot_table(
+        index="domain", columns="learner", values=measure, sort=False
+    )
     missing = list(table.columns[table.isna().any()])
     require(not missing, missing, f"learners without all domains of {arena}", "none")
     return table
 
 
 def average_ranks(losses: pd.DataFrame, level: float = 0.05) -> Ranks:
-    """Average ranks over domains, and what they have to differ by (section 3.2.2 of [Demsar2006]_).
+    """Average ranks over domains, and what they have to differ by (section 3.2.2 of
+    [Demsar2006]_).
 
     Parameters
     ----------
@@ -96,8 +117,16 @@ def average_ranks(losses: pd.DataFrame, level: float = 0.05) -> Ranks:
     ({'a': 1.167, 'b': 1.833, 'c': 3.0}, 1.914)
     """
     values = check_array(losses, "losses", ("n", "k"), "finite losses")
-    (n, k), level = values.shape, check_real(level, "level", "a share between 0 and 1", 1e-6, 1 - 1e-6)
-    require(n > 1 and k > 2, values.shape, "the shape of losses", "at least 2 domains and 3 learners")
+    (n, k), level = (
+        values.shape,
+        check_real(level, "level", "a share between 0 and 1", 1e-6, 1 - 1e-6),
+    )
+    require(
+        n > 1 and k > 2,
+        values.shape,
+        "the shape of losses",
+        "at least 2 domains and 3 learners",
+    )
     mean = losses.rank(axis=1).mean().sort_values(kind="stable")
     # Nemenyi's test: the range of k independent normal means, over sqrt(2).
     quantile = float(studentized_range.ppf(1 - level, k, np.inf)) / np.sqrt(2)
@@ -108,11 +137,13 @@ def average_ranks(losses: pd.DataFrame, level: float = 0.05) -> Ranks:
 def chances(
     ours: ArrayLike, theirs: ArrayLike, band: float, rng: np.random.Generator | int = 0
 ) -> dict[str, float]:
-    """How probable it is that one learner is better than another by more than a band, over domains.
+    """How probable it is that one learner is better than another by more than a band,
+    over domains.
 
-    The Bayesian signed-rank test of section 4.2 of [Benavoli2017]_: domains have weights of a Dirichlet
-    distribution, beside them a difference of 0 with weight 1/2; which of three regions holds most of the
-    means of two differences is drawn many times.
+    The Bayesian signed-rank test of section 4.2 of [Benavoli2017]_: domains have
+    weights of a Dirichlet distribution, beside them a difference of 0 with weight 1/2;
+    which of three regions holds most of the means of two differences is drawn many
+    times.
 
     Parameters
     ----------
@@ -137,15 +168,25 @@ def chances(
     second = check_array(theirs, "theirs", (len(first),), "as many losses as ours")
     gains = np.concatenate([[0.0], second - first])
     halves = np.add.outer(gains, gains) / 2
-    regions = {"better": halves > band, "level": np.abs(halves) <= band, "worse": halves < -band}
-    weights = np.random.default_rng(rng).dirichlet([_PRIOR, *[1.0] * len(first)], _DRAWS)
-    held = [np.einsum("di,ij,dj->d", weights, region, weights, optimize=True) for region in regions.values()]
+    regions = {
+        "better": halves > band,
+        "level": np.abs(halves) <= band,
+        "worse": halves < -band,
+    }
+    weights = np.random.default_rng(rng).dirichlet(
+        [_PRIOR, *[1.0] * len(first)], _DRAWS
+    )
+    held = [
+        np.einsum("di,ij,dj->d", weights, region, weights, optimize=True)
+        for region in regions.values()
+    ]
     won = np.bincount(np.argmax(held, axis=0), minlength=3) / _DRAWS
     return dict(zip(regions, won.tolist(), strict=True))
 
 
 def standing(runs: pd.DataFrame, arena: str, band: float) -> pd.DataFrame:
-    """For each domain of an arena: who is best, who is level with it, and who of these is cheapest.
+    """For each domain of an arena: who is best, who is level with it, and who of these
+    is cheapest.
 
     Parameters
     ----------
@@ -158,8 +199,9 @@ def standing(runs: pd.DataFrame, arena: str, band: float) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by domain: best (a learner), loss (its mean), level (a tuple of learners, the best first),
-        cheapest (of these, by the mean of the seconds of fit and forecast), constant (the constant's loss).
+        Indexed by domain: best (a learner), loss (its mean), level (a tuple of
+        learners, the best first), cheapest (of these, by the mean of the seconds of fit
+        and forecast), constant (the constant's loss).
     """
     losses, here = by_domain(runs, arena), runs[runs["arena"] == arena]
     spent = here.assign(s=_spent(here)).pivot_table("s", "domain", "learner")
@@ -168,13 +210,16 @@ def standing(runs: pd.DataFrame, arena: str, band: float) -> pd.DataFrame:
         order = found.sort_values(kind="stable")
         level = tuple(order.index[order <= order.iloc[0] + band])
         cheapest = str(spent.loc[domain, list(level)].idxmin())
-        rows.append((domain, level[0], order.iloc[0], level, cheapest, found["constant"]))
+        rows.append(
+            (domain, level[0], order.iloc[0], level, cheapest, found["constant"])
+        )
     columns = ["domain", "best", "loss", "level", "cheapest", "constant"]
     return pd.DataFrame(rows, columns=columns).set_index("domain")
 
 
 def summary(runs: pd.DataFrame, arena: str, band: float) -> pd.DataFrame:
-    """The learners of an arena by accuracy and cost, in the order of their average ranks.
+    """The learners of an arena by accuracy and cost, in the order of their average
+    ranks.
 
     Parameters
     ----------
@@ -184,23 +229,33 @@ def summary(runs: pd.DataFrame, arena: str, band: float) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by learner: rank (the average over domains), level (in how many domains it is level with the
-        best), domains (their number), excess (mean over domains of the loss less the least one), error
-        (standard error of this mean), seconds (geometric mean of fit and forecast), on_front (nobody quicker
-        has a smaller excess).
+        Indexed by learner: rank (the average over domains), level (in how many domains
+        it is level with the best), domains (their number), excess (mean over domains of
+        the loss less the least one), error (standard error of this mean), seconds
+        (geometric mean of fit and forecast), on_front (nobody quicker has a smaller
+        excess).
     """
     losses, here = by_domain(runs, arena), runs[runs["arena"] == arena]
     behind = losses.sub(losses.min(axis=1), axis=0)
     seconds = here.assign(s=_spent(here)).groupby("learner")["s"].agg(gmean)
-    table = pd.DataFrame({"rank": losses.rank(axis=1).mean(), "level": (behind <= band).sum()})
-    table["domains"], table["excess"], table["error"] = len(losses), behind.mean(), behind.sem()
+    table = pd.DataFrame(
+        {"rank": losses.rank(axis=1).mean(), "level": (behind <= band).sum()}
+    )
+    table["domains"], table["excess"], table["error"] = (
+        len(losses),
+        behind.mean(),
+        behind.sem(),
+    )
     table = table.assign(seconds=seconds).sort_values(["seconds", "excess"])
     before = table["excess"].cummin().shift(fill_value=np.inf)
-    return table.assign(on_front=table["excess"] < before).sort_values("rank", kind="stable")
+    return table.assign(on_front=table["excess"] < before).sort_values(
+        "rank", kind="stable"
+    )
 
 
 def counted(runs: pd.DataFrame, arena: str, band: float, names: Sequence[str]) -> str:
-    """In a sentence, in how many domains of an arena some learners are level with the best.
+    """In a sentence, in how many domains of an arena some learners are level with the
+    best.
 
     Examples
     --------
@@ -211,12 +266,15 @@ def counted(runs: pd.DataFrame, arena: str, band: float, names: Sequence[str]) -
     """
     table = summary(runs, arena, band)
     first, *others = [f"{name} {{}}in {table.loc[name, 'level']}" for name in names]
-    said = told([first.format("is level with the best "), *(one.format("") for one in others)])
+    said = told(
+        [first.format("is level with the best "), *(one.format("") for one in others)]
+    )
     return f"Of {table['domains'].iloc[0]} domains, {said}."
 
 
 def advice(runs: pd.DataFrame, band: float, **facts: float) -> pd.DataFrame:
-    """What the domains nearest to a case say: who is level with the best there, the quickest first.
+    """What the domains nearest to a case say: who is level with the best there, the
+    quickest first.
 
     Parameters
     ----------
@@ -225,13 +283,15 @@ def advice(runs: pd.DataFrame, band: float, **facts: float) -> pd.DataFrame:
     band : float
         See `standing`.
     **facts : float
-        Positive numbers that describe the case, by the names of their columns. Nearest is what has the least
-        sum of absolute differences of logarithms, from the means of a domain.
+        Positive numbers that describe the case, by the names of their columns. Nearest
+        is what has the least sum of absolute differences of logarithms, from the means
+        of a domain.
 
     Returns
     -------
     DataFrame
-        Indexed by learner: loss and seconds, means over the nearest domains, which `attrs["domains"]` names.
+        Indexed by learner: loss and seconds, means over the nearest domains, which
+        `attrs["domains"]` names.
 
     Examples
     --------
@@ -242,12 +302,22 @@ def advice(runs: pd.DataFrame, band: float, **facts: float) -> pd.DataFrame:
     >>> list(found.index), found.attrs["domains"]
     (['b', 'a'], ['y'])
     """
-    known: Any = runs.dropna(subset=list(facts)).groupby("domain", sort=False)[list(facts)].mean()
+    known: Any = (
+        runs.dropna(subset=list(facts))
+        .groupby("domain", sort=False)[list(facts)]
+        .mean()
+    )
     apart = np.abs(np.log(known / pd.Series(facts))).sum(axis=1)
     nearest = list(known.index[np.isclose(apart, apart.min())])
     here: Any = runs[runs["domain"].isin(nearest)]
-    table: Any = here.assign(seconds=_spent(here)).groupby("learner", sort=False)[["loss", "seconds"]].mean()
-    found: Any = table[table["loss"] <= table["loss"].min() + band].sort_values("seconds")
+    table: Any = (
+        here.assign(seconds=_spent(here))
+        .groupby("learner", sort=False)[["loss", "seconds"]]
+        .mean()
+    )
+    found: Any = table[table["loss"] <= table["loss"].min() + band].sort_values(
+        "seconds"
+    )
     found.attrs["domains"] = nearest
     return found
 
@@ -258,8 +328,11 @@ def _spent(runs: Any) -> Any:
 
 
 def intervals(runs: pd.DataFrame, measure: str = "loss") -> pd.DataFrame:
-    """Mean, standard error over the units, and their number, by arena, domain and learner."""
-    groups = runs[runs[measure].notna()].groupby(["arena", "domain", "learner"], sort=False)[measure]
+    """Mean, standard error over the units, and their number, by arena, domain and
+    learner."""
+    groups = runs[runs[measure].notna()].groupby(
+        ["arena", "domain", "learner"], sort=False
+    )[measure]
     return groups.agg(mean="mean", error="sem", units="count").reset_index()
 
 
@@ -271,4 +344,6 @@ def told(names: Sequence[str]) -> str:
     >>> told(["a", "b", "c"]), told(["a"])
     ('a, b and c', 'a')
     """
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))
+    return " and ".join(
+        [", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names)
+    )

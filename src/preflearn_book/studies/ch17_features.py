@@ -1,12 +1,13 @@
-"""Chapter 17, arena "features": pairs with ties of items that have features, and who learns from them.
+"""Chapter 17, arena "features": pairs with ties of items that have features, and who
+learns from them.
 
-Features are scaled by the items learned from. Folds never part what belongs together: the pairs of a user,
-the matches of a day; and no match is learned from what came later.
+Features are scaled by the items learned from. Folds never part what belongs together:
+the pairs of a user, the matches of a day; and no match is learned from what came later.
 
 References
 ----------
-.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
-   machines", 2017.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector
+   comparison machines", 2017.
 """
 
 from __future__ import annotations
@@ -38,16 +39,18 @@ N_PAIRS, N_ASKED = 300, 1000  # to learn from, and to forecast
 DRAWS = 5
 TIES = 0.3
 _NORMS = {"norm 1": 1, "norm 2": 2, "norm inf": np.inf}
-_YEARS = ("1998", "2003", "2008", "2013", "2018")  # what is forecast begins with the year
+# what is forecast begins with the year
+_YEARS = ("1998", "2003", "2008", "2013", "2018")
 _RECENT = 10  # matches of a team
 _OF_A_USER = 5  # pairs: ten ratings, two at a time
 
 
 def judge(truth: ArrayLike, forecast: ArrayLike) -> dict[str, float]:
-    """The zero-one loss of labels; of probabilities (m, 3) also the logarithmic one, and the overconfidence.
+    """The zero-one loss of labels; of probabilities (m, 3) also the logarithmic one,
+    and the overconfidence.
 
-    The overconfidence is the mean of the largest probability less the accuracy: 0 where a learner is right as
-    often as it says.
+    The overconfidence is the mean of the largest probability less the accuracy: 0 where
+    a learner is right as often as it says.
 
     Examples
     --------
@@ -67,15 +70,25 @@ def judge(truth: ArrayLike, forecast: ArrayLike) -> dict[str, float]:
 
 
 def parted(pairs: Pairs, y: NDArray, learn: NDArray, ask: NDArray) -> Split:
-    """Pairs to learn from and pairs to forecast, with features scaled by the items learned from."""
+    """Pairs to learn from and pairs to forecast, with features scaled by the items
+    learned from."""
     scaled = OnItems(StandardScaler()).fit(pairs[learn])
-    return Split((scaled.transform(pairs[learn]), y[learn]), scaled.transform(pairs[ask]), y[ask])
+    return Split(
+        (scaled.transform(pairs[learn]), y[learn]), scaled.transform(pairs[ask]), y[ask]
+    )
 
 
 def posed(
-    name: str, arena: str, pairs: Pairs, y: NDArray, n: int, folds: Iterable, facts: Mapping[str, float] = {}
+    name: str,
+    arena: str,
+    pairs: Pairs,
+    y: NDArray,
+    n: int,
+    folds: Iterable,
+    facts: Mapping[str, float] = {},
 ) -> Problem:
-    """The problem whose first n pairs are learned from, by these folds of them, and the rest forecast."""
+    """The problem whose first n pairs are learned from, by these folds of them, and the
+    rest forecast."""
     domain, unit = name.split("/")
     facts = {
         "n_pairs": n,
@@ -84,20 +97,32 @@ def posed(
         "tie_share": round(float(np.mean(y[:n] == 0)), 3),
     } | dict(facts)
     whole = parted(pairs, y, np.arange(n), np.arange(n, len(y)))
-    return Problem(arena, domain, unit, whole, [parted(pairs, y, *fold) for fold in folds], judge, facts)
+    return Problem(
+        arena,
+        domain,
+        unit,
+        whole,
+        [parted(pairs, y, *fold) for fold in folds],
+        judge,
+        facts,
+    )
 
 
 def tasks(profile: str) -> list[str]:
     """Names of the problems, domain/unit."""
-    draws = [f"{domain}/{draw}" for domain in (*_NORMS, "sushi") for draw in range(DRAWS)]
+    draws = [
+        f"{domain}/{draw}" for domain in (*_NORMS, "sushi") for draw in range(DRAWS)
+    ]
     every = draws + [f"football/{year}" for year in _YEARS]
     return ["norm 1/0", "norm 2/0", "football/2018"] if profile == "quick" else every
 
 
 def problem(name: str) -> Problem:
-    """A problem by its name; simulations are those of section 4.1 of [Venuto2017]_, sushi those of 4.2.
+    """A problem by its name; simulations are those of section 4.1 of [Venuto2017]_,
+    sushi those of 4.2.
 
-    If sushi or football are not available, the problem is one more simulation with the norm 2.
+    If sushi or football are not available, the problem is one more simulation with the
+    norm 2.
     """
     return problem_or_simulation(name, _problem, _simulated)
 
@@ -118,24 +143,31 @@ def _simulated(name: str) -> Problem:
 
 def _norm_pairs(name: str, norm: float, rng: np.random.Generator) -> Problem:
     pairs, y, _ = simulate_norm_pairs(norm, N_PAIRS + N_ASKED, TIES, rng)
-    turned = rng.random(len(y)) < 0.5  # by design the first is better more often, which is no lesson
+    # by design the first is better more often, which is no lesson
+    turned = rng.random(len(y)) < 0.5
     index = np.where(turned[:, None], pairs.index[:, ::-1], pairs.index)
     pairs, y = Pairs(pairs.items, index), np.where(turned, -y, y)
-    folds = QueryKFold(N_FOLDS).split(pairs[:N_PAIRS], groups=np.arange(N_PAIRS))  # no two share an item
+    # no two share an item
+    folds = QueryKFold(N_FOLDS).split(pairs[:N_PAIRS], groups=np.arange(N_PAIRS))
     return posed(name, "features", pairs, y, N_PAIRS, folds)
 
 
 def _sushi(name: str) -> Problem:
-    """Ratings of other users, each rating in one pair, drawn at random: not by the order of the file."""
+    """Ratings of other users, each rating in one pair, drawn at random: not by the
+    order of the file."""
     data, rng = load_sushi(), np.random.default_rng(17)
     own = data.user.reshape(-1, 2 * _OF_A_USER)
-    rows = rng.permuted(np.arange(own.size).reshape(own.shape), axis=1)[rng.permutation(len(own))]
+    rows = rng.permuted(np.arange(own.size).reshape(own.shape), axis=1)[
+        rng.permutation(len(own))
+    ]
     n_users = (N_PAIRS + N_ASKED) // _OF_A_USER
     start = n_users * int(name.split("/")[1])  # no user is in two draws
     first, second = rows[start : start + n_users].reshape(-1, 2).T
     pairs = Pairs.from_arrays(data.pairs.items[first], data.pairs.items[second])
     y = np.sign(data.scores[first] - data.scores[second]).astype(np.int8)
-    folds = QueryKFold(N_FOLDS).split(pairs[:N_PAIRS], groups=data.user[first[:N_PAIRS]])
+    folds = QueryKFold(N_FOLDS).split(
+        pairs[:N_PAIRS], groups=data.user[first[:N_PAIRS]]
+    )
     return posed(name, "features", pairs, y, N_PAIRS, folds)
 
 
@@ -144,7 +176,10 @@ def _football(name: str) -> Problem:
     matches, X = _known_before()
     cut = int(np.searchsorted(matches["time"], np.datetime64(name.split("/")[1])))
     rows = np.arange(cut - N_PAIRS, cut + N_ASKED)
-    pairs, y = Pairs.from_arrays(X[rows, 0], X[rows, 1]), matches["outcome"].to_numpy()[rows]
+    pairs, y = (
+        Pairs.from_arrays(X[rows, 0], X[rows, 1]),
+        matches["outcome"].to_numpy()[rows],
+    )
     dates = matches["time"].to_numpy()[rows[:N_PAIRS]]
     folds = DateSplit(N_FOLDS).split(pairs[:N_PAIRS], groups=dates)
     return posed(name, "features", pairs, y, N_PAIRS, folds)
@@ -152,11 +187,14 @@ def _football(name: str) -> Problem:
 
 @cache
 def _known_before() -> tuple[pd.DataFrame, Floats]:
-    """Matches between teams that had ten before, and features of both from earlier days (N, 2, p)."""
+    """Matches between teams that had ten before, and features of both from earlier days
+    (N, 2, p)."""
     frame = load_football().matches
     matches, y = Matches.from_frame(frame, advantage="advantage")
     elo = Elo(k=30.0, advantage=100.0).fit(matches, y).before_
-    X, names = match_features(frame, elo, Glicko().fit(matches, y).before_, past="times", elite=1e9)
+    X, names = match_features(
+        frame, elo, Glicko().fit(matches, y).before_, past="times", elite=1e9
+    )
     X = np.concatenate([X, recent_results(frame)], axis=2)
     X = np.delete(X, names.index("ever elite"), axis=2)
     rows = (X[:, :, FEATURES.index("games")] >= _RECENT).all(axis=1)
@@ -164,7 +202,8 @@ def _known_before() -> tuple[pd.DataFrame, Floats]:
 
 
 def recent_results(frame: pd.DataFrame, recent: int = _RECENT) -> Floats:
-    """Mean points, goals for and goals against in a team's last matches of earlier days, shape (N, 2, 3).
+    """Mean points, goals for and goals against in a team's last matches of earlier
+    days, shape (N, 2, 3).
 
     Points are 1, 0 and -1; of a team without earlier matches all are 0.
 
@@ -180,32 +219,51 @@ def recent_results(frame: pd.DataFrame, recent: int = _RECENT) -> Floats:
     team = frame[["first", "second"]].to_numpy().ravel()
     day = np.repeat(frame["time"].to_numpy(), 2)
     table = pd.DataFrame(both)
-    before = table.groupby(team).transform(lambda some: some.shift().rolling(recent, min_periods=1).mean())
+    before = table.groupby(team).transform(
+        lambda some: some.shift().rolling(recent, min_periods=1).mean()
+    )
     first = before.fillna(0.0).groupby([team, day]).transform("first")
     return first.to_numpy().reshape(-1, 2, 3)
 
 
 def new_user() -> list[Problem]:
-    """ "I have 300 pairs and 20 features": patients, in no arena, and other patients to compare.
+    """ "I have 300 pairs and 20 features": patients, in no arena, and other patients to
+    compare.
 
-    Diabetes: whose disease goes further in a year, by ten measurements and ten products of them; a tie where
-    the difference is among the smallest. Breast cancer: who is ill, by means and worst values of ten measures
-    of cells; two of one kind tie.
+    Diabetes: whose disease goes further in a year, by ten measurements and ten products
+    of them; a tie where the difference is among the smallest. Breast cancer: who is
+    ill, by means and worst values of ten measures of cells; two of one kind tie.
     """
     illness, ill = load_diabetes(return_X_y=True)
     cells, healthy = load_breast_cancer(return_X_y=True)
-    products = PolynomialFeatures(interaction_only=True, include_bias=False).fit_transform(illness)
+    products = PolynomialFeatures(
+        interaction_only=True, include_bias=False
+    ).fit_transform(illness)
     measures = np.hstack([cells[:, :10], cells[:, 20:]])  # means and worst
-    data = {"diabetes": (products[:, :20], ill), "breast cancer": (measures, 1.0 - healthy)}
-    return [_patients(f"{name}/{draw}", *data[name]) for name in data for draw in range(DRAWS)]
+    data = {
+        "diabetes": (products[:, :20], ill),
+        "breast cancer": (measures, 1.0 - healthy),
+    }
+    return [
+        _patients(f"{name}/{draw}", *data[name])
+        for name in data
+        for draw in range(DRAWS)
+    ]
 
 
 def _patients(name: str, X: Floats, scores: Floats) -> Problem:
     rng = np.random.default_rng([17, 3, len(X), int(name.split("/")[1])])
     half = np.array_split(rng.permutation(len(X)), 2)
-    index = np.vstack([drawn_pairs(rng, part, n) for part, n in zip(half, (N_PAIRS, N_ASKED), strict=True)])
+    index = np.vstack(
+        [
+            drawn_pairs(rng, part, n)
+            for part, n in zip(half, (N_PAIRS, N_ASKED), strict=True)
+        ]
+    )
     gap = np.subtract(*scores[index].T)
-    y = threshold(gap, 0.0 if (gap == 0).mean() > TIES else float(np.quantile(np.abs(gap), TIES)))
+    y = threshold(
+        gap, 0.0 if (gap == 0).mean() > TIES else float(np.quantile(np.abs(gap), TIES))
+    )
     pairs = Pairs(X, index)
     folds = ItemKFold(N_FOLDS, shuffle=True, random_state=0).split(pairs[:N_PAIRS])
     return posed(name, "new user", pairs, y, N_PAIRS, folds)

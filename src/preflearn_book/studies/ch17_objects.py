@@ -1,16 +1,18 @@
-"""The arena "objects" of chapter 17: a ranking of some items is learned, and other items are to be ranked.
+"""The arena "objects" of chapter 17: a ranking of some items is learned, and other
+items are to be ranked.
 
-A domain is a family of sets, such as results of decathlons; a unit is a row of Table 2 of
-[AhmadiFahandar2019]_, but for those of a set that is not public. Rows of a family share its sets, and so
-depend on each other.
+A domain is a family of sets, such as results of decathlons; a unit is a row of Table 2
+of [AhmadiFahandar2019]_, but for those of a set that is not public. Rows of a family
+share its sets, and so depend on each other.
 
-All learners get the features that chapter 16 gives to AnKer-rank: in [0, 1], a query together with the items
-to learn from where a Kolmogorov-Smirnov test does not tell them apart, else by itself.
+All learners get the features that chapter 16 gives to AnKer-rank: in [0, 1], a query
+together with the items to learn from where a Kolmogorov-Smirnov test does not tell them
+apart, else by itself.
 
 References
 ----------
-.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with
-   kernels", KI 2019.
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference
+   learning with kernels", KI 2019.
 """
 
 from __future__ import annotations
@@ -47,10 +49,15 @@ FAMILIES = {
     "U": "universities",
     "V": "volleyball",
 }
-TRANSFERS = [(a, b) for a, b in permutations(OBJECT_RANKINGS, 2) if a[0] == b[0] and (a, b) != ("H2", "H1")]
+TRANSFERS = [
+    (a, b)
+    for a, b in permutations(OBJECT_RANKINGS, 2)
+    if a[0] == b[0] and (a, b) != ("H2", "H1")
+]
 _FEW = 50  # items up to which three folds are drawn three times
 
-_WIDTHS = [0.03, 0.3]  # times 2 is the exponent of the kernel at the mean squared distance
+# times 2 is the exponent of the kernel at the mean squared distance
+_WIDTHS = [0.03, 0.3]
 GRIDS: Grids = {
     "AnKer-rank": {"C": np.logspace(-4, 3, 8).tolist()},
     "able2rank": {"k": [1, 3, 10, 30, 100, 300, 1000, 3000]},
@@ -60,8 +67,14 @@ GRIDS: Grids = {
     "ranking pursuit": {"n_basis": [1, 2, 4, 8, 16, 32, 64, 128], "width": _WIDTHS},
     "RankNet": {"n_hidden": [8, 32], "learning_rate": np.logspace(-5, 1, 8).tolist()},
     "logistic regression": {"C": np.logspace(-2, 9, 8).tolist()},
-    "logistic, kernel features": {"C": np.logspace(0, 11, 8).tolist(), "width": _WIDTHS},
-    "boosted trees": {"min_child_samples": [1, 1, 3, 3, 9, 9, 27, 27], "num_leaves": [2, 6]},
+    "logistic, kernel features": {
+        "C": np.logspace(0, 11, 8).tolist(),
+        "width": _WIDTHS,
+    },
+    "boosted trees": {
+        "min_child_samples": [1, 1, 3, 3, 9, 9, 27, 27],
+        "num_leaves": [2, 6],
+    },
 }
 
 
@@ -83,11 +96,16 @@ LEARNERS = learners(
 
 def tasks(profile: str) -> list[str]:
     """Names such as "decathlon/D1-D2"; quick: those of the smallest sets."""
-    return [f"{FAMILIES[a[0]]}/{a}-{b}" for a, b in TRANSFERS if profile == "full" or a[0] in "BV"]
+    return [
+        f"{FAMILIES[a[0]]}/{a}-{b}"
+        for a, b in TRANSFERS
+        if profile == "full" or a[0] in "BV"
+    ]
 
 
 def problem(name: str) -> Problem:
-    """The task of a name, which alone decides its numbers; a simulated one if its sets are not available."""
+    """The task of a name, which alone decides its numbers; a simulated one if its sets
+    are not available."""
     return problem_or_simulation(name, _problem, _simulated)
 
 
@@ -104,11 +122,15 @@ def _simulated(name: str) -> Problem:
     return _posed(name, X[0], rank[0], X[1], rank[1])
 
 
-def _posed(name: str, X: Floats, rank: ArrayLike, Q: Floats, truth: ArrayLike) -> Problem:
+def _posed(
+    name: str, X: Floats, rank: ArrayLike, Q: Floats, truth: ArrayLike
+) -> Problem:
     """The problem to learn the ranks of X, and to rank Q."""
     domain, unit = name.split("/")
     rank, seed, n = np.asarray(rank), seed_of(name), len(X)
-    parts = RepeatedKFold(n_splits=3, n_repeats=3 if n <= _FEW else 1, random_state=seed).split(X)
+    parts = RepeatedKFold(
+        n_splits=3, n_repeats=3 if n <= _FEW else 1, random_state=seed
+    ).split(X)
     folds = [split(X[a], rank[a], X[b], rank[b], seed) for a, b in parts]
     facts = {
         "n_items": n,
@@ -120,8 +142,11 @@ def _posed(name: str, X: Floats, rank: ArrayLike, Q: Floats, truth: ArrayLike) -
     return Problem("objects", domain, unit, whole, folds, judge, facts)
 
 
-def split(X: ArrayLike, rank: ArrayLike, Q: ArrayLike, truth: ArrayLike, seed: int) -> Split:
-    """Items to learn from and a query, each normalised for the other; the query's ranks are the truth."""
+def split(
+    X: ArrayLike, rank: ArrayLike, Q: ArrayLike, truth: ArrayLike, seed: int
+) -> Split:
+    """Items to learn from and a query, each normalised for the other; the query's ranks
+    are the truth."""
     X, Q = DomainScaler().fit(X).both(Q)
     return Split(Scored(X, -np.asarray(rank, dtype=np.float64), seed), Q, truth)
 

@@ -1,9 +1,11 @@
-"""What the arenas "objects" and "ratings" of chapter 17 share: learners of an order from items with scores.
+"""What the arenas "objects" and "ratings" of chapter 17 share: learners of an order
+from items with scores.
 
-A learner is fitted to items and their scores, of which only the order counts, and becomes a function that
-gives scores of other items; larger is better. Features are centred on the items to learn from and divided by
-one number for all of them, the same for all learners but those by analogy (which need [0, 1]), so that one
-grid suits sets of any unit.
+A learner is fitted to items and their scores, of which only the order counts, and
+becomes a function that gives scores of other items; larger is better. Features are
+centred on the items to learn from and divided by one number for all of them, the same
+for all learners but those by analogy (which need [0, 1]), so that one grid suits sets
+of any unit.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from preflearn_book.studies.ch17_protocol import (
     configurations,
 )
 
-_ROUNDING, _LEVEL = 1e-9, 1e-13  # of the range and the size of forecasts: what is closer is tied by rounding
+# of the range and the size of forecasts: what is closer is tied by rounding
+_ROUNDING, _LEVEL = 1e-9, 1e-13
 _STEPS = 500  # of a network, however few the pairs, but no less than five passes
 _MOST = 150  # features of a kernel: all, as no set has more items to learn from
 
@@ -80,15 +83,21 @@ def ordered(scores: Floats) -> Floats:
     >>> ordered(np.array([0.1 + 0.2, 0.3, 1.0])).tolist()
     [0.3, 0.3, 1.0]
     """
-    return merged(scores, max(_ROUNDING * float(np.ptp(scores)), _LEVEL * float(np.abs(scores).max())))
+    return merged(
+        scores,
+        max(_ROUNDING * float(np.ptp(scores)), _LEVEL * float(np.abs(scores).max())),
+    )
 
 
 def _asked(scores: Callable[..., Any], Q: Any) -> Any:
     return scores(Q)
 
 
-def learners(grids: Grids, fits: Mapping[str, Callable[..., Scores]]) -> tuple[Learner, ...]:
-    """Learners that choose among numbers of a grid, and those without one, which have nothing to choose.
+def learners(
+    grids: Grids, fits: Mapping[str, Callable[..., Scores]]
+) -> tuple[Learner, ...]:
+    """Learners that choose among numbers of a grid, and those without one, which have
+    nothing to choose.
 
     Parameters
     ----------
@@ -97,12 +106,18 @@ def learners(grids: Grids, fits: Mapping[str, Callable[..., Scores]]) -> tuple[L
     fits : mapping of str to callable
         From Scored, and numbers by name, to a function.
     """
-    tried = {name: configurations(grids[name]) if name in grids else ({},) for name in fits}
-    return tuple(Learner(name, fit, _asked, tried[name], ENDS.get(name, {})) for name, fit in fits.items())
+    tried = {
+        name: configurations(grids[name]) if name in grids else ({},) for name in fits
+    }
+    return tuple(
+        Learner(name, fit, _asked, tried[name], ENDS.get(name, {}))
+        for name, fit in fits.items()
+    )
 
 
 def _levelled(fit: Callable[..., Scores]) -> Callable[..., Scores]:
-    """A fit to features and scores with mean 0, and features with mean square 1 over all of them."""
+    """A fit to features and scores with mean 0, and features with mean square 1 over
+    all of them."""
 
     @wraps(fit)
     def run(train: Scored, **options: Any) -> Scores:
@@ -120,7 +135,11 @@ def _levelled(fit: Callable[..., Scores]) -> Callable[..., Scores]:
 
 @_levelled
 def _by_squares(train: Scored, alpha: float, width: float, machine: Any) -> Scores:
-    return machine(alpha, "rbf", gamma=width / train.X.shape[1]).fit(train.X, train.y).rank_function
+    return (
+        machine(alpha, "rbf", gamma=width / train.X.shape[1])
+        .fit(train.X, train.y)
+        .rank_function
+    )
 
 
 @_levelled
@@ -131,19 +150,28 @@ def _by_pursuit(train: Scored, n_basis: int, width: float, mix: float = 0.0) -> 
 
 @_levelled
 def _by_svm(train: Scored, C: float, width: float | None = None) -> Scores:
-    machine = SVMRank(C, "linear") if width is None else SVMRank(C, "rbf", gamma=width / train.X.shape[1])
+    machine = (
+        SVMRank(C, "linear")
+        if width is None
+        else SVMRank(C, "rbf", gamma=width / train.X.shape[1])
+    )
     return machine.fit(train.X, train.y).rank_function
 
 
 @_levelled
 def _by_logistic(train: Scored, C: float, width: float | None = None) -> Scores:
-    """Logistic regression on the differences of all pairs, every other one turned, without a constant."""
-    kernel = {"kernel": "linear"} if width is None else {"gamma": width / train.X.shape[1]}
+    """Logistic regression on the differences of all pairs, every other one turned,
+    without a constant."""
+    kernel = (
+        {"kernel": "linear"} if width is None else {"gamma": width / train.X.shape[1]}
+    )
     most = min(len(train.y), _MOST, *(train.X.shape if width is None else ()))
     features = Nystroem(**kernel, n_components=most, random_state=0)  # type: ignore[arg-type]
     pairs, labels = Pairs.from_scores(features.fit_transform(train.X), train.y)
     turned = np.where(np.arange(len(labels)) % 2, -1, 1)
-    machine = LogisticRegression(C=C / len(labels), fit_intercept=False, solver="newton-cholesky")
+    machine = LogisticRegression(
+        C=C / len(labels), fit_intercept=False, solver="newton-cholesky"
+    )
     machine.fit(turned[:, None] * pairs.differences(), turned * labels)
     return lambda Q: features.transform(Q) @ machine.coef_[0]
 
@@ -157,7 +185,9 @@ def _by_err(train: Scored) -> Scores:
 def _by_net(train: Scored, n_hidden: int, learning_rate: float) -> Scores:
     n = len(train.y)
     epochs = max(5, -(-_STEPS * 16 // (n * (n - 1) // 2)))  # batches hold 16 pairs
-    net = RankNet(n_hidden, learning_rate=learning_rate, n_epochs=epochs, random_state=train.seed)
+    net = RankNet(
+        n_hidden, learning_rate=learning_rate, n_epochs=epochs, random_state=train.seed
+    )
     return net.fit(train.X, -train.y).worths
 
 
@@ -182,11 +212,15 @@ def _by_trees(train: Scored, min_child_samples: int, num_leaves: int) -> Scores:
 
 @_levelled
 def _by_process(train: Scored) -> Scores:
-    """A linear and a smooth part and noise, whose sizes and length have the largest likelihood."""
+    """A linear and a smooth part and noise, whose sizes and length have the largest
+    likelihood."""
     p = train.X.shape[1]
-    kernel = 1.0 * RBF(np.sqrt(p)) + 1.0 / p * DotProduct(0.0, "fixed") + WhiteKernel(0.1)
+    kernel = (
+        1.0 * RBF(np.sqrt(p)) + 1.0 / p * DotProduct(0.0, "fixed") + WhiteKernel(0.1)
+    )
     process = GaussianProcessRegressor(kernel, normalize_y=True)
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # a size of 0 is an answer
+    # a size of 0 is an answer
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         process.fit(train.X, _places(train.y))
     return lambda Q: np.asarray(process.predict(Q))
 
@@ -199,9 +233,14 @@ def _by_best_feature(train: Scored) -> Scores:
 
 @_levelled
 def _by_correlations(train: Scored) -> Scores:
-    """Each feature weighs as much as it correlates with the ranks: in ratings, users by their likeness."""
+    """Each feature weighs as much as it correlates with the ranks: in ratings, users by
+    their likeness."""
     sizes = train.X.std(axis=0)
-    weights = train.X.T @ (_places(train.y) - _places(train.y).mean()) / np.where(sizes > 0, sizes, 1.0)
+    weights = (
+        train.X.T
+        @ (_places(train.y) - _places(train.y).mean())
+        / np.where(sizes > 0, sizes, 1.0)
+    )
     return lambda Q: Q @ weights
 
 

@@ -1,10 +1,13 @@
-"""Chapter 17: who learns from pairs with ties, of items that have features; methods of the book and others.
+"""Chapter 17: who learns from pairs with ties, of items that have features; methods of
+the book and others.
 
-A learner gets Pairs and labels -1, 0, 1, and forecasts probabilities of the three (m, 3), or labels (m,).
+A learner gets Pairs and labels -1, 0, 1, and forecasts probabilities of the three (m,
+3), or labels (m,).
 
 References
 ----------
-.. [Rasmussen2006] C. E. Rasmussen, C. K. I. Williams, "Gaussian processes for machine learning", 2006.
+.. [Rasmussen2006] C. E. Rasmussen, C. K. I. Williams, "Gaussian processes for machine
+  learning", 2006.
 """
 
 from __future__ import annotations
@@ -53,14 +56,16 @@ def probable(model: Any, pairs: Pairs) -> Floats:
 
 
 def refitted(train: Labelled, **how: Any) -> SVMCompare:
-    """SVMCompare whose threshold is then chosen on the training pairs, as that of the ranking SVM is."""
+    """SVMCompare whose threshold is then chosen on the training pairs, as that of the
+    ranking SVM is."""
     model = SVMCompare(tie_weight="least", **how).fit(*train)
     model.tau_ = best_threshold(train[1], model.decision_function(train[0]))[0]
     return model
 
 
 class BothOrders(NamedTuple):
-    """A classifier of -1, 0, 1 that has seen each pair in both orders, and whose forecasts are the mean.
+    """A classifier of -1, 0, 1 that has seen each pair in both orders, and whose
+    forecasts are the mean.
 
     Attributes
     ----------
@@ -74,51 +79,79 @@ class BothOrders(NamedTuple):
     rows: Callable[[Pairs], Floats]
 
     @classmethod
-    def fit(cls, train: Labelled, rows: Callable, learn: Callable[[Floats, NDArray], Any]) -> BothOrders:
+    def fit(
+        cls, train: Labelled, rows: Callable, learn: Callable[[Floats, NDArray], Any]
+    ) -> BothOrders:
         """`learn` gives the probabilities from rows and labels."""
         pairs, y = train
-        return cls(learn(np.vstack([rows(pairs), rows(pairs.swapped())]), np.append(y, -y)), rows)
+        return cls(
+            learn(np.vstack([rows(pairs), rows(pairs.swapped())]), np.append(y, -y)),
+            rows,
+        )
 
     def predict_proba(self, pairs: Pairs) -> Floats:
         """Probabilities (m, 3); those of swapped pairs are the same from behind."""
-        there, back = (self.probabilities(self.rows(some)) for some in (pairs, pairs.swapped()))
+        there, back = (
+            self.probabilities(self.rows(some)) for some in (pairs, pairs.swapped())
+        )
         return (there + back[:, ::-1]) / 2
 
 
-def logistic(train: Labelled, C: float, rows: Callable[[Pairs], Floats] = Pairs.differences) -> BothOrders:
+def logistic(
+    train: Labelled, C: float, rows: Callable[[Pairs], Floats] = Pairs.differences
+) -> BothOrders:
     """Logistic regression of three classes on differences.
 
-    With both orders its minimum is Davidson's model on features, with alpha = 1 / (4 C).
+    With both orders its minimum is Davidson's model on features, with alpha = 1 / (4
+    C).
     """
 
     def learn(X: Floats, y: NDArray) -> Any:
-        machine = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-6, max_iter=1000)
+        machine = LogisticRegression(
+            C=C, solver="newton-cholesky", tol=1e-6, max_iter=1000
+        )
         return machine.fit(X, y).predict_proba
 
     return BothOrders.fit(train, rows, learn)
 
 
 def kernel_logistic(train: Labelled, C: float, width: float) -> BothOrders:
-    """The same on differences of kernel features, of 100 items at most; `width` is gamma times p."""
+    """The same on differences of kernel features, of 100 items at most; `width` is
+    gamma times p."""
     pairs = train[0]
     n = min(_CENTRES, len(np.unique(pairs.items[pairs.B.occurring()], axis=0)))
-    features = OnItems(Nystroem(gamma=width / pairs.shape[2], n_components=n, random_state=0)).fit(pairs)
+    features = OnItems(
+        Nystroem(gamma=width / pairs.shape[2], n_components=n, random_state=0)
+    ).fit(pairs)
     return logistic(train, C, lambda some: features.transform(some).differences())
 
 
 def boosted(train: Labelled, min_child_samples: int, n_estimators: int) -> BothOrders:
     """Trees of seven leaves on the features of first and second, and their differences."""
-    fixed = {"objective": "multiclass", "num_class": 3, "num_leaves": 7, "max_bin": 63, "seed": 0}
+    fixed = {
+        "objective": "multiclass",
+        "num_class": 3,
+        "num_leaves": 7,
+        "max_bin": 63,
+        "seed": 0,
+    }
 
     def learn(X: Floats, y: NDArray) -> Any:
         settings = fixed | QUIET_TREES | {"min_data_in_leaf": min_child_samples}
-        return lightgbm.train(settings, lightgbm.Dataset(X, y + 1), n_estimators).predict
+        return lightgbm.train(
+            settings, lightgbm.Dataset(X, y + 1), n_estimators
+        ).predict
 
-    return BothOrders.fit(train, lambda some: np.hstack([some.first, some.second, some.differences()]), learn)
+    return BothOrders.fit(
+        train,
+        lambda some: np.hstack([some.first, some.second, some.differences()]),
+        learn,
+    )
 
 
 class RankedPairs(NamedTuple):
-    """RankNet on preferences, each a query of two items; the threshold is chosen on the training pairs."""
+    """RankNet on preferences, each a query of two items; the threshold is chosen on the
+    training pairs."""
 
     net: RankNet
     tau: float
@@ -138,10 +171,11 @@ class RankedPairs(NamedTuple):
 
 
 class PairProcess(NamedTuple):
-    """A Gaussian process over items: least squares for the labels of pairs, then a link for probabilities.
+    """A Gaussian process over items: least squares for the labels of pairs, then a link
+    for probabilities.
 
-    Section 6.5 of [Rasmussen2006]_: the link, here the probit model with ties, is fitted to what the process
-    says of each pair without its label, eq. 5.12.
+    Section 6.5 of [Rasmussen2006]_: the link, here the probit model with ties, is
+    fitted to what the process says of each pair without its label, eq. 5.12.
     """
 
     width: float
@@ -176,7 +210,8 @@ def _on_a_line(differences: Floats) -> Pairs:
 
 
 def _shares(train: Labelled) -> Floats:
-    counts = np.bincount(train[1] + 1, minlength=3) + 1  # of each one more, as none is impossible
+    # of each one more, as none is impossible
+    counts = np.bincount(train[1] + 1, minlength=3) + 1
     return counts / counts.sum()
 
 
@@ -205,7 +240,12 @@ _LOGISTIC = partial(LogisticCompare, tie_weight="least", random_state=0)
 _LEAVES = [1, 2, 4, 8, 16, 32, 64, 128]
 _EPOCHS = [2, 4, 9, 20, 45, 100, 220, 500]
 LEARNERS = (
-    learner("SVMCompare", partial(_fitted, partial(SVMCompare, tie_weight="least")), predicted, **_SVM),
+    learner(
+        "SVMCompare",
+        partial(_fitted, partial(SVMCompare, tie_weight="least")),
+        predicted,
+        **_SVM,
+    ),
     learner("SVMCompare, threshold refitted", refitted, predicted, **_SVM),
     learner("ranking SVM", partial(_fitted, SVMRank), predicted, **_SVM),
     learner(
@@ -229,11 +269,35 @@ LEARNERS = (
         link=["logit", "probit"],
         alpha=spaced(1e-2, 1e3),
     ),
-    learner("RankNet", RankedPairs.fit, predicted, learning_rate=[0.003, 0.01], n_epochs=_EPOCHS),
+    learner(
+        "RankNet",
+        RankedPairs.fit,
+        predicted,
+        learning_rate=[0.003, 0.01],
+        n_epochs=_EPOCHS,
+    ),
     learner("logistic regression", logistic, probable, C=spaced(1e-6, 1e3)),
-    learner("logistic, kernel features", kernel_logistic, probable, width=[0.1, 1.0], C=spaced(1e-2, 1e4)),
-    learner("boosted trees", boosted, probable, n_estimators=[50, 150], min_child_samples=_LEAVES),
-    learner("Gaussian process", PairProcess.fit, probable, width=[0.1, 1.0], noise=spaced(1e-4, 1e2)),
+    learner(
+        "logistic, kernel features",
+        kernel_logistic,
+        probable,
+        width=[0.1, 1.0],
+        C=spaced(1e-2, 1e4),
+    ),
+    learner(
+        "boosted trees",
+        boosted,
+        probable,
+        n_estimators=[50, 150],
+        min_child_samples=_LEAVES,
+    ),
+    learner(
+        "Gaussian process",
+        PairProcess.fit,
+        probable,
+        width=[0.1, 1.0],
+        noise=spaced(1e-4, 1e2),
+    ),
     Learner(CONSTANT, _shares, _same),
     Learner("random", _coin, _tossed),
 )

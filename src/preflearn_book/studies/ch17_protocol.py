@@ -1,17 +1,21 @@
-"""The protocol of chapter 17: how any learner is tuned, fitted, timed and judged on any problem.
+"""The protocol of chapter 17: how any learner is tuned, fitted, timed and judged on any
+problem.
 
 Written down before a number was seen:
 
-- A problem is data to learn from, data to forecast, and folds of the data to learn from, split by items,
-  users or dates. All learners get the same ones, with the same features.
-- A learner has `BUDGET` configurations, or one where it has nothing to choose. It keeps the one whose mean
-  loss on the folds is least, the first of several, and is fitted anew to all data to learn from.
-- The loss that chooses is the first that the problem's judge returns, and is the loss of the arena.
-- A configuration that can't be fitted on a fold is passed over. A learner none of whose configurations can
-  be fitted forecasts as the constant does, and its row says so.
+- A problem is data to learn from, data to forecast, and folds of the data to learn
+  from, split by items, users or dates. All learners get the same ones, with the same
+  features.
+- A learner has `BUDGET` configurations, or one where it has nothing to choose. It keeps
+  the one whose mean loss on the folds is least, the first of several, and is fitted
+  anew to all data to learn from.
+- The loss that chooses is the first that the problem's judge returns, and is the loss
+  of the arena.
+- A configuration that can't be fitted on a fold is passed over. A learner none of whose
+  configurations can be fitted forecasts as the constant does, and its row says so.
 - A chosen number at an end of those tried is marked.
-- Times are of the processor, on one thread, after the choice has run the same code; memory is what the
-  process grew by at its peak.
+- Times are of the processor, on one thread, after the choice has run the same code;
+  memory is what the process grew by at its peak.
 """
 
 from __future__ import annotations
@@ -37,15 +41,24 @@ BUDGET = 8
 """How many configurations each learner may try that has something to choose."""
 
 CONSTANT = "constant"
-"""The learner that forecasts the same for all: each arena has one, and it can always be fitted."""
+"""The learner that forecasts the same for all: each arena has one, and it can always be
+fitted."""
 
 SIMULATED = "simulated "
-"""The prefix of the domain of a problem that replaces one whose data are not available."""
+"""The prefix of the domain of a problem that replaces one whose data are not available.
+"""
 
-QUIET_TREES = {"num_threads": 1, "deterministic": True, "force_row_wise": True, "verbosity": -1}
-"""Settings of LightGBM by which the same data give the same trees, on one thread, without a word."""
+QUIET_TREES = {
+    "num_threads": 1,
+    "deterministic": True,
+    "force_row_wise": True,
+    "verbosity": -1,
+}
+"""Settings of LightGBM by which the same data give the same trees, on one thread,
+without a word."""
 
-_UNFIT = (ValueError, ArithmeticError, np.linalg.LinAlgError)  # such as a machine without a ranking function
+# such as a machine without a ranking function
+_UNFIT = (ValueError, ArithmeticError, np.linalg.LinAlgError)
 
 
 class Split(NamedTuple):
@@ -72,15 +85,17 @@ class Problem(NamedTuple):
     Attributes
     ----------
     arena, domain, unit : str
-        A domain is where the data come from, a unit what was drawn independently in it, such as a season.
+        A domain is where the data come from, a unit what was drawn independently in it,
+        such as a season.
     whole : Split
     folds : sequence of Split
         Of `whole.train` only.
     judge : callable
-        From truth and forecast to measures by name, all finite; the first of them is the arena's loss, is
-        smaller for the better, and is the one that chooses.
+        From truth and forecast to measures by name, all finite; the first of them is
+        the arena's loss, is smaller for the better, and is the one that chooses.
     facts : mapping of str to number
-        What describes the problem, such as the number of comparisons; columns of the table.
+        What describes the problem, such as the number of comparisons; columns of the
+        table.
     """
 
     arena: str
@@ -99,14 +114,15 @@ class Learner(NamedTuple):
     ----------
     name : str
     fit : callable
-        From data to learn from, and a configuration as keywords, to a fitted model; raises ValueError where
-        it can't be fitted.
+        From data to learn from, and a configuration as keywords, to a fitted model;
+        raises ValueError where it can't be fitted.
     forecast : callable
         From a fitted model and data to forecast to what the arena's judges take.
     configurations : sequence of dict
         `BUDGET` of them, or one. Numbers are spaced evenly or in proportion.
     ends : mapping of str to str
-        For parameters one of whose ends is not of our making, such as one neighbour: "low" or "high".
+        For parameters one of whose ends is not of our making, such as one neighbour:
+        "low" or "high".
     """
 
     name: str
@@ -124,9 +140,9 @@ def spaced(low: float, high: float) -> list[float]:
 def configurations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """`BUDGET` configurations; the k-th has the k-th value of each parameter.
 
-    Shorter sequences begin again, such as two widths that alternate along eight costs: then each width has
-    four of them, which reach further than those of a grid of two by four. The middle ones come first, as of
-    equal losses the first is kept.
+    Shorter sequences begin again, such as two widths that alternate along eight costs:
+    then each width has four of them, which reach further than those of a grid of two by
+    four. The middle ones come first, as of equal losses the first is kept.
 
     Examples
     --------
@@ -140,14 +156,16 @@ def configurations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 def problem_or_simulation(
     name: str, pose: Callable[[str], Problem], simulate: Callable[[str], Problem]
 ) -> Problem:
-    """Return the problem of a name, or a simulated one of the same kind if the data are not available.
+    """Return the problem of a name, or a simulated one of the same kind if the data are
+    not available.
 
     Parameters
     ----------
     name : str
         Domain and unit, such as "NBA/2002".
     pose, simulate : callable
-        From a name to a problem; the second gets a name that begins with `SIMULATED`, as does its domain.
+        From a name to a problem; the second gets a name that begins with `SIMULATED`,
+        as does its domain.
 
     Returns
     -------
@@ -171,17 +189,24 @@ def entry(problem: Problem, learner: Learner, constant: Learner) -> dict[str, An
     Returns
     -------
     dict
-        arena, domain, unit, learner; the measures; fitted (1, or 0 where the constant stands in); chosen (the
-        configuration, in words); at_end (such as "C high", empty where none is); passed (configurations that
-        can't be fitted); fit_s and forecast_s (seconds); fit_mb and forecast_mb; and the problem's facts.
+        arena, domain, unit, learner; the measures; fitted (1, or 0 where the constant
+        stands in); chosen (the configuration, in words); at_end (such as "C high",
+        empty where none is); passed (configurations that can't be fitted); fit_s and
+        forecast_s (seconds); fit_mb and forecast_mb; and the problem's facts.
 
     Raises
     ------
     ValueError
-        If a learner has more or fewer configurations than it may, or a measure is not finite.
+        If a learner has more or fewer configurations than it may, or a measure is not
+        finite.
     """
     tried = [dict(one) for one in learner.configurations]
-    require(len(tried) in (1, BUDGET), len(tried), f"configurations of {learner.name}", f"1 or {BUDGET}")
+    require(
+        len(tried) in (1, BUDGET),
+        len(tried),
+        f"configurations of {learner.name}",
+        f"1 or {BUDGET}",
+    )
     losses = np.zeros(1) if len(tried) == 1 else _losses(problem, learner, tried)
     best = int(np.argmin(losses))
     try:
@@ -194,9 +219,19 @@ def entry(problem: Problem, learner: Learner, constant: Learner) -> dict[str, An
         fitted = 0
     measures = dict(problem.judge(problem.whole.truth, found))
     wrong = {name: value for name, value in measures.items() if not np.isfinite(value)}
-    require(not wrong, wrong, f"measures of {learner.name} on {problem.domain}", "finite numbers")
+    require(
+        not wrong,
+        wrong,
+        f"measures of {learner.name} on {problem.domain}",
+        "finite numbers",
+    )
     ends = _ends(tried, best, learner.ends) if fitted else ""
-    about = {"arena": problem.arena, "domain": problem.domain, "unit": problem.unit, "learner": learner.name}
+    about = {
+        "arena": problem.arena,
+        "domain": problem.domain,
+        "unit": problem.unit,
+        "learner": learner.name,
+    }
     how = {
         "fitted": fitted,
         "chosen": _words(tried[best]),
@@ -206,27 +241,44 @@ def entry(problem: Problem, learner: Learner, constant: Learner) -> dict[str, An
     return about | measures | how | times | dict(problem.facts)
 
 
-def entries(problem: Problem, learners: Sequence[Learner], n_jobs: int | None = None) -> pd.DataFrame:
-    """The rows of all learners on a problem, in order; processes as joblib understands them."""
+def entries(
+    problem: Problem, learners: Sequence[Learner], n_jobs: int | None = None
+) -> pd.DataFrame:
+    """The rows of all learners on a problem, in order; processes as joblib understands
+    them."""
     constant = next(one for one in learners if one.name == CONSTANT)
-    rows = in_parallel([delayed(_quiet_entry)(problem, learner, constant) for learner in learners], n_jobs)
+    rows = in_parallel(
+        [delayed(_quiet_entry)(problem, learner, constant) for learner in learners],
+        n_jobs,
+    )
     return pd.DataFrame(rows)
 
 
-def _quiet_entry(problem: Problem, learner: Learner, constant: Learner) -> dict[str, Any]:
-    """The entry, without warnings of what the choice passes over; its row tells of the rest."""
+def _quiet_entry(
+    problem: Problem, learner: Learner, constant: Learner
+) -> dict[str, Any]:
+    """The entry, without warnings of what the choice passes over; its row tells of the
+    rest."""
     with warnings.catch_warnings(action="ignore"):
         return entry(problem, learner, constant)
 
 
-def _losses(problem: Problem, learner: Learner, tried: Sequence[dict[str, Any]]) -> np.ndarray:
-    """The mean loss of each configuration on the folds; infinite where one can't be fitted."""
+def _losses(
+    problem: Problem, learner: Learner, tried: Sequence[dict[str, Any]]
+) -> np.ndarray:
+    """The mean loss of each configuration on the folds; infinite where one can't be
+    fitted."""
     return np.array(
-        [np.mean([_loss(problem, fold, learner, one) for fold in problem.folds]) for one in tried]
+        [
+            np.mean([_loss(problem, fold, learner, one) for fold in problem.folds])
+            for one in tried
+        ]
     )
 
 
-def _loss(problem: Problem, fold: Split, learner: Learner, configuration: dict[str, Any]) -> float:
+def _loss(
+    problem: Problem, fold: Split, learner: Learner, configuration: dict[str, Any]
+) -> float:
     try:
         found = learner.forecast(learner.fit(fold.train, **configuration), fold.test)
     except _UNFIT:
@@ -234,16 +286,27 @@ def _loss(problem: Problem, fold: Split, learner: Learner, configuration: dict[s
     return float(next(iter(problem.judge(fold.truth, found).values())))
 
 
-def _run(split: Split, learner: Learner, configuration: dict[str, Any]) -> tuple[Any, dict[str, float]]:
+def _run(
+    split: Split, learner: Learner, configuration: dict[str, Any]
+) -> tuple[Any, dict[str, float]]:
     model, fit_s, fit_mb = measured(partial(learner.fit, split.train, **configuration))
-    found, forecast_s, forecast_mb = measured(partial(learner.forecast, model, split.test))
-    return found, {"fit_s": fit_s, "forecast_s": forecast_s, "fit_mb": fit_mb, "forecast_mb": forecast_mb}
+    found, forecast_s, forecast_mb = measured(
+        partial(learner.forecast, model, split.test)
+    )
+    return found, {
+        "fit_s": fit_s,
+        "forecast_s": forecast_s,
+        "fit_mb": fit_mb,
+        "forecast_mb": forecast_mb,
+    }
 
 
 def measured(call: Callable[[], Any]) -> tuple[Any, float, float]:
-    """What a call returns, its seconds of the processor, and the megabytes that it needed at its peak.
+    """What a call returns, its seconds of the processor, and the megabytes that it
+    needed at its peak.
 
-    Where the peak can't be set back (other than Linux), memory that was used before hides later needs.
+    Where the peak can't be set back (other than Linux), memory that was used before
+    hides later needs.
     """
     before = _peak(reset=True)
     start = time.process_time()
@@ -253,7 +316,8 @@ def measured(call: Callable[[], Any]) -> tuple[Any, float, float]:
 
 
 def _peak(*, reset: bool = False) -> float:
-    """The largest memory of this process since the last reset, in MB; with `reset`, its present one."""
+    """The largest memory of this process since the last reset, in MB; with `reset`, its
+    present one."""
     try:
         if reset:
             Path("/proc/self/clear_refs").write_text("5")
@@ -264,21 +328,33 @@ def _peak(*, reset: bool = False) -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
-def _ends(tried: Sequence[dict[str, Any]], best: int, natural: Mapping[str, str]) -> str:
-    """Which chosen numbers lie at an end of our making of those tried with the same other values.
+def _ends(
+    tried: Sequence[dict[str, Any]], best: int, natural: Mapping[str, str]
+) -> str:
+    """Which chosen numbers lie at an end of our making of those tried with the same
+    other values.
 
     Of two numbers each is an end, which tells nothing; such a parameter is passed over.
     """
     chosen, arms = tried[best], dict[str, list[Any]]()
-    for name in (name for name, value in chosen.items() if isinstance(value, int | float)):
+    for name in (
+        name for name, value in chosen.items() if isinstance(value, int | float)
+    ):
         others = {other: value for other, value in chosen.items() if other != name}
-        arms[name] = sorted({one[name] for one in tried if others.items() <= one.items()})
-    found = near_boundary(chosen, {name: arm for name, arm in arms.items() if len(arm) > 2})
-    return ", ".join(f"{name} {end}" for name, end in found.items() if natural.get(name) != end)
+        arms[name] = sorted(
+            {one[name] for one in tried if others.items() <= one.items()}
+        )
+    found = near_boundary(
+        chosen, {name: arm for name, arm in arms.items() if len(arm) > 2}
+    )
+    return ", ".join(
+        f"{name} {end}" for name, end in found.items() if natural.get(name) != end
+    )
 
 
 def _words(configuration: dict[str, Any]) -> str:
     shown = {
-        name: f"{value:.6g}" if isinstance(value, float) else value for name, value in configuration.items()
+        name: f"{value:.6g}" if isinstance(value, float) else value
+        for name, value in configuration.items()
     }
     return ", ".join(f"{name}={value}" for name, value in shown.items())

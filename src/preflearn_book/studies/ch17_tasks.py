@@ -1,4 +1,5 @@
-"""The tasks of chapter 17, each one problem with all learners of its arena, and the points of its sweep."""
+"""The tasks of chapter 17, each one problem with all learners of its arena, and the
+points of its sweep."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ ARENAS: dict[str, ModuleType] = {
 _SMALL = ("regimes",)
 
 AFTERWARDS = ("SVMCompare, threshold refitted", "logistic, without counts")
-"""Learners that were added when losses had been seen, to find a cause; they stand in no rank."""
+"""Learners that were added when losses had been seen, to find a cause; they stand in no
+rank."""
 
 WORDS = {
     "arena": "what kind of comparisons",
@@ -71,13 +73,19 @@ WORDS = {
 
 
 def tasks(profile: str) -> list[tuple[str, str]]:
-    """Arena and name of each task of a profile, in order; those of "quick" are among those of "full"."""
+    """Arena and name of each task of a profile, in order; those of "quick" are among
+    those of "full"."""
     check_choice(profile, "profile", ("quick", "full"))
-    return [(arena, name) for arena, module in ARENAS.items() for name in module.tasks(profile)]
+    return [
+        (arena, name)
+        for arena, module in ARENAS.items()
+        for name in module.tasks(profile)
+    ]
 
 
 def points() -> list[list[tuple[str, str]]]:
-    """The tasks of "full" by points of a sweep: one each, or all of a world where problems are small."""
+    """The tasks of "full" by points of a sweep: one each, or all of a world where
+    problems are small."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for arena, name in tasks("full"):
         key = name.rsplit("/", 1)[0] if arena in _SMALL else name
@@ -87,23 +95,31 @@ def points() -> list[list[tuple[str, str]]]:
 
 def runs_of(wanted: list[tuple[str, str]], n_jobs: int | None = None) -> pd.DataFrame:
     """The rows of all learners on some tasks, in order."""
-    return pd.concat([_rows(arena, name, n_jobs) for arena, name in wanted], ignore_index=True)
+    return pd.concat(
+        [_rows(arena, name, n_jobs) for arena, name in wanted], ignore_index=True
+    )
 
 
 def quick_runs(n_jobs: int | None = None) -> pd.DataFrame:
-    """Some rows of `runs_of` for the tasks of "quick": each learner of an arena on one of its tasks."""
+    """Some rows of `runs_of` for the tasks of "quick": each learner of an arena on one
+    of its tasks."""
     names: dict[str, list[str]] = {}
     for arena, name in tasks("quick"):
         names.setdefault(arena, []).append(name)
     found = []
     for arena, some in names.items():
         module = ARENAS[arena]
-        found.append(_in_turn([module.problem(name) for name in some], module.LEARNERS, n_jobs))
+        found.append(
+            _in_turn([module.problem(name) for name in some], module.LEARNERS, n_jobs)
+        )
     return pd.concat(found, ignore_index=True)
 
 
-def new_user(arena: str, n_jobs: int | None = None, *, few: bool = False) -> pd.DataFrame:
-    """The rows of an arena's learners on the problems of a new user, whose data are in no task.
+def new_user(
+    arena: str, n_jobs: int | None = None, *, few: bool = False
+) -> pd.DataFrame:
+    """The rows of an arena's learners on the problems of a new user, whose data are in
+    no task.
 
     With few, each learner on one problem: the first of one of the domains.
     """
@@ -111,11 +127,16 @@ def new_user(arena: str, n_jobs: int | None = None, *, few: bool = False) -> pd.
     if few:
         first = {problem.domain: problem for problem in reversed(problems)}
         return _in_turn(list(first.values()), module.LEARNERS, n_jobs)
-    return pd.concat([entries(one, module.LEARNERS, n_jobs) for one in problems], ignore_index=True)
+    return pd.concat(
+        [entries(one, module.LEARNERS, n_jobs) for one in problems], ignore_index=True
+    )
 
 
-def _in_turn(problems: Sequence[Problem], learners: Sequence[Learner], n_jobs: int | None) -> pd.DataFrame:
-    """Each learner's row on one of the problems, in turn, and the constant's rows on all of them."""
+def _in_turn(
+    problems: Sequence[Problem], learners: Sequence[Learner], n_jobs: int | None
+) -> pd.DataFrame:
+    """Each learner's row on one of the problems, in turn, and the constant's rows on
+    all of them."""
     found = []
     for k, problem in enumerate(problems):
         asked = [

@@ -1,20 +1,25 @@
-"""Arena "time" of chapter 17: who wins the next match, told from all matches of earlier days.
+"""Arena "time" of chapter 17: who wins the next match, told from all matches of earlier
+days.
 
-A problem is a window of matches to learn from and the matches that follow it, to be forecast. What is to be
-forecast comes with its outcomes, since they become known day by day; no learner uses one before its day is
-over:
+A problem is a window of matches to learn from and the matches that follow it, to be
+forecast. What is to be forecast comes with its outcomes, since they become known day by
+day; no learner uses one before its day is over:
 
-- The dynamic model and the rating systems go through `one_step_ahead` and `earlier_forecasts`.
-- The others are fitted to a table, and anew every `REFIT` days, to the matches of earlier days. (With 30 days
-  Bradley-Terry models were behind by this alone, 0.01 to 0.03 nats on the NBA.)
+- The dynamic model and the rating systems go through `one_step_ahead` and
+  `earlier_forecasts`.
+- The others are fitted to a table, and anew every `REFIT` days, to the matches of
+  earlier days. (With 30 days Bradley-Terry models were behind by this alone, 0.01 to
+  0.03 nats on the NBA.)
 - Features of a match count what its players did on earlier days (`rolling`).
 
-All use the same: who met when, who had the advantage of the home ground, and the outcomes; no points. The
-margin of ties, and the advantage of the rating systems, are those of an ordinal model without time on the
-window to learn from. No forecast is smoothed or clipped afterwards: no learner gives an outcome the
-probability 0, the constant since it counts each outcome once more than it was seen.
+All use the same: who met when, who had the advantage of the home ground, and the
+outcomes; no points. The margin of ties, and the advantage of the rating systems, are
+those of an ordinal model without time on the window to learn from. No forecast is
+smoothed or clipped afterwards: no learner gives an outcome the probability 0, the
+constant since it counts each outcome once more than it was seen.
 
-Validation is forward in time: the first two thirds of the days to learn from, and the last third to forecast.
+Validation is forward in time: the first two thirds of the days to learn from, and the
+last third to forecast.
 """
 
 from __future__ import annotations
@@ -59,7 +64,9 @@ _POINTS = 400 / np.log(10)  # of a rating, in a unit of log-odds
 def _timeless(known: Games, link: Any) -> tuple[float, float]:
     """Margin of ties and advantage, by an ordinal model without time."""
     found = OrdinalComparison(link, alpha=1.0).fit(_pairs(known.matches), known.y)
-    return found.threshold_, float(found.coef_[-1]) if ADVANTAGE in known.matches.features else 0.0
+    return found.threshold_, float(
+        found.coef_[-1]
+    ) if ADVANTAGE in known.matches.features else 0.0
 
 
 def _pairs(matches: Matches) -> Pairs:
@@ -69,7 +76,9 @@ def _pairs(matches: Matches) -> Pairs:
     return Pairs(rows, np.column_stack([np.arange(n), np.full(n, n)]))
 
 
-def _dynamic(known: Games, variance: float, years: float) -> dynamics.DynamicComparisons:
+def _dynamic(
+    known: Games, variance: float, years: float
+) -> dynamics.DynamicComparisons:
     margin, _ = _timeless(known, "probit")
     scores = dynamics.Matern12(variance, lengthscale=years * YEAR)
     law = dynamics.OrdinalProbit(margin) if known.ties else dynamics.Probit()
@@ -84,12 +93,16 @@ def _elo(known: Games, rate: float) -> Elo:
 
 
 def _glicko(known: Games, deviation: float, c: float) -> Glicko:
-    return Glicko(deviation=deviation, c=c, advantage=_POINTS * _timeless(known, "logit")[1])
+    return Glicko(
+        deviation=deviation, c=c, advantage=_POINTS * _timeless(known, "logit")[1]
+    )
 
 
 def _trueskill(known: Games, variance: float, dynamics: float) -> TrueSkill:
     margin, advantage = _timeless(known, "probit")
-    return TrueSkill(variance, dynamics, margin=margin * known.ties, advantage=advantage)
+    return TrueSkill(
+        variance, dynamics, margin=margin * known.ties, advantage=advantage
+    )
 
 
 def _day_by_day(model: Any, asked: Games) -> Floats:
@@ -98,7 +111,8 @@ def _day_by_day(model: Any, asked: Games) -> Floats:
         found = earlier_forecasts(model, *dated)
         return found if asked.ties or found.shape[1] == 2 else found[:, [0, 2]]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TimeWarning)  # length scales go beyond the window
+        # length scales go beyond the window
+        warnings.simplefilter("ignore", TimeWarning)
         return dynamics.one_step_ahead(model, *dated).probabilities
 
 
@@ -124,23 +138,38 @@ def _block_by_block(model: _Table, asked: Games) -> Floats:
     begins = np.unique(np.maximum(firsts, asked.start)).tolist()
     for begin, end in pairwise([*begins, len(time)]):
         first = begin == asked.start
-        law = model.law if first else model.again(asked.block(0, n_earlier(asked.matches, begin)))
+        law = (
+            model.law
+            if first
+            else model.again(asked.block(0, n_earlier(asked.matches, begin)))
+        )
         found.append(law(asked.block(begin, end)))
     return np.vstack(found)
 
 
-def _bradley_terry(known: Games, alpha: float, half_life: float = math.inf) -> Callable[[Games], Floats]:
-    """With Davidson's ties, where there are any; a match counts half, `half_life` years later."""
+def _bradley_terry(
+    known: Games, alpha: float, half_life: float = math.inf
+) -> Callable[[Games], Floats]:
+    """With Davidson's ties, where there are any; a match counts half, `half_life` years
+    later."""
     age = (known.matches.time[-1] - known.matches.time) / YEAR
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotIdentifiedWarning)  # some alpha are small: that is tried here
-        model = Davidson(alpha).fit(_pairs(known.matches), known.y, 0.5 ** (age / half_life))
+        # some alpha are small: that is tried here
+        warnings.simplefilter("ignore", NotIdentifiedWarning)
+        model = Davidson(alpha).fit(
+            _pairs(known.matches), known.y, 0.5 ** (age / half_life)
+        )
     columns = [0, 1, 2] if known.ties else [0, 2]
-    return lambda asked: model.probabilities(asked.matches.design @ model.coef_)[:, columns]
+    return lambda asked: model.probabilities(asked.matches.design @ model.coef_)[
+        :, columns
+    ]
 
 
-def _logistic(known: Games, C: float, *, counts: bool = True) -> Callable[[Games], Floats]:
-    """With the sizes of the features where there are ties, since these don't grow with a difference.
+def _logistic(
+    known: Games, C: float, *, counts: bool = True
+) -> Callable[[Games], Floats]:
+    """With the sizes of the features where there are ties, since these don't grow with
+    a difference.
 
     Without counts it does not know how many matches a player had before.
     """
@@ -150,12 +179,16 @@ def _logistic(known: Games, C: float, *, counts: bool = True) -> Callable[[Games
         sizes = np.abs(asked.features[:, used])[:, : len(used) * asked.ties]
         return np.hstack([asked.features[:, [*used, 4]], sizes])
 
-    machine = make_pipeline(StandardScaler(), LogisticRegression(C=C, solver="newton-cholesky", tol=1e-6))
+    machine = make_pipeline(
+        StandardScaler(), LogisticRegression(C=C, solver="newton-cholesky", tol=1e-6)
+    )
     machine.fit(sized(known), known.y)
     return lambda asked: machine.predict_proba(sized(asked))
 
 
-def _trees(known: Games, n_estimators: int, num_leaves: int) -> Callable[[Games], Floats]:
+def _trees(
+    known: Games, n_estimators: int, num_leaves: int
+) -> Callable[[Games], Floats]:
     sizes: dict[str, Any] = {"n_estimators": n_estimators, "num_leaves": num_leaves}
     machine = LGBMClassifier(**sizes, learning_rate=0.1, **QUIET_TREES)
     machine.fit(known.features, known.y)
@@ -164,19 +197,30 @@ def _trees(known: Games, n_estimators: int, num_leaves: int) -> Callable[[Games]
 
 def _frequencies(known: Games) -> Callable[[Games], Floats]:
     """How often each outcome was seen, with the advantage and without, and once more."""
-    home, kinds = known.features[:, 4] > 0, np.array([-1, 0, 1] if known.ties else [-1, 1])
-    counts = np.array([(known.y[home == at][:, None] == kinds).sum(axis=0) + 1.0 for at in (False, True)])
+    home, kinds = (
+        known.features[:, 4] > 0,
+        np.array([-1, 0, 1] if known.ties else [-1, 1]),
+    )
+    counts = np.array(
+        [
+            (known.y[home == at][:, None] == kinds).sum(axis=0) + 1.0
+            for at in (False, True)
+        ]
+    )
     chances = counts / counts.sum(axis=1, keepdims=True)
     return lambda asked: chances[(asked.features[:, 4] > 0).astype(int)]
 
 
 def _guess(known: Games) -> Callable[[Games], Floats]:
-    """All outcomes are as probable, as in the row "Random" of Table 3 of [Maystre2019]_."""
+    """All outcomes are as probable, as in the row "Random" of Table 3 of
+    [Maystre2019]_."""
     k = 2 + known.ties
     return lambda asked: np.full((len(asked.y), k), 1 / k)
 
 
-def _of_table(name: str, learn: Callable[..., Any], **values: Sequence[float]) -> Learner:
+def _of_table(
+    name: str, learn: Callable[..., Any], **values: Sequence[float]
+) -> Learner:
     return Learner(name, partial(_table, learn), _block_by_block, _grid(**values))
 
 
@@ -205,11 +249,20 @@ LEARNERS: tuple[Learner, ...] = (
     Learner("TrueSkill", _trueskill, _day_by_day, _TRUESKILL),
     _of_table("Bradley-Terry", _bradley_terry, alpha=spaced(0.01, 100.0)),
     _of_table(
-        "Bradley-Terry, half-life", _bradley_terry, alpha=(0.02, 0.2, 2.0, 20.0), half_life=(0.25, 1.0)
+        "Bradley-Terry, half-life",
+        _bradley_terry,
+        alpha=(0.02, 0.2, 2.0, 20.0),
+        half_life=(0.25, 1.0),
     ),
     _of_table("logistic regression", _logistic, C=spaced(1e-4, 1e3)),
-    _of_table("logistic, without counts", partial(_logistic, counts=False), C=spaced(1e-4, 1e3)),
-    _of_table("boosted trees", _trees, n_estimators=(12, 35, 100, 300), num_leaves=(3, 8)),
+    _of_table(
+        "logistic, without counts",
+        partial(_logistic, counts=False),
+        C=spaced(1e-4, 1e3),
+    ),
+    _of_table(
+        "boosted trees", _trees, n_estimators=(12, 35, 100, 300), num_leaves=(3, 8)
+    ),
     _of_table(CONSTANT, _frequencies),
     _of_table("random", _guess),
 )

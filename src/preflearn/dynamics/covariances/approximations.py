@@ -1,13 +1,14 @@
-"""Covariance functions whose state-space models are approximations (section 3.2 of [Maystre2019]_).
+"""Covariance functions whose state-space models are approximations (section 3.2 of
+[Maystre2019]_).
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
-.. [SolinSarkka2014] A. Solin, S. Särkkä, "Explicit link between periodic covariance functions and state space
-   models", AISTATS 2014.
-.. [Hartikainen2010] J. Hartikainen, S. Särkkä, "Kalman filtering and smoothing solutions to temporal Gaussian
-   process regression models", MLSP 2010.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
+.. [SolinSarkka2014] A. Solin, S. Särkkä, "Explicit link between periodic covariance
+   functions and state space models", AISTATS 2014.
+.. [Hartikainen2010] J. Hartikainen, S. Särkkä, "Kalman filtering and smoothing
+   solutions to temporal Gaussian process regression models", MLSP 2010.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ from preflearn.dynamics.parametrized import Length, Positive
 
 @dataclass(frozen=True)
 class Periodic(Covariance):
-    """k(t, t') = variance * exp(-2 sin²(π (t - t') / period) / lengthscale²): what comes back each period.
+    """k(t, t') = variance * exp(-2 sin²(π (t - t') / period) / lengthscale²): what
+    comes back each period.
 
-    `gram` is exact. The state-space model has the first terms of the Fourier series of [SolinSarkka2014]_,
-    whose weights are Bessel functions I_j(1/lengthscale²), and the state 2 order + 1 entries. It is too small
-    by at most 2 Σ_{j > order} e^{-a} I_j(a), a = 1/lengthscale², as a share of the variance: at order 6 by at
-    most 1.3e-6 at lengthscale 1, 2.0e-3 at lengthscale 0.5.
+    `gram` is exact. The state-space model has the first terms of the Fourier series of
+    [SolinSarkka2014]_, whose weights are Bessel functions I_j(1/lengthscale²), and the
+    state 2 order + 1 entries. It is too small by at most 2 Σ_{j > order} e^{-a} I_j(a),
+    a = 1/lengthscale², as a share of the variance: at order 6 by at most 1.3e-6 at
+    lengthscale 1, 2.0e-3 at lengthscale 0.5.
 
     Parameters
     ----------
@@ -90,11 +93,13 @@ class Periodic(Covariance):
 
 @dataclass(frozen=True)
 class SquaredExponential(Covariance):
-    """k(t, t') = variance * exp(-u²/2), u = (t - t') / lengthscale: a score with all derivatives.
+    """k(t, t') = variance * exp(-u²/2), u = (t - t') / lengthscale: a score with all
+    derivatives.
 
-    `gram` is exact. The state-space model is that of [Hartikainen2010]_: with z = (ω lengthscale)²/2 the
-    spectrum is proportional to e^{-z} = 1 / (1 + z + z²/2 + ...), and its denominator ends at z^order. The
-    model's covariance differs most at gap 0, where it is too large; as a share of the variance by at most::
+    `gram` is exact. The state-space model is that of [Hartikainen2010]_: with z = (ω
+    lengthscale)²/2 the spectrum is proportional to e^{-z} = 1 / (1 + z + z²/2 + ...),
+    and its denominator ends at z^order. The model's covariance differs most at gap 0,
+    where it is too large; as a share of the variance by at most::
 
         order   2      4      6      8      10
         error   0.141  0.0171 3.0e-3 6.1e-4 1.3e-4
@@ -137,10 +142,14 @@ class SquaredExponential(Covariance):
         return StateSpace([AllPole(self.variance, self.lengthscale, self.order)])
 
     def told(self) -> str:
-        return curve("perfectly smooth", "0.61", 1.177410, self.variance, self.lengthscale)
+        return curve(
+            "perfectly smooth", "0.61", 1.177410, self.variance, self.lengthscale
+        )
 
 
-def _check_order(covariance: Periodic | SquaredExponential, least: int, most: int) -> None:
+def _check_order(
+    covariance: Periodic | SquaredExponential, least: int, most: int
+) -> None:
     order = check_count(covariance.order, "order", least)
     require(order <= most, order, "order", f"a whole number from {least} to {most}")
     object.__setattr__(covariance, "order", order)
@@ -150,7 +159,8 @@ def _check_order(covariance: Periodic | SquaredExponential, least: int, most: in
 
 
 class Rotation(Block):
-    """A random wave, variance * cos(2π turns (t - t') / period): a vector that turns, without noise."""
+    """A random wave, variance * cos(2π turns (t - t') / period): a vector that turns,
+    without noise."""
 
     size, noisy = 2, False
 
@@ -158,14 +168,18 @@ class Rotation(Block):
         self.stationary, self._turns, self._period = variance * np.eye(2), turns, period
 
     def transition(self, start: Floats, end: Floats) -> Floats:
-        part = np.remainder(end - start, self._period) / self._period  # exact also after many periods
+        # exact also after many periods
+        part = np.remainder(end - start, self._period) / self._period
         angle = 2 * pi * self._turns * part
         cosine, sine = np.cos(angle), np.sin(angle)
         return np.stack([cosine, sine, -sine, cosine], axis=-1).reshape(-1, 2, 2)
 
 
 class AllPole(Block):
-    """The score and its derivatives, of a process with the spectrum 1 / (1 + z + ... + z^size / size!)."""
+    """The score and its derivatives, of a process with the spectrum 1 / (1 + z + ...
+
+    + z^size / size!).
+    """
 
     def __init__(self, variance: float, lengthscale: float, size: int) -> None:
         self._variance, self._lengthscale, self.size = variance, lengthscale, size
@@ -175,15 +189,19 @@ class AllPole(Block):
         return _discretised(self.size, (end - start) / self._lengthscale)[0]
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
-        return self._variance * _discretised(self.size, (end - start) / self._lengthscale)[1]
+        return (
+            self._variance
+            * _discretised(self.size, (end - start) / self._lengthscale)[1]
+        )
 
 
 @cache
 def _drift(size: int) -> tuple[Floats, float]:
     """Matrix F and spectral density q of dx = F x du + noise in the last entry.
 
-    With z = -(d/du)²/2, each root z of the denominator gives two poles ±√(-2z), of which the left one is
-    taken. Derivatives are divided by √(1·3·5 ...), their standard deviations under e^{-u²/2}.
+    With z = -(d/du)²/2, each root z of the denominator gives two poles ±√(-2z), of
+    which the left one is taken. Derivatives are divided by √(1·3·5 ...), their standard
+    deviations under e^{-u²/2}.
     """
     coefficients = [1 / factorial(n) for n in range(size, -1, -1)]
     poles = -np.sqrt(-2 * np.roots(coefficients).astype(complex))
@@ -195,14 +213,18 @@ def _drift(size: int) -> tuple[Floats, float]:
 
 
 def _discretised(size: int, gap: Floats) -> tuple[Floats, Floats]:
-    """A = e^{F gap} and Q = ∫ e^{Fu} L q L' e^{F'u} du, by power series over a short gap that is doubled.
+    """A = e^{F gap} and Q = ∫ e^{Fu} L q L' e^{F'u} du, by power series over a short
+    gap that is doubled.
 
-    Each entry of Q starts with its own power of the gap, so that short gaps lose no digits. The real parts of
-    all poles are below -1.5: over 1000 lengthscales nothing is left.
+    Each entry of Q starts with its own power of the gap, so that short gaps lose no
+    digits. The real parts of all poles are below -1.5: over 1000 lengthscales nothing
+    is left.
     """
     F, density = _drift(size)
     gap = np.minimum(gap, 1e3)[:, None, None]
-    doublings = np.ceil(np.log2(np.maximum(2 * np.linalg.norm(F, 2) * gap, 1.0))).astype(np.int64)
+    doublings = np.ceil(
+        np.log2(np.maximum(2 * np.linalg.norm(F, 2) * gap, 1.0))
+    ).astype(np.int64)
     short = gap * 0.5**doublings
     A, Q = np.zeros((2, len(gap), size, size))
     carried, spread = np.eye(size), np.diag([0.0] * (size - 1) + [density])

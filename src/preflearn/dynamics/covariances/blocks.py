@@ -4,10 +4,10 @@ A *chain* of rate r and size K holds
 
     x_j = c^j (d/dt + r)^j s,   j = 0 ... K-1,   c = 1/r, or 1 where r = 0,
 
-so that s = x_0, and the transition over a gap g is e^{-rg} times the powers (g/c)^k / k! on the k-th upper
-diagonal, whatever the covariance is. Hence chains of one rate add up in one block, and the product of chains
-of K1 and K2 is a chain of K1 + K2 - 1, not of K1 K2: by Leibniz' rule the derivatives of s1 s2 are sums of
-the products of theirs.
+so that s = x_0, and the transition over a gap g is e^{-rg} times the powers (g/c)^k /
+k! on the k-th upper diagonal, whatever the covariance is. Hence chains of one rate add
+up in one block, and the product of chains of K1 and K2 is a chain of K1 + K2 - 1, not
+of K1 K2: by Leibniz' rule the derivatives of s1 s2 are sums of the products of theirs.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ from preflearn.core.validation import Floats, refuse, require
 
 Origin = float | str  # a time, or "first": each feature's own first time
 
-GAP, START, AGE = "gap", "start", "age"  # what a transition may depend on: end - start, start, start - first
-Needs = frozenset[str | tuple[float, ...]]  # some of these, and boundaries that a step may cross
+# what a transition may depend on: end - start, start, start - first
+GAP, START, AGE = "gap", "start", "age"
+# some of these, and boundaries that a step may cross
+Needs = frozenset[str | tuple[float, ...]]
 
 _FAR = 1e3  # e^-1000 is 0 in floating point
 
 
 class Chain(NamedTuple):
-    """What fixes the transitions of a chain but for its size; no state crosses a boundary."""
+    """What fixes the transitions of a chain but for its size; no state crosses a
+    boundary."""
 
     rate: float = 0.0  # per unit of time
     boundaries: tuple[float, ...] = ()
@@ -41,7 +44,8 @@ class Chain(NamedTuple):
 
 
 class Block:
-    """A part of the state, independent of the other parts; its first entry is what it adds to the score.
+    """A part of the state, independent of the other parts; its first entry is what it
+    adds to the score.
 
     Unless it says otherwise it is a stationary chain with noise.
 
@@ -68,7 +72,8 @@ class Block:
     stationary: Floats
 
     def covariance(self, time: Floats, first: Floats | None) -> Floats:
-        """(n, K, K) prior covariance at these times, of features whose first times are `first`."""
+        """(n, K, K) prior covariance at these times, of features whose first times are
+        `first`."""
         return np.broadcast_to(self.stationary, (len(time), self.size, self.size))
 
     def transition(self, start: Floats, end: Floats) -> Floats:
@@ -92,12 +97,16 @@ class Block:
 
 
 class Trend(Block):
-    """A level, or a level and its slope, with known variances at the origin; a Wiener process may move it.
+    """A level, or a level and its slope, with known variances at the origin; a Wiener
+    process may move it.
 
-    The variance of a Wiener process, `drift`, is what it adds to that of the level in a unit of time.
+    The variance of a Wiener process, `drift`, is what it adds to that of the level in a
+    unit of time.
     """
 
-    def __init__(self, level: float, slope: float = 0.0, drift: float = 0.0, origin: Origin = 0.0) -> None:
+    def __init__(
+        self, level: float, slope: float = 0.0, drift: float = 0.0, origin: Origin = 0.0
+    ) -> None:
         self.variances = np.diag([level, slope] if slope else [level])
         self.drift, self.origin, self.chain = drift, origin, Chain()
         self.size, self.noisy = len(self.variances), drift > 0
@@ -112,7 +121,9 @@ class Trend(Block):
         since = time - origin  # pyright: ignore[reportOperatorIssue]  (checked above)
         expected = f"none before the origin {self.origin} of a Wiener process: an earlier one, or 'first'"
         refuse(self.noisy & (since < 0), time, "time", expected)
-        moved = _congruence(self.transition(np.zeros(len(since)), since), self.variances)
+        moved = _congruence(
+            self.transition(np.zeros(len(since)), since), self.variances
+        )
         moved[:, 0, 0] += self.drift * since
         return moved
 
@@ -131,23 +142,31 @@ class Interval(Block):
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
         assert self.chain
-        return self.stationary * crossed(self.chain.boundaries, start, end)[:, None, None]
+        return (
+            self.stationary * crossed(self.chain.boundaries, start, end)[:, None, None]
+        )
 
 
 class Decay(Block):
-    """The stationary Matérn process of smoothness size - 1/2: white noise through a chain.
+    """The stationary Matérn process of smoothness size - 1/2: white noise through a
+    chain.
 
-    Noise enters the last entry only, and reaches entry i after a time u as e^{-ru} (ru)^a / a!,
-    a = size - 1 - i. With m = a + b, Q_ij is its integral of e^{-2ru} (ru)^m / (a! b!): P_ij times the
-    incomplete gamma function of order m + 1, P the stationary covariance. That of order n is the one of
-    order n + 1 plus x^n e^{-x} / n!.
+    Noise enters the last entry only, and reaches entry i after a time u as e^{-ru}
+    (ru)^a / a!, a = size - 1 - i. With m = a + b, Q_ij is its integral of e^{-2ru}
+    (ru)^m / (a! b!): P_ij times the incomplete gamma function of order m + 1, P the
+    stationary covariance. That of order n is the one of order n + 1 plus x^n e^{-x} /
+    n!.
     """
 
     def __init__(self, variance: float, rate: float, size: int) -> None:
         self.size, self.chain = size, Chain(rate)
         last, below = 2 * size - 2, range(size - 1, -1, -1)
         ratios = [
-            [comb(a + b, a) * 2.0 ** (last - a - b) / comb(last, size - 1) for b in below] for a in below
+            [
+                comb(a + b, a) * 2.0 ** (last - a - b) / comb(last, size - 1)
+                for b in below
+            ]
+            for a in below
         ]
         self.stationary = variance * np.array(ratios)
         self._powers = np.add.outer(below, below)
@@ -164,14 +183,17 @@ class Decay(Block):
 
 
 class Kronecker(Block):
-    """Two blocks whose covariances are multiplied: the state is a part of the products of their entries."""
+    """Two blocks whose covariances are multiplied: the state is a part of the products
+    of their entries."""
 
     def __init__(self, left: Block, right: Block) -> None:
         self.left, self.right = left, right
         self.size, self._fold = left.size * right.size, None
         if left.chain and right.chain:
             boundaries = {*left.chain.boundaries, *right.chain.boundaries}
-            self.chain = Chain(left.chain.rate + right.chain.rate, tuple(sorted(boundaries)))
+            self.chain = Chain(
+                left.chain.rate + right.chain.rate, tuple(sorted(boundaries))
+            )
             self.size = left.size + right.size - 1
             self._fold = _leibniz(left, right, self.chain.unit)
         self.noisy = left.noisy or right.noisy
@@ -182,16 +204,23 @@ class Kronecker(Block):
         self.depends = left.depends | right.depends | carried
 
     def covariance(self, time: Floats, first: Floats | None) -> Floats:
-        return self._folded(self.left.covariance(time, first), self.right.covariance(time, first))
+        return self._folded(
+            self.left.covariance(time, first), self.right.covariance(time, first)
+        )
 
     def transition(self, start: Floats, end: Floats) -> Floats:
         if self.chain:
             return super().transition(start, end)
-        return _kronecker(self.left.transition(start, end), self.right.transition(start, end))
+        return _kronecker(
+            self.left.transition(start, end), self.right.transition(start, end)
+        )
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
-        """P(end) - A P(start) A' of the products, multiplied out, so that no terms cancel."""
-        left, right = (block.noise(start, end, first) for block in (self.left, self.right))
+        """P(end) - A P(start) A' of the products, multiplied out, so that no terms
+        cancel."""
+        left, right = (
+            block.noise(start, end, first) for block in (self.left, self.right)
+        )
         noise = self._folded(left, right)
         if self.left.noisy:
             noise += self._folded(left, _carried(self.right, start, end, first))
@@ -205,7 +234,8 @@ class Kronecker(Block):
 
 
 def _leibniz(left: Block, right: Block, unit: float) -> Floats:
-    """(K, K1 K2) matrix that takes products of two chains' entries to those of the product's chain."""
+    """(K, K1 K2) matrix that takes products of two chains' entries to those of the
+    product's chain."""
     assert left.chain
     assert right.chain
     p, q = left.size, right.size
@@ -213,14 +243,20 @@ def _leibniz(left: Block, right: Block, unit: float) -> Floats:
     for i in range(p):
         for j in range(q):
             fold[i + j, i, j] = (
-                comb(i + j, i) * (unit / left.chain.unit) ** i * (unit / right.chain.unit) ** j
+                comb(i + j, i)
+                * (unit / left.chain.unit) ** i
+                * (unit / right.chain.unit) ** j
             )
     return fold.reshape(p + q - 1, p * q)
 
 
-def crossed(boundaries: tuple[float, ...], start: Floats, end: Floats) -> NDArray[np.bool_]:
+def crossed(
+    boundaries: tuple[float, ...], start: Floats, end: Floats
+) -> NDArray[np.bool_]:
     """Whether a boundary b is in start < b <= end."""
-    before, after = (np.searchsorted(boundaries, time, side="right") for time in (start, end))
+    before, after = (
+        np.searchsorted(boundaries, time, side="right") for time in (start, end)
+    )
     return before != after
 
 

@@ -1,9 +1,10 @@
-"""What covariance functions share, and their sums and products (section 2.1 of [Maystre2019]_).
+"""What covariance functions share, and their sums and products (section 2.1 of
+[Maystre2019]_).
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
@@ -27,17 +28,21 @@ from preflearn.dynamics.parametrized import Described
 
 
 class Covariance(Described, family="covariance"):
-    """A covariance function k(t, t') of a score in time; `+` and `*` of two are covariances too.
+    """A covariance function k(t, t') of a score in time; `+` and `*` of two are
+    covariances too.
 
-    A covariance is immutable, equals another one with the same parameters, and its repr can be evaluated.
-    All of its times, lengths of time and variances are in the units of the data's times and scores.
+    A covariance is immutable, equals another one with the same parameters, and its repr
+    can be evaluated. All of its times, lengths of time and variances are in the units
+    of the data's times and scores.
     """
 
     def __add__(self, other: Covariance) -> Covariance:
         return Sum((self, other)) if isinstance(other, Covariance) else NotImplemented
 
     def __mul__(self, other: Covariance) -> Covariance:
-        return Product((self, other)) if isinstance(other, Covariance) else NotImplemented
+        return (
+            Product((self, other)) if isinstance(other, Covariance) else NotImplemented
+        )
 
     def gram(self, t: ArrayLike, t2: ArrayLike | None = None) -> Floats:
         """The covariances of the score at times t with that at times t2.
@@ -56,8 +61,8 @@ class Covariance(Described, family="covariance"):
         Raises
         ------
         ValueError
-            On times that are not finite, beyond 1e100, or before the origin of a Wiener process, or where
-            the covariance overflows.
+            On times that are not finite, beyond 1e100, or before the origin of a Wiener
+            process, or where the covariance overflows.
 
         Notes
         -----
@@ -66,14 +71,22 @@ class Covariance(Described, family="covariance"):
         rows = _check_times(t, "t")
         columns = rows if t2 is None else _check_times(t2, "t2")
         with np.errstate(**OVERFLOW):
-            return check_finite(self._gram(rows[:, None], columns, float(min(rows.min(), columns.min()))))
+            return check_finite(
+                self._gram(
+                    rows[:, None], columns, float(min(rows.min(), columns.min()))
+                )
+            )
 
     def state_space(self) -> StateSpace:
         """The same process as a Markov chain of vectors."""
-        raise NotImplementedError(f"{type(self).__name__} has no state_space; each covariance must have one")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no state_space; each covariance must have one"
+        )
 
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        raise NotImplementedError(f"{type(self).__name__} has no _gram; each covariance must have one")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no _gram; each covariance must have one"
+        )
 
     @property
     def label(self) -> str:
@@ -81,7 +94,8 @@ class Covariance(Described, family="covariance"):
         return type(self).__name__
 
     def told(self) -> str:
-        """What it says of the scores, for `in_words`; whoever has no words of its own is shown as it is."""
+        """What it says of the scores, for `in_words`; whoever has no words of its own
+        is shown as it is."""
         return repr(self)
 
     def leaves(self) -> list[Covariance]:
@@ -95,7 +109,8 @@ class Covariance(Described, family="covariance"):
 
 @dataclass(frozen=True, repr=False)
 class _Composite(Covariance):
-    """Terms of a sum or factors of a product; one inside another of the same kind is taken apart."""
+    """Terms of a sum or factors of a product; one inside another of the same kind is
+    taken apart."""
 
     parts: tuple[Covariance, ...]
     sign: ClassVar[str]
@@ -103,10 +118,16 @@ class _Composite(Covariance):
     operation: ClassVar[Callable[[Any, Any], Any]]
 
     def __post_init__(self) -> None:
-        good = len(self.parts) > 0 and all(isinstance(part, Covariance) for part in self.parts)
+        good = len(self.parts) > 0 and all(
+            isinstance(part, Covariance) for part in self.parts
+        )
         require(good, self.parts, "parts", "at least one covariance")
-        flat = ((part.parts if type(part) is type(self) else (part,)) for part in self.parts)
-        object.__setattr__(self, "parts", tuple(part for group in flat for part in group))
+        flat = (
+            (part.parts if type(part) is type(self) else (part,)) for part in self.parts
+        )
+        object.__setattr__(
+            self, "parts", tuple(part for group in flat for part in group)
+        )
 
     def __repr__(self) -> str:
         return self._joined(self.sign, repr)
@@ -116,7 +137,10 @@ class _Composite(Covariance):
         return self._joined(self.sign.replace("*", "x"), lambda part: part.label)
 
     def _joined(self, sign: str, text: Callable[[Covariance], str]) -> str:
-        return sign.join(f"({text(part)})" if isinstance(part, Sum) else text(part) for part in self.parts)
+        return sign.join(
+            f"({text(part)})" if isinstance(part, Sum) else text(part)
+            for part in self.parts
+        )
 
     def told(self) -> str:
         parts = "; ".join(f"{part.label}, {part.told()}" for part in self.parts)
@@ -129,13 +153,18 @@ class _Composite(Covariance):
         return type(self)(tuple(part.mapped(change) for part in self.parts))
 
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        return reduce(type(self).operation, (part._gram(t, t2, first) for part in self.parts))
+        return reduce(
+            type(self).operation, (part._gram(t, t2, first) for part in self.parts)
+        )
 
     def state_space(self) -> StateSpace:
         return reduce(type(self).operation, (part.state_space() for part in self.parts))
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": type(self).__name__, "parts": [part.describe() for part in self.parts]}
+        return {
+            "kind": type(self).__name__,
+            "parts": [part.describe() for part in self.parts],
+        }
 
 
 class Sum(_Composite):

@@ -1,9 +1,10 @@
-"""Covariance functions with exact state-space models (section 2.1 and Table 7 of [Maystre2019]_).
+"""Covariance functions with exact state-space models (section 2.1 and Table 7 of
+[Maystre2019]_).
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
@@ -36,18 +37,22 @@ from preflearn.dynamics.parametrized import Length, Positive
 
 
 class _Trend(Covariance):
-    """A level and a slope with known variances at the origin, and a Wiener process from there on."""
+    """A level and a slope with known variances at the origin, and a Wiener process from
+    there on."""
 
     origin: Origin = 0.0
 
     def _variances(self) -> tuple[float, float, float]:
-        """Of level and slope, and of a Wiener process in one unit of time; 0 where there is none."""
+        """Of level and slope, and of a Wiener process in one unit of time; 0 where
+        there is none."""
         raise NotImplementedError
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (isinstance(self.origin, str) and self.origin == "first"):
-            time = check_real(self.origin, "origin", "a time or 'first'", -LARGEST, LARGEST)
+            time = check_real(
+                self.origin, "origin", "a time or 'first'", -LARGEST, LARGEST
+            )
             object.__setattr__(self, "origin", time)
 
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
@@ -93,16 +98,18 @@ class Constant(_Trend):
 
 @dataclass(frozen=True)
 class Wiener(_Trend):
-    """k(t, t') = variance * (min(t, t') - origin): Brownian motion that is 0 at the origin.
+    """k(t, t') = variance * (min(t, t') - origin): Brownian motion that is 0 at the
+    origin.
 
     Parameters
     ----------
     variance : float
         Of a change in one unit of time: the unit of the score squared, a unit of time.
     origin : float or "first"
-        The time at which the score is 0. "first": each feature's own first match, as in TrueSkill Through
-        Time; add a `Constant` for the variance of newcomers. Times before a number are refused: min(t, t')
-        is no covariance there, since k(t, t) < 0.
+        The time at which the score is 0. "first": each feature's own first match, as in
+        TrueSkill Through Time; add a `Constant` for the variance of newcomers. Times
+        before a number are refused: min(t, t') is no covariance there, since k(t, t) <
+        0.
 
     Raises
     ------
@@ -132,7 +139,8 @@ class Wiener(_Trend):
 
 @dataclass(frozen=True)
 class Linear(_Trend):
-    """k(t, t') = variance * (t - origin) * (t' - origin): a straight line that is 0 at the origin.
+    """k(t, t') = variance * (t - origin) * (t' - origin): a straight line that is 0 at
+    the origin.
 
     Parameters
     ----------
@@ -164,7 +172,8 @@ class Linear(_Trend):
 
 @dataclass(frozen=True)
 class Affine(_Trend):
-    """k(t, t') = variance + slope_variance * (t - origin) * (t' - origin): a straight line.
+    """k(t, t') = variance + slope_variance * (t - origin) * (t' - origin): a straight
+    line.
 
     Parameters
     ----------
@@ -173,7 +182,8 @@ class Affine(_Trend):
     slope_variance : float
         Of the slope: the unit of the score squared, a unit of time squared.
     origin : float or "first"
-        The time at which level and slope are independent; "first": each feature's own first match.
+        The time at which level and slope are independent; "first": each feature's own
+        first match.
 
     Raises
     ------
@@ -205,15 +215,17 @@ def _slope(origin: Origin, variance: float) -> str:
 
 @dataclass(frozen=True)
 class PiecewiseConstant(Covariance):
-    """k(t, t') = variance within an interval between boundaries, 0 between two: a new score each season.
+    """k(t, t') = variance within an interval between boundaries, 0 between two: a new
+    score each season.
 
     Parameters
     ----------
     variance : float
         Of the score, in its unit squared.
     boundaries : sequence of float
-        Ascending times at which an interval ends and the next one begins; a boundary belongs to the later
-        one. The first interval has no beginning, the last one no end.
+        Ascending times at which an interval ends and the next one begins; a boundary
+        belongs to the later one. The first interval has no beginning, the last one no
+        end.
 
     Raises
     ------
@@ -231,12 +243,21 @@ class PiecewiseConstant(Covariance):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        boundaries = check_array(self.boundaries, "boundaries", ("n",), "ascending times")
-        refuse(np.diff(boundaries, prepend=-np.inf) <= 0, boundaries, "boundaries", "ascending times")
+        boundaries = check_array(
+            self.boundaries, "boundaries", ("n",), "ascending times"
+        )
+        refuse(
+            np.diff(boundaries, prepend=-np.inf) <= 0,
+            boundaries,
+            "boundaries",
+            "ascending times",
+        )
         object.__setattr__(self, "boundaries", tuple(boundaries.tolist()))
 
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        rows, columns = (np.searchsorted(self.boundaries, times, side="right") for times in (t, t2))
+        rows, columns = (
+            np.searchsorted(self.boundaries, times, side="right") for times in (t, t2)
+        )
         return self.variance * (rows == columns)
 
     def state_space(self) -> StateSpace:
@@ -260,9 +281,12 @@ class _Matern(Covariance):
         return sqrt(2 * self.size - 1) / self.lengthscale
 
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        u, p = np.minimum(np.abs(t - t2) * self._rate, 1e3), self.size - 1  # e^-1000 is 0
+        # e^-1000 is 0
+        u, p = np.minimum(np.abs(t - t2) * self._rate, 1e3), self.size - 1
         coefficients = [2**k * comb(p, k) / perm(2 * p, k) for k in range(p, -1, -1)]
-        return np.asarray(self.variance * np.polyval(coefficients, u) * np.exp(-u), dtype=np.float64)
+        return np.asarray(
+            self.variance * np.polyval(coefficients, u) * np.exp(-u), dtype=np.float64
+        )
 
     def state_space(self) -> StateSpace:
         return StateSpace([Decay(self.variance, self._rate, self.size)])
@@ -272,7 +296,8 @@ class _Matern(Covariance):
 
 
 class Matern12(_Matern):
-    """k(t, t') = variance * e^-u, u = ``|t - t'|`` / lengthscale: a rough score that returns to its mean.
+    """k(t, t') = variance * e^-u, u = ``|t - t'|`` / lengthscale: a rough score that
+    returns to its mean.
 
     Parameters
     ----------
@@ -296,7 +321,8 @@ class Matern12(_Matern):
 
 
 class Matern32(_Matern):
-    """k(t, t') = variance * (1 + u) e^-u, u = √3 ``|t - t'|`` / lengthscale: a score that has a slope.
+    """k(t, t') = variance * (1 + u) e^-u, u = √3 ``|t - t'|`` / lengthscale: a score
+    that has a slope.
 
     Parameters
     ----------
@@ -320,7 +346,8 @@ class Matern32(_Matern):
 
 
 class Matern52(_Matern):
-    """k(t, t') = variance * (1 + u + u²/3) e^-u, u = √5 ``|t - t'|`` / lengthscale: a score with a curvature.
+    """k(t, t') = variance * (1 + u + u²/3) e^-u, u = √5 ``|t - t'|`` / lengthscale: a
+    score with a curvature.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""The priors of a fit: the covariance, model and mean of each feature, and whether units make sense."""
+"""The priors of a fit: the covariance, model and mean of each feature, and whether
+units make sense."""
 
 from __future__ import annotations
 
@@ -12,17 +13,23 @@ from preflearn.dynamics.covariances.elementary import Constant
 from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.matches import PERFORMANCE, TimeWarning, as_read, is_performance
 
-_ERROR = Constant(0.5)  # of a performance, so that the noise of a difference of two is that of Probit
+# of a performance, so that the noise of a difference of two is that of Probit
+_ERROR = Constant(0.5)
 REST = "*"  # stands for all features that a mapping of covariances does not name
-MOST_LENGTHS = 1000  # in the span of the data: one more and most scores forget between two matches
+# in the span of the data: one more and most scores forget between two matches
+MOST_LENGTHS = 1000
 MOST_SPANS = 100  # in a length: one more and a constant would do
 _UNIT = "the unit of Matches.time: days, where from_frame read dates"
-_YEARS = 1800, 2200  # times that read as years, in which lengths and rates are rarely meant so
+# times that read as years, in which lengths and rates are rarely meant so
+_YEARS = 1800, 2200
 _SPANS_OF_YEARS = 10  # then
-_FAR, _WILD, _IDLE = 2.0, 100.0, 0.15  # deviations: at the first match; over all matches, in those of noise
+# deviations: at the first match; over all matches, in those of noise
+_FAR, _WILD, _IDLE = 2.0, 100.0, 0.15
 
 
-def by_name(covariance: Covariance | Mapping[Hashable, Covariance]) -> dict[Hashable, Covariance]:
+def by_name(
+    covariance: Covariance | Mapping[Hashable, Covariance],
+) -> dict[Hashable, Covariance]:
     """Covariances by feature; one for all features is that of `REST`."""
     return dict(covariance) if isinstance(covariance, Mapping) else {REST: covariance}
 
@@ -41,16 +48,27 @@ class Prior:
         self.covariances = by_name(covariance)
         places: dict[Covariance, int] = {}
         kinds = {PERFORMANCE: _ERROR, **self.covariances}
-        self._place = {name: places.setdefault(k, len(places)) for name, k in kinds.items()}
+        self._place = {
+            name: places.setdefault(k, len(places)) for name, k in kinds.items()
+        }
         self.spaces: list[StateSpace] = [k.state_space() for k in places]
 
     def of(self, names: tuple[Hashable, ...]) -> Ids:
-        """Which of the models features have; errors of performances have one without being named."""
-        place, rest, error = self._place, self._place.get(REST, -1), self._place[PERFORMANCE]
-        found = [place.get(name, error if is_performance(name) else rest) for name in names]
+        """Which of the models features have; errors of performances have one without
+        being named."""
+        place, rest, error = (
+            self._place,
+            self._place.get(REST, -1),
+            self._place[PERFORMANCE],
+        )
+        found = [
+            place.get(name, error if is_performance(name) else rest) for name in names
+        ]
         lost = [name for name, k in zip(names, found, strict=True) if k < 0]
         expected = f"none: one for each feature, or one for {REST!r}, all others"
-        require(not lost, lost, "the list of features that have no covariance", expected)
+        require(
+            not lost, lost, "the list of features that have no covariance", expected
+        )
         return np.array(found, dtype=np.int64)
 
     def means(self, names: tuple[Hashable, ...]) -> Floats:
@@ -58,8 +76,11 @@ class Prior:
         return np.array([self._means.get(name, 0.0) for name in names])
 
 
-def warn_of_lengths(covariance: Covariance | Mapping[Hashable, Covariance], time: Floats) -> None:
-    """Warn of the first length scale or period that is absurd for the span of these times.
+def warn_of_lengths(
+    covariance: Covariance | Mapping[Hashable, Covariance], time: Floats
+) -> None:
+    """Warn of the first length scale or period that is absurd for the span of these
+    times.
 
     Parameters
     ----------
@@ -70,8 +91,9 @@ def warn_of_lengths(covariance: Covariance | Mapping[Hashable, Covariance], time
     Warns
     -----
     TimeWarning
-        If the span is more than 1000 lengths, or less than a hundredth of one, a tenth where the times read
-        as years. Times that are all equal have no span, and nothing is said.
+        If the span is more than 1000 lengths, or less than a hundredth of one, a tenth
+        where the times read as years. Times that are all equal have no span, and
+        nothing is said.
     """
     span = float(time[-1] - time[0])
     if span == 0:
@@ -87,8 +109,11 @@ def warn_of_lengths(covariance: Covariance | Mapping[Hashable, Covariance], time
             return
 
 
-def warn_of_units(covariance: Covariance | Mapping[Hashable, Covariance], time: Floats, noise: float) -> None:
-    """Warn of lengths, and of the first covariance whose origin or rates do not suit these times.
+def warn_of_units(
+    covariance: Covariance | Mapping[Hashable, Covariance], time: Floats, noise: float
+) -> None:
+    """Warn of lengths, and of the first covariance whose origin or rates do not suit
+    these times.
 
     Parameters
     ----------
@@ -101,11 +126,12 @@ def warn_of_units(covariance: Covariance | Mapping[Hashable, Covariance], time: 
     Warns
     -----
     TimeWarning
-        As `warn_of_lengths`; if at the first match most of the standard deviation comes from the distance to
-        an origin farther away than the matches span, and it is above that of the noise; if it is 0, since the
-        only origin is each feature's first match; if from the first match to the last a score moves by more
-        than 100 times the noise, as where times are milliseconds; or by less than 0.15 of it, where times
-        read as years and rates may be by the day.
+        As `warn_of_lengths`; if at the first match most of the standard deviation comes
+        from the distance to an origin farther away than the matches span, and it is
+        above that of the noise; if it is 0, since the only origin is each feature's
+        first match; if from the first match to the last a score moves by more than 100
+        times the noise, as where times are milliseconds; or by less than 0.15 of it,
+        where times read as years and rates may be by the day.
     """
     warn_of_lengths(covariance, time)
     first, span = float(time[0]), float(time[-1] - time[0])
@@ -114,10 +140,19 @@ def warn_of_units(covariance: Covariance | Mapping[Hashable, Covariance], time: 
         if not any("origin" in leaf.describe() for leaf in k.leaves()):
             continue
         pinned = all(origin == "first" for origin in origins)
-        apart = max([first - origin for origin in origins if origin != "first"], default=0.0)
-        near = k.mapped(lambda leaf: leaf.changed(origin=first) if "origin" in leaf.describe() else leaf)
+        apart = max(
+            [first - origin for origin in origins if origin != "first"], default=0.0
+        )
+        near = k.mapped(
+            lambda leaf: (
+                leaf.changed(origin=first) if "origin" in leaf.describe() else leaf
+            )
+        )
         try:
-            (before, now), there = near.gram([first, time[-1]]), float(k.gram([first])[0, 0]) ** 0.5
+            (before, now), there = (
+                near.gram([first, time[-1]]),
+                float(k.gram([first])[0, 0]) ** 0.5,
+            )
         except ValueError:  # before an origin, or it overflows: the fit will say so
             continue
         moved = float(before[0] - 2 * before[1] + now[1]) ** 0.5
@@ -136,17 +171,25 @@ def warn_of_units(covariance: Covariance | Mapping[Hashable, Covariance], time: 
 
 def warn_of_walks(what: str, variance: float, time: Floats, noise: float) -> None:
     """Warn of a `variance` a unit of time that does not suit these times."""
-    if variance > 0 and (text := moves(what, (variance * (time[-1] - time[0])) ** 0.5, time, noise)):
+    if variance > 0 and (
+        text := moves(what, (variance * (time[-1] - time[0])) ** 0.5, time, noise)
+    ):
         tell(text, TimeWarning)
 
 
 def moves(what: str, moved: float, time: Floats, noise: float) -> str:
-    """A message where scores move much more than noise, or, by times that read as years, much less; or ""."""
-    if moved <= _WILD * noise and not (time[-1] > time[0] and _are_years(time) and moved < _IDLE * noise):
+    """A message where scores move much more than noise, or, by times that read as
+    years, much less; or ""."""
+    if moved <= _WILD * noise and not (
+        time[-1] > time[0] and _are_years(time) and moved < _IDLE * noise
+    ):
         return ""
     text = f"by {what} a score moves by {moved:.2g} from the first match to the last, at {time[0]:g} to "
     text += f"{time[-1]:g}, where noise is {noise:.2g}; expected rates in {_UNIT}. pandas.to_datetime makes "
-    return text + "dates of milliseconds with unit='ms', and of years as texts with format='%Y'"
+    return (
+        text
+        + "dates of milliseconds with unit='ms', and of years as texts with format='%Y'"
+    )
 
 
 def _are_years(time: Floats) -> bool:

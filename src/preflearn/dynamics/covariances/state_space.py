@@ -2,8 +2,8 @@
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
@@ -24,22 +24,26 @@ from preflearn.dynamics.covariances.blocks import (
     crossed,
 )
 
-OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}  # check_finite says so in our words
+# check_finite says so in our words
+OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}
 _FULL = {2: 0, 3: 2}  # sizes whose loops have A as a whole: from this diagonal on
 _TOGETHER = 1000  # steps whose whole matrices are made together
 
 
 class StateSpace:
-    """A Gaussian process in time as a Markov chain of vectors (section 3.2 of [Maystre2019]_).
+    """A Gaussian process in time as a Markov chain of vectors (section 3.2 of
+    [Maystre2019]_).
 
-    The state x of a feature is Gaussian with mean 0 at its first time t, then x(t') = A x(t) + noise of
-    covariance Q, and its score is s = h'x. With P(t) the covariance of x(t), k(t, t') = h' A P(t) h for
-    t <= t'. The covariance's method `state_space` returns one.
+    The state x of a feature is Gaussian with mean 0 at its first time t, then x(t') = A
+    x(t) + noise of covariance Q, and its score is s = h'x. With P(t) the covariance of
+    x(t), k(t, t') = h' A P(t) h for t <= t'. The covariance's method `state_space`
+    returns one.
 
     Parameters
     ----------
     blocks : iterable of Block
-        Independent parts. Chains of one rate, and with one set of boundaries, share entries of the state.
+        Independent parts. Chains of one rate, and with one set of boundaries, share
+        entries of the state.
 
     Attributes
     ----------
@@ -48,9 +52,10 @@ class StateSpace:
     measurement : ndarray of shape (K,)
         h, of zeros and ones.
     layout : ndarray of int, shape (K, 6)
-        Where A may differ from 0: of each row the first column and the one after the last, of each column the
-        first row and the one after the last; where a row stands in `steps`, less its first column; and h. The
-        blocks of a state of two or three numbers count as one.
+        Where A may differ from 0: of each row the first column and the one after the
+        last, of each column the first row and the one after the last; where a row
+        stands in `steps`, less its first column; and h. The blocks of a state of two or
+        three numbers count as one.
     depends : Needs
         What A and Q depend on.
 
@@ -73,7 +78,9 @@ class StateSpace:
         groups: dict[object, list[Block]] = {}
         for block in self.blocks:
             groups.setdefault(block.chain or id(block), []).append(block)
-        self._groups = [max(group, key=lambda block: block.size) for group in groups.values()]
+        self._groups = [
+            max(group, key=lambda block: block.size) for group in groups.values()
+        ]
         starts = np.cumsum([0, *(block.size for block in self._groups)]).tolist()
         offset = dict(zip(groups, starts, strict=False))
         self._parts = [offset[block.chain or id(block)] for block in self.blocks]
@@ -83,20 +90,28 @@ class StateSpace:
         filled = np.tri(self.size, k=_FULL.get(self.size, -self.size), dtype=bool).T
         for where, block in zip(starts, self._groups, strict=False):
             here = slice(where, where + block.size)
-            filled[here, here] |= np.tri(block.size, dtype=bool).T | (block.chain is None)
+            filled[here, here] |= np.tri(block.size, dtype=bool).T | (
+                block.chain is None
+            )
         self._entries = np.nonzero(filled), np.nonzero(np.triu(filled))
         low, left = filled.argmax(axis=1), filled.argmax(axis=0)
         high, right = low + filled.sum(axis=1), left + filled.sum(axis=0)
         place = np.cumsum(high - low) - high
-        self.layout: Ids = np.column_stack([low, high, left, right, place, self.measurement]).astype(np.int64)
-        self.depends: Needs = frozenset().union(*(block.depends for block in self.blocks))
+        self.layout: Ids = np.column_stack(
+            [low, high, left, right, place, self.measurement]
+        ).astype(np.int64)
+        self.depends: Needs = frozenset().union(
+            *(block.depends for block in self.blocks)
+        )
 
     def __add__(self, other: StateSpace) -> StateSpace:
         return StateSpace(self.blocks + other.blocks)
 
     def __mul__(self, other: StateSpace) -> StateSpace:
         entries = sum(a.size for a in self.blocks) * sum(b.size for b in other.blocks)
-        require(entries <= 1000, entries, "the size of a product's state", "at most 1000")
+        require(
+            entries <= 1000, entries, "the size of a product's state", "at most 1000"
+        )
         return StateSpace(Kronecker(a, b) for a in self.blocks for b in other.blocks)
 
     def initial(self, time: Floats) -> Floats:
@@ -114,22 +129,26 @@ class StateSpace:
         Raises
         ------
         ValueError
-            On another shape, a time before the origin of a Wiener process, or if the covariance overflows.
+            On another shape, a time before the origin of a Wiener process, or if the
+            covariance overflows.
         """
         check_shape(time := as_array(time, "time"), "time", ("n",), "first times")
         with np.errstate(**OVERFLOW):
             return self._sum([block.covariance(time, time) for block in self.blocks])
 
-    def transitions(self, start: Floats, end: Floats, first: Floats | None = None) -> tuple[Floats, Floats]:
-        """Matrices A and Q of x(end) = A x(start) + noise, the noise being Gaussian with covariance Q.
+    def transitions(
+        self, start: Floats, end: Floats, first: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """Matrices A and Q of x(end) = A x(start) + noise, the noise being Gaussian
+        with covariance Q.
 
         Parameters
         ----------
         start, end : array-like of shape (n,)
             Times, start <= end.
         first : array-like of shape (n,), optional
-            The first time of each step's feature. It is needed if "age" is in `depends`: for a product with
-            a covariance whose origin is "first".
+            The first time of each step's feature. It is needed if "age" is in
+            `depends`: for a product with a covariance whose origin is "first".
 
         Returns
         -------
@@ -143,7 +162,9 @@ class StateSpace:
         check_shape(start := as_array(start, "start"), "start", ("n",), "times")
         check_shape(end := as_array(end, "end"), "end", start.shape, "times")
         if first is not None:
-            check_shape(first := as_array(first, "first"), "first", start.shape, "times")
+            check_shape(
+                first := as_array(first, "first"), "first", start.shape, "times"
+            )
         with np.errstate(**OVERFLOW):
             noise = [block.noise(start, end, first) for block in self.blocks]
         return self.moves(start, end), self._sum(noise)
@@ -159,15 +180,17 @@ class StateSpace:
         return check_finite(A)
 
     def steps(self, start: Floats, end: Floats, first: Floats) -> Floats:
-        """The entries of A and Q that may differ from 0, a step a row: of independent blocks few do.
+        """The entries of A and Q that may differ from 0, a step a row: of independent
+        blocks few do.
 
         Parameters and errors as of `transitions`.
 
         Returns
         -------
         table : ndarray
-            A by rows, those columns that `layout` tells; Q by rows, from the diagonal on to the last of these
-            columns; for states of two or three numbers, zeros up to whole cache lines.
+            A by rows, those columns that `layout` tells; Q by rows, from the diagonal
+            on to the last of these columns; for states of two or three numbers, zeros
+            up to whole cache lines.
         """
         moves, noise = self._entries
         width = len(moves[0]) + len(noise[0])
@@ -178,20 +201,30 @@ class StateSpace:
             table[part, :width] = np.hstack([A[:, *moves], Q[:, *noise]])
         return table
 
-    def keys(self, start: Floats, end: Floats, first: Floats | None = None) -> list[Floats]:
-        """What A and Q depend on: steps whose keys are all equal have the same transition.
+    def keys(
+        self, start: Floats, end: Floats, first: Floats | None = None
+    ) -> list[Floats]:
+        """What A and Q depend on: steps whose keys are all equal have the same
+        transition.
 
         Parameters as in `transitions`.
 
         Returns
         -------
         keys : list of ndarray, shape (n,)
-            At least one: the gap `end - start` for most covariances; whether a boundary is crossed (0 or 1);
-            also the start, or the time since `first`, for products with a process that is not stationary.
+            At least one: the gap `end - start` for most covariances; whether a boundary
+            is crossed (0 or 1); also the start, or the time since `first`, for products
+            with a process that is not stationary.
         """
-        known: Any = {GAP: end - start, START: start, AGE: None if first is None else start - first}
+        known: Any = {
+            GAP: end - start,
+            START: start,
+            AGE: None if first is None else start - first,
+        }
         values = [
-            crossed(need, start, end).astype(np.float64) if isinstance(need, tuple) else known[need]
+            crossed(need, start, end).astype(np.float64)
+            if isinstance(need, tuple)
+            else known[need]
             for need in sorted(self.depends, key=repr)
         ]
         return values or [np.zeros(len(start))]
@@ -207,5 +240,7 @@ class StateSpace:
 
 def check_finite(values: Floats) -> Floats:
     if not np.isfinite(values).all():
-        raise ValueError("the covariance overflows; expected times, variances and designs of a moderate size")
+        raise ValueError(
+            "the covariance overflows; expected times, variances and designs of a moderate size"
+        )
     return values

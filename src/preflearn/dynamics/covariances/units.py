@@ -15,7 +15,11 @@ def length(days: float) -> str:
     >>> length(30), length(731)
     ('30 days', '2 years')
     """
-    text, unit = (number(days / YEAR), "year") if days >= YEAR * (1 - 1e-3) else (number(days), "day")
+    text, unit = (
+        (number(days / YEAR), "year")
+        if days >= YEAR * (1 - 1e-3)
+        else (number(days), "day")
+    )
     return f"{text} {unit}" + "s" * (text != "1")
 
 
@@ -35,7 +39,8 @@ def deviation(variance: float) -> str:
 
 
 def curve(look: str, left: str, half: float, variance: float, days: float) -> str:
-    """A stationary curve around 0: how it looks, its correlation over a length, lengths until one half."""
+    """A stationary curve around 0: how it looks, its correlation over a length, lengths
+    until one half."""
     return (
         f"a {look} curve around 0, of {deviation(variance)}; its correlation falls to {left} "
         f"over {length(days)} and to one half over {length(half * days)}"

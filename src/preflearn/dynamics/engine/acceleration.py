@@ -1,24 +1,27 @@
 """To the fixed point of the update map in few evaluations, and never downhill.
 
-Where many players share few matches, what moves all their scores together takes hundreds of plain sweeps. It
-lies in a few directions, so Anderson's mixing [Anderson1965]_ finds it from the last evaluations: with
-residuals r = f(x) - x, and differences dx, dr of the last iterates and residuals,
+Where many players share few matches, what moves all their scores together takes
+hundreds of plain sweeps. It lies in a few directions, so Anderson's mixing
+[Anderson1965]_ finds it from the last evaluations: with residuals r = f(x) - x, and
+differences dx, dr of the last iterates and residuals,
 
     x <- x + rate r - sum_j gamma_j (dx_j + rate dr_j),
 
-and gamma such that |w (r - sum_j gamma_j dr_j)| is least. Here x holds alpha and log beta, so that no beta
-becomes negative, and the weights w turn changes of both into units of the posterior standard deviation. The
-plain part, x + rate r, is taken in alpha and beta, where it is a natural gradient of the bound of reverse-KL:
-if it is short enough, the bound rises.
+and gamma such that |w (r - sum_j gamma_j dr_j)| is least. Here x holds alpha and log
+beta, so that no beta becomes negative, and the weights w turn changes of both into
+units of the posterior standard deviation. The plain part, x + rate r, is taken in alpha
+and beta, where it is a natural gradient of the bound of reverse-KL: if it is short
+enough, the bound rises.
 
-Differences are kept in single precision: they say where to go, and the residual, in double precision, whether
-it is there.
+Differences are kept in single precision: they say where to go, and the residual, in
+double precision, whether it is there.
 
 References
 ----------
-.. [Anderson1965] D. G. Anderson, "Iterative procedures for nonlinear integral equations", JACM 12, 1965.
-.. [Walker2011] H. F. Walker, P. Ni, "Anderson acceleration for fixed-point iterations", SIAM Journal on
-   Numerical Analysis 49, 2011.
+.. [Anderson1965] D. G. Anderson, "Iterative procedures for nonlinear integral
+  equations", JACM 12, 1965.
+.. [Walker2011] H. F. Walker, P. Ni, "Anderson acceleration for fixed-point iterations",
+   SIAM Journal on Numerical Analysis 49, 2011.
 """
 
 from __future__ import annotations
@@ -67,7 +70,8 @@ class Mixing(Plain):
         self._first, self._least = math.inf, math.inf  # residuals
         self._since, self._patience = 0, _PATIENCE  # sweeps since the least
         self._anew, self._most_rate = False, 1.0
-        self._reach = 1.0  # the rate is cut to it: a leap would end where the bound is rounding
+        # the rate is cut to it: a leap would end where the bound is rounding
+        self._reach = 1.0
 
     def accepts(self, found: Update) -> bool:
         """Uphill in the bound of reverse-KL; for EP, which has none, without a leap."""
@@ -86,20 +90,32 @@ class Mixing(Plain):
         return good
 
     def _leaps_not(self, found: Update) -> bool:
-        """Neither the largest change, nor the evidence: a leap of many pseudo-observations in step."""
-        calm = found.residual <= _GROWTH * min(self._residuals) or self.rate <= _LEAST_RATE
+        """Neither the largest change, nor the evidence: a leap of many
+        pseudo-observations in step."""
+        calm = (
+            found.residual <= _GROWTH * min(self._residuals) or self.rate <= _LEAST_RATE
+        )
         best = max(self._evidences)
-        return calm and (self.rate <= _LEAST_STEADY or found.evidence >= best - _SLACK - _FALL * abs(best))
+        return calm and (
+            self.rate <= _LEAST_STEADY
+            or found.evidence >= best - _SLACK - _FALL * abs(best)
+        )
 
     def _watch(self, residual: float) -> None:
-        """Where EP goes round in a circle, make smaller steps; from the start, if it is worse than there."""
+        """Where EP goes round in a circle, make smaller steps; from the start, if it is
+        worse than there."""
         self._first = residual if self._first == math.inf else self._first
         self._since = 0 if residual < _PROGRESS * self._least else self._since + 1
         self._least = min(self._least, residual)
         if self._since > self._patience:
             self._most_rate = max(self._most_rate / 2, _LEAST_STEADY)
             self._patience *= 2
-            self.rate, self._n_steps, self._since, self._least = self._most_rate, -1, 0, math.inf
+            self.rate, self._n_steps, self._since, self._least = (
+                self._most_rate,
+                -1,
+                0,
+                math.inf,
+            )
             self._anew = residual > self._first
 
     def advance(self) -> None:
@@ -115,7 +131,8 @@ class Mixing(Plain):
         self.rate = min(self._most_rate, _RECOVERY * self.rate)
 
     def _noted(self, rate: float) -> Floats:
-        """gamma of the module's formula, after the present sweep took its place among the last ones."""
+        """gamma of the module's formula, after the present sweep took its place among
+        the last ones."""
         depth = len(self._gram)
         slot, count = max(self._n_steps, 0) % depth, min(self._n_steps + 1, depth)
 
@@ -126,7 +143,8 @@ class Mixing(Plain):
 
         products = np.sum(self._sweep.share(note, self._sweep.parts), axis=0)
         self._gram[slot, :count] = self._gram[:count, slot] = products[0, :count]
-        if not np.isfinite(products).all():  # a leap beyond single precision: begin anew
+        # a leap beyond single precision: begin anew
+        if not np.isfinite(products).all():
             self._n_steps = -1
             return np.zeros(0)
         self._n_steps += 1
@@ -137,27 +155,37 @@ class Mixing(Plain):
         self._sweep.entries[:, :2] = self._x.reshape(-1, 2)
 
     def retreat(self) -> None:
-        """A plain step from the last accepted sweep; if one from there failed, at half its rate."""
+        """A plain step from the last accepted sweep; if one from there failed, at half
+        its rate."""
         if self._n_steps <= 0:
             self.rate /= 2
         self._n_steps = -1
         self.restore()
         alpha, beta = self._sweep.entries[:, :2].T
         self._sweep.updated[:, 0] = alpha + self._r[::2]
-        self._sweep.updated[:, 1] = np.exp(np.log(np.maximum(beta, _TINY)) + self._r[1::2])
+        self._sweep.updated[:, 1] = np.exp(
+            np.log(np.maximum(beta, _TINY)) + self._r[1::2]
+        )
         self._sweep.move(min(self.rate, self._reach))
 
 
 def _least_squares(gram: Floats, target: Floats) -> Floats:
-    """gamma of the module's formula; directions that rounding cannot tell apart count as one."""
+    """gamma of the module's formula; directions that rounding cannot tell apart count
+    as one."""
     scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
     ridge = _RIDGE * np.eye(len(gram))
-    return np.linalg.lstsq(gram / np.outer(scale, scale) + ridge, target / scale, rcond=None)[0] / scale
+    return (
+        np.linalg.lstsq(
+            gram / np.outer(scale, scale) + ridge, target / scale, rcond=None
+        )[0]
+        / scale
+    )
 
 
 @njit_free_sums
 def _note(ep, rate, entries, updated, x, r, steps, turns, slot, count, begin, end):
-    """Move x and r to the present evaluation; products of the new turn, and of w r, with all turns."""
+    """Move x and r to the present evaluation; products of the new turn, and of w r,
+    with all turns."""
     products = np.zeros((2, len(turns)))
     weighted = np.empty(2 * _BLOCK)
     for low in range(begin, end, _BLOCK):
@@ -173,12 +201,16 @@ def _note(ep, rate, entries, updated, x, r, steps, turns, slot, count, begin, en
                 d_alpha, d_z = to_alpha - r[i], to_z - r[i + 1]
                 s_alpha = alpha - x[i] + rate * d_alpha
                 s_z = _log_ratio(beta, x[i + 1]) + rate * d_z
-                if x[i + 1] < 2 * _TINY:  # a beta of 0 before tells nothing of its logarithm
+                # a beta of 0 before tells nothing of its logarithm
+                if x[i + 1] < 2 * _TINY:
                     d_z, s_z = 0.0, 0.0
                 steps[slot, i], steps[slot, i + 1] = s_alpha, s_z
                 turns[slot, i], turns[slot, i + 1] = w_alpha * d_alpha, w_z * d_z
             x[i], x[i + 1], r[i], r[i + 1] = alpha, beta, to_alpha, to_z
-            weighted[i - 2 * low], weighted[i - 2 * low + 1] = w_alpha * to_alpha, w_z * to_z
+            weighted[i - 2 * low], weighted[i - 2 * low + 1] = (
+                w_alpha * to_alpha,
+                w_z * to_z,
+            )
         for j in range(count):
             with_turn, with_residual = 0.0, 0.0
             for i in range(2 * (high - low)):
@@ -192,7 +224,8 @@ def _note(ep, rate, entries, updated, x, r, steps, turns, slot, count, begin, en
 
 @njit_free_inside
 def _log_ratio(a, b):
-    """log(a/b), by a series where they are close, as most are: the next term is below 1e-24."""
+    """log(a/b), by a series where they are close, as most are: the next term is below
+    1e-24."""
     a, b = max(a, _TINY), max(b, _TINY)
     t = (a - b) / (a + b)
     if abs(t) < _CLOSE:

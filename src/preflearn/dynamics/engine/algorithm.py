@@ -1,23 +1,28 @@
-"""EP and reverse-KL: Algorithm 1 of [Maystre2019]_, which sweeps over features and matches to a fixed point.
+"""EP and reverse-KL: Algorithm 1 of [Maystre2019]_, which sweeps over features and
+matches to a fixed point.
 
-A match has the outcome y, whose likelihood depends on z = x·s, a sum over its features m. To each of them the
-match is a pseudo-observation exp(alpha s_m - beta s_m²/2). With the mean c_m and variance v_m of the score,
+A match has the outcome y, whose likelihood depends on z = x·s, a sum over its features
+m. To each of them the match is a pseudo-observation exp(alpha s_m - beta s_m²/2). With
+the mean c_m and variance v_m of the score,
 
     EP (3.1.1)           alpha = (x_m d1 - c_m x_m² d2) / D,  beta = -x_m² d2 / D,   D = 1 + v_m x_m² d2,
     reverse-KL (3.1.2)   alpha =  x_m d1 - c_m x_m² d2,       beta = -x_m² d2,
 
-where EP leaves the match's own pseudo-observation out of c_m and v_m (the cavity), and d1, d2 are derivatives
-in the mean of z: of log E p(y | z) for EP, of E log p(y | z) for reverse-KL. They are derived in chapter 13.
+where EP leaves the match's own pseudo-observation out of c_m and v_m (the cavity), and
+d1, d2 are derivatives in the mean of z: of log E p(y | z) for EP, of E log p(y | z) for
+reverse-KL. They are derived in chapter 13.
 
-A match of weight w counts as w of them, whole or not: its likelihood is p^w. Reverse-KL multiplies d1 and d2.
-EP leaves the w-th part of the pseudo-observation out, and takes w times what it finds, power EP [Minka2004]_
-with the power 1/w: so a match of weight 2 is two matches to the last digit, as they are at the fixed point.
+A match of weight w counts as w of them, whole or not: its likelihood is p^w. Reverse-KL
+multiplies d1 and d2. EP leaves the w-th part of the pseudo-observation out, and takes w
+times what it finds, power EP [Minka2004]_ with the power 1/w: so a match of weight 2 is
+two matches to the last digit, as they are at the fixed point.
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
-.. [Minka2004] T. Minka, "Power EP", Microsoft Research technical report MSR-TR-2004-149, 2004.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
+.. [Minka2004] T. Minka, "Power EP", Microsoft Research technical report
+  MSR-TR-2004-149, 2004.
 """
 
 from __future__ import annotations
@@ -34,7 +39,9 @@ from preflearn.dynamics.engine.threads import Share, njit_free, njit_free_inside
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 
 _LARGE = 1e200
-_WIDEST = 1e7  # deviations of noise: a variance of 1e14 is rounded by hundredths, where that of noise is 1
+# deviations of noise: a variance of 1e14 is rounded by hundredths, where that of noise
+# is 1
+_WIDEST = 1e7
 _FARTHEST = 20.0  # of log beta, in one step
 _NONE, _NOWHERE = np.zeros(0), np.zeros((0, 0), dtype=np.float32)
 
@@ -45,11 +52,12 @@ class Update(NamedTuple):
     Attributes
     ----------
     evidence : float
-        Of the pseudo-observations that went in: EP's estimate of the log marginal likelihood of the
-        outcomes, or the lower bound on it that reverse-KL maximises.
+        Of the pseudo-observations that went in: EP's estimate of the log marginal
+        likelihood of the outcomes, or the lower bound on it that reverse-KL maximises.
     residual : float
-        The largest change of a pseudo-observation, in units of the posterior standard deviation sd of the
-        score: sd \\|change of alpha\\|, or sd² \\|change of beta\\|.
+        The largest change of a pseudo-observation, in units of the posterior standard
+        deviation sd of the score: sd \\|change of alpha\\|, or sd² \\|change of
+        beta\\|.
     """
 
     evidence: float
@@ -60,10 +68,13 @@ TRACE = ("residual", "evidence", "rate", "accepted")  # what is noted of a sweep
 Noted = tuple[float, float, float, bool]
 
 
-def fixed_point(sweep: Sweep, step: Plain, *, tol: float, max_iter: int) -> tuple[list[Noted], bool]:
+def fixed_point(
+    sweep: Sweep, step: Plain, *, tol: float, max_iter: int
+) -> tuple[list[Noted], bool]:
     """Algorithm 1, from the pseudo-observations that `sweep.entries` holds.
 
-    Lines 2 and 3: pseudo-observations of zero leave the prior, so the loop begins with lines 9 and 10.
+    Lines 2 and 3: pseudo-observations of zero leave the prior, so the loop begins with
+    lines 9 and 10.
 
     Parameters
     ----------
@@ -78,11 +89,12 @@ def fixed_point(sweep: Sweep, step: Plain, *, tol: float, max_iter: int) -> tupl
     Returns
     -------
     trace : list of tuple
-        Of each sweep: residual and evidence, as of `Update`, the rate of the step that was made after it, and
-        whether it was accepted; if not, the step before it was taken back.
+        Of each sweep: residual and evidence, as of `Update`, the rate of the step that
+        was made after it, and whether it was accepted; if not, the step before it was
+        taken back.
     converged : bool
-        Whether the residual of the last sweep is at most tol. `entries` are those of the last sweep that was
-        accepted.
+        Whether the residual of the last sweep is at most tol. `entries` are those of
+        the last sweep that was accepted.
     """
     trace, good = list[Noted](), False
     for iteration in range(max_iter):
@@ -92,7 +104,12 @@ def fixed_point(sweep: Sweep, step: Plain, *, tol: float, max_iter: int) -> tupl
         found = sweep.matches(log_z)  # lines 5 to 8
         good = step.accepts(found)
         expected = "one of moderate size: a prior variance at which outcomes of this size occur"
-        require(good or iteration > 0, found.evidence, "log p before anything is learned", expected)
+        require(
+            good or iteration > 0,
+            found.evidence,
+            "log p before anything is learned",
+            expected,
+        )
         trace.append((found.residual, found.evidence, step.rate, good))
         if good and found.residual <= tol:
             return trace, True
@@ -111,8 +128,8 @@ class Sweep:
     schedule : Schedule
     likelihood : Likelihood
     played : ndarray of shape (N, 3)
-        Of each match its outcome, its weight, and what is known of the difference of scores besides, in the
-        caller's order.
+        Of each match its outcome, its weight, and what is known of the difference of
+        scores besides, in the caller's order.
     ep : bool
         EP, else reverse-KL.
     share : callable
@@ -121,8 +138,9 @@ class Sweep:
     Attributes
     ----------
     entries : ndarray of shape (E, 4)
-        alpha and beta, zeros unless the caller sets others, changed by `move`; mean and variance by the last
-        call of `features`: of the cavity for EP, of the posterior for reverse-KL.
+        alpha and beta, zeros unless the caller sets others, changed by `move`; mean and
+        variance by the last call of `features`: of the cavity for EP, of the posterior
+        for reverse-KL.
     updated : ndarray of shape (E, 2)
         alpha and beta by the last call of `matches`, undefined before it.
     played : ndarray of shape (N, 3)
@@ -130,13 +148,20 @@ class Sweep:
     law : (function, float, float)
         The likelihood's compiled law for this method, and its parameters.
     calm : float
-        A rate that is small enough for a Gaussian likelihood (chapter 13): 2 by the most features of a match.
+        A rate that is small enough for a Gaussian likelihood (chapter 13): 2 by the
+        most features of a match.
     parts : list of slice
         The entries, in parts of about equal work.
     """
 
     def __init__(
-        self, schedule: Schedule, likelihood: Likelihood, played: Floats, *, ep: bool, share: Share
+        self,
+        schedule: Schedule,
+        likelihood: Likelihood,
+        played: Floats,
+        *,
+        ep: bool,
+        share: Share,
     ) -> None:
         self.schedule, self.ep, self.share = schedule, ep, share
         self.entries = np.zeros((len(schedule.coefficients), 4))
@@ -145,11 +170,17 @@ class Sweep:
         self.law = (likelihood.law(ep), *map(float, likelihood.parameters))
         self.calm = min(1.0, 2 / int(np.diff(schedule.rows).max()))
         self.parts = slices(len(self.entries))
-        # The most frequent features, which are the last, first: nobody waits for the longest part at the end.
-        self._work = [(group, part) for group in schedule.groups for part in reversed(group.chunks)]
+        # The most frequent features, which are the last, first: nobody waits for the
+        # longest part at the end.
+        self._work = [
+            (group, part)
+            for group in schedule.groups
+            for part in reversed(group.chunks)
+        ]
 
     def features(self, some: NDArray[np.bool_] | None = None) -> float:
-        """The Kalman filter and smoother of each feature, or of some; returns the sum of their log Z~."""
+        """The Kalman filter and smoother of each feature, or of some; returns the sum
+        of their log Z~."""
 
         def one(task: Any) -> float:
             group, part = task
@@ -159,10 +190,21 @@ class Sweep:
         return _sum(self.share(one, self._work))
 
     def check_deviations(self) -> None:
-        """Raise ValueError where scores, by the last call of `features`, deviate too much for arithmetic."""
-        widest = float(np.max(np.abs(self.schedule.coefficients) * np.sqrt(self.entries[:, 3]))) / self._noise
+        """Raise ValueError where scores, by the last call of `features`, deviate too
+        much for arithmetic."""
+        widest = (
+            float(
+                np.max(np.abs(self.schedule.coefficients) * np.sqrt(self.entries[:, 3]))
+            )
+            / self._noise
+        )
         expected = f"at most {_WIDEST:g}, or rounding is all: less variance, or other units of x or of time"
-        require(widest <= _WIDEST, widest, "the largest deviation of a score, times x by noise,", expected)
+        require(
+            widest <= _WIDEST,
+            widest,
+            "the largest deviation of a score, times x by noise,",
+            expected,
+        )
 
     def matches(self, log_z: float) -> Update:
         """New pseudo-observations of each match, from the moments of its features."""
@@ -170,15 +212,27 @@ class Sweep:
 
         def one(part: slice) -> tuple[float, float]:
             return update_matches(
-                self.ep, *self.law, self.played, schedule.rows, schedule.coefficients,
-                self.entries, self.updated, part.start, part.stop,
-            )  # fmt: skip
+                self.ep,
+                *self.law,
+                self.played,
+                schedule.rows,
+                schedule.coefficients,
+                self.entries,
+                self.updated,
+                part.start,
+                part.stop,
+            )
 
         found = self.share(one, schedule.chunks)
-        return Update(log_z + _sum([part[0] for part in found]), max(part[1] for part in found))
+        return Update(
+            log_z + _sum([part[0] for part in found]), max(part[1] for part in found)
+        )
 
-    def move(self, rate: float, gamma: Floats = _NONE, steps: NDArray[np.float32] = _NOWHERE) -> None:
-        """A damped step: the share `rate` of the way to what the last sweep found, less a sum of other steps.
+    def move(
+        self, rate: float, gamma: Floats = _NONE, steps: NDArray[np.float32] = _NOWHERE
+    ) -> None:
+        """A damped step: the share `rate` of the way to what the last sweep found, less
+        a sum of other steps.
 
         Parameters
         ----------
@@ -220,28 +274,37 @@ class Plain:
 
 
 def _sum(parts: list[float]) -> float:
-    """Without rounding, in any order; infinite where it overflows, which the caller looks for."""
+    """Without rounding, in any order; infinite where it overflows, which the caller
+    looks for."""
     try:
         return math.fsum(parts)
-    except (OverflowError, ValueError):  # beyond the largest number, or infinities of both signs
+    except (
+        OverflowError,
+        ValueError,
+    ):  # beyond the largest number, or infinities of both signs
         return math.inf
 
 
 @njit_free_inside
 def _one_of(weight, entries, e):
-    """For EP: alpha and beta of one of so many equal matches, and the moments without this one."""
+    """For EP: alpha and beta of one of so many equal matches, and the moments without
+    this one."""
     alpha, beta, c, v = entries[e, 0], entries[e, 1], entries[e, 2], entries[e, 3]
     if weight != 1.0:  # the smoother left all of them out
         one = 1.0 / weight if weight > 0.0 else 0.0
         shrink = 1.0 / (1.0 + (1.0 - one) * beta * v)
-        c = shrink * (c + (1.0 - one) * alpha * v)  # v may be 0: a score that is certain
+        # v may be 0: a score that is certain
+        c = shrink * (c + (1.0 - one) * alpha * v)
         alpha, beta, v = one * alpha, one * beta, shrink * v
     return alpha, beta, c, v
 
 
 @njit_free
-def update_matches(ep, law, a, b, played, rows, coefficients, entries, updated, begin, end):
-    """Update the entries of matches begin..end; their part of the evidence, and the largest change."""
+def update_matches(
+    ep, law, a, b, played, rows, coefficients, entries, updated, begin, end
+):
+    """Update the entries of matches begin..end; their part of the evidence, and the
+    largest change."""
     total, product, worst = 0.0, 1.0, 0.0
     for n in range(begin, end):
         weight, mean, variance = played[n, 1], played[n, 2], 0.0
@@ -257,10 +320,14 @@ def update_matches(ep, law, a, b, played, rows, coefficients, entries, updated, 
             x = coefficients[e]
             slope, bend = x * d1, x * x * d2
             new_alpha, new_beta = slope - c * bend, -bend
-            if ep:  # the cavity's integral of the present pseudo-observation is taken out of the evidence
+            # the cavity's integral of the present pseudo-observation is taken out of
+            # the evidence
+            if ep:
                 spread, scale = 1.0 + beta * v, 1.0 / (1.0 + v * bend)
                 rest = 1.0 / spread
-                total -= 0.5 * weight * rest * (alpha * (alpha * v + 2.0 * c) - beta * c * c)
+                total -= (
+                    0.5 * weight * rest * (alpha * (alpha * v + 2.0 * c) - beta * c * c)
+                )
                 if weight == 1.0:
                     product *= spread
                 else:
@@ -271,7 +338,9 @@ def update_matches(ep, law, a, b, played, rows, coefficients, entries, updated, 
             new_alpha, new_beta = weight * new_alpha, weight * new_beta
             updated[e, 0], updated[e, 1] = new_alpha, new_beta
             moved, turned = new_alpha - entries[e, 0], v * (new_beta - entries[e, 1])
-            change = max(v * moved * moved, turned * turned) + 0.0 * (new_alpha + new_beta)
+            change = max(v * moved * moved, turned * turned) + 0.0 * (
+                new_alpha + new_beta
+            )
             if not change <= worst:  # NaN where one of them is no number
                 worst = change if change > worst else math.inf
         if product > _LARGE:

@@ -1,9 +1,10 @@
-"""The posterior of scores at any time, from the states at the features' own matches (section 3.3 of P4).
+"""The posterior of scores at any time, from the states at the features' own matches
+(section 3.3 of P4).
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ _TOGETHER = 400_000  # entries of matrices of forecasts that are made together
 
 
 class Posterior:
-    """Scores of features, given their pseudo-observations; the prior where there are none.
+    """Scores of features, given their pseudo-observations; the prior where there are
+    none.
 
-    What the matches up to each time say, and what those after it say, is found once, in time proportional to
-    their number. Then a forecast at any time takes one look-up and two transitions.
+    What the matches up to each time say, and what those after it say, is found once, in
+    time proportional to their number. Then a forecast at any time takes one look-up and
+    two transitions.
 
     Parameters
     ----------
@@ -57,10 +60,13 @@ class Posterior:
         entries = np.pad(sites[schedule.entry_order], [(0, 0), (0, 2)])
         for group in schedule.groups:
             for features in group.chunks:
-                group.smooth(entries, schedule.visits, features, False, self._after, self._before)
+                group.smooth(
+                    entries, schedule.visits, features, False, self._after, self._before
+                )
 
     def of(self, names: tuple[Hashable, ...]) -> Ids:
-        """Rank and state-space model of each feature, (2, k), also of those that were in no match.
+        """Rank and state-space model of each feature, (2, k), also of those that were
+        in no match.
 
         Raises
         ------
@@ -86,8 +92,8 @@ class Posterior:
         Raises
         ------
         ValueError
-            If the prior is not defined at a time: before the origin of a Wiener process, or before the first
-            match with origin="first".
+            If the prior is not defined at a time: before the origin of a Wiener
+            process, or before the first match with origin="first".
         """
         (rank, space), (mean, variance) = of, np.empty((2, len(time)))
         order = np.argsort(space, kind="stable")
@@ -95,21 +101,32 @@ class Posterior:
             model = self._prior.spaces[space[rows[0]]]
             many = max(_TOGETHER // model.size**2, 1)
             for part in np.split(rows, range(many, len(rows), many)):
-                mean[part], variance[part] = self._moments(model, rank[part], time[part])
+                mean[part], variance[part] = self._moments(
+                    model, rank[part], time[part]
+                )
         return check_finite(mean), check_finite(variance)
 
-    def _moments(self, model: StateSpace, rank: Ids, time: Floats) -> tuple[Floats, Floats]:
+    def _moments(
+        self, model: StateSpace, rank: Ids, time: Floats
+    ) -> tuple[Floats, Floats]:
         first, place = self._start[rank], _places(self._start, self._time, rank, time)
-        early, seen = place == first, place < self._start[rank + 1]  # before all visits; before one of them
+        # before all visits; before one of them
+        early, seen = place == first, place < self._start[rank + 1]
         if (early & seen).any() and any(AGE in block.varies for block in model.blocks):
             row = np.argmax(early & seen)
             text = f"a time is {time[row]:g}, before the feature's first match, at {self._time[first[row]]:g}"
-            raise ValueError(f"{text}; expected times from it on, since the covariance has origin='first'")
+            raise ValueError(
+                f"{text}; expected times from it on, since the covariance has origin='first'"
+            )
         begin = np.where(seen | ~early, np.minimum(self._time[first], time), time)
-        A, Q = model.transitions(np.where(early, time, self._time[place - 1]), time, begin)
+        A, Q = model.transitions(
+            np.where(early, time, self._time[place - 1]), time, begin
+        )
         Q[early] = model.initial(time[early])
         on = model.moves(time, np.where(seen, self._time[place], time))
-        return _told(model.measurement, place, early, seen, A, Q, on, self._after, self._before)
+        return _told(
+            model.measurement, place, early, seen, A, Q, on, self._after, self._before
+        )
 
 
 @njit_free
@@ -130,10 +147,11 @@ def _places(start, known, rank, time):
 
 @njit_free
 def _told(h, place, early, seen, A, Q, on, after, before):
-    """Mean and variance of scores; Q is the covariance of the state where it is `early`.
+    """Mean and variance of scores; Q is the covariance of the state where it is
+    `early`.
 
-    Rows of `after` and `before` are as `smoother` wrote them: of each row of the matrix, its part from the
-    diagonal on, and the entry of the vector.
+    Rows of `after` and `before` are as `smoother` wrote them: of each row of the
+    matrix, its part from the diagonal on, and the entry of the vector.
     """
     size, found = len(h), np.empty((2, len(place)))
     v, k, t = np.empty(size), np.empty(size), np.empty(size)

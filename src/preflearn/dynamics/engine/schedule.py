@@ -1,11 +1,13 @@
 # Row numbers of four bytes are enough, and are called Ids as those of eight:
 # pyright: reportReturnType=false
-"""The flat arrays over which inference runs: the entries of matches, and the visits of features.
+"""The flat arrays over which inference runs: the entries of matches, and the visits of
+features.
 
-An entry of the design is one feature in one match. Matches are read in turn, and features visit their own
-matches in the order of time; one of the two must jump about in memory. So what both need of an entry stands
-side by side in one row, a match of two features in 64 bytes, and matches and features are numbered such that
-most jumps are short: features from the rarest to the most frequent, matches by their rarest feature.
+An entry of the design is one feature in one match. Matches are read in turn, and
+features visit their own matches in the order of time; one of the two must jump about in
+memory. So what both need of an entry stands side by side in one row, a match of two
+features in 64 bytes, and matches and features are numbered such that most jumps are
+short: features from the rarest to the most frequent, matches by their rarest feature.
 """
 
 from __future__ import annotations
@@ -36,11 +38,18 @@ class Group(NamedTuple):
     chunks: list[Ids]  # the features, in parts of about equal work
 
     def smooth(
-        self, entries: Floats, visits: tuple[NDArray, NDArray, NDArray], features: Ids, cavity: bool,
-        after: Floats = _NOTHING, before: Floats = _NOTHING,
-    ) -> float:  # fmt: skip
+        self,
+        entries: Floats,
+        visits: tuple[NDArray, NDArray, NDArray],
+        features: Ids,
+        cavity: bool,
+        after: Floats = _NOTHING,
+        before: Floats = _NOTHING,
+    ) -> float:
         """`smoother` of states of this size, over some of these features."""
-        return smoother(self.model[0])(entries, *visits, *self.model, features, cavity, after, before)
+        return smoother(self.model[0])(
+            entries, *visits, *self.model, features, cavity, after, before
+        )
 
 
 class Schedule(NamedTuple):
@@ -86,7 +95,9 @@ def schedule_of(matches: Matches, prior: Prior) -> Schedule:
     rank = np.empty(n_features, dtype=np.int32)
     rank[np.argsort(counts, kind="stable")] = np.arange(n_features, dtype=np.int32)
     columns = rank[design.indices]
-    order = np.argsort(np.minimum.reduceat(columns, design.indptr[:-1]), kind="stable").astype(np.int32)
+    order = np.argsort(
+        np.minimum.reduceat(columns, design.indptr[:-1]), kind="stable"
+    ).astype(np.int32)
     indptr: NDArray = design.indptr
     lengths = np.diff(indptr)
     rows: NDArray = np.concatenate([[0], np.cumsum(lengths[order])]).astype(np.int32)
@@ -94,19 +105,31 @@ def schedule_of(matches: Matches, prior: Prior) -> Schedule:
     entry_order = here + np.repeat(indptr[order] - rows[:-1], lengths[order])
     here[entry_order] = np.arange(design.nnz, dtype=np.int32)
     # Entries by feature, and by time within a feature: a transposition, in linear time.
-    entry: NDArray = sparse.csr_array((here, columns, design.indptr), shape=design.shape).tocsc().data
+    entry: NDArray = (
+        sparse.csr_array((here, columns, design.indptr), shape=design.shape)
+        .tocsc()
+        .data
+    )
     start = np.concatenate([[0], np.cumsum(counts[np.argsort(rank)])])
     when = np.repeat(matches.time, lengths)[entry_order[entry]]
     space_here = np.empty(n_features, dtype=np.int64)
     space_here[rank] = prior.of(matches.features)
     step = np.zeros(len(entry), dtype=np.int32)
-    groups = [_group(space, space_here == k, start, when, step) for k, space in enumerate(prior.spaces)]
+    groups = [
+        _group(space, space_here == k, start, when, step)
+        for k, space in enumerate(prior.spaces)
+    ]
     visits, coefficients = (entry, step, start), design.data[entry_order]
-    return Schedule(prior, order, entry_order, rank, rows, coefficients, visits, groups, slices(n))
+    return Schedule(
+        prior, order, entry_order, rank, rows, coefficients, visits, groups, slices(n)
+    )
 
 
-def _group(space: StateSpace, mine: NDArray[np.bool_], start: Ids, when: Floats, step: NDArray) -> Group:
-    """Tables of all transitions that occur; fills in the `step` of these features' visits."""
+def _group(
+    space: StateSpace, mine: NDArray[np.bool_], start: Ids, when: Floats, step: NDArray
+) -> Group:
+    """Tables of all transitions that occur; fills in the `step` of these features'
+    visits."""
     lengths = np.diff(start)
     features = np.flatnonzero(mine & (lengths > 0))
     first = start[features]
@@ -128,8 +151,10 @@ def _first_times(start: Ids, when: Floats, visits: Ids) -> Floats:
 
 
 def distinct(keys: Iterable[NDArray]) -> tuple[Ids, Ids]:
-    """The first position of each distinct row of the keys, and the number of its row for each position."""
-    codes, *others = (pd.factorize(key)[0] for key in keys)  # in linear time, numbered as they appear
+    """The first position of each distinct row of the keys, and the number of its row
+    for each position."""
+    # in linear time, numbered as they appear
+    codes, *others = (pd.factorize(key)[0] for key in keys)
     for found in others:
         codes = pd.factorize(codes * (found.max(initial=0) + 1) + found)[0]
     first = np.empty(codes.max(initial=-1) + 1, dtype=np.int64)
@@ -138,6 +163,7 @@ def distinct(keys: Iterable[NDArray]) -> tuple[Ids, Ids]:
 
 
 def _parts(features: Ids, lengths: Ids) -> list[Ids]:
-    """Features in parts of about equally many visits; the same for any number of threads."""
+    """Features in parts of about equally many visits; the same for any number of
+    threads."""
     part = (np.cumsum(lengths) - lengths) // part_size(int(lengths.sum()))
     return [features[part == k] for k in np.unique(part)]

@@ -1,30 +1,36 @@
-"""Kalman filter and smoother of one feature after the other, over flat arrays, compiled.
+"""Kalman filter and smoother of one feature after the other, over flat arrays,
+compiled.
 
-A feature's score is h·s of a Gauss-Markov state s of K numbers, s' = A s + noise of covariance Q (section 3.2
-of [Maystre2019]_). Its visits are the entries of the design in its column, in the order of time. The visit i
-has a pseudo-observation exp(alpha z - beta z²/2) of z = h·s, and beta = 0 is allowed: it says nothing.
+A feature's score is h·s of a Gauss-Markov state s of K numbers, s' = A s + noise of
+covariance Q (section 3.2 of [Maystre2019]_). Its visits are the entries of the design
+in its column, in the order of time. The visit i has a pseudo-observation exp(alpha z -
+beta z²/2) of z = h·s, and beta = 0 is allowed: it says nothing.
 
-Forward, with the prediction N(m, P) of the state before a visit, p = h·m, k = P h, c = h·k::
+Forward, with the prediction N(m, P) of the state before a visit, p = h·m, k = P h, c =
+h·k::
 
     u = 1/(1 + beta c),   m+ = m + k (alpha - beta p) u,   P+ = P - k k' beta u.
 
-Backward, r and N say what the later visits tell: given them too, the state after the visit has mean
-m+ + P+ r and covariance P+ - P+ N P+ (the smoother of Bryson and Frazier, [deJong1989]_). Before the visit
-they are, with e = (alpha - beta p) u, w = beta u, t = N k, q = k·t::
+Backward, r and N say what the later visits tell: given them too, the state after the
+visit has mean m+ + P+ r and covariance P+ - P+ N P+ (the smoother of Bryson and
+Frazier, [deJong1989]_). Before the visit they are, with e = (alpha - beta p) u, w =
+beta u, t = N k, q = k·t::
 
     r + h (e - w k·r),   N - w (h t' + t h') + (w + w² q) h h',
 
-and A'r, A'N A after the visit before. No matrix is inverted. The moments that the callers want are free of
-cancellation between a pseudo-observation and the rest, however strong it is: with g = q u² and D = u + beta g
+and A'r, A'N A after the visit before. No matrix is inverted. The moments that the
+callers want are free of cancellation between a pseudo-observation and the rest, however
+strong it is: with g = q u² and D = u + beta g
 
     marginal:   mean ((p + alpha c) + k·r) u,               variance c u - g
     cavity:     mean ((p + k·r) u + alpha g) / D,           variance (c u - g) / D   (without this visit).
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
-.. [deJong1989] P. de Jong, "Smoothing and interpolation with the state-space model", JASA 84, 1989.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
+.. [deJong1989] P. de Jong, "Smoothing and interpolation with the state-space model",
+  JASA 84, 1989.
 """
 
 from __future__ import annotations
@@ -38,22 +44,24 @@ import numpy as np
 from preflearn.core.validation import Ids
 from preflearn.dynamics.engine.threads import njit_free, njit_free_inside
 
-_SMALL = 1e-200  # a product of factors is turned into a sum of logarithms before it falls below
+# a product of factors is turned into a sum of logarithms before it falls below
+_SMALL = 1e-200
 
 
 def smoother(layout: Ids) -> Callable[..., float]:
-    """The smoother of states of a `StateSpace`, by its layout, compiled at its first call.
+    """The smoother of states of a `StateSpace`, by its layout, compiled at its first
+    call.
 
     It is a function of
 
     entries : ndarray of shape (E, 4)
-        alpha, beta, mean, variance of each entry of the design; the last two are written. A match of two
-        features is 64 bytes.
+        alpha, beta, mean, variance of each entry of the design; the last two are
+        written. A match of two features is 64 bytes.
     entry : ndarray of int, shape (V,)
         That of each visit.
     step : ndarray of int, shape (V,)
-        The row of `table` for the transition to a visit from the one before, at a feature's first visit the
-        row of `initial`.
+        The row of `table` for the transition to a visit from the one before, at a
+        feature's first visit the row of `initial`.
     start : ndarray of int, shape (M + 1,)
         Where the visits of each feature begin.
     layout, table : ndarray
@@ -64,11 +72,13 @@ def smoother(layout: Ids) -> Callable[..., float]:
     cavity : bool
         Whether to leave out each visit's own pseudo-observation.
     after, before : ndarray of shape (V, at least K (K + 3) / 2), or (0, 0)
-        Written, if not empty, for forecasts at any time: mean m and covariance P of the state, given a visit
-        and those before, and r and N of the top of this module, given a visit and those after it. A row holds
-        the matrix [P m] without what is below the diagonal, or [N r].
+        Written, if not empty, for forecasts at any time: mean m and covariance P of the
+        state, given a visit and those before, and r and N of the top of this module,
+        given a visit and those after it. A row holds the matrix [P m] without what is
+        below the diagonal, or [N r].
 
-    It returns log ∫ p(s_m) ∏ exp(alpha z - beta z²/2) ds_m, the sum over these features.
+    It returns log ∫ p(s_m) ∏ exp(alpha z - beta z²/2) ds_m, the sum over these
+    features.
     """
     if len(layout) == 2 and layout[1, 0] == 0:  # not a triangle
         return _smooth_any
@@ -77,7 +87,8 @@ def smoother(layout: Ids) -> Callable[..., float]:
 
 @njit_free_inside
 def _moments(cavity, alpha, beta, p, c, u, kr, q):
-    """Mean and variance of z, by what the filter (p, c, u) and the later visits (kr, q) say."""
+    """Mean and variance of z, by what the filter (p, c, u) and the later visits (kr, q)
+    say."""
     g = q * u * u
     variance = max(c * u - g, 1e-15 * c * u)  # rounding leaves no more of it
     if cavity:
@@ -101,18 +112,26 @@ def _told(total, product, alpha, beta, p, c, u):
 def _gather(entries, entry, first, kept):
     """alpha and beta of the visits of a feature, from all over the memory at once."""
     for i in range(len(kept)):
-        kept[i, 0], kept[i, 1] = entries[entry[first + i], 0], entries[entry[first + i], 1]
+        kept[i, 0], kept[i, 1] = (
+            entries[entry[first + i], 0],
+            entries[entry[first + i], 1],
+        )
 
 
 @njit_free_inside
 def _scatter(entries, entry, first, kept):
     """Mean and variance, which stand where alpha and beta were."""
     for i in range(len(kept)):
-        entries[entry[first + i], 2], entries[entry[first + i], 3] = kept[i, 0], kept[i, 1]
+        entries[entry[first + i], 2], entries[entry[first + i], 3] = (
+            kept[i, 0],
+            kept[i, 1],
+        )
 
 
 @njit_free
-def _smooth_1(entries, entry, step, start, layout, initial, table, features, cavity, after, before):
+def _smooth_1(
+    entries, entry, step, start, layout, initial, table, features, cavity, after, before
+):
     """Of a state of one number, which is the score: c = k = P."""
     total = 0.0
     for feature in features:
@@ -139,8 +158,16 @@ def _smooth_1(entries, entry, step, start, layout, initial, table, features, cav
         r, N = 0.0, 0.0
         for i in range(n - 1, -1, -1):
             visit = first + i
-            alpha, beta, p, c, u = kept[i, 0], kept[i, 1], kept[i, 2], kept[i, 3], kept[i, 4]
-            kept[i, 0], kept[i, 1] = _moments(cavity, alpha, beta, p, c, u, c * r, c * c * N)
+            alpha, beta, p, c, u = (
+                kept[i, 0],
+                kept[i, 1],
+                kept[i, 2],
+                kept[i, 3],
+                kept[i, 4],
+            )
+            kept[i, 0], kept[i, 1] = _moments(
+                cavity, alpha, beta, p, c, u, c * r, c * c * N
+            )
             r = r * u + (alpha - beta * p) * u  # 1 - w c = u
             N = N * u * u + beta * u
             if len(before):
@@ -154,8 +181,13 @@ def _smooth_1(entries, entry, step, start, layout, initial, table, features, cav
 
 
 @njit_free
-def _smooth_2(entries, entry, step, start, layout, initial, table, features, cavity, after, before):
-    """Of a state of two numbers; the second one is a part of the score, h = 1, or not. A has a triangle."""
+def _smooth_2(
+    entries, entry, step, start, layout, initial, table, features, cavity, after, before
+):
+    """Of a state of two numbers; the second one is a part of the score, h = 1, or not.
+
+    A has a triangle.
+    """
     total, h = 0.0, float(layout[1, -1])
     for feature in features:
         first, n = start[feature], start[feature + 1] - start[feature]
@@ -169,7 +201,9 @@ def _smooth_2(entries, entry, step, start, layout, initial, table, features, cav
                 row = step[visit]
                 a11, a12, a22 = table[row, 0], table[row, 1], table[row, 2]
                 m1, m2 = a11 * m1 + a12 * m2, a22 * m2
-                P11 = (a11 * a11 * P11 + table[row, 3]) + (2.0 * a11 * a12 * P12 + a12 * a12 * P22)
+                P11 = (a11 * a11 * P11 + table[row, 3]) + (
+                    2.0 * a11 * a12 * P12 + a12 * a12 * P22
+                )
                 P12 = a11 * a22 * P12 + (a12 * a22 * P22 + table[row, 4])
                 P22 = a22 * a22 * P22 + table[row, 5]
             alpha, beta = kept[i, 0], kept[i, 1]
@@ -191,7 +225,13 @@ def _smooth_2(entries, entry, step, start, layout, initial, table, features, cav
         r1, r2, N11, N12, N22 = 0.0, 0.0, 0.0, 0.0, 0.0
         for i in range(n - 1, -1, -1):
             visit = first + i
-            alpha, beta, p, c, u = kept[i, 0], kept[i, 1], kept[i, 2], kept[i, 3], kept[i, 4]
+            alpha, beta, p, c, u = (
+                kept[i, 0],
+                kept[i, 1],
+                kept[i, 2],
+                kept[i, 3],
+                kept[i, 4],
+            )
             k1, k2 = kept[i, 5], kept[i, 6]
             kr = k1 * r1 + k2 * r2
             t1, t2 = N11 * k1 + N12 * k2, N12 * k1 + N22 * k2
@@ -217,17 +257,36 @@ def _smooth_2(entries, entry, step, start, layout, initial, table, features, cav
 
 
 def _of_size(fixed: int) -> Any:
-    """The smoother of a state of a fixed size, whose loops over the state are unrolled; of any size, if 0."""
+    """The smoother of a state of a fixed size, whose loops over the state are unrolled;
+    of any size, if 0."""
 
     @njit_free
-    def smooth(entries, entry, step, start, layout, initial, table, features, cavity, after, before):
+    def smooth(
+        entries,
+        entry,
+        step,
+        start,
+        layout,
+        initial,
+        table,
+        features,
+        cavity,
+        after,
+        before,
+    ):
         size = fixed if fixed > 0 else len(layout)
-        ahead, back = size - size, size // size  # of 0 and 1 themselves numba would compile copies
+        # of 0 and 1 themselves numba would compile copies
+        ahead, back = size - size, size // size
         total, t = 0.0, np.empty(size)
-        S, B, C = np.empty((size, size + 1)), np.empty((size, size + 1)), np.empty((size, size + 1))
+        S, B, C = (
+            np.empty((size, size + 1)),
+            np.empty((size, size + 1)),
+            np.empty((size, size + 1)),
+        )
         for feature in features:
             first, n = start[feature], start[feature + 1] - start[feature]
-            kept, product = np.empty((n, 5 + size)), 1.0  # of each visit: alpha, beta, p, c, u, k
+            # of each visit: alpha, beta, p, c, u, k
+            kept, product = np.empty((n, 5 + size)), 1.0
             _gather(entries, entry, first, kept)
             S.fill(0.0)
             for a in range(size):
@@ -245,7 +304,13 @@ def _of_size(fixed: int) -> Any:
             total += 0.5 * math.log(product)
             S.fill(0.0)
             for i in range(n - 1, -1, -1):  # S is [N r]
-                alpha, beta, p, c, u = kept[i, 0], kept[i, 1], kept[i, 2], kept[i, 3], kept[i, 4]
+                alpha, beta, p, c, u = (
+                    kept[i, 0],
+                    kept[i, 1],
+                    kept[i, 2],
+                    kept[i, 3],
+                    kept[i, 4],
+                )
                 kr, q = _absorb(size, layout, alpha, beta, p, u, S, kept, i, t)
                 kept[i, 0], kept[i, 1] = _moments(cavity, alpha, beta, p, c, u, kr, q)
                 if len(before):
@@ -307,7 +372,8 @@ def _absorb(size, layout, alpha, beta, p, u, S, kept, i, t):
 
 @njit_free_inside
 def _carry(size, layout, table, row, back, S, B, C):
-    """[P m] after a visit into [A P A' + Q, A m] before the next one; back, [N r] into [A' N A, A' r]."""
+    """[P m] after a visit into [A P A' + Q, A m] before the next one; back, [N r] into
+    [A' N A, A' r]."""
     _multiply(size, layout, table, row, back, S, B, True)
     for a in range(size):
         for b in range(size):
@@ -328,10 +394,13 @@ def _carry(size, layout, table, row, back, S, B, C):
 
 @njit_free_inside
 def _multiply(size, layout, table, row, back, X, Y, whole):
-    """Y = A X; back, A' X; if not whole, without its last column, or what is beyond the diagonal."""
+    """Y = A X; back, A' X; if not whole, without its last column, or what is beyond the
+    diagonal."""
     for a in range(size):
         columns = size + 1 if whole else a + 1 if size == 3 else size
-        low, high = (0, 3) if size == 3 else (layout[a, 2 * back], layout[a, 2 * back + 1])
+        low, high = (
+            (0, 3) if size == 3 else (layout[a, 2 * back], layout[a, 2 * back + 1])
+        )
         for d in range(low, high):
             i, j = (d, a) if back else (a, d)
             value = table[row, (3 * i if size == 3 else layout[i, 4]) + j]

@@ -31,11 +31,12 @@ def team(n_threads: int | None) -> Iterator[Share]:
 
     Parts are cut by the amount of work, never by the number of threads.
 
-    Yields a function of a task and its parts: what the task gives of each, in the order of the parts, whoever
-    does it.
+    Yields a function of a task and its parts: what the task gives of each, in the order
+    of the parts, whoever does it.
     """
     n_workers = int(n_threads or os.cpu_count() or 1)
-    with ThreadPoolExecutor(n_workers) as pool:  # which starts a thread when it gets work
+    # which starts a thread when it gets work
+    with ThreadPoolExecutor(n_workers) as pool:
 
         def share(one: Callable[[Any], Any], parts: Sequence) -> list:
             alone = n_workers == 1 or len(parts) == 1

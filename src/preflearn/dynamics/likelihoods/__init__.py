@@ -1,1 +1,2 @@
-"""Likelihoods of an outcome given a difference of scores, and the scalar integrals that inference needs."""
+"""Likelihoods of an outcome given a difference of scores, and the scalar integrals that
+inference needs."""

@@ -1,12 +1,14 @@
 """The likelihoods of points: a Poisson count, and the difference of two.
 
-Both have log p = c y u - up - down but for a constant: c = 1 and the rates up = e^u, down = 0 for Poisson,
-c = 1/2 and up = r e^{u/2}, down = r e^{-u/2} for Skellam, r the base rate.
+Both have log p = c y u - up - down but for a constant: c = 1 and the rates up = e^u,
+down = 0 for Poisson, c = 1/2 and up = r e^{u/2}, down = r e^{-u/2} for Skellam, r the
+base rate.
 
 References
 ----------
-.. [KarlisNtzoufras2009] D. Karlis, I. Ntzoufras, "Bayesian modelling of football outcomes: using the
-   Skellam's distribution for the goal difference", IMA Journal of Management Mathematics 20, 2009.
+.. [KarlisNtzoufras2009] D. Karlis, I. Ntzoufras, "Bayesian modelling of football
+   outcomes: using the Skellam's distribution for the goal difference", IMA Journal of
+   Management Mathematics 20, 2009.
 """
 
 from __future__ import annotations
@@ -38,18 +40,26 @@ _NEGLIGIBLE = 45.0  # e^-45 = 3e-20
 
 @njit_inside
 def _rates(a, u, more):
-    """c, and the rates, e^more times as large; at most 1e100 or a 1e100, so that products are numbers."""
+    """c, and the rates, e^more times as large; at most 1e100 or a 1e100, so that
+    products are numbers."""
     if a == 0:
         return 1.0, math.exp(min(u + more, _LARGEST_EXPONENT)), 0.0
-    up, down = min(more + 0.5 * u, _LARGEST_EXPONENT), min(more - 0.5 * u, _LARGEST_EXPONENT)
+    up, down = (
+        min(more + 0.5 * u, _LARGEST_EXPONENT),
+        min(more - 0.5 * u, _LARGEST_EXPONENT),
+    )
     return 0.5, a * math.exp(up), a * math.exp(down)
 
 
 @njit_inside
 def _points(a, b, y, u, x):
-    """log p(y | u + x) - log p(y | u), without cancellation, and two derivatives of log p at u + x."""
+    """log p(y | u + x) - log p(y | u), without cancellation, and two derivatives of log
+    p at u + x."""
     c, up, down = _rates(a, u, 0.0)
-    more, less = up * math.expm1(min(c * x, 700.0)), down * math.expm1(min(-c * x, 700.0))
+    more, less = (
+        up * math.expm1(min(c * x, 700.0)),
+        down * math.expm1(min(-c * x, 700.0)),
+    )
     first = c * (y - (up + more) + (down + less))
     return c * y * x - more - less, first, -c * c * (up + more + down + less)
 
@@ -60,8 +70,13 @@ def _expectation(a, y, mean, variance):
     c = 1.0 if a == 0 else 0.5
     c, up, down = _rates(a, mean, 0.5 * c * c * variance)
     constant = -math.lgamma(y + 1) if a == 0 else log_bessel(abs(y), 2 * a)
-    gain = min(c * y * mean, abs(y) * _LARGEST_EXPONENT)  # where the rate that outweighs it has its limit
-    return min(constant + gain - up - down, 0.0), c * (y - up + down), -c * c * (up + down)
+    # where the rate that outweighs it has its limit
+    gain = min(c * y * mean, abs(y) * _LARGEST_EXPONENT)
+    return (
+        min(constant + gain - up - down, 0.0),
+        c * (y - up + down),
+        -c * c * (up + down),
+    )
 
 
 def _expected(a, b, y, mean, variance):
@@ -77,14 +92,20 @@ def _log_partition(a, b, y, mean, variance):
         most = 2 * math.log((abs(y) + 2 * abs(mean) / variance) / a + 2)
         start = min(max(mean, -most), most)
     stretch = 1.0 if a == 0 else 8 + 2 * math.log1p(40 / a)  # where the rates are felt
-    sinh = (0.0 if a == 0 else -math.inf), math.inf, stretch, (0.1 if a == 0 else 0.32 / stretch)
+    sinh = (
+        (0.0 if a == 0 else -math.inf),
+        math.inf,
+        stretch,
+        (0.1 if a == 0 else 0.32 / stretch),
+    )
     mode, value, first, second = tilted(_points, a, b, y, mean, variance, start, sinh)
     return min(value + _expectation(a, y, mode, 0.0)[0], 0.0), first, second
 
 
 @njit_inside
 def log_bessel(order, x):
-    """log I_order(x), order = 0, 1, ..., x > 0: the series of positive terms, from its largest one."""
+    """log I_order(x), order = 0, 1, ..., x > 0: the series of positive terms, from its
+    largest one."""
     square = 0.25 * x * x
     peak = math.floor(0.5 * (math.sqrt(order * order + x * x) - order))
     total, term = 1.0, 1.0
@@ -99,7 +120,11 @@ def log_bessel(order, x):
         total += term
         if term < 1e-17 * total:
             break
-    largest = (peak + 0.5 * order) * math.log(square) - math.lgamma(peak + 1) - math.lgamma(peak + order + 1)
+    largest = (
+        (peak + 0.5 * order) * math.log(square)
+        - math.lgamma(peak + 1)
+        - math.lgamma(peak + order + 1)
+    )
     return largest + math.log(total)
 
 
@@ -108,10 +133,12 @@ def log_bessel(order, x):
 
 @dataclass(frozen=True)
 class Poisson(Likelihood):
-    """p(y | d) = exp(y d - e^d) / y!, y = 0, 1, ...: the points of the first have the rate e^d.
+    """p(y | d) = exp(y d - e^d) / y!, y = 0, 1, ...: the points of the first have the
+    rate e^d.
 
-    A match with the points of both sides is two rows, of d and of -d. `probabilities` are those of the joint
-    points of both sides, which are independent given d, with the rates e^d and e^-d.
+    A match with the points of both sides is two rows, of d and of -d. `probabilities`
+    are those of the joint points of both sides, which are independent given d, with the
+    rates e^d and e^-d.
 
     Examples
     --------
@@ -131,10 +158,11 @@ class Poisson(Likelihood):
 
 @dataclass(frozen=True)
 class Skellam(Likelihood):
-    """The difference of two Poisson counts of points, any integer, as in [KarlisNtzoufras2009]_.
+    """The difference of two Poisson counts of points, any integer, as in
+    [KarlisNtzoufras2009]_.
 
-    With the rates r e^{d/2} and r e^{-d/2}, r the base rate, and I the modified Bessel function,
-    p(y | d) = exp(y d/2 - 2 r cosh(d/2)) I_|y|(2 r).
+    With the rates r e^{d/2} and r e^{-d/2}, r the base rate, and I the modified Bessel
+    function, p(y | d) = exp(y d/2 - 2 r cosh(d/2)) I_|y|(2 r).
 
     Parameters
     ----------
@@ -161,36 +189,47 @@ class Skellam(Likelihood):
         return wrong, f"whole differences of points, of at most {_MOST_POINTS:g}"
 
     def _results(self, mean: Floats, variance: Floats) -> Floats:
-        # p(0 | d) <= exp(-4 r sinh(d/4)^2), which is below e^-800, no number, beyond this reach. So is the
-        # chance of 40 deviations; and so far out, quadrature may overflow.
+        # p(0 | d) <= exp(-4 r sinh(d/4)^2), which is below e^-800, no number, beyond
+        # this reach. So is the chance of 40 deviations; and so far out, quadrature may
+        # overflow.
         reach = 4 * math.asinh(math.sqrt(200 / self.base_rate))
         near = np.abs(mean) <= reach + 40 * np.sqrt(variance)
-        log_tie = self._each(True, np.zeros(len(mean)), np.where(near, mean, 0.0), variance)[0]
+        log_tie = self._each(
+            True, np.zeros(len(mean)), np.where(near, mean, 0.0), variance
+        )[0]
         tie = np.where(near, np.exp(log_tie), 0.0)
-        losses, wins = (_wins(self.base_rate, sign * mean, variance) for sign in (-1, 1))
+        losses, wins = (
+            _wins(self.base_rate, sign * mean, variance) for sign in (-1, 1)
+        )
         chances = np.column_stack([losses, tie, wins])
         return chances / chances.sum(axis=1, keepdims=True)
 
 
 def _wins(base: float, mean: Floats, variance: Floats) -> Floats:
-    """P(X > Y), X and Y Poisson with rates base e^{u/2} and base e^{-u/2}, u ~ N(mean, variance); shape (n,).
+    """P(X > Y), X and Y Poisson with rates base e^{u/2} and base e^{-u/2}, u ~ N(mean,
+    variance); shape (n,).
 
-    One more point for X wins a match that is tied, one more for Y ties one that X leads by a point. So
-    P(X > Y) given u has the derivative
+    One more point for X wins a match that is tied, one more for Y ties one that X leads
+    by a point. So P(X > Y) given u has the derivative
 
         (base/2) (e^{u/2} P(X = Y) + e^{-u/2} P(X = Y + 1))
             = (base/2) exp(-2 base cosh(u/2)) (e^{u/2} I_0(2 base) + I_1(2 base)),
 
-    and the average of a function that rises from 0 to 1 with the slope w is the integral of
-    w(x) Phi((mean - x) / deviation). By Gauss and Legendre on panels; the error is below 1e-12.
+    and the average of a function that rises from 0 to 1 with the slope w is the
+    integral of w(x) Phi((mean - x) / deviation). By Gauss and Legendre on panels; the
+    error is below 1e-12.
     """
     deviation = np.sqrt(variance)
     reach = 0.0
     for _ in range(4):  # where the slope is negligible
         reach = 4 * np.arcsinh(np.sqrt((_NEGLIGIBLE + reach / 2) / (4 * base)))
-    cuts = [np.full(len(mean), -reach), *np.clip(mean + 9 * np.outer([-1, 1], deviation), -reach, reach)]
+    cuts = [
+        np.full(len(mean), -reach),
+        *np.clip(mean + 9 * np.outer([-1, 1], deviation), -reach, reach),
+    ]
     total = np.zeros(len(mean))
-    for begin, end in pairwise(cuts):  # Phi is 1 up to the first cut, and 0 from the second one on
+    # Phi is 1 up to the first cut, and 0 from the second one on
+    for begin, end in pairwise(cuts):
         for panel in range(_PANELS):
             half = (end - begin) / (2 * _PANELS)
             x = (begin + (2 * panel + 1) * half)[:, None] + half[:, None] * _NODES

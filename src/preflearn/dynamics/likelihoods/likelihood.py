@@ -1,21 +1,22 @@
 """Likelihoods: how the outcome y of a match depends on the difference d of two scores.
 
-Those of Table 1 of [Maystre2019]_, the ordinal logit and the Skellam distribution. A likelihood answers
-scalar questions only, and knows nothing of time or inference: its file holds a class and two laws, the
-compiled functions of appendix A.
+Those of Table 1 of [Maystre2019]_, the ordinal logit and the Skellam distribution. A
+likelihood answers scalar questions only, and knows nothing of time or inference: its
+file holds a class and two laws, the compiled functions of appendix A.
 
     log_partition(a, b, y, mean, variance)    log E p(y | u), u ~ N(mean, variance),
     expected(a, b, y, mean, variance)         E log p(y | u),
 
-each with its first two derivatives in the mean, where a and b are the parameters. The first is for EP, the
-second for reverse-KL. In closed form, or by quadrature, whose error is below 1e-10 (relative, or absolute for
-values below 1) for means up to ±50 and variances from 1e-12 to 1e6; measured, 1e-12. Both second derivatives
-are at most 0, and 1 + variance times that of `log_partition` is positive.
+each with its first two derivatives in the mean, where a and b are the parameters. The
+first is for EP, the second for reverse-KL. In closed form, or by quadrature, whose
+error is below 1e-10 (relative, or absolute for values below 1) for means up to ±50 and
+variances from 1e-12 to 1e6; measured, 1e-12. Both second derivatives are at most 0, and
+1 + variance times that of `log_partition` is positive.
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
@@ -49,11 +50,13 @@ class Likelihood(Described, family="likelihood"):
     Attributes
     ----------
     laws : tuple
-        `log_partition` and `expected` of the family, to be compiled; see the head of this module.
+        `log_partition` and `expected` of the family, to be compiled; see the head of
+        this module.
     parameters : ndarray of shape (2,)
         The parameters in these functions, those that are not used 0.
     has_ties : bool
-        Whether forecasts have three columns (loss, tie and win of the first) or two (loss, win).
+        Whether forecasts have three columns (loss, tie and win of the first) or two
+        (loss, win).
     noise : float
         The size of differences of scores that outcomes can tell apart.
     """
@@ -70,23 +73,31 @@ class Likelihood(Described, family="likelihood"):
         return np.array(values + [0.0] * (2 - len(values)))
 
     def law(self, ep: bool) -> Any:
-        """The compiled law for EP, or else for reverse-KL: an argument for compiled loops."""
+        """The compiled law for EP, or else for reverse-KL: an argument for compiled
+        loops."""
         return pointer(self.laws[0 if check_flag(ep, "ep") else 1], _LAW)
 
     def check(self, y: ArrayLike, n: int) -> Floats:
-        """Return the outcomes of n matches as floats, or say which one this likelihood cannot have.
+        """Return the outcomes of n matches as floats, or say which one this likelihood
+        cannot have.
 
         Raises
         ------
         ValueError
-            On another number of outcomes, a bool, one that is not finite, or one that is impossible.
+            On another number of outcomes, a bool, one that is not finite, or one that
+            is impossible.
         """
         outcomes = check_array(y, "y", (n,), "one outcome a match")
         wrong, expected = self._impossible(outcomes)
         expected += f", for {type(self).__name__}"
         given = as_array(y, "y")
         if given.dtype.kind in "bO":  # False would be 0, a tie
-            refuse(np.array([isinstance(v, bool | np.bool_) for v in given.tolist()]), given, "y", expected)
+            refuse(
+                np.array([isinstance(v, bool | np.bool_) for v in given.tolist()]),
+                given,
+                "y",
+                expected,
+            )
         refuse(wrong, outcomes, "y", expected)
         return outcomes
 
@@ -95,7 +106,8 @@ class Likelihood(Described, family="likelihood"):
         raise NotImplementedError
 
     def log_density(self, y: ArrayLike, d: ArrayLike) -> Floats:
-        """log p(y | d), shape (n,): of the probability of y, or of the density of points.
+        """log p(y | d), shape (n,): of the probability of y, or of the density of
+        points.
 
         Parameters
         ----------
@@ -109,7 +121,8 @@ class Likelihood(Described, family="likelihood"):
     def log_partition(
         self, y: ArrayLike, mean: ArrayLike, variance: ArrayLike
     ) -> tuple[Floats, Floats, Floats]:
-        """log E p(y | u), u ~ N(mean, variance), and its first two derivatives in the mean: for EP.
+        """log E p(y | u), u ~ N(mean, variance), and its first two derivatives in the
+        mean: for EP.
 
         With delta_1 and delta_2 of appendix A of [Maystre2019]_.
 
@@ -118,7 +131,8 @@ class Likelihood(Described, family="likelihood"):
         y : array-like of shape (n,)
             Outcomes.
         mean, variance : array-like of shape (n,)
-            Of the difference of scores, without the match itself; variances of at least 0.
+            Of the difference of scores, without the match itself; variances of at least
+            0.
 
         Returns
         -------
@@ -127,34 +141,44 @@ class Likelihood(Described, family="likelihood"):
         mean, variance = _check_moments(mean, variance)
         return self._each(True, self.check(y, len(mean)), mean, variance)
 
-    def expected(self, y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats, Floats]:
-        """E log p(y | u), u ~ N(mean, variance), and its first two derivatives in the mean: for reverse-KL.
+    def expected(
+        self, y: ArrayLike, mean: ArrayLike, variance: ArrayLike
+    ) -> tuple[Floats, Floats, Floats]:
+        """E log p(y | u), u ~ N(mean, variance), and its first two derivatives in the
+        mean: for reverse-KL.
 
-        As `log_partition`, but mean and variance are those of the posterior. Where the expectation of a rate
-        of points is above 1e100, it counts as 1e100.
+        As `log_partition`, but mean and variance are those of the posterior. Where the
+        expectation of a rate of points is above 1e100, it counts as 1e100.
         """
         mean, variance = _check_moments(mean, variance)
         return self._each(False, self.check(y, len(mean)), mean, variance)
 
-    def _each(self, ep: bool, y: Floats, mean: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
+    def _each(
+        self, ep: bool, y: Floats, mean: Floats, variance: Floats
+    ) -> tuple[Floats, Floats, Floats]:
         value, first, second = _rows(self.law(ep), *self.parameters, y, mean, variance)
         beyond = f"a variance at which the expectation of the logarithm of {type(self).__name__} is a number"
         refuse(np.isnan(value), variance, "variance", beyond)
         return value, first, second
 
     def probabilities(self, mean: ArrayLike, variance: ArrayLike) -> Floats:
-        """Probabilities of the result, where the difference of scores is u ~ N(mean, variance).
+        """Probabilities of the result, where the difference of scores is u ~ N(mean,
+        variance).
 
         Returns
         -------
         probabilities : ndarray of shape (n, 3) or (n, 2)
-            Of loss, tie and win of the first; without ties, of loss and win. Rows add to 1.
+            Of loss, tie and win of the first; without ties, of loss and win. Rows add
+            to 1.
         """
         return self._results(*_check_moments(mean, variance))
 
     def _results(self, mean: Floats, variance: Floats) -> Floats:
         labels = (-1, 0, 1) if self.has_ties else (-1, 1)
-        logs = [self._each(True, np.full(len(mean), float(y)), mean, variance)[0] for y in labels]
+        logs = [
+            self._each(True, np.full(len(mean), float(y)), mean, variance)[0]
+            for y in labels
+        ]
         return softmax(np.column_stack(logs), axis=1)
 
 

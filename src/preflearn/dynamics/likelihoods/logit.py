@@ -1,14 +1,16 @@
 """The likelihoods of logistic noise.
 
-A win has the probability F(u - m), F(u) = 1 / (1 + e^-u), a tie sinh(m) / (cosh(m) + cosh(u)), which is
-(1 - e^-2m) F(m + u) F(m - u), m the margin. Their poles are at a distance pi from the real line, so that few
-nodes suffice, and their derivatives are averaged as they are: log E P has the derivatives E P' / E P and
-E P'' / E P - (E P' / E P)².
+A win has the probability F(u - m), F(u) = 1 / (1 + e^-u), a tie sinh(m) / (cosh(m) +
+cosh(u)), which is (1 - e^-2m) F(m + u) F(m - u), m the margin. Their poles are at a
+distance pi from the real line, so that few nodes suffice, and their derivatives are
+averaged as they are: log E P has the derivatives E P' / E P and E P'' / E P - (E P' / E
+P)².
 
 References
 ----------
-.. [RaoKupper1967] P. V. Rao, L. L. Kupper, "Ties in paired-comparison experiments: a generalization of the
-   Bradley-Terry model", Journal of the American Statistical Association 62, 1967.
+.. [RaoKupper1967] P. V. Rao, L. L. Kupper, "Ties in paired-comparison experiments: a
+   generalization of the Bradley-Terry model", Journal of the American Statistical
+   Association 62, 1967.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ from preflearn.dynamics.parametrized import Positive
 _MOST = 200.0  # the largest mean and margin of `_narrow`: squares of e^328 are numbers
 _WIDE = 8.0  # the variance from which on `_wide` has fewer nodes
 _DECAY = np.exp(np.clip(-GRID, -300, 300))
-_TABLE = np.column_stack([-np.logaddexp(0, -GRID), expit(-GRID), -expit(GRID) * expit(-GRID)])
+_TABLE = np.column_stack(
+    [-np.logaddexp(0, -GRID), expit(-GRID), -expit(GRID) * expit(-GRID)]
+)
 
 
 @njit_inside
@@ -70,21 +74,32 @@ def _log_factor(a, y):
 
 @njit_inside
 def _narrow(lower, upper, mean, variance):
-    """log of E P, P = 1 / ((1 + lower e^-u) (1 + upper e^u)), and two derivatives in the mean.
+    """log of E P, P = 1 / ((1 + lower e^-u) (1 + upper e^u)), and two derivatives in
+    the mean.
 
-    With equal steps in u, of at most 0.4: each weight and each e^-u follows from the one before.
+    With equal steps in u, of at most 0.4: each weight and each e^-u follows from the
+    one before.
     """
     deviation = math.sqrt(variance)
     step = min(SHARE, 0.4 / deviation)
-    most = int((8 + deviation) / step)  # the slope of log P is at most 1, and shifts the mass by a variance
-    weight, ratio = math.exp(-0.5 * (most * step) ** 2), math.exp((most - 0.5) * step * step)
+    # the slope of log P is at most 1, and shifts the mass by a variance
+    most = int((8 + deviation) / step)
+    weight, ratio = (
+        math.exp(-0.5 * (most * step) ** 2),
+        math.exp((most - 0.5) * step * step),
+    )
     change = math.exp(-step * step)
-    decay, factor = math.exp(most * step * deviation - mean), math.exp(-step * deviation)  # e^-u
+    # e^-u
+    decay, factor = (
+        math.exp(most * step * deviation - mean),
+        math.exp(-step * deviation),
+    )
     norm = total = slope = bend = 0.0
     for _ in range(2 * most + 1):
         left, right = lower * decay, upper / decay
         chance = 1 / (1 + lower * upper + left + right)
-        first = (left - right) * chance  # (log P)', and P'' / P = 2 first² - (left + right) chance
+        # (log P)', and P'' / P = 2 first² - (left + right) chance
+        first = (left - right) * chance
         norm += weight
         total += weight * chance
         slope += weight * chance * first
@@ -96,44 +111,70 @@ def _narrow(lower, upper, mean, variance):
 
 @njit_inside
 def _wide(lower, upper, mean, variance, center, begin, end, stride):
-    """The same on GRID, with the second derivative by the variance of u under P N(u; mean, variance)."""
+    """The same on GRID, with the second derivative by the variance of u under P N(u;
+    mean, variance)."""
     total = slope = moment = square = 0.0
     for k in range(begin, end, stride):
         left, right, x = lower * _DECAY[k], upper / _DECAY[k], GRID[k] - center
         chance = 1 / (1 + lower * upper + left + right)
-        weight = math.exp(-0.5 * x * (x + 2 * (center - mean)) / variance) * SPACING[k] * chance
+        weight = (
+            math.exp(-0.5 * x * (x + 2 * (center - mean)) / variance)
+            * SPACING[k]
+            * chance
+        )
         total += weight
         slope += weight * (left - right) * chance
         moment += weight * x
         square += weight * x * x
     x, offset = moment / total, center - mean
     value = math.log(total * stride * GRID_STEP / math.sqrt(2 * math.pi * variance))
-    spread = max((square / total - x * x) / variance, 4e-16)  # so that 1 + variance * second is positive
-    return value - 0.5 * offset * offset / variance, slope / total, min(spread - 1, 0.0) / variance
+    # so that 1 + variance * second is positive
+    spread = max((square / total - x * x) / variance, 4e-16)
+    return (
+        value - 0.5 * offset * offset / variance,
+        slope / total,
+        min(spread - 1, 0.0) / variance,
+    )
 
 
 def _log_partition(a, b, y, mean, variance):
-    away, lower, upper = (mean, math.exp(-a), math.exp(-a)) if y == 0 else (y * mean - a, 1.0, 0.0)
+    away, lower, upper = (
+        (mean, math.exp(-a), math.exp(-a)) if y == 0 else (y * mean - a, 1.0, 0.0)
+    )
     # P is e^u or e^-u far from 0, which shifts the normal distribution by its variance
     center = min(max(0.0, away - variance if y == 0 else away), away + variance)
-    begin, end, stride = nodes(center, math.sqrt(variance)) if variance > _WIDE else (0, 0, 0)
+    begin, end, stride = (
+        nodes(center, math.sqrt(variance)) if variance > _WIDE else (0, 0, 0)
+    )
     if TINY <= variance <= _WIDE and max(abs(away), a) < _MOST:
         value, first, second = _narrow(lower, upper, away, variance)
         first *= 1.0 if y == 0 else y
     elif stride > 0 and max(abs(center), a) < _MOST:
-        value, first, second = _wide(lower, upper, away, variance, center, begin, end, stride)
+        value, first, second = _wide(
+            lower, upper, away, variance, center, begin, end, stride
+        )
         first *= 1.0 if y == 0 else y
     else:
-        mode, value, first, second = tilted(_win_or_tie, a, b, y, mean, variance, mean, around(a, y))
+        mode, value, first, second = tilted(
+            _win_or_tie, a, b, y, mean, variance, mean, around(a, y)
+        )
         value += _win_or_tie(a, b, y, mode, 0.0)[0]
     return min(value + _log_factor(a, y), 0.0), first, second
 
 
 def _expected(a, b, y, mean, variance):
     if y == 0:
-        value_up, first_up, second_up = expected_win(_win_or_tie, _TABLE, a + mean, variance)
-        value_down, first_down, second_down = expected_win(_win_or_tie, _TABLE, a - mean, variance)
-        value, first, second = value_up + value_down, first_up - first_down, second_up + second_down
+        value_up, first_up, second_up = expected_win(
+            _win_or_tie, _TABLE, a + mean, variance
+        )
+        value_down, first_down, second_down = expected_win(
+            _win_or_tie, _TABLE, a - mean, variance
+        )
+        value, first, second = (
+            value_up + value_down,
+            first_up - first_down,
+            second_up + second_down,
+        )
     else:
         value, first, second = expected_win(_win_or_tie, _TABLE, y * mean - a, variance)
         first *= y
@@ -159,12 +200,14 @@ class Logit(Results):
 
 @dataclass(frozen=True)
 class OrdinalLogit(Results):
-    """P(±1 | d) = 1 / (1 + e^{margin ∓ d}), the rest a tie (y = 0): the model of [RaoKupper1967]_.
+    """P(±1 | d) = 1 / (1 + e^{margin ∓ d}), the rest a tie (y = 0): the model of
+    [RaoKupper1967]_.
 
     Parameters
     ----------
     margin : float
-        Half the width of the interval of d plus noise that is a tie, in the unit of the scores; positive.
+        Half the width of the interval of d plus noise that is a tie, in the unit of the
+        scores; positive.
 
     Raises
     ------

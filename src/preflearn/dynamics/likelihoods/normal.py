@@ -1,17 +1,19 @@
-"""The likelihoods of normal noise, and the normal distribution in its tails, of which they are made.
+"""The likelihoods of normal noise, and the normal distribution in its tails, of which
+they are made.
 
-Everything rests on one function of x, the excess of the hazard rate of the normal distribution over x,
+Everything rests on one function of x, the excess of the hazard rate of the normal
+distribution over x,
 
     q(x) = phi(x) / Phi(-x) - x,   which falls from sqrt(2/pi) at 0 to 1/x - 2/x³ + ...
 
-From it follow log Phi(-x) = -x²/2 - log(sqrt(2 pi) (x + q)), its first derivative in -x, x + q, and its
-second one, -(x + q) q, none with cancellation, for any x > 0. SciPy has such functions, but compiled code
-cannot call them.
+From it follow log Phi(-x) = -x²/2 - log(sqrt(2 pi) (x + q)), its first derivative in
+-x, x + q, and its second one, -(x + q) q, none with cancellation, for any x > 0. SciPy
+has such functions, but compiled code cannot call them.
 
 References
 ----------
-.. [GlennDavid1960] W. A. Glenn, H. A. David, "Ties in paired-comparison experiments using a modified
-   Thurstone-Mosteller model", Biometrics 16, 1960.
+.. [GlennDavid1960] W. A. Glenn, H. A. David, "Ties in paired-comparison experiments
+   using a modified Thurstone-Mosteller model", Biometrics 16, 1960.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from preflearn.dynamics.likelihoods.quadrature import (
 from preflearn.dynamics.parametrized import Positive
 
 _SQRT_2PI = math.sqrt(2 * math.pi)
-_DEGREE, _DENSE, _LOW, _HIGH = 8, 32, -16.0, 4.0  # of series around 32 points a unit, and their ends
+# of series around 32 points a unit, and their ends
+_DEGREE, _DENSE, _LOW, _HIGH = 8, 32, -16.0, 4.0
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 
 
@@ -44,7 +47,8 @@ _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 
 
 def _series(z: Floats) -> Floats:
-    """Coefficients of log Phi(z + x) in powers of x, by columns: its slope s has s' = -s (z + x + s)."""
+    """Coefficients of log Phi(z + x) in powers of x, by columns: its slope s has s' =
+    -s (z + x + s)."""
     fraction = np.maximum(-z, 3.0)
     for term in range(60, 1, -1):
         fraction = term / fraction + np.maximum(-z, 3.0)
@@ -53,7 +57,9 @@ def _series(z: Floats) -> Floats:
     for n in range(1, _DEGREE):
         slope.append(-sum(map(np.multiply, slope, excess[::-1])) / n)
         excess.append(slope[n] + (n == 1))
-    return np.column_stack([log_ndtr_of_array(z), *(s / (n + 1) for n, s in enumerate(slope))])
+    return np.column_stack(
+        [log_ndtr_of_array(z), *(s / (n + 1) for n, s in enumerate(slope))]
+    )
 
 
 _SERIES = _series(np.arange(_LOW, _HIGH + 1 / _DENSE, 1 / _DENSE))
@@ -62,7 +68,8 @@ _TABLE = _series(GRID)[:, :3] * [1, 1, 2]
 
 @njit_inside
 def _log_ndtr(z):
-    """log Phi(z) and two derivatives; far down with q by its fraction 1/(x + 2/(x + 3/(x + ...)))."""
+    """log Phi(z) and two derivatives; far down with q by its fraction 1/(x + 2/(x +
+    3/(x + ...)))."""
     if z > _HIGH:
         other = 0.5 * math.erfc(z / math.sqrt(2))
         hazard = math.exp(-0.5 * z * z) / (_SQRT_2PI * (1 - other))
@@ -84,9 +91,11 @@ def _log_ndtr(z):
 
 @njit_inside
 def _log_interval(center, half):
-    """log P(|Z + center| < half), Z standard normal, half > 0, and its first two derivatives in center.
+    """log P(|Z + center| < half), Z standard normal, half > 0, and its first two
+    derivatives in center.
 
-    P = Phi(half - c) - Phi(-half - c), c = |center|, in terms of the logarithms of both.
+    P = Phi(half - c) - Phi(-half - c), c = |center|, in terms of the logarithms of
+    both.
     """
     c = abs(center)
     if half * (c + 1) < 0.2:
@@ -98,13 +107,16 @@ def _log_interval(center, half):
     ratio = density * slope / slope_far  # of Phi
     rest = 1 - ratio
     first = slope * (1 - density) / rest
-    second = (bend - ratio * bend_far) / rest - ratio * ((slope - slope_far) / rest) ** 2
+    second = (bend - ratio * bend_far) / rest - ratio * (
+        (slope - slope_far) / rest
+    ) ** 2
     return value + math.log(rest), math.copysign(first, -center), min(second, 0.0)
 
 
 @njit_inside
 def _narrow_interval(c, h):
-    """By the rule of Gauss and Legendre, with the mean and variance of Z cut to the interval; |first|."""
+    """By the rule of Gauss and Legendre, with the mean and variance of Z cut to the
+    interval; |first|."""
     total = mean = square = 0.0
     for k in range(len(_POINTS)):
         t = h * _POINTS[k]
@@ -113,7 +125,11 @@ def _narrow_interval(c, h):
         mean += weight * t
         square += weight * t * t
     mean /= total
-    return math.log(h * total / _SQRT_2PI) - 0.5 * c * c, c + mean, square / total - mean * mean - 1
+    return (
+        math.log(h * total / _SQRT_2PI) - 0.5 * c * c,
+        c + mean,
+        square / total - mean * mean - 1,
+    )
 
 
 # ---- Laws
@@ -143,12 +159,20 @@ def _expected(a, b, y, mean, variance):
 
 def _log_partition_of_points(a, b, y, mean, variance):
     first = (y - mean) / (a + variance)
-    return -0.5 * (first * (y - mean) + math.log(2 * math.pi * (a + variance))), first, -1 / (a + variance)
+    return (
+        -0.5 * (first * (y - mean) + math.log(2 * math.pi * (a + variance))),
+        first,
+        -1 / (a + variance),
+    )
 
 
 def _expected_of_points(a, b, y, mean, variance):
     first = (y - mean) / a
-    return -0.5 * (first * (y - mean) + variance / a + math.log(2 * math.pi * a)), first, -1 / a
+    return (
+        -0.5 * (first * (y - mean) + variance / a + math.log(2 * math.pi * a)),
+        first,
+        -1 / a,
+    )
 
 
 # ---- Likelihoods
@@ -156,7 +180,8 @@ def _expected_of_points(a, b, y, mean, variance):
 
 @dataclass(frozen=True)
 class Probit(Results):
-    """P(y | d) = Phi(y d), y = -1 or 1: the first wins where d exceeds standard normal noise.
+    """P(y | d) = Phi(y d), y = -1 or 1: the first wins where d exceeds standard normal
+    noise.
 
     Notes
     -----
@@ -174,12 +199,14 @@ class Probit(Results):
 
 @dataclass(frozen=True)
 class OrdinalProbit(Results):
-    """P(±1 | d) = Phi(±d - margin), the rest a tie (y = 0): the model of [GlennDavid1960]_.
+    """P(±1 | d) = Phi(±d - margin), the rest a tie (y = 0): the model of
+    [GlennDavid1960]_.
 
     Parameters
     ----------
     margin : float
-        Half the width of the interval of d plus noise that is a tie, in the unit of the scores; positive.
+        Half the width of the interval of d plus noise that is a tie, in the unit of the
+        scores; positive.
 
     Raises
     ------
@@ -205,8 +232,9 @@ class Gaussian(Likelihood):
     variance : float
         Of the difference of points around d, in points squared; positive.
     margin : float
-        In forecasts a difference of points of at most this size is a tie: 0.5 where points are whole numbers;
-        0, no ties. Observed differences y are taken as they are.
+        In forecasts a difference of points of at most this size is a tie: 0.5 where
+        points are whole numbers; 0, no ties. Observed differences y are taken as they
+        are.
 
     Raises
     ------
@@ -239,5 +267,7 @@ class Gaussian(Likelihood):
 
     def _results(self, mean: Floats, variance: Floats) -> Floats:
         deviation = math.sqrt(self.variance)
-        likelihood = OrdinalProbit(self.margin / deviation) if self.has_ties else Probit()
+        likelihood = (
+            OrdinalProbit(self.margin / deviation) if self.has_ties else Probit()
+        )
         return likelihood._results(mean / deviation, variance / self.variance)

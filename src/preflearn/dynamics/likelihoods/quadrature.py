@@ -1,15 +1,16 @@
 """Integrals of a log-concave likelihood against a normal distribution, compiled.
 
-By the trapezoid rule, which converges exponentially for analytic functions that fall off on both sides. Steps
-are equal in t, u = center + stretch sinh(t), so that the number of nodes grows with the logarithm of the
-standard deviation only: `tilted`, for log E p, and `averaged`, for E log p, around a center of their own;
-`expected_win` on fixed nodes, for which it reads what it averages from a table. Narrow averages have equal
-steps in u.
+By the trapezoid rule, which converges exponentially for analytic functions that fall
+off on both sides. Steps are equal in t, u = center + stretch sinh(t), so that the
+number of nodes grows with the logarithm of the standard deviation only: `tilted`, for
+log E p, and `averaged`, for E log p, around a center of their own; `expected_win` on
+fixed nodes, for which it reads what it averages from a table. Narrow averages have
+equal steps in u.
 
-What is integrated is an argument: `density(a, b, y, u, x)` gives log p(y | u + x) and two derivatives
-in u, for parameters a and b. The logarithm may leave out what does not depend on x: counts have logarithms so
-large that differences of them would be all rounding. The rules are compiled as parts of the laws that call
-them.
+What is integrated is an argument: `density(a, b, y, u, x)` gives log p(y | u + x) and
+two derivatives in u, for parameters a and b. The logarithm may leave out what does not
+depend on x: counts have logarithms so large that differences of them would be all
+rounding. The rules are compiled as parts of the laws that call them.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from preflearn.core.compilation import njit_inside
 TINY = 1e-300  # variances below count as 0: their inverses may be no numbers
 SHARE = 0.7  # the largest step, in standard deviations: exp(-2 pi² / 0.7²) = 3e-18
 _NEAREST, _FARTHEST = 9, 38  # deviations; exp(-38²/2) is still a number
-_MOST_NODES = 50_000  # on a side; t <= 710 where sinh(t) is a number, in steps of 0.02 at least
+# on a side; t <= 710 where sinh(t) is a number, in steps of 0.02 at least
+_MOST_NODES = 50_000
 
 _POINTS = SHARE * np.arange(-12, 13)  # in standard deviations
 _WEIGHTS = np.exp(-0.5 * _POINTS**2) / np.exp(-0.5 * _POINTS**2).sum()
-_NARROW = 0.4 / SHARE  # steps of 0.4 resolve functions without singularities within 2.8 of the line
+# steps of 0.4 resolve functions without singularities within 2.8 of the line
+_NARROW = 0.4 / SHARE
 
 _STRETCH, _STEP, _FINE = 6.0, 0.08, 64  # the largest step is that of 64 nodes
 GRID_STEP, _HALF = _STEP / _FINE, 100 * _FINE
@@ -37,18 +40,26 @@ SPACING = np.hypot(_STRETCH, GRID)  # du/dt
 
 @njit_inside
 def nodes(center, deviation):
-    """First and last node on GRID for a normal distribution, and every how many of them: 0, if too few."""
-    stride = int(_FINE * min(1.0, SHARE * deviation / (_STEP * math.hypot(_STRETCH, 1.5 * center))))
+    """First and last node on GRID for a normal distribution, and every how many of
+    them: 0, if too few."""
+    stride = int(
+        _FINE
+        * min(1.0, SHARE * deviation / (_STEP * math.hypot(_STRETCH, 1.5 * center)))
+    )
     reach = 9 * deviation
     if not abs(center) + reach < GRID[-1]:
         return 0, 0, 0
-    first, last = math.asinh((center - reach) / _STRETCH), math.asinh((center + reach) / _STRETCH)
+    first, last = (
+        math.asinh((center - reach) / _STRETCH),
+        math.asinh((center + reach) / _STRETCH),
+    )
     return _HALF + int(first / GRID_STEP), _HALF + int(last / GRID_STEP) + 1, stride
 
 
 @njit_inside
 def expected_win(density, table, mean, variance):
-    """E log p(1 | u) and two derivatives in the mean, without a margin; the table holds all three on GRID."""
+    """E log p(1 | u) and two derivatives in the mean, without a margin; the table holds
+    all three on GRID."""
     begin, end, stride = nodes(mean, math.sqrt(variance))
     if stride == 0:
         return averaged(density, 0.0, 0.0, 1.0, mean, variance, around(0.0, 1.0))
@@ -72,12 +83,14 @@ def around(a, y):
 
 @njit_inside
 def _mode(density, a, b, y, mean, variance, start):
-    """Where log p(y | u) - (u - mean)² / (2 variance) is largest, to a tenth of its width; with the width."""
+    """Where log p(y | u) - (u - mean)² / (2 variance) is largest, to a tenth of its
+    width; with the width."""
     mode, before = start, math.inf
     _, first, second = density(a, b, y, mode, 0.0)
     other = mean + variance * first  # since first falls
     low, high = min(mode, other), max(mode, other)
-    for _ in range(1100):  # halves the interval at least every other time, and numbers have 2^11 exponents
+    # halves the interval at least every other time, and numbers have 2^11 exponents
+    for _ in range(1100):
         slope = first - (mode - mean) / variance
         width = 1 / math.sqrt(1 / variance - second)
         if abs(slope) * width <= 0.1:
@@ -87,7 +100,11 @@ def _mode(density, a, b, y, mean, variance, start):
         else:
             high = mode
         newton = mode + slope * width * width
-        mode = newton if low < newton < high and abs(slope) < 0.5 * before else 0.5 * (low + high)
+        mode = (
+            newton
+            if low < newton < high and abs(slope) < 0.5 * before
+            else 0.5 * (low + high)
+        )
         before = abs(slope)
         _, first, second = density(a, b, y, mode, 0.0)
     return mode, width
@@ -95,12 +112,13 @@ def _mode(density, a, b, y, mean, variance, start):
 
 @njit_inside
 def _sums(density, a, b, y, mean, variance, mode, width, sinh, tilt, least=1e-17):
-    """Sums of N(u; mean, variance) by itself, or times p(y | u), and of this times other functions of u.
+    """Sums of N(u; mean, variance) by itself, or times p(y | u), and of this times
+    other functions of u.
 
     They end where its share of the sum is below `least`.
 
-    Relative to the mode and the values there: nothing overflows, and differences keep their digits where the
-    variance is tiny.
+    Relative to the mode and the values there: nothing overflows, and differences keep
+    their digits where the variance is tiny.
     """
     low, high, stretch, step = sinh
     center = min(max(mode, low), high)
@@ -111,13 +129,16 @@ def _sums(density, a, b, y, mean, variance, mode, width, sinh, tilt, least=1e-17
     total = sum_x = sum_xx = sum_0 = sum_1 = sum_11 = sum_2 = 0.0
     for direction in (-1, 1):
         more, less = math.expm1(direction * step), -math.expm1(-direction * step)
-        rise, fall = (0.0, 0.0) if direction < 0 else (more, less)  # e^t - 1 and 1 - e^-t, t from the mode
+        # e^t - 1 and 1 - e^-t, t from the mode
+        rise, fall = (0.0, 0.0) if direction < 0 else (more, less)
         for _ in range(_MOST_NODES):
             x = up * rise + down * fall
             value, first, second = density(a, b, y, mode, x)
             value, first = value - top, first - slope
             exponent = -0.5 * x * (x + 2 * (mode - mean)) / variance
-            weight = math.exp(exponent + value * tilt) * (up * (1 + rise) + down * (1 - fall))
+            weight = math.exp(exponent + value * tilt) * (
+                up * (1 + rise) + down * (1 - fall)
+            )
             if not weight > least * total:
                 break
             total += weight
@@ -128,19 +149,28 @@ def _sums(density, a, b, y, mean, variance, mode, width, sinh, tilt, least=1e-17
             sum_11 += weight * first * first
             sum_2 += weight * second
             rise, fall = rise + more * (1 + rise), fall + less * (1 - fall)
-    moments = sum_x / total, sum_xx / total, sum_0 / total, sum_1 / total, sum_11 / total, sum_2 / total
+    moments = (
+        sum_x / total,
+        sum_xx / total,
+        sum_0 / total,
+        sum_1 / total,
+        sum_11 / total,
+        sum_2 / total,
+    )
     return top, slope, total * step, moments
 
 
 @njit_inside
 def tilted(density, a, b, y, mean, variance, start, sinh):
-    """The mode; log E p(y | u), u ~ N(mean, variance), from log p there; its two derivatives in the mean.
+    """The mode; log E p(y | u), u ~ N(mean, variance), from log p there; its two
+    derivatives in the mean.
 
-    With q the density that is proportional to p(y | u) N(u; mean, variance), and l = log p(y | u), they are
-    E_q l' and E_q l'' + Var_q l'; equally (E_q u - mean) / variance and (Var_q u / variance - 1) / variance,
-    which do not cancel where q is much narrower than the normal distribution. The search for the mode of q
-    starts at `start`; sinh is (low, high, stretch, largest step), the center being the place between low and
-    high that is next to the mode.
+    With q the density that is proportional to p(y | u) N(u; mean, variance), and l =
+    log p(y | u), they are E_q l' and E_q l'' + Var_q l'; equally (E_q u - mean) /
+    variance and (Var_q u / variance - 1) / variance, which do not cancel where q is
+    much narrower than the normal distribution. The search for the mode of q starts at
+    `start`; sinh is (low, high, stretch, largest step), the center being the place
+    between low and high that is next to the mode.
     """
     if variance < TINY:
         _, first, second = density(a, b, y, mean, 0.0)
@@ -150,12 +180,22 @@ def tilted(density, a, b, y, mean, variance, start, sinh):
         density, a, b, y, mean, variance, mode, width, sinh, 1.0
     )
     offset = mode - mean
-    if not total < math.inf:  # floating point is too coarse to find the mode: q is normal there
+    # floating point is too coarse to find the mode: q is normal there
+    if not total < math.inf:
         shrink = width * width / variance
         value = 0.5 * (math.log(shrink) - offset / variance * offset)
-        return mode, value, offset / variance, min((max(shrink, 4e-16) - 1) / variance, 0.0)
-    value = math.log(total / math.sqrt(2 * math.pi * variance)) - 0.5 * offset * offset / variance
-    spread = max((xx - x * x) / variance, 4e-16)  # so that 1 + variance * second is positive
+        return (
+            mode,
+            value,
+            offset / variance,
+            min((max(shrink, 4e-16) - 1) / variance, 0.0),
+        )
+    value = (
+        math.log(total / math.sqrt(2 * math.pi * variance))
+        - 0.5 * offset * offset / variance
+    )
+    # so that 1 + variance * second is positive
+    spread = max((xx - x * x) / variance, 4e-16)
     if spread < 0.5:
         return mode, value, (offset + x) / variance, (spread - 1) / variance
     return mode, value, slope + first, min(second + square - first * first, 0.0)
@@ -180,11 +220,12 @@ def _reach(density, a, b, y, mean, variance):
 def averaged(density, a, b, y, mean, variance, sinh):
     """E log p(y | u), u ~ N(mean, variance), and two derivatives in the mean.
 
-    Where log p grows like e^{cu}, the mass of the integral is s = c deviation deviations away from the mean:
-    NaN if it is out of reach, more than 38 of them away. But up to a deviation of 0.57 the nodes are fixed
-    and end at 8.4 deviations, whatever s is, and mass beyond is lost without a word: of E e^{cu} a share of
-    3e-12 at s = 2, 2e-9 at 3, 7e-5 at 5, 3e-3 at 6. That takes a c above 3.5; such a term should have its
-    expectation in closed form, e^{c mean + s²/2}, as in `Poisson`.
+    Where log p grows like e^{cu}, the mass of the integral is s = c deviation
+    deviations away from the mean: NaN if it is out of reach, more than 38 of them away.
+    But up to a deviation of 0.57 the nodes are fixed and end at 8.4 deviations,
+    whatever s is, and mass beyond is lost without a word: of E e^{cu} a share of 3e-12
+    at s = 2, 2e-9 at 3, 7e-5 at 5, 3e-3 at 6. That takes a c above 3.5; such a term
+    should have its expectation in closed form, e^{c mean + s²/2}, as in `Poisson`.
     """
     deviation = math.sqrt(variance)
     if deviation <= _NARROW:
@@ -201,8 +242,21 @@ def averaged(density, a, b, y, mean, variance, sinh):
         return math.nan, math.nan, math.nan
     if reach > _NEAREST:
         far = reach * deviation + abs(mean - min(max(mean, low), high))
-        least, step = math.exp(-0.5 * reach * reach), min(step, SHARE * deviation / math.hypot(stretch, far))
+        least, step = (
+            math.exp(-0.5 * reach * reach),
+            min(step, SHARE * deviation / math.hypot(stretch, far)),
+        )
     top, slope, _, (_, _, value, first, _, second) = _sums(
-        density, a, b, y, mean, variance, mean, deviation, (low, high, stretch, step), 0.0, least
+        density,
+        a,
+        b,
+        y,
+        mean,
+        variance,
+        mean,
+        deviation,
+        (low, high, stretch, step),
+        0.0,
+        least,
     )
     return top + value, slope + first, second

@@ -1,12 +1,15 @@
-"""Which covariance? A greedy search over sums and products by the evidence: future work of [Maystre2019]_.
+"""Which covariance? A greedy search over sums and products by the evidence: future work
+of [Maystre2019]_.
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
-.. [Duvenaud2013] D. Duvenaud, J. Lloyd, R. Grosse, J. Tenenbaum, Z. Ghahramani, "Structure discovery in
-   nonparametric regression through compositional kernel search", ICML 2013.
-.. [Schwarz1978] G. Schwarz, "Estimating the dimension of a model", Annals of Statistics 6, 1978.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
+.. [Duvenaud2013] D. Duvenaud, J. Lloyd, R. Grosse, J. Tenenbaum, Z. Ghahramani,
+   "Structure discovery in nonparametric regression through compositional kernel
+   search", ICML 2013.
+.. [Schwarz1978] G. Schwarz, "Estimating the dimension of a model", Annals of Statistics
+  6, 1978.
 """
 
 from __future__ import annotations
@@ -52,7 +55,14 @@ from preflearn.dynamics.model_selection.summary import in_words
 from preflearn.matches import Matches
 from preflearn.solvers.search import in_parallel
 
-BASES: tuple[Covariance, ...] = (Constant(), Affine(), Wiener(), Matern12(), Matern32(), Matern52())
+BASES: tuple[Covariance, ...] = (
+    Constant(),
+    Affine(),
+    Wiener(),
+    Matern12(),
+    Matern32(),
+    Matern52(),
+)
 _FIRST = 0.3  # the variance at the start, of the likelihood's noise
 _TOL, _GTOL, _STEPS = 1e-5, 0.05, 40  # of candidates: a few hundredths of a nat
 
@@ -67,10 +77,10 @@ class Discovery(NamedTuple):
     maximum : EvidenceMaximum
         With its certificates.
     table : DataFrame
-        One row a candidate, in the order of the search: `step`; `structure`, as "Constant + Matern12";
-        `evidence` at its maximum, a local one, in nats; `n_parameters`; `bic`, smaller is better; `seconds`;
-        `converged`; `covariance`, with its parameters; `error`, the message if it could not be fitted, else
-        "".
+        One row a candidate, in the order of the search: `step`; `structure`, as
+        "Constant + Matern12"; `evidence` at its maximum, a local one, in nats;
+        `n_parameters`; `bic`, smaller is better; `seconds`; `converged`; `covariance`,
+        with its parameters; `error`, the message if it could not be fitted, else "".
     report : str
         The search and what was found, in words.
     """
@@ -92,21 +102,25 @@ def discover_covariance(
     max_parts: int = 4,
     n_jobs: int | None = None,
 ) -> Discovery:
-    r"""Search for the sum of products of covariances that explains the matches best (section 6).
+    r"""Search for the sum of products of covariances that explains the matches best
+    (section 6).
 
-    Each structure is judged at the maximum of its evidence over its p hyperparameters and those of the
-    likelihood, by the criterion of [Schwarz1978]_ with N matches,
+    Each structure is judged at the maximum of its evidence over its p hyperparameters
+    and those of the likelihood, by the criterion of [Schwarz1978]_ with N matches,
 
     .. math:: \mathrm{BIC} = -2 \log p(y) + p \log N.
 
-    That maximum is a local one, by gradients from the best of a few starts: a sum with a term that is of no
-    use may end below one of its own parts, by up to 0.3 nats where this was looked for.
+    That maximum is a local one, by gradients from the best of a few starts: a sum with
+    a term that is of no use may end below one of its own parts, by up to 0.3 nats where
+    this was looked for.
 
-    The evidence itself takes the scores into account, so that a flexible prior is no advantage as such; BIC
-    adds the price of having chosen the hyperparameters. The search is greedy, as in [Duvenaud2013]_. It
-    begins with all single bases. A step tries all structures that differ from the best one by one part: one
-    more term, a term multiplied by one more part, a part replaced, or one dropped; and it takes the best. It
-    ends where none is better. So a part that does not pay is dropped, also one that paid before others came.
+    The evidence itself takes the scores into account, so that a flexible prior is no
+    advantage as such; BIC adds the price of having chosen the hyperparameters. The
+    search is greedy, as in [Duvenaud2013]_. It begins with all single bases. A step
+    tries all structures that differ from the best one by one part: one more term, a
+    term multiplied by one more part, a part replaced, or one dropped; and it takes the
+    best. It ends where none is better. So a part that does not pay is dropped, also one
+    that paid before others came.
 
     Parameters
     ----------
@@ -120,14 +134,15 @@ def discover_covariance(
     offset : array-like of shape (N,), optional
         As in `DynamicComparisons.fit`.
     bases : sequence of Covariance
-        What structures are made of; by default Constant, Affine and Wiener from each feature's first match,
-        and the three Matérn covariances. Origins, periods, boundaries and orders are theirs. Variances and
-        lengths of time start at what fits the data's span.
+        What structures are made of; by default Constant, Affine and Wiener from each
+        feature's first match, and the three Matérn covariances. Origins, periods,
+        boundaries and orders are theirs. Variances and lengths of time start at what
+        fits the data's span.
     max_parts : int
         In one structure.
     n_jobs : int, optional
-        Processes for the candidates of a step; -1: as many as there are processors; None: one, or as
-        `joblib.parallel_config` says. The result is the same.
+        Processes for the candidates of a step; -1: as many as there are processors;
+        None: one, or as `joblib.parallel_config` says. The result is the same.
 
     Returns
     -------
@@ -136,14 +151,16 @@ def discover_covariance(
     Raises
     ------
     ValueError
-        As `DynamicComparisons.fit`; on bases that are sums or products, or appear twice; if no base can be
-        fitted, or all matches are at one time.
+        As `DynamicComparisons.fit`; on bases that are sums or products, or appear
+        twice; if no base can be fitted, or all matches are at one time.
 
     References
     ----------
-    .. [Duvenaud2013] D. Duvenaud, J. Lloyd, R. Grosse, J. Tenenbaum, Z. Ghahramani, "Structure discovery in
-       nonparametric regression through compositional kernel search", ICML 2013.
-    .. [Schwarz1978] G. Schwarz, "Estimating the dimension of a model", Annals of Statistics 6, 1978.
+    .. [Duvenaud2013] D. Duvenaud, J. Lloyd, R. Grosse, J. Tenenbaum, Z. Ghahramani,
+       "Structure discovery in nonparametric regression through compositional kernel
+       search", ICML 2013.
+    .. [Schwarz1978] G. Schwarz, "Estimating the dimension of a model", Annals of
+      Statistics 6, 1978.
 
     Examples
     --------
@@ -158,13 +175,22 @@ def discover_covariance(
     best = DynamicComparisons(Constant(), likelihood, tol=_TOL, n_threads=1)
     played = check_problem(best, matches, y, sample_weight, offset)
     half = float(np.ptp(matches.time)) / 2
-    require(half > 0, float(matches.time[0]), "the time of all matches", "matches at several times")
-    grammar = Grammar(_check_bases(bases), half, check_count(max_parts, "max_parts", least=1))
+    require(
+        half > 0,
+        float(matches.time[0]),
+        "the time of all matches",
+        "matches at several times",
+    )
+    grammar = Grammar(
+        _check_bases(bases), half, check_count(max_parts, "max_parts", least=1)
+    )
     tried = grammar.singles(_FIRST * getattr(likelihood, "variance", 1.0))
     structure, least, rows = (), math.inf, list[dict[str, Any]]()
-    for step in count(1):  # it ends, since the structures of max_parts are finitely many
+    # it ends, since the structures of max_parts are finitely many
+    for step in count(1):
         calls = (
-            delayed(_maximum)(best, matches, played, grammar.label(starts[0]), starts) for starts in tried
+            delayed(_maximum)(best, matches, played, grammar.label(starts[0]), starts)
+            for starts in tried
         )
         found = in_parallel(calls, n_jobs)
         rows += [{"step": step, **row} for *_, row in found]
@@ -174,53 +200,94 @@ def discover_covariance(
         structure, best, least = *leader[:2], leader[-1]["bic"]
         tried = grammar.next_to(structure)
     if not structure:
-        raise ValueError(f"no base could be fitted: {rows[0]['error']}; expected at least one that can")
+        raise ValueError(
+            f"no base could be fitted: {rows[0]['error']}; expected at least one that can"
+        )
     start = changed(best, tol=1e-6, n_threads=None)
-    maximum = maximise_evidence(start, matches, *played.T, fixed=fixed_in(start, structure))
+    maximum = maximise_evidence(
+        start, matches, *played.T, fixed=fixed_in(start, structure)
+    )
     table = pd.DataFrame(rows)
     return Discovery(
-        maximum.model, maximum, table, _report(table, maximum, float(played[:, 1].sum()), 2 * half)
+        maximum.model,
+        maximum,
+        table,
+        _report(table, maximum, float(played[:, 1].sum()), 2 * half),
     )
 
 
 def _check_bases(bases: Sequence[Covariance]) -> list[Covariance]:
-    listed = check_list(bases, "bases", expected := "at least one covariance, in a list")
+    listed = check_list(
+        bases, "bases", expected := "at least one covariance, in a list"
+    )
     require(len(listed) > 0, bases, "bases", expected)
     for k, base in enumerate(listed):
         good = isinstance(base, Covariance) and "variance" in base.positive()
-        require(good, base, f"bases[{k}]", "a covariance that is no sum and no product, with a variance")
+        require(
+            good,
+            base,
+            f"bases[{k}]",
+            "a covariance that is no sum and no product, with a variance",
+        )
         require(base not in listed[:k], base, f"bases[{k}]", "each base once")
     return listed
 
 
 def _maximum(
-    model: DynamicComparisons, matches: Matches, played: Floats, label: str, starts: list[Structure]
+    model: DynamicComparisons,
+    matches: Matches,
+    played: Floats,
+    label: str,
+    starts: list[Structure],
 ) -> tuple[Structure, DynamicComparisons, dict[str, Any]]:
     """A structure at a local maximum, from the start that has the largest evidence; other parameters as in `model`."""  # noqa: E501
     begin, structure = time.perf_counter(), starts[0]
-    row: dict[str, Any] = {"structure": label, "evidence": math.nan, "n_parameters": 0, "bic": math.inf}
+    row: dict[str, Any] = {
+        "structure": label,
+        "evidence": math.nan,
+        "n_parameters": 0,
+        "bic": math.inf,
+    }
     row |= {"converged": False, "covariance": "", "error": ""}
     try:
         models = [changed(model, covariance=covariance_of(start)) for start in starts]
         found = [evidence_of(start, matches, played, {}) for start in models]
-        best = int(np.argmax([one["evidence"] if one["converged"] else -math.inf for one in found]))
+        best = int(
+            np.argmax(
+                [one["evidence"] if one["converged"] else -math.inf for one in found]
+            )
+        )
         model, structure = models[best], starts[best]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             found = maximise_evidence(
-                model, matches, *played.T, fixed=fixed_in(model, structure), gtol=_GTOL, max_iter=_STEPS
+                model,
+                matches,
+                *played.T,
+                fixed=fixed_in(model, structure),
+                gtol=_GTOL,
+                max_iter=_STEPS,
             )
         model, n = changed(found.model), len(found.gradient)
         covariance: Any = model.covariance  # one for all features
         structure = structure_at(covariance, structure)
-        row |= {"evidence": found.evidence, "n_parameters": n, "converged": found.converged}
-        row |= {"bic": n * math.log(played[:, 1].sum()) - 2 * found.evidence, "covariance": repr(covariance)}
+        row |= {
+            "evidence": found.evidence,
+            "n_parameters": n,
+            "converged": found.converged,
+        }
+        row |= {
+            "bic": n * math.log(played[:, 1].sum()) - 2 * found.evidence,
+            "covariance": repr(covariance),
+        }
     except ValueError as error:
         row["error"] = str(error)
     return structure, model, row | {"seconds": time.perf_counter() - begin}
 
 
-def _report(table: pd.DataFrame, maximum: EvidenceMaximum, n: float, span: float) -> str:
+def _report(
+    table: pd.DataFrame, maximum: EvidenceMaximum, n: float, span: float
+) -> str:
     covariance: Any = maximum.model.covariance  # one for all features
     first, *others = table.sort_values("bic", kind="stable").to_dict("records")
     lines = [
@@ -229,5 +296,7 @@ def _report(table: pd.DataFrame, maximum: EvidenceMaximum, n: float, span: float
         f"{first['n_parameters']} parameter{'s' * (first['n_parameters'] != 1)} for {n:,.10g} matches.",
     ]
     if others and math.isfinite(gap := others[0]["bic"] - first["bic"]):
-        lines.append(f"Next is {others[0]['structure']}, whose BIC is larger by {gap:.1f}.")
+        lines.append(
+            f"Next is {others[0]['structure']}, whose BIC is larger by {gap:.1f}."
+        )
     return "\n".join([*lines, in_words(covariance, span)])

@@ -1,16 +1,16 @@
 """Hyperparameters at the maximum of the evidence, by its gradient.
 
-The evidence is EP's estimate of the log marginal likelihood of the outcomes, or the lower bound on it that
-reverse-KL maximises.
+The evidence is EP's estimate of the log marginal likelihood of the outcomes, or the
+lower bound on it that reverse-KL maximises.
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
-.. [Seeger2005] M. Seeger, "Expectation propagation for exponential families", technical report, University
-   of California at Berkeley, 2005.
-.. [Byrd1995] R. H. Byrd, P. Lu, J. Nocedal, C. Zhu, "A limited memory algorithm for bound constrained
-   optimization", SIAM Journal on Scientific Computing 16, 1995.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
+.. [Seeger2005] M. Seeger, "Expectation propagation for exponential families", technical
+   report, University of California at Berkeley, 2005.
+.. [Byrd1995] R. H. Byrd, P. Lu, J. Nocedal, C. Zhu, "A limited memory algorithm for
+   bound constrained optimization", SIAM Journal on Scientific Computing 16, 1995.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ from preflearn.dynamics.model_selection.hyperparameters import (
 from preflearn.matches import Matches
 from preflearn.solvers.search import Range
 
-_STEP = 1e-4  # of a logarithm: truncation and rounding are both below 1e-7 of the evidence's scale
+# of a logarithm: truncation and rounding are both below 1e-7 of the evidence's scale
+_STEP = 1e-4
 _WIDE = 1e6  # a parameter may change by this factor
 
 
@@ -64,15 +65,18 @@ class EvidenceMaximum(NamedTuple):
     evidence : float
         That of `model`, in nats.
     gradient : Series
-        d evidence / d log parameter of `model`, in nats, by the parameters that were free.
+        d evidence / d log parameter of `model`, in nats, by the parameters that were
+        free.
     converged : bool
-        Whether no derivative is larger than `gtol`, but for those that push against a bound.
+        Whether no derivative is larger than `gtol`, but for those that push against a
+        bound.
     at_bound : tuple of str
-        Parameters that ended at a bound: the evidence has no maximum between the bounds.
+        Parameters that ended at a bound: the evidence has no maximum between the
+        bounds.
     trace : DataFrame
-        One row an evaluation, each of a converged fit: the parameters, `evidence`, `gradient` (the largest
-        derivative that a bound does not stop) and `n_iter`, the sweeps. `evidence` is NaN where no fit was
-        possible, and the search went back.
+        One row an evaluation, each of a converged fit: the parameters, `evidence`,
+        `gradient` (the largest derivative that a bound does not stop) and `n_iter`, the
+        sweeps. `evidence` is NaN where no fit was possible, and the search went back.
     """
 
     model: DynamicComparisons
@@ -95,12 +99,14 @@ def maximise_evidence(
     gtol: float = 1e-2,
     max_iter: int = 100,
 ) -> EvidenceMaximum:
-    """Hyperparameters that maximise the log marginal likelihood (section 6 of [Maystre2019]_), by gradients.
+    """Hyperparameters that maximise the log marginal likelihood (section 6 of
+    [Maystre2019]_), by gradients.
 
-    L-BFGS-B ([Byrd1995]_) over the logarithms of the parameters, from those of `model`. An evaluation is a
-    fit to the model's `tol`, which begins with the pseudo-observations of the best one so far, and a
-    gradient. The maximum is a local one: start from several models where that matters. In a product of
-    covariances only the product of the variances counts, so fix all of them but one.
+    L-BFGS-B ([Byrd1995]_) over the logarithms of the parameters, from those of `model`.
+    An evaluation is a fit to the model's `tol`, which begins with the
+    pseudo-observations of the best one so far, and a gradient. The maximum is a local
+    one: start from several models where that matters. In a product of covariances only
+    the product of the variances counts, so fix all of them but one.
 
     Parameters
     ----------
@@ -112,11 +118,13 @@ def maximise_evidence(
     sample_weight, offset : array-like of shape (N,), optional
         As in `DynamicComparisons.fit`.
     fixed : iterable of str
-        Parameters that stay, by the names of `parameters_of`. The others may go a factor of 10^6 up and down
-        from the start; lengths of time from a thousandth of the span of the data to 100 spans.
+        Parameters that stay, by the names of `parameters_of`. The others may go a
+        factor of 10^6 up and down from the start; lengths of time from a thousandth of
+        the span of the data to 100 spans.
     gtol : float
-        In nats: it ends where no derivative by the logarithm of a parameter is larger. Derivatives are as
-        exact as fits are: with the default `tol` of a model to a few 1e-3, for 50,000 matches.
+        In nats: it ends where no derivative by the logarithm of a parameter is larger.
+        Derivatives are as exact as fits are: with the default `tol` of a model to a few
+        1e-3, for 50,000 matches.
     max_iter : int
         Steps of L-BFGS-B, at most.
 
@@ -127,8 +135,8 @@ def maximise_evidence(
     Raises
     ------
     ValueError
-        As `DynamicComparisons.fit`; on unknown names, or no free parameter; if the fit at the start does not
-        converge.
+        As `DynamicComparisons.fit`; on unknown names, or no free parameter; if the fit
+        at the start does not converge.
 
     Warns
     -----
@@ -139,10 +147,10 @@ def maximise_evidence(
 
     References
     ----------
-    .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-       time-dynamics", KDD 2019.
-    .. [Byrd1995] R. H. Byrd, P. Lu, J. Nocedal, C. Zhu, "A limited memory algorithm for bound constrained
-       optimization", SIAM Journal on Scientific Computing 16, 1995.
+    .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+       flexible time-dynamics", KDD 2019.
+    .. [Byrd1995] R. H. Byrd, P. Lu, J. Nocedal, C. Zhu, "A limited memory algorithm for
+       bound constrained optimization", SIAM Journal on Scientific Computing 16, 1995.
 
     Examples
     --------
@@ -158,7 +166,9 @@ def maximise_evidence(
     known, fixed = described(model), check_list(fixed, "fixed", "a list of names")
     check_names(fixed, known, "a fixed parameter")
     start = {name: found for name, found in known.items() if name not in fixed}
-    require(len(start) > 0, fixed, "fixed", f"at least one of {', '.join(known)} to be free")
+    require(
+        len(start) > 0, fixed, "fixed", f"at least one of {', '.join(known)} to be free"
+    )
     limits = _limits(start, matches.time)
     warn_of_ranges(model, limits, matches.time)
     check_real(gtol, "gtol", "a positive number", np.finfo(float).tiny)
@@ -170,7 +180,11 @@ def maximise_evidence(
         method="L-BFGS-B",
         bounds=climb.limits,
         callback=climb.stop,
-        options={"maxiter": check_count(max_iter, "max_iter", least=1), "gtol": 0, "ftol": 0},
+        options={
+            "maxiter": check_count(max_iter, "max_iter", least=1),
+            "gtol": 0,
+            "ftol": 0,
+        },
     )
     found = climb.result()
     if not found.converged:
@@ -183,18 +197,27 @@ def maximise_evidence(
 class _Climb:
     """Minus the evidence and its gradient, for a minimiser; it remembers the best fit.
 
-    Both are divided by the largest derivative at the start: the first step of L-BFGS-B is as long as the
-    gradient, so that it changes no parameter by more than a factor of e.
+    Both are divided by the largest derivative at the start: the first step of L-BFGS-B
+    is as long as the gradient, so that it changes no parameter by more than a factor of
+    e.
     """
 
     def __init__(
-        self, model: DynamicComparisons, data: tuple[Matches, Floats], limits: dict[str, Range], gtol: float
+        self,
+        model: DynamicComparisons,
+        data: tuple[Matches, Floats],
+        limits: dict[str, Range],
+        gtol: float,
     ) -> None:
         self._model, self._data, self._gtol = model, data, gtol
-        self._names, self.limits = list(limits), np.log([found[:2] for found in limits.values()])
+        self._names, self.limits = (
+            list(limits),
+            np.log([found[:2] for found in limits.values()]),
+        )
         self._best: Any = None
         self._at = self._gradient = np.zeros(len(limits))
-        self.left = math.inf  # the largest derivative that does not push against a bound, of the best fit
+        # the largest derivative that does not push against a bound, of the best fit
+        self.left = math.inf
         self._scale, self._rows = 1.0, list[dict[str, float]]()
 
     def __call__(self, at: Floats) -> tuple[float, Floats]:
@@ -202,10 +225,14 @@ class _Climb:
         row = {**values, "evidence": math.nan, "gradient": math.nan, "n_iter": 0}
         self._rows.append(row)
         fitted = self._fit(values)
-        if fitted is None:  # below the best evidence, and lower farther away: the line search goes back
+        # below the best evidence, and lower farther away: the line search goes back
+        if fitted is None:
             away, best = at - self._at, self._best.log_marginal_likelihood_
             return 1.0 - best / self._scale + float(away @ away), 2 * away
-        evidence, gradient = fitted.log_marginal_likelihood_, gradient_of(fitted, self._names)
+        evidence, gradient = (
+            fitted.log_marginal_likelihood_,
+            gradient_of(fitted, self._names),
+        )
         low, high = self.limits.T
         stopped = ((at <= low) & (gradient < 0)) | ((at >= high) & (gradient > 0))
         left = float(np.abs(np.where(stopped, 0, gradient)).max())
@@ -213,14 +240,25 @@ class _Climb:
         if self._best is None:
             self._scale = max(1.0, float(np.abs(gradient).max()))
         if self._best is None or evidence >= self._best.log_marginal_likelihood_:
-            self._best, self._at, self._gradient, self.left = fitted, at.copy(), gradient, left
+            self._best, self._at, self._gradient, self.left = (
+                fitted,
+                at.copy(),
+                gradient,
+                left,
+            )
         return -evidence / self._scale, -gradient / self._scale
 
     def _fit(self, values: dict[str, float]) -> DynamicComparisons | None:
-        """From the best fit's pseudo-observations; if that fails, from nothing; None if that fails, too."""
+        """From the best fit's pseudo-observations; if that fails, from nothing; None if
+        that fails, too."""
         if self._best is None:
             fitted = infer(changed(self._model), *self._data)
-            require(fitted.converged_, fitted.n_iter_, "max_iter", "enough sweeps for a fit at the start")
+            require(
+                fitted.converged_,
+                fitted.n_iter_,
+                "max_iter",
+                "enough sweeps for a fit at the start",
+            )
             return fitted
         for sites in (self._best.pseudo_observations_, None):
             try:
@@ -250,31 +288,36 @@ class _Climb:
 
 
 def gradient_of(fitted: DynamicComparisons, names: list[str]) -> Floats:
-    r"""Derivatives of the evidence of a fitted model by the logarithms of its parameters.
+    r"""Derivatives of the evidence of a fitted model by the logarithms of its
+    parameters.
 
-    They are central differences, two evaluations a parameter and no fit, because all pseudo-observations
-    stay as they are. At the fixed point that is the derivative of the evidence of refitted models, since
-    the evidence is stationary in them:
+    They are central differences, two evaluations a parameter and no fit, because all
+    pseudo-observations stay as they are. At the fixed point that is the derivative of
+    the evidence of refitted models, since the evidence is stationary in them:
 
-    *EP* ([Seeger2005]_). Let :math:`\lambda_n` be the natural parameters of the pseudo-observations of match
-    n (alpha and -beta/2 of each of its features), :math:`\eta_n` those of the posterior marginals, so that
+    *EP* ([Seeger2005]_). Let :math:`\lambda_n` be the natural parameters of the
+    pseudo-observations of match n (alpha and -beta/2 of each of its features),
+    :math:`\eta_n` those of the posterior marginals, so that
     :math:`\eta_n - \lambda_n` are those of the cavity. With :math:`\phi` the log partition function of the
-    marginals, :math:`G_n` that of cavity times likelihood, and :math:`\theta` the hyperparameters, EP's
-    evidence is
+    marginals, :math:`G_n` that of cavity times likelihood, and :math:`\theta` the
+    hyperparameters, EP's evidence is
 
     .. math:: F = \log \tilde Z(\lambda, \theta) + \sum_n G_n(\eta_n - \lambda_n, \theta) - \phi(\eta_n).
 
-    The derivative of :math:`\log\tilde Z` by :math:`\lambda_n` and that of :math:`\phi` by :math:`\eta_n`
-    are the moments :math:`m_n` of the posterior (mean of s and of s²), that of :math:`G_n` the moments
+    The derivative of :math:`\log\tilde Z` by :math:`\lambda_n` and that of :math:`\phi`
+    by :math:`\eta_n` are the moments :math:`m_n` of the posterior (mean of s and of
+    s²), that of :math:`G_n` the moments
     :math:`\hat m_n` of cavity times likelihood. So whatever moves :math:`\lambda` and :math:`\eta`,
 
     .. math:: dF = \sum_n (\hat m_n - m_n) \cdot (d\eta_n - d\lambda_n)
               + \partial_\theta \log\tilde Z\, d\theta + \sum_n \partial_\theta G_n\, d\theta,
 
-    and at the fixed point :math:`\hat m_n = m_n`. What is left is the derivative at fixed
-    pseudo-observations, in which :math:`d\eta_n \ne 0` does no harm for the same reason.
+    and at the fixed point :math:`\hat m_n = m_n`. What is left is the derivative at
+    fixed pseudo-observations, in which :math:`d\eta_n \ne 0` does no harm for the same
+    reason.
 
-    *Reverse-KL.* The bound :math:`L(q, \theta)` is at its maximum over the Gaussian processes q, so
+    *Reverse-KL.* The bound :math:`L(q, \theta)` is at its maximum over the Gaussian
+    processes q, so
     :math:`\partial_q L = 0`, whether q is held or, as here, moves along with the prior.
     """
     values = parameters_of(fitted)
@@ -285,15 +328,20 @@ def gradient_of(fitted: DynamicComparisons, names: list[str]) -> Floats:
         with laid_out(model, *data) as sweep:
             return sweep.matches(sweep.features()).evidence
 
-    return np.array([(shifted(name, _STEP) - shifted(name, -_STEP)) / (2 * _STEP) for name in names])
+    return np.array(
+        [(shifted(name, _STEP) - shifted(name, -_STEP)) / (2 * _STEP) for name in names]
+    )
 
 
 def _limits(start: dict[str, Parameter], time: Floats) -> dict[str, Range]:
-    """Far from the start; differences of the gradient stay within the range of a parameter, too."""
+    """Far from the start; differences of the gradient stay within the range of a
+    parameter, too."""
     span, limits = float(np.ptp(time)), {}
     for name, (value, is_length, least, most) in start.items():
         low, high = value / _WIDE, value * _WIDE
         if span > 0 and is_length:
             low, high = min(span / MOST_LENGTHS, value), max(span * MOST_SPANS, value)
-        limits[name] = Range(max(low, least * (1 + 2 * _STEP)), min(high, most * (1 - 2 * _STEP)))
+        limits[name] = Range(
+            max(low, least * (1 + 2 * _STEP)), min(high, most * (1 - 2 * _STEP))
+        )
     return limits

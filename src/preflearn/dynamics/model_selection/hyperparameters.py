@@ -1,11 +1,13 @@
-"""Hyperparameters by readable names, and the random search for them of [Maystre2019]_, over processes.
+"""Hyperparameters by readable names, and the random search for them of [Maystre2019]_,
+over processes.
 
-All of them are positive, and the evidence of a model depends on each; searches are over their logarithms.
+All of them are positive, and the evidence of a model depends on each; searches are over
+their logarithms.
 
 References
 ----------
-.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-   time-dynamics", KDD 2019.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+   flexible time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
@@ -46,12 +48,14 @@ from preflearn.solvers.search import (
 
 
 def parameters_of(model: DynamicComparisons) -> dict[str, float]:
-    """The positive parameters on which the evidence depends, by name, in the order in which they are written.
+    """The positive parameters on which the evidence depends, by name, in the order in
+    which they are written.
 
-    A name is the class and the parameter: "Matern12.lengthscale", or "Matern12_2.lengthscale" of the second
-    Matern12; of a mapping of covariances "advantage: Constant.variance"; "likelihood.margin". They are the
-    parameters that a class annotates as Positive or Length. So origins, boundaries and orders are left out,
-    and so is the margin of `Gaussian`, which only forecasts use.
+    A name is the class and the parameter: "Matern12.lengthscale", or
+    "Matern12_2.lengthscale" of the second Matern12; of a mapping of covariances
+    "advantage: Constant.variance"; "likelihood.margin". They are the parameters that a
+    class annotates as Positive or Length. So origins, boundaries and orders are left
+    out, and so is the margin of `Gaussian`, which only forecasts use.
 
     Parameters
     ----------
@@ -76,7 +80,9 @@ def parameters_of(model: DynamicComparisons) -> dict[str, float]:
     return {name: found.value for name, found in described(model).items()}
 
 
-def with_parameters(model: DynamicComparisons, values: Mapping[str, float]) -> DynamicComparisons:
+def with_parameters(
+    model: DynamicComparisons, values: Mapping[str, float]
+) -> DynamicComparisons:
     """The same model, not fitted, with other values of some parameters.
 
     Parameters
@@ -98,7 +104,9 @@ def with_parameters(model: DynamicComparisons, values: Mapping[str, float]) -> D
     Constant(variance=2.0)
     """
     known = described(model)
-    require(isinstance(values, Mapping), values, "values", "a mapping of names to numbers")
+    require(
+        isinstance(values, Mapping), values, "values", "a mapping of names to numbers"
+    )
     check_names(values, known, "a parameter")
     for name, value in values.items():
         check_real(value, name, "a positive number", 1 / LARGEST, LARGEST)
@@ -126,7 +134,10 @@ def described(model: DynamicComparisons) -> dict[str, Parameter]:
     check_model(model)
     owners = list[tuple[str, Described]]()
     for name, k in by_name(model.covariance).items():
-        prefix, seen = f"{name}: " if isinstance(model.covariance, Mapping) else "", Counter[str]()
+        prefix, seen = (
+            f"{name}: " if isinstance(model.covariance, Mapping) else "",
+            Counter[str](),
+        )
         for leaf in k.leaves():
             seen[leaf.label] += 1
             number = f"_{seen[leaf.label]}" * (seen[leaf.label] > 1)
@@ -136,7 +147,12 @@ def described(model: DynamicComparisons) -> dict[str, Parameter]:
     for label, owner in owners:
         for key, value in owner.positive().items():
             name = f"{label}.{key}"
-            require(name not in found, name, "the name of two parameters", "features that differ in print")
+            require(
+                name not in found,
+                name,
+                "the name of two parameters",
+                "features that differ in print",
+            )
             ends = owner.ranges.get(key, (1 / LARGEST, LARGEST))
             found[name] = Parameter(value, key in owner.lengths(), *ends)
     return found
@@ -149,17 +165,23 @@ def changed(model: DynamicComparisons, **options: Any) -> DynamicComparisons:
 
 
 def check_names(names: Iterable[str], known: Iterable[str], what: str) -> None:
-    """Raise ValueError that shows the first name that is not known; `what` says of what it is a name."""
+    """Raise ValueError that shows the first name that is not known; `what` says of what
+    it is a name."""
     known = list(known)
     for name in names:
         require(name in known, name, what, f"one of {', '.join(known)}")
 
 
-def warn_of_ranges(model: DynamicComparisons, ranges: Mapping[str, Range], time: Floats) -> None:
-    """Warn, as a fit does, where not even the best of a range is a length for data of this span."""
+def warn_of_ranges(
+    model: DynamicComparisons, ranges: Mapping[str, Range], time: Floats
+) -> None:
+    """Warn, as a fit does, where not even the best of a range is a length for data of
+    this span."""
     least, known = float(np.ptp(time)) / MOST_LENGTHS, described(model)
     ranges = {name: found for name, found in ranges.items() if known[name].is_length}
-    nearest = {name: min(max(least, low), high) for name, (low, high, _) in ranges.items()}
+    nearest = {
+        name: min(max(least, low), high) for name, (low, high, _) in ranges.items()
+    }
     warn_of_lengths(with_parameters(model, nearest).covariance, time)
 
 
@@ -178,15 +200,18 @@ def random_search(
     random_state: np.random.Generator | int,
     n_jobs: int | None = None,
 ) -> RandomSearch:
-    """Draw configurations at random and keep that of the largest evidence (appendix B.1 of [Maystre2019]_).
+    """Draw configurations at random and keep that of the largest evidence (appendix B.1
+    of [Maystre2019]_).
 
-    Each parameter is drawn log-uniformly from its range, or uniformly where it says "linear". All draws are
-    made before the first fit, and every fit begins with nothing, so the table does not depend on `n_jobs`.
+    Each parameter is drawn log-uniformly from its range, or uniformly where it says
+    "linear". All draws are made before the first fit, and every fit begins with
+    nothing, so the table does not depend on `n_jobs`.
 
     Parameters
     ----------
     model : DynamicComparisons
-        Parameters that have no range keep its values; its `tol` and `max_iter` are those of all fits.
+        Parameters that have no range keep its values; its `tol` and `max_iter` are
+        those of all fits.
     matches : Matches
     y : array-like of shape (N,)
         Outcomes.
@@ -198,30 +223,32 @@ def random_search(
     random_state : numpy Generator or int
         Source of randomness, or its seed.
     n_jobs : int, optional
-        Processes, of one thread each; -1: as many as there are processors; None: one, or as
-        `joblib.parallel_config` says.
+        Processes, of one thread each; -1: as many as there are processors; None: one,
+        or as `joblib.parallel_config` says.
 
     Returns
     -------
     RandomSearch
-        Its table has `evidence`, NaN where a fit failed, `converged`, `n_iter` (sweeps) and `error`, the
-        message of a fit that failed ("" of all others); `best` is the largest evidence of those that
-        converged, and `model` is fitted.
+        Its table has `evidence`, NaN where a fit failed, `converged`, `n_iter` (sweeps)
+        and `error`, the message of a fit that failed ("" of all others); `best` is the
+        largest evidence of those that converged, and `model` is fitted.
 
     Raises
     ------
     ValueError
-        As `DynamicComparisons.fit`; on unknown names, or ranges that are none; if no fit converged.
+        As `DynamicComparisons.fit`; on unknown names, or ranges that are none; if no
+        fit converged.
 
     Warns
     -----
     UserWarning
-        Once, if each length of time in a range, or one without a range, is absurd for the data's span.
+        Once, if each length of time in a range, or one without a range, is absurd for
+        the data's span.
 
     References
     ----------
-    .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
-       time-dynamics", KDD 2019.
+    .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
+       flexible time-dynamics", KDD 2019.
 
     Examples
     --------
@@ -242,8 +269,16 @@ def random_search(
     judge = partial(evidence_of, changed(model, n_threads=1), matches, played)
     table = judged(judge, candidates, n_jobs)
     good = np.where(table["converged"], table["evidence"], -np.inf)
-    name, why = f"why none of {len(table)} configurations converged", table["error"].max() or "too few sweeps"
-    require(bool(np.isfinite(good).any()), why, name, "ranges in which fits do, or a larger max_iter")
+    name, why = (
+        f"why none of {len(table)} configurations converged",
+        table["error"].max() or "too few sweeps",
+    )
+    require(
+        bool(np.isfinite(good).any()),
+        why,
+        name,
+        "ranges in which fits do, or a larger max_iter",
+    )
     best = int(good.argmax())
     values: dict[str, Any] = candidates.iloc[best].to_dict()
     fitted = infer(with_parameters(model, values), matches, played)
@@ -251,12 +286,23 @@ def random_search(
 
 
 def evidence_of(
-    model: DynamicComparisons, matches: Matches, played: Floats, values: dict[str, float]
+    model: DynamicComparisons,
+    matches: Matches,
+    played: Floats,
+    values: dict[str, float],
 ) -> dict[str, Any]:
     """That of a model with some parameters, whatever happens to the fit."""
     try:
         fitted = infer(with_parameters(model, values), matches, played)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
-        return {"evidence": math.nan, "converged": False, "n_iter": 0, "error": str(error)}
-    found = {"evidence": fitted.log_marginal_likelihood_, "converged": fitted.converged_}
+        return {
+            "evidence": math.nan,
+            "converged": False,
+            "n_iter": 0,
+            "error": str(error),
+        }
+    found = {
+        "evidence": fitted.log_marginal_likelihood_,
+        "converged": fitted.converged_,
+    }
     return {**found, "n_iter": fitted.n_iter_, "error": ""}

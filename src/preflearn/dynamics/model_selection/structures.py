@@ -1,4 +1,5 @@
-"""Sums of products of covariances, and what is next to one: the space of `discover_covariance`."""
+"""Sums of products of covariances, and what is next to one: the space of
+`discover_covariance`."""
 
 from __future__ import annotations
 
@@ -19,10 +20,12 @@ _FURTHER = 0.1  # where the variance of one more term starts: of what is there a
 
 
 class Term(NamedTuple):
-    """A variance times a product of covariances that have variance 1 halfway through the span."""
+    """A variance times a product of covariances that have variance 1 halfway through
+    the span."""
 
     variance: float
-    parts: tuple[tuple[int, Any], ...]  # the number of a base, and the base with its lengths
+    # the number of a base, and the base with its lengths
+    parts: tuple[tuple[int, Any], ...]
 
 
 Structure = tuple[Term, ...]  # a sum
@@ -35,19 +38,23 @@ class Grammar:
     def __init__(self, bases: list[Covariance], half: float, max_parts: int) -> None:
         kinds = [type(base).__name__ for base in bases]
         self._names = [
-            kind if kinds.count(kind) == 1 else repr(base) for kind, base in zip(kinds, bases, strict=True)
+            kind if kinds.count(kind) == 1 else repr(base)
+            for kind, base in zip(kinds, bases, strict=True)
         ]
         self._bases = [_standard(base, half) for base in bases]
         self._span, self._max_parts = 2 * half, max_parts
         self._seen: set[Key] = set()
 
     def label(self, structure: Structure) -> str:
-        return " + ".join(" * ".join(self._names[base] for base in term) for term in _key(structure))
+        return " + ".join(
+            " * ".join(self._names[base] for base in term) for term in _key(structure)
+        )
 
     def singles(self, variance: float) -> list[list[Structure]]:
         """Each base alone."""
         return self._new(
-            [(Term(variance, (part,)),) for part in self._starts(base)] for base in range(len(self._bases))
+            [(Term(variance, (part,)),) for part in self._starts(base)]
+            for base in range(len(self._bases))
         )
 
     def next_to(self, structure: Structure) -> list[list[Structure]]:
@@ -55,25 +62,39 @@ class Grammar:
         return self._new(self._neighbours(structure))
 
     def _neighbours(self, structure: Structure) -> Iterator[list[Structure]]:
-        further, bases = _FURTHER * sum(term.variance for term in structure), range(len(self._bases))
+        further, bases = (
+            _FURTHER * sum(term.variance for term in structure),
+            range(len(self._bases)),
+        )
         for base in bases:
             yield [(*structure, Term(further, (part,))) for part in self._starts(base)]
         for k, term in enumerate(structure):
             rest = _put(structure, k)
-            for place, old in [(len(term.parts), None), *enumerate(part for _, part in term.parts)]:
+            for place, old in [
+                (len(term.parts), None),
+                *enumerate(part for _, part in term.parts),
+            ]:
                 for base in bases:  # one part more, or in place of an old one
-                    parts = [_put(term.parts, place, part) for part in self._starts(base, old)]
+                    parts = [
+                        _put(term.parts, place, part)
+                        for part in self._starts(base, old)
+                    ]
                     yield [(*rest, term._replace(parts=some)) for some in parts]
                 if old is not None:
                     less = _put(term.parts, place)
                     yield [(*rest, term._replace(parts=less)) if less else rest]
 
     def _starts(self, base: int, like: Any = None) -> list[tuple[int, Any]]:
-        """A base at some lengths of time, or at that of the part in whose place it comes."""
+        """A base at some lengths of time, or at that of the part in whose place it
+        comes."""
         part: Any = self._bases[base]
         if not _has_length(part):
             return [(base, part)]
-        lengths = [like.lengthscale] if _has_length(like) else [share * self._span for share in _LENGTHS]
+        lengths = (
+            [like.lengthscale]
+            if _has_length(like)
+            else [share * self._span for share in _LENGTHS]
+        )
         return [(base, part.changed(lengthscale=length)) for length in lengths]
 
     def _new(self, candidates: Iterable[list[Structure]]) -> list[list[Structure]]:
@@ -86,20 +107,36 @@ class Grammar:
         return fresh
 
     def _makes_sense(self, key: Key) -> bool:
-        """Neither empty nor too large, and no part that only repeats, scales or contains another one."""
-        constants = {k for k, base in enumerate(self._bases) if isinstance(base, Constant)}
+        """Neither empty nor too large, and no part that only repeats, scales or
+        contains another one."""
+        constants = {
+            k for k, base in enumerate(self._bases) if isinstance(base, Constant)
+        }
         lines = {k for k, base in enumerate(self._bases) if isinstance(base, Affine)}
-        levels = [term for term in key if len(term) == 1 and term[0] in constants | lines]
+        levels = [
+            term for term in key if len(term) == 1 and term[0] in constants | lines
+        ]
         products = all(
-            len(set(term)) == len(term) and not constants & {*term} for term in key if len(term) > 1
+            len(set(term)) == len(term) and not constants & {*term}
+            for term in key
+            if len(term) > 1
         )
         repeated = {term for term in key if key.count(term) > 1}
-        lengths = all(any(_has_length(self._bases[k]) for k in term) for term in repeated)
-        return 0 < sum(map(len, key)) <= self._max_parts and len(levels) < 2 and products and lengths
+        lengths = all(
+            any(_has_length(self._bases[k]) for k in term) for term in repeated
+        )
+        return (
+            0 < sum(map(len, key)) <= self._max_parts
+            and len(levels) < 2
+            and products
+            and lengths
+        )
 
 
 def _key(structure: Structure) -> Key:
-    return tuple(sorted(tuple(sorted(base for base, _ in term.parts)) for term in structure))
+    return tuple(
+        sorted(tuple(sorted(base for base, _ in term.parts)) for term in structure)
+    )
 
 
 def _put(items: tuple[Any, ...], place: int, *new: Any) -> tuple[Any, ...]:
@@ -113,7 +150,8 @@ def _has_length(part: Any) -> bool:
 
 
 def _standard(base: Any, half: float) -> Any:
-    """With variance 1 so long after its origin; a line has one half of it from its slope."""
+    """With variance 1 so long after its origin; a line has one half of it from its
+    slope."""
     if isinstance(base, Affine):
         base = base.changed(slope_variance=base.variance / half**2)
     return _scaled(base, 1 / variance_after(base, half))
@@ -138,15 +176,26 @@ def fixed_in(model: DynamicComparisons, structure: Structure) -> list[str]:
 def covariance_of(structure: Structure) -> Covariance:
     """The sum of its products, each with its variance in the first factor."""
     terms = ((variance, *(part for _, part in parts)) for variance, parts in structure)
-    return reduce(add, (reduce(mul, (_scaled(first, v), *others)) for v, first, *others in terms))
+    return reduce(
+        add, (reduce(mul, (_scaled(first, v), *others)) for v, first, *others in terms)
+    )
 
 
 def structure_at(covariance: Covariance, start: Structure) -> Structure:
-    """The structure of a covariance that is as `covariance_of(start)`, with other parameters."""
+    """The structure of a covariance that is as `covariance_of(start)`, with other
+    parameters."""
     leaves, found = iter(covariance.leaves()), []
     first: Any
     for _, parts in start:
         first, *others = islice(leaves, len(parts))
-        bases, variance = [base for base, _ in parts], first.variance / parts[0][1].variance
-        found.append(Term(variance, tuple(zip(bases, (_scaled(first, 1 / variance), *others), strict=True))))
+        bases, variance = (
+            [base for base, _ in parts],
+            first.variance / parts[0][1].variance,
+        )
+        found.append(
+            Term(
+                variance,
+                tuple(zip(bases, (_scaled(first, 1 / variance), *others), strict=True)),
+            )
+        )
     return tuple(found)
