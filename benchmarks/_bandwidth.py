@@ -48,7 +48,8 @@ def line_nanoseconds(
     and goes back.
     """
     numba.set_num_threads(threads)
-    lines, places = _lines(n), np.random.default_rng(0).permutation(n)
+    lines = _lines(n)
+    places = np.random.default_rng(0).permutation(n)
     if order != "random":
         places.reshape(-1, STRETCH if order == "stretches" else n).sort(axis=1)
     visit = _change if write else _gather

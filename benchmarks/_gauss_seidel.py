@@ -18,7 +18,9 @@ from preflearn.matches import Matches
 __all__ = ["sweep_through_time"]
 
 # messages at a visit from before, after and its matches: tau and pi of each
-_FORTH, _BACK, _HERE = 0, 2, 4
+_FORTH = 0
+_BACK = 2
+_HERE = 4
 
 
 def sweep_through_time(
@@ -51,7 +53,8 @@ def sweep_through_time(
     begins = np.searchsorted(at, counted)
     player = keys % n_players
     gained = _gained(player, times[keys // n_players], drift)
-    messages, sites = np.zeros((len(keys), 6)), np.zeros((len(y), 2, 2))
+    messages = np.zeros((len(keys), 6))
+    sites = np.zeros((len(y), 2, 2))
     fixed = (
         visits,
         begins,
@@ -102,7 +105,8 @@ def _first_pass(
 def _sweep(
     messages, sites, visits, begins, player, gained, variance, visit_of, y, margin
 ):
-    last, step = len(visits) - 2, 0.0
+    last = len(visits) - 2
+    step = 0.0
     out = np.zeros((player.max() + 1, 2))
     for j in range(last, -1, -1):
         if j < last:
@@ -147,7 +151,8 @@ def _later(tau, pi, gained):
 @njit
 def _receive(j, out, messages, visits, player, gained, variance):
     for k in range(visits[j], visits[j + 1]):
-        tau, pi = 0.0, 1 / variance
+        tau = 0.0
+        pi = 1 / variance
         if gained[k] >= 0:
             tau, pi = _later(out[player[k], 0], out[player[k], 1], gained[k])
         messages[k, _FORTH], messages[k, _FORTH + 1] = tau, pi
@@ -181,7 +186,8 @@ def _add(sign, messages, sites, n, first, second):
 def _update(j, messages, sites, begins, visit_of, y, margin):
     """All matches of time j, one after the other."""
     for n in range(begins[j], begins[j + 1]):
-        first, second = visit_of[n, 0], visit_of[n, 1]
+        first = visit_of[n, 0]
+        second = visit_of[n, 1]
         _add(-1.0, messages, sites, n, first, second)
         m, v = _skill(messages, first)
         m2, v2 = _skill(messages, second)
@@ -202,7 +208,8 @@ def _truncated(mean, margin, y):
     """Of N(mean, 1), cut by the outcome: the shift of the mean, and by how much the
     variance shrinks."""
     if y == 0:
-        low, high = -margin - mean, margin - mean
+        low = -margin - mean
+        high = margin - mean
         mass = _cumulated(high) - _cumulated(low)
         up = (_density(low) - _density(high)) / mass
         return up, up * up - (low * _density(low) - high * _density(high)) / mass

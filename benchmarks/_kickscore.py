@@ -124,11 +124,9 @@ class Peer:
 class _Kickscore:
     def __init__(self, problem: Path) -> None:
         with np.load(problem) as data:
-            self.players, self.outcomes, self.time = (
-                data["players"],
-                data["outcomes"],
-                data["time"],
-            )
+            self.players = data["players"]
+            self.outcomes = data["outcomes"]
+            self.time = data["time"]
             self.model_of = json.loads(data["model"].item())
         self.folder = problem.parent
 
@@ -171,10 +169,13 @@ class _Kickscore:
         Set-up is done before; the time that it takes to find the residual is not
         counted.
         """
-        seconds, processor, done = 0.0, 0.0, 0
+        seconds = 0.0
+        processor = 0.0
+        done = 0
         while done < count:
             before = self._sites() if tol > 0 else None
-            begin, worked = time.perf_counter(), time.process_time()
+            begin = time.perf_counter()
+            worked = time.process_time()
             self.model.fit(max_iter=1)
             seconds += time.perf_counter() - begin
             processor += time.process_time() - worked
@@ -248,10 +249,8 @@ class _Kickscore:
         change."""
         worst = 0.0
         for item, (ns, xs, vs) in zip(self.model.item.values(), before, strict=True):
-            alpha, beta = (
-                np.abs(item.fitter.ns - ns) * np.sqrt(vs),
-                np.abs(item.fitter.xs - xs) * vs,
-            )
+            alpha = np.abs(item.fitter.ns - ns) * np.sqrt(vs)
+            beta = np.abs(item.fitter.xs - xs) * vs
             worst = max(worst, alpha.max(initial=0.0), beta.max(initial=0.0))
         return float(worst)
 

@@ -34,20 +34,22 @@ def posterior_mode(matches: Matches, y: NDArray, wins: float, drift: float) -> N
     keys, visits = np.unique(
         matches.players() * len(times) + at[:, None], return_inverse=True
     )
-    visits, player, time = (
-        visits.reshape(-1, 2),
-        keys // len(times),
-        times[keys % len(times)],
-    )
+    visits = visits.reshape(-1, 2)
+    player = keys // len(times)
+    time = times[keys % len(times)]
     # ratings are in the order of players, then of times
     begins = np.diff(player, prepend=-1) > 0
-    first, later = np.flatnonzero(begins), np.flatnonzero(~begins)
+    first = np.flatnonzero(begins)
+    later = np.flatnonzero(~begins)
     precision = 1 / (drift * (time[later] - time[later - 1]))
     couples = np.concatenate([visits, np.stack([later - 1, later], axis=1)])
-    n, won = len(keys), np.asarray(y) > 0
-    r, step = np.zeros(n), np.array([np.inf])
+    n = len(keys)
+    won = np.asarray(y) > 0
+    r = np.zeros(n)
+    step = np.array([np.inf])
     while np.abs(step).max() > 1e-7:
-        p, q = expit(r[visits[:, 0]] - r[visits[:, 1]]), expit(r[first])
+        p = expit(r[visits[:, 0]] - r[visits[:, 1]])
+        q = expit(r[first])
         push = np.concatenate([won - p, precision * (r[later] - r[later - 1])])
         pull = np.concatenate([p * (1 - p), precision])
         gradient = np.bincount(couples[:, 0], push, n) - np.bincount(

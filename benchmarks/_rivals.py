@@ -97,7 +97,8 @@ def through_time(
     )
     # its first pass, forward only
     found: dict[str, Any] = {"set_up": time.perf_counter() - begin}
-    steps, seconds = [math.inf], []
+    steps = [math.inf]
+    seconds = []
     while steps[-1] > epsilon and len(seconds) < sweeps:
         begin = time.perf_counter()
         steps.append(max(history.iteration()))
@@ -173,9 +174,11 @@ def whole_history(
     columns = (problem[name].tolist() for name in ("players", "outcomes", "time"))
     for (a, b), y, at in zip(*columns, strict=True):
         rating.create_game(str(a), str(b), "B" if y > 0 else "W", at, 0)
-    set_up, begin = time.perf_counter() - begin, time.perf_counter()
+    set_up = time.perf_counter() - begin
+    begin = time.perf_counter()
     iterations, _ = rating.auto_iterate(precision=precision, batch_size=batch)
-    seconds, megabytes = time.perf_counter() - begin, _peak_megabytes() - before
+    seconds = time.perf_counter() - begin
+    megabytes = _peak_megabytes() - before
     final = [
         rating.players[str(k)].days[-1].r for k in range(problem["players"].max() + 1)
     ]

@@ -45,7 +45,8 @@ def counted_products(
     call: Callable[[], AdditiveAnalogy],
 ) -> tuple[AdditiveAnalogy, float, int]:
     """The machine, its seconds, and the products with the Gram matrix that it took."""
-    plain, count = AnalogyOperator.times, 0
+    plain = AnalogyOperator.times
+    count = 0
 
     def times(self: AnalogyOperator, v: np.ndarray) -> np.ndarray:
         nonlocal count

@@ -46,7 +46,8 @@ def broadcast(U: np.ndarray) -> np.ndarray:
 
 def by_feature(U: np.ndarray) -> np.ndarray:
     """The kinder order for NumPy: features one after another, signs once, long rows."""
-    K, columns = np.zeros((len(U), len(U))), np.ascontiguousarray(U.T)
+    K = np.zeros((len(U), len(U)))
+    columns = np.ascontiguousarray(U.T)
     signs = np.sign(columns)
     for top in range(0, len(U), BLOCK):
         rows = slice(top, top + BLOCK)
@@ -84,7 +85,8 @@ def _hats(x, out, repeats):
     """Sixteen hats for each number that is loaded: what the units of one core can do."""
     for _ in range(repeats):
         for j in range(len(x)):
-            t, total = x[j], out[j]
+            t = x[j]
+            total = out[j]
             for k in range(16):
                 total += max(0.0, 1.0 - abs(k - t))
             out[j] = total
@@ -95,7 +97,8 @@ def _additions(x, out, repeats):
     """Sixteen additions for each number that is loaded."""
     for _ in range(repeats):
         for j in range(len(x)):
-            t, total = x[j], out[j]
+            t = x[j]
+            total = out[j]
             for _ in range(16):
                 total += t
             out[j] = total
@@ -127,7 +130,8 @@ def processor_seconds(call: Callable[[], object]) -> float:
 
 
 def against_peers(n: int) -> None:
-    U, few = sample(n), sample(CALLABLE)
+    U = sample(n)
+    few = sample(CALLABLE)
     ours = {
         f"ours, {t} thread{'s' * (t > 1)}": partial(with_threads, t, 1) for t in (1, 2)
     }
@@ -173,7 +177,8 @@ def against_peers(n: int) -> None:
 
 
 def against_limits(n: int) -> None:
-    U, V = sample(n), sample(n)[::-1].copy()
+    U = sample(n)
+    V = sample(n)[::-1].copy()
     rows = []
     for threads in (1, 2):
         config.NUMBA_NUM_THREADS = threads  # pyright: ignore[reportAttributeAccessIssue]
@@ -181,7 +186,8 @@ def against_limits(n: int) -> None:
             min(alternate([call], 1)[0] for _ in range(5))
             for call in (partial(analogy_kernel, U), partial(analogy_kernel, U, V))
         )
-        hats, additions = rate(_hats, threads), rate(_additions, threads)
+        hats = rate(_hats, threads)
+        additions = rate(_additions, threads)
         triad = stream_gigabytes(threads)["triad"]
         for name, taken, share in (("Gram", gram, 0.5), ("cross-Gram", cross, 1.0)):
             done = share * n * n * D / taken

@@ -68,7 +68,8 @@ def crossover(sizes: Sequence[int], d: int) -> None:
     rows = []
     for n in sizes:
         U, v = sample(n, d)
-        operator, K = AnalogyOperator(U), analogy_kernel(U)
+        operator = AnalogyOperator(U)
+        K = analogy_kernel(U)
         off = np.abs(operator.times(v) - K @ v).max() / np.abs(v).sum()
         calls = [partial(AnalogyOperator, U), partial(operator.times, v)]
         calls += [partial(analogy_kernel, U), partial(np.matmul, K, v)]

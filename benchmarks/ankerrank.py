@@ -52,7 +52,8 @@ def plain(X: np.ndarray, rank: np.ndarray, Q: np.ndarray) -> np.ndarray:
     """AnKer-rank by NumPy and scikit-learn; row sums order as Bradley-Terry does."""
     first, second = np.triu_indices(len(X), 1)
     apart = rank[first] != rank[second]
-    first, second = first[apart], second[apart]
+    first = first[apart]
+    second = second[apart]
     coins = np.random.default_rng(0).choice([-1, 1], len(first))
     U = (X[first] - X[second]) * (coins * np.where(rank[first] < rank[second], 1, -1))[
         :, None
@@ -91,7 +92,8 @@ METHODS = {"ours": ours, "plain": plain}
 def prepared(method: str, train: str, test: str) -> Callable[[], np.ndarray]:
     """A call without arguments, of compiled code: this method from one town to the
     other."""
-    source, target = load_object_ranking(train), load_object_ranking(test)
+    source = load_object_ranking(train)
+    target = load_object_ranking(test)
     rng = np.random.default_rng(0)
     # loads compiled code
     ours(rng.uniform(size=(60, 28)), np.arange(60), rng.uniform(size=(5, 28)))
@@ -105,7 +107,8 @@ def prepared(method: str, train: str, test: str) -> Callable[[], np.ndarray]:
 
 def measured(method: str, train: str, test: str, repeats: int) -> list[object]:
     """One row of the table: seconds (median), peak memory of a fresh process, loss."""
-    call, seconds = prepared(method, train, test), []
+    call = prepared(method, train, test)
+    seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
         predicted = call()

@@ -104,11 +104,9 @@ def by_side(data: Sport, values: np.ndarray) -> np.ndarray:
 
 def moments(data: Sport, model: DynamicComparisons) -> np.ndarray:
     """Mean and standard deviation of both scores at each match, (N, 2, 2)."""
-    found, columns, time = (
-        np.empty((2 * len(data.y), 2)),
-        data.matches.design.indices,
-        data.matches.time,
-    )
+    found = np.empty((2 * len(data.y), 2))
+    columns = data.matches.design.indices
+    time = data.matches.time
     for column, name in enumerate(data.matches.features):
         mine = np.flatnonzero(columns == column)
         found[mine] = np.stack(model.scores(name, time[mine // 2]), axis=1)
@@ -135,26 +133,24 @@ def against_peer(name: str, data: Sport, python: str, whole: bool) -> dict[str, 
         one, work, two, _, a_sweep, their_work = np.median(turns, axis=0)
         sweeps = fitted(data, rate=1.0, tol=TOL, max_iter=5000).n_iter_
         fits = [fit_seconds(data, threads) for threads in (1, 2)]
-        set_up, the_fit, megabytes, how = (
-            peer.set_up_seconds,
-            sweeps * a_sweep,
-            run["megabytes"],
-            "computed",
-        )
+        set_up = peer.set_up_seconds
+        the_fit = sweeps * a_sweep
+        megabytes = run["megabytes"]
+        how = "computed"
         if whole:
-            set_up, how = peer.restart(), "measured"
+            set_up = peer.restart()
+            how = "measured"
             run = peer.iterate(5000, TOL)
-            the_fit, sweeps = run["seconds"], int(run["iterations"])
+            the_fit = run["seconds"]
+            sweeps = int(run["iterations"])
             own, own_moments = peer.moments()
         model = fitted(data, tol=FIXED_POINT, max_iter=5000)
         our_moments = moments(data, model)
         peer.restart()
         there, at_ours = peer.at(by_side(data, model.pseudo_observations_))
         peer.close()
-    evaluations, apart = (
-        fitted(data, tol=TOL).n_iter_,
-        np.abs(at_ours - our_moments).max(axis=(0, 1)),
-    )
+    evaluations = fitted(data, tol=TOL).n_iter_
+    apart = np.abs(at_ours - our_moments).max(axis=(0, 1))
     tables: dict[str, list] = {
         "An iteration": [
             [

@@ -23,7 +23,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.dynamics import DynamicComparisons
 
-TOL, FIXED_POINT = 1e-8, 1e-11
+TOL = 1e-8
+FIXED_POINT = 1e-11
 MOST = 6000
 
 

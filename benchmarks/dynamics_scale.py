@@ -27,7 +27,8 @@ from preflearn_book.studies.ch13_simulated import (
     simulate_matches,
 )
 
-MATCHES, PLAYERS = 7_169_202, 343_668
+MATCHES = 7_169_202
+PLAYERS = 343_668
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 SWEEPS = 10
 RATES = {"plain": 1.0, "accelerated": "auto"}
@@ -103,7 +104,8 @@ def _resident_megabytes() -> float:
 def limits() -> dict[int, tuple[float, float]]:
     """Prints what the memory does; by threads, GB/s of the best stream and ns of a line
     at random."""
-    rows, best = [], {}
+    rows = []
+    best = {}
     for threads in (1, 2):
         streams = stream_gigabytes(threads)
         orders = [

@@ -89,7 +89,9 @@ def main() -> None:
     matches, y = training_set()
     model = DynamicComparisons(START, Probit(), tol=TOL, n_threads=1)
     load_compiled_code(model, matches, y)
-    rows, taken, tables = [], [], []
+    rows = []
+    taken = []
+    tables = []
     for processes in (1, PROCESSES):
         search = partial(
             random_search,
@@ -118,7 +120,8 @@ def main() -> None:
     )
     near = ", ".join(found.near_boundary) or "none"
     print(f"{tables[0]['converged'].sum()} of {n} converged; near a boundary: {near}.")
-    sweeps, largest = best.trace["n_iter"].sum(), np.abs(best.gradient).max()
+    sweeps = best.trace["n_iter"].sum()
+    largest = np.abs(best.gradient).max()
     print(
         f"By gradients: {sweeps} sweeps, largest derivative left {largest:.1e}, converged: {best.converged}."
     )

@@ -29,7 +29,9 @@ from threadpoolctl import threadpool_limits
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "data" / "guide_costs.csv"
 SIZES = (10**3, 10**4, 10**5, 10**6, 10**7)
-SECONDS, MEGABYTES = 25.0, 6_000.0  # of one run here
+# of one run here
+SECONDS = 25.0
+MEGABYTES = 6_000.0
 QUICK = 2.0  # seconds: what takes less is run three times, and the least counts
 REACH = 86_400.0, 64_000.0  # a day, and the memory of a large machine
 
@@ -116,7 +118,8 @@ def timed(key: str, m: int) -> tuple[float, float]:
     """Processor seconds of the lines on data of this size, and MB by which memory
     grows."""
     warnings.simplefilter("ignore")
-    source, space = cells(), dict[str, Any]()
+    source = cells()
+    space = dict[str, Any]()
     _, simulator, names, argument, _ = SITUATIONS[key]
     # a small run, which compiles
     for cell in ("parameters", "setup", f"{key}-data", f"{key}-lines"):
@@ -130,7 +133,8 @@ def timed(key: str, m: int) -> tuple[float, float]:
         }
     if (peak := Path("/proc/self/clear_refs")).exists():
         peak.write_text("5")  # the peak of memory counts from here
-    before, taken = peak_kilobytes(), list[float]()
+    before = peak_kilobytes()
+    taken = list[float]()
     while len(taken) < 3 and sum(taken) < QUICK:
         begin = time.process_time()
         exec(source[f"{key}-lines"], space)
@@ -147,7 +151,9 @@ def beyond(found: list[tuple[float, float]]) -> tuple[float, float]:
 
 def rows(key: str) -> list[list[object]]:
     """The lines of the table of one situation."""
-    found, table, measured = list[tuple[float, float]](), list[list[object]](), True
+    found = list[tuple[float, float]]()
+    table = list[list[object]]()
+    measured = True
     for m in SIZES:
         if found and (10 * found[-1][0] > SECONDS or 10 * found[-1][1] > MEGABYTES):
             measured = False

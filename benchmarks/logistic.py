@@ -85,14 +85,16 @@ def error(fit: Fit, pairs: Pairs, y: np.ndarray) -> float:
 def prepared(method: str, m: int, n: int, p: int) -> Callable[[], Fit]:
     """A call without arguments: this method on the first m pairs."""
     pairs, y = problem(m + TEST, n, p)
-    train, labels = pairs[:m], y[:m]
+    train = pairs[:m]
+    labels = y[:m]
     return lambda: METHODS[method](train, labels)
 
 
 def lines(m: int, n: int, p: int) -> list[list[object]]:
     """One line a method on one problem."""
     pairs, y = problem(m + TEST, n, p)
-    table, first = [], None
+    table = []
+    first = None
     for method in METHODS:
         call = prepared(method, m, n, p)
         start = time.perf_counter()

@@ -50,7 +50,8 @@ def split(pairs: Pairs, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def mu_of(w: np.ndarray, pairs: Pairs, y: np.ndarray) -> float:
     """The margin of the LP in direction w."""
     preferences, ties = split(pairs, y)
-    s, t = (preferences @ w).min(), np.abs(ties @ w).max()
+    s = (preferences @ w).min()
+    t = np.abs(ties @ w).max()
     return float((s - t) / (s + t))
 
 
@@ -69,7 +70,8 @@ def svc(pairs: Pairs, y: np.ndarray) -> np.ndarray:
 def cvxpy_lp(pairs: Pairs, y: np.ndarray, solver: str | None = None) -> np.ndarray:
     """Eq. 7 as it stands, in cvxpy."""
     preferences, ties = split(pairs, y)
-    w, mu = cp.Variable(pairs.shape[2]), cp.Variable(nonneg=True)
+    w = cp.Variable(pairs.shape[2])
+    mu = cp.Variable(nonneg=True)
     limits = [mu <= 1 - cp.abs(ties @ w), mu <= preferences @ w - 1]
     with np.errstate(invalid="ignore"):  # cvxpy multiplies infinite bounds by zero
         cp.Problem(cp.Maximize(mu), limits).solve(solver=solver)

@@ -28,7 +28,9 @@ from preflearn.matches import Matches
 from preflearn_book.studies.ch13_simulated import simulate_matches
 
 TABLE = Path(__file__).parents[1] / "data" / "scaling_memory.csv"
-MATCHES, PLAYERS, BATCH = 10_000_000, 100_000, 1_000_000
+MATCHES = 10_000_000
+PLAYERS = 100_000
+BATCH = 1_000_000
 SWEEPS = 10  # which touch all that a whole fit touches
 
 
@@ -49,7 +51,9 @@ def layout(n: int) -> list[list[object]]:
     model, matches, y = problem(n)
     played = check_problem(model, matches, y)
     with laid_out(model, matches, played) as sweep:
-        mixing, plan, design = Mixing(sweep), sweep.schedule, matches.design
+        mixing = Mixing(sweep)
+        plan = sweep.schedule
+        design = matches.design
         parts = {
             "the design: sparse rows": [design.data, design.indices, design.indptr],
             "times": [matches.time],
@@ -100,11 +104,10 @@ def write(path: str, n: int) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    rng, names = (
-        np.random.default_rng(0),
-        np.array([f"player {k}" for k in range(PLAYERS)]),
-    )
-    writer, per_day = None, n // 10_957
+    rng = np.random.default_rng(0)
+    names = np.array([f"player {k}" for k in range(PLAYERS)])
+    writer = None
+    per_day = n // 10_957
     for begin in range(0, n, BATCH):
         size = min(BATCH, n - begin)
         first = rng.integers(PLAYERS, size=size)
@@ -126,7 +129,8 @@ def read(path: str, chunk: int) -> list[float]:
     """Bytes a match at the peak, in the result, and processor seconds; chunk 0: the
     whole frame."""
     reset_peak()
-    before, start = peak_kilobytes(), time.process_time()
+    before = peak_kilobytes()
+    start = time.process_time()
     found = (
         Matches.from_parquet(path, chunk=chunk)
         if chunk

@@ -185,10 +185,8 @@ def main() -> None:
     table = []
     for name, run in found.items():
         here = best.probabilities[run.rows - split.start]
-        there, gap = (
-            losses_of(data, run.rows, run.probabilities),
-            losses_of(data, run.rows, here),
-        )
+        there = losses_of(data, run.rows, run.probabilities)
+        gap = losses_of(data, run.rows, here)
         gap -= there
         apart = np.abs(run.probabilities - here).max()
         table.append(

@@ -81,7 +81,8 @@ def libsvm(problem: Problem, C: float) -> SVC:
 
 def worst_kkt(problem: Problem, svc: SVC) -> float:
     """The optimality residual of a fit, as in RegularizationPath.kkt_residual."""
-    f, alpha = svc.decision_function(problem.K), np.zeros(len(problem.y))
+    f = svc.decision_function(problem.K)
+    alpha = np.zeros(len(problem.y))
     alpha[svc.support_] = np.abs(svc.dual_coef_[0]) / svc.C
     excess = problem.y * f - 1
     wrong = np.where(
@@ -112,7 +113,8 @@ def megabytes(problem: Problem, last: float) -> list[float]:
 
 def compare(kind: str, m: int, gamma: float) -> list[object]:
     """One row of the table."""
-    problem, last = make(kind, m, gamma), CASES[kind][0]
+    problem = make(kind, m, gamma)
+    last = CASES[kind][0]
     path = svm_path(problem.K, problem.y, lambda_min=1 / last)
     chosen = 1 / path.select(problem.K_valid, problem.y_valid).lam
     costs = np.geomspace(1 / path.breakpoints[0], last, REFITS)

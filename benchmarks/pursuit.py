@@ -24,7 +24,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from preflearn.pursuit import RankingPursuit, RankRLS, SemiSupervisedRankingPursuit
 from preflearn.pursuit.quadratic_forms import QueryForm
 
-P_FEATURES, PER_QUERY, GAMMA = 20, 100, 0.05
+P_FEATURES = 20
+PER_QUERY = 100
+GAMMA = 0.05
 
 
 def problem(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -58,7 +60,9 @@ def textbook(
     vectorised."""
     KL = K.T @ L
     squares = np.einsum("ij,ji->i", KL, K)
-    r, chosen, a = s, [], np.zeros(0)
+    r = s
+    chosen = []
+    a = np.zeros(0)
     for _ in range(n_basis):
         decreases = np.square(KL @ r) / squares
         decreases[chosen] = 0
@@ -153,7 +157,8 @@ def dense_rankrls(
     X: np.ndarray, y: np.ndarray, qid: np.ndarray, alpha: float
 ) -> np.ndarray:
     """(LK + alpha I) a = Ls, with L dense."""
-    L, K = dense_laplacian(qid), rbf_kernel(X, gamma=GAMMA)
+    L = dense_laplacian(qid)
+    K = rbf_kernel(X, gamma=GAMMA)
     return K @ np.linalg.solve(L @ K + alpha * np.eye(len(K)), L @ y)
 
 
@@ -213,7 +218,8 @@ def run_semi_supervised(
 
 
 def unscored() -> None:
-    sizes, rows = (5000, 10_000, 25_000, 50_000, 100_000), []
+    sizes = (5000, 10_000, 25_000, 50_000, 100_000)
+    rows = []
     for size in sizes:
         start = time.process_time()
         run_semi_supervised(size)

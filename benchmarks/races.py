@@ -39,7 +39,8 @@ HEADERS = {
 def races(order: NDArray) -> pd.DataFrame:
     """One row a player in an event; rows of the order are events, the best first."""
     n, k = order.shape
-    event, rank = np.repeat(np.arange(n), k), np.tile(np.arange(k), n)
+    event = np.repeat(np.arange(n), k)
+    rank = np.tile(np.arange(k), n)
     names = [f"p{player:04}" for player in order.ravel()]
     return pd.DataFrame(
         {"event": event, "player": names, "rank": rank, "time": event.astype(float)}
@@ -62,7 +63,8 @@ def exact(n: int) -> tuple[Floats, Floats]:
     v = 1 + NOISE
     density = np.exp(-(z**2) / 2 / v)
     # of all later ones below z, all earlier ones above
-    behind, ahead = [np.ones_like(z)], [np.ones_like(z)]
+    behind = [np.ones_like(z)]
+    ahead = [np.ones_like(z)]
     for _ in range(n - 1):
         part = density * behind[-1]
         behind.append(step * (np.cumsum(part) - part / 2))
@@ -181,7 +183,8 @@ def solver(
         return ours
 
     def theirs() -> tuple[Floats, Floats]:
-        rate, ratings = PEERS[method](), [None] * players
+        rate = PEERS[method]()
+        ratings = [None] * players
         for event in order.tolist():
             for player, rating in zip(
                 event, rate([ratings[k] for k in event]), strict=True
@@ -201,12 +204,11 @@ def whole_season(n_races: int, sides: int, players: int) -> Iterator[list[object
             call()  # compiled
         start = time.process_time()
         mean, std = call()
-        seconds, off = time.process_time() - start, mean - s
+        seconds = time.process_time() - start
+        off = mean - s
         held = float(np.mean(np.abs(off) <= 1.96 * std))
-        error, alike = (
-            float(np.sqrt(np.mean((off - off.mean()) ** 2))),
-            float(np.corrcoef(mean, s)[0, 1]),
-        )
+        error = float(np.sqrt(np.mean((off - off.mean()) ** 2)))
+        alike = float(np.corrcoef(mean, s)[0, 1])
         megabytes = peak_megabytes(solver, method, n_races, sides, players)
         yield [n_races, sides, players, method, seconds, error, alike, held, megabytes]
 

@@ -90,7 +90,8 @@ def noise(n: int, p: int, kernel: str, gamma: float | None = None) -> Case:
 def sparse_graph(n: int, m: int) -> Case:
     """Few pairs of many items."""
     rng = np.random.default_rng(0)
-    X, first = rng.standard_normal((n, 5)), rng.integers(n, size=m)
+    X = rng.standard_normal((n, 5))
+    first = rng.integers(n, size=m)
     second = (first + rng.integers(1, n, size=m)) % n
     better = X[first] @ np.ones(5) + 2 * rng.standard_normal(m) > X[second] @ np.ones(5)
     index = np.where(
@@ -153,10 +154,12 @@ def program(case: Case, lam: float):
         )
     )
     (L, _), P = pivoted_features(K), case.pairs.incidence()
-    (n, r), m = L.shape, len(case.pairs)
+    m = len(case.pairs)
+    (n, r) = L.shape
     square = sparse.diags_array(np.repeat([lam, 0.0, 0.0], [r, n, m])).tocsc()
     linear = np.repeat([0.0, 0.0, 1.0], [r, n, m])
-    zero, one = sparse.csr_array((m, r)), sparse.eye_array(m)
+    zero = sparse.csr_array((m, r))
+    one = sparse.eye_array(m)
     rows = sparse.vstack(
         [sparse.hstack([zero, -P, -one]), sparse.hstack([zero, 0 * P, -one])]
     ).tocsc()
@@ -171,9 +174,11 @@ def by_clarabel(case: Case, lam: float):
 
     square, linear, rows, right, equal = program(case, lam)
     options = clarabel.DefaultSettings()  # pyright: ignore[reportAttributeAccessIssue]
-    options.verbose, options.time_limit = False, PATIENCE
+    options.verbose = False
+    options.time_limit = PATIENCE
     options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-12
-    none, positive = clarabel.ZeroConeT, clarabel.NonnegativeConeT  # pyright: ignore[reportAttributeAccessIssue]
+    none = clarabel.ZeroConeT  # pyright: ignore[reportAttributeAccessIssue]
+    positive = clarabel.NonnegativeConeT  # pyright: ignore[reportAttributeAccessIssue]
     cones = [none(equal.shape[0]), positive(rows.shape[0])]
     right = np.concatenate([np.zeros(equal.shape[0]), right])
     solver = clarabel.DefaultSolver(  # pyright: ignore[reportAttributeAccessIssue]
@@ -261,9 +266,12 @@ def cold_refits(case: Case, lams: np.ndarray) -> float:
 def warm_refits(case: Case, lams: np.ndarray) -> float:
     """The dual of SVMRank, each time from the weights of the lambda before."""
     machine = SVMRank(kernel=case.kernel, gamma=case.gamma)
-    problem, m = KernelProblem.of(machine, case.pairs), len(case.pairs)
+    problem = KernelProblem.of(machine, case.pairs)
+    m = len(case.pairs)
     gram = problem.space(np.arange(m), Rows.of(np.ones(m), np.ones(m), False)).gram
-    start, s, before = time.perf_counter(), None, 1.0
+    start = time.perf_counter()
+    s = None
+    before = 1.0
     for lam in lams:
         rows = Rows.of(np.ones(m), np.full(m, 1 / lam), False)
         s = (
@@ -301,10 +309,12 @@ def row(name: str, case: Case, repeats: int, megabytes: float) -> list[object]:
     lam = path.lambda_end
     seconds, solve = alternate([case.path, lambda: by_us(case, lam)], repeats)
     _, solved = one_solve(case, lam, by_us)
-    sizes, count = margin_sets(path), len(path.breakpoints)
+    sizes = margin_sets(path)
+    count = len(path.breakpoints)
     some = path.breakpoints[:: max(1, count // 500)]
     worst = max(path.kkt_residual(at) for at in some)
-    m, margin_set = len(path.alpha(lam)), f"{sizes.mean():.0f}, {sizes.max()}"
+    m = len(path.alpha(lam))
+    margin_set = f"{sizes.mean():.0f}, {sizes.max()}"
     return [
         name,
         m,
@@ -409,7 +419,8 @@ def refits(cases: list[tuple[str, str]]) -> None:
         start = first_breakpoint(case)
         lams = np.geomspace(start, start / SPAN, REFITS)
         (path,) = alternate([case.path], 1)
-        cold, warm = cold_refits(case, lams), warm_refits(case, lams)
+        cold = cold_refits(case, lams)
+        warm = warm_refits(case, lams)
         rows.append([f"{name}, {kernel}", path, cold, warm, cold / path, warm / path])
         print(rows[-1], flush=True)
     print(
@@ -430,7 +441,8 @@ def refits(cases: list[tuple[str, str]]) -> None:
 def growth() -> None:
     """Time and breakpoints against m on nested sub-samples of Auto, and their slopes on
     a log-log scale."""
-    data, order = datasets.load_auto(), np.random.default_rng(0).permutation(392)
+    data = datasets.load_auto()
+    order = np.random.default_rng(0).permutation(392)
     rows = []
     for kernel in ("rbf", "linear"):
         found = []

@@ -20,7 +20,9 @@ from preflearn.path import ranksvm_path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from small_problems import COUNT, KINDS, small_problem
 
-LAMBDAS, SPAN = 20, 1e4  # from twice the first breakpoint down to this part of it
+# from twice the first breakpoint down to this part of it
+LAMBDAS = 20
+SPAN = 1e4
 
 
 def reference(
@@ -53,7 +55,8 @@ def worst_deviations(seed: int) -> tuple[float, float, float, int]:
     K = pairwise_kernels(pairs.items, metric=kernel.pop("kernel"), **kernel)
     values, vectors = np.linalg.eigh(K)
     rows = pairs.incidence() @ (vectors * np.sqrt(np.maximum(values, 0.0))) * y[:, None]
-    w, cost = cp.Variable(len(K)), cp.Parameter(nonneg=True)
+    w = cp.Variable(len(K))
+    cost = cp.Parameter(nonneg=True)
     loss = cp.sum(cp.pos(1 - rows @ w))
     # its tolerance is one of |w|^2
     problem = cp.Problem(cp.Minimize(cost * loss + cp.sum_squares(w) / 2))

@@ -58,7 +58,8 @@ def problem(n: int, n_players: int, *, days: bool = False) -> Problem:
     first = rng.integers(0, n_players, n)
     second = (first + rng.integers(1, n_players, n)) % n_players
     when = np.sort(rng.uniform(0, SPAN, n))
-    x, columns = np.tile([1.0, -1.0], n), np.column_stack([first, second]).ravel()
+    x = np.tile([1.0, -1.0], n)
+    columns = np.column_stack([first, second]).ravel()
     design = sparse.csr_array((x, columns, np.arange(0, 2 * n + 1, 2)), (n, n_players))
     score = rng.normal(size=n_players)
     won = rng.logistic(size=n) < score[first] - score[second]
@@ -102,7 +103,8 @@ def forecasts(n: int, covariance: Any, n_threads: int) -> Callable[[], object]:
 
 
 def forecast_rows(scale: int) -> list[Row]:
-    n, rows = 1_000_000 // scale, []
+    n = 1_000_000 // scale
+    rows = []
     for name, covariance in {
         "Constant + Matérn 1/2": PRIOR,
         "Matérn 3/2": Matern32(1.0, 200.0),
@@ -110,7 +112,8 @@ def forecast_rows(scale: int) -> list[Row]:
         for n_threads, clock in ((1, time.process_time), (2, time.perf_counter)):
             taken = seconds(forecasts(n, covariance, n_threads), clock=clock)
             grown = peak_megabytes(forecasts, n, covariance, n_threads)
-            goal, what = 0.2 / scale, f"predict_proba, {name}, {n_threads} threads"
+            goal = 0.2 / scale
+            what = f"predict_proba, {name}, {n_threads} threads"
             rows.append(
                 [
                     what,
@@ -134,11 +137,13 @@ def update_rows(scale: int) -> list[Row]:
     matches, y = problem(n + 4, 4000 // scale, days=True)
     model = fitted(matches[:n], y[:n])
     whole = seconds(lambda: fitted(matches[:n], y[:n]), 1)
-    updates, first = [], []
+    updates = []
+    first = []
     for k in range(n, n + 3):
         updates.append(seconds(partial(model.update, matches[[k]], y[k : k + 1]), 1))
         first.append(seconds(partial(model.predict_proba, matches[[k + 1]]), 1))
-    taken, forecast = float(np.median(updates)), float(np.median(first))
+    taken = float(np.median(updates))
+    forecast = float(np.median(first))
     ends = f"it sweeps all matches; first forecast after it {forecast * 1e3:.2g} ms"
     return [
         ["update, one more match", n, taken, "fit", whole, taken / whole, "-", ends]
@@ -156,7 +161,8 @@ def season(n: int, n_players: int) -> Callable[[], object]:
 
 
 def ahead_rows(scale: int) -> list[Row]:
-    rows, before = [], {}
+    rows = []
+    before = {}
     for kind, sizes in {
         "20 matches each": (8_000, 16_000),
         "100 players": (8_000, 16_000),
@@ -183,7 +189,8 @@ def ahead_rows(scale: int) -> list[Row]:
 
 
 def priors_rows(scale: int) -> list[Row]:
-    n, n_players = 100_000 // scale, 4000 // scale
+    n = 100_000 // scale
+    n_players = 4000 // scale
     data = problem(n, n_players, days=True)
     each = {
         name: Constant(1.0 + k / n_players) + Matern12(1.0, 100.0 + k)
@@ -212,14 +219,18 @@ def priors_rows(scale: int) -> list[Row]:
 
 def counts_rows(scale: int) -> list[Row]:
     """Sweeps, not seconds."""
-    rng, n, n_players = np.random.default_rng(0), 1000, 20
+    rng = np.random.default_rng(0)
+    n = 1000
+    n_players = 20
     first = rng.integers(0, n_players, n)
     second = (first + rng.integers(1, n_players, n)) % n_players
     d = rng.normal(0, 0.3, n_players)
     d = d[first] - d[second]
-    up, down = rng.poisson(50 * np.exp(d / 2)), rng.poisson(50 * np.exp(-d / 2))
+    up = rng.poisson(50 * np.exp(d / 2))
+    down = rng.poisson(50 * np.exp(-d / 2))
     design = np.zeros((n, n_players + 1))
-    design[np.arange(n), first], design[np.arange(n), second] = 1, -1
+    design[np.arange(n), first] = 1
+    design[np.arange(n), second] = -1
     names = [*range(n_players), "level"]
     cases = {
         "Poisson, counts near 100": (Poisson(), 1.0, rng.poisson(100 * np.exp(d))),

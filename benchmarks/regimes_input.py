@@ -107,7 +107,8 @@ def compared(m: int) -> tuple[ByFirstFeature, Pairs, np.ndarray]:
 
 def scored(m: int, what: str, whose: str) -> Call:
     model, pairs, y = compared(m)
-    scores, index = pairs.items[:, 0], pairs.index
+    scores = pairs.items[:, 0]
+    index = pairs.index
 
     def differences():
         return scores[index[:, 0]] - scores[index[:, 1]]
@@ -133,7 +134,8 @@ def scored(m: int, what: str, whose: str) -> Call:
 def measured(m: int, what: str, whose: str) -> Call:
     rng = np.random.default_rng(0)
     d = rng.standard_normal(m)
-    y, labels = threshold(d + 0.5 * rng.standard_normal(m), 0.6), threshold(d, 0.6)
+    y = threshold(d + 0.5 * rng.standard_normal(m), 0.6)
+    labels = threshold(d, 0.6)
     if what == "comparison_loss":
         if whose == "ours":
             return lambda: comparison_loss(y, labels)
@@ -149,10 +151,12 @@ def measured(m: int, what: str, whose: str) -> Call:
 def forecast(m: int, what: str, whose: str) -> Call:
     rng = np.random.default_rng(0)
     if what.endswith("ties"):
-        p, y = rng.dirichlet([1.0, 1.0, 1.0], m), rng.integers(-1, 2, m).astype(np.int8)
+        p = rng.dirichlet([1.0, 1.0, 1.0], m)
+        y = rng.integers(-1, 2, m).astype(np.int8)
         peer = lambda: -np.log(p[np.arange(m), y + 1]).mean()  # noqa: E731
     else:
-        p, y = rng.random(m), rng.choice(np.array([-1, 1], dtype=np.int8), m)
+        p = rng.random(m)
+        y = rng.choice(np.array([-1, 1], dtype=np.int8), m)
         peer = lambda: -np.log(np.where(y > 0, p, 1 - p)).mean()  # noqa: E731
     return (lambda: log_loss(y, p)) if whose == "ours" else peer
 
@@ -160,12 +164,18 @@ def forecast(m: int, what: str, whose: str) -> Call:
 @njit
 def merge_inversions(values):
     """Inversions of an array by a merge sort, plain and compiled."""
-    held, total, width, n = np.empty_like(values), 0, 1, len(values)
+    held = np.empty_like(values)
+    total = 0
+    width = 1
+    n = len(values)
     while width < n:
         for start in range(0, n - width, 2 * width):
-            middle, end = start + width, min(start + 2 * width, n)
+            middle = start + width
+            end = min(start + 2 * width, n)
             held[start:middle] = values[start:middle]
-            i, j, k = start, middle, start
+            i = start
+            j = middle
+            k = start
             while i < middle:
                 if j < end and values[j] < held[i]:
                     values[k] = values[j]
@@ -202,7 +212,8 @@ def gaussian(n: int, p: int, what: str, whose: str) -> Call:
 
 def queried(queries: int, size: int, what: str, whose: str) -> Call:
     scores = np.random.default_rng(0).standard_normal(queries * size)
-    qid, X = np.repeat(np.arange(queries), size), np.zeros((queries * size, 1))
+    qid = np.repeat(np.arange(queries), size)
+    X = np.zeros((queries * size, 1))
 
     def peer():  # for queries of one size only
         items = np.argsort(qid, kind="stable").reshape(-1, size)

@@ -29,7 +29,8 @@ from preflearn.ranking import Davidson, OrdinalComparison
 from preflearn.svm import LogisticCompare, LPCompare
 
 Problem = tuple[Pairs, np.ndarray]
-GAMMA, COMPONENTS = 0.05, 300
+GAMMA = 0.05
+COMPONENTS = 300
 
 
 def problem(m: int, n: int, p: int, condition: float = 1.0) -> Problem:
@@ -59,23 +60,28 @@ def lbfgs(
     alpha: float, kernel: str, ftol: float, gtol: float, pairs: Pairs, y: np.ndarray
 ) -> float:
     """The same objective; one pass over the pairs for its value and its gradient."""
-    X, ties = pairs.items, y == 0
+    X = pairs.items
+    ties = y == 0
     if kernel == "rbf":
         sampler = RBFSampler(gamma=GAMMA, n_components=COMPONENTS, random_state=0)
         X = sampler.fit_transform(X - X.mean(axis=0))
     first, second = (np.ascontiguousarray(column) for column in pairs.index.T)
-    n, rows = len(X), len(y) + ties.sum()
+    n = len(X)
+    rows = len(y) + ties.sum()
 
     def loss(x: np.ndarray) -> tuple[float, np.ndarray]:
         scores = X @ x[:-1]
         d = scores[first] - scores[second]
-        u, v = np.where(ties, x[-1] + d, -(x[-1] + y * d)), x[-1] - d
-        small, other = np.exp(-np.abs(u)), np.exp(-np.abs(v))
+        u = np.where(ties, x[-1] + d, -(x[-1] + y * d))
+        v = x[-1] - d
+        small = np.exp(-np.abs(u))
+        other = np.exp(-np.abs(v))
         value = np.sum(np.maximum(u, 0) + np.log1p(small))
         value += np.sum((np.maximum(v, 0) + np.log1p(other)) * ties)
         q = np.where(u > 0, 1, small) / (1 + small)
         r = np.where(v > 0, 1, other) / (1 + other) * ties
-        slope, of_bias = np.where(ties, q - r, -y * q), np.where(ties, q + r, -q).sum()
+        slope = np.where(ties, q - r, -y * q)
+        of_bias = np.where(ties, q + r, -q).sum()
         pull = X.T @ (np.bincount(first, slope, n) - np.bincount(second, slope, n))
         gradient = np.append(pull / rows + alpha * x[:-1], of_bias / rows)
         return value / rows + alpha / 2 * (x[:-1] @ x[:-1]), gradient
@@ -93,9 +99,12 @@ def ties(model: Davidson | OrdinalComparison, pairs: Pairs, y: np.ndarray) -> fl
 def newton(kind: str, one_hot: bool, pairs: Pairs, y: np.ndarray) -> float:
     """Newton's method with the Laplacian as (part of) the Hessian, alpha = 1, to a
     decrement of 1e-9."""
-    X, B = pairs.items, pairs.B
-    p, t = X.shape[1], 0.5
-    w, value = np.zeros(p), np.inf
+    X = pairs.items
+    B = pairs.B
+    p = X.shape[1]
+    t = 0.5
+    w = np.zeros(p)
+    value = np.inf
     for _ in range(50):
         d = B.differences(w if one_hot else X @ w)
         loss = (
@@ -115,7 +124,8 @@ def newton(kind: str, one_hot: bool, pairs: Pairs, y: np.ndarray) -> float:
         H[p, p] = loss.tt.sum()
         gradient = np.append(pull[:, 0] + w, loss.t.sum())
         step = np.linalg.solve(H, gradient)
-        w, t = w - step[:p], t - step[p]
+        w = w - step[:p]
+        t = t - step[p]
         if gradient @ step < 1e-9 * value:
             break
     return float(value)
@@ -191,7 +201,8 @@ def prepared(call: Call, size: tuple) -> Callable[[], float]:
 
 
 def timed(call: Call, data: Problem, repeats: int) -> tuple[float, float]:
-    seconds, value = [], np.inf
+    seconds = []
+    value = np.inf
     for _ in range(repeats):
         start = time.process_time()
         value = call(*data)
@@ -207,7 +218,8 @@ def main() -> None:
     scale = 10 if parser.parse_args().quick else 1
     table = []
     for name, size, ours, peers in regimes(scale):
-        data, methods = problem(*size), [("ours", ours), *peers]
+        data = problem(*size)
+        methods = [("ours", ours), *peers]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = [timed(call, data, 2) for _, call in methods]

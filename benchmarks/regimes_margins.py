@@ -24,7 +24,8 @@ from margins import METHODS, distance_of, mu_of, problem
 
 from preflearn.margins import separability
 
-FEATURES, PAIRS = (10, 50, 200, 500), (500, 5_000, 20_000, 100_000)
+FEATURES = (10, 50, 200, 500)
+PAIRS = (500, 5_000, 20_000, 100_000)
 PEERS = {
     "MarginQP": ["SVC"],
     "MarginLP": ["LP, HiGHS interior point, all rows", "LP, HiGHS simplex, dual"],
@@ -35,7 +36,8 @@ LARGEST = 20_000, 1e6  # pairs, and features times pairs, that a peer is run on
 def timed(call: Callable[[], Any], repeats: int) -> tuple[float, Any]:
     """The least processor time of some calls, since others may use the machine, and the
     last result."""
-    taken, result = [], None
+    taken = []
+    result = None
     for _ in range(repeats):
         start = time.process_time()
         result = call()

@@ -32,8 +32,10 @@ from sklearn.exceptions import ConvergenceWarning
 from preflearn.dynamics import Covariance, DynamicComparisons, Matern52, Probit
 from preflearn.matches import Matches
 
-SPAN, VARIANCE = 3000.0, 0.5
-SWEEPS, TURNS = 10, 3
+SPAN = 3000.0
+VARIANCE = 0.5
+SWEEPS = 10
+TURNS = 3
 HEADERS = {
     "An iteration": "terms|numbers in a state|ours s|kickscore s|ratio|moments differ by",
     "Memory": "terms|ours, a fit and a forecast, kB a match|kickscore kB a match",
@@ -55,7 +57,8 @@ def covariance(terms: int) -> Covariance:
 
 def problem(n: int) -> tuple[Matches, np.ndarray, np.ndarray]:
     """Matches of 25 players to a thousand of them, their outcomes, and who met whom."""
-    rng, players = np.random.default_rng(0), max(n // 40, 4)
+    rng = np.random.default_rng(0)
+    players = max(n // 40, 4)
     first = rng.integers(0, players, n)
     pairs = np.column_stack([first, (first + rng.integers(1, players, n)) % players])
     X = np.zeros((n, players))

@@ -43,7 +43,8 @@ Line = tuple[str, str, Call, Call, str, Call, Callable[[Any, Any], str]]
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     """The least processor time of three calls, and the last result."""
-    taken, result = [], call()
+    taken = []
+    result = call()
     for _ in range(3):
         start = time.process_time()
         result = call()
@@ -88,7 +89,8 @@ def apart(ours: np.ndarray, theirs: np.ndarray) -> str:
 @cache
 def wins(n: int, m: int) -> sparse.csr_array:
     rng = np.random.default_rng(0)
-    worths, first = rng.normal(size=n), rng.integers(0, n, m)
+    worths = rng.normal(size=n)
+    first = rng.integers(0, n, m)
     second = (first + rng.integers(1, n, m)) % n
     won = rng.random(m) < expit(worths[first] - worths[second])
     index = np.where(won, (first, second), (second, first))
@@ -102,7 +104,8 @@ def ours_of_wins(n: int, m: int, dense: bool) -> np.ndarray:
 
 def slope(P: sparse.csr_array, worths: np.ndarray) -> np.ndarray:
     counts = P.tocoo()
-    i, j = counts.row, counts.col
+    i = counts.row
+    j = counts.col
     behind = counts.data * expit(worths[j] - worths[i])
     return np.bincount(i, behind, len(worths)) - np.bincount(j, behind, len(worths))
 
@@ -110,7 +113,9 @@ def slope(P: sparse.csr_array, worths: np.ndarray) -> np.ndarray:
 def newton_cg(n: int, m: int) -> np.ndarray:
     """SciPy's Newton-CG with products of the sparse Hessian."""
     counts = wins(n, m).tocoo()
-    i, j, c = counts.row, counts.col, counts.data
+    i = counts.row
+    j = counts.col
+    c = counts.data
     B = sparse.csr_array((np.ones(len(c)), (np.arange(len(c)), i)), shape=(len(c), n))
     B = (
         B
@@ -161,11 +166,14 @@ def lbfgs(kind: str, alpha: float, n: int) -> float:
     adjoint = B.T.tocsr()
 
     def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
-        w, t = x[:-1], x[-1] if kind == "Davidson" else np.exp(x[-1])
+        w = x[:-1]
+        t = x[-1] if kind == "Davidson" else np.exp(x[-1])
         if kind == "Davidson":
-            found, chain = davidson_loss(B @ w, t, y), 1.0
+            found = davidson_loss(B @ w, t, y)
+            chain = 1.0
         else:
-            found, chain = ordinal_loss(B @ w, t, y, LINKS["logit"]), t
+            found = ordinal_loss(B @ w, t, y, LINKS["logit"])
+            chain = t
         gradient = np.append(adjoint @ found.d + alpha * w, found.t.sum() * chain)
         return float(found.value.sum() + alpha / 2 * (w @ w)), gradient
 
@@ -185,7 +193,8 @@ def above(ours: float, theirs: float) -> str:
 @cache
 def preferences(m: int, p: int) -> tuple[Pairs, np.ndarray]:
     rng = np.random.default_rng(0)
-    X, n = rng.normal(size=(m // 4, p)), m // 4
+    X = rng.normal(size=(m // 4, p))
+    n = m // 4
     first = rng.integers(0, n, m)
     pairs = Pairs(X, np.column_stack([first, (first + rng.integers(1, n, m)) % n]))
     d = pairs.B.differences(X @ rng.normal(size=p))
@@ -232,7 +241,8 @@ def ours_once(m: int) -> float:
 
 def libsvm(m: int) -> float:
     pairs, labels = (given := used_once(m))[0].flipped(given[1])
-    K, (first, second) = rbf_kernel(pairs.items, gamma=0.1), pairs.index.T
+    K = rbf_kernel(pairs.items, gamma=0.1)
+    (first, second) = pairs.index.T
     rows = K[first] - K[second]
     Q = rows[:, first] - rows[:, second]
     machine = SVC(C=10.0, kernel="precomputed", tol=1e-6, cache_size=1000).fit(

@@ -46,7 +46,10 @@ SECONDS = 60.0  # of one run
 QUICK = 2.0  # seconds: what takes less is run three times, and the least counts
 STEP = 0.5  # of the logarithm of the size, seven in three decades
 DECADES = 3.0
-FEATURES, QUERY, RANKED = 10, 20, 5  # of an item; items of a query; of a ranking
+# of an item; items of a query; of a ranking
+FEATURES = 10
+QUERY = 20
+RANKED = 5
 Call = Callable[[], object]
 
 
@@ -75,9 +78,11 @@ def rated(m: int) -> Call:
 
 
 def named(m: int, counted: bool) -> Call:
-    rng, n = np.random.default_rng(0), max(m // 50, 10)
+    rng = np.random.default_rng(0)
+    n = max(m // 50, 10)
     # so that nobody loses, or wins, all
-    index, worth = couples(m, n, rng), rng.normal(0, 0.5, n)
+    index = couples(m, n, rng)
+    worth = rng.normal(0, 0.5, n)
     lead = worth[index[:, 0]] - worth[index[:, 1]] + rng.logistic(size=m)
     if counted:
         index = np.where(lead[:, None] > 0, index, index[:, ::-1])
@@ -91,23 +96,21 @@ def named(m: int, counted: bool) -> Call:
 def featured(
     m: int, fit: Callable[[Pairs, np.ndarray], object], ties: float = 0.0
 ) -> Call:
-    rng, n = np.random.default_rng(0), max(m // 10, 20)
-    X, index = rng.normal(size=(n, FEATURES)), couples(m, n, rng)
+    rng = np.random.default_rng(0)
+    n = max(m // 10, 20)
+    X = rng.normal(size=(n, FEATURES))
+    index = couples(m, n, rng)
     score = X @ np.arange(1, FEATURES + 1) / 10 + np.sin(X[:, 0])
     lead = score[index[:, 0]] - score[index[:, 1]] + rng.normal(size=m)
-    pairs, y = (
-        Pairs(X, index),
-        np.where(np.abs(lead) < ties, 0, np.sign(lead)).astype(int),
-    )
+    pairs = Pairs(X, index)
+    y = np.where(np.abs(lead) < ties, 0, np.sign(lead)).astype(int)
     return lambda: fit(pairs, y)
 
 
 def graded(m: int, learner: Callable[[], Any], query: int = QUERY) -> Call:
     """Queries of so many items that m pairs can be read off."""
-    rng, queries = (
-        np.random.default_rng(0),
-        max(round(m / (query * (query - 1) / 2)), 1),
-    )
+    rng = np.random.default_rng(0)
+    queries = max(round(m / (query * (query - 1) / 2)), 1)
     X = rng.random((query * queries, FEATURES))
     score = (
         X @ np.arange(1, FEATURES + 1) / 3
@@ -128,7 +131,8 @@ def one_set(m: int) -> Call:
 def ordered(m: int) -> Call:
     """Rankings, of which ten pairs can be read off each; their items grow as those of
     pairs."""
-    rng, n = np.random.default_rng(0), max(m // 50, 10)
+    rng = np.random.default_rng(0)
+    n = max(m // 50, 10)
     worth = rng.normal(size=n)
     rankings = []
     for _ in range(m // 10):
@@ -149,11 +153,9 @@ class Method(NamedTuple):
     step: float = STEP
 
 
-TEAMS, FEW, QUERIES = (
-    "21 matches a player",
-    "10 features, an item for 10 pairs",
-    "queries of 20 items",
-)
+TEAMS = "21 matches a player"
+FEW = "10 features, an item for 10 pairs"
+QUERIES = "queries of 20 items"
 METHODS = {
     "Elo": Method(1_000, rated, TEAMS),
     "Bradley-Terry": Method(1_000, lambda m: named(m, True), "an item for 50 pairs"),
@@ -203,7 +205,8 @@ def timed(name: str, m: int) -> tuple[float, float]:
     warnings.simplefilter("ignore")
     make = METHODS[name].make
     make(1_000)()  # which compiles
-    before, taken = resident_kilobytes(), list[float]()
+    before = resident_kilobytes()
+    taken = list[float]()
     call = make(m)
     Path("/proc/self/clear_refs").write_text("5")  # the peak of memory counts from here
     while len(taken) < 3 and sum(taken) < QUICK:
@@ -215,7 +218,8 @@ def timed(name: str, m: int) -> tuple[float, float]:
 
 def rows(name: str) -> list[list[object]]:
     """The lines of the table of one method, until a run would take too long."""
-    found, table = list[float](), list[list[object]]()
+    found = list[float]()
+    table = list[list[object]]()
     least, _, _, step = METHODS[name]
     for m in (
         np.round(least * 10 ** np.arange(0, DECADES + step / 2, step))
@@ -240,10 +244,8 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", choices=METHODS, help="the other rows are kept"
     )
-    only, header = (
-        parser.parse_args().only,
-        ["method", "comparisons", "seconds", "megabytes", "data"],
-    )
+    only = parser.parse_args().only
+    header = ["method", "comparisons", "seconds", "megabytes", "data"]
     table = pd.DataFrame(
         [row for name in only or METHODS for row in rows(name)], columns=header
     )

@@ -29,7 +29,9 @@ from preflearn.pairs import Incidence
 from preflearn_book.studies.ch14_shards import fit_shards
 
 TABLE = Path(__file__).parents[1] / "data" / "scaling_shards.csv"
-MATCHES, DIVISION, TOL = 20_000, 200, 1e-10
+MATCHES = 20_000
+DIVISION = 200
+TOL = 1e-10
 # share, sweeps a turn
 CASES = [(0.01, 1), (0.1, 1), (0.5, 1), (0.1, 2), (0.1, 4), (0.1, 8), (0.1, 16)]
 HEADER = [
@@ -55,7 +57,8 @@ HEADER += [
 
 def season(share: float) -> tuple[Matches, np.ndarray]:
     """Matches within two divisions, and a share of them between both."""
-    rng, n = np.random.default_rng(0), 2 * DIVISION
+    rng = np.random.default_rng(0)
+    n = 2 * DIVISION
     first = rng.integers(n, size=MATCHES)
     division = first // DIVISION
     second = (
@@ -63,7 +66,8 @@ def season(share: float) -> tuple[Matches, np.ndarray]:
     )
     other = (1 - division) * DIVISION + rng.integers(DIVISION, size=MATCHES)
     second = np.where(rng.random(MATCHES) < share, other, second)
-    score, when = rng.normal(size=n), np.sort(rng.uniform(0, 1000, MATCHES))
+    score = rng.normal(size=n)
+    when = np.sort(rng.uniform(0, 1000, MATCHES))
     y = np.where(score[first] - score[second] + rng.normal(size=MATCHES) > 0, 1, -1)
     names = [f"p{k}" for k in range(n)]
     return Matches(
@@ -76,7 +80,8 @@ def count(dask_worker: Any) -> None:
     bytes."""
     from distributed.comm.tcp import TCP
 
-    written, dask_worker.counted = TCP.write, [0, 0]
+    written = TCP.write
+    dask_worker.counted = [0, 0]
 
     async def write(self: Any, message: Any, *arguments: Any, **options: Any) -> Any:
         size = await written(self, message, *arguments, **options)
@@ -121,10 +126,8 @@ def case(share: float, every: int) -> list[object]:
         seconds = time.perf_counter() - begin
         counted: Any = client.run(lambda dask_worker: dask_worker.counted)
         messages, sent = np.sum(list(counted.values()), axis=0)
-    turns, told = (
-        len(found.residuals),
-        np.array([found.scores[name] for name in matches.features]),
-    )
+    turns = len(found.residuals)
+    told = np.array([found.scores[name] for name in matches.features])
     mean, std = np.transpose(
         [np.ravel(one.scores(name, matches.time[-1])) for name in matches.features]
     )

@@ -101,7 +101,8 @@ def data_of(name: str) -> Data:
         )
     if name == "season":
         last = matches.time >= (2017.75 - 1970) * YEAR
-        matches, y = matches[last], np.asarray(y)[last]
+        matches = matches[last]
+        y = np.asarray(y)[last]
     variance, a_year = VARIANCES[of]
     return Data(
         _only_players(matches),
@@ -123,7 +124,8 @@ def _only_players(matches: Matches) -> Matches:
 
 def moments(model: DynamicComparisons, matches: Matches) -> NDArray:
     """Mean and standard deviation of both scores at each match, (N, 2, 2)."""
-    n, players = len(matches), matches.players().ravel()
+    n = len(matches)
+    players = matches.players().ravel()
     design = sparse.csr_array(
         (np.ones(2 * n), players, np.arange(2 * n + 1)),
         shape=(2 * n, len(matches.features)),

@@ -46,7 +46,8 @@ PATIENCE = 15.0  # seconds, for a peer that goes on and on
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     """The least processor time of two calls after one, or of one that takes long, and
     the last result."""
-    taken, result = [], None
+    taken = []
+    result = None
     for _ in range(3):
         start = time.process_time()
         result = call()
@@ -63,7 +64,8 @@ def games(n: int, m: int) -> tuple[NDArray, NDArray]:
     """Players of each game, and who won; a ring of games, both won once, leaves nobody
     unbeaten."""
     rng = np.random.default_rng(0)
-    s, first = rng.normal(size=n), rng.integers(n, size=m - 2 * n)
+    s = rng.normal(size=n)
+    first = rng.integers(n, size=m - 2 * n)
     index = np.column_stack([first, (first + rng.integers(1, n, m - 2 * n)) % n])
     won = np.where(
         rng.random(m - 2 * n) < expit(s[index[:, 0]] - s[index[:, 1]]), 1, -1
@@ -77,9 +79,11 @@ def games(n: int, m: int) -> tuple[NDArray, NDArray]:
 def mm(n: int, data: list) -> Floats:
     """Passes of choix's minorise-maximise, two at a time, until it moves no more or
     patience ends."""
-    w, begin = np.zeros(n), time.process_time()
+    w = np.zeros(n)
+    begin = time.process_time()
     while time.process_time() - begin < PATIENCE:
-        last, w = w, choix.mm_pairwise(n, data, w, max_iter=2, tol=1e300)
+        last = w
+        w = choix.mm_pairwise(n, data, w, max_iter=2, tol=1e300)
         if np.abs(w - last).max() < SLOPE / 100:
             break
     return w
@@ -134,7 +138,8 @@ def players(n: int, m: int) -> Iterator[list[object]]:
         (0.0, "bradley_terry", unpenalised),
         (1.0, "Davidson(1.0)", penalised),
     ):
-        ours, best = 0.0, np.zeros(n)
+        ours = 0.0
+        best = np.zeros(n)
         for method in (own, *peers):
             # theirs is of the mean loss
             largest = SLOPE / m if method.startswith("scikit") else 1e-4
@@ -146,7 +151,8 @@ def players(n: int, m: int) -> Iterator[list[object]]:
                     break
             w = w - w.mean()
             if method == own:
-                ours, best = seconds, w
+                ours = seconds
+                best = w
             apart = "" if method == own else f"{np.abs(w - best).max():.0e}"
             ratio = "" if method == own else seconds / ours
             whole = few or "mm" not in method
@@ -184,7 +190,8 @@ def ranker(method: str, m: int) -> Callable[[], Floats]:
 
 def rankings(m: int) -> Iterator[list[object]]:
     """Rankings of five of fifty items, without ties."""
-    ours, best = 0.0, np.zeros(50)
+    ours = 0.0
+    best = np.zeros(50)
     for method in (
         "PlackettLuce(1e-6)",
         "choix, opt_rankings",
@@ -193,7 +200,8 @@ def rankings(m: int) -> Iterator[list[object]]:
     ):
         seconds, w = timed(ranker(method, m))
         if ours == 0.0:
-            ours, best = seconds, w
+            ours = seconds
+            best = w
         ratio = "" if w is best else seconds / ours
         apart = "" if w is best else f"{np.abs(w - w.mean() - best).max():.0e}"
         yield [m, method, seconds, ratio, apart]
@@ -224,7 +232,8 @@ def by_subsets(data: list[list[Any]], alpha: float) -> Callable[[Floats], float]
             )
 
     def loss(x: Floats) -> float:
-        delta, total = [0.0, 0.0, *x[8:]], alpha / 2 * x[:8] @ x[:8]
+        delta = [0.0, 0.0, *x[8:]]
+        total = alpha / 2 * x[:8] @ x[:8]
         for place, sets in choices:
             logs = [delta[len(s)] + x[list(s)].mean() for s in sets]
             total += (
@@ -239,12 +248,11 @@ def with_ties(m: int) -> list[list[object]]:
     """Ours against the maximum of a likelihood that is written down by its definition."""
     data = tied(m)
     seconds, model = timed(lambda: PlackettLuce(0.1).fit(data))
-    loss, begin = by_subsets(data, 0.1), time.process_time()
+    loss = by_subsets(data, 0.1)
+    begin = time.process_time()
     found = minimize(loss, np.zeros(10), method="BFGS", options={"gtol": 1e-7})
-    taken, x = (
-        time.process_time() - begin,
-        np.append(model.coef_, np.log([model.tie_weights_[k] for k in (2, 3)])),
-    )
+    taken = time.process_time() - begin
+    x = np.append(model.coef_, np.log([model.tie_weights_[k] for k in (2, 3)]))
     apart = f"{np.abs(found.x - x).max():.0e}"
     return [
         [
@@ -303,10 +311,8 @@ def judged_league(seed: int) -> Iterator[tuple[str, float, float]]:
     s = rng.normal(size=10)
     s -= s.mean()
     index = np.array([rng.choice(10, 2, replace=False) for _ in range(480)])
-    y, judge = (
-        outcomes(rng, s[index[:, 0]] - s[index[:, 1]]),
-        np.repeat(np.arange(60), 8),
-    )
+    y = outcomes(rng, s[index[:, 0]] - s[index[:, 1]])
+    judge = np.repeat(np.arange(60), 8)
     index, y, judge = (np.repeat(part, 3, axis=0) for part in (index, y, judge))
     pairs = np.column_stack(np.triu_indices(10, 1))
     for name, cluster in (("cluster=judge", judge), ("no cluster", None)):
@@ -326,7 +332,8 @@ def moving_league(seed: int, n_games: int) -> Iterator[tuple[str, float, float]]
     """Scores drawn from the prior: ten players over 30 days; what is known of the last
     one."""
     rng = np.random.default_rng(seed)
-    days, n = 30, 10
+    days = 30
+    n = 10
     path = np.cumsum(
         np.vstack([rng.normal(size=n), np.sqrt(0.02) * rng.normal(size=(days, n))]),
         axis=0,
@@ -343,7 +350,8 @@ def moving_league(seed: int, n_games: int) -> Iterator[tuple[str, float, float]]
     at = first[-1]
     table = model.standings(float(at)).sort_values("name")
     who = table["name"].str[1:].astype(int).to_numpy()
-    s, std = path[at, who], table["std"].to_numpy()
+    s = path[at, who]
+    std = table["std"].to_numpy()
     pairs = np.column_stack(np.triu_indices(n, 1))
     mean, variance = model.moments(
         Matches(Incidence(pairs, n).matrix(), np.full(len(pairs), float(at)), names)
@@ -398,7 +406,8 @@ def main() -> None:
         "--quick", action="store_true", help="the smaller sizes, fewer leagues"
     )
     chosen = parser.parse_args()
-    parts, quick = chosen.parts, chosen.quick
+    parts = chosen.parts
+    quick = chosen.quick
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if "players" in parts:

@@ -56,7 +56,8 @@ SVMCompare().fit(*problem(50, 30, 2))
 
 def objective(fit: Fit, y: np.ndarray) -> float:
     """Eq. 15 at what a solver found."""
-    z, beta = fit.values, fit.bias
+    z = fit.values
+    beta = fit.bias
     preferred = np.maximum(0, 1 - beta - y * z)[y != 0].sum()
     tied = (np.maximum(0, 1 + beta + z) + np.maximum(0, 1 + beta - z))[y == 0].sum()
     return fit.squared_norm / 2 + COST * float(preferred + tied)
@@ -166,7 +167,8 @@ def prepared(method: str, kernel: str, m: int, n: int, p: int) -> Callable[[], F
 
 def lines(kernel: str, m: int, n: int, p: int, peers: list[str]) -> list[list[object]]:
     """One line for us and for each peer on one problem."""
-    table, least = [], None
+    table = []
+    least = None
     _, y = problem(m, n, p)
     for method in ["SVMCompare", *peers]:
         call = prepared(method, kernel, m, n, p)

@@ -84,7 +84,8 @@ def gap_of_libsvm(
     v = np.zeros(len(labels))
     v[machine.support_] = machine.dual_coef_[0]
     z = flipped.B.differences(K @ flipped.B.adjoint(v))
-    squared, bias = float(v @ z), float(machine.intercept_[0])
+    squared = float(v @ z)
+    bias = float(machine.intercept_[0])
     objective = squared / 2 + C * float(np.maximum(0, 1 - labels * (z + bias)).sum())
     return (objective - float(np.abs(v).sum()) + squared / 2) / objective
 
@@ -93,7 +94,8 @@ def best_libsvm(
     pairs: Pairs, y: np.ndarray, C: float, gamma: float, patience: float
 ) -> tuple[float, float]:
     """Seconds and gap of the quickest fit that is good enough, or of the last one."""
-    taken, gap = np.inf, np.inf
+    taken = np.inf
+    gap = np.inf
     # larger ones never suffice then
     for tol in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)[0 if C < 1 else 2 :]:
         start = time.process_time()

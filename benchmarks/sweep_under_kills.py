@@ -58,7 +58,9 @@ def killed_while(
     Those that are still starting are spared: a nanny whose worker dies before it is
     there gives up.
     """
-    rng, kills, kernels = random.Random(0), 0, list[psutil.Process]()
+    rng = random.Random(0)
+    kills = 0
+    kernels = list[psutil.Process]()
     while process.poll() is None:
         time.sleep(every)
         there = set(cluster.scheduler_info["workers"])

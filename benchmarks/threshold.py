@@ -31,7 +31,8 @@ def problem(m: int) -> tuple[np.ndarray, np.ndarray]:
 
 def grid_search(y: np.ndarray, differences: np.ndarray) -> tuple[float, float]:
     """The best of evenly spaced thresholds, and its loss."""
-    size, direction = np.abs(differences), np.sign(differences)
+    size = np.abs(differences)
+    direction = np.sign(differences)
     taus = np.linspace(0, size.max(), GRID)
     losses = [np.mean(np.where(size > tau, direction, 0) != y) for tau in taus]
     return float(taus[np.argmin(losses)]), float(min(losses))

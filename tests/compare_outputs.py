@@ -89,7 +89,8 @@ def compare_notebooks(old: Path, new: Path, tolerance: float) -> Counter:
             if known["source"] == cell["source"]
             else " (the source of the cell changed)"
         )
-        shown, now = outputs(known), outputs(cell)
+        shown = outputs(known)
+        now = outputs(cell)
         for kind in sorted({*shown, *now}):
             what, largest = compare(shown.get(kind, ""), now.get(kind, ""), tolerance)
             counts[what] += 1

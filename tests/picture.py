@@ -12,7 +12,8 @@ import argparse
 from pages.browser import chromium, opened, served, window
 from pages.builds import HTML, ROOT
 
-PAGE, KIND = "chapters/14_sports.html", "timelines"
+PAGE = "chapters/14_sports.html"
+KIND = "timelines"
 PICTURE = ROOT / "book" / "_static" / "page.png"
 
 

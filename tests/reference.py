@@ -46,7 +46,8 @@ def rank(vectors):
 
 def determinant(K):
     """By elimination in fractions, without a choice of pivots but for zeros."""
-    K, value = [list(row) for row in K], Fraction(1)
+    K = [list(row) for row in K]
+    value = Fraction(1)
     while K:
         top = next((i for i, row in enumerate(K) if row[0]), None)
         if top is None:
@@ -69,7 +70,8 @@ def flipped_rows(d, y):
     8, each row times its label: preferences, better item first, ties both ways; and the
     labels.
     """
-    preferences, ties = d[y != 0] * y[y != 0, None], d[y == 0]
+    preferences = d[y != 0] * y[y != 0, None]
+    ties = d[y == 0]
     return np.vstack([preferences, ties, -ties]), np.repeat(
         [1.0, -1.0], [len(preferences), 2 * len(ties)]
     )
@@ -78,11 +80,9 @@ def flipped_rows(d, y):
 def hinge_machine(rows, cost, label=0.0, ridge=1.0, tol=1e-10):
     """The least ridge |u|²/2 + cost·(1 - rows u - label beta)_+ by cvxpy: value, u,
     beta, multipliers."""
-    u, beta, slack = (
-        cp.Variable(rows.shape[1]),
-        cp.Variable(),
-        cp.Variable(len(rows), nonneg=True),
-    )
+    u = cp.Variable(rows.shape[1])
+    beta = cp.Variable()
+    slack = cp.Variable(len(rows), nonneg=True)
     limits = [slack >= 1 - rows @ u - np.broadcast_to(label, len(rows)) * beta]
     loss = np.broadcast_to(cost, len(rows)) @ slack
     problem = cp.Problem(cp.Minimize(ridge * cp.sum_squares(u) / 2 + loss), limits)
@@ -96,9 +96,12 @@ def textbook_path(K, y, lam, alpha, elbow, end, bias):
 
     Dense algebra on all points at each event, and no care.
     """
-    alpha, elbow, found = alpha.copy(), list(elbow), []
+    alpha = alpha.copy()
+    elbow = list(elbow)
+    found = []
     for _ in range(100 * len(y)):
-        signed, n = y[elbow], len(elbow)
+        signed = y[elbow]
+        n = len(elbow)
         system = np.block(
             [
                 [K[np.ix_(elbow, elbow)], np.ones((n, 1))],

@@ -30,10 +30,8 @@ class Page:
         )
         form = rf"^\*({re.escape(peer)}|here|both)\*\n```python\n(.*?)^```$"
         found = re.finditer(form, self.text, re.MULTILINE | re.DOTALL)
-        self.peer, self.blocks = (
-            peer,
-            [(block[1], block[2], block.start()) for block in found],
-        )
+        self.peer = peer
+        self.blocks = [(block[1], block[2], block.start()) for block in found]
 
     def run(self, kind):
         """Run the blocks of a kind and those of both; return their results by the place
@@ -78,7 +76,8 @@ class Page:
 
 def statements(block):
     """Yield the statements of a block, each with the comment below it."""
-    lines, body = block.splitlines(), ast.parse(block).body
+    lines = block.splitlines()
+    body = ast.parse(block).body
     ends = [node.lineno - 1 for node in body[1:]] + [len(lines)]
     for node, end in zip(body, ends, strict=True):
         below = [

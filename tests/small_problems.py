@@ -34,7 +34,8 @@ def small_problem(seed):
     """A problem: pairs (2 to 12 items, 1 to 40 pairs), labels -1 and +1, and the
     arguments of its kernel."""
     rng = np.random.default_rng(seed)
-    kind, turn = KINDS[seed % len(KINDS)], seed // len(KINDS)
+    kind = KINDS[seed % len(KINDS)]
+    turn = seed // len(KINDS)
     kernel = (
         {"kernel": "linear"}
         if turn % 2 == 0
@@ -56,12 +57,14 @@ def small_problem(seed):
             [index[:12], index[: int(rng.integers(1, 12)), ::-1], _ring(ring)]
         )
     elif kind == "queries":
-        scores, queries = rng.integers(0, 3, n), rng.integers(0, 3, n)
+        scores = rng.integers(0, 3, n)
+        queries = rng.integers(0, 3, n)
         every = [(a, b) for a in range(n) for b in range(n) if queries[a] == queries[b]]
         better = [(a, b) for a, b in every if scores[a] > scores[b]]
         index = np.array(better or [(0, 1)])
     elif kind == "one pair":
-        X, index = X[:2], np.array([[0, 1]])
+        X = X[:2]
+        index = np.array([[0, 1]])
         if turn % 5 == 4:
             X[1] = X[0]
     elif kind == "symmetric start":
@@ -145,11 +148,9 @@ def noisy_comparisons(seed, m=40, n=15, p=3, tie_share=0.5, noise=0.5):
 def same_comparisons(pairs, y, rng):
     """The same judgements in other words: turned, in another order, with items renamed,
     as an array."""
-    flip, order, renamed = (
-        rng.random(len(y)) < 0.5,
-        rng.permutation(len(y)),
-        rng.permutation(len(pairs.items)),
-    )
+    flip = rng.random(len(y)) < 0.5
+    order = rng.permutation(len(y))
+    renamed = rng.permutation(len(pairs.items))
     return [
         (
             Pairs(
@@ -204,9 +205,7 @@ def league(n=20, m=1900, noise=1.0, seed=0):
     """Noisy games with ties between one-hot teams, their labels, and the strengths of
     the teams."""
     rng = np.random.default_rng(seed)
-    strength, index = (
-        rng.normal(size=n) * 0.5,
-        np.array([rng.choice(n, 2, replace=False) for _ in range(m)]),
-    )
+    strength = rng.normal(size=n) * 0.5
+    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
     lead = strength[index[:, 0]] - strength[index[:, 1]] + noise * rng.logistic(size=m)
     return Pairs(np.eye(n), index), threshold(lead, 0.6), strength

@@ -38,7 +38,8 @@ def components(n, edges):
 def incidence(n, edges):
     B = np.zeros((len(edges), n), dtype=int)
     for row, (first, second) in zip(B, edges, strict=True):
-        row[first], row[second] = 1, -1
+        row[first] = 1
+        row[second] = -1
     return B
 
 
@@ -64,7 +65,8 @@ def test_differences_vanish_for_constants_on_components_only(graph):
 @example((5, [(0, 1), (2, 3)]), 3, 0)
 @given(graphs(), st.integers(1, 5), st.integers(0, 2**31))
 def test_a_ridge_centers_each_component(graph, ridge, seed):
-    (n, edges), rng = graph, np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
+    (n, edges) = graph
     (count, of), B = components(n, edges), incidence(n, edges)
     y = rng.integers(-1, 2, len(edges))
     least_squares = solve(
@@ -96,7 +98,8 @@ def test_a_ridge_centers_each_component(graph, ridge, seed):
 @pytest.mark.parametrize("copies", [1, 2])
 def test_least_squares_on_a_complete_graph_are_win_counts(n, copies):
     edges = list(combinations(range(n), 2)) * copies
-    B, rng = incidence(n, edges), np.random.default_rng(n)
+    B = incidence(n, edges)
+    rng = np.random.default_rng(n)
     for y in rng.integers(-1, 2, (30, len(edges))):
         f = [Fraction(int(wins), copies * n) for wins in B.T @ y]
         assert sum(f) == 0
@@ -177,7 +180,9 @@ LOSSES = {
 )
 def test_fits_of_smooth_symmetric_losses_depend_on_counts_only(loss, edges):
     psi, slope, a = LOSSES[loss]
-    B, found = incidence(4, edges), {}  # item 3 may be without a comparison
+    # item 3 may be without a comparison
+    B = incidence(4, edges)
+    found = {}
     for y in product((-1, 0, 1), repeat=len(edges)):
         f = minimizer(B, np.array(y), psi, slope, a, 0.3)
         found.setdefault(tuple(B.T @ y), []).append(f)
@@ -192,9 +197,11 @@ def test_fits_of_smooth_symmetric_losses_depend_on_counts_only(loss, edges):
 def test_counts_rank_where_all_pairs_are_compared_equally_often(loss, copies):
     psi, slope, a = LOSSES[loss]
     edges = list(combinations(range(4), 2)) * copies
-    B, rng = incidence(4, edges), np.random.default_rng(copies)
+    B = incidence(4, edges)
+    rng = np.random.default_rng(copies)
     for y in rng.integers(-1, 2, (20, len(edges))):
-        f, wins = minimizer(B, y, psi, slope, a, 0.3), B.T @ y
+        f = minimizer(B, y, psi, slope, a, 0.3)
+        wins = B.T @ y
         for j, k in product(range(4), repeat=2):
             assert (f[j] > f[k] + 1e-6) == (wins[j] > wins[k])
 
@@ -218,6 +225,7 @@ def test_fits_of_a_hinge_depend_on_more_than_counts():
             key=lambda p: objective(np.array([p[0], p[1], -p[0] - p[1]])),
         )
 
-    cycle, ties = np.array([1, 1, 1, 1, 0]), np.array([0, 0, 0, 1, 0])
+    cycle = np.array([1, 1, 1, 1, 0])
+    ties = np.array([0, 0, 0, 1, 0])
     assert (B.T @ cycle == B.T @ ties).all()
     assert not np.allclose(best(cycle), best(ties), atol=0.04)

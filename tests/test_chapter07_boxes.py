@@ -56,7 +56,8 @@ def skills(y, d):
 @pytest.mark.parametrize("m", [2, 3, 4])
 def test_the_area_is_the_product_of_two_skills_in_all_small_cases(m):
     for y, d in small_cases(m):
-        curve, (q, A) = drawn_curve(y, d), skills(y, d)
+        curve = drawn_curve(y, d)
+        (q, A) = skills(y, d)
         assert curve[-1] == (1, q)
         assert area(curve) == (0 if A is None else q * A)
         perfect = all(

@@ -39,7 +39,8 @@ def test_weighted_logistic_regression_is_that_of_the_peer():
 def test_bradley_terry_is_logistic_regression_without_a_penalty():
     games = np.array([(0, 1), (1, 2), (0, 2), (2, 0), (1, 0), (0, 1)])
     labels = np.array([1, -1, 1, 1, 1, -1])
-    counts, rows = np.zeros((3, 3)), np.eye(3)[games[:, 0]] - np.eye(3)[games[:, 1]]
+    counts = np.zeros((3, 3))
+    rows = np.eye(3)[games[:, 0]] - np.eye(3)[games[:, 1]]
     np.add.at(counts, tuple(np.where(labels[:, None] > 0, games, games[:, ::-1]).T), 1)
     peer = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10).fit(
         rows, labels
@@ -66,7 +67,8 @@ def test_a_file_of_sparse_queries_is_learned_as_it_is_loaded(learner):
 
 def test_disagreement_with_two_grades_is_the_area_above_the_roc_curve():
     rng = np.random.default_rng(0)
-    grades, scores = rng.integers(0, 2, 20), rng.normal(size=20)
+    grades = rng.integers(0, 2, 20)
+    scores = rng.normal(size=20)
     assert 1 - disagreement_error(grades, scores, ties="drop") == pytest.approx(
         roc_auc_score(grades, scores)
     )

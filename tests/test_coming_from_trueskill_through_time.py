@@ -20,7 +20,9 @@ from preflearn.dynamics import (
 from preflearn.matches import Matches
 from preflearn.ratings import TrueSkill
 
-SIGMA, BETA, GAMMA = 1.6, 1.3, 0.1
+SIGMA = 1.6
+BETA = 1.3
+GAMMA = 0.1
 UNIT = np.sqrt(2) * BETA
 PRIOR = Constant((SIGMA / UNIT) ** 2) + Wiener((GAMMA / UNIT) ** 2, origin="first")
 NAMES = ["a", "b", "c", "d"]

@@ -80,7 +80,8 @@ def test_a_new_item_is_forecast_and_features_without_effect_are_seldom_significa
     """In eight simulated tables of dishes: salt and fat have an effect, the price does
     not."""
     SOURCES["import"] = SOURCES["features-lines"].splitlines()[0]
-    effects, ratios = [], []
+    effects = []
+    ratios = []
     for seed in range(8):
         space = run(["import", "dishes-data", "dishes-model", "dishes-new"], seed)
         low, high = space["chef"].interval(0.95, space["steps"]).T
@@ -96,7 +97,8 @@ def test_a_new_item_is_forecast_and_features_without_effect_are_seldom_significa
 
 
 def test_costs_that_were_not_measured_are_reported_as_such(monkeypatch):
-    space, displayed = run(["costs-read"]), []
+    space = run(["costs-read"])
+    displayed = []
     monkeypatch.setitem(space, "display", displayed.append)
     monkeypatch.setitem(space, "Markdown", str)
     table = {

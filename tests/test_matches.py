@@ -283,7 +283,8 @@ def test_selections_keep_the_features():
 
 
 def test_joined_matches_keep_how_their_frame_was_read():
-    plain, read = Matches([[1, -1]], [0.0], "ab"), Matches([[1, -1]], [1.0], "ac")
+    plain = Matches([[1, -1]], [0.0], "ab")
+    read = Matches([[1, -1]], [1.0], "ac")
     read.columns = {"first": "home", "dates": True}
     assert joined(plain, read).columns == read.columns
     assert joined(read, Matches([[1, -1]], [2.0], "ab")).columns == read.columns
@@ -579,7 +580,8 @@ def test_parts_of_a_file_are_read_as_one_frame(read_both, changes, columns, chun
         np.testing.assert_array_equal(read_y, y)
         assert read_y.dtype == y.dtype
     for name in ("data", "indices", "indptr"):
-        a, b = getattr(read.design, name), getattr(whole.design, name)
+        a = getattr(read.design, name)
+        b = getattr(whole.design, name)
         np.testing.assert_array_equal(a, b)
         assert a.dtype == b.dtype
     np.testing.assert_array_equal(read.time, whole.time)
@@ -632,8 +634,10 @@ def test_each_name_is_held_in_memory_once(tmp_path):
     """A frame holds each name once per row, here 400 letters; the ids of the names take
     a hundredth."""
     optional_import("pyarrow")
-    n, long = 20_000, "x" * 400
-    path, rng = tmp_path / "games.parquet", np.random.default_rng(0)
+    n = 20_000
+    long = "x" * 400
+    path = tmp_path / "games.parquet"
+    rng = np.random.default_rng(0)
     first = rng.integers(0, 100, n)
     games = {"first": first, "second": first + rng.integers(1, 100, n)}
     games = pd.DataFrame(

@@ -26,7 +26,8 @@ from preflearn.metrics import (
 )
 
 # Few distinct values, so that equal differences, zeros and equal weights are common.
-LABEL, WEIGHT = (-1, 0, 1), (0, 1, 2, 3)
+LABEL = (-1, 0, 1)
+WEIGHT = (0, 1, 2, 3)
 
 
 def columns(*kinds, floats=(), min_size=1, max_size=14):
@@ -185,7 +186,8 @@ def test_swaps_and_order_do_not_matter_and_repeats_count_as_weights(
     measure, data, random
 ):
     y, differences, weights = data
-    found, order = measure(*data), random.sample(range(len(y)), len(y))
+    found = measure(*data)
+    order = random.sample(range(len(y)), len(y))
     flip = np.array([random.choice([-1, 1]) for _ in y])
     for other in (
         (flip * y, flip * differences, weights),
@@ -216,7 +218,9 @@ def brute_threshold(y, differences, weights):
 def test_best_threshold_is_the_midpoint_of_the_widest_interval_of_least_loss(data):
     y, differences, weights = data
     least, values, losses = brute_threshold(y, differences, weights)
-    runs, start = [], None  # the loss is constant on [values[i], values[i + 1])
+    # the loss is constant on [values[i], values[i + 1])
+    runs = []
+    start = None
     for i, loss in enumerate(losses):
         if loss == least and start is None:
             start = values[i]
@@ -384,10 +388,8 @@ def test_log_loss_is_the_mean_negative_log_probability(data):
 @given(columns([-1, 1], floats=[st.floats(0.001, 0.999)]))
 def test_log_loss_of_wins_has_three_equal_forms(data):
     y, win = data
-    two, three = (
-        np.column_stack([1 - win, win]),
-        np.column_stack([1 - win, 0 * win, win]),
-    )
+    two = np.column_stack([1 - win, win])
+    three = np.column_stack([1 - win, 0 * win, win])
     expected = sklearn.metrics.log_loss(y, win, labels=[-1, 1])
     for p in (win, two, three):
         assert log_loss(y, p) == pytest.approx(expected, rel=1e-12)

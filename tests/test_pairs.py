@@ -30,7 +30,8 @@ ITEMS = [[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]
 def comparisons(draw, max_items=7, max_pairs=12):
     """Random pairs of random items (small integers, so that sums are exact) with
     labels."""
-    n, p = draw(st.integers(2, max_items)), draw(st.integers(1, 3))
+    n = draw(st.integers(2, max_items))
+    p = draw(st.integers(1, 3))
     entries = np.frombuffer(
         draw(st.binary(min_size=n * p, max_size=n * p)), dtype=np.uint8
     )
@@ -61,7 +62,8 @@ def same(left, right):
 @given(comparisons())
 def test_incidence_matrix_and_laplacian_match_their_definitions(data):
     pairs, _ = data
-    n, B = len(pairs.items), pairs.incidence()
+    n = len(pairs.items)
+    B = pairs.incidence()
     assert B.shape == (len(pairs), n)
     by_hand = [pairs.items[i] - pairs.items[j] for i, j in pairs.index.tolist()]
     for differences in (
@@ -182,11 +184,13 @@ def brute_pairs(scores, qid, ties):
 )
 def test_from_scores_pairs_all_items_of_a_query(rows, ties, kind):
     scores, qid = (np.array(column) for column in zip(*rows, strict=True))
-    X, ids = np.arange(2.0 * len(rows)).reshape(-1, 2), qid
+    X = np.arange(2.0 * len(rows)).reshape(-1, 2)
+    ids = qid
     if kind == "names":
         ids = np.array(["query a", "query b", "query c"])[qid]
     elif kind == "one query":
-        qid, ids = 0 * qid, None
+        qid = 0 * qid
+        ids = None
     expected = brute_pairs(scores, qid, ties)
     if not expected:
         with pytest.raises(ValueError, match="query"):
@@ -290,10 +294,15 @@ def test_bad_arguments_are_rejected_and_named(name, call, wrong):
 def test_the_operator_is_the_matrix(data, seed):
     pairs, _ = data
     rng = np.random.default_rng(seed)
-    m, n = len(pairs), len(pairs.items)
-    dense, B = pairs.incidence().toarray(), pairs.B
-    f, v, weights = rng.standard_normal(n), rng.standard_normal(m), rng.random(m)
-    F, V = rng.standard_normal((n, 3)), rng.standard_normal((m, 3))
+    m = len(pairs)
+    n = len(pairs.items)
+    dense = pairs.incidence().toarray()
+    B = pairs.B
+    f = rng.standard_normal(n)
+    v = rng.standard_normal(m)
+    weights = rng.random(m)
+    F = rng.standard_normal((n, 3))
+    V = rng.standard_normal((m, 3))
     for ours, theirs in [
         (B.differences(f), dense @ f),
         (B.differences(F), dense @ F),
@@ -303,7 +312,8 @@ def test_the_operator_is_the_matrix(data, seed):
     ]:
         np.testing.assert_allclose(ours, theirs, atol=1e-12)
     K = F @ F.T
-    gram, whole = B.gram(K), dense @ K @ dense.T
+    gram = B.gram(K)
+    whole = dense @ K @ dense.T
     np.testing.assert_allclose(gram.diagonal(), np.diag(whole), atol=1e-12)
     for shape in ((4, 2), (1, m), (m, 1), (3, 3), (0, 2), (2, 0)):
         rows, columns = (rng.integers(0, m, k) for k in shape)
@@ -340,7 +350,8 @@ def test_occurring_items_and_blocks_of_differences(m, n):
 def test_the_operator_computes_in_float64(dtype):
     """Differences of small unsigned integers wrap, and of bool they do not exist."""
     B = Pairs(ITEMS, [[0, 1], [1, 2], [0, 2]]).B
-    f, weights = np.array([0, 1, 1], dtype=dtype), np.array([1, 0, 1], dtype=dtype)
+    f = np.array([0, 1, 1], dtype=dtype)
+    weights = np.array([1, 0, 1], dtype=dtype)
     assert B.differences(f).tolist() == [-1, 0, -1]
     assert B.differences(f[:, None]).tolist() == [[-1], [0], [-1]]
     assert B.adjoint(weights).tolist() == [2, -1, -1]
@@ -361,7 +372,8 @@ def test_the_operator_computes_in_float64(dtype):
 def test_sparse_items_give_the_same_pairs_as_dense_ones():
     rng = np.random.default_rng(3)
     dense = np.where(rng.random((9, 14)) < 0.3, rng.normal(size=(9, 14)), 0.0)
-    scores, qid = rng.integers(0, 4, 9), np.arange(9) // 3
+    scores = rng.integers(0, 4, 9)
+    qid = np.arange(9) // 3
     for form in (sparse.csr_matrix, sparse.coo_array, sparse.csc_array):
         given = form(dense)
         kept, y = Pairs.from_scores(given, scores, qid, ties="keep")

@@ -89,7 +89,8 @@ def test_the_wide_figure_is_left_as_it_was(wide):
         ]
         return panels, wide.get_size_inches().tolist(), len(wide.legends)
 
-    before, drawn = state(), pixels(wide)
+    before = state()
+    drawn = pixels(wide)
     plots.narrow(wide)
     assert state() == before
     assert np.abs(pixels(wide) - drawn).mean() < 0.5
@@ -119,7 +120,8 @@ def test_a_legend_within_panels_moves_outside_once_with_its_markers():
         panel.errorbar([0, 1], [1, 0], 0.1, fmt="o", label="theirs")
         panel.legend()
     figure.canvas.draw()
-    svg, after = plots.narrow(figure), io.StringIO()
+    svg = plots.narrow(figure)
+    after = io.StringIO()
     figure.savefig(after, format="svg")
     assert [svg.count(f">{name}<") for name in ("ours", "theirs")] == [1, 1]
     (legend,) = re.findall(

@@ -16,8 +16,10 @@ from preflearn.metrics import comparison_auc
 
 TEXT = (Path(__file__).parents[1] / "book" / "primer.md").read_text("utf-8")
 PAIRS, Y = four_items()
-B, X = PAIRS.incidence().toarray(), PAIRS.items[:, 0]
-D, PREFERENCE = B @ X, Y != 0
+B = PAIRS.incidence().toarray()
+X = PAIRS.items[:, 0]
+D = B @ X
+PREFERENCE = Y != 0
 GAPS = D[PREFERENCE]
 EYE = np.eye(4)
 
@@ -92,7 +94,8 @@ def test_logistic_regression_and_its_loss():
 
 
 def test_standard_errors_of_paired_differences():
-    full, half = log_odds_loss(1), log_odds_loss(0.5)
+    full = log_odds_loss(1)
+    half = log_odds_loss(0.5)
     differences = half - full
     assert missing("paired", *differences, differences.mean(), sem(differences)) == []
     assert missing("paired", sem(full), sem(half), np.hypot(sem(full), sem(half))) == []
@@ -143,7 +146,8 @@ def test_gaussian_conditioning_and_divergence():
     def divergence(v, w):
         return (np.log(w / v) + v / w - 1) / 2
 
-    full, reverse = posterior[0, 0], 1 / np.linalg.inv(posterior)[0, 0]
+    full = posterior[0, 0]
+    reverse = 1 / np.linalg.inv(posterior)[0, 0]
     assert (
         missing(
             "kl", full, reverse, divergence(reverse, full), divergence(full, reverse)
@@ -154,7 +158,8 @@ def test_gaussian_conditioning_and_divergence():
 
 @pytest.mark.parametrize("used", [4, 3])
 def test_natural_parameters(used):
-    alpha, beta = D[:used].sum() / 2, 1 + used / 2
+    alpha = D[:used].sum() / 2
+    beta = 1 + used / 2
     assert missing("natural", alpha, beta, alpha / beta, 1 / beta) == []
 
 

@@ -390,7 +390,8 @@ def test_workflow_has_no_right_that_it_does_not_need(path):
     assert workflow["permissions"] == {"contents": "read"}
     assert "pull_request_target" not in path.read_text()
     for job in workflow["jobs"].values():
-        steps, rights = job["steps"], job.get("permissions", {})
+        steps = job["steps"]
+        rights = job.get("permissions", {})
         checkouts = [
             step
             for step in steps

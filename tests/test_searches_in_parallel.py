@@ -7,7 +7,8 @@ from preflearn.ranking import Davidson, bootstrap
 
 
 def test_a_search_in_two_processes_gives_the_numbers_of_one():
-    pairs, y = [[0, 1]] * 6 + [[1, 2]] * 4, [1, 1, -1, 1, 0, 1] + [1, -1] * 2
+    pairs = [[0, 1]] * 6 + [[1, 2]] * 4
+    y = [1, 1, -1, 1, 0, 1] + [1, -1] * 2
     one, two = (
         bootstrap(Davidson(), pairs, y, n_draws=20, n_jobs=n_jobs)
         for n_jobs in (None, 2)

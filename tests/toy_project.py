@@ -174,8 +174,11 @@ def run_here(notebook, parameters, asked, root, *_, **__):
     The chapter depends on its notebook, on versions, and on what it read, but not on
     modules.
     """
-    found, names, error = json.loads(json.dumps(notebook)), {}, ""
-    shown, shell = [], SimpleNamespace(user_ns=names)
+    found = json.loads(json.dumps(notebook))
+    names = {}
+    error = ""
+    shown = []
+    shell = SimpleNamespace(user_ns=names)
     with (
         _ONE,
         mock.patch.dict(os.environ, PREFLEARN_ROOT=root),

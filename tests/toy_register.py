@@ -17,7 +17,8 @@ class Toy:
     """Files that a test writes and registers; all are in one folder."""
 
     def __init__(self, folder, monkeypatch):
-        self.mirror, self.cache = folder / "mirror", folder / "cache"
+        self.mirror = folder / "mirror"
+        self.cache = folder / "cache"
         self.mirror.mkdir()
         self.rows = []
         monkeypatch.setattr(
@@ -76,7 +77,8 @@ def server(content=b"", status=200, promised=None, headers=None, body=None, answ
     stream itself. `answers`, pairs of a status and headers, come first, one for each
     request, without content.
     """
-    asked, first = [], iter(answers)
+    asked = []
+    first = iter(answers)
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):

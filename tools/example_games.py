@@ -34,7 +34,8 @@ STEP = 0.14  # of the change of a score from one week to the next
 
 def rounds(clubs: list[str]) -> list[list[tuple[str, str]]]:
     """The rounds of a season, by the circle method: lists of (home, away)."""
-    fixed, others = clubs[0], clubs[1:]
+    fixed = clubs[0]
+    others = clubs[1:]
     first_half = []
     for week in range(len(others)):
         turned = others[week:] + others[:week]

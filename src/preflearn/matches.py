@@ -130,11 +130,9 @@ class Matches:
         time: ArrayLike,
         features: Iterable[Hashable],
     ) -> None:
-        self.design, self.features, self.columns = (
-            _check_design(design),
-            _check_features(features),
-            None,
-        )
+        self.design = _check_design(design)
+        self.features = _check_features(features)
+        self.columns = None
         n_matches, n_features = self.design.shape
         if len(self.features) != n_features:
             raise ValueError(
@@ -442,10 +440,8 @@ class Matches:
             f"column {time!r}",
             "one time in an event",
         )
-        twice, names = (
-            table.duplicated(["event", "player"]),
-            table["player"].to_numpy(object),
-        )
+        twice = table.duplicated(["event", "player"])
+        names = table["player"].to_numpy(object)
         refuse(
             twice.to_numpy(),
             names,
@@ -482,7 +478,8 @@ class Matches:
             [PERFORMANCE] * len(table), table["event"], table["player"], strict=True
         )
         # some were alone in an event
-        features, used = [*people.tolist(), *own], np.unique(design.indices)
+        features = [*people.tolist(), *own]
+        used = np.unique(design.indices)
         found = cls(
             design[:, used],
             table["time"].to_numpy()[index[:, 0]],
@@ -648,10 +645,8 @@ def check_clock(columns: dict[str, Any] | None, like: dict[str, Any] | None) -> 
     the reverse."""
     dates, before = ((read or {}).get("dates") for read in (columns, like))
     days = "dates, as those before: pandas.to_datetime(..., unit='D') makes them of days since 1970"
-    good, kind = (
-        None in (dates, before) or dates == before,
-        "dates" if dates else "numbers",
-    )
+    good = None in (dates, before) or dates == before
+    kind = "dates" if dates else "numbers"
     require(
         good, kind, "the kind of times", days if before else "numbers, as those before"
     )
@@ -685,10 +680,8 @@ def as_outcomes(
     found = set(pd.unique(array).tolist())
     if meant is None and found <= set(read):
         return y
-    half, bare = (
-        0.5 in found and found <= {0, 0.5, 1},
-        found == {0, 1} and np.count_nonzero(array) > _FEW,
-    )
+    half = 0.5 in found and found <= {0, 0.5, 1}
+    bare = found == {0, 1} and np.count_nonzero(array) > _FEW
     if meant is None and (half or bare):
         ties = np.count_nonzero(array == 0)
         text = "1, 1/2 and 0, read as wins, ties and losses of the first"
@@ -756,11 +749,9 @@ def joined(old: Matches, new: Matches) -> Matches:
     check_clock(new.columns, old.columns)
     features = tuple(dict.fromkeys((*old.features, *new.features)))
     column = {name: k for k, name in enumerate(features)}
-    x, z, place = (
-        old.design,
-        new.design,
-        np.array([column[name] for name in new.features]),
-    )
+    x = old.design
+    z = new.design
+    place = np.array([column[name] for name in new.features])
     z = sparse.csr_array(
         (z.data, place[z.indices], z.indptr), (len(new), len(features)), copy=True
     )
@@ -790,12 +781,10 @@ def trusted(
     """Matches of a design and features that were checked before; only the order of time
     is, here."""
     matches = Matches.__new__(Matches)
-    matches.design, matches.time, matches.features, matches.columns = (
-        design,
-        time,
-        features,
-        columns,
-    )
+    matches.design = design
+    matches.time = time
+    matches.features = features
+    matches.columns = columns
     _check_order(time)
     return matches
 
@@ -1006,10 +995,13 @@ def _clock(times: pd.Series) -> tuple[Floats, bool]:
 
 def _dates(numbers: Floats) -> str | None:
     """How pandas.to_datetime would read numbers that look like dates, or None."""
-    low, high = numbers.min(), numbers.max()
+    low = numbers.min()
+    high = numbers.max()
     for form, size in (("%Y%m%d", 1_00_00), ("%Y%m", 1_00)):
         if 1600 * size < low <= high < 2201 * size:
-            month, day = numbers * 100 // size % 100, numbers % 100  # and whole
+            # and whole
+            month = numbers * 100 // size % 100
+            day = numbers % 100
             if (np.isin(month, range(1, 13)) & np.isin(day, range(1, 32))).all():
                 return f"time.astype(int).astype(str), format={form!r}"
     # 1979 to 2103

@@ -224,15 +224,15 @@ def best_threshold(
     # magnitudes. A last magnitude of 0 adds an empty interval, which is never better
     # than the one before.
     losses = np.append(0.0, sweep.false_alarms - sweep.hits) + sweep.preferences
-    lower, upper = (
-        np.append(sweep.magnitudes, 0.0),
-        np.append(sweep.magnitudes[0], sweep.magnitudes),
-    )
+    lower = np.append(sweep.magnitudes, 0.0)
+    upper = np.append(sweep.magnitudes[0], sweep.magnitudes)
     best = losses <= losses.min() + 1e-12 * total  # equal but for rounding
     edges = np.diff(np.concatenate([[0], best, [0]]).astype(np.int8))
-    begin, end = np.flatnonzero(edges == 1)[::-1], np.flatnonzero(edges == -1)[::-1] - 1
+    begin = np.flatnonzero(edges == 1)[::-1]
+    end = np.flatnonzero(edges == -1)[::-1] - 1
     widest = np.argmax(upper[begin] - lower[end])
-    low, high = lower[end[widest]], upper[begin[widest]]
+    low = lower[end[widest]]
+    high = upper[begin[widest]]
     middle = low + (high - low) / 2
     # between adjacent floats the midpoint rounds up
     tau = middle if middle < high else low
@@ -294,9 +294,11 @@ def disagreement_error(
     """
     check_choice(ties, "ties", ("keep", "drop"))
     counts = count_pairs(scores, predicted, qid, sample_weight, "scores")
-    wrong, n_pairs = counts.wrong.sum(), counts.strict.sum()
+    wrong = counts.wrong.sum()
+    n_pairs = counts.strict.sum()
     if ties == "keep":
-        wrong, n_pairs = wrong + counts.separated.sum(), n_pairs + counts.tied.sum()
+        wrong = wrong + counts.separated.sum()
+        n_pairs = n_pairs + counts.tied.sum()
     condition = " with different scores" * (ties == "drop") + " and positive weights"
     check_left(n_pairs, np.size(scores), condition)
     return float(wrong / (2 * n_pairs))
@@ -408,7 +410,8 @@ def log_loss(
     weights = None
     if sample_weight is not None:
         weights = check_weights(sample_weight, len(y))
-        happened, weights = happened[weights > 0], weights[weights > 0]
+        happened = happened[weights > 0]
+        weights = weights[weights > 0]
     with np.errstate(divide="ignore"):  # probability 0 gives an infinite loss
         return float(-np.average(np.log(happened), weights=weights)) + 0.0  # never -0.0
 

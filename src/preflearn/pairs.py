@@ -74,8 +74,10 @@ class Incidence:
     __slots__ = ("first", "index", "second", "shape")
 
     def __init__(self, index: Ids, n_items: int) -> None:
-        self.index, self.shape = index, (len(index), n_items)
-        self.first, self.second = index[:, 0], index[:, 1]
+        self.index = index
+        self.shape = (len(index), n_items)
+        self.first = index[:, 0]
+        self.second = index[:, 1]
 
     def __getitem__(self, rows: NDArray | slice) -> Incidence:
         """B of some of the pairs."""
@@ -102,7 +104,8 @@ class Incidence:
         v = _rows(v, "v", m)
         if v.ndim == 2:
             return self.matrix().T @ v  # one pass over the pairs for all columns
-        gains, losses = np.bincount(self.first, v, n), np.bincount(self.second, v, n)
+        gains = np.bincount(self.first, v, n)
+        losses = np.bincount(self.second, v, n)
         return gains - losses  # pyright: ignore[reportReturnType]  (weighted: floats)
 
     def laplacian(self, weights: ArrayLike) -> sparse.csr_array:
@@ -165,12 +168,15 @@ class DifferenceGram:
     def __init__(self, B: Incidence, K: Floats) -> None:
         n = B.shape[1]
         check_shape(K, "K", (n, n), "one row and one column an item")
-        self.B, self.K = B, np.ascontiguousarray(K)
+        self.B = B
+        self.K = np.ascontiguousarray(K)
 
     def diagonal(self) -> Floats:
         """Squared norms of the differences, shape (m,): K_ii + K_jj - 2 K_ij for a pair
         (i, j)."""
-        own, first, second = np.diag(self.K), self.B.first, self.B.second
+        own = np.diag(self.K)
+        first = self.B.first
+        second = self.B.second
         return own[first] + own[second] - 2 * self.K[first, second]
 
     def block(self, rows: Ids, columns: Ids) -> Floats:
@@ -188,9 +194,11 @@ class DifferenceGram:
 
 @njit
 def _block(K, rows, columns):
-    block, row = np.empty((len(rows), len(columns))), np.empty(len(K))
+    block = np.empty((len(rows), len(columns)))
+    row = np.empty(len(K))
     for i in range(len(rows)):
-        first, second = K[rows[i, 0]], K[rows[i, 1]]
+        first = K[rows[i, 0]]
+        second = K[rows[i, 1]]
         for j in range(len(K)):
             row[j] = first[j] - second[j]
         for j in range(len(columns)):
@@ -211,7 +219,8 @@ class Origin:
     def __init__(
         self, n_rows: int, token: bytes | None = None, groups: Any = ()
     ) -> None:
-        self.n_rows, self.token = n_rows, token or uuid4().bytes
+        self.n_rows = n_rows
+        self.token = token or uuid4().bytes
         GROUPS[self] = dict(groups)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -226,7 +235,8 @@ class Origin:
         seen[trained] = True
         together = not seen[asked].any()
         for of, forward in GROUPS[self].values():
-            a, b = of[trained], of[asked]
+            a = of[trained]
+            b = of[asked]
             apart = a.max() < b.min() if forward else not np.isin(a, b).any()
             together &= not (apart and min(a.min(), b.min()) >= 0)
         return bool(together)
@@ -284,7 +294,8 @@ class Pairs:
     def __init__(self, items: ArrayLike, index: ArrayLike) -> None:
         self.items = check_items(items, keep=True)
         self.index = check_index(index, self.items.shape[0])
-        self.origin, self.rows = Origin(len(self.index)), None
+        self.origin = Origin(len(self.index))
+        self.rows = None
 
     @classmethod
     def _trusted(
@@ -293,7 +304,9 @@ class Pairs:
         """Skip the checks for arrays that came out of checked pairs, or of these rows
         `of` some."""
         pairs = cls.__new__(cls)
-        pairs.items, pairs.index, pairs.rows = items, index, rows
+        pairs.items = items
+        pairs.index = index
+        pairs.rows = rows
         pairs.origin = Origin(len(index)) if of is None else of.origin
         return pairs
 
@@ -301,12 +314,11 @@ class Pairs:
     def from_arrays(cls, first: ArrayLike, second: ArrayLike) -> Pairs:
         """Pairs from two (m, p) arrays: row i of `first` was compared with row i of
         `second`."""
-        first, second = (
-            check_items(first, "first", keep=True),
-            check_items(second, "second", keep=True),
-        )
+        first = check_items(first, "first", keep=True)
+        second = check_items(second, "second", keep=True)
         check_shape(second, "second", first.shape, "the same as of first")
-        m, some = first.shape[0], sparse.issparse(first) or sparse.issparse(second)
+        m = first.shape[0]
+        some = sparse.issparse(first) or sparse.issparse(second)
         items: Any = (
             sparse.vstack([first, second], "csr")
             if some
@@ -357,7 +369,8 @@ class Pairs:
         scores = check_array(scores, "scores", items.shape[:1], "one value an item")
         qid = check_query_ids(qid, len(scores))
         check_choice(ties, "ties", ("drop", "keep"))
-        order, ends = np.arange(len(scores)), np.array([len(scores)])
+        order = np.arange(len(scores))
+        ends = np.array([len(scores)])
         if qid is not None:
             order = np.argsort(qid, kind="stable")
             query = qid[order]
@@ -491,10 +504,8 @@ class Pairs:
         """
         y = check_labels(y, len(self))
         better, worse, ties = (np.flatnonzero(y == label) for label in (1, -1, 0))
-        found, end = (
-            self[np.concatenate([better, worse, ties, ties])],
-            len(self) - len(ties),
-        )
+        found = self[np.concatenate([better, worse, ties, ties])]
+        end = len(self) - len(ties)
         for turned in (slice(len(better), end), slice(len(self), None)):
             found.index[turned] = found.index[turned, ::-1].copy()
         labels = np.ones(len(found), dtype=np.int8)
@@ -530,14 +541,17 @@ def _pairs_of_queries(order, ends, scores, keep_ties):
     Items in this order have these scores; queries end at these places. Each item meets
     those behind it.
     """
-    total, start = 0, 0
+    total = 0
+    start = 0
     for end in ends:
         for i in range(start, end):
             for j in range(i + 1, end):
                 total += keep_ties or scores[i] != scores[j]
         start = end
-    index, labels = np.empty((total, 2), dtype=np.int64), np.empty(total, dtype=np.int8)
-    k, start = 0, 0
+    index = np.empty((total, 2), dtype=np.int64)
+    labels = np.empty(total, dtype=np.int8)
+    k = 0
+    start = 0
     for end in ends:
         for i in range(start, end):
             for j in range(i + 1, end):

@@ -220,13 +220,12 @@ def _stacked(figure: Figure, width: float, undo: ExitStack) -> float:
 def _legend(figure: Figure, legend: Legend) -> Legend:
     """The legend of a figure in as many columns as the narrow one has room for, above
     or below as before."""
-    texts, inch = legend.get_texts(), figure.dpi
+    texts = legend.get_texts()
+    inch = figure.dpi
     # with its line
     widest = max(text.get_window_extent().width for text in texts) + 0.7 * inch
-    columns, names = (
-        max(1, int(_NARROW * inch / widest)),
-        [text.get_text() for text in texts],
-    )
+    columns = max(1, int(_NARROW * inch / widest))
+    names = [text.get_text() for text in texts]
     upper = legend.get_window_extent().y0 > figure.bbox.height / 2
     place = "outside upper center" if upper else "outside lower center"
     known = {
@@ -239,7 +238,8 @@ def _legend(figure: Figure, legend: Legend) -> Legend:
             name: one
             for one, name in zip(*panel.get_legend_handles_labels(), strict=True)
         }
-    handles, size = [known[name] for name in names], texts[0].get_fontsize()
+    handles = [known[name] for name in names]
+    size = texts[0].get_fontsize()
     return figure.legend(handles, names, loc=place, ncols=columns, fontsize=size)
 
 

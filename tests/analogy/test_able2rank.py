@@ -42,7 +42,8 @@ def plain(better, c, d, k):
 )
 def test_equals_a_plain_loop(seed, k, levels):
     X, rank = rankings(seed, n=9, levels=levels)
-    Q, better = rankings(seed + 1, n=5, levels=levels)[0], better_minus_worse(X, rank)
+    Q = rankings(seed + 1, n=5, levels=levels)[0]
+    better = better_minus_worse(X, rank)
     P = Able2Rank(k).fit(X, rank).preferences(Q)
     for i, j in combinations(range(5), 2):
         assert P[i, j] == pytest.approx(plain(better, Q[i], Q[j], k), abs=1e-12)
@@ -53,11 +54,13 @@ def test_equals_a_plain_loop(seed, k, levels):
 def test_k_has_the_least_loss_over_halves_of_the_objects():
     X, rank = rankings(7, n=14)
     model = Able2Rank("cv", random_state=np.random.default_rng(2)).fit(X, rank)
-    rng, wrong = np.random.default_rng(2), {10: [], 15: [], 20: []}
+    rng = np.random.default_rng(2)
+    wrong = {10: [], 15: [], 20: []}
     for _ in range(3):
         half = rng.permutation(14) % 2
         for part in (0, 1):
-            train, valid = np.flatnonzero(half == part), np.flatnonzero(half != part)
+            train = np.flatnonzero(half == part)
+            valid = np.flatnonzero(half != part)
             for k, found in wrong.items():
                 P = Able2Rank(k).fit(X[train], rank[train]).preferences(X[valid])
                 better = rank[valid][:, None] < rank[valid]

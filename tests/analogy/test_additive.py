@@ -18,7 +18,8 @@ from preflearn.analogy import AdditiveAnalogy, AnalogyOperator, analogy_kernel
 
 def compared(seed, n, d, kind="any"):
     """Differences, and labels of a noisy utility; both labels occur."""
-    U, rng = differences(seed, n, d, kind), np.random.default_rng(seed)
+    U = differences(seed, n, d, kind)
+    rng = np.random.default_rng(seed)
     y = np.where(np.sin(3 * U).sum(axis=1) + rng.normal(0, 0.5, n) > 0, 1, -1)
     y[:2] = [1, -1]
     return U, y
@@ -38,7 +39,8 @@ def dense(K, y, C, bias=True):
 
 def primal_and_dual(model, K, y, C):
     """The objective, and the dual objective at the slopes of the loss."""
-    c, f = model.dual_coef_, K @ model.dual_coef_ + model.bias_
+    c = model.dual_coef_
+    f = K @ model.dual_coef_ + model.bias_
     share = expit(-y * f)  # dual weights, in units of C
     entropy = -(xlogy(share, share) + xlogy(1 - share, 1 - share)).sum()
     primal = c @ K @ c / 2 + C * np.logaddexp(0, -y * f).sum()
@@ -73,7 +75,8 @@ def test_it_is_logistic_regression_on_the_gram_matrix():
 def test_the_gap_bounds_the_distance_to_the_minimum(seed, n, d, kind, power):
     """At the end, and after a few steps."""
     U, y = compared(seed, n, d, kind)
-    K, C = analogy_kernel(U), 10**power
+    K = analogy_kernel(U)
+    C = 10**power
     models = [AdditiveAnalogy(C, tol=1e-9)]
     # one step, some steps
     models += [AdditiveAnalogy(C, tol=tol) for tol in (1e300, 1e-2)]

@@ -51,7 +51,8 @@ def test_it_is_the_svm_of_scikit_learn_on_the_gram_matrix(
     degree, zero, orientation, seed, log_c, levels
 ):
     X, rank = rankings(seed, levels=levels)
-    C, V = 10**log_c, probe(seed)
+    C = 10**log_c
+    V = probe(seed)
     model = AnKerRank(
         C, degree=degree, zero=zero, orientation=orientation, random_state=seed
     ).fit(X, rank)
@@ -77,7 +78,8 @@ def test_it_is_the_svm_of_scikit_learn_on_the_gram_matrix(
 @examples(15)
 def test_the_svm_without_bias_is_at_its_optimum(degree, seed, log_c, levels):
     X, rank = rankings(seed, n=8, levels=levels)
-    C, V = 10**log_c, probe(seed)
+    C = 10**log_c
+    V = probe(seed)
     model = AnKerRank(
         C, degree=degree, orientation="antisymmetric", random_state=0
     ).fit(X, rank)
@@ -115,17 +117,16 @@ def test_other_losses_are_at_their_optimum(orientation, loss, C):
     """Coefficients are -C times the slopes at f, up to a vector of small norm; with a
     bias their sum is 0."""
     X, rank = rankings(11, n=25)
-    odd, biased = (
-        orientation == "antisymmetric",
-        loss == "logistic" and orientation == "coin",
-    )
+    odd = orientation == "antisymmetric"
+    biased = loss == "logistic" and orientation == "coin"
     U, y = training_examples(X, rank, orientation, 0)
     K = (analogy_kernel(U) - analogy_kernel(U, -U)) / 2 if odd else analogy_kernel(U)
     model = AnKerRank(
         C, degree=1, loss=loss, orientation=orientation, random_state=0
     ).fit(X, rank)
     assert model.support_.tolist() == list(range(300))
-    f, coef = K @ model.dual_coef_ + model.intercept_, model.dual_coef_
+    f = K @ model.dual_coef_ + model.intercept_
+    coef = model.dual_coef_
     np.testing.assert_allclose(
         model.decision_function(U), f, atol=1e-9 * np.abs(coef).sum()
     )
@@ -148,7 +149,9 @@ def brute_curve(X, rank, seed, lam, n_repeats, split):
     U = better_minus_worse(X, rank)
     index = np.array([(i, j) for i in range(len(X)) for j in range(i + 1, len(X))])
     y = rng.choice([-1.0, 1.0], len(U))
-    U, wrong, total = U * y[:, None], 0, 0
+    U = U * y[:, None]
+    wrong = 0
+    total = 0
     for _ in range(n_repeats):
         if split == "pairs":
             half = rng.permutation(len(U)) % 2
@@ -158,16 +161,15 @@ def brute_curve(X, rank, seed, lam, n_repeats, split):
                 of_item[index[:, 0]] == of_item[index[:, 1]], of_item[index[:, 0]], 2
             )
         for part in (0, 1):
-            train, valid = half == part, half == 1 - part
+            train = half == part
+            valid = half == 1 - part
             K = analogy_kernel(U[train], degree=2)
             svc = SVC(
                 C=len(U) / (lam * train.sum()), kernel="precomputed", tol=1e-9
             ).fit(K, y[train])
             f = svc.decision_function(analogy_kernel(U[valid], U[train], degree=2))
-            wrong, total = (
-                wrong + np.sum((f >= 0) != (y[valid] > 0)),
-                total + valid.sum(),
-            )
+            wrong = wrong + np.sum((f >= 0) != (y[valid] > 0))
+            total = total + valid.sum()
     return wrong / total
 
 
@@ -204,7 +206,8 @@ def test_other_losses_choose_from_a_grid(loss):
 def test_the_calibration_uses_values_of_pairs_that_were_held_out():
     X, rank = rankings(10, n=12)
     model = AnKerRank(4.0, n_repeats=1, random_state=2).fit(X, rank)
-    rng, U = np.random.default_rng(2), better_minus_worse(X, rank)
+    rng = np.random.default_rng(2)
+    U = better_minus_worse(X, rank)
     y = rng.choice([-1.0, 1.0], len(U))
     U, half, f = U * y[:, None], rng.permutation(len(U)) % 2, np.empty(len(U))
     for part in (0, 1):

@@ -119,7 +119,9 @@ def test_the_factors_of_a_matrix_worked_by_hand():
 
 
 def test_floats_are_exact_numbers():
-    above, third = 0.1 + 0.2, 0.3  # above > third, by one unit in the last place
+    # above > third, by one unit in the last place
+    above = 0.1 + 0.2
+    third = 0.3
     assert certified([[above, third], [third, third]]).rank == 2
     assert not certified([[third, above], [above, third]]).psd
     assert certified([[1e-300, 1e-300], [1e-300, 1e-300]]).rank == 1
@@ -142,11 +144,9 @@ def test_arrays_of_any_numbers_are_exact(kind):
 
 
 def test_a_certificate_does_not_hold_for_another_matrix():
-    K, L, singular = (
-        [[2, 1], [1, 2]],
-        [[1, 2], [2, 1]],
-        [[2, 1, 3], [1, 2, 3], [3, 3, 6]],
-    )
+    K = [[2, 1], [1, 2]]
+    L = [[1, 2], [2, 1]]
+    singular = [[2, 1, 3], [1, 2, 3], [3, 3, 6]]
     for certificate, other in itertools.product(
         (psd_certificate(K), psd_certificate(L), psd_certificate(singular)),
         (
@@ -161,8 +161,10 @@ def test_a_certificate_does_not_hold_for_another_matrix():
     assert not psd_certificate(L).verify(K)
 
 
-GOOD, BAD = [[2, 1, 3], [1, 2, 3], [3, 3, 6]], [[1, 2], [2, 1]]
-FOUND, REFUTED = psd_certificate(GOOD), psd_certificate(BAD)
+GOOD = [[2, 1, 3], [1, 2, 3], [3, 3, 6]]
+BAD = [[1, 2], [2, 1]]
+FOUND = psd_certificate(GOOD)
+REFUTED = psd_certificate(BAD)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,8 @@ numbers = st.lists(st.fractions(-2, 2, max_denominator=30), min_size=2, max_size
 @given(numbers)
 def test_the_determinant_in_closed_form(mu):
     mu = sorted(mu)
-    n, gaps = len(mu), [b - a for a, b in itertools.pairwise(mu)]
+    n = len(mu)
+    gaps = [b - a for a, b in itertools.pairwise(mu)]
     value = determinant(gram(unsigned, mu))
     assert value == Fraction(2) ** (n - 2) * (2 - mu[-1] + mu[0]) * math.prod(gaps)
     if all(gaps):
@@ -210,7 +211,9 @@ def test_components_are_piecewise_linear_and_their_squared_lengths_add_up(
             for k in np.random.default_rng(seed).integers(-9, 10, len(rows))
         ]
     )
-    p, square, K = 2, Fraction(0), 0
+    p = 2
+    square = Fraction(0)
+    K = 0
     for column in zip(*rows, strict=True):
 
         def g(v, column=column):
@@ -232,7 +235,8 @@ def test_components_are_piecewise_linear_and_their_squared_lengths_add_up(
             knots = sorted({Fraction(0), Fraction(1), *(a for a, _ in own)})
             near = s * knots[1] / 2  # below the first knot
             limit = 2 * g(near / 2) - g(near)  # at 0+ or 0-, as g is linear there
-            values, slopes = [limit, *(g(s * a) for a in knots[1:])], []
+            values = [limit, *(g(s * a) for a in knots[1:])]
+            slopes = []
             assert limit + values[-1] == total
             pieces = zip(
                 itertools.pairwise(knots), itertools.pairwise(values), strict=True

@@ -42,7 +42,8 @@ def test_platt_is_the_minimum(seed, sides, scale):
     rng = np.random.default_rng(seed)
     labels = np.ones(20) if sides == "one" else rng.permutation([-1.0, 1.0] * 10)
     f = 3 + rng.normal(size=20) + (20 * labels if sides == "separated" else labels)
-    plus, minus = (labels > 0).sum(), (labels < 0).sum()
+    plus = (labels > 0).sum()
+    minus = (labels < 0).sum()
     target = np.where(labels > 0, (plus + 1) / (plus + 2), 1 / (minus + 2))
     a, b = platt(scale * f, labels)
     p = expit(a * scale * f + b)
@@ -63,18 +64,21 @@ def test_the_svm_with_bias_satisfies_its_optimality_conditions(C, d):
     for seed in range(4):
         given = problem(seed, 12, d, levels=[None, 4][seed % 2], degree=1 + seed % 2)
         coef, bias, taken = hinge(given, C)
-        margin, weight = given.labels * (given.K @ coef + bias), given.labels * coef
+        margin = given.labels * (given.K @ coef + bias)
+        weight = given.labels * coef
         assert taken == C
         assert weight.min() >= 0
         assert weight.max() <= C * (1 + 1e-9)
         assert abs(coef.sum()) < 1e-6 * C
-        without, limit = weight <= 1e-9 * C, weight >= C * (1 - 1e-9)
+        without = weight <= 1e-9 * C
+        limit = weight >= C * (1 - 1e-9)
         assert np.all(margin[~limit] > 1 - 1e-4)
         assert np.all(margin[~without] < 1 + 1e-4)
 
 
 def test_free_examples_are_on_their_margins_in_double_precision():
-    (K, labels, _), C = problem(1, 12, 3), 50.0
+    C = 50.0
+    (K, labels, _) = problem(1, 12, 3)
     rough = SVC(C=C, kernel="precomputed", tol=1e-6).fit(K, labels)
     off = []
     for coef, bias in (

@@ -30,7 +30,9 @@ def domains(seed, n=20, n_query=15, d=4):
 @given(seed=st.integers(0, 10**6))
 def test_each_branch_has_its_own_formula(kind, seed):
     X, Q = domains(seed)
-    own, apart, by_own = scaled(kind, X, X), scaled(kind, Q, Q), scaled(kind, X, Q)
+    own = scaled(kind, X, X)
+    apart = scaled(kind, Q, Q)
+    by_own = scaled(kind, X, Q)
     together = [scaled(kind, np.vstack([X, Q]), part) for part in (X, Q)]
     expected = {
         ("joint", "joint"): together,
@@ -76,7 +78,8 @@ def test_one_decision_for_all_features_uses_the_bonferroni_correction():
     decided = set()
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        X, Q = rng.normal(size=(20, 4)), rng.normal([0.0, 0.0, 0.0, 0.9], size=(15, 4))
+        X = rng.normal(size=(20, 4))
+        Q = rng.normal([0.0, 0.0, 0.0, 0.9], size=(15, 4))
         joint = 4 * p_values(X, Q).min() >= 0.05
         wanted = DomainScaler(decision="joint" if joint else "apart").fit(X).both(Q)
         for found, want in zip(
@@ -105,10 +108,8 @@ def test_constant_features_become_0(kind, decision):
         assert (other[:, 0] == 0).all()  # the range of the feature is unknown
     for tiny in (5e-324, 1e-200):
         scaler = DomainScaler(kind, decision=decision).fit([[0.0], [tiny]])
-        both, far = (
-            scaler.both([[tiny], [0.0], [0.0]]),
-            scaler.both([[-1e100], [1e100]]),
-        )
+        both = scaler.both([[tiny], [0.0], [0.0]])
+        far = scaler.both([[-1e100], [1e100]])
         assert not np.vstack(both).any()
         assert np.isfinite(np.vstack(far)).all()
 

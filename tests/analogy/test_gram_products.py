@@ -40,7 +40,8 @@ def error(found, K, v):
 )
 def test_products_are_those_of_the_gram_matrix(kind, n, d, seed):
     rng = np.random.default_rng(seed)
-    U, v = sample(kind, n, d, rng), rng.standard_normal(n)
+    U = sample(kind, n, d, rng)
+    v = rng.standard_normal(n)
     V = np.concatenate(
         [
             sample(kind, 9, d, rng),
@@ -58,7 +59,8 @@ def test_products_are_those_of_the_gram_matrix(kind, n, d, seed):
 @pytest.mark.parametrize("kind", KINDS)
 def test_products_of_thousands_of_pairs_are_those_of_the_gram_matrix(kind):
     rng = np.random.default_rng(1)
-    U, v = sample(kind, 3000, 28, rng), rng.standard_normal(3000)
+    U = sample(kind, 3000, 28, rng)
+    v = rng.standard_normal(3000)
     V = sample(kind, 400, 28, rng)
     K = AnalogyOperator(U)
     assert error(K.times(v), analogy_kernel(U), v) < 1e-13
@@ -68,8 +70,10 @@ def test_products_of_thousands_of_pairs_are_those_of_the_gram_matrix(kind):
 def test_rounding_does_not_grow_with_the_number_of_pairs():
     """A plain sum of n equal terms is off by about n / 2 roundings, here by more than
     1e-12."""
-    rng, n = np.random.default_rng(2), 300_000
-    U, v = rng.uniform(0, 1, (n, 2)) ** 9, np.full(n, 0.1)
+    rng = np.random.default_rng(2)
+    n = 300_000
+    U = rng.uniform(0, 1, (n, 2)) ** 9
+    v = np.full(n, 0.1)
     rows = np.concatenate([rng.integers(0, n, 20), U.sum(axis=1).argsort()[[0, -1]]])
     found = AnalogyOperator(U).times(v)[rows]
     assert error(found, analogy_kernel(U[rows], U), v) < 1e-13
@@ -77,11 +81,9 @@ def test_rounding_does_not_grow_with_the_number_of_pairs():
 
 def test_the_number_of_threads_does_not_change_the_bits(monkeypatch):
     rng = np.random.default_rng(0)
-    U, V, v = (
-        rng.uniform(-1, 1, (6000, 11)),
-        rng.uniform(-1, 1, (30, 11)),
-        rng.standard_normal(6000),
-    )
+    U = rng.uniform(-1, 1, (6000, 11))
+    V = rng.uniform(-1, 1, (30, 11))
+    v = rng.standard_normal(6000)
     found = []
     for threads in (1, 3):
         monkeypatch.setattr(config, "NUMBA_NUM_THREADS", threads)

@@ -52,7 +52,8 @@ def sign(u, zero):
 
 def proportion(u, v, zero):
     """Eq. 5, of exact numbers."""
-    u, v = Fraction(float(u)), Fraction(float(v))
+    u = Fraction(float(u))
+    v = Fraction(float(v))
     return 1 - abs(u - v) if sign(u, zero) == sign(v, zero) else Fraction(0)
 
 
@@ -81,7 +82,8 @@ def test_the_cross_gram_matrix_is_the_mean_over_features(U, V, zero):
 @pytest.mark.parametrize("zero", ZEROS)
 def test_large_matrices_agree_with_a_plain_formula(d, zero):
     rng = np.random.default_rng(d)
-    U, V = rng.uniform(-1, 1, (530, d)), rng.uniform(-1, 1, (270, d))
+    U = rng.uniform(-1, 1, (530, d))
+    V = rng.uniform(-1, 1, (270, d))
     U[rng.random(U.shape) < 0.2] = 0
     V[:200] = np.where(rng.random((200, d)) < 0.5, U[:200], V[:200])
     plain = np.zeros((530, 270))
@@ -180,7 +182,8 @@ def test_bad_input_is_named(arguments, words):
 @pytest.mark.parametrize("degree", [1, 3])
 def test_few_columns_have_the_bits_of_many(degree, zero):
     rng = np.random.default_rng(0)
-    U, V = rng.uniform(-1, 1, (300, 5)), rng.uniform(-1, 1, (20, 5))
+    U = rng.uniform(-1, 1, (300, 5))
+    V = rng.uniform(-1, 1, (20, 5))
     K = analogy_kernel(U, V, degree, zero=zero)
     for few in (1, 3, 7, 8):
         assert (analogy_kernel(U, V[:few], degree, zero=zero) == K[:, :few]).all()

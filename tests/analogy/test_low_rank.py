@@ -27,10 +27,12 @@ def test_the_coarse_kernel_is_the_kernel_if_all_differences_are_knots():
 )
 def test_the_coarse_equations_are_solved_and_leave_a_part_of_the_kernel(seed, n, kind):
     U = differences(seed, n, 3, kind)
-    coarse, rng = CoarseFunctions(U), np.random.default_rng(seed)
+    coarse = CoarseFunctions(U)
+    rng = np.random.default_rng(seed)
     covered = _coarse_kernel(coarse)
     assert np.linalg.eigvalsh(analogy_kernel(U) - covered).min() > -1e-8 * n
-    W, r = 10 ** rng.uniform(-6, 2, n), rng.standard_normal(n)
+    W = 10 ** rng.uniform(-6, 2, n)
+    r = rng.standard_normal(n)
     system = np.block(
         [
             [np.eye(n) + W[:, None] * covered, W[:, None]],
@@ -55,8 +57,10 @@ def _coarse_kernel(coarse):
 @given(st.integers(0, 2**31), st.integers(2, 40), st.booleans())
 def test_the_equations_of_few_pairs_are_solved(seed, n, biased):
     U = differences(seed, n, 3, "mixed")
-    K, rng = analogy_kernel(U), np.random.default_rng(seed)
-    W, r = 10 ** rng.uniform(-6, 2, n), rng.standard_normal(n)
+    K = analogy_kernel(U)
+    rng = np.random.default_rng(seed)
+    W = 10 ** rng.uniform(-6, 2, n)
+    r = rng.standard_normal(n)
     system = np.block(
         [[np.eye(n) + W[:, None] * K, W[:, None]], [np.ones((1, n)), np.zeros((1, 1))]]
     )

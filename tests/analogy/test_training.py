@@ -27,8 +27,10 @@ def test_worths_are_the_aggregated_preferences(learner, aggregate):
 @EACH
 def test_rounding_outside_the_unit_interval_is_clipped(learner):
     X, rank = rankings(1)
-    X[0], X[1] = 1.0, 0.0
-    model, near = clone(learner).fit(X, rank), X.copy()
+    X[0] = 1.0
+    X[1] = 0.0
+    model = clone(learner).fit(X, rank)
+    near = X.copy()
     near[0] += 5e-10
     near[1] -= 5e-10
     again = clone(learner).fit(near, rank)

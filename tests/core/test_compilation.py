@@ -54,7 +54,8 @@ class Package:
     compiled functions."""
 
     def __init__(self, folder):
-        self.folder, self.path = folder, folder / "preflearn"
+        self.folder = folder
+        self.path = folder / "preflearn"
         self.path.mkdir()
         shutil.copy(compilation.__file__, self.path)
         shutil.copy(source_digest.__file__, self.path)
@@ -90,7 +91,8 @@ class Package:
 
 
 def test_compiled_code_is_kept_until_its_source_changes(tmp_path):
-    package, cache = Package(tmp_path), {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    package = Package(tmp_path)
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     package.write("before", 1)
     printed, said = package.run(delay=2, **cache, PREFLEARN_QUIET="")
     # a part is compiled with its caller, and is plain Python to Python
@@ -110,7 +112,8 @@ def test_compiled_code_is_kept_until_its_source_changes(tmp_path):
 def test_functions_are_compiled_without_any_folder_for_a_cache(tmp_path):
     """Files stand where the cache folders would be: unlike permissions, they stop root
     too."""
-    package, file = Package(tmp_path), tmp_path / "file"
+    package = Package(tmp_path)
+    file = tmp_path / "file"
     package.write("points", 1)
     (package.path / "__pycache__").touch()
     file.touch()

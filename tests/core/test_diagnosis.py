@@ -94,7 +94,8 @@ def test_fits_warn_where_the_penalty_decides(model):
 
 @pytest.mark.filterwarnings("error")
 def test_bias_reduction_solves_what_the_warning_names_and_identified_data_do_not_warn():
-    index, y = [[0, 1], [1, 2], [2, 0], [0, 3]], [1, 1, 1, 1]
+    index = [[0, 1], [1, 2], [2, 0], [0, 3]]
+    y = [1, 1, 1, 1]
     with pytest.raises(NotIdentifiedWarning, match="bias_reduced=True"):
         Davidson().fit(index, y)
     reduced = [
@@ -164,7 +165,8 @@ def test_half_points_are_ties():
 
 @pytest.mark.parametrize("kind", ["Int64", "object"])
 def test_frames_of_row_numbers_are_players(kind):
-    index, y = [[0, 1], [1, 2], [2, 0], [1, 0]], [1, 1, 1, -1]
+    index = [[0, 1], [1, 2], [2, 0], [1, 0]]
+    y = [1, 1, 1, -1]
     frame = pd.DataFrame(index, columns=["winner", "loser"], index=list("abcd")).astype(
         kind
     )

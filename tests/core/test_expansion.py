@@ -19,10 +19,13 @@ def items(seed, n=7):
 
 @KERNELS
 def test_differences_of_functions_keep_their_values_without_constants(kernel):
-    X, new, coef = items(0) + 5, items(1) + 5, items(2)[:2, 0]
+    X = items(0) + 5
+    new = items(1) + 5
+    coef = items(2)[:2, 0]
     functions = functions_of(RankingPursuit(kernel=kernel, gamma=0.3), X)
     ids = np.array([4, 2])
-    whole, less = functions.columns(new, ids), functions.seen(0.0).columns(new, ids)
+    whole = functions.columns(new, ids)
+    less = functions.seen(0.0).columns(new, ids)
     np.testing.assert_allclose(np.diff(less, axis=0), np.diff(whole, axis=0), atol=1e-9)
     assert functions.seen(0.5) is functions
     np.testing.assert_allclose(functions.expansion(ids, coef)(new), whole @ coef)
@@ -35,7 +38,8 @@ def test_the_kernel_of_items_up_to_constants(kernel):
     X = items(3) + 5
     pairs = Pairs(X, [[0, 1], [4, 2], [2, 0]])
     space = ItemKernel.of(RankingPursuit(kernel=kernel, gamma=0.3), pairs)
-    B, K = np.diff(np.eye(len(space.ids)), axis=0), space.gram()
+    B = np.diff(np.eye(len(space.ids)), axis=0)
+    K = space.gram()
     np.testing.assert_allclose(
         B @ space.centred_gram()[0] @ B.T, B @ K @ B.T, atol=1e-9
     )

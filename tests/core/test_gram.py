@@ -20,14 +20,18 @@ def matrix(n, rank=3):
 
 
 def test_the_operator_gives_entries_and_products_of_its_matrix():
-    K, v = matrix(9), np.array([0.0, 1, 0, -2, 3, 0.5, 0, 7, 1])
-    gram, rows, columns = DenseGram(K), np.array([3, 1]), np.array([0, 8, 4])
+    K = matrix(9)
+    v = np.array([0.0, 1, 0, -2, 3, 0.5, 0, 7, 1])
+    gram = DenseGram(K)
+    rows = np.array([3, 1])
+    columns = np.array([0, 8, 4])
     np.testing.assert_array_equal(gram.block(rows, columns), K[np.ix_(rows, columns)])
     np.testing.assert_allclose(gram.times(v), K @ v, atol=1e-12)
 
 
 def test_centering_leaves_the_gram_matrix_of_differences():
-    K, B = matrix(6), np.diff(np.eye(6), axis=0)
+    K = matrix(6)
+    B = np.diff(np.eye(6), axis=0)
     C = centred(K)
     np.testing.assert_allclose(B @ C @ B.T, B @ K @ B.T, atol=1e-12)
     np.testing.assert_allclose([C.sum(axis=0), C.sum(axis=1)], 0, atol=1e-12)
@@ -46,10 +50,8 @@ def test_an_asymmetric_matrix_is_refused(n):
 def test_rows_are_combined(rows):
     """Four at a time, and what remains of four."""
     rng = np.random.default_rng(rows)
-    matrix, weights = (
-        fixed(rng.standard_normal((rows + 2, 7))),
-        rng.standard_normal(rows),
-    )
+    matrix = fixed(rng.standard_normal((rows + 2, 7)))
+    weights = rng.standard_normal(rows)
     chosen = rng.permutation(rows + 2)[:rows]
     np.testing.assert_allclose(
         combine(matrix, chosen, weights),

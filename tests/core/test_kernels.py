@@ -42,10 +42,8 @@ def test_a_negative_eigenvalue_is_refused(K):
 
 @pytest.mark.parametrize("n", [2, 3, 8])
 def test_only_negative_eigenvalues_of_the_size_of_rounding_are_accepted(n):
-    values, vectors = (
-        np.ones(n),
-        np.linalg.qr(np.random.default_rng(n).standard_normal((n, n)))[0],
-    )
+    values = np.ones(n)
+    vectors = np.linalg.qr(np.random.default_rng(n).standard_normal((n, n)))[0]
     for low, refused in ((0.0, False), (-0.3e-9, False), (-2e-9, True)):
         values[0] = low
         K = (vectors * values) @ vectors.T
@@ -100,7 +98,8 @@ def test_squared_distances_of_close_items_keep_their_digits(n, m, p, offset):
 @pytest.mark.parametrize(("n", "m", "p"), SHAPES)
 def test_the_gaussian_kernel_is_that_of_scikit_learn(n, m, p):
     rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(n, p)), rng.normal(size=(m, p))
+    X = rng.normal(size=(n, p))
+    Y = rng.normal(size=(m, p))
     found = kernel_matrix("rbf", X, Y, gamma=0.1)
     np.testing.assert_allclose(found, rbf_kernel(X, Y, gamma=0.1), atol=4e-15)
     np.testing.assert_allclose(kernel_matrix("rbf", X, Y), rbf_kernel(X, Y), atol=4e-15)

@@ -31,10 +31,14 @@ def loss_of(kind, d, t, y):
 @KINDS
 @pytest.mark.parametrize("t", [0.03, 0.6, 2.5])
 def test_derivatives_agree_with_finite_differences(kind, t):
-    d, y, h = np.tile(np.linspace(-9, 9, 37), 3), np.repeat([-1, 0, 1], 37), 1e-6
+    d = np.tile(np.linspace(-9, 9, 37), 3)
+    y = np.repeat([-1, 0, 1], 37)
+    h = 1e-6
     here = loss_of(kind, d, t, y)
-    right, left = loss_of(kind, d + h, t, y), loss_of(kind, d - h, t, y)
-    up, down = loss_of(kind, d, t + h, y), loss_of(kind, d, t - h, y)
+    right = loss_of(kind, d + h, t, y)
+    left = loss_of(kind, d - h, t, y)
+    up = loss_of(kind, d, t + h, y)
+    down = loss_of(kind, d, t - h, y)
     for ours, more, less in [
         (here.d, right.value, left.value),
         (here.t, up.value, down.value),
@@ -55,7 +59,8 @@ def test_losses_are_jointly_convex(kind, d, t, y):
 
 @KINDS
 def test_losses_are_negative_log_probabilities(kind):
-    d, t = np.linspace(-4, 4, 33), 0.7
+    d = np.linspace(-4, 4, 33)
+    t = 0.7
     cdf = {"logit": expit, "probit": norm.cdf}.get(kind)
     expected = (
         davidson_probabilities(d, np.exp(t)).T

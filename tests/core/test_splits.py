@@ -40,7 +40,8 @@ PACKAGE = Path(preflearn.__file__).parent
 @st.composite
 def comparisons(draw):
     """Pairs of items, some of which have the same features, and a group for each pair."""
-    n, m = draw(st.integers(4, 12)), draw(st.integers(8, 40))
+    n = draw(st.integers(4, 12))
+    m = draw(st.integers(8, 40))
     X = draw(st.lists(st.integers(0, 9), min_size=n, max_size=n))
     first = draw(st.lists(st.integers(0, n - 1), min_size=m, max_size=m))
     steps = draw(st.lists(st.integers(1, n - 1), min_size=m, max_size=m))
@@ -69,7 +70,8 @@ def test_no_item_of_a_test_pair_occurs_in_training(problem, n_splits, shuffle, r
     folds = folds_of(splitter, pairs)
     assume(folds is not None)
     assert len(folds) == splitter.get_n_splits() == n_splits
-    first, second = pairs.first.ravel(), pairs.second.ravel()
+    first = pairs.first.ravel()
+    second = pairs.second.ravel()
     home = {}
     for fold, (train, test) in enumerate(folds):
         seen = {x for k in train for x in (first[k], second[k])}
@@ -113,7 +115,8 @@ def test_queries_are_split_whole_and_dates_forward(problem, n_splits):
     splits = folds_of(DateSplit(n_splits), pairs, groups)
     assert (splits is None) == (len(set(groups)) <= n_splits)
     for train, test in splits or []:
-        start, end = groups[list(test)].min(), groups[list(test)].max()
+        start = groups[list(test)].min()
+        end = groups[list(test)].max()
         assert train == set(np.flatnonzero(groups < start))
         assert test == set(np.flatnonzero((groups >= start) & (groups <= end)))
 
@@ -332,7 +335,8 @@ def test_sparse_items_are_split_like_dense_ones():
     pairs, y = Pairs.from_scores(X, rng.random(12))
     kept = pairs.with_items(sparse.csr_array(X))
     kept.items.data[:] = 1.0
-    dense, found = distinct_items(pairs)[1], distinct_items(kept)[1]
+    dense = distinct_items(pairs)[1]
+    found = distinct_items(kept)[1]
     assert len(np.unique(found)) == len(np.unique(dense)) < 12
     assert len(
         np.unique(np.column_stack([found.ravel(), dense.ravel()]), axis=0)

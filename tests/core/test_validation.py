@@ -312,7 +312,8 @@ SYSTEMS = [Elo(), Glicko(), TrueSkill(margin=0.5)]
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_the_score_of_a_rating_system_is_its_fraction_of_right_predictions(system):
     fitted = clone(system).fit(MATCHES, Y)
-    right, weights = fitted.predict(MATCHES) == Y, np.array([1.0, 2.0, 5.0])
+    right = fitted.predict(MATCHES) == Y
+    weights = np.array([1.0, 2.0, 5.0])
     assert fitted.score(MATCHES, np.array(Y, object)) == pytest.approx(right.mean())
     assert fitted.score(MATCHES, Y, weights) == pytest.approx(
         (weights * right).sum() / 8
@@ -428,7 +429,8 @@ TRAIN = (
 
 @pytest.mark.parametrize("search", [direction_auc, compare_methods])
 def test_a_search_checks_its_grids_and_data(search):
-    C, gamma = [1.0, 10.0], [0.1, 1.0]
+    C = [1.0, 10.0]
+    gamma = [0.1, 1.0]
     assert search(TRAIN, TRAIN, TRAIN, C, gamma)
     for wrong in ([], [0.0, 1.0], [10.0, 1.0], 1.0):
         rejects(lambda wrong=wrong: search(TRAIN, TRAIN, TRAIN, wrong, gamma), "C_grid")

@@ -21,10 +21,8 @@ def write_chess(folder, games):
     """Write three archives with one row per game, and the list of their hashes."""
     folder.mkdir()
     for number, part in enumerate(np.array_split(np.arange(len(games)), 3), start=1):
-        name, table = (
-            f"primary_training_part{number}",
-            pd.DataFrame(np.asarray(games)[part], columns=COLUMNS),
-        )
+        name = f"primary_training_part{number}"
+        table = pd.DataFrame(np.asarray(games)[part], columns=COLUMNS)
         table = table.astype(dict.fromkeys(COLUMNS[:4], int))
         (folder / f"{name}.zip").write_bytes(
             zipped(f"{name}.csv", table.to_csv(index=False))

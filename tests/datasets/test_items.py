@@ -36,7 +36,8 @@ def test_ratings_are_those_of_the_file_and_a_stored_zero_is_a_rating(
         "Dim": np.array([2, 3]),
         "Dimnames": [np.array(["u", "v"]), np.array(["a", "é", "c"])],
     }
-    matrix, seen = SimpleNamespace(data=SimpleNamespace(**row)), []
+    matrix = SimpleNamespace(data=SimpleNamespace(**row))
+    seen = []
     objects = {"Jester5k": matrix, "MovieLense": matrix}
     monkeypatch.setattr(
         storage, "_r_objects", lambda content: seen.append(content) or objects
@@ -45,7 +46,8 @@ def test_ratings_are_those_of_the_file_and_a_stored_zero_is_a_rating(
         name, {"jester": "Jester5k.rda", "movielens": "MovieLense.rda"}[name], b"bytes"
     )
     load = getattr(datasets, f"load_{name}")
-    one, two = load(), load()
+    one = load()
+    two = load()
     assert seen == [b"bytes"]
     assert one[1:] == two[1:] == (("u", "v"), ("a", "é", "c"), one.provenance)
     assert isinstance(two.ratings, sparse.csr_array)

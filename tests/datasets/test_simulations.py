@@ -51,17 +51,13 @@ def test_norm_pairs_have_the_documented_ranges_ties_and_scores(norm, n, share, s
 
 def test_norm_pairs_are_fixed_by_their_seed_and_norms_have_two_names():
     for number, word in ((1, "l1"), (2, "l2"), (np.inf, "linf")):
-        one, two = (
-            simulate_norm_pairs(number, 20, 0.5, 3),
-            simulate_norm_pairs(word, 20, 0.5, 3),
-        )
+        one = simulate_norm_pairs(number, 20, 0.5, 3)
+        two = simulate_norm_pairs(word, 20, 0.5, 3)
         np.testing.assert_array_equal(one.pairs.items, two.pairs.items)
         np.testing.assert_array_equal(one.y, two.y)
     rng = np.random.default_rng(3)
-    again, after = (
-        simulate_norm_pairs(1, 20, 0.5, rng),
-        simulate_norm_pairs(1, 20, 0.5, rng),
-    )
+    again = simulate_norm_pairs(1, 20, 0.5, rng)
+    after = simulate_norm_pairs(1, 20, 0.5, rng)
     np.testing.assert_array_equal(again.y, simulate_norm_pairs(1, 20, 0.5, 3).y)
     assert not np.array_equal(again.pairs.items, after.pairs.items)
 

@@ -308,7 +308,8 @@ R_LOADERS = ("nba", "auto", "diabetes", "mixture")
 @pytest.fixture
 def parsed(monkeypatch):
     """The files that are parsed from now on, by their contents."""
-    seen, parse = [], storage._r_objects
+    seen = []
+    parse = storage._r_objects
     monkeypatch.setattr(
         storage, "_r_objects", lambda content: seen.append(content) or parse(content)
     )
@@ -333,7 +334,8 @@ def check_same(one, two):
 def test_an_r_file_is_parsed_once(toy, tmp_path, parsed, name):
     add_r_files(toy, tmp_path)
     before = sorted(toy.mirror.rglob("*"))
-    first, second = load(name), load(name)
+    first = load(name)
+    second = load(name)
     assert len(parsed) == 1
     check_same(first, second)
     assert (

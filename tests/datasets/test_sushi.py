@@ -51,12 +51,10 @@ def test_prefectures_lie_in_japan():
     assert ((latitude > 26) & (latitude < 43.1)).all()
     assert ((longitude > 127) & (longitude < 141.4)).all()
     # Tohoku lies north of Kanto, Kanto east of Kinki, and Kinki east of Kyushu.
-    tohoku, kanto, kinki, kyushu = (
-        range(1, 7),
-        range(8, 15),
-        [23, 25, 26, 27, 28, 29],
-        range(39, 46),
-    )
+    tohoku = range(1, 7)
+    kanto = range(8, 15)
+    kinki = [23, 25, 26, 27, 28, 29]
+    kyushu = range(39, 46)
     assert latitude[tohoku].min() > latitude[kanto].max()
     assert longitude[kanto].min() > longitude[kinki].max()
     assert longitude[kinki].min() > longitude[kyushu].max()
@@ -67,7 +65,8 @@ def test_prefectures_lie_in_japan():
 
 def test_sushi(load):
     sushi = load("sushi", datasets.load_sushi)
-    pairs, y = sushi.pairs, sushi.y
+    pairs = sushi.pairs
+    y = sushi.y
     assert Counter(np.abs(y).tolist()) == {0: 17_832, 1: 7_168}
     assert pairs.shape == (25_000, 2, 14)
     assert len(pairs.items) == 50_000

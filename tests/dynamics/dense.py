@@ -40,7 +40,8 @@ def ordinal(log_cdf, margin) -> Density:
     symmetric."""
 
     def density(y, d):
-        inner, outer = log_cdf(margin - np.abs(d)), log_cdf(-margin - np.abs(d))
+        inner = log_cdf(margin - np.abs(d))
+        outer = log_cdf(-margin - np.abs(d))
         with np.errstate(divide="ignore"):
             tie = inner + np.log(-np.expm1(outer - inner))
         return np.where(y == 0, tie, log_cdf(y * d - margin))
@@ -96,10 +97,8 @@ def expected(density: Density, y, mean, variance):
     """E log p(y | u) over u ~ N(mean, variance), and its two derivatives by the mean;
     arrays (N,)."""
     y, mean, deviation = _columns(y, mean, variance)
-    values, weights = (
-        density(y, mean + deviation * _NODES),
-        np.exp(_log_weights(_NODES)),
-    )
+    values = density(y, mean + deviation * _NODES)
+    weights = np.exp(_log_weights(_NODES))
     deviation = deviation[:, 0]
     return (
         values @ weights,
@@ -125,7 +124,8 @@ class Problem:
     def __init__(self, matches, covariance):
         entries = matches.design.tocoo()
         self.row, self.feature = entries.coords
-        self.x, self.time = entries.data, matches.time[self.row]
+        self.x = entries.data
+        self.time = matches.time[self.row]
         self.features = list(matches.features)
         self.covariance = covariance
         self.gram = np.zeros((len(self.x), len(self.x)))
@@ -142,7 +142,8 @@ class Problem:
 
     def with_new(self, m, times):
         """The Gram of the entries, then of the new times of feature m: (E + T, E + T)."""
-        mine, n = np.flatnonzero(self.feature == m), len(self.x)
+        mine = np.flatnonzero(self.feature == m)
+        n = len(self.x)
         both = np.concatenate([self.time[mine], times])
         whole = block_diag(self.gram, np.zeros((len(times), len(times))))
         ids = np.concatenate([mine, np.arange(n, n + len(times))])
@@ -174,7 +175,8 @@ class ImpliedCovariance:
         order = np.argsort(times)
         t = times[order]
         A, Q = self.space.transitions(t[:-1], t[1:], np.full(len(t) - 1, t[0]))
-        P, h = self.space.initial(t[:1])[0], self.space.measurement
+        P = self.space.initial(t[:1])[0]
+        h = self.space.measurement
         chain = [(h, P, None)]
         for step, noise in zip(A, Q, strict=True):
             P = step @ P @ step.T + noise
@@ -189,7 +191,8 @@ class ImpliedCovariance:
 def exact_gaussian(covariance, noise, X, time, y):
     """Means and variances of all features at all matches (N, M), and the evidence; one
     covariance."""
-    K, n = covariance.gram(time), len(X)
+    K = covariance.gram(time)
+    n = len(X)
     C = (X @ X.T) * K + noise * np.eye(n)
     gains = [np.linalg.solve(C, (K * x).T).T for x in X.T]
     mean = np.transpose([gain @ y for gain in gains])
@@ -251,7 +254,8 @@ def ep_sites(problem: Problem, density: Density, y, q: State):
     v²·x²·d2. The site is the ratio of that Gaussian and of the cavity.
     """
     cavity_mean, cavity_variance = q.cavity
-    x, row = problem.x, problem.row
+    x = problem.x
+    row = problem.row
     log_z, d1, d2 = log_partition(
         density, y, problem.design @ cavity_mean, problem.design**2 @ cavity_variance
     )
@@ -281,7 +285,8 @@ def kl_sites(problem: Problem, density: Density, y, q: State):
     p by E s, which is alpha, and by E s², which is -beta/2. With m = E s and v = E s² -
     m² these are x·d1 - m·x²·d2 and x²·d2/2.
     """
-    x, row = problem.x, problem.row
+    x = problem.x
+    row = problem.row
     value, d1, d2 = expected(
         density, y, problem.design @ q.mean, problem.design**2 @ q.variance
     )
@@ -341,7 +346,9 @@ def fixed_point(
     """
     y = np.asarray(y, dtype=float)
     q = state(problem.gram, *np.zeros((2, len(problem.x))))
-    residuals, evidences, history = [], [], []
+    residuals = []
+    evidences = []
+    history = []
     with np.errstate(all="ignore"):
         for _ in range(max_iter):
             alpha, beta, evidence = UPDATES[method](problem, density, y, q)
@@ -376,7 +383,8 @@ def scores(problem: Problem, q: State, m, times):
     """Mean and standard deviation of the score of feature m at any times, given the
     sites."""
     sites = np.pad([q.alpha, q.beta], [(0, 0), (0, len(times))])
-    whole, new = state(problem.with_new(m, times), *sites), slice(len(q.alpha), None)
+    whole = state(problem.with_new(m, times), *sites)
+    new = slice(len(q.alpha), None)
     return whole.mean[new], np.sqrt(whole.variance[new])
 
 
@@ -396,7 +404,8 @@ def brute_force(
 
     design (N, M), variances (M,): those of the prior.
     """
-    design, y = np.asarray(design, dtype=float), np.asarray(y, dtype=float)
+    design = np.asarray(design, dtype=float)
+    y = np.asarray(y, dtype=float)
     axis = np.linspace(-width, width, n_points)
     axes = np.meshgrid(*[axis * np.sqrt(v) for v in variances], indexing="ij")
     points = np.stack([a.ravel() for a in axes], axis=1)

@@ -70,8 +70,10 @@ def integrals(likelihood, y, mean, variance, ep, digits=40):
     """log E p (`ep`) or E log p, u ~ N(mean, variance), and two derivatives in the
     mean; floats."""
     with mp.workdps(digits):
-        mean, variance = mp.mpf(mean), mp.mpf(variance)
-        deviation, log_p = mp.sqrt(variance), log_density(likelihood, y)
+        mean = mp.mpf(mean)
+        variance = mp.mpf(variance)
+        deviation = mp.sqrt(variance)
+        log_p = log_density(likelihood, y)
 
         def exponent(u):
             return (log_p(u) if ep else 0) - (u - mean) ** 2 / (2 * variance)
@@ -114,13 +116,16 @@ def _mode(exponent, mean, deviation):
     """By bisection in three parts, of a concave function."""
     ends = []
     for sign in (-1, 1):
-        end, step = mean, deviation
+        end = mean
+        step = deviation
         while exponent(end + sign * step) > exponent(end):
-            end, step = end + sign * step, 2 * step
+            end = end + sign * step
+            step = 2 * step
         ends.append(end + sign * step)
     low, high = ends
     for _ in range(150):
-        left, right = low + (high - low) / 3, high - (high - low) / 3
+        left = low + (high - low) / 3
+        right = high - (high - low) / 3
         low, high = (left, high) if exponent(left) < exponent(right) else (low, right)
     return (low + high) / 2
 

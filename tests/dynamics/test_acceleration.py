@@ -108,15 +108,14 @@ def test_line_ups_converge(method, kind, variance, name):
 def test_a_league_with_a_feature_for_each_pair_converges():
     """Many matches in few scores: where no step of EP is taken back, it takes more than
     1000 sweeps."""
-    rng, rows = np.random.default_rng(0), np.arange(2000)
+    rng = np.random.default_rng(0)
+    rows = np.arange(2000)
     pairs = np.array(list(itertools.combinations(range(6), 2)))
     which = rng.integers(0, len(pairs), len(rows))
     design = np.zeros((len(rows), 6 + len(pairs)))
-    (
-        design[rows, pairs[which, 0]],
-        design[rows, pairs[which, 1]],
-        design[rows, 6 + which],
-    ) = 1, -1, 1
+    design[rows, pairs[which, 0]] = 1
+    design[rows, pairs[which, 1]] = -1
+    design[rows, 6 + which] = 1
     y = np.sign(design @ rng.normal(size=design.shape[1]) + rng.normal(size=len(rows)))
     covariance = {f"f{k}": Constant(5.0) for k in range(6)} | {"*": Constant(4.3)}
     model = fitted(covariance, Probit(), matches_of(design), y, tol=1e-6, max_iter=400)
@@ -167,7 +166,8 @@ def test_hundreds_of_identical_outcomes(method, n):
 
     All are equal by symmetry.
     """
-    alpha, beta = 0.0, 0.0
+    alpha = 0.0
+    beta = 0.0
     # whose pseudo-observations an update starts from
     others = n - 1 if method == "ep" else n
     integral = dense.log_partition if method == "ep" else dense.expected

@@ -105,7 +105,8 @@ def test_moments_match_at_the_fixed_point_of_ep(likelihood, density, outcomes):
     """Cavity times p(y | x's) of each match, by brute force, has the means and
     variances of q."""
     rng = np.random.default_rng(5)
-    matches, y = random_matches(rng, n=6, n_features=3), rng.choice(outcomes, 6)
+    matches = random_matches(rng, n=6, n_features=3)
+    y = rng.choice(outcomes, 6)
     q, *_ = updated(fitted(Matern12(0.8, 1.0), likelihood, matches, y), density)
     for n, (mean, variance) in enumerate(
         zip(*(np.reshape(part, (6, 2)) for part in q.cavity), strict=True)
@@ -272,7 +273,8 @@ def test_designs_too_large_for_arithmetic_are_refused(
     covariance, largest, likelihood, density, outcomes, method
 ):
     """Up to the largest one a fit returns forecasts. The last match is at time 11."""
-    y, unit = np.resize(outcomes, 12), likelihood.noise
+    y = np.resize(outcomes, 12)
+    unit = likelihood.noise
     for size in (1e20, 1e100):
         with pytest.raises(ValueError, match="deviation of a score"):
             fitted(covariance, likelihood, matches_of([[size], [-size]] * 6), y, method)

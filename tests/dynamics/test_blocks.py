@@ -28,7 +28,8 @@ def test_matern_transitions_keep_their_digits(kind, gap, variance, lengthscale):
     with u = rate * time: each is driven by the next one.
     """
     model = kind(variance, lengthscale).state_space()
-    K, rate = model.size, np.sqrt(2 * model.size - 1) / lengthscale
+    K = model.size
+    rate = np.sqrt(2 * model.size - 1) / lengthscale
     A, Q = model.transitions(np.zeros(1), np.array([gap]))
     passed = min(mp.mpf(float(rate)) * gap, 500)
     F = -np.eye(K) + np.eye(K, k=1)
@@ -46,12 +47,15 @@ def test_matern_transitions_keep_their_digits(kind, gap, variance, lengthscale):
 def test_products_keep_their_digits(gap):
     """Matérn 3/2 times 1/2 is (1 + a|t|) e^{-(a + b)|t|}; Q = P - A P A', here in high
     precision."""
-    a, b, variance = 1.5, 0.4, 1e-6
+    a = 1.5
+    b = 0.4
+    variance = 1e-6
     model = (Matern32(variance, np.sqrt(3) / a) * Matern12(1.0, 1 / b)).state_space()
     assert model.size == 2
     A, Q = model.transitions(np.zeros(1), np.array([gap]))
     with mp.workdps(120):
-        rate, ratio = mp.mpf(a) + mp.mpf(b), mp.mpf(a) / (mp.mpf(a) + mp.mpf(b))
+        rate = mp.mpf(a) + mp.mpf(b)
+        ratio = mp.mpf(a) / (mp.mpf(a) + mp.mpf(b))
         P = variance * mp.matrix([[1, ratio], [ratio, 2 * ratio**2]])
         step = mp.exp(-rate * gap) * mp.matrix([[1, rate * gap], [0, 1]])
         for found, exact, tolerance in (
@@ -92,6 +96,7 @@ def test_an_origin_at_the_first_time_is_that_of_each_feature():
         model.initial(np.array([-7.0, 3.0, 1e6])), np.full((3, 1, 1), 2.0)
     )
     product = (Wiener(0.5, origin="first") * Wiener(2.0, origin="first")).state_space()
-    start, first = np.array([3.0, 13.0, 13.0]), np.array([0.0, 10.0, 0.0])
+    start = np.array([3.0, 13.0, 13.0])
+    first = np.array([0.0, 10.0, 0.0])
     _, Q = product.transitions(start, start + 1, first)
     np.testing.assert_allclose(Q.ravel(), [16 - 9, 16 - 9, 14**2 - 13**2], rtol=1e-15)

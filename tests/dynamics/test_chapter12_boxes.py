@@ -49,7 +49,8 @@ def test_brownian_motion_has_an_origin(seed):
     assert psd(np.minimum.outer(t, t) - o)  # (a)
     earlier = np.append(o - rng.choice([1e-3, 1.0, 24.0]), t)
     assert not psd(np.minimum.outer(earlier, earlier) - o)
-    v, variance = rng.choice([0.0, 1e-6, 1.0, 9.0]), rng.uniform(0.1, 4)
+    v = rng.choice([0.0, 1e-6, 1.0, 9.0])
+    variance = rng.uniform(0.1, 4)
     steps = np.tril(np.ones((len(t), len(t)))) * np.sqrt(
         variance * np.diff(t, prepend=t[0])
     )
@@ -74,12 +75,11 @@ def test_brownian_motion_has_an_origin(seed):
 
 
 def single_models(rng):
-    v, scale, o = (
-        rng.uniform(0.1, 4),
-        rng.choice([0.1, 2.0, 1e3]),
-        rng.choice([0.0, 2.0]),
-    )
-    rate, edges = np.sqrt(3) / scale, np.sort(rng.uniform(0, 6, 3))
+    v = rng.uniform(0.1, 4)
+    scale = rng.choice([0.1, 2.0, 1e3])
+    o = rng.choice([0.0, 2.0])
+    rate = np.sqrt(3) / scale
+    edges = np.sort(rng.uniform(0, 6, 3))
 
     def same_piece(t, u):
         return float(
@@ -165,7 +165,8 @@ def test_state_has_the_covariance(seed):
 def test_noise_of_a_product(seed):
     rng = np.random.default_rng(seed)
     t, u = np.sort(rng.uniform(0, 6, 2))
-    kept, noise = [], []
+    kept = []
+    noise = []
     for _, P, A, _ in (single_models(rng)[rng.integers(6)] for _ in range(2)):
         kept.append(A(t, u) @ P(t) @ A(t, u).T)
         noise.append(P(u) - kept[-1])
@@ -200,7 +201,9 @@ def ranks(K):
 def chain_of_forecasts(K):
     """The proof of (b): h, P and A of a state that is a basis of the forecasts E[f |
     p]."""
-    found, reads_before, P_before = [], None, None
+    found = []
+    reads_before = None
+    P_before = None
     for n, rank in enumerate(ranks(K)):
         block = K[n:, : n + 1]
         U = np.linalg.svd(block)[0][:, :rank]
@@ -216,7 +219,8 @@ def chain_of_forecasts(K):
             else reads @ K[: n + 1, :n] @ reads_before.T @ np.linalg.pinv(P_before)
         )
         found.append((U[0], P, A))
-        reads_before, P_before = reads, P
+        reads_before = reads
+        P_before = P
     return found
 
 
@@ -230,7 +234,8 @@ def random_covariance(rng, n=8):
     steps = [rng.normal(size=(size, size)) / 2 * (rng.random() < 0.9) for _ in range(n)]
     reads = rng.normal(size=(n, size)) * rng.integers(0, 4, (n, 1)).clip(0, 1)
     root = rng.normal(size=(size, size))
-    P, chain = root @ root.T, []
+    P = root @ root.T
+    chain = []
     for step, read in zip(steps, reads, strict=True):
         noise = rng.normal(size=size) * rng.integers(0, 2)
         P = step @ P @ step.T + np.outer(noise, noise)
@@ -256,7 +261,8 @@ def test_least_state_is_a_rank(seed):
 
 def forward_back(h, P, A, t, y, tau):
     """The equations of the chapter, one time after the other."""
-    filtered, now = [], (0 * h, P(t[0]))
+    filtered = []
+    now = (0 * h, P(t[0]))
     for n in range(len(t)):
         if n:
             now = _ahead(now, P, A, t[n - 1], t[n])
@@ -290,10 +296,12 @@ def test_two_passes_give_the_posterior(seed):
     size = int(rng.choice([1, 2, 9]))
     # equal times among them
     t = np.sort(rng.choice([0.0, 0.5, 1.0, 2.0, 2.7, 4.0, 9.0, 20.0], size))
-    y, tau = rng.normal(size=size), rng.uniform(0.1, 4, size) * rng.integers(0, 2, size)
+    y = rng.normal(size=size)
+    tau = rng.uniform(0.1, 4, size) * rng.integers(0, 2, size)
     filtered, smoothed = forward_back(h, P, A, t, y, tau)
     new = rng.uniform(0.0, 12.0, 4)
-    K, cross = k.gram(t), k.gram(new, t)
+    K = k.gram(t)
+    cross = k.gram(new, t)
     weights = np.linalg.solve(np.eye(size) + tau[:, None] * K, np.diag(tau))
     scale = 1e-8 * (1 + np.abs(K).max())
     Sigma = K - K @ weights @ K

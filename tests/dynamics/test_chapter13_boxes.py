@@ -67,19 +67,23 @@ CONCAVE = ("probit", "logit", "Gaussian", "steep", "flat")
 @pytest.mark.theorem("prop-inference-ep")
 @pytest.mark.parametrize("name", DENSITIES)
 def test_ep_of_one_match(name):
-    rng, seconds = np.random.default_rng(3), []
+    rng = np.random.default_rng(3)
+    seconds = []
     for _ in range(6):
-        x, c = rng.choice([-2.0, -1, 1, 1.5], size=2), rng.normal(size=2)
+        x = rng.choice([-2.0, -1, 1, 1.5], size=2)
+        c = rng.normal(size=2)
         v = rng.uniform(0.2, 2.0, size=2)
         shifted = partial(shifted_density, DENSITIES[name], x @ c)
         tilted = dense.brute_force([x], v, shifted, [0.0], n_points=601, width=12.0)
-        mean, variance = tilted.mean + c, tilted.variance
+        mean = tilted.mean + c
+        variance = tilted.variance
         _, (d1,), (d2,) = dense.log_partition(shifted, [0.0], [0.0], [x**2 @ v])
         np.testing.assert_allclose(mean, c + v * x * d1, atol=1e-7)  # (a)
         np.testing.assert_allclose(variance, v + v**2 * x**2 * d2, atol=1e-7)
         D = 1 + v * x**2 * d2
         assert (D > 0).all()  # (b)
-        alpha, beta = (x * d1 - c * x**2 * d2) / D, -(x**2) * d2 / D
+        alpha = (x * d1 - c * x**2 * d2) / D
+        beta = -(x**2) * d2 / D
         np.testing.assert_allclose(1 / (1 / v + beta), variance, atol=1e-7)
         np.testing.assert_allclose((c / v + alpha) / (1 / v + beta), mean, atol=1e-7)
         assert ((beta >= -1e-9) == (d2 <= 1e-9)).all()  # (c)
@@ -173,10 +177,8 @@ def test_the_bound_has_one_stationary_point_of_this_form(likelihood, density, ou
 def test_gaussian_rows_of_one_feature_take_one_iteration(covariance):
     """(a)"""
     rng = np.random.default_rng(2)
-    time, X = (
-        np.arange(1.0, 7),
-        np.eye(2)[rng.integers(0, 2, 6)] * rng.choice([-2.0, 1, 0.5], (6, 1)),
-    )
+    time = np.arange(1.0, 7)
+    X = np.eye(2)[rng.integers(0, 2, 6)] * rng.choice([-2.0, 1, 0.5], (6, 1))
     y = rng.normal(size=6)
     mean, variance, evidence = dense.exact_gaussian(covariance, 0.5, X, time, y)
     for method in ("ep", "kl"):
@@ -194,11 +196,9 @@ def test_gaussian_rows_of_one_feature_take_one_iteration(covariance):
 def test_gaussian_means_are_exact_and_variances_are_ordered(covariance, size):
     """(b), (c), and (e) for differences."""
     rng = np.random.default_rng(size)
-    time, X, y = (
-        np.sort(rng.uniform(0.1, 6, 12)),
-        random_design(rng, 12, 4),
-        rng.normal(size=12),
-    )
+    time = np.sort(rng.uniform(0.1, 6, 12))
+    X = random_design(rng, 12, 4)
+    y = rng.normal(size=12)
     if size == 3:
         X = np.column_stack([X, np.ones(12)])
     mean, variance, evidence = dense.exact_gaussian(covariance, 0.8, X, time, y)
@@ -229,10 +229,12 @@ def test_eps_variances_have_one_fixed_point_and_rise_to_it():
     place."""
     rng = np.random.default_rng(5)
     for M, size in ((3, 2), (5, 2), (4, 3)):
-        time, X = np.sort(rng.uniform(0, 4, 9)), random_design(rng, 9, M)
+        time = np.sort(rng.uniform(0, 4, 9))
+        X = random_design(rng, 9, M)
         if size == 3:
             X = np.column_stack([X, rng.choice([0.5, 1.0], 9)])
-        K, used = PRIORS[1].gram(time), X != 0
+        K = PRIORS[1].gram(time)
+        used = X != 0
 
         def swept(beta, K=K, X=X, used=used):
             after = np.transpose(
@@ -250,7 +252,8 @@ def test_eps_variances_have_one_fixed_point_and_rise_to_it():
         ):
             beta = start
             for _ in range(400):
-                last, beta = beta, swept(beta)
+                last = beta
+                beta = swept(beta)
                 if not start.any():
                     assert (beta >= last - 1e-12).all()
             ends.append(beta)
@@ -274,7 +277,8 @@ def test_ep_is_exact_on_forests(rows, longest):
     for row, members in zip(X, rows, strict=True):
         row[list(members)] = [1, -1, 0.5][: len(members)]
     X = X[:, X.any(axis=0)]
-    time, y = np.arange(len(rows), dtype=float), np.arange(1.0, len(rows) + 1)
+    time = np.arange(len(rows), dtype=float)
+    y = np.arange(1.0, len(rows) + 1)
     mean, variance, evidence = dense.exact_gaussian(PRIORS[1], 0.3, X, time, y)
     model = fit(PRIORS[1], Gaussian(0.3), "ep", X, time, y, rate=1.0, tol=1e-10)
     assert len(model.trace_) == longest + 1
@@ -285,7 +289,8 @@ def test_ep_is_exact_on_forests(rows, longest):
 @pytest.mark.theorem("thm-inference-gaussian")
 def test_eps_variances_can_be_above_the_exact_ones_where_rows_are_no_differences():
     """(e) needs its condition; (b) and (c) do not."""
-    X, y = np.array([[1.0, 1, 1], [1, 1, -1]]), np.array([1.0, 0.3])
+    X = np.array([[1.0, 1, 1], [1, 1, -1]])
+    y = np.array([1.0, 0.3])
     mean, variance, _ = dense.exact_gaussian(Constant(1.0), 0.3, X, np.zeros(2), y)
     ep = moments(
         fit(Constant(1.0), Gaussian(0.3), "ep", X, np.zeros(2), y), np.zeros(2)
@@ -297,7 +302,9 @@ def test_eps_variances_can_be_above_the_exact_ones_where_rows_are_no_differences
 
 @pytest.mark.theorem("thm-inference-gaussian")
 def test_two_matches_of_a_pair_are_a_cycle():
-    X, time, y = np.array([[1.0, -1], [1, -1]]), np.array([0.0, 1]), np.array([1.0, 0])
+    X = np.array([[1.0, -1], [1, -1]])
+    time = np.array([0.0, 1])
+    y = np.array([1.0, 0])
     model = fit(PRIORS[1], Gaussian(0.3), "ep", X, time, y)
     _, variance, evidence = dense.exact_gaussian(PRIORS[1], 0.3, X, time, y)
     assert (moments(model, time)[1] < variance - 1e-3).all()
@@ -310,13 +317,15 @@ def test_two_matches_of_a_pair_are_a_cycle():
 def test_rates_of_reverse_kl(k, noise):
     """The residual shrinks, or grows, by the largest |1 - rate rho_i| a sweep."""
     rng = np.random.default_rng(k)
-    n, M = 8, k + 2
+    n = 8
+    M = k + 2
     X = np.zeros((n, M))
     for row in X:
         row[rng.choice(M, k, replace=False)] = rng.choice([-1.0, 1.0], k)
     X[:3] = X[0]
     X = X[:, X.any(axis=0)]
-    time, y = np.arange(1.0, n + 1), rng.normal(size=n)
+    time = np.arange(1.0, n + 1)
+    y = rng.normal(size=n)
     precision = np.kron(np.eye(X.shape[1]), np.linalg.inv(PRIORS[1].gram(time)))
     design = np.hstack([np.diag(X[:, m]) for m in range(X.shape[1])])
     D = precision + np.diag((design**2).sum(axis=0)) / noise
@@ -362,11 +371,9 @@ def test_ep_has_no_such_rates():
     """Rows of two features, rate 1, a covariance that extrapolates: reverse-KL
     converges, EP does not."""
     rng = np.random.default_rng(29)
-    time, X, y = (
-        np.sort(rng.uniform(0, 5, 10)),
-        random_design(rng, 10, 5),
-        rng.normal(size=10),
-    )
+    time = np.sort(rng.uniform(0, 5, 10))
+    X = random_design(rng, 10, 5)
+    y = rng.normal(size=10)
     residual = {}
     for method in ("ep", "kl"):
         model = fit(

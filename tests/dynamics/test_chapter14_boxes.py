@@ -144,7 +144,8 @@ def test_the_mode_has_the_same_split(kind):
     opponents."""
     rng = np.random.default_rng(2)
     X, _, couples, used = tournament(kind, rng)
-    y, (kappa, eta) = rng.choice([-1, 1], size=len(X)), (2.0, 0.7)
+    y = rng.choice([-1, 1], size=len(X))
+    (kappa, eta) = (2.0, 0.7)
     variance = np.r_[np.full(len(used), kappa), np.full(len(couples), eta)]
 
     def minus_log(s):
@@ -169,12 +170,15 @@ def test_known_differences_are_split_by_the_variances(n):
     """(d), by least squares under the condition that d is met; equal strengths among
     them."""
     rng = np.random.default_rng(n)
-    t, (kappa, eta) = rng.normal(size=n).round(0), (1.3, 0.8)
+    t = rng.normal(size=n).round(0)
+    (kappa, eta) = (1.3, 0.8)
     couples = [(i, j) for i in range(n) for j in range(i + 1, n)]
     d = np.array([t[i] - t[j] for i, j in couples])
     A = np.zeros((len(couples), n + len(couples)))
     for row, (i, j), k in zip(A, couples, range(len(couples)), strict=True):
-        row[i], row[j], row[n + k] = 1, -1, 1
+        row[i] = 1
+        row[j] = -1
+        row[n + k] = 1
     root = np.sqrt(np.r_[np.full(n, kappa), np.full(len(couples), eta)])
     # of least norm in units of the prior
     s = root * np.linalg.lstsq(A * root, d, rcond=None)[0]
@@ -190,7 +194,8 @@ def test_known_differences_are_split_by_the_variances(n):
 @pytest.mark.parametrize("r", [1.0, 0.02, 1.4, 100.0])
 def test_rates_of_one_score_have_one_product_and_a_least_sum(r):
     d = np.array([0.0, 1e-9, -0.3, 0.3, 2.0, -5.0])
-    first, second = r * np.exp(d), r * np.exp(-d)
+    first = r * np.exp(d)
+    second = r * np.exp(-d)
     assert np.allclose(first * second, r**2)
     assert np.allclose(first + second, 2 * r * np.cosh(d))
 
@@ -226,10 +231,12 @@ def test_attack_and_defence_are_a_score_and_an_offset(covariance):
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=(2, 5))
     a[1], b[1] = a[0], b[0]  # two equal teams
-    s, t = (a + b) / 2, (a - b) / 2
+    s = (a + b) / 2
+    t = (a - b) / 2
     for i in range(5):
         for j in range(5):
-            d, r = s[i] - s[j], np.exp(t[i] + t[j])
+            d = s[i] - s[j]
+            r = np.exp(t[i] + t[j])
             assert np.allclose(
                 [a[i] - b[j], a[j] - b[i]], np.log(r) + np.array([d, -d])
             )

@@ -21,14 +21,17 @@ from preflearn.dynamics import (
 
 @pytest.mark.parametrize("covariance", FORMULAS, ids=repr)
 def test_gram_is_the_formula(covariance):
-    t, t2 = np.array([3.0, -0.9, 0.5, 0.0]), np.array([0.5, 1.0, 2.0, -0.9, 7.7])
+    t = np.array([3.0, -0.9, 0.5, 0.0])
+    t2 = np.array([0.5, 1.0, 2.0, -0.9, 7.7])
     expected = [[FORMULAS[covariance](a, b) for b in t2] for a in t]
     np.testing.assert_allclose(covariance.gram(t, t2), expected, rtol=1e-13)
     np.testing.assert_array_equal(covariance.gram(t), covariance.gram(t, t))
 
 
 def test_sums_and_products_add_and_multiply():
-    a, b, c = Constant(2.0), Matern12(), Wiener(0.5, origin="first")
+    a = Constant(2.0)
+    b = Matern12()
+    c = Wiener(0.5, origin="first")
     t = np.array([1.0, 4.0, 2.5])
     np.testing.assert_allclose((a + b * c).gram(t), a.gram(t) + b.gram(t) * c.gram(t))
     np.testing.assert_allclose(((a + b) * c).gram(t), (a * c + b * c).gram(t))
@@ -59,7 +62,9 @@ def test_equal_parameters_are_equal_covariances():
         != Constant(3.0)
     )
     assert Matern12() != Matern32()
-    a, b, c = Constant(), Linear(origin=0.0), Wiener(origin=0.0)
+    a = Constant()
+    b = Linear(origin=0.0)
+    c = Wiener(origin=0.0)
     assert (a + b) + c == a + (b + c)
     assert a + b != a * b
     assert PiecewiseConstant(boundaries=[1, 2]) == PiecewiseConstant(

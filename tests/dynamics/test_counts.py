@@ -14,7 +14,8 @@ def difference_of_counts(base, mean, variance):
     """Loss, tie and win by sums over the points of both sides, and over u."""
     x = np.linspace(-9, 9, 61)
     weights = stats.norm.pdf(x) / stats.norm.pdf(x).sum()
-    k, results = np.arange(250), np.zeros(3)
+    k = np.arange(250)
+    results = np.zeros(3)
     for u, weight in zip(mean + math.sqrt(variance) * x, weights, strict=True):
         first = stats.poisson.pmf(k, base * math.exp(u / 2))
         second = stats.poisson.pmf(k, base * math.exp(-u / 2))

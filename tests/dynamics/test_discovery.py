@@ -30,7 +30,8 @@ def simulated(covariance, n=400, players=6, seed=0, noise=None):
     rng = np.random.default_rng(seed)
     times = np.sort(rng.uniform(0, SPAN, n)).round()
     who = np.array([rng.permutation(players)[:2] for _ in range(n)])
-    scores, design = np.zeros((n, 2)), np.zeros((n, players))
+    scores = np.zeros((n, 2))
+    design = np.zeros((n, players))
     for m in range(players):
         rows, sides = np.nonzero(who == m)
         gram = covariance.gram(times[rows])

@@ -28,7 +28,8 @@ from preflearn.matches import Matches, TimeWarning
 def series(seed=0, n=200, covariance=MOVING, noise=0.2):
     """One feature a row: measurements of three processes, whose posterior is Gaussian."""
     rng = np.random.default_rng(seed)
-    which, times = rng.integers(0, 3, n), np.sort(rng.integers(0, 400, n) / 8)
+    which = rng.integers(0, 3, n)
+    times = np.sort(rng.integers(0, 400, n) / 8)
     y = rng.normal(scale=math.sqrt(noise), size=n)
     for k in range(3):
         gram = covariance.gram(times[which == k])

@@ -64,10 +64,8 @@ def refits(model, matches, y, weights, offset, start):
 def test_forecasts_are_those_of_refits(case, method):
     covariance, likelihood = CASES[case]
     matches, y = season(0, likelihood)
-    weights, offset = (
-        np.arange(120) % 3 + 0.5,
-        0.3 * np.random.default_rng(1).normal(size=120),
-    )
+    weights = np.arange(120) % 3 + 0.5
+    offset = 0.3 * np.random.default_rng(1).normal(size=120)
     model = DynamicComparisons(
         covariance, likelihood, method, tol=1e-9, mean={"f0": 0.8, "f3": -0.5}
     )

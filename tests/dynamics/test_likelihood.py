@@ -53,7 +53,8 @@ def test_densities_add_to_one(likelihood):
 @pytest.mark.parametrize("likelihood", ALL, ids=repr)
 def test_forecasts_add_to_one_and_mirror(likelihood):
     rng = np.random.default_rng(0)
-    mean, variance = rng.uniform(-50, 50, 500), 10 ** rng.uniform(-12, 6, 500)
+    mean = rng.uniform(-50, 50, 500)
+    variance = 10 ** rng.uniform(-12, 6, 500)
     variance[:50] = 0
     found = likelihood.probabilities(mean, variance)
     assert found.shape == (500, 3 if likelihood.has_ties else 2)
@@ -68,7 +69,8 @@ def test_forecasts_add_to_one_and_mirror(likelihood):
 
 @pytest.mark.parametrize("likelihood", RESULTS, ids=repr)
 def test_forecasts_are_partitions(likelihood):
-    mean, variance = np.array([0.0, -0.7, 3.0]), np.array([0.01, 2.0, 30.0])
+    mean = np.array([0.0, -0.7, 3.0])
+    variance = np.array([0.01, 2.0, 30.0])
     labels = OUTCOMES[type(likelihood)]
     raw = np.exp(
         [likelihood.log_partition([y] * 3, mean, variance)[0] for y in labels]
@@ -109,7 +111,8 @@ class Struck(Results):
 def test_likelihoods_that_grow_like_an_exponential_keep_their_mass():
     """E e^u is e^{mean + variance/2}, with its mass variance/deviation = 20 deviations
     from the mean."""
-    mean, variance = np.array([0.0, -3.0, 0.0]), np.array([4.0, 121.0, 400.0])
+    mean = np.array([0.0, -3.0, 0.0])
+    variance = np.array([4.0, 121.0, 400.0])
     found = Struck().expected([-1, -1, -1], mean, variance)
     np.testing.assert_allclose(found, -np.exp([mean + variance / 2] * 3), rtol=1e-12)
     for mean, variance in ((-3.0, 900.0), (-1000.0, 2800.0)):  # out of reach

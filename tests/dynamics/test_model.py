@@ -114,7 +114,8 @@ curves_of = partial(curves, names=("f0", "f1", "f2", "f3"))
 
 
 def random_problem(rng):
-    n, size = int(rng.integers(1, 11)), int(rng.integers(1, 4))
+    n = int(rng.integers(1, 11))
+    size = int(rng.integers(1, 4))
     signs = rng.choice([1.0, -1.0, 0.5], size)
     return random_matches(rng, n, size=size, signs=signs), rng.choice([-1, 0, 1], n)
 
@@ -196,11 +197,9 @@ def test_updates_equal_one_fit_of_all(method, covariance):
     """In three parts, the last one at the time of the part before, and with a newcomer
     in another column."""
     matches, y = small(n=14)
-    weights, offset, mean = (
-        np.arange(1, 17) % 3,
-        np.random.default_rng(0).normal(size=16),
-        {"Ann": 0.3},
-    )
+    weights = np.arange(1, 17) % 3
+    offset = np.random.default_rng(0).normal(size=16)
+    mean = {"Ann": 0.3}
     fit = partial(fitted, covariance=covariance, method=method, mean=mean)
     model = fit(matches[:6], y[:6], sample_weight=weights[:6], offset=offset[:6])
     for part in (slice(6, 7), slice(7, 14)):
@@ -268,7 +267,9 @@ def test_it_is_an_estimator():
 
 def test_a_fit_leaves_its_input_alone_and_forgets_the_fit_before():
     matches, y = small()
-    design, time, outcomes = matches.design.toarray(), matches.time.copy(), y.copy()
+    design = matches.design.toarray()
+    time = matches.time.copy()
+    outcomes = y.copy()
     model = fitted(matches, y)
     first = curves(model)
     np.testing.assert_array_equal(
@@ -291,7 +292,8 @@ def test_a_fit_leaves_its_input_alone_and_forgets_the_fit_before():
 
 def test_parameters_that_are_set_after_a_fit_wait_for_the_next_one(tmp_path):
     """Forecasts, and what is saved, are of the model that was fitted."""
-    model, (later, y) = fit_small(), small(n=5, seed=1, outcomes=(1, -1), begin=10.0)
+    model = fit_small()
+    (later, y) = small(n=5, seed=1, outcomes=(1, -1), begin=10.0)
     newcomer = Matches([[1.0, -1.0]], [12.0], ["Zoe", "Ann"])
     before = model.predict_proba(newcomer, unseen="ignore")
     for changes in (
@@ -439,10 +441,8 @@ def test_a_match_of_weight_two_is_two_matches(name, method):
     matches, y = small(outcomes=outcomes)
     weights = np.random.default_rng(0).integers(0, 4, len(y))
     weights[:4] = 1
-    several, thirds = (
-        np.repeat(np.arange(len(y)), weights),
-        np.repeat(np.arange(len(y)), 3),
-    )
+    several = np.repeat(np.arange(len(y)), weights)
+    thirds = np.repeat(np.arange(len(y)), 3)
     fit = partial(fitted, likelihood=likelihood, method=method)
     twice = fit(matches[several], y[several])
     assert_same(twice, fit(matches, y, sample_weight=weights))
@@ -455,7 +455,8 @@ def test_a_match_of_weight_two_is_two_matches(name, method):
 def test_a_small_weight_is_a_fractional_power_of_the_likelihood(method):
     """One match of two constant scores, with the power by brute force; power EP is
     wider, by 0.03."""
-    matches, weight = matches_of([[1.0, -1.0]]), 0.3
+    matches = matches_of([[1.0, -1.0]])
+    weight = 0.3
     model = fitted(
         matches, [1], Constant(1.0), Probit(), method, sample_weight=[weight]
     )
@@ -485,10 +486,8 @@ def test_small_weights_converge_under_wide_priors(method, weight):
 def test_offsets_and_prior_means_shift_the_difference_of_scores(method):
     """By the dense reference: the likelihood of x·(s + m) + offset, and m added to the
     scores."""
-    offset, mean = (
-        np.random.default_rng(1).normal(size=len(Y)),
-        {"Ann": 0.7, "Cy": -0.4},
-    )
+    offset = np.random.default_rng(1).normal(size=len(Y))
+    mean = {"Ann": 0.7, "Cy": -0.4}
     model = fitted(MATCHES, Y, method=method, mean=mean, offset=offset)
     known = MATCHES.design @ [0.7, 0.0, -0.4, 0.0] + offset
     problem = dense.Problem(MATCHES, STATIONARY)
@@ -508,10 +507,8 @@ def test_offsets_and_prior_means_shift_the_difference_of_scores(method):
     assert model.log_marginal_likelihood_ == pytest.approx(fixed.log_evidence, abs=1e-9)
     plain = fitted(MATCHES, Y, method=method, offset=known)
     for ask in ("predict_proba", "moments"):
-        found, expected = (
-            getattr(model, ask)(MATCHES, offset),
-            getattr(plain, ask)(MATCHES, known),
-        )
+        found = getattr(model, ask)(MATCHES, offset)
+        expected = getattr(plain, ask)(MATCHES, known)
         np.testing.assert_allclose(found, expected, atol=1e-9)
     for name, score in model.standings().set_index("name")["score"].items():
         assert score == model.scores(name, MATCHES.time[-1])[0]
@@ -526,10 +523,8 @@ def test_offsets_and_prior_means_shift_the_difference_of_scores(method):
 )
 def test_a_likelihood_with_ties_of_matches_without_is_warned_of(likelihood, other):
     """Forecasts had a tie with 0.28 in a sport that has none."""
-    matches, won = (
-        Matches([[1, -1]] * 100, range(100), ["a", "b"]),
-        np.repeat([1, -1], [60, 40]),
-    )
+    matches = Matches([[1, -1]] * 100, range(100), ["a", "b"])
+    won = np.repeat([1, -1], [60, 40])
     model = DynamicComparisons(Constant(1.0), likelihood)
     with pytest.warns(OutcomeWarning, match=rf"\b{other}\(\)"):
         model.fit(matches, won)
@@ -571,10 +566,8 @@ def test_groups_that_never_meet_are_warned_of():
     # two leagues, and between them
     index = np.vstack([pairs, pairs + 8, pairs + np.array([0, 8])])
     inside = np.ptp(index // 8, axis=1) == 0
-    matches, y = (
-        matches_of(Incidence(index, 16).matrix().toarray(), np.zeros(len(index))),
-        np.ones(len(index)),
-    )
+    matches = matches_of(Incidence(index, 16).matrix().toarray(), np.zeros(len(index)))
+    y = np.ones(len(index))
     fit = partial(fitted, covariance=Constant(1.0), likelihood=Gaussian(1.0), tol=1e-6)
     with pytest.warns(NotIdentifiedWarning, match="2 groups"):
         fit(matches[inside], y[inside])

@@ -15,7 +15,8 @@ from preflearn.dynamics import Gaussian, OrdinalProbit, Probit
 def test_gaussian_points():
     """Of whole points a margin of half a point makes 0 a tie; without a margin there
     are no ties."""
-    mean, variance = np.array([0.0, 2.0]), np.array([1.0, 5.0])
+    mean = np.array([0.0, 2.0])
+    variance = np.array([1.0, 5.0])
     deviation = np.sqrt(variance + 140)
     found = Gaussian(140.0, margin=0.5).probabilities(mean, variance)
     np.testing.assert_allclose(
@@ -62,7 +63,8 @@ def test_ties_of_normal_noise(half):
     for center in (0.0, 1e-9, 0.3, half, *where_they_meet, 1e4):
         found = integral_at(tie, 0, center, 0.0, ep=True)
         with mp.workdps(400):
-            near_end, far_end = mp.mpf(center) - half, mp.mpf(center) + half
+            near_end = mp.mpf(center) - half
+            far_end = mp.mpf(center) + half
             mass = digits.upper_tail(near_end) - digits.upper_tail(far_end)
             first = (mp.npdf(far_end) - mp.npdf(near_end)) / mass
             second = (

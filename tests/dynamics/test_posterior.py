@@ -86,7 +86,8 @@ def test_threads_change_no_bit(method, likelihood, monkeypatch):
     matches = matches_of(
         random_design(rng, 120, 12, 3, [1.0, -1, 1]), np.sort(rng.uniform(0, 5, 120))
     )
-    covariance, y = Constant(0.3) + Matern32(0.6, 1.5), rng.choice([1, -1], 120)
+    covariance = Constant(0.3) + Matern32(0.6, 1.5)
+    y = rng.choice([1, -1], 120)
 
     def cut(n_threads, chunk):
         monkeypatch.setattr(threads, "_CHUNK", chunk)

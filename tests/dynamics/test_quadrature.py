@@ -68,7 +68,8 @@ def test_expectations_of_wide_and_narrow_distributions(likelihood, y, mean, vari
 def test_derivatives_are_those_of_the_value(likelihood, y, ep):
     """By Richardson's differences, where the values are not too large for them."""
     mean, variance = random_moments(300, 1, mean=5, low=-3, high=2)
-    step, between = 0.02, np.array([1, -8, 0, 8, -1]) / 12
+    step = 0.02
+    between = np.array([1, -8, 0, 8, -1]) / 12
     around = [
         arrays(likelihood, y, mean + k * step, variance, ep) for k in (-2, -1, 0, 1, 2)
     ]

@@ -123,7 +123,9 @@ def test_missing_files_and_folders_are_named(tmp_path, monkeypatch):
 
 
 def test_files_of_another_format_or_version_are_named(path, tmp_path):
-    text, other, plain = tmp_path / "a.txt", tmp_path / "b.npz", tmp_path / "c.npy"
+    text = tmp_path / "a.txt"
+    other = tmp_path / "b.npz"
+    plain = tmp_path / "c.npy"
     text.write_text("alpha,beta\n")
     np.savez(other, alpha=ARRAYS["alpha"])
     np.save(plain, ARRAYS["alpha"])
@@ -359,10 +361,13 @@ def test_a_damaged_file_is_refused_in_little_memory_or_is_the_same_model(
 ):
     """A few bytes of an archive are of no account, as its dates; none may change a
     number."""
-    path, broken, refused = tmp_path / "model.npz", tmp_path / "broken.npz", 0
+    path = tmp_path / "model.npz"
+    broken = tmp_path / "broken.npz"
+    refused = 0
     model = fit_small()
     model.save(path)
-    forecasts, (_, arrays) = model.predict_proba(model.matches_), parts(path)
+    forecasts = model.predict_proba(model.matches_)
+    (_, arrays) = parts(path)
     for content in damages(path, arrays, stride):
         broken.write_bytes(content)
         tracemalloc.start()

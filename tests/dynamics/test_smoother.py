@@ -96,7 +96,8 @@ def test_a_process_that_is_certain_at_its_first_match(method):
 def test_simultaneous_matches(method, time):
     """The same two players meet at one time, and others too; all at one time."""
     rng = np.random.default_rng(11)
-    matches, y = matches_of(random_design(rng, 8, 3), time), rng.choice([1, 0, -1], 8)
+    matches = matches_of(random_design(rng, 8, 3), time)
+    y = rng.choice([1, 0, -1], 8)
     likelihood, density, _ = LIKELIHOODS["ordinal probit"]
     for covariance in (Matern32(1.0, 0.5), Wiener(1.0, origin=-1.0)):
         assert_equals_dense(fitted(covariance, likelihood, matches, y, method), density)
@@ -134,8 +135,10 @@ class Visits:
     say nothing."""
 
     def __init__(self, covariance, n, seed):
-        rng, self.space = np.random.default_rng(seed), covariance.state_space()
-        self.time, self.n = np.sort(rng.uniform(0, 5, (2, n))), n
+        rng = np.random.default_rng(seed)
+        self.space = covariance.state_space()
+        self.time = np.sort(rng.uniform(0, 5, (2, n)))
+        self.n = n
         self.sites = np.stack(
             [rng.normal(size=2 * n), rng.uniform(0, 3, 2 * n)]
         ) * rng.choice([0, 1], 2 * n)
@@ -144,7 +147,9 @@ class Visits:
     def smoothed(self, loop, cavity=False):
         """The sum of log Z~; mean and variance of the visits, (2, 2, n); what is kept
         for forecasts."""
-        first, n, space = self.time[:, :1], self.n, self.space
+        first = self.time[:, :1]
+        n = self.n
+        space = self.space
         begin = np.repeat(first, n - 1, axis=1).ravel()
         table = space.steps(self.time[:, :-1].ravel(), self.time[:, 1:].ravel(), begin)
         step = np.append(
@@ -214,7 +219,8 @@ def test_the_loops_of_one_size_equal_that_of_any_size_and_interpreted_ones(
     covariance, n, seed, cavity
 ):
     visits = Visits(covariance, n, seed)
-    loop, general = smoother(visits.space.layout), _of_size(0)
+    loop = smoother(visits.space.layout)
+    general = _of_size(0)
     found = visits.smoothed(loop, cavity)
     for other in (general, getattr(loop, "py_func", loop)):
         for one, reference in zip(found, visits.smoothed(other, cavity), strict=True):

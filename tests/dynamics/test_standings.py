@@ -44,7 +44,8 @@ def test_standings_at_a_time_and_since_a_time_are_among_those_who_played():
     assert (table["name"].tolist(), table["matches"].tolist()) == (["a", "b"], [2, 2])
     assert table["score"][0] == model.scores("a", 1.5)[0]
     assert model.standings("1970-01-02T12:00").equals(table)
-    everybody, table = model.standings(), model.standings(since=1.5)
+    everybody = model.standings()
+    table = model.standings(since=1.5)
     assert (table["name"].tolist(), table["matches"].tolist()) == (["c", "b"], [1, 3])
     assert (table["rank"].tolist(), table["rank_high"].max()) == ([1, 2], 2)
     assert (
@@ -61,8 +62,10 @@ def test_ranks_have_the_intervals_of_their_posterior():
     """By all orders of three independent scores, each integrated."""
     matches, y = small(n=6, names=NAMES[:3], outcomes=(1, -1))
     table = fitted(matches, y, Constant(1.0)).standings()
-    z, chance = np.linspace(-9, 9, 4001), np.zeros((3, 3))
-    mean, std = table["score"].to_numpy(), table["std"].to_numpy()
+    z = np.linspace(-9, 9, 4001)
+    chance = np.zeros((3, 3))
+    mean = table["score"].to_numpy()
+    std = table["std"].to_numpy()
     for k in range(3):
         density = np.exp(-0.5 * ((z - mean[k]) / std[k]) ** 2)
         # are above z
@@ -118,7 +121,8 @@ def chain_of_performances(variances):
     """Moments of s and the chance of performances p_1 > p_2 > p_3, p = s + error: one
     integral in another."""
     z = np.linspace(-12, 12, 4001)
-    step, v = z[1] - z[0], np.asarray(variances) + 0.5
+    step = z[1] - z[0]
+    v = np.asarray(variances) + 0.5
     p = np.exp(-0.5 * z**2 / v[:, None]) / np.sqrt(2 * np.pi * v[:, None])
     below = np.cumsum(p, axis=1) * step - p * step / 2
     above = 1 - below
@@ -162,7 +166,8 @@ def test_a_race_of_two_is_a_match():
 def test_a_race_of_three_is_near_trueskill():
     """Well-known means at its usual values; it keeps a skill and its performance
     together, which differs."""
-    sigma, beta = 25 / 3, 25 / 6
+    sigma = 25 / 3
+    beta = 25 / 6
     unit = np.sqrt(2) * beta
     model = fitted(*race("abc"), Constant((sigma / unit) ** 2))
     found = 25 + unit * curves(model, "abc", (0.0,))[:, 0, 0]

@@ -71,7 +71,9 @@ def test_the_chain_has_the_covariance(covariance):
 
 @given(st.sampled_from(ALL), TIMES.filter(lambda t: len(t) > 2))
 def test_two_steps_are_one(covariance, times):
-    start, middle, end = times[:1], times[1:2], times[-1:]
+    start = times[:1]
+    middle = times[1:2]
+    end = times[-1:]
     model = covariance.state_space()
     (A1, Q1), (A2, Q2), (A, Q) = (
         model.transitions(*step, start)
@@ -149,7 +151,8 @@ SCALED = (  # to the times at which the least size is computed
     ids=repr,
 )
 def test_the_model_is_as_small_and_as_simple_as_the_gram_allows(covariance):
-    found, model = least_state_size(covariance), covariance.state_space()
+    found = least_state_size(covariance)
+    model = covariance.state_space()
     assert model.size >= found.by_times
     assert found.by_gap in (model.size, None)
     assert (found.by_gap is None) == any(
@@ -209,7 +212,8 @@ def test_steps_with_equal_keys_are_equal_and_others_are_not(covariance, needs):
 def test_bad_steps_are_refused():
     """A product with an origin at the first time without that time, times before an
     origin, and overflow."""
-    start, end = np.zeros(1), np.full(1, 1e100)
+    start = np.zeros(1)
+    end = np.full(1, 1e100)
     line = Linear(1e100, origin=0.0)
     for call, message in (
         (

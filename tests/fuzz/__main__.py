@@ -57,7 +57,9 @@ class Worker:
             "OPENBLAS_NUM_THREADS": "1",
         }
         self.environment = os.environ | {"PYTHONPATH": source} | offline | threads
-        self.limit, self.folder, self.process = limit, folder, None
+        self.limit = limit
+        self.folder = folder
+        self.process = None
 
     def __call__(self, number: int) -> list[dict[str, str]]:
         if self.process is None:
@@ -82,7 +84,8 @@ class Worker:
         timer.cancel()
         if line:
             return json.loads(line)
-        self.process, status = None, process.wait()
+        self.process = None
+        status = process.wait()
         outcome = "BAD hang" if hung else "BAD end of the process"
         message = f"after {self.limit:g} s" if hung else f"status {status}"
         return [{"call": "its last call", "outcome": outcome, "message": message}]
@@ -106,7 +109,9 @@ def fuzz(
 
     Each tells what was called, the outcome, the message, and how to repeat the case.
     """
-    numbers, made, lock = count(first, step), list[dict](), threading.Lock()
+    numbers = count(first, step)
+    made = list[dict]()
+    lock = threading.Lock()
 
     def work(worker: Worker) -> None:
         while True:

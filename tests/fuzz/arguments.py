@@ -144,7 +144,9 @@ class Problem:
     def __init__(
         self, rng: np.random.Generator, folder: Path, things: bool = True
     ) -> None:
-        self.rng, self.folder, self.things = rng, folder, things
+        self.rng = rng
+        self.folder = folder
+        self.things = things
         self.n, self.p, self.m = (
             int(rng.integers(*ends)) for ends in ((3, 9), (1, 4), (4, 16))
         )
@@ -156,7 +158,10 @@ class Problem:
     @cached_property
     def values(self) -> dict[str, Any]:
         """By name of a parameter, or by that of the call and the parameter."""
-        rng, n, p, m = self.rng, self.n, self.p, self.m
+        rng = self.rng
+        n = self.n
+        p = self.p
+        m = self.m
         X = (
             rng.random((n, p))
             if rng.random() < 0.6
@@ -164,7 +169,8 @@ class Problem:
         )
         first = rng.integers(n, size=m)
         index = np.column_stack([first, (first + rng.integers(1, n, m)) % n])
-        pairs, names = Pairs(X, index), list("abcdefgh")[:n]
+        pairs = Pairs(X, index)
+        names = list("abcdefgh")[:n]
         time = np.sort(rng.integers(0, 40, m)).astype(float)
         # of which a wide margin separates the small ones
         d = pairs.differences() @ rng.normal(size=p)
@@ -173,22 +179,19 @@ class Problem:
         ).astype(int)
         if labels.all() or not labels.any():
             labels[:2] = 1, 0
-        strict, scores = (
-            np.where(d > np.median(d), 1, -1),
-            np.round(rng.normal(size=n), 1),
-        )
-        matches, law = Matches(pairs.B.matrix(), time, names), self.pick(LIKELIHOODS)
+        strict = np.where(d > np.median(d), 1, -1)
+        scores = np.round(rng.normal(size=n), 1)
+        matches = Matches(pairs.B.matrix(), time, names)
+        law = self.pick(LIKELIHOODS)
         y = strict if type(law) in (dynamics.Probit, dynamics.Logit) else labels
         y = np.abs(labels) if isinstance(law, dynamics.Poisson) else y
         frame = pd.DataFrame(np.array(names)[index], columns=["first", "second"])
         frame = frame.assign(
             time=time, outcome=labels, advantage=True, first_score=2, second_score=1
         )
-        U, P, of_pairs = (
-            np.clip(pairs.differences(), -1, 1),
-            rng.random((n, n)),
-            (pairs, labels),
-        )
+        U = np.clip(pairs.differences(), -1, 1)
+        P = rng.random((n, n))
+        of_pairs = (pairs, labels)
         covariance = self.pick(COVARIANCES)
         model = dynamics.DynamicComparisons(covariance, law, n_threads=1)
         key = sorted(dynamics.parameters_of(model))[0]
@@ -385,11 +388,9 @@ class Problem:
     def ordinary(self, call: Callable[..., Any], owner: Any = None) -> dict[str, Any]:
         """Arguments for a call that mostly belong together: all it requires, and some
         that it does not."""
-        parameters, hints, given = (
-            inspect.signature(call).parameters,
-            hints_of(call),
-            {},
-        )
+        parameters = inspect.signature(call).parameters
+        hints = hints_of(call)
+        given = {}
         for name, one in parameters.items():
             needed = one.default is one.empty or name in GIVEN.split()
             if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL) and (
@@ -403,7 +404,8 @@ class Problem:
     def _value(
         self, name: str, default: Any, hint: Any, others: Any, call: Any, owner: Any
     ) -> Any:
-        special, values = f"{call.__name__}.{name}", self.values
+        special = f"{call.__name__}.{name}"
+        values = self.values
         special = (
             f"{call.__qualname__}.{name}"
             if f"{call.__qualname__}.{name}" in values
@@ -465,7 +467,8 @@ class Problem:
     def hostile(self, name: str, value: Any) -> Any:
         """What somebody might pass in place of a value: much of it is still meant as
         one, some is not."""
-        pick, rng = self.pick, self.rng
+        pick = self.pick
+        rng = self.rng
         if name == "path":
             damaged = value.exists() and rng.random() < 0.8
             return (
@@ -481,10 +484,8 @@ class Problem:
             largest = [1e150, 1e90, 1e-170, 5e-324, 0, 1]
             return pick([value[:0], Pairs(value.items * pick(largest), value.index)])
         if isinstance(value, Matches):
-            factor, stretch = (
-                pick([1, 1e-300, 1e50, 1e99, -1]),
-                pick([0, 1, 1e-12, 1e-300, 1e90]),
-            )
+            factor = pick([1, 1e-300, 1e50, 1e99, -1])
+            stretch = pick([0, 1, 1e-12, 1e-300, 1e90])
             other = Matches(value.design * factor, value.time * stretch, value.features)
             return pick(
                 [
@@ -563,7 +564,8 @@ def _damaged(path: Path, rng: np.random.Generator) -> Path:
 
 
 def _frame(frame: pd.DataFrame, problem: Problem) -> pd.DataFrame:
-    column, kind = problem.pick(list(frame)), int(problem.rng.integers(6))
+    column = problem.pick(list(frame))
+    kind = int(problem.rng.integers(6))
     if kind < 4:
         shuffled = frame.iloc[problem.rng.permutation(len(frame))]
         twice = pd.concat([frame, frame[[column]]], axis=1)
@@ -576,7 +578,8 @@ def _frame(frame: pd.DataFrame, problem: Problem) -> pd.DataFrame:
 
 def _array(array: np.ndarray, problem: Problem) -> Any:
     """An array of other values, or of another shape or kind."""
-    array, rng = array.copy(), problem.rng
+    array = array.copy()
+    rng = problem.rng
     if array.size and array.dtype.kind in "fiu" and rng.random() < 0.4:  # one entry
         values = array.astype(object if rng.random() < 0.2 else float)
         at = np.unravel_index(int(rng.integers(array.size)), array.shape)

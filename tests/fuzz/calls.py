@@ -207,10 +207,12 @@ class Case:
         names: Mapping[str, Callable[..., Any]],
         folder: Path,
     ) -> None:
-        again, self.name = number // len(names), sorted(names)[number % len(names)]
+        again = number // len(names)
+        self.name = sorted(names)[number % len(names)]
         # whatever other names there are
         self.rng = np.random.default_rng([seed, again, *self.name.encode()])
-        self.target, self.calls = names[self.name], list[dict[str, str]]()
+        self.target = names[self.name]
+        self.calls = list[dict[str, str]]()
         # What stands in a chapter is called by us: with numbers of all kinds, but with
         # the objects it takes.
         self.problem = Problem(
@@ -239,7 +241,9 @@ class Case:
                 arguments[name] = self.problem.hostile(name, arguments[name])
         required = _required(call)
         keep = owner if label.rpartition(".")[2] not in CHANGES_ITSELF else None
-        before, result, message = fingerprint([arguments, keep]), None, ""
+        before = fingerprint([arguments, keep])
+        result = None
+        message = ""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -255,21 +259,21 @@ class Case:
                 )
                 outcome = "answered"
             except Exception as error:
-                outcome, message = (
-                    _class_of(error, inspect.getdoc(call) or ""),
-                    f"{type(error).__name__}: {error}"[:300],
-                )
+                outcome = _class_of(error, inspect.getdoc(call) or "")
+                message = f"{type(error).__name__}: {error}"[:300]
         if foreign := [w for w in caught if w.category not in WARNINGS]:
             one = foreign[0]
-            outcome, message = (
-                "BAD warning",
-                f"{one.category.__name__}: {one.message} ({one.filename}:{one.lineno})",
+            outcome = "BAD warning"
+            message = (
+                f"{one.category.__name__}: {one.message} ({one.filename}:{one.lineno})"
             )
         elif (after := fingerprint([arguments, keep])) != before:
             changed = [p for p in before | after if before.get(p) != after.get(p)]
-            outcome, message = "BAD changed its input", changed[0]
+            outcome = "BAD changed its input"
+            message = changed[0]
         elif wrong := not_finite(result, f"{call.__doc__} {_words(result)}"):
-            outcome, message = "BAD number", wrong
+            outcome = "BAD number"
+            message = wrong
         shown = ", ".join(f"{n}={_short(v)}" for n, v in arguments.items())
         self.calls.append(
             {"call": f"{label}({shown})", "outcome": outcome, "message": message}

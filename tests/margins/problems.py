@@ -89,14 +89,16 @@ def lp_optima(P, T):
         + [([0] * p + [1], 0)]
     )
     zeros = [([int(j == k) for j in range(p)] + [0], 0) for k in range(p)]
-    best, optima = None, []
+    best = None
+    optima = []
     for chosen in itertools.combinations(rows + zeros, p + 1):
         point = solve(*zip(*chosen, strict=True))
         if point is None or (best is not None and point[-1] < best):
             continue
         if all(dot(row, point) >= bound for row, bound in rows):
             if best is None or point[-1] > best:
-                best, optima = point[-1], []
+                best = point[-1]
+                optima = []
             if point[:-1] not in optima:
                 optima.append(point[:-1])
     return best, optima
@@ -142,7 +144,8 @@ def directions(p):
 def cone(w, P, T):
     """Generators of C(w)."""
     s, t = extremes(w, P, T)
-    best, worst = [d for d in P if dot(w, d) == s], [d for d in T if dot(w, d) == t]
+    best = [d for d in P if dot(w, d) == s]
+    worst = [d for d in T if dot(w, d) == t]
     return [gap[:-1] for gap in gaps(best, worst)]
 
 

@@ -78,7 +78,8 @@ def test_theorem_on_what_the_margins_maximise(P, ties):
 
 @pytest.mark.theorem("thm-margins")
 def test_without_ties_between_different_items_the_lp_has_many_best_multiples():
-    P, T = ((1,),), ((0,),)
+    P = ((1,),)
+    T = ((0,),)
     for w in (2, 3, 100):
         s, t = exact.extremes([w], P, T)
         # so "the best point" is one of many, 2 the shortest
@@ -120,7 +121,8 @@ def climbing_cycles(index, y):
 @pytest.mark.theorem("prop-cycles")
 @pytest.mark.parametrize(("n_items", "n_pairs"), [(2, 3), (3, 5), (4, 6), (5, 9)])
 def test_proposition_on_cycles(n_items, n_pairs):
-    rng, seen = np.random.default_rng(n_pairs), {True: set(), False: set()}
+    rng = np.random.default_rng(n_pairs)
+    seen = {True: set(), False: set()}
     for _ in range(60):
         index = np.array(
             [rng.choice(n_items, 2, replace=False) for _ in range(n_pairs)]
@@ -130,7 +132,8 @@ def test_proposition_on_cycles(n_items, n_pairs):
             Fraction(ties, ups)
             for ups, ties in climbing_cycles(index.tolist(), y.tolist())
         ]
-        pairs, factor = Pairs(np.eye(n_items), index), min(ratios, default=None)
+        pairs = Pairs(np.eye(n_items), index)
+        factor = min(ratios, default=None)
         answer = separability(pairs, y)
         assert answer.exact
         assert answer.separable == (factor is None or factor > 1)

@@ -43,7 +43,8 @@ def test_lemma_feasible_points_correspond(seed):
         if beta == 0:
             assert not twelve
             continue
-        mu, w = -1 / beta, times(-1 / beta, u)
+        mu = -1 / beta
+        w = times(-1 / beta, u)
         seven = (
             mu > 0
             and all(mu <= 1 - exact.dot(w, d) for d in T)
@@ -68,7 +69,8 @@ def test_proposition_on_the_other_cases():
     assert exact.lp_optima((), ((1,), (-1,)))[0] == 1
     # (c) is about the QP's solution: another feasible point of preference 1 and tie 0
     # has mu-hat = 1/2
-    u, beta = 3, -2
+    u = 3
+    beta = -2
     assert u * 1 + beta >= 1
     assert u * 0 + beta <= -1
     assert Fraction(-1, beta) == Fraction(1, 2)
@@ -154,7 +156,9 @@ def test_theorem_on_scaled_features(P, ties, delta):
 def test_scaling_asks_for_some_optimum_not_for_the_shortest():
     # one preference (2, 1), one tie of equal items: mu = 1 at all scales, at weights
     # that turn with the scale
-    P, ties, delta = [[2, 1]], [[0, 0]], np.array([1.0, 2.0])
+    P = [[2, 1]]
+    ties = [[0, 0]]
+    delta = np.array([1.0, 2.0])
     pairs, y = exact.package(P, ties)
     assert MarginQP().fit(pairs * delta, y).margin_ == pytest.approx(1)
     shortest = MarginLP().fit(pairs, y).coef_ / delta**2

@@ -29,9 +29,11 @@ def variants(pairs, y, rng):
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_the_same_judgements_in_other_words_change_nothing(seed, p):
     pairs, y = separable(seed, p=p)
-    lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
+    lp = MarginLP().fit(pairs, y)
+    qp = MarginQP().fit(pairs, y)
     for other, labels in variants(pairs, y, np.random.default_rng(seed)):
-        lp2, qp2 = MarginLP().fit(other, labels), MarginQP().fit(other, labels)
+        lp2 = MarginLP().fit(other, labels)
+        qp2 = MarginQP().fit(other, labels)
         assert lp2.margin_ == pytest.approx(lp.margin_, abs=1e-9)
         np.testing.assert_allclose(
             lp2.coef_, lp.coef_, atol=1e-7 * np.abs(lp.coef_).max()
@@ -49,15 +51,16 @@ def test_linear_maps(seed, p, exponent):
     def mapped(M):
         return Pairs(pairs.items @ M.T, pairs.index)
 
-    qp, margin = MarginQP().fit(pairs, y), MarginLP().fit(pairs, y).margin_
-    A, c = (
-        np.random.default_rng(seed).standard_normal((p, p)) + 3 * np.eye(p),
-        10.0**exponent,
-    )
-    Q, scale = np.linalg.qr(A)[0], c * np.eye(p)
+    qp = MarginQP().fit(pairs, y)
+    margin = MarginLP().fit(pairs, y).margin_
+    A = np.random.default_rng(seed).standard_normal((p, p)) + 3 * np.eye(p)
+    c = 10.0**exponent
+    Q = np.linalg.qr(A)[0]
+    scale = c * np.eye(p)
     assert MarginLP().fit(mapped(A), y).margin_ == pytest.approx(margin, abs=1e-8)
     assert MarginLP().fit(mapped(scale), y).margin_ == pytest.approx(margin, abs=1e-9)
-    scaled, turned = MarginQP().fit(mapped(scale), y), MarginQP().fit(mapped(Q), y)
+    scaled = MarginQP().fit(mapped(scale), y)
+    turned = MarginQP().fit(mapped(Q), y)
     np.testing.assert_allclose(scaled.u_ * c, qp.u_, atol=1e-8 * np.abs(qp.u_).max())
     assert scaled.bias_ == pytest.approx(qp.bias_, rel=1e-8)
     np.testing.assert_allclose(turned.u_, Q @ qp.u_, atol=1e-7 * np.abs(qp.u_).max())
@@ -93,7 +96,9 @@ def test_mixed_scales_are_no_trouble_or_reported(scales, residual):
 @both
 def test_fit_returns_self_and_leaves_its_input_alone(estimator):
     pairs, y = separable(9, m=40, p=3, labels="both")
-    items, labels, estimator = pairs.items.copy(), y.copy(), clone(estimator)
+    items = pairs.items.copy()
+    labels = y.copy()
+    estimator = clone(estimator)
     with pytest.raises(NotSeparableError):
         estimator.fit(Pairs([[0.0], [1.0]], [[1, 0], [1, 0]]), [1, 0])
     with pytest.raises(NotFittedError):  # a failed fit leaves no half model

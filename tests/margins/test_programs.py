@@ -39,7 +39,8 @@ def lp_by_simplex_dual(preferences, ties):
 
 
 def qp_by_cvxpy(preferences, ties):
-    u, beta = cp.Variable(ties.shape[1]), cp.Variable()
+    u = cp.Variable(ties.shape[1])
+    beta = cp.Variable()
     constraints = [beta + cp.abs(ties @ u) <= -1, beta + preferences @ u >= 1]
     problem = cp.Problem(cp.Minimize(cp.sum_squares(u)), constraints)
     problem.solve(
@@ -51,7 +52,8 @@ def qp_by_cvxpy(preferences, ties):
 @PROBLEMS
 def test_the_optimum_of_the_lp(m, p, tie_share, labels):
     pairs, y = separable([m, p, int(100 * tie_share)], m, p, tie_share, labels)
-    lp, (preferences, ties) = MarginLP().fit(pairs, y), split(pairs, y)
+    lp = MarginLP().fit(pairs, y)
+    (preferences, ties) = split(pairs, y)
     assert lp.margin_ == pytest.approx(lp_by_simplex_dual(preferences, ties), abs=1e-7)
     assert lp.kkt_residual_ < 1e-10
     np.testing.assert_array_equal(lp.predict(pairs), y)
@@ -70,7 +72,8 @@ def test_the_optimum_of_the_lp(m, p, tie_share, labels):
 @PROBLEMS
 def test_the_optimum_of_the_qp(m, p, tie_share, labels):
     pairs, y = separable([m, p, int(100 * tie_share)], m, p, tie_share, labels)
-    qp, (preferences, ties) = MarginQP().fit(pairs, y), split(pairs, y)
+    qp = MarginQP().fit(pairs, y)
+    (preferences, ties) = split(pairs, y)
     value, u = qp_by_cvxpy(preferences, ties)
     assert qp.u_ @ qp.u_ == pytest.approx(value, rel=1e-7)
     np.testing.assert_allclose(qp.u_, u, atol=1e-6 * np.abs(u).max())

@@ -25,7 +25,8 @@ def fractions(pairs, y):
 
 def assert_proof(answer, pairs, y):
     """Check the certificate alone, in fractions."""
-    rows, ties = fractions(pairs, y), np.equal(y, 0)
+    rows = fractions(pairs, y)
+    ties = np.equal(y, 0)
     assert answer.exact
     if answer.separable:
         values = rows @ [Fraction(x) for x in answer.coef.tolist()]

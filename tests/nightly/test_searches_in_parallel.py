@@ -161,7 +161,8 @@ def cluster():
 
 @pytest.mark.parametrize("search", SEARCHES, ids=name_of)
 def test_one_process_two_and_a_cluster_find_the_same(search, cluster):
-    one, two = np.array(search()), np.array(search(n_jobs=2))
+    one = np.array(search())
+    two = np.array(search(n_jobs=2))
     assert len(np.unique(one)) > 1
     np.testing.assert_array_equal(one, two)
     before = transitions(cluster)

@@ -179,7 +179,8 @@ def test_chapter_page_is_whole(book, chapter):
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_verdicts_of_a_chapter_link_both_ways(book, chapter):
-    texts, ledger = pages(book, chapter), page(book, "claims")
+    texts = pages(book, chapter)
+    ledger = page(book, "claims")
     for claim in load_ledger().values():
         if claim.chapter == chapter and claim.verdict not in UNCOMPUTED:
             (name,) = (

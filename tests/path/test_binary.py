@@ -36,7 +36,8 @@ def test_equals_libsvm_at_random_c(kind, share):
         assert dual(path.alpha(lam), lam) == pytest.approx(dual(alpha, lam), rel=1e-8)
         # w is unique, and the bias too if a weight is inside (0, 1); libsvm rounds K y
         # y' to float32, which limits it to some 1e-6 of the sum that makes up f.
-        ours, theirs = path.decision_function(lam, K), svc.decision_function(K)
+        ours = path.decision_function(lam, K)
+        theirs = svc.decision_function(K)
         rounding = 1e-5 * max(1.0, 1 / lam)
         np.testing.assert_allclose(
             ours - path.bias(lam), theirs - svc.intercept_[0], atol=rounding
@@ -97,11 +98,15 @@ def test_tiny_problems_in_rationals(kind, m, seed):
 def test_invariances(kind, m, share, seed):
     K, y = points(kind, m, seed, share)
     rng = np.random.default_rng(seed)
-    path, order, c = svm_path(K, y), rng.permutation(m), 10 ** rng.uniform(-4, 4)
-    permuted, flipped = svm_path(K[np.ix_(order, order)], y[order]), svm_path(K, -y)
+    path = svm_path(K, y)
+    order = rng.permutation(m)
+    c = 10 ** rng.uniform(-4, 4)
+    permuted = svm_path(K[np.ix_(order, order)], y[order])
+    flipped = svm_path(K, -y)
     scaled = svm_path(c * K, y)
     for lam in along(path, 5, rng):
-        alpha, bias = path.alpha(lam), path.bias(lam)
+        alpha = path.alpha(lam)
+        bias = path.bias(lam)
         for other, expected, sign, place in (
             (permuted, alpha[order], 1, lam),
             (flipped, alpha, -1, lam),
@@ -160,7 +165,8 @@ def ties_around_zero():
     """The smaller class comes as x and -x: for large lambda all points of the larger
     are on the margin."""
     rng = np.random.default_rng(3)
-    X, t = rng.standard_normal((10, 4)), rng.standard_normal((2, 4))
+    X = rng.standard_normal((10, 4))
+    t = rng.standard_normal((2, 4))
     X = np.vstack([X, t, -t])
     return X @ X.T, np.repeat([1.0, -1.0], [10, 4])
 
@@ -194,7 +200,8 @@ def test_all_of_the_larger_class_on_the_margin_at_the_start(make):
 def test_rounding_in_a_gram_matrix_is_not_an_asymmetry():
     K, y = points("rbf", 300, seed=0)
     noise = 1e-13 * np.random.default_rng(0).standard_normal(K.shape)
-    path, exact = svm_path(K + noise, y, lambda_min=0.1), svm_path(K, y, lambda_min=0.1)
+    path = svm_path(K + noise, y, lambda_min=0.1)
+    exact = svm_path(K, y, lambda_min=0.1)
     np.testing.assert_allclose(path.alpha(0.2), exact.alpha(0.2), atol=1e-8)
     K[280, 3] += 1e-6
     with pytest.raises(ValueError, match=r"K\[3, 280\].*K\[280, 3\]"):
@@ -204,10 +211,8 @@ def test_rounding_in_a_gram_matrix_is_not_an_asymmetry():
 @pytest.mark.parametrize("kind", ["rbf", "linear", "narrow"])
 def test_a_constant_in_the_kernel_changes_nothing_but_the_bias(kind):
     K, y = points(kind, 60, seed=2)
-    path, shifted = (
-        svm_path(K, y, lambda_min=0.05),
-        svm_path(K + 1e6, y, lambda_min=0.05),
-    )
+    path = svm_path(K, y, lambda_min=0.05)
+    shifted = svm_path(K + 1e6, y, lambda_min=0.05)
     for lam in along(path, 20, np.random.default_rng(0)):
         lam = max(lam, 0.05)
         f = path.decision_function(lam, K[:7])
@@ -246,7 +251,8 @@ def test_the_gram_matrix_is_kept_and_not_copied():
 
 def test_a_path_spoiled_by_rounding_warns():
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((30, 3)), np.where(np.arange(30) % 2, 1, -1)
+    X = rng.standard_normal((30, 3))
+    y = np.where(np.arange(30) % 2, 1, -1)
     with pytest.warns(ConvergenceWarning, match="duality gap"):
         path = svm_path((1 + 30 * X @ X.T) ** 3, y, lambda_min=1e-7)
     assert path.duality_gap(1e-7) > 1e-4
@@ -340,8 +346,10 @@ def test_the_last_of_the_best_intervals_ends_with_the_path():
     breakpoint."""
     for seed in range(100):
         rng = np.random.default_rng(seed)
-        X, y = rng.standard_normal((8, 2)), np.where(np.arange(8) % 2, 1, -1)
-        new, labels = rng.standard_normal((12, 2)), rng.choice([-1, 1], 12)
+        X = rng.standard_normal((8, 2))
+        y = np.where(np.arange(8) % 2, 1, -1)
+        new = rng.standard_normal((12, 2))
+        labels = rng.choice([-1, 1], 12)
         path = svm_path(
             rbf_kernel(X, gamma=0.5), y, lambda_min=10 ** rng.uniform(-2, -0.3)
         )
@@ -359,7 +367,8 @@ def test_scores_that_reach_zero_at_the_end_cross_it_there():
     crossing below it."""
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        X, y = rng.standard_normal((12, 2)), np.where(np.arange(12) % 2, 1, -1)
+        X = rng.standard_normal((12, 2))
+        y = np.where(np.arange(12) % 2, 1, -1)
         path = svm_path(
             rbf_kernel(X, gamma=0.5), y, lambda_min=10 ** rng.uniform(-4, -2)
         )
@@ -374,10 +383,12 @@ def test_scores_that_reach_zero_at_the_end_cross_it_there():
 @pytest.mark.parametrize("lam", [10.0, 1.0, 0.1])
 def test_the_duality_gap_is_that_of_the_returned_function(lam):
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((30, 3)), np.where(np.arange(30) % 2, 1, -1)
+    X = rng.standard_normal((30, 3))
+    y = np.where(np.arange(30) % 2, 1, -1)
     K = (1 + X @ X.T) ** 3
     path = svm_path(K, y, lambda_min=0.1)
-    alpha, f = path.alpha(lam), path.decision_function(lam, K)
+    alpha = path.alpha(lam)
+    f = path.decision_function(lam, K)
     penalty = (y * alpha) @ K @ (y * alpha) / (2 * lam)
     primal = penalty + np.maximum(0, 1 - y * f).sum()
     assert path.duality_gap(lam) == pytest.approx(

@@ -103,7 +103,8 @@ def another(problem, lam, rng):
 
 @pytest.mark.theorem("thm-ranking-path")
 def test_one_function_and_the_conditions_of_its_weights(problem, rng):
-    D, lam = problem.D, 0.3 * max(problem.first, 1e-3)
+    D = problem.D
+    lam = 0.3 * max(problem.first, 1e-3)
     _, f, *_ = hinge_machine(D, 1.0, ridge=lam, tol=1e-12)
     alpha = problem.path.alpha(lam)
     assert problem.residual(alpha, lam) < 1e-8
@@ -126,7 +127,8 @@ def test_one_function_and_the_conditions_of_its_weights(problem, rng):
 
 @pytest.mark.theorem("thm-ranking-path")
 def test_each_division_belongs_to_one_interval_with_a_line(problem):
-    seen, last = set(), None
+    seen = set()
+    last = None
     for lam, lower in problem.pieces():
         places = [lam + s * (lower - lam) for s in (0.2, 0.5, 0.8)]
         sets = [tuple(map(tuple, problem.path.sets(place))) for place in places]
@@ -148,7 +150,8 @@ def test_each_division_belongs_to_one_interval_with_a_line(problem):
 
 @pytest.mark.theorem("thm-ranking-path")
 def test_the_beginning(problem):
-    total, ones = problem.D.sum(axis=0), np.ones(len(problem.D))
+    total = problem.D.sum(axis=0)
+    ones = np.ones(len(problem.D))
     assert problem.first >= -1e-12
     if problem.first < 1e-12:
         assert np.linalg.norm(total) < 1e-6
@@ -169,7 +172,8 @@ def test_the_beginning(problem):
 
 @pytest.mark.theorem("thm-ranking-path")
 def test_the_end_is_the_shortest_function_with_the_least_sum_of_hinges(problem):
-    path, D = problem.path, problem.D
+    path = problem.path
+    D = problem.D
     if len(path.breakpoints) == 0:
         assert problem.first < 1e-12
         least = cp.Problem(
@@ -201,7 +205,8 @@ def test_the_end_is_the_shortest_function_with_the_least_sum_of_hinges(problem):
 @pytest.mark.theorem("thm-ranking-path")
 def test_any_optimal_weights_at_the_ends_interpolate(problem, rng):
     for lam, lower in problem.pieces():
-        first, second = another(problem, lam, rng), another(problem, lower, rng)
+        first = another(problem, lam, rng)
+        second = another(problem, lower, rng)
         for s in (0.1, 0.5, 0.9):
             mean = (1 - s) * first + s * second
             assert problem.residual(mean, (1 - s) * lam + s * lower) < 1e-6
@@ -212,7 +217,8 @@ def test_the_direction_is_a_projection(problem, rng):
     D = problem.D
     for lam, lower in problem.pieces():
         alpha = another(problem, lam, rng)  # any optimal weights will do
-        alpha[alpha < 1e-9], alpha[alpha > 1 - 1e-9] = 0, 1
+        alpha[alpha < 1e-9] = 0
+        alpha[alpha > 1 - 1e-9] = 1
         f = D.T @ alpha / lam
         on = np.abs(D @ f - 1) < 1e-8
         rays = np.vstack([D[on & (alpha > 0)], -D[on & (alpha < 1)]])
@@ -245,7 +251,8 @@ def test_the_direction_is_a_projection(problem, rng):
 
 
 def solutions(objective, parameter, variable, values):
-    problem, found = cp.Problem(objective), []
+    problem = cp.Problem(objective)
+    found = []
     for value in values:
         parameter.value = value
         problem.solve(**TIGHT)
@@ -270,10 +277,13 @@ def steps(points):
 def test_paths_are_linear_in_the_weight_of_the_piecewise_linear_part(seed):
     draw = np.random.default_rng(seed)
     p = 1 + seed % 3
-    A, b = draw.normal(size=(8, p)), draw.normal(size=8)
+    A = draw.normal(size=(8, p))
+    b = draw.normal(size=8)
     if seed % 2:  # degenerate: repeated and equal rows
-        A, b = A.round(), b.round()
-    f, t = cp.Variable(p), cp.Parameter(nonneg=True)
+        A = A.round()
+        b = b.round()
+    f = cp.Variable(p)
+    t = cp.Parameter(nonneg=True)
     residual = A @ f - b
     quadratic = [
         cp.sum_squares(residual) / 2,
@@ -299,7 +309,9 @@ def test_with_hinges_they_are_linear_in_the_inverse(seed):
     draw = np.random.default_rng(seed)
     D = draw.normal(size=(6, 2))
     D = D.round() if seed % 2 else D
-    f, lam, C = cp.Variable(2), cp.Parameter(nonneg=True), cp.Parameter(nonneg=True)
+    f = cp.Variable(2)
+    lam = cp.Parameter(nonneg=True)
+    C = cp.Parameter(nonneg=True)
     hinges = cp.sum(cp.pos(1 - D @ f))
     places = np.linspace(0.1, 8, 120)
     by_lam = solutions(
@@ -312,7 +324,8 @@ def test_with_hinges_they_are_linear_in_the_inverse(seed):
 
 
 def hard_lasso(p):
-    X, target = np.ones((1, 1)), np.ones(1)
+    X = np.ones((1, 1))
+    target = np.ones(1)
     for _ in range(p - 1):
         lams = len(target) * lars_path(X, target, method="lasso")[0]
         size = 0.9 * lams[lams > 1e-9 * lams[0]].min() / (2 * target @ target + 1)

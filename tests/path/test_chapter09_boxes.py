@@ -28,7 +28,8 @@ def first_lambda(gram):
 
 def weights_at(gram, lams):
     """The dual weights at some lambda, by the package's path."""
-    one, first = np.ones(gram.B.shape[0]), first_lambda(gram)
+    one = np.ones(gram.B.shape[0])
+    first = first_lambda(gram)
     if min(lams) >= first:
         return [one for _ in lams]
     path = ranksvm_path(
@@ -50,8 +51,10 @@ def test_a_cut_is_no_part_of_a_ranking(seed, share):
     beta_j g(x_j)."""
     X, index = drawn(seed)
     rng = np.random.default_rng(seed)
-    B, K = Incidence(index, len(X)), rbf_kernel(X, gamma=0.5)
-    g, c = rng.standard_normal(len(X)), rng.standard_normal()
+    B = Incidence(index, len(X))
+    K = rbf_kernel(X, gamma=0.5)
+    g = rng.standard_normal(len(X))
+    c = rng.standard_normal()
     other = K + g[:, None] + g + c
     grams = B.gram(K), B.gram(other)
     identity = np.eye(len(index))
@@ -73,7 +76,8 @@ def test_a_cut_is_no_part_of_a_ranking(seed, share):
         (K + c) @ beta, K @ beta, atol=1e-9 * (1 + np.abs(beta).sum())
     )
     origin = rng.standard_normal(2)  # (b): the linear kernel, with another origin
-    moved, w = X - origin, X.T @ beta
+    moved = X - origin
+    w = X.T @ beta
     np.testing.assert_allclose(
         moved @ moved.T @ beta, X @ w - origin @ w, atol=1e-8 * (1 + np.abs(beta).sum())
     )
@@ -110,7 +114,8 @@ def test_the_reduced_graph(scores):
     sizes = np.unique(scores, return_counts=True)[1]
     if (L := len(sizes)) == 1:
         return
-    n, index = len(scores), reduced_graph(scores)
+    n = len(scores)
+    index = reduced_graph(scores)
     graph = graph_of(n, index)
     assert len(index) == 2 * n - sizes[0] - sizes[-1] - L + 1
     assert csgraph.connected_components(graph, False)[0] == 1
@@ -165,7 +170,8 @@ def graph_of(n, edges):
 def test_rank_exactly(problem):
     n, edges, X = problem
     X = np.array(X)
-    B, K = incidence(n, edges), X @ X.T
+    B = incidence(n, edges)
+    K = X @ X.T
     gram = B @ K @ B.T
     count, labels = csgraph.connected_components(graph_of(n, edges), False)
     # V: vectors of sum zero on each component; of K restricted to it, the dimension of
@@ -216,7 +222,8 @@ def test_margins_of_the_reduced_graph_imply_all(problem, seed):
     """(a): any scores that keep its margins keep those of all pairs; they can be built
     level by level."""
     scores, qid = np.array([*problem, (0, 2), (1, 2)]).T
-    rng, index = np.random.default_rng(seed), reduced_graph(scores, qid)
+    rng = np.random.default_rng(seed)
+    index = reduced_graph(scores, qid)
     f = rng.standard_normal(len(scores))
     for _ in range(len(scores) ** 2):  # lift the better item where a margin is missing
         for better, worse in index:
@@ -238,7 +245,8 @@ def weight_at(x, index, lam):
     def slope(w):
         return lam * w - d[d * w < 1].sum()
 
-    low, high = -1e6, 1e6
+    low = -1e6
+    high = 1e6
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
@@ -248,19 +256,17 @@ def weight_at(x, index, lam):
 @pytest.mark.theorem("prop-implies")
 @pytest.mark.parametrize("lam", [1e-3, 0.1, 0.3, 1.0, 1.99, 2.0, 5.0, 1e3])
 def test_the_counterexamples(lam):
-    x, scores = [0.0, 3.0, 2.0], [0, 0, 1]
+    x = [0.0, 3.0, 2.0]
+    scores = [0, 0, 1]
     assert reduced_graph(scores).tolist() == [[0, 1], [2, 0]]
-    full, reduced = (
-        weight_at(x, [[2, 0], [2, 1]], lam),
-        weight_at(x, reduced_graph(scores), lam),
-    )
+    full = weight_at(x, [[2, 0], [2, 1]], lam)
+    reduced = weight_at(x, reduced_graph(scores), lam)
     assert full == pytest.approx(min(1 / lam, 1 / 2), rel=1e-9)
     assert reduced == pytest.approx(-min(1 / lam, 1 / 3), rel=1e-9)
-    x, scores = [0.0, 0.8, 1.0, 1.5], [0, 0, 0, 1]
-    full, reduced = (
-        weight_at(x, [[3, 0], [3, 1], [3, 2]], lam),
-        weight_at(x, reduced_graph(scores), lam),
-    )
+    x = [0.0, 0.8, 1.0, 1.5]
+    scores = [0, 0, 0, 1]
+    full = weight_at(x, [[3, 0], [3, 1], [3, 2]], lam)
+    reduced = weight_at(x, reduced_graph(scores), lam)
     assert full > 0
     assert reduced == pytest.approx(-min(0.3 / lam, 1.0), rel=1e-9)
 
@@ -273,18 +279,22 @@ def test_the_path_of_the_identity(lower, upper):
     index = reduced_graph(scores)
     inner = scores[index[:, 0]] == 0
     gram = Incidence(index, n).gram(np.eye(n))
-    first, second = lower - upper, n / (2 * lower - 1)
+    first = lower - upper
+    second = n / (2 * lower - 1)
     assert second < first
     lams = np.unique(np.append(np.linspace(0.01, 1.2 * first, 60), [first, second]))[
         ::-1
     ]
     for lam, alpha in zip(lams, weights_at(gram, lams), strict=True):
         if lam >= first:
-            a, b = 1.0, 1.0
+            a = 1.0
+            b = 1.0
         elif lam >= second:
-            a, b = (upper + lam) / lower, 1.0
+            a = (upper + lam) / lower
+            b = 1.0
         else:
-            a, b = lam * (2 * upper + 1) / n, lam * (2 * lower - 1) / n
+            a = lam * (2 * upper + 1) / n
+            b = lam * (2 * lower - 1) / n
         np.testing.assert_allclose(alpha, np.where(inner, a, b), atol=1e-10)
         assert residual(gram, np.where(inner, a, b), lam) < 1e-12
         if lam <= second:

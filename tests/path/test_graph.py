@@ -17,7 +17,8 @@ from preflearn.path import graph, ranksvm_path
 from preflearn.path.graph import new_front, solve
 
 # parts of what is compiled, here on their own
-enter, leave = njit(graph.enter), njit(graph.leave)
+enter = njit(graph.enter)
+leave = njit(graph.leave)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -68,7 +69,8 @@ def test_elbow_keeps_its_factor(m, rank, tau, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((m, rank))
     K = fixed(X @ X.T)
-    elbow, every = new_front(m, 1).elbow, rng.standard_normal(m)
+    elbow = new_front(m, 1).elbow
+    every = rng.standard_normal(m)
     inside = []
     for place in rng.integers(0, m, 30):
         if place in inside:
@@ -87,11 +89,9 @@ def test_elbow_keeps_its_factor(m, rank, tau, seed):
         np.testing.assert_allclose(
             product(elbow), gram + tau, atol=1e-10 * np.abs(K).max()
         )
-        values, delta, total = (
-            every[inside],
-            np.empty(m),
-            rng.standard_normal() if tau else 0.0,
-        )
+        values = every[inside]
+        delta = np.empty(m)
+        total = rng.standard_normal() if tau else 0.0
         shift = solve(elbow, delta, total, tau)
         delta = delta[:n]
         scale = 1e-9 * np.abs(delta).max() * np.abs(gram).max()
@@ -111,7 +111,9 @@ def test_solutions_of_an_ill_conditioned_elbow_are_backward_stable():
     for place in inside[1:40:3]:
         leave(elbow, place)
     inside = elbow.places[: elbow.size[0]]
-    gram, values, delta = K[np.ix_(inside, inside)], signs[inside], np.empty(300)
+    gram = K[np.ix_(inside, inside)]
+    values = signs[inside]
+    delta = np.empty(300)
     assert np.linalg.cond(gram + 1.0) > 1e12
     shift = solve(elbow, delta, 0.0, 1.0)
     delta = delta[: len(inside)]

@@ -32,13 +32,12 @@ def test_breakpoints_of_trees_of_pairs(n, kernel):
     rng = np.random.default_rng(n)
     index = np.array([(k, rng.integers(k)) for k in range(1, n)])
     pairs = Pairs(rng.standard_normal((n, n if kernel == "linear" else 2)), index)
-    y, parameters = (
-        rng.choice([-1, 1], n - 1),
-        {"gamma": 0.5} if kernel == "rbf" else {},
-    )
+    y = rng.choice([-1, 1], n - 1)
+    parameters = {"gamma": 0.5} if kernel == "rbf" else {}
     P = y[:, None] * pairs.incidence().toarray()
     Q = P @ pairwise_kernels(pairs.items, metric=kernel, **parameters) @ P.T
-    one, start = np.ones(n - 1), Q.sum(axis=1)
+    one = np.ones(n - 1)
+    start = Q.sum(axis=1)
     expected = textbook_path(
         Q, one, start.max(), one, [np.argmax(start)], 0.1, bias=False
     )

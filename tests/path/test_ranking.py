@@ -165,7 +165,9 @@ def test_events_sets_and_scores_fit_the_weights():
         inside[pair] = kind == "enter"
         assert abs(path.margins(lam)[pair] - 1) < 1e-8
     for lam in path.breakpoints[0] * np.array([3.0, 0.5, 0.1, 0.01]):
-        sets, alpha, margins = path.sets(lam), path.alpha(lam), path.margins(lam)
+        sets = path.sets(lam)
+        alpha = path.alpha(lam)
+        margins = path.margins(lam)
         residual = np.abs(alpha - np.clip(alpha + 1 - margins, 0, 1)).max()
         assert path.kkt_residual(lam) == pytest.approx(residual, abs=1e-12)
         assert sorted(np.concatenate(sets).tolist()) == list(range(len(y)))
@@ -200,7 +202,8 @@ def test_equal_scores_are_wrong_in_either_order():
 def test_scores_that_only_rounding_tells_apart_change_no_order():
     """The training pairs are their own mirror image in the last feature, which thus
     never counts."""
-    rng, n = np.random.default_rng(0), 20
+    rng = np.random.default_rng(0)
+    n = 20
     items = rng.uniform(-1, 1, (30, 4))
     items[1::2, :3] = items[::2, :3]
     X = rng.uniform(-1, 1, (n, 4))

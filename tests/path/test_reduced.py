@@ -18,7 +18,10 @@ def scored(draw):
     scores = draw(st.lists(st.integers(-2, 2), min_size=n, max_size=n))
     qid = draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
     if len({(q, s) for q, s in zip(qid, scores, strict=True)}) == len(set(qid)):
-        scores[0], scores[1], qid[0], qid[1] = 0, 1, 0, 0
+        scores[0] = 0
+        scores[1] = 1
+        qid[0] = 0
+        qid[1] = 0
     return scores, qid
 
 
@@ -49,7 +52,8 @@ def test_it_is_what_the_paper_says(problem):
 
 
 def test_ids_and_scores_of_any_kind():
-    scores, qid = [0.5, -np.pi, 0.5, 7, 0.0, -0.0], ["b", "b", "b", "a", "a", "a"]
+    scores = [0.5, -np.pi, 0.5, 7, 0.0, -0.0]
+    qid = ["b", "b", "b", "a", "a", "a"]
     expected = {(4, 5), (3, 4), (0, 1), (2, 1)}
     assert set(map(tuple, reduced_graph(scores, qid).tolist())) == expected
     assert (

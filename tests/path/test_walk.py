@@ -86,7 +86,8 @@ def test_the_length_of_the_stretches_changes_nothing(kind, events, reach, monkey
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_full_graph_of_many_dependent_pairs(kind):
-    pairs, every = full_graph(kind, 30, seed=1), np.arange(435)
+    pairs = full_graph(kind, 30, seed=1)
+    every = np.arange(435)
     first = ranksvm_path(pairs, np.ones(435), "precomputed", max_events=1).breakpoints[
         0
     ]

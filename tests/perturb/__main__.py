@@ -146,7 +146,8 @@ def main() -> int:
         "thorough": options.thorough,
         "only": options.claim or (),
     }
-    good, lines = True, []
+    good = True
+    lines = []
     with ThreadPoolExecutor(options.jobs) as pool:
         for path, found in zip(
             paths, pool.map(partial(perturb_alone, **limits), paths), strict=True

@@ -127,7 +127,9 @@ class Notebook:
     """The namespace of a chapter, as its kernel would have it, and how its cells run."""
 
     def __init__(self, path: Path, seconds: float, seed: int = 0) -> None:
-        self.path, self.seconds, self.seed = path, seconds, seed
+        self.path = path
+        self.seconds = seconds
+        self.seed = seed
         cells = json.loads(path.read_text("utf-8"))["cells"]
         self.sources = {
             k: "".join(c["source"])
@@ -240,12 +242,10 @@ def perturb(
         `claims`: a `Claim` each; `unsteady`: cells that failed, or whose second run,
         with nothing wrong, came to something else; `runs`: how many there were.
     """
-    notebook, claims, unsteady, runs = (
-        Notebook(path, seconds, seed),
-        dict[str, Claim](),
-        {},
-        0,
-    )
+    notebook = Notebook(path, seconds, seed)
+    claims = dict[str, Claim]()
+    unsteady = {}
+    runs = 0
     with notebook.open():
         for number, source in notebook.sources.items():
             if only and claims.keys() >= set(only):
@@ -282,12 +282,10 @@ class Again:
     """One cell, ready to be run again on the namespace as it was before it."""
 
     def __init__(self, notebook: Notebook, number: int, tree: ast.Module) -> None:
-        self.notebook, self.number, self.tree, self.unsteady = (
-            notebook,
-            number,
-            tree,
-            "",
-        )
+        self.notebook = notebook
+        self.number = number
+        self.tree = tree
+        self.unsteady = ""
         self.before = dict(notebook.space)
         self.reads = notebook.read(compile(tree, "cell", "exec"))
         self.values = {
@@ -301,7 +299,9 @@ class Again:
     def all(self, claims: list[Claim], budget: float, most: int, thorough: bool) -> int:
         """Run the cell with one thing wrong at a time, until all of its claims have
         turned; how often."""
-        after, started, runs = dict(self.notebook.space), time.process_time(), 0
+        after = dict(self.notebook.space)
+        started = time.process_time()
+        runs = 0
         try:
             if not self._as_it_is(claims):
                 return 1
@@ -496,7 +496,8 @@ def _constants(tree: ast.AST) -> list[ast.Constant]:
             named = [
                 part for part in named if not settles or part.arg in ("holds", "ours")
             ]
-            parts, judged = [node.func, *node.args, *named], False
+            parts = [node.func, *node.args, *named]
+            judged = False
         elif isinstance(node, ast.JoinedStr):
             parts = []
         for part in parts:

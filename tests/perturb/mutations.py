@@ -96,7 +96,10 @@ class Mutation:
     """
 
     def __init__(self, kind: str, seed: int, answers: bool = True) -> None:
-        self.kind, self.seed, self.answers, self.changed = kind, seed, answers, False
+        self.kind = kind
+        self.seed = seed
+        self.answers = answers
+        self.changed = False
 
     def __call__(self, value: Any, depth: int = 0) -> Any:
         """The value with something wrong, a copy where it can change; itself where
@@ -144,7 +147,8 @@ class Mutation:
             else []
         )
         if self.kind == "exchanged" and name in numbers and len(numbers) > 1:
-            out[name], self.changed = value[numbers[numbers.index(name) - 1]], True
+            out[name] = value[numbers[numbers.index(name) - 1]]
+            self.changed = True
         elif isinstance(value, pd.DataFrame):
             out[name] = pd.Series(self._array(value[name].to_numpy()), value.index)
         else:

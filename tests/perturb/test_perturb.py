@@ -144,9 +144,11 @@ def test_a_run_that_takes_too_long_is_no_turn(tmp_path):
     ids=lambda value: type(value).__name__,
 )
 def test_something_is_wrong_in_the_same_way_each_time(value):
-    before, changed = repr(value), []
+    before = repr(value)
+    changed = []
     for kind in KINDS:
-        first, second = Mutation(kind, 0), Mutation(kind, 0)
+        first = Mutation(kind, 0)
+        second = Mutation(kind, 0)
         wrong = first(value)
         assert type(wrong) is type(value)
         assert repr(wrong) == repr(second(value))

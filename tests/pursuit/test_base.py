@@ -15,7 +15,8 @@ from preflearn.pursuit import (
     SparseRankRLS,
 )
 
-X3, Y3 = [[0.0], [1.0], [3.0]], [0.0, 1.0, 1.5]
+X3 = [[0.0], [1.0], [3.0]]
+Y3 = [0.0, 1.0, 1.5]
 SEMI_SUPERVISED = SemiSupervisedRankingPursuit([[0]], 2)
 SUPERVISED = [RankingPursuit(2), RankRLS(), SparseRankRLS(2, random_state=5)]
 LEARNERS = [*SUPERVISED, RLS(), SEMI_SUPERVISED]
@@ -67,7 +68,9 @@ def test_bad_input_is_named(learner, arguments, message):
 @EACH
 def test_decisions_and_errors_follow_from_the_scores(learner):
     rng = np.random.default_rng(1)
-    X, y, qid = rng.normal(size=(24, 1)), rng.normal(size=24), rng.integers(0, 5, 24)
+    X = rng.normal(size=(24, 1))
+    y = rng.normal(size=24)
+    qid = rng.integers(0, 5, 24)
     found = clone(learner).set_params(kernel="poly", degree=2).fit(X, y, qid)
     copy = clone(found)
     assert copy.get_params() == found.get_params()
@@ -84,10 +87,13 @@ def test_decisions_and_errors_follow_from_the_scores(learner):
 @EACH
 def test_what_happens_after_a_fit_does_not_change_it(learner):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(8, 1)), rng.normal(size=8)
-    kept, model = X.copy(), clone(learner).fit(X, y)
+    X = rng.normal(size=(8, 1))
+    y = rng.normal(size=8)
+    kept = X.copy()
+    model = clone(learner).fit(X, y)
     expected = model.rank_function(kept)
-    X[:], y[:] = 0, 0
+    X[:] = 0
+    y[:] = 0
     model.set_params(kernel="linear")
     np.testing.assert_array_equal(model.rank_function(kept), expected)
     with pytest.raises(ValueError, match=r"\b2\b.*\b1\b"):

@@ -49,7 +49,8 @@ def least(V, W, s):
 def test_pursuit_with_back_fitting(backfit, seed):
     W, L, K, s = graph_problem(seed)
     model = RankingPursuit(12, "precomputed", backfit=backfit).fit(K, s, graph=W)
-    tiny, chosen = 1e-9 * (s @ L @ s + 1e-12), []
+    tiny = 1e-9 * (s @ L @ s + 1e-12)
+    chosen = []
     parts, part = connected_components(W, directed=False)
     for p in range(len(model.losses_)):
         basis, coef = model.stage(p)
@@ -60,9 +61,11 @@ def test_pursuit_with_back_fitting(backfit, seed):
         )
         assert model.losses_[p] == pytest.approx(least(K[:, basis], W, s), abs=tiny)
         if p:  # (b)
-            V, k = K[:, chosen], K[:, basis[-1]]
+            V = K[:, chosen]
+            k = K[:, basis[-1]]
             rest = s - V @ model.stage(p - 1)[1]
-            fall, below = model.losses_[p - 1] - model.losses_[p], least(V, W, k)
+            fall = model.losses_[p - 1] - model.losses_[p]
+            below = least(V, W, k)
             assert fall == pytest.approx(
                 (k @ L @ rest) ** 2 / below, rel=1e-6, abs=tiny
             )
@@ -109,7 +112,8 @@ def test_the_loss_bounds_the_pairs_in_the_wrong_order(seed):
     found = np.array([f[i] - f[j] for i, j in pairs])
     if not gaps.any():
         return
-    loss, least_gap = np.sum((gaps - found) ** 2), np.abs(gaps[gaps != 0]).min()
+    loss = np.sum((gaps - found) ** 2)
+    least_gap = np.abs(gaps[gaps != 0]).min()
     wrong = np.sum((gaps != 0) & (gaps * found <= 0))
     assert wrong <= loss / least_gap**2 + 1e-9
     assert wrong == 0 or loss >= least_gap**2 * (1 - 1e-9)
@@ -140,8 +144,10 @@ def one_query(seed):
 def test_one_query_is_regression_with_a_free_offset(seed, beta):
     rng, X, s, K = one_query(seed)
     q = len(s)
-    r, L = rng.normal(size=q), q * np.eye(q) - 1.0
-    tilde, m = beta * np.eye(q) + (1 - beta) * L, r.mean()
+    r = rng.normal(size=q)
+    L = q * np.eye(q) - 1.0
+    tilde = beta * np.eye(q) + (1 - beta) * L
+    m = r.mean()
     formula = (beta + (1 - beta) * q) * np.sum((r - m) ** 2) + beta * q * m**2
     assert r @ tilde @ r == pytest.approx(formula)
     # the least over b of |r - b|^2
@@ -202,7 +208,9 @@ def test_beta_is_the_weight_of_the_offset(backfit, seed, beta):
 @examples(10)
 def test_the_subset_of_regressors(kernel, seed):
     rng = np.random.default_rng(seed)
-    X, s, qid = rng.normal(size=(10, 2)), rng.normal(size=10), rng.integers(0, 3, 10)
+    X = rng.normal(size=(10, 2))
+    s = rng.normal(size=10)
+    qid = rng.integers(0, 3, 10)
     X[1], qid[:2], alpha = X[0], 0, float(10 ** rng.uniform(-2, 3))
     K = kernel_matrix(
         "rbf" if kernel == "precomputed" else kernel,
@@ -230,7 +238,9 @@ def test_the_subset_of_regressors(kernel, seed):
 @given(seeds)
 def test_without_the_penalty_all_items_leave_no_loss_whatever_the_kernel(seed):
     rng = np.random.default_rng(seed)
-    X, s, qid = rng.normal(size=(10, 2)), rng.normal(size=10), rng.integers(0, 3, 10)
+    X = rng.normal(size=(10, 2))
+    s = rng.normal(size=10)
+    qid = rng.integers(0, 3, 10)
     qid[:2] = 0
     whole = SparseRankRLS(
         10, 0.0, gamma=float(10 ** rng.uniform(0, 1)), random_state=0

@@ -19,7 +19,8 @@ class Problem:
 
     def __init__(self, seed):
         self.rng = rng = np.random.default_rng(seed)
-        self.M, self.nu = int(rng.integers(1, 4)), float(rng.choice([0.0, 0.5, 3.0]))
+        self.M = int(rng.integers(1, 4))
+        self.nu = float(rng.choice([0.0, 0.5, 3.0]))
         self.L, self.Lbar = (
             laplacian(rng.integers(1, 4, size=rng.integers(1, 4))) for _ in range(2)
         )
@@ -72,7 +73,8 @@ PROBLEMS = st.builds(Problem, st.integers(0, 2**31))
 @examples(50)
 @given(PROBLEMS)
 def test_a_corrected_step_has_the_stated_decrease_and_no_step_a_larger_one(problem):
-    G, h = problem.system(), problem.side()
+    G = problem.system()
+    h = problem.side()
     a = np.linalg.pinv(G, rcond=1e-10) @ h
     start = problem.objective(problem.f, problem.fbar)
     least = problem.objective(*problem.stepped(a))
@@ -91,7 +93,8 @@ def test_a_corrected_step_has_the_stated_decrease_and_no_step_a_larger_one(probl
 def test_a_printed_step_never_raises_the_loss_of_the_average(problem):
     average = problem.f.mean(axis=0)
     r = problem.s - average
-    G, e = problem.system(), problem.k @ problem.L @ r
+    G = problem.system()
+    e = problem.k @ problem.L @ r
     a = np.linalg.pinv(G, rcond=1e-10) @ e
     for _ in range(20):
         other = a + problem.rng.normal(size=problem.M)
@@ -105,10 +108,8 @@ def test_a_printed_step_never_raises_the_loss_of_the_average(problem):
 
 @pytest.mark.theorem("prop-v-steps")
 def test_the_printed_algorithm_raises_the_objective_on_the_four_items():
-    X, s = (
-        np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [4.0, 1.0]]),
-        [0.0, 1.0, 1.0, 2.0],
-    )
+    X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [4.0, 1.0]])
+    s = [0.0, 1.0, 1.0, 2.0]
     model = SemiSupervisedRankingPursuit(
         [[0], [1]], 6, nu=0.0, algorithm="printed", kernel="precomputed"
     ).fit(X, s)
@@ -126,7 +127,8 @@ def test_the_printed_algorithm_raises_the_objective_on_the_four_items():
 @examples(50)
 @given(PROBLEMS)
 def test_the_mean_loss_of_views_is_that_of_the_average_and_their_disagreement(problem):
-    M, f = problem.M, problem.f
+    M = problem.M
+    f = problem.f
     W = problem.rng.integers(0, 3, size=(f.shape[1],) * 2)
     W = np.triu(W, 1) + np.triu(W, 1).T
     general = np.diag(W.sum(axis=1)) - W
@@ -148,13 +150,15 @@ def test_the_mean_loss_of_views_is_that_of_the_average_and_their_disagreement(pr
 @examples(150)
 @given(PROBLEMS)
 def test_the_system_is_singular_exactly_where_the_proposition_says(problem):
-    G, h = problem.system(), problem.side()
+    G = problem.system()
+    h = problem.side()
     values = np.linalg.eigvalsh(G)
     assert values[0] >= -1e-9 * max(values[-1], 1)
     varies = np.array([one @ problem.L @ one > 0 for one in problem.k])
     free = np.flatnonzero(~varies)
     # Rows: a_v Lbar kbar_v less a_u Lbar kbar_u, for the a that (a) leaves free.
-    values_of, one = problem.nu * problem.Lbar @ problem.kbar.T, np.eye(problem.M)
+    values_of = problem.nu * problem.Lbar @ problem.kbar.T
+    one = np.eye(problem.M)
     rows = np.vstack([values_of * (v - u) for v in one for u in one])[:, free]
     has_null = len(free) > 0 and np.linalg.matrix_rank(rows) < len(free)
     assert has_null == (values[0] < 1e-9)

@@ -28,10 +28,8 @@ def test_least_norm_and_decrease_of_singular_systems():
 def test_decreases_are_those_of_the_pseudo_inverse(seed, M, rank):
     rng = np.random.default_rng(seed)
     F = rng.normal(size=(7, rank, M))
-    A, e = (
-        np.swapaxes(F, 1, 2) @ F,
-        np.einsum("krm,kr->km", F, rng.normal(size=(7, rank))),
-    )
+    A = np.swapaxes(F, 1, 2) @ F
+    e = np.einsum("krm,kr->km", F, rng.normal(size=(7, rank)))
     pinvs = np.linalg.pinv(A, rcond=1e-10, hermitian=True)
     systems = Systems(A, np.zeros(M))
     assert systems.decreases(e) == pytest.approx(

@@ -25,10 +25,8 @@ def test_products_are_those_of_the_matrix(memory, own):
     functions = functions_of(
         RankingPursuit(gamma=0.3), X, None if own else X[::-1] + 0.1
     )
-    K, dictionary = (
-        functions.columns(X),
-        Dictionary(functions, X, 300, memory, single=True),
-    )
+    K = functions.columns(X)
+    dictionary = Dictionary(functions, X, 300, memory, single=True)
     form = QueryForm(np.zeros(300, dtype=np.int64), 1.0)
     np.testing.assert_allclose(
         dictionary.squares(form), np.square(K).sum(axis=0), rtol=1e-12
@@ -70,7 +68,8 @@ def test_choices_that_float32_cannot_tell_apart_are_those_of_float64(backfit):
     """Centres in pairs a millionth apart: their decreases differ by less than float32
     sees."""
     rng = np.random.default_rng(2)
-    X, s = rng.normal(size=(30, 1)), rng.normal(size=30)
+    X = rng.normal(size=(30, 1))
+    s = rng.normal(size=30)
     centres = np.repeat(rng.normal(size=(15, 1)), 2, axis=0)
     centres[1::2] += 1e-6
     settings = {"gamma": 1.0, "dictionary": centres, "backfit": backfit}

@@ -17,7 +17,8 @@ BACKFITS = (False, "after", "pre")
 def brute_force(K, L, s, n_basis, backfit):
     """Figure 1: try every function at each step; decreases that are equal go to the
     first."""
-    chosen, coef = [], np.zeros(0)
+    chosen = []
+    coef = np.zeros(0)
     losses = [float(s @ L @ s)]
     for _ in range(n_basis):
         r = s - K[:, chosen] @ coef

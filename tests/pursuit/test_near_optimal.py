@@ -16,7 +16,8 @@ def test_near_optimal_models_are_near_optimal():
     found = (
         RankingPursuit(3, gamma=1.0).fit(X, s, qid).near_optimal(epsilon=0.5, beam=400)
     )
-    K, L = rbf_kernel(X, gamma=1.0), mixed(qid)
+    K = rbf_kernel(X, gamma=1.0)
+    L = mixed(qid)
     every = {
         three: least_squares(K[:, three], L, s)[1]
         for three in combinations(range(12), 3)

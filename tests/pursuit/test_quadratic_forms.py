@@ -26,9 +26,11 @@ def loss_by_definition(W, v):
 )
 def test_forms_are_the_sum_over_pairs_and_items(graph, qid, mix, seed):
     """Of a directed graph that of its symmetric part."""
-    rng, n = np.random.default_rng(seed), len(qid)
+    rng = np.random.default_rng(seed)
+    n = len(qid)
     codes = np.unique(qid, return_inverse=True)[1]
-    form, W = QueryForm(codes, mix), same_query(codes)
+    form = QueryForm(codes, mix)
+    W = same_query(codes)
     if graph:
         W = rng.integers(0, 3, (n, n)) * (rng.random((n, n)) < 0.5)
         W[0, 1] = 2
@@ -47,7 +49,8 @@ def test_forms_are_the_sum_over_pairs_and_items(graph, qid, mix, seed):
 
 
 def test_a_large_constant_spoils_nothing():
-    codes, v = np.array([0, 0, 1, 1]), np.array([1.0, 2.0, 5.0, 3.0])
+    codes = np.array([0, 0, 1, 1])
+    v = np.array([1.0, 2.0, 5.0, 3.0])
     for form in (QueryForm(codes), GraphForm(sparse.csr_array(same_query(codes)))):
         assert form.squares((v + 1e12)[:, None]) == pytest.approx([5.0], rel=1e-4)
 

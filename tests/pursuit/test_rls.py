@@ -22,10 +22,8 @@ from preflearn.pursuit import RLS, RankRLS, SparseRankRLS
 
 BOTH = pytest.mark.parametrize("model", [RLS, RankRLS])
 ALPHAS = [0.01, 0.3, 1.0, 20.0]
-SUBSET, LEAST = (
-    SparseRankRLS(6, 0.5, random_state=0),
-    SparseRankRLS(6, 0.0, random_state=0),
-)
+SUBSET = SparseRankRLS(6, 0.5, random_state=0)
+LEAST = SparseRankRLS(6, 0.0, random_state=0)
 
 
 def task(n=24, n_queries=5, seed=0):
@@ -148,7 +146,8 @@ def test_all_alphas_at_once_are_each_alone(model, kernel, kind):
 
 
 def test_of_equal_errors_the_largest_alpha():
-    X, y = np.arange(6.0)[:, None], np.arange(6.0)
+    X = np.arange(6.0)[:, None]
+    y = np.arange(6.0)
     found = RankRLS([1.0, 5.0, 0.1], "linear").fit(X, y, validation=(X, y))
     assert found.errors_.tolist() == [0, 0, 0]
     assert found.alpha_ == 5.0
@@ -190,7 +189,8 @@ def test_leaving_out_a_query_is_refitting(model, kernel):
 
 
 def test_without_anything_to_learn_from_all_are_tied():
-    X, qid = np.arange(5.0)[:, None], [0, 0, 0, 1, 1]
+    X = np.arange(5.0)[:, None]
+    qid = [0, 0, 0, 1, 1]
     left = RankRLS(1.0).fit(X, [1.0, 2.0, 3.0, 0.1, 0.1], qid).leave_query_out()
     assert left[:3].tolist() == [0, 0, 0]  # the other query's scores are equal
     assert np.all(np.diff(left[3:]))
@@ -202,7 +202,8 @@ def test_without_anything_to_learn_from_all_are_tied():
 @pytest.mark.parametrize("model", [RLS(), RankRLS(0.3), SUBSET, LEAST])
 def test_the_graph_of_the_queries(model):
     X, y, qid = task()
-    coef, objective = model.fit(X, y, qid).coef_, model.objective_
+    coef = model.fit(X, y, qid).coef_
+    objective = model.objective_
     W = same_query(qid)
     directed = 2 * np.triu(W)  # of which (W + W') / 2 counts
     for graph in (W, sparse.csr_array(W), W + 3 * np.eye(len(X)), directed):
@@ -263,8 +264,10 @@ def test_equal_scores_and_queries_of_one_item(kind):
 def test_a_wide_kernel_is_a_linear_one(kind):
     """k - 1 = -gamma |x - x'|² + ..., and 2 gamma x·x' is what differences see of it."""
     X, y, qid = task()
-    X, gamma = X + 5, 1e-10
-    wide, flat = RankRLS(2 * gamma, gamma=gamma), RankRLS(1.0, "linear")
+    X = X + 5
+    gamma = 1e-10
+    wide = RankRLS(2 * gamma, gamma=gamma)
+    flat = RankRLS(1.0, "linear")
     wide.fit(X, y, **kinds(qid)[kind])
     flat.fit(X, y, **kinds(qid)[kind])
     assert_allclose(wide.coef_ * 2 * gamma, flat.coef_, atol=1e-7)
@@ -357,9 +360,12 @@ def test_leaving_out_needs_two_queries_with_pairs(alpha, graph, message):
 @given(seed=st.integers(0, 999), alpha=st.sampled_from([Fraction(1, 4), Fraction(2)]))
 def test_of_a_subset_the_normal_equations_in_fractions(seed, alpha):
     rng = np.random.default_rng(seed)
-    X, y, qid = rng.integers(-3, 4, (6, 2)), rng.integers(-3, 4, 6), [0, 0, 0, 1, 1, 2]
+    X = rng.integers(-3, 4, (6, 2))
+    y = rng.integers(-3, 4, 6)
+    qid = [0, 0, 0, 1, 1, 2]
     found = SparseRankRLS(2, float(alpha), "linear", random_state=seed).fit(X, y, qid)
-    K, L = X @ X[found.basis_].T, laplacian(same_query(qid)).astype(int)
+    K = X @ X[found.basis_].T
+    L = laplacian(same_query(qid)).astype(int)
     A = K.T @ L @ K + alpha * K[found.basis_]
     a = solve(A, K.T @ L @ y)
     if a is None:  # two items on one line: the function is one all the same
@@ -387,10 +393,8 @@ def test_a_wide_kernel(alpha):
     """In fractions of the exact values of k - 1: the penalty is (sum a)² + a'(K_RR -
     1)a."""
     rng = np.random.default_rng(0)
-    X, y = (
-        rng.integers(-3, 4, (8, 2)).astype(float),
-        rng.integers(-3, 4, 8).astype(float),
-    )
+    X = rng.integers(-3, 4, (8, 2)).astype(float)
+    y = rng.integers(-3, 4, 8).astype(float)
     gamma = Fraction(1, 10**10)
     found = SparseRankRLS(3, alpha, gamma=1e-10, random_state=3).fit(X + 4, y)
     squares = np.square(X[:, None] - X[found.basis_]).sum(axis=2).astype(int)
@@ -441,7 +445,8 @@ def test_functions_whose_squares_underflow_are_left_out():
 def test_features_far_from_zero_keep_the_digits_of_linear_scores(offset, atol, alpha):
     """Against 40 digits; by residuals over alpha the errors would be 1e-8 to 1e3."""
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((60, 3)) + offset, rng.standard_normal(60)
+    X = rng.standard_normal((60, 3)) + offset
+    y = rng.standard_normal(60)
     with mpmath.workdps(40):
         A = mpmath.matrix(X.tolist())
         w = mpmath.lu_solve(

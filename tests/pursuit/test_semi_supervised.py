@@ -22,7 +22,8 @@ from preflearn.pursuit import (
 TWO = ([0, 1], [2, 3])
 THREE = ([0, 1], [1, 2, 3], (slice(2, 4), "laplacian"))
 GAMMA = 0.4
-rbf, absolute = partial(rbf_kernel, gamma=GAMMA), partial(laplacian_kernel, gamma=GAMMA)
+rbf = partial(rbf_kernel, gamma=GAMMA)
+absolute = partial(laplacian_kernel, gamma=GAMMA)
 
 
 def values(views, X, centres):
@@ -35,8 +36,10 @@ def values(views, X, centres):
 
 def problem(seed, n=9, n_unscored=13, p=4):
     rng = np.random.default_rng(seed)
-    qid, other = rng.integers(0, 2, n), rng.integers(1, 4, n_unscored)
-    qid[:2], other[:2] = 0, 1
+    qid = rng.integers(0, 2, n)
+    other = rng.integers(1, 4, n_unscored)
+    qid[:2] = 0
+    other[:2] = 1
     return (
         rng.normal(size=(n, p)),
         rng.normal(size=n),
@@ -55,7 +58,8 @@ def objective(s, f, L, fbar, Lbar, nu):
 def least(columns, residuals, bars, apart, R, Rbar, nu):
     """Coefficients and sum of least squares: residuals (n, M), and apart (l, M), the
     views so far."""
-    one, Rbar = np.eye(columns.shape[1]), np.sqrt(nu) * Rbar
+    one = np.eye(columns.shape[1])
+    Rbar = np.sqrt(nu) * Rbar
     less = [v - u for v, u in product(one, repeat=2)]
     A = np.vstack(
         [*(R @ (columns * v) for v in one), *(Rbar @ (bars * both) for both in less)]
@@ -67,10 +71,15 @@ def least(columns, residuals, bars, apart, R, Rbar, nu):
 
 def brute_force(K, Kbar, s, L, Lbar, nu, n_basis, shared, printed):
     """All choices at each step; with `printed`, lines 1 to 9 of Figure 2."""
-    M, N = len(K), K[0].shape[1]
-    R, Rbar = root(L), root(Lbar)
-    f, fbar = np.zeros((len(s), M)), np.zeros((len(Lbar), M))
-    basis, coefs, found = [], [], [objective(s, f, L, fbar, Lbar, nu)]
+    M = len(K)
+    N = K[0].shape[1]
+    R = root(L)
+    Rbar = root(Lbar)
+    f = np.zeros((len(s), M))
+    fbar = np.zeros((len(Lbar), M))
+    basis = []
+    coefs = []
+    found = [objective(s, f, L, fbar, Lbar, nu)]
     for _ in range(n_basis):
         residuals = s[:, None] - (
             f.mean(axis=1, keepdims=True) + 0 * f if printed else f
@@ -93,7 +102,8 @@ def brute_force(K, Kbar, s, L, Lbar, nu, n_basis, shared, printed):
                 )
             )
         a, _, choice, columns, bars = min(tried, key=lambda one: one[1])
-        f, fbar = f + a * columns, fbar + a * bars
+        f = f + a * columns
+        fbar = fbar + a * bars
         basis.append(list(choice))
         coefs.append(a)
         found.append(objective(s, f, L, fbar, Lbar, nu))
@@ -115,7 +125,8 @@ def test_each_step_is_that_of_brute_force(views, shared, n, nu, seed, algorithm)
     model = SemiSupervisedRankingPursuit(views, 4, nu, **settings).fit(
         X, s, qid, Xbar, other
     )
-    K, Kbar = values(views, X, X), values(views, Xbar, X)
+    K = values(views, X, X)
+    Kbar = values(views, Xbar, X)
     printed = algorithm == "printed"
     basis, coefs, found = brute_force(
         K,
@@ -146,7 +157,8 @@ def test_each_step_is_that_of_brute_force(views, shared, n, nu, seed, algorithm)
 )
 def test_the_objective_is_3_and_never_rises(seed, nu, shared, views):
     X, s, qid, Xbar, other = problem(seed, n=6)
-    L, Lbar = laplacian(same_query(qid)), laplacian(same_query(other))
+    L = laplacian(same_query(qid))
+    Lbar = laplacian(same_query(other))
     model = SemiSupervisedRankingPursuit(views, 6, nu, shared_index=shared, gamma=GAMMA)
     model.fit(X, s, qid, Xbar, other)
     assert (np.diff(model.objectives_) < 0).all()
@@ -170,7 +182,9 @@ def test_one_view_is_the_supervised_pursuit(nu, algorithm):
 @pytest.mark.parametrize("shared", [True, False])
 def test_it_ends_at_the_minimum_over_all_coefficients(shared):
     rng = np.random.default_rng(0)
-    K, Kbar, s = rng.normal(size=(8, 6)), rng.normal(size=(10, 6)), rng.normal(size=8)
+    K = rng.normal(size=(8, 6))
+    Kbar = rng.normal(size=(10, 6))
+    s = rng.normal(size=8)
     views = [(slice(0, 3), "precomputed"), (slice(3, 6), "precomputed")]
     model = SemiSupervisedRankingPursuit(views, 5000, shared_index=shared).fit(
         K, s, X_unscored=Kbar
@@ -212,7 +226,8 @@ def test_the_matrix_may_be_singular(shared):
     """Functions that are constant within every query have g = 0, and lower nothing."""
     rng = np.random.default_rng(0)
     qid = np.repeat([0, 1, 2], 4)
-    X, s = rng.normal(size=(3, 4))[qid], rng.normal(size=12)
+    X = rng.normal(size=(3, 4))[qid]
+    s = rng.normal(size=12)
     model = SemiSupervisedRankingPursuit(TWO, 5, 1.0, shared_index=shared).fit(
         X, s, qid, X, qid
     )
@@ -291,7 +306,8 @@ def test_values_that_are_not_kept_change_nothing(monkeypatch, shared):
 
 # ---- What changes nothing
 
-seeds, algorithms = st.integers(0, 300), st.sampled_from(["corrected", "printed"])
+seeds = st.integers(0, 300)
+algorithms = st.sampled_from(["corrected", "printed"])
 
 
 @given(seeds, algorithms, st.floats(-1e3, 1e3), st.floats(0.1, 1e3))
@@ -336,7 +352,8 @@ def test_views_by_columns_masks_slices_and_kernels():
     model = SemiSupervisedRankingPursuit(["linear", absolute], 3).fit(
         X, s, qid, Xbar, other
     )
-    linear, other_view = X @ X[model.basis_[:, 0]].T, absolute(X, X[model.basis_[:, 1]])
+    linear = X @ X[model.basis_[:, 0]].T
+    other_view = absolute(X, X[model.basis_[:, 1]])
     expected = np.column_stack([linear @ model.coefs_[0], other_view @ model.coefs_[1]])
     assert model.predict_views(X) == pytest.approx(expected)
 

@@ -17,7 +17,8 @@ def test_between_equals_slope_and_information_are_those_of_the_choices(k):
     pairs, y, weight = best_worst([list(range(k))], [0], [k - 1])
     B = pairs.incidence().toarray()
     assert (y == 1).all()
-    best, worst = np.eye(k)[0], np.eye(k)[k - 1]
+    best = np.eye(k)[0]
+    worst = np.eye(k)[k - 1]
     rest = np.eye(k)[1:]
     slope = best - np.full(k, 1 / k) - worst + rest.mean(axis=0)
     np.testing.assert_allclose(B.T @ (weight / 2), slope, atol=1e-12)
@@ -44,10 +45,8 @@ def test_bad_answers_are_named(best, worst):
 @pytest.mark.parametrize("model", [Davidson(0.3), OrdinalComparison("probit", 0.3)])
 def test_expected_information_is_that_of_a_sum_over_draws(model):
     rng = np.random.default_rng(0)
-    index, y = (
-        np.array([rng.choice(6, 2, replace=False) for _ in range(30)]),
-        rng.choice([-1, 0, 1], 30),
-    )
+    index = np.array([rng.choice(6, 2, replace=False) for _ in range(30)])
+    y = rng.choice([-1, 0, 1], 30)
     model.fit(index, y)
     asked = np.column_stack(np.triu_indices(6, 1))
     mean, variance = model.moments(asked)
@@ -65,7 +64,8 @@ def test_expected_information_is_that_of_a_sum_over_draws(model):
 @pytest.mark.parametrize("likelihood", [Probit(), OrdinalLogit(0.3)])
 def test_the_players_with_fewest_matches_are_asked_first(likelihood):
     design = np.zeros((20, 4))
-    design[:18, :2], design[18:, 2:] = (1, -1), (1, -1)
+    design[:18, :2] = (1, -1)
+    design[18:, 2:] = (1, -1)
     y = np.where(np.arange(20) % 2, 1, -1)
     model = DynamicComparisons(Constant(1.0), likelihood).fit(
         Matches(design, np.arange(20), list("abcd")), y

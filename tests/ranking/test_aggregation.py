@@ -63,10 +63,8 @@ def assert_balanced(P, accuracy):
     exactly."""
     worths = bradley_terry(P)
     order = np.argsort(-worths)
-    P, chance = (
-        P[np.ix_(order, order)] / P.max(),
-        expit(worths[order, None] - worths[order]),
-    )
+    P = P[np.ix_(order, order)] / P.max()
+    chance = expit(worths[order, None] - worths[order])
     if csgraph.connected_components(P > 1e-9, connection="strong")[0] > 1:
         P = P + 1e-9
     for k in range(1, len(P)):
@@ -95,7 +93,8 @@ def test_reciprocal_degrees_are_ordered_as_their_row_sums(seed, n, levels, sprea
     Some degrees are 0 and 1.
     """
     P = reciprocal(seed, n, levels, spread)
-    worths, sums = bradley_terry(P), row_sums(P)
+    worths = bradley_terry(P)
+    sums = row_sums(P)
     clear = np.abs(sums[:, None] - sums) > 1e-6
     ahead = np.sign(np.subtract.outer(worths, worths))
     np.testing.assert_array_equal(
@@ -237,7 +236,9 @@ def test_row_sums_and_copeland_by_definition(seed, n):
 def test_rounding_does_not_order_items():
     """0.1 + 0.2 is not 0.3 in floating point."""
     P = np.zeros((4, 4))
-    P[0, 1], P[0, 2], P[1, 2] = 0.1, 0.2, 0.3
+    P[0, 1] = 0.1
+    P[0, 2] = 0.2
+    P[1, 2] = 0.3
     assert row_sums(P)[0] == row_sums(P)[1]
     cycle = 0.7 * np.roll(np.eye(9), 1, axis=1) + 0.3 * np.roll(np.eye(9), -1, axis=1)
     assert len(set(bradley_terry(cycle))) == 1
@@ -253,11 +254,13 @@ def test_worths_follow_the_items_turn_with_the_preferences_and_ignore_scale_and_
 ):
     aggregate = AGGREGATES[name]
     P = reciprocal(seed, n)
-    forth, back = aggregate(P), aggregate(P.T)
+    forth = aggregate(P)
+    back = aggregate(P.T)
     np.testing.assert_allclose(forth - forth.mean(), back.mean() - back, atol=1e-7)
     P = degrees(seed, n)
     rng = np.random.default_rng(seed)
-    worths, order = aggregate(P), rng.permutation(n)
+    worths = aggregate(P)
+    order = rng.permutation(n)
     np.testing.assert_allclose(
         aggregate(P[np.ix_(order, order)]), worths[order], atol=1e-7
     )
@@ -271,7 +274,8 @@ def ring(n, neighbours=3, games=20.0):
     """Sparse counts of players in a ring, whose strengths are a random walk."""
     rng = np.random.default_rng(0)
     strength = np.cumsum(rng.normal(0, 0.1, n))
-    i, k = np.repeat(np.arange(n), neighbours), np.tile(np.arange(1, neighbours + 1), n)
+    i = np.repeat(np.arange(n), neighbours)
+    k = np.tile(np.arange(1, neighbours + 1), n)
     j = (i + k) % n
     won = rng.binomial(int(games) - 2, expit(strength[i] - strength[j])) + 1.0
     return sparse.coo_array(
@@ -309,7 +313,9 @@ def test_random_matches_need_no_factorization(monkeypatch):
 
     The last slopes are rounding, and gradients cannot reach their mean.
     """
-    rng, n, m = np.random.default_rng(0), 4000, 200_000
+    rng = np.random.default_rng(0)
+    n = 4000
+    m = 200_000
     first = rng.integers(0, n, m)
     met = first, (first + rng.integers(1, n, m)) % n
     monkeypatch.setattr(aggregation, "spsolve", None)

@@ -43,7 +43,8 @@ def learner(request):
 def ranked(seed, n=24, queries=1, ties=False):
     """Items, ranks by a noisy linear score, and query ids."""
     rng = np.random.default_rng(seed)
-    X, qid = rng.normal(size=(n, 3)), np.sort(rng.integers(queries, size=n))
+    X = rng.normal(size=(n, 3))
+    qid = np.sort(rng.integers(queries, size=n))
     score = X @ [1, 2, 3] + 0.5 * rng.normal(size=n)
     score = np.round(score) if ties else score
     return (
@@ -60,9 +61,11 @@ def ranked(seed, n=24, queries=1, ties=False):
 
 def test_an_order_is_learned_from_data_that_stay_as_they_are(learner):
     rng = np.random.default_rng(0)
-    X, Q = rng.normal(size=(40, 2)), rng.normal(size=(30, 2))
+    X = rng.normal(size=(40, 2))
+    Q = rng.normal(size=(30, 2))
     rank = positions(X @ [1.0, -2.0])
-    copies, before = (X.copy(), rank.copy()), learner.get_params()
+    copies = (X.copy(), rank.copy())
+    before = learner.get_params()
     found = learner.fit(X, rank).rank(Q)
     assert ranking_loss(positions(Q @ [1.0, -2.0]), found) < 0.1
     assert learner.get_params() == before
@@ -73,7 +76,8 @@ def test_an_order_is_learned_from_data_that_stay_as_they_are(learner):
 
 def test_ranks_are_those_of_worths_and_equal_items_share_them(learner):
     X, rank, qid = ranked(1, queries=3)
-    worths, found = learner.fit(X, rank, qid).worths(X), learner.rank(X)
+    worths = learner.fit(X, rank, qid).worths(X)
+    found = learner.rank(X)
     assert learner.n_features_in_ == 3
     assert found.tolist() == [1 + int((worths > worth).sum()) for worth in worths]
     assert learner.rank(X[:1]).tolist() == [1]
@@ -87,10 +91,8 @@ def test_ranks_are_those_of_worths_and_equal_items_share_them(learner):
 def test_only_the_order_of_ranks_within_a_query_counts(name, seed):
     X, rank, qid = ranked(seed, queries=3, ties=True)
     first, again = (clone(LEARNERS[name]) for _ in range(2))
-    moved, names = (
-        np.exp(rank / 5) * (1 + qid) - 7 * qid,
-        np.array(["b", "c", "d"])[qid],
-    )
+    moved = np.exp(rank / 5) * (1 + qid) - 7 * qid
+    names = np.array(["b", "c", "d"])[qid]
     worths = first.fit(X, rank, qid).worths(X)
     np.testing.assert_array_equal(again.fit(X, moved, names).worths(X), worths)
     huge = np.int64(2**60) + rank  # as floats neighbors would be equal
@@ -147,10 +149,8 @@ def test_every_ranking_learner_takes_sparse_items_of_an_svmlight_file(tmp_path):
     """Scored items with query ids, as scikit-learn reads them, have the scores of dense
     items."""
     rng = np.random.default_rng(0)
-    items, qid = (
-        np.where(rng.random((60, 5)) < 0.5, rng.random((60, 5)), 0.0),
-        np.repeat(np.arange(6), 10),
-    )
+    items = np.where(rng.random((60, 5)) < 0.5, rng.random((60, 5)), 0.0)
+    qid = np.repeat(np.arange(6), 10)
     grades = np.round(3 * items @ rng.random(5))
     dump_svmlight_file(items, grades, str(tmp_path / "train.txt"), query_id=qid)
     X, y, q = load_svmlight_file(str(tmp_path / "train.txt"), query_id=True)

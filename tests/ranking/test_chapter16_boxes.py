@@ -25,7 +25,8 @@ def hats(U, V):
 def without_bias(K, y, C):
     """Dual coefficients y alpha of a support vector machine without bias, by coordinate
     ascent."""
-    alpha, Q = np.zeros(len(y)), K * np.outer(y, y)
+    alpha = np.zeros(len(y))
+    Q = K * np.outer(y, y)
     for _ in range(20_000):
         before = alpha.copy()
         for i in np.flatnonzero(np.diag(Q) > 0):
@@ -50,9 +51,11 @@ quarters = st.integers(-4, 4).map(lambda value: value / 4)
     st.lists(st.lists(quarters, min_size=2, max_size=2), min_size=1, max_size=4),
 )
 def test_both_orientations_are_an_odd_kernel_without_bias(U, y, C, Q):
-    U, Q = np.array(U), np.array(Q)
+    U = np.array(U)
+    Q = np.array(Q)
     y = np.array(y[: len(U)])
-    doubled, labels = np.vstack([U, -U]), np.append(y, -y)
+    doubled = np.vstack([U, -U])
+    labels = np.append(y, -y)
     machine = SVC(C=C, kernel="precomputed", tol=1e-10).fit(
         hats(doubled, doubled), labels
     )
@@ -99,7 +102,8 @@ def log_likelihood(P, s):
 def test_bradley_terry_orders_reciprocal_degrees_as_row_sums(P):
     parts, of = connected_components(P > 0, connection="strong")
     if parts == 1:
-        s, sums = bradley_terry(P), P.sum(axis=1)
+        s = bradley_terry(P)
+        sums = P.sum(axis=1)
         for i, j in permutations(range(len(P)), 2):
             assert (s[i] > s[j] + 1e-7) == (sums[i] > sums[j])
         best = log_likelihood(P, s)
@@ -120,7 +124,8 @@ def test_bradley_terry_orders_reciprocal_degrees_as_row_sums(P):
     ("N", "n"), [(N, n) for N in range(1, 7) for n in range(1, N + 1)]
 )
 def test_expected_rank_given_the_order_of_a_query(N, n):
-    total, count = [0] * n, 0
+    total = [0] * n
+    count = 0
     # of items 0 to N - 1; the query holds the first n, in order
     for rank in permutations(range(1, N + 1)):
         if list(rank[:n]) == sorted(rank[:n]):

@@ -85,15 +85,14 @@ def test_with_ties_no_other_point_is_more_likely():
 
 def test_rankings_of_two_items_give_davidsons_model():
     rng = np.random.default_rng(2)
-    index, y = (
-        np.array([rng.choice(5, 2, replace=False) for _ in range(60)]),
-        rng.choice([-1, 0, 1], 60),
-    )
+    index = np.array([rng.choice(5, 2, replace=False) for _ in range(60)])
+    y = rng.choice([-1, 0, 1], 60)
     pairs = [
         [(a, b)] if v == 0 else [a, b][:: int(v)]
         for (a, b), v in zip(index.tolist(), y, strict=True)
     ]
-    davidson, found = Davidson(0.1).fit(index, y), PlackettLuce(0.1).fit(pairs)
+    davidson = Davidson(0.1).fit(index, y)
+    found = PlackettLuce(0.1).fit(pairs)
     np.testing.assert_allclose(found.coef_, davidson.coef_, atol=1e-7)
     assert found.tie_weights_[2] == pytest.approx(davidson.nu_, rel=1e-6)
     np.testing.assert_allclose(

@@ -40,7 +40,8 @@ def test_the_gradient_equals_finite_differences(seed, units, sigma):
     X, rank = problem(seed, n=6)
     index = better_and_worse(X, rank)
     weights = np.random.default_rng(seed).normal(size=(5, units))
-    slope, hidden = np.full_like(weights, 7.0), np.empty((2, units))
+    slope = np.full_like(weights, 7.0)
+    hidden = np.empty((2, units))
     total = rank_net._batch(X, index, weights, sigma, slope, hidden)
     assert total / len(index) == pytest.approx(mean_loss(X, index, weights, sigma))
     # a kink of max(0, ·) between two of the points would show in the differences only
@@ -56,10 +57,8 @@ def test_the_gradient_equals_finite_differences(seed, units, sigma):
 def test_large_margins_do_not_overflow(margin):
     weights = np.array([[1.0], [0.0], [1.0]])
     slope = np.empty_like(weights)
-    X, index = (
-        np.array([[0.0], [abs(margin)]]),
-        np.array([[1, 0] if margin > 0 else [0, 1]]),
-    )
+    X = np.array([[0.0], [abs(margin)]])
+    index = np.array([[1, 0] if margin > 0 else [0, 1]])
     total = rank_net._batch(X, index, weights, 1.0, slope, np.empty((2, 1)))
     assert total == max(-margin, 0)
     assert slope[0, 0] == (-margin if margin < 0 else 0)
@@ -68,8 +67,10 @@ def test_large_margins_do_not_overflow(margin):
 def adam(X, batches, weights, rate, sigma):
     """Algorithm 1 of the paper on Adam."""
     weights = weights.copy()
-    mean, square = np.zeros_like(weights), np.zeros_like(weights)
-    slope, hidden = np.empty_like(weights), np.empty((2, weights.shape[1]))
+    mean = np.zeros_like(weights)
+    square = np.zeros_like(weights)
+    slope = np.empty_like(weights)
+    hidden = np.empty((2, weights.shape[1]))
     for t, index in enumerate(batches, start=1):
         rank_net._batch(X, index, weights, sigma, slope, hidden)
         mean = 0.9 * mean + 0.1 * slope
@@ -83,7 +84,8 @@ def adam(X, batches, weights, rate, sigma):
 @pytest.mark.parametrize("batch", [4, 100])
 def test_the_fit_takes_the_steps_of_adam(batch):
     X, rank = problem(1, n=6)
-    index, rng = better_and_worse(X, rank), np.random.default_rng(2)
+    index = better_and_worse(X, rank)
+    rng = np.random.default_rng(2)
     weights = rank_net._first_weights(rng, 3, 3)
     batches = []
     for _ in range(2):
@@ -126,7 +128,9 @@ def test_a_seed_repeats_the_fit_a_generator_continues_and_none_draws_anew():
 
     generated = found(np.random.default_rng(1))
     np.testing.assert_array_equal(found(np.random.default_rng(1)), generated)
-    one, two, none = found(1), found(2), found(None)
+    one = found(1)
+    two = found(2)
+    none = found(None)
     assert [len(np.unique(fits, axis=0)) for fits in (one, two, none, generated)] == [
         1,
         1,
@@ -138,11 +142,10 @@ def test_a_seed_repeats_the_fit_a_generator_continues_and_none_draws_anew():
 
 def test_queries_without_a_pair_do_not_change_the_net():
     X, rank = problem(3)
-    extra, qid = (
-        np.vstack([X, [[9.0, 9.0, 9.0], [1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]]),
-        [0] * 20 + [1, 2, 2],
-    )
-    net, same = RankNet(n_epochs=2), RankNet(n_epochs=2).fit(X, rank)
+    extra = np.vstack([X, [[9.0, 9.0, 9.0], [1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]])
+    qid = [0] * 20 + [1, 2, 2]
+    net = RankNet(n_epochs=2)
+    same = RankNet(n_epochs=2).fit(X, rank)
     np.testing.assert_array_equal(
         net.fit(extra, [*rank, 1, 1, 1], qid).worths(X), same.worths(X)
     )

@@ -23,7 +23,8 @@ def relative_positions(rank, qid):
     targets = []
     for r, q in zip(rank, qid, strict=True):
         query = rank[qid == q].tolist()
-        above, alike = sum(other < r for other in query), query.count(r)
+        above = sum(other < r for other in query)
+        alike = query.count(r)
         targets.append(Fraction(2 * above + alike + 1, 2) / (len(query) + 1))
     return targets
 
@@ -32,7 +33,8 @@ def relative_positions(rank, qid):
 @examples(15)
 def test_it_is_least_squares_of_relative_positions(seed, levels):
     rng = np.random.default_rng(seed)
-    X, rank = rng.normal(size=(40, 3)), rng.integers(levels, size=40)
+    X = rng.normal(size=(40, 3))
+    rank = rng.integers(levels, size=40)
     qid = rng.integers(4 + seed % 16, size=40)  # some have one item
     reference = LinearRegression().fit(
         X, [float(t) for t in relative_positions(rank, qid)]

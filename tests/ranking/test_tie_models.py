@@ -71,7 +71,8 @@ def test_the_prediction_is_the_most_probable_outcome(model, width):
 
 def test_without_ties_davidson_and_the_logit_are_the_bradley_terry_model():
     pairs, y = compared(12)
-    pairs, y = pairs[y != 0], y[y != 0]
+    pairs = pairs[y != 0]
+    y = y[y != 0]
     reference = LogisticRegression(C=10, fit_intercept=False, tol=1e-10, max_iter=1000)
     reference.fit(pairs.differences(), y)
     for model in MODELS[:2]:
@@ -150,7 +151,8 @@ def test_separable_preferences_are_fitted_and_a_saved_model_predicts_the_same(mo
 @given(seed=st.integers(0, 10**6))
 def test_order_does_not_matter_and_weights_are_numbers_of_copies(model, seed):
     pairs, y = compared(seed, m=30)
-    reference, rng = clone(model).fit(pairs, y), np.random.default_rng(seed)
+    reference = clone(model).fit(pairs, y)
+    rng = np.random.default_rng(seed)
     swapped = clone(model).fit(pairs.swapped(), -y)
     np.testing.assert_allclose(swapped.coef_, reference.coef_, atol=1e-8)
     turned = swapped.predict_proba(pairs.swapped())[:, ::-1]
@@ -160,10 +162,8 @@ def test_order_does_not_matter_and_weights_are_numbers_of_copies(model, seed):
     )
     counts = np.maximum(rng.integers(0, 4, len(y)), np.arange(len(y)) < 3)
     copies = rng.permutation(np.repeat(np.arange(len(y)), counts))
-    weighted, repeated = (
-        clone(model).fit(pairs, y, counts),
-        clone(model).fit(pairs[copies], y[copies]),
-    )
+    weighted = clone(model).fit(pairs, y, counts)
+    repeated = clone(model).fit(pairs[copies], y[copies])
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-8)
     assert tie_parameter(weighted) == pytest.approx(tie_parameter(repeated), abs=1e-8)
 

@@ -54,14 +54,16 @@ def test_errors_are_those_of_the_observed_information(model):
         lambda x: objective(model, pairs, y, x[:-1], x[-1], weights), x
     )
     V = np.linalg.inv(H)[:-1, :-1]
-    D, X = pairs.differences(), pairs.items - pairs.items.mean(axis=0)
+    D = pairs.differences()
+    X = pairs.items - pairs.items.mean(axis=0)
     np.testing.assert_allclose(
         fitted.standard_errors(pairs), np.sqrt(np.diag(D @ V @ D.T)), rtol=1e-4
     )
     np.testing.assert_allclose(
         fitted.standard_errors(), np.sqrt(np.diag(X @ V @ X.T)), rtol=1e-4
     )
-    mean, ends = fitted.decision_function(pairs), fitted.interval(0.9, pairs)
+    mean = fitted.decision_function(pairs)
+    ends = fitted.interval(0.9, pairs)
     np.testing.assert_allclose(ends.mean(axis=1), mean)
     np.testing.assert_allclose(
         np.diff(ends)[:, 0], 2 * norm.ppf(0.95) * fitted.standard_errors(pairs)
@@ -71,10 +73,8 @@ def test_errors_are_those_of_the_observed_information(model):
 @every_model
 def test_items_without_features_need_no_identity_matrix(model, monkeypatch):
     index, y = league(0, tie=0.5)
-    dense, found = (
-        clone(model).fit(Pairs(np.eye(8), index), y),
-        clone(model).fit(index, y),
-    )
+    dense = clone(model).fit(Pairs(np.eye(8), index), y)
+    found = clone(model).fit(index, y)
     np.testing.assert_allclose(found.coef_, dense.coef_, atol=1e-8)
     np.testing.assert_allclose(
         found.predict_proba(index), dense.predict_proba(Pairs(np.eye(8), index))
@@ -94,7 +94,9 @@ def test_items_without_features_need_no_identity_matrix(model, monkeypatch):
 
 def test_many_players_have_the_scores_of_a_sparse_logistic_regression():
     # above 5000 no Hessian is formed
-    rng, n, m = np.random.default_rng(0), 6000, 18_000
+    rng = np.random.default_rng(0)
+    n = 6000
+    m = 18_000
     first = rng.integers(n, size=m)
     index = np.column_stack([first, (first + rng.integers(1, n, m)) % n])
     y = np.where(rng.random(m) < 0.5, 1, -1)
@@ -111,7 +113,8 @@ def test_many_players_have_the_scores_of_a_sparse_logistic_regression():
 def test_the_test_of_one_pair_is_a_z_test_and_that_of_all_needs_a_chain_of_pairs():
     index, y = league(2)
     model = Davidson().fit(index, y)
-    test, d = model.equality([[0, 3]]), model.decision_function([[0, 3]])[0]
+    test = model.equality([[0, 3]])
+    d = model.decision_function([[0, 3]])[0]
     z = d / model.standard_errors([[0, 3]])[0]
     assert test.p_value == pytest.approx(2 * norm.sf(abs(z)))
     assert model.equality().dof == 7
@@ -122,7 +125,9 @@ def test_the_test_of_one_pair_is_a_z_test_and_that_of_all_needs_a_chain_of_pairs
 def test_rank_intervals_are_quantiles_of_the_ranks_of_joint_draws():
     """The covariance of scores less their mean follows from the errors of all
     differences."""
-    n, level, accuracy = 5, 0.8, 0.015
+    n = 5
+    level = 0.8
+    accuracy = 0.015
     # correlated errors
     index = np.repeat([[0, 1], [1, 2], [2, 3], [3, 4]], [60, 6, 30, 6], axis=0)
     model = Davidson().fit(index, np.where(np.arange(len(index)) % 5 < 3, 1, -1))
@@ -137,7 +142,8 @@ def test_rank_intervals_are_quantiles_of_the_ranks_of_joint_draws():
     draws = np.random.default_rng(1).multivariate_normal(
         model.coef_, covariance, 20_000
     )
-    ranks, found = rankdata(-draws, axis=1), model.ranks(level)
+    ranks = rankdata(-draws, axis=1)
+    found = model.ranks(level)
     np.testing.assert_array_equal(found.rank, rankdata(-model.coef_))
     tail = (1 - level) / 2
     for beyond, within in (
@@ -158,14 +164,16 @@ def test_quasi_variances_of_three_items_are_exact_and_of_more_items_close():
         )
     index, y = league(5, n=9, m=300)
     model = Davidson().fit(index, y)
-    q, pairs = model.quasi_variances(), np.column_stack(np.triu_indices(9, 1))
+    q = model.quasi_variances()
+    pairs = np.column_stack(np.triu_indices(9, 1))
     ratio = np.sqrt(q[pairs].sum(axis=1)) / model.standard_errors(pairs)
     assert 0.9 < ratio.min() <= ratio.max() < 1.1
     from_one = Pairs(
         np.vstack([np.eye(9), np.full(9, 1 / 9)]), [[k, 9] for k in range(9)]
     )
     np.testing.assert_allclose(model.quasi_variances(from_one), q, rtol=1e-3)
-    every, ranks = model.ranks(), model.ranks(pairs=from_one)
+    every = model.ranks()
+    ranks = model.ranks(pairs=from_one)
     np.testing.assert_array_equal(ranks.rank, every.rank)
     np.testing.assert_allclose([ranks.low, ranks.high], [every.low, every.high], atol=1)
 
@@ -173,12 +181,16 @@ def test_quasi_variances_of_three_items_are_exact_and_of_more_items_close():
 @pytest.mark.parametrize("tie", [0.0, 0.7])
 def test_bias_reduction_maximises_the_penalised_likelihood(tie):
     index, y = league(7, n=4, m=16, tie=tie, spread=2.0)
-    model, n, free = Davidson(1e-3, bias_reduced=True), 4, tie > 0
-    pairs, ones = Pairs(np.eye(n), index), np.ones(16)
+    model = Davidson(1e-3, bias_reduced=True)
+    n = 4
+    free = tie > 0
+    pairs = Pairs(np.eye(n), index)
+    ones = np.ones(16)
 
     def value(x):
         """By the covariance of the statistics of three outcomes, without derivatives."""
-        t, D = x[n] if free else -40.0, pairs.differences()
+        t = x[n] if free else -40.0
+        D = pairs.differences()
         H = np.diag(np.append(np.full(n, model.alpha), 0.0))
         for row, p in zip(D, probabilities(model, D @ x[:n], t), strict=True):
             s = np.array([np.append(c * row / 2, c == 0) for c in (-1, 0, 1)])
@@ -209,13 +221,15 @@ def test_errors_by_clusters_are_the_sandwich_as_written(model):
     differences of the objective."""
     pairs, y = compared(3, m=80)
     rng = np.random.default_rng(2)
-    judge, weights = rng.integers(7, size=80), rng.uniform(0.5, 2, 80)
+    judge = rng.integers(7, size=80)
+    weights = rng.uniform(0.5, 2, 80)
     fitted = clone(model).fit(pairs, y, weights, judge)
     x = np.append(fitted.coef_, tie_parameter(fitted))
     H = second_derivatives(
         lambda x: objective(model, pairs, y, x[:-1], x[-1], weights), x
     )
-    free, steps = clone(model).set_params(alpha=0.0), 1e-5 * np.eye(len(x))
+    free = clone(model).set_params(alpha=0.0)
+    steps = 1e-5 * np.eye(len(x))
 
     def value(x, kind):
         return objective(free, pairs, y, x[:-1], x[-1], weights * (judge == kind))
@@ -236,11 +250,9 @@ def test_errors_by_clusters_are_the_sandwich_as_written(model):
 @every_model
 def test_differences_without_data_have_the_variance_of_their_prior(model):
     """With clusters it was 0, as if two items that never met were known to be equal."""
-    index, y, judge = (
-        [[0, 1], [1, 0], [2, 3], [3, 2]] * 3,
-        [1, 1, -1, 0] * 3,
-        np.repeat([0, 1, 2], 4),
-    )
+    index = [[0, 1], [1, 0], [2, 3], [3, 2]] * 3
+    y = [1, 1, -1, 0] * 3
+    judge = np.repeat([0, 1, 2], 4)
     apart = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
     for cluster in (None, judge):
         fitted = clone(model).set_params(alpha=0.5).fit(index, y, cluster=cluster)

@@ -27,7 +27,8 @@ def played(seed, n=6, N=60, ties=0.3, a_day=5, day=1.0):
     won = rng.random(N) < expit(skill[index[:, 0]] - skill[index[:, 1]] + 0.3 * home)
     y = np.where(rng.random(N) < ties, 0, np.where(won, 1, -1))
     design = np.zeros((N, n + 1))
-    design[np.arange(N), index[:, 0]], design[np.arange(N), index[:, 1]] = 1, -1
+    design[np.arange(N), index[:, 0]] = 1
+    design[np.arange(N), index[:, 1]] = -1
     design[:, n] = home
     names = [*(f"p{k}" for k in range(n)), "advantage"]
     return Matches(design, np.arange(N) // a_day * day, names), y

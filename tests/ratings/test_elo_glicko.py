@@ -31,9 +31,13 @@ def score(difference):
 def plain_elo(matches, y, slope, factor, initial, advantage):
     """Ratings before each match and at the end, and numbers of games, by the rules as
     they are printed."""
-    rating, games, best, before = {}, Counter(), {}, []
+    rating = {}
+    games = Counter()
+    best = {}
+    before = []
     for (a, b), h, _, outcome in one_after_the_other(matches, y, advantage):
-        ra, rb = rating.get(a, initial), rating.get(b, initial)
+        ra = rating.get(a, initial)
+        rb = rating.get(b, initial)
         before.append((ra, rb))
         gain = slope(outcome, ra - rb + h)
         for player, now, change in ((a, ra, gain), (b, rb, -gain)):
@@ -119,7 +123,8 @@ def test_new_players_may_come_later():
 def test_forecasts_are_those_of_the_likelihood(likelihood):
     matches, y = played(5, ties=0.3 * likelihood.has_ties)
     elo = Elo(likelihood=likelihood, advantage=0.3).fit(matches, y)
-    p, d = elo.predict_proba(matches), elo.decision_function(matches)
+    p = elo.predict_proba(matches)
+    d = elo.decision_function(matches)
     assert elo.classes_.tolist() == ([-1, 0, 1] if likelihood.has_ties else [-1, 1])
     for column, label in zip(p.T, elo.classes_, strict=True):
         np.testing.assert_allclose(
@@ -137,7 +142,8 @@ def test_a_step_of_rate_1_brings_two_players_scores_no_further_apart(
     likelihood, one, two, y
 ):
     """Why larger rates are refused: with a probit likelihood scores may explode."""
-    y, after = y if likelihood.has_ties else y or 1, []
+    y = y if likelihood.has_ties else y or 1
+    after = []
     for scores in (one, two):
         elo = Elo(likelihood=likelihood, rate=1.0).fit(PAIR, [1])
         elo.ratings_ = np.array(scores)
@@ -162,7 +168,9 @@ def plain_glicko(matches, y, initial, deviation, c, period, advantage):
     q = math.log(10) / 400
     rows = list(one_after_the_other(matches, y, advantage))
     groups = np.arange(len(y)) if period is None else np.floor(matches.time / period)
-    state, before = {}, []  # player: rating, variance, time
+    # player: rating, variance, time
+    state = {}
+    before = []
     for group in np.unique(groups):
         matched = [rows[k] for k in np.flatnonzero(groups == group)]
         now = matched[0][2] if period is None else group * period
@@ -224,7 +232,8 @@ def test_glickos_expected_score_uses_both_deviations_at_the_time(rest):
     glicko = Glicko(c=30).fit(matches, y)
     last = Matches(matches.design[[-1]], matches.time[-1:] + rest, matches.features)
     # all are players, in the order of columns
-    p, ids = glicko.predict_proba(last)[0], matches.players()[-1]
+    p = glicko.predict_proba(last)[0]
+    ids = matches.players()[-1]
     idle = matches.time[-1] + rest - glicko.last_[ids]
     variances = np.minimum(glicko.deviations_[ids] ** 2 + 30**2 * idle, 350**2)
     expected = score(growth(variances.sum()) * -np.diff(glicko.ratings_[ids])[0])

@@ -57,7 +57,8 @@ def test_sides_names_order_and_the_origins_of_time_and_ratings_do_not_matter(
 ):
     matches, y = season(system, seed, N=30)
     swapped = Matches(-matches.design, matches.time, matches.features)
-    reference, turned = clone(system).fit(matches, y), clone(system).fit(swapped, -y)
+    reference = clone(system).fit(matches, y)
+    turned = clone(system).fit(swapped, -y)
     np.testing.assert_allclose(
         turned.ratings_, reference.ratings_, rtol=1e-12, atol=1e-12
     )
@@ -65,10 +66,8 @@ def test_sides_names_order_and_the_origins_of_time_and_ratings_do_not_matter(
         turned.before_, reference.before_[:, ::-1], rtol=1e-12, atol=1e-12
     )
     rtol = 1e-5 if has_nu(system) else 1e-7  # nu is found by a search
-    found, expected = (
-        turned.predict_proba(swapped),
-        reference.predict_proba(matches)[:, ::-1],
-    )
+    found = turned.predict_proba(swapped)
+    expected = reference.predict_proba(matches)[:, ::-1]
     np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-12)
     order = np.append(np.random.default_rng(seed).permutation(6), 6)
     names = [matches.features[k] for k in order]
@@ -91,10 +90,8 @@ def test_sides_names_order_and_the_origins_of_time_and_ratings_do_not_matter(
 def test_matches_can_be_added(system):
     matches, y = season(system, 9)
     cut = np.searchsorted(matches.time, 6)  # between two periods
-    whole, parts = (
-        clone(system).fit(matches, y),
-        clone(system).partial_fit(matches[:cut], y[:cut]),
-    )
+    whole = clone(system).fit(matches, y)
+    parts = clone(system).partial_fit(matches[:cut], y[:cut])
     parts.partial_fit(matches[cut:], y[cut:])
     for what in (
         ("ratings_", "deviations_") if hasattr(whole, "deviations_") else ("ratings_",)
@@ -211,9 +208,11 @@ def test_extreme_parameters_stay_finite(system):
 
 def refits_by_day(system, matches, y, start):
     """A fit for every day, of all earlier matches; nu is that of the first day."""
-    known, rows = int(np.searchsorted(matches.time, matches.time[start])), []
+    known = int(np.searchsorted(matches.time, matches.time[start]))
+    rows = []
     for day in np.unique(matches.time[known:]):
-        past, today = matches.time < day, matches.time == day
+        past = matches.time < day
+        today = matches.time == day
         p = clone(system).fit(matches[past], y[past]).predict_proba(matches[today])
         if has_nu(system):
             p = davidson(
@@ -305,10 +304,8 @@ def test_bad_parameters_are_named(system, named):
 def test_ratings_of_another_likelihood_are_not_mixed(system, change):
     matches, y = played(19, ties=0)
     fitted = clone(system).fit(matches, y)
-    before, next_match = (
-        fitted.ratings_,
-        Matches([[1, -1]], matches.time[-1:], ["p0", "p1"]),
-    )
+    before = fitted.ratings_
+    next_match = Matches([[1, -1]], matches.time[-1:], ["p0", "p1"])
     fitted.set_params(**change)
     for use in (
         fitted.predict_proba,

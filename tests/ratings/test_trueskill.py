@@ -40,7 +40,8 @@ def tilted_moments(y, center, spread, margin):
 
 def plain_trueskill(system, matches, y):
     """One match at a time, by the joint normal distribution of both skills."""
-    belief, before = {}, []
+    belief = {}
+    before = []
     for (a, b), h, t, outcome in one_after_the_other(matches, y, system.advantage):
         prior = []
         for p in (a, b):
@@ -105,7 +106,9 @@ def test_of_one_match_it_is_the_engines_posterior(margin, outcome):
 def test_the_usual_scale_of_trueskill(outcome, first, second):
     """The first match of two players on the scale of 25, draws of probability 0.1:
     well-known numbers."""
-    sigma, beta, tau = 25 / 3, 25 / 6, 25 / 300
+    sigma = 25 / 3
+    beta = 25 / 6
+    tau = 25 / 300
     unit = math.sqrt(2) * beta
     epsilon = norm.ppf(0.55) * unit
     system = TrueSkill(

@@ -90,8 +90,10 @@ def test_a_lead_is_written_without_a_sign(mean, points, size):
 
 
 def test_words_over_several_leads():
-    ahead, behind = Lead(0.1, 0.01, 5), Lead(-0.1, 0.01, 5)
-    level, unknown = Lead(0.0, 0.001, 5), Lead(0.01, 0.03, 5)
+    ahead = Lead(0.1, 0.01, 5)
+    behind = Lead(-0.1, 0.01, 5)
+    level = Lead(0.0, 0.001, 5)
+    unknown = Lead(0.01, 0.03, 5)
     assert [best([ahead, other]) for other in (ahead, behind, level, unknown)] == [
         True,
         False,
@@ -128,7 +130,8 @@ def test_sparse_and_typical():
 def test_a_selection_counts_the_choices_at_the_ends(monkeypatch):
     shown = []
     monkeypatch.setattr("preflearn_book.runner.decision_rules.show", shown.append)
-    grid, chosen = [0.1, 1.0, 10.0], [0.1, 0.1, 1.0, 10.0]
+    grid = [0.1, 1.0, 10.0]
+    chosen = [0.1, 0.1, 1.0, 10.0]
     for options in ({}, {"ends": "low"}, {"ends": "high"}):
         selection("C", chosen, grid, **options)
     selection("C", chosen, (0.01, 100.0))

@@ -113,7 +113,8 @@ def test_inputs_that_change_while_a_chapter_runs_make_it_run_again(copied):
 
 
 def test_data_that_come_later_make_it_run_again(checkout, monkeypatch):
-    content, executed = b"the data", executed_of(checkout)
+    content = b"the data"
+    executed = executed_of(checkout)
     assert executed.replaced == ["toy"]
     # the mirror is here now
     assert state_of(checkout).changes(executed) == ["dataset toy"]
@@ -128,12 +129,12 @@ def test_data_that_come_later_make_it_run_again(checkout, monkeypatch):
         assert len(asked) == 1
 
 
-NOTEBOOK, CLAIMS = "notebooks/01_first.ipynb", "book/claims.yml"
-METRICS, BADGE = (
-    "src/preflearn/metrics.py",
-    "src/preflearn_book/runner/templates/badge.html",
-)
-PUBLISHED, RECORDED = "data/published/P1_", "data/recorded/02_other_"
+NOTEBOOK = "notebooks/01_first.ipynb"
+CLAIMS = "book/claims.yml"
+METRICS = "src/preflearn/metrics.py"
+BADGE = "src/preflearn_book/runner/templates/badge.html"
+PUBLISHED = "data/published/P1_"
+RECORDED = "data/recorded/02_other_"
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,9 @@ def in_node(code, data):
 
 
 def test_margins_agree_with_the_solvers():
-    stretches, sets, expected = [0.25, 0.5, 1.0, 1.7, 4.0], [], []
+    stretches = [0.25, 0.5, 1.0, 1.7, 4.0]
+    sets = []
+    expected = []
     for seed in (3, 7, 49):
         pairs, y, *_ = simulate_separable_pairs(12, 2, 0.5, margin=0.2, rng=seed)
         D = pairs.differences()
@@ -191,7 +193,8 @@ def test_margins_agree_with_the_solvers():
 
 
 def test_graphs_agree_with_least_squares():
-    rng, cases = np.random.default_rng(0), [{"pairs": [], "y": []}]
+    rng = np.random.default_rng(0)
+    cases = [{"pairs": [], "y": []}]
     every = np.array([(a, b) for a in range(5) for b in range(a)])
     for size in (1, 2, 3, 4, 5, 7, 10):
         pairs = rng.permuted(every[rng.choice(10, size, replace=False)], axis=1)
@@ -216,17 +219,16 @@ def test_graphs_agree_with_least_squares():
 def test_bias_between_knots_is_that_of_the_path():
     pairs, y = four_items(2)
     flipped, y_tilde = pairs.flipped(y)
-    B, K = flipped.incidence().toarray(), rbf_kernel(pairs.items, gamma=0.3)
+    B = flipped.incidence().toarray()
+    K = rbf_kernel(pairs.items, gamma=0.3)
     path = svm_path(B @ K @ B.T, y_tilde, lambda_min=0.05)
 
     def solution(lam):
         return [path.bias(lam), *(K @ B.T @ (y_tilde * path.alpha(lam)) / lam)]
 
     lam = np.array([100, *path.breakpoints, path.lambda_end])
-    at_knots, costs = (
-        np.array([solution(knot) for knot in lam]),
-        np.geomspace(0.01, 20, 60),
-    )
+    at_knots = np.array([solution(knot) for knot in lam])
+    costs = np.geomspace(0.01, 20, 60)
     data = {
         "lambda": lam.tolist(),
         "bias": at_knots[:, 0].tolist(),
@@ -244,10 +246,12 @@ def test_bias_between_knots_is_that_of_the_path():
 
 def test_ranking_path_between_knots_is_that_of_the_package():
     rng = np.random.default_rng(0)
-    X, classes = rng.normal(size=(14, 2)), np.repeat([1.0, 0.0], 7)
+    X = rng.normal(size=(14, 2))
+    classes = np.repeat([1.0, 0.0], 7)
     X[:7] += 0.7
     X = X.round(3)
-    (pairs, y), gamma = Pairs.from_scores(X, classes), 0.8
+    gamma = 0.8
+    (pairs, y) = Pairs.from_scores(X, classes)
     others = rng.normal(size=(8, 2)).round(3)
     valid, y_valid = Pairs.from_scores(others, np.repeat([1.0, 0.0], 4))
     path = ranksvm_path(pairs, y, gamma=gamma)
@@ -296,12 +300,13 @@ def test_ranking_path_between_knots_is_that_of_the_package():
 
 
 def test_pursuit_step_by_step_is_that_of_the_package():
-    rng, mixes, gamma, size = np.random.default_rng(0), [0, 0.3, 1], 20.0, 6
-    x, scores, places = (
-        rng.uniform(size=21).round(3),
-        rng.normal(size=21).round(3),
-        rng.uniform(size=9),
-    )
+    rng = np.random.default_rng(0)
+    mixes = [0, 0.3, 1]
+    gamma = 20.0
+    size = 6
+    x = rng.uniform(size=21).round(3)
+    scores = rng.normal(size=21).round(3)
+    places = rng.uniform(size=9)
     query = np.array([0, 1] * 8 + [0] * 5)  # 13 and 8 items
     fits = [
         RankingPursuit(size, gamma=gamma, mix=mix).fit(x[:, None], scores, query)
@@ -324,12 +329,14 @@ def test_pursuit_step_by_step_is_that_of_the_package():
             [weights(m), steps.map(p => at(m, p)), steps.map(p => curve(m, p, places))]);
     }"""
     found = in_node(code, {"data": data, "places": places.tolist()})
-    same, K = query[:, None] == query, rbf_kernel(x[:, None], gamma=gamma)
+    same = query[:, None] == query
+    K = rbf_kernel(x[:, None], gamma=gamma)
     laplacian = np.diag(same.sum(axis=1)) - same
     for mix, fit, (weights, steps, curves) in zip(mixes, fits, found, strict=True):
         form = mix * np.eye(21) + (1 - mix) * laplacian
         # in the query of 13 items
-        ones, apart = 1.0 * (query == 0), np.eye(21)[0] - np.eye(21)[-1]
+        ones = 1.0 * (query == 0)
+        apart = np.eye(21)[0] - np.eye(21)[-1]
         assert weights[0] == pytest.approx(
             ones @ form @ ones / 13 / (apart @ form @ apart / 2)
         )
@@ -386,13 +393,16 @@ def match(request):
 
 def test_exact_posterior_of_a_match_and_expectation_propagation(match):
     _, _, (first, second), joint, found = match
-    steps, total = np.array([first[1] - first[0], second[1] - second[0]]), joint.sum()
-    lead, cell = first[:, None] - second, steps.prod()
+    steps = np.array([first[1] - first[0], second[1] - second[0]])
+    total = joint.sum()
+    lead = first[:, None] - second
+    cell = steps.prod()
     density = [
         joint.sum(axis=1) / total / steps[0],
         joint.sum(axis=0) / total / steps[1],
     ]
-    exact, ep = found["exact"], found["ep"]
+    exact = found["exact"]
+    ep = found["ep"]
     assert np.allclose(found["densities"], density, atol=1e-9)
     for i, (place, share) in enumerate(((first[:, None], joint), (second, joint))):
         average = (place * share).sum() / total
@@ -416,7 +426,8 @@ def test_exact_posterior_of_a_match_and_expectation_propagation(match):
 
 def test_reverse_kl_of_a_match_has_the_greatest_bound(match):
     mean, std, *_, found = match
-    kl, exact = found["kl"], found["exact"]
+    kl = found["kl"]
+    exact = found["exact"]
 
     def loss(x):  # in units of the prior
         return -bound(mean, std, mean + std * x[:2], std * np.exp(x[2:]))
@@ -530,7 +541,8 @@ def check_verdict(K, found):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_proportions_and_verdicts_are_those_of_the_package(name):
-    rng, cases = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    cases = []
     for k in range(60):
         q = (1, 2, 3, 5, 20)[k % 5]  # coarse grids have many ties and zeros
         points = rng.integers(0, q + 1, (rng.integers(2, 7), 2)).tolist()
@@ -570,7 +582,8 @@ def test_proportions_and_verdicts_are_those_of_the_package(name):
     ],
 )
 def test_stretched_differences_have_their_limit(name, same):
-    rng, cases = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    cases = []
     for stretch in range(100, 305, 5):
         more = rng.integers(0, 21, (2, 2)).tolist()
         points = [[20, 0], [0, 20], [10, 9], [9, 10], *more]
@@ -590,13 +603,13 @@ def test_stretched_differences_have_their_limit(name, same):
 
 
 def test_semidefinite_is_exact_for_any_symmetric_matrix():
-    rng, matrices = (
-        np.random.default_rng(0),
-        [[[0, 1], [1, 0]], [[0, 3], [3, 7]], [[0]], [[-1]]],
-    )
+    rng = np.random.default_rng(0)
+    matrices = [[[0, 1], [1, 0]], [[0, 3], [3, 7]], [[0]], [[-1]]]
     for n in [*range(1, 7)] * 50:
         B = rng.integers(-4, 5, (rng.integers(1, n + 1), n))
-        square, one = B.T @ B, np.eye(n, dtype=int)  # of any rank
+        # of any rank
+        square = B.T @ B
+        one = np.eye(n, dtype=int)
         matrices += [
             K.tolist() for K in (square, 2 * square - one, B[:1].T @ B[:1] - square)
         ]

@@ -44,7 +44,8 @@ class Counting:
     of them."""
 
     def __init__(self, interrupted_at=None):
-        self.ran, self.interrupted_at = [], interrupted_at
+        self.ran = []
+        self.interrupted_at = interrupted_at
 
     def __call__(self, notebook, parameters, *rest, **options):
         if len(self.ran) == self.interrupted_at:

@@ -71,7 +71,8 @@ def test_an_output_of_another_form_than_ours_is_named(
 ):
     """An older version of this package made it, or a cell that shows our kind of output
     itself."""
-    path, executed = tmp_path / "quick.ipynb", executed_with(**payloads)
+    path = tmp_path / "quick.ipynb"
+    executed = executed_with(**payloads)
     with pytest.raises(ValueError, match=named):
         write_executed(path, executed, dict(RUN))
     assert read_executed(path) is None
@@ -90,7 +91,8 @@ def test_provenance_is_taken_from_the_last_cell_only():
 
 
 def test_half_of_a_surrogate_pair_is_kept(tmp_path):
-    path, text = tmp_path / "quick.ipynb", {"text/html": "<p>\ud800</p>"}
+    path = tmp_path / "quick.ipynb"
+    text = {"text/html": "<p>\ud800</p>"}
     write_executed(path, executed_with(**text), dict(RUN))
     executed = read_executed(path)
     assert executed.notebook["cells"][0]["outputs"][0]["data"] == text
@@ -140,10 +142,8 @@ def text(source, tags=()):
 
 
 def badge(id, **changes):
-    mime, html = (
-        "application/vnd.preflearn.claim+json",
-        f'<details class="claim" id="check-{id}"></details>',
-    )
+    mime = "application/vnd.preflearn.claim+json"
+    html = f'<details class="claim" id="check-{id}"></details>'
     return {"data": {mime: CLAIM | {"id": id} | changes, "text/html": html}}
 
 
@@ -184,10 +184,8 @@ def test_claims_and_hidden_code_of_a_section_are_folded_at_its_end():
         text("## B\n\n### b\n\n## C"),
         code("draw()", TABLE, tags=["hide-input"]),
     )
-    sources, tags = (
-        [cell["source"] for cell in cells],
-        [cell["metadata"].get("tags") for cell in cells],
-    )
+    sources = [cell["source"] for cell in cells]
+    tags = [cell["metadata"].get("tags") for cell in cells]
     assert tags[1:5] == [["remove-cell"], [], ["remove-input", "x"], []]
     assert tags[-2] == ["remove-input"]
     head, heading, rest = sources[2].partition("(sec-a)=\n## A\n\nMore words.")
@@ -217,7 +215,8 @@ def test_claims_and_hidden_code_of_a_section_are_folded_at_its_end():
 
 @pytest.mark.parametrize("shown", ["in the opening", "in the section"])
 def test_parameters_are_shown_below_the_first_figure(shown):
-    given, draw = 'profile = "quick"', code("draw()", TABLE, tags=["hide-input"])
+    given = 'profile = "quick"'
+    draw = code("draw()", TABLE, tags=["hide-input"])
     cells = [
         text("# T"),
         code(given, tags=["parameters", "hide-input"]),
@@ -335,10 +334,8 @@ def computed_here(*cells, recomputed=None):
 
 
 def test_a_page_states_how_many_of_its_verdicts_this_build_computed():
-    fresh, old = (
-        badge("P1-01"),
-        badge("P1-02", recorded="2026-11-01", record="01_x_runs"),
-    )
+    fresh = badge("P1-01")
+    old = badge("P1-02", recorded="2026-11-01", record="01_x_runs")
     assert "all 2 verdicts" in computed_here(code("check(1)", fresh, fresh))
     mixed = code("check(2)", fresh, old, old)
     assert "1 of the 3 verdicts" in computed_here(mixed)

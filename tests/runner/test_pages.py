@@ -86,7 +86,8 @@ def test_pages_that_did_not_change_are_not_touched_and_others_are_deleted(projec
 def test_the_archive_holds_each_notebook_after_a_cell_that_says_how_to_install(
     tmp_path, monkeypatch
 ):
-    address, archives = "https://example.org/owner/name", []
+    address = "https://example.org/owner/name"
+    archives = []
     for day in (1, 2):
         project = write_project(tmp_path / str(day), first=FIRST, second="x = 1")
         monkeypatch.setattr("time.time", lambda day=day: 1.8e9 + 1e5 * day)
@@ -298,7 +299,8 @@ def test_the_status_page_has_times_versions_and_data(executed):
     assert "| 01 | nba |  |" in page
 
 
-HERE, THERE = "A formula.\n  chapter: 01_first", "A formula.\n  chapter: 09_later"
+HERE = "A formula.\n  chapter: 01_first"
+THERE = "A formula.\n  chapter: 09_later"
 
 
 @pytest.mark.parametrize(
@@ -320,7 +322,8 @@ HERE, THERE = "A formula.\n  chapter: 01_first", "A formula.\n  chapter: 09_late
 def test_each_disagreement_with_the_ledger_is_a_problem(
     project, executed, tmp_path, old, new, problem
 ):
-    path, text = tmp_path / "claims.yml", (project.book / "claims.yml").read_text()
+    path = tmp_path / "claims.yml"
+    text = (project.book / "claims.yml").read_text()
     assert old in text
     path.write_text(text.replace(old, new))
     problems = match_checks(load_ledger(path), {"01_first": executed})[1]

@@ -34,7 +34,8 @@ record("rows", rows, keys=["size"], timings=["time_s"])
 record("mean", {"value": rows["value"].mean(), "n": len(sizes)})
 check("P1-01", True, "In full.", recorded=recorded("01_first", "mean"))"""
 
-NOTEBOOK, TOY = "notebooks/01_first.ipynb", "src/preflearn/toy"
+NOTEBOOK = "notebooks/01_first.ipynb"
+TOY = "src/preflearn/toy"
 AGAIN = "run again"
 
 

@@ -153,8 +153,10 @@ def test_margins_of_the_points_of_figure_2(divisor, ratio):
         for name in ("distance", "angle")
     ]
     D = np.column_stack(differences) * [1 / divisor, 2]
-    pairs, y = Pairs.from_arrays(D, np.zeros_like(D)), figure["y"].to_numpy()
-    lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
+    pairs = Pairs.from_arrays(D, np.zeros_like(D))
+    y = figure["y"].to_numpy()
+    lp = MarginLP().fit(pairs, y)
+    qp = MarginQP().fit(pairs, y)
     assert lp.margin_ == pytest.approx(0.4469792487, rel=1e-9)
     assert qp.margin_ / lp.margin_ == pytest.approx(
         ratio, rel=1e-9 if ratio == 1 else 1e-3
@@ -210,7 +212,8 @@ def test_the_tables_of_p3():
         == set(half_movielens.index)
         == {*jester.index, "SS Ranking Pursuit"}
     )
-    crrp, regression = wide.loc[5, "ranking"], wide.loc[5, "regression"]
+    crrp = wide.loc[5, "ranking"]
+    regression = wide.loc[5, "regression"]
     np.testing.assert_array_equal(crrp.loc[jester.index], jester)
     assert (
         set(crrp.index) - set(jester.index)

@@ -105,7 +105,8 @@ def built(tmp_path_factory):
         "bibtex_bibfiles": ["references.bib"],
         "html_theme": "basic",
     }
-    out, trees = root / "out", root / "trees"
+    out = root / "out"
+    trees = root / "trees"
     app = Sphinx(
         root, None, out, trees, "html", settings, status=None, warningiserror=True
     )
@@ -149,7 +150,8 @@ def test_names_in_text_and_code_lead_to_their_entries(built):
         (name, "text" if tag == "<code" else "code")
         for name, tag in re.findall(leads, page)
     ]
-    lp, qp = "margins.MarginLP", "margins.MarginQP"
+    lp = "margins.MarginLP"
+    qp = "margins.MarginQP"
     assert found == [
         *((lp, "text"), (lp, "text"), (qp, "text")),
         *((lp, "code"), ("margins.NotSeparableError", "code"), (lp, "code")),

@@ -226,7 +226,8 @@ def test_docstrings_are_read_and_sphinx_sees_where_one_changed(rendered):
 
 
 def test_pages_that_are_gone_or_damaged_are_made_again(copied, monkeypatch):
-    html, calls = copied.build / "html", []
+    html = copied.build / "html"
+    calls = []
     monkeypatch.setattr(
         render, "_jupyter_book", lambda project: calls.append(project) or []
     )
@@ -267,7 +268,8 @@ def test_broken_contents_are_an_error_before_anything_runs(
 @pytest.mark.parametrize("year", [2001, pytest.param(2101, marks=pytest.mark.nightly)])
 def test_no_change_is_hidden_by_a_wrong_clock(copied, year):
     """Sphinx reads again only files that are later than its last reading."""
-    source, page = copied.book / "plain.md", copied.build / "html" / "plain.html"
+    source = copied.book / "plain.md"
+    page = copied.build / "html" / "plain.html"
     for words in (f"An edition of {year}.", "The next edition."):
         source.write_text(f"# A page\n\n{words}\n")
         if str(year) in words:
@@ -307,11 +309,9 @@ def test_a_build_killed_while_it_renders_leaves_pages_that_the_next_one_mends(
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tasks, "execute", run_here)
-    page, begun, go = (
-        project.build / "html" / "index.html",
-        tmp_path / "begun",
-        tmp_path / "go",
-    )
+    page = project.build / "html" / "index.html"
+    begun = tmp_path / "begun"
+    go = tmp_path / "go"
     go.touch()
     assert build_book(project, ["1"]) == 0
     earlier = page.read_text()

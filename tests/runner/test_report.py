@@ -382,14 +382,16 @@ def test_the_intervals_of_few_judgements_hold_as_often_as_they_say():
 
 @pytest.mark.nightly
 def test_intervals_of_features_without_effect_exclude_0_in_5_percent_of_cases():
-    excluded, logs, m, n, f = [], [], 500, 40, 6
+    excluded = []
+    logs = []
+    m = 500
+    n = 40
+    f = 6
     for seed in range(12):
         rng = np.random.default_rng(seed)
         first = rng.integers(n, size=m)
-        index, score = (
-            np.column_stack([first, (first + rng.integers(1, n, m)) % n]),
-            rng.normal(0, 1, n),
-        )
+        index = np.column_stack([first, (first + rng.integers(1, n, m)) % n])
+        score = rng.normal(0, 1, n)
         difference = score[index[:, 0]] - score[index[:, 1]] + rng.logistic(size=m)
         y = np.where(np.abs(difference) < 0.4, 0, np.sign(difference)).astype(int)
         own = index.T.ravel()

@@ -209,7 +209,8 @@ def test_tables_of_several_rows_are_stacked_and_explained(tmp_path, in_process):
     grid = {"seed": "2,0", "n": [5, 6]}
     table, outcomes = run_sweep(project, "first", grid, jobs=2)
     assert statuses(outcomes) == ["done"] * 4
-    long, columns = table.with_suffix(".runs.csv"), table.with_suffix(".columns.csv")
+    long = table.with_suffix(".runs.csv")
+    columns = table.with_suffix(".columns.csv")
     rows = rows_of(long)
     assert [(row["seed"], row["n"], row["learner"]) for row in rows[2:4]] == [
         ("2", "5", "c"),
@@ -311,7 +312,8 @@ def test_a_point_depends_on_the_cells_that_it_runs(tmp_path, in_process):
 def test_a_chapter_reads_what_was_swept(tmp_path, in_process, monkeypatch):
     monkeypatch.setenv("PREFLEARN_ROOT", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    project, grid = write_tables(tmp_path), {"seed": [0, 1], "n": "5"}
+    project = write_tables(tmp_path)
+    grid = {"seed": [0, 1], "n": "5"}
     command = "preflearn sweep 01_first -p seed 0,1 -p n 5"
     with pytest.raises(FileNotFoundError, match=command):
         swept("first", "runs", grid)
@@ -389,7 +391,8 @@ def test_a_worker_killed_under_dask_loses_no_point(tmp_path):
     """Dask gives up a point at the first lost worker here, so the runner has to submit
     it again."""
     project = write_project(tmp_path, "", first=WAITS)
-    begun, grid = [tmp_path / f"begun-{seed}" for seed in (1, 2)], {"seed": "1,2,3"}
+    begun = [tmp_path / f"begun-{seed}" for seed in (1, 2)]
+    grid = {"seed": "1,2,3"}
     settings = {"distributed.scheduler.allowed-failures": 0}
     with (
         local_cluster(settings, n_workers=2) as dask_cluster,

@@ -49,11 +49,9 @@ def test_a_long_run_says_which_cell_it_is_at(tmp_path, monkeypatch, capsys):
 def test_python_is_parsed_in_one_thread(tmp_path, monkeypatch):
     """Two that parse at once may end with "AST constructor recursion depth mismatch" in
     Python 3.11."""
-    project, threads, parse = (
-        write_project(tmp_path, "", first="1", second="2"),
-        set(),
-        ast.parse,
-    )
+    project = write_project(tmp_path, "", first="1", second="2")
+    threads = set()
+    parse = ast.parse
 
     def record_thread(*arguments, **options):
         threads.add(threading.current_thread())

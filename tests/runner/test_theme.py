@@ -50,7 +50,8 @@ def test_the_address_of_the_pages_follows_from_a_github_repository(repository, a
 
 @pytest.mark.parametrize(("words", "time"), [(4, 1), (1_000, 8), (2_500, 20)])
 def test_reading_time_counts_sentences_and_no_code(words, time):
-    prose, code = "word word\n" * (words // 2), "code " * 900
+    prose = "word word\n" * (words // 2)
+    code = "code " * 900
     text = f"A title\n=======\n\n{prose}\n::\n\n    {code}\n"
     assert minutes(publish_doctree(text)) == time
 
@@ -96,17 +97,16 @@ def test_each_verdict_has_a_color_of_its_own_with_enough_contrast(theme, backgro
 
 
 def test_a_narrow_window_shows_the_drawing_for_it(tmp_path):
-    wide, narrow = '<svg width="9"><g/></svg>', '<svg width="4"><g/></svg>'
+    wide = '<svg width="9"><g/></svg>'
+    narrow = '<svg width="4"><g/></svg>'
     (tmp_path / "ab-1.svg").write_text(for_both_themes(wide, narrow))
     (tmp_path / "other.svg").write_text(for_both_themes(wide))
     for _ in range(2):  # a second build finds what the first one made
         assert unpack(tmp_path) == {"ab-1"}
     assert (tmp_path / "ab-1.svg").read_text() == for_both_themes(wide)
     assert (tmp_path / "ab-1.narrow.svg").read_text() == for_both_themes(narrow)
-    two, one = (
-        '<img alt="Two." src="../_images/ab-1.svg" />',
-        '<img src="../_images/other.svg" />',
-    )
+    two = '<img alt="Two." src="../_images/ab-1.svg" />'
+    one = '<img src="../_images/other.svg" />'
     source = '<source media="(max-width: 600px)" srcset="../_images/ab-1.narrow.svg"/>'
     shown = pictured(two + one, {"ab-1"})
     assert shown == f"<picture>{source}{two}</picture>{one}"

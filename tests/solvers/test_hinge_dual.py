@@ -26,10 +26,8 @@ def test_rows_are_the_flipped_pairs(n, biased):
     """
     rng = np.random.default_rng(n)
     index = np.array([rng.choice(n, 2, replace=False) for _ in range(25)])
-    pairs, y = (
-        Pairs(np.zeros((n, 1)), index),
-        np.append([1, 0], rng.choice([-1, 0, 0, 0, 1], 23)),
-    )
+    pairs = Pairs(np.zeros((n, 1)), index)
+    y = np.append([1, 0], rng.choice([-1, 0, 0, 0, 1], 23))
     order = preferences_first(y)
     cost = np.linspace(1, 2, 25)
     rows = Rows.of(y[order], cost, biased)
@@ -41,7 +39,8 @@ def test_rows_are_the_flipped_pairs(n, biased):
         * (pairs.B[order].differences(L))[rows.expanded(np.arange(25))]
     )
     expected = flipped.incidence() @ L
-    rank, other = np.lexsort(dense.T), np.lexsort(expected.T)
+    rank = np.lexsort(dense.T)
+    other = np.lexsort(expected.T)
     np.testing.assert_allclose(dense[rank], expected[other])
     np.testing.assert_array_equal(
         rows.label[rank], labels[other] if biased else np.ones(len(labels))
@@ -49,7 +48,8 @@ def test_rows_are_the_flipped_pairs(n, biased):
     np.testing.assert_array_equal(rows.cost[:25], cost)
     np.testing.assert_array_equal(rows.low, np.where(rows.label > 0, 0, -rows.cost))
     A = HingeMatrix(FeatureGram(pairs.B[order], L), rows)
-    u, v = np.arange(1.0, 4.0), np.linspace(-1, 1, len(labels))
+    u = np.arange(1.0, 4.0)
+    v = np.linspace(-1, 1, len(labels))
     weights = np.linspace(1, 2, len(labels))
     np.testing.assert_allclose(A.times(u), dense @ u)
     np.testing.assert_allclose(A.adjoint(v), dense.T @ v, atol=1e-12)
@@ -71,7 +71,9 @@ def test_a_large_problem_satisfies_the_optimality_conditions(kernel):
     machine = SVMCompare(5.0, kernel).fit(pairs, y)
     assert machine.dual_gap_ < 1e-8
     assert len(machine.support_) < len(y)
-    beta, dual, tied = machine.bias_, machine.dual_coef_, y == 0
+    beta = machine.bias_
+    dual = machine.dual_coef_
+    tied = y == 0
     assert beta < -1  # then a copy of a tie has slack only where the other one has none
     z = -beta * machine.decision_function(pairs)
     room = np.where(tied, -1 - beta - np.abs(z), y * z + beta - 1)
@@ -115,7 +117,8 @@ def test_the_dual_gives_up_after_its_patience():
     pairs, y = compared(0, m=600, n=300, p=3)
     order = preferences_first(y)
     rows = Rows.of(y[order], np.full(len(y), 1e4), biased=True)
-    B, X = pairs.B[order], pairs.items
+    B = pairs.B[order]
+    X = pairs.items
     K = B.gram(rbf_kernel(X, gamma=1 / 3)).block(np.arange(len(y)), np.arange(len(y)))
     blocks = []
     for patience in (0.0, 4 * 800 * 300**2, np.inf):
@@ -130,7 +133,8 @@ def test_rounding_ends_the_dual(C):
     """A gap of 0 is out of reach with a cost of 1e8 and no loss."""
     X = np.random.default_rng(3).uniform(size=(60, 4))
     labels = np.where(X @ [1, 2, 3, 1] > 3.5, 1.0, -1.0)
-    gram, bound = Counted(rbf_kernel(X)), C * labels
+    gram = Counted(rbf_kernel(X))
+    bound = C * labels
     rows = Rows(
         60, np.ones(60), labels, np.minimum(bound, 0), np.maximum(bound, 0), True
     )

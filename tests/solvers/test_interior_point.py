@@ -30,7 +30,8 @@ def test_hinges_have_the_minimum_of_cvxpy_and_both_gaps_bound_it(
     biased, cost, rows, columns
 ):
     rng = np.random.default_rng(rows)
-    A, costs = rng.standard_normal((rows, columns)), cost * rng.uniform(0.5, 2, rows)
+    A = rng.standard_normal((rows, columns))
+    costs = cost * rng.uniform(0.5, 2, rows)
     label = rng.choice([-1.0, 1.0], rows) if biased else np.zeros(rows)
     found = minimise(Hinges(Dense(A), costs, label), 1e-10)
     value = hinge_machine(A, costs, label)[0]

@@ -83,7 +83,8 @@ def test_conjugate_gradients_solve_equations_from_any_start(seed, n, exact):
     A = A @ A.T + np.eye(n)
     solve = np.linalg.inv(A) if exact else np.diag(1 / np.diag(A))
     right, x = rng.normal(size=(2, n))
-    residual, seen = right - A @ x, []
+    residual = right - A @ x
+    seen = []
 
     def enough(x, residual, size, first):
         seen.append(size / first)
@@ -98,7 +99,9 @@ def test_conjugate_gradients_solve_equations_from_any_start(seed, n, exact):
 
 
 def test_too_few_conjugate_gradients_are_reported():
-    A, x, residual = np.diag([1.0, 10.0, 100.0]), np.zeros(3), np.ones(3)
+    A = np.diag([1.0, 10.0, 100.0])
+    x = np.zeros(3)
+    residual = np.ones(3)
     done = conjugate_gradients(
         lambda v: A @ v, lambda v: v, x, residual, lambda *at: at[2] < 1e-20, 2
     )

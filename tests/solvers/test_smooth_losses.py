@@ -26,7 +26,8 @@ def test_the_gap_at_any_point_bounds_the_distance_to_the_minimum(
 ):
     pairs, y = compared(seed)
     if not ties:
-        pairs, y = pairs[y != 0], y[y != 0]
+        pairs = pairs[y != 0]
+        y = y[y != 0]
     fitted = clone(model).set_params(alpha=alpha).fit(pairs, y)
     assert fitted.dual_gap_ <= 1e-9
     bound = fitted.objective_ * (1 - fitted.dual_gap_)
@@ -51,7 +52,8 @@ def test_sparse_features_with_hessians_are_fitted_as_a_dense_rotation_of_them(
 ):
     """On a chain of comparisons, which is badly conditioned."""
     monkeypatch.setattr(smooth_losses, "_FEW", 3)
-    n, rng = 40, np.random.default_rng(40)
+    n = 40
+    rng = np.random.default_rng(40)
     index = np.repeat(np.column_stack([np.arange(n - 1), np.arange(1, n)]), 3, axis=0)
     y = rng.choice([-1, 0, 1], len(index), p=[0.2, 0.3, 0.5])
     sparse = clone(model).fit(Pairs(np.eye(n), index), y)
@@ -73,7 +75,8 @@ def test_a_start_from_a_part_of_the_pairs_leads_to_the_same_fit(monkeypatch):
 @pytest.mark.parametrize(("n", "fits"), [(3, 2), (40, 1)])
 def test_only_many_pairs_per_player_are_a_start(monkeypatch, n, fits):
     """Few pairs are easily separated, and then far from the minimum over all pairs."""
-    rng, started = np.random.default_rng(n), []
+    rng = np.random.default_rng(n)
+    started = []
     monkeypatch.setattr(smooth_losses, "_COARSE", 5)
     monkeypatch.setattr(
         smooth_losses, "newton", lambda *given: (started.append(1), newton(*given))[1]

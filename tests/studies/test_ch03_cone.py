@@ -14,7 +14,8 @@ from preflearn_book.studies.ch03_cone import cone_distance
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_cone_distance_vanishes_exactly_where_the_optima_coincide(seed, p):
     pairs, y = separable(seed, p=p)
-    lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
+    lp = MarginLP().fit(pairs, y)
+    qp = MarginQP().fit(pairs, y)
     distance = cone_distance(lp, pairs, y)
     gap = np.abs(lp.coef_ - qp.coef_).max() / np.abs(lp.coef_).max()
     assert 0 <= distance <= 1 + 1e-12
@@ -26,14 +27,13 @@ def test_cone_distance_vanishes_exactly_where_the_optima_coincide(seed, p):
 def test_the_distance_from_the_cone_by_hand(scale):
     """One tie (1, 0), one preference (2, 2): the LP has w = (0, 1), the QP goes along
     (1, 2)."""
-    pairs, y = (
-        Pairs(
-            np.array([[0.0, 0.0], [2.0, 2.0], [1.0, 0.0]]) * [1, scale],
-            [[1, 0], [2, 0]],
-        ),
-        [1, 0],
+    pairs = Pairs(
+        np.array([[0.0, 0.0], [2.0, 2.0], [1.0, 0.0]]) * [1, scale],
+        [[1, 0], [2, 0]],
     )
-    lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
+    y = [1, 0]
+    lp = MarginLP().fit(pairs, y)
+    qp = MarginQP().fit(pairs, y)
     np.testing.assert_allclose(lp.coef_, [0, 1 / scale], atol=1e-12)
     np.testing.assert_allclose(qp.u_[1] / qp.u_[0], 2 * scale)
     assert cone_distance(lp, pairs, y) == pytest.approx(

@@ -21,8 +21,10 @@ from preflearn_book.studies.ch05_simulations import (
     select_on_grid,
 )
 
-C_GRID, GAMMA_GRID = np.logspace(-3, 3, 5), 2.0 ** np.linspace(-5, 2, 4)
-SMALL_C_GRID, SMALL_GAMMA_GRID = np.logspace(-2, 2, 3), np.array([0.1, 1.0])
+C_GRID = np.logspace(-3, 3, 5)
+GAMMA_GRID = 2.0 ** np.linspace(-5, 2, 4)
+SMALL_C_GRID = np.logspace(-2, 2, 3)
+SMALL_GAMMA_GRID = np.array([0.1, 1.0])
 THREE_SETS = (40, 40, 300)
 
 

@@ -52,7 +52,8 @@ def slow_features(frame, elo, glicko, past):
         for side, (me, other) in enumerate(
             ((row["first"], row["second"]), (row["second"], row["first"]))
         ):
-            games, current = [], k
+            games = []
+            current = k
             for j in range(len(rows)):
                 earlier = rows[j]
                 if me not in (earlier["first"], earlier["second"]):
@@ -123,7 +124,9 @@ def test_season_splits_keep_known_players_and_no_debuts():
             counts[row["first"]] += 1
             counts[row["second"]] += 1
     assert 0 < sum(count < 16 for count in counts.values()) < 12
-    seen, train, test = set(), [], []
+    seen = set()
+    train = []
+    test = []
     for k, row in enumerate(rows):
         both = {row["first"], row["second"]}
         if min(counts[name] for name in both) >= 16:
@@ -179,8 +182,11 @@ def test_chapter_7_runs_on_chess_files(tmp_path, monkeypatch, capsys):
     """The real chess files may not be distributed, so the test writes files of the same
     form."""
     matplotlib = optional_import("matplotlib")
-    rng, n, players = np.random.default_rng(0), 16_000, 20
-    strength, white = rng.normal(size=players), rng.integers(0, players, n)
+    rng = np.random.default_rng(0)
+    n = 16_000
+    players = 20
+    strength = rng.normal(size=players)
+    white = rng.integers(0, players, n)
     black = (white + rng.integers(1, players, n)) % players
     gap = strength[white] - strength[black] + 0.2 + rng.logistic(size=n)
     score = (np.sign(gap) * (np.abs(gap) > 1.2) + 1) / 2

@@ -52,7 +52,8 @@ def test_features_are_scaled_by_the_players_of_the_training_matches():
     X, _ = simulated_matches()
     # a feature without spread in the training matches is only centered
     X[5:25, :, 1] = 7.0
-    by, rows = np.arange(5, 25), np.array([0, 30, 31])
+    by = np.arange(5, 25)
+    rows = np.array([0, 30, 31])
     players = X[by].reshape(-1, 3)
     found = scaled_pairs(X, rows, by)
     expected = (X[rows] - players.mean(axis=0)) / [
@@ -93,7 +94,8 @@ def test_the_search_takes_the_best_mean_over_later_matches(seed):
     X, y = simulated_matches(seed)
     pairs = scaled_pairs(X, np.arange(40), np.arange(40))
     weight = np.where(y == 0, 20.0, 1.0)  # without weights the SVM is degenerate
-    shares, grid = (0.5, 0.8), [1e-3, 1e-1, 10.0]
+    shares = (0.5, 0.8)
+    grid = [1e-3, 1e-1, 10.0]
     aucs = np.empty((len(grid), len(shares)))
     for k, C in enumerate(grid):
         for split, (train, rest) in enumerate(forward_splits(40, shares)):
@@ -128,8 +130,10 @@ def test_the_search_counts_failures_and_never_chooses_them():
 @pytest.mark.parametrize("seed", range(3))
 def test_season_tests_equal_those_of_scipy(seed):
     rng = np.random.default_rng(seed)
-    ours, theirs = rng.normal(0.3, 1, 8), rng.normal(size=8)
-    gap, tests = ours - theirs, season_tests(ours, theirs)
+    ours = rng.normal(0.3, 1, 8)
+    theirs = rng.normal(size=8)
+    gap = ours - theirs
+    tests = season_tests(ours, theirs)
     assert tests.won == np.sum(gap > 0)
     assert tests.sign == pytest.approx(stats.binomtest(tests.won, 8).pvalue)
     assert tests.ranks == pytest.approx(stats.wilcoxon(gap, method="exact").pvalue)

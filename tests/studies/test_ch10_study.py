@@ -99,7 +99,8 @@ def test_a_pursuit_that_ends_keeps_its_last_solution():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_ranking_svms_are_on_the_path(seed):
-    data, shares = task(seed), [2.0, 0.9, 0.3, 0.02]
+    data = task(seed)
+    shares = [2.0, 0.9, 0.3, 0.02]
     problem = Problem.of(data)
     family = by_ranking_svm("", shares).solve(problem, GAMMA)
     pairs, labels = Pairs.from_scores(data.X_train, data.y_train)
@@ -134,7 +135,8 @@ def test_errors_are_those_of_metrics(method):
     errors = errors_of(problem, family)
     assert len(family.values) == len(method.levels)
     for k, values in enumerate(family.values):
-        f, y = values[problem.alike] + values[-1], data.y_test
+        f = values[problem.alike] + values[-1]
+        y = data.y_test
         assert errors.disagreement[k] == pytest.approx(
             disagreement_error(y, f, ties="drop")
         )
@@ -176,7 +178,8 @@ def test_a_wide_kernel_is_that_of_squared_distances():
 
 def test_the_tuned_width_and_level_have_the_least_mean_error():
     problems = [Problem.of(task(seed)) for seed in range(6)]
-    method, gammas = by_pursuit("", [1, 2, 4]), [0.01, 0.1, 1.0]
+    method = by_pursuit("", [1, 2, 4])
+    gammas = [0.01, 0.1, 1.0]
     errors = curves(method, problems, gammas)
     for measure in ("disagreement", "squared"):
         means = getattr(errors, measure).mean(axis=0)

@@ -28,11 +28,13 @@ def test_times_are_whole_days_of_the_span_and_most_are_late(data):
 
 
 def test_activity_has_a_heavy_tail_and_careers_end(data):
-    players, time = data.matches.players(), data.matches.time
+    players = data.matches.players()
+    time = data.matches.time
     counts = np.sort(np.bincount(players.ravel()))
     assert counts[-20:].sum() > 0.2 * counts.sum()
     assert np.median(counts) < 0.5 * counts.mean()
-    first, last = np.full(2000, np.inf), np.full(2000, -np.inf)
+    first = np.full(2000, np.inf)
+    last = np.full(2000, -np.inf)
     np.minimum.at(first, players.ravel(), np.repeat(time, 2))
     np.maximum.at(last, players.ravel(), np.repeat(time, 2))
     assert np.quantile(last - first, 0.9) < 0.06 * 182_625
@@ -52,7 +54,8 @@ def test_outcomes_follow_the_ordinal_probit_model(data):
     )
     for outcome, p in probabilities.items():
         observed = np.bincount(tenth, data.y == outcome)
-        expected, variance = np.bincount(tenth, p), np.bincount(tenth, p * (1 - p))
+        expected = np.bincount(tenth, p)
+        variance = np.bincount(tenth, p * (1 - p))
         assert (np.abs(observed - expected) < 4 * np.sqrt(variance)).all()
 
 
@@ -66,7 +69,9 @@ def test_the_share_of_ties_is_the_requested_one(tie_share):
 def test_scores_have_the_stated_covariance(data):
     """Simulate all players on four days, two of which are equal: one draw of the
     process per player."""
-    n, days, rng = 30_000, np.array([0.0, 10.0, 10.0, 5000.0]), np.random.default_rng(0)
+    n = 30_000
+    days = np.array([0.0, 10.0, 10.0, 5000.0])
+    rng = np.random.default_rng(0)
     players = np.concatenate([rng.permutation(n) for _ in days]).reshape(-1, 2)
     found = _moving(players, np.repeat(days, n // 2), n, rng.normal(size=players.shape))
     moving = np.take_along_axis(

@@ -34,7 +34,8 @@ def test_probabilities_are_smoothed_shares_of_wins_whatever_the_item_numbers(
 
 
 def test_smoothing_1_is_the_posterior_mean_under_a_uniform_prior():
-    wins, losses = 4, 2
+    wins = 4
+    losses = 2
 
     def likelihood(p):
         return p**wins * (1 - p) ** losses

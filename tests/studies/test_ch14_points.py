@@ -33,7 +33,8 @@ def count_probabilities(mean, variance, largest):
     if deviation < 0.3:  # the normal density is the narrow one
         parts = np.array_split(k, 1 + largest // 500)
         return np.concatenate([total(part[:, None], grid, step) for part in parts])
-    few, many = k[: min(200, largest)], k[200:].astype(float)
+    few = k[: min(200, largest)]
+    many = k[200:].astype(float)
     # of the likelihood of the log rate, where counts are many
     width = 1 / np.sqrt(many[:, None])
     local = np.log(many[:, None]) + width * np.arange(-12, 12, 0.25)
@@ -51,7 +52,8 @@ def counted(mean, variance, largest):
     p, q = (
         count_probabilities(m, v, largest) for m, v in zip(mean, variance, strict=True)
     )
-    beyond_p, beyond_q = 1 - p.sum(), 1 - q.sum()
+    beyond_p = 1 - p.sum()
+    beyond_q = 1 - q.sum()
     win = (p[1:] * np.cumsum(q)[:-1]).sum() + beyond_p * q.sum()
     loss = (q[1:] * np.cumsum(p)[:-1]).sum() + beyond_q * p.sum()
     return [loss, p @ q, win]
@@ -77,7 +79,8 @@ def test_result_probabilities_are_sums_over_counts(mean, variance, largest):
 
 
 def test_result_probabilities_are_those_of_simulated_games_where_rates_are_very_uncertain():
-    rng, n = np.random.default_rng(0), 400_000
+    rng = np.random.default_rng(0)
+    n = 400_000
     for mean, variance in [
         ((6.0, 5.0), (4.0, 4.0)),
         ((-3.0, 6.0), (4.0, 3.0)),
@@ -102,7 +105,8 @@ def test_known_rates_give_the_skellam_distribution():
 
 def test_exchanging_the_teams_mirrors_the_result_and_ties_can_be_split():
     rng = np.random.default_rng(2)
-    mean, variance = rng.uniform(-3, 6, (100, 2)), 10 ** rng.uniform(-6, 0.6, (100, 2))
+    mean = rng.uniform(-3, 6, (100, 2))
+    variance = 10 ** rng.uniform(-6, 0.6, (100, 2))
     found = result_probabilities(mean, variance)
     exchanged = result_probabilities(mean[:, ::-1], variance[:, ::-1])
     np.testing.assert_allclose(exchanged, found[:, ::-1], atol=1e-11)
@@ -114,10 +118,8 @@ def test_exchanging_the_teams_mirrors_the_result_and_ties_can_be_split():
 
 def test_extreme_moments_give_probabilities():
     rng = np.random.default_rng(3)
-    mean, variance = (
-        rng.uniform(-100, 100, (200, 2)),
-        10 ** rng.uniform(-15, 2, (200, 2)),
-    )
+    mean = rng.uniform(-100, 100, (200, 2))
+    variance = 10 ** rng.uniform(-15, 2, (200, 2))
     found = result_probabilities(mean, variance)
     assert (found >= 0).all()
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-12)

@@ -71,7 +71,8 @@ def ou(variance, years):
     return Matern12(variance, lengthscale=years * YEAR)
 
 
-NBA, FOOTBALL = "NBA basketball", "World football"
+NBA = "NBA basketball"
+FOOTBALL = "World football"
 MODELS = [
     (NBA, "Ours", None, Constant(0.003) + ou(0.152, 3.324), Probit()),
     (
@@ -174,7 +175,8 @@ def test_booleans_are_not_points(column, likelihood):
     "likelihood", [OrdinalProbit(0.3), Gaussian(2.0, margin=0.5)], ids=repr
 )
 def test_forecasts_are_those_of_a_refit_each_day(likelihood):
-    frame, model = season(), DynamicComparisons(MOVING, likelihood)
+    frame = season()
+    model = DynamicComparisons(MOVING, likelihood)
     found = forecast_results(model, frame)  # from game 42 on, the third of its day
     assert found.outcomes.tolist() == frame["outcome"].tolist()[42:]
     matches, y = observations(frame, likelihood)
@@ -192,7 +194,8 @@ def test_forecasts_are_those_of_a_refit_each_day(likelihood):
 
 @pytest.mark.parametrize("ties", [True, False])
 def test_forecasts_from_points_of_both_teams(ties):
-    frame, model = season(ties=ties), DynamicComparisons(MOVING, Poisson())
+    frame = season(ties=ties)
+    model = DynamicComparisons(MOVING, Poisson())
     ahead = one_step_ahead(model, *observations(frame, Poisson()), 84)
     moments = ahead.mean.reshape(-1, 2), ahead.variance.reshape(-1, 2)
     found = forecast_results(model, frame).probabilities
@@ -201,7 +204,8 @@ def test_forecasts_from_points_of_both_teams(ties):
 
 
 def test_forecasts_of_rating_systems():
-    frame, elo = season(), Elo(likelihood=OrdinalLogit(0.3), rate=0.2)
+    frame = season()
+    elo = Elo(likelihood=OrdinalLogit(0.3), rate=0.2)
     found = forecast_results(elo, frame)
     expected = earlier_forecasts(elo, *Matches.from_frame(frame), 42)
     np.testing.assert_array_equal(found.probabilities, expected)
@@ -249,7 +253,8 @@ def test_interactions_learn_rock_paper_scissors():
 def test_bradley_terry_is_penalized_logistic_regression():
     frame = season(n=200, ties=False)
     matches, y = Matches.from_frame(frame)
-    alpha, x = 0.3, matches.design.toarray()
+    alpha = 0.3
+    x = matches.design.toarray()
     model = LogisticRegression(
         C=1 / (2 * alpha), fit_intercept=False, solver="newton-cholesky", tol=1e-12
     )

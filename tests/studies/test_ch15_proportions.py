@@ -18,7 +18,8 @@ def by_definition(name, a, b, c, d, zero="apart", t=Fraction(0)):
     def sign(x):
         return (x > 0) - (x < 0) or (1 if zero == "positive" else 0)
 
-    u, v = a - b, c - d
+    u = a - b
+    v = c - d
     agree = sign(u) == sign(v)
     if name in ("arithmetic", "difference", "clipped", "softened"):
         if name == "clipped":
@@ -31,17 +32,16 @@ def by_definition(name, a, b, c, d, zero="apart", t=Fraction(0)):
             min(a * d, b * c) / max(a * d, b * c) if agree and max(a * d, b * c) else 0
         )
     if name.endswith("min-max"):
-        low, high = sorted((a, d)), sorted((b, c))
+        low = sorted((a, d))
+        high = sorted((b, c))
         return (
             1 - max(abs(low[0] - high[0]), abs(low[1] - high[1]))
             if agree or name == "min-max"
             else 0
         )
     if name == "approximate":
-        within, across = (
-            abs(a - b) <= t and abs(c - d) <= t,
-            abs(a - c) <= t and abs(b - d) <= t,
-        )
+        within = abs(a - b) <= t and abs(c - d) <= t
+        across = abs(a - c) <= t and abs(b - d) <= t
         return int(within or across)
 
     def near(x, y):

@@ -49,7 +49,8 @@ def test_losses_are_those_of_the_learners_on_scaled_features(task, kind, options
     found = losses_by_analogy(task, chosen, 3, **options) | losses_by_utility(
         task, chosen, 3, **options
     )
-    unit, scaled = task.scaled(**options), task.scaled(kind, **options)
+    unit = task.scaled(**options)
+    scaled = task.scaled(kind, **options)
     assert 0 <= unit.Q.min() <= unit.Q.max() <= 1
     learners = {
         "AnKer-rank": (unit, AnKerRank(random_state=3)),
@@ -70,11 +71,9 @@ def test_losses_are_those_of_the_learners_on_scaled_features(task, kind, options
 def test_choices_have_the_least_loss_of_held_out_halves(task):
     """Fit each candidate anew on the same folds: the nets on one halving, the others on
     three."""
-    unit, X, rank = (
-        task.scaled(decision="apart").X,
-        task.scaled("standard", decision="apart").X,
-        task.rank,
-    )
+    unit = task.scaled(decision="apart").X
+    X = task.scaled("standard", decision="apart").X
+    rank = task.rank
     folds = list(RepeatedKFold(n_splits=2, n_repeats=3, random_state=4).split(X))
     nets = {"n_hidden": (4, 32), "learning_rate": (0.001, 0.1)}
     grids = {
@@ -124,11 +123,13 @@ def test_a_choice_is_at_the_end_of_the_path_where_a_coefficient_is_at_its_bound(
 def test_degrees_are_judged_pair_by_pair(task):
     task = task.scaled()
     learner = AnKerRank(random_state=0).fit(task.X, task.rank)
-    found, P = judged(task, learner), learner.preferences(task.Q)
+    found = judged(task, learner)
+    P = learner.preferences(task.Q)
     q = support(learner, task.Q)
     np.testing.assert_allclose((1 + q - q.T) / 2, P, atol=1e-12)
     i, j = np.array(list(permutations(range(14), 2))).T
-    p, won = P[i, j], task.truth[i] < task.truth[j]
+    p = P[i, j]
+    won = task.truth[i] < task.truth[j]
     bins = {}
     for degree, outcome in zip(p, won, strict=True):
         bins.setdefault(min(int(10 * degree), 9), []).append(degree - outcome)

@@ -23,7 +23,8 @@ BY_NAME = {learner.name: learner for learner in LEARNERS}
 
 def simulated_pairs(seed=0, m=60, n=40, p=3):
     rng = np.random.default_rng(seed)
-    X, index = rng.normal(size=(n, p)), arena.drawn_pairs(rng, np.arange(n), m)
+    X = rng.normal(size=(n, p))
+    index = arena.drawn_pairs(rng, np.arange(n), m)
     z = (X[:, 0] + X[:, 1] ** 2)[index] @ [1, -1] + rng.normal(size=m) / 2
     return Pairs(X, index), np.where(np.abs(z) < 0.6, 0, np.sign(z)).astype(np.int8)
 
@@ -64,10 +65,8 @@ def toy_football(monkeypatch):
 
 
 def test_measures_by_hand():
-    truth, probabilities = (
-        [1, -1, 0, 0],
-        np.array([[0, 1, 3], [2, 1, 1], [1, 1, 2], [1, 2, 1]]) / 4,
-    )
+    truth = [1, -1, 0, 0]
+    probabilities = np.array([[0, 1, 3], [2, 1, 1], [1, 1, 2], [1, 2, 1]]) / 4
     assert arena.judge(truth, probabilities) == {
         "loss": 0.25,
         "log_loss": pytest.approx(-np.log([0.75, 0.5, 0.25, 0.5]).mean()),
@@ -88,7 +87,8 @@ def test_simulated_pairs_of_training_and_test_share_no_item():
 
 def test_features_are_scaled_by_the_training_items():
     pairs, y = simulated_pairs()
-    learn, ask = np.arange(20), np.arange(20, 60)
+    learn = np.arange(20)
+    ask = np.arange(20, 60)
     (train, _), test, _ = arena.parted(pairs, y, learn, ask)
     items = pairs.items[np.unique(pairs.index[learn])]
     np.testing.assert_allclose(
@@ -112,10 +112,8 @@ def test_sushi_users_of_training_and_test_differ(monkeypatch):
 
 def test_recent_results_are_means_over_the_last_matches_of_earlier_days():
     rng = np.random.default_rng(3)
-    teams, goals = (
-        arena.drawn_pairs(rng, np.arange(12), 200),
-        rng.poisson(1.3, size=(200, 2)),
-    )
+    teams = arena.drawn_pairs(rng, np.arange(12), 200)
+    goals = rng.poisson(1.3, size=(200, 2))
     frame = pd.DataFrame(
         {"first": teams[:, 0], "second": teams[:, 1], "time": np.arange(200) // 3}
     )
@@ -167,7 +165,8 @@ def test_football_matches_of_training_are_earlier_than_those_of_the_test():
 )
 def test_swapped_pairs_flip_the_forecast_and_other_items_do_not_change_it(name):
     pairs, y = simulated_pairs()
-    learner, asked = BY_NAME[name], simulated_pairs(1)[0]
+    learner = BY_NAME[name]
+    asked = simulated_pairs(1)[0]
     options = learner.configurations[5 % len(learner.configurations)]
     found = learner.forecast(learner.fit((pairs, y), **options), asked)
     swapped = learner.forecast(
@@ -193,7 +192,8 @@ def test_logistic_regression_in_both_orders_is_davidsons_model():
 
 def test_the_link_of_the_gaussian_process_is_fitted_to_leave_one_out_forecasts():
     pairs, y = simulated_pairs(m=30)
-    width, noise = 0.5, 0.7
+    width = 0.5
+    noise = 0.7
     without = []
     for k in range(30):
         rest = np.arange(30) != k
@@ -230,7 +230,8 @@ def test_a_fitted_threshold_is_the_best_on_the_training_pairs(name):
 def test_the_constant_forecasts_smoothed_frequencies_and_chance_is_repeatable():
     pairs, _ = simulated_pairs()
     y = np.repeat([1, 0, -1], [30, 20, 10]).astype(np.int8)
-    constant, chance = BY_NAME["constant"], BY_NAME["random"]
+    constant = BY_NAME["constant"]
+    chance = BY_NAME["random"]
     frequencies = constant.forecast(constant.fit((pairs, y)), pairs)
     np.testing.assert_allclose(
         frequencies, np.tile(np.array([11, 21, 31]) / 63, (60, 1))

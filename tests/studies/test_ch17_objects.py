@@ -24,7 +24,8 @@ def test_tasks_are_the_rows_of_table_2_that_have_public_data():
 
 def test_the_loss_is_the_share_of_wrong_pairs_and_a_tie_is_half_a_wrong_one():
     rng = np.random.default_rng(1)
-    truth, scores = rng.integers(1, 9, 12), rng.integers(0, 5, 12).astype(float)
+    truth = rng.integers(1, 9, 12)
+    scores = rng.integers(0, 5, 12).astype(float)
     wrong = [
         0.5
         if scores[i] == scores[j]
@@ -38,7 +39,8 @@ def test_the_loss_is_the_share_of_wrong_pairs_and_a_tie_is_half_a_wrong_one():
 
 
 def test_test_items_are_scaled_without_their_ranks_and_alone_where_they_are_of_another_domain():
-    X, rank = np.arange(20.0)[:, None], np.arange(20.0)
+    X = np.arange(20.0)[:, None]
+    rank = np.arange(20.0)
     near, far = (split(X, rank, X[::-1] + shift, rank, 0) for shift in (1, 1000))
     assert (near.train.X.max(), near.test.max()) == (19 / 20, 1)  # together
     assert far.train.X.max() == far.test.max() == 1  # apart

@@ -66,7 +66,8 @@ def test_logistic_regression_is_that_on_the_differences_of_all_pairs(toy):
     X = (train.X - train.X.mean(axis=0)) / (train.X - train.X.mean(axis=0)).std()
     i, j = np.nonzero(np.greater.outer(train.y, train.y))
     # each pair twice
-    U, labels = np.vstack([X[i] - X[j], X[j] - X[i]]), np.repeat([1, -1], len(i))
+    U = np.vstack([X[i] - X[j], X[j] - X[i]])
+    labels = np.repeat([1, -1], len(i))
     w = (
         LogisticRegression(C=50.0 / len(labels), fit_intercept=False, tol=1e-10)
         .fit(U, labels)

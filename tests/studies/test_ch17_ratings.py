@@ -45,7 +45,8 @@ def test_popularity_and_worths_use_the_reference_users_alone(name):
 
 @pytest.mark.skipif(not datasets.available("jester"), reason="no data")
 def test_no_rating_of_the_test_is_in_the_training_data():
-    found, users = problem("jester 20-39/0"), _users("jester 20-39")
+    found = problem("jester 20-39/0")
+    users = _users("jester 20-39")
     assert not {user.user for user in users} & set(users[0].references)
     ratings = datasets.load_jester().ratings
     assert len(found.whole.train) > 0

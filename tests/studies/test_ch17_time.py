@@ -62,9 +62,11 @@ def swapped(games):
 def test_forecasts_are_probabilities_that_depend_on_earlier_days_only(name, ties):
     """Outcomes differ from match 322 on, in the middle of a day, of which no forecast
     may change."""
-    games, other = season(ties=ties), season(ties=ties, scrambled_from=322)
+    games = season(ties=ties)
+    other = season(ties=ties, scrambled_from=322)
     assert (games.y[322:] != other.y[322:]).sum() > 10
-    before, after = forecast(name, games), forecast(name, other)
+    before = forecast(name, games)
+    after = forecast(name, other)
     assert before.shape == (400 - START, 2 + ties)
     assert (before > 0).all()
     np.testing.assert_allclose(before.sum(axis=1), 1.0, atol=1e-9)
@@ -74,7 +76,8 @@ def test_forecasts_are_probabilities_that_depend_on_earlier_days_only(name, ties
 
 def test_a_table_is_refitted_after_some_days_to_matches_of_earlier_days(monkeypatch):
     monkeypatch.setattr(ch17_time, "REFIT", 30.0)
-    games, seen = season(ties=True), []
+    games = season(ties=True)
+    seen = []
 
     def learn(known):
         seen.append((len(known.y), known.matches.time[-1]))
@@ -92,7 +95,9 @@ def test_a_table_is_refitted_after_some_days_to_matches_of_earlier_days(monkeypa
 
 def test_rolling_features_are_those_of_a_slow_count():
     games = season(ties=True)
-    players, y, time = games.matches.players(), games.y, games.matches.time
+    players = games.matches.players()
+    y = games.y
+    time = games.matches.time
 
     def history(who, until):
         """Outcome and opponent of each earlier match, and when it was."""

@@ -14,7 +14,8 @@ from preflearn_book.studies.ch17_worlds import BASE, Named, drawn_world, problem
 )
 def test_all_test_items_are_among_the_training_items(name):
     found = problem(name)
-    train, test = found.whole.train[0], found.whole.test
+    train = found.whole.train[0]
+    test = found.whole.test
     assert set(np.unique(test.index)) <= set(np.unique(train.index))
     assert (test.index[:, 0] != test.index[:, 1]).all()
     assert sum(len(fold.test) for fold in found.folds) == len(train)
@@ -67,10 +68,8 @@ def test_the_least_loss_is_that_of_the_true_scores():
 
 def test_items_known_by_number_need_no_features():
     rng = np.random.default_rng(0)
-    index, y = (
-        np.array([[0, 1], [1, 2], [2, 0], [0, 1], [2, 1]]),
-        np.array([1, 1, -1, 0, 0]),
-    )
+    index = np.array([[0, 1], [1, 2], [2, 0], [0, 1], [2, 1]])
+    y = np.array([1, 1, -1, 0, 0])
     train = Pairs(rng.normal(size=(5, 2)), index), y
     asked = Pairs(train[0].items, [[0, 2], [3, 4], [0, 3]])
     model = Named(train, alpha=0.5)

@@ -64,7 +64,8 @@ def test_invariances(seed, case):
     """The same judgements in other words, also of copies of the items."""
     machine, of_optimum, of_function = case
     pairs, y = noisy_comparisons(seed, tie_share=0.7)
-    fitted, rng = clone(machine).fit(pairs, y), np.random.default_rng(seed)
+    fitted = clone(machine).fit(pairs, y)
+    rng = np.random.default_rng(seed)
     twin = len(pairs.items) * (rng.random((len(y), 1)) < 0.5)
     copies = Pairs(np.vstack([pairs.items, pairs.items]), pairs.index + twin)
     for other, labels in [*same_comparisons(pairs, y, rng), (copies, y)]:
@@ -144,7 +145,8 @@ def test_a_fit_returns_the_estimator_and_leaves_its_input_alone(machine, kernel)
     machine = clone(machine).set_params(kernel=kernel)
     if kernel == "precomputed":
         pairs = Pairs(pairs.items @ pairs.items.T, pairs.index)
-    items, labels = pairs.items.copy(), y.copy()
+    items = pairs.items.copy()
+    labels = y.copy()
     with pytest.raises(NotFittedError):
         machine.rank_function(items)
     assert machine.fit(pairs, y) is machine
@@ -159,7 +161,8 @@ def test_a_fit_returns_the_estimator_and_leaves_its_input_alone(machine, kernel)
 
 # ---- Bad input
 
-PAIRS, Y = Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1], [2, 0]]), [0, 1, 1]
+PAIRS = Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1], [2, 0]])
+Y = [0, 1, 1]
 KERNELLED = [SVMCompare(), SVMRank(), LPCompare()]
 LOGISTIC = [LogisticCompare(kernel="rbf")]
 MARGINS = [MarginLP(), MarginQP()]

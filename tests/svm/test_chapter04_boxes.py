@@ -84,7 +84,8 @@ def test_the_quadratic_program_solves_the_linear_one(problem):
     found = fitted(*problem)
     assume(found is not None)
     differences, y, machine = found
-    b, c = -machine.bias_, machine.dual_coef_
+    b = -machine.bias_
+    c = machine.dual_coef_
     nu = np.abs(c).sum() / (problem[2] * len(y))
     assert 0 < nu <= 1 + 1e-9
     weights = c / np.abs(c).sum()
@@ -108,11 +109,9 @@ def test_rows_of_ties_weigh_more_than_pairs_where_b_is_one():
 
 def solve_lp(differences, y, nu, radius):
     """The program in cvxpy: value, r, mu, multipliers of the pairs and of the norm."""
-    w, mu, slack = (
-        cp.Variable(differences.shape[1]),
-        cp.Variable(),
-        cp.Variable(len(y), nonneg=True),
-    )
+    w = cp.Variable(differences.shape[1])
+    mu = cp.Variable()
+    slack = cp.Variable(len(y), nonneg=True)
     z = differences @ w
     tied = y == 0
     rows = [z[~tied] >= 1 + mu - slack[~tied], z[tied] <= 1 - mu + slack[tied]]
@@ -128,13 +127,12 @@ def test_the_radius_of_the_quadratic_program_has_the_best_value_per_unit_and_no_
     seed,
 ):
     rng = np.random.default_rng(seed)
-    preferences, ties = rng.normal(1, 1, (6, 2)), rng.normal(0, 1, (5, 2))
+    preferences = rng.normal(1, 1, (6, 2))
+    ties = rng.normal(0, 1, (5, 2))
     differences, y, machine = fitted(preferences, ties, 10 ** rng.uniform(-1, 2))
     assert machine.bias_ < -1.001
-    nu, radius = (
-        np.abs(machine.dual_coef_).sum() / (machine.C * len(y)),
-        np.linalg.norm(machine.coef_),
-    )
+    nu = np.abs(machine.dual_coef_).sum() / (machine.C * len(y))
+    radius = np.linalg.norm(machine.coef_)
     value, r, mu, _ = solve_lp(differences, y, nu, radius)
     assert value > 0
     assert mu == pytest.approx(-1 / machine.bias_, abs=1e-4)
@@ -147,7 +145,8 @@ def test_the_radius_of_the_quadratic_program_has_the_best_value_per_unit_and_no_
         at_other, r, mu, rows = solve_lp(differences, y, nu, other)
         assert at_other / other < value / radius
         if mu < 1 - 1e-3 and np.linalg.norm(r) > other * (1 - 1e-6):
-            on_preferences, eta = rows[0].dual_value.sum(), rows[4].dual_value / other
+            on_preferences = rows[0].dual_value.sum()
+            eta = rows[4].dual_value / other
             assert at_other == pytest.approx(
                 1 - 2 * on_preferences + eta * other**2, abs=1e-5
             )
@@ -185,7 +184,8 @@ def test_the_weights_are_a_combination_of_the_differences(preferences, ties, C):
     c, *_ = np.linalg.lstsq(D.T, u, rcond=1e-10)
     np.testing.assert_allclose(c @ D, u, atol=2e-4)
     # the rows' second items, then their first
-    items, a = np.vstack([0 * D, D]), np.append(-c, c)
+    items = np.vstack([0 * D, D])
+    a = np.append(-c, c)
     assert a @ (items @ items.T) @ a == pytest.approx(u @ u, abs=1e-3)
 
 
@@ -263,8 +263,10 @@ def test_wrong_comparisons_are_wrong_flipped_rows(rows, beta):
 def rescaled(D, y, sign, omega=1.0):
     """u_1 and beta_1 of the proposition, here v and b: sign -1 is case (a), +1 case
     (b)."""
-    P, T = y[y != 0, None] * D[y != 0], D[y == 0]
-    v, b = cp.Variable(D.shape[1]), cp.Variable()
+    P = y[y != 0, None] * D[y != 0]
+    T = D[y == 0]
+    v = cp.Variable(D.shape[1])
+    b = cp.Variable()
     if sign < 0:
         loss = (
             -len(P) * b
@@ -326,7 +328,8 @@ def machines():
 @pytest.mark.parametrize("omega", [1.0, 0.7])
 @pytest.mark.parametrize(("D", "y"), [*machines()])
 def test_at_small_cost_the_machine_is_one_vector_times_the_cost(D, y, omega):
-    n0, n_plus = int(np.sum(y == 0)), int(np.sum(y != 0))
+    n0 = int(np.sum(y == 0))
+    n_plus = int(np.sum(y != 0))
     sign = -1 if n_plus < 2 * omega * n0 else 1
     v, b = rescaled(D, y, sign, omega)
     largest = largest_cost(D, y, sign, v, b)
@@ -358,7 +361,8 @@ def test_at_small_cost_the_machine_is_one_vector_times_the_cost(D, y, omega):
 @pytest.mark.theorem("prop-small-cost")
 def test_backwards_on_average_is_not_backwards_everywhere():
     """Case (b) with a match that the reversed function still ranks rightly."""
-    D, y = np.array([[3.0], [-1.0], [1.0], [0.5]]), np.array([1, 1, 1, 0])
+    D = np.array([[3.0], [-1.0], [1.0], [0.5]])
+    y = np.array([1, 1, 1, 0])
     v, _ = rescaled(D, y, 1)
     z = (y * (D @ v))[y != 0]
     assert z.mean() > 0
@@ -371,9 +375,11 @@ def test_backwards_on_average_is_not_backwards_everywhere():
 def steepest(D, y, omega):
     """How fast the hinges can fall from u = 0, beta = -1, over |u| <= 1 in each
     feature: a linear program."""
-    P, T = (y[:, None] * D)[y != 0], D[y == 0]
+    P = (y[:, None] * D)[y != 0]
+    T = D[y == 0]
     n0, p = T.shape
-    each, ones = -np.eye(n0), np.ones((n0, 1))
+    each = -np.eye(n0)
+    ones = np.ones((n0, 1))
     change = np.concatenate([-P.sum(axis=0), [-len(P)], np.full(n0, omega)])
     above = np.block(
         [[T, ones, each], [-T, ones, each], [np.zeros((n0, p)), 2 * ones, each]]
@@ -384,7 +390,8 @@ def steepest(D, y, omega):
 
 def mean_against_mean(D, y):
     """The same for the weight n+/n0, from the two means alone."""
-    P, T = (y[:, None] * D)[y != 0], D[y == 0]
+    P = (y[:, None] * D)[y != 0]
+    T = D[y == 0]
     n0, p = T.shape
     change = np.concatenate([-P.mean(axis=0), np.full(n0, 1 / n0)])
     above = np.block([[T, -np.eye(n0)], [-T, -np.eye(n0)]])

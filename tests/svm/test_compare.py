@@ -110,7 +110,8 @@ def test_separable_data_with_a_large_cost_give_the_margin(seed):
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
 def test_contradictions_against_few_ties_are_refused(C):
-    pairs, labels = Pairs([[0.0], [1.0]], [[1, 0]] * 6), [1, -1, 1, -1, 1, 0]
+    pairs = Pairs([[0.0], [1.0]], [[1, 0]] * 6)
+    labels = [1, -1, 1, -1, 1, 0]
     machine = SVMCompare(C, "linear")
     with pytest.raises(
         DegenerateBiasError, match=r"(?s)5 preferences.*1 tie.*tie_weight"
@@ -196,7 +197,8 @@ def test_any_bias_within_the_optimal_interval_is_optimal():
 )
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 def test_constant_features(machine, kernel):
-    pairs, y = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]]), [1, 0, 0]
+    pairs = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]])
+    y = [1, 0, 0]
     fitted = clone(machine).set_params(kernel=kernel).fit(pairs, y)
     assert fitted.predict(pairs).tolist() == [0, 0, 0]
     assert fitted.rank_function([[2.0, 3.0]]).tolist() == pytest.approx([0.0], abs=1e-9)
@@ -262,7 +264,9 @@ def degenerate(rng):
 def primal_and_dual(machine, pairs, y, cost):
     """The objective at the returned differences of scores, and a dual value that
     dual_coef_ proves."""
-    z, a, tied = machine.decision_function(pairs), machine.dual_coef_, y == 0
+    z = machine.decision_function(pairs)
+    a = machine.dual_coef_
+    tied = y == 0
     sizes = np.abs(a)
     assert (a * y >= -1e-12 * cost).all()
     assert (
@@ -274,12 +278,14 @@ def primal_and_dual(machine, pairs, y, cost):
             0, 1 + machine.bias_ - z
         )
         loss = np.where(tied, side, np.maximum(0, 1 - machine.bias_ - y * z))
-        weight, least = sizes[~tied].sum(), sizes[tied].sum()
+        weight = sizes[~tied].sum()
+        least = sizes[tied].sum()
         most = 2 * cost[tied].sum() - least
         slack = max(least - weight, weight - most, 0.0)
         value = 2 * weight - 10 * (1 + abs(machine.bias_)) * slack
     elif machine.ties == "ignore":
-        loss, value = np.where(tied, 0, np.maximum(0, 1 - y * z)), sizes.sum()
+        loss = np.where(tied, 0, np.maximum(0, 1 - y * z))
+        value = sizes.sum()
     else:
         loss = np.where(
             tied,
@@ -368,6 +374,7 @@ def test_a_kernel_that_barely_varies_gives_equal_scores(seed):
     hide any order."""
     rng = np.random.default_rng(seed)
     index = np.array([rng.choice(100, 2, replace=False) for _ in range(400)])
-    pairs, y = Pairs(rng.standard_normal((100, 7)), index), np.zeros(400, dtype=int)
+    pairs = Pairs(rng.standard_normal((100, 7)), index)
+    y = np.zeros(400, dtype=int)
     y[:40] = rng.choice([-1, 1], 40)
     assert not SVMCompare(0.1, gamma=1e-5).fit(pairs, y).decision_function(pairs).any()

@@ -17,13 +17,12 @@ def test_differences_are_those_of_the_incidence_matrix(seed, m, n, r):
     interior point."""
     pairs, _ = noisy_comparisons(seed, m, n)
     rng = np.random.default_rng(seed)
-    L, weights, v = (
-        rng.standard_normal((n, r)),
-        rng.uniform(0.1, 2, m),
-        rng.standard_normal(m),
-    )
+    L = rng.standard_normal((n, r))
+    weights = rng.uniform(0.1, 2, m)
+    v = rng.standard_normal(m)
     D = pairs.incidence().toarray() @ L
-    some, others = rng.permutation(m)[: m // 2 + 1], rng.permutation(m)[: m // 3 + 1]
+    some = rng.permutation(m)[: m // 2 + 1]
+    others = rng.permutation(m)[: m // 3 + 1]
     of_features = FeatureGram(pairs.B, L)
     for gram in (of_features, pairs.B.gram(L @ L.T)):
         np.testing.assert_allclose(gram.diagonal(), (D**2).sum(axis=1), atol=1e-10)

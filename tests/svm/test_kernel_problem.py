@@ -41,8 +41,10 @@ def test_the_gap_includes_the_rounding_of_the_kernel(apart, spread, C, seed):
         np.exp(-np.longdouble(gamma) * ((X[:, None] - centres) ** 2).sum(-1))
         for X in (items, centres)
     )
-    f, beta = K @ a, np.longdouble(machine.bias_)
-    z, ties = f[pairs.index[:, 0]] - f[pairs.index[:, 1]], y == 0
+    f = K @ a
+    beta = np.longdouble(machine.bias_)
+    z = f[pairs.index[:, 0]] - f[pairs.index[:, 1]]
+    ties = y == 0
     rows = np.concatenate(
         [beta + y[~ties] * z[~ties], -beta - z[ties], -beta + z[ties]]
     )

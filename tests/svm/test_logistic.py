@@ -65,7 +65,8 @@ def test_reaches_the_exact_optimum(case, seed, alpha):
     assert machine.loss_ == pytest.approx(value, rel=1e-8)
     assert machine.bias_ == pytest.approx(bias, rel=1e-3)
     np.testing.assert_allclose(machine.weights_, w, atol=1e-3 * np.linalg.norm(w))
-    z, expected = machine.decision_function(pairs), d @ w / -bias
+    z = machine.decision_function(pairs)
+    expected = d @ w / -bias
     np.testing.assert_allclose(z, expected, atol=1e-3 * np.abs(expected).max())
     np.testing.assert_array_equal(
         machine.predict(pairs), np.where(np.abs(z) > 1, np.sign(z), 0)
@@ -109,7 +110,8 @@ def test_the_gap_bounds_the_excess_of_the_loss(seed, alpha, tol, kind, weighted)
 def test_the_loss_is_the_ordinal_likelihood_up_to_a_function_of_beta():
     pairs, y = compared(3, m=400)
     machine = LogisticCompare(1e-3).fit(pairs, y)
-    z, k = machine.decision_function(pairs), -machine.bias_
+    z = machine.decision_function(pairs)
+    k = -machine.bias_
     won = expit(k * (y * z - 1))
     tied = expit(k * (1 - z)) - expit(k * (-1 - z))
     n_ties = np.count_nonzero(y == 0)
@@ -162,7 +164,8 @@ def test_a_smaller_alpha_is_advised_where_it_helps():
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_constant_features_give_the_log_odds(kernel):
-    pairs, y = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]] * 40), [1, 0, 0] * 40
+    pairs = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]] * 40)
+    y = [1, 0, 0] * 40
     machine = LogisticCompare(kernel=kernel, n_components=20).fit(pairs, y)
     assert machine.bias_ == pytest.approx(np.log(1 / 4), abs=1e-6)
     assert not machine.weights_.any()

@@ -17,7 +17,8 @@ from preflearn.svm import SVMRank
 def scored(seed, n=24, queries=1, ties=False):
     """Items, noisy linear scores, and query ids."""
     rng = np.random.default_rng(seed)
-    X, qid = rng.normal(size=(n, 3)), np.sort(rng.integers(queries, size=n))
+    X = rng.normal(size=(n, 3))
+    qid = np.sort(rng.integers(queries, size=n))
     y = X @ [1.0, 2.0, 3.0] + 0.5 * rng.normal(size=n)
     return X, np.round(y) if ties else y, qid
 
@@ -48,7 +49,8 @@ def test_the_c_of_the_path_has_the_least_mean_error_of_its_folds(seed, kernel, t
     machine = SVMRank("path", kernel, gamma=0.2, ties=ties, random_state=seed).fit(
         pairs, labels
     )
-    rows, signs = np.flatnonzero(labels), labels[labels != 0]
+    rows = np.flatnonzero(labels)
+    signs = labels[labels != 0]
     if ties == "duplicate":
         tied = np.flatnonzero(labels == 0)
         rows = np.concatenate([rows, rows, tied, tied])
@@ -76,10 +78,8 @@ def test_the_c_of_the_path_has_the_least_mean_error_of_its_folds(seed, kernel, t
             ]
         )
 
-    lam, least = (
-        1 / machine.C_,
-        min(error(lam) for curve in curves for lam in curve.lambdas),
-    )
+    least = min(error(lam) for curve in curves for lam in curve.lambdas)
+    lam = 1 / machine.C_
     assert error(lam) == pytest.approx(least) == pytest.approx(machine.curve_.loss)
     path = ranksvm_path(pairs[rows], signs, kernel, gamma=0.2, lambda_min=lam / 2)
     of_path = path.decision_function(lam, items)
@@ -118,8 +118,10 @@ def test_a_choice_at_the_end_of_the_range_warns(seed, bounded):
 def test_the_path_has_the_width_of_the_machine():
     """The variance is taken over the distinct items that occur in a pair."""
     X, y, _ = scored(4)
-    X, y = np.vstack([X, X[:3], [[50.0, 50.0, 50.0]]]), np.append(y, [*y[:3], 0.0])
-    qid, scale = np.append(np.zeros(len(X) - 1), 1), 1 / (3 * X[:24].var(axis=0).mean())
+    X = np.vstack([X, X[:3], [[50.0, 50.0, 50.0]]])
+    y = np.append(y, [*y[:3], 0.0])
+    qid = np.append(np.zeros(len(X) - 1), 1)
+    scale = 1 / (3 * X[:24].var(axis=0).mean())
     one, other = (
         SVMRank("path", gamma=gamma).fit(X, y, qid) for gamma in ("scale", scale)
     )
@@ -127,10 +129,8 @@ def test_the_path_has_the_width_of_the_machine():
     np.testing.assert_allclose(one.rank_function(X), other.rank_function(X), atol=1e-6)
 
 
-ITEMS, PAIRS = (
-    [[0.0], [1.0], [4.0], [6.0]],
-    Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1], [2, 0]]),
-)
+ITEMS = [[0.0], [1.0], [4.0], [6.0]]
+PAIRS = Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1], [2, 0]])
 SCORES = [1, 2, 3, 4]
 
 

@@ -30,9 +30,11 @@ def soft_by_cvxpy(pairs, y, K, nu, radius, weights):
     """The program as stated, with one slack a pair, over the items that occur in the
     pairs."""
     rows = pairs.incidence() @ K[:, np.unique(pairs.index)]
-    a, mu = cp.Variable(rows.shape[1]), cp.Variable()
+    a = cp.Variable(rows.shape[1])
+    mu = cp.Variable()
     xi = cp.Variable(len(y), nonneg=True)
-    tied, preferred = y == 0, y != 0
+    tied = y == 0
+    preferred = y != 0
     limits = [
         mu <= 1,
         cp.norm1(a) <= radius,
@@ -107,9 +109,12 @@ def test_equals_cvxpy_and_satisfies_the_optimality_conditions(
 def test_without_slack_it_is_the_margin_lp_from_a_least_radius_on(seed):
     pairs, y = separable(seed, m=30, p=4, tie_share=0.5)
     exact = MarginLP().fit(pairs, y)
-    X, mu = pairs.items[np.unique(pairs.index)], exact.margin_
-    d, n = pairs.differences() @ X.T, len(X)
-    tied, preferred = d[y == 0], d[y != 0] * y[y != 0][:, None]
+    X = pairs.items[np.unique(pairs.index)]
+    mu = exact.margin_
+    d = pairs.differences() @ X.T
+    n = len(X)
+    tied = d[y == 0]
+    preferred = d[y != 0] * y[y != 0][:, None]
     rows = np.vstack([tied, -tied, -preferred])
     ends = np.repeat([1 - mu, -1 - mu], [2 * len(tied), len(preferred)]) + 1e-10
     least = linprog(np.ones(2 * n), A_ub=np.hstack([rows, -rows]), b_ub=ends).fun
@@ -190,7 +195,8 @@ def test_the_radius_is_in_units_of_the_kernel(factor):
 )
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_a_constant_kernel_leaves_no_ranking(kernel, nu, objective, margin):
-    pairs, y = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]]), [1, 0, 0]
+    pairs = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]])
+    y = [1, 0, 0]
     lp = LPCompare(nu, kernel=kernel).fit(pairs, y)
     assert (lp.objective_, lp.margin_) == (
         pytest.approx(objective),

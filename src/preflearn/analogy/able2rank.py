@@ -121,7 +121,8 @@ class Able2Rank(PairwiseLearner):
             if self.losses_
             else int(self.k)
         )
-        self.differences_, self.n_features_in_ = better, better.shape[1]
+        self.differences_ = better
+        self.n_features_in_ = better.shape[1]
         return self
 
     def _degrees(self, U: Floats) -> Floats:
@@ -157,10 +158,8 @@ class Able2Rank(PairwiseLearner):
             first, second = (
                 np.round(analogy_kernel(v, better), _DIGITS) for v in (part, -part)
             )
-            strength, votes = (
-                np.maximum(first, second),
-                (1 + np.sign(first - second)) / 2,
-            )
+            strength = np.maximum(first, second)
+            votes = (1 + np.sign(first - second)) / 2
             counted = np.array([_largest(strength, k) for k in choices])
             shares.append((counted * votes).sum(axis=2) / counted.sum(axis=2))
         return np.hstack(shares)
@@ -171,6 +170,7 @@ def _largest(values: Floats, k: int) -> Floats:
     the k."""
     k = min(k, values.shape[1])
     least = np.partition(values, -k, axis=1)[:, -k, None]
-    above, equal = values > least, values == least
+    above = values > least
+    equal = values == least
     left = k - above.sum(axis=1, keepdims=True)
     return above + equal * (left / equal.sum(axis=1, keepdims=True))

@@ -37,12 +37,14 @@ from preflearn.core.validation import (
 )
 from preflearn.solvers.newton import conjugate_gradients, newton, warn_of_gap
 
-_LEAST_COST, _MOST_COST = 1e-12, 1e6
+_LEAST_COST = 1e-12
+_MOST_COST = 1e6
 # the least curvature of the loss in Newton's equations, whose unknowns are divided by
 # it
 _FLAT = 1e-10
 _ACCURACY = 0.1  # of a step, relative to its length in the metric of the Hessian
-_MOST_STEPS, _MOST_GRADIENTS = 100, 1000
+_MOST_STEPS = 100
+_MOST_GRADIENTS = 1000
 
 
 class _Point(NamedTuple):
@@ -72,11 +74,13 @@ class Logistic(NamedTuple):
     biased: bool = True
 
     def at(self, x: Floats) -> _Point:
-        scores, bias = self.times(x), 0.0
+        scores = self.times(x)
+        bias = 0.0
         if self.biased:
             # beyond the scores: losses of one kind outweigh all of the other
             wide = np.log(len(x)) + 1
-            low, high = -float(scores.max()) - wide, -float(scores.min()) + wide
+            low = -float(scores.max()) - wide
+            high = -float(scores.min()) + wide
             bias = float(
                 brentq(
                     lambda b: float(self._slopes(scores + b).sum()),
@@ -105,7 +109,8 @@ class Logistic(NamedTuple):
         conjugate gradients."""
         share = np.abs(point.slopes) / self.C
         W = self.C * np.maximum(share * (1 - share), _FLAT)
-        solve, right = self.inverse(W), -(point.x + point.slopes)
+        solve = self.inverse(W)
+        right = -(point.x + point.slopes)
         # Newton's model of the objective is at most excess / 2 above its minimum, and
         # falls by some decrease / 2: the first is r'WK (1 + W K)^-1 Wr of the residual
         # r, which r'Wr bounds.
@@ -238,7 +243,8 @@ class AdditiveAnalogy(BaseEstimator):
             raise ValueError(
                 f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1"
             )
-        operator, functions = AnalogyOperator(U), few_functions(U)
+        operator = AnalogyOperator(U)
+        functions = few_functions(U)
         times = (
             functions.gram.times
             if isinstance(functions, AllFunctions)
@@ -247,9 +253,13 @@ class AdditiveAnalogy(BaseEstimator):
         problem = Logistic(times, functions.inverse, y, float(self.C))
         found, gap, self.n_iter_ = newton(problem, np.zeros(len(y)), tol, _MOST_STEPS)
         warn_of_gap("AdditiveAnalogy", gap, tol, f"lower C = {self.C:g}")
-        self.differences_, self.n_features_in_, self._operator = U, U.shape[1], operator
-        self.dual_coef_, self.bias_ = found.x, found.bias
-        self.objective_, self.dual_gap_ = found.value, gap
+        self.differences_ = U
+        self.n_features_in_ = U.shape[1]
+        self._operator = operator
+        self.dual_coef_ = found.x
+        self.bias_ = found.bias
+        self.objective_ = found.value
+        self.dual_gap_ = gap
         return self
 
     def decision_function(self, V: ArrayLike) -> Floats:
@@ -274,7 +284,8 @@ class AdditiveAnalogy(BaseEstimator):
         It is linear between neighbouring differences of the fit of one sign.
         """
         check_is_fitted(self, "dual_coef_")
-        k, d = check_count(k, "k", 0), self.n_features_in_
+        k = check_count(k, "k", 0)
+        d = self.n_features_in_
         require(k < d, k, "k", f"the number of a feature, from 0 to {d - 1}")
         u = check_differences(u, "u", ("n",))
         feature = AnalogyOperator(self.differences_[:, [k]])

@@ -176,15 +176,18 @@ class AnKerRank(PairwiseLearner):
         )
         C = 1 / self.curve_.lam if self.curve_ else float(self.C)
         coef, self.intercept_, self.C_ = LOSSES[self.loss](problem, C)
-        a, b = 0.0, 0.0
+        a = 0.0
+        b = 0.0
         if folds:
             a, b = platt(*out_of_fold(problem, folds, self.loss, self.C_), kernel.odd)
         if a <= 0:
             a, b = platt(problem.K @ coef + self.intercept_, labels, kernel.odd)
         self.platt_ = max(a, 0.0), b
         self.support_ = np.flatnonzero(coef)
-        self.differences_, self.dual_coef_ = U[self.support_], coef[self.support_]
-        self.n_features_in_, self._kernel = U.shape[1], kernel
+        self.differences_ = U[self.support_]
+        self.dual_coef_ = coef[self.support_]
+        self.n_features_in_ = U.shape[1]
+        self._kernel = kernel
         return self
 
     def decision_function(self, U: ArrayLike) -> Floats:

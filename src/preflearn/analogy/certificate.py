@@ -76,7 +76,9 @@ class Certificate(NamedTuple):
                 self.value < 0
                 and self.value == _quadratic(matrix, np.array(self.witness)) / scale
             )
-        rest, before, pivots = matrix, 1, []
+        rest = matrix
+        before = 1
+        pivots = []
         for entries, at in zip(self.rows, self.order, strict=True):
             row = np.array(entries, dtype=object)
             rest = rest * row[at] - np.outer(row, row)
@@ -84,7 +86,8 @@ class Certificate(NamedTuple):
             if row[at] <= 0 or (rest % before).any():
                 return False
             pivots.append(Fraction(row[at], before * scale))
-            rest, before = rest // before, row[at]
+            rest = rest // before
+            before = row[at]
         left_out = np.array(
             [[row[at] for at in self.order] for row in self.rows], dtype=object
         )
@@ -142,7 +145,8 @@ def psd_certificate(K: ArrayLike) -> Certificate:
     order: list[int] = []
     # leading minors of the scaled and ordered matrix; pivots are their ratios
     minors = [1]
-    rest, direction = matrix, _negative_direction(matrix)
+    rest = matrix
+    direction = _negative_direction(matrix)
     while direction is None and rest.any():  # each time one more row becomes 0
         # positive: beside zeros alone there would be a direction
         at = int(np.argmax(rest.diagonal()))
@@ -176,7 +180,8 @@ def _integers(K: ArrayLike) -> tuple[Exact, int]:
     array = as_array(K, "K") if hasattr(K, "dtype") else np.array(K, dtype=object)
     check_shape(array, "K", ("n", "n"), "a symmetric matrix")
     require(array.size > 0, array.tolist(), "K", "at least one row")
-    K_exact, entries = as_fractions(array, "K"), array.tolist()
+    K_exact = as_fractions(array, "K")
+    entries = array.tolist()
     for i, j in np.argwhere(K_exact != K_exact.T).tolist():
         require(
             False,
@@ -217,7 +222,8 @@ def _negative_direction(rest: Exact) -> tuple[list[int], list[int]] | None:
     for i in np.flatnonzero(diagonal == 0).tolist():
         for j in np.flatnonzero(rest[i] != 0).tolist():
             # the form is 2 s t beside + t^2 own at (s, t)
-            beside, own = rest[i, j], rest[j, j]
+            beside = rest[i, j]
+            own = rest[j, j]
             return [i, j], ([-own, beside] if own else [-1 if beside > 0 else 1, 1])
     return None
 

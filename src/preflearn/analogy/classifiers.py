@@ -75,7 +75,8 @@ class Machine(NamedTuple):
 def hinge(problem: Problem, C: float) -> Machine:
     """C sum (1 - y f)_+ + 1/2 |f|^2: the support vector machine."""
     K, labels, biased = problem
-    gram, bound = DenseGram(K), C * labels
+    gram = DenseGram(K)
+    bound = C * labels
     rows = Rows(
         len(K),
         np.ones(len(K)),
@@ -94,7 +95,8 @@ def hinge(problem: Problem, C: float) -> Machine:
 
 def _by_path(problem: Problem, C: float) -> Machine:
     """By the path down to lambda = 1/C, or to its end if it comes before."""
-    path, lam = _path(problem, 1 / C), 1 / C
+    path = _path(problem, 1 / C)
+    lam = 1 / C
     if lam < path.lambda_end:
         lam = path.lambda_end
         text = f"rounding ends the path of the machine at C = {1 / lam:.3g}, taken in place of {C:.3g}"
@@ -186,20 +188,25 @@ def platt(f: Floats, labels: Floats, odd: bool = False) -> tuple[float, float]:
     (0.693147, True)
     """
     if odd:
-        f, labels = np.append(f, -f), np.append(labels, -labels)
-    m, plus = len(f), np.count_nonzero(labels > 0)
+        f = np.append(f, -f)
+        labels = np.append(labels, -labels)
+    m = len(f)
+    plus = np.count_nonzero(labels > 0)
     target = np.where(labels > 0, (plus + 1) / (plus + 2), 1 / (m - plus + 2))
-    centre, size = float(f.mean()), float(f.std())
+    centre = float(f.mean())
+    size = float(f.std())
     if size <= _ROUNDING * np.abs(f).max():
         return 0.0, float(logit(target.mean()))
     # A chance as target is both labels, with the chance and the rest of 1 as their
     # weights.
-    twice, both = np.tile((f - centre) / size, 2)[:, None], np.repeat([1, 0], m)
+    twice = np.tile((f - centre) / size, 2)[:, None]
+    both = np.repeat([1, 0], m)
     from sklearn.linear_model import LogisticRegression  # late: a twentieth of a second
 
     machine = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12)
     machine.fit(twice, both, sample_weight=np.append(target, 1 - target))
-    a, b = float(machine.coef_.item()), float(np.asarray(machine.intercept_).item())
+    a = float(machine.coef_.item())
+    b = float(np.asarray(machine.intercept_).item())
     return a / size, b - a * centre / size
 
 
@@ -232,7 +239,8 @@ def select(
 
 def _curve(problem: Problem, fold: Fold) -> FoldCurve | None:
     """None where every C gives the same weights, since the examples hardly differ."""
-    size, seen = len(fold.train), problem.block(fold.valid, fold.train)
+    size = len(fold.train)
+    seen = problem.block(fold.valid, fold.train)
     path = _path(problem.part(fold.train), _LEAST * size)
     if len(path.breakpoints) == 0:
         return None

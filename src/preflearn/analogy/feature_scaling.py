@@ -110,7 +110,8 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         check_choice(self.training, "training", ("joint", "own"))
         check_flag(self.per_feature, "per_feature")
         X = check_items(X, "X", scaled=True)
-        self.X_, self.n_features_in_ = X.copy(), X.shape[1]
+        self.X_ = X.copy()
+        self.n_features_in_ = X.shape[1]
         return self
 
     def transform(self, Q: ArrayLike) -> Floats:
@@ -137,11 +138,13 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         In the branch "apart" each is normalised by its own numbers; `training` says
         what happens in "joint".
         """
-        Q, own = check_asked(self, Q, "Q"), self._numbers(self.X_)
+        Q = check_asked(self, Q, "Q")
+        own = self._numbers(self.X_)
         # the training items as their own query
         if self.decision == "train" or np.array_equal(Q, self.X_):
             return self._scaled(self.X_, own), self._scaled(Q, own)
-        joint, together = self._joint(Q), self._numbers(np.vstack([self.X_, Q]))
+        joint = self._joint(Q)
+        together = self._numbers(np.vstack([self.X_, Q]))
         alone = np.where(joint, together, self._numbers(Q))
         if self.training == "joint":
             own = np.where(joint, together, own)
@@ -169,7 +172,8 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         Below them the mean and standard deviation in units of that range, where they do
         not underflow.
         """
-        low, spread = data.min(axis=0), np.ptp(data, axis=0)
+        low = data.min(axis=0)
+        spread = np.ptp(data, axis=0)
         spread = np.where(spread > _LEAST, spread, np.inf)
         unit = (data - low) / spread
         size = unit.std(axis=0, ddof=min(1, len(data) - 1))

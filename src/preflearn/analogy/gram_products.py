@@ -20,7 +20,10 @@ from preflearn.analogy.kernel import check_differences, njit_free, share
 from preflearn.core.compilation import njit_part
 from preflearn.core.validation import LARGEST, Floats, Ids, check_array, refuse
 
-_SORTING, _JOINING, _ADDING = 100.0, 15.0, 5.0  # nanoseconds a difference, about
+# nanoseconds a difference, about
+_SORTING = 100.0
+_JOINING = 15.0
+_ADDING = 5.0
 _LANES = 8  # parts of a product, which are added in their order
 # where negative, zero and positive numbers begin, and end
 _SIGNS = (-2.0, 0.0, np.nextafter(0.0, 1.0), 2.0)
@@ -114,8 +117,10 @@ class AnalogyOperator:
         ValueError
             On differences that `analogy_kernel` refuses, or as in `times`.
         """
-        n, d = self.shape[0], len(self.features)
-        V, v = check_differences(V, "V", ("N2", d)), self._checked(v)
+        n = self.shape[0]
+        d = len(self.features)
+        V = check_differences(V, "V", ("N2", d))
+        v = self._checked(v)
         work = (_SORTING * len(V) + _JOINING * n) * d
         both = share(lambda k: _joined(self.features[k], V[:, k]), range(d), work)
         # new pairs have no weight
@@ -163,7 +168,8 @@ def _product(features: list[SortedFeature], v: Floats) -> Floats:
     """K v: the mean over features."""
 
     def lane(first: int) -> Floats:
-        total, room = np.zeros(len(v)), np.empty(len(v))
+        total = np.zeros(len(v))
+        room = np.empty(len(v))
         for feature in features[first::_LANES]:
             _add_feature(total, *feature, v, room)
         return total
@@ -205,13 +211,16 @@ def _replace_by_sums(values, v):
         for i in range(start, min(start + _STRETCH, len(v))):
             a += v[i]
             b += v[i] * values[i]
-        weight, moment = weight + a, moment + b
+        weight = weight + a
+        moment = moment + b
     below = below_u = 0.0  # the same up to a stretch
     for start in range(0, len(v), _STRETCH):
         a = b = 0.0
         for i in range(start, min(start + _STRETCH, len(v))):
-            u, w = values[i], v[i]
+            u = values[i]
+            w = v[i]
             a += w
             b += w * u
             v[i] = (1 + u) * weight - moment - 2 * (u * (below + a) - (below_u + b))
-        below, below_u = below + a, below_u + b
+        below = below + a
+        below_u = below_u + b

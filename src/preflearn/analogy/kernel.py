@@ -37,7 +37,9 @@ from preflearn.core.validation import (
 Zero = Literal["apart", "positive"]  # what sign(0) is
 
 _ROUNDING = 1e-9  # of differences of scaled features, at -1 and 1
-_ROWS, _COLUMNS = 256, 256  # of a block, whose columns stay in the cache
+# of a block, whose columns stay in the cache
+_ROWS = 256
+_COLUMNS = 256
 _PART = 8  # rows that are transposed at once: a line of 64 bytes
 _VALUES = 1 << 22  # of the kernel at a time
 _WORTH = 1e6  # nanoseconds of work that are worth threads, which take some 3e5 to start
@@ -109,8 +111,10 @@ def analogy_kernel(
         if V is None
         else stretched(check_differences(V, "V", ("N2", S.shape[1])), zero)
     )
-    K, columns = np.empty((len(S), len(other))), np.ascontiguousarray(other.T)
-    tops, nanoseconds = range(0, len(S), _ROWS), 0.15 * K.size * S.shape[1]
+    K = np.empty((len(S), len(other)))
+    columns = np.ascontiguousarray(other.T)
+    tops = range(0, len(S), _ROWS)
+    nanoseconds = 0.15 * K.size * S.shape[1]
     share(lambda top: _fill(K, S, columns, degree, V is None, top), tops, nanoseconds)
     return K
 
@@ -166,7 +170,8 @@ def share(one: Callable[[Any], Any], parts: Iterable, nanoseconds: float) -> lis
 
     `nanoseconds` is about what all of it takes on one thread.
     """
-    parts, threads = list(parts), config.NUMBA_NUM_THREADS  # pyright: ignore[reportAttributeAccessIssue]
+    parts = list(parts)  # pyright: ignore[reportAttributeAccessIssue]
+    threads = config.NUMBA_NUM_THREADS  # pyright: ignore[reportAttributeAccessIssue]
     if len(parts) == 1 or threads == 1 or nanoseconds < _WORTH:
         return [one(part) for part in parts]
     with ThreadPoolExecutor(threads) as pool:
@@ -203,16 +208,22 @@ def _add_hats(row, x, columns, left, right):
     d = len(x)
     row[:] = 0.0
     for k in range(0, d - 3, 4):
-        a, b, c, e = x[k], x[k + 1], x[k + 2], x[k + 3]
-        first, second = columns[k, left:right], columns[k + 1, left:right]
-        third, fourth = columns[k + 2, left:right], columns[k + 3, left:right]
+        a = x[k]
+        b = x[k + 1]
+        c = x[k + 2]
+        e = x[k + 3]
+        first = columns[k, left:right]
+        second = columns[k + 1, left:right]
+        third = columns[k + 2, left:right]
+        fourth = columns[k + 3, left:right]
         for j in range(len(row)):
             total = row[j] + max(0.0, 1.0 - abs(a - first[j]))
             total += max(0.0, 1.0 - abs(b - second[j]))
             total += max(0.0, 1.0 - abs(c - third[j]))
             row[j] = total + max(0.0, 1.0 - abs(e - fourth[j]))
     for k in range(d - d % 4, d):
-        a, first = x[k], columns[k, left:right]
+        a = x[k]
+        first = columns[k, left:right]
         for j in range(len(row)):
             row[j] += max(0.0, 1.0 - abs(a - first[j]))
     for j in range(len(row)):

@@ -38,7 +38,8 @@ class AllFunctions:
     """All functions of a kernel, by its Gram matrix K, with or without a constant."""
 
     def __init__(self, K: Floats, biased: bool = True) -> None:
-        self.gram, self.biased = DenseGram(K), biased
+        self.gram = DenseGram(K)
+        self.biased = biased
 
     def inverse(self, W: Floats) -> Callable[[Floats], Floats]:
         """The map from r to y with y + W (K y + t) = r, and either 1'y = 0 or t = 0."""
@@ -71,8 +72,10 @@ class CoarseFunctions:
     def __init__(self, U: Floats) -> None:
         n, d = U.shape
         each = _each(n, d)
-        self.left, self.share = np.empty((n, d), dtype=np.int32), np.empty((n, d))
-        blocks, count = [], 0
+        self.left = np.empty((n, d), dtype=np.int32)
+        self.share = np.empty((n, d))
+        blocks = []
+        count = 0
         for k in range(d):
             s = stretched(U[:, k], "apart")
             knots = [
@@ -115,7 +118,8 @@ def _each(n: int, d: int) -> int:
 def _knots(s: Floats, each: int) -> Floats:
     """Knots at equal distances and at quantiles: few differences between two, and these
     not far apart."""
-    low, high = s.min(), s.max()
+    low = s.min()
+    high = s.max()
     quantiles = np.quantile(s[:: max(1, len(s) // _SAMPLE)], np.linspace(0, 1, each))
     grid = np.sort(np.concatenate([np.linspace(low, high, each), quantiles]))
     return grid[np.diff(grid, prepend=-np.inf) > 1e-9 + 1e-3 * (high - low) / each]
@@ -123,7 +127,8 @@ def _knots(s: Floats, each: int) -> Floats:
 
 def _precision(z: Floats) -> Floats:
     """The inverse of 1 - |z_i - z_j|: from neighbours, and from the two ends."""
-    steps, ends = np.diff(np.eye(len(z)), axis=0), np.zeros(len(z))
+    steps = np.diff(np.eye(len(z)), axis=0)
+    ends = np.zeros(len(z))
     ends[0] += 1
     ends[-1] += 1
     return (steps.T / (2 * np.diff(z))) @ steps + np.outer(ends, ends) / (
@@ -142,12 +147,14 @@ def _add_gram(left, share, W, H):
     for i in range(len(W)):
         H[last, last] += W[i]
         for k in range(left.shape[1]):
-            a, right = left[i, k], W[i] * share[i, k]
+            a = left[i, k]
+            right = W[i] * share[i, k]
             rest = W[i] - right
             H[last, a] += rest
             H[last, a + 1] += right
             for j in range(k + 1):
-                b, part = left[i, j], share[i, j]
+                b = left[i, j]
+                part = share[i, j]
                 H[a, b] += rest * (1 - part)
                 H[a, b + 1] += rest * part
                 H[a + 1, b] += right * (1 - part)
@@ -161,7 +168,8 @@ def _sums(left, share, v, size):
     for i in range(len(v)):
         out[-1] += v[i]
         for k in range(left.shape[1]):
-            a, right = left[i, k], v[i] * share[i, k]
+            a = left[i, k]
+            right = v[i] * share[i, k]
             out[a] += v[i] - right
             out[a + 1] += right
     return out

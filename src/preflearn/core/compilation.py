@@ -80,7 +80,8 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was kept for these types, or None; contents are looked up now, and not
         at import."""
-        file, source = self._cache_file, Path(inspect.getfile(self._py_func))
+        file = self._cache_file
+        source = Path(inspect.getfile(self._py_func))
         # not a cell of a notebook, whose text numba compares itself
         if source.exists():
             stamp = file._source_stamp = function_digest(
@@ -119,7 +120,8 @@ def pointer(function: Callable[..., Any], signature: str) -> Any:
         compiled._cache = _Cache(function)
     compiled.compile()
     # What each call of a loop would find anew:
-    compiled._numba_type_, address = numba.typeof(compiled), compiled.address
+    compiled._numba_type_ = numba.typeof(compiled)
+    address = compiled.address
     compiled.__wrapper_address__ = lambda: address
     return compiled
 
@@ -132,7 +134,10 @@ class _Word(event.Listener):
     """
 
     def __init__(self) -> None:
-        self._depth, self._left, self._begin, self._timer = 0, 1.0, 0.0, Timer(0, str)
+        self._depth = 0
+        self._left = 1.0
+        self._begin = 0.0
+        self._timer = Timer(0, str)
 
     def on_start(self, event: Any) -> None:
         module = event.data["dispatcher"].py_func.__module__
@@ -142,7 +147,8 @@ class _Word(event.Listener):
             self._timer = Timer(
                 self._left, print, [text], {"file": sys.stderr, "flush": True}
             )
-            self._timer.daemon, self._begin = True, time.monotonic()
+            self._timer.daemon = True
+            self._begin = time.monotonic()
             self._timer.start()
 
     def on_end(self, event: Any) -> None:

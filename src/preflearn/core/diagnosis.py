@@ -116,7 +116,8 @@ def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
 def diagnosed(names: Any, design: Any, rows: Any, y: Any) -> Diagnosis:
     """What `diagnose` says of a design (m, n) of named players, with rows of features
     if there are some."""
-    (m, n), seen = design.shape, design.indices
+    seen = design.indices
+    (m, n) = design.shape
     comparison = np.repeat(np.arange(m), np.diff(design.indptr))
     n_groups, group = _parts(seen, seen[design.indptr[comparison]], n, "weak")
     order = np.argsort(group, kind="stable")
@@ -135,7 +136,8 @@ def diagnosed(names: Any, design: Any, rows: Any, y: Any) -> Diagnosis:
         [names[k] for k in np.flatnonzero((met > 0) & (met == c))] for c in (won, lost)
     )
     if rows is None:
-        good, other = outcome >= 0, seen.reshape(-1, 2)[:, ::-1].ravel()
+        good = outcome >= 0
+        other = seen.reshape(-1, 2)[:, ::-1].ravel()
         separable = _parts(seen[good], other[good], n, "strong")[0] > n_groups
     else:
         separable = _separable(rows, y)
@@ -213,7 +215,8 @@ def _players(pairs: Any) -> tuple[Any, Any, Any]:
         if ids is None:
             return range(n), B, sparse.csr_array(B @ pairs.items)
         return range(p), Incidence(ids[pairs.index], p).matrix(), None
-    names, design = pairs.features, pairs.design
+    names = pairs.features
+    design = pairs.design
     chosen = [
         k for k, name in enumerate(names) if isinstance(name, str) and name != ADVANTAGE
     ]
@@ -237,16 +240,14 @@ def _separable(rows: Any, y: NDArray) -> bool:
     It maximises the sum of slacks up to 1: as w may be scaled, the maximum is 0 or at
     least 1.
     """
-    ahead, ties = (
-        sparse.diags_array(y[y != 0].astype(np.float64)) @ rows[y != 0],
-        rows[y == 0],
-    )
-    (m, p), n_ties = ahead.shape, ties.shape[0]
-    slack, none = (
-        sparse.hstack([-ahead, sparse.eye_array(m)]),
-        sparse.csr_array((n_ties, m)),
-    )
-    costs, bounds = np.repeat([0.0, -1.0], [p, m]), [(None, None)] * p + [(0, 1)] * m
+    ahead = sparse.diags_array(y[y != 0].astype(np.float64)) @ rows[y != 0]
+    ties = rows[y == 0]
+    n_ties = ties.shape[0]
+    (m, p) = ahead.shape
+    slack = sparse.hstack([-ahead, sparse.eye_array(m)])
+    none = sparse.csr_array((n_ties, m))
+    costs = np.repeat([0.0, -1.0], [p, m])
+    bounds = [(None, None)] * p + [(0, 1)] * m
     best = linprog(
         costs, slack, np.zeros(m), sparse.hstack([ties, none]), np.zeros(n_ties), bounds
     )
@@ -256,7 +257,8 @@ def _separable(rows: Any, y: NDArray) -> bool:
 def _message(
     components: list, unbeaten: Any = (), winless: Any = (), separable: bool = False
 ) -> str:
-    said, alone = [], [part[0] for part in components if len(part) == 1]
+    said = []
+    alone = [part[0] for part in components if len(part) == 1]
     if alone:
         said.append(f"{shown(alone)} met nobody: their scores are those of the prior")
     if len(components) - len(alone) > 1:

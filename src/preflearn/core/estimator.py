@@ -47,10 +47,8 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
 
     def _remember(self, pairs: Pairs) -> None:
         """What a fit learned from: the number of features, and which pairs."""
-        self.n_features_in_, self._met = (
-            pairs.shape[2],
-            (pairs.origin, pairs.rows, pairs.index),
-        )
+        self.n_features_in_ = pairs.shape[2]
+        self._met = (pairs.origin, pairs.rows, pairs.index)
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_met": (None, None, None)}  # pyright: ignore[reportOperatorIssue]  (they may be many)
@@ -72,7 +70,8 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         """
         pairs = as_pairs(pairs, keep=True)
         self._warn_of_leakage(pairs)
-        B, scores = pairs.B, np.empty(pairs.items.shape[0])
+        B = pairs.B
+        scores = np.empty(pairs.items.shape[0])
         # Among as many pairs as items most items occur, and finding out costs more than
         # their scores.
         ids = slice(None) if len(scores) <= len(pairs) else B.occurring()
@@ -94,7 +93,8 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         return 1.0 - comparison_loss(y, self.predict(pairs), sample_weight)
 
     def _warn_of_leakage(self, pairs: Pairs) -> None:
-        (origin, rows, trained), asked = self._met, pairs.origin
+        asked = pairs.origin
+        (origin, rows, trained) = self._met
         same = (
             origin is not None
             and origin.token == asked.token
@@ -144,7 +144,8 @@ def check_asked(estimator: BaseEstimator, X: ArrayLike, name: str = "X") -> Floa
         isinstance(estimator, LinearComparison)
         or getattr(estimator, "kernel", None) == "linear"
     )
-    X, p = check_items(X, name, scaled=True, keep=keep), estimator.n_features_in_  # pyright: ignore[reportAttributeAccessIssue]
+    X = check_items(X, name, scaled=True, keep=keep)  # pyright: ignore[reportAttributeAccessIssue]
+    p = estimator.n_features_in_  # pyright: ignore[reportAttributeAccessIssue]
     if X.shape[1] != p:
         raise ValueError(
             f"{name} has {X.shape[1]} features; expected {p}, the features of the fit"

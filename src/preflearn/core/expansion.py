@@ -120,7 +120,8 @@ def functions_of(
     if kernel == "precomputed":
         return given_functions(X.shape[1])
     check_scale(X, name)
-    centres, dense = X if centres is None else centres, not sparse.issparse(X)
+    centres = X if centres is None else centres
+    dense = not sparse.issparse(X)
     sized = X if dense else np.zeros((1, 1))  # a linear kernel, which has no width
     parameters = kernel_parameters(
         kernel, sized, choice.gamma, choice.degree, choice.coef0
@@ -211,7 +212,8 @@ class ItemKernel(NamedTuple):
 
 def origin(items: Floats) -> Floats:
     """A point among the items: 0 where their offset is less than their spread."""
-    low, high = items.min(axis=0), items.max(axis=0)
+    low = items.min(axis=0)
+    high = items.max(axis=0)
     spread = np.where(high > low, high - low, np.where(low == 0, 1.0, np.abs(low)))
     return spread * np.round((low / 2 + high / 2) / spread)
 

@@ -72,12 +72,18 @@ def combine(matrix, rows, weights):
 @njit_part
 def combine_into(total, matrix, rows, weights):
     """Write `combine`; four rows at a time, for memory traffic."""
-    columns, n = matrix.shape[1], len(weights)
+    columns = matrix.shape[1]
+    n = len(weights)
     total[:] = 0
     for k in range(0, n - 3, 4):
-        a, b, c, d = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
-        first, second = matrix[rows[k]], matrix[rows[k + 1]]
-        third, fourth = matrix[rows[k + 2]], matrix[rows[k + 3]]
+        a = weights[k]
+        b = weights[k + 1]
+        c = weights[k + 2]
+        d = weights[k + 3]
+        first = matrix[rows[k]]
+        second = matrix[rows[k + 1]]
+        third = matrix[rows[k + 2]]
+        fourth = matrix[rows[k + 3]]
         for j in range(columns):
             total[j] += (a * first[j] + b * second[j]) + (c * third[j] + d * fourth[j])
     for k in range(n - n % 4, n):
@@ -114,14 +120,19 @@ def check_symmetric(K: Floats, name: str, tolerance: float = 1e-10) -> float:
     The tolerance is relative to the diagonal and to the entry. Works tile by tile,
     without a second matrix.
     """
-    gap, i, j = 0.0, 0, 0
+    gap = 0.0
+    i = 0
+    j = 0
     for top in range(0, len(K), _TILE):
         for left in range(0, top + 1, _TILE):
-            rows, columns = slice(top, top + _TILE), slice(left, left + _TILE)
+            rows = slice(top, top + _TILE)
+            columns = slice(left, left + _TILE)
             gaps = np.abs(K[rows, columns] - K[columns, rows].T)
             row, column = np.unravel_index(np.argmax(gaps), gaps.shape)
             if gaps[row, column] > gap:
-                gap, i, j = float(gaps[row, column]), left + int(column), top + int(row)
+                gap = float(gaps[row, column])
+                i = left + int(column)
+                j = top + int(row)
     if gap > tolerance * max(float(np.abs(np.diag(K)).max()), abs(K[i, j])):
         raise ValueError(
             f"{name}[{i}, {j}] is {K[i, j]} but {name}[{j}, {i}] is {K[j, i]}; expected a symmetric {name}"

@@ -37,7 +37,8 @@ _NEGATIVE = 1e-9  # a remainder larger than this share is none
 _NOISE = 100  # times the rounding of an entry is that of what remains
 _BLOCK = 1 << 10
 # features, and numbers to add, whose differences cost no more than a product
-_FEW, _SMALL = 20, 10**7
+_FEW = 20
+_SMALL = 10**7
 _CANCELS = 1 / 100  # of |x|²: below this share, |x - x'|² is not left to a product
 _PSTRF, _TRTTF, _PFTRF = linalg.get_lapack_funcs(("pstrf", "trttf", "pftrf"))
 _LEAST = np.finfo(np.float64).tiny
@@ -200,7 +201,8 @@ def squared_distances(X: Floats, Y: Floats) -> Floats:
     middle = Y.mean(axis=0)  # an offset would be a part of all squares
     moved = X - middle
     others = moved if Y is X else Y - middle
-    size, squares = (moved**2).sum(axis=1)[:, None], moved @ others.T
+    size = (moved**2).sum(axis=1)[:, None]
+    squares = moved @ others.T
     squares *= -2
     squares += size
     squares += (others**2).sum(axis=1)
@@ -257,7 +259,8 @@ def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
         K, tol=max(_RANK * top, _NOISE * rounding), lower=1
     )
     # LAPACK counts from 1
-    L, order = np.empty((len(K), rank)), pivots.astype(np.int64) - 1
+    L = np.empty((len(K), rank))
+    order = pivots.astype(np.int64) - 1
     L[order] = np.tril(factor)[:, :rank]
     for start in range(0, len(K), _BLOCK):
         rows = slice(start, start + _BLOCK)
@@ -296,7 +299,8 @@ def check_definite(K: Floats, rounding: float) -> None:
     check_symmetric(K, "K", tolerance=1e-8)
     if not K.any():
         return
-    n, moved = len(K), max(_NEGATIVE * float(K.diagonal().max()), _NOISE * rounding)
+    n = len(K)
+    moved = max(_NEGATIVE * float(K.diagonal().max()), _NOISE * rounding)
     packed, _ = _TRTTF(K.T, uplo="L")  # one triangle, in half the memory of K
     for start in (0, n if n % 2 else 1):  # it has the diagonal in two parts
         packed[start :: n + 2 - n % 2] += moved

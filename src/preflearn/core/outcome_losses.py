@@ -68,7 +68,9 @@ def _davidson(d: Floats, t: float) -> tuple[Floats, Floats, Floats, Floats]:
     and of the other one."""
     half = np.abs(d) / 2
     top = np.maximum(half, t)
-    win, tie, lose = np.exp(half - top), np.exp(t - top), np.exp(-half - top)
+    win = np.exp(half - top)
+    tie = np.exp(t - top)
+    lose = np.exp(-half - top)
     total = win + tie + lose
     return top + np.log(total), tie / total, win / total, lose / total
 
@@ -76,7 +78,8 @@ def _davidson(d: Floats, t: float) -> tuple[Floats, Floats, Floats, Floats]:
 def davidson_loss(d: Floats, t: float, y: NDArray) -> Loss:
     """Davidson's model, for labels y."""
     size, tie, win, lose = _davidson(d, t)
-    mean, equal = np.copysign((win - lose) / 2, d), y == 0
+    mean = np.copysign((win - lose) / 2, d)
+    equal = y == 0
     return Loss(
         value=size - np.where(equal, t, y * d / 2),
         d=mean - y / 2,
@@ -98,8 +101,11 @@ def ordinal_loss(d: Floats, t: float, y: NDArray, link: Link) -> Loss:
     ties = np.flatnonzero(y == 0)
     turn = np.where(y == 0, np.where(d < 0, -1.0, 1.0), y)
     side = np.where(y == 0, 1.0, -1.0)
-    b, a = side * (t - turn * d), -t - np.abs(d[ties])
-    value, lower, slope_lower = -link.log_cdf(b), np.zeros_like(b), np.zeros_like(b)
+    b = side * (t - turn * d)
+    a = -t - np.abs(d[ties])
+    value = -link.log_cdf(b)
+    lower = np.zeros_like(b)
+    slope_lower = np.zeros_like(b)
     value[ties] = -log_interval(d[ties], t, link.log_cdf)
     upper = np.exp(link.log_pdf(b) + value)  # f(b) / (F(b) - F(a))
     lower[ties] = np.exp(link.log_pdf(a) + value[ties])
@@ -122,7 +128,8 @@ def log_interval(d: Floats, t: float, log_cdf: Callable[[Floats], Floats]) -> Fl
     So far out that rounding makes both ends one, their logarithms count as 2t apart, as
     in the tail of the logistic law; no thinner tail has them nearer.
     """
-    upper, lower = log_cdf(t - np.abs(d)), log_cdf(-t - np.abs(d))
+    upper = log_cdf(t - np.abs(d))
+    lower = log_cdf(-t - np.abs(d))
     apart = np.subtract(
         lower, upper, where=lower < upper, out=np.full_like(upper, -2.0 * t)
     )

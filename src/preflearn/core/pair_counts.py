@@ -39,10 +39,14 @@ def sweep_threshold(
     weights = None if sample_weight is None else check_weights(sample_weight, len(y))
     if weights is not None:
         kept = weights > 0
-        differences, y, weights = differences[kept], y[kept], weights[kept]
+        differences = differences[kept]
+        y = y[kept]
+        weights = weights[kept]
     magnitudes = np.abs(differences)
     order = np.argsort(magnitudes)[::-1]
-    magnitudes, y, ahead = magnitudes[order], y[order], (differences > 0)[order]
+    magnitudes = magnitudes[order]
+    y = y[order]
+    ahead = (differences > 0)[order]
     right = (y != 0) & (magnitudes > 0) & (ahead == (y > 0))
     # of equal values
     last = np.append(np.flatnonzero(magnitudes[1:] != magnitudes[:-1]), len(y) - 1)
@@ -88,7 +92,8 @@ def count_pairs(
     predicted = check_array(predicted, "predicted", (n,), "one value an item")
     qid = check_query_ids(qid, n)
     weights = check_weights(sample_weight, n)
-    rising, place = _order(predicted, qid), np.empty(n, dtype=np.int64)
+    rising = _order(predicted, qid)
+    place = np.empty(n, dtype=np.int64)
     place[rising[::-1]] = np.cumsum(_changes(predicted, qid, rising[::-1]))
     order = _order(true, qid)
     query = (
@@ -125,14 +130,16 @@ def _count(query, new, place, weights):
     those at the places from k - (k & -k) + 1 to k.
     """
     wrong, separated, strict, tied = counts = np.zeros((4, query[-1] + 1))
-    tree, less, equal = (
-        np.zeros(place.max() + 1),
-        np.zeros(place.max() + 1),
-        np.zeros(place.max() + 1),
-    )
-    begin, all_less, all_equal = 0, 0.0, 0.0
+    tree = np.zeros(place.max() + 1)
+    less = np.zeros(place.max() + 1)
+    equal = np.zeros(place.max() + 1)
+    begin = 0
+    all_less = 0.0
+    all_equal = 0.0
     for i in range(len(place)):
-        q, at, w = query[i], place[i], weights[i]
+        q = query[i]
+        at = place[i]
+        w = weights[i]
         if new[i]:  # those met so far have less truth now, or belong to another query
             for j in range(begin, i):
                 equal[place[j]] = 0.0
@@ -143,8 +150,10 @@ def _count(query, new, place, weights):
                     tree[k] += weights[j]
                     k += k & -k
             all_less = all_less + all_equal if i > 0 and q == query[i - 1] else 0.0
-            begin, all_equal = i, 0.0
-        larger, k = 0.0, at - 1
+            begin = i
+            all_equal = 0.0
+        larger = 0.0
+        k = at - 1
         while k > 0:  # one bit less each time
             larger += tree[k]
             k &= k - 1

@@ -116,10 +116,8 @@ class ItemKFold(_Splitter):
     random_state: int | np.random.Generator | np.random.RandomState | None = None
 
     def _scheme(self) -> KFold:
-        shuffle, source = (
-            check_flag(self.shuffle, "shuffle"),
-            legacy_rng(self.random_state, fresh=True),
-        )
+        shuffle = check_flag(self.shuffle, "shuffle")
+        source = legacy_rng(self.random_state, fresh=True)
         return KFold(
             self.get_n_splits(),
             shuffle=shuffle,
@@ -210,10 +208,8 @@ def split_units(
     names, places = np.unique(units, return_inverse=True)
     # the first dates only train
     most = len(names) - isinstance(scheme, TimeSeriesSplit)
-    count, expected = (
-        int(scheme.n_splits),
-        f"at most {most}, for {len(names)} different {kind}",
-    )
+    count = int(scheme.n_splits)
+    expected = f"at most {most}, for {len(names)} different {kind}"
     require(count <= most, count, name, expected)
     places = places.reshape(units.shape)
     folds = []

@@ -85,11 +85,13 @@ def check_shape(
 def tell(text: str, category: type[Warning]) -> None:
     """Warn, and point to the line outside of the package, and of joblib that it calls,
     that led to it."""
-    frame, level = sys._getframe(), 1
+    frame = sys._getframe()
+    level = 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith(
         ("preflearn.", "joblib.")
     ):
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level = level + 1
     warnings.warn(text, category, stacklevel=level)
 
 
@@ -446,17 +448,16 @@ def check_real(
     overflowing are added where a value that the words allow lies beyond, and the words
     do not name them. Where only infinity lies beyond, they ask for a finite number.
     """
-    number, beyond = as_real(value), ""
+    number = as_real(value)
+    beyond = ""
     if number > most >= LARGEST:
         beyond = f", at most {most:g}"
     elif number < least <= -LARGEST or 0 < number < least <= 1 / LARGEST:
         beyond = f", at least {least:g}"
     if beyond.endswith(f"{_MAX:g}") and value in (math.inf, -math.inf):
-        beyond, expected = (
-            "",
-            expected.replace("finite number", "number").replace(
-                "number", "finite number"
-            ),
+        beyond = ""
+        expected = expected.replace("finite number", "number").replace(
+            "number", "finite number"
         )
     named = beyond.rpartition(" ")[2] in expected
     require(least <= number <= most, value, name, expected + beyond * (not named))

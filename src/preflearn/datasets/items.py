@@ -156,7 +156,8 @@ def load_movielens() -> Ratings:
 def _scored(
     features: pd.DataFrame, scores: ArrayLike, sources: tuple[dict[str, str], ...]
 ) -> ScoredItems:
-    X, names = features.to_numpy(dtype=np.float64), tuple(map(str, features.columns))
+    X = features.to_numpy(dtype=np.float64)
+    names = tuple(map(str, features.columns))
     return ScoredItems(X, np.asarray(scores, dtype=np.float64), names, sources)
 
 

@@ -103,10 +103,8 @@ def load_object_ranking(name: str) -> ObjectRanking:
         On another name.
     """
     check_choice(name, "name", OBJECT_RANKINGS)
-    file, (_, points, left_out) = (
-        f"ds_{_STRIKERS.get(name, name)}.csv",
-        _FAMILIES[name[0]],
-    )
+    file = f"ds_{_STRIKERS.get(name, name)}.csv"
+    (_, points, left_out) = _FAMILIES[name[0]]
     try:
         frame = csv_table("object_ranking", file)
     except UnicodeDecodeError:  # some of the files are UTF-8, the others Windows-1252

@@ -169,7 +169,8 @@ def simulate_norm_pairs(
     wanted = tie_quota(n, tie_share)
     check_choice(steps, "steps", ("uniform", "gaussian"))
     rng = generator(rng, "rng")
-    drawn, chosen = [], np.zeros(0, dtype=np.int64)
+    drawn = []
+    chosen = np.zeros(0, dtype=np.int64)
     while len(chosen) < n:  # of each draw some tenths are ties, and some are none
         second = rng.uniform(-2, 2, size=(n + 100, 2))
         if steps == "uniform":

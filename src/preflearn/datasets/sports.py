@@ -273,10 +273,8 @@ def _days(dates: Any, **how: Any) -> pd.Series:
 
 def _points(first: ArrayLike, second: ArrayLike) -> dict[str, NDArray]:
     """The columns of matches that are won by points."""
-    first, second = (
-        np.asarray(first, dtype=np.int64),
-        np.asarray(second, dtype=np.int64),
-    )
+    first = np.asarray(first, dtype=np.int64)
+    second = np.asarray(second, dtype=np.int64)
     return {
         "outcome": np.sign(first - second).astype(np.int8),
         "first_score": first,

@@ -100,7 +100,8 @@ def load_sushi() -> SushiData:
     names = _english_names(
         read("sushi", "README-en.txt").decode("utf-8"), len(sushi_features)
     )
-    features, sources = _SUSHI + _USER + _PLACES, provenance("sushi", _FILES)
+    features = _SUSHI + _USER + _PLACES
+    sources = provenance("sushi", _FILES)
     return SushiData(
         Pairs(items, index), y, features, names, scores, user, sushi, sources
     )

@@ -164,7 +164,8 @@ def one_step_ahead(
             f"{text}tol={tol:g}; raise the model's max_iter, or lower its tol",
             ConvergenceWarning,
         )
-    x, starts = matches.design.data, matches.design.indptr
+    x = matches.design.data
+    starts = matches.design.indptr
     mean, variance = (part[start:] for part in differences(x, starts, *ahead.moments.T))
     mean += sweep.played[np.argsort(sweep.schedule.order)[start:], 2]
     probabilities = fitted.likelihood.probabilities(mean, variance)
@@ -182,13 +183,15 @@ class _Ahead:
         model: DynamicComparisons,
         tol: float,
     ) -> None:
-        self._sweep, self._matches, self._played = sweep, matches, played
-        self._model, self._tol = model, tol
-        schedule, (entry, _, start) = sweep.schedule, sweep.schedule.visits
-        self._here, self._place = (
-            np.argsort(schedule.entry_order),
-            np.argsort(schedule.order),
-        )
+        self._sweep = sweep
+        self._matches = matches
+        self._played = played
+        self._model = model
+        self._tol = tol
+        schedule = sweep.schedule
+        (entry, _, start) = sweep.schedule.visits
+        self._here = np.argsort(schedule.entry_order)
+        self._place = np.argsort(schedule.order)
         # of each entry
         self._match = np.repeat(np.arange(len(played)), np.diff(schedule.rows))
         self._feature = np.empty_like(self._match)
@@ -208,7 +211,8 @@ class _Ahead:
     def fit(self, known: int) -> None:
         """Take the pseudo-observations of the first matches from a fit of them, from
         nothing."""
-        some, y = self._matches[:known], self._played[:known]
+        some = self._matches[:known]
+        y = self._played[:known]
         infer(self._model, some, y)  # `check` looks at the residuals
         self._sweep.entries[self._here[: some.design.nnz], :2] = (
             self._model.pseudo_observations_
@@ -262,7 +266,8 @@ class _Ahead:
 
         Returns the largest change that it would make.
         """
-        sweep, schedule = self._sweep, self._sweep.schedule
+        sweep = self._sweep
+        schedule = self._sweep.schedule
         change, self._pending = _update(
             _STILL * self._tol,
             known,
@@ -285,7 +290,8 @@ class _Ahead:
 
     def _move(self) -> None:
         """A step of the pending matches, by the present rate."""
-        sweep, still = self._sweep, _STILL * self._tol
+        sweep = self._sweep
+        still = _STILL * self._tol
         now = (
             sweep.ep,
             self._rate,
@@ -320,20 +326,25 @@ def _update(
     updated,
 ):
     """Update matches; the largest change, and which they are."""
-    worst, count, found = 0.0, len(pending), np.empty(len(listed), dtype=np.int64)
+    worst = 0.0
+    count = len(pending)
+    found = np.empty(len(listed), dtype=np.int64)
     found[:count] = pending
     listed[pending] = True
     for f in features:
         for i in range(start[f], start[f + 1]):
             e = entry[i]
-            n, v = match[e], entries[e, 3]
+            n = match[e]
+            v = entries[e, 3]
             if order[n] >= until:
                 break
-            far, wide = entries[e, 2] - seen[e, 0], entries[e, 3] - seen[e, 1]
+            far = entries[e, 2] - seen[e, 0]
+            wide = entries[e, 3] - seen[e, 1]
             if not (
                 listed[n] or (far * far <= still * still * v and abs(wide) <= still * v)
             ):
-                found[count], listed[n] = n, True
+                found[count] = n
+                listed[n] = True
                 count += 1
     listed[found[:count]] = False
     for n in found[:count]:
@@ -354,16 +365,20 @@ def _move(ep, rate, still, some, rows, feature, entries, updated, debt):
     A step (da, db) of alpha and beta moves the score, of mean m and variance v, by at
     most sqrt(v) |da - m db| + v |db| standard deviations, to first order.
     """
-    count, rest = 0, np.empty_like(some)
+    count = 0
+    rest = np.empty_like(some)
     for n in some:
         more = False
         for e in range(rows[n], rows[n + 1]):
-            alpha, beta = updated[e, 0] - entries[e, 0], updated[e, 1] - entries[e, 1]
-            m, v = entries[e, 2], entries[e, 3]
+            alpha = updated[e, 0] - entries[e, 0]
+            beta = updated[e, 1] - entries[e, 1]
+            m = entries[e, 2]
+            v = entries[e, 3]
             if ep:  # from the cavity to the posterior
                 v /= 1.0 + entries[e, 1] * v
                 m = v * (m / entries[e, 3] + entries[e, 0])
-            shift, turn = math.sqrt(v) * abs(alpha - m * beta), v * abs(beta)
+            shift = math.sqrt(v) * abs(alpha - m * beta)
+            turn = v * abs(beta)
             debt[feature[e]] += rate * (shift + turn)
             entries[e, 0] += rate * alpha
             entries[e, 1] += rate * beta

@@ -371,7 +371,8 @@ class DynamicComparisons(BaseEstimator):
           Cy  -0.59 0.87     3         1          3        1
         """
         check_is_fitted(self, "matches_")
-        design, times = self.matches_.design, self.matches_.time
+        design = self.matches_.design
+        times = self.matches_.time
         at = float(times[-1]) if time is None else self._moment(time, "time")
         n = int(np.searchsorted(times, at, side="right"))
         require(
@@ -404,9 +405,11 @@ class DynamicComparisons(BaseEstimator):
             name != ADVANTAGE and not isinstance(name, tuple) for name in self.features_
         ]
         who = np.flatnonzero(players & (lately > 0))
-        names, scores = tuple(self.features_[k] for k in who), self._scores()
+        names = tuple(self.features_[k] for k in who)
+        scores = self._scores()
         mean, variance = scores.moments(scores.of(names), np.full(len(who), at))
-        mean, std = mean + self._prior.means(names), np.sqrt(variance)
+        mean = mean + self._prior.means(names)
+        std = np.sqrt(variance)
         draws = (
             np.random.default_rng(0).standard_normal(
                 (_DRAWS, len(who)), dtype=np.float32
@@ -420,10 +423,8 @@ class DynamicComparisons(BaseEstimator):
         rank = rankdata(
             -np.round(mean / (std.max() or 1.0), _EQUAL), method="min"
         ).astype(np.int64)
-        low, high = (
-            np.minimum(low, rank).astype(np.int64),
-            np.maximum(high, rank).astype(np.int64),
-        )
+        low = np.minimum(low, rank).astype(np.int64)
+        high = np.maximum(high, rank).astype(np.int64)
         table = {
             "name": names,
             "score": mean,
@@ -456,18 +457,17 @@ class DynamicComparisons(BaseEstimator):
     ) -> Any:
         """What is told of mean and variance of each match, one match a column, by a
         team."""
-        design, scores = matches.design, self._scores()
+        design = matches.design
+        scores = self._scores()
         known = _offsets(offset, matches, self._prior)
         present = np.flatnonzero(np.bincount(design.indices, minlength=design.shape[1]))
         of = np.zeros((2, design.shape[1]), dtype=np.int64)
         of[:, present] = scores.of(tuple(matches.features[k] for k in present))
 
         def one(part: slice) -> Any:
-            x, columns, starts = (
-                design.data,
-                design.indices,
-                design.indptr[part.start : part.stop + 1],
-            )
+            x = design.data
+            columns = design.indices
+            starts = design.indptr[part.start : part.stop + 1]
             here = slice(starts[0], starts[-1])
             time = np.repeat(matches.time[part], np.diff(starts))
             mean, variance = scores.moments(of[:, columns[here]], time)
@@ -498,18 +498,19 @@ class DynamicComparisons(BaseEstimator):
     ) -> Self:
         """With the attributes of a fit; the trace is a mapping of the names in TRACE to
         arrays."""
-        self.matches_, self.played_, self.features_ = matches, played, matches.features
+        self.matches_ = matches
+        self.played_ = played
+        self.features_ = matches.features
         self.outcomes_ = played[:, 0]
-        self.pseudo_observations_, self.trace_ = sites, pd.DataFrame(trace)
+        self.pseudo_observations_ = sites
+        self.trace_ = pd.DataFrame(trace)
         self.n_iter_ = len(self.trace_)
         self.log_marginal_likelihood_ = float(trace["evidence"][trace["accepted"]][-1])
         self.converged_ = converged
         # Those of the fit, whatever becomes of the parameters.
-        self._prior, self._likelihood, self._n_threads = (
-            prior,
-            self.likelihood,
-            self.n_threads,
-        )
+        self._prior = prior
+        self._likelihood = self.likelihood
+        self._n_threads = self.n_threads
         self._posterior: Posterior | None = None
         return self
 
@@ -591,7 +592,8 @@ class DynamicComparisons(BaseEstimator):
         It raises ValueError as `fit`, and with `Poisson`, whose outcomes are points of
         one side.
         """
-        asked, given = self._asked(matches, unseen), y
+        asked = self._asked(matches, unseen)
+        given = y
         points = isinstance(self._likelihood, Poisson)
         require(
             not points,
@@ -731,10 +733,8 @@ def check_problem(
     check_matches(matches)
     if isinstance(model.likelihood, Results):
         y = given_outcomes(y, matches)
-    outcomes, weights = (
-        model.likelihood.check(y, len(matches)),
-        check_weights(sample_weight, len(matches)),
-    )
+    outcomes = model.likelihood.check(y, len(matches))
+    weights = check_weights(sample_weight, len(matches))
     _check_races(model, matches, weights)
     return np.column_stack([outcomes, weights, _offsets(offset, matches)])
 
@@ -754,7 +754,9 @@ def _check_races(model: DynamicComparisons, matches: Matches, weights: Floats) -
         "'ep' where performances are compared, as in races",
     )
     rows, columns = matches.design.tocoo().coords
-    rows, columns, wrong = rows[own], columns[own], np.zeros(len(matches), dtype=bool)
+    rows = rows[own]
+    columns = columns[own]
+    wrong = np.zeros(len(matches), dtype=bool)
     wrong[rows] = ~np.isin(weights[rows], (0, 1))
     expected = "0 or 1 in races, where an order told twice is one: give an event twice, with two names"
     refuse(wrong, weights, "sample_weight", expected)
@@ -818,7 +820,8 @@ def infer(
         trace, converged = fixed_point(
             sweep, step, tol=model.tol, max_iter=int(model.max_iter)
         )
-    found, schedule = np.empty((len(sweep.entries), 2)), sweep.schedule
+    found = np.empty((len(sweep.entries), 2))
+    schedule = sweep.schedule
     found[schedule.entry_order] = sweep.entries[:, :2]
     noted = dict(zip(TRACE, map(np.array, zip(*trace, strict=True)), strict=True))
     return model._filled(schedule.prior, matches, played, found, noted, converged)

@@ -34,7 +34,8 @@ class Described:
 
     def __init_subclass__(cls, family: str = "") -> None:
         if family:
-            cls.family, cls.kinds = family, {}
+            cls.family = family
+            cls.kinds = {}
         elif not cls.__name__.startswith("_"):
             cls.kinds[cls.__name__] = cls
 

@@ -142,7 +142,8 @@ def read_npz(
 def _stored_arrays(place: Path) -> dict[str, NDArray]:
     """The arrays of an archive, which take no more memory than the file has bytes."""
     with ZipFile(place) as archive:
-        members, size = archive.infolist(), place.stat().st_size
+        members = archive.infolist()
+        size = place.stat().st_size
         stored = all(member.compress_type == ZIP_STORED for member in members)
         claimed = sum(max(member.compress_size, member.file_size) for member in members)
         require(

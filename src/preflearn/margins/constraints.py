@@ -29,7 +29,8 @@ _INACCURATE = 1e-7
 _NEAR = 0.05
 _BATCH = 4  # rows of each kind that a working set grows by, in units of p
 # gaps, relative to the objective, while rows are gathered and in the end
-_ROUGH, EXACT = 1e-2, 1e-13
+_ROUGH = 1e-2
+EXACT = 1e-13
 
 
 class Rows(NamedTuple):
@@ -150,7 +151,8 @@ def grow_working_set(
     work : ndarray of int
         The turned rows that the duals of the solution belong to.
     """
-    (m, p), ties = rows.values.shape, rows.ties
+    ties = rows.ties
+    (m, p) = rows.values.shape
     batch = _BATCH * p + 50
     rounding = _EPS * np.sqrt(p) * rows.largest() / scale
     inside = np.zeros(2 * m, dtype=bool)

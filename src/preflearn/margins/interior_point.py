@@ -64,7 +64,8 @@ def interior_point(
         factor, failed = _cholesky(roots.T @ roots, curvature)
         if failed:
             return None
-        slope, missed = curvature * z + c - dual @ A, A @ z - b - slack
+        slope = curvature * z + c - dual @ A
+        missed = A @ z - b - slack
 
         def step(target: Floats) -> Interior:
             dz = _POTRS(
@@ -120,14 +121,14 @@ def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64
 
     def solve(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
         # a tie of equal items bounds mu by 1
-        G, ties = np.vstack([G, 0 * G[:1]]), np.append(ties, True)
+        G = np.vstack([G, 0 * G[:1]])
+        ties = np.append(ties, True)
         k, p = G.shape
-        A, b = np.column_stack([G, -np.ones(k)]), np.where(ties, -1.0, 1.0)
+        A = np.column_stack([G, -np.ones(k)])
+        b = np.where(ties, -1.0, 1.0)
         w = guess / max(np.abs(G @ guess).max(), _SMALLEST)
-        c, curvature = (
-            np.append(np.zeros(p), -1.0),
-            np.append(np.full(p, _FLAT / max(1.0, w @ w)), 0.0),
-        )
+        c = np.append(np.zeros(p), -1.0)
+        curvature = np.append(np.full(p, _FLAT / max(1.0, w @ w)), 0.0)
         values = G @ w - b
         z = np.append(w, values.min() - 0.1)
         optimum = interior_point(
@@ -138,7 +139,8 @@ def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64
             Interior(z, values - z[-1], np.full(k, 1 / k)),
             tolerance,
         )
-        active, dual = tight(optimum, abs(optimum.z[-1]) + _TOUCHING), np.zeros(k)
+        active = tight(optimum, abs(optimum.z[-1]) + _TOUCHING)
+        dual = np.zeros(k)
         dual[active] = nonnegative(A[active].T, c)[0]
         z = optimum.z + least_squares(A[active], b[active] - A[active] @ optimum.z)
         return Solution(z[:-1], dual[:-1], float(z[-1]))

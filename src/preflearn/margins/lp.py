@@ -94,7 +94,8 @@ class MarginLP(LinearComparison):
         """
         rows = Rows.of(pairs, y)
         check_kinds(rows.y, "MarginLP")
-        scales, ties = rows.scales(), rows.ties
+        scales = rows.scales()
+        ties = rows.ties
         solution, work = largest_ratio(rows, scales)
         coef = solution.coef / scales
         margin = _margin(rows, coef)
@@ -110,7 +111,8 @@ class MarginLP(LinearComparison):
         slack = np.where(ties, 1 - np.abs(values), values - 1) - self.margin_
         self.active_ = np.flatnonzero(slack <= _ACTIVE)
         self.dual_coef_ = dual = rows.multipliers(work, solution.dual)
-        preferred, missed = np.abs(dual[~ties]).sum(), (dual * rows.sign) @ rows.values
+        preferred = np.abs(dual[~ties]).sum()
+        missed = (dual * rows.sign) @ rows.values
         bound = 1 - 2 * preferred + np.abs(missed) @ np.abs(self.coef_)
         self.kkt_residual_ = max(
             abs(bound - self.margin_) / self.margin_, np.abs(dual).sum() - 1
@@ -143,12 +145,11 @@ def optimum_of_least_norm(
     """
     G, ties = rows.turned(work)
     carries = solution.dual > _DUAL
-    tight, label = G[carries], np.where(ties[carries], -1.0, 1.0)
+    tight = G[carries]
+    label = np.where(ties[carries], -1.0, 1.0)
     if solution.state > 1 - RANK:  # then mu = 1, and w·d = 0 for each tie
-        tight, label = (
-            np.vstack([tight, G[ties], 0 * G[:1]]),
-            np.append(label, np.full(sum(ties) + 1, -1.0)),
-        )
+        tight = np.vstack([tight, G[ties], 0 * G[:1]])
+        label = np.append(label, np.full(sum(ties) + 1, -1.0))
     unit = scales.max()
     equations = np.column_stack([tight / unit, -np.ones(len(tight))])
     *least, mu = least_squares(equations, label, RANK)
@@ -170,7 +171,8 @@ def _least_distance(G: NDArray, h: NDArray, size: float) -> Floats:
     by NNLS."""
     reach = np.abs(G).max(axis=1, initial=0.0)
     binding = reach > RANK * reach.max(initial=0.0)
-    G, h = G[binding], h[binding] / size
+    G = G[binding]
+    h = h[binding] / size
     x, _ = nonnegative(
         np.vstack([G.T, h - _MISSED]), np.append(np.zeros(G.shape[1]), 1.0)
     )

@@ -30,7 +30,8 @@ from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 from preflearn.solvers.interior_point import Interior
 
-_EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
+_EPS = np.finfo(np.float64).eps
+_TINY = np.finfo(np.float64).tiny
 _CORRECTIONS = 30  # of the active rows; none or one is usual
 _STATIONARY = 1e-10  # the part of x that multipliers may miss before another correction
 
@@ -120,13 +121,17 @@ class MarginQP(LinearComparison):
 
     def _kkt_residual(self, rows: Rows) -> float:
         """With stationarity, what u·u misses is the sum of the complementary products."""
-        values, ties, dual = rows.values @ self.u_, rows.ties, self.dual_coef_
+        values = rows.values @ self.u_
+        ties = rows.ties
+        dual = self.dual_coef_
         slack = np.where(
             ties, -1 - self.bias_ - np.abs(values), self.bias_ + values - 1
         )
-        missed, squared = self.u_ - (dual * rows.sign) @ rows.values, self.u_ @ self.u_
+        missed = self.u_ - (dual * rows.sign) @ rows.values
+        squared = self.u_ @ self.u_
         # less if both orders cancel
-        preferred, tied = np.abs(dual[~ties]).sum(), np.abs(dual[ties]).sum()
+        preferred = np.abs(dual[~ties]).sum()
+        tied = np.abs(dual[ties]).sum()
         gap = max(abs(2 * preferred - squared), tied - preferred) / squared
         return float(max(-slack.min(), np.sqrt(missed @ missed / squared), gap))
 

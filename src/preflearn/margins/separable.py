@@ -20,7 +20,8 @@ from preflearn.pairs import Pairs
 # entries * features * (their bits)², which a proof may take: seconds, enough for p = 20
 _EXACT_WORK = 1e12
 # a feature, where two or three are usual; of a working set
-_MOST_PIVOTS, _MOST_ROUNDS = 20, 100
+_MOST_PIVOTS = 20
+_MOST_ROUNDS = 100
 _SHOWN = 12  # pairs of a violated set that a message names
 _CLOSE = 1e-6  # a slack from which a pair may matter where the float solver is in doubt
 _EPS = np.finfo(np.float64).eps
@@ -100,7 +101,8 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
     (False, {0: Fraction(1, 1), 1: Fraction(1, 2)})
     """
     rows = Rows.of(pairs, y)
-    ties, scales = rows.ties, rows.scales()
+    ties = rows.ties
+    scales = rows.scales()
     if ties.all():
         return _separable(np.zeros(len(scales)))
     solution, work = largest_ratio(rows, scales)
@@ -199,7 +201,8 @@ def _exact_extremes(w: NDArray, rows: Rows) -> tuple[tuple[Any, int], tuple[Any,
     """
     # so values are at most 1
     coef = (w / (_fractions(rows.largest()) @ np.abs(w) or 1)).astype(np.float64)
-    values, ties = rows.values @ coef, rows.ties
+    values = rows.values @ coef
+    ties = rows.ties
     s, t = extremes(values, ties)
     error = 4 * (len(w) + 4) * _EPS
     near = np.flatnonzero(
@@ -221,7 +224,8 @@ def _exact_answer(rows: Rows, work: NDArray) -> Separability | None:
     or a pair that they do not separate is added.
     """
     for _ in range(_MOST_ROUNDS):
-        exact, tied = _exact_rows(rows, work), rows.ties[work]
+        exact = _exact_rows(rows, work)
+        tied = rows.ties[work]
         found = _common_point(exact[~tied], exact[tied])
         if found is None:
             return None
@@ -257,8 +261,11 @@ def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] |
         The point: a_i, then b_j - c_j. Without one: w with min w·p_i > max |w·t_j|.
         None instead of both where it would take too long.
     """
-    n, k, p = len(preferences), len(ties), preferences.shape[1]
-    size, basis = n + 2 * k + 1, n + 2 * k + 1 + np.arange(p + 2)
+    n = len(preferences)
+    k = len(ties)
+    p = preferences.shape[1]
+    size = n + 2 * k + 1
+    basis = n + 2 * k + 1 + np.arange(p + 2)
     columns = np.vstack([preferences, -ties, ties, np.zeros((1, p), dtype=object)]).T
     # of features as whole numbers
     units = np.array([_unit(feature) for feature in columns])
@@ -285,7 +292,8 @@ def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] |
             rising,
             key=lambda r: (Fraction(tableau[r, -1], tableau[r, column]), basis[r]),
         )
-        kept, pivot = tableau[row].copy(), tableau[row, column]
+        kept = tableau[row].copy()
+        pivot = tableau[row, column]
         tableau = (tableau * pivot - np.outer(tableau[:, column], kept)) // denominator
         tableau[row], basis[row], denominator = kept, column, pivot
     else:

@@ -50,7 +50,8 @@ class BinaryPath(RegularizationPath):
         centre: Floats | float,
     ):
         super().__init__(graph, course, status, np.arange(len(y)))
-        self._K, self._y = graph.K, y
+        self._K = graph.K
+        self._y = y
         self._centre = centre  # taken from the rows of each kernel; K is without it
 
     def alpha(self, lam: float) -> Floats:
@@ -110,9 +111,11 @@ class BinaryPath(RegularizationPath):
         ValueError
             If lambda is not positive and finite, or is below `lambda_end`.
         """
-        alpha, f = self.alpha(lam), self._decide(self._check(lam), self._K)
+        alpha = self.alpha(lam)
+        f = self._decide(self._check(lam), self._K)
         excess = self._y * f - 1
-        low, high = alpha <= BOUND, alpha >= 1 - BOUND
+        low = alpha <= BOUND
+        high = alpha >= 1 - BOUND
         wrong = np.where(low, -excess, np.where(high, excess, np.abs(excess)))
         return float(
             max(0.0, wrong.max(), abs(self._y @ alpha)) / max(1.0, np.abs(f).max())
@@ -120,7 +123,8 @@ class BinaryPath(RegularizationPath):
 
     def _values(self, lam: float) -> tuple[float, float]:
         alpha = self._weights(lam)
-        w, bias = self._K @ (self._y * alpha) / lam, self._offset(lam, alpha) / lam
+        w = self._K @ (self._y * alpha) / lam
+        bias = self._offset(lam, alpha) / lam
         half = float((self._y * alpha) @ w) / 2
         primal = half + float(np.maximum(0.0, 1 - self._y * (w + bias)).sum())
         return primal, float(alpha.sum()) - half - (1 + abs(bias)) * abs(
@@ -170,7 +174,9 @@ class BinaryPath(RegularizationPath):
             truth = np.asarray(y_valid)
             return self._at_breakpoints(K_valid, lambda f: loss(truth, f))
         y = check_labels(y_valid, len(K_valid), allow=(-1, 1))
-        wrong, places, changes = 0, [], []
+        wrong = 0
+        places = []
+        changes = []
         for block, (lams, F) in enumerate(self._blocks(K_valid)):
             # on the boundary, but for rounding
             F[np.abs(F) <= 1e-12 * np.abs(F).max()] = 0.0
@@ -179,7 +185,8 @@ class BinaryPath(RegularizationPath):
                 wrong = int(missed[:, 0].sum())
             change = missed[:, 1:].astype(int) - missed[:, :-1]
             row, piece = np.nonzero(change)
-            before, after = F[row, piece], F[row, piece + 1]
+            before = F[row, piece]
+            after = F[row, piece + 1]
             crossed = lams[piece] - (lams[piece] - lams[piece + 1]) * before / (
                 before - after
             )
@@ -192,7 +199,8 @@ class BinaryPath(RegularizationPath):
     def _offsets(self, knots: Floats, nets: Floats) -> Floats:
         alphas = np.abs(nets)
         share = np.minimum(alphas, 1 - alphas)
-        pins, rows = share.argmax(axis=1), np.arange(len(knots))
+        pins = share.argmax(axis=1)
+        rows = np.arange(len(knots))
         offsets = knots * self._y[pins] - np.einsum("km,km->k", self._K[pins], nets)
         for k in np.flatnonzero(
             (share[rows, pins] <= BOUND) | (knots < self._course.knots[-1])
@@ -256,7 +264,8 @@ class BinaryPath(RegularizationPath):
         last = self._course.knots[-1]
         if lam < last:  # f stays
             return self._offset(last, self._weights(last)) * (lam / last)
-        signed, share = self._y * alpha, np.minimum(alpha, 1 - alpha)
+        signed = self._y * alpha
+        share = np.minimum(alpha, 1 - alpha)
         pin = int(np.argmax(share))
         if share[pin] > BOUND:
             return float(lam * self._y[pin] - self._K[pin] @ signed)
@@ -279,8 +288,11 @@ def _ends(y: Floats, alpha: Floats, w: Floats) -> tuple[float, float, float, flo
     max(one_minus - lambda, lambda - zero_plus) <= offset <= min(lambda - one_plus,
     zero_minus - lambda)
     """
-    values, one, plus = y * w, alpha > 0.5, y > 0
-    one_plus, one_minus = np.max(values[one & plus]), np.max(values[one & ~plus])
+    values = y * w
+    one = alpha > 0.5
+    plus = y > 0
+    one_plus = np.max(values[one & plus])
+    one_minus = np.max(values[one & ~plus])
     zero_plus, zero_minus = (
         np.min(values[~one & s], initial=np.inf) for s in (plus, ~plus)
     )
@@ -364,10 +376,12 @@ def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:
     sign = 1.0 if np.count_nonzero(y > 0) >= np.count_nonzero(y < 0) else -1.0
     walk, pin = _at_large_lambda(graph, y, sign)
     # the pin is on the margin if the free score is rest - sign lambda
-    g, rest = walk.g[:-1], walk.g[pin]
+    g = walk.g[:-1]
+    rest = walk.g[pin]
     lam = float(np.max(-sign * (g[y == -sign] - rest))) / 2
     if lam <= max(lambda_min, _NOTHING * graph.largest):
-        course, status = still(walk.alpha, max(lambda_min, lam)), "complete"
+        course = still(walk.alpha, max(lambda_min, lam))
+        status = "complete"
     else:
         walk.g[-1] = rest - sign * lam
         course, status = walk.down(lam, lambda_min)
@@ -377,12 +391,15 @@ def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:
 def _against_null(K: Floats, y: Floats) -> Graph:
     """The points as pairs with one more item, on the better side if y = +1; its score
     is minus the bias."""
-    m, diagonal = len(K), np.diag(K)
-    points, null = np.arange(m), np.full(m, m)
+    m = len(K)
+    diagonal = np.diag(K)
+    points = np.arange(m)
+    null = np.full(m, m)
     first, second = (
         np.where(y * side > 0, points, null).astype(np.uint32) for side in (1, -1)
     )
-    largest, tau = float(np.abs(diagonal).max()), float(np.mean(diagonal)) or 1.0
+    largest = float(np.abs(diagonal).max())
+    tau = float(np.mean(diagonal)) or 1.0
     return Graph(fixed(K), m + 1, largest, first, second, np.ones(m), tau)
 
 
@@ -393,7 +410,8 @@ def _at_large_lambda(graph: Graph, y: Floats, sign: float) -> tuple[Walk, int]:
     All weights of the smaller class are 1. Those of the larger have the same sum, and
     the least norm of w: the end of the path of these solutions in that sum, from 0 on.
     """
-    big, few = np.flatnonzero(y == sign), int(np.count_nonzero(y == -sign))
+    big = np.flatnonzero(y == sign)
+    few = int(np.count_nonzero(y == -sign))
     if len(big) == few:
         walk = Walk(graph, np.ones(len(y)))
         pin = int(big[np.argmax(sign * walk.g[big])])
@@ -402,11 +420,9 @@ def _at_large_lambda(graph: Graph, y: Floats, sign: float) -> tuple[Walk, int]:
     walk = Walk(graph, (y == -sign) * 1.0)
     walk.grow(big, few, sign)
     share = np.minimum(walk.alpha, 1 - walk.alpha)
-    elbow, pin, whole = (
-        walk.elbow,
-        int(np.argmax(share)),
-        share <= max(BOUND, _GROWN * few),
-    )
+    elbow = walk.elbow
+    pin = int(np.argmax(share))
+    whole = share <= max(BOUND, _GROWN * few)
     walk.alpha[whole] = np.round(walk.alpha[whole])
     if whole[pin]:
         pin = int(

@@ -55,8 +55,11 @@ def enter(elbow, column, own, place, value, sign, least):
     `column` has its inner products with the others, in their order (it is used up), and
     `own` its square.
     """
-    factor, right, n = elbow.factor, elbow.right, elbow.size[0]
-    pivot, one = own, sign
+    factor = elbow.factor
+    right = elbow.right
+    n = elbow.size[0]
+    pivot = own
+    one = sign
     for i in range(n):
         entry = column[i]
         for j in range(i + 1, n):
@@ -79,13 +82,13 @@ def enter(elbow, column, own, place, value, sign, least):
 @njit_part
 def leave(elbow, first):
     """Let the point at this position go; those behind it move up."""
-    factor, right, n = elbow.factor, elbow.right, elbow.size[0] - 1
-    share, gone, value, one = (
-        factor[first, first],
-        np.empty(n),
-        right[0, first],
-        right[1, first],
-    )
+    factor = elbow.factor
+    right = elbow.right
+    n = elbow.size[0] - 1
+    share = factor[first, first]
+    gone = np.empty(n)
+    value = right[0, first]
+    one = right[1, first]
     for j in range(first, n):
         elbow.places[j], elbow.right[2, j] = elbow.places[j + 1], elbow.right[2, j + 1]
         gone[j] = factor[first, j + 1]
@@ -93,7 +96,8 @@ def leave(elbow, first):
         for j in range(first, n):
             factor[i, j] = factor[i, j + 1]
     for i in range(first, n):
-        own, weight = factor[i + 1, i + 1], gone[i]
+        own = factor[i + 1, i + 1]
+        weight = gone[i]
         factor[i, i] = own + share * weight * weight
         ratio = share * weight / factor[i, i]
         share *= own / factor[i, i]
@@ -116,7 +120,10 @@ def solve(elbow, delta, total, tau):
 
     Without bias (tau = 0) the shift is 0, and the sum is free.
     """
-    n, factor, excess, unit = elbow.size[0], elbow.factor, -total, 0.0
+    n = elbow.size[0]
+    factor = elbow.factor
+    excess = -total
+    unit = 0.0
     ones = np.empty(n if tau > 0 else 0)
     for i in range(n - 1, -1, -1):
         delta[i] = elbow.right[0, i] - _behind(factor[i], delta, i, n)
@@ -171,10 +178,8 @@ class Front(NamedTuple):
 def check_entries(largest: float, name: str) -> None:
     """Raise ValueError where products of entries of a Gram matrix of this size would be
     0 or infinite."""
-    sound, expected = (
-        SMALLEST <= largest <= 1 / SMALLEST,
-        f"0, or {SMALLEST:g} to {1 / SMALLEST:g}",
-    )
+    sound = SMALLEST <= largest <= 1 / SMALLEST
+    expected = f"0, or {SMALLEST:g} to {1 / SMALLEST:g}"
     require(
         largest == 0 or sound,
         largest,
@@ -185,7 +190,8 @@ def check_entries(largest: float, name: str) -> None:
 
 def new_front(room: int, n: int) -> Front:
     """Nobody yet, and room for so many pairs of n items."""
-    size, places = np.zeros(1, dtype=np.int64), np.zeros(room, dtype=np.int64)
+    size = np.zeros(1, dtype=np.int64)
+    places = np.zeros(room, dtype=np.int64)
     elbow = Elbow(size, places, np.zeros((room, room)), np.zeros((3, room)))
     rows = np.empty((room, n))
     return Front(elbow, rows, fixed(rows), np.arange(room), np.zeros(room), np.zeros(n))
@@ -195,16 +201,23 @@ def new_front(room: int, n: int) -> Front:
 def admit(graph, first, second, front, pair, value, least):
     """Take a pair into the elbow, unless it depends on it and no `least` pivot is
     given."""
-    K, tau, elbow, i, j = graph.K, graph.tau, front.elbow, first[pair], second[pair]
-    n, sign = elbow.size[0], 0.0 if tau == 0 else 1.0 if i < j else -1.0
-    row, column = front.rows[front.slots[n]], np.empty(n)
+    K = graph.K
+    tau = graph.tau
+    elbow = front.elbow
+    i = first[pair]
+    j = second[pair]
+    n = elbow.size[0]
+    sign = 0.0 if tau == 0 else 1.0 if i < j else -1.0
+    row = front.rows[front.slots[n]]
+    column = np.empty(n)
     if tau > 0:
         one = K[i] if i < j else K[j]
         for k in range(len(one)):
             row[k] = sign * one[k]
         row[-1] = -sign * tau
     else:
-        one, other = K[i], K[j]
+        one = K[i]
+        other = K[j]
         for k in range(len(row)):  # faster than as arrays
             row[k] = one[k] - other[k]
     for k in range(n):
@@ -238,7 +251,8 @@ def add(q: Floats, pairs: Any, ids: Any, v: Floats) -> None:
 
 def net(graph: Graph, v: Floats) -> Floats:
     """B'v; whole weights first, whose sums are exact."""
-    q, whole = np.zeros(graph.items), (v == 0) | (v == graph.bound)
+    q = np.zeros(graph.items)
+    whole = (v == 0) | (v == graph.bound)
     for part in (whole, ~whole):
         add(q, graph, part, v[part])
     return q
@@ -247,7 +261,8 @@ def net(graph: Graph, v: Floats) -> Floats:
 def residual(graph, alpha, lam):
     """max |share - clip(share + 1 - margin, 0, 1)|, the share of its bound that a
     weight has; f is anew."""
-    q, share = net(graph, alpha), alpha / graph.bound
+    q = net(graph, alpha)
+    share = alpha / graph.bound
     rows = np.flatnonzero(q)
     g = combine(graph.K, rows, q[rows])
     excess = 1 - (g[graph.first] - g[graph.second]) / lam
@@ -280,10 +295,12 @@ def rerun(graph, front, alpha, knots, changes, lam, nets):
     Rows of `nets`, if there are any, become B'alpha at the knots; the first has to be
     given.
     """
-    elbow, used = front.elbow, 0
+    elbow = front.elbow
+    used = 0
     for piece in range(len(knots) - 1):
         while used < len(changes) and changes[used, 0] == piece:
-            pair, weight = changes[used, 1], changes[used, 2]
+            pair = changes[used, 1]
+            weight = changes[used, 2]
             if weight < 0:
                 admit(
                     graph, graph.first, graph.second, front, pair, -1.0, 2 * DEPENDENT
@@ -317,7 +334,8 @@ def retrace(graph, elbow, size, changes, weights, nets):
     used = noted = 0
     for piece in range(len(nets) - 1):
         while used < len(changes) and changes[used, 0] == piece:
-            point, weight = changes[used, 1], changes[used, 2]
+            point = changes[used, 1]
+            weight = changes[used, 2]
             if weight < 0:
                 elbow[size] = point
                 size += 1
@@ -329,7 +347,8 @@ def retrace(graph, elbow, size, changes, weights, nets):
             used += 1
         _copy(nets, piece)
         for k in range(size):
-            point, weight = elbow[k], weights[noted + k]
+            point = elbow[k]
+            weight = weights[noted + k]
             nets[piece + 1, point] = weight if graph.first[point] == point else -weight
         noted += size
 

@@ -26,12 +26,20 @@ from preflearn.core.validation import Floats, Ids
 from preflearn.path.graph import BOUND, admit, dismiss, solve
 
 # Why the loop stopped; see `follow`.
-ENDED, QUIET, CALM, SCALED, REACHED, FULL, LOST, EMPTY = 1, 2, 3, 4, 5, 6, 7, 8
+ENDED = 1
+QUIET = 2
+CALM = 3
+SCALED = 4
+REACHED = 5
+FULL = 6
+LOST = 7
+EMPTY = 8
 # of margins: an event that comes where their rounding may exceed it ends the path
 TOLERANCE = 1e-9
 ON_MARGIN = 1e-11  # relative to lambda
 # of lambda is left after a stretch without events; then g is computed anew
-_FALL, _MOST = 0.1, 0.99
+_FALL = 0.1
+_MOST = 0.99
 _NEARLY = 0.999
 _SHORT = 1e-12  # an event so near to the end, in units of what is left, is not followed
 _SLOPE = 1e-10  # a slope below it is rounding
@@ -48,7 +56,8 @@ _PATIENCE = 20
 _LONGEST = 10  # times these pivots at one event: more, and rounding has gone wrong
 # Of a type that says no value, or what is called with it would be compiled for this
 # value and for others.
-_NONE, _CAME = np.int64(0), np.int64(-1)
+_NONE = np.int64(0)
+_CAME = np.int64(-1)
 _PIVOTS = 8  # changes of the elbow an event that there is room for
 
 
@@ -121,7 +130,8 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
     or 0: the trace is full, or scores may have become so small that rounding is too
     much beside them.
     """
-    base, slack = np.empty(len(g)), _directions(graph, front, law)
+    base = np.empty(len(g))
+    slack = _directions(graph, front, law)
     for j in range(len(g)):
         base[j] = g[j] / lam
     # of f; as lambda falls, so do scores, but hardly faster
@@ -145,7 +155,8 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
         if status != 0:
             return piece, status
         passed = _wait(watch, front, law, slack, near, lam - end)
-        ended, stop = passed >= (lam - end) * (1 - _SHORT), max(end, least)
+        ended = passed >= (lam - end) * (1 - _SHORT)
+        stop = max(end, least)
         short = ended or lam - passed < stop
         if short:
             passed = lam - stop
@@ -170,14 +181,17 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
 def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
     """Find the elbow and its directions from here on, by pivots among the pairs that
     are on the margin."""
-    elbow, resting, n = front.elbow, np.empty(len(watch.ids), dtype=np.int64), _NONE
+    elbow = front.elbow
+    resting = np.empty(len(watch.ids), dtype=np.int64)
+    n = _NONE
     for k in range(len(watch.ids)):
         if watch.gap[k] <= near and watch.side[k] != 0:
             resting[n] = k
             n += 1
         inside += watch.gap[k] > near and watch.side[k] < 0
     parked = np.zeros(n + elbow.size[0], dtype=np.bool_)  # they depend on the elbow
-    limit, pinned = _PATIENCE + 4 * len(parked), graph.tau > 0 and law.inflow == 0
+    limit = _PATIENCE + 4 * len(parked)
+    pinned = graph.tau > 0 and law.inflow == 0
     for count in range(_LONGEST * limit):
         choice, most = _violator(
             watch, front, law, pinned, resting, n, parked, lam, slack, count > limit
@@ -196,14 +210,16 @@ def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
             _note(trace, piece, watch.ids[k], 1 if full else 0)
             if elbow.size[0] == 0 and law.inflow != 0:
                 return slack, EMPTY
-            resting[n], parked[n] = k, False
+            resting[n] = k
+            parked[n] = False
             n += 1
         elif elbow.size[0] == len(elbow.places):
             return slack, FULL
         elif admit(
             graph, watch.first, watch.second, front, resting[choice], -law.drop, 0.0
         ):
-            watch.side[resting[choice]], watch.gap[resting[choice]] = 0, 0
+            watch.side[resting[choice]] = 0
+            watch.gap[resting[choice]] = 0
             _note(trace, piece, watch.ids[resting[choice]], _CAME)
             n -= 1
             resting[choice] = resting[n]
@@ -236,7 +252,8 @@ def _note_weights(trace, watch, elbow):
 def _directions(graph, front, law):
     """Write the changes of the elbow's weights, and of g, while lambda falls by 1;
     return their rounding."""
-    n, total = front.elbow.size[0], 0.0
+    n = front.elbow.size[0]
+    total = 0.0
     shift = solve(front.elbow, front.moves, law.inflow, graph.tau)
     combine_into(front.dg, front.fixed, front.slots, front.moves[:n])
     for k in range(n):
@@ -257,15 +274,17 @@ def _violator(watch, front, law, pinned, resting, n, parked, lam, slack, first):
     ones are some). If the score of an item is `pinned` by the last one in the elbow,
     whose weight does not move, it stays.
     """
-    choice, least, most, size = -1, len(watch.ids), 0.0, front.elbow.size[0]
+    choice = -1
+    least = len(watch.ids)
+    most = 0.0
+    size = front.elbow.size[0]
     for c in range(n + (0 if size == 1 and pinned else size)):
-        wrong, k = 0.0, resting[c] if c < n else front.elbow.places[c - n]
+        wrong = 0.0
+        k = resting[c] if c < n else front.elbow.places[c - n]
         if c >= n:
             move = front.moves[c - n]
-            low, high = (
-                watch.alpha[k] <= BOUND,
-                watch.alpha[k] >= watch.bound[k] - BOUND,
-            )
+            low = watch.alpha[k] <= BOUND
+            high = watch.alpha[k] >= watch.bound[k] - BOUND
             wrong = lam * (-move if low else move if high else 0.0)
             wrong = wrong if wrong > BOUND else 0.0
         elif not parked[c]:
@@ -274,16 +293,20 @@ def _violator(watch, front, law, pinned, resting, n, parked, lam, slack, first):
             )
             wrong = wrong / law.unit if wrong > slack else 0.0
         if k < least if first and wrong > 0 else wrong > most * (1 + _TIE):
-            choice, least, most = c, k, wrong
+            choice = c
+            least = k
+            most = wrong
     return choice, most
 
 
 @njit_part
 def _wait(watch, front, law, slack, near, left):
     """How far lambda falls until the next event, at most by what is left."""
-    passed, dg = left, front.dg
+    passed = left
+    dg = front.dg
     for k in range(front.elbow.size[0]):
-        place, move = front.elbow.places[k], front.moves[k]
+        place = front.elbow.places[k]
+        move = front.moves[k]
         if abs(move) * left > BOUND:
             room = (
                 watch.bound[place] - watch.alpha[place]
@@ -292,10 +315,8 @@ def _wait(watch, front, law, slack, near, left):
             )
             passed = min(passed, room / abs(move))
     for k in range(len(watch.ids)):
-        gap, closing = (
-            watch.gap[k],
-            -watch.side[k] * (dg[watch.first[k]] - dg[watch.second[k]] + law.drop),
-        )
+        gap = watch.gap[k]
+        closing = -watch.side[k] * (dg[watch.first[k]] - dg[watch.second[k]] + law.drop)
         watch.closing[k] = closing
         if gap < passed * closing and closing > slack and gap > near:
             passed = gap / closing
@@ -308,7 +329,8 @@ def _range(g, dg, base, passed, inverse):
     low = high = (g[0] + passed * dg[0]) * inverse - base[0]
     for j in range(1, len(base)):
         moved = (g[j] + passed * dg[j]) * inverse - base[j]
-        low, high = min(low, moved), max(high, moved)
+        low = min(low, moved)
+        high = max(high, moved)
     return high - low
 
 
@@ -332,7 +354,11 @@ def gaps(graph, side, g, lam, reach, rounding):
     Also how many of these are on it, how many of the others inside it, and the worst
     violation of g.
     """
-    found, n, on, inside, worst = np.empty(len(side), dtype=np.int32), 0, 0, 0, 0.0
+    found = np.empty(len(side), dtype=np.int32)
+    n = 0
+    on = 0
+    inside = 0
+    worst = 0.0
     near = 2 * max(ON_MARGIN * lam, rounding)
     limit = max(reach * lam, near)
     for pair in range(len(side)):

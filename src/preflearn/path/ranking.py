@@ -74,7 +74,8 @@ class RankingPath(RegularizationPath):
     ):
         super().__init__(graph, course, status, ids)
         # of each pair, which pair of the graph it is
-        self._space, self._place = space, place
+        self._space = space
+        self._place = place
 
     def alpha(self, lam: float) -> Floats:
         """The dual weights at lambda, shape (m,), each in [0, 1]; equal pairs have
@@ -85,7 +86,8 @@ class RankingPath(RegularizationPath):
         """Scores f(x) of items at lambda, shape (n,); of Pairs, their differences first
         - second, (m,)."""
         lam = self._check(lam)
-        space, coef = self._space, self._net(lam) / lam
+        space = self._space
+        coef = self._net(lam) / lam
         if isinstance(X, Pairs):
             return X.B.differences(self._kernel(X.items) @ coef)
         return space.expansion(coef)._replace(k=space.functions.less_one)(
@@ -94,7 +96,8 @@ class RankingPath(RegularizationPath):
 
     def margins(self, lam: float) -> Floats:
         """y (f(first) - f(second)) of the pairs of the fit, shape (m,)."""
-        lam, graph = self._check(lam), self._graph
+        lam = self._check(lam)
+        graph = self._graph
         g = graph.K @ self._net(lam)
         return ((g[graph.first] - g[graph.second]) / lam)[self._place]
 
@@ -153,7 +156,8 @@ class RankingPath(RegularizationPath):
         self._check_choice()
         pairs = as_pairs(pairs_valid)
         if loss is not None:
-            truth, B = np.asarray(y_valid), pairs.B
+            truth = np.asarray(y_valid)
+            B = pairs.B
             return self._at_breakpoints(
                 self._kernel(pairs.items), lambda f: loss(truth, B.differences(f))
             )
@@ -166,7 +170,10 @@ class RankingPath(RegularizationPath):
         keys, repeats = np.unique(
             index[:, 0] * len(k) + index[:, 1], return_counts=True
         )
-        count, size, found, order = 0, 0.0, [], None
+        count = 0
+        size = 0.0
+        found = []
+        order = None
         for lams, g in self._blocks(k):
             if order is None:
                 size = _TIED * float(np.abs(g[:, 0]).max())
@@ -184,7 +191,8 @@ class RankingPath(RegularizationPath):
 
     def _kernel(self, X: Floats) -> Floats:
         """Between new items and those of the fit."""
-        space, X = self._space, self._features(X)
+        space = self._space
+        X = self._features(X)
         # differences do not see an offset, which would cost digits
         if space.kernel == "linear":
             middle = origin(space.items)
@@ -192,7 +200,8 @@ class RankingPath(RegularizationPath):
         return space.functions.less_one(X, space.functions.centres)
 
     def _values(self, lam: float) -> tuple[float, float]:
-        graph, alpha = self._graph, self._weights(lam)
+        graph = self._graph
+        alpha = self._weights(lam)
         q = net(graph, alpha)
         g = graph.K @ q
         half = float(q @ g) / (2 * lam)
@@ -215,11 +224,16 @@ def _exchanges(order, scores, tied, lams, keys, counts):
     there, which is rounding, keep their order. The keys are n times the better item of
     a pair, plus the other, and occur so often.
     """
-    places, changes, used, n = np.empty(64), np.empty(64), 0, len(order)
+    places = np.empty(64)
+    changes = np.empty(64)
+    used = 0
+    n = len(order)
     for k in range(1, len(lams)):
-        before, after = scores[k - 1], scores[k]
+        before = scores[k - 1]
+        after = scores[k]
         for i in range(1, n):
-            item, j = order[i], i - 1
+            item = order[i]
+            j = i - 1
             while j >= 0 and after[order[j]] < after[item] - tied[k]:
                 passed = order[j]
                 order[j + 1] = passed
@@ -230,10 +244,8 @@ def _exchanges(order, scores, tied, lams, keys, counts):
                     if used == len(places):
                         places = np.append(places, np.empty(used))
                         changes = np.append(changes, np.empty(used))
-                    ahead, behind = (
-                        before[passed] - before[item],
-                        after[item] - after[passed],
-                    )
+                    ahead = before[passed] - before[item]
+                    behind = after[item] - after[passed]
                     share = max(ahead, 0.0) / (max(ahead, 0.0) + behind)
                     places[used], changes[used] = (
                         lams[k - 1] - share * (lams[k - 1] - lams[k]),
@@ -248,7 +260,8 @@ def _exchanges(order, scores, tied, lams, keys, counts):
 @njit_part
 def _number(keys, counts, key):
     """How often this pair occurs."""
-    k, end = 0, len(keys)
+    k = 0
+    end = len(keys)
     # half of them each time; numpy.searchsorted takes longer to compile than all of
     # this
     while k < end:
@@ -336,8 +349,10 @@ def ranksvm_path(
     key, ids, place, count = np.unique(
         key, return_index=True, return_inverse=True, return_counts=True
     )
-    first, second = (key // len(K)).astype(np.uint32), (key % len(K)).astype(np.uint32)
-    bound, largest = count.astype(np.float64), float(np.abs(K.diagonal()).max())
+    first = (key // len(K)).astype(np.uint32)
+    second = (key % len(K)).astype(np.uint32)
+    bound = count.astype(np.float64)
+    largest = float(np.abs(K.diagonal()).max())
     check_entries(largest, "the largest k(x, x)")
     graph = Graph(K, len(K), largest, first, second, bound, 0.0)
     return RankingPath(

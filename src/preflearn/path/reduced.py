@@ -70,12 +70,15 @@ def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np
     [[1, 2], [1, 0], [2, 0], [3, 1]]
     """
     scores = check_array(scores, "scores", ("n",), "one value an item")
-    n, query = len(scores), query_numbers(qid, len(scores))
+    n = len(scores)
+    query = query_numbers(qid, len(scores))
     order = np.lexsort((scores, query))  # stable: the first item of a level comes first
-    query, scores = query[order], scores[order]
+    query = query[order]
+    scores = scores[order]
     lowest = np.diff(query, prepend=-1) > 0
     starts = np.flatnonzero(lowest | np.append(True, scores[1:] != scores[:-1]))
-    lowest, maximum = lowest[starts], order[starts]
+    lowest = lowest[starts]
+    maximum = order[starts]
     level = np.repeat(np.arange(len(starts)), np.diff(starts, append=n))
     inside = ~np.append(lowest[1:], True)[level]
     inside[starts] = False

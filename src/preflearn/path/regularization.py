@@ -58,12 +58,10 @@ class RegularizationPath(ABC):
     """
 
     def __init__(self, graph: Graph, course: Course, status: str, ids: Ids):
-        self._graph, self._course, self.status, self.lambda_end = (
-            graph,
-            course,
-            status,
-            course.end,
-        )
+        self._graph = graph
+        self._course = course
+        self.status = status
+        self.lambda_end = course.end
         self._ids = ids  # which pair or point of the fit each pair of the graph is
         self._last = np.inf, course.start  # lambda and weights of the last query
         self._replays: dict[int, tuple[Floats, Floats]] = {}
@@ -99,7 +97,8 @@ class RegularizationPath(ABC):
         """Triples (lambda, index, kind) of pairs that "enter" the margin, "leave at 0"
         or "leave at 1"."""
         # a weight of -1 comes in
-        kinds, course = ("leave at 0", "leave at 1", "enter"), self._course
+        kinds = ("leave at 0", "leave at 1", "enter")
+        course = self._course
         return [
             (float(course.knots[piece]), int(self._ids[pair]), kinds[weight])
             for piece, pair, weight in course.changes.tolist()
@@ -191,7 +190,8 @@ class RegularizationPath(ABC):
             if self._course.marks[stretch, 0] < self._course.marks[stretch + 1, 0]:
                 knots, nets = self._replay(stretch)
                 yield knots, nets
-        last, end = self._course.knots[-1], self._course.end
+        last = self._course.knots[-1]
+        end = self._course.end
         if end < last:
             yield np.array([last, end]), np.stack([nets[-1], nets[-1] * (end / last)])
 
@@ -199,7 +199,8 @@ class RegularizationPath(ABC):
         """The knots of a stretch and B'alpha there, kept for the next query."""
         if stretch in self._replays:
             return self._replays[stretch]
-        alpha, (knots, changes) = self._weights_before(stretch), self._stretch(stretch)
+        alpha = self._weights_before(stretch)
+        (knots, changes) = self._stretch(stretch)
         nets = np.zeros((len(knots), self._graph.items))
         nets[0] = net(self._graph, alpha)
         self._carry(stretch, alpha, knots, changes, nets)
@@ -241,7 +242,8 @@ class RegularizationPath(ABC):
         return self._weights_within(stretch, lam)
 
     def _weights_within(self, stretch: int, lam: float) -> Floats:
-        alpha, (knots, changes) = self._weights_before(stretch), self._stretch(stretch)
+        alpha = self._weights_before(stretch)
+        (knots, changes) = self._stretch(stretch)
         rerun(
             self._graph,
             self._front(stretch, changes),
@@ -255,10 +257,12 @@ class RegularizationPath(ABC):
 
     def _weights_before(self, stretch: int) -> Floats:
         """All weights where a stretch begins."""
-        course, graph = self._course, self._graph
+        course = self._course
+        graph = self._graph
         before = course.changes[: course.marks[stretch, 1]]
         part = slice(*course.first[stretch : stretch + 2])
-        alpha, left = course.start.copy(), before[before[:, 2] >= 0]
+        alpha = course.start.copy()
+        left = before[before[:, 2] >= 0]
         # of several, the last one counts
         alpha[left[:, 1]] = left[:, 2] * graph.bound[left[:, 1]]
         alpha[course.pairs[part]] = course.weights[part]
@@ -273,7 +277,8 @@ class RegularizationPath(ABC):
 
     def _front(self, stretch: int, changes: Ids) -> Front:
         """The margin set where a stretch begins, ready to go on."""
-        graph, (elbow, size) = self._graph, self._elbow(stretch, changes)
+        graph = self._graph
+        (elbow, size) = self._elbow(stretch, changes)
         front = new_front(len(elbow), graph.items)
         gather(
             graph, graph.first, graph.second, front, elbow[:size], np.full(size, -1.0)
@@ -326,10 +331,12 @@ def steps(
 ) -> tuple[Floats, Floats]:
     """Where a count changes as lambda falls, beginning at the start, and the counts
     from there on."""
-    place, change = np.concatenate(places), np.concatenate(changes)
+    place = np.concatenate(places)
+    change = np.concatenate(changes)
     # scores that are all 0 at lambda = 0 exchange their places there by rounding
     real = place > LAST * start
-    place, change = place[real], change[real]
+    place = place[real]
+    change = change[real]
     edges, which = np.unique(-place, return_inverse=True)
     sums = np.bincount(which, weights=change, minlength=len(edges))
     counts = count + np.append(0.0, np.cumsum(sums))

@@ -165,7 +165,8 @@ def _curve(
     span: float,
 ) -> FoldCurve:
     """The pair error of one fold along its path."""
-    fold, labels = pairs[train], y[train]
+    fold = pairs[train]
+    labels = y[train]
     first = trace(fold, labels, max_events=1).breakpoints
     if len(first) == 0:
         raise ValueError(

@@ -32,7 +32,8 @@ from preflearn.path.graph_events import (
 )
 
 # in one stretch, of pairs and of points, whose stretch is one product in `select`
-_EVENTS, _FEWER = 400, 200
+_EVENTS = 400
+_FEWER = 200
 _ROOM = 50  # of the elbow at first
 _REACH = 0.01  # of the first stretch
 _FEW = 1000  # pairs who are all watched
@@ -44,7 +45,9 @@ _WORST = 1e-8
 _EPS = 1.1e-16  # the rounding of one number
 # What decides how many pairs are watched, in nanoseconds: to pass over a pair, to watch
 # one for an event.
-_PASS, _WATCH, _SQUARE = 1.6, 4.0, 0.4
+_PASS = 1.6
+_WATCH = 4.0
+_SQUARE = 0.4
 _BLURRED = 2e-7  # of margins with bias: their rounding where no event comes any more
 _FALLING = Law(1.0, 0.0, 1.0, 0.0, TOLERANCE)
 
@@ -75,8 +78,10 @@ class Course(NamedTuple):
 
 def still(alpha: Floats, end: float) -> Course:
     """The course of weights that stay down to this lambda."""
-    none, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
-    changes, marks = none.reshape(0, 3), np.zeros((1, 3), dtype=np.int64)
+    none = np.zeros(0, dtype=np.int64)
+    floats = np.zeros(0)
+    changes = none.reshape(0, 3)
+    marks = np.zeros((1, 3), dtype=np.int64)
     return Course(
         alpha, np.array([end]), changes, marks, none, none, floats, end, floats
     )
@@ -87,11 +92,15 @@ class Walk:
     of 0 or the bound."""
 
     def __init__(self, graph: Graph, alpha: Floats):
-        m, n = len(graph.first), graph.items
-        self._graph, self.alpha = graph, alpha
+        m = len(graph.first)
+        n = graph.items
+        self._graph = graph
+        self.alpha = alpha
         self.g = np.zeros(n)
-        self._front, self._reach = new_front(_ROOM, n), np.inf if m <= _FEW else _REACH
-        self._law, self._events = _FALLING, _FEWER if graph.tau > 0 else _EVENTS
+        self._front = new_front(_ROOM, n)
+        self._reach = np.inf if m <= _FEW else _REACH
+        self._law = _FALLING
+        self._events = _FEWER if graph.tau > 0 else _EVENTS
         self.rest(np.zeros(0, dtype=np.int64))
         self._start_at(0.0)
         self._spread()
@@ -116,11 +125,11 @@ class Walk:
         ArithmeticError
             If rounding leaves open how to go on.
         """
-        self._law, self.lam = (
-            Law(0.0, sign, self._graph.tau, np.inf, TOLERANCE),
-            total + 1.0,
-        )
-        ids, why, moved = pairs.astype(np.int32), 0, self._events
+        self._law = Law(0.0, sign, self._graph.tau, np.inf, TOLERANCE)
+        self.lam = total + 1.0
+        ids = pairs.astype(np.int32)
+        why = 0
+        moved = self._events
         for _ in range(self._limit()):
             if moved >= self._events:
                 self._spread()
@@ -148,7 +157,8 @@ class Walk:
     ) -> tuple[Course, str]:
         """The course of the weights from the first breakpoint on, and how it ended."""
         self._start_at(lam)
-        end, before = max(lambda_min, LAST * lam), 0
+        end = max(lambda_min, LAST * lam)
+        before = 0
         for _ in range(self._limit()):
             why = self._advance(
                 end, int(min(self._events, most - self._mark[0])), before
@@ -186,16 +196,15 @@ class Walk:
         )
 
     def _start_at(self, lam: float) -> None:
-        self.lam, self._start, self._mark = lam, self.alpha.copy(), (0, 0, 0)
-        self._knots, self._changes = (
-            [np.array([lam])],
-            [np.zeros((0, 3), dtype=np.int64)],
-        )
-        self._marks, self._elbows = (
-            list[tuple[int, int, int]](),
-            [np.zeros(0, dtype=np.int64)],
-        )
-        self._alphas, self._weights = [np.zeros(0)], [np.zeros(0)]
+        self.lam = lam
+        self._start = self.alpha.copy()
+        self._mark = (0, 0, 0)
+        self._knots = [np.array([lam])]
+        self._changes = [np.zeros((0, 3), dtype=np.int64)]
+        self._marks = list[tuple[int, int, int]]()
+        self._elbows = [np.zeros(0, dtype=np.int64)]
+        self._alphas = [np.zeros(0)]
+        self._weights = [np.zeros(0)]
 
     def _limit(self) -> int:
         """More stretches than a problem of this size ever takes."""
@@ -203,7 +212,8 @@ class Walk:
 
     def _advance(self, end: float, events: int, before: int) -> int:
         """Follow some events; returns what `follow` does."""
-        graph, n = self._graph, self._graph.items
+        graph = self._graph
+        n = self._graph.items
         self._spread()
         left = self._settle()
         if graph.tau > 0:
@@ -236,7 +246,9 @@ class Walk:
         self, ids: NDArray[np.int32], events: int, reach: float, end: float, inside: int
     ) -> tuple[int, int]:
         """Follow these pairs, and note what happens."""
-        graph, nothing, law = self._graph, np.zeros((2, len(ids))), self._law
+        graph = self._graph
+        nothing = np.zeros((2, len(ids)))
+        law = self._law
         # Of pairs the weights are made again where they are asked for, by `rerun`, and
         # take no memory.
         trace = new_trace(
@@ -254,7 +266,8 @@ class Walk:
         # of the margin: their weights are whole numbers, so that sums are exact
         off = watch.side != 0
         add(self._resting, watch, off, -watch.alpha[off])
-        front, values = self._front, np.full(len(self.elbow), -law.drop)
+        front = self._front
+        values = np.full(len(self.elbow), -law.drop)
         places = np.searchsorted(ids, self.elbow)
         if not np.array_equal(ids[places[places < len(ids)]], self.elbow):
             raise ArithmeticError(
@@ -292,8 +305,10 @@ class Walk:
     def _spread(self) -> None:
         """Compute g anew from the weights, but for a free score, and a bound on its
         rounding."""
-        graph, q = self._graph, self._net()
-        self._excess, items = float(q[-1]), q[: len(graph.K)]
+        graph = self._graph
+        q = self._net()
+        self._excess = float(q[-1])
+        items = q[: len(graph.K)]
         self.g[: len(items)] = combine(
             graph.K, np.flatnonzero(items), items[items != 0]
         )
@@ -309,7 +324,9 @@ class Walk:
         An ill-conditioned elbow may turn a tiny error into moves of weights past their
         bounds: then it goes as far as they allow. Returns what is left of the error.
         """
-        graph, alpha, law = self._graph, self.alpha[self.elbow], self._law
+        graph = self._graph
+        alpha = self.alpha[self.elbow]
+        law = self._law
         free = self.elbow[(alpha > BOUND) & (alpha < graph.bound[self.elbow] - BOUND)]
         margin = law.drop * self.lam
         error = margin - (self.g[graph.first[free]] - self.g[graph.second[free]])
@@ -319,10 +336,12 @@ class Walk:
             margin, float(np.abs(self.g).max())
         ):
             return wrong
-        front, delta = new_front(len(free), graph.items), error.copy()
+        front = new_front(len(free), graph.items)
+        delta = error.copy()
         gather(graph, graph.first, graph.second, front, free, error)
         shift = solve(front.elbow, delta, total, graph.tau)
-        weight, bound = self.alpha[free], graph.bound[free]
+        weight = self.alpha[free]
+        bound = graph.bound[free]
         room = np.where(delta > 0, bound - weight, weight) + BOUND
         share = 1 / float(np.max(np.abs(delta) / room, initial=1.0))
         self.g[-1] -= share * shift

@@ -234,11 +234,9 @@ class OneDictionaryEstimator(ScoredItemsEstimator):
         )
         functions = self._functions_at(data.X)
         self._learn(functions, data)
-        self._functions, self._training, self.n_features_in_ = (
-            functions,
-            data,
-            data.X.shape[1],
-        )
+        self._functions = functions
+        self._training = data
+        self.n_features_in_ = data.X.shape[1]
         return self
 
     def _functions_at(self, X: Floats) -> Functions:

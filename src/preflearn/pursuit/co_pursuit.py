@@ -119,11 +119,9 @@ class Systems:
 
     def solution(self, number: int, e: Floats) -> Floats:
         """The solution of least norm of one system, shape (M,)."""
-        scale, vectors, kept = (
-            self._scale[number],
-            self._vectors[number],
-            self._kept[number],
-        )
+        scale = self._scale[number]
+        vectors = self._vectors[number]
+        kept = self._kept[number]
         a = scale * (vectors @ (self._inverse[number] * (vectors.T @ (scale * e))))
         null = scale[:, None] * vectors[:, ~kept]
         return a - null @ np.linalg.lstsq(null, a)[0]
@@ -165,21 +163,19 @@ class CoPursuit:
         shared: bool,
         printed: bool,
     ):
-        self._scored, self._unscored, self._choices = scored, unscored, choices
-        self._s, self._nu, self._printed, self._M = (
-            scores[:, None],
-            nu,
-            printed,
-            len(scored.views),
-        )
+        self._scored = scored
+        self._unscored = unscored
+        self._choices = choices
+        self._s = scores[:, None]
+        self._nu = nu
+        self._printed = printed
+        self._M = len(scored.views)
         check_size(float(np.abs(scores).max()), "the differences of the scores y")
         self._systems = self._factored(shared)
         self._f = np.zeros((scored.form.n, self._M))
         self._fbar = np.zeros((unscored.form.n if unscored else 0, self._M))
-        self.basis, self.coefs = (
-            np.empty((0, self._M), dtype=np.int64),
-            np.empty((0, self._M)),
-        )
+        self.basis = np.empty((0, self._M), dtype=np.int64)
+        self.coefs = np.empty((0, self._M))
         self.objectives = [self._value(self._f, self._fbar)]
         noise = self._M * float(rounding(scored.form, np.abs(scores).max()))
         self._least = max(NOTHING * self.objectives[0], noise)
@@ -190,7 +186,8 @@ class CoPursuit:
         if self._unscored:
             products, noise = self._unscored.products(self._choices, shared, True)
             weights = 2 * self._nu * (self._M * np.eye(self._M) - 1)
-            A, floor = A + weights * products, floor + weights.diagonal() * noise
+            A = A + weights * products
+            floor = floor + weights.diagonal() * noise
         return Systems(A, floor)
 
     def step(self) -> bool:
@@ -205,19 +202,20 @@ class CoPursuit:
         if not largest > self._least:
             return False
         best = int(np.argmax(found >= largest * (1 - TIE)))  # the first one of equals
-        a, choice = self._systems.solution(best, e[best]), self._choices[best]
-        f, fbar = self._f + a * self._scored.columns(choice), self._fbar
+        a = self._systems.solution(best, e[best])
+        choice = self._choices[best]
+        f = self._f + a * self._scored.columns(choice)
+        fbar = self._fbar
         if self._unscored:
             fbar = fbar + a * self._unscored.columns(choice)
         value = self._value(f, fbar)
         if not self._printed and not value < self.objectives[-1]:
             return False
-        self._f, self._fbar = f, fbar
+        self._f = f
+        self._fbar = fbar
         self.objectives.append(value)
-        self.basis, self.coefs = (
-            np.vstack([self.basis, choice]),
-            np.vstack([self.coefs, a]),
-        )
+        self.basis = np.vstack([self.basis, choice])
+        self.coefs = np.vstack([self.coefs, a])
         return True
 
     def _residues(self) -> Floats:

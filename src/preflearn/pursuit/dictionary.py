@@ -53,13 +53,12 @@ class Dictionary:
         memory: float,
         single: bool = False,
     ):
-        self._functions, self._X, n, N = (
-            functions,
-            X,
-            X.shape[0],
-            functions.centres.shape[0],
-        )
-        self.size, width = N, max(1, min(_WIDEST, N, _BLOCK // max(n, height)))
+        self._functions = functions
+        self._X = X
+        n = X.shape[0]
+        N = functions.centres.shape[0]
+        self.size = N
+        width = max(1, min(_WIDEST, N, _BLOCK // max(n, height)))
         own = functions.centres is X
         self._symmetric = (
             own and isinstance(functions.kernel, str) and functions.kernel != "linear"
@@ -88,10 +87,8 @@ class Dictionary:
             Where the largest value, which messages call `name`, is beyond what can be
             squared.
         """
-        found, full = (
-            np.empty(self.size),
-            np.empty((self._X.shape[0], self.size)) if self._kept else None,
-        )
+        found = np.empty(self.size)
+        full = np.empty((self._X.shape[0], self.size)) if self._kept else None
         for part, columns in self.blocks():
             self.largest = max(
                 self.largest, float(columns.max()), -float(columns.min())
@@ -145,10 +142,8 @@ class Dictionary:
 def check_size(largest: float, name: str) -> None:
     """Raise ValueError where squares of values of this size, times weights, might leave
     the floats."""
-    good, sizes = (
-        largest == 0 or 1 / LARGEST <= largest <= LARGEST,
-        f"from {1 / LARGEST:g} to {LARGEST:g}",
-    )
+    good = largest == 0 or 1 / LARGEST <= largest <= LARGEST
+    sizes = f"from {1 / LARGEST:g} to {LARGEST:g}"
     expected = (
         f"0, or {sizes}, since the squares of others leave the range of floats: rescale"
     )
@@ -160,9 +155,12 @@ def _add(panel, v, own, below):
     """Add panel'v to `own`; to `below` what the last rows, under the square on the
     diagonal, are mirrored."""
     n_rows, width = panel.shape
-    inside, square = v[:width], n_rows - len(below)
+    inside = v[:width]
+    square = n_rows - len(below)
     for i in range(n_rows):
-        row, value, found = panel[i], v[i], 0.0
+        row = panel[i]
+        value = v[i]
+        found = 0.0
         for j in range(width):
             own[j] += row[j] * value
         if i >= square:

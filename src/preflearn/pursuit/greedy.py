@@ -72,17 +72,22 @@ class Search:
     def __init__(
         self, dictionary: Dictionary, form: Form, scores: Floats, backfit: Backfit
     ):
-        self._dictionary, self._form, self._backfit = dictionary, form, backfit
+        self._dictionary = dictionary
+        self._form = form
+        self._backfit = backfit
         self._squares = dictionary.squares(form)  # k'L~k
-        loss, top = float(form.squares(scores)), float(self._squares.max(initial=0.0))
+        loss = float(form.squares(scores))
+        top = float(self._squares.max(initial=0.0))
         size = loss**0.5 * top**0.5
         if not (size == 0 or _SMALL <= size <= 1 / _SMALL):
             text = f"in the loss the scores have the norm {loss**0.5:.3g}, the functions up to {top**0.5:.3g}"
             expected = f"a product from {_SMALL:g} to {1 / _SMALL:g}: rescale scores, features or weights"
             raise ValueError(f"{text}; expected {expected}")
         self.order: tuple[int, ...] = ()
-        self.losses, self.least = (loss,), NOTHING * loss
-        self._r, self._Lr = scores, form.times(scores)
+        self.losses = (loss,)
+        self.least = NOTHING * loss
+        self._r = scores
+        self._Lr = form.times(scores)
         self._product = dictionary.times(self._Lr)  # k'L~r
         # k'L~k, or q'L~q were the function the next ("pre"); infinite where it is not
         # to be chosen.
@@ -98,7 +103,8 @@ class Search:
     def fork(self) -> Self:
         """A copy that can go another way."""
         other = copy.copy(self)  # the rest is replaced at a step, never written to
-        other._below, other._slack = self._below.copy(), self._slack.copy()
+        other._below = self._below.copy()
+        other._slack = self._slack.copy()
         return other
 
     def coefs(self) -> Floats:
@@ -157,18 +163,16 @@ class Search:
         loss = float(self._form.squares(r))
         if not amount * amount > self.least or loss > self.losses[-1] * (1 + TIE):
             return False
-        self._r, self._Lr = r, self._Lr - amount * Lq
+        self._r = r
+        self._Lr = self._Lr - amount * Lq
         self._product = self._dictionary.times(self._Lr)
-        self.order, self.losses = (*self.order, chosen), (*self.losses, loss)
-        self._parts, self._amounts = (
-            (*self._parts, np.append(inner, size)),
-            (*self._amounts, amount),
-        )
+        self.order = (*self.order, chosen)
+        self.losses = (*self.losses, loss)
+        self._parts = (*self._parts, np.append(inner, size))
+        self._amounts = (*self._amounts, amount)
         if self._backfit:
-            self._Q, self._LQ = (
-                np.concatenate([self._Q, q[None]]),
-                np.concatenate([self._LQ, Lq[None]]),
-            )
+            self._Q = np.concatenate([self._Q, q[None]])
+            self._LQ = np.concatenate([self._LQ, Lq[None]])
         else:
             self._below[chosen] = self._squares[chosen]
         if self._backfit == "pre":
@@ -177,7 +181,8 @@ class Search:
 
     def _orthogonal(self, k: Floats) -> tuple[Floats, Floats]:
         """What of k is L~-orthogonal to the chosen functions, and its parts along them."""
-        q, inner = k, np.zeros(len(self._Q))
+        q = k
+        inner = np.zeros(len(self._Q))
         for _ in range(2 if len(inner) else 0):  # twice is enough
             part = self._LQ @ q
             q = q - part @ self._Q
@@ -202,10 +207,12 @@ class Search:
         surely = np.maximum(self._below - self._slack, DEPENDENT * self._squares)
         most = np.abs(self._product) + spread * np.linalg.norm(self._Lr)
         most = np.square(most) / surely
-        exact, done = np.zeros(len(found)), np.zeros(len(found), dtype=bool)
+        exact = np.zeros(len(found))
+        done = np.zeros(len(found), dtype=bool)
         ids = np.argsort(-found, kind="stable")[:_FEW]
         while len(ids):  # each is done once
-            exact[ids], done[ids] = self._exact(ids), True
+            exact[ids] = self._exact(ids)
+            done[ids] = True
             ids = np.flatnonzero(
                 ~done & (most >= exact.max() * (1 - 2 * TIE)) & (most > self.least)
             )
@@ -214,7 +221,8 @@ class Search:
 
     def _exact(self, ids: Ids) -> Floats:
         """The decreases of a few functions from their columns."""
-        columns, below = self._dictionary.columns(ids), self._squares[ids]
+        columns = self._dictionary.columns(ids)
+        below = self._squares[ids]
         if self._backfit == "pre":
             below = below - np.square(self._LQ @ columns).sum(axis=0)
         usable = (self._below[ids] < np.inf) & (below > DEPENDENT * self._squares[ids])

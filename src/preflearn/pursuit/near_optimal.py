@@ -32,7 +32,8 @@ class NearOptimal:
     def __init__(
         self, models: tuple[Step, ...], values: Callable[[ArrayLike, Step], Floats]
     ):
-        self.models, self._values = models, values
+        self.models = models
+        self._values = values
 
     def __len__(self) -> int:
         return len(self.models)
@@ -54,7 +55,8 @@ def beam_search(
     From each of at most `beam` sets of functions the search goes on with its `beam`
     best next functions; the best sets are kept. A set that no function improves stays.
     """
-    front, finished = [search], {}
+    front = [search]
+    finished = {}
     for _ in range(most):
         found: dict[frozenset[int], Search] = {}
         for state in front:

@@ -108,7 +108,8 @@ class RankingPursuit(OneDictionaryEstimator):
     memory: float = 1e9
 
     def _learn(self, functions: Functions, data: Given) -> None:
-        most, mix = check_count(self.n_basis, "n_basis", 1), data.form.mix
+        most = check_count(self.n_basis, "n_basis", 1)
+        mix = data.form.mix
         check_backfit(self.backfit)
         check_size(
             float(np.abs(data.y).max()),
@@ -116,15 +117,15 @@ class RankingPursuit(OneDictionaryEstimator):
         )
         search = self._search(functions, data, self.backfit)
         follow(search.step, most)
-        self._order, self._coefs = (
-            np.array(search.order, dtype=np.int64),
-            search.coefs(),
-        )
-        seen, self.losses_ = functions.seen(mix), np.array(search.losses)
+        self._order = np.array(search.order, dtype=np.int64)
+        self._coefs = search.coefs()
+        seen = functions.seen(mix)
+        self.losses_ = np.array(search.losses)
         errors = data.errors(seen.expansion(self._order, self._coefs), mix == 1)
         self._set_errors("validation_errors_", errors)
         best = len(self._order) if errors is None else int(np.argmin(errors))
-        self.basis_, self.coef_ = self._order[:best], self._coefs[:best, best]
+        self.basis_ = self._order[:best]
+        self.coef_ = self._coefs[:best, best]
 
     def stage(self, p: int) -> tuple[Ids, Floats]:
         """The functions and coefficients after p steps, p from 0 to ``len(losses_) -

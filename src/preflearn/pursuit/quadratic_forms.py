@@ -51,11 +51,9 @@ class QueryForm:
 
     def __init__(self, query: Ids, mix: float = 0.0):
         self.n = self.height = len(query)
-        self.mix, self.query, self.sizes = (
-            mix,
-            query,
-            np.bincount(query).astype(np.float64),
-        )
+        self.mix = mix
+        self.query = query
+        self.sizes = np.bincount(query).astype(np.float64)
         self.compares = bool(self.sizes.max() > 1)
         self.trace = float((1 - mix) * self.sizes @ (self.sizes - 1) + mix * self.n)
         self._weight = (1 - mix) * self.sizes[query]
@@ -108,8 +106,11 @@ class GraphForm:
 
     def __init__(self, W: sparse.csr_array, mix: float = 0.0):
         edges = sparse.triu(W, k=1).tocoo()
-        weights, rows = np.sqrt((1 - mix) * edges.data), np.arange(edges.nnz)
-        self.n, self.mix, self.compares = len(W.indptr) - 1, mix, edges.nnz > 0
+        weights = np.sqrt((1 - mix) * edges.data)
+        rows = np.arange(edges.nnz)
+        self.n = len(W.indptr) - 1
+        self.mix = mix
+        self.compares = edges.nnz > 0
         self.trace = float(2 * np.square(weights).sum() + mix * self.n)
         ends = np.concatenate([rows, rows]), np.concatenate([edges.row, edges.col])
         # sqrt(weight) B: L~ v is computed by differences, which a constant in v does

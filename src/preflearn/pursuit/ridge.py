@@ -38,8 +38,10 @@ class QueryRidge:
     """
 
     def __init__(self, K: Floats, form: QueryForm, s: Floats):
-        self.K, self.form = K, form
-        self._M, self._c = form.root(form.root(K).T), form.root(s)
+        self.K = K
+        self.form = form
+        self._M = form.root(form.root(K).T)
+        self._c = form.root(s)
         self.trace = float(np.trace(self._M))
 
     @cached_property
@@ -74,14 +76,13 @@ class QueryRidge:
         """Scores of each query by the fit without it, for each alpha, shape (k, n)."""
         values, V = self._spectrum
         c = self._c
-        Z, along, scores = (
-            self.K @ self.form.root(V),
-            V.T @ c,
-            np.zeros((len(alphas), len(c))),
-        )
+        Z = self.K @ self.form.root(V)
+        along = V.T @ c
+        scores = np.zeros((len(alphas), len(c)))
         shrinking = 1 / (values + alphas[:, None])
         for ids in _told(self.form, c):
-            own, seen = V[ids], Z[ids]
+            own = V[ids]
+            seen = Z[ids]
             for row, shrink in zip(scores, shrinking, strict=True):
                 weighted = own * shrink
                 # G_QQ^-1 b_Q is what c_Q says beyond the fit without Q.
@@ -94,7 +95,9 @@ class GraphRidge:
     """The same minima for any form: (L~ K + alpha I) a = L~ s."""
 
     def __init__(self, K: Floats, form: Form, s: Floats):
-        self.K, self._LK, self._Ls = K, form.times(K), form.times(s)
+        self.K = K
+        self._LK = form.times(K)
+        self._Ls = form.times(s)
         self.trace = float(np.trace(self._LK))
 
     def solutions(self, alphas: Floats) -> Floats:
@@ -130,9 +133,13 @@ class LinearRidge:
     """
 
     def __init__(self, Z: Floats, form: Form, s: Floats):
-        self.Z, self._s, self._form = Z, s, form
-        self._D, self._c = form.root(Z), form.root(s)
-        self._inner, self._pull = self._D.T @ self._D, self._c @ self._D
+        self.Z = Z
+        self._s = s
+        self._form = form
+        self._D = form.root(Z)
+        self._c = form.root(s)
+        self._inner = self._D.T @ self._D
+        self._pull = self._c @ self._D
         self.trace = float(np.trace(self._inner))
 
     def solutions(self, alphas: Floats) -> Floats:
@@ -147,7 +154,8 @@ class LinearRidge:
         out of."""
         scores = np.zeros((len(alphas), len(self._s)))
         for ids in _told(self._form, self._c):
-            D, c = self._D[ids], self._c[ids]
+            D = self._D[ids]
+            c = self._c[ids]
             w = _by_spectrum(self._inner - D.T @ D, self._pull - c @ D, alphas)
             scores[:, ids] = w @ self.Z[ids].T
         return scores
@@ -175,7 +183,9 @@ def ridge(D: Floats, target: Floats, alphas: Floats) -> Floats:
     shape (k, r)."""
     U, sizes, V = linalg.svd(D, full_matrices=False, check_finite=False)
     kept = sizes > max(_EPS * max(D.shape) * sizes[0], _TINY)
-    U, sizes, V = U[:, kept], sizes[kept], V[kept]
+    U = U[:, kept]
+    sizes = sizes[kept]
+    V = V[kept]
     return (sizes * (target @ U) / (np.square(sizes) + alphas[:, None])) @ V
 
 
@@ -201,8 +211,10 @@ def subset_ridge(
     coefs : ndarray of shape (levels, r)
     penalties : ndarray of shape (levels,)
     """
-    target, w = form.root(s), ridge(form.root(features), form.root(s), alphas)
-    coefs, penalties = w @ back.T, np.square(w).sum(axis=1)
+    target = form.root(s)
+    w = ridge(form.root(features), form.root(s), alphas)
+    coefs = w @ back.T
+    penalties = np.square(w).sum(axis=1)
     if not alphas.all():
         coefs[alphas == 0] = ridge(form.root(Z), target, alphas[alphas == 0])
         penalties[alphas == 0] = 0.0
@@ -233,11 +245,13 @@ def wide_orthonormal(Z: Floats, E: Floats, noise: float) -> tuple[Floats, Floats
     orthogonal to it, k_j - u_j k_1, comes from k - 1.
     """
     e = E[0]
-    S, u = E - e[:, None] - e - np.outer(e, e), 1 + e
+    S = E - e[:, None] - e - np.outer(e, e)
+    u = 1 + e
     S[0] = S[:, 0] = 0
     values, vectors = linalg.eigh(S, check_finite=False)
     inner = _inverse_root(values, vectors, _NOISE * noise)
-    features, back = (Z - Z[:, :1] * u) @ inner, inner.copy()
+    features = (Z - Z[:, :1] * u) @ inner
+    back = inner.copy()
     back[0] -= u @ inner
     first = np.zeros((len(S), 1))
     first[0] = 1

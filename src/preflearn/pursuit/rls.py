@@ -49,8 +49,10 @@ class _Regularised(OneDictionaryEstimator):
     def _keep(self, alphas: Floats, coefs: Floats, errors: Floats | None) -> None:
         # of equal ones the largest
         best = 0 if errors is None else int(np.lexsort((-alphas, errors))[0])
-        self.alphas_, self.coefs_ = alphas, coefs
-        self.alpha_, self.coef_ = float(alphas[best]), coefs[best]
+        self.alphas_ = alphas
+        self.coefs_ = coefs
+        self.alpha_ = float(alphas[best])
+        self.coef_ = coefs[best]
         self._set_errors("errors_", errors)
 
 
@@ -77,8 +79,10 @@ class _AllItems(_Regularised):
         floor = _FLOOR * system.trace
         expected = f"at least {floor:.3g}, since what is less is lost in rounding beside their kernel"
         require(alphas.min() >= floor, float(alphas.min()), "alpha", expected)
-        coefs, self.basis_ = system.solutions(alphas), np.arange(len(data.y))
-        told, weights = functions.seen(self.mix).expansion(self.basis_, coefs.T), None
+        coefs = system.solutions(alphas)
+        self.basis_ = np.arange(len(data.y))
+        told = functions.seen(self.mix).expansion(self.basis_, coefs.T)
+        weights = None
         if isinstance(system, LinearRidge):
             weights = system.weights
             told = told._replace(centres=weights)
@@ -90,7 +94,8 @@ class _AllItems(_Regularised):
         self._keep(alphas, coefs, errors)
         w: Any = None if weights is None else weights[alphas == self.alpha_][0]
         f = system.Z @ w if isinstance(system, LinearRidge) else system.K @ self.coef_
-        self._weights, size = w, self.coef_ @ f if w is None else w @ w
+        self._weights = w
+        size = self.coef_ @ f if w is None else w @ w
         self.objective_ = float(data.form.squares(data.y - f) + self.alpha_ * size)
 
     def _learned(self, mix: float) -> Expansion:
@@ -120,7 +125,9 @@ class _AllItems(_Regularised):
     def _system(self, functions: Functions, data: Given) -> Any:
         """The equations: in p unknowns where K is that of p < n features, for RankRLS
         up to constants."""
-        X, form, kernel = data.X, data.form, functions.kernel
+        X = data.X
+        form = data.form
+        kernel = functions.kernel
         if kernel == "linear" and X.shape[1] < X.shape[0]:
             Z = X if self.mix else X - functions.middle
             # whose largest entries are on its diagonal
@@ -295,7 +302,9 @@ class SparseRankRLS(_Regularised):
     random_state: Any = None
 
     def _learn(self, functions: Functions, data: Given) -> None:
-        n_basis, X, form = check_count(self.n_basis, "n_basis", 1), data.X, data.form
+        n_basis = check_count(self.n_basis, "n_basis", 1)
+        X = data.X
+        form = data.form
         alphas = _checked_alphas(self.alpha, 0.0, "a number of at least 0")
         single = len(alphas) == 1 or data.held is not None
         require(

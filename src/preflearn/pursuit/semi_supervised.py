@@ -183,8 +183,10 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         )
         follow(search.step, most)
         self.objectives_ = np.array(search.objectives)
-        self._views, self.n_features_in_ = views, data.X.shape[1]
-        self.basis_, self.coefs_ = search.basis, search.coefs.T
+        self._views = views
+        self.n_features_in_ = data.X.shape[1]
+        self.basis_ = search.basis
+        self.coefs_ = search.coefs.T
         return self
 
     def predict_views(self, X: ArrayLike) -> Floats:
@@ -222,9 +224,11 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         ]
 
     def _view(self, choice: Any, name: str, X: Floats) -> View:
-        columns, own = choice, copy.copy(self)
+        columns = choice
+        own = copy.copy(self)
         if _names_kernel(choice):
-            columns, own.kernel = slice(None), choice
+            columns = slice(None)
+            own.kernel = choice
         elif (
             isinstance(choice, tuple) and len(choice) == 2 and _names_kernel(choice[1])
         ):
@@ -271,7 +275,8 @@ def _choices(views: list[View], shared: bool) -> Ids:
         "the list of the views' numbers of functions",
         "equal ones",
     )
-    N, M = numbers[0], len(numbers)
+    N = numbers[0]
+    M = len(numbers)
     if shared:
         return np.repeat(np.arange(N)[:, None], M, axis=1)
     expected = f"at most {_MOST // M**2}, for all are tried: use shared_index=True, or fewer scored items"
@@ -286,10 +291,8 @@ def _choices(views: list[View], shared: bool) -> Ids:
 
 def _side(form: Form, X: Floats, views: list[View]) -> Side:
     """Items, and the functions of each view at them, but for constants."""
-    memory, parts = (
-        _KEPT / len(views),
-        [(view.functions.seen(0.0), X[:, view.columns]) for view in views],
-    )
+    memory = _KEPT / len(views)
+    parts = [(view.functions.seen(0.0), X[:, view.columns]) for view in views]
     return Side(form, [Dictionary(*part, form.height, memory) for part in parts])
 
 

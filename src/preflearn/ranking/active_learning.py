@@ -73,10 +73,8 @@ def best_worst(
         check_list(items, "a set", "numbers of items")
         for items in check_list(sets, "sets", "sets")
     ]
-    best, worst = (
-        check_list(best, "best", "an item a set"),
-        check_list(worst, "worst", "an item a set"),
-    )
+    best = check_list(best, "best", "an item a set")
+    worst = check_list(worst, "worst", "an item a set")
     counts = len(sets), len(best), len(worst)
     require(
         min(counts) == max(counts) > 0,
@@ -84,12 +82,11 @@ def best_worst(
         "how many sets, best and worst there are",
         "the same",
     )
-    index, weight = [], []
+    index = []
+    weight = []
     for row, (items, top, last) in enumerate(zip(sets, best, worst, strict=True)):
-        k, whole = (
-            len(items),
-            all(isinstance(item, Integral) for item in [*items, top, last]),
-        )
+        k = len(items)
+        whole = all(isinstance(item, Integral) for item in [*items, top, last])
         good = (
             whole and len(set(items)) == k and top != last and {top, last} <= set(items)
         )

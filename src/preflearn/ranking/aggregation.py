@@ -42,14 +42,16 @@ _LEAST = 1e-9
 # step of Newton's method: how far two neighbours in the order may move apart
 _LONGEST = 5.0
 # after so many steps, which may go to and fro for ever, no farther than this
-_LONG, _SHORTER = 100, 0.5
+_LONG = 100
+_SHORTER = 0.5
 _ROUNDED = 1e-3  # a step below it that does not fall any more is rounding
 _MOST_STEPS = 500
 _EQUAL = 1e-8  # log-worths closer than this are one
 _ROUNDING = 1e-12  # of the largest row sum
 _FEW = 300  # items up to which equations are solved directly
 # of a right-hand side that may be left, after so many products at most
-_SHARE, _PRODUCTS = 1e-4, 500
+_SHARE = 1e-4
+_PRODUCTS = 500
 _WHOLE = 20_000  # items up to which a sparse matrix is filled
 _DEGREES = "a degree for each ordered pair of items"
 
@@ -144,22 +146,22 @@ def _maximum(P: Any, connected: bool) -> Floats:
     theirs.
     """
     pairs = (sparse if sparse.issparse(P) else np).triu(P + P.T, 1).nonzero()
-    B, won, lost = Incidence(np.column_stack(pairs), P.shape[0]), P[pairs], P.T[pairs]
-    worths, last = np.zeros(P.shape[0]), np.inf
+    B = Incidence(np.column_stack(pairs), P.shape[0])
+    won = P[pairs]
+    lost = P.T[pairs]
+    worths = np.zeros(P.shape[0])
+    last = np.inf
     graph = None
     if connected and P.shape[0] > _FEW:  # which pair an entry is of
-        ends, number = (
-            np.hstack([B.index.T, B.index[:, ::-1].T]),
-            np.tile(np.arange(1, B.shape[0] + 1), 2),
-        )
+        ends = np.hstack([B.index.T, B.index[:, ::-1].T])
+        number = np.tile(np.arange(1, B.shape[0] + 1), 2)
         graph = sparse.csr_array((number, tuple(ends)), shape=P.shape)
     for count in range(_MOST_STEPS):
         d = B.differences(worths)
-        ahead, behind = expit(d), expit(-d)
-        slope, weights = (
-            B.adjoint(won * behind - lost * ahead),
-            (won + lost) * ahead * behind,
-        )
+        ahead = expit(d)
+        behind = expit(-d)
+        slope = B.adjoint(won * behind - lost * ahead)
+        weights = (won + lost) * ahead * behind
         step = _step(B, weights, slope, graph)
         length = float(np.ptp(step))
         apart = np.abs(np.diff(step[np.argsort(worths, kind="stable")])).max(

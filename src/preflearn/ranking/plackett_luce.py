@@ -152,9 +152,11 @@ class PlackettLuce(Uncertain, BaseEstimator):
             raise ValueError(
                 f"the items are {shown(flat)}; expected names of one kind"
             ) from None
-        n, longest = len(self.items_), max(map(len, flat))
+        n = len(self.items_)
+        longest = max(map(len, flat))
         self._place = {name: k for k, name in enumerate(self.items_)}
-        table, sizes = np.full((longest, len(sets)), n), np.ones((longest, len(sets)))
+        table = np.full((longest, len(sets)), n)
+        sizes = np.ones((longest, len(sets)))
         begins = np.zeros((longest, len(sets)), dtype=bool)
         for row, (ranking, names) in enumerate(zip(sets, flat, strict=True)):
             lengths = np.array([len(tied) for tied in ranking])
@@ -192,12 +194,10 @@ class PlackettLuce(Uncertain, BaseEstimator):
                 "that could be ties are: expected rankings in which some are not (no alpha bounds it)",
                 ConvergenceWarning,
             )
-        self.coef_, self._x, self.objective_, self._inverse = (
-            best.x[:n],
-            best.x,
-            float(best.fun),
-            None,
-        )
+        self.coef_ = best.x[:n]
+        self._x = best.x
+        self.objective_ = float(best.fun)
+        self._inverse = None
         deltas = np.exp(np.append(0.0, best.x[n:]))
         self.tie_weights_ = dict(zip(kinds.tolist(), deltas.tolist(), strict=True))
         return self
@@ -261,27 +261,31 @@ def _loss(
     Column r of the table has the items of ranking r, the best first, then n. E[i, m] is
     the elementary symmetric polynomial of degree m in the items from place i on.
     """
-    n, (longest, count) = len(x) - len(kinds) + 1, table.shape
-    theta, deltas = np.append(x[:n], -np.inf), np.exp(np.append(0.0, x[n:]))
+    n = len(x) - len(kinds) + 1
+    (longest, count) = table.shape
+    theta = np.append(x[:n], -np.inf)
+    deltas = np.exp(np.append(0.0, x[n:]))
     # which leaves all probabilities as they are
     scores = theta[table] - theta[table].max(axis=0)
-    total, steps = np.zeros((longest, count)), []
+    total = np.zeros((longest, count))
+    steps = []
     for k, delta in zip(kinds, deltas, strict=True):
-        worth, E = np.exp(scores / k), np.zeros((longest + 1, k + 1, count))
+        worth = np.exp(scores / k)
+        E = np.zeros((longest + 1, k + 1, count))
         E[:, 0] = 1.0
         for i in reversed(range(longest)):
             E[i, 1:] = E[i + 1, 1:] + worth[i] * E[i + 1, :-1]
         total += delta * E[:longest, k]
         steps.append((k, delta, worth, E))
-    total, chosen = (
-        np.where(begins, total, 1.0),
-        [np.sum(weights * (begins & (sizes == k))) for k in kinds],
-    )
-    share, present = weights * begins / total, table < n
+    total = np.where(begins, total, 1.0)
+    chosen = [np.sum(weights * (begins & (sizes == k))) for k in kinds]
+    share = weights * begins / total
+    present = table < n
     value = np.sum(weights * np.log(total)) - np.sum(
         weights * np.where(present, scores, 0.0) / sizes
     )
-    slope, slopes = -weights * present / sizes, []
+    slope = -weights * present / sizes
+    slopes = []
     for (k, delta, worth, E), c in zip(steps, chosen, strict=True):
         back = np.zeros((k + 1, count))  # the derivatives in E[i]
         for i in range(longest):

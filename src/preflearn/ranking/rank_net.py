@@ -111,14 +111,17 @@ class RankNet(RankingLearner):
         require(not same, X, "X", expected)
         index = np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])
         weights = _first_weights(rng, pairs.items.shape[1], units)
-        means, steps, losses = np.zeros((2, *weights.shape)), 0, []
+        means = np.zeros((2, *weights.shape))
+        steps = 0
+        losses = []
         for _ in range(epochs):
             order = index[rng.permutation(len(index))]
             losses.append(
                 _epoch(pairs.items, order, weights, means, steps, batch, rate, sigma)
             )
             steps += -(-len(index) // batch)
-        self.weights_, self.loss_curve_ = weights, np.array(losses)
+        self.weights_ = weights
+        self.loss_curve_ = np.array(losses)
         self.n_features_in_ = pairs.items.shape[1]
         return self
 
@@ -152,7 +155,8 @@ def _score(x, weights, hidden):
 
 @njit_sums
 def _outputs(X, weights):
-    hidden, scores = np.empty(weights.shape[1]), np.empty(len(X))
+    hidden = np.empty(weights.shape[1])
+    scores = np.empty(len(X))
     for i in range(len(X)):
         scores[i] = _score(X[i], weights, hidden)
     return scores
@@ -176,7 +180,8 @@ def _add_slope(x, weights, hidden, factor, slope):
 def _batch(X, index, weights, sigma, slope, hidden):
     """The sum of the losses of pairs (better, worse); the gradient of their mean goes
     to slope."""
-    total, share = 0.0, sigma / len(index)
+    total = 0.0
+    share = sigma / len(index)
     slope[:] = 0.0
     for i, j in index:
         margin = sigma * (
@@ -194,7 +199,9 @@ def _batch(X, index, weights, sigma, slope, hidden):
 def _epoch(X, index, weights, means, steps, batch, rate, sigma):
     """One pass over the pairs: weights and the means of Adam move, and the mean loss is
     returned."""
-    slope, hidden, total = np.empty_like(weights), np.empty((2, weights.shape[1])), 0.0
+    slope = np.empty_like(weights)
+    hidden = np.empty((2, weights.shape[1]))
+    total = 0.0
     for start in range(0, len(index), batch):
         total += _batch(X, index[start : start + batch], weights, sigma, slope, hidden)
         steps += 1

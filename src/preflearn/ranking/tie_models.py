@@ -65,7 +65,9 @@ from preflearn.solvers.smooth_losses import DENSE, Minimum, TieLaw, minimise, pr
 _TOL = 1e-12
 _INACCURATE = 1e-6  # one that is worth a warning
 _USELESS = 1e-2  # a gap beyond which there is no answer
-_MOST_ROUNDS, _SETTLED = 500, 1e-8  # of pseudo-counts, and of the parameters
+# of pseudo-counts, and of the parameters
+_MOST_ROUNDS = 500
+_SETTLED = 1e-8
 _RESIDUAL = 1e-6  # of conjugate gradients, whose square is that of a variance
 _LARGEST_LOG = 700.0  # of the parameter of ties, whose exponential a float can hold
 
@@ -132,14 +134,10 @@ class TieModel(Uncertain, LinearComparison):
         OutcomeWarning
             If y holds only 1 and 0, or half points: 1, 1/2 and 0.
         """
-        name, alpha = (
-            type(self).__name__,
-            check_number(self, "alpha", positive=True, most=LARGEST),
-        )
-        reduced, pairs = (
-            check_flag(self.bias_reduced, "bias_reduced"),
-            as_compared(pairs),
-        )
+        name = type(self).__name__
+        alpha = check_number(self, "alpha", positive=True, most=LARGEST)
+        reduced = check_flag(self.bias_reduced, "bias_reduced")
+        pairs = as_compared(pairs)
         y = check_labels(as_outcomes(y), len(pairs))
         weights = check_weights(sample_weight, len(pairs))
         cluster = check_query_ids(
@@ -147,11 +145,9 @@ class TieModel(Uncertain, LinearComparison):
         )
         check_scale(pairs.items, "items")
         check_kinds(y[weights > 0], name, ties=False)
-        self._data, self._cluster, self._inverse = (
-            (pairs.items, pairs.B, y, weights, alpha),
-            cluster,
-            None,
-        )
+        self._data = (pairs.items, pairs.B, y, weights, alpha)
+        self._cluster = cluster
+        self._inverse = None
         found = self._minimum()
         if not (found.gap <= _USELESS and found.t < _LARGEST_LOG):
             text = f"{name} found no optimum (duality gap {found.gap:.1e} of the objective): weights go up to"
@@ -165,7 +161,8 @@ class TieModel(Uncertain, LinearComparison):
             f"raise alpha = {alpha:g}, or standardise the features",
         )
         if alpha < A_PRIOR:
-            ids, used = indicated(pairs.items), weights > 0
+            ids = indicated(pairs.items)
+            used = weights > 0
             index = None if ids is None else ids[pairs.index[used]]
             if (
                 ids is not None
@@ -178,12 +175,11 @@ class TieModel(Uncertain, LinearComparison):
                     y[used],
                     reduced,
                 )
-        self.coef_, self.objective_, self.dual_gap_ = (
-            found.w,
-            found.objective,
-            found.gap,
-        )
-        self.n_iter_, self._x = found.n_iter, np.append(found.w, found.t)
+        self.coef_ = found.w
+        self.objective_ = found.objective
+        self.dual_gap_ = found.gap
+        self.n_iter_ = found.n_iter
+        self._x = np.append(found.w, found.t)
         self._remember(pairs)
         self._set_ties(found.t)
         return self
@@ -212,16 +208,15 @@ class TieModel(Uncertain, LinearComparison):
         return X, X @ self.coef_
 
     def _joint(self, rows: Any) -> Floats:
-        p, x = self.n_features_in_, self._x
+        p = self.n_features_in_
+        x = self._x
         if self._inverse is not None and self._cluster is None:
             return rows @ self._inverse[:p, :p] @ rows.T
         problem, point, order = problem_at(self._law(), *self._data, x)
         if p > DENSE:
             system = LinearOperator((p + 1, p + 1), lambda v: problem.times(point, v))  # pyright: ignore[reportCallIssue]
-            M, rows = (
-                sparse.diags_array(1 / problem.diagonal(point)),
-                sparse.csr_array(rows).toarray(),
-            )
+            M = sparse.diags_array(1 / problem.diagonal(point))
+            rows = sparse.csr_array(rows).toarray()
             solved = np.array(
                 [
                     cg(system, np.append(row, 0.0), rtol=_RESIDUAL, M=M)[0]
@@ -334,7 +329,8 @@ class Davidson(TieModel):
         )
 
     def _set_ties(self, t: float) -> None:
-        self.nu_, self.tau_ = math.exp(t), max(0.0, 2 * t)
+        self.nu_ = math.exp(t)
+        self.tau_ = max(0.0, 2 * t)
 
     def probabilities(self, d: Floats) -> Floats:
         """Probabilities of the outcomes -1, 0, 1 where scores differ by d, shape (m,
@@ -408,7 +404,8 @@ class OrdinalComparison(TieModel):
         )
 
     def _set_ties(self, t: float) -> None:
-        self.threshold_, link = t, LINKS[self.link]
+        self.threshold_ = t
+        link = LINKS[self.link]
 
         def excess(d: float) -> float:  # of P(first) over P(tie)
             first, second = np.exp(link.log_cdf(np.array([d - t, -d - t])))
@@ -421,8 +418,10 @@ class OrdinalComparison(TieModel):
     def probabilities(self, d: Floats) -> Floats:
         """Probabilities of the outcomes -1, 0, 1 where scores differ by d, shape (m,
         3)."""
-        t, log_cdf = self.threshold_, LINKS[self.link].log_cdf
-        second, first = np.exp(log_cdf(-d - t)), np.exp(log_cdf(d - t))
+        t = self.threshold_
+        log_cdf = LINKS[self.link].log_cdf
+        second = np.exp(log_cdf(-d - t))
+        first = np.exp(log_cdf(d - t))
         tie = np.exp(log_interval(d, t, log_cdf)) if t > 0 else np.zeros_like(d)
         return np.column_stack([second, tie, first])
 
@@ -449,19 +448,24 @@ def _least_biased(
         "the number of items or features",
         f"at most {DENSE}",
     )
-    free, p = bool((y[weights > 0] == 0).any()), X.shape[1]
+    free = bool((y[weights > 0] == 0).any())
+    p = X.shape[1]
     kinds = (-1, 0, 1) if free else (-1, 1)
     everything = Incidence(np.tile(B.index, (1 + len(kinds), 1)), B.shape[1])
     labels = np.concatenate([y, np.repeat(np.array(kinds, dtype=np.int8), len(y))])
-    w, t = np.zeros(p), law.start if free else law.least
+    w = np.zeros(p)
+    t = law.start if free else law.least
     for _ in range(_MOST_ROUNDS):
         problem, point, _ = problem_at(law, X, B, y, weights, alpha, np.append(w, t))
         V = problem.inverse(point)
-        a, b = B.gram(X @ (X @ V[:p, :p]).T).diagonal(), B.differences(X @ V[:p, p])
+        a = B.gram(X @ (X @ V[:p, :p]).T).diagonal()
+        b = B.differences(X @ V[:p, p])
         chances = davidson_probabilities(B.differences(X @ w), math.exp(t))
-        mean, counts = chances[:, 2] - chances[:, 0], [weights]
+        mean = chances[:, 2] - chances[:, 0]
+        counts = [weights]
         for c in kinds:
-            s, u = (c - mean) / 2, free * ((c == 0) - chances[:, 1])
+            s = (c - mean) / 2
+            u = free * ((c == 0) - chances[:, 1])
             counts.append(
                 weights
                 * chances[:, c + 1]
@@ -470,7 +474,8 @@ def _least_biased(
             )
         found = minimise(law, X, everything, labels, np.concatenate(counts), alpha, tol)
         moved = max(np.abs(found.w - w).max(), abs(found.t - t) if free else 0.0)
-        w, t = found.w, found.t
+        w = found.w
+        t = found.t
         if moved <= _SETTLED:
             problem, point, _ = problem_at(
                 law, X, B, y, weights, alpha, np.append(w, t)

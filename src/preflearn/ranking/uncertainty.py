@@ -212,7 +212,8 @@ class Uncertain(ABC):
             If there are fewer than three items, or two that are alike.
         """
         covariance = self._covariance(pairs)[1]
-        n, own = len(covariance), np.diag(covariance)
+        n = len(covariance)
+        own = np.diag(covariance)
         require(
             n > 2,
             n,
@@ -271,18 +272,17 @@ def bootstrap(
     """
     good = isinstance(model, Uncertain) and hasattr(model, "decision_function")
     require(good, model, "model", "Davidson or OrdinalComparison")
-    rng, m = generator(random_state), len(as_compared(pairs))
+    rng = generator(random_state)
+    m = len(as_compared(pairs))
     ids: Any = (
         np.arange(m)
         if unit is None
         else check_query_ids(unit, m, "unit", "unit id", "a pair")
     )
     again: Any = clone(model).fit(pairs, y)  # pyright: ignore[reportAttributeAccessIssue]
-    labels, kind, equal = (
-        again._data[2],
-        np.unique(ids, return_inverse=True)[1],
-        0 * again.coef_,
-    )
+    labels = again._data[2]
+    kind = np.unique(ids, return_inverse=True)[1]
+    equal = 0 * again.coef_
     n = int(kind.max()) + 1
     counts = (
         np.bincount(rng.integers(n, size=n), minlength=n)[kind]

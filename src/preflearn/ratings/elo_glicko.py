@@ -41,7 +41,8 @@ from preflearn.ratings.system import RatingSystem, Told
 
 # K in rating points: of the new, the usual, the elite
 _FIDE = np.array([30.0, 15.0, 10.0])
-_FIDE_NEW_GAMES, _FIDE_ELITE_RATING = 30, 2400.0
+_FIDE_NEW_GAMES = 30
+_FIDE_ELITE_RATING = 2400.0
 # of a result, not of points
 _LIKELIHOODS = (Probit, Logit, OrdinalProbit, OrdinalLogit)
 
@@ -167,9 +168,11 @@ class Elo(RatingSystem):
     def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
         self.elite_ |= self.ratings_ >= _FIDE_ELITE_RATING  # from the start
         likelihood = self.likelihood or Logit()
-        steps, margin = self._factors(), -1.0
+        steps = self._factors()
+        margin = -1.0
         if self.likelihood is not None:
-            steps, margin = np.full(3, float(self.rate)), likelihood.parameters[0]
+            steps = np.full(3, float(self.rate))
+            margin = likelihood.parameters[0]
         state = (
             self.ratings_,
             self.games_,
@@ -276,16 +279,16 @@ class Glicko(RatingSystem):
         }
 
     def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
-        clock, variances = self._clock(told[-1]), self.deviations_**2
+        clock = self._clock(told[-1])
+        variances = self.deviations_**2
         ends = np.append(clock[1:] > clock[:-1], True) | (self.period is None)
-        growth, largest = float(self.c) ** 2, float(self.deviation) ** 2
+        growth = float(self.c) ** 2
+        largest = float(self.deviation) ** 2
         state = self.ratings_, variances, self.last_
         warn_of_walks(f"c={float(self.c):g}", growth, told[-1], _NOISE)
         known = _glicko(ids, *told[:3], clock, ends, *state, growth, largest)
-        self.deviations_, self.deviation_before_ = (
-            np.sqrt(variances),
-            np.sqrt(known[:, 2:]),
-        )
+        self.deviations_ = np.sqrt(variances)
+        self.deviation_before_ = np.sqrt(known[:, 2:])
         return known
 
     def _clock(self, time: Floats) -> Floats:
@@ -349,9 +352,11 @@ def _glicko(
 ):
     """Ratings and variances of both before each match, (N, 4); what players have moves
     in place."""
-    before, begin = np.empty((len(y), 4)), 0
+    before = np.empty((len(y), 4))
+    begin = 0
     # sums over the period
-    surprise, information = np.zeros(len(ratings)), np.zeros(len(ratings))
+    surprise = np.zeros(len(ratings))
+    information = np.zeros(len(ratings))
     for row in range(len(y)):
         now = clock[row]
         for side in range(2):
@@ -367,7 +372,8 @@ def _glicko(
             )
         half = _Q / 2 * (before[row, 0] - before[row, 1] + boost[row])
         for side in range(2):
-            player, sign = ids[row, side], 1 - 2 * side
+            player = ids[row, side]
+            sign = 1 - 2 * side
             g = 1 / math.sqrt(1 + 3 * (_Q / math.pi) ** 2 * before[row, 3 - side])
             excess = 0.5 * math.tanh(g * half)  # E - 1/2 of the first
             surprise[player] += weights[row] * (sign * g * (0.5 * y[row] - excess))

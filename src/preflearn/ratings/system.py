@@ -169,13 +169,16 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             If `initial` names who is no player of the matches.
         """
         added = self._checked(matches, y, sample_weight)
-        self.players_, self._rated_by = (), self._likelihood()
+        self._rated_by = self._likelihood()
+        self.players_ = ()
         self._places: dict[Hashable, int] = {}  # of the players, in players_
         for name, value in self._newcomer().items():
             setattr(self, name, np.empty(0, dtype=type(value)))
         # Of each call: log-odds before the matches, y, weights.
         self._told: list[tuple[Floats, NDArray[np.int8], Floats]] = []
-        self._latest, self._features, self._columns = -math.inf, set[Hashable](), None
+        self._latest = -math.inf
+        self._features = set[Hashable]()
+        self._columns = None
         if isinstance(self.initial, Mapping):
             warn_of_strangers("initial", self.initial, matches.features)
         return self._add(matches, *added)
@@ -196,10 +199,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         added = self._checked(matches, y, sample_weight)
         self._check_unit()
         check_clock(matches.columns, self._columns)
-        first, expected = (
-            float(matches.time[0]),
-            f"at least {self._latest:g}, that of the last one so far",
-        )
+        first = float(matches.time[0])
+        expected = f"at least {self._latest:g}, that of the last one so far"
         require(first >= self._latest, first, "the time of the first match", expected)
         return self._add(matches, *added)
 
@@ -207,7 +208,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         self, matches: Matches, y: ArrayLike, sample_weight: PerMatch
     ) -> tuple[Incidence, Told]:
         """Who plays, and what is told of it: all that can be wrong with matches."""
-        boost, playing = self._boost(matches), _playing(matches)
+        boost = self._boost(matches)
+        playing = _playing(matches)
         weights = check_weights(sample_weight, len(matches))
         refuse(
             weights > _MOST_TIMES,
@@ -240,8 +242,10 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             )
         self.ratings_[len(self.ratings_) - len(newcomers) :] = self._starts(newcomers)
         known = self._rate(self._ids(matches, playing), told)
-        self.before_, self._variances_before = known[:, :2], known[:, 2:]
-        self._latest, self._nu = matches.time[-1], None
+        self.before_ = known[:, :2]
+        self._variances_before = known[:, 2:]
+        self._latest = matches.time[-1]
+        self._nu = None
         if self._likelihood() is None:
             differences = self.before_[:, 0] - self.before_[:, 1] + boost
             self._told.append(
@@ -285,7 +289,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         self, matches: Matches
     ) -> tuple[Floats, NDArray[np.int64]]:
         """And the players, as `_ids`."""
-        boost, playing = self._boost(matches), _playing(matches)
+        boost = self._boost(matches)
+        playing = _playing(matches)
         self._check_unit()
         ids = self._ids(matches, playing)
         ratings = self._present("ratings_", ids)

@@ -142,7 +142,8 @@ class TrueSkill(RatingSystem):
         }
 
     def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
-        likelihood, variances = self._likelihood(), self.deviations_**2
+        likelihood = self._likelihood()
+        variances = self.deviations_**2
         law = (
             likelihood.law(ep=True),
             likelihood.parameters[0],
@@ -157,10 +158,8 @@ class TrueSkill(RatingSystem):
                 1.0,
             )
         known = _trueskill(ids, *told, self.ratings_, variances, self.last_, *law)
-        self.deviations_, self.deviation_before_ = (
-            np.sqrt(variances),
-            np.sqrt(known[:, 2:]),
-        )
+        self.deviations_ = np.sqrt(variances)
+        self.deviation_before_ = np.sqrt(known[:, 2:])
         return known
 
     def _variances(self, ids: NDArray[np.int64], time: Floats) -> Floats:
@@ -201,15 +200,19 @@ def _trueskill(
                     )
                 last[player] = time[row]
             before[row, side], before[row, 2 + side] = means[player], variances[player]
-        first, second, left = ids[row, 0], ids[row, 1], weights[row]
+        first = ids[row, 0]
+        second = ids[row, 1]
+        left = weights[row]
         while left > 0:
             center = means[first] - means[second] + boost[row]
             _, slope, bend = law(
                 margin, 0.0, y[row], center, variances[first] + variances[second]
             )
             for side in range(2):
-                player, variance = ids[row, side], variances[ids[row, side]]
-                rest, part = 1 + variance * bend, 1.0
+                player = ids[row, side]
+                variance = variances[ids[row, side]]
+                rest = 1 + variance * bend
+                part = 1.0
                 # a part of the change of mean / variance and of 1 / variance
                 if left < 1:
                     part = left / (rest - left * variance * bend)

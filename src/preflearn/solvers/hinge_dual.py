@@ -33,7 +33,10 @@ from preflearn.core.compilation import njit, njit_part
 from preflearn.core.gram import DenseGram, Gram
 from preflearn.core.validation import Floats, Ids
 
-_SMALL, _LARGE, _LARGEST = 500, 2000, 4000  # pairs of a block, at least and at most
+# pairs of a block, at least and at most
+_SMALL = 500
+_LARGE = 2000
+_LARGEST = 4000
 _ALL = 1.1
 _SHARE = 0.1  # of the violation of a block that is left to the next one
 # of two weights before a Newton step, and one more for each weight between its bounds
@@ -50,7 +53,8 @@ _STALLED = 10  # blocks without progress, in which rounding has taken over
 # a plain -1 is a type of its own, for which what it is given to is compiled anew
 _NOBODY = np.int64(-1)
 # at most so many blocks, and one more for each part of so many pairs
-_BLOCKS, _PART = 30, 100
+_BLOCKS = 30
+_PART = 100
 
 
 class Rows(NamedTuple):
@@ -110,19 +114,18 @@ class Rows(NamedTuple):
         """The rows of some pairs in order, and their places among all rows."""
         n_ties = len(self.sign) - self.n_pairs
         rows = np.append(pairs, pairs[pairs >= self.n_pairs - n_ties] + n_ties)
-        sign, label, low, high = (
-            self.sign[rows],
-            self.label[rows],
-            self.low[rows],
-            self.high[rows],
-        )
+        sign = self.sign[rows]
+        label = self.label[rows]
+        low = self.low[rows]
+        high = self.high[rows]
         return rows, Rows(len(pairs), sign, label, low, high, self.biased)
 
     def feasible(self, s: Floats) -> Floats:
         """The weights, with the heavier side scaled down until their sum is 0."""
         if not self.biased:
             return s
-        up, down = s[s > 0].sum(), -s[s < 0].sum()
+        up = s[s > 0].sum()
+        down = -s[s < 0].sum()
         return s * np.where(
             s > 0,
             min(1.0, down / up if up else 1.0),
@@ -195,11 +198,18 @@ def maximise(
     """
     s, best, least, bound, primal = s.copy(), s.copy(), np.inf, np.inf, np.inf
     z = gram.times(rows.summed(rows.sign * s))
-    pairs, Q = np.zeros(0, dtype=np.int64), np.zeros((0, 0))
-    since, again, work, edge = 0, 0, 0.0, np.inf if rows.biased else 0.0
+    pairs = np.zeros(0, dtype=np.int64)
+    Q = np.zeros((0, 0))
+    since = 0
+    again = 0
+    work = 0.0
+    edge = np.inf if rows.biased else 0.0
     for count in range(1, (most or _BLOCKS + rows.n_pairs // _PART) + 1):
-        h, up, down = rows.slopes(z), s < rows.high, s > rows.low
-        top, bottom = np.max(h[up], initial=-edge), np.min(h[down], initial=edge)
+        h = rows.slopes(z)
+        up = s < rows.high
+        down = s > rows.low
+        top = np.max(h[up], initial=-edge)
+        bottom = np.min(h[down], initial=edge)
         bias = (top + bottom) / 2 if rows.biased else 0.0
         squared = float(rows.summed(rows.sign * s) @ z)
         value = squared / 2 + float(
@@ -207,10 +217,13 @@ def maximise(
         )
         dual = float(rows.label @ s) - squared / 2
         if value - dual < least * value:
-            best, least = s.copy(), (value - dual) / value
-        primal, since = min(primal, value), since + 1
+            best = s.copy()
+            least = (value - dual) / value
+        primal = min(primal, value)
+        since = since + 1
         if primal - dual < 0.99 * bound:
-            bound, since = primal - dual, 0
+            bound = primal - dual
+            since = 0
         rounded = _ROUNDED * float(np.abs(h).max())
         if (
             least <= tol
@@ -222,7 +235,8 @@ def maximise(
         chosen = _violators(rows, h - bias, up, down)
         again = again + 1 if np.array_equal(chosen, pairs) else 0
         if not again:
-            pairs, Q = chosen, gram.block(chosen, chosen)
+            pairs = chosen
+            Q = gram.block(chosen, chosen)
         places, part = rows.of_block(pairs)
         weights = s[places]
         # a block that comes again is solved better
@@ -247,7 +261,8 @@ def _violators(rows: Rows, h: Floats, up: NDArray, down: NDArray) -> Ids:
     for values in (wrong, free):
         tied = values[rows.n_pairs - n_ties : rows.n_pairs]
         np.maximum(tied, values[rows.n_pairs :], out=tied)
-    wrong, free = wrong[: rows.n_pairs], free[: rows.n_pairs]
+    wrong = wrong[: rows.n_pairs]
+    free = free[: rows.n_pairs]
     size = int(
         np.clip(2 * free.sum(), _SMALL, max(_LARGE, min(_ALL * free.sum(), _LARGEST)))
     )
@@ -295,10 +310,13 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> float:
         rows.sign[free], rows.sign[free]
     )
     A[np.diag_indices_from(A)] += _RIDGE * np.trace(A)
-    low, high, slope = rows.low[free] - s[free], rows.high[free] - s[free], h[free]
+    low = rows.low[free] - s[free]
+    high = rows.high[free] - s[free]
+    slope = h[free]
     # a level changes nothing, but for rounding
     slope = slope - slope.mean() * rows.biased
-    move, inner = np.zeros(len(free)), np.ones(len(free), dtype=np.bool_)
+    move = np.zeros(len(free))
+    inner = np.ones(len(free), dtype=np.bool_)
     for count in range(_ROUNDS):
         work += float(np.count_nonzero(inner)) ** 3
         try:
@@ -316,8 +334,10 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> float:
         out = inner & ((move < low) | (move > high))
         if not out.any() or out[inner].all() or count == _ROUNDS - 1:
             break
-        move[out], inner = np.clip(move, low, high)[out], inner & ~out
-    curvature, rise = float(move @ (A @ move)), float(slope @ move)
+        inner = inner & ~out
+        move[out] = np.clip(move, low, high)[out]
+    curvature = float(move @ (A @ move))
+    rise = float(slope @ move)
     if rise <= 0 or (rows.biased and abs(move.sum()) > _LEVEL * np.abs(move).sum()):
         return work
     ends = np.where(move > 0, high, low)
@@ -341,30 +361,40 @@ def _descend(Q, sign, low, high, s, h, target, steps, biased):
     """Steps of two weights (of one without beta), in place; returns how many it took."""
     n = len(s)
     ties = n - len(Q)
-    own, row = np.empty(n), np.zeros(n)
+    own = np.empty(n)
+    row = np.zeros(n)
     for k in range(n):
         own[k] = Q[k, k] if k < len(Q) else Q[k - ties, k - ties]
     for step in range(steps):
-        i, top, bottom = _NOBODY, -np.inf if biased else 0.0, np.inf if biased else 0.0
+        i = _NOBODY
+        top = -np.inf if biased else 0.0
+        bottom = np.inf if biased else 0.0
         for k in range(n):
             if s[k] < high[k] and h[k] > top:
-                i, top = k, h[k]
+                i = k
+                top = h[k]
             if s[k] > low[k] and h[k] < bottom:
                 bottom = h[k]
         if not top - bottom > target:
             return step
-        level, curve = 0.0, 0.0
+        level = 0.0
+        curve = 0.0
         if biased:
-            level, curve = top, own[i]
+            level = top
+            curve = own[i]
             _add(row, sign, Q, i, 2 * sign[i], 0.0)
-        j, most, curvature = _NOBODY, 0.0, 1.0
+        j = _NOBODY
+        most = 0.0
+        curvature = 1.0
         for k in range(n):
             g = level - h[k]
             if (g > 0 and s[k] > low[k]) or (g < 0 and not biased and s[k] < high[k]):
                 total = curve + own[k]
                 along = max(total - row[k], 1e-12 * total, 1e-300)
                 if g * g > most * along:
-                    j, most, curvature = k, g * g / along, along
+                    j = k
+                    most = g * g / along
+                    curvature = along
         if j < 0:
             return step
         t = (level - h[j]) / curvature

@@ -22,7 +22,8 @@ _TO_THE_BOUNDARY = 0.995  # share of the longest step that keeps all variables p
 # a dual weight, in units of its scale, this much below its slack is at its bound
 _AT_BOUND = 1e-3
 # steps without progress, until a gap of `_GOOD` and after it: then it is rounding
-_FAR, _NEAR = 30, 5
+_FAR = 30
+_NEAR = 5
 _GOOD = 1e-6
 
 
@@ -73,7 +74,8 @@ def central_path(
         step = newton(point)
         if step is None:
             return
-        complementary, gap = point.slack * point.dual, point.gap()
+        complementary = point.slack * point.dual
+        gap = point.gap()
         affine = step(-complementary)
         after = point.moved(affine, point.longest(affine)).gap()
         target = (after / gap) ** 3 * gap / len(complementary)
@@ -133,19 +135,23 @@ def minimise(hinges: Hinges, tol: float) -> Optimum:
     -------
     Optimum
     """
-    cost, rows = hinges.cost, len(hinges.cost)
+    cost = hinges.cost
+    rows = len(hinges.cost)
     start = 0.0 * hinges.A.adjoint(np.ones(rows))
-    slack, dual = np.repeat([1.0, 2.0], rows), np.tile(cost / 2, 2)
+    slack = np.repeat([1.0, 2.0], rows)
+    dual = np.tile(cost / 2, 2)
     path = central_path(
         Interior(np.append(start, 0.0), slack, dual), partial(_newton, hinges)
     )
     best = own = _finished(hinges, next(path))
-    least, since = np.inf, 0
+    least = np.inf
+    since = 0
     for point in path:
         gap = point.gap()
         solution = _finished(hinges, point)
         progress = gap < 0.9 * least or solution.gap < 0.9 * best.gap
-        since, least = 0 if progress else since + 1, min(gap, least)
+        since = 0 if progress else since + 1
+        least = min(gap, least)
         best = min(best, solution, key=lambda found: found.gap)
         own = min(own, solution, key=lambda found: found.own_gap)
         if best.gap <= tol or since > (
@@ -162,7 +168,10 @@ def _newton(hinges: Hinges, point: Interior) -> Step | None:
     Slacks are s and xi of the constraints margin + xi - 1 = s and xi >= 0, and the
     multipliers v and w.
     """
-    A, label, u, bias = hinges.A, hinges.label, point.z[:-1], float(point.z[-1])
+    A = hinges.A
+    label = hinges.label
+    u = point.z[:-1]
+    bias = float(point.z[-1])
     (s, xi), (v, w) = point.slack.reshape(2, -1), point.dual.reshape(2, -1)
     weights = 1.0 / (xi / w + s / v)
     system = A.gram(weights)
@@ -180,7 +189,8 @@ def _newton(hinges: Hinges, point: Interior) -> Step | None:
     bend = float(weights.sum() - border @ solved_border)
     if not bend > 0:
         return None
-    of_u, of_bias = A.adjoint(v) - u, -float(label @ v)
+    of_u = A.adjoint(v) - u
+    of_bias = -float(label @ v)
     feasibility = s - hinges.margins(u, bias) - xi + 1
 
     def step(target: Floats) -> Interior:
@@ -200,7 +210,8 @@ def _newton(hinges: Hinges, point: Interior) -> Step | None:
 def _finished(hinges: Hinges, point: Interior) -> Optimum:
     """A point with its dual weights put exactly at bounds that they tend to."""
     A, cost, label = hinges
-    u, bias = point.z[:-1], float(point.z[-1])
+    u = point.z[:-1]
+    bias = float(point.z[-1])
     (s, xi), (v, w) = point.slack.reshape(2, -1), point.dual.reshape(2, -1)
     # v.max() is far below the cost if separable
     dual = np.where(v < _AT_BOUND * v.max() * s, 0.0, v)

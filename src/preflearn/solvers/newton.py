@@ -44,12 +44,17 @@ class Reached(NamedTuple):
 def newton(problem: Objective, x: Floats, tol: float, max_iter: int) -> Reached:
     """Damped Newton steps from x on, one at least, until the gap is at most `tol`, or
     rounding ends them."""
-    here, gap, n_iter, small = problem.at(x), np.inf, 0, 0
+    here = problem.at(x)
+    gap = np.inf
+    n_iter = 0
+    small = 0
     while gap > tol and n_iter < max_iter and small < _SOME:
         step = problem.step(here)
         slope = float(here.gradient @ step)
-        here, n_iter = _moved(problem, here, step, slope), n_iter + 1
-        gap, small = problem.gap(here), small + (-slope <= _ROUNDING * here.value)
+        here = _moved(problem, here, step, slope)
+        n_iter = n_iter + 1
+        gap = problem.gap(here)
+        small = small + (-slope <= _ROUNDING * here.value)
     return Reached(here, gap, n_iter)
 
 
@@ -104,7 +109,8 @@ def conjugate_gradients(
         x += length * direction
         residual -= length * image
         z = solve(residual)
-        size, before = float(residual @ z), size
+        before = size
+        size = float(residual @ z)
         direction = z + size / before * direction
     return False
 

@@ -107,18 +107,17 @@ def _range(found: Any, name: str) -> Range:
     try:
         low, high, *scale = found
     except (TypeError, ValueError):
-        low, high, scale = math.nan, math.nan, []
-    low, high = as_real(low), as_real(high)
+        low = math.nan
+        high = math.nan
+        scale = []
+    low = as_real(low)
+    high = as_real(high)
     if scale == ["linear"]:
-        good, expected = (
-            -LARGEST <= low < high <= LARGEST,
-            "two numbers up to 1e100 in size",
-        )
+        good = -LARGEST <= low < high <= LARGEST
+        expected = "two numbers up to 1e100 in size"
     else:
-        good, expected = (
-            1 / LARGEST <= low < high <= LARGEST,
-            "two positive numbers from 1e-100 to 1e100",
-        )
+        good = 1 / LARGEST <= low < high <= LARGEST
+        expected = "two positive numbers from 1e-100 to 1e100"
     require(
         good and scale in ([], ["log"], ["linear"]),
         found,
@@ -228,10 +227,12 @@ def near_boundary(
     for name, tried in ranges.items():
         if isinstance(tried, Range):
             position = tried.position(values[name])
-            low, high = position < _EDGE, position > 1 - _EDGE
+            low = position < _EDGE
+            high = position > 1 - _EDGE
         else:
             numbers = [as_real(value) for value in tried]  # NaN for words
-            low, high = values[name] == min(numbers), values[name] == max(numbers)
+            low = values[name] == min(numbers)
+            high = values[name] == max(numbers)
         if low != high:
             ends[name] = "low" if low else "high"
     return ends

@@ -26,11 +26,13 @@ from preflearn.solvers.newton import conjugate_gradients, newton
 
 _MAX_STEPS = 200  # of Newton's method
 # conjugate gradients that cost as much as a Hessian; where none is formed
-_FEW, _MANY = 25, 2000
+_FEW = 25
+_MANY = 2000
 DENSE = 5000  # features up to which a Hessian is formed
 _BLOCK = 1 << 14  # pairs whose losses stay in the cache
 # pairs, and pairs a feature, that are enough for a first fit
-_COARSE, _EACH = 10_000, 10
+_COARSE = 10_000
+_EACH = 10
 _TINY = np.finfo(np.float64).tiny
 
 Solve = Callable[[Floats], Floats]
@@ -95,7 +97,8 @@ def minimise(
     """
     X, B, y, weights, _ = _laid_out(X, B, y, weights)
     free = bool((y == 0).any())
-    x, solve = np.append(np.zeros(X.shape[1]), law.start if free else law.least), None
+    x = np.append(np.zeros(X.shape[1]), law.start if free else law.least)
+    solve = None
     for stride in (64, 8):
         part = slice(None, None, stride)
         # fewer can be separated: far from the minimum
@@ -104,7 +107,8 @@ def minimise(
             problem = _Problem(
                 law, X, B[part], y[part], stride * weights[part], alpha, free, solve
             )
-            x, solve = newton(problem, x, 1e-3, _MAX_STEPS).point.x, problem.solve
+            x = newton(problem, x, 1e-3, _MAX_STEPS).point.x
+            solve = problem.solve
     problem = _Problem(law, X, B, y, weights, alpha, free, solve)
     best, gap, n_iter = newton(problem, x, tol, _MAX_STEPS)
     return Minimum(best.x[:-1], float(best.x[-1]), best.value, gap, n_iter)
@@ -179,11 +183,14 @@ class _Problem:
     solve: Solve | None  # by the factor of an earlier Hessian, if there is one
 
     def at(self, x: Floats) -> _Point:
-        w, t = x[:-1], float(x[-1])
+        w = x[:-1]
+        t = float(x[-1])
         differences = self.B.differences(self.X @ w)
-        slopes, sums = np.empty((3, len(differences))), np.zeros((2, 4))
+        slopes = np.empty((3, len(differences)))
+        sums = np.zeros((2, 4))
         for kind, part in self.blocks():
-            d, share = differences[part], self.weights[part]
+            d = differences[part]
+            share = self.weights[part]
             loss = self.law.loss(d, t, self.y[part])
             conjugate = loss.value - d * loss.d - (t * loss.t if self.free else 0.0)
             slopes[:, part] = share * loss.d, share * loss.dd, share * loss.dt
@@ -194,7 +201,9 @@ class _Problem:
                 share @ loss.tt,
             )
         if not self.free:
-            slopes[2], sums[:, 1], sums[:, 3] = 0.0, 0.0, 1.0
+            slopes[2] = 0.0
+            sums[:, 1] = 0.0
+            sums[:, 3] = 1.0
         value, of_t = sums[:, :2].sum(axis=0)
         value += self.alpha / 2 * (w @ w)
         return _Point(
@@ -225,7 +234,8 @@ class _Problem:
     def step(self, point: _Point) -> Floats:
         """Newton's step, or its part that keeps t in its domain."""
         diagonal = self.diagonal(point)
-        p, first = len(diagonal), self.solve or (lambda v: v / diagonal)
+        p = len(diagonal)
+        first = self.solve or (lambda v: v / diagonal)
         step, done = self.solved(point, first, _FEW + p // 20 if p <= DENSE else _MANY)
         if p <= DENSE and not done:  # the old factor served badly, if there was one
             self.solve = _factored(self.hessian(point))
@@ -267,7 +277,8 @@ class _Problem:
     def inverse(self, point: _Point) -> Floats:
         """Of the Hessian, for differences: a constant in w that changes none has no
         large entry."""
-        system, p = self.hessian(point), self.X.shape[1]
+        system = self.hessian(point)
+        p = self.X.shape[1]
         system[:p, :p] += (
             (np.ptp(self.X.sum(axis=1)) == 0) * np.trace(system[:p, :p]) / p**2
         )

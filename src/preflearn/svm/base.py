@@ -109,7 +109,8 @@ def check_bias(
     """
     if bias < NEGATIVE:
         return
-    advice, reach = "Model", float(np.abs(z()).max())
+    advice = "Model"
+    reach = float(np.abs(z()).max())
     # no difference has met a margin: the regulariser may be to blame, not the data
     if 0 < reach < 1:
         with suppress(ValueError):
@@ -150,10 +151,8 @@ class Training(NamedTuple):
         """The arguments of a fit, checked; the owner needs a preference and, with
         `ties`, a tie."""
         pairs = as_pairs(pairs, keep=getattr(owner, "kernel", None) == "linear")
-        y, weights = (
-            check_labels(y, len(pairs)),
-            check_weights(sample_weight, len(pairs)),
-        )
+        y = check_labels(y, len(pairs))
+        weights = check_weights(sample_weight, len(pairs))
         ids = np.flatnonzero(weights)
         check_kinds(y[ids], type(owner).__name__, ties)
         some = pairs if len(ids) == len(pairs) else pairs[ids]

@@ -188,7 +188,8 @@ class SVMCompare(KernelMachine):
             self.tie_weight, given.y, given.weights, solved
         )
         check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
-        bias, B = found.certificate.bias, problem.B
+        bias = found.certificate.bias
+        B = problem.B
         check_bias(
             bias,
             given.y,
@@ -197,5 +198,6 @@ class SVMCompare(KernelMachine):
             weaker,
         )
         self._keep(found, given, -1 / bias)
-        self.bias_, self.tau_ = bias, 1.0
+        self.bias_ = bias
+        self.tau_ = 1.0
         return self

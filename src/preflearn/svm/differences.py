@@ -69,7 +69,8 @@ class FeatureGram(NamedTuple):
     def coefficients(self, u: Floats, start: Floats) -> Floats:
         """Of the items, with L'c = u, near those to start from; for features that are
         triangular."""
-        order, used = np.asarray(self.order), slice(self.rank)
+        order = np.asarray(self.order)
+        used = slice(self.rank)
         c = start[order]
         for _ in range(2):  # again, for what rounding left
             c[used] += linalg.solve_triangular(
@@ -104,9 +105,12 @@ def _half_laplacian_times(first, second, weights, L):
     """U L, with U + U' = B'WB: half of the degrees, and each pair in the row of its
     first item only."""
     n, r = L.shape
-    product, degree = np.zeros((n, r)), np.zeros(n)
+    product = np.zeros((n, r))
+    degree = np.zeros(n)
     for k in range(len(first)):
-        i, j, w = first[k], second[k], weights[k]
+        i = first[k]
+        j = second[k]
+        w = weights[k]
         degree[i] += w
         degree[j] += w
         for c in range(r):

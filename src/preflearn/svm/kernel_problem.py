@@ -33,7 +33,8 @@ _KERNEL = 5  # half of the roundings that a value of a kernel may be off
 _NOTHING = 1e-12  # of the sum of sizes: differences of scores that are rounding
 INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a warning
 # costs that floats can tell from 0 and infinity beside 1/2 u·u
-_LARGEST, _SMALLEST = 1e16, 1e-100
+_LARGEST = 1e16
+_SMALLEST = 1e-100
 # positive semi-definite on differences
 _DEFINITE = (*SHIFTED, "cosine", "chi2", "additive_chi2")
 _FEW = 300  # features that are looked for before anything else
@@ -46,7 +47,9 @@ _NEAR = 1e-6  # share of u·u: with half of it as the gap, u is right to a thous
 _MANY = 8
 # Patience, times h r², the work of a step of the interior point: at least, at most,
 # and the hinges for each unknown where it is 1.
-_LEAST, _MOST, _EVEN = 1 / 4, 4, 2.5
+_LEAST = 1 / 4
+_MOST = 4
+_EVEN = 2.5
 # blocks of the dual after the interior point, in some 30 steps of which it pays for
 # them
 _POLISH = 20
@@ -84,7 +87,8 @@ class Space(NamedTuple):
 
         The notes of `SVMCompare` say why; n is the number of items.
         """
-        rows, h = self.rows, len(self.rows.sign)
+        rows = self.rows
+        h = len(self.rows.sign)
         r = n if self.few is None else min(n, self.few.rank)
         pull = h * float(rows.cost @ rows.expanded(self.gram.diagonal()))
         patience = min(_MOST, max(_LEAST, (_EVEN * r / h) ** 4))
@@ -108,7 +112,9 @@ class KernelProblem(ItemKernel):
         15, or eq. 3.
         """
         rows = Rows.of(y[pairs], cost[pairs], biased)
-        space, found, gap = self.space(pairs, rows), [], np.inf
+        space = self.space(pairs, rows)
+        found = []
+        gap = np.inf
         _check_cost(rows.cost, space.largest)
         tried, patience = space.chances(len(self.ids))
         if tried:
@@ -162,7 +168,8 @@ class KernelProblem(ItemKernel):
     def _by_the_interior_point(self, space: Space, tol: float) -> list[Solution]:
         """By its dual weights; if these are not good enough, also by its own u, and
         polished."""
-        rows, features = space.rows, space.features()
+        rows = space.rows
+        features = space.features()
         hinges = Hinges(
             HingeMatrix(features, rows),
             rows.cost,
@@ -217,7 +224,8 @@ class KernelProblem(ItemKernel):
     ) -> Solution:
         """The function of dual weights, or another one with its u·u, and what they
         prove about it."""
-        rows, a = space.rows, space.rows.summed(space.rows.sign * s)
+        rows = space.rows
+        a = space.rows.summed(space.rows.sign * s)
         z = space.gram.times(a)
         own = float(a @ z)
         if expansion is None:
@@ -225,18 +233,14 @@ class KernelProblem(ItemKernel):
         # rounding of what is returned
         if squared is not None or self.kernel not in SHIFTED:
             z = space.gram.B.differences(expansion(self.items))
-        dual, squared = (
-            float(rows.label @ s) - own / 2,
-            own if squared is None else squared,
-        )
+        dual = float(rows.label @ s) - own / 2
+        squared = own if squared is None else squared
         if np.abs(z).max() <= _NOTHING * np.abs(a).sum() * space.largest:
             # u is what rounding leaves of a sum that cancels; its order of the items
             # would mean nothing.
-            expansion, z, squared = (
-                expansion._replace(coef=0 * expansion.coef),
-                0 * z,
-                0.0,
-            )
+            expansion = expansion._replace(coef=0 * expansion.coef)
+            z = 0 * z
+            squared = 0.0
         size = expansion.centres if self.kernel == "linear" else expansion.coef
         noise = space.rounding * float(np.linalg.norm(size))
         return Solution(a, expansion, certificate(rows, z, squared, dual, noise))

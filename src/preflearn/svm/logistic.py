@@ -174,7 +174,8 @@ class LogisticCompare(ComparisonEstimator):
 
         def solved(weights: Floats, alpha: float = alpha) -> tuple[Minimum, float]:
             # of flipped rows
-            ties, preferences = 2 * weights[y == 0].sum(), weights[y != 0].sum()
+            ties = 2 * weights[y == 0].sum()
+            preferences = weights[y != 0].sum()
             law = TieLaw(
                 _flipped_loss, start=math.log(preferences / ties), least=-math.inf
             )
@@ -203,12 +204,12 @@ class LogisticCompare(ComparisonEstimator):
             weaker,
         )
         self._remember(pairs)
-        self.weights_, self.bias_, self.tau_ = found.w, found.t, 1.0
-        self.loss_, self.dual_gap_, self.n_iter_ = (
-            found.objective,
-            found.gap,
-            found.n_iter,
-        )
+        self.weights_ = found.w
+        self.bias_ = found.t
+        self.tau_ = 1.0
+        self.loss_ = found.objective
+        self.dual_gap_ = found.gap
+        self.n_iter_ = found.n_iter
         if self.kernel == "linear":
             self.coef_ = -found.w / found.t
         return self
@@ -233,7 +234,8 @@ class LogisticCompare(ComparisonEstimator):
         """Set the centre of the items, and the map from centred items to features, if
         there is one."""
         check_scale(pairs.items, "items")
-        self._centre, self._feature_map = np.zeros(pairs.shape[2]), None
+        self._centre = np.zeros(pairs.shape[2])
+        self._feature_map = None
         if self.kernel == "linear":
             return
         items = pairs.items[pairs.B.occurring()]
@@ -258,7 +260,8 @@ class LogisticCompare(ComparisonEstimator):
 def _flipped_loss(d: Floats, beta: float, y: NDArray) -> Loss:
     """log(1 + exp(-label (beta + z))), summed over the flipped rows of each pair."""
     ties = np.flatnonzero(y == 0)
-    of_d, of_beta = np.where(y == 0, 1.0, -y), np.where(y == 0, 1.0, -1.0)
+    of_d = np.where(y == 0, 1.0, -y)
+    of_beta = np.where(y == 0, 1.0, -1.0)
     value, slope, bend = _softplus(of_beta * beta + of_d * d)
     loss = Loss(
         value, of_d * slope, of_beta * slope, bend, of_d * of_beta * bend, bend.copy()

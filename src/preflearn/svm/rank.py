@@ -47,7 +47,9 @@ from preflearn.svm.base import (
 )
 from preflearn.svm.kernel_problem import KernelProblem
 
-_FOLDS, _REPEATS = 2, range(3)  # of [AhmadiFahandar2019]_
+# of [AhmadiFahandar2019]_
+_FOLDS = 2
+_REPEATS = range(3)
 _SPAN = 1e4  # from the first breakpoint of a fold to the end of its path
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -179,10 +181,8 @@ class SVMRank(KernelMachine):
             same order.
         """
         check_choice(self.ties, "ties", ("ignore", "duplicate"))
-        searched, tol = (
-            isinstance(self.C, str) and self.C == "path",
-            check_number(self, "tol", positive=True),
-        )
+        searched = isinstance(self.C, str) and self.C == "path"
+        tol = check_number(self, "tol", positive=True)
         C = (
             1.0
             if searched
@@ -198,16 +198,16 @@ class SVMRank(KernelMachine):
         problem = KernelProblem.of(self, given.pairs, merge=self.kernel != "linear")
         curve = self._curve(problem, given) if searched else None
         C = C if curve is None else 1 / curve.lam
-        used, cost = np.flatnonzero(given.y), C * given.weights
+        used = np.flatnonzero(given.y)
+        cost = C * given.weights
         # of Table 2: a preference counts twice, a tie in both orders
         if self.ties == "duplicate":
-            used, cost = (
-                preferences_first(given.y),
-                np.where(given.y != 0, 2.0, 1.0) * cost,
-            )
+            used = preferences_first(given.y)
+            cost = np.where(given.y != 0, 2.0, 1.0) * cost
         found = problem.solve(given.y, cost, used, False, tol)
         check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
-        self.C_, self.curve_ = C, curve
+        self.C_ = C
+        self.curve_ = curve
         self._keep(found, given, 1.0)
         self.tau_ = clear_threshold(
             given.y, self.decision_function(given.pairs), given.weights

@@ -192,12 +192,14 @@ class LPCompare(ExpandedMachine):
         self.dual_gap_ = abs(program.bound(point) - self.objective_)
         check_gap(self, self.dual_gap_, f"lower radius = {radius:g}")
         self._remember(given.pairs)
-        self.margin_, self.tau_ = margin, 1.0
+        self.margin_ = margin
+        self.tau_ = 1.0
         self.slack_ = given.spread(np.maximum(0.0, -program.clearance(point)[0]))
         self.dual_coef_ = given.spread(dual)
         self.support_ = np.flatnonzero(self.dual_coef_)
         used = np.flatnonzero(coef)
-        self.support_items_, self.item_coef_ = problem.ids[used], coef[used]
+        self.support_items_ = problem.ids[used]
+        self.item_coef_ = coef[used]
         self._expansion = problem.expansion(coef)
         if self.kernel == "linear":
             self.coef_ = self._expansion.centres[0]
@@ -247,7 +249,8 @@ class _Program(NamedTuple):
         that they suffice."""
         m = len(self.y)
         items = np.argsort(-self.prices(self.y * self.cost))[:_NEW]
-        free, bounded = np.ones(m, dtype=bool), np.zeros(m)
+        free = np.ones(m, dtype=bool)
+        bounded = np.zeros(m)
         if m > 2 * _FEW:
             part = slice(None, None, 8)
             cost = self.cost[part] * (self.cost.sum() / self.cost[part].sum())
@@ -261,8 +264,10 @@ class _Program(NamedTuple):
         best = -np.inf
         for _ in range(_ROUNDS):
             point = self.restricted(items, free, bounded)
-            prices, (clearance, side) = self.prices(point.dual), self.clearance(point)
-            objective, bound = self.objective(point), self.bound(point)
+            prices = self.prices(point.dual)
+            (clearance, side) = self.clearance(point)
+            objective = self.objective(point)
+            bound = self.bound(point)
             tempting = np.where(
                 prices > prices[items].max() * (1 + _TOLERANCE), prices, 0.0
             )
@@ -274,12 +279,14 @@ class _Program(NamedTuple):
                 return point
             # a step forward, which the items that it does without did not make
             if objective > best:
-                items, best = np.flatnonzero(point.coef != 0), objective
+                items = np.flatnonzero(point.coef != 0)
+                best = objective
             worst = _largest(wrong, _FEW)
             # all that is wrong lies exactly on its boundary
             if not (len(new) or len(worst)):
                 worst = np.flatnonzero(~free)
-            free[worst], bounded[worst] = True, 0.0
+            free[worst] = True
+            bounded[worst] = 0.0
             items = (
                 np.append(items, new)
                 if len(items) + len(new)
@@ -296,15 +303,14 @@ class _Program(NamedTuple):
         The others have one common multiple of their weights in `bounded`. Preferences
         have one dual variable, ties two, of which one is 0.
         """
-        preferred, tied = (
-            np.flatnonzero(free & (self.y != 0)),
-            np.flatnonzero(free & (self.y == 0)),
-        )
+        preferred = np.flatnonzero(free & (self.y != 0))
+        tied = np.flatnonzero(free & (self.y == 0))
         pair = np.concatenate([preferred, tied, tied])
         sign = np.concatenate(
             [self.y[preferred], np.ones(len(tied)), -np.ones(len(tied))]
         )
-        K, total = self.K[:, items], float(np.abs(bounded).sum()) or 1.0
+        K = self.K[:, items]
+        total = float(np.abs(bounded).sum()) or 1.0
         together = self.B.adjoint(bounded / total) @ K
         rows = np.vstack([self.B[pair].differences(K) * sign[:, None], together])
         (v, n), unit, size = (
@@ -318,7 +324,8 @@ class _Program(NamedTuple):
         # no variables for rows' g: free ones can stall HiGHS for ever
         limits = np.zeros((2 * n + 1, v + 1))
         limits[:n, :v], limits[n:-1, :v] = rows.T / size, -rows.T / size
-        limits[:-1, v], limits[-1, :v] = -1.0, 1.0
+        limits[:-1, v] = -1.0
+        limits[-1, :v] = 1.0
         result = linprog(
             np.append(gain, self.radius * size),
             A_ub=limits,
@@ -336,7 +343,8 @@ class _Program(NamedTuple):
         )
         weights = np.clip(result.x[:v], 0.0, upper) * unit
         weights /= max(1.0, weights.sum())
-        dual, coef = bounded * (weights[-1] / total), np.zeros(len(self.K))
+        dual = bounded * (weights[-1] / total)
+        coef = np.zeros(len(self.K))
         np.add.at(dual, pair, sign * weights[:-1])
         prices = result.ineqlin.marginals
         coef[items] = (prices[n : 2 * n] - prices[:n]) / size

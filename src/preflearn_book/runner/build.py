@@ -140,7 +140,8 @@ def _quick_where_recorded(
     quick = [task_of(task.chapter, {}, task.target.parent) for task in full]
     valid = dict[str, Task]()
     for outcome in run_tasks(state, quick, **options):
-        chapter, executed = outcome.task.chapter, outcome.executed
+        chapter = outcome.task.chapter
+        executed = outcome.executed
         kept = records[chapter.name]
         if (
             executed is None
@@ -186,7 +187,8 @@ def collect(
     """
     shown = shown_chapters(project)
     checked, problems = match_checks(state.ledger, shown)
-    broken, again = dict[str, list[str]](), dict[str, list[str]]()
+    broken = dict[str, list[str]]()
+    again = dict[str, list[str]]()
     recorded = dict[str, Mapping[str, Any]]()
     recomputed = dict[str, tuple[int, int]]()
     for name, executed in shown.items():
@@ -200,7 +202,8 @@ def collect(
         filled("warnings.txt", shown=shown, again=again, missing=_missing(shown)),
         end="",
     )
-    url, front = repository(project), project.book / "index.md"
+    url = repository(project)
+    front = project.book / "index.md"
     waiting = [chapter for chapter in project.chapters if chapter.name not in shown]
     pages: dict[str, str | bytes] = {
         f"{name}.md": filled(
@@ -274,7 +277,8 @@ def record_chapter(
         those of the full one.
     """
     chapter = project.chapter(name)
-    folder, in_full = project.executed / chapter.name, {"profile": "full"}
+    folder = project.executed / chapter.name
+    in_full = {"profile": "full"}
     tasks = [
         task_of(chapter, {}, folder),
         task_of(chapter, in_full, folder, f"{chapter.name}, full"),
@@ -287,10 +291,8 @@ def record_chapter(
         quick, full = (outcome.executed for outcome in outcomes)
         if _failures(outcomes) or quick is None or full is None:
             return 1
-        known, header = (
-            records_of(project.recorded, chapter.name),
-            _header(project, chapter, full),
-        )
+        known = records_of(project.recorded, chapter.name)
+        header = _header(project, chapter, full)
         print(summary(known, full), end="")
         made = new_records(full, quick, header)
         replaced = {*quick.replaced, *full.replaced}

@@ -297,8 +297,12 @@ def check(
         evidence = (
             f"The answer rests on data that are not available: {', '.join(missing)}."
         )
-        holds, value, ours, recorded = None, None, "the same", None
-    claim, computed = ledger[claim_id], computed_verdict(holds)
+        holds = None
+        value = None
+        ours = "the same"
+        recorded = None
+    claim = ledger[claim_id]
+    computed = computed_verdict(holds)
     require(
         claim.verdict not in UNCOMPUTED,
         claim.verdict,
@@ -359,7 +363,8 @@ def compared(claim: Claim, result: dict) -> dict:
 
     A check whose data are missing contradicts nothing.
     """
-    written, ours = claim.verdict, claim.ours or claim.verdict
+    written = claim.verdict
+    ours = claim.ours or claim.verdict
     computed_ours = result.get("ours", result)["computed"]
     agreed = agrees(result["computed"], written) and agrees(computed_ours, ours)
     agreed = agreed or bool(result.get("missing"))
@@ -390,7 +395,8 @@ def evidence_line(result: Mapping) -> str:
     >>> evidence_line({"evidence": "On 200 problems both agree", "value": 0})
     'On 200 problems both agree. Value: 0.'
     """
-    line, value = result["evidence"], result["value"]
+    line = result["evidence"]
+    value = result["value"]
     if re.match(r"[a-z]{2}", line):
         line = line[0].upper() + line[1:]
     if value is not None and "{value}" not in line:
@@ -415,7 +421,8 @@ def headline(result: Mapping) -> str:
     >>> headline({"computed": "fails", "written": "holds", "written_ours": "holds", "agrees": False})
     "contradiction: computed 'fails', the ledger says 'holds'"
     """
-    written, ours = result["written"], result["written_ours"]
+    written = result["written"]
+    ours = result["written_ours"]
     if result.get("missing"):
         return "not checked"
     if result["agrees"]:

@@ -26,14 +26,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _preflearn.main(arguments, prog_name="preflearn", standalone_mode=False)
     except (KeyboardInterrupt, click.Abort):
-        text, status = "interrupted; what was finished is kept", 130
+        text = "interrupted; what was finished is kept"
+        status = 130
     except click.ClickException as error:
-        text, status = f"error: {error.format_message()}", 2
+        text = f"error: {error.format_message()}"
+        status = 2
     except ModuleNotFoundError as error:
         need = "install what the book and a cluster need, in a checkout: pip install '.[book,cluster]'"
-        text, status = f"error: {error.name} is missing; {need}", 2
+        text = f"error: {error.name} is missing; {need}"
+        status = 2
     except (ValueError, OSError) as error:  # or a full disk, a lock, a data set
-        text, status = f"error: {error}", 1 if isinstance(error, OSError) else 2
+        text = f"error: {error}"
+        status = 1 if isinstance(error, OSError) else 2
     print(f"preflearn: {text}", file=sys.stderr)
     return status
 

@@ -29,7 +29,8 @@ class State:
     """
 
     def __init__(self, project: Project) -> None:
-        self._project, self.root = project, str(project.root)
+        self._project = project
+        self.root = str(project.root)
         self.ledger = load_ledger(project.book / "claims.yml")
         source = Path(__file__).parents[2]
         self._sources: dict[str, bytes] = {}

@@ -57,7 +57,8 @@ class Kernels:
     """The kernels of a process, to be stopped together."""
 
     def __init__(self) -> None:
-        self.stopped, self.processes = False, list[Any]()
+        self.stopped = False
+        self.processes = list[Any]()
 
     def stop(self) -> None:
         """Kill all kernels; one that is about to start ends before its first cell."""
@@ -117,7 +118,10 @@ def execute(
     )
     folder = Path(root) / "notebooks"
     cwd = str(folder) if folder.is_dir() else tempfile.gettempdir()
-    how, report, seen, executed = "", "", list[Any](), None
+    how = ""
+    report = ""
+    seen = list[Any]()
+    executed = None
     started = time.monotonic()
 
     class Manager(AsyncKernelManager):
@@ -156,7 +160,8 @@ def execute(
             )
             executed = Context().run(run)
         except PapermillExecutionError as error:
-            how, report = f"{error.ename}: {error.evalue}", unstyle(str(error))
+            how = f"{error.ename}: {error.evalue}"
+            report = unstyle(str(error))
         except CellTimeoutError:
             how = f"more than {cell_seconds} s (--cell-time gives it more)"
         except DeadKernelError:

@@ -171,7 +171,8 @@ def _without_gaps(data: Mapping[str, Any]) -> dict[str, Any]:
         as_floats(data[name], f"data[{name!r}]") for name in ("years", "mean", "std")
     )
     gone = np.isnan(mean)
-    mean, std = np.where(gone, 0, mean), np.where(gone, 0, np.maximum(std, 0.001))
+    mean = np.where(gone, 0, mean)
+    std = np.where(gone, 0, np.maximum(std, 0.001))
     return {**data, "years": years.round(3), "mean": mean.round(3), "std": std.round(3)}
 
 

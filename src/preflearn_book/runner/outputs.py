@@ -217,14 +217,14 @@ class Executed:
             filled("installation.md", repository=repository),
             "remove-cell",
         )
-        chapter, shares, pages = self.run["chapter"], self.parts, {}
+        chapter = self.run["chapter"]
+        shares = self.parts
+        pages = {}
         titles = {name: _titles(cells) for name, cells in shares.items()}
         for name, cells in shares.items():
             about = {"chapter": chapter, "is_main": name == chapter, "titles": titles}
-            text, shown = (
-                filled("appendix.md", **about),
-                self._page_cells(cells, broken),
-            )
+            text = filled("appendix.md", **about)
+            shown = self._page_cells(cells, broken)
             shown.insert(
                 len(shown) if name == chapter else 0, _markdown("appendix", text)
             )
@@ -244,7 +244,9 @@ class Executed:
     def _page_cells(
         self, own: list[dict[str, Any]], broken: Collection[str]
     ) -> list[dict[str, Any]]:
-        cells, claims, code = [], [], []
+        cells = []
+        claims = []
+        code = []
 
         def folded(heading: re.Match | None = None) -> str:
             # What an opening without a picture needs, its parameters first, is not to
@@ -316,7 +318,8 @@ def _ended(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Cells less the sentence, or the question, that leads to hidden ones that show
     nothing."""
     # the last cell that shows something, and whether hidden ones came since
-    before, silent = None, False
+    before = None
+    silent = False
     for cell in [*cells, _markdown("end", "")]:
         if "remove-cell" in cell["metadata"].get("tags", []):
             silent = True
@@ -327,7 +330,8 @@ def _ended(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
             and {cell["cell_type"], before["cell_type"]} == {"markdown"}
         ):
             before["source"] = _LEADS.sub("", before["source"])
-        before, silent = cell, False
+        before = cell
+        silent = False
     return cells
 
 
@@ -337,7 +341,8 @@ def parts(chapter: str, cells: list[dict[str, Any]]) -> dict[str, list[dict[str,
     Sections whose heading's cell is tagged `appendix` stand on one page of their own,
     "NAME_more"; a section ends where a cell begins with the heading of the next.
     """
-    pages, to = {chapter: []}, chapter
+    pages = {chapter: []}
+    to = chapter
     for cell in cells:
         if cell["cell_type"] == "markdown" and _SECTION.match("".join(cell["source"])):
             to = (

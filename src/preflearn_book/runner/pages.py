@@ -66,7 +66,8 @@ class Checked:
     def place(self) -> tuple[int, list[int], list[int], str]:
         """Where in the paper, to be sorted by: abstract, sections, all else; and the
         section's name."""
-        where, section = self.claim.where, re.split("[,;]", self.claim.where)[0]
+        where = self.claim.where
+        section = re.split("[,;]", self.claim.where)[0]
         order = next(
             k
             for k, word in enumerate(("abstract", "section", ""))
@@ -102,7 +103,8 @@ def match_checks(
     for name, notebook in executed.items():
         places = notebook.places
         for result in notebook.checks:
-            id, claim = result["id"], ledger.get(result["id"])
+            id = result["id"]
+            claim = ledger.get(result["id"])
             if claim is None or claim.chapter != name:
                 place = (
                     f"the ledger gives it to {claim.chapter}"

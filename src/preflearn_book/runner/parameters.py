@@ -70,7 +70,8 @@ def typed(name: str, given: Any, default: Any) -> Any:
     >>> typed("seed", "3", 0), typed("ridge", "1", 0.1), typed("game", "010", "go")
     (3, 1.0, '010')
     """
-    is_text, anything = isinstance(given, str), default is None or default is ...
+    is_text = isinstance(given, str)
+    anything = default is None or default is ...
     if is_text and isinstance(default, str):
         return given
     plain = {"true": "True", "false": "False", "null": "None"}.get(
@@ -138,7 +139,8 @@ def grid_values(name: str, given: str | Sequence[Any], default: Any) -> list[Any
     >>> grid_values("n", "0:4", 0), grid_values("n", "1:8:3", 0), grid_values("sizes", "[1,2],[3]", [0])
     ([0, 1, 2, 3], [1, 4, 7], [[1, 2], [3]])
     """
-    kind, text = type(default), str(given)
+    kind = type(default)
+    text = str(given)
     require(
         isinstance(given, str | list | tuple),
         given,
@@ -288,10 +290,8 @@ def check_profile(profile: str, chapter: str = "") -> None:
         (k for k, cell in enumerate(cells) if cell.startswith("# Parameters\n")), None
     )
     if injected is not None:
-        given, known = (
-            assigned_names(cells[injected]),
-            assigned_names("\n".join(cells[:injected])),
-        )
+        given = assigned_names(cells[injected])
+        known = assigned_names("\n".join(cells[:injected]))
         check_names(given, known)
         for name in given:  # such as a seed, with which each run would be another
             require(

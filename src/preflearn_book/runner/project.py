@@ -25,7 +25,8 @@ class Chapter:
     a page: "guide"."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.name = path, path.stem
+        self.path = path
+        self.name = path.stem
 
     @cached_property
     def notebook(self) -> dict[str, Any]:
@@ -159,10 +160,13 @@ class Project:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.notebooks, self.book = root / "notebooks", root / "book"
-        self.pages, self.recorded = self.book / "chapters", root / "data" / "recorded"
+        self.notebooks = root / "notebooks"
+        self.book = root / "book"
+        self.pages = self.book / "chapters"
+        self.recorded = root / "data" / "recorded"
         self.build = root / "_build"
-        self.executed, self.shown = self.build / "executed", self.build / "shown"
+        self.executed = self.build / "executed"
+        self.shown = self.build / "shown"
 
     @cached_property
     def chapters(self) -> list[Chapter]:

@@ -72,9 +72,11 @@ def moves(
     old, new = (_rows(text, payload["keys"]) for text in (before, payload["csv"]))
     found = []
     for name in new if subset else old | new:
-        known, row = old.get(name, {}), new.get(name, {})
+        known = old.get(name, {})
+        row = new.get(name, {})
         for column in known | row:
-            a, b = known.get(column, ""), row.get(column, "")
+            a = known.get(column, "")
+            b = row.get(column, "")
             if column not in payload["timings"] and not _close(
                 a, b, payload["rtol"], payload["atol"]
             ):

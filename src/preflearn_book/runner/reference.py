@@ -62,7 +62,9 @@ def _share(app: Sphinx, doctree: nodes.document) -> None:
     """Parameters that a docstring names in one line, "a, b : float", are one entry with
     their text."""
     for entries in doctree.findall(nodes.bullet_list):
-        line, said, end = None, "", 1
+        line = None
+        said = ""
+        end = 1
         for entry in list(entries):
             name = entry.next_node(addnodes.literal_strong)
             text = entry.astext().removeprefix(name.astext()) if name else ""
@@ -70,7 +72,9 @@ def _share(app: Sphinx, doctree: nodes.document) -> None:
                 entries.remove(entry)
                 line[end:end], end = [nodes.Text(", "), name], end + 2
             else:
-                line, said, end = name and name.parent, text, 1
+                line = name and name.parent
+                said = text
+                end = 1
 
 
 def _link(

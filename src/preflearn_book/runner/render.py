@@ -72,11 +72,9 @@ def render(project: Project) -> list[str]:
     ModuleNotFoundError
         If Jupyter Book is missing.
     """
-    read, html, stamp = (
-        _read(project),
-        project.build / "html",
-        project.build / "render.json",
-    )
+    read = _read(project)
+    html = project.build / "html"
+    stamp = project.build / "render.json"
     last = json.loads(stamp.read_text("utf-8")) if stamp.exists() else {}
     before = last.get("read", {})
     changed = [name for name in before | read if read.get(name) != before.get(name)]
@@ -96,7 +94,8 @@ def render(project: Project) -> list[str]:
         shutil.rmtree(project.build / ".doctrees", ignore_errors=True)
     stamp.unlink(missing_ok=True)
     print("rendering the book")
-    started, now = time.monotonic(), {"read": read, "time": time.time()}
+    started = time.monotonic()
+    now = {"read": read, "time": time.time()}
     problems = _jupyter_book(project)
     # A link to what a chapter will define that is not computed yet is text until then.
     waiting = [
@@ -120,7 +119,8 @@ def render(project: Project) -> list[str]:
 
 def _jupyter_book(project: Project) -> list[str]:
     """Its warnings and errors."""
-    log, config = project.build / "render.log", project.root / "_config.yml"
+    log = project.build / "render.log"
+    config = project.root / "_config.yml"
     options = [
         f"--path-output={project.root}",
         f"--config={config}",

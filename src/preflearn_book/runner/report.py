@@ -34,10 +34,8 @@ def write_example(folder: Path) -> Path:
     OSError
         If the file can't be written.
     """
-    path, content = (
-        folder / "games.csv",
-        project_file("examples/games.csv").read_bytes(),
-    )
+    path = folder / "games.csv"
+    content = project_file("examples/games.csv").read_bytes()
     if path.exists() and path.read_bytes() != content:
         raise FileExistsError(
             f"{path} exists and is not the example; run the command in another folder, or report on this "
@@ -100,7 +98,8 @@ def write_report(
         if sys.stderr.isatty():
             print(f"\r{template.name}: {cell} ", end="", file=sys.stderr, flush=True)
 
-    kernels, root = Kernels(), str(template.path.parents[1])
+    kernels = Kernels()
+    root = str(template.path.parents[1])
     try:
         result = execute(
             template.notebook,

@@ -115,7 +115,8 @@ def planned(
         On an unknown parameter, a value of another kind, no points or too many, or one
         that is there twice.
     """
-    where, known = f"{chapter.name}.ipynb", chapter.parameters
+    where = f"{chapter.name}.ipynb"
+    known = chapter.parameters
     for given in [grid] if isinstance(grid, Mapping) else grid:
         require(
             isinstance(given, Mapping), given, "a point", "parameters with their values"
@@ -262,7 +263,8 @@ def run_needed_sweeps(project: Project, tasks: Iterable[Task], **options: Any) -
         As `run_tasks` takes them.
     """
     for task in tasks:
-        chapter, grid = task.chapter, task.chapter.sweep
+        chapter = task.chapter
+        grid = task.chapter.sweep
         asks_for_points = bool(grid.keys() & task.parameters.keys())
         if grid and chapter.profile(task.parameters) == "full" and not asks_for_points:
             print(
@@ -301,11 +303,9 @@ def _tables(
     "record.key", and so does a recorded column with a parameter's name.
     """
     given = {*itertools.chain(*points)}
-    rows, stacks, payloads = (
-        list[dict[str, Any]](),
-        dict[str, list[Any]](),
-        list[dict[str, Any]](),
-    )
+    rows = list[dict[str, Any]]()
+    stacks = dict[str, list[Any]]()
+    payloads = list[dict[str, Any]]()
     for point, outcome in zip(points, outcomes, strict=True):
         row = {
             "status": outcome.status,
@@ -459,10 +459,8 @@ def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
     points, stem = planned(chapter, grid)
     path = (_folder(project, chapter) / stem).relative_to(project.root).as_posix()
     texts = [key for key in points[0] if isinstance(chapter.parameters[key], str)]
-    main, found = (
-        read_table(f"{path}.csv", texts),
-        read_table(f"{path}.{name}.csv", texts),
-    )
+    main = read_table(f"{path}.csv", texts)
+    found = read_table(f"{path}.{name}.csv", texts)
     given = {
         key: v if isinstance(v, str) else ",".join(map(str, v))
         for key, v in grid.items()
@@ -480,7 +478,8 @@ def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
         f"the number of points that failed in {path}.csv",
         f"none; again: {command}",
     )
-    state, changed = dependencies.State(project), set[str]()
+    state = dependencies.State(project)
+    changed = set[str]()
     for point in points:
         target = tasks.task_of(chapter, point, _folder(project, chapter)).target
         if executed := outputs.read_executed(target):

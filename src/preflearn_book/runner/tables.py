@@ -4,7 +4,8 @@ import re
 from decimal import Decimal
 from itertools import cycle
 
-_NUMBER, _COLUMN = '<td class="number">', '<td class="number column">'
+_NUMBER = '<td class="number">'
+_COLUMN = '<td class="number column">'
 
 # Two rows of a head.
 _NAMES = re.compile(
@@ -77,10 +78,8 @@ def _columns(table: str) -> str:
 def _one_head(rows: re.Match) -> str:
     """The first row of a head with the names that stand in the second, if these are all
     that is there."""
-    names, levels = (
-        re.findall(r"<th>([^<]*)</th>", rows["names"]),
-        rows["levels"].count("<th>"),
-    )
+    names = re.findall(r"<th>([^<]*)</th>", rows["names"])
+    levels = rows["levels"].count("<th>")
     if any(names[levels:]):
         return rows[0]
     return "".join(
@@ -89,10 +88,8 @@ def _one_head(rows: re.Match) -> str:
 
 
 def _power(number: re.Match) -> str:
-    value, exponent = (
-        Decimal(number[0].replace("−", "-")),
-        int(number[2].replace("−", "-")),
-    )
+    value = Decimal(number[0].replace("−", "-"))
+    exponent = int(number[2].replace("−", "-"))
     if not value or abs(exponent) < 4:
         return f"{value:f}" if value else "0"
     factor = "" if number[1] == "1" else f"{number[1]}·"

@@ -268,15 +268,16 @@ def _outcomes(
     names them. What runs on a cluster does not say how far it is. Dask gives up a task
     whose worker was lost several times; it is submitted again.
     """
-    futures, running, kernels = (
-        dict[Future[Result], Task](),
-        dict[str, str](),
-        Kernels(),
-    )
-    lost, started, terminal = Counter[Path](), time.monotonic(), sys.stderr.isatty()
+    futures = dict[Future[Result], Task]()
+    running = dict[str, str]()
+    kernels = Kernels()
+    lost = Counter[Path]()
+    started = time.monotonic()
+    terminal = sys.stderr.isatty()
 
     def submit(task: Task) -> None:
-        chapter, begun = task.chapter, partial(setitem, running, task.label)
+        chapter = task.chapter
+        begun = partial(setitem, running, task.label)
         what = (getattr(chapter, task.part), task.parameters, chapter.parameters)
         futures[
             executor.submit(execute, *what, state.root, cell_seconds, kernels, begun)
@@ -369,7 +370,8 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
 
 
 def _written(state: State, task: Task, executed: Executed, seconds: float) -> Executed:
-    theirs, ours = executed.provenance["versions"], main_versions()
+    theirs = executed.provenance["versions"]
+    ours = main_versions()
     # of a worker elsewhere, whose numbers would pass for ours
     for name in sorted(theirs.keys() | ours):
         require(

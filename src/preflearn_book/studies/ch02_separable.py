@@ -89,11 +89,9 @@ def simulate_separable_pairs(
     >>> bool((abs(pairs.differences() @ w)[y == 0] <= 0.7 + 1e-12).all())
     True
     """
-    n_ties, p, rng = (
-        tie_quota(n, tie_share),
-        check_count(p, "p", 1),
-        generator(rng, "rng"),
-    )
+    n_ties = tie_quota(n, tie_share)
+    p = check_count(p, "p", 1)
+    rng = generator(rng, "rng")
     margin = check_real(margin, "margin", "a number between 0 and 1", 1e-12, 1 - 1e-12)
     scale = check_array(
         scale if np.ndim(scale) else np.repeat(scale, p),

@@ -46,7 +46,8 @@ def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float
     >>> round(cone_distance(MarginLP().fit(pairs, [1, 1, 0]), pairs, [1, 1, 0]), 6)
     0.0
     """
-    d, label = as_pairs(pairs).differences()[lp.active_], np.asarray(y)[lp.active_]
+    d = as_pairs(pairs).differences()[lp.active_]
+    label = np.asarray(y)[lp.active_]
     preferences = np.unique(label[label != 0, None] * d[label != 0], axis=0)
     ties = d[label == 0]
     values = ties @ lp.coef_

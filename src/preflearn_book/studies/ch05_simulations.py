@@ -101,7 +101,8 @@ def compare_methods(
 ) -> list[Outcome]:
     """rank, rank2 and compare, chosen on validation pairs as in `select_on_grid` and
     judged on test pairs."""
-    outcomes, (_, test) = [], _checked(train, test)
+    outcomes = []
+    (_, test) = _checked(train, test)
     for name, (by_error, by_auc, failed, every) in select_on_grid(
         train, valid, C_grid, gamma_grid
     ).items():
@@ -132,13 +133,12 @@ def direction_auc(
     """
     train, *others = _checked(train, valid, test)
     check_kinds(train[1], "SVMCompare")
-    areas, C = [], _checked_grid(C_grid, "C_grid")
+    areas = []
+    C = _checked_grid(C_grid, "C_grid")
     for gamma in _checked_grid(gamma_grid, "gamma_grid"):
         width = _Width.of(train, gamma)
-        path, judges = (
-            width.path(1 / C[-1]),
-            [_Judge.of(width, part) for part in others],
-        )
+        path = width.path(1 / C[-1])
+        judges = [_Judge.of(width, part) for part in others]
         for lam in 1 / C[path.lambda_end <= 1 / C]:
             u = width.rows.adjoint(width.labels * path.alpha(lam))
             found = (comparison_auc(judge.y, judge.differences(u)) for judge in judges)
@@ -186,7 +186,8 @@ def select_on_grid(
     (1.0, 1.0, 1.0, 0)
     """
     train, valid = _checked(train, valid)
-    C, gamma = _checked_grid(C_grid, "C_grid"), _checked_grid(gamma_grid, "gamma_grid")
+    C = _checked_grid(C_grid, "C_grid")
+    gamma = _checked_grid(gamma_grid, "gamma_grid")
     methods = list(methods)
     for method in methods:
         require(method in METHODS, method, "methods", f"some of {METHODS}")
@@ -206,7 +207,8 @@ def _checked(*parts: Labelled) -> list[Labelled]:
             "(pairs, labels)",
         )
         pairs = as_pairs(part[0])
-        p, fit = pairs.shape[2], as_pairs(parts[0][0]).shape[2]
+        p = pairs.shape[2]
+        fit = as_pairs(parts[0][0]).shape[2]
         require(
             p == fit, p, "the number of features", f"{fit}, as the pairs to train have"
         )
@@ -234,7 +236,9 @@ def _machine(method: str, C: float, gamma: float) -> Machine:
 def _selection(
     method: str, train: Labelled, valid: Labelled, C_grid: Floats, gamma_grid: Floats
 ) -> GridSelection:
-    errors, areas, free = [], [], []
+    errors = []
+    areas = []
+    free = []
     for gamma in gamma_grid:
         width = _Width.of(train, gamma)
         judge = _Judge.of(width, valid)
@@ -248,7 +252,9 @@ def _selection(
             found = judge.rank(width.ranks(method, C_grid))
         errors.append(found[0])
         areas.append(found[1])
-    error, area = np.array(errors).T, np.array(areas).T  # C, gamma
+    # C, gamma
+    error = np.array(errors).T
+    area = np.array(areas).T
     if np.isinf(error).all():
         raise DegenerateBiasError(
             "beta is 0 or more on the whole grid; expected a larger C, or more ties"
@@ -300,10 +306,8 @@ class _Width(NamedTuple):
         every = np.arange(len(self.labels))
         preferences = np.flatnonzero(self.labels > 0)
         used = preferences if method == "rank" else np.append(preferences, every)
-        pairs, ones = (
-            Pairs(self.gram, self.rows.index[used]),
-            np.ones(len(used), dtype=int),
-        )
+        pairs = Pairs(self.gram, self.rows.index[used])
+        ones = np.ones(len(used), dtype=int)
         first = float(pairs.B.gram(self.gram).times(ones).max())
         end = max(0.0, min(1 / C.max(), first / 2))
         path = ranksvm_path(pairs, ones, "precomputed", lambda_min=end)
@@ -320,7 +324,8 @@ class _Width(NamedTuple):
         C: Floats,
     ) -> tuple[Floats, Floats]:
         """Coefficients (n, k) of u, and beta (k,) where there is one, for each C."""
-        coef, bias = np.zeros((B.shape[1], len(C))), np.zeros(len(C))
+        coef = np.zeros((B.shape[1], len(C)))
+        bias = np.zeros(len(C))
         for k, cost in enumerate(C):
             if 1 / cost >= path.lambda_end and path.kkt_residual(1 / cost) <= _SOUND:
                 coef[:, k] = cost * B.adjoint(signs * path.alpha(1 / cost))
@@ -360,7 +365,8 @@ class _Judge(NamedTuple):
 
     def rank(self, found: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
         """Errors and areas of functions with their thresholds."""
-        z, tau = self.differences(found[0]).T, found[1]
+        z = self.differences(found[0]).T
+        tau = found[1]
         errors = [
             comparison_loss(self.y, threshold(one, t))
             for one, t in zip(z, tau, strict=True)
@@ -370,7 +376,8 @@ class _Judge(NamedTuple):
     def compare(self, coef: Floats, bias: Floats) -> tuple[Floats, Floats]:
         """Errors and areas of -u / beta; infinite and minus infinity where that is no
         ranking function."""
-        errors, areas = np.full(len(bias), np.inf), np.full(len(bias), -np.inf)
+        errors = np.full(len(bias), np.inf)
+        areas = np.full(len(bias), -np.inf)
         good = bias < NEGATIVE
         errors[good], areas[good] = self.rank(
             (coef[:, good] / -bias[good], np.ones(good.sum()))

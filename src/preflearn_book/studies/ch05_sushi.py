@@ -47,7 +47,8 @@ def simulate_sushi(rng: np.random.Generator | int, n_users: int = 2500) -> Sushi
     ValueError
         On fewer than one user, or another source of randomness.
     """
-    rng, n_users = generator(rng, "rng"), check_count(n_users, "n_users", 1)
+    rng = generator(rng, "rng")
+    n_users = check_count(n_users, "n_users", 1)
     user = np.repeat(np.arange(n_users), 10)
     items = np.hstack(
         [rng.normal(size=(len(user), 7)), rng.normal(size=(n_users, 7))[user]]
@@ -97,7 +98,8 @@ def disjoint_samples(
     >>> [sorted(labels.tolist()) for _, labels in samples]
     [[0, 1], [0, 1]]
     """
-    y, rng = check_labels(y, len(pairs := as_pairs(pairs))), generator(rng, "rng")
+    y = check_labels(y, len(pairs := as_pairs(pairs)))
+    rng = generator(rng, "rng")
     require(np.iterable(sizes), sizes, "sizes", "the number of pairs of each sample")
     sizes = [check_count(size, f"sizes[{k}]", 1) for k, size in enumerate(sizes)]
     check_real(tie_share, "tie_share", "a share from 0 to 1", 0, 1)
@@ -122,6 +124,7 @@ def disjoint_samples(
     samples = []
     for n_ties, n_preferences in wanted:
         rows = np.concatenate([ties[:n_ties], preferences[:n_preferences]])
-        ties, preferences = ties[n_ties:], preferences[n_preferences:]
+        ties = ties[n_ties:]
+        preferences = preferences[n_preferences:]
         samples.append((pairs[rows], y[rows]))
     return samples

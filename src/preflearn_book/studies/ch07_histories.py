@@ -120,11 +120,9 @@ def match_features(
     if past == "times":
         # A player's first row at a time has seen strictly earlier times only, and so
         # has that of a pair.
-        player, meeting, time = (
-            codes.ravel(),
-            np.repeat(np.sort(codes), 2, axis=0).T,
-            np.repeat(time, 2),
-        )
+        player = codes.ravel()
+        meeting = np.repeat(np.sort(codes), 2, axis=0).T
+        time = np.repeat(time, 2)
         encounters = X[_first_rows(player, *meeting, time), _ENCOUNTERS]
         X = X[_first_rows(player, time)]
         X[:, _ENCOUNTERS] = encounters
@@ -251,9 +249,13 @@ def _features_by_rows(
     Such an appearance is a row of flattened arrays, which hold two a match, in the
     order of matches.
     """
-    player, result = codes.ravel(), np.stack([outcome, -outcome], axis=1).ravel()
+    player = codes.ravel()
+    result = np.stack([outcome, -outcome], axis=1).ravel()
     gap = (elo[:, ::-1] - elo).ravel()
-    won, drawn, better, worse = result > 0, result == 0, gap < 0, gap > 0
+    won = result > 0
+    drawn = result == 0
+    better = gap < 0
+    worse = gap > 0
     now = {
         "games": np.ones(len(player)),
         "wins": won,
@@ -265,7 +267,9 @@ def _features_by_rows(
         "gap not won": gap * ~won,
     }
     past = _sums_before(player, now)
-    games, wins, draws = past["games"], past["wins"], past["draws"]
+    games = past["games"]
+    wins = past["wins"]
+    draws = past["draws"]
     ever = pd.Series((elo.ravel() >= elite).astype(np.float64)).groupby(player).cummax()
     idle = pd.Series(np.repeat(time, 2)).groupby(player).diff().fillna(_UNKNOWN)
     columns = [elo.ravel(), glicko.ravel()]

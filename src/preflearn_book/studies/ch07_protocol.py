@@ -65,7 +65,8 @@ def scaled_pairs(X: ArrayLike, rows: ArrayLike, by: ArrayLike) -> Pairs:
     [[-2.0, 2.0], [2.0, 2.0]]
     """
     X = check_array(X, "X", ("N", 2, "p"), "features of both players of each match")
-    rows, by = _ids(rows, "rows", len(X)), _ids(by, "by", len(X))
+    rows = _ids(rows, "rows", len(X))
+    by = _ids(by, "by", len(X))
     seen = X[by].reshape(-1, X.shape[2])
     spread = seen.std(axis=0)
     return as_pairs((X[rows] - seen.mean(axis=0)) / np.where(spread > 0, spread, 1))
@@ -227,11 +228,13 @@ def season_tests(
     """
     ours = check_array(ours, "ours", ("n",), "one value a season")
     gap = ours - check_array(theirs, "theirs", (len(ours),), "one value a season")
-    won, unequal = int(np.sum(gap > 0)), int(np.sum(gap != 0))
+    won = int(np.sum(gap > 0))
+    unequal = int(np.sum(gap != 0))
     sign = ranks = 1.0
     if unequal:
         signed_ranks: Any = wilcoxon(gap)
-        sign, ranks = float(binomtest(won, unequal).pvalue), float(signed_ranks.pvalue)
+        sign = float(binomtest(won, unequal).pvalue)
+        ranks = float(signed_ranks.pvalue)
     means = generator(seed, "seed").choice(gap, (_N_BOOTSTRAP, len(gap))).mean(axis=1)
     low, high = np.percentile(means, [2.5, 97.5])
     return SeasonTests(won, sign, ranks, float(low), float(high))

@@ -88,7 +88,8 @@ class Problem(NamedTuple):
         """
         wide = not constant and gamma * max(self.train.max(), self.test.max()) < _WIDE
         k = np.expm1 if wide else np.exp
-        K, T = k(-gamma * self.train), k(-gamma * self.test)
+        K = k(-gamma * self.train)
+        T = k(-gamma * self.test)
         return K, np.vstack([T, K.mean(axis=0), np.full(len(K), float(wide))])
 
     def form(self, mix: float) -> QueryForm:
@@ -177,19 +178,19 @@ def by_sparse_least_squares(
     seed : int
         The `random_state` of `SparseRankRLS`.
     """
-    sizes, alphas = (
-        [check_count(size, "a size", 1) for size in sizes],
-        check_array(alphas, "alphas", ("k",)),
-    )
+    sizes = [check_count(size, "a size", 1) for size in sizes]
+    alphas = check_array(alphas, "alphas", ("k",))
     refuse(
         (alphas < 0) | (alphas > LARGEST), alphas, "alphas", "numbers from 0 to 1e100"
     )
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, False)
-        form, s = problem.form(0.0), problem.y_train
+        form = problem.form(0.0)
+        s = problem.y_train
         # `SparseRankRLS` draws so
-        order, values = legacy_rng(seed, "seed").permutation(len(K)), []
+        order = legacy_rng(seed, "seed").permutation(len(K))
+        values = []
         for ids in (order[:size] for size in sizes):
             subset = orthonormal(K[:, ids], K[np.ix_(ids, ids)] + follow[-1, 0])
             coef, _ = subset_ridge(K[:, ids], *subset, form, s, alphas)
@@ -255,7 +256,8 @@ def by_pursuit(
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, mix > 0)
         search = searched(K, problem.form(mix), problem.y_train, max(stages), backfit)
-        order, kept = list(search.order), np.minimum(stages, len(search.order))
+        order = list(search.order)
+        kept = np.minimum(stages, len(search.order))
         values = (follow[:, order] @ search.coefs()[:, kept]).T
         return Family(values, np.array([len(set(order[:p])) for p in kept]))
 
@@ -296,7 +298,8 @@ class Errors(NamedTuple):
 
 def errors_of(problem: Problem, family: Family) -> Errors:
     """The errors of a family, each of shape (levels,)."""
-    values, (mean, constant) = family.values[:, problem.alike], family.values[:, -2:].T
+    values = family.values[:, problem.alike]
+    (mean, constant) = family.values[:, -2:].T
     wrong, separated, strict, pairs = _disagreements(values, problem.y_test)
     moved = problem.y_train.mean() - mean
     return Errors(
@@ -358,7 +361,8 @@ def judged(
     ValueError
         If there is no such level.
     """
-    level, last = check_count(level, "level", 0), len(method.levels) - 1
+    level = check_count(level, "level", 0)
+    last = len(method.levels) - 1
     require(
         level <= last,
         level,
@@ -375,7 +379,9 @@ def _disagreements(values, scores):
     """Of each row of values: what its pairs in the wrong order count (2 a pair, 1 if
     tied in values), the
     pairs of equal scores it tells apart; and how many pairs have different scores, and how many there are."""
-    wrong, separated, strict = np.zeros(len(values)), np.zeros(len(values)), 0
+    wrong = np.zeros(len(values))
+    separated = np.zeros(len(values))
+    strict = 0
     for i in range(len(scores)):
         for j in range(i):
             truth = np.sign(scores[i] - scores[j])

@@ -128,16 +128,16 @@ def user_tasks(
     >>> [task.X_train.shape for task in tasks]
     [(11, 8), (15, 8), (13, 8)]
     """
-    n_ratings, rng = np.diff(ratings.indptr), generator(rng, "rng")
+    n_ratings = np.diff(ratings.indptr)
+    rng = generator(rng, "rng")
     low, high = check_array(
         group, "group", (2,), "its least number of ratings, and that of the next one"
     )
     check_real(low, "group[0]", "at least 1 rating", least=1)
-    n_tasks, n_reference = (
-        check_count(n_tasks, "n_tasks", 1),
-        check_count(n_reference, "n_reference", 1),
-    )
-    least, most = check_count(least, "least", 0), check_count(most, "most", 0)
+    n_tasks = check_count(n_tasks, "n_tasks", 1)
+    n_reference = check_count(n_reference, "n_reference", 1)
+    least = check_count(least, "least", 0)
+    most = check_count(most, "most", 0)
     check_real(hidden, "hidden", "a share from 0 to below 1", 0, 1 - 1e-9)
     inside = np.flatnonzero((low <= n_ratings) & (n_ratings < high))
     if len(inside) == 0:
@@ -147,7 +147,9 @@ def user_tasks(
     references = np.sort(rng.permutation(inside)[:n_reference])
     usable = (least <= n_ratings) & (n_ratings <= most)
     usable[references] = False
-    features, drawn, passed = _features(ratings, references), [], 0
+    features = _features(ratings, references)
+    drawn = []
+    passed = 0
     candidates = rng.permutation(np.flatnonzero(usable))
     for user in candidates.tolist():
         if len(drawn) == n_tasks:
@@ -176,7 +178,8 @@ def _halves(
 ) -> list[tuple[Ids, Floats]]:
     """Items and ratings to train, to test, and hidden ones."""
     row = slice(ratings.indptr[user], ratings.indptr[user + 1])
-    items, scores = ratings.indices[row].astype(np.int64), np.asarray(ratings.data[row])
+    items = ratings.indices[row].astype(np.int64)
+    scores = np.asarray(ratings.data[row])
     order = rng.permutation(len(items))
     half = (len(items) + 1) // 2
     known = half - int(hidden * half)

@@ -82,10 +82,8 @@ def least_state_size(
     >>> least_state_size(PiecewiseConstant(boundaries=(12.5,)))
     StateSize(by_times=1, by_gap=None, noise_by_gap=None)
     """
-    start, tol = (
-        check_real(start, "start"),
-        check_real(tol, "tol", "a number from 0 to 1", 0, 1),
-    )
+    start = check_real(start, "start")
+    tol = check_real(tol, "tol", "a number from 0 to 1", 0, 1)
     step = check_real(step, "step", "a positive number", 1 / LARGEST, LARGEST)
     n_times = check_count(n_times, "n_times", least=4)
     K = covariance.gram(start + step * np.arange(n_times))

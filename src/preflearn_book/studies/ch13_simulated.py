@@ -34,7 +34,10 @@ _GROWTH = 12.0
 _CAREER = 0.024  # mean length of a career, as a share of the span: 12 of 500 years
 _EXPONENT = 1.2  # of Zipf's law
 _HEAD = 1 / 400  # the share of players at its top, among whom it is flat
-CONSTANT, MOVING, LENGTHSCALE = 0.5, 0.25, 3652.5  # variances of the scores, and days
+# variances of the scores, and days
+CONSTANT = 0.5
+MOVING = 0.25
+LENGTHSCALE = 3652.5
 
 
 class SimulatedMatches(NamedTuple):
@@ -115,11 +118,10 @@ def simulate_matches(
     >>> float((y == 0).mean()), round(margin, 3)
     (0.364, 0.681)
     """
-    n_matches, n_players = (
-        check_count(n_matches, "n_matches", 1),
-        check_count(n_players, "n_players", 2),
-    )
-    most, rng = 2 * n_matches, generator(rng, "rng")
+    n_matches = check_count(n_matches, "n_matches", 1)
+    n_players = check_count(n_players, "n_players", 2)
+    most = 2 * n_matches
+    rng = generator(rng, "rng")
     require(
         n_players <= most,
         n_players,
@@ -187,7 +189,8 @@ def _without_repeats(players: NDArray) -> NDArray:
 def _moving(players, day, n_players, normal):
     """A Matérn 1/2 process of each player, at each match: exp(-gap / length scale) is
     the correlation."""
-    last, state = np.full(n_players, -np.inf), np.zeros(n_players)
+    last = np.full(n_players, -np.inf)
+    state = np.zeros(n_players)
     scores = np.empty(players.shape)
     for n in range(len(players)):
         for side in range(2):

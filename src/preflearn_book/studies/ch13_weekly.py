@@ -109,7 +109,8 @@ def weekly_moments(
         As `DynamicComparisons.fit`, also where no match is before the first week, or
         weeks are no slices.
     """
-    y, found = check_problem(model, matches, y)[:, 0], []
+    y = check_problem(model, matches, y)[:, 0]
+    found = []
     for week in _listed(weeks):
         fresh: Any = clone(model)
         found.append(
@@ -162,12 +163,15 @@ def exact_weekly_moments(
     )
     likelihood = Gaussian(variance)
     y = check_problem(DynamicComparisons(covariance, likelihood), matches, y)[:, 0]
-    joint, learned, found = _Joint(covariance, matches), 0, []
+    joint = _Joint(covariance, matches)
+    learned = 0
+    found = []
     for week in _listed(weeks):
         for row in range(learned, week.start):
             joint.learn(row, y[row], likelihood.variance)
         # its arrays are replaced, never changed
-        ahead, learned = copy(joint), week.start
+        ahead = copy(joint)
+        learned = week.start
         found += [ahead.forecast(row) for row in range(week.start, week.stop)]
     mean, spread = np.transpose(found)
     return mean, spread
@@ -178,7 +182,8 @@ class _Joint:
 
     def __init__(self, covariance: Covariance, matches: Matches) -> None:
         space = covariance.state_space()
-        self._space, self._time = space, matches.time
+        self._space = space
+        self._time = matches.time
         self._rows = np.kron(matches.design.toarray(), space.measurement)
         self._eye = np.eye(len(matches.features))
         self._now = matches.time[0]

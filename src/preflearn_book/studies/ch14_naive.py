@@ -69,7 +69,8 @@ def naive_probabilities(
     >>> naive_probabilities([[0, 1], [1, 0], [0, 1]], [1, -1, -1], [[1, 0], [0, 2]]).tolist()
     [[0.6, 0.4], [0.5, 0.5]]
     """
-    pairs, (first, second) = check_index(index, _MOST).T, check_index(asked, _MOST).T
+    pairs = check_index(index, _MOST).T
+    (first, second) = check_index(asked, _MOST).T
     y = check_labels(y, pairs.shape[1], allow=(-1, 1))
     check_real(smoothing, "smoothing", "a positive number", 1 / LARGEST, LARGEST)
     n = int(max(pairs.max(), first.max(), second.max())) + 1

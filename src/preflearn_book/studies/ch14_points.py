@@ -98,8 +98,10 @@ def scoring_matches(
         "whole numbers of at least 0",
     )
     names = [name for name in games.features if name != ADVANTAGE]
-    players, rows = games.players(), np.arange(2 * len(games))
-    attack, defence = players.ravel(), players[:, ::-1].ravel() + len(names)
+    players = games.players()
+    rows = np.arange(2 * len(games))
+    attack = players.ravel()
+    defence = players[:, ::-1].ravel() + len(names)
     one = np.ones(len(rows))
     blocks = [
         sparse.coo_array(
@@ -187,7 +189,9 @@ def result_probabilities(
     return results if ties else results[:, ::2] + results[:, 1:2] / 2
 
 
-_CELLS, _SHIFT, _DEGREE = 32, 2.0, 7
+_CELLS = 32
+_SHIFT = 2.0
+_DEGREE = 7
 
 
 def _bessel_table() -> Floats:
@@ -219,8 +223,10 @@ def _results(mean, variance):
     found = np.zeros((len(mean), 3))
     for game in range(len(mean)):
         (a, b), (va, vb) = mean[game], variance[game]
-        r, deviation = va / (va + vb), math.sqrt(va + vb)
-        center, spread = a + r * (b - a), math.sqrt(va / (va + vb)) * math.sqrt(vb)
+        r = va / (va + vb)
+        deviation = math.sqrt(va + vb)
+        center = a + r * (b - a)
+        spread = math.sqrt(va / (va + vb)) * math.sqrt(vb)
         if spread < 0.3:
             for k in range(len(_POINTS)):
                 w = center + spread * _POINTS[k]
@@ -238,9 +244,11 @@ def _results(mean, variance):
 @njit
 def _add(found, share, half, r, mean, deviation):
     """Add the integrals over u at one w = 2 log half, on panels from 0 to both sides."""
-    low, high = mean - _REACH * deviation, mean + _REACH * deviation
+    low = mean - _REACH * deviation
+    high = mean + _REACH * deviation
     for direction in (-1, 1):
-        u, done = 0.0, False
+        u = 0.0
+        done = False
         for _ in range(_PANELS):
             up, down, apart = _roots(half, r, u)
             flat = (direction < 0 and u <= low and up < 1e-9) or (
@@ -250,9 +258,11 @@ def _add(found, share, half, r, mean, deviation):
             if done:
                 break
             if direction > 0:
-                near, border = low <= u < high, low if u < low else high
+                near = low <= u < high
+                border = low if u < low else high
             else:
-                near, border = low < u <= high, high if u > high else low
+                near = low < u <= high
+                border = high if u > high else low
             # three standard deviations of the bump
             length = min(1.5, 4.2 / (r * up + (1 - r) * down))
             if near:
@@ -272,7 +282,8 @@ def _add(found, share, half, r, mean, deviation):
 @njit
 def _roots(half, r, u):
     """The square roots of both rates, and how far apart they are."""
-    more, less = math.expm1(0.5 * r * u), math.expm1(-0.5 * (1 - r) * u)
+    more = math.expm1(0.5 * r * u)
+    less = math.expm1(-0.5 * (1 - r) * u)
     return half * (1 + more), half * (1 + less), half * abs(more - less)
 
 
@@ -287,7 +298,8 @@ def _panel(begin, end, near, half, r, mean, deviation):
         up, down, apart = _roots(half, r, u)
         bump = 0.5 * (end - begin) * _WEIGHTS[k] * math.exp(-apart * apart)
         even, lead = _bessel(2 * up * down)
-        even, lead = bump * even, bump * up * down * lead
+        even = bump * even
+        lead = bump * up * down * lead
         if near:
             away = (u - mean) / deviation
             above = 0.5 * math.erfc(away / math.sqrt(2))

@@ -167,7 +167,8 @@ def _numbers(system: RatingSystem) -> list[str]:
 
 def _with_values(system: RatingSystem, values: Mapping[str, float]) -> RatingSystem:
     changed: Any = clone(system)
-    of_likelihood, own = dict[str, float](), dict[str, Any]()
+    of_likelihood = dict[str, float]()
+    own = dict[str, Any]()
     for name, value in values.items():
         place = of_likelihood if name.startswith(_LIKELIHOOD) else own
         place[name.removeprefix(_LIKELIHOOD)] = value

@@ -57,15 +57,11 @@ class Shard:
         owner: NDArray,
         me: int,
     ) -> None:
-        self._prior, self._matches, self._mine = (
-            Prior(model.covariance, None),
-            matches,
-            owner == me,
-        )
-        played, schedule = (
-            check_problem(model, matches, y),
-            schedule_of(matches, self._prior),
-        )
+        self._prior = Prior(model.covariance, None)
+        self._matches = matches
+        self._mine = owner == me
+        played = check_problem(model, matches, y)
+        schedule = schedule_of(matches, self._prior)
         self._sweep = Sweep(
             schedule, model.likelihood, played, ep=model.method == "ep", share=_alone
         )
@@ -74,12 +70,11 @@ class Shard:
         # Entries, in the order of rows and columns, which is the same on both machines.
         place = np.empty_like(schedule.entry_order)
         place[schedule.entry_order] = np.arange(len(place))
-        design, row = (
-            matches.design,
-            np.repeat(np.arange(len(matches)), np.diff(matches.design.indptr)),
-        )
+        design = matches.design
+        row = np.repeat(np.arange(len(matches)), np.diff(matches.design.indptr))
         of = owner[design.indices]
-        self._sent, self._received = dict[int, NDArray](), dict[int, NDArray]()
+        self._sent = dict[int, NDArray]()
+        self._received = dict[int, NDArray]()
         for other in np.unique(of[of != me]).tolist():
             meets = np.bincount(row[of == other], minlength=len(matches)) > 0
             self._sent[other] = place[(of == me) & meets[row]]
@@ -199,7 +194,9 @@ def fit_shards(
     ConvergenceWarning
         If the last residual is above `tol`.
     """
-    owner, y, run = np.asarray(owner), np.asarray(y), uuid4().hex
+    owner = np.asarray(owner)
+    y = np.asarray(y)
+    run = uuid4().hex
     good = (
         owner.dtype.kind in "iu"
         and owner.shape == (len(matches.features),)
@@ -216,7 +213,8 @@ def fit_shards(
         "of each feature its machine, 0, 1, ..., and a player with matches on each",
     )
     require(0 < as_real(rate) <= 1, rate, "rate", "a number above 0, up to 1")
-    everyone, every = range(int(owner.max()) + 1), check_count(every, "every", 1)
+    everyone = range(int(owner.max()) + 1)
+    every = check_count(every, "every", 1)
     workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
     require(
         len(workers) >= len(everyone),
@@ -234,7 +232,8 @@ def fit_shards(
     for me in everyone:
         rows = np.flatnonzero(abs(matches.design) @ (owner == me))
         ready.append(on(me, _place, model, matches[rows], y[rows], owner, me))
-    residuals, sizes = list[float](), []
+    residuals = list[float]()
+    sizes = []
     while len(residuals) < check_count(max_turns, "max_turns", 1):
         # What a machine sends is taken after its last turn, and before its next one.
         post = {

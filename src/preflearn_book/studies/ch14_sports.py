@@ -340,7 +340,8 @@ def forecast_results(
     """
     likelihood = getattr(model, "likelihood", None)
     outcomes = check_labels(Matches.from_frame(frame)[1], len(frame))
-    start, ties = training_size(len(frame)), bool((outcomes == 0).any())
+    start = training_size(len(frame))
+    ties = bool((outcomes == 0).any())
     matches, y = observations(frame, likelihood)
     if isinstance(model, RatingSystem):
         probabilities = earlier_forecasts(model, matches, y, start)
@@ -434,7 +435,8 @@ def bradley_terry_probabilities(
         check_labels(y, len(matches), allow=(-1, 1))[:, None]
     )
     # there are always two classes
-    both, one = sparse.vstack([signed, -signed]), np.ones(len(matches))
+    both = sparse.vstack([signed, -signed])
+    one = np.ones(len(matches))
     cost = 0.25 / check_real(
         regularization, "regularization", "a positive number", 1 / LARGEST, LARGEST
     )

@@ -120,7 +120,8 @@ def proportion(
     agreeing, others = _FUNCTIONS[name]
     degrees = np.asarray(agreeing(first, second, third, fourth, tolerance))
     if others is not None:
-        u, v = first - second, third - fourth
+        u = first - second
+        v = third - fourth
         agree = (u >= 0) == (v >= 0)
         if zero == "apart":
             agree &= (u <= 0) == (v <= 0)
@@ -161,7 +162,8 @@ def proportion_gram(
     """
     array = _check_values(pairs, "pairs")
     check_shape(array, "pairs", ("n", 2), "the two numbers of a pair")
-    first, second = array[:, :1], array[:, 1:]
+    first = array[:, :1]
+    second = array[:, 1:]
     return proportion(
         name, first, second, first.T, second.T, zero=zero, tolerance=tolerance
     )

@@ -69,18 +69,22 @@ def _best_order(excess: Floats) -> Ids:
     first.
     """
     n = len(excess)
-    sets, items = np.arange(1 << n), np.arange(n)
+    sets = np.arange(1 << n)
+    items = np.arange(n)
     inside = (sets[:, None] >> items & 1).astype(bool)
     gain = ~inside @ excess.T  # of the item that comes next
-    best, last = np.where(sets > 0, -np.inf, 0.0), np.zeros(len(sets), np.int64)
+    best = np.where(sets > 0, -np.inf, 0.0)
+    last = np.zeros(len(sets), np.int64)
     for size in range(n):
         of_size = inside.sum(axis=1) == size
         for i in items[::-1]:
             before = sets[of_size & ~inside[:, i]]
-            after, value = before | 1 << i, best[before] + gain[before, i]
+            after = before | 1 << i
+            value = best[before] + gain[before, i]
             better = value > best[after]
             best[after[better]], last[after[better]] = value[better], i
-    order, chosen = np.empty(n, np.int64), len(sets) - 1
+    order = np.empty(n, np.int64)
+    chosen = len(sets) - 1
     for place in range(n - 1, -1, -1):
         order[place] = last[chosen]
         chosen ^= 1 << order[place]
@@ -89,7 +93,8 @@ def _best_order(excess: Floats) -> Ids:
 
 def _improved_order(excess: Floats) -> Ids:
     """The order 0, 1, ... improved by moves of one item, until none raises the sum."""
-    order, least = np.arange(len(excess)), 1e-12 * np.abs(excess).max()
+    order = np.arange(len(excess))
+    least = 1e-12 * np.abs(excess).max()
     # the sum rises with each move: a few rounds, but for rounding
     for _ in range(len(excess) ** 2):
         before = order

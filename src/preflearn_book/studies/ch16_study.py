@@ -139,15 +139,14 @@ def choose(
         Seed of the folds.
     """
     unit, scaled = (DomainScaler(one).fit(X).transform(X) for one in ("min-max", kind))
-    places, seed = np.asarray(rank, dtype=float), legacy_rng(random_state)
+    places = np.asarray(rank, dtype=float)
+    seed = legacy_rng(random_state)
     folds = list(
         RepeatedKFold(n_splits=2, n_repeats=3, random_state=seed).split(scaled)
     )
-    voting, svm, net = (
-        Able2Rank(),
-        SVMRank("path", "linear", random_state=random_state),
-        RankNet(),
-    )
+    voting = Able2Rank()
+    svm = SVMRank("path", "linear", random_state=random_state)
+    net = RankNet()
     learners: dict[str, Any] = {"able2rank": voting, "Ranking SVM": svm, "RankNet": net}
     for name, (grid, n_halvings) in grids.items():
         items = unit if name == "able2rank" else scaled
@@ -196,7 +195,8 @@ def losses_by_analogy(
     Options are those of `DomainScaler`. Of all methods of Table 2 only AnKer-rank (its
     coins and folds) and RankNet (its first weights and batches) depend on the seed.
     """
-    task, anker = task.scaled(**options), AnKerRank(random_state=random_state)
+    task = task.scaled(**options)
+    anker = AnKerRank(random_state=random_state)
     losses = {
         "AnKer-rank": task.loss(anker),
         "able2rank": task.loss(Able2Rank(chosen.k)),
@@ -246,14 +246,17 @@ def judged(task: Task, learner: AnKerRank) -> dict[str, float]:
         share of wins among the pairs of its bin of ten; "reciprocity", the mean of
         abs(q_ij + q_ji - 1).
     """
-    P, Q = learner.preferences(task.Q), support(learner, task.Q)
+    P = learner.preferences(task.Q)
+    Q = support(learner, task.Q)
     found = {
         name: ranking_loss(task.truth, -worths(P)) for name, worths in ORDERS.items()
     }
     better = np.less.outer(task.truth, task.truth)
     first, second = np.nonzero(better | better.T)
-    p, won = P[first, second], better[first, second].astype(np.float64)
-    q, other = Q[first, second], 1 - Q[second, first]
+    p = P[first, second]
+    won = better[first, second].astype(np.float64)
+    q = Q[first, second]
+    other = 1 - Q[second, first]
     place = np.minimum((p * _BINS).astype(int), _BINS - 1)
     count = np.maximum(np.bincount(place, minlength=_BINS), 1)
     gaps = np.abs(np.bincount(place, p - won, _BINS) / count)
@@ -269,6 +272,7 @@ def judged(task: Task, learner: AnKerRank) -> dict[str, float]:
 def support(learner: AnKerRank, Q: Floats) -> Floats:
     """The degrees q_ij of support for "i is better than j" of section 5.1, shape (n,
     n)."""
-    n, (a, b) = len(Q), learner.platt_
+    n = len(Q)
+    (a, b) = learner.platt_
     U = (Q[:, None] - Q).reshape(n * n, -1)
     return expit(a * learner.decision_function(U) + b).reshape(n, n)

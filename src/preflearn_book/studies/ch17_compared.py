@@ -56,7 +56,8 @@ class Ranks(NamedTuple):
         >>> Ranks(pd.Series({"a": 1.0, "b": 1.5, "c": 2.5}), 1.2, 0.5, 9).groups()
         [('a', 'b'), ('b', 'c')]
         """
-        at, names = self.mean.to_numpy(), list(self.mean.index)
+        at = self.mean.to_numpy()
+        names = list(self.mean.index)
         last = [
             int(np.flatnonzero(at <= at[k] + self.difference)[-1])
             for k in range(len(at))
@@ -117,10 +118,8 @@ def average_ranks(losses: pd.DataFrame, level: float = 0.05) -> Ranks:
     ({'a': 1.167, 'b': 1.833, 'c': 3.0}, 1.914)
     """
     values = check_array(losses, "losses", ("n", "k"), "finite losses")
-    (n, k), level = (
-        values.shape,
-        check_real(level, "level", "a share between 0 and 1", 1e-6, 1 - 1e-6),
-    )
+    level = check_real(level, "level", "a share between 0 and 1", 1e-6, 1 - 1e-6)
+    (n, k) = values.shape
     require(
         n > 1 and k > 2,
         values.shape,
@@ -203,7 +202,8 @@ def standing(runs: pd.DataFrame, arena: str, band: float) -> pd.DataFrame:
         learners, the best first), cheapest (of these, by the mean of the seconds of fit
         and forecast), constant (the constant's loss).
     """
-    losses, here = by_domain(runs, arena), runs[runs["arena"] == arena]
+    losses = by_domain(runs, arena)
+    here = runs[runs["arena"] == arena]
     spent = here.assign(s=_spent(here)).pivot_table("s", "domain", "learner")
     rows = []
     for domain, found in losses.iterrows():
@@ -235,7 +235,8 @@ def summary(runs: pd.DataFrame, arena: str, band: float) -> pd.DataFrame:
         (geometric mean of fit and forecast), on_front (nobody quicker has a smaller
         excess).
     """
-    losses, here = by_domain(runs, arena), runs[runs["arena"] == arena]
+    losses = by_domain(runs, arena)
+    here = runs[runs["arena"] == arena]
     behind = losses.sub(losses.min(axis=1), axis=0)
     seconds = here.assign(s=_spent(here)).groupby("learner")["s"].agg(gmean)
     table = pd.DataFrame(

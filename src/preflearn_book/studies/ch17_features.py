@@ -35,7 +35,9 @@ from preflearn_book.studies.ch17_protocol import Problem, Split, problem_or_simu
 __all__ = ["LEARNERS", "judge", "new_user", "problem", "tasks"]
 
 N_FOLDS = 3
-N_PAIRS, N_ASKED = 300, 1000  # to learn from, and to forecast
+# to learn from, and to forecast
+N_PAIRS = 300
+N_ASKED = 1000
 DRAWS = 5
 TIES = 0.3
 _NORMS = {"norm 1": 1, "norm 2": 2, "norm inf": np.inf}
@@ -146,7 +148,8 @@ def _norm_pairs(name: str, norm: float, rng: np.random.Generator) -> Problem:
     # by design the first is better more often, which is no lesson
     turned = rng.random(len(y)) < 0.5
     index = np.where(turned[:, None], pairs.index[:, ::-1], pairs.index)
-    pairs, y = Pairs(pairs.items, index), np.where(turned, -y, y)
+    pairs = Pairs(pairs.items, index)
+    y = np.where(turned, -y, y)
     # no two share an item
     folds = QueryKFold(N_FOLDS).split(pairs[:N_PAIRS], groups=np.arange(N_PAIRS))
     return posed(name, "features", pairs, y, N_PAIRS, folds)
@@ -155,7 +158,8 @@ def _norm_pairs(name: str, norm: float, rng: np.random.Generator) -> Problem:
 def _sushi(name: str) -> Problem:
     """Ratings of other users, each rating in one pair, drawn at random: not by the
     order of the file."""
-    data, rng = load_sushi(), np.random.default_rng(17)
+    data = load_sushi()
+    rng = np.random.default_rng(17)
     own = data.user.reshape(-1, 2 * _OF_A_USER)
     rows = rng.permuted(np.arange(own.size).reshape(own.shape), axis=1)[
         rng.permutation(len(own))
@@ -176,10 +180,8 @@ def _football(name: str) -> Problem:
     matches, X = _known_before()
     cut = int(np.searchsorted(matches["time"], np.datetime64(name.split("/")[1])))
     rows = np.arange(cut - N_PAIRS, cut + N_ASKED)
-    pairs, y = (
-        Pairs.from_arrays(X[rows, 0], X[rows, 1]),
-        matches["outcome"].to_numpy()[rows],
-    )
+    pairs = Pairs.from_arrays(X[rows, 0], X[rows, 1])
+    y = matches["outcome"].to_numpy()[rows]
     dates = matches["time"].to_numpy()[rows[:N_PAIRS]]
     folds = DateSplit(N_FOLDS).split(pairs[:N_PAIRS], groups=dates)
     return posed(name, "features", pairs, y, N_PAIRS, folds)

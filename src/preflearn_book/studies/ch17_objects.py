@@ -116,7 +116,9 @@ def _problem(name: str) -> Problem:
 
 def _simulated(name: str) -> Problem:
     """Two sets whose items are ranked by one noisy linear utility."""
-    rng, n, p = np.random.default_rng(seed_of(name)), 20, 6
+    rng = np.random.default_rng(seed_of(name))
+    n = 20
+    p = 6
     X = rng.uniform(size=(2, n, p))
     rank = rankdata(-(X @ np.linspace(1, 2, p) + 0.3 * rng.normal(size=(2, n))), axis=1)
     return _posed(name, X[0], rank[0], X[1], rank[1])
@@ -127,7 +129,9 @@ def _posed(
 ) -> Problem:
     """The problem to learn the ranks of X, and to rank Q."""
     domain, unit = name.split("/")
-    rank, seed, n = np.asarray(rank), seed_of(name), len(X)
+    rank = np.asarray(rank)
+    seed = seed_of(name)
+    n = len(X)
     parts = RepeatedKFold(
         n_splits=3, n_repeats=3 if n <= _FEW else 1, random_state=seed
     ).split(X)

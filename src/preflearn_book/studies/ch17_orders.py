@@ -39,7 +39,8 @@ from preflearn_book.studies.ch17_protocol import (
 )
 
 # of the range and the size of forecasts: what is closer is tied by rounding
-_ROUNDING, _LEVEL = 1e-9, 1e-13
+_ROUNDING = 1e-9
+_LEVEL = 1e-13
 _STEPS = 500  # of a network, however few the pairs, but no less than five passes
 _MOST = 150  # features of a kernel: all, as no set has more items to learn from
 

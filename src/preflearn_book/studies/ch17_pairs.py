@@ -159,7 +159,8 @@ class RankedPairs(NamedTuple):
     @classmethod
     def fit(cls, train: Labelled, **how: Any) -> RankedPairs:
         pairs, y = train
-        X, rank = np.vstack([pairs.first, pairs.second]), np.append(-y, 0 * y)
+        X = np.vstack([pairs.first, pairs.second])
+        rank = np.append(-y, 0 * y)
         net = RankNet(**how).fit(X, rank, np.tile(np.arange(len(y)), 2))
         return cls(net, best_threshold(y, cls(net, 0.0).differences(pairs))[0])
 

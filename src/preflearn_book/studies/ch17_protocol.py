@@ -336,7 +336,8 @@ def _ends(
 
     Of two numbers each is an end, which tells nothing; such a parameter is passed over.
     """
-    chosen, arms = tried[best], dict[str, list[Any]]()
+    chosen = tried[best]
+    arms = dict[str, list[Any]]()
     for name in (
         name for name, value in chosen.items() if isinstance(value, int | float)
     ):

@@ -53,10 +53,13 @@ DOMAINS = [
     for group in ("20-39", "40-59", "60-79")
 ]
 NEW = "jester new"
-_USERS, _UNITS = 6, 6  # of a block, and blocks of a domain
+# of a block, and blocks of a domain
+_USERS = 6
+_UNITS = 6
 _SPARE = 10  # users drawn in place of those of whom half of a half is all ties
 # users of Jester that take part, and ratings of those that do not
-_HALF, _RATINGS = 2500, 100_000
+_HALF = 2500
+_RATINGS = 100_000
 
 # times 2 is the exponent of the kernel at the mean squared distance
 _WIDTHS = [0.03, 0.3]
@@ -133,13 +136,16 @@ def problem(name: str) -> Problem:
 
 def _problem(name: str) -> Problem:
     domain, unit = name.split("/")
-    seed, start = seed_of(name), _USERS * int(unit)
+    seed = seed_of(name)
+    start = _USERS * int(unit)
     users = _users(domain)[start : start + _USERS]
-    train, folds = [], ([], [])
+    train = []
+    folds = ([], [])
     for k, task in enumerate(users):
         train.append(Scored(task.X_train, task.y_train, seed + k))
         for fold, (a, b) in zip(folds, halves(task.y_train, seed + k), strict=True):
-            X, y = task.X_train, task.y_train
+            X = task.X_train
+            y = task.y_train
             fold.append((Scored(X[a], y[a], seed + k), X[b], y[b]))
     whole = Split(
         train, [task.X_test for task in users], [task.y_test for task in users]
@@ -177,13 +183,15 @@ def halves(y: Floats, seed: int) -> list[tuple[Ids, Ids]]:
     >>> sorted(a.tolist() + b.tolist()), len({2, 4} & set(a.tolist()))
     ([0, 1, 2, 3, 4, 5], 1)
     """
-    rng, n = np.random.default_rng(seed), len(y)
+    rng = np.random.default_rng(seed)
+    n = len(y)
     for _ in range(1000):
         order = np.lexsort([rng.random(n), y])
         part = np.zeros(n, dtype=bool)
         part[order[np.arange(0, n - 1, 2) + rng.integers(0, 2, n // 2)]] = True
         if min(len(set(y[part])), len(set(y[~part]))) > 1:
-            a, b = np.flatnonzero(part), np.flatnonzero(~part)
+            a = np.flatnonzero(part)
+            b = np.flatnonzero(~part)
             return [(a, b), (b, a)]
     raise ValueError(
         f"y is {shown(y)}; expected scores that differ within both halves of them"

@@ -92,7 +92,8 @@ def rolling(matches: Matches, y: ArrayLike) -> Floats:
     >>> rolling(matches, [1, 1, -1])[:, :2].round(3).tolist()
     [[0.0, 0.0], [0.1, 0.095], [0.1, 0.095]]
     """
-    names, column = matches.features, np.zeros(len(matches))
+    names = matches.features
+    column = np.zeros(len(matches))
     if ADVANTAGE in names:
         column = matches.design[:, [names.index(ADVANTAGE)]].toarray().ravel()
     days = np.append(
@@ -105,10 +106,14 @@ def rolling(matches: Matches, y: ArrayLike) -> Floats:
 @njit
 def _rolled(players, results, days, n):
     x = np.zeros((len(players), 4))
-    recent, against = np.zeros((n, RECENT)), np.zeros((n, RECENT))
-    total, count, usual = np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros(n)
+    recent = np.zeros((n, RECENT))
+    against = np.zeros((n, RECENT))
+    total = np.zeros(n)
+    count = np.zeros(n, dtype=np.int64)
+    usual = np.zeros(n)
     for day in range(len(days) - 1):
-        begin, end = days[day], days[day + 1]
+        begin = days[day]
+        end = days[day + 1]
         for k in range(begin, end):
             for side, sign in enumerate((1.0, -1.0)):
                 who = players[k, side]
@@ -118,7 +123,8 @@ def _rolled(players, results, days, n):
                 x[k, 3] += sign * np.log(1.0 + count[who])
         for k in range(begin, end):
             for side, sign in enumerate((1.0, -1.0)):
-                who, place = players[k, side], count[players[k, side]] % RECENT
+                who = players[k, side]
+                place = count[players[k, side]] % RECENT
                 recent[who, place], against[who, place] = (
                     sign * results[k],
                     usual[players[k, 1 - side]],
@@ -198,10 +204,8 @@ def _problem(name: str) -> Problem:
     domain, unit = name.split("/")
     if domain == "StarCraft":
         return _starcraft(unit)
-    sport, (year, _, long) = (
-        domain.removesuffix(" by history"),
-        unit.partition(" after "),
-    )
+    sport = domain.removesuffix(" by history")
+    (year, _, long) = unit.partition(" after ")
     history, months = (1.0, 6) if sport == "ATP" else (2.0, 12)
     history = float(long or history)
     begin: Any = pd.Timestamp(
@@ -232,7 +236,8 @@ def new_user() -> list[Problem]:
 
 
 def _league_of_1972() -> list[Problem]:
-    frame, found = _frame("NBA"), []
+    frame = _frame("NBA")
+    found = []
     frame = frame[frame["season"].between(1972, 1976)]
     league = next(
         teams
@@ -259,12 +264,14 @@ def posed(
     """A problem of this arena; validation begins at this match, or at that after two
     thirds of the days."""
     known = whole.block(0, whole.start)
-    days, players = np.unique(known.matches.time), known.matches.players()
+    days = np.unique(known.matches.time)
+    players = known.matches.players()
     third = np.searchsorted(known.matches.time, days[2 * len(days) // 3])
     fold = known._replace(start=int(third) if validation is None else validation)
     parts = [Split(of.block(0, of.start), of, of.y[of.start :]) for of in (whole, fold)]
     ties = round(float((known.y == 0).mean()), 4)
-    n, n_players = whole.start, len(np.unique(players))
+    n = whole.start
+    n_players = len(np.unique(players))
     facts = {
         "n_train": n,
         "n_test": len(whole.y) - n,
@@ -338,7 +345,8 @@ def _games(frame: Any, sport: str, start: int) -> Games:
 
 
 def _starcraft(name: str) -> Problem:
-    frame, parts = datasets.load_starcraft(name).matches, split_rows(name)
+    frame = datasets.load_starcraft(name).matches
+    parts = split_rows(name)
     sizes = [len(part) for part in parts]
     times = np.repeat([0.0, 1.0, 2.0], sizes)
     times[: sizes[0]] = np.linspace(0.0, 1.0, sizes[0], endpoint=False)

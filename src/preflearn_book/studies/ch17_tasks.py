@@ -123,7 +123,8 @@ def new_user(
 
     With few, each learner on one problem: the first of one of the domains.
     """
-    module, problems = ARENAS[arena], ARENAS[arena].new_user()
+    module = ARENAS[arena]
+    problems = ARENAS[arena].new_user()
     if few:
         first = {problem.domain: problem for problem in reversed(problems)}
         return _in_turn(list(first.values()), module.LEARNERS, n_jobs)

@@ -133,7 +133,8 @@ def _table(learn: Callable[..., Any], known: Games, **configuration: Any) -> _Ta
 
 def _block_by_block(model: _Table, asked: Games) -> Floats:
     """Forecast `REFIT` days each time, from all matches of earlier days."""
-    time, found = asked.matches.time, []
+    time = asked.matches.time
+    found = []
     firsts = np.searchsorted(time, np.arange(time[asked.start], time[-1] + 1e-9, REFIT))
     begins = np.unique(np.maximum(firsts, asked.start)).tolist()
     for begin, end in pairwise([*begins, len(time)]):
@@ -197,10 +198,8 @@ def _trees(
 
 def _frequencies(known: Games) -> Callable[[Games], Floats]:
     """How often each outcome was seen, with the advantage and without, and once more."""
-    home, kinds = (
-        known.features[:, 4] > 0,
-        np.array([-1, 0, 1] if known.ties else [-1, 1]),
-    )
+    home = known.features[:, 4] > 0
+    kinds = np.array([-1, 0, 1] if known.ties else [-1, 1])
     counts = np.array(
         [
             (known.y[home == at][:, None] == kinds).sum(axis=0) + 1.0

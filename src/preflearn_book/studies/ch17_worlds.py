@@ -157,7 +157,8 @@ def problem(name: str) -> Problem:
 
 def _again(split: Split) -> Split:
     """Pairs that know nothing of each other, since here items are met again on purpose."""
-    (train, y), test = split.train, split.test
+    test = split.test
+    (train, y) = split.train
     return Split(
         (Pairs(train.items, train.index), y), Pairs(test.items, test.index), split.truth
     )

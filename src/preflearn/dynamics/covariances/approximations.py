@@ -162,16 +162,20 @@ class Rotation(Block):
     """A random wave, variance * cos(2π turns (t - t') / period): a vector that turns,
     without noise."""
 
-    size, noisy = 2, False
+    size = 2
+    noisy = False
 
     def __init__(self, variance: float, turns: int, period: float) -> None:
-        self.stationary, self._turns, self._period = variance * np.eye(2), turns, period
+        self.stationary = variance * np.eye(2)
+        self._turns = turns
+        self._period = period
 
     def transition(self, start: Floats, end: Floats) -> Floats:
         # exact also after many periods
         part = np.remainder(end - start, self._period) / self._period
         angle = 2 * pi * self._turns * part
-        cosine, sine = np.cos(angle), np.sin(angle)
+        cosine = np.cos(angle)
+        sine = np.sin(angle)
         return np.stack([cosine, sine, -sine, cosine], axis=-1).reshape(-1, 2, 2)
 
 
@@ -182,7 +186,9 @@ class AllPole(Block):
     """
 
     def __init__(self, variance: float, lengthscale: float, size: int) -> None:
-        self._variance, self._lengthscale, self.size = variance, lengthscale, size
+        self._variance = variance
+        self._lengthscale = lengthscale
+        self.size = size
         self.stationary = self.noise(np.zeros(1), np.full(1, np.inf), None)[0]
 
     def transition(self, start: Floats, end: Floats) -> Floats:
@@ -227,11 +233,13 @@ def _discretised(size: int, gap: Floats) -> tuple[Floats, Floats]:
     ).astype(np.int64)
     short = gap * 0.5**doublings
     A, Q = np.zeros((2, len(gap), size, size))
-    carried, spread = np.eye(size), np.diag([0.0] * (size - 1) + [density])
+    carried = np.eye(size)
+    spread = np.diag([0.0] * (size - 1) + [density])
     for n in range(1, 2 * size + 24):
         A += carried * short ** (n - 1)
         Q += spread * short**n
-        carried, spread = carried @ F / n, (F @ spread + spread @ F.T) / (n + 1)
+        carried = carried @ F / n
+        spread = (F @ spread + spread @ F.T) / (n + 1)
     for n in range(doublings.max(initial=0)):
         again = (doublings > n)[:, 0, 0]
         step = A[again]

@@ -24,7 +24,9 @@ from preflearn.core.validation import Floats, refuse, require
 Origin = float | str  # a time, or "first": each feature's own first time
 
 # what a transition may depend on: end - start, start, start - first
-GAP, START, AGE = "gap", "start", "age"
+GAP = "gap"
+START = "start"
+AGE = "age"
 # some of these, and boundaries that a step may cross
 Needs = frozenset[str | tuple[float, ...]]
 
@@ -108,8 +110,11 @@ class Trend(Block):
         self, level: float, slope: float = 0.0, drift: float = 0.0, origin: Origin = 0.0
     ) -> None:
         self.variances = np.diag([level, slope] if slope else [level])
-        self.drift, self.origin, self.chain = drift, origin, Chain()
-        self.size, self.noisy = len(self.variances), drift > 0
+        self.drift = drift
+        self.origin = origin
+        self.chain = Chain()
+        self.size = len(self.variances)
+        self.noisy = drift > 0
         moves = self.noisy or self.size > 1
         self.depends = frozenset({GAP} if moves else ())
         self.varies = frozenset({AGE if origin == "first" else START} if moves else ())
@@ -137,7 +142,8 @@ class Interval(Block):
     """A level that is drawn anew in each interval between boundaries."""
 
     def __init__(self, variance: float, boundaries: tuple[float, ...]) -> None:
-        self.stationary, self.chain = np.full((1, 1), variance), Chain(0.0, boundaries)
+        self.stationary = np.full((1, 1), variance)
+        self.chain = Chain(0.0, boundaries)
         self.depends = frozenset({boundaries})
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
@@ -159,8 +165,10 @@ class Decay(Block):
     """
 
     def __init__(self, variance: float, rate: float, size: int) -> None:
-        self.size, self.chain = size, Chain(rate)
-        last, below = 2 * size - 2, range(size - 1, -1, -1)
+        self.size = size
+        self.chain = Chain(rate)
+        last = 2 * size - 2
+        below = range(size - 1, -1, -1)
         ratios = [
             [
                 comb(a + b, a) * 2.0 ** (last - a - b) / comb(last, size - 1)
@@ -174,7 +182,8 @@ class Decay(Block):
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
         assert self.chain
         passed = np.minimum(2 * self.chain.rate * (end - start), _FAR)
-        last, term = 2 * self.size - 1, np.exp(-passed)
+        last = 2 * self.size - 1
+        term = np.exp(-passed)
         terms = [term := term * passed / n for n in range(1, last)]
         gammas = [gammainc(last, passed) if last > 1 else -np.expm1(-passed)]
         for one in reversed(terms):
@@ -187,8 +196,10 @@ class Kronecker(Block):
     of their entries."""
 
     def __init__(self, left: Block, right: Block) -> None:
-        self.left, self.right = left, right
-        self.size, self._fold = left.size * right.size, None
+        self.left = left
+        self.right = right
+        self.size = left.size * right.size
+        self._fold = None
         if left.chain and right.chain:
             boundaries = {*left.chain.boundaries, *right.chain.boundaries}
             self.chain = Chain(
@@ -238,7 +249,8 @@ def _leibniz(left: Block, right: Block, unit: float) -> Floats:
     product's chain."""
     assert left.chain
     assert right.chain
-    p, q = left.size, right.size
+    p = left.size
+    q = right.size
     fold = np.zeros((p + q - 1, p, q))
     for i in range(p):
         for j in range(q):
@@ -270,5 +282,6 @@ def _congruence(A: Floats, P: Floats) -> Floats:
 
 
 def _kronecker(left: Floats, right: Floats) -> Floats:
-    n, size = len(left), left.shape[1] * right.shape[1]
+    n = len(left)
+    size = left.shape[1] * right.shape[1]
     return np.einsum("nij,nkl->nikjl", left, right).reshape(n, size, size)

@@ -170,13 +170,16 @@ class _Composite(Covariance):
 class Sum(_Composite):
     """k(t, t') = k_1(t, t') + k_2(t, t') + ..., of independent scores that add up."""
 
-    sign, operation, what = " + ", operator.add, "a sum of {} parts"
+    sign = " + "
+    operation = operator.add
+    what = "a sum of {} parts"
 
 
 class Product(_Composite):
     """k(t, t') = k_1(t, t') k_2(t, t') ..."""
 
-    sign, operation = " * ", operator.mul
+    sign = " * "
+    operation = operator.mul
     what = "a product of {} parts, whose covariances are multiplied"
 
 

@@ -60,7 +60,8 @@ class _Trend(Covariance):
         origin = first if self.origin == "first" else float(self.origin)
         good = drift == 0 or first >= origin
         require(good, first, "the least time", f"times from the origin {origin:g} on")
-        since, since2 = t - origin, t2 - origin
+        since = t - origin
+        since2 = t2 - origin
         return level + slope * (since * since2) + drift * np.minimum(since, since2)
 
     def state_space(self) -> StateSpace:
@@ -282,7 +283,8 @@ class _Matern(Covariance):
 
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
         # e^-1000 is 0
-        u, p = np.minimum(np.abs(t - t2) * self._rate, 1e3), self.size - 1
+        u = np.minimum(np.abs(t - t2) * self._rate, 1e3)
+        p = self.size - 1
         coefficients = [2**k * comb(p, k) / perm(2 * p, k) for k in range(p, -1, -1)]
         return np.asarray(
             self.variance * np.polyval(coefficients, u) * np.exp(-u), dtype=np.float64
@@ -317,7 +319,8 @@ class Matern12(_Matern):
     [[2.0, 0.736]]
     """
 
-    size, look = 1, ("rough", "0.37", 0.693147)
+    size = 1
+    look = ("rough", "0.37", 0.693147)
 
 
 class Matern32(_Matern):
@@ -342,7 +345,8 @@ class Matern32(_Matern):
     [[2.0, 0.967]]
     """
 
-    size, look = 2, ("smooth", "0.48", 0.968994)
+    size = 2
+    look = ("smooth", "0.48", 0.968994)
 
 
 class Matern52(_Matern):
@@ -367,4 +371,5 @@ class Matern52(_Matern):
     [[2.0, 1.048]]
     """
 
-    size, look = 3, ("very smooth", "0.52", 1.042122)
+    size = 3
+    look = ("very smooth", "0.52", 1.042122)

@@ -24,7 +24,9 @@ _UNIT = "the unit of Matches.time: days, where from_frame read dates"
 _YEARS = 1800, 2200
 _SPANS_OF_YEARS = 10  # then
 # deviations: at the first match; over all matches, in those of noise
-_FAR, _WILD, _IDLE = 2.0, 100.0, 0.15
+_FAR = 2.0
+_WILD = 100.0
+_IDLE = 0.15
 
 
 def by_name(
@@ -56,11 +58,9 @@ class Prior:
     def of(self, names: tuple[Hashable, ...]) -> Ids:
         """Which of the models features have; errors of performances have one without
         being named."""
-        place, rest, error = (
-            self._place,
-            self._place.get(REST, -1),
-            self._place[PERFORMANCE],
-        )
+        place = self._place
+        rest = self._place.get(REST, -1)
+        error = self._place[PERFORMANCE]
         found = [
             place.get(name, error if is_performance(name) else rest) for name in names
         ]
@@ -134,7 +134,8 @@ def warn_of_units(
         where times read as years and rates may be by the day.
     """
     warn_of_lengths(covariance, time)
-    first, span = float(time[0]), float(time[-1] - time[0])
+    first = float(time[0])
+    span = float(time[-1] - time[0])
     for k in by_name(covariance).values():
         origins = [leaf.describe().get("origin", "first") for leaf in k.leaves()]
         if not any("origin" in leaf.describe() for leaf in k.leaves()):

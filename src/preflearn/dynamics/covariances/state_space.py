@@ -94,8 +94,10 @@ class StateSpace:
                 block.chain is None
             )
         self._entries = np.nonzero(filled), np.nonzero(np.triu(filled))
-        low, left = filled.argmax(axis=1), filled.argmax(axis=0)
-        high, right = low + filled.sum(axis=1), left + filled.sum(axis=0)
+        low = filled.argmax(axis=1)
+        left = filled.argmax(axis=0)
+        high = low + filled.sum(axis=1)
+        right = left + filled.sum(axis=0)
         place = np.cumsum(high - low) - high
         self.layout: Ids = np.column_stack(
             [low, high, left, right, place, self.measurement]

@@ -41,7 +41,9 @@ _REACH = 10.0  # posterior standard deviations that a step of reverse-KL may tak
 _PATIENCE = 30  # sweeps of EP without a new least residual, which must be
 _PROGRESS = 0.98  # of the last one
 _LEAST_STEADY = 1 / 8  # where EP goes on at a smaller rate
-_SLACK, _FALL = 5.0, 0.5  # nats, and share of itself, by which EP's evidence may fall
+# nats, and share of itself, by which EP's evidence may fall
+_SLACK = 5.0
+_FALL = 0.5
 _LEAST_RATE = 1 / 64
 _GROWTH = 10.0  # of the residual, at which a step counts as failed: over the least
 _MEMORY = 6  # of so many accepted sweeps
@@ -62,14 +64,21 @@ class Mixing(Plain):
         depth = int(np.clip(_HISTORY // (8 * size), 2, _DEPTH))
         self._steps = np.zeros((depth, size), dtype=np.float32)  # dx + rate dr
         self._turns = np.zeros((depth, size), dtype=np.float32)  # w dr
-        self._x, self._r = np.zeros(size), np.zeros(size)  # of the last accepted sweep
+        # of the last accepted sweep
+        self._x = np.zeros(size)
+        self._r = np.zeros(size)
         self._gram = np.zeros((depth, depth))  # of the turns
         self._n_steps = -1  # since the last failure; the first sweep has none before it
         self._residuals: deque[float] = deque(maxlen=_MEMORY)
         self._evidences: deque[float] = deque(maxlen=_MEMORY)
-        self._first, self._least = math.inf, math.inf  # residuals
-        self._since, self._patience = 0, _PATIENCE  # sweeps since the least
-        self._anew, self._most_rate = False, 1.0
+        # residuals
+        self._first = math.inf
+        self._least = math.inf
+        # sweeps since the least
+        self._since = 0
+        self._patience = _PATIENCE
+        self._anew = False
+        self._most_rate = 1.0
         # the rate is cut to it: a leap would end where the bound is rounding
         self._reach = 1.0
 
@@ -110,18 +119,17 @@ class Mixing(Plain):
         if self._since > self._patience:
             self._most_rate = max(self._most_rate / 2, _LEAST_STEADY)
             self._patience *= 2
-            self.rate, self._n_steps, self._since, self._least = (
-                self._most_rate,
-                -1,
-                0,
-                math.inf,
-            )
+            self.rate = self._most_rate
+            self._n_steps = -1
+            self._since = 0
+            self._least = math.inf
             self._anew = residual > self._first
 
     def advance(self) -> None:
         """Note the difference to the sweep before, and make the mixed step."""
         if self._anew:
-            self._sweep.entries[:, :2], self._anew = 0.0, False
+            self._sweep.entries[:, :2] = 0.0
+            self._anew = False
             self._residuals.clear()
             self._evidences.clear()
             return
@@ -134,7 +142,8 @@ class Mixing(Plain):
         """gamma of the module's formula, after the present sweep took its place among
         the last ones."""
         depth = len(self._gram)
-        slot, count = max(self._n_steps, 0) % depth, min(self._n_steps + 1, depth)
+        slot = max(self._n_steps, 0) % depth
+        count = min(self._n_steps + 1, depth)
 
         def note(part: slice) -> Floats:
             now = self._sweep.ep, rate, self._sweep.entries, self._sweep.updated
@@ -191,19 +200,25 @@ def _note(ep, rate, entries, updated, x, r, steps, turns, slot, count, begin, en
     for low in range(begin, end, _BLOCK):
         high = min(low + _BLOCK, end)
         for e in range(low, high):
-            alpha, beta, v = entries[e, 0], entries[e, 1], entries[e, 3]
+            alpha = entries[e, 0]
+            beta = entries[e, 1]
+            v = entries[e, 3]
             if ep:
                 v /= 1.0 + beta * v
-            to_alpha, to_z = updated[e, 0] - alpha, _log_ratio(updated[e, 1], beta)
-            w_alpha, w_z = math.sqrt(v), v * beta
+            to_alpha = updated[e, 0] - alpha
+            to_z = _log_ratio(updated[e, 1], beta)
+            w_alpha = math.sqrt(v)
+            w_z = v * beta
             i = 2 * e
             if count > 0:
-                d_alpha, d_z = to_alpha - r[i], to_z - r[i + 1]
+                d_alpha = to_alpha - r[i]
+                d_z = to_z - r[i + 1]
                 s_alpha = alpha - x[i] + rate * d_alpha
                 s_z = _log_ratio(beta, x[i + 1]) + rate * d_z
                 # a beta of 0 before tells nothing of its logarithm
                 if x[i + 1] < 2 * _TINY:
-                    d_z, s_z = 0.0, 0.0
+                    d_z = 0.0
+                    s_z = 0.0
                 steps[slot, i], steps[slot, i + 1] = s_alpha, s_z
                 turns[slot, i], turns[slot, i + 1] = w_alpha * d_alpha, w_z * d_z
             x[i], x[i + 1], r[i], r[i + 1] = alpha, beta, to_alpha, to_z
@@ -212,7 +227,8 @@ def _note(ep, rate, entries, updated, x, r, steps, turns, slot, count, begin, en
                 w_z * to_z,
             )
         for j in range(count):
-            with_turn, with_residual = 0.0, 0.0
+            with_turn = 0.0
+            with_residual = 0.0
             for i in range(2 * (high - low)):
                 turn = np.float64(turns[j, 2 * low + i])
                 with_turn += turn * turns[slot, 2 * low + i]
@@ -226,7 +242,8 @@ def _note(ep, rate, entries, updated, x, r, steps, turns, slot, count, begin, en
 def _log_ratio(a, b):
     """log(a/b), by a series where they are close, as most are: the next term is below
     1e-24."""
-    a, b = max(a, _TINY), max(b, _TINY)
+    a = max(a, _TINY)
+    b = max(b, _TINY)
     t = (a - b) / (a + b)
     if abs(t) < _CLOSE:
         s = t * t

@@ -43,7 +43,8 @@ _LARGE = 1e200
 # is 1
 _WIDEST = 1e7
 _FARTHEST = 20.0  # of log beta, in one step
-_NONE, _NOWHERE = np.zeros(0), np.zeros((0, 0), dtype=np.float32)
+_NONE = np.zeros(0)
+_NOWHERE = np.zeros((0, 0), dtype=np.float32)
 
 
 class Update(NamedTuple):
@@ -96,7 +97,8 @@ def fixed_point(
         Whether the residual of the last sweep is at most tol. `entries` are those of
         the last sweep that was accepted.
     """
-    trace, good = list[Noted](), False
+    trace = list[Noted]()
+    good = False
     for iteration in range(max_iter):
         log_z = sweep.features()  # lines 9 and 10 of Algorithm 1
         if iteration == 0:
@@ -163,10 +165,13 @@ class Sweep:
         ep: bool,
         share: Share,
     ) -> None:
-        self.schedule, self.ep, self.share = schedule, ep, share
+        self.schedule = schedule
+        self.ep = ep
+        self.share = share
         self.entries = np.zeros((len(schedule.coefficients), 4))
         self.updated = np.empty((len(schedule.coefficients), 2))
-        self.played, self._noise = played[schedule.order], likelihood.noise
+        self.played = played[schedule.order]
+        self._noise = likelihood.noise
         self.law = (likelihood.law(ep), *map(float, likelihood.parameters))
         self.calm = min(1.0, 2 / int(np.diff(schedule.rows).max()))
         self.parts = slices(len(self.entries))
@@ -253,7 +258,8 @@ class Plain:
     """Steps of Algorithm 1 with a fixed learning rate lambda."""
 
     def __init__(self, sweep: Sweep, rate: float) -> None:
-        self._sweep, self.rate = sweep, rate
+        self._sweep = sweep
+        self.rate = rate
 
     def accepts(self, found: Update) -> bool:
         """Whether the step that led to this sweep was good."""
@@ -289,13 +295,18 @@ def _sum(parts: list[float]) -> float:
 def _one_of(weight, entries, e):
     """For EP: alpha and beta of one of so many equal matches, and the moments without
     this one."""
-    alpha, beta, c, v = entries[e, 0], entries[e, 1], entries[e, 2], entries[e, 3]
+    alpha = entries[e, 0]
+    beta = entries[e, 1]
+    c = entries[e, 2]
+    v = entries[e, 3]
     if weight != 1.0:  # the smoother left all of them out
         one = 1.0 / weight if weight > 0.0 else 0.0
         shrink = 1.0 / (1.0 + (1.0 - one) * beta * v)
         # v may be 0: a score that is certain
         c = shrink * (c + (1.0 - one) * alpha * v)
-        alpha, beta, v = one * alpha, one * beta, shrink * v
+        alpha = one * alpha
+        beta = one * beta
+        v = shrink * v
     return alpha, beta, c, v
 
 
@@ -305,9 +316,13 @@ def update_matches(
 ):
     """Update the entries of matches begin..end; their part of the evidence, and the
     largest change."""
-    total, product, worst = 0.0, 1.0, 0.0
+    total = 0.0
+    product = 1.0
+    worst = 0.0
     for n in range(begin, end):
-        weight, mean, variance = played[n, 1], played[n, 2], 0.0
+        weight = played[n, 1]
+        mean = played[n, 2]
+        variance = 0.0
         for e in range(rows[n], rows[n + 1]):
             _, _, c, v = _one_of(weight if ep else 1.0, entries, e)
             x = coefficients[e]
@@ -318,12 +333,15 @@ def update_matches(
         for e in range(rows[n], rows[n + 1]):
             alpha, beta, c, v = _one_of(weight if ep else 1.0, entries, e)
             x = coefficients[e]
-            slope, bend = x * d1, x * x * d2
-            new_alpha, new_beta = slope - c * bend, -bend
+            slope = x * d1
+            bend = x * x * d2
+            new_alpha = slope - c * bend
+            new_beta = -bend
             # the cavity's integral of the present pseudo-observation is taken out of
             # the evidence
             if ep:
-                spread, scale = 1.0 + beta * v, 1.0 / (1.0 + v * bend)
+                spread = 1.0 + beta * v
+                scale = 1.0 / (1.0 + v * bend)
                 rest = 1.0 / spread
                 total -= (
                     0.5 * weight * rest * (alpha * (alpha * v + 2.0 * c) - beta * c * c)
@@ -332,12 +350,16 @@ def update_matches(
                     product *= spread
                 else:
                     total += 0.5 * weight * math.log(spread)
-                new_alpha, new_beta, v = new_alpha * scale, new_beta * scale, v * rest
+                new_alpha = new_alpha * scale
+                new_beta = new_beta * scale
+                v = v * rest
             else:
                 total -= alpha * c - 0.5 * beta * (v + c * c)
-            new_alpha, new_beta = weight * new_alpha, weight * new_beta
+            new_alpha = weight * new_alpha
+            new_beta = weight * new_beta
             updated[e, 0], updated[e, 1] = new_alpha, new_beta
-            moved, turned = new_alpha - entries[e, 0], v * (new_beta - entries[e, 1])
+            moved = new_alpha - entries[e, 0]
+            turned = v * (new_beta - entries[e, 1])
             change = max(v * moved * moved, turned * turned) + 0.0 * (
                 new_alpha + new_beta
             )
@@ -356,7 +378,8 @@ def _move(rate, entries, updated, gamma, steps, begin, end):
         entries[e, 1] += rate * (updated[e, 1] - entries[e, 1])
         if len(gamma) == 0:
             continue
-        move_alpha, move_z = 0.0, 0.0
+        move_alpha = 0.0
+        move_z = 0.0
         for j in range(len(gamma)):
             move_alpha += gamma[j] * steps[j, 2 * e]
             move_z += gamma[j] * steps[j, 2 * e + 1]

@@ -46,7 +46,8 @@ class Posterior:
     """
 
     def __init__(self, prior: Prior, matches: Matches, sites: Floats) -> None:
-        self._prior, n = prior, len(matches.features)
+        self._prior = prior
+        n = len(matches.features)
         schedule = schedule_of(matches, prior)
         entry, _, start = schedule.visits
         source = schedule.entry_order[entry]
@@ -109,9 +110,11 @@ class Posterior:
     def _moments(
         self, model: StateSpace, rank: Ids, time: Floats
     ) -> tuple[Floats, Floats]:
-        first, place = self._start[rank], _places(self._start, self._time, rank, time)
+        first = self._start[rank]
+        place = _places(self._start, self._time, rank, time)
         # before all visits; before one of them
-        early, seen = place == first, place < self._start[rank + 1]
+        early = place == first
+        seen = place < self._start[rank + 1]
         if (early & seen).any() and any(AGE in block.varies for block in model.blocks):
             row = np.argmax(early & seen)
             text = f"a time is {time[row]:g}, before the feature's first match, at {self._time[first[row]]:g}"
@@ -134,7 +137,8 @@ def _places(start, known, rank, time):
     """The first visit of each feature that is later than a time; by halving."""
     place = np.empty(len(time), dtype=np.int64)
     for i in range(len(time)):
-        low, high = start[rank[i]], start[rank[i] + 1]
+        low = start[rank[i]]
+        high = start[rank[i] + 1]
         while low < high:  # which halves
             middle = (low + high) // 2
             if known[middle] <= time[i]:
@@ -153,12 +157,17 @@ def _told(h, place, early, seen, A, Q, on, after, before):
     Rows of `after` and `before` are as `smoother` wrote them: of each row of the
     matrix, its part from the diagonal on, and the entry of the vector.
     """
-    size, found = len(h), np.empty((2, len(place)))
-    v, k, t = np.empty(size), np.empty(size), np.empty(size)
+    size = len(h)
+    found = np.empty((2, len(place)))
+    v = np.empty(size)
+    k = np.empty(size)
+    t = np.empty(size)
     for i in range(len(place)):
-        mean, variance = 0.0, 0.0
+        mean = 0.0
+        variance = 0.0
         for a in range(size):
-            k[a], v[a] = 0.0, 0.0
+            k[a] = 0.0
+            v[a] = 0.0
             for b in range(size):
                 k[a] += Q[i, a, b] * h[b]
                 v[a] += A[i, b, a] * h[b]

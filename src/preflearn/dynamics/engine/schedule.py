@@ -119,7 +119,8 @@ def schedule_of(matches: Matches, prior: Prior) -> Schedule:
         _group(space, space_here == k, start, when, step)
         for k, space in enumerate(prior.spaces)
     ]
-    visits, coefficients = (entry, step, start), design.data[entry_order]
+    visits = (entry, step, start)
+    coefficients = design.data[entry_order]
     return Schedule(
         prior, order, entry_order, rank, rows, coefficients, visits, groups, slices(n)
     )

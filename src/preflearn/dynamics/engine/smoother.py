@@ -135,10 +135,14 @@ def _smooth_1(
     """Of a state of one number, which is the score: c = k = P."""
     total = 0.0
     for feature in features:
-        first, n = start[feature], start[feature + 1] - start[feature]
-        kept, product = np.empty((n, 5)), 1.0  # of each visit: alpha, beta, p, c, u
+        first = start[feature]
+        n = start[feature + 1] - start[feature]
+        # of each visit: alpha, beta, p, c, u
+        kept = np.empty((n, 5))
+        product = 1.0
         _gather(entries, entry, first, kept)
-        m, P = 0.0, initial[step[first], 0, 0]
+        m = 0.0
+        P = initial[step[first], 0, 0]
         for i in range(n):
             visit = first + i
             if i > 0:
@@ -146,7 +150,8 @@ def _smooth_1(
                 a = table[row, 0]
                 m *= a
                 P = a * a * P + table[row, 1]
-            alpha, beta = kept[i, 0], kept[i, 1]
+            alpha = kept[i, 0]
+            beta = kept[i, 1]
             u = 1.0 / (1.0 + beta * P)
             kept[i, 2], kept[i, 3], kept[i, 4] = m, P, u
             total, product = _told(total, product, alpha, beta, m, P, u)
@@ -155,16 +160,15 @@ def _smooth_1(
             if len(after):
                 after[visit, 0], after[visit, 1] = P, m
         total += 0.5 * math.log(product)
-        r, N = 0.0, 0.0
+        r = 0.0
+        N = 0.0
         for i in range(n - 1, -1, -1):
             visit = first + i
-            alpha, beta, p, c, u = (
-                kept[i, 0],
-                kept[i, 1],
-                kept[i, 2],
-                kept[i, 3],
-                kept[i, 4],
-            )
+            alpha = kept[i, 0]
+            beta = kept[i, 1]
+            p = kept[i, 2]
+            c = kept[i, 3]
+            u = kept[i, 4]
             kept[i, 0], kept[i, 1] = _moments(
                 cavity, alpha, beta, p, c, u, c * r, c * c * N
             )
@@ -188,31 +192,46 @@ def _smooth_2(
 
     A has a triangle.
     """
-    total, h = 0.0, float(layout[1, -1])
+    total = 0.0
+    h = float(layout[1, -1])
     for feature in features:
-        first, n = start[feature], start[feature + 1] - start[feature]
-        kept, product = np.empty((n, 7)), 1.0  # of each visit: alpha, beta, p, c, u, k
+        first = start[feature]
+        n = start[feature + 1] - start[feature]
+        # of each visit: alpha, beta, p, c, u, k
+        kept = np.empty((n, 7))
+        product = 1.0
         _gather(entries, entry, first, kept)
-        m1, m2, row = 0.0, 0.0, step[first]
-        P11, P12, P22 = initial[row, 0, 0], initial[row, 0, 1], initial[row, 1, 1]
+        m1 = 0.0
+        m2 = 0.0
+        row = step[first]
+        P11 = initial[row, 0, 0]
+        P12 = initial[row, 0, 1]
+        P22 = initial[row, 1, 1]
         for i in range(n):
             visit = first + i
             if i > 0:
                 row = step[visit]
-                a11, a12, a22 = table[row, 0], table[row, 1], table[row, 2]
-                m1, m2 = a11 * m1 + a12 * m2, a22 * m2
+                a11 = table[row, 0]
+                a12 = table[row, 1]
+                a22 = table[row, 2]
+                m1 = a11 * m1 + a12 * m2
+                m2 = a22 * m2
                 P11 = (a11 * a11 * P11 + table[row, 3]) + (
                     2.0 * a11 * a12 * P12 + a12 * a12 * P22
                 )
                 P12 = a11 * a22 * P12 + (a12 * a22 * P22 + table[row, 4])
                 P22 = a22 * a22 * P22 + table[row, 5]
-            alpha, beta = kept[i, 0], kept[i, 1]
-            k1, k2 = P11 + P12 * h, P12 + P22 * h
-            p, c = m1 + h * m2, k1 + h * k2
+            alpha = kept[i, 0]
+            beta = kept[i, 1]
+            k1 = P11 + P12 * h
+            k2 = P12 + P22 * h
+            p = m1 + h * m2
+            c = k1 + h * k2
             u = 1.0 / (1.0 + beta * c)
             kept[i, 2], kept[i, 3], kept[i, 4], kept[i, 5], kept[i, 6] = p, c, u, k1, k2
             total, product = _told(total, product, alpha, beta, p, c, u)
-            e, w = (alpha - beta * p) * u, beta * u
+            e = (alpha - beta * p) * u
+            w = beta * u
             m1 += k1 * e
             m2 += k2 * e
             P11 -= k1 * k1 * w
@@ -222,24 +241,30 @@ def _smooth_2(
                 after[visit, 0], after[visit, 1], after[visit, 2] = P11, P12, m1
                 after[visit, 3], after[visit, 4] = P22, m2
         total += 0.5 * math.log(product)
-        r1, r2, N11, N12, N22 = 0.0, 0.0, 0.0, 0.0, 0.0
+        r1 = 0.0
+        r2 = 0.0
+        N11 = 0.0
+        N12 = 0.0
+        N22 = 0.0
         for i in range(n - 1, -1, -1):
             visit = first + i
-            alpha, beta, p, c, u = (
-                kept[i, 0],
-                kept[i, 1],
-                kept[i, 2],
-                kept[i, 3],
-                kept[i, 4],
-            )
-            k1, k2 = kept[i, 5], kept[i, 6]
+            alpha = kept[i, 0]
+            beta = kept[i, 1]
+            p = kept[i, 2]
+            c = kept[i, 3]
+            u = kept[i, 4]
+            k1 = kept[i, 5]
+            k2 = kept[i, 6]
             kr = k1 * r1 + k2 * r2
-            t1, t2 = N11 * k1 + N12 * k2, N12 * k1 + N22 * k2
+            t1 = N11 * k1 + N12 * k2
+            t2 = N12 * k1 + N22 * k2
             q = k1 * t1 + k2 * t2
             kept[i, 0], kept[i, 1] = _moments(cavity, alpha, beta, p, c, u, kr, q)
             w = beta * u
-            e, f = (alpha - beta * p) * u - w * kr, w + w * w * q
-            r1, r2 = r1 + e, r2 + h * e
+            e = (alpha - beta * p) * u - w * kr
+            f = w + w * w * q
+            r1 = r1 + e
+            r2 = r2 + h * e
             N11 += f - 2.0 * w * t1
             N12 += f * h - w * (t2 + h * t1)
             N22 += h * (f * h - 2.0 * w * t2)
@@ -248,10 +273,14 @@ def _smooth_2(
                 before[visit, 3], before[visit, 4] = N22, r2
             if i > 0:
                 row = step[visit]
-                a11, a12, a22 = table[row, 0], table[row, 1], table[row, 2]
-                r1, r2 = a11 * r1, a12 * r1 + a22 * r2
+                a11 = table[row, 0]
+                a12 = table[row, 1]
+                a22 = table[row, 2]
+                r2 = a12 * r1 + a22 * r2
+                r1 = a11 * r1
                 N22 = a22 * a22 * N22 + (2.0 * a12 * a22 * N12 + a12 * a12 * N11)
-                N11, N12 = a11 * a11 * N11, a11 * a22 * N12 + a11 * a12 * N11
+                N12 = a11 * a22 * N12 + a11 * a12 * N11
+                N11 = a11 * a11 * N11
         _scatter(entries, entry, first, kept)
     return total
 
@@ -276,17 +305,19 @@ def _of_size(fixed: int) -> Any:
     ):
         size = fixed if fixed > 0 else len(layout)
         # of 0 and 1 themselves numba would compile copies
-        ahead, back = size - size, size // size
-        total, t = 0.0, np.empty(size)
-        S, B, C = (
-            np.empty((size, size + 1)),
-            np.empty((size, size + 1)),
-            np.empty((size, size + 1)),
-        )
+        ahead = size - size
+        back = size // size
+        total = 0.0
+        t = np.empty(size)
+        S = np.empty((size, size + 1))
+        B = np.empty((size, size + 1))
+        C = np.empty((size, size + 1))
         for feature in features:
-            first, n = start[feature], start[feature + 1] - start[feature]
+            first = start[feature]
+            n = start[feature + 1] - start[feature]
             # of each visit: alpha, beta, p, c, u, k
-            kept, product = np.empty((n, 5 + size)), 1.0
+            kept = np.empty((n, 5 + size))
+            product = 1.0
             _gather(entries, entry, first, kept)
             S.fill(0.0)
             for a in range(size):
@@ -295,7 +326,8 @@ def _of_size(fixed: int) -> Any:
             for i in range(n):  # S is [P m]
                 if i > 0:
                     _carry(size, layout, table, step[first + i], ahead, S, B, C)
-                alpha, beta = kept[i, 0], kept[i, 1]
+                alpha = kept[i, 0]
+                beta = kept[i, 1]
                 p, c, u = _learn(size, layout, alpha, beta, S, kept, i)
                 kept[i, 2], kept[i, 3], kept[i, 4] = p, c, u
                 if len(after):
@@ -304,13 +336,11 @@ def _of_size(fixed: int) -> Any:
             total += 0.5 * math.log(product)
             S.fill(0.0)
             for i in range(n - 1, -1, -1):  # S is [N r]
-                alpha, beta, p, c, u = (
-                    kept[i, 0],
-                    kept[i, 1],
-                    kept[i, 2],
-                    kept[i, 3],
-                    kept[i, 4],
-                )
+                alpha = kept[i, 0]
+                beta = kept[i, 1]
+                p = kept[i, 2]
+                c = kept[i, 3]
+                u = kept[i, 4]
                 kr, q = _absorb(size, layout, alpha, beta, p, u, S, kept, i, t)
                 kept[i, 0], kept[i, 1] = _moments(cavity, alpha, beta, p, c, u, kr, q)
                 if len(before):
@@ -326,7 +356,8 @@ def _of_size(fixed: int) -> Any:
 @njit_free_inside
 def _learn(size, layout, alpha, beta, S, kept, i):
     """[P m] after a visit, from that before; k = P h is kept, and p, c, u returned."""
-    p, c = 0.0, 0.0
+    p = 0.0
+    c = 0.0
     for a in range(size):
         if layout[a, 5]:  # as it is of the first number
             p += S[a, size]
@@ -335,7 +366,8 @@ def _learn(size, layout, alpha, beta, S, kept, i):
     for a in range(size):
         c += layout[a, 5] * kept[i, 5 + a]
     u = 1.0 / (1.0 + beta * c)
-    e, w = (alpha - beta * p) * u, beta * u
+    e = (alpha - beta * p) * u
+    w = beta * u
     for a in range(size):
         k = kept[i, 5 + a]
         for b in range(size):
@@ -347,7 +379,8 @@ def _learn(size, layout, alpha, beta, S, kept, i):
 @njit_free_inside
 def _absorb(size, layout, alpha, beta, p, u, S, kept, i, t):
     """[N r] before a visit, from that after it; returns k·r and k·N k."""
-    kr, q = 0.0, 0.0
+    kr = 0.0
+    q = 0.0
     t.fill(0.0)
     for a in range(size):
         k = kept[i, 5 + a]
@@ -357,7 +390,8 @@ def _absorb(size, layout, alpha, beta, p, u, S, kept, i, t):
     for a in range(size):
         q += kept[i, 5 + a] * t[a]
     w = beta * u
-    e, f = (alpha - beta * p) * u - w * kr, w + w * w * q
+    e = (alpha - beta * p) * u - w * kr
+    f = w + w * w * q
     for a in range(size):
         if layout[a, 5]:
             S[a, size] += e
@@ -422,4 +456,5 @@ def _record(size, S, states, row):
             place += 1
 
 
-_smooth_3, _smooth_any = _of_size(3), _of_size(0)
+_smooth_3 = _of_size(3)
+_smooth_any = _of_size(0)

@@ -44,10 +44,8 @@ def _rates(a, u, more):
     products are numbers."""
     if a == 0:
         return 1.0, math.exp(min(u + more, _LARGEST_EXPONENT)), 0.0
-    up, down = (
-        min(more + 0.5 * u, _LARGEST_EXPONENT),
-        min(more - 0.5 * u, _LARGEST_EXPONENT),
-    )
+    up = min(more + 0.5 * u, _LARGEST_EXPONENT)
+    down = min(more - 0.5 * u, _LARGEST_EXPONENT)
     return 0.5, a * math.exp(up), a * math.exp(down)
 
 
@@ -56,10 +54,8 @@ def _points(a, b, y, u, x):
     """log p(y | u + x) - log p(y | u), without cancellation, and two derivatives of log
     p at u + x."""
     c, up, down = _rates(a, u, 0.0)
-    more, less = (
-        up * math.expm1(min(c * x, 700.0)),
-        down * math.expm1(min(-c * x, 700.0)),
-    )
+    more = up * math.expm1(min(c * x, 700.0))
+    less = down * math.expm1(min(-c * x, 700.0))
     first = c * (y - (up + more) + (down + less))
     return c * y * x - more - less, first, -c * c * (up + more + down + less)
 
@@ -108,7 +104,8 @@ def log_bessel(order, x):
     largest one."""
     square = 0.25 * x * x
     peak = math.floor(0.5 * (math.sqrt(order * order + x * x) - order))
-    total, term = 1.0, 1.0
+    total = 1.0
+    term = 1.0
     for k in range(peak, 0, -1):
         term *= k * (k + order) / square
         total += term

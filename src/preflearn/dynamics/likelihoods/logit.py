@@ -84,19 +84,16 @@ def _narrow(lower, upper, mean, variance):
     step = min(SHARE, 0.4 / deviation)
     # the slope of log P is at most 1, and shifts the mass by a variance
     most = int((8 + deviation) / step)
-    weight, ratio = (
-        math.exp(-0.5 * (most * step) ** 2),
-        math.exp((most - 0.5) * step * step),
-    )
+    weight = math.exp(-0.5 * (most * step) ** 2)
+    ratio = math.exp((most - 0.5) * step * step)
     change = math.exp(-step * step)
     # e^-u
-    decay, factor = (
-        math.exp(most * step * deviation - mean),
-        math.exp(-step * deviation),
-    )
+    decay = math.exp(most * step * deviation - mean)
+    factor = math.exp(-step * deviation)
     norm = total = slope = bend = 0.0
     for _ in range(2 * most + 1):
-        left, right = lower * decay, upper / decay
+        left = lower * decay
+        right = upper / decay
         chance = 1 / (1 + lower * upper + left + right)
         # (log P)', and P'' / P = 2 first² - (left + right) chance
         first = (left - right) * chance
@@ -104,7 +101,9 @@ def _narrow(lower, upper, mean, variance):
         total += weight * chance
         slope += weight * chance * first
         bend += weight * chance * (2 * first * first - (left + right) * chance)
-        weight, ratio, decay = weight * ratio, ratio * change, decay * factor
+        weight = weight * ratio
+        ratio = ratio * change
+        decay = decay * factor
     slope /= total
     return math.log(total / norm), slope, min(bend / total - slope * slope, 0.0)
 
@@ -115,7 +114,9 @@ def _wide(lower, upper, mean, variance, center, begin, end, stride):
     mean, variance)."""
     total = slope = moment = square = 0.0
     for k in range(begin, end, stride):
-        left, right, x = lower * _DECAY[k], upper / _DECAY[k], GRID[k] - center
+        left = lower * _DECAY[k]
+        right = upper / _DECAY[k]
+        x = GRID[k] - center
         chance = 1 / (1 + lower * upper + left + right)
         weight = (
             math.exp(-0.5 * x * (x + 2 * (center - mean)) / variance)
@@ -126,7 +127,8 @@ def _wide(lower, upper, mean, variance, center, begin, end, stride):
         slope += weight * (left - right) * chance
         moment += weight * x
         square += weight * x * x
-    x, offset = moment / total, center - mean
+    x = moment / total
+    offset = center - mean
     value = math.log(total * stride * GRID_STEP / math.sqrt(2 * math.pi * variance))
     # so that 1 + variance * second is positive
     spread = max((square / total - x * x) / variance, 4e-16)
@@ -170,11 +172,9 @@ def _expected(a, b, y, mean, variance):
         value_down, first_down, second_down = expected_win(
             _win_or_tie, _TABLE, a - mean, variance
         )
-        value, first, second = (
-            value_up + value_down,
-            first_up - first_down,
-            second_up + second_down,
-        )
+        value = value_up + value_down
+        first = first_up - first_down
+        second = second_up + second_down
     else:
         value, first, second = expected_win(_win_or_tie, _TABLE, y * mean - a, variance)
         first *= y

@@ -39,7 +39,10 @@ from preflearn.dynamics.parametrized import Positive
 
 _SQRT_2PI = math.sqrt(2 * math.pi)
 # of series around 32 points a unit, and their ends
-_DEGREE, _DENSE, _LOW, _HIGH = 8, 32, -16.0, 4.0
+_DEGREE = 8
+_DENSE = 32
+_LOW = -16.0
+_HIGH = 4.0
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 
 
@@ -53,7 +56,8 @@ def _series(z: Floats) -> Floats:
     for term in range(60, 1, -1):
         fraction = term / fraction + np.maximum(-z, 3.0)
     hazard = math.sqrt(2 / math.pi) / erfcx(-z / math.sqrt(2))
-    slope, excess = [hazard], [np.where(z < -3, 1 / fraction, z + hazard)]
+    slope = [hazard]
+    excess = [np.where(z < -3, 1 / fraction, z + hazard)]
     for n in range(1, _DEGREE):
         slope.append(-sum(map(np.multiply, slope, excess[::-1])) / n)
         excess.append(slope[n] + (n == 1))
@@ -81,7 +85,10 @@ def _log_ndtr(z):
         hazard = 1 / fraction - z
         return -0.5 * z * z - math.log(_SQRT_2PI * hazard), hazard, -hazard / fraction
     k = int(_DENSE * (z - _LOW) + 0.5)
-    x, value, first, second = z - _LOW - k / _DENSE, 0.0, 0.0, 0.0
+    x = z - _LOW - k / _DENSE
+    value = 0.0
+    first = 0.0
+    second = 0.0
     for n in range(_DEGREE, -1, -1):
         second = second * x + first
         first = first * x + value

@@ -23,7 +23,9 @@ from preflearn.core.compilation import njit_inside
 
 TINY = 1e-300  # variances below count as 0: their inverses may be no numbers
 SHARE = 0.7  # the largest step, in standard deviations: exp(-2 pi² / 0.7²) = 3e-18
-_NEAREST, _FARTHEST = 9, 38  # deviations; exp(-38²/2) is still a number
+# deviations; exp(-38²/2) is still a number
+_NEAREST = 9
+_FARTHEST = 38
 # on a side; t <= 710 where sinh(t) is a number, in steps of 0.02 at least
 _MOST_NODES = 50_000
 
@@ -32,8 +34,12 @@ _WEIGHTS = np.exp(-0.5 * _POINTS**2) / np.exp(-0.5 * _POINTS**2).sum()
 # steps of 0.4 resolve functions without singularities within 2.8 of the line
 _NARROW = 0.4 / SHARE
 
-_STRETCH, _STEP, _FINE = 6.0, 0.08, 64  # the largest step is that of 64 nodes
-GRID_STEP, _HALF = _STEP / _FINE, 100 * _FINE
+# the largest step is that of 64 nodes
+_STRETCH = 6.0
+_STEP = 0.08
+_FINE = 64
+GRID_STEP = _STEP / _FINE
+_HALF = 100 * _FINE
 GRID = _STRETCH * np.sinh(GRID_STEP * np.arange(-_HALF, _HALF + 1))
 SPACING = np.hypot(_STRETCH, GRID)  # du/dt
 
@@ -49,10 +55,8 @@ def nodes(center, deviation):
     reach = 9 * deviation
     if not abs(center) + reach < GRID[-1]:
         return 0, 0, 0
-    first, last = (
-        math.asinh((center - reach) / _STRETCH),
-        math.asinh((center + reach) / _STRETCH),
-    )
+    first = math.asinh((center - reach) / _STRETCH)
+    last = math.asinh((center + reach) / _STRETCH)
     return _HALF + int(first / GRID_STEP), _HALF + int(last / GRID_STEP) + 1, stride
 
 
@@ -85,10 +89,12 @@ def around(a, y):
 def _mode(density, a, b, y, mean, variance, start):
     """Where log p(y | u) - (u - mean)² / (2 variance) is largest, to a tenth of its
     width; with the width."""
-    mode, before = start, math.inf
+    mode = start
+    before = math.inf
     _, first, second = density(a, b, y, mode, 0.0)
     other = mean + variance * first  # since first falls
-    low, high = min(mode, other), max(mode, other)
+    low = min(mode, other)
+    high = max(mode, other)
     # halves the interval at least every other time, and numbers have 2^11 exponents
     for _ in range(1100):
         slope = first - (mode - mean) / variance
@@ -125,16 +131,19 @@ def _sums(density, a, b, y, mean, variance, mode, width, sinh, tilt, least=1e-17
     step = min(step, SHARE * width / math.hypot(stretch, 1.5 * (mode - center)))
     top, slope, _ = density(a, b, y, mode, 0.0)
     start = math.asinh((mode - center) / stretch)
-    up, down = 0.5 * stretch * math.exp(start), 0.5 * stretch * math.exp(-start)
+    up = 0.5 * stretch * math.exp(start)
+    down = 0.5 * stretch * math.exp(-start)
     total = sum_x = sum_xx = sum_0 = sum_1 = sum_11 = sum_2 = 0.0
     for direction in (-1, 1):
-        more, less = math.expm1(direction * step), -math.expm1(-direction * step)
+        more = math.expm1(direction * step)
+        less = -math.expm1(-direction * step)
         # e^t - 1 and 1 - e^-t, t from the mode
         rise, fall = (0.0, 0.0) if direction < 0 else (more, less)
         for _ in range(_MOST_NODES):
             x = up * rise + down * fall
             value, first, second = density(a, b, y, mode, x)
-            value, first = value - top, first - slope
+            value = value - top
+            first = first - slope
             exponent = -0.5 * x * (x + 2 * (mode - mean)) / variance
             weight = math.exp(exponent + value * tilt) * (
                 up * (1 + rise) + down * (1 - fall)
@@ -148,7 +157,8 @@ def _sums(density, a, b, y, mean, variance, mode, width, sinh, tilt, least=1e-17
             sum_1 += weight * first
             sum_11 += weight * first * first
             sum_2 += weight * second
-            rise, fall = rise + more * (1 + rise), fall + less * (1 - fall)
+            rise = rise + more * (1 + rise)
+            fall = fall + less * (1 - fall)
     moments = (
         sum_x / total,
         sum_xx / total,
@@ -206,13 +216,16 @@ def _reach(density, a, b, y, mean, variance):
     """How many deviations from the mean log p times N(u; mean, variance) still matters."""
     reach = _NEAREST
     for side in (-1, 1):
-        most, before = 1.0, 0.0
+        most = 1.0
+        before = 0.0
         for k in range(_NEAREST - 1, _FARTHEST + 1):
             second = density(a, b, y, mean, side * k * math.sqrt(variance))[2]
             part = -second * variance * math.exp(-0.5 * k * k)
             if part <= before and part <= 1e-17 * most and part < math.inf:
                 break
-            most, before, reach = max(most, part), part, max(reach, k + 1)
+            most = max(most, part)
+            before = part
+            reach = max(reach, k + 1)
     return reach
 
 
@@ -237,15 +250,14 @@ def averaged(density, a, b, y, mean, variance, sinh):
             bend += _WEIGHTS[k] * second
         return total, slope, bend
     low, high, stretch, step = sinh
-    least, reach = 1e-17, _reach(density, a, b, y, mean, variance)
+    least = 1e-17
+    reach = _reach(density, a, b, y, mean, variance)
     if reach > _FARTHEST:
         return math.nan, math.nan, math.nan
     if reach > _NEAREST:
         far = reach * deviation + abs(mean - min(max(mean, low), high))
-        least, step = (
-            math.exp(-0.5 * reach * reach),
-            min(step, SHARE * deviation / math.hypot(stretch, far)),
-        )
+        least = math.exp(-0.5 * reach * reach)
+        step = min(step, SHARE * deviation / math.hypot(stretch, far))
     top, slope, _, (_, _, value, first, _, second) = _sums(
         density,
         a,

@@ -64,7 +64,10 @@ BASES: tuple[Covariance, ...] = (
     Matern52(),
 )
 _FIRST = 0.3  # the variance at the start, of the likelihood's noise
-_TOL, _GTOL, _STEPS = 1e-5, 0.05, 40  # of candidates: a few hundredths of a nat
+# of candidates: a few hundredths of a nat
+_TOL = 1e-5
+_GTOL = 0.05
+_STEPS = 40
 
 
 class Discovery(NamedTuple):
@@ -185,7 +188,9 @@ def discover_covariance(
         _check_bases(bases), half, check_count(max_parts, "max_parts", least=1)
     )
     tried = grammar.singles(_FIRST * getattr(likelihood, "variance", 1.0))
-    structure, least, rows = (), math.inf, list[dict[str, Any]]()
+    structure = ()
+    least = math.inf
+    rows = list[dict[str, Any]]()
     # it ends, since the structures of max_parts are finitely many
     for step in count(1):
         calls = (
@@ -241,7 +246,8 @@ def _maximum(
     starts: list[Structure],
 ) -> tuple[Structure, DynamicComparisons, dict[str, Any]]:
     """A structure at a local maximum, from the start that has the largest evidence; other parameters as in `model`."""  # noqa: E501
-    begin, structure = time.perf_counter(), starts[0]
+    begin = time.perf_counter()
+    structure = starts[0]
     row: dict[str, Any] = {
         "structure": label,
         "evidence": math.nan,
@@ -257,7 +263,8 @@ def _maximum(
                 [one["evidence"] if one["converged"] else -math.inf for one in found]
             )
         )
-        model, structure = models[best], starts[best]
+        model = models[best]
+        structure = starts[best]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             found = maximise_evidence(
@@ -268,7 +275,8 @@ def _maximum(
                 gtol=_GTOL,
                 max_iter=_STEPS,
             )
-        model, n = changed(found.model), len(found.gradient)
+        model = changed(found.model)
+        n = len(found.gradient)
         covariance: Any = model.covariance  # one for all features
         structure = structure_at(covariance, structure)
         row |= {

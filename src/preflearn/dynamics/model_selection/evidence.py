@@ -163,7 +163,8 @@ def maximise_evidence(
     ({'Constant.variance': 0.16}, True)
     """
     played = check_problem(model, matches, y, sample_weight, offset)
-    known, fixed = described(model), check_list(fixed, "fixed", "a list of names")
+    known = described(model)
+    fixed = check_list(fixed, "fixed", "a list of names")
     check_names(fixed, known, "a fixed parameter")
     start = {name: found for name, found in known.items() if name not in fixed}
     require(
@@ -209,16 +210,17 @@ class _Climb:
         limits: dict[str, Range],
         gtol: float,
     ) -> None:
-        self._model, self._data, self._gtol = model, data, gtol
-        self._names, self.limits = (
-            list(limits),
-            np.log([found[:2] for found in limits.values()]),
-        )
+        self._model = model
+        self._data = data
+        self._gtol = gtol
+        self._names = list(limits)
+        self.limits = np.log([found[:2] for found in limits.values()])
         self._best: Any = None
         self._at = self._gradient = np.zeros(len(limits))
         # the largest derivative that does not push against a bound, of the best fit
         self.left = math.inf
-        self._scale, self._rows = 1.0, list[dict[str, float]]()
+        self._scale = 1.0
+        self._rows = list[dict[str, float]]()
 
     def __call__(self, at: Floats) -> tuple[float, Floats]:
         values = dict(zip(self._names, np.exp(at).tolist(), strict=True))
@@ -227,12 +229,11 @@ class _Climb:
         fitted = self._fit(values)
         # below the best evidence, and lower farther away: the line search goes back
         if fitted is None:
-            away, best = at - self._at, self._best.log_marginal_likelihood_
+            away = at - self._at
+            best = self._best.log_marginal_likelihood_
             return 1.0 - best / self._scale + float(away @ away), 2 * away
-        evidence, gradient = (
-            fitted.log_marginal_likelihood_,
-            gradient_of(fitted, self._names),
-        )
+        evidence = fitted.log_marginal_likelihood_
+        gradient = gradient_of(fitted, self._names)
         low, high = self.limits.T
         stopped = ((at <= low) & (gradient < 0)) | ((at >= high) & (gradient > 0))
         left = float(np.abs(np.where(stopped, 0, gradient)).max())
@@ -240,12 +241,10 @@ class _Climb:
         if self._best is None:
             self._scale = max(1.0, float(np.abs(gradient).max()))
         if self._best is None or evidence >= self._best.log_marginal_likelihood_:
-            self._best, self._at, self._gradient, self.left = (
-                fitted,
-                at.copy(),
-                gradient,
-                left,
-            )
+            self._best = fitted
+            self._at = at.copy()
+            self._gradient = gradient
+            self.left = left
         return -evidence / self._scale, -gradient / self._scale
 
     def _fit(self, values: dict[str, float]) -> DynamicComparisons | None:
@@ -336,11 +335,14 @@ def gradient_of(fitted: DynamicComparisons, names: list[str]) -> Floats:
 def _limits(start: dict[str, Parameter], time: Floats) -> dict[str, Range]:
     """Far from the start; differences of the gradient stay within the range of a
     parameter, too."""
-    span, limits = float(np.ptp(time)), {}
+    span = float(np.ptp(time))
+    limits = {}
     for name, (value, is_length, least, most) in start.items():
-        low, high = value / _WIDE, value * _WIDE
+        low = value / _WIDE
+        high = value * _WIDE
         if span > 0 and is_length:
-            low, high = min(span / MOST_LENGTHS, value), max(span * MOST_SPANS, value)
+            low = min(span / MOST_LENGTHS, value)
+            high = max(span * MOST_SPANS, value)
         limits[name] = Range(
             max(low, least * (1 + 2 * _STEP)), min(high, most * (1 - 2 * _STEP))
         )

@@ -134,10 +134,8 @@ def described(model: DynamicComparisons) -> dict[str, Parameter]:
     check_model(model)
     owners = list[tuple[str, Described]]()
     for name, k in by_name(model.covariance).items():
-        prefix, seen = (
-            f"{name}: " if isinstance(model.covariance, Mapping) else "",
-            Counter[str](),
-        )
+        prefix = f"{name}: " if isinstance(model.covariance, Mapping) else ""
+        seen = Counter[str]()
         for leaf in k.leaves():
             seen[leaf.label] += 1
             number = f"_{seen[leaf.label]}" * (seen[leaf.label] > 1)
@@ -177,7 +175,8 @@ def warn_of_ranges(
 ) -> None:
     """Warn, as a fit does, where not even the best of a range is a length for data of
     this span."""
-    least, known = float(np.ptp(time)) / MOST_LENGTHS, described(model)
+    least = float(np.ptp(time)) / MOST_LENGTHS
+    known = described(model)
     ranges = {name: found for name, found in ranges.items() if known[name].is_length}
     nearest = {
         name: min(max(least, low), high) for name, (low, high, _) in ranges.items()
@@ -269,10 +268,8 @@ def random_search(
     judge = partial(evidence_of, changed(model, n_threads=1), matches, played)
     table = judged(judge, candidates, n_jobs)
     good = np.where(table["converged"], table["evidence"], -np.inf)
-    name, why = (
-        f"why none of {len(table)} configurations converged",
-        table["error"].max() or "too few sweeps",
-    )
+    name = f"why none of {len(table)} configurations converged"
+    why = table["error"].max() or "too few sweeps"
     require(
         bool(np.isfinite(good).any()),
         why,

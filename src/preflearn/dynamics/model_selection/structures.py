@@ -42,7 +42,8 @@ class Grammar:
             for kind, base in zip(kinds, bases, strict=True)
         ]
         self._bases = [_standard(base, half) for base in bases]
-        self._span, self._max_parts = 2 * half, max_parts
+        self._span = 2 * half
+        self._max_parts = max_parts
         self._seen: set[Key] = set()
 
     def label(self, structure: Structure) -> str:
@@ -62,10 +63,8 @@ class Grammar:
         return self._new(self._neighbours(structure))
 
     def _neighbours(self, structure: Structure) -> Iterator[list[Structure]]:
-        further, bases = (
-            _FURTHER * sum(term.variance for term in structure),
-            range(len(self._bases)),
-        )
+        further = _FURTHER * sum(term.variance for term in structure)
+        bases = range(len(self._bases))
         for base in bases:
             yield [(*structure, Term(further, (part,))) for part in self._starts(base)]
         for k, term in enumerate(structure):
@@ -165,7 +164,8 @@ def _scaled(part: Any, factor: float) -> Any:
 
 def fixed_in(model: DynamicComparisons, structure: Structure) -> list[str]:
     """All variances of a product but the first: only their product counts."""
-    names, fixed = iter(parameters_of(model)), list[str]()
+    names = iter(parameters_of(model))
+    fixed = list[str]()
     for term in structure:
         for place, (_, part) in enumerate(term.parts):
             own = dict(zip(part.positive(), names, strict=False))
@@ -184,14 +184,13 @@ def covariance_of(structure: Structure) -> Covariance:
 def structure_at(covariance: Covariance, start: Structure) -> Structure:
     """The structure of a covariance that is as `covariance_of(start)`, with other
     parameters."""
-    leaves, found = iter(covariance.leaves()), []
+    leaves = iter(covariance.leaves())
+    found = []
     first: Any
     for _, parts in start:
         first, *others = islice(leaves, len(parts))
-        bases, variance = (
-            [base for base, _ in parts],
-            first.variance / parts[0][1].variance,
-        )
+        bases = [base for base, _ in parts]
+        variance = first.variance / parts[0][1].variance
         found.append(
             Term(
                 variance,
