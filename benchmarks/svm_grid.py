@@ -136,7 +136,7 @@ def fresh_fit(n: int, m: int, C: float, gamma: float) -> Callable[[], float]:
     return lambda: compare(pairs, y, C, gamma)
 
 
-def shown(taken: float, gap: float) -> str:
+def short_repr(taken: float, gap: float) -> str:
     if np.isnan(taken):
         return "-"
     return f"{taken:.3g}" if gap <= GAP else f"{taken:.3g} (gap {gap:.0e})"
@@ -168,8 +168,8 @@ def line(n: int, m: int, C: float, gamma: float, patience: float) -> list[object
         gamma,
         ours[0],
         f"{ours[1]:.0e}",
-        shown(*peer),
-        shown(*point),
+        short_repr(*peer),
+        short_repr(*point),
         ratio,
         *memory,
     ]

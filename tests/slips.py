@@ -22,7 +22,7 @@ from unittest import mock
 from preflearn_book.runner.execution import execute
 from preflearn_book.runner.outputs import Executed
 from preflearn_book.runner.project import find_project
-from preflearn_book.runner.record_check import broken_witnesses, records_of
+from preflearn_book.runner.record_check import contradicted_records, records_of
 
 ROOT = Path(__file__).parents[1]
 RIDGE = (
@@ -100,7 +100,7 @@ def slip(number: str) -> dict[str, list[str]]:
             f"chapter {chapter.name} with a slip: {result.summary}\n{result.report}"
         )
     result.notebook["metadata"]["preflearn"] = {"run": {"chapter": chapter.name}}
-    return broken_witnesses(
+    return contradicted_records(
         records_of(project.recorded, chapter.name), Executed(result.notebook)
     )
 

@@ -13,7 +13,7 @@ from optional import optional_import
 from scipy import sparse
 from sklearn.model_selection import TimeSeriesSplit
 
-from preflearn.matches import Matches, OutcomeWarning, TimeWarning, joined
+from preflearn.matches import Matches, OutcomeWarning, TimeWarning, concatenate
 
 
 def frame(**changes):
@@ -286,8 +286,8 @@ def test_joined_matches_keep_how_their_frame_was_read():
     plain = Matches([[1, -1]], [0.0], "ab")
     read = Matches([[1, -1]], [1.0], "ac")
     read.columns = {"first": "home", "dates": True}
-    assert joined(plain, read).columns == read.columns
-    assert joined(read, Matches([[1, -1]], [2.0], "ab")).columns == read.columns
+    assert concatenate(plain, read).columns == read.columns
+    assert concatenate(read, Matches([[1, -1]], [2.0], "ab")).columns == read.columns
 
 
 # ---- Names

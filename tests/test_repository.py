@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from preflearn_book.runner.claims import UNCOMPUTED, load_ledger
+from preflearn_book.runner.claims import UNCOMPUTED, load_claims
 
 ROOT = Path(__file__).parents[1]
 # the chapters; use_* are templates
@@ -264,7 +264,7 @@ def test_chapter_checks_exactly_its_claims(path):
     source = "\n".join("".join(cell["source"]) for cell in cells(path))
     checked = re.findall(r'\bcheck\(\s*"(P\d-\d+)"', source)
     claims = [
-        claim for claim in load_ledger().values() if claim.verdict not in UNCOMPUTED
+        claim for claim in load_claims().values() if claim.verdict not in UNCOMPUTED
     ]
     owed = {claim.id for claim in claims if claim.chapter == path.stem}
     assert len(checked) == len(set(checked))

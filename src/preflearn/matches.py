@@ -36,10 +36,10 @@ from preflearn.core.validation import (
     check_flag,
     check_selection,
     check_shape,
-    refuse,
+    raise_if_any,
     require,
-    shown,
-    tell,
+    short_repr,
+    warn_user,
 )
 from preflearn.pairs import Incidence
 
@@ -434,7 +434,7 @@ class Matches:
         table["rank"] = _numbers(_complete(frame, rank), "iuf")
         table["time"], dates = _clock(_complete(frame, time))
         late = table["time"] != table.groupby("event")["time"].transform("first")
-        refuse(
+        raise_if_any(
             late.to_numpy(),
             table["time"].to_numpy(),
             f"column {time!r}",
@@ -442,7 +442,7 @@ class Matches:
         )
         twice = table.duplicated(["event", "player"])
         names = table["player"].to_numpy(object)
-        refuse(
+        raise_if_any(
             twice.to_numpy(),
             names,
             f"column {player!r}",
@@ -553,7 +553,7 @@ def check_matches(matches: Any) -> Matches:
     return matches
 
 
-def as_asked(
+def prepare_for_prediction(
     matches: Fixtures,
     like: dict[str, Any] | None,
     features: Collection[Hashable],
@@ -583,16 +583,16 @@ def as_asked(
         for name in map(asked.features.__getitem__, present)
         if not isinstance(name, tuple)
     ]
-    if listed := _strangers(names, features):
+    if listed := _unknown_names(names, features):
         text = f"nothing was learned of {listed}; expected names of `fit`"
         if unseen == "raise":
             raise ValueError(text)
         text += ": they are forecast as newcomers, unseen='raise' refuses them, unseen='ignore' says nothing"
-        tell(text, UnseenWarning)
+        warn_user(text, UnseenWarning)
     return asked
 
 
-def _strangers(names: Iterable[Hashable], known: Collection[Hashable]) -> str:
+def _unknown_names(names: Iterable[Hashable], known: Collection[Hashable]) -> str:
     """Those that are not known, with the nearest names that are, as messages list them."""
     known = set(known)
     strange = [name for name in names if name not in known]
@@ -605,7 +605,8 @@ def _strangers(names: Iterable[Hashable], known: Collection[Hashable]) -> str:
         a: difflib.get_close_matches(str(a), texts, 1, 0.0) for a in strange[:_LISTED]
     }
     listed = (
-        shown(a) + "".join(f" (the nearest known name is {shown(b)})" for b in near[a])
+        short_repr(a)
+        + "".join(f" (the nearest known name is {short_repr(b)})" for b in near[a])
         for a in near
     )
     return ", ".join(listed) + f" and {len(strange) - _LISTED} more" * (
@@ -613,7 +614,7 @@ def _strangers(names: Iterable[Hashable], known: Collection[Hashable]) -> str:
     )
 
 
-def warn_of_strangers(
+def warn_unknown_names(
     name: str, given: Mapping[Hashable, Any], known: Collection[Hashable]
 ) -> None:
     """Warn where the argument `name`, a mapping, names what is no feature of the
@@ -622,12 +623,12 @@ def warn_of_strangers(
     read = [
         str(key) if isinstance(key, Real) and key not in found else key for key in given
     ]
-    if listed := _strangers(read, found):  # no error: later matches may bring them
+    if listed := _unknown_names(read, found):  # no error: later matches may bring them
         text = f"{name} names {listed}, but no match has such a feature; expected names of features, or of "
-        tell(text + "those that later matches will bring", UnseenWarning)
+        warn_user(text + "those that later matches will bring", UnseenWarning)
 
 
-def as_read(given: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
+def normalize_names(given: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
     """With the names of players as `Matches.from_frame` reads them: a number is a text
     there."""
     return {
@@ -693,10 +694,12 @@ def as_outcomes(
                 "points" if half else "this"
             )
             how += ", outcomes='win-loss' that 0 is a loss"
-        tell(f"{name} holds only {text}{how}", OutcomeWarning)
+        warn_user(f"{name} holds only {text}{how}", OutcomeWarning)
     if meant is None and not half:
         return y
-    refuse(~np.isin(array, [0, 0.5, 1]), array, name, "1 (won), 1/2 (tie) or 0 (lost)")
+    raise_if_any(
+        ~np.isin(array, [0, 0.5, 1]), array, name, "1 (won), 1/2 (tie) or 0 (lost)"
+    )
     return (2 * array.astype(np.float64) - 1).astype(np.int64)
 
 
@@ -736,7 +739,7 @@ def n_earlier(matches: Matches, start: int) -> int:
     return known
 
 
-def joined(old: Matches, new: Matches) -> Matches:
+def concatenate(old: Matches, new: Matches) -> Matches:
     """All matches, over the old features and then those that are new; the new ones are
     the later.
 
@@ -819,11 +822,11 @@ def _check_design(design: Any) -> Any:
     design = sparse.csr_array(_fitting(design))
     design.data = as_floats(design.data, "design.data")
     wrong = ~(np.abs(design.data) <= LARGEST)  # true for NaN
-    refuse(wrong, design, "design", "finite numbers up to 1e100 in size")
+    raise_if_any(wrong, design, "design", "finite numbers up to 1e100 in size")
     design.sum_duplicates()
     design.eliminate_zeros()
     entries = np.diff(design.indptr)
-    refuse(
+    raise_if_any(
         entries == 0,
         entries,
         "the number of entries of design",
@@ -841,7 +844,7 @@ def _fitting(design: Any) -> Any:
             design.check_format(full_check=True)
             # which scipy overlooks where the last one is 0 or less
             back = np.diff(design.indptr) < 0
-            refuse(back, design.indptr[1:], "indptr[1:]", "an ascending sequence")
+            raise_if_any(back, design.indptr[1:], "indptr[1:]", "an ascending sequence")
     except ValueError as error:
         raise ValueError(f"design is no {design.format} array: {error}") from None
     return design
@@ -853,20 +856,20 @@ def _check_features(features: Iterable[Hashable]) -> tuple[Hashable, ...]:
         twice = [name for name, times in Counter(names).items() if times > 1]
     except TypeError:
         raise ValueError(
-            f"features is {shown(features)}; expected hashable names, one a column"
+            f"features is {short_repr(features)}; expected hashable names, one a column"
         ) from None
     if twice:
         raise ValueError(
-            f"features holds {shown(twice[0])} more than once; expected distinct names"
+            f"features holds {short_repr(twice[0])} more than once; expected distinct names"
         )
     return names
 
 
 def _check_order(time: Floats) -> None:
-    refuse(np.abs(time) > LARGEST, time, "time", "times up to 1e100 in size")
+    raise_if_any(np.abs(time) > LARGEST, time, "time", "times up to 1e100 in size")
     back = np.diff(time, prepend=-np.inf) < 0
     before = time[np.argmax(back) - 1] if back.any() else 0.0
-    refuse(
+    raise_if_any(
         back,
         time,
         "time",
@@ -877,7 +880,7 @@ def _check_order(time: Floats) -> None:
 def _complete(frame: pd.DataFrame, column: str) -> pd.Series:
     values = pd.Series(frame[column])
     missing = values.isna().to_numpy()
-    refuse(
+    raise_if_any(
         missing,
         np.broadcast_to(np.nan, missing.shape),
         f"column {column!r}",
@@ -897,7 +900,7 @@ def _check_columns(frame: pd.DataFrame, columns: list[str], row: str) -> None:
         not missing,
         list(frame),
         "the list of columns",
-        f"also {shown(missing)}, once each",
+        f"also {short_repr(missing)}, once each",
     )
     require(
         len(frame) > 0,
@@ -960,7 +963,7 @@ def _numbers(
         raise ValueError(
             f"{_place(values)} has dtype {values.dtype}; expected {expected}"
         )
-    refuse(~np.isfinite(array), array, _place(values), "finite numbers")
+    raise_if_any(~np.isfinite(array), array, _place(values), "finite numbers")
     return array
 
 
@@ -976,13 +979,13 @@ def _clock(times: pd.Series) -> tuple[Floats, bool]:
         times = pd.to_datetime(days, format="ISO8601", utc=True, errors="coerce")
         expected = "numbers, or dates: ISO texts such as 2024-01-31, or pandas.to_datetime(..., format=...)"
         if (wrong := times.isna().to_numpy()).any():
-            refuse(wrong, texts.to_numpy(object), _place(times), expected)
+            raise_if_any(wrong, texts.to_numpy(object), _place(times), expected)
     if times.dtype.kind != "M":
         expected = "numbers, or dates (pandas.to_datetime)"
         numbers = _numbers(times, "iuf", expected).astype(np.float64)
         if (how := _dates(numbers)) is not None:
             text = f"the numbers of {_place(times)} read as dates ({numbers[0]:.0f}), but are taken as they"
-            tell(
+            warn_user(
                 f"{text} stand; expected dates: pandas.to_datetime({how})", TimeWarning
             )
         return numbers, False

@@ -23,7 +23,7 @@ from preflearn.core.validation import (
     check_labels,
     check_left,
     check_weights,
-    refuse,
+    raise_if_any,
     require,
 )
 
@@ -75,7 +75,9 @@ def comparison_loss(
     small = found.dtype == np.int8 and found.ndim == 1 and found.size > 0
     if not (small and -1 <= found.min() <= found.max() <= 1):
         found = check_array(found, "predicted", ("m",), "one label a pair")
-        refuse(~np.isin(found, (-1, 0, 1)), found, "predicted", "one of [-1, 0, 1]")
+        raise_if_any(
+            ~np.isin(found, (-1, 0, 1)), found, "predicted", "one of [-1, 0, 1]"
+        )
     wrong = found != check_labels(y, len(found))
     if sample_weight is None:
         return float(np.count_nonzero(wrong) / len(wrong))
@@ -424,13 +426,13 @@ def _check_probabilities(probabilities: ArrayLike) -> Floats:
     expected = "(m,) for a win of the first, (m, 2) for the outcomes -1, 1, or (m, 3) for -1, 0, 1"
     require(bool(good), array.shape, "the shape of probabilities", expected)
     if not 0 <= array.min() <= array.max() <= 1:  # also where one is NaN
-        refuse(
+        raise_if_any(
             ~((array >= 0) & (array <= 1)), array, "probabilities", "values from 0 to 1"
         )
     if array.ndim == 2:
         # several times as fast as a sum over a short axis
         sums = np.einsum("ij->i", array)
-        refuse(np.abs(sums - 1) > 1e-6, sums, "probabilities.sum(axis=1)", "1")
+        raise_if_any(np.abs(sums - 1) > 1e-6, sums, "probabilities.sum(axis=1)", "1")
     return array
 
 
@@ -462,5 +464,5 @@ def threshold(differences: ArrayLike, tau: float) -> NDArray[np.int8]:
     limit = as_real(tau)
     require(limit >= 0, tau, "tau", "a threshold of at least 0")
     differences = as_floats(differences, "differences")
-    refuse(np.isnan(differences), differences, "differences", "numbers")
+    raise_if_any(np.isnan(differences), differences, "differences", "numbers")
     return (differences > limit).view(np.int8) - (differences < -limit).view(np.int8)

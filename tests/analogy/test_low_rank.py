@@ -7,7 +7,7 @@ from property_examples import examples
 from toy_rankings import differences
 
 from preflearn.analogy import analogy_kernel
-from preflearn.analogy.low_rank import AllFunctions, CoarseFunctions, few_functions
+from preflearn.analogy.low_rank import AllFunctions, CoarseFunctions, low_rank_functions
 
 
 def test_the_coarse_kernel_is_the_kernel_if_all_differences_are_knots():
@@ -73,8 +73,8 @@ def test_the_equations_of_few_pairs_are_solved(seed, n, biased):
 
 def test_few_pairs_with_many_features_have_one_unknown_per_pair():
     U = differences(15, 60, 3000)
-    assert isinstance(few_functions(U), AllFunctions)
-    assert isinstance(few_functions(differences(15, 3000, 3)), CoarseFunctions)
+    assert isinstance(low_rank_functions(U), AllFunctions)
+    assert isinstance(low_rank_functions(differences(15, 3000, 3)), CoarseFunctions)
 
 
 def test_many_equal_differences_leave_the_coarse_equations_definite():

@@ -38,7 +38,7 @@ from preflearn.core.validation import (
     check_weights,
     generator,
     legacy_rng,
-    shown,
+    short_repr,
 )
 from preflearn.datasets import four_items, simulate_norm_pairs
 from preflearn.datasets.simulations import squared_norm
@@ -192,9 +192,9 @@ def test_values_in_messages_are_one_short_line():
         def __repr__(self):
             raise RuntimeError
 
-    assert shown(np.arange(4).reshape(2, 2)) == "array([[0, 1], [2, 3]])"
-    assert "Unprintable" in shown(Unprintable())
-    assert len(shown("x" * 100)) == 60
+    assert short_repr(np.arange(4).reshape(2, 2)) == "array([[0, 1], [2, 3]])"
+    assert "Unprintable" in short_repr(Unprintable())
+    assert len(short_repr("x" * 100)) == 60
 
 
 @pytest.mark.parametrize(
@@ -400,7 +400,7 @@ def test_a_seed_or_a_generator_is_the_source_of_randomness(name):
         np.timedelta64(1, "D"),
         UNPRINTABLE,
     ],
-    ids=shown,
+    ids=short_repr,
 )
 def test_bad_seeds_are_rejected(wrong):
     rejects(lambda: generator(wrong, "seed"), "seed")

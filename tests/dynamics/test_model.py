@@ -42,7 +42,7 @@ from preflearn.dynamics import (
     Wiener,
     load,
 )
-from preflearn.matches import Matches, OutcomeWarning, TimeWarning, joined
+from preflearn.matches import Matches, OutcomeWarning, TimeWarning, concatenate
 from preflearn.pairs import Incidence
 
 STATIONARY = Constant(0.3) + Matern32(0.6, 1.5)
@@ -576,4 +576,4 @@ def test_groups_that_never_meet_are_warned_of():
     pair = Matches([[1, -1]], [0.0], ["q", "r"])
     with warnings.catch_warnings(action="error"):
         fit(matches, y)
-        fit(joined(matches, pair), np.append(y, 1.0))  # two of eighteen are few
+        fit(concatenate(matches, pair), np.append(y, 1.0))  # two of eighteen are few

@@ -33,7 +33,7 @@ from preflearn.dynamics.parametrized import Length, Positive
 
 VALUES = [
     *FORMULAS,
-    *(c for c in COVARIANCES if "parts" in c.describe()),
+    *(c for c in COVARIANCES if "parts" in c.to_dict()),
     *(ours for ours, *_ in LIKELIHOODS.values()),
     Gaussian(3.0, margin=0.5),
 ]
@@ -41,9 +41,11 @@ VALUES = [
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_descriptions_reprs_and_hashes(value):
-    read = Likelihood.read if isinstance(value, Likelihood) else Covariance.read
+    read = (
+        Likelihood.from_dict if isinstance(value, Likelihood) else Covariance.from_dict
+    )
     for again in (
-        read(json.loads(json.dumps(value.describe()))),
+        read(json.loads(json.dumps(value.to_dict()))),
         eval(repr(value), dict(vars(dynamics))),
     ):
         assert again == value
@@ -58,17 +60,21 @@ def test_descriptions_reprs_and_hashes(value):
 @pytest.mark.parametrize(
     ("read", "description", "named"),
     [
-        (Covariance.read, "Constant", "'Constant'"),
-        (Likelihood.read, {"kind": "Cauchy"}, "'Cauchy'"),
-        (Covariance.read, {"kind": "_Matern", "variance": 1.0}, "'_Matern'"),
-        (Covariance.read, {"kind": "Probit"}, "'Probit'"),
-        (Covariance.read, {"variance": 1.0}, "None"),
-        (Covariance.read, {"kind": "Constant"}, "Constant.*'variance'"),
-        (Covariance.read, {"kind": "Linear", "a": 1}, "Linear.*'variance', 'origin'"),
-        (Covariance.read, {"kind": "Constant", "variance": -1.0}, "variance"),
-        (Covariance.read, {"kind": "Sum", "parts": []}, "parts"),
-        (Covariance.read, {"kind": "Sum", "parts": 3}, "parts"),
-        (Covariance.read, {"kind": "Sum", "parts": [1]}, "is 1"),
+        (Covariance.from_dict, "Constant", "'Constant'"),
+        (Likelihood.from_dict, {"kind": "Cauchy"}, "'Cauchy'"),
+        (Covariance.from_dict, {"kind": "_Matern", "variance": 1.0}, "'_Matern'"),
+        (Covariance.from_dict, {"kind": "Probit"}, "'Probit'"),
+        (Covariance.from_dict, {"variance": 1.0}, "None"),
+        (Covariance.from_dict, {"kind": "Constant"}, "Constant.*'variance'"),
+        (
+            Covariance.from_dict,
+            {"kind": "Linear", "a": 1},
+            "Linear.*'variance', 'origin'",
+        ),
+        (Covariance.from_dict, {"kind": "Constant", "variance": -1.0}, "variance"),
+        (Covariance.from_dict, {"kind": "Sum", "parts": []}, "parts"),
+        (Covariance.from_dict, {"kind": "Sum", "parts": 3}, "parts"),
+        (Covariance.from_dict, {"kind": "Sum", "parts": [1]}, "is 1"),
     ],
 )
 def test_bad_descriptions_are_named(read, description, named):

@@ -348,7 +348,7 @@ def damages(path, arrays, stride):
         path.write_bytes(whole)
 
 
-CONSTANT = Constant(1.0).describe()
+CONSTANT = Constant(1.0).to_dict()
 THOUSANDS = {
     "kind": "Product",
     "parts": [{"kind": "Sum", "parts": [CONSTANT] * 2}] * 40,

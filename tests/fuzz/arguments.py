@@ -335,7 +335,7 @@ class Problem:
             "covariance": covariance,
             "likelihood": law,
             "of matches": y,
-            "description": covariance.describe(),
+            "description": covariance.to_dict(),
             "of items": scores,
             "for items": rng.random(n),
             "strict": strict,
@@ -438,7 +438,7 @@ class Problem:
         if name == "sample_weight" and of_items:
             return values["for items"]
         if name == "description":
-            return owner.describe()
+            return owner.to_dict()
         if isinstance(default, str):
             return default
         if (hint is float or isinstance(default, float)) and not isinstance(

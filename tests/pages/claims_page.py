@@ -1,6 +1,6 @@
 """The page of claims, as tests read it."""
 
-from preflearn_book.runner.claims import load_ledger
+from preflearn_book.runner.claims import load_claims
 
 CLAIMS = "chapters/claims.html"
 
@@ -17,6 +17,6 @@ def ids_of(**wanted):
     """Return the ids of the entries with these contents."""
     return [
         f"claim-{entry.id.lower()}"
-        for entry in load_ledger().values()
+        for entry in load_claims().values()
         if all(getattr(entry, name) == content for name, content in wanted.items())
     ]

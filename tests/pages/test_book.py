@@ -10,7 +10,7 @@ import pytest
 from pages.browser import page_names
 from pages.builds import ROOT, build, contents
 
-from preflearn_book.runner.claims import UNCOMPUTED, load_ledger
+from preflearn_book.runner.claims import UNCOMPUTED, load_claims
 from preflearn_book.runner.project import Project
 from preflearn_book.runner.render import repository
 
@@ -181,7 +181,7 @@ def test_chapter_page_is_whole(book, chapter):
 def test_verdicts_of_a_chapter_link_both_ways(book, chapter):
     texts = pages(book, chapter)
     ledger = page(book, "claims")
-    for claim in load_ledger().values():
+    for claim in load_claims().values():
         if claim.chapter == chapter and claim.verdict not in UNCOMPUTED:
             (name,) = (
                 name for name, text in texts.items() if f'id="check-{claim.id}"' in text
@@ -193,7 +193,7 @@ def test_verdicts_of_a_chapter_link_both_ways(book, chapter):
 def test_claims_page_counts_the_ledger(book):
     text = (book / "chapters" / "claims.html").read_text("utf-8")
     assert len(re.findall(r'<details class="claim [^>]* id="claim-p', text)) == len(
-        load_ledger()
+        load_claims()
     )
 
 

@@ -5,7 +5,7 @@ from optional import optional_import
 from pages.browser import WINDOWS, opened
 from pages.claims_page import CLAIMS, ids_of, listed
 
-from preflearn_book.runner.claims import REPRODUCTION, load_ledger
+from preflearn_book.runner.claims import REPRODUCTION, load_claims
 
 sync_api = optional_import("playwright.sync_api")
 
@@ -26,7 +26,7 @@ def test_claims_page_fits_one_screen_and_is_filtered(desk, site):
         wrong = len({*reproductions} & {*expected})
         numbers = [
             len(expected) - wrong,
-            len(load_ledger()) - len(reproductions),
+            len(load_claims()) - len(reproductions),
             wrong,
             len(reproductions),
         ]
@@ -73,7 +73,7 @@ def test_the_essay_leads_to_the_claims_behind_each_part_of_a_bar(desk, site):
             "links => links.map((link) => link.getAttribute('aria-label'))"
         )
         of_papers = [
-            claim for claim in load_ledger().values() if claim.kind != REPRODUCTION
+            claim for claim in load_claims().values() if claim.kind != REPRODUCTION
         ]
         assert sum(int(name.split()[1]) for name in names) == len(of_papers)
         parts.first.focus()
@@ -115,7 +115,7 @@ def test_claims_page_works_without_scripts(browser, site):
 
 def test_a_claim_and_its_chapter_link_to_each_other(desk, site):
     """The link back opens the claim and the folds around it."""
-    claim = next(claim for claim in load_ledger().values() if claim.verdict == "holds")
+    claim = next(claim for claim in load_claims().values() if claim.verdict == "holds")
     with opened(desk, site, f"{CLAIMS}#claim-{claim.id.lower()}") as seen:
         entry = seen.page.locator(f"#claim-{claim.id.lower()}")
         entry.get_by_role("link", name=f"Chapter {claim.chapter[:2]}").click()

@@ -5,7 +5,7 @@ import pytest
 from optional import optional_import
 from pages.browser import opened
 
-from preflearn_book.runner.claims import load_ledger
+from preflearn_book.runner.claims import load_claims
 
 sync_api = optional_import("playwright.sync_api")
 
@@ -61,7 +61,7 @@ def assert_shows_its_target(page, by, kind):
         link.inner_text().removesuffix(" in the ledger")
     )
     if kind == "claim":
-        sync_api.expect(preview).to_contain_text(load_ledger()["P2-04"].verdict)
+        sync_api.expect(preview).to_contain_text(load_claims()["P2-04"].verdict)
     assert link.get_attribute("aria-describedby") == preview.get_attribute("id")
     sync_api.expect(preview.locator(".math:not(:has(mjx-container))")).to_have_count(0)
     assert preview.locator("mjx-container").count() > 0 or kind == "citation"

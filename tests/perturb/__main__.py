@@ -95,7 +95,7 @@ def perturb_alone(path: Path, **limits: object) -> dict:
 
 def main() -> int:
     """0, or 1 where a check never turned and is not excused."""
-    from preflearn_book.runner.claims import load_ledger
+    from preflearn_book.runner.claims import load_claims
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -129,7 +129,7 @@ def main() -> int:
     paths = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
     if unknown := set(options.chapters) - {path.stem[:2] for path in paths}:
         parser.error(f"there is no chapter {', '.join(sorted(unknown))}")
-    if unknown := set(options.claim or ()) - set(load_ledger()):
+    if unknown := set(options.claim or ()) - set(load_claims()):
         parser.error(f"there is no claim {', '.join(sorted(unknown))}")
     paths = [
         path

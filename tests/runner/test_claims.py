@@ -13,7 +13,7 @@ from preflearn_book.runner.claims import (
     agrees,
     check,
     computed_verdict,
-    load_ledger,
+    load_claims,
 )
 
 ENTRY = {"id": "P1-01", "where": "eq. 2", "statement": "A loss.", "chapter": "02_x"} | {
@@ -52,11 +52,11 @@ def test_the_ledger_keeps_order_and_content_and_is_read_again_when_it_changes(tm
         ENTRY | {"id": "P3-12"},
         ENTRY | {"verdict": "open", "note": " no data "},
     )
-    ledger = load_ledger(path)
+    ledger = load_claims(path)
     assert list(ledger) == ["P3-12", "P1-01"]
     assert (ledger["P1-01"].note, ledger["P3-12"].paper) == ("no data", "P3")
     write(tmp_path, ENTRY)
-    assert len(load_ledger(path)) == 1
+    assert len(load_claims(path)) == 1
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_ledger_keeps_order_and_content_and_is_read_again_when_it_changes(tm
 )
 def test_a_bad_entry_is_named(tmp_path, entry, named):
     with pytest.raises(ValueError, match=named):
-        load_ledger(write(tmp_path, entry))
+        load_claims(write(tmp_path, entry))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_bad_entry_is_named(tmp_path, entry, named):
 def test_repeated_ids_and_other_files_are_an_error(tmp_path, text, named):
     (tmp_path / "claims.yml").write_text(text)
     with pytest.raises(ValueError, match=named):
-        load_ledger(tmp_path / "claims.yml")
+        load_claims(tmp_path / "claims.yml")
 
 
 ANSWERS = st.sampled_from([True, False, None])
@@ -191,14 +191,14 @@ def test_each_verdict_has_a_sign_of_its_own():
 
 def test_the_digest_of_a_badge_depends_on_the_statement(tmp_path):
     first, second = (
-        load_ledger(write(tmp_path, ENTRY | {"statement": text}))["P1-01"].shown
+        load_claims(write(tmp_path, ENTRY | {"statement": text}))["P1-01"].shown
         for text in ("A.", "B.")
     )
     assert first != second
 
 
 def test_a_badge_escapes_texts_and_renders_mathematics(ledger):
-    claim = load_ledger()["P1-02"]
+    claim = load_claims()["P1-02"]
     result = {
         "holds": {"as printed": False, "b<0": True},
         "computed": "holds if or typo",

@@ -45,7 +45,7 @@ NAMES = (*SIGNED, *(f"{name}, 0 positive" for name in SIGNED), *OTHERS)
 
 
 @pytest.fixture
-def shown(monkeypatch):
+def short_repr(monkeypatch):
     """Collect what explorers show in a notebook, as a list of bundles."""
     bundles = []
     monkeypatch.setattr(parameters, "running_shell", lambda: object())
@@ -67,7 +67,7 @@ def inline_json(bundle):
     )
 
 
-def test_html_holds_the_data_and_the_figure(shown):
+def test_html_holds_the_data_and_the_figure(short_repr):
     data = MARGINS | {
         "preferences": np.array(MARGINS["preferences"]),
         "note": np.float64(0.5),
@@ -78,39 +78,39 @@ def test_html_holds_the_data_and_the_figure(shown):
         alt="What\n is  seen.",
         caption_state="Here nothing is stretched.",
     )
-    text = shown[0]["text/html"]
+    text = short_repr[0]["text/html"]
     assert text.startswith('<div class="explorer" data-explorer="margins">')
-    assert inline_json(shown[0]) == MARGINS | {"note": 0.5}
+    assert inline_json(short_repr[0]) == MARGINS | {"note": 0.5}
     picture = re.search(
         r'<img src="data:image/svg\+xml;base64,([^"]+)" alt="What is seen.">', text
     )
     assert b"<svg" in base64.b64decode(picture[1])
     assert "<p>Here nothing is stretched.</p>" in text
     show("margins", data, caption_state="Here nothing is stretched.")
-    assert shown[1] == shown[0]
+    assert short_repr[1] == short_repr[0]
 
 
-def test_texts_cannot_end_the_script_or_the_attribute(shown):
+def test_texts_cannot_end_the_script_or_the_attribute(short_repr):
     name = "</script><script>alert(1)</script> & <!-- \u2028"
     show(
         data=GRAPH | {"items": [name, "b", "c"]},
         alt='a "quoted" <b>',
         caption_state="<i> & so on",
     )
-    text = shown[0]["text/html"]
+    text = short_repr[0]["text/html"]
     assert text.count("</script>") == text.count("<script") == 1
     assert "<!--" not in text
     assert "\u2028" not in text
-    assert inline_json(shown[0])["items"][0] == name
+    assert inline_json(short_repr[0])["items"][0] == name
     assert 'alt="a &quot;quoted&quot; &lt;b&gt;"' in text
     assert "<p>&lt;i&gt; &amp; so on</p>" in text
 
 
-def test_timelines_are_rounded_and_gaps_have_std_0(shown):
+def test_timelines_are_rounded_and_gaps_have_std_0(short_repr):
     show("timelines", TIMELINES | {"chosen": np.array(["b", "a"])})
     expected = {"chosen": ["b", "a"], "mean": [[0, 1, 1.5], [0, -1, 0]]}
     expected["std"] = [[0, 0.5, 0.25], [1, 0.001, 0]]
-    assert inline_json(shown[0]) == TIMELINES | expected
+    assert inline_json(short_repr[0]) == TIMELINES | expected
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_timelines_are_rounded_and_gaps_have_std_0(shown):
         ("graph", GRAPH, {"alt": "  "}, "alternative text"),
         ("graph", GRAPH, {"fallback": None}, "fallback"),
     ],
-    ids=validation.shown,
+    ids=validation.short_repr,
 )
 def test_bad_arguments_are_named(kind, data, options, named):
     with pytest.raises(ValueError, match=named):
@@ -445,7 +445,7 @@ def test_reverse_kl_of_a_match_has_the_greatest_bound(match):
     )
 
 
-def test_timelines_are_linear_and_probabilities_those_of_the_package(shown):
+def test_timelines_are_linear_and_probabilities_those_of_the_package(short_repr):
     show("timelines", TIMELINES)
     code = """(script, {data, times, pairs}) => {
         const lines = script.scoreTimelines(data);
@@ -458,7 +458,8 @@ def test_timelines_are_linear_and_probabilities_those_of_the_package(shown):
     pairs[0] = 6, -6, 0.001, 0.001  # far out
     times = [1999.9, 2000, 2000.1, 2000.5, 2000.6, 2000.75, 2001, 2001.1]
     found = in_node(
-        code, {"data": inline_json(shown[0]), "times": times, "pairs": pairs.tolist()}
+        code,
+        {"data": inline_json(short_repr[0]), "times": times, "pairs": pairs.tolist()},
     )
     for values, inside, *rows in zip(
         found["at"],

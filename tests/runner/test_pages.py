@@ -10,7 +10,7 @@ import pytest
 from toy_project import FIRST, write_project
 
 from preflearn_book.runner.build import build_book, collect, shown_chapters
-from preflearn_book.runner.claims import load_ledger
+from preflearn_book.runner.claims import load_claims
 from preflearn_book.runner.dependencies import State
 from preflearn_book.runner.outputs import Executed
 from preflearn_book.runner.pages import archive, collected, figures, match_checks
@@ -35,7 +35,7 @@ def executed(project):
 @pytest.fixture
 def checked(project):
     return match_checks(
-        load_ledger(project.book / "claims.yml"), shown_chapters(project)
+        load_claims(project.book / "claims.yml"), shown_chapters(project)
     )[0]
 
 
@@ -49,7 +49,7 @@ def changed(checked, *changes):
 
 def test_build_succeeds_where_all_verdicts_agree(project):
     checked, problems = match_checks(
-        load_ledger(project.book / "claims.yml"), shown_chapters(project)
+        load_claims(project.book / "claims.yml"), shown_chapters(project)
     )
     assert problems == []
     computed = [entry.result and entry.result["computed"] for entry in checked]
@@ -326,7 +326,7 @@ def test_each_disagreement_with_the_ledger_is_a_problem(
     text = (project.book / "claims.yml").read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    problems = match_checks(load_ledger(path), {"01_first": executed})[1]
+    problems = match_checks(load_claims(path), {"01_first": executed})[1]
     assert re.search(problem, problems[0]) if problem else problems == []
     assert len(problems) <= 1 + (new == "P1-05")  # which is never checked
 
@@ -334,7 +334,7 @@ def test_each_disagreement_with_the_ledger_is_a_problem(
 def test_a_claim_that_is_checked_twice_is_a_problem(project, executed):
     executed.notebook["cells"].append(executed.notebook["cells"][-2])
     problems = match_checks(
-        load_ledger(project.book / "claims.yml"), {"01_first": executed}
+        load_claims(project.book / "claims.yml"), {"01_first": executed}
     )[1]
     assert any(problem.startswith("P1-01: chapter 01_first") for problem in problems)
 

@@ -94,7 +94,7 @@ def test_an_index_is_kept_if_it_is_named(emitted):
             "'n': 1.*keys",
         ),
     ],
-    ids=validation.shown,
+    ids=validation.short_repr,
 )
 def test_bad_records_are_named(name, table, options, named):
     with pytest.raises(ValueError, match=named):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.solvers.newton import conjugate_gradients, newton, warn_of_gap
+from preflearn.solvers.newton import conjugate_gradients, newton, warn_about_gap
 
 
 class Point(NamedTuple):
@@ -112,5 +112,5 @@ def test_too_few_conjugate_gradients_are_reported():
 @pytest.mark.parametrize("gap", [2e-3, np.nan])
 def test_a_gap_that_is_too_large_causes_a_warning_with_the_remedy(gap):
     with pytest.warns(ConvergenceWarning, match="^Name.*raise it"):
-        warn_of_gap("Name", gap, 1e-6, "raise it")
-    warn_of_gap("Name", 1e-6, 1e-6, "raise it")
+        warn_about_gap("Name", gap, 1e-6, "raise it")
+    warn_about_gap("Name", 1e-6, 1e-6, "raise it")

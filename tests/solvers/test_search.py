@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from joblib import delayed
 
-from preflearn.core.validation import tell
+from preflearn.core.validation import warn_user
 from preflearn.solvers.search import (
     Range,
     check_ranges,
@@ -99,5 +99,5 @@ def test_a_bad_number_of_processes_is_named(n_jobs):
 
 def test_a_warning_points_to_the_caller_of_the_search():
     with pytest.warns(UserWarning, match="far") as caught:
-        in_parallel([delayed(tell)("far", UserWarning)])
+        in_parallel([delayed(warn_user)("far", UserWarning)])
     assert caught[0].filename == __file__

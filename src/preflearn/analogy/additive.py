@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from preflearn.analogy.gram_products import AnalogyOperator
 from preflearn.analogy.kernel import check_differences
-from preflearn.analogy.low_rank import AllFunctions, few_functions
+from preflearn.analogy.low_rank import AllFunctions, low_rank_functions
 from preflearn.core.estimator import check_asked
 from preflearn.core.validation import (
     Floats,
@@ -35,7 +35,7 @@ from preflearn.core.validation import (
     check_number,
     require,
 )
-from preflearn.solvers.newton import conjugate_gradients, newton, warn_of_gap
+from preflearn.solvers.newton import conjugate_gradients, newton, warn_about_gap
 
 _LEAST_COST = 1e-12
 _MOST_COST = 1e6
@@ -244,7 +244,7 @@ class AdditiveAnalogy(BaseEstimator):
                 f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1"
             )
         operator = AnalogyOperator(U)
-        functions = few_functions(U)
+        functions = low_rank_functions(U)
         times = (
             functions.gram.times
             if isinstance(functions, AllFunctions)
@@ -252,7 +252,7 @@ class AdditiveAnalogy(BaseEstimator):
         )
         problem = Logistic(times, functions.inverse, y, float(self.C))
         found, gap, self.n_iter_ = newton(problem, np.zeros(len(y)), tol, _MOST_STEPS)
-        warn_of_gap("AdditiveAnalogy", gap, tol, f"lower C = {self.C:g}")
+        warn_about_gap("AdditiveAnalogy", gap, tol, f"lower C = {self.C:g}")
         self.differences_ = U
         self.n_features_in_ = U.shape[1]
         self._operator = operator

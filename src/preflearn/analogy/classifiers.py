@@ -23,7 +23,7 @@ from preflearn.analogy.additive import Logistic
 from preflearn.analogy.low_rank import AllFunctions
 from preflearn.analogy.training import Fold
 from preflearn.core.gram import DenseGram
-from preflearn.core.validation import Floats, Ids, require, tell
+from preflearn.core.validation import Floats, Ids, require, warn_user
 from preflearn.pairs import Pairs
 from preflearn.path.binary import BinaryPath, trusted_path
 from preflearn.path.ranking import RankingPath, ranksvm_path
@@ -100,7 +100,7 @@ def _by_path(problem: Problem, C: float) -> Machine:
     if lam < path.lambda_end:
         lam = path.lambda_end
         text = f"rounding ends the path of the machine at C = {1 / lam:.3g}, taken in place of {C:.3g}"
-        tell(text, ConvergenceWarning)
+        warn_user(text, ConvergenceWarning)
     bias = path.bias(lam) if isinstance(path, BinaryPath) else 0.0
     return Machine(problem.labels * path.alpha(lam) / lam, bias, 1 / lam)
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.analogy.kernel import check_differences, njit_free, share
-from preflearn.core.compilation import njit_part
-from preflearn.core.validation import LARGEST, Floats, Ids, check_array, refuse
+from preflearn.analogy.kernel import check_differences, njit_nogil, share
+from preflearn.core.compilation import njit_inner
+from preflearn.core.validation import LARGEST, Floats, Ids, check_array, raise_if_any
 
 # nanoseconds a difference, about
 _SORTING = 100.0
@@ -128,7 +128,7 @@ class AnalogyOperator:
 
     def _checked(self, v: ArrayLike) -> Floats:
         v = check_array(v, "v", (self.shape[0],), "one weight a pair")
-        refuse(
+        raise_if_any(
             np.abs(v) > LARGEST,
             v,
             "v",
@@ -184,7 +184,7 @@ def _product(features: list[SortedFeature], v: Floats) -> Floats:
 # ---- Compiled loops
 
 
-@njit_free
+@njit_nogil
 def _add_feature(total, order, values, bounds, v, room):
     """Add the sums of v_j (1 - |u - u_j|) over the differences of the same sign.
 
@@ -202,7 +202,7 @@ def _add_feature(total, order, values, bounds, v, room):
         total[order[i]] += room[i]
 
 
-@njit_part
+@njit_inner
 def _replace_by_sums(values, v):
     """Write the sums of v_j (1 - |u - u_j|) over ascending u in place of v."""
     weight = moment = 0.0  # sums of v_j and v_j u_j over all

@@ -25,13 +25,13 @@ import numpy as np
 from numba.core import config
 from numpy.typing import ArrayLike
 
-from preflearn.core.compilation import njit, njit_part
+from preflearn.core.compilation import njit, njit_inner
 from preflearn.core.validation import (
     Floats,
     check_array,
     check_choice,
     check_count,
-    refuse,
+    raise_if_any,
 )
 
 Zero = Literal["apart", "positive"]  # what sign(0) is
@@ -45,7 +45,7 @@ _VALUES = 1 << 22  # of the kernel at a time
 _WORTH = 1e6  # nanoseconds of work that are worth threads, which take some 3e5 to start
 
 
-def njit_free(function: Callable[..., Any]) -> Any:
+def njit_nogil(function: Callable[..., Any]) -> Any:
     """`preflearn.core.compilation.njit` for threads: other Python code runs meanwhile."""
     return njit(function, nogil=True)
 
@@ -145,7 +145,7 @@ def clipped(values: Floats, name: str, low: float, expected: str) -> Floats:
     first that is not."""
     if low <= values.min() <= values.max() <= 1:
         return values
-    refuse(
+    raise_if_any(
         (values < low - _ROUNDING) | (values > 1 + _ROUNDING), values, name, expected
     )
     return np.clip(values, low, 1.0)
@@ -181,7 +181,7 @@ def share(one: Callable[[Any], Any], parts: Iterable, nanoseconds: float) -> lis
 # ---- Compiled loops
 
 
-@njit_free
+@njit_nogil
 def _fill(K, rows, columns, degree, symmetric, top):
     """Write a band of K from `top` on; where K is symmetric, from its diagonal on, and
     its mirror image."""
@@ -201,7 +201,7 @@ def _fill(K, rows, columns, degree, symmetric, top):
                         K[j, i] = K[i, j]
 
 
-@njit_part
+@njit_inner
 def _add_hats(row, x, columns, left, right):
     """The mean of max(0, 1 - |x - column|) over features; four of them a pass, for
     memory traffic."""
@@ -230,7 +230,7 @@ def _add_hats(row, x, columns, left, right):
         row[j] /= d  # not times 1/d: the mean of d ones is 1
 
 
-@njit_part
+@njit_inner
 def _raise(row, degree):
     """Each entry to the power `degree`, by squaring."""
     if degree == 1:

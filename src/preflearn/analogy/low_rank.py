@@ -26,7 +26,7 @@ _MANY = 500  # knots of one of the grids of one sign, over all features
 _SAMPLE = 10_000  # differences that are enough for quantiles
 
 
-def few_functions(U: Floats) -> AllFunctions | CoarseFunctions:
+def low_rank_functions(U: Floats) -> AllFunctions | CoarseFunctions:
     """The functions of less unknowns: one a pair, or up to four times the knots of a
     grid."""
     n, d = U.shape

@@ -44,7 +44,7 @@ def njit(function: Callable[..., Any], **options: Any) -> Any:
     return compiled
 
 
-def njit_part(function: Callable[..., Any], **options: Any) -> Any:
+def njit_inner(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function as a part of compiled ones that call it, with no door for
     Python: half the work.
 
@@ -64,7 +64,7 @@ def njit_part(function: Callable[..., Any], **options: Any) -> Any:
 njit_inside = partial(_jit, error_model="numpy", forceinline=True)
 # Sums and extremes are added up in parts, as the processor likes it; of finite numbers.
 njit_sums = partial(njit, fastmath=_SUMS)
-njit_part_sums = partial(njit_part, fastmath=_SUMS)
+njit_part_sums = partial(njit_inner, fastmath=_SUMS)
 
 
 class _Cache(FunctionCache):

@@ -26,8 +26,8 @@ from preflearn.core.validation import (
     check_array,
     check_index,
     require,
-    shown,
-    tell,
+    short_repr,
+    warn_user,
 )
 from preflearn.matches import ADVANTAGE, Matches, as_outcomes, given_outcomes
 from preflearn.pairs import Incidence, Pairs, as_pairs
@@ -163,7 +163,7 @@ def warn_where_open(
     # who met nobody has a score of 0
     groups = [part for part in found.components if len(part) > 1]
     if len(groups) > 1 or (found.separable and not bounded):
-        tell(f"{owner}: {found.message}", NotIdentifiedWarning)
+        warn_user(f"{owner}: {found.message}", NotIdentifiedWarning)
 
 
 def indicated(items: Any) -> NDArray[np.int64] | None:
@@ -260,9 +260,11 @@ def _message(
     said = []
     alone = [part[0] for part in components if len(part) == 1]
     if alone:
-        said.append(f"{shown(alone)} met nobody: their scores are those of the prior")
+        said.append(
+            f"{short_repr(alone)} met nobody: their scores are those of the prior"
+        )
     if len(components) - len(alone) > 1:
-        groups = ", ".join(shown(part) for part in components[:3] if len(part) > 1)
+        groups = ", ".join(short_repr(part) for part in components[:3] if len(part) > 1)
         said.append(
             f"{len(components) - len(alone)} groups never meet ({groups}): differences of scores between "
             "them are not identified, come from the prior or the penalty, and have a larger std than that of "
@@ -271,7 +273,7 @@ def _message(
     if separable:
         kinds = (unbeaten, "lost or tied"), (winless, "won or tied")
         named = " and ".join(
-            f"{shown(names)} never {what}" for names, what in kinds if names
+            f"{short_repr(names)} never {what}" for names, what in kinds if names
         )
         said.append(
             (

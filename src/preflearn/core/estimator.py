@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from preflearn.core.diagnosis import indicated
 from preflearn.core.kernels import distinct_items, distinct_rows
-from preflearn.core.validation import Floats, check_items, require, tell
+from preflearn.core.validation import Floats, check_items, require, warn_user
 from preflearn.metrics import comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 
@@ -108,7 +108,7 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         kinds = distinct_rows(pairs.items)[1]
         if met := int(np.isin(kinds[pairs.index], kinds[trained]).all(axis=1).sum()):
             _TOLD.add(asked.token)
-            tell(
+            warn_user(
                 f"{type(self).__name__} met both items of {met} of these {len(pairs)} pairs in others of its "
                 "fit, and may know them by heart: make folds by ItemKFold, QueryKFold or DateSplit of "
                 "preflearn.core or, where the same items will be compared again, ignore LeakageWarning",

@@ -19,8 +19,8 @@ from preflearn.core.kernels import (
     check_definite,
     check_kernel,
     distinct_items,
-    kernel_less_one,
     kernel_matrix,
+    kernel_minus_one,
     kernel_parameters,
 )
 from preflearn.core.validation import Floats, Ids, check_items, check_scale, check_shape
@@ -129,7 +129,7 @@ def functions_of(
     k = less_one = partial(kernel_matrix, kernel, **parameters)
     middle = 0.0
     if kernel in SHIFTED:
-        less_one = partial(kernel_less_one, kernel, parameters["gamma"])
+        less_one = partial(kernel_minus_one, kernel, parameters["gamma"])
     elif (
         kernel == "linear" and dense
     ):  # x·c but for a constant, which an offset of x would make large

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.core.compilation import njit, njit_part
+from preflearn.core.compilation import njit, njit_inner
 from preflearn.core.validation import Floats, Ids, check_array
 
 _ROUNDING = 1e-15  # asymmetry below this share of the diagonal is left as it is
@@ -69,7 +69,7 @@ def combine(matrix, rows, weights):
     return total
 
 
-@njit_part
+@njit_inner
 def combine_into(total, matrix, rows, weights):
     """Write `combine`; four rows at a time, for memory traffic."""
     columns = matrix.shape[1]

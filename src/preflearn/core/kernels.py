@@ -24,7 +24,7 @@ from preflearn.core.validation import (
     check_real,
     check_scale,
     check_shape,
-    refuse,
+    raise_if_any,
     require,
 )
 from preflearn.pairs import Pairs
@@ -157,7 +157,7 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
     else:
         if kernel in ("chi2", "additive_chi2"):
             for values in (X, Y):
-                refuse(
+                raise_if_any(
                     values < 0,
                     values,
                     "X",
@@ -174,11 +174,11 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
                     X, Y, metric=kernel, filter_params=True, **parameters
                 )
     expected = "finite values (standardise the features, or lower degree)"
-    refuse(~np.isfinite(K), K, "the kernel", expected)
+    raise_if_any(~np.isfinite(K), K, "the kernel", expected)
     return K
 
 
-def kernel_less_one(kernel: Kernel, gamma: float, X: Floats, Y: Floats) -> Floats:
+def kernel_minus_one(kernel: Kernel, gamma: float, X: Floats, Y: Floats) -> Floats:
     """k(x, x') - 1 of one of `SHIFTED`, to full precision where k is wide, and 1 would
     hide the rest."""
     return np.expm1(

@@ -33,7 +33,7 @@ _MOST_DENSE = 2**27
 # ---- What was found
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """What messages print of a value that is not ours: one line of at most 60
     characters."""
     try:
@@ -46,10 +46,10 @@ def shown(value: object) -> str:
 def require(good: bool, value: object, name: str, expected: str) -> None:
     """Raise ValueError that shows a value, unless it is good."""
     if not good:
-        raise ValueError(f"{name} is {shown(value)}; expected {expected}")
+        raise ValueError(f"{name} is {short_repr(value)}; expected {expected}")
 
 
-def refuse(wrong: NDArray, values: Any, name: str, expected: str) -> None:
+def raise_if_any(wrong: NDArray, values: Any, name: str, expected: str) -> None:
     """Raise ValueError that shows the first of `values`, or of their entries if sparse,
     that is wrong."""
     if wrong.any():
@@ -82,7 +82,7 @@ def check_shape(
         raise ValueError(f"{name} has shape {array.shape}; expected {expected}")
 
 
-def tell(text: str, category: type[Warning]) -> None:
+def warn_user(text: str, category: type[Warning]) -> None:
     """Warn, and point to the line outside of the package, and of joblib that it calls,
     that led to it."""
     frame = sys._getframe()
@@ -125,13 +125,13 @@ def as_floats(values: ArrayLike, name: str) -> Floats:
         unreadable = np.reshape(
             [not _is_readable(value) for value in array.flat], array.shape
         )
-        refuse(
+        raise_if_any(
             unreadable, array, name, "a number" if array.ndim else "an array of numbers"
         )
     with np.errstate(over="ignore"):  # of longer ones
         floats = array.astype(np.float64, copy=False)
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        refuse(
+        raise_if_any(
             np.isinf(floats) & np.isfinite(array),
             array,
             name,
@@ -182,7 +182,7 @@ def check_array(
     if not np.isfinite(array).all():
         wrong = ~np.isfinite(array)
         more = int(np.count_nonzero(wrong)) - 1
-        refuse(
+        raise_if_any(
             wrong,
             array,
             name,
@@ -240,7 +240,7 @@ def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
         return np.ones(length)
     weights = check_array(sample_weight, "sample_weight", (length,))
     if not 0 <= weights.min() <= weights.max() <= LARGEST:
-        refuse(
+        raise_if_any(
             (weights < 0) | (weights > LARGEST),
             weights,
             "sample_weight",
@@ -302,7 +302,9 @@ def check_labels(
     strange = any(label not in allow and (small == label).any() for label in between)
     if strange or (small is not labels and (small != labels).any()):
         meaning = "(+1 first better, -1 second better, 0 no difference)"
-        refuse(~np.isin(labels, allow), array, "y", f"one of {sorted(allow)} {meaning}")
+        raise_if_any(
+            ~np.isin(labels, allow), array, "y", f"one of {sorted(allow)} {meaning}"
+        )
     return small
 
 
@@ -340,8 +342,10 @@ def check_index(index: ArrayLike, n_items: int) -> NDArray[np.int64]:
             f"index has dtype {array.dtype}; expected integers, the row numbers of items"
         )
     outside = (array < 0) | (array >= n_items)
-    refuse(outside, array, "index", f"a row number of items, from 0 to {n_items - 1}")
-    refuse(array[:, 0] == array[:, 1], array, "index", "two different items")
+    raise_if_any(
+        outside, array, "index", f"a row number of items, from 0 to {n_items - 1}"
+    )
+    raise_if_any(array[:, 0] == array[:, 1], array, "index", "two different items")
     return array.astype(np.int64, copy=False)
 
 
@@ -361,13 +365,13 @@ def check_query_ids(
     if array.dtype.kind in "SU" and not hasattr(qid, "dtype"):
         array = np.asarray(qid, dtype=object)
     check_shape(array, name, (n_items,), f"one {kind} {each}")
-    refuse(pd.isna(array), array, name, f"a {kind} for each {each.split()[-1]}")
+    raise_if_any(pd.isna(array), array, name, f"a {kind} for each {each.split()[-1]}")
     try:
         if array.dtype.kind == "O":
             np.unique(array)
     except TypeError:
         raise ValueError(
-            f"{name} is {shown(qid)}; expected ids of one kind, which can be sorted"
+            f"{name} is {short_repr(qid)}; expected ids of one kind, which can be sorted"
         ) from None
     return array
 
@@ -407,7 +411,7 @@ def check_selection(key: Any, length: int) -> slice | NDArray:
             key.indices(length)
         except (TypeError, ValueError):
             raise ValueError(
-                f"the key is {shown(key)}; expected integers, and a step other than 0"
+                f"the key is {short_repr(key)}; expected integers, and a step other than 0"
             ) from None
         return key
     array = np.atleast_1d(as_array(key, "the key"))

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.core.validation import check_choice, check_list, refuse, require
+from preflearn.core.validation import check_choice, check_list, raise_if_any, require
 from preflearn.datasets.registry import CorruptedFile
 from preflearn.datasets.storage import csv_table, provenance, r_arrays, read
 
@@ -258,7 +258,7 @@ def _chess_games(name: str) -> pd.DataFrame:
         with zipfile.ZipFile(archive).open(f"{name}.csv") as table:
             games = pd.read_csv(table, usecols=[*kinds], dtype=kinds)
         scores = games["WhiteScore"].to_numpy()
-        refuse(~np.isin(scores, (0, 0.5, 1)), scores, "WhiteScore", "0, 0.5 or 1")
+        raise_if_any(~np.isin(scores, (0, 0.5, 1)), scores, "WhiteScore", "0, 0.5 or 1")
     except Exception as error:  # an archive may be wrong in any way
         what = f"chess/{name}.zip is not the file of the challenge: {error}"
         raise CorruptedFile(

@@ -26,10 +26,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.core.validation import Floats, Ids, PerMatch, as_real, require, tell
-from preflearn.dynamics.covariances.prior import warn_of_units
+from preflearn.core.validation import Floats, Ids, PerMatch, as_real, require, warn_user
+from preflearn.dynamics.covariances.prior import warn_about_units
 from preflearn.dynamics.engine.algorithm import Sweep, update_matches
-from preflearn.dynamics.engine.threads import njit_free
+from preflearn.dynamics.engine.threads import njit_nogil
 from preflearn.dynamics.model import (
     DynamicComparisons,
     check_problem,
@@ -143,7 +143,7 @@ def one_step_ahead(
     require(0 < as_real(tol) < np.inf, tol, "tol", "a positive number")
     first = n_earlier(matches, start)
     fitted: Any = clone(model)
-    warn_of_units(fitted.covariance, matches.time, fitted.likelihood.noise)
+    warn_about_units(fitted.covariance, matches.time, fitted.likelihood.noise)
     with laid_out(fitted, matches, played) as sweep:
         sweep.features()
         sweep.check_deviations()
@@ -160,7 +160,7 @@ def one_step_ahead(
     if (late := ~(residual <= tol)).any():
         text = f"no convergence before {late.sum()} of {len(late)} times, the first of them number "
         text += f"{np.argmax(late)}: sweeps and a fit leave changes of up to {residual.max():.1e}, more than "
-        tell(
+        warn_user(
             f"{text}tol={tol:g}; raise the model's max_iter, or lower its tol",
             ConvergenceWarning,
         )
@@ -303,7 +303,7 @@ class _Ahead:
         self._pending = _move(*now, sweep.entries, sweep.updated, self._debt)
 
 
-@njit_free
+@njit_nogil
 def _update(
     still,
     until,
@@ -357,7 +357,7 @@ def _update(
     return worst, found[:count].copy()
 
 
-@njit_free
+@njit_nogil
 def _move(ep, rate, still, some, rows, feature, entries, updated, debt):
     """A damped step of some matches, noted as a debt of their features; those with more
     to do.

@@ -36,19 +36,19 @@ from preflearn.core.validation import (
     check_flag,
     check_real,
     check_weights,
-    refuse,
+    raise_if_any,
     require,
-    shown,
-    tell,
+    short_repr,
+    warn_user,
 )
 from preflearn.dynamics.covariances.composite import Covariance
-from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_of_units
+from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_about_units
 from preflearn.dynamics.covariances.state_space import OVERFLOW, check_finite
 from preflearn.dynamics.engine.acceleration import Mixing
 from preflearn.dynamics.engine.algorithm import TRACE, Plain, Sweep, fixed_point
 from preflearn.dynamics.engine.posterior import Posterior
 from preflearn.dynamics.engine.schedule import schedule_of
-from preflearn.dynamics.engine.threads import slices, team
+from preflearn.dynamics.engine.threads import balanced_slices, worker_pool
 from preflearn.dynamics.likelihoods.counts import Poisson
 from preflearn.dynamics.likelihoods.likelihood import Likelihood, Results
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
@@ -58,13 +58,13 @@ from preflearn.matches import (
     Fixtures,
     Matches,
     OutcomeWarning,
-    as_asked,
     as_times,
     check_matches,
+    concatenate,
     given_outcomes,
     is_performance,
-    joined,
-    warn_of_strangers,
+    prepare_for_prediction,
+    warn_unknown_names,
 )
 from preflearn.metrics import comparison_loss
 
@@ -212,13 +212,13 @@ class DynamicComparisons(BaseEstimator):
         """
         played = check_problem(self, matches, y, sample_weight, offset)
         features = {REST, PERFORMANCE, *matches.features}
-        warn_of_strangers("covariance", by_name(self.covariance), features)
-        warn_of_strangers("mean", self.mean or {}, features)
+        warn_unknown_names("covariance", by_name(self.covariance), features)
+        warn_unknown_names("mean", self.mean or {}, features)
         found = diagnose(matches[played[:, 1] > 0])
         # the largest first
         sizes = [len(group) for group in found.components if len(group) > 1]
         if len(sizes) > 1 and sizes[1] >= _SIZEABLE * sum(sizes):
-            tell(found.message, NotIdentifiedWarning)
+            warn_user(found.message, NotIdentifiedWarning)
         if (
             isinstance(law := self.likelihood, Results)
             and law.has_ties
@@ -228,7 +228,7 @@ class DynamicComparisons(BaseEstimator):
             if tie * len(played) > _NO_TIE:
                 text = f"{law} has a tie in {100 * tie:.0f} % of matches between equals, and y none in"
                 other = type(law).__name__.removeprefix("Ordinal")
-                tell(
+                warn_user(
                     f"{text} {len(played):,}: where there are no ties, take {other}()",
                     OutcomeWarning,
                 )
@@ -270,12 +270,12 @@ class DynamicComparisons(BaseEstimator):
         sites = np.vstack(
             [self.pseudo_observations_, np.zeros((matches.design.nnz, 2))]
         )
-        together = joined(self.matches_, matches)
+        together = concatenate(self.matches_, matches)
         _check_races(self, together, np.ones(len(together)))
         return self._fit(together, np.vstack([self.played_, played]), sites)
 
     def _fit(self, matches: Matches, played: Floats, sites: Floats | None) -> Self:
-        warn_of_units(self.covariance, matches.time, self.likelihood.noise)
+        warn_about_units(self.covariance, matches.time, self.likelihood.noise)
         infer(self, matches, played, sites)
         if not self.converged_:
             change = self.trace_["residual"].iloc[-1]
@@ -287,7 +287,7 @@ class DynamicComparisons(BaseEstimator):
                 text += "or leave rate='auto'"
             else:
                 text += "or look at trace_"
-            tell(text, ConvergenceWarning)
+            warn_user(text, ConvergenceWarning)
         return self
 
     def scores(self, feature: Hashable, time: ArrayLike) -> tuple[NDArray, NDArray]:
@@ -316,7 +316,7 @@ class DynamicComparisons(BaseEstimator):
             feature in self.features_,
             feature,
             "feature",
-            f"one of {shown(list(self.features_))}",
+            f"one of {short_repr(list(self.features_))}",
         )
         at = as_times(time, self.matches_.columns)
         times = check_array(np.atleast_1d(at), "time", ("k",), "times")
@@ -474,9 +474,9 @@ class DynamicComparisons(BaseEstimator):
             mean, variance = differences(x[here], starts, mean, variance)
             return told(mean + known[part], variance)
 
-        with team(self._n_threads) as share:
+        with worker_pool(self._n_threads) as share:
             parts = (
-                slices(len(matches))
+                balanced_slices(len(matches))
                 if len(self._prior.spaces) <= _FEW
                 else [slice(0, len(matches))]
             )
@@ -563,7 +563,9 @@ class DynamicComparisons(BaseEstimator):
 
     def _asked(self, matches: Fixtures, unseen: str) -> Matches:
         check_is_fitted(self, "matches_")
-        return as_asked(matches, self.matches_.columns, self.features_, unseen)
+        return prepare_for_prediction(
+            matches, self.matches_.columns, self.features_, unseen
+        )
 
     def predict(
         self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn"
@@ -622,10 +624,10 @@ class DynamicComparisons(BaseEstimator):
         check_is_fitted(self, "matches_")
         header = {
             "covariance": [
-                [name, k.describe()] for name, k in self._prior.covariances.items()
+                [name, k.to_dict()] for name, k in self._prior.covariances.items()
             ],
             "one_covariance": self._prior.one,
-            "likelihood": self._likelihood.describe(),
+            "likelihood": self._likelihood.to_dict(),
             "options": {name: getattr(self, name) for name in _OPTIONS},
             "features": self.features_,
             "converged": self.converged_,
@@ -701,7 +703,9 @@ def check_model(model: DynamicComparisons) -> None:
             "a mapping of names to prior means",
         )
         for name, value in model.mean.items():
-            check_real(value, f"mean[{shown(name)}]", "a number", -LARGEST, LARGEST)
+            check_real(
+                value, f"mean[{short_repr(name)}]", "a number", -LARGEST, LARGEST
+            )
 
 
 @np.errstate(**OVERFLOW)
@@ -759,7 +763,7 @@ def _check_races(model: DynamicComparisons, matches: Matches, weights: Floats) -
     wrong = np.zeros(len(matches), dtype=bool)
     wrong[rows] = ~np.isin(weights[rows], (0, 1))
     expected = "0 or 1 in races, where an order told twice is one: give an event twice, with two names"
-    refuse(wrong, weights, "sample_weight", expected)
+    raise_if_any(wrong, weights, "sample_weight", expected)
     _, first, place = np.unique(columns, return_index=True, return_inverse=True)
     late = matches.time[rows] != matches.time[rows[first[place]]]
     name: Any = matches.features[columns[late.argmax()]]
@@ -777,7 +781,9 @@ def _offsets(offset: PerMatch, matches: Matches, prior: Prior | None = None) -> 
     known = np.zeros(len(matches))
     if offset is not None:
         known = check_array(offset, "offset", (len(matches),), "one value a match")
-        refuse(np.abs(known) > LARGEST, known, "offset", "numbers up to 1e100 in size")
+        raise_if_any(
+            np.abs(known) > LARGEST, known, "offset", "numbers up to 1e100 in size"
+        )
     if prior is not None and prior.mean:
         known = known + matches.design @ prior.means(matches.features)
     return known
@@ -792,7 +798,7 @@ def laid_out(
 ) -> Iterator[Sweep]:
     """The sweep by a model's parameters, from given pseudo-observations or none; its
     team works meanwhile."""
-    with team(model.n_threads) as share:
+    with worker_pool(model.n_threads) as share:
         schedule = schedule_of(matches, prior := Prior(model.covariance, model.mean))
         if prior.mean:
             played = np.column_stack(
@@ -856,10 +862,12 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
         )
         for listed in (header["covariance"], header.get("mean", []))
     )
-    covariances = {name: Covariance.read(found) for name, found in covariances.items()}
+    covariances = {
+        name: Covariance.from_dict(found) for name, found in covariances.items()
+    }
     model = DynamicComparisons(
         covariances[REST] if header["one_covariance"] else covariances,
-        Likelihood.read(header["likelihood"]),
+        Likelihood.from_dict(header["likelihood"]),
         **header["options"],
         mean=means or None,
     )

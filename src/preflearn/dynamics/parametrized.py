@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import Annotated, Any, ClassVar
 
-from preflearn.core.validation import LARGEST, check_real, require, shown
+from preflearn.core.validation import LARGEST, check_real, require, short_repr
 
 Positive = Annotated[float, "a parameter from 1e-100 to 1e100, which may be searched"]
 Length = Annotated[float, "one that is a length of time besides"]
@@ -71,7 +71,7 @@ class Described:
         found: Any = self
         return replace(found, **values)
 
-    def describe(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The class and the parameters as values of JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore[reportArgumentType]
         listed = {
@@ -81,8 +81,8 @@ class Described:
         return {"kind": type(self).__name__, **listed}
 
     @classmethod
-    def read(cls, description: object) -> Any:
-        """The value of this family that `describe` has described, equal to that one.
+    def from_dict(cls, description: object) -> Any:
+        """The value of this family that `to_dict` has described, equal to that one.
 
         Parameters
         ----------
@@ -99,9 +99,9 @@ class Described:
         --------
         >>> from preflearn.dynamics import Constant, Covariance, Matern12
         >>> covariance = Constant(2.0) + Matern12(lengthscale=30.0)
-        >>> covariance.describe()["parts"][0]
+        >>> covariance.to_dict()["parts"][0]
         {'kind': 'Constant', 'variance': 2.0}
-        >>> Covariance.read(covariance.describe())
+        >>> Covariance.from_dict(covariance.to_dict())
         Constant(variance=2.0) + Matern12(variance=1.0, lengthscale=30.0)
         """
         require(
@@ -120,7 +120,7 @@ class Described:
         names = [field.name for field in fields(kinds[kind])]
         if sorted(map(str, values)) != sorted(names):
             raise ValueError(
-                f"the description of {kind} has {shown(list(values))}; expected {names}"
+                f"the description of {kind} has {short_repr(list(values))}; expected {names}"
             )
         if "parts" in values:
             require(
@@ -129,5 +129,5 @@ class Described:
                 "parts",
                 "a list of descriptions",
             )
-            values["parts"] = tuple(cls.read(part) for part in values["parts"])
+            values["parts"] = tuple(cls.from_dict(part) for part in values["parts"])
         return kinds[kind](**values)

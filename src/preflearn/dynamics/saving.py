@@ -21,7 +21,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from preflearn.core.validation import require, shown
+from preflearn.core.validation import require, short_repr
 
 _FORMAT = "preflearn.dynamics"
 _VERSION = 1  # counts up with every change that an older reader would misunderstand
@@ -64,7 +64,7 @@ def write_npz(
     place = Path(path)
     if place.is_dir():  # also the empty name, which is the working folder
         raise IsADirectoryError(
-            f"{shown(str(path))} is a folder; expected the name of a file"
+            f"{short_repr(str(path))} is a folder; expected the name of a file"
         )
     if not place.parent.is_dir():
         raise FileNotFoundError(

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lstsq
 
-from preflearn.core.validation import Floats, check_labels, refuse
+from preflearn.core.validation import Floats, check_labels, raise_if_any
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.solvers.newton import warn_of_gap
+from preflearn.solvers.newton import warn_about_gap
 
 _EPS = np.finfo(np.float64).eps
 RANK = 1e-12  # smallest singular value, relative to the largest, that counts
@@ -65,7 +65,7 @@ class Rows(NamedTuple):
         largest = rows.largest()
         extreme = (largest != 0) & ~((largest >= _SMALL) & (largest <= 1 / _SMALL))
         expected = f"0, or between {_SMALL} and {1 / _SMALL:.0e}, so that no square overflows: scale them"
-        refuse(extreme, largest, "the largest difference of features", expected)
+        raise_if_any(extreme, largest, "the largest difference of features", expected)
         np.negative(rows.values, out=rows.values, where=(y == -1)[:, None])
         return rows
 
@@ -73,7 +73,7 @@ class Rows(NamedTuple):
     def warn_of_residual(name: str, residual: float) -> None:
         """A ConvergenceWarning, if the conditions of an optimum are violated by more
         than rounding."""
-        warn_of_gap(name, residual, _INACCURATE, "standardise the features")
+        warn_about_gap(name, residual, _INACCURATE, "standardise the features")
 
     def largest(self) -> Floats:
         """The largest absolute value of each column, shape (p,), without a copy of the

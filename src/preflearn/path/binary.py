@@ -25,7 +25,7 @@ from preflearn.core.validation import Floats, Ids, check_array, check_labels, ch
 from preflearn.path.graph import BOUND, Graph, check_entries, retrace
 from preflearn.path.regularization import RegularizationPath, Selection, steps, widest
 from preflearn.path.walk import Course, Walk, still
-from preflearn.solvers.newton import warn_of_gap
+from preflearn.solvers.newton import warn_about_gap
 
 _NOTHING = 1e-12  # of the largest entry of K: a first breakpoint that is rounding
 _INACCURATE = 1e-4  # a duality gap, in units of the objective, that is worth a warning
@@ -362,7 +362,7 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
     path = trusted_path(K, y, lambda_min)._warned("svm_path")
     if lambda_min > 0:
         gap = path.duality_gap(max(lambda_min, path.lambda_end))
-        warn_of_gap(
+        warn_about_gap(
             "svm_path", gap, _INACCURATE, "raise lambda_min, and see duality_gap"
         )
     return path

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.core.compilation import njit, njit_part, njit_part_sums
+from preflearn.core.compilation import njit, njit_inner, njit_part_sums
 from preflearn.core.gram import combine, fixed
 from preflearn.core.validation import Floats, Ids, require
 
@@ -47,7 +47,7 @@ class Elbow(NamedTuple):
     right: Floats
 
 
-@njit_part
+@njit_inner
 def enter(elbow, column, own, place, value, sign, least):
     """Take a point in; False, and nothing changes, if it depends on the others and no
     `least` pivot is given.
@@ -79,7 +79,7 @@ def enter(elbow, column, own, place, value, sign, least):
     return True
 
 
-@njit_part
+@njit_inner
 def leave(elbow, first):
     """Let the point at this position go; those behind it move up."""
     factor = elbow.factor
@@ -197,7 +197,7 @@ def new_front(room: int, n: int) -> Front:
     return Front(elbow, rows, fixed(rows), np.arange(room), np.zeros(room), np.zeros(n))
 
 
-@njit_part
+@njit_inner
 def admit(graph, first, second, front, pair, value, least):
     """Take a pair into the elbow, unless it depends on it and no `least` pivot is
     given."""
@@ -225,7 +225,7 @@ def admit(graph, first, second, front, pair, value, least):
     return enter(elbow, column, row[i] - row[j], pair, value, sign, least)
 
 
-@njit_part
+@njit_inner
 def dismiss(front, k):
     """Let the pair at this place of the elbow go."""
     slot = front.slots[k]
@@ -269,7 +269,7 @@ def residual(graph, alpha, lam):
     return np.max(np.abs(share - np.clip(share + excess, 0.0, 1.0)), initial=0.0)
 
 
-@njit_part
+@njit_inner
 def _position(ids, one):
     """Where this id stands, which is there."""
     for k in range(len(ids)):
@@ -278,7 +278,7 @@ def _position(ids, one):
     return -1
 
 
-@njit_part
+@njit_inner
 def _move(pairs, alpha, nets, knot, pair, weight):
     """Give a pair this weight, also in B'alpha at a knot, if there is one."""
     if len(nets):
@@ -353,7 +353,7 @@ def retrace(graph, elbow, size, changes, weights, nets):
         noted += size
 
 
-@njit_part
+@njit_inner
 def _copy(nets, knot):
     """Begin the next row with this one; assignments of arrays take long to compile."""
     for j in range(nets.shape[1]):

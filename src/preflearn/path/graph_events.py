@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.core.compilation import njit, njit_part, njit_part_sums
+from preflearn.core.compilation import njit, njit_inner, njit_part_sums
 from preflearn.core.gram import combine_into
 from preflearn.core.validation import Floats, Ids
 from preflearn.path.graph import BOUND, admit, dismiss, solve
@@ -177,7 +177,7 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
     return len(trace.knots) - 1, 0
 
 
-@njit_part
+@njit_inner
 def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
     """Find the elbow and its directions from here on, by pivots among the pairs that
     are on the margin."""
@@ -234,21 +234,21 @@ def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
     return slack, LOST
 
 
-@njit_part
+@njit_inner
 def _note(trace, piece, pair, weight):
     k = trace.used[0]
     trace.changes[k, 0], trace.changes[k, 1], trace.changes[k, 2] = piece, pair, weight
     trace.used[0] += 1
 
 
-@njit_part
+@njit_inner
 def _note_weights(trace, watch, elbow):
     for k in range(elbow.size[0]):
         trace.weights[trace.used[1] + k] = watch.alpha[elbow.places[k]]
     trace.used[1] += elbow.size[0]
 
 
-@njit_part
+@njit_inner
 def _directions(graph, front, law):
     """Write the changes of the elbow's weights, and of g, while lambda falls by 1;
     return their rounding."""
@@ -263,7 +263,7 @@ def _directions(graph, front, law):
     return _SLOPE * law.unit + _EPS * graph.largest * total
 
 
-@njit_part
+@njit_inner
 def _violator(watch, front, law, pinned, resting, n, parked, lam, slack, first):
     """The resting pair, or the place in the elbow behind them, whose direction is
     wrong; -1: none.
@@ -299,7 +299,7 @@ def _violator(watch, front, law, pinned, resting, n, parked, lam, slack, first):
     return choice, most
 
 
-@njit_part
+@njit_inner
 def _wait(watch, front, law, slack, near, left):
     """How far lambda falls until the next event, at most by what is left."""
     passed = left
@@ -334,7 +334,7 @@ def _range(g, dg, base, passed, inverse):
     return high - low
 
 
-@njit_part
+@njit_inner
 def _advance(watch, front, g, passed):
     for k in range(front.elbow.size[0]):
         place = front.elbow.places[k]

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.core.compilation import njit, njit_part
+from preflearn.core.compilation import njit, njit_inner
 from preflearn.core.expansion import ItemKernel, origin
 from preflearn.core.gram import fixed
 from preflearn.core.kernels import Kernel
@@ -32,7 +32,7 @@ from preflearn.core.validation import (
     check_count,
     check_labels,
     check_real,
-    refuse,
+    raise_if_any,
     require,
 )
 from preflearn.pairs import Pairs, as_pairs
@@ -257,7 +257,7 @@ def _exchanges(order, scores, tied, lams, keys, counts):
     return places[:used].copy(), changes[:used].copy()
 
 
-@njit_part
+@njit_inner
 def _number(keys, counts, key):
     """How often this pair occurs."""
     k = 0
@@ -364,7 +364,7 @@ def _check_preferences(y: ArrayLike, m: int) -> Floats:
     y = check_labels(y, m)
     expected = "preferences, -1 or +1: leave out ties, of which there are "
     expected += f"{np.count_nonzero(y == 0)} and which have no loss here (pairs[y != 0], y[y != 0])"
-    refuse(y == 0, y, "y", expected)
+    raise_if_any(y == 0, y, "y", expected)
     return y.astype(np.float64)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.core.validation import Floats, Ids, check_real, refuse, tell
+from preflearn.core.validation import Floats, Ids, check_real, raise_if_any, warn_user
 from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
 from preflearn.path.walk import LAST, Course
 
@@ -89,7 +89,7 @@ class RegularizationPath(ABC):
         """Itself, after a ConvergenceWarning, if rounding ended the path."""
         if self.status == "rounding":
             text = f"{name}: rounding ends the path at lambda = {self.lambda_end:.3g}"
-            tell(text, ConvergenceWarning)
+            warn_user(text, ConvergenceWarning)
         return self
 
     @property
@@ -159,7 +159,7 @@ class RegularizationPath(ABC):
                 if lam in wanted
             ]
         )
-        refuse(
+        raise_if_any(
             ~np.isfinite(losses),
             losses,
             "the loss at the breakpoints",
@@ -322,7 +322,7 @@ def bounded(found: Selection, span: float) -> Selection:
     """Itself, after a ConvergenceWarning where the end of the paths bounds the choice."""
     if found.loss > 0 and found.lam < found.lambdas[-1] and span * LAST < 1:
         text = f"the least pair error is at the end of the paths; a span above {span:g} may find less"
-        tell(f"{text}, in cross_validated_path", ConvergenceWarning)
+        warn_user(f"{text}, in cross_validated_path", ConvergenceWarning)
     return found
 
 

@@ -29,7 +29,7 @@ from preflearn.core.validation import (
     as_floats,
     check_array,
     query_numbers,
-    refuse,
+    raise_if_any,
 )
 
 
@@ -185,7 +185,7 @@ def _graph_weights(graph: object, n: int) -> sparse.csr_array:
     if W.shape != (n, n):
         raise ValueError(f"graph has shape {W.shape}; expected ({n}, {n}): {meaning}")
     wrong = ~((values == 0) | ((values >= 1 / LARGEST) & (values <= LARGEST)))
-    refuse(wrong, W, "graph", f"0, or from {1 / LARGEST:g} to {LARGEST:g}")
+    raise_if_any(wrong, W, "graph", f"0, or from {1 / LARGEST:g} to {LARGEST:g}")
     W = sparse.coo_array((values, (W.row, W.col)), shape=(n, n)).tocsr()
     W.eliminate_zeros()
     return sparse.csr_array((W + W.T) / 2)

@@ -26,7 +26,7 @@ from preflearn.core.validation import (
     check_real,
     check_scale,
     legacy_rng,
-    refuse,
+    raise_if_any,
     require,
 )
 from preflearn.pursuit.base import Given, Held, OneDictionaryEstimator
@@ -345,7 +345,7 @@ def _checked_alphas(alpha: object, least: float, expected: str) -> Floats:
         )
     several: Any = alpha
     values = check_array(several, "alpha", ("k",), "numbers to choose from")
-    refuse((values < least) | (values > LARGEST), values, "alpha", expected)
+    raise_if_any((values < least) | (values > LARGEST), values, "alpha", expected)
     return values
 
 

@@ -29,7 +29,7 @@ from preflearn.core.validation import (
     check_count,
     check_flag,
     check_real,
-    refuse,
+    raise_if_any,
     require,
 )
 from preflearn.pursuit.base import ScoredItemsEstimator, given
@@ -257,7 +257,7 @@ def _columns(choice: Any, name: str, n_features: int) -> Ids:
         name,
         expected,
     )
-    refuse(
+    raise_if_any(
         (ids < 0) | (ids >= n_features),
         ids,
         name,

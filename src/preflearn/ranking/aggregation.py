@@ -31,7 +31,7 @@ from preflearn.core.validation import (
     Floats,
     check_array,
     check_shape,
-    refuse,
+    raise_if_any,
     require,
 )
 from preflearn.pairs import Incidence
@@ -270,12 +270,12 @@ def _check_degrees(P: Any) -> Any:
     if sparse.issparse(P):
         P = sparse.csr_array(P, dtype=np.float64)
         check_shape(P, "P", ("n", "n"), _DEGREES)
-        refuse(
+        raise_if_any(
             ~((P.data >= 0) & (P.data <= LARGEST)), P, "P", "degrees from 0 to 1e100"
         )
         return P - sparse.diags_array(P.diagonal())
     array = check_array(P, "P", ("n", "n"), _DEGREES)
-    refuse((array < 0) | (array > LARGEST), array, "P", "degrees from 0 to 1e100")
+    raise_if_any((array < 0) | (array > LARGEST), array, "P", "degrees from 0 to 1e100")
     return np.where(np.eye(len(array), dtype=bool), 0.0, array)
 
 

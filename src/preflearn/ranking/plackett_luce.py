@@ -29,11 +29,11 @@ from preflearn.core.validation import (
     check_number,
     check_weights,
     require,
-    shown,
-    tell,
+    short_repr,
+    warn_user,
 )
 from preflearn.ranking.uncertainty import Uncertain
-from preflearn.solvers.newton import warn_of_gap
+from preflearn.solvers.newton import warn_about_gap
 
 _STEP = 1e-4  # of differences of gradients
 _LARGEST_LOG = 15.0  # of a weight of ties, beyond which all choices are
@@ -150,7 +150,7 @@ class PlackettLuce(Uncertain, BaseEstimator):
             self.items_ = sorted(set().union(*flat))
         except TypeError:
             raise ValueError(
-                f"the items are {shown(flat)}; expected names of one kind"
+                f"the items are {short_repr(flat)}; expected names of one kind"
             ) from None
         n = len(self.items_)
         longest = max(map(len, flat))
@@ -187,9 +187,9 @@ class PlackettLuce(Uncertain, BaseEstimator):
             _loss, start, self._data, "L-BFGS-B", True, bounds=bounds, options=options
         )
         slope = np.abs(_loss(best.x, *self._data)[1]).max() / weights.sum()
-        warn_of_gap("PlackettLuce", slope, _INACCURATE, f"raise alpha = {alpha:g}")
+        warn_about_gap("PlackettLuce", slope, _INACCURATE, f"raise alpha = {alpha:g}")
         if (endless := kinds[1:][np.abs(best.x[n:]) >= _LARGEST_LOG]).size:
-            tell(
+            warn_user(
                 f"the weight of ties of {' or '.join(map(str, endless))} items has no bound, as all choices "
                 "that could be ties are: expected rankings in which some are not (no alpha bounds it)",
                 ConvergenceWarning,
@@ -219,7 +219,7 @@ class PlackettLuce(Uncertain, BaseEstimator):
                 ).reshape(-1, 2)
                 rows = rows[ids[:, 0]] - rows[ids[:, 1]]
             except (KeyError, IndexError, TypeError, ValueError):
-                found = f"pairs is {shown(pairs)}; expected two names each, among {shown(self.items_)}"
+                found = f"pairs is {short_repr(pairs)}; expected two names each, among {short_repr(self.items_)}"
                 raise ValueError(found) from None
         return rows, rows @ self.coef_
 

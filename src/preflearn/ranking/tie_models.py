@@ -58,7 +58,7 @@ from preflearn.core.validation import (
 from preflearn.matches import as_outcomes
 from preflearn.pairs import Incidence, Pairs
 from preflearn.ranking.uncertainty import SOME_PAIRS, Uncertain
-from preflearn.solvers.newton import warn_of_gap
+from preflearn.solvers.newton import warn_about_gap
 from preflearn.solvers.smooth_losses import DENSE, Minimum, TieLaw, minimise, problem_at
 
 # relative duality gap to stop at: Newton steps cost little more for it than for 1e-6
@@ -154,7 +154,7 @@ class TieModel(Uncertain, LinearComparison):
             raise ValueError(
                 f"{text} {weights.max():.3g}; expected weights and features nearer to 1"
             )
-        warn_of_gap(
+        warn_about_gap(
             name,
             found.gap,
             _INACCURATE,

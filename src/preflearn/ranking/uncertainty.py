@@ -37,7 +37,7 @@ from preflearn.core.validation import (
     check_query_ids,
     check_real,
     generator,
-    refuse,
+    raise_if_any,
     require,
 )
 from preflearn.matches import OutcomeWarning
@@ -222,7 +222,7 @@ class Uncertain(ABC):
         )
         first, second = np.triu_indices(n, 1)
         variance = own[first] + own[second] - 2 * covariance[first, second]
-        refuse(
+        raise_if_any(
             variance <= 0, variance, "the variance of pairs", "items that are not alike"
         )
         logs = np.log(variance)

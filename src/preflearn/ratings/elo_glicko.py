@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from preflearn.core.compilation import njit
 from preflearn.core.validation import LARGEST, Floats, check_number, check_real, require
-from preflearn.dynamics.covariances.prior import warn_of_walks
+from preflearn.dynamics.covariances.prior import warn_about_walks
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
 from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
@@ -285,7 +285,7 @@ class Glicko(RatingSystem):
         growth = float(self.c) ** 2
         largest = float(self.deviation) ** 2
         state = self.ratings_, variances, self.last_
-        warn_of_walks(f"c={float(self.c):g}", growth, told[-1], _NOISE)
+        warn_about_walks(f"c={float(self.c):g}", growth, told[-1], _NOISE)
         known = _glicko(ids, *told[:3], clock, ends, *state, growth, largest)
         self.deviations_ = np.sqrt(variances)
         self.deviation_before_ = np.sqrt(known[:, 2:])

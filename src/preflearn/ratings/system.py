@@ -30,9 +30,9 @@ from preflearn.core.validation import (
     check_number,
     check_real,
     check_weights,
-    refuse,
+    raise_if_any,
     require,
-    shown,
+    short_repr,
 )
 from preflearn.dynamics.engine.schedule import distinct
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
@@ -40,13 +40,13 @@ from preflearn.matches import (
     ADVANTAGE,
     Fixtures,
     Matches,
-    as_asked,
-    as_read,
     check_clock,
     check_matches,
     given_outcomes,
     n_earlier,
-    warn_of_strangers,
+    normalize_names,
+    prepare_for_prediction,
+    warn_unknown_names,
 )
 from preflearn.metrics import comparison_loss
 from preflearn.pairs import Incidence
@@ -112,7 +112,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
     def _starts(self, names: Iterable[Hashable]) -> Floats:
         """The ratings of newcomers."""
-        own = as_read(self.initial) if isinstance(self.initial, Mapping) else {}
+        own = normalize_names(self.initial) if isinstance(self.initial, Mapping) else {}
         usual = self._newcomer()["ratings_"]
         return np.array([float(own.get(name, usual)) for name in names])
 
@@ -180,7 +180,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         self._features = set[Hashable]()
         self._columns = None
         if isinstance(self.initial, Mapping):
-            warn_of_strangers("initial", self.initial, matches.features)
+            warn_unknown_names("initial", self.initial, matches.features)
         return self._add(matches, *added)
 
     def partial_fit(
@@ -211,7 +211,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         boost = self._boost(matches)
         playing = _playing(matches)
         weights = check_weights(sample_weight, len(matches))
-        refuse(
+        raise_if_any(
             weights > _MOST_TIMES,
             weights,
             "sample_weight",
@@ -283,7 +283,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
     def _asked(self, matches: Fixtures, unseen: str) -> Matches:
         check_is_fitted(self, "players_")
-        return as_asked(matches, self._columns, self._features, unseen)
+        return prepare_for_prediction(matches, self._columns, self._features, unseen)
 
     def _present_differences(
         self, matches: Matches
@@ -387,7 +387,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     def _check_unit(self) -> None:
         """The likelihood is the unit of the ratings: those of another one mean
         something else."""
-        expected = f"{shown(self._rated_by)}, which the ratings were fitted with; or call `fit` again"
+        expected = f"{short_repr(self._rated_by)}, which the ratings were fitted with; or call `fit` again"
         require(
             self._likelihood() == self._rated_by,
             self._likelihood(),
@@ -400,7 +400,9 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         check_number(self, "advantage", most=LARGEST)
         own = self.initial if isinstance(self.initial, Mapping) else {}
         for name, value in own.items():
-            check_real(value, f"initial[{shown(name)}]", "a number", -LARGEST, LARGEST)
+            check_real(
+                value, f"initial[{short_repr(name)}]", "a number", -LARGEST, LARGEST
+            )
         if not isinstance(self.initial, Mapping):
             check_number(self, "initial", most=LARGEST)
 

@@ -38,7 +38,7 @@ from preflearn.core.validation import (
     check_number,
     check_real,
 )
-from preflearn.dynamics.covariances.prior import warn_of_walks
+from preflearn.dynamics.covariances.prior import warn_about_walks
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
 from preflearn.ratings.system import RatingSystem, Told
@@ -151,7 +151,7 @@ class TrueSkill(RatingSystem):
             self.step == "match",
         )
         if self.step == "time":
-            warn_of_walks(
+            warn_about_walks(
                 f"dynamics={float(self.dynamics):g}",
                 float(self.dynamics),
                 told[-1],

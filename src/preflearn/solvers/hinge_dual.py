@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from preflearn.core.compilation import njit, njit_part
+from preflearn.core.compilation import njit, njit_inner
 from preflearn.core.gram import DenseGram, Gram
 from preflearn.core.validation import Floats, Ids
 
@@ -410,7 +410,7 @@ def _descend(Q, sign, low, high, s, h, target, steps, biased):
     return steps
 
 
-@njit_part
+@njit_inner
 def _add(values, sign, Q, k, factor, keep):
     """values = keep · values + factor · sign · row k of Q, over all rows of hinges."""
     q = len(Q)

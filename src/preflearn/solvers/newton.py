@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.core.validation import Floats, tell
+from preflearn.core.validation import Floats, warn_user
 
 # a decrement below this share of the value; some such steps, and no more can be had
 _ROUNDING = 1e-15
@@ -115,8 +115,8 @@ def conjugate_gradients(
     return False
 
 
-def warn_of_gap(name: str, gap: float, most: float, remedy: str) -> None:
+def warn_about_gap(name: str, gap: float, most: float, remedy: str) -> None:
     """A ConvergenceWarning, if the gap is larger."""
     if not gap <= most:
         text = f"{name}: the duality gap is {gap:.1e} of the objective; expected at most {most:g}: {remedy}"
-        tell(text, ConvergenceWarning)
+        warn_user(text, ConvergenceWarning)

@@ -24,7 +24,7 @@ from preflearn.core.validation import (
 )
 from preflearn.metrics import best_threshold, comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.solvers.newton import warn_of_gap
+from preflearn.solvers.newton import warn_about_gap
 from preflearn.svm.kernel_problem import INACCURATE, Solution
 
 # of 1: differences of support vectors are known to about the root of the gap
@@ -218,4 +218,4 @@ def check_gap(owner: object, gap: float, remedy: str, tol: float = 0.0) -> None:
         raise ValueError(
             f"no optimum was found (the duality gap is {gap:.1e}): {remedy}"
         )
-    warn_of_gap(type(owner).__name__, gap, max(INACCURATE, tol), remedy)
+    warn_about_gap(type(owner).__name__, gap, max(INACCURATE, tol), remedy)

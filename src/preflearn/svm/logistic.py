@@ -37,7 +37,7 @@ from preflearn.core.validation import (
     legacy_rng,
 )
 from preflearn.pairs import Pairs
-from preflearn.solvers.newton import warn_of_gap
+from preflearn.solvers.newton import warn_about_gap
 from preflearn.solvers.smooth_losses import Minimum, TieLaw, minimise
 from preflearn.svm.base import Training, check_bias, weighed
 
@@ -190,7 +190,7 @@ class LogisticCompare(ComparisonEstimator):
             )[1]
 
         self.tie_weight_, weights, found = weighed(self.tie_weight, y, weights, solved)
-        warn_of_gap(
+        warn_about_gap(
             "LogisticCompare",
             found.gap,
             tol,

@@ -19,7 +19,7 @@ from preflearn_book.runner.outputs import Executed, parts, read_executed
 from preflearn_book.runner.pages import archive, collected, figures, match_checks
 from preflearn_book.runner.project import Chapter, Project
 from preflearn_book.runner.record_check import (
-    broken_witnesses,
+    contradicted_records,
     new_records,
     recomputed_rows,
     records_of,
@@ -146,7 +146,7 @@ def _quick_where_recorded(
         if (
             executed is None
             or to_run_again(kept, chapter, state)
-            or broken_witnesses(kept, executed)
+            or contradicted_records(kept, executed)
         ):
             continue
         if all(
@@ -195,7 +195,7 @@ def collect(
         records = records_of(project.recorded, name)
         recorded |= {record: kept.header for record, kept in records.items()}
         if not executed.run["parameters"]:  # a run with the chapter's own is a witness
-            broken |= broken_witnesses(records, executed)
+            broken |= contradicted_records(records, executed)
             again |= to_run_again(records, project.chapter(name), state)
             recomputed |= recomputed_rows(records, executed)
     print(
@@ -300,7 +300,7 @@ def record_chapter(
             *(kept.header.get("replaced", []) for kept in known.values())
         )
         wrong = [f"other data in place of {name}" for name in sorted(missing)]
-        for name, found in broken_witnesses(made, quick).items():
+        for name, found in contradicted_records(made, quick).items():
             wrong += [f"{name}, of the quick run: {one}" for one in found]
         if wrong:
             print("nothing is written:", *wrong, sep="\n  - ")

@@ -93,7 +93,7 @@ class Claim:
         return digest([self.id, self.where, self.statement, self.verdict, self.ours])
 
 
-def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
+def load_claims(path: str | Path | None = None) -> dict[str, Claim]:
     """Read and validate the ledger, `book/claims.yml` unless told otherwise.
 
     Parameters
@@ -276,7 +276,7 @@ def check(
     A verdict that contradicts the ledger does not raise here, so that a reader may play
     with the parameters; the badge says so, and the build of the book fails.
     """
-    ledger = load_ledger()
+    ledger = load_claims()
     if not isinstance(claim_id, str) or claim_id not in ledger:
         near = get_close_matches(claim_id, ledger) if isinstance(claim_id, str) else []
         require(

@@ -307,13 +307,13 @@ def _data(action: str, names: tuple[str, ...]) -> int:
 def _claims() -> int:
     """The ledger of claims, with the last computed verdicts."""
     from preflearn_book.runner.build import shown_chapters
-    from preflearn_book.runner.claims import load_ledger
+    from preflearn_book.runner.claims import load_claims
     from preflearn_book.runner.pages import match_checks
     from preflearn_book.runner.records import filled
 
     project = find_project()
     checked, problems = match_checks(
-        load_ledger(project.book / "claims.yml"), shown_chapters(project)
+        load_claims(project.book / "claims.yml"), shown_chapters(project)
     )
     print(filled("claims.txt", checked=checked, problems=problems))
     return int(any(entry.kind == "contradiction" for entry in checked))

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from preflearn.core.source_digest import module_digest
-from preflearn_book.runner.claims import load_ledger
+from preflearn_book.runner.claims import load_claims
 from preflearn_book.runner.files import digest
 from preflearn_book.runner.outputs import Executed
 from preflearn_book.runner.project import Chapter, Project
@@ -31,7 +31,7 @@ class State:
     def __init__(self, project: Project) -> None:
         self._project = project
         self.root = str(project.root)
-        self.ledger = load_ledger(project.book / "claims.yml")
+        self.ledger = load_claims(project.book / "claims.yml")
         source = Path(__file__).parents[2]
         self._sources: dict[str, bytes] = {}
         self._known: dict[str, str | None] = {}

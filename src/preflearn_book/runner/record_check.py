@@ -146,7 +146,7 @@ def new_records(
     return found
 
 
-def broken_witnesses(
+def contradicted_records(
     records: Mapping[str, Record], quick: Executed
 ) -> dict[str, list[str]]:
     """What a quick run, with the chapter's own parameters, says against the records of

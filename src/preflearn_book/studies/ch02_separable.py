@@ -20,7 +20,7 @@ from preflearn.core.validation import (
     check_count,
     check_real,
     generator,
-    refuse,
+    raise_if_any,
 )
 from preflearn.datasets.simulations import tie_quota
 from preflearn.pairs import Pairs
@@ -99,7 +99,7 @@ def simulate_separable_pairs(
         (p,),
         "a unit a feature",
     )
-    refuse(
+    raise_if_any(
         (scale < 1 / LARGEST) | (scale > LARGEST),
         scale,
         "scale",

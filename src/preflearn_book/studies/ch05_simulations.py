@@ -27,7 +27,7 @@ from preflearn.core.validation import (
     check_array,
     check_kinds,
     check_labels,
-    refuse,
+    raise_if_any,
     require,
 )
 from preflearn.metrics import comparison_auc, comparison_loss, threshold
@@ -219,7 +219,7 @@ def _checked(*parts: Labelled) -> list[Labelled]:
 def _checked_grid(values: ArrayLike, name: str) -> Floats:
     grid = check_array(values, name, ("k",), "increasing positive numbers")
     wrong = (np.diff(grid, prepend=0) <= 0) | (grid < 1 / LARGEST) | (grid > LARGEST)
-    refuse(
+    raise_if_any(
         wrong, grid, name, "a number from 1e-100 to 1e100, larger than the one before"
     )
     return grid

@@ -25,7 +25,7 @@ from preflearn.core.validation import (
     check_labels,
     check_real,
     check_scale,
-    refuse,
+    raise_if_any,
     require,
 )
 from preflearn.matches import Matches
@@ -231,7 +231,7 @@ def forward_splits(
     check_scale(parts, "shares")
     cuts = np.floor(parts * check_count(n, "n", least=2))
     expected = f"a share that leaves 1 to {n - 1} of {n} matches to learn from"
-    refuse((cuts < 1) | (cuts >= n), parts, "shares", expected)
+    raise_if_any((cuts < 1) | (cuts >= n), parts, "shares", expected)
     return [(np.arange(cut), np.arange(cut, n)) for cut in cuts.astype(int)]
 
 

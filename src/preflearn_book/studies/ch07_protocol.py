@@ -22,7 +22,7 @@ from scipy.stats import binomtest, wilcoxon
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from preflearn.core.validation import Floats, Ids, check_array, generator, refuse
+from preflearn.core.validation import Floats, Ids, check_array, generator, raise_if_any
 from preflearn.metrics import comparison_auc
 from preflearn.pairs import Pairs, as_pairs
 from preflearn_book.studies.ch07_histories import forward_splits
@@ -74,7 +74,7 @@ def scaled_pairs(X: ArrayLike, rows: ArrayLike, by: ArrayLike) -> Pairs:
 
 def _ids(ids: ArrayLike, name: str, n: int) -> Ids:
     found = check_array(ids, name, ("k",), "numbers of matches")
-    refuse(
+    raise_if_any(
         ~np.isin(found, np.arange(n)),
         found,
         name,

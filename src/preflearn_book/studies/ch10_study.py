@@ -28,7 +28,7 @@ from preflearn.core.validation import (
     check_array,
     check_count,
     legacy_rng,
-    refuse,
+    raise_if_any,
     require,
 )
 from preflearn.pairs import Pairs
@@ -144,7 +144,7 @@ def by_least_squares(name: str, alphas: ArrayLike, ranking: bool) -> Method:
         RankRLS, else RLS.
     """
     alphas = check_array(alphas, "alphas", ("levels",))
-    refuse(
+    raise_if_any(
         (alphas <= 0) | (alphas > LARGEST),
         alphas,
         "alphas",
@@ -180,7 +180,7 @@ def by_sparse_least_squares(
     """
     sizes = [check_count(size, "a size", 1) for size in sizes]
     alphas = check_array(alphas, "alphas", ("k",))
-    refuse(
+    raise_if_any(
         (alphas < 0) | (alphas > LARGEST), alphas, "alphas", "numbers from 0 to 1e100"
     )
 
@@ -213,7 +213,7 @@ def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
     path, so do its levels.
     """
     shares = check_array(shares, "shares", ("levels",))
-    refuse(
+    raise_if_any(
         (shares <= 0) | (shares > LARGEST),
         shares,
         "shares",

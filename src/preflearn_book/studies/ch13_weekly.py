@@ -154,7 +154,7 @@ def exact_weekly_moments(
         If the variance is not positive, y is not finite, weeks are no slices, or an
         origin of the covariance is "first".
     """
-    origins = [leaf.describe().get("origin") for leaf in covariance.leaves()]
+    origins = [leaf.to_dict().get("origin") for leaf in covariance.leaves()]
     require(
         "first" not in origins,
         "first",

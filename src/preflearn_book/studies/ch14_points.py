@@ -40,7 +40,7 @@ from scipy import sparse
 from scipy.special import i0e, i1e
 
 from preflearn.core.compilation import njit
-from preflearn.core.validation import Floats, check_array, refuse
+from preflearn.core.validation import Floats, check_array, raise_if_any
 from preflearn.matches import ADVANTAGE, Matches
 
 _LARGEST = 100.0  # log rate, and variance
@@ -91,7 +91,7 @@ def scoring_matches(
     games, own = Matches.from_frame(frame, outcome="first_score", advantage=advantage)
     _, other = Matches.from_frame(frame, outcome="second_score")
     points = np.column_stack([own, other]).astype(np.float64)
-    refuse(
+    raise_if_any(
         (points < 0) | (points % 1 != 0),
         points,
         "points",
@@ -176,14 +176,14 @@ def result_probabilities(
     variance = check_array(
         variance, "variance", (len(mean), 2), "of the log rates of first and second"
     )
-    refuse(
+    raise_if_any(
         abs(mean) > _LARGEST,
         mean,
         "mean",
         f"log rates from -{_LARGEST:g} to {_LARGEST:g}",
     )
     wrong = (variance < 0) | (variance > _LARGEST)
-    refuse(wrong, variance, "variance", f"variances from 0 to {_LARGEST:g}")
+    raise_if_any(wrong, variance, "variance", f"variances from 0 to {_LARGEST:g}")
     results = _results(mean, np.maximum(variance, _NARROWEST))
     results /= results.sum(axis=1, keepdims=True)
     return results if ties else results[:, ::2] + results[:, 1:2] / 2

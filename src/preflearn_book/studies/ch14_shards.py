@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.core.validation import Floats, as_real, check_count, require, tell
+from preflearn.core.validation import Floats, as_real, check_count, require, warn_user
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.engine.algorithm import Sweep
 from preflearn.dynamics.engine.posterior import Posterior
@@ -254,7 +254,7 @@ def fit_shards(
             break
     else:
         text = f"the residual is {residuals[-1]:.2g} after {max_turns} turns; expected at most tol = {tol:g}"
-        tell(
+        warn_user(
             f"{text}: take more turns or, if it goes to and fro, a smaller rate",
             ConvergenceWarning,
         )

@@ -38,7 +38,7 @@ from preflearn.core.validation import (
     check_labels,
     check_real,
     generator,
-    shown,
+    short_repr,
 )
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import (
@@ -156,7 +156,7 @@ def _of_table_8(
     if len(names) != 1:
         found = f"has the likelihoods {names}" if names else "is not in Table 8"
         raise ValueError(
-            f"model {shown(model)} of {shown(dataset)} with likelihood {shown(likelihood)} {found}; "
+            f"model {short_repr(model)} of {short_repr(dataset)} with likelihood {short_repr(likelihood)} {found}; "
             "expected one of its models, and its likelihood where there are several"
         )
     return names[0], dict(

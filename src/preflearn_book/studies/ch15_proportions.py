@@ -25,7 +25,7 @@ from preflearn.core.validation import (
     check_choice,
     check_real,
     check_shape,
-    refuse,
+    raise_if_any,
     require,
 )
 
@@ -177,7 +177,7 @@ def _check_values(values: ArrayLike, name: str) -> Degrees:
         if array.dtype.kind in "biuO"
         else as_floats(array, name)
     )
-    refuse(
+    raise_if_any(
         ~np.asarray((array >= 0) & (array <= 1), dtype=bool),
         array,
         name,

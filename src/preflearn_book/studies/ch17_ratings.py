@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from preflearn.core.validation import Floats, Ids, shown
+from preflearn.core.validation import Floats, Ids, short_repr
 from preflearn.datasets import load_jester, load_movielens
 from preflearn.metrics import disagreement_error
 from preflearn.ranking import bradley_terry
@@ -194,7 +194,7 @@ def halves(y: Floats, seed: int) -> list[tuple[Ids, Ids]]:
             b = np.flatnonzero(~part)
             return [(a, b), (b, a)]
     raise ValueError(
-        f"y is {shown(y)}; expected scores that differ within both halves of them"
+        f"y is {short_repr(y)}; expected scores that differ within both halves of them"
     )
 
 

@@ -83,7 +83,7 @@ class Periodic(Covariance):
         turns = [Rotation(weight, j, self.period) for j, weight in enumerate(weights)]
         return StateSpace([Trend(weights[0]), *turns[1:]])
 
-    def told(self) -> str:
+    def to_text(self) -> str:
         lowest = self.gram([0.0], [self.period / 2])[0, 0] / self.variance
         return (
             f"a pattern that comes back every {length(self.period)}, of {deviation(self.variance)}; "
@@ -141,7 +141,7 @@ class SquaredExponential(Covariance):
     def state_space(self) -> StateSpace:
         return StateSpace([AllPole(self.variance, self.lengthscale, self.order)])
 
-    def told(self) -> str:
+    def to_text(self) -> str:
         return curve(
             "perfectly smooth", "0.61", 1.177410, self.variance, self.lengthscale
         )

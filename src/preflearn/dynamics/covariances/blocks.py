@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
-from preflearn.core.validation import Floats, refuse, require
+from preflearn.core.validation import Floats, raise_if_any, require
 
 Origin = float | str  # a time, or "first": each feature's own first time
 
@@ -125,7 +125,7 @@ class Trend(Block):
         require(origin is not None, origin, "first", expected)
         since = time - origin  # pyright: ignore[reportOperatorIssue]  (checked above)
         expected = f"none before the origin {self.origin} of a Wiener process: an earlier one, or 'first'"
-        refuse(self.noisy & (since < 0), time, "time", expected)
+        raise_if_any(self.noisy & (since < 0), time, "time", expected)
         moved = _congruence(
             self.transition(np.zeros(len(since)), since), self.variances
         )

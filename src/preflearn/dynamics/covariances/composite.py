@@ -18,7 +18,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.core.validation import LARGEST, Floats, check_array, refuse, require
+from preflearn.core.validation import (
+    LARGEST,
+    Floats,
+    check_array,
+    raise_if_any,
+    require,
+)
 from preflearn.dynamics.covariances.state_space import (
     OVERFLOW,
     StateSpace,
@@ -93,7 +99,7 @@ class Covariance(Described, family="covariance"):
         """A name without parameters."""
         return type(self).__name__
 
-    def told(self) -> str:
+    def to_text(self) -> str:
         """What it says of the scores, for `in_words`; whoever has no words of its own
         is shown as it is."""
         return repr(self)
@@ -142,8 +148,8 @@ class _Composite(Covariance):
             for part in self.parts
         )
 
-    def told(self) -> str:
-        parts = "; ".join(f"{part.label}, {part.told()}" for part in self.parts)
+    def to_text(self) -> str:
+        parts = "; ".join(f"{part.label}, {part.to_text()}" for part in self.parts)
         return f"{self.what.format(len(self.parts))} [{parts}]"
 
     def leaves(self) -> list[Covariance]:
@@ -160,10 +166,10 @@ class _Composite(Covariance):
     def state_space(self) -> StateSpace:
         return reduce(type(self).operation, (part.state_space() for part in self.parts))
 
-    def describe(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "kind": type(self).__name__,
-            "parts": [part.describe() for part in self.parts],
+            "parts": [part.to_dict() for part in self.parts],
         }
 
 
@@ -185,5 +191,5 @@ class Product(_Composite):
 
 def _check_times(values: ArrayLike, name: str) -> Floats:
     times = check_array(values, name, ("n",), "times")
-    refuse(np.abs(times) > LARGEST, times, name, "times up to 1e100 in size")
+    raise_if_any(np.abs(times) > LARGEST, times, name, "times up to 1e100 in size")
     return times

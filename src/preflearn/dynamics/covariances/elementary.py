@@ -20,7 +20,7 @@ from preflearn.core.validation import (
     Floats,
     check_array,
     check_real,
-    refuse,
+    raise_if_any,
     require,
 )
 from preflearn.dynamics.covariances.blocks import Decay, Interval, Origin, Trend
@@ -93,7 +93,7 @@ class Constant(_Trend):
     def _variances(self) -> tuple[float, float, float]:
         return self.variance, 0.0, 0.0
 
-    def told(self) -> str:
+    def to_text(self) -> str:
         return f"a level that does not change, of {deviation(self.variance)}"
 
 
@@ -129,7 +129,7 @@ class Wiener(_Trend):
     def _variances(self) -> tuple[float, float, float]:
         return 0.0, 0.0, self.variance
 
-    def told(self) -> str:
+    def to_text(self) -> str:
         growth = YEAR * self.variance
         return (
             f"a random walk from 0 at {beginning(self.origin)}; its variance grows by {number(growth)} a "
@@ -167,7 +167,7 @@ class Linear(_Trend):
     def _variances(self) -> tuple[float, float, float]:
         return 0.0, self.variance, 0.0
 
-    def told(self) -> str:
+    def to_text(self) -> str:
         return f"a straight line through 0 at {_slope(self.origin, self.variance)}"
 
 
@@ -204,7 +204,7 @@ class Affine(_Trend):
     def _variances(self) -> tuple[float, float, float]:
         return self.variance, self.slope_variance, 0.0
 
-    def told(self) -> str:
+    def to_text(self) -> str:
         line = _slope(self.origin, self.slope_variance)
         return f"a straight line, of {deviation(self.variance)} at {line}"
 
@@ -247,7 +247,7 @@ class PiecewiseConstant(Covariance):
         boundaries = check_array(
             self.boundaries, "boundaries", ("n",), "ascending times"
         )
-        refuse(
+        raise_if_any(
             np.diff(boundaries, prepend=-np.inf) <= 0,
             boundaries,
             "boundaries",
@@ -264,7 +264,7 @@ class PiecewiseConstant(Covariance):
     def state_space(self) -> StateSpace:
         return StateSpace([Interval(self.variance, self.boundaries)])
 
-    def told(self) -> str:
+    def to_text(self) -> str:
         return f"a level that is drawn anew at each of its boundaries, of {deviation(self.variance)}"
 
 
@@ -293,7 +293,7 @@ class _Matern(Covariance):
     def state_space(self) -> StateSpace:
         return StateSpace([Decay(self.variance, self._rate, self.size)])
 
-    def told(self) -> str:
+    def to_text(self) -> str:
         return curve(*self.look, self.variance, self.lengthscale)
 
 

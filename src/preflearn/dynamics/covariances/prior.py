@@ -7,11 +7,11 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 
-from preflearn.core.validation import Floats, Ids, require, tell
+from preflearn.core.validation import Floats, Ids, require, warn_user
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Constant
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.matches import PERFORMANCE, TimeWarning, as_read, is_performance
+from preflearn.matches import PERFORMANCE, TimeWarning, is_performance, normalize_names
 
 # of a performance, so that the noise of a difference of two is that of Probit
 _ERROR = Constant(0.5)
@@ -45,7 +45,7 @@ class Prior:
         mean: Mapping[Hashable, float] | None = None,
     ) -> None:
         self.mean = {name: float(value) for name, value in (mean or {}).items()}
-        self._means = as_read(self.mean)
+        self._means = normalize_names(self.mean)
         self.one = not isinstance(covariance, Mapping)
         self.covariances = by_name(covariance)
         places: dict[Covariance, int] = {}
@@ -76,7 +76,7 @@ class Prior:
         return np.array([self._means.get(name, 0.0) for name in names])
 
 
-def warn_of_lengths(
+def warn_about_lengths(
     covariance: Covariance | Mapping[Hashable, Covariance], time: Floats
 ) -> None:
     """Warn of the first length scale or period that is absurd for the span of these
@@ -105,11 +105,11 @@ def warn_of_lengths(
             how = "short" if length < span else "long"
             text = f"the {name} {length:g} is very {how} for data that span {span:g}, from {time[0]:g} to "
             text += f"{time[-1]:g}; expected one between {span / MOST_LENGTHS:.3g} and {most:.3g}. "
-            tell(f"{text}Both are in {_UNIT}", TimeWarning)
+            warn_user(f"{text}Both are in {_UNIT}", TimeWarning)
             return
 
 
-def warn_of_units(
+def warn_about_units(
     covariance: Covariance | Mapping[Hashable, Covariance], time: Floats, noise: float
 ) -> None:
     """Warn of lengths, and of the first covariance whose origin or rates do not suit
@@ -126,19 +126,19 @@ def warn_of_units(
     Warns
     -----
     TimeWarning
-        As `warn_of_lengths`; if at the first match most of the standard deviation comes
+        As `warn_about_lengths`; if at the first match most of the standard deviation comes
         from the distance to an origin farther away than the matches span, and it is
         above that of the noise; if it is 0, since the only origin is each feature's
         first match; if from the first match to the last a score moves by more than 100
         times the noise, as where times are milliseconds; or by less than 0.15 of it,
         where times read as years and rates may be by the day.
     """
-    warn_of_lengths(covariance, time)
+    warn_about_lengths(covariance, time)
     first = float(time[0])
     span = float(time[-1] - time[0])
     for k in by_name(covariance).values():
-        origins = [leaf.describe().get("origin", "first") for leaf in k.leaves()]
-        if not any("origin" in leaf.describe() for leaf in k.leaves()):
+        origins = [leaf.to_dict().get("origin", "first") for leaf in k.leaves()]
+        if not any("origin" in leaf.to_dict() for leaf in k.leaves()):
             continue
         pinned = all(origin == "first" for origin in origins)
         apart = max(
@@ -146,7 +146,7 @@ def warn_of_units(
         )
         near = k.mapped(
             lambda leaf: (
-                leaf.changed(origin=first) if "origin" in leaf.describe() else leaf
+                leaf.changed(origin=first) if "origin" in leaf.to_dict() else leaf
             )
         )
         try:
@@ -166,16 +166,16 @@ def warn_of_units(
             text += "expected origin='first', or a time just before the first match"
         elif not (text := moves(repr(k), moved, time, noise)):
             continue
-        tell(text, TimeWarning)
+        warn_user(text, TimeWarning)
         return
 
 
-def warn_of_walks(what: str, variance: float, time: Floats, noise: float) -> None:
+def warn_about_walks(what: str, variance: float, time: Floats, noise: float) -> None:
     """Warn of a `variance` a unit of time that does not suit these times."""
     if variance > 0 and (
         text := moves(what, (variance * (time[-1] - time[0])) ** 0.5, time, noise)
     ):
-        tell(text, TimeWarning)
+        warn_user(text, TimeWarning)
 
 
 def moves(what: str, moved: float, time: Floats, noise: float) -> str:

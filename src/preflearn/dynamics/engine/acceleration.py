@@ -33,7 +33,7 @@ import numpy as np
 
 from preflearn.core.validation import Floats
 from preflearn.dynamics.engine.algorithm import Plain, Sweep, Update
-from preflearn.dynamics.engine.threads import njit_free_inside, njit_free_sums
+from preflearn.dynamics.engine.threads import njit_free_sums, njit_nogil_inner
 
 _DEPTH = 12  # how many differences are kept
 _HISTORY = 700_000_000  # bytes of them, at most
@@ -238,7 +238,7 @@ def _note(ep, rate, entries, updated, x, r, steps, turns, slot, count, begin, en
     return products
 
 
-@njit_free_inside
+@njit_nogil_inner
 def _log_ratio(a, b):
     """log(a/b), by a series where they are close, as most are: the next term is below
     1e-24."""

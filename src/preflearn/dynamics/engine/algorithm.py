@@ -35,7 +35,12 @@ from numpy.typing import NDArray
 
 from preflearn.core.validation import Floats, require
 from preflearn.dynamics.engine.schedule import Schedule
-from preflearn.dynamics.engine.threads import Share, njit_free, njit_free_inside, slices
+from preflearn.dynamics.engine.threads import (
+    ParallelMap,
+    balanced_slices,
+    njit_nogil,
+    njit_nogil_inner,
+)
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 
 _LARGE = 1e200
@@ -163,7 +168,7 @@ class Sweep:
         played: Floats,
         *,
         ep: bool,
-        share: Share,
+        share: ParallelMap,
     ) -> None:
         self.schedule = schedule
         self.ep = ep
@@ -174,7 +179,7 @@ class Sweep:
         self._noise = likelihood.noise
         self.law = (likelihood.law(ep), *map(float, likelihood.parameters))
         self.calm = min(1.0, 2 / int(np.diff(schedule.rows).max()))
-        self.parts = slices(len(self.entries))
+        self.parts = balanced_slices(len(self.entries))
         # The most frequent features, which are the last, first: nobody waits for the
         # longest part at the end.
         self._work = [
@@ -291,7 +296,7 @@ def _sum(parts: list[float]) -> float:
         return math.inf
 
 
-@njit_free_inside
+@njit_nogil_inner
 def _one_of(weight, entries, e):
     """For EP: alpha and beta of one of so many equal matches, and the moments without
     this one."""
@@ -310,7 +315,7 @@ def _one_of(weight, entries, e):
     return alpha, beta, c, v
 
 
-@njit_free
+@njit_nogil
 def update_matches(
     ep, law, a, b, played, rows, coefficients, entries, updated, begin, end
 ):
@@ -371,7 +376,7 @@ def update_matches(
     return total + 0.5 * math.log(product), math.sqrt(worst)
 
 
-@njit_free
+@njit_nogil
 def _move(rate, entries, updated, gamma, steps, begin, end):
     for e in range(begin, end):
         entries[e, 0] += rate * (updated[e, 0] - entries[e, 0])

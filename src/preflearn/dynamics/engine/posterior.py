@@ -18,7 +18,7 @@ from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace, check_finite
 from preflearn.dynamics.engine.schedule import schedule_of
-from preflearn.dynamics.engine.threads import njit_free
+from preflearn.dynamics.engine.threads import njit_nogil
 from preflearn.matches import Matches
 
 _TOGETHER = 400_000  # entries of matrices of forecasts that are made together
@@ -132,7 +132,7 @@ class Posterior:
         )
 
 
-@njit_free
+@njit_nogil
 def _places(start, known, rank, time):
     """The first visit of each feature that is later than a time; by halving."""
     place = np.empty(len(time), dtype=np.int64)
@@ -149,7 +149,7 @@ def _places(start, known, rank, time):
     return place
 
 
-@njit_free
+@njit_nogil
 def _told(h, place, early, seen, A, Q, on, after, before):
     """Mean and variance of scores; Q is the covariance of the state where it is
     `early`.

@@ -25,7 +25,7 @@ from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.dynamics.engine.smoother import smoother
-from preflearn.dynamics.engine.threads import part_size, slices
+from preflearn.dynamics.engine.threads import balanced_slices, part_size
 from preflearn.matches import Matches
 
 _NOTHING = np.empty((0, 0))
@@ -122,7 +122,15 @@ def schedule_of(matches: Matches, prior: Prior) -> Schedule:
     visits = (entry, step, start)
     coefficients = design.data[entry_order]
     return Schedule(
-        prior, order, entry_order, rank, rows, coefficients, visits, groups, slices(n)
+        prior,
+        order,
+        entry_order,
+        rank,
+        rows,
+        coefficients,
+        visits,
+        groups,
+        balanced_slices(n),
     )
 
 

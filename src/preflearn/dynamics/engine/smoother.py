@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 
 from preflearn.core.validation import Ids
-from preflearn.dynamics.engine.threads import njit_free, njit_free_inside
+from preflearn.dynamics.engine.threads import njit_nogil, njit_nogil_inner
 
 # a product of factors is turned into a sum of logarithms before it falls below
 _SMALL = 1e-200
@@ -85,7 +85,7 @@ def smoother(layout: Ids) -> Callable[..., float]:
     return {1: _smooth_1, 2: _smooth_2, 3: _smooth_3}.get(len(layout), _smooth_any)
 
 
-@njit_free_inside
+@njit_nogil_inner
 def _moments(cavity, alpha, beta, p, c, u, kr, q):
     """Mean and variance of z, by what the filter (p, c, u) and the later visits (kr, q)
     say."""
@@ -97,7 +97,7 @@ def _moments(cavity, alpha, beta, p, c, u, kr, q):
     return (p + alpha * c + kr) * u, variance
 
 
-@njit_free_inside
+@njit_nogil_inner
 def _told(total, product, alpha, beta, p, c, u):
     """The sum of log Z~ with one more visit, but for half the logarithm of a product."""
     total += 0.5 * u * (alpha * (alpha * c + 2.0 * p) - beta * p * p)
@@ -108,7 +108,7 @@ def _told(total, product, alpha, beta, p, c, u):
     return total, product
 
 
-@njit_free_inside
+@njit_nogil_inner
 def _gather(entries, entry, first, kept):
     """alpha and beta of the visits of a feature, from all over the memory at once."""
     for i in range(len(kept)):
@@ -118,7 +118,7 @@ def _gather(entries, entry, first, kept):
         )
 
 
-@njit_free_inside
+@njit_nogil_inner
 def _scatter(entries, entry, first, kept):
     """Mean and variance, which stand where alpha and beta were."""
     for i in range(len(kept)):
@@ -128,7 +128,7 @@ def _scatter(entries, entry, first, kept):
         )
 
 
-@njit_free
+@njit_nogil
 def _smooth_1(
     entries, entry, step, start, layout, initial, table, features, cavity, after, before
 ):
@@ -184,7 +184,7 @@ def _smooth_1(
     return total
 
 
-@njit_free
+@njit_nogil
 def _smooth_2(
     entries, entry, step, start, layout, initial, table, features, cavity, after, before
 ):
@@ -289,7 +289,7 @@ def _of_size(fixed: int) -> Any:
     """The smoother of a state of a fixed size, whose loops over the state are unrolled;
     of any size, if 0."""
 
-    @njit_free
+    @njit_nogil
     def smooth(
         entries,
         entry,
@@ -353,7 +353,7 @@ def _of_size(fixed: int) -> Any:
     return smooth
 
 
-@njit_free_inside
+@njit_nogil_inner
 def _learn(size, layout, alpha, beta, S, kept, i):
     """[P m] after a visit, from that before; k = P h is kept, and p, c, u returned."""
     p = 0.0
@@ -376,7 +376,7 @@ def _learn(size, layout, alpha, beta, S, kept, i):
     return p, c, u
 
 
-@njit_free_inside
+@njit_nogil_inner
 def _absorb(size, layout, alpha, beta, p, u, S, kept, i, t):
     """[N r] before a visit, from that after it; returns k·r and k·N k."""
     kr = 0.0
@@ -404,7 +404,7 @@ def _absorb(size, layout, alpha, beta, p, u, S, kept, i, t):
     return kr, q
 
 
-@njit_free_inside
+@njit_nogil_inner
 def _carry(size, layout, table, row, back, S, B, C):
     """[P m] after a visit into [A P A' + Q, A m] before the next one; back, [N r] into
     [A' N A, A' r]."""
@@ -426,7 +426,7 @@ def _carry(size, layout, table, row, back, S, B, C):
                 place += 1
 
 
-@njit_free_inside
+@njit_nogil_inner
 def _multiply(size, layout, table, row, back, X, Y, whole):
     """Y = A X; back, A' X; if not whole, without its last column, or what is beyond the
     diagonal."""
@@ -446,7 +446,7 @@ def _multiply(size, layout, table, row, back, X, Y, whole):
                     Y[a, b] += value * X[d, b]
 
 
-@njit_free_inside
+@njit_nogil_inner
 def _record(size, S, states, row):
     """Without what is below the diagonal, by rows."""
     place = 0

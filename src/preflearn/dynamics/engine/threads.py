@@ -9,24 +9,26 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from preflearn.core.compilation import njit, njit_part
+from preflearn.core.compilation import njit, njit_inner
 
 _CHUNK = 8_000  # entries or matches: some tenths of a millisecond of work
 _MOST_CHUNKS = 64
 
-Share = Callable[[Callable[[Any], Any], Sequence], list]
+ParallelMap = Callable[[Callable[[Any], Any], Sequence], list]
 
 
 # `njit` for threads: other Python code runs meanwhile, and x / 0 is inf or NaN.
-njit_free = partial(njit, nogil=True, error_model="numpy")
+njit_nogil = partial(njit, nogil=True, error_model="numpy")
 # As part of each loop that calls it: what is constant there is constant here.
-njit_free_inside = partial(njit_part, nogil=True, error_model="numpy", forceinline=True)
+njit_nogil_inner = partial(
+    njit_inner, nogil=True, error_model="numpy", forceinline=True
+)
 # Sums are added up in parts, as the processor likes it.
-njit_free_sums = partial(njit_free, fastmath={"reassoc", "contract", "nsz"})
+njit_free_sums = partial(njit_nogil, fastmath={"reassoc", "contract", "nsz"})
 
 
 @contextmanager
-def team(n_threads: int | None) -> Iterator[Share]:
+def worker_pool(n_threads: int | None) -> Iterator[ParallelMap]:
     """Workers for parts of one task; as many as there are processors, if None.
 
     Parts are cut by the amount of work, never by the number of threads.
@@ -50,7 +52,7 @@ def part_size(amount: int) -> int:
     return max(_CHUNK, -(-amount // _MOST_CHUNKS))
 
 
-def slices(amount: int) -> list[slice]:
+def balanced_slices(amount: int) -> list[slice]:
     """0..amount in parts."""
     size = part_size(amount)
     return [slice(begin, min(begin + size, amount)) for begin in range(0, amount, size)]

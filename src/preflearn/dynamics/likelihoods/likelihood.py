@@ -36,7 +36,7 @@ from preflearn.core.validation import (
     as_array,
     check_array,
     check_flag,
-    refuse,
+    raise_if_any,
     require,
 )
 from preflearn.dynamics.parametrized import Described
@@ -92,13 +92,13 @@ class Likelihood(Described, family="likelihood"):
         expected += f", for {type(self).__name__}"
         given = as_array(y, "y")
         if given.dtype.kind in "bO":  # False would be 0, a tie
-            refuse(
+            raise_if_any(
                 np.array([isinstance(v, bool | np.bool_) for v in given.tolist()]),
                 given,
                 "y",
                 expected,
             )
-        refuse(wrong, outcomes, "y", expected)
+        raise_if_any(wrong, outcomes, "y", expected)
         return outcomes
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
@@ -158,7 +158,7 @@ class Likelihood(Described, family="likelihood"):
     ) -> tuple[Floats, Floats, Floats]:
         value, first, second = _rows(self.law(ep), *self.parameters, y, mean, variance)
         beyond = f"a variance at which the expectation of the logarithm of {type(self).__name__} is a number"
-        refuse(np.isnan(value), variance, "variance", beyond)
+        raise_if_any(np.isnan(value), variance, "variance", beyond)
         return value, first, second
 
     def probabilities(self, mean: ArrayLike, variance: ArrayLike) -> Floats:
@@ -185,9 +185,13 @@ class Likelihood(Described, family="likelihood"):
 def _check_moments(mean: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats]:
     mean = check_array(mean, "mean", ("n",), "one value a match")
     variance = check_array(variance, "variance", (len(mean),), "one value a match")
-    refuse(np.abs(mean) > LARGEST, mean, "mean", f"means up to {LARGEST:g} in size")
-    refuse(variance < 0, variance, "variance", "a variance of at least 0")
-    refuse(variance > LARGEST, variance, "variance", f"variances up to {LARGEST:g}")
+    raise_if_any(
+        np.abs(mean) > LARGEST, mean, "mean", f"means up to {LARGEST:g} in size"
+    )
+    raise_if_any(variance < 0, variance, "variance", "a variance of at least 0")
+    raise_if_any(
+        variance > LARGEST, variance, "variance", f"variances up to {LARGEST:g}"
+    )
     return mean, variance
 
 

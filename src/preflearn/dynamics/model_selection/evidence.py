@@ -32,7 +32,7 @@ from preflearn.core.validation import (
     check_list,
     check_real,
     require,
-    tell,
+    warn_user,
 )
 from preflearn.dynamics.covariances.prior import MOST_LENGTHS, MOST_SPANS
 from preflearn.dynamics.model import DynamicComparisons, check_problem, infer, laid_out
@@ -42,7 +42,7 @@ from preflearn.dynamics.model_selection.hyperparameters import (
     check_names,
     described,
     parameters_of,
-    warn_of_ranges,
+    warn_about_ranges,
     with_parameters,
 )
 from preflearn.matches import Matches
@@ -171,7 +171,7 @@ def maximise_evidence(
         len(start) > 0, fixed, "fixed", f"at least one of {', '.join(known)} to be free"
     )
     limits = _limits(start, matches.time)
-    warn_of_ranges(model, limits, matches.time)
+    warn_about_ranges(model, limits, matches.time)
     check_real(gtol, "gtol", "a positive number", np.finfo(float).tiny)
     climb = _Climb(model, (matches, played), limits, gtol)
     minimize(
@@ -191,7 +191,7 @@ def maximise_evidence(
     if not found.converged:
         text = f"no maximum of the evidence in {len(found.trace)} evaluations: a derivative of "
         text += f"{climb.left:.1e} is left, more than gtol={gtol:g}; raise max_iter, or lower the model's "
-        tell(text + f"tol, which is {model.tol:g}", ConvergenceWarning)
+        warn_user(text + f"tol, which is {model.tol:g}", ConvergenceWarning)
     return found
 
 

@@ -27,7 +27,7 @@ from preflearn.dynamics.covariances.prior import (
     MOST_LENGTHS,
     REST,
     by_name,
-    warn_of_lengths,
+    warn_about_lengths,
 )
 from preflearn.dynamics.model import (
     DynamicComparisons,
@@ -170,7 +170,7 @@ def check_names(names: Iterable[str], known: Iterable[str], what: str) -> None:
         require(name in known, name, what, f"one of {', '.join(known)}")
 
 
-def warn_of_ranges(
+def warn_about_ranges(
     model: DynamicComparisons, ranges: Mapping[str, Range], time: Floats
 ) -> None:
     """Warn, as a fit does, where not even the best of a range is a length for data of
@@ -181,7 +181,7 @@ def warn_of_ranges(
     nearest = {
         name: min(max(least, low), high) for name, (low, high, _) in ranges.items()
     }
-    warn_of_lengths(with_parameters(model, nearest).covariance, time)
+    warn_about_lengths(with_parameters(model, nearest).covariance, time)
 
 
 # ---- The random search
@@ -263,7 +263,7 @@ def random_search(
     """
     played = check_problem(model, matches, y, sample_weight, offset)
     limits = check_ranges(ranges, parameters_of(model))
-    warn_of_ranges(model, limits, matches.time)
+    warn_about_ranges(model, limits, matches.time)
     candidates = drawn(limits, n_configurations, random_state)
     judge = partial(evidence_of, changed(model, n_threads=1), matches, played)
     table = judged(judge, candidates, n_jobs)

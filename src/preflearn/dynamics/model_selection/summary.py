@@ -64,7 +64,7 @@ def in_words(covariance: Covariance, span: float = YEAR) -> str:
         for name, k in zip(names, counts, strict=True)
     ]
     lines = [
-        f"{label}: {part.told()}." for label, part in zip(labels, parts, strict=True)
+        f"{label}: {part.to_text()}." for label, part in zip(labels, parts, strict=True)
     ]
     variances = [variance_after(part, span) for part in parts]
     when = (
@@ -92,4 +92,4 @@ def variance_after(covariance: Covariance, after: float) -> float:
 
 
 def _grows(leaf: Covariance) -> bool:
-    return "origin" in leaf.describe()
+    return "origin" in leaf.to_dict()
