@@ -11,9 +11,9 @@ from preflearn.core import compilation, source_digest
 
 LOOPS = """
 from preflearn.{} import Point
-from preflearn.core.compilation import njit, njit_part
+from preflearn.core.compilation import njit, njit_inner
 
-@njit_part
+@njit_inner
 def part(x):
     return 2 * x
 
@@ -56,10 +56,12 @@ class Package:
     def __init__(self, folder):
         self.folder = folder
         self.path = folder / "preflearn"
-        self.path.mkdir()
-        shutil.copy(compilation.__file__, self.path)
-        shutil.copy(source_digest.__file__, self.path)
-        (self.path / "__init__.py").touch()
+        core = self.path / "core"
+        core.mkdir(parents=True)
+        shutil.copy(compilation.__file__, core)
+        shutil.copy(source_digest.__file__, core)
+        for package in (self.path, core):
+            (package / "__init__.py").touch()
 
     def write(self, points, added):
         """Write the compiled functions, which use a type of the module `points`."""
