@@ -5,10 +5,7 @@ A method asks B for four things only: B f, B'v, B'WB and B K B' (`Incidence`).
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Literal
-from uuid import uuid4
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -212,42 +209,6 @@ def _rows(values: ArrayLike, name: str, length: int) -> Floats:
     return array
 
 
-class Origin:
-    """What all slices of the same pairs share, in any process: by it one knows their
-    items and rows."""
-
-    def __init__(
-        self, n_rows: int, token: bytes | None = None, groups: Any = ()
-    ) -> None:
-        self.n_rows = n_rows
-        self.token = token or uuid4().bytes
-        GROUPS[self] = dict(groups)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Origin, (self.n_rows, self.token, GROUPS[self])
-
-    def leaks(self, trained: Ids | None, asked: Ids | None) -> bool:
-        """Whether none of the rows asked trained (None: all did), and no splitter has
-        parted them."""
-        if trained is None or asked is None:
-            return False
-        seen = np.zeros(self.n_rows, dtype=bool)
-        seen[trained] = True
-        together = not seen[asked].any()
-        for of, forward in GROUPS[self].values():
-            a = of[trained]
-            b = of[asked]
-            apart = a.max() < b.min() if forward else not np.isin(a, b).any()
-            together &= not (apart and min(a.min(), b.min()) >= 0)
-        return bool(together)
-
-
-# What splitters held out together, by their kind: a number for each row, -1 if unknown,
-# and whether rows of lower numbers train only. It is no part of the pairs, which a
-# splitter leaves as they are.
-GROUPS: WeakKeyDictionary[Origin, dict[str, tuple[Ids, bool]]] = WeakKeyDictionary()
-
-
 class Pairs:
     """Comparisons as edges of a graph: `items` are its vertices, `index` its edges.
 
@@ -274,9 +235,8 @@ class Pairs:
 
     Pairs share items and so are not independent. To judge a learner hold out items,
     queries or dates, by the splitters of `preflearn.core`, and standardise features by
-    its `OnItems` inside of the folds. A learner that is asked about other slices of the
-    Pairs of its fit, with the same items, warns (`LeakageWarning`); of plain arrays it
-    knows no slices, and does not.
+    its `OnItems` inside of the folds. Its `check_leakage` counts the test pairs of any
+    other split whose items are both in training.
 
     Examples
     --------
@@ -289,25 +249,18 @@ class Pairs:
            [-1,  0,  1]])
     """
 
-    __slots__ = ("index", "items", "origin", "rows")
+    __slots__ = ("index", "items")
 
     def __init__(self, items: ArrayLike, index: ArrayLike) -> None:
         self.items = check_items(items, keep=True)
         self.index = check_index(index, self.items.shape[0])
-        self.origin = Origin(len(self.index))
-        self.rows = None
 
     @classmethod
-    def _trusted(
-        cls, items: NDArray, index: NDArray, of: Pairs | None = None, rows: Any = None
-    ) -> Pairs:
-        """Skip the checks for arrays that came out of checked pairs, or of these rows
-        `of` some."""
+    def _trusted(cls, items: NDArray, index: NDArray) -> Pairs:
+        """Pairs of arrays that were checked before."""
         pairs = cls.__new__(cls)
         pairs.items = items
         pairs.index = index
-        pairs.rows = rows
-        pairs.origin = Origin(len(index)) if of is None else of.origin
         return pairs
 
     @classmethod
@@ -427,30 +380,19 @@ class Pairs:
             raise ValueError(
                 "a dense (m, 2, p) array of Pairs can only be made by copying"
             )
-        # check_array of scikit-learn asks by a function of its own
-        asking = sys._getframe(1).f_back
-        if (
-            asking
-            and asking.f_code.co_name == "check_array"
-            and asking.f_locals.get("allow_nd") is False
-        ):
-            how = "in a pipeline write OnItems(StandardScaler()), of preflearn.core, for StandardScaler()"
-            text = f"pairs have shape {self.shape}; scikit-learn's own steps expect a matrix"
-            raise ValueError(f"{text}: {how}")
         return np.asarray(check_items(self.items)[self.index], dtype=dtype)
 
     def __getitem__(self, key: int | slice | ArrayLike) -> Pairs:
         """The pairs selected by a mask, by ids or by a slice, over the same items."""
         key = check_selection(key, len(self))
-        rows = np.arange(len(self)) if self.rows is None else self.rows
-        return self._trusted(self.items, self.index[key], self, rows[key])
+        return self._trusted(self.items, self.index[key])
 
     def with_items(self, items: NDArray) -> Pairs:
         """The same comparisons of the same items, told by other features, shape (n,
         p')."""
         items = check_items(items, keep=True)
         check_shape(items, "items", (self.items.shape[0], "p"), "one row an item")
-        return self._trusted(items, self.index, self, self.rows)
+        return self._trusted(items, self.index)
 
     def differences(self) -> NDArray[np.float64]:
         """First minus second, shape (m, p): the incidence matrix times the items."""
@@ -477,7 +419,7 @@ class Pairs:
     def swapped(self) -> Pairs:
         """The same comparisons with first and second exchanged; labels change their
         sign."""
-        return self._trusted(self.items, self.index[:, ::-1], self, self.rows)
+        return self._trusted(self.items, self.index[:, ::-1])
 
     def flipped(self, y: ArrayLike) -> tuple[Pairs, NDArray[np.int8]]:
         """The binary problem of eq. 8 of [Venuto2017]_: significant difference or not.

@@ -12,6 +12,7 @@ from sklearn.model_selection import (
     GridSearchCV,
     KFold,
     StratifiedKFold,
+    cross_val_predict,
     cross_val_score,
 )
 
@@ -121,6 +122,38 @@ def test_a_saved_model_does_not_hold_the_pairs_of_its_fit():
     np.testing.assert_array_equal(
         pickle.loads(saved).predict(pairs), model.predict(pairs)
     )
+
+
+def test_cross_val_predict_gives_labels_and_refuses_decisions():
+    """For decisions it replaces the labels by 0, 1, 2 before it fits."""
+    pairs, y = simulated()
+    assert LeastSquares().classes_.tolist() == [-1, 0, 1]
+    assert LeastSquares().classes_.dtype.kind == "i"
+    folds = KFold(3)
+    expected = np.concatenate(
+        [
+            LeastSquares().fit(pairs[train], y[train]).predict(pairs[test])
+            for train, test in folds.split(y)
+        ]
+    )
+    predicted = cross_val_predict(LeastSquares(), pairs, y, cv=folds)
+    np.testing.assert_array_equal(predicted, expected)
+    with pytest.raises(ValueError, match=r"y\[0\] is 2.*method='predict'"):
+        cross_val_predict(
+            LeastSquares(), pairs, y, cv=folds, method="decision_function"
+        )
+    strict = y != 0
+    with (
+        pytest.warns(RuntimeWarning, match="classes"),
+        pytest.raises(ValueError, match="shape"),
+    ):
+        cross_val_predict(
+            LeastSquares(),
+            pairs[strict],
+            y[strict],
+            cv=folds,
+            method="decision_function",
+        )
 
 
 @pytest.mark.parametrize("form", [as_pairs, np.asarray])

@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, NotFittedEr
 
 import preflearn
 import preflearn_book.runner
-from preflearn.core import LeakageWarning, NotIdentifiedWarning
+from preflearn.core import NotIdentifiedWarning
 from preflearn.datasets import DatasetUnavailable
 from preflearn.matches import OutcomeWarning, TimeWarning, UnseenWarning
 from preflearn_book import studies
@@ -51,7 +51,6 @@ WARNINGS = (
     OutcomeWarning,
     TimeWarning,
     UnseenWarning,
-    LeakageWarning,
     NotIdentifiedWarning,
 )
 # The evidence of a sweep that was taken back.

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from preflearn.core.diagnosis import Diagnosis, NotIdentifiedWarning, diagnose
-    from preflearn.core.estimator import ComparisonEstimator, LeakageWarning, OnItems
+    from preflearn.core.estimator import ComparisonEstimator, OnItems
     from preflearn.core.kernels import NotPositiveSemidefiniteError
-    from preflearn.core.splits import DateSplit, ItemKFold, QueryKFold
+    from preflearn.core.splits import DateSplit, ItemKFold, QueryKFold, check_leakage
 
 __all__ = [
     "ComparisonEstimator",
     "DateSplit",
     "Diagnosis",
     "ItemKFold",
-    "LeakageWarning",
     "NotIdentifiedWarning",
     "NotPositiveSemidefiniteError",
     "OnItems",
     "QueryKFold",
+    "check_leakage",
     "diagnose",
 ]
 

@@ -10,66 +10,37 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.core.diagnosis import indicated
-from preflearn.core.kernels import distinct_items, distinct_rows
-from preflearn.core.validation import Floats, check_items, require, warn_user
+from preflearn.core.kernels import distinct_items
+from preflearn.core.validation import Floats, check_items, require
 from preflearn.metrics import comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
-
-
-class LeakageWarning(UserWarning):
-    """Pairs are judged that did not train, but whose items did: a learner may know them
-    by heart."""
-
-
-_JUDGED = 10  # pairs: of fewer nobody takes the share that is right
-_TOLD: set[bytes] = set()  # tokens of origins of which somebody was warned
 
 
 class ComparisonEstimator(ClassifierMixin, BaseEstimator):
     """A ranking function r with a threshold: c(first, second) = t_tau(r(first) -
     r(second)).
 
-    A subclass defines `fit(pairs, y)`, which calls `_remember(pairs)`, and
+    A subclass defines `fit(pairs, y)`, which sets `n_features_in_`, and
     `rank_function(X)`. It may set `tau_`, the largest difference that does not count;
     the papers' convention is 1. In `cross_val_score` and searches take folds of
     `ItemKFold`, `QueryKFold` or `DateSplit`.
+
+    `cross_val_predict` of scikit-learn works with method="predict". For decisions and
+    probabilities it replaces the labels by 0, 1, 2 before it fits: fit on each fold
+    yourself, as the splitters give them.
     """
 
     tau_: float = 1.0
     n_features_in_: int
-    # origin, rows and index of the pairs of the fit
-    _met: tuple[Any, Any, Any] = None, None, None
-    # As floats, which cannot be column numbers: scikit-learn's cross_val_predict
-    # encodes labels as 0, 1, ... before it fits probabilities or decisions, and fails
-    # now; it would report what -1 as 0, 1 as 1 gave.
-    classes_ = np.array([-1.0, 0.0, 1.0])
-
-    def _remember(self, pairs: Pairs) -> None:
-        """What a fit learned from: the number of features, and which pairs."""
-        self.n_features_in_ = pairs.shape[2]
-        self._met = (pairs.origin, pairs.rows, pairs.index)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_met": (None, None, None)}  # pyright: ignore[reportOperatorIssue]  (they may be many)
+    classes_ = np.array([-1, 0, 1])
 
     def rank_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores r(x) of items, shape (n,); larger is better."""
         raise AttributeError(f"{type(self).__name__} defines no ranking function")
 
     def decision_function(self, pairs: Pairs | ArrayLike) -> NDArray[np.float64]:
-        """r(first) - r(second) for each pair, shape (m,), eq. 5 of [Venuto2017]_.
-
-        Warns
-        -----
-        LeakageWarning
-            Here, and in all that follows from it, once for slices of the same pairs:
-            where none of these, ten at least, trained, but both items of some did,
-            unless `QueryKFold` or `DateSplit` has parted them, or items have no
-            features, and so are known only if they trained.
-        """
+        """r(first) - r(second) for each pair, shape (m,), eq. 5 of [Venuto2017]_."""
         pairs = as_pairs(pairs, keep=True)
-        self._warn_of_leakage(pairs)
         B = pairs.B
         scores = np.empty(pairs.items.shape[0])
         # Among as many pairs as items most items occur, and finding out costs more than
@@ -88,32 +59,9 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """The weighted share of pairs that are predicted correctly: 1 minus the loss of
+        """The weighted fraction of pairs that are predicted correctly: 1 minus the loss of
         eq. 2."""
         return 1.0 - comparison_loss(y, self.predict(pairs), sample_weight)
-
-    def _warn_of_leakage(self, pairs: Pairs) -> None:
-        asked = pairs.origin
-        (origin, rows, trained) = self._met
-        same = (
-            origin is not None
-            and origin.token == asked.token
-            and asked.token not in _TOLD
-        )
-        if not (same and len(pairs) >= _JUDGED and asked.leaks(rows, pairs.rows)):
-            return
-        # without features, who did not train has no score at all
-        if indicated(pairs.items) is not None:
-            return
-        kinds = distinct_rows(pairs.items)[1]
-        if met := int(np.isin(kinds[pairs.index], kinds[trained]).all(axis=1).sum()):
-            _TOLD.add(asked.token)
-            warn_user(
-                f"{type(self).__name__} met both items of {met} of these {len(pairs)} pairs in others of its "
-                "fit, and may know them by heart: make folds by ItemKFold, QueryKFold or DateSplit of "
-                "preflearn.core or, where the same items will be compared again, ignore LeakageWarning",
-                LeakageWarning,
-            )
 
 
 class LinearComparison(ComparisonEstimator):
@@ -157,9 +105,10 @@ class OnItems(TransformerMixin, BaseEstimator):
     """A transformer of scikit-learn for the items of pairs, as a step of a pipeline
     before a learner.
 
-    scikit-learn's own steps ask for a matrix. This one gives the transformer each
-    distinct item of the training pairs once, and the learner the same pairs of
-    transformed items.
+    scikit-learn's own steps take a matrix, and refuse pairs ("Found array with dim 3").
+    Write ``OnItems(StandardScaler())`` in place of ``StandardScaler()``: it gives the
+    transformer each distinct item of the training pairs once, and the learner the same
+    pairs of transformed items.
 
     Parameters
     ----------

@@ -25,11 +25,12 @@ from preflearn.core.validation import (
     check_count,
     check_flag,
     check_query_ids,
+    check_selection,
     legacy_rng,
     require,
 )
 from preflearn.matches import as_times
-from preflearn.pairs import GROUPS, Pairs
+from preflearn.pairs import Pairs
 
 
 @dataclass(eq=False, repr=False)
@@ -146,7 +147,7 @@ class QueryKFold(ItemKFold):
     _kind = "queries"
 
     def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
-        return _one_a_pair(groups, pairs, "query id")
+        return _units_of_groups(groups, pairs, "query id")
 
 
 class DateSplit(_Splitter):
@@ -182,7 +183,7 @@ class DateSplit(_Splitter):
             and pd.api.types.infer_dtype(groups) == "string"
         ):
             groups = as_times(groups, None)
-        return _one_a_pair(groups, pairs, "date", forward=True)
+        return _units_of_groups(groups, pairs, "date")
 
 
 def split_units(
@@ -221,18 +222,48 @@ def split_units(
     return folds
 
 
-def _one_a_pair(
-    groups: ArrayLike | None, pairs: Pairs, kind: str, forward: bool = False
-) -> NDArray:
-    """Units of both items of each pair, from the groups of `split`, where items may
-    come again."""
+def check_leakage(pairs: Pairs | ArrayLike, train: ArrayLike, test: ArrayLike) -> int:
+    """Count the test pairs whose items are both in training pairs.
+
+    A learner may know the answers of such pairs by heart, so that its accuracy on them
+    says little about pairs of new items. The count is 0 for the folds of `ItemKFold`.
+    Folds of `QueryKFold` and `DateSplit` may share items, as players come again.
+
+    Parameters
+    ----------
+    pairs : Pairs or array-like of shape (m, 2, p), or row numbers of items, shape (m, 2)
+        Items are the same if their features are.
+    train, test : array-like of int or bool
+        Row numbers, or masks, of the training pairs and of the test pairs.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        On bad pairs, row numbers or masks.
+
+    Examples
+    --------
+    >>> pairs = Pairs([[0.0], [1.0], [2.0], [3.0]], [[0, 1], [1, 2], [2, 0], [2, 3]])
+    >>> check_leakage(pairs, train=[0, 1], test=[2, 3])
+    1
+    """
+    pairs = as_compared(pairs)
+    index = distinct_items(pairs)[1]
+    train = check_selection(train, len(pairs))
+    test = check_selection(test, len(pairs))
+    return int(np.isin(index[test], index[train]).all(axis=1).sum())
+
+
+def _units_of_groups(groups: ArrayLike | None, pairs: Pairs, kind: str) -> NDArray:
+    """Units of both items of each pair, from the groups of `split`."""
     expected = f"a {kind} for each of the {len(pairs)} pairs: split(pairs, y, groups)"
     require(groups is not None, groups, "groups", expected)
     units: NDArray = np.asarray(
         check_query_ids(groups, len(pairs), "groups", kind, "a pair")
     )
     number = np.unique(units, return_inverse=True)[1]
-    every = np.full(pairs.origin.n_rows, -1)
-    every[slice(None) if pairs.rows is None else pairs.rows] = number
-    GROUPS[pairs.origin][kind] = every, forward  # so that learners know
     return np.repeat(number[:, None], 2, axis=1)

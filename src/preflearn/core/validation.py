@@ -301,10 +301,12 @@ def check_labels(
     between = range(int(small.min(initial=0)), int(small.max(initial=0)) + 1)
     strange = any(label not in allow and (small == label).any() for label in between)
     if strange or (small is not labels and (small != labels).any()):
-        meaning = "(+1 first better, -1 second better, 0 no difference)"
-        raise_if_any(
-            ~np.isin(labels, allow), array, "y", f"one of {sorted(allow)} {meaning}"
-        )
+        expected = f"one of {sorted(allow)} (+1 first better, -1 second better, 0 no difference)"
+        if (labels == 2).any():
+            expected += (
+                "; for cross_val_predict, which renumbers them, method='predict'"
+            )
+        raise_if_any(~np.isin(labels, allow), array, "y", expected)
     return small
 
 

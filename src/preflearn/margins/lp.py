@@ -105,7 +105,7 @@ class MarginLP(LinearComparison):
                 coef = polished
         s, t = extremes(rows.values @ coef, ties)
         self.coef_ = verified(2 * coef / (s + t) if s > t else coef, rows)
-        self._remember(rows.pairs)
+        self.n_features_in_ = rows.pairs.shape[2]
         self.margin_ = (s - t) / (s + t)
         values = rows.values @ self.coef_
         slack = np.where(ties, 1 - np.abs(values), values - 1) - self.margin_

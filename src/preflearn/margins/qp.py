@@ -106,7 +106,7 @@ class MarginQP(LinearComparison):
         if s - t <= _EPS * (rows.largest() @ np.abs(direction)):  # nothing but rounding
             direction = 0 * direction
         direction = verified(direction, rows)
-        self._remember(rows.pairs)
+        self.n_features_in_ = rows.pairs.shape[2]
         self.u_ = 2 * direction / (s - t)
         self.bias_ = -(s + t) / (s - t)
         self.coef_ = -self.u_ / self.bias_

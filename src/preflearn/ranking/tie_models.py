@@ -180,7 +180,7 @@ class TieModel(Uncertain, LinearComparison):
         self.dual_gap_ = found.gap
         self.n_iter_ = found.n_iter
         self._x = np.append(found.w, found.t)
-        self._remember(pairs)
+        self.n_features_in_ = pairs.shape[2]
         self._set_ties(found.t)
         return self
 

@@ -195,7 +195,7 @@ class KernelMachine(ExpandedMachine):
 
     def _keep(self, solution: Solution, given: Training, scale: float) -> None:
         """Remember r = scale · u·Phi, the solution of the pairs that have a weight."""
-        self._remember(given.pairs)
+        self.n_features_in_ = given.pairs.shape[2]
         self.objective_, self.dual_gap_, _ = solution.certificate
         self.dual_coef_ = given.spread(solution.dual_coef)
         self.support_ = np.flatnonzero(self.dual_coef_)

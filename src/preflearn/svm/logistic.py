@@ -203,7 +203,7 @@ class LogisticCompare(ComparisonEstimator):
             f"alpha = {alpha:g}",
             weaker,
         )
-        self._remember(pairs)
+        self.n_features_in_ = pairs.shape[2]
         self.weights_ = found.w
         self.bias_ = found.t
         self.tau_ = 1.0

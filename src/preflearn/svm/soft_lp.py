@@ -191,7 +191,7 @@ class LPCompare(ExpandedMachine):
         self.objective_ = program.objective(point)
         self.dual_gap_ = abs(program.bound(point) - self.objective_)
         check_gap(self, self.dual_gap_, f"lower radius = {radius:g}")
-        self._remember(given.pairs)
+        self.n_features_in_ = given.pairs.shape[2]
         self.margin_ = margin
         self.tau_ = 1.0
         self.slack_ = given.spread(np.maximum(0.0, -program.clearance(point)[0]))
