@@ -1,11 +1,17 @@
 """The cache of compiled functions: what keeps an entry valid, and running without a
 cache."""
 
+import inspect
 import linecache
 import os
 import shutil
 import subprocess
 import sys
+
+import numba
+import pytest
+from numba.core import caching, ccallback, event, sigutils
+from numba.core.typing import templates
 
 from preflearn.core import compilation, source_digest
 
@@ -58,10 +64,10 @@ class Package:
         self.path = folder / "preflearn"
         core = self.path / "core"
         core.mkdir(parents=True)
-        shutil.copy(compilation.__file__, core)
-        shutil.copy(source_digest.__file__, core)
         for package in (self.path, core):
             (package / "__init__.py").touch()
+        for module in (compilation, source_digest):
+            shutil.copy(module.__file__, core)
 
     def write(self, points, added):
         """Write the compiled functions, which use a type of the module `points`."""
@@ -154,3 +160,38 @@ def test_a_function_written_in_a_notebook_cell_is_compiled():
     exec(compile(cell, name, "exec"), space)
     assert compilation.njit(space["double"])(3.0) == 6.0
     assert compilation.pointer(space["double"], "float64(float64)")(3.0) == 6.0
+
+
+UNDOCUMENTED = {
+    "the stamp of a cache entry": (
+        caching.IndexDataCacheFile("folder", "name", "stamp"),
+        ("_source_stamp", "_version", "_load_index"),
+    ),
+    "the file of a cache entry, and its name": (
+        caching.FunctionCache(Package.run),
+        ("_cache_file", "_impl", "cache_path"),
+    ),
+    "the name of a cache file": (caching.CompileResultCacheImpl, ("filename_base",)),
+    "our cache for a compiled function": (
+        numba.njit(lambda x: x) if not numba.config.DISABLE_JIT else None,
+        ("_cache",),
+    ),
+    "our cache for a function pointer": (
+        ccallback.CFunc(
+            lambda x: x, sigutils.normalize_signature("float64(float64)"), {}, {}
+        ),
+        ("_cache", "address"),
+    ),
+    "functions that only compiled code calls": (templates, ("infer_global",)),
+    "the notice of a slow compilation": (event, ("Listener", "register")),
+}
+
+
+@pytest.mark.parametrize("purpose", UNDOCUMENTED)
+def test_numba_still_has_the_names_that_our_compilation_uses(purpose):
+    """If this fails, a new version of numba breaks what the purpose says."""
+    source, names = UNDOCUMENTED[purpose]
+    missing = [name for name in names if not hasattr(source, name)]
+    text = inspect.getsource(compilation)
+    assert not missing, f"numba {numba.__version__} has no {missing}, for {purpose}"
+    assert all(name in text for name in names)  # the list names no more than is used

@@ -1,4 +1,10 @@
-"""Compilation of hot loops, with a cache on disk where a folder for it can be written."""
+"""Compilation of hot loops, with a cache on disk where a folder for it can be written.
+
+numba has no public way to replace the stamp of a cache entry, nor to compile a function
+only as a part of others. This module is the only one that uses names that numba does not
+document; `tests/core/test_compilation.py` lists them with their purposes, and
+pyproject.toml bounds the version of numba by the newest one that was tested.
+"""
 
 import inspect
 import os
@@ -13,7 +19,8 @@ from threading import Timer
 from typing import Any
 
 import numba
-from numba.core import config, event, types
+from numba import config, types
+from numba.core import event
 from numba.core.caching import FunctionCache
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
@@ -37,7 +44,7 @@ def njit(function: Callable[..., Any], **options: Any) -> Any:
     """
     if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
         return function
-    # What C could call is not made: nobody asks for it, and it takes time.
+    # Without the wrapper for C, which nothing calls and which takes time to compile.
     compiled = _jit(no_cfunc_wrapper=True, **options)(function)
     with suppress(RuntimeError):  # no locator available for the file
         compiled._cache = _Cache(function)
@@ -45,24 +52,23 @@ def njit(function: Callable[..., Any], **options: Any) -> Any:
 
 
 def njit_inner(function: Callable[..., Any], **options: Any) -> Any:
-    """Compile a function as a part of compiled ones that call it, with no door for
-    Python: half the work.
+    """Compile a function only for the compiled functions that call it: half the work.
 
-    Python calls the function as it stands.
+    Python calls the function as it is written.
     """
     if not config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
         compiled = _jit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(
             function
         )
-        # what compiled code finds under its name,
+        # Compiled code resolves the plain function to the compiled one.
         infer_global(function, types.Dispatcher(compiled))
-        vars(function)["part"] = compiled  # and does not keep
+        vars(function)["part"] = compiled  # numba holds it by a weak reference only
     return function
 
 
-# As a part of those that call it, with no cache of its own; it may take functions.
+# Inlined into its callers, with no cache of its own; arguments may be functions.
 njit_inside = partial(_jit, error_model="numpy", forceinline=True)
-# Sums and extremes are added up in parts, as the processor likes it; of finite numbers.
+# The compiler may reorder sums to vectorize them; arguments must be finite.
 njit_sums = partial(njit, fastmath=_SUMS)
 njit_part_sums = partial(njit_inner, fastmath=_SUMS)
 
@@ -77,27 +83,32 @@ class _Cache(FunctionCache):
     old entry is gone.
     """
 
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self.function = function
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was kept for these types, or None; contents are looked up now, and not
-        at import."""
-        file = self._cache_file
-        source = Path(inspect.getfile(self._py_func))
+        """The code that was kept for these types, or None.
+
+        Sources are read here, at the first call, since that takes too long at import.
+        """
+        entry = self._cache_file
+        source = Path(inspect.getfile(self.function))
         # not a cell of a notebook, whose text numba compares itself
         if source.exists():
-            stamp = file._source_stamp = function_digest(
-                source, self._py_func.__qualname__
-            )
-            file._version = f"{numba.__version__} {self._py_func.__module__} {stamp}"
+            stamp = function_digest(source, self.function.__qualname__)
+            entry._source_stamp = stamp
+            entry._version = f"{numba.__version__} {self.function.__module__} {stamp}"
         return super().load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep code.
+        """Write compiled code to the cache, after removing what an older source left.
 
-        numba notes its file first: who is killed then must not leave an older one
-        there.
+        numba writes the index before the code. A process that is killed in between
+        would leave an index that points to an older file of the same name.
         """
         if not self._cache_file._load_index():
-            for older in Path(self._cache_path).glob(
+            for older in Path(self.cache_path).glob(
                 f"{self._impl.filename_base}.*.nbc"
             ):
                 older.unlink(missing_ok=True)
@@ -119,18 +130,18 @@ def pointer(function: Callable[..., Any], signature: str) -> Any:
     with suppress(RuntimeError):  # no locator available for the file
         compiled._cache = _Cache(function)
     compiled.compile()
-    # What each call of a loop would find anew:
+    # Kept, since each call of a loop would compute both again.
     compiled._numba_type_ = numba.typeof(compiled)
     address = compiled.address
     compiled.__wrapper_address__ = lambda: address
     return compiled
 
 
-class _Word(event.Listener):
-    """Tells once, on stderr, that functions of ours are compiled, where this takes
-    longer than a second.
+class _CompilationNotice(event.Listener):
+    """Prints once, on stderr, that our functions are compiled, if this takes longer
+    than a second.
 
-    Processes that others started leave it to these; PREFLEARN_QUIET silences it.
+    Only the main process prints it; PREFLEARN_QUIET=1 silences it.
     """
 
     def __init__(self) -> None:
@@ -143,7 +154,7 @@ class _Word(event.Listener):
         module = event.data["dispatcher"].py_func.__module__
         self._depth += self._depth > 0 or module.startswith("preflearn")
         if self._depth == 1 and self._left > 0:
-            text = f"preflearn compiles {module} for this machine, once: this may take some seconds"
+            text = f"preflearn compiles {module} for this computer, once: this may take some seconds"
             self._timer = Timer(
                 self._left, print, [text], {"file": sys.stderr, "flush": True}
             )
@@ -159,4 +170,4 @@ class _Word(event.Listener):
 
 
 if current_process().name == "MainProcess" and not os.environ.get("PREFLEARN_QUIET"):
-    event.register("numba:compile", _Word())
+    event.register("numba:compile", _CompilationNotice())
