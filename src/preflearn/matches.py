@@ -136,9 +136,9 @@ class Matches:
         n_matches, n_features = self.design.shape
         if len(self.features) != n_features:
             raise ValueError(
-                f"there are {len(self.features)} features; expected {n_features}, one a column"
+                f"there are {len(self.features)} features; expected {n_features}, one per column"
             )
-        self.time = check_array(time, "time", (n_matches,), "one time a match")
+        self.time = check_array(time, "time", (n_matches,), "one time per match")
         _check_order(self.time)
 
     @classmethod
@@ -812,7 +812,9 @@ def _two_players(starts, columns, values, named):
 def _check_design(design: Any) -> Any:
     if not sparse.issparse(design):
         design = as_floats(design, "design")
-    check_shape(design, "design", ("N", "M"), "one row a match, one column a feature")
+    check_shape(
+        design, "design", ("N", "M"), "one row per match, one column per feature"
+    )
     require(
         0 not in design.shape,
         design.shape,
@@ -856,7 +858,7 @@ def _check_features(features: Iterable[Hashable]) -> tuple[Hashable, ...]:
         twice = [name for name, times in Counter(names).items() if times > 1]
     except TypeError:
         raise ValueError(
-            f"features is {short_repr(features)}; expected hashable names, one a column"
+            f"features is {short_repr(features)}; expected hashable names, one per column"
         ) from None
     if twice:
         raise ValueError(
@@ -891,7 +893,10 @@ def _complete(frame: pd.DataFrame, column: str) -> pd.Series:
 
 def _check_columns(frame: pd.DataFrame, columns: list[str], row: str) -> None:
     require(
-        isinstance(frame, pd.DataFrame), frame, "frame", f"a DataFrame, one row a {row}"
+        isinstance(frame, pd.DataFrame),
+        frame,
+        "frame",
+        f"a DataFrame, one row per {row}",
     )
     missing = [
         c for c in columns if not isinstance(c, str | int) or list(frame).count(c) != 1

@@ -74,7 +74,7 @@ def comparison_loss(
     # as `predict` returns them
     small = found.dtype == np.int8 and found.ndim == 1 and found.size > 0
     if not (small and -1 <= found.min() <= found.max() <= 1):
-        found = check_array(found, "predicted", ("m",), "one label a pair")
+        found = check_array(found, "predicted", ("m",), "one label per pair")
         raise_if_any(
             ~np.isin(found, (-1, 0, 1)), found, "predicted", "one of [-1, 0, 1]"
         )

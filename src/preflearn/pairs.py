@@ -1,6 +1,6 @@
-"""Pairs of items, and the incidence matrix B that every method of the book is built on.
+"""Pairs of items, and the incidence matrix B, on which every method is built.
 
-A method asks B for four things only: B f, B'v, B'WB and B K B' (`Incidence`).
+Methods use four products of B: B f, B'v, B'WB and B K B' (`Incidence`).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Incidence:
         (B f)_k = f_i - f_j,    (B'v)_i = sum of v_k where i is first - sum of v_k where i is second,
         f' B'WB f = sum over k of w_k (f_i - f_j)²,    (B K B')_kl = <x_i - x_j, x_i' - x_j'>
 
-    for k = (i, j), l = (i', j') and K_ab = <x_a, x_b>. It takes no memory beside the
-    (m, 2) index. Results are float64, whatever goes in; NaN goes through.
+    for k = (i, j), l = (i', j') and K_ab = <x_a, x_b>. It needs no memory except for the
+    (m, 2) index. Results are float64; NaN is passed on.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Incidence:
     Raises
     ------
     ValueError
-        By the methods, if what B meets has not one row an item, or a pair.
+        If an argument of a method does not have one row per item, or per pair.
 
     Examples
     --------
@@ -81,42 +81,39 @@ class Incidence:
         return Incidence(self.index[rows], self.shape[1])
 
     def differences(self, f: ArrayLike) -> Floats:
-        """B f: the differences of scores, first minus second; f (n,) gives (m,), f (n,
-        k) gives (m, k)."""
-        f = _rows(f, "f", self.shape[1])
+        """B f: score differences, first minus second; f (n,) gives (m,), (n, k) gives (m,
+        k)."""
+        f = _check_rows(f, "f", self.shape[1])
         values = np.empty((len(self.index), *f.shape[1:]))
-        # no copy of m rows beside the result
+        # in blocks, without copies of m rows
         for start in range(0, len(values), _BLOCK):
             first, second = self.index[start : start + _BLOCK].T
             np.subtract(f[first], f[second], out=values[start : start + _BLOCK])
         return values
 
     def adjoint(self, v: ArrayLike) -> Floats:
-        """B'v: what each item gains from the pairs it is first in, and loses in those
-        it is second in.
+        """B'v: the sum over the pairs in which an item is first, less that over those
+        in which it is second.
 
         v (m,) gives (n,), v (m, k) gives (n, k).
         """
         m, n = self.shape
-        v = _rows(v, "v", m)
+        v = _check_rows(v, "v", m)
         if v.ndim == 2:
             return self.matrix().T @ v  # one pass over the pairs for all columns
-        gains = np.bincount(self.first, v, n)
-        losses = np.bincount(self.second, v, n)
-        return gains - losses  # pyright: ignore[reportReturnType]  (weighted: floats)
+        return np.bincount(self.first, v, n) - np.bincount(self.second, v, n)  # pyright: ignore[reportReturnType]  (weighted: floats)
 
     def laplacian(self, weights: ArrayLike) -> sparse.csr_array:
         """B'WB with W = diag(weights), shape (n, n): the Laplacian of the graph with
         weighted edges."""
         m, n = self.shape
         weights = as_floats(weights, "weights")
-        check_shape(weights, "weights", (m,), "one weight a pair")
+        check_shape(weights, "weights", (m,), "one weight per pair")
         off = sparse.coo_array(
             (-weights, (self.first, self.second)), shape=(n, n)
         ).tocsr()
-        degree = np.bincount(self.first, weights, n) + np.bincount(
-            self.second, weights, n
-        )
+        degree = np.bincount(self.first, weights, n)
+        degree = degree + np.bincount(self.second, weights, n)
         return (off + off.T + sparse.diags_array(degree)).tocsr()
 
     def gram(self, K: Floats) -> DifferenceGram:
@@ -139,8 +136,7 @@ class Incidence:
         return np.flatnonzero(marks)
 
     def compacted(self) -> tuple[Ids, Incidence]:
-        """The ids of the items that occur in a pair, in order, and B over these columns
-        only."""
+        """The ids of the items that occur in a pair, and B with only their columns."""
         ids = self.occurring()
         if len(ids) == self.shape[1]:
             return ids, self
@@ -150,8 +146,7 @@ class Incidence:
 
 
 class DifferenceGram:
-    """B K B' without the m x m matrix: its diagonal, its blocks, and its products with
-    vectors.
+    """B K B' as an operator: its diagonal, its blocks, and its products with vectors.
 
     Parameters
     ----------
@@ -164,7 +159,7 @@ class DifferenceGram:
 
     def __init__(self, B: Incidence, K: Floats) -> None:
         n = B.shape[1]
-        check_shape(K, "K", (n, n), "one row and one column an item")
+        check_shape(K, "K", (n, n), "one row and one column per item")
         self.B = B
         self.K = np.ascontiguousarray(K)
 
@@ -177,12 +172,11 @@ class DifferenceGram:
         return own[first] + own[second] - 2 * self.K[first, second]
 
     def block(self, rows: Ids, columns: Ids) -> Floats:
-        """The entries of these pairs (rows) with those (columns), shape (len(rows),
-        len(columns))."""
-        # the shorter side first, since it meets all n columns of K
+        """The entries of some rows and columns, shape (len(rows), len(columns))."""
+        # each row takes a pass over all n columns of K, so rows are the shorter side
         if len(rows) > len(columns):
             return self.block(columns, rows).T
-        return _block(self.K, self.B.index[rows], self.B.index[columns])
+        return _gather_block(self.K, self.B.index[rows], self.B.index[columns])
 
     def times(self, v: ArrayLike) -> Floats:
         """B K B' v; v (m,) gives (m,), v (m, k) gives (m, k)."""
@@ -190,7 +184,7 @@ class DifferenceGram:
 
 
 @njit
-def _block(K, rows, columns):
+def _gather_block(K, rows, columns):
     block = np.empty((len(rows), len(columns)))
     row = np.empty(len(K))
     for i in range(len(rows)):
@@ -203,9 +197,12 @@ def _block(K, rows, columns):
     return block
 
 
-def _rows(values: ArrayLike, name: str, length: int) -> Floats:
+def _check_rows(values: ArrayLike, name: str, length: int) -> Floats:
     array = as_floats(values, name)
-    check_shape(array, name, (length,) if array.ndim < 2 else (length, "k"))
+    shape: tuple[int | str, ...] = (length,)
+    if array.ndim >= 2:
+        shape = (length, "k")
+    check_shape(array, name, shape)
     return array
 
 
@@ -271,12 +268,11 @@ class Pairs:
         second = check_items(second, "second", keep=True)
         check_shape(second, "second", first.shape, "the same as of first")
         m = first.shape[0]
-        some = sparse.issparse(first) or sparse.issparse(second)
-        items: Any = (
-            sparse.vstack([first, second], "csr")
-            if some
-            else np.vstack([first, second])
-        )
+        items: Any
+        if sparse.issparse(first) or sparse.issparse(second):
+            items = sparse.vstack([first, second], "csr")
+        else:
+            items = np.vstack([first, second])
         return cls._trusted(items, np.arange(2 * m).reshape(2, m).T)
 
     @classmethod
@@ -287,8 +283,7 @@ class Pairs:
         qid: ArrayLike | None = None,
         ties: Literal["drop", "keep"] = "drop",
     ) -> tuple[Pairs, NDArray[np.int8]]:
-        """All pairs of items of the same query, labelled by the sign of the difference
-        of scores.
+        """All pairs of items of one query, labelled by the sign of their score difference.
 
         Parameters
         ----------
@@ -298,13 +293,12 @@ class Pairs:
         qid : array-like of shape (n,), optional
             Query ids: only items with equal ids are compared. None: one query.
         ties : {"drop", "keep"}
-            What becomes of two items with equal scores: no pair, or a pair with label
-            0.
+            Treatment of two items with equal scores: no pair, or a pair with label 0.
 
         Returns
         -------
         pairs : Pairs
-            In each pair the first item stands before the second one in X.
+            In each pair the first item is before the second one in X.
         y : ndarray of shape (m,)
 
         Raises
@@ -319,7 +313,7 @@ class Pairs:
         ([[0, 1], [0, 2], [1, 2]], [0, -1, -1])
         """
         items = check_items(X, "X", keep=True)
-        scores = check_array(scores, "scores", items.shape[:1], "one value an item")
+        scores = check_array(scores, "scores", items.shape[:1], "one value per item")
         qid = check_query_ids(qid, len(scores))
         check_choice(ties, "ties", ("drop", "keep"))
         order = np.arange(len(scores))
@@ -329,7 +323,10 @@ class Pairs:
             query = qid[order]
             ends = np.append(np.flatnonzero(query[1:] != query[:-1]) + 1, ends)
         index, y = _pairs_of_queries(order, ends, scores[order], ties == "keep")
-        check_left(len(index), len(scores), " with different scores" * (ties == "drop"))
+        condition = ""
+        if ties == "drop":
+            condition = " with different scores"
+        check_left(len(index), len(scores), condition)
         return cls._trusted(items, index), y
 
     @classmethod
@@ -348,7 +345,7 @@ class Pairs:
         ([[0, 1], [0, 2], [1, 2]], [1, 1, -1])
         """
         items = check_items(X, "X", keep=True)
-        rank = check_array(rank, "rank", items.shape[:1], "one value an item")
+        rank = check_array(rank, "rank", items.shape[:1], "one value per item")
         return cls.from_scores(items, -rank, qid)
 
     @property
@@ -388,19 +385,16 @@ class Pairs:
         return self._trusted(self.items, self.index[key])
 
     def with_items(self, items: NDArray) -> Pairs:
-        """The same comparisons of the same items, told by other features, shape (n,
-        p')."""
+        """The same comparisons of the same items with other features, shape (n, p')."""
         items = check_items(items, keep=True)
-        check_shape(items, "items", (self.items.shape[0], "p"), "one row an item")
+        check_shape(items, "items", (self.items.shape[0], "p"), "one row per item")
         return self._trusted(items, self.index)
 
     def differences(self) -> NDArray[np.float64]:
         """First minus second, shape (m, p): the incidence matrix times the items."""
-        return (
-            self.B.matrix() @ self.items
-            if sparse.issparse(self.items)
-            else self.B.differences(self.items)
-        )
+        if sparse.issparse(self.items):
+            return self.B.matrix() @ self.items
+        return self.B.differences(self.items)
 
     @property
     def B(self) -> Incidence:  # noqa: N802
@@ -408,17 +402,15 @@ class Pairs:
         return Incidence(self.index, self.items.shape[0])
 
     def incidence(self) -> sparse.csr_array:
-        """The (m, n) incidence matrix B, sparse: +1 at the first item of a pair, -1 at
-        the second.
+        """The sparse (m, n) incidence matrix B: +1 at the first item, -1 at the second.
 
-        For scores f of the items, B @ f are the differences of scores, and B.T @ B is
-        the Laplacian of the comparison graph.
+        For scores f of the items, B @ f are the score differences, and B.T @ B is the
+        Laplacian of the comparison graph.
         """
         return self.B.matrix()
 
     def swapped(self) -> Pairs:
-        """The same comparisons with first and second exchanged; labels change their
-        sign."""
+        """The same comparisons with first and second exchanged, so labels change sign."""
         return self._trusted(self.items, self.index[:, ::-1])
 
     def flipped(self, y: ArrayLike) -> tuple[Pairs, NDArray[np.int8]]:
@@ -446,42 +438,43 @@ class Pairs:
         """
         y = check_labels(y, len(self))
         better, worse, ties = (np.flatnonzero(y == label) for label in (1, -1, 0))
-        found = self[np.concatenate([better, worse, ties, ties])]
-        end = len(self) - len(ties)
-        for turned in (slice(len(better), end), slice(len(self), None)):
-            found.index[turned] = found.index[turned, ::-1].copy()
-        labels = np.ones(len(found), dtype=np.int8)
-        labels[end:] = -1
-        return found, labels
+        flipped = self[np.concatenate([better, worse, ties, ties])]
+        n_preferences = len(self) - len(ties)
+        for turned in (slice(len(better), n_preferences), slice(len(self), None)):
+            flipped.index[turned] = flipped.index[turned, ::-1].copy()
+        labels = np.ones(len(flipped), dtype=np.int8)
+        labels[n_preferences:] = -1
+        return flipped, labels
 
 
 def as_pairs(pairs: Pairs | ArrayLike, keep: bool = False) -> Pairs:
     """Return `pairs` as non-empty Pairs; an (m, 2, p) array holds first and second
     items.
 
-    Items become dense if they are sparse, unless `keep` says that the caller takes them
-    as they are.
+    Sparse items become dense, unless the caller takes them too and asks to `keep` them.
     """
     if not isinstance(pairs, Pairs):
-        array: Any = pairs if sparse.issparse(pairs) else as_array(pairs, "pairs")
-        meaning = "first and second item of each pair, or Pairs; of items rank_function gives scores"
+        array: Any = pairs
+        if not sparse.issparse(pairs):
+            array = as_array(pairs, "pairs")
+        meaning = (
+            "first and second item of each pair, or Pairs; for items use rank_function"
+        )
         check_shape(array, "pairs", ("m", 2, "p"), meaning)
         pairs = Pairs.from_arrays(array[:, 0], array[:, 1])
     if len(pairs) == 0:
         raise ValueError("there are no pairs; expected at least one")
-    return (
-        pairs.with_items(check_items(pairs.items))
-        if sparse.issparse(pairs.items) and not keep
-        else pairs
-    )
+    if sparse.issparse(pairs.items) and not keep:
+        return pairs.with_items(check_items(pairs.items))
+    return pairs
 
 
 @njit
 def _pairs_of_queries(order, ends, scores, keep_ties):
     """Pairs of items of one query, and which of the two has the larger score.
 
-    Items in this order have these scores; queries end at these places. Each item meets
-    those behind it.
+    `scores` are those of the items in `order`, in which query q ends before `ends[q]`.
+    Each item is compared with the later ones of its query.
     """
     total = 0
     start = 0
@@ -498,12 +491,9 @@ def _pairs_of_queries(order, ends, scores, keep_ties):
         for i in range(start, end):
             for j in range(i + 1, end):
                 if keep_ties or scores[i] != scores[j]:
-                    index[k, 0], index[k, 1] = order[i], order[j]
-                    labels[k] = (
-                        1
-                        if scores[i] > scores[j]
-                        else (-1 if scores[i] < scores[j] else 0)
-                    )
+                    index[k, 0] = order[i]
+                    index[k, 1] = order[j]
+                    labels[k] = np.sign(scores[i] - scores[j])
                     k += 1
         start = end
     return index, labels

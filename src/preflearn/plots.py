@@ -305,7 +305,7 @@ def difference_plane(
         If the differences do not have two columns, or a label is not -1, 0 or 1.
     """
     differences = check_array(
-        differences, "differences", ("m", 2), "one difference a pair"
+        differences, "differences", ("m", 2), "one difference per pair"
     )
     y = check_labels(y, len(differences))
     for label, name in ((1, "first better"), (0, "tie"), (-1, "second better")):

@@ -1,5 +1,4 @@
-"""What comparisons can tell: who is connected with whom, and whose score no data
-bounds.
+"""What comparisons identify: connected components, and scores without a bound.
 
 References
 ----------
@@ -33,42 +32,38 @@ from preflearn.matches import ADVANTAGE, Matches, as_outcomes, given_outcomes
 from preflearn.pairs import Incidence, Pairs, as_pairs
 from preflearn.solvers.smooth_losses import DENSE
 
-# a penalty that says something of its own; a weaker one is to leave it to the data
-A_PRIOR = 0.1
-_MOST = 10_000_000  # items without features
+# Fits with a weaker penalty warn if the data alone do not identify the scores.
+INFORMATIVE_PENALTY = 0.1
+_MAX_ITEMS = 10_000_000  # without features
 
 
 class NotIdentifiedWarning(UserWarning):
-    """The data leave some scores open: what a fit says of them comes from its penalty
-    or its prior."""
+    """The data do not identify some scores, which depend on the penalty or the prior."""
 
 
 class Diagnosis(NamedTuple):
-    """What comparisons identify, as `diagnose` found it; items by their names, or by
-    their row numbers."""
+    """The result of `diagnose`; items are named, or have their row numbers."""
 
     # items that are connected by comparisons, the largest component first
     components: list[list[Hashable]]
-    unbeaten: list[Hashable]  # who won each of his comparisons
-    # whether scores of most likelihood are infinite; None without outcomes
+    unbeaten: list[Hashable]  # items that won all their comparisons
+    # whether maximum-likelihood scores are infinite; None without outcomes
     separable: bool | None
     message: str
 
 
 def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
-    """Say what comparisons identify: groups that never meet, unbeaten items, scores
-    without a bound.
+    """Find groups that never meet, unbeaten items, and whether scores are infinite.
 
     Differences of scores are identified within a component of the comparison graph.
-    There the scores of most likelihood are finite if and only if no part of the items
+    There the maximum-likelihood scores are finite if and only if no part of the items
     never loses to the rest ([Ford1957]_); with features, if no w puts all outcomes on
     their side ([AlbertAnderson1984]_). Ties count as half a win each.
 
     Parameters
     ----------
     pairs : Pairs, Matches, or array-like
-        Of shape (m, 2, p), or of int and shape (m, 2): row numbers of items without
-        features.
+        Shape (m, 2, p), or int and shape (m, 2): row numbers of items without features.
     y : array-like of shape (m,), optional
         +1 first better, -1 second better, 0 tie; of matches the sign counts, as of
         differences of points.
@@ -78,7 +73,7 @@ def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
     diagnosis : Diagnosis
         With `components`, `unbeaten`, `separable` and a `message` in words. An item
         that was never compared is a component of its own. Line-ups connect all their
-        players; "advantage" is no player.
+        players; "advantage" does not count as a player.
 
     Raises
     ------
@@ -92,34 +87,34 @@ def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
 
     Examples
     --------
-    >>> found = diagnose([[0, 1], [1, 0], [2, 3]], [1, 1, 1])
-    >>> found.components, found.unbeaten, found.separable
+    >>> diagnosis = diagnose([[0, 1], [1, 0], [2, 3]], [1, 1, 1])
+    >>> diagnosis.components, diagnosis.unbeaten, diagnosis.separable
     ([[0, 1], [2, 3]], [2], True)
     >>> diagnose([[0, 1], [1, 2], [2, 0]], [1, 1, 1]).message
     'all items are connected, and their scores are identified'
     """
     names, design, rows = _players(pairs)
-    if y is not None:
-        read = as_array(
-            given_outcomes(y, pairs) if isinstance(pairs, Matches) else as_outcomes(y),
-            "y",
-        )
-        require(
-            read.dtype.kind != "b", y, "y", "+1, 0 and -1: of True and False, 2 * y - 1"
-        )
-        y = np.sign(
-            check_array(read, "y", design.shape[:1], "one outcome a comparison")
-        )
-    return diagnosed(names, design, rows, y)
+    if y is None:
+        return diagnose_design(names, design, rows)
+    if isinstance(pairs, Matches):
+        outcomes = as_array(given_outcomes(y, pairs), "y")
+    else:
+        outcomes = as_array(as_outcomes(y), "y")
+    expected = "+1, 0 and -1: of True and False, 2 * y - 1"
+    require(outcomes.dtype.kind != "b", y, "y", expected)
+    outcomes = check_array(
+        outcomes, "y", design.shape[:1], "one outcome per comparison"
+    )
+    return diagnose_design(names, design, rows, np.sign(outcomes))
 
 
-def diagnosed(names: Any, design: Any, rows: Any, y: Any) -> Diagnosis:
-    """What `diagnose` says of a design (m, n) of named players, with rows of features
-    if there are some."""
-    seen = design.indices
+def diagnose_design(names: Any, design: Any, rows: Any, y: Any = None) -> Diagnosis:
+    """Diagnose a design (m, n) of named players, and rows of features or None."""
+    players = design.indices
     (m, n) = design.shape
     comparison = np.repeat(np.arange(m), np.diff(design.indptr))
-    n_groups, group = _parts(seen, seen[design.indptr[comparison]], n, "weak")
+    first_players = players[design.indptr[comparison]]
+    n_groups, group = _connected(players, first_players, n, "weak")
     order = np.argsort(group, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
     components = [
@@ -128,91 +123,85 @@ def diagnosed(names: Any, design: Any, rows: Any, y: Any) -> Diagnosis:
     if y is None:
         return Diagnosis(components, [], None, _message(components))
     outcome = np.sign(design.data) * y[comparison]
-    met, won, lost = (
-        np.bincount(seen[k], minlength=n)
-        for k in (outcome < 2, outcome > 0, outcome < 0)
-    )
-    unbeaten, winless = (
-        [names[k] for k in np.flatnonzero((met > 0) & (met == c))] for c in (won, lost)
-    )
+    n_met = np.bincount(players, minlength=n)
+    n_won = np.bincount(players[outcome > 0], minlength=n)
+    n_lost = np.bincount(players[outcome < 0], minlength=n)
+    unbeaten = [names[k] for k in np.flatnonzero((n_met > 0) & (n_met == n_won))]
+    winless = [names[k] for k in np.flatnonzero((n_met > 0) & (n_met == n_lost))]
     if rows is None:
-        good = outcome >= 0
-        other = seen.reshape(-1, 2)[:, ::-1].ravel()
-        separable = _parts(seen[good], other[good], n, "strong")[0] > n_groups
+        # an edge to each player that this one beat or tied with
+        not_lost = outcome >= 0
+        opponent = players.reshape(-1, 2)[:, ::-1].ravel()
+        strong = _connected(players[not_lost], opponent[not_lost], n, "strong")
+        separable = strong[0] > n_groups
     else:
         separable = _separable(rows, y)
-    return Diagnosis(
-        components,
-        unbeaten,
-        separable,
-        _message(components, unbeaten, winless, separable),
-    )
+    message = _message(components, unbeaten, winless, separable)
+    return Diagnosis(components, unbeaten, separable, message)
 
 
-def warn_where_open(
-    owner: str, names: Any, index: Any, y: Any = None, bounded: bool = False
+def warn_if_not_identified(
+    model: str, names: Any, index: Any, y: Any = None, bounded: bool = False
 ) -> None:
-    """Warn where groups never met or, unless the fit has `bounded` them, most likely
-    scores are infinite.
+    """Warn if groups never met or, unless the fit has `bounded` them, scores are
+    infinite.
 
     Without an index of players there are features, and some w was right on all pairs.
     """
-    found = Diagnosis([], [], True, _message([], separable=True))
+    diagnosis = Diagnosis([], [], True, _message([], separable=True))
     if index is not None:
-        found = diagnosed(names, Incidence(index, len(names)).matrix(), None, y)
-    # who met nobody has a score of 0
-    groups = [part for part in found.components if len(part) > 1]
-    if len(groups) > 1 or (found.separable and not bounded):
-        warn_user(f"{owner}: {found.message}", NotIdentifiedWarning)
+        design = Incidence(index, len(names)).matrix()
+        diagnosis = diagnose_design(names, design, None, y)
+    # an item that met nobody has the score 0
+    groups = [part for part in diagnosis.components if len(part) > 1]
+    if len(groups) > 1 or (diagnosis.separable and not bounded):
+        warn_user(f"{model}: {diagnosis.message}", NotIdentifiedWarning)
 
 
-def indicated(items: Any) -> NDArray[np.int64] | None:
-    """The columns of the ones, where each row of items is an indicator: items without
-    features; else None."""
+def indicator_columns(items: Any) -> NDArray[np.int64] | None:
+    """The column of the one in each row, if all rows are indicators; else None."""
     if not sparse.issparse(items) and np.count_nonzero(items) != len(items):
-        return None  # which is quick to see
+        return None  # without making a sparse array
     items = sparse.csr_array(items)
-    one = (
-        items.nnz == items.shape[0]
-        and (np.diff(items.indptr) == 1).all()
-        and (items.data == 1).all()
-    )
-    return items.indices.astype(np.int64) if one else None
+    if items.nnz != items.shape[0] or (items.data != 1).any():
+        return None
+    if (np.diff(items.indptr) != 1).any():
+        return None
+    return items.indices.astype(np.int64)
 
 
 def without_features(index: ArrayLike, n_items: int | None = None) -> Pairs:
-    """Pairs of items that have no features, from their row numbers: the items are
-    sparse indicators."""
-    n = int(np.max(index, initial=0)) + 1 if n_items is None else n_items
-    require(
-        n <= _MOST,
-        n - 1,
-        "the largest row number",
-        f"below {_MOST:,}: number the items from 0 on",
-    )
+    """Pairs of items without features, as sparse indicators, from their row numbers."""
+    n = n_items
+    if n is None:
+        n = int(np.max(index, initial=0)) + 1
+    expected = f"below {_MAX_ITEMS:,}: number the items from 0 on"
+    require(n <= _MAX_ITEMS, n - 1, "the largest row number", expected)
     items: Any = sparse.eye_array(n, format="csr")
     return Pairs._trusted(items, check_index(index, n))
 
 
 def as_compared(pairs: Pairs | ArrayLike, n_items: int | None = None) -> Pairs:
-    """Pairs as `as_pairs` takes them, or an (m, 2) array of row numbers of items
+    """Return Pairs from what `as_pairs` takes, or from (m, 2) row numbers of items
     without features."""
     if isinstance(pairs, Pairs) or sparse.issparse(pairs):
         return as_pairs(pairs, keep=True)
     array = as_array(pairs, "pairs")
     if array.ndim == 2 and array.dtype.kind == "O":  # as nullable integers become
         array = pd.DataFrame(array).infer_objects().to_numpy()
-    whole = array.ndim == 2 and array.dtype.kind in "iu"
-    return without_features(array, n_items) if whole else as_pairs(array, keep=True)
+    if array.ndim == 2 and array.dtype.kind in "iu":
+        return without_features(array, n_items)
+    return as_pairs(array, keep=True)
 
 
 def _players(pairs: Any) -> tuple[Any, Any, Any]:
-    """Names, a design of players, and rows of features where there is more to learn
-    than their scores."""
+    """Names, the design of players, and rows of features, or None if there are none."""
     if not isinstance(pairs, Matches):
         pairs = as_compared(pairs)
-        ids, (n, p), B = indicated(pairs.items), pairs.items.shape, pairs.B.matrix()
+        n, p = pairs.items.shape
+        ids = indicator_columns(pairs.items)
         if ids is None:
+            B = pairs.B.matrix()
             return range(n), B, sparse.csr_array(B @ pairs.items)
         return range(p), Incidence(ids[pairs.index], p).matrix(), None
     names = pairs.features
@@ -223,12 +212,15 @@ def _players(pairs: Any) -> tuple[Any, Any, Any]:
     if 0 < len(chosen) < len(names):
         return [names[k] for k in chosen], design[:, chosen], design
     two = (np.diff(design.indptr) == 2).all() and (abs(design.data) == 1).all()
-    return names, design, None if two and not design.sum(axis=1).any() else design
+    if two and not design.sum(axis=1).any():
+        return names, design, None
+    return names, design, design
 
 
-def _parts(
+def _connected(
     first: NDArray, second: NDArray, n: int, connection: str
 ) -> tuple[int, NDArray]:
+    """The number of components of a graph, and the component of each item."""
     graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
     return connected_components(graph, connection=connection)
 
@@ -240,16 +232,17 @@ def _separable(rows: Any, y: NDArray) -> bool:
     It maximises the sum of slacks up to 1: as w may be scaled, the maximum is 0 or at
     least 1.
     """
-    ahead = sparse.diags_array(y[y != 0].astype(np.float64)) @ rows[y != 0]
+    preferences = sparse.diags_array(y[y != 0].astype(np.float64)) @ rows[y != 0]
     ties = rows[y == 0]
     n_ties = ties.shape[0]
-    (m, p) = ahead.shape
-    slack = sparse.hstack([-ahead, sparse.eye_array(m)])
-    none = sparse.csr_array((n_ties, m))
-    costs = np.repeat([0.0, -1.0], [p, m])
-    bounds = [(None, None)] * p + [(0, 1)] * m
+    (m, p) = preferences.shape
     best = linprog(
-        costs, slack, np.zeros(m), sparse.hstack([ties, none]), np.zeros(n_ties), bounds
+        np.repeat([0.0, -1.0], [p, m]),
+        A_ub=sparse.hstack([-preferences, sparse.eye_array(m)]),
+        b_ub=np.zeros(m),
+        A_eq=sparse.hstack([ties, sparse.csr_array((n_ties, m))]),
+        b_eq=np.zeros(n_ties),
+        bounds=[(None, None)] * p + [(0, 1)] * m,
     )
     return bool(best.fun < -0.5)
 
@@ -257,33 +250,32 @@ def _separable(rows: Any, y: NDArray) -> bool:
 def _message(
     components: list, unbeaten: Any = (), winless: Any = (), separable: bool = False
 ) -> str:
-    said = []
+    findings = []
     alone = [part[0] for part in components if len(part) == 1]
     if alone:
-        said.append(
+        findings.append(
             f"{short_repr(alone)} met nobody: their scores are those of the prior"
         )
-    if len(components) - len(alone) > 1:
+    n_groups = len(components) - len(alone)
+    if n_groups > 1:
         groups = ", ".join(short_repr(part) for part in components[:3] if len(part) > 1)
-        said.append(
-            f"{len(components) - len(alone)} groups never meet ({groups}): differences of scores between "
-            "them are not identified, come from the prior or the penalty, and have a larger std than that of "
-            "DynamicComparisons, whose scores are independent: compare within a group, or add comparisons"
+        findings.append(
+            f"{n_groups} groups never meet ({groups}): score differences between them are not identified and "
+            "come from the prior or the penalty: compare within a group, or add comparisons"
         )
     if separable:
-        kinds = (unbeaten, "lost or tied"), (winless, "won or tied")
-        named = " and ".join(
-            f"{short_repr(names)} never {what}" for names, what in kinds if names
+        kinds = ((unbeaten, "lost or tied"), (winless, "won or tied"))
+        named = [f"{short_repr(names)} never {what}" for names, what in kinds if names]
+        cause = "a part of the items never loses to the rest, or some w is right on all pairs"
+        if named:
+            cause = " and ".join(named)
+        remedy = "choose alpha by validation"
+        if sum(map(len, components)) <= DENSE:
+            remedy = f"Davidson(bias_reduced=True) has finite ones, or {remedy}"
+        findings.append(
+            f"{cause}: the most likely scores are infinite, and a fit's are as large as its penalty or prior "
+            f"allows: {remedy}"
         )
-        said.append(
-            (
-                named
-                or "a part of the items never loses to the rest, or some w is right on all pairs"
-            )
-            + ": the most likely scores are infinite, and a fit's are as large as its penalty or prior "
-            "allows: "
-            + "Davidson(bias_reduced=True) has finite ones, or "
-            * (sum(map(len, components)) <= DENSE)
-            + "choose alpha by validation"
-        )
-    return "; ".join(said) or "all items are connected, and their scores are identified"
+    if not findings:
+        return "all items are connected, and their scores are identified"
+    return "; ".join(findings)

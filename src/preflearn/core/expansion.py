@@ -38,8 +38,10 @@ class KernelChoice(Protocol):
 
 @dataclass(eq=False, repr=False)
 class KernelParameters:
-    """What an estimator says of its kernel beside the name, which each places among its
-    own parameters."""
+    """The parameters of an estimator's kernel, without its name.
+
+    Each estimator has `kernel` at its own place among its parameters.
+    """
 
     _: KW_ONLY
     gamma: float | Literal["scale"] = "scale"
@@ -57,12 +59,9 @@ class Expansion(NamedTuple):
 
     def __call__(self, X: Floats) -> Floats:
         """r of the rows of X, shape (n,)."""
-        some = len(self.coef) > 0
-        return (
-            self.k(X, self.centres) @ self.coef
-            if some
-            else np.zeros((X.shape[0], *self.coef.shape[1:]))
-        )
+        if len(self.coef) == 0:
+            return np.zeros((X.shape[0], *self.coef.shape[1:]))
+        return self.k(X, self.centres) @ self.coef
 
 
 class Functions(NamedTuple):
@@ -70,19 +69,26 @@ class Functions(NamedTuple):
 
     kernel: Kernel
     k: Callable[[Floats, NDArray], Floats]  # (X, centres) to the matrix between them
-    less_one: Callable[[Floats, NDArray], Floats]  # but for a constant a function
+    # k less a constant for each function, so that digits are kept
+    minus_constant: Callable[[Floats, NDArray], Floats]
     centres: NDArray  # (N, p); with kernel="precomputed" the columns of X, (N,)
-    middle: Floats | float = 0.0  # (p,) of the items, which `less_one` is told of less
+    middle: Floats | float = 0.0  # (p,), which `minus_constant` takes off the items
 
     def columns(self, X: Floats, ids: Ids | slice = slice(None)) -> Floats:
         """The functions with these ids at the rows of X, shape (n, k)."""
         centres = self.centres[ids]
-        return self.k(X, centres) if centres.shape[0] else np.zeros((X.shape[0], 0))
+        if centres.shape[0] == 0:
+            return np.zeros((X.shape[0], 0))
+        return self.k(X, centres)
 
     def seen(self, mix: float) -> Self:
-        """Functions for a loss with this mix: where it is 0 only differences, and no
-        constants, count."""
-        return self if mix else self._replace(k=self.less_one)
+        """The functions that a loss with this mix needs.
+
+        With a mix of 0 only differences of values count, so constants are taken off.
+        """
+        if mix:
+            return self
+        return self._replace(k=self.minus_constant)
 
     def expansion(self, ids: Ids, coef: Floats) -> Expansion:
         """The sum of some of them, by one column of coefficients or several; linear
@@ -90,20 +96,19 @@ class Functions(NamedTuple):
         if self.kernel == "linear":
             w = coef.T @ (self.centres[ids] - self.middle)
             if not sparse.issparse(self.centres):
-                # 0 where coefficients add up to 0
+                # 0 if the coefficients add up to 0
                 w += np.multiply.outer(coef.sum(axis=0), self.middle)
-            return Expansion(
-                self.k, np.atleast_2d(w), np.eye(len(w)) if w.ndim == 2 else np.ones(1)
-            )
+            if w.ndim == 2:
+                return Expansion(self.k, w, np.eye(len(w)))
+            return Expansion(self.k, w[None], np.ones(1))
         return Expansion(self.k, self.centres[ids], coef)
 
-    def levelled_gram(self, X: Floats) -> Floats:
-        """The kernel between the centres X, but for constants of rows and columns,
-        shape (N, N)."""
+    def gram_up_to_constants(self, X: Floats) -> Floats:
+        """The kernel between the centres X, up to constants of rows and columns."""
         if self.kernel == "linear" and not sparse.issparse(X):
             moved = X - self.middle
             return moved @ moved.T
-        return self.less_one(X, self.centres)
+        return self.minus_constant(X, self.centres)
 
 
 def functions_of(
@@ -120,22 +125,23 @@ def functions_of(
     if kernel == "precomputed":
         return given_functions(X.shape[1])
     check_scale(X, name)
-    centres = X if centres is None else centres
-    dense = not sparse.issparse(X)
-    sized = X if dense else np.zeros((1, 1))  # a linear kernel, which has no width
+    if centres is None:
+        centres = X
+    sample = X
+    if sparse.issparse(X):
+        sample = np.zeros((1, 1))  # the kernel is linear, so gamma does not matter
     parameters = kernel_parameters(
-        kernel, sized, choice.gamma, choice.degree, choice.coef0
+        kernel, sample, choice.gamma, choice.degree, choice.coef0
     )
-    k = less_one = partial(kernel_matrix, kernel, **parameters)
+    k = minus_constant = partial(kernel_matrix, kernel, **parameters)
     middle = 0.0
     if kernel in SHIFTED:
-        less_one = partial(kernel_minus_one, kernel, parameters["gamma"])
-    elif (
-        kernel == "linear" and dense
-    ):  # x·c but for a constant, which an offset of x would make large
+        minus_constant = partial(kernel_minus_one, kernel, parameters["gamma"])
+    elif kernel == "linear" and not sparse.issparse(X):
+        # x·c less middle·c, which an offset of x would make large
         middle = origin(X)
-        less_one = partial(_shifted_items, k, middle)
-    return Functions(kernel, k, less_one, centres, middle)
+        minus_constant = partial(_shifted_items, k, middle)
+    return Functions(kernel, k, minus_constant, centres, middle)
 
 
 def given_functions(size: int) -> Functions:
@@ -156,24 +162,20 @@ class ItemKernel(NamedTuple):
     def of(cls, choice: KernelChoice, pairs: Pairs, merge: bool = True) -> Self:
         """The kernel of some pairs; items with equal features become one if `merge`."""
         check_kernel(choice.kernel)
-        given = choice.kernel == "precomputed"
-        if given:
-            check_shape(
-                pairs.items,
-                "items",
-                ("n", "n"),
-                "with kernel='precomputed', a Gram matrix",
-            )
-        if merge and not given:
+        precomputed = choice.kernel == "precomputed"
+        if precomputed:
+            meaning = "with kernel='precomputed', a Gram matrix"
+            check_shape(pairs.items, "items", ("n", "n"), meaning)
+        if merge and not precomputed:
             ids, index = distinct_items(pairs)
             B = Incidence(index, len(ids))
         else:
             ids, B = pairs.B.compacted()
         items = check_items(pairs.items[ids], "items", keep="few")
         functions = functions_of(choice, items, name="items")
-        return cls(
-            functions._replace(centres=ids) if given else functions, ids, items, B
-        )
+        if precomputed:
+            functions = functions._replace(centres=ids)
+        return cls(functions, ids, items, B)
 
     @property
     def kernel(self) -> Kernel:
@@ -181,7 +183,7 @@ class ItemKernel(NamedTuple):
 
     def gram(self) -> Floats:
         """The kernel between the items, shape (n, n)."""
-        # the same array, whose diagonal is exact
+        # `centres` is the same array as `items`, which makes the diagonal exact
         return self.functions.k(self.items, self.functions.centres)
 
     def centred_gram(self) -> tuple[Floats, float]:
@@ -193,7 +195,7 @@ class ItemKernel(NamedTuple):
         ValueError
             If it is not symmetric, or not positive semi-definite by more than rounding.
         """
-        K = self.functions.levelled_gram(self.items)
+        K = self.functions.gram_up_to_constants(self.items)
         noise = rounding(K)
         if self.kernel == "linear":
             return K, noise
@@ -211,7 +213,7 @@ class ItemKernel(NamedTuple):
 
 
 def origin(items: Floats) -> Floats:
-    """A point among the items: 0 where their offset is less than their spread."""
+    """A point near the items: their offset, rounded to multiples of their spread."""
     low = items.min(axis=0)
     high = items.max(axis=0)
     spread = np.where(high > low, high - low, np.where(low == 0, 1.0, np.abs(low)))
@@ -219,7 +221,7 @@ def origin(items: Floats) -> Floats:
 
 
 def rounding(values: Floats) -> float:
-    """Of one of these values."""
+    """The rounding error of the largest of some values."""
     return float(np.finfo(np.float64).eps * np.abs(values).max())
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from preflearn.core.compilation import njit, njit_inner
 from preflearn.core.validation import Floats, Ids, check_array
 
-_ROUNDING = 1e-15  # asymmetry below this share of the diagonal is left as it is
+_ROUNDING = 1e-15  # smaller asymmetry, relative to the diagonal, is left as it is
 _TILE = 256
 
 
@@ -93,9 +93,9 @@ def combine_into(total, matrix, rows, weights):
 
 
 def centred(K: Floats) -> Floats:
-    """K with row means and column means taken out: the inner products of centred items.
+    """K without its row means and column means: the inner products of centred items.
 
-    B K B' stays what it is, whatever constants are added to rows and columns of K.
+    B K B' does not change, since B takes off constants of rows and columns of K.
     """
     means = (K.mean(axis=0) + K.mean(axis=1)) / 2
     means -= means.mean() / 2
@@ -106,11 +106,9 @@ def check_gram(K: ArrayLike) -> Floats:
     """Return K as a square, finite, symmetric matrix, or say which entry is wrong."""
     K = check_array(K, "K", ("m", "m"), "a square matrix")
     gap = check_symmetric(K, "K")
-    return (
-        (K + K.T) / 2
-        if gap > _ROUNDING * float(np.abs(np.diag(K)).max())
-        else np.ascontiguousarray(K)
-    )
+    if gap > _ROUNDING * float(np.abs(np.diag(K)).max()):
+        return (K + K.T) / 2
+    return np.ascontiguousarray(K)
 
 
 def check_symmetric(K: Floats, name: str, tolerance: float = 1e-10) -> float:

@@ -4,6 +4,7 @@ products they are."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,16 +33,18 @@ from preflearn.pairs import Pairs
 Kernel = str | Callable[[Floats, Floats], Any]
 
 SHIFTED = ("rbf", "laplacian")  # kernels of x - x' alone
-_RANK = 1e-13  # pivots below this share of the largest diagonal entry are rounding
-_NEGATIVE = 1e-9  # a remainder larger than this share is none
-_NOISE = 100  # times the rounding of an entry is that of what remains
+# relative to the largest diagonal entry: smaller pivots are rounding errors, and larger
+# remainders after the last pivot show a negative eigenvalue
+_RANK_TOLERANCE = 1e-13
+_NEGATIVE_TOLERANCE = 1e-9
+_ERROR_GROWTH = 100  # of rounding errors in K, until they reach the remainder
 _BLOCK = 1 << 10
-# features, and numbers to add, whose differences cost no more than a product
-_FEW = 20
-_SMALL = 10**7
-_CANCELS = 1 / 100  # of |x|²: below this share, |x - x'|² is not left to a product
+# features, and numbers to add, up to which differences cost no more than a product
+_MAX_FEATURES = 20
+_MAX_TERMS = 10**7
+_CANCELLATION = 1 / 100  # |x - x'|² / |x|² below which a product loses too many digits
 _PSTRF, _TRTTF, _PFTRF = linalg.get_lapack_funcs(("pstrf", "trttf", "pftrf"))
-_LEAST = np.finfo(np.float64).tiny
+_MIN_GAMMA = np.finfo(np.float64).tiny
 
 
 class NotPositiveSemidefiniteError(ValueError):
@@ -80,15 +83,16 @@ def scale_gamma(gamma: float | str, X: Floats) -> float:
     """
     if isinstance(gamma, str) and gamma == "scale":
         variance = float(X.var(axis=0).mean())
-        gamma = 1.0 / (X.shape[1] * variance) if variance > _LEAST else 1.0
-    return check_real(gamma, "gamma", "'scale' or a positive number", least=_LEAST)
+        gamma = 1.0
+        if variance > _MIN_GAMMA:
+            gamma = 1.0 / (X.shape[1] * variance)
+    return check_real(gamma, "gamma", "'scale' or a positive number", least=_MIN_GAMMA)
 
 
 def kernel_parameters(
     kernel: Kernel, items: Floats, gamma: float | str, degree: float, coef0: float
 ) -> dict[str, float]:
-    """The parameters that `kernel_matrix` takes beside the items of a fit; none for a
-    callable."""
+    """The parameters of `kernel_matrix` for the items of a fit; none for a callable."""
     if callable(kernel):
         return {}
     return {
@@ -109,20 +113,19 @@ def distinct_items(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def distinct_rows(X: Floats) -> tuple[Ids, Ids]:
     """The first row of each kind, of k kinds in order, and the kind of each row, shapes
     (k,) and (n,)."""
-    # CSR with entries in order: rows by the bytes of what is not 0
     if sparse.issparse(X):
-        filled: Any = sparse.csr_array(X, copy=True)
-        filled.eliminate_zeros()
-        parts = (
-            np.split(part, filled.indptr[1:-1])
-            for part in (filled.indices, filled.data)
-        )
-        kinds: dict[Any, int] = {}
-        rows = zip(*parts, strict=True)
-        found = np.array(
-            [kinds.setdefault((a.tobytes(), b.tobytes()), len(kinds)) for a, b in rows]
-        )
-        return np.unique(found, return_index=True)[1], found
+        # CSR with entries in order: rows are equal if the bytes of their entries are
+        nonzero: Any = sparse.csr_array(X, copy=True)
+        nonzero.eliminate_zeros()
+        numbers: dict[Any, int] = {}
+        kinds = np.empty(X.shape[0], dtype=np.int64)
+        for k, (start, end) in enumerate(pairwise(nonzero.indptr)):
+            key = (
+                nonzero.indices[start:end].tobytes(),
+                nonzero.data[start:end].tobytes(),
+            )
+            kinds[k] = numbers.setdefault(key, len(numbers))
+        return np.unique(kinds, return_index=True)[1], kinds
     _, chosen, merged = np.unique(X, axis=0, return_index=True, return_inverse=True)
     return chosen, merged.ravel()
 
@@ -147,23 +150,19 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
 
     Notes
     -----
-    The values are those of scikit-learn but for rounding, which is that of numbers of
-    the size of k, also for "rbf" between items that are close beside their distance
-    from the origin: see `squared_distances`.
+    The values are those of scikit-learn up to rounding errors of the size of those of k,
+    also for "rbf" between items whose distance is small compared with their norms: see
+    `squared_distances`.
     """
     if callable(kernel):
         K = as_floats(kernel(X, Y), "the kernel")
         check_shape(K, "the kernel", (len(X), len(Y)), "k(X, Y) gives the whole matrix")
     else:
         if kernel in ("chi2", "additive_chi2"):
+            expected = f"features of at least 0, for the kernel {kernel!r}"
             for values in (X, Y):
-                raise_if_any(
-                    values < 0,
-                    values,
-                    "X",
-                    f"features of at least 0, for the kernel {kernel!r}",
-                )
-        # what is not finite is named below
+                raise_if_any(values < 0, values, "X", expected)
+        # values that are not finite raise below
         with np.errstate(over="ignore", invalid="ignore"):
             if kernel == "rbf":
                 K = squared_distances(X, Y)
@@ -181,10 +180,10 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
 def kernel_minus_one(kernel: Kernel, gamma: float, X: Floats, Y: Floats) -> Floats:
     """k(x, x') - 1 of one of `SHIFTED`, to full precision where k is wide, and 1 would
     hide the rest."""
-    return np.expm1(
-        -gamma
-        * (manhattan_distances if kernel == "laplacian" else squared_distances)(X, Y)
-    )
+    distances = squared_distances
+    if kernel == "laplacian":
+        distances = manhattan_distances
+    return np.expm1(-gamma * distances(X, Y))
 
 
 def squared_distances(X: Floats, Y: Floats) -> Floats:
@@ -196,17 +195,19 @@ def squared_distances(X: Floats, Y: Floats) -> Floats:
     are far from each other: with
     |x - x'|² >= c |x|², the three terms are at most 2 (3/c + 2) times their sum in size.
     """
-    if X.shape[1] <= _FEW or X.size * len(Y) <= _SMALL:
+    if X.shape[1] <= _MAX_FEATURES or X.size * len(Y) <= _MAX_TERMS:
         return cdist(X, Y, "sqeuclidean").astype(np.float64, copy=False)
     middle = Y.mean(axis=0)  # an offset would be a part of all squares
     moved = X - middle
-    others = moved if Y is X else Y - middle
+    others = moved
+    if Y is not X:
+        others = Y - middle
     size = (moved**2).sum(axis=1)[:, None]
     squares = moved @ others.T
     squares *= -2
     squares += size
     squares += (others**2).sum(axis=1)
-    rows, columns = np.nonzero(squares < _CANCELS * size)
+    rows, columns = np.nonzero(squares < _CANCELLATION * size)
     if 8 * len(rows) > squares.size:
         return cdist(X, Y, "sqeuclidean").astype(np.float64, copy=False)
     for part in np.array_split(np.arange(len(rows)), 1 + len(rows) // _BLOCK):
@@ -217,14 +218,15 @@ def squared_distances(X: Floats, Y: Floats) -> Floats:
 
 
 def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
-    """Features L of least dimension with L L' = K, by a pivoted Cholesky factorisation.
+    """Features L of the lowest dimension with L L' = K, by a pivoted Cholesky
+    factorisation.
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
         A symmetric positive semi-definite matrix.
     rounding : float
-        Of the entries of K, where it is more than that of their size.
+        Rounding error of the entries of K, if larger than that of their size.
 
     Returns
     -------
@@ -232,13 +234,13 @@ def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
         r is the numerical rank: what remains of K is below 1e-13 of its largest entry
         on the diagonal.
     order : ndarray of shape (n,)
-        Of the items, in which L is lower triangular.
+        Order of the items in which L is lower triangular.
 
     Raises
     ------
     NotPositiveSemidefiniteError
-        If K is not positive semi-definite by more than rounding: what remains after the
-        last positive pivot is then no zero matrix.
+        If K has a negative eigenvalue, beyond rounding: the remainder after the last
+        positive pivot is then not zero.
     ValueError
         If K is not symmetric.
 
@@ -256,19 +258,17 @@ def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
     if top <= 0:
         raise indefinite(K)
     factor, pivots, rank, _ = _PSTRF(
-        K, tol=max(_RANK * top, _NOISE * rounding), lower=1
+        K, tol=max(_RANK_TOLERANCE * top, _ERROR_GROWTH * rounding), lower=1
     )
-    # LAPACK counts from 1
     L = np.empty((len(K), rank))
-    order = pivots.astype(np.int64) - 1
+    order = pivots.astype(np.int64) - 1  # LAPACK counts from 1
     L[order] = np.tril(factor)[:, :rank]
     for start in range(0, len(K), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        # Rounding spreads along a null vector, as 1 is of a centred K: what is left of
-        # it grows with n.
-        if np.abs(K[rows] - L[rows] @ L.T).max() > max(
-            _NEGATIVE * top, _NOISE * len(K) * rounding
-        ):
+        # Rounding errors add up along a null vector, such as 1 for a centred K, so the
+        # tolerance grows with n.
+        tolerance = max(_NEGATIVE_TOLERANCE * top, _ERROR_GROWTH * len(K) * rounding)
+        if np.abs(K[rows] - L[rows] @ L.T).max() > tolerance:
             raise indefinite(K)
     return L, order
 
@@ -276,34 +276,39 @@ def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
 def few_features(
     K: Floats, most: int, rounding: float, check: bool
 ) -> tuple[Floats, Ids] | None:
-    """`pivoted_features`, or None where there are more than `most`, found without a
-    factorisation of K.
+    """`pivoted_features`, or None if there are more than `most`.
 
-    With `check`, K is tested all the same, by a Cholesky factorisation.
+    A part of K shows this first, without a factorisation of K. With `check`, a Cholesky
+    factorisation tests K in this case too.
     """
     if len(K) > most:
         part = np.linspace(0, len(K) - 1, most + 1).astype(np.int64)
         corner = K[np.ix_(part, part)]
-        tolerance = max(_RANK * float(K.diagonal().max()), _NOISE * rounding)
+        largest = float(K.diagonal().max())
+        tolerance = max(_RANK_TOLERANCE * largest, _ERROR_GROWTH * rounding)
         if _PSTRF(corner, tol=tolerance, lower=1)[2] > most:
             if check:
                 check_definite(K, rounding)
             return None
-    found = pivoted_features(K, rounding)
-    return found if found[0].shape[1] <= most else None
+    L, order = pivoted_features(K, rounding)
+    if L.shape[1] > most:
+        return None
+    return L, order
 
 
 def check_definite(K: Floats, rounding: float) -> None:
-    """Raise unless K is positive semi-definite but for rounding, by a Cholesky
-    factorisation."""
+    """Raise if K has a negative eigenvalue beyond rounding, by a Cholesky factorisation."""
     check_symmetric(K, "K", tolerance=1e-8)
     if not K.any():
         return
     n = len(K)
-    moved = max(_NEGATIVE * float(K.diagonal().max()), _NOISE * rounding)
+    largest = float(K.diagonal().max())
+    shift = max(_NEGATIVE_TOLERANCE * largest, _ERROR_GROWTH * rounding)
     packed, _ = _TRTTF(K.T, uplo="L")  # one triangle, in half the memory of K
-    for start in (0, n if n % 2 else 1):  # it has the diagonal in two parts
-        packed[start :: n + 2 - n % 2] += moved
+    # The packed form (RFP) holds the diagonal in two strided parts.
+    odd = n % 2
+    packed[:: n + 2 - odd] += shift
+    packed[n if odd else 1 :: n + 2 - odd] += shift
     if _PFTRF(n, packed, uplo="L", overwrite_a=1)[1] != 0:
         raise indefinite(K)
 

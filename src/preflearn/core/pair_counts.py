@@ -33,12 +33,12 @@ def sweep_threshold(
 ) -> Sweep:
     """Sort pairs by abs(difference) and add up their weights, in O(m log m)."""
     differences = check_array(
-        differences, "differences", ("m",), "one difference a pair"
+        differences, "differences", ("m",), "one difference per pair"
     )
     y = check_labels(y, len(differences))
-    weights = None if sample_weight is None else check_weights(sample_weight, len(y))
-    if weights is not None:
-        kept = weights > 0
+    weights = check_weights(sample_weight, len(y))
+    kept = weights > 0
+    if not kept.all():
         differences = differences[kept]
         y = y[kept]
         weights = weights[kept]
@@ -46,16 +46,13 @@ def sweep_threshold(
     order = np.argsort(magnitudes)[::-1]
     magnitudes = magnitudes[order]
     y = y[order]
-    ahead = (differences > 0)[order]
-    right = (y != 0) & (magnitudes > 0) & (ahead == (y > 0))
-    # of equal values
+    first_larger = (differences > 0)[order]
+    right = (y != 0) & (magnitudes > 0) & (first_larger == (y > 0))
+    # the last of each run of equal values
     last = np.append(np.flatnonzero(magnitudes[1:] != magnitudes[:-1]), len(y) - 1)
     # The totals come from sums in the same order, so that a perfect rate is 1 exactly.
     hits, preferences, false_alarms = (
-        np.cumsum(
-            mask if weights is None else np.where(mask, weights[order], 0.0),
-            dtype=np.float64,
-        )
+        np.cumsum(np.where(mask, weights[order], 0.0))
         for mask in (right, y != 0, y == 0)
     )
     return Sweep(
@@ -87,20 +84,18 @@ def count_pairs(
 ) -> PairCounts:
     """Count pairs of items of one query, in O(n log n); `name` is the truth's in
     messages."""
-    true = check_array(true, name, ("n",), "one value an item")
+    true = check_array(true, name, ("n",), "one value per item")
     n = len(true)
-    predicted = check_array(predicted, "predicted", (n,), "one value an item")
+    predicted = check_array(predicted, "predicted", (n,), "one value per item")
     qid = check_query_ids(qid, n)
     weights = check_weights(sample_weight, n)
     rising = _order(predicted, qid)
     place = np.empty(n, dtype=np.int64)
     place[rising[::-1]] = np.cumsum(_changes(predicted, qid, rising[::-1]))
     order = _order(true, qid)
-    query = (
-        np.zeros(n, dtype=np.int64)
-        if qid is None
-        else np.cumsum(_changes(qid, None, order)) - 1
-    )
+    query = np.zeros(n, dtype=np.int64)
+    if qid is not None:
+        query = np.cumsum(_changes(qid, None, order)) - 1
     return PairCounts(
         *_count(query, _changes(true, qid, order), place[order], weights[order])
     )
@@ -109,12 +104,14 @@ def count_pairs(
 def _order(values: Floats, qid: NDArray | None) -> Ids:
     """The order by query and by value; faster than `numpy.lexsort`."""
     order = np.argsort(values)
-    return order if qid is None else order[np.argsort(qid[order], kind="stable")]
+    if qid is None:
+        return order
+    return order[np.argsort(qid[order], kind="stable")]
 
 
 def _changes(values: NDArray, qid: NDArray | None, order: Ids) -> NDArray[np.bool_]:
-    """Where, in this order, the value or the query is another than one place before; at
-    the first it is."""
+    """Where, in this order, the value or the query differs from the one before; True at
+    the first."""
     keys = [key[order] for key in (values, qid) if key is not None]
     return np.append(True, np.any([key[1:] != key[:-1] for key in keys], axis=0))
 
@@ -125,9 +122,9 @@ def _count(query, new, place, weights):
     one of both changes.
 
     The places of predictions are 1, 2, ... from the largest of the last query down to
-    the least of the first, equal ones sharing a place. Each item meets those that stand
-    before it. A Fenwick tree has the weights of those with less truth: element k sums
-    those at the places from k - (k & -k) + 1 to k.
+    the least of the first; equal predictions share a place. Each item is compared with
+    the items before it. A Fenwick tree holds the weights of those with less truth:
+    element k sums the weights at the places from k - (k & -k) + 1 to k.
     """
     wrong, separated, strict, tied = counts = np.zeros((4, query[-1] + 1))
     tree = np.zeros(place.max() + 1)
@@ -138,9 +135,9 @@ def _count(query, new, place, weights):
     all_equal = 0.0
     for i in range(len(place)):
         q = query[i]
-        at = place[i]
+        p = place[i]
         w = weights[i]
-        if new[i]:  # those met so far have less truth now, or belong to another query
+        if new[i]:  # the items so far have less truth now, or belong to another query
             for j in range(begin, i):
                 equal[place[j]] = 0.0
                 less[place[j]] += weights[j]
@@ -149,18 +146,21 @@ def _count(query, new, place, weights):
                 while k < len(tree):
                     tree[k] += weights[j]
                     k += k & -k
-            all_less = all_less + all_equal if i > 0 and q == query[i - 1] else 0.0
+            if i > 0 and q == query[i - 1]:
+                all_less += all_equal
+            else:
+                all_less = 0.0
             begin = i
             all_equal = 0.0
         larger = 0.0
-        k = at - 1
+        k = p - 1
         while k > 0:  # one bit less each time
             larger += tree[k]
             k &= k - 1
-        wrong[q] += w * (2 * larger + less[at])
+        wrong[q] += w * (2 * larger + less[p])
         strict[q] += w * all_less
         tied[q] += w * all_equal
-        separated[q] += w * (all_equal - equal[at])
-        equal[at] += w
+        separated[q] += w * (all_equal - equal[p])
+        equal[p] += w
         all_equal += w
     return counts

@@ -1,9 +1,8 @@
-"""Splits of pairs that do not leak: over items, queries or dates, for any search of
-scikit-learn.
+"""Leakage-free splits of pairs over items, queries or dates, for scikit-learn's searches.
 
-Pairs that share an item are not independent: a learner that has met both items of a
-pair in other pairs may know its answer by heart. So what is held out here are items (or
-queries, or dates), and pairs follow.
+Pairs that share an item are not independent: a learner that has seen both items of a
+pair in other pairs may know its answer by heart. So these splitters hold out items (or
+queries, or dates), with all their pairs.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ from preflearn.pairs import Pairs
 
 @dataclass(eq=False, repr=False)
 class _Splitter(BaseCrossValidator):
-    """Pairs by the units of their two items: those among seen units train, those among
-    held ones test."""
+    """Pairs with both items in training units train, those with both held out test."""
 
     n_splits: int = 5
     _kind: ClassVar[str]
@@ -44,7 +42,7 @@ class _Splitter(BaseCrossValidator):
     def get_n_splits(
         self, X: object = None, y: object = None, groups: object = None
     ) -> int:
-        """The number of splits, whatever is split."""
+        """The number of splits."""
         return check_count(self.n_splits, "n_splits", 2)
 
     def split(  # pyright: ignore[reportIncompatibleMethodOverride]  (scikit-learn's X are pairs here)
@@ -53,8 +51,7 @@ class _Splitter(BaseCrossValidator):
         y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Iterator[tuple[Ids, Ids]]:
-        """Ids of the pairs that train, and of those that test, shapes (k,) and (l,),
-        for each split.
+        """Ids of the training pairs (k,) and of the test pairs (l,), for each split.
 
         Parameters
         ----------
@@ -100,9 +97,9 @@ class ItemKFold(_Splitter):
     n_splits : int
         Number of folds, from 2 to the number of items.
     shuffle : bool
-        Whether items are dealt to the folds at random; else they stay in order.
+        Whether items are assigned to folds at random; else they stay in order.
     random_state : int, numpy Generator, RandomState or None
-        Of the shuffle, where there is one.
+        Source of randomness of the shuffle.
 
     Examples
     --------
@@ -117,13 +114,10 @@ class ItemKFold(_Splitter):
     random_state: int | np.random.Generator | np.random.RandomState | None = None
 
     def _scheme(self) -> KFold:
-        shuffle = check_flag(self.shuffle, "shuffle")
-        source = legacy_rng(self.random_state, fresh=True)
-        return KFold(
-            self.get_n_splits(),
-            shuffle=shuffle,
-            random_state=source if shuffle else None,
-        )
+        rng = legacy_rng(self.random_state, fresh=True)
+        if check_flag(self.shuffle, "shuffle"):
+            return KFold(self.get_n_splits(), shuffle=True, random_state=rng)
+        return KFold(self.get_n_splits())
 
     def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
         ids, index = distinct_items(pairs)
@@ -151,18 +145,18 @@ class QueryKFold(ItemKFold):
 
 
 class DateSplit(_Splitter):
-    """Splits forward in time: what is learned from lies before all that is tested.
+    """Splits forward in time: training pairs are earlier than all test pairs.
 
     The groups of `split` are the dates of the pairs, shape (m,), of any kind that can
     be sorted, or ISO texts such as 2024-01-31; other texts are refused, as 03/04/2024
     has two meanings. Different dates are cut into n_splits + 1 blocks in turn; each but
-    the first is tested, and learned from what lies before it. Pairs of one date stay
-    together. (Items may come again, as players do.)
+    the first is tested, after training on all earlier ones. Pairs of one date stay
+    together. Items may come again, as players do.
 
     Parameters
     ----------
     n_splits : int
-        From 2 to the number of different dates less one.
+        Number of splits, from 2 to the number of different dates less one.
 
     Examples
     --------
@@ -189,17 +183,16 @@ class DateSplit(_Splitter):
 def split_units(
     units: NDArray, scheme: KFold | TimeSeriesSplit, name: str, kind: str
 ) -> list[tuple[Ids, Ids]]:
-    """Ids of pairs whose two units are both seen, and both held out, for each split of
-    the units.
+    """Ids of the pairs whose units are both seen, and both held out, for each split.
 
     Parameters
     ----------
     units : ndarray of shape (m, 2)
-        What is held out together: the item, query or date of both items of each pair.
+        Item, query or date of both items of each pair, which are held out together.
     scheme : KFold or TimeSeriesSplit
-        Of the different units in order.
+        Splitter of the different units in order.
     name, kind : str
-        What messages call the number of splits, and units.
+        Names of the number of splits, and of the units, in messages.
 
     Raises
     ------
@@ -263,7 +256,7 @@ def _units_of_groups(groups: ArrayLike | None, pairs: Pairs, kind: str) -> NDArr
     expected = f"a {kind} for each of the {len(pairs)} pairs: split(pairs, y, groups)"
     require(groups is not None, groups, "groups", expected)
     units: NDArray = np.asarray(
-        check_query_ids(groups, len(pairs), "groups", kind, "a pair")
+        check_query_ids(groups, len(pairs), "groups", kind, "pair")
     )
     number = np.unique(units, return_inverse=True)[1]
     return np.repeat(number[:, None], 2, axis=1)

@@ -3,13 +3,13 @@ is wrong with it.
 
 Every message says what was found, where, and what is expected. In arrays of numbers
 True and False count as 1 and 0 (a mask makes good weights); as a parameter or a label a
-bool is refused, since it is rather a slip.
+bool is refused, since it is probably a mistake.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
-import sys
 import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
@@ -22,25 +22,25 @@ from scipy import sparse
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
-PerMatch = ArrayLike | None  # one value a match, if any
+PerMatch = ArrayLike | None  # one value per match, if any
 
 _MAX = float(np.finfo(np.float64).max)
-LARGEST = 1e100  # beyond, products of two might overflow in a sum
-# numbers that sparse features may have as a dense array: a gigabyte
-_MOST_DENSE = 2**27
+LARGEST = 1e100  # products of two larger numbers might overflow in a sum
+_MAX_DENSE_ENTRIES = 2**27  # of sparse features made dense: a gigabyte
 
 
-# ---- What was found
+# ---- Messages
 
 
 def short_repr(value: object) -> str:
-    """What messages print of a value that is not ours: one line of at most 60
-    characters."""
+    """A value of the user's in one line of at most 60 characters, for messages."""
     try:
         text = " ".join(repr(value).split())
     except Exception:  # an integer of 5,000 digits, say; an object may fail in any way
         text = f"a {type(value).__name__}"
-    return text if len(text) <= 60 else text[:57] + "..."
+    if len(text) > 60:
+        text = text[:57] + "..."
+    return text
 
 
 def require(good: bool, value: object, name: str, expected: str) -> None:
@@ -52,15 +52,18 @@ def require(good: bool, value: object, name: str, expected: str) -> None:
 def raise_if_any(wrong: NDArray, values: Any, name: str, expected: str) -> None:
     """Raise ValueError that shows the first of `values`, or of their entries if sparse,
     that is wrong."""
-    if wrong.any():
-        where = tuple(np.argwhere(wrong)[0].tolist())
-        entries = values.data if sparse.issparse(values) else values
-        # as Python writes it, not np.float64(...)
-        value = np.asarray(entries[where]).tolist()
-        if sparse.issparse(values):
-            where = [ids[where] for ids in values.tocoo().coords]
-        place = f"[{', '.join(map(str, where))}]" if where else ""
-        require(False, value, name + place, expected)
+    if not wrong.any():
+        return
+    where = tuple(np.argwhere(wrong)[0].tolist())
+    if sparse.issparse(values):
+        value = values.data[where]
+        where = tuple(ids[where] for ids in values.tocoo().coords)
+    else:
+        value = values[where]
+    if where:
+        name += f"[{', '.join(map(str, where))}]"
+    # tolist: as Python writes it, not np.float64(...)
+    require(False, np.asarray(value).tolist(), name, expected)
 
 
 def check_shape(
@@ -69,29 +72,32 @@ def check_shape(
     """Raise unless an array has this shape; a letter stands for any length, the same
     wherever it occurs."""
     lengths: dict[int | str, int] = {}
-    fits = [
-        found
-        == (lengths.setdefault(wanted, found) if isinstance(wanted, str) else wanted)
-        for found, wanted in zip(array.shape, shape, strict=False)
-    ]
-    if array.ndim != len(shape) or not all(fits):
-        expected = (
-            f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
-            + f": {meaning}" * bool(meaning)
-        )
-        raise ValueError(f"{name} has shape {array.shape}; expected {expected}")
+    wanted = []
+    for size, length in zip(shape, array.shape, strict=False):
+        if isinstance(size, str):
+            size = lengths.setdefault(size, length)
+        wanted.append(size)
+    if len(shape) == array.ndim and tuple(wanted) == array.shape:
+        return
+    expected = ", ".join(map(str, shape))
+    if len(shape) == 1:
+        expected += ","
+    expected = f"({expected})"
+    if meaning:
+        expected += f": {meaning}"
+    raise ValueError(f"{name} has shape {array.shape}; expected {expected}")
 
 
 def warn_user(text: str, category: type[Warning]) -> None:
     """Warn, and point to the line outside of the package, and of joblib that it calls,
     that led to it."""
-    frame = sys._getframe()
+    frame = inspect.currentframe()
     level = 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith(
         ("preflearn.", "joblib.")
     ):
         frame = frame.f_back
-        level = level + 1
+        level += 1
     warnings.warn(text, category, stacklevel=level)
 
 
@@ -99,8 +105,7 @@ def warn_user(text: str, category: type[Warning]) -> None:
 
 
 def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
-    """`values` as an array of any kind; what NumPy would drop, or refuse in its own
-    words, is named."""
+    """Return `values` as an array of any kind; raise if masked, sparse, or ragged."""
     if np.ma.is_masked(values):
         raise ValueError(
             f"{name} has {np.ma.count_masked(values)} masked values; expected none"
@@ -116,36 +121,31 @@ def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def as_floats(values: ArrayLike, name: str) -> Floats:
-    """Real numbers as floats, finite or not; what is no number, or finite and no float,
-    is named."""
+    """Return real numbers as floats, finite or not, or say which one is not a float."""
     array = as_array(values, name)
     if array.dtype.kind in "cmMV":
         raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers")
     if array.dtype.kind in "OSU":
-        unreadable = np.reshape(
-            [not _is_readable(value) for value in array.flat], array.shape
-        )
-        raise_if_any(
-            unreadable, array, name, "a number" if array.ndim else "an array of numbers"
-        )
-    with np.errstate(over="ignore"):  # of longer ones
+        unreadable = [not _is_readable(value) for value in array.flat]
+        expected = "a number"
+        if array.ndim == 0:
+            expected = "an array of numbers"
+        raise_if_any(np.reshape(unreadable, array.shape), array, name, expected)
+    with np.errstate(over="ignore"):  # of numbers longer than 64 bits
         floats = array.astype(np.float64, copy=False)
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        raise_if_any(
-            np.isinf(floats) & np.isfinite(array),
-            array,
-            name,
-            f"a number of at most {_MAX:g} in size",
-        )
+        too_large = np.isinf(floats) & np.isfinite(array)
+        expected = f"a number of at most {_MAX:g} in size"
+        raise_if_any(too_large, array, name, expected)
     return floats
 
 
 def _is_readable(value: Any) -> bool:
-    # float() only warns
+    # float() only warns of these
     if value is np.ma.masked or isinstance(value, np.complexfloating):
         return False
     try:
-        with np.errstate(over="ignore"):  # of a longer float
+        with np.errstate(over="ignore"):  # of a number longer than 64 bits
             return not math.isinf(float(value)) or "inf" in str(value).lower()
     except (OverflowError, TypeError, ValueError):
         return False
@@ -161,17 +161,16 @@ def check_array(
     ----------
     values : array-like
     name : str
-        What messages call it.
+        Name of the argument in messages.
     shape : tuple of int or str
-        A length, or the letter for a length of at least one that is free.
+        Length of each axis; a letter stands for any length of at least one.
     meaning : str
-        Of the axes, for messages, such as "one value an item".
+        Meaning of the axes, for messages, such as "one value per item".
 
     Raises
     ------
     ValueError
-        If the values are no real finite numbers, some are masked, or the shape is
-        another.
+        If a value is not a finite real number or is masked, or the shape differs.
     """
     array = as_floats(values, name)
     check_shape(array, name, shape, meaning)
@@ -182,12 +181,10 @@ def check_array(
     if not np.isfinite(array).all():
         wrong = ~np.isfinite(array)
         more = int(np.count_nonzero(wrong)) - 1
-        raise_if_any(
-            wrong,
-            array,
-            name,
-            "finite numbers" + f" ({more} more are not finite)" * (more > 0),
-        )
+        expected = "finite numbers"
+        if more > 0:
+            expected += f" ({more} more are not finite)"
+        raise_if_any(wrong, array, name, expected)
     return array
 
 
@@ -201,16 +198,14 @@ def check_items(
     entries in order: True, or "few" where they are fewer than their features.
     """
     if sparse.issparse(items):
-        kept = (
-            keep
-            and 0 not in items.shape
-            and (keep is True or items.shape[0] < items.shape[-1])
-        )
-        items = _as_csr(items, name) if kept else _as_dense(items, name)
+        suits = keep is True or (keep == "few" and items.shape[0] < items.shape[-1])
+        if suits and 0 not in items.shape:
+            items = _as_csr(items, name)
+        else:
+            items = _as_dense(items, name)
     if not sparse.issparse(items):
-        items = check_array(
-            items, name, ("n", "p"), "one row an item, one column a feature"
-        )
+        meaning = "one row per item, one column per feature"
+        items = check_array(items, name, ("n", "p"), meaning)
     if scaled:
         check_scale(items, name)
     return items
@@ -227,8 +222,10 @@ def _as_csr(items: Any, name: str) -> Any:
 
 def _as_dense(items: Any, name: str) -> NDArray[Any]:
     advice = "SVMRank or RankRLS, kernel='linear', keeps n < p items sparse; TruncatedSVD makes p smaller"
-    expected = f"at most {_MOST_DENSE:,} numbers, where they become dense: {advice}"
-    fits = math.prod(items.shape) <= _MOST_DENSE
+    expected = (
+        f"at most {_MAX_DENSE_ENTRIES:,} numbers, where they become dense: {advice}"
+    )
+    fits = math.prod(items.shape) <= _MAX_DENSE_ENTRIES
     require(fits, items.shape, f"the shape (n, p) of the sparse {name}", expected)
     return items.toarray()
 
@@ -240,12 +237,8 @@ def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
         return np.ones(length)
     weights = check_array(sample_weight, "sample_weight", (length,))
     if not 0 <= weights.min() <= weights.max() <= LARGEST:
-        raise_if_any(
-            (weights < 0) | (weights > LARGEST),
-            weights,
-            "sample_weight",
-            "weights from 0 to 1e100",
-        )
+        wrong = (weights < 0) | (weights > LARGEST)
+        raise_if_any(wrong, weights, "sample_weight", "weights from 0 to 1e100")
     if not weights.any():
         raise ValueError(
             f"all {length} values of sample_weight are 0; expected at least one positive weight"
@@ -256,15 +249,9 @@ def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
 def check_scale(values: Floats, name: str) -> None:
     """Raise ValueError where squares or differences of values might overflow."""
     largest = max(float(values.max()), -float(values.min()))
-    expected = (
-        f"at most {LARGEST:g}, since beyond products overflow: standardise the features"
-    )
-    require(
-        largest <= LARGEST,
-        largest,
-        f"the size of the largest value of {name}",
-        expected,
-    )
+    name = f"the size of the largest value of {name}"
+    expected = f"at most {LARGEST:g}, or products overflow: standardise the features"
+    require(largest <= LARGEST, largest, name, expected)
 
 
 # ---- Comparisons
@@ -288,15 +275,15 @@ def check_labels(
     Raises
     ------
     ValueError
-        On a wrong shape, a length other than m, or a label that is not in `allow`; True
-        is no label.
+        On a wrong shape, a length other than m, or a label that is not in `allow`, such
+        as True.
     """
     array = as_array(y, "y")
-    check_shape(array, "y", (n_pairs,), "one label a pair")
+    check_shape(array, "y", (n_pairs,), "one label per pair")
     labels = array
     if array.dtype.kind not in "iuf":  # objects may be numbers; nothing else is
         labels = np.array([as_real(value) for value in array.tolist()])
-    with np.errstate(invalid="ignore"):  # what is no small number is unequal below
+    with np.errstate(invalid="ignore"):  # other numbers are unequal below
         small = labels.astype(np.int8, copy=False)
     between = range(int(small.min(initial=0)), int(small.max(initial=0)) + 1)
     strange = any(label not in allow and (small == label).any() for label in between)
@@ -310,29 +297,24 @@ def check_labels(
     return small
 
 
-def check_kinds(y: NDArray, owner: str, ties: bool = True) -> None:
-    """Raise unless the labels hold a preference and, where the owner needs `ties`, a
-    tie."""
+def check_kinds(y: NDArray, model: str, ties: bool = True) -> None:
+    """Raise unless the labels hold a preference and, if the model needs `ties`, a tie."""
     if not y.any():
-        needs = (
-            "both ties and preferences"
-            if ties
-            else "at least one preference (label +1 or -1)"
-        )
-        needs += ": with ties alone, predict 0 for each pair"
-        raise ValueError(f"y has only ties (label 0); {owner} needs {needs}")
-    if ties and y.all():
-        needs = (
-            "both, to learn which differences count: use SVMRank, which needs no ties"
-        )
+        needed = "at least one preference (label +1 or -1)"
+        if ties:
+            needed = "both ties and preferences"
         raise ValueError(
-            f"y has only preferences (labels +1 and -1), no ties; {owner} needs {needs}"
+            f"y has only ties (label 0); {model} needs {needed}: with ties alone, predict 0 for each pair"
+        )
+    if ties and y.all():
+        raise ValueError(
+            f"y has only preferences (labels +1 and -1), no ties; {model} needs both, to learn which "
+            "differences count: use SVMRank, which needs no ties"
         )
 
 
 def check_index(index: ArrayLike, n_items: int) -> NDArray[np.int64]:
-    """Return the (m, 2) row numbers of first and second items, or say which one is
-    wrong."""
+    """Return the (m, 2) row numbers of items, or say which one is wrong."""
     array = as_array(index, "index")
     check_shape(array, "index", ("m", 2), "first and second item of a pair")
     if len(array) == 0:
@@ -356,18 +338,17 @@ def check_query_ids(
     n_items: int,
     name: str = "qid",
     kind: str = "query id",
-    each: str = "an item",
+    unit: str = "item",
 ) -> NDArray | None:
-    """Return query ids as an (n,) array that can be sorted, or None where there is only
-    one query."""
+    """Return query ids as a sortable (n,) array, or None if there is only one query."""
     if qid is None:
         return None
     array = as_array(qid, name)
-    # a list, whose 1 and nan are texts by now
+    # of a list of texts and numbers NumPy makes texts, also of 1 and nan
     if array.dtype.kind in "SU" and not hasattr(qid, "dtype"):
         array = np.asarray(qid, dtype=object)
-    check_shape(array, name, (n_items,), f"one {kind} {each}")
-    raise_if_any(pd.isna(array), array, name, f"a {kind} for each {each.split()[-1]}")
+    check_shape(array, name, (n_items,), f"one {kind} per {unit}")
+    raise_if_any(pd.isna(array), array, name, f"a {kind} for each {unit}")
     try:
         if array.dtype.kind == "O":
             np.unique(array)
@@ -379,18 +360,15 @@ def check_query_ids(
 
 
 def query_numbers(qid: ArrayLike | None, n_items: int) -> Ids:
-    """The queries of n items, checked, as numbers from 0 on; one, if there are no ids."""
+    """Return the queries of n items as numbers from 0; without ids there is one query."""
     checked = check_query_ids(qid, n_items)
-    return (
-        np.zeros(n_items, np.int64)
-        if checked is None
-        else np.unique(checked, return_inverse=True)[1]
-    )
+    if checked is None:
+        return np.zeros(n_items, np.int64)
+    return np.unique(checked, return_inverse=True)[1]
 
 
 def check_left(n_pairs: float, n_items: int, condition: str) -> None:
-    """Raise where all pairs of items were sorted out: those of two queries, and what
-    `condition` says."""
+    """Raise if no pair of items has one query and meets the `condition`."""
     if not n_pairs:
         raise ValueError(
             f"no pair is left of {n_items} items: expected two items of one query{condition}"
@@ -398,16 +376,11 @@ def check_left(n_pairs: float, n_items: int, condition: str) -> None:
 
 
 def check_selection(key: Any, length: int) -> slice | NDArray:
-    """Return what selects rows: a slice, or an array of ids or of bool; its range is
-    left to NumPy."""
+    """Return a slice, or an array of ids or bools; NumPy checks their range."""
     if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
         key = key[0]  # scikit-learn indexes arrays as X[ids, ...]
-    require(
-        not isinstance(key, tuple),
-        key,
-        "the key",
-        "a selection along the first axis only",
-    )
+    along_first_axis = not isinstance(key, tuple)
+    require(along_first_axis, key, "the key", "a selection along the first axis only")
     if isinstance(key, slice):
         try:
             key.indices(length)
@@ -428,14 +401,14 @@ def check_selection(key: Any, length: int) -> slice | NDArray:
 
 
 def as_real(value: object) -> float:
-    """A real number as a float, infinite if it is too large for one; NaN for all else,
-    also for a bool."""
+    """Return a real number as a float, infinite if too large; NaN for anything else,
+    such as a bool."""
     if not isinstance(value, Real) or isinstance(value, bool):
         return math.nan
     try:
-        with np.errstate(over="ignore"):  # of a longer float
+        with np.errstate(over="ignore"):  # of a number longer than 64 bits
             return float(value)
-    except TypeError:  # a numpy.timedelta64 calls itself an integer
+    except TypeError:  # numpy.timedelta64 is registered as an integer
         return math.nan
     except OverflowError:
         return math.inf if value > 0 else -math.inf  # pyright: ignore[reportOperatorIssue]  (a Real has order)
@@ -450,65 +423,61 @@ def check_real(
 ) -> float:
     """Return a number from `least` to `most`, or say that another is `expected`.
 
-    The words name the bounds that a reader knows of; those that keep products from
-    overflowing are added where a value that the words allow lies beyond, and the words
-    do not name them. Where only infinity lies beyond, they ask for a finite number.
+    `expected` names the bounds that a user knows of. The message adds those that keep
+    products from overflowing, if the value is beyond one of them.
     """
     number = as_real(value)
-    beyond = ""
-    if number > most >= LARGEST:
-        beyond = f", at most {most:g}"
+    if least <= number <= most:
+        return number
+    bound = ""
+    if math.isinf(number) and _MAX in (most, -least):
+        if "finite" not in expected:
+            expected = expected.replace("number", "finite number")
+    elif number > most >= LARGEST:
+        bound = f"at most {most:g}"
     elif number < least <= -LARGEST or 0 < number < least <= 1 / LARGEST:
-        beyond = f", at least {least:g}"
-    if beyond.endswith(f"{_MAX:g}") and value in (math.inf, -math.inf):
-        beyond = ""
-        expected = expected.replace("finite number", "number").replace(
-            "number", "finite number"
-        )
-    named = beyond.rpartition(" ")[2] in expected
-    require(least <= number <= most, value, name, expected + beyond * (not named))
+        bound = f"at least {least:g}"
+    if bound and bound.rpartition(" ")[2] not in expected:
+        expected += f", {bound}"
+    require(False, value, name, expected)
     return number
 
 
 def check_number(
     estimator: object, name: str, positive: bool = False, most: float = _MAX
 ) -> float:
-    """The value of an estimator's parameter, or ValueError if it is no such number.
-
-    `most` bounds its size, and from below by 1/most where it is positive.
-    """
-    expected = "a positive number" if positive else "a finite number"
-    return check_real(
-        getattr(estimator, name), name, expected, 1 / most if positive else -most, most
-    )
+    """Return an estimator's parameter, from -most to most or, if `positive`, from
+    1/most to most."""
+    expected = "a finite number"
+    least = -most
+    if positive:
+        expected = "a positive number"
+        least = 1 / most
+    return check_real(getattr(estimator, name), name, expected, least, most)
 
 
 def check_count(value: object, name: str, least: int) -> int:
-    """Return a whole number of at least `least`."""
+    """Return an integer of at least `least`."""
     number = as_real(value)
+    expected = f"an integer of at least {least}"
+    if number > 2**53:
+        expected += ", at most 2**53"
     good = least <= number <= 2**53 and number == int(number)
-    require(
-        good,
-        value,
-        name,
-        f"a whole number of at least {least}" + ", at most 2**53" * (number > 2**53),
-    )
+    require(good, value, name, expected)
     return int(number)
 
 
 def generator(
     source: Any, name: str = "random_state", fresh: bool = False
 ) -> np.random.Generator:
-    """A Generator as it is, or one from a seed, with the same draws each time; `fresh`:
-    or from None."""
+    """Return a Generator as it is, or one from a seed; if `fresh`, also from None."""
     if isinstance(source, np.random.Generator) or (fresh and source is None):
         return np.random.default_rng(source)
-    # no bool
+    # as_real(True) is NaN
     good = isinstance(source, Integral) and as_real(source) >= 0 and source <= 2**53
-    expected = (
-        "a seed, a whole number from 0 to 2**53, a numpy Generator"
-        + ", or None" * fresh
-    )
+    expected = "a seed, an integer from 0 to 2**53, or a numpy Generator"
+    if fresh:
+        expected += ", or None"
     require(good, source, name, expected)
     return np.random.default_rng(int(source))
 
@@ -516,15 +485,16 @@ def generator(
 def legacy_rng(
     source: Any, name: str = "random_state", fresh: bool = False
 ) -> np.random.RandomState:
-    """The same for what draws by scikit-learn: a RandomState as it is, or one with the
-    bits of `generator`.
+    """Return a RandomState for scikit-learn, from what `generator` takes too.
 
-    A seed that scikit-learn takes too gives the draws that it gives.
+    A seed that scikit-learn takes gives the same draws as there.
     """
     if isinstance(source, np.random.RandomState):
         return source
     bits = generator(source, name, fresh).bit_generator
-    return np.random.RandomState(int(source) if as_real(source) < 2**32 else bits)
+    if as_real(source) < 2**32:
+        return np.random.RandomState(int(source))
+    return np.random.RandomState(bits)
 
 
 def check_flag(value: object, name: str) -> bool:
@@ -534,21 +504,13 @@ def check_flag(value: object, name: str) -> bool:
 
 
 def check_list(values: Any, name: str, expected: str) -> list[Any]:
-    """Return what `values` lists; a text is no list."""
-    require(
-        isinstance(values, Iterable) and not isinstance(values, str),
-        values,
-        name,
-        expected,
-    )
+    """Return an iterable, except a string, as a list."""
+    good = isinstance(values, Iterable) and not isinstance(values, str)
+    require(good, values, name, expected)
     return list(values)
 
 
 def check_choice(value: object, name: str, options: tuple[str, ...]) -> None:
-    """Raise unless a parameter is one of its words."""
-    require(
-        isinstance(value, str) and value in options,
-        value,
-        name,
-        " or ".join(map(repr, options)),
-    )
+    """Raise unless a parameter is one of its options."""
+    good = isinstance(value, str) and value in options
+    require(good, value, name, " or ".join(map(repr, options)))

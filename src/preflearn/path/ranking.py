@@ -90,7 +90,7 @@ class RankingPath(RegularizationPath):
         coef = self._net(lam) / lam
         if isinstance(X, Pairs):
             return X.B.differences(self._kernel(X.items) @ coef)
-        return space.expansion(coef)._replace(k=space.functions.less_one)(
+        return space.expansion(coef)._replace(k=space.functions.minus_constant)(
             self._features(X)
         )
 
@@ -197,7 +197,7 @@ class RankingPath(RegularizationPath):
         if space.kernel == "linear":
             middle = origin(space.items)
             return space.functions.k(X - middle, space.items - middle)
-        return space.functions.less_one(X, space.functions.centres)
+        return space.functions.minus_constant(X, space.functions.centres)
 
     def _values(self, lam: float) -> tuple[float, float]:
         graph = self._graph

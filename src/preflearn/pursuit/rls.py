@@ -136,7 +136,7 @@ class _AllItems(_Regularised):
         K = (
             functions.k(X, functions.centres)
             if self.mix
-            else functions.levelled_gram(X)
+            else functions.gram_up_to_constants(X)
         )
         check_scale(K, "the Gram matrix")
         if kernel not in (*SHIFTED, "linear"):

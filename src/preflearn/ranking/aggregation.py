@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg, spsolve
 from scipy.special import expit
 
-from preflearn.core.diagnosis import warn_where_open
+from preflearn.core.diagnosis import warn_if_not_identified
 from preflearn.core.validation import (
     LARGEST,
     Floats,
@@ -131,7 +131,7 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
         require(
             n <= _WHOLE or not sparse.issparse(P), n, "the number of items", expected
         )
-        warn_where_open(
+        warn_if_not_identified(
             "bradley_terry", range(n), np.column_stack((degrees > _LEAST).nonzero())
         )
         degrees = degrees + _LEAST * ~np.eye(n, dtype=bool)

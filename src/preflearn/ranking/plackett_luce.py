@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.core.diagnosis import A_PRIOR, warn_where_open
+from preflearn.core.diagnosis import INFORMATIVE_PENALTY, warn_if_not_identified
 from preflearn.core.outcome_losses import davidson_probabilities
 from preflearn.core.validation import (
     LARGEST,
@@ -164,11 +164,11 @@ class PlackettLuce(Uncertain, BaseEstimator):
             sizes[: len(names), row] = np.repeat(lengths, lengths)
             begins[np.cumsum(lengths) - lengths, row] = True
         kinds = np.union1d(1, sizes[begins & (weights > 0)]).astype(int)
-        if alpha < A_PRIOR:
+        if alpha < INFORMATIVE_PENALTY:
             # neighbours say who is above whom, or as good
             later = (table[1:] < n) & (weights > 0)
             index = np.column_stack([table[:-1][later], table[1:][later]])
-            warn_where_open(
+            warn_if_not_identified(
                 f"PlackettLuce(alpha={alpha:g})",
                 self.items_,
                 index,

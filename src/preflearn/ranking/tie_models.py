@@ -33,7 +33,12 @@ from scipy.optimize import brentq
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.core.diagnosis import A_PRIOR, as_compared, indicated, warn_where_open
+from preflearn.core.diagnosis import (
+    INFORMATIVE_PENALTY,
+    as_compared,
+    indicator_columns,
+    warn_if_not_identified,
+)
 from preflearn.core.estimator import LinearComparison
 from preflearn.core.outcome_losses import (
     LINKS,
@@ -140,9 +145,7 @@ class TieModel(Uncertain, LinearComparison):
         pairs = as_compared(pairs)
         y = check_labels(as_outcomes(y), len(pairs))
         weights = check_weights(sample_weight, len(pairs))
-        cluster = check_query_ids(
-            cluster, len(pairs), "cluster", "cluster id", "a pair"
-        )
+        cluster = check_query_ids(cluster, len(pairs), "cluster", "cluster id", "pair")
         check_scale(pairs.items, "items")
         check_kinds(y[weights > 0], name, ties=False)
         self._data = (pairs.items, pairs.B, y, weights, alpha)
@@ -160,15 +163,15 @@ class TieModel(Uncertain, LinearComparison):
             _INACCURATE,
             f"raise alpha = {alpha:g}, or standardise the features",
         )
-        if alpha < A_PRIOR:
-            ids = indicated(pairs.items)
+        if alpha < INFORMATIVE_PENALTY:
+            ids = indicator_columns(pairs.items)
             used = weights > 0
             index = None if ids is None else ids[pairs.index[used]]
             if (
                 ids is not None
                 or (y * pairs.B.differences(pairs.items @ found.w) > 0)[used].all()
             ):
-                warn_where_open(
+                warn_if_not_identified(
                     f"{name}(alpha={alpha:g})",
                     range(pairs.shape[2]),
                     index,

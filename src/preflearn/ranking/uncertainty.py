@@ -277,7 +277,7 @@ def bootstrap(
     ids: Any = (
         np.arange(m)
         if unit is None
-        else check_query_ids(unit, m, "unit", "unit id", "a pair")
+        else check_query_ids(unit, m, "unit", "unit id", "pair")
     )
     again: Any = clone(model).fit(pairs, y)  # pyright: ignore[reportAttributeAccessIssue]
     labels = again._data[2]
