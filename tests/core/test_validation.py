@@ -46,7 +46,7 @@ from preflearn.dynamics import Matern32, Wiener
 from preflearn.matches import Matches
 from preflearn.metrics import threshold
 from preflearn.pairs import Pairs
-from preflearn.path.validation import cross_validated_path
+from preflearn.path.validation import ItemFolds, cross_validated_path
 from preflearn.pursuit import RankingPursuit, SparseRankRLS
 from preflearn.ranking import Davidson, OrdinalComparison, RankNet
 from preflearn.ratings import Elo, Glicko, TrueSkill
@@ -341,7 +341,7 @@ SOURCES = {
         UNIT, RANK
     ),
     "cross_validated_path": lambda source: cross_validated_path(
-        *MANY, n_folds=2, random_state=source
+        *MANY, folds=ItemFolds(2, None, source)
     ),
     "simulate_separable_pairs": lambda source: simulate_separable_pairs(
         5, 2, 0.5, 0.5, source

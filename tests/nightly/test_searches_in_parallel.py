@@ -2,6 +2,7 @@
 Dask cluster."""
 
 import re
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from preflearn.dynamics import (
 )
 from preflearn.matches import Matches
 from preflearn.pairs import Pairs
-from preflearn.path import cross_validated_path
+from preflearn.path import ItemFolds, cross_validated_path
 from preflearn.ranking import Davidson, bootstrap
 from preflearn.ratings import Elo
 from preflearn.solvers.search import Range, drawn, judged
@@ -98,9 +99,13 @@ def refits_by_judge(n_jobs=None):
 
 
 def paths(n_jobs=None):
-    found = cross_validated_path(
-        PAIRS, Y, gammas=(0.1, 1.0), n_folds=2, span=10, n_jobs=n_jobs
-    )
+    workers = nullcontext()
+    if n_jobs is not None:
+        workers = parallel_config(n_jobs=n_jobs)
+    with workers:
+        found = cross_validated_path(
+            PAIRS, Y, gammas=(0.1, 1.0), folds=ItemFolds(2), span=10
+        )
     return [*found[:3], *found.curves[0].losses, *found.curves[1].losses]
 
 

@@ -13,12 +13,12 @@ from small_problems import two_classes
 from preflearn.core.compilation import njit
 from preflearn.core.gram import fixed
 from preflearn.pairs import Pairs
-from preflearn.path import graph, ranksvm_path
-from preflearn.path.graph import new_front, solve
+from preflearn.path import margin_set, ranksvm_path
+from preflearn.path.margin_set import empty_margin_set, solve
 
 # parts of what is compiled, here on their own
-enter = njit(graph.enter)
-leave = njit(graph.leave)
+append = njit(margin_set.append_to_factor)
+delete = njit(margin_set.delete_from_factor)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -48,15 +48,15 @@ def test_memory_is_that_of_the_items_and_of_vectors():
     assert peak < 40e6
 
 
-def take(elbow, K, place, value, tau):
-    column = K[place, elbow.places[: elbow.size[0]]] + tau
-    return enter(elbow, column, K[place, place] + tau, place, value, 1.0, 0.0)
+def take(gram, K, place, value, tau):
+    column = K[place, gram.places[: gram.size[0]]] + tau
+    return append(gram, column, K[place, place] + tau, place, value, 1.0, 0.0)
 
 
-def product(elbow):
-    n = elbow.size[0]
-    U = np.triu(elbow.factor[:n, :n], 1) + np.eye(n)
-    return U.T * np.diag(elbow.factor)[:n] @ U
+def product(gram):
+    n = gram.size[0]
+    U = np.triu(gram.factor[:n, :n], 1) + np.eye(n)
+    return U.T * np.diag(gram.factor)[:n] @ U
 
 
 @given(
@@ -65,21 +65,21 @@ def product(elbow):
     st.sampled_from([0.0, 0.7]),
     st.integers(0, 2**31),
 )
-def test_elbow_keeps_its_factor(m, rank, tau, seed):
+def test_margin_set_keeps_its_factor(m, rank, tau, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((m, rank))
     K = fixed(X @ X.T)
-    elbow = new_front(m, 1).elbow
+    factor = empty_margin_set(m, 1).gram
     every = rng.standard_normal(m)
     inside = []
     for place in rng.integers(0, m, 30):
         if place in inside:
-            leave(elbow, inside.index(place))
+            delete(factor, inside.index(place))
             inside.remove(place)
-        elif take(elbow, K, int(place), every[place], tau):
+        elif take(factor, K, int(place), every[place], tau):
             inside.append(int(place))
         n = len(inside)
-        assert elbow.places[:n].tolist() == inside
+        assert factor.places[:n].tolist() == inside
         if n == 0:
             continue
         gram = K[np.ix_(inside, inside)]
@@ -87,12 +87,12 @@ def test_elbow_keeps_its_factor(m, rank, tau, seed):
             return  # here rounding decides who depends on whom
         assert n <= rank + (tau > 0)
         np.testing.assert_allclose(
-            product(elbow), gram + tau, atol=1e-10 * np.abs(K).max()
+            product(factor), gram + tau, atol=1e-10 * np.abs(K).max()
         )
         values = every[inside]
         delta = np.empty(m)
         total = rng.standard_normal() if tau else 0.0
-        shift = solve(elbow, delta, total, tau)
+        shift = solve(factor, delta, total, tau)
         delta = delta[:n]
         scale = 1e-9 * np.abs(delta).max() * np.abs(gram).max()
         np.testing.assert_allclose(gram @ delta + shift, values, atol=scale)
@@ -102,20 +102,22 @@ def test_elbow_keeps_its_factor(m, rank, tau, seed):
             assert shift == 0
 
 
-def test_solutions_of_an_ill_conditioned_elbow_are_backward_stable():
+def test_solutions_of_an_ill_conditioned_margin_set_are_backward_stable():
     X = np.random.default_rng(0).uniform(-1, 1, (300, 3))
     K = fixed(rbf_kernel(X, gamma=0.5))
-    elbow = new_front(300, 1).elbow
+    factor = empty_margin_set(300, 1).gram
     signs = np.sign(X[:, 0])
-    inside = [place for place in range(300) if take(elbow, K, place, signs[place], 1.0)]
+    inside = [
+        place for place in range(300) if take(factor, K, place, signs[place], 1.0)
+    ]
     for place in inside[1:40:3]:
-        leave(elbow, place)
-    inside = elbow.places[: elbow.size[0]]
+        delete(factor, place)
+    inside = factor.places[: factor.size[0]]
     gram = K[np.ix_(inside, inside)]
     values = signs[inside]
     delta = np.empty(300)
     assert np.linalg.cond(gram + 1.0) > 1e12
-    shift = solve(elbow, delta, 0.0, 1.0)
+    shift = solve(factor, delta, 0.0, 1.0)
     delta = delta[: len(inside)]
     residual = gram @ delta + shift - values
     assert np.abs(residual).max() < 1e-14 * np.abs(delta).sum()

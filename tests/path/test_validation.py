@@ -8,8 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.pairs import Pairs
-from preflearn.path import cross_validated_path, ranksvm_path
-from preflearn.path.validation import _folds
+from preflearn.path import ItemFolds, cross_validated_path, ranksvm_path
 
 
 def queries(n_queries, size, seed):
@@ -27,9 +26,9 @@ def test_merged_curve_is_the_mean_over_folds_at_equal_lambda_over_m(grouped):
     pairs, y, qid = queries(6, 7, seed=2)
     groups = qid if grouped else None
     found = cross_validated_path(
-        pairs, y, groups, gammas=(0.2, 1.0), n_folds=3, span=300.0, random_state=4
+        pairs, y, gammas=(0.2, 1.0), folds=ItemFolds(3, groups, 4), span=300.0
     )
-    folds = list(_folds(pairs, groups, 3, source=4))
+    folds = ItemFolds(3, groups, 4).split(pairs)
     held_out = np.concatenate([valid for _, valid in folds])
     assert len(held_out) == len(set(held_out))
     assert len(held_out) == len(pairs) or not grouped  # no pair lies between queries
@@ -62,9 +61,11 @@ def test_merged_curve_is_the_mean_over_folds_at_equal_lambda_over_m(grouped):
 def test_all_data_twice_moves_lambda_only():
     """Each pair twice: the same curve, at twice the lambda."""
     pairs, y, qid = queries(5, 5, seed=3)
-    once = cross_validated_path(pairs, y, qid, n_folds=5, span=50.0)
+    once = cross_validated_path(pairs, y, folds=ItemFolds(5, qid), span=50.0)
     doubled = pairs[np.tile(np.arange(len(y)), 2)]
-    twice = cross_validated_path(doubled, np.tile(y, 2), qid, n_folds=5, span=50.0)
+    twice = cross_validated_path(
+        doubled, np.tile(y, 2), folds=ItemFolds(5, qid), span=50.0
+    )
     assert (twice.loss, twice.lam) == (once.loss, pytest.approx(2 * once.lam, rel=1e-9))
     np.testing.assert_allclose(
         twice.curves[0].lambdas, 2 * once.curves[0].lambdas, rtol=1e-9
@@ -90,20 +91,20 @@ PAIRS, Y, QID = queries(4, 3, seed=0)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_folds": 5}, "n_folds is 5.*4"),
-        ({"groups": None, "n_folds": 12}, "12 folds"),
+        ({"folds": ItemFolds(5, QID)}, "n_folds is 5.*4"),
+        ({"folds": ItemFolds(12)}, "12 folds"),
         ({"pairs": np.asarray(PAIRS)}, "expected Pairs"),
         ({"y": 0 * Y}, r"y\[0\] is 0"),
         ({"gammas": 1.0}, "gammas is 1.0"),
         ({"span": 0.5}, r"span is 0\.5"),
-        ({"groups": QID[:-1]}, r"groups.*\(11,\).*\(12,\)"),
-        ({"random_state": -1}, "random_state is -1"),
+        ({"folds": ItemFolds(2, QID[:-1])}, r"groups.*\(11,\).*\(12,\)"),
+        ({"folds": ItemFolds(2, QID, -1)}, "random_state is -1"),
     ],
 )
 def test_bad_input_is_named(changes, message):
     with pytest.raises(ValueError, match=message):
         cross_validated_path(
-            **{"pairs": PAIRS, "y": Y, "groups": QID, "n_folds": 2} | changes
+            **{"pairs": PAIRS, "y": Y, "folds": ItemFolds(2, QID)} | changes
         )
 
 

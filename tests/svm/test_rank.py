@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.pairs import Pairs
-from preflearn.path import cross_validated_path, ranksvm_path
+from preflearn.path import ItemFolds, cross_validated_path, ranksvm_path
 from preflearn.svm import SVMRank
 
 
@@ -63,8 +63,7 @@ def test_the_c_of_the_path_has_the_least_mean_error_of_its_folds(seed, kernel, t
             signs,
             kernel=kernel,
             gammas=[0.2],
-            n_folds=2,
-            random_state=seed + r,
+            folds=ItemFolds(2, random_state=seed + r),
         ).curves[0]
         for r in range(3)
     ]

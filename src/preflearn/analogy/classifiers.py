@@ -27,7 +27,7 @@ from preflearn.core.validation import Floats, Ids, require, warn_user
 from preflearn.pairs import Pairs
 from preflearn.path.binary import BinaryPath, trusted_path
 from preflearn.path.ranking import RankingPath, ranksvm_path
-from preflearn.path.regularization import FoldCurve, Selection, merged
+from preflearn.path.regularization import FoldCurve, Selection, merge_fold_curves
 from preflearn.solvers.hinge_dual import Rows, best_bias, maximise
 from preflearn.solvers.newton import newton
 from preflearn.solvers.search import in_parallel
@@ -228,7 +228,7 @@ def select(
             "a number, or other items: in all folds every C gives the same machine"
         )
         require(len(parts) > 0, "path", "C", expected)
-        return merged(parts, len(problem.labels), common=True)
+        return merge_fold_curves(parts, len(problem.labels), common=True)
     found = in_parallel(
         (delayed(out_of_fold)(problem, folds, loss, 1 / lam) for lam in GRID), n_jobs
     )

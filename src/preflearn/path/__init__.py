@@ -1,13 +1,14 @@
-"""P2: all solutions of a machine at once, for every regularization parameter."""
+"""P2: all solutions of an SVM at once, for every regularization parameter."""
 
 from preflearn.path.binary import svm_path
 from preflearn.path.ranking import ranksvm_path
 from preflearn.path.reduced import reduced_graph
 from preflearn.path.regularization import RegularizationPath, Selection
-from preflearn.path.validation import CrossValidation, cross_validated_path
+from preflearn.path.validation import CrossValidation, ItemFolds, cross_validated_path
 
 __all__ = [
     "CrossValidation",
+    "ItemFolds",
     "RegularizationPath",
     "Selection",
     "cross_validated_path",

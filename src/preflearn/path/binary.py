@@ -1,8 +1,8 @@
 """The entire regularization path of the support vector machine with bias, for every C
 at once.
 
-With lambda = 1/C and F = lambda f, the dual weights of the machine are piecewise linear
-in lambda, and so is F [Hastie2004]_. `svm_path` starts at the largest lambda where
+With lambda = 1/C and F = lambda f, the dual weights of the SVM are piecewise linear in
+lambda, and so is F [Hastie2004]_. `svm_path` starts at the largest lambda where
 anything changes and follows them down.
 
 References
@@ -22,34 +22,37 @@ from scipy import linalg
 from preflearn.core.gram import check_gram, fixed
 from preflearn.core.kernels import check_definite
 from preflearn.core.validation import Floats, Ids, check_array, check_labels, check_real
-from preflearn.path.graph import BOUND, Graph, check_entries, retrace
-from preflearn.path.regularization import RegularizationPath, Selection, steps, widest
-from preflearn.path.walk import Course, Walk, still
+from preflearn.path.follower import PathFollower, PathSegments, constant_path
+from preflearn.path.graph import BOUND_TOL, PairGraph, check_entries
+from preflearn.path.regularization import RegularizationPath, Selection, piece_at
+from preflearn.path.replay import replay_points
 from preflearn.solvers.newton import warn_about_gap
 
-_NOTHING = 1e-12  # of the largest entry of K: a first breakpoint that is rounding
-_INACCURATE = 1e-4  # a duality gap, in units of the objective, that is worth a warning
-_LEVEL = 10.0  # a constant in K is taken out if it is so much larger than the rest
-# of what no eigenvalue of K exceeds: the rounding of its entries that is let pass
-_SLACK = 1e-10
-# of the sum to which weights grew: so near to 0 or 1 they are there, but for its
-# rounding
-_GROWN = 1e-14
-_ROUNDED = 2e-15  # of that constant: a rest which is its rounding, and no Gram matrix
+# a first breakpoint below this, relative to the largest entry of K, is rounding
+_MIN_BREAKPOINT = 1e-12
+_INACCURATE = 1e-4  # a duality gap, relative to the objective, that is worth a warning
+# A constant in K is taken out if it is so many times larger than the rest. A rest below
+# the second number, relative to the constant, is its rounding.
+_MAX_CONSTANT = 10.0
+_CONSTANT_ROUNDING = 2e-15
+# rounding of the entries of K that is tolerated, relative to the 1-norm of K
+_INDEFINITE_TOL = 1e-10
+# Weights this near to 0 or 1, relative to their sum, are equal to it up to rounding.
+_WEIGHT_ROUNDING = 1e-14
 
 
 class BinaryPath(RegularizationPath):
-    """The solutions of the machine with bias for all lambda, as made by `svm_path`."""
+    """The solutions of the SVM with bias for all lambda, as returned by `svm_path`."""
 
     def __init__(
         self,
-        graph: Graph,
-        course: Course,
+        graph: PairGraph,
+        segments: PathSegments,
         status: str,
         y: Floats,
         centre: Floats | float,
     ):
-        super().__init__(graph, course, status, np.arange(len(y)))
+        super().__init__(graph, segments, status, np.arange(len(y)))
         self._K = graph.K
         self._y = y
         self._centre = centre  # taken from the rows of each kernel; K is without it
@@ -63,7 +66,7 @@ class BinaryPath(RegularizationPath):
         ValueError
             If lambda is not positive and finite, or is below `lambda_end`.
         """
-        return self._weights(self._check(lam))
+        return self._weights(self._check_lambda(lam))
 
     def bias(self, lam: float) -> float:
         """b of f(x) = w·x + b; where an interval of values is optimal, its middle.
@@ -73,11 +76,10 @@ class BinaryPath(RegularizationPath):
         ValueError
             If lambda is not positive and finite, or is below `lambda_end`.
         """
-        lam, alpha = self._check(lam), self.alpha(lam)
-        return (
-            float(self._offset(lam, alpha) - np.sum(self._centre * self._y * alpha))
-            / lam
-        )
+        lam = self._check_lambda(lam)
+        alpha = self._weights(lam)
+        centre = np.sum(self._centre * self._y * alpha)
+        return float(self._offset(lam, alpha) - centre) / lam
 
     def decision_function(self, lam: float, K_new: ArrayLike) -> Floats:
         """f(x) at lambda of new points, shape (n,).
@@ -93,7 +95,7 @@ class BinaryPath(RegularizationPath):
         ValueError
             On a bad lambda (as in `alpha`) or bad kernel values.
         """
-        return self._decide(self._check(lam), self._check_kernel(K_new))
+        return self._decide(self._check_lambda(lam), self._check_kernel(K_new))
 
     def _decide(self, lam: float, K_new: Floats) -> Floats:
         alpha = self._weights(lam)
@@ -111,25 +113,26 @@ class BinaryPath(RegularizationPath):
         ValueError
             If lambda is not positive and finite, or is below `lambda_end`.
         """
-        alpha = self.alpha(lam)
-        f = self._decide(self._check(lam), self._K)
-        excess = self._y * f - 1
-        low = alpha <= BOUND
-        high = alpha >= 1 - BOUND
-        wrong = np.where(low, -excess, np.where(high, excess, np.abs(excess)))
-        return float(
-            max(0.0, wrong.max(), abs(self._y @ alpha)) / max(1.0, np.abs(f).max())
-        )
-
-    def _values(self, lam: float) -> tuple[float, float]:
+        lam = self._check_lambda(lam)
         alpha = self._weights(lam)
-        w = self._K @ (self._y * alpha) / lam
+        f = self._decide(lam, self._K)
+        excess = self._y * f - 1
+        low = alpha <= BOUND_TOL
+        high = alpha >= 1 - BOUND_TOL
+        wrong = np.select([low, high], [-excess, excess], np.abs(excess))
+        worst = max(0.0, wrong.max(), abs(self._y @ alpha))
+        return float(worst / max(1.0, np.abs(f).max()))
+
+    def _objective_and_bound(self, lam: float) -> tuple[float, float]:
+        alpha = self._weights(lam)
+        signed = self._y * alpha
+        w = self._K @ signed / lam
         bias = self._offset(lam, alpha) / lam
-        half = float((self._y * alpha) @ w) / 2
+        half = float(signed @ w) / 2
         primal = half + float(np.maximum(0.0, 1 - self._y * (w + bias)).sum())
-        return primal, float(alpha.sum()) - half - (1 + abs(bias)) * abs(
-            float(self._y @ alpha)
-        )
+        # Rounding of sum(y alpha) costs at most (1 + |b|) times as much.
+        missed = (1 + abs(bias)) * abs(float(self._y @ alpha))
+        return primal, float(alpha.sum()) - half - missed
 
     def select(
         self,
@@ -137,21 +140,21 @@ class BinaryPath(RegularizationPath):
         y_valid: ArrayLike,
         loss: Callable[[NDArray, Floats], float] | None = None,
     ) -> Selection:
-        """The lambda with the least validation loss.
+        """The lambda with the lowest validation loss.
 
         Without `loss` it is the zero-one loss of sign(f), with +1 at f = 0, as a
         function of every lambda up to the first breakpoint: since F is piecewise
         linear, the places where predictions change are computed. Then ``losses[i]``
         holds from ``lambdas[i]`` down to ``lambdas[i + 1]``, and the best lambda is the
-        geometric middle of the widest of the best intervals. With `loss`, it is its
-        least value over the breakpoints, at the largest such lambda.
+        geometric middle of the widest of the best intervals. With `loss`, it is the
+        largest breakpoint at which the loss is lowest.
 
         Parameters
         ----------
         K_valid : array-like of shape (n, m)
             Kernel values of validation points (rows) with those of the fit.
         y_valid : array-like of shape (n,)
-            Labels -1 or +1; with `loss`, whatever it takes.
+            Labels -1 or +1; with `loss`, the first argument of `loss`.
         loss : callable, optional
             ``loss(y_valid, f)``, smaller is better.
 
@@ -169,119 +172,115 @@ class BinaryPath(RegularizationPath):
         0.0
         """
         K_valid = self._check_kernel(K_valid)
-        self._check_choice()
+        self._check_breakpoints()
         if loss is not None:
             truth = np.asarray(y_valid)
-            return self._at_breakpoints(K_valid, lambda f: loss(truth, f))
+            return self._select_breakpoint(K_valid, lambda f: loss(truth, f))
         y = check_labels(y_valid, len(K_valid), allow=(-1, 1))
-        wrong = 0
+        n_wrong = 0
         places = []
         changes = []
-        for block, (lams, F) in enumerate(self._blocks(K_valid)):
-            # on the boundary, but for rounding
+        for block, (lams, F) in enumerate(self._score_blocks(K_valid)):
+            # on the boundary, up to rounding
             F[np.abs(F) <= 1e-12 * np.abs(F).max()] = 0.0
-            missed = (F >= 0) != (y > 0)[:, None]
+            wrong = (F >= 0) != (y > 0)[:, None]
             if block == 0:
-                wrong = int(missed[:, 0].sum())
-            change = missed[:, 1:].astype(int) - missed[:, :-1]
+                n_wrong = int(wrong[:, 0].sum())
+            change = wrong[:, 1:].astype(int) - wrong[:, :-1]
             row, piece = np.nonzero(change)
             before = F[row, piece]
             after = F[row, piece + 1]
-            crossed = lams[piece] - (lams[piece] - lams[piece + 1]) * before / (
-                before - after
-            )
-            # rounding may pass the end
-            places.append(np.clip(crossed, lams[piece + 1], lams[piece]))
+            upper = lams[piece]
+            lower = lams[piece + 1]
+            crossed = upper - (upper - lower) * before / (before - after)
+            places.append(np.clip(crossed, lower, upper))  # rounding may pass the end
             changes.append(change[row, piece])
-        lambdas, counts = steps(wrong, float(self.breakpoints[0]), places, changes)
-        return widest(lambdas, counts / len(y), self._end(lambdas))
+        return self._select_by_count(n_wrong, places, changes, len(y))
 
-    def _offsets(self, knots: Floats, nets: Floats) -> Floats:
-        alphas = np.abs(nets)
-        share = np.minimum(alphas, 1 - alphas)
-        pins = share.argmax(axis=1)
+    def _offsets(self, knots: Floats, coefs: Floats) -> Floats:
+        alphas = np.abs(coefs)
+        inner = np.minimum(alphas, 1 - alphas)
+        pins = inner.argmax(axis=1)
         rows = np.arange(len(knots))
-        offsets = knots * self._y[pins] - np.einsum("km,km->k", self._K[pins], nets)
-        for k in np.flatnonzero(
-            (share[rows, pins] <= BOUND) | (knots < self._course.knots[-1])
-        ):
+        offsets = knots * self._y[pins] - np.einsum("km,km->k", self._K[pins], coefs)
+        unpinned = inner[rows, pins] <= BOUND_TOL
+        for k in np.flatnonzero(unpinned | (knots < self._segments.knots[-1])):
             offsets[k] = self._offset(knots[k], alphas[k])
         return offsets
 
-    def _runs(self) -> Iterator[tuple[Floats, Floats]]:
+    def _coefficient_blocks(self) -> Iterator[tuple[Floats, Floats]]:
         """Those of the graph, with knots where the middle of a free offset bends; y
         alpha of the points."""
-        for lams, nets in super()._runs():
-            nets = nets[:, :-1]
-            start = np.abs(nets[0])
-            inner = (nets != nets[0]).any(axis=0) | (
-                np.minimum(start, 1 - start) > BOUND
-            )
-            middles = np.abs(nets[1:, inner] + nets[:-1, inner]) / 2
-            free = np.flatnonzero(
-                np.minimum(middles, 1 - middles).max(axis=1, initial=0.0) <= BOUND
-            )
+        for lams, coefs in super()._coefficient_blocks():
+            coefs = coefs[:, :-1]
+            start = np.abs(coefs[0])
+            moved = (coefs != coefs[0]).any(axis=0)
+            inner = moved | (np.minimum(start, 1 - start) > BOUND_TOL)
+            middles = np.abs(coefs[1:, inner] + coefs[:-1, inner]) / 2
+            depth = np.minimum(middles, 1 - middles).max(axis=1, initial=0.0)
+            free = np.flatnonzero(depth <= BOUND_TOL)
             for piece in free[::-1]:
-                middle = np.abs(nets[piece + 1] + nets[piece]) / 2
-                one_plus, one_minus, zero_plus, zero_minus = _ends(
-                    self._y, middle, self._K @ nets[piece]
+                middle = np.abs(coefs[piece + 1] + coefs[piece]) / 2
+                one_plus, one_minus, zero_plus, zero_minus = _extreme_values(
+                    self._y, middle, self._K @ coefs[piece]
                 )
-                kinks = {(one_minus + zero_plus) / 2, (one_plus + zero_minus) / 2}
-                kinks = [
-                    k
-                    for k in sorted(kinks, reverse=True)
-                    if lams[piece + 1] < k < lams[piece]
+                bends = {(one_minus + zero_plus) / 2, (one_plus + zero_minus) / 2}
+                bends = [
+                    bend
+                    for bend in sorted(bends, reverse=True)
+                    if lams[piece + 1] < bend < lams[piece]
                 ]
-                lams = np.insert(lams, piece + 1, kinks)
-                nets = np.insert(nets, [piece + 1] * len(kinks), nets[piece], axis=0)
-            yield lams, nets
+                lams = np.insert(lams, piece + 1, bends)
+                coefs = np.insert(coefs, [piece + 1] * len(bends), coefs[piece], axis=0)
+            yield lams, coefs
 
-    def _carry(
-        self, stretch: int, alpha: Floats, knots: Floats, changes: Ids, nets: Floats
+    def _fill_coefficients(
+        self, segment: int, alpha: Floats, knots: Floats, changes: Ids, coefs: Floats
     ) -> None:
-        """By the weights that were noted."""
-        elbow, size = self._elbow(stretch, changes)
-        noted = self._course.noted[slice(*self._course.marks[stretch : stretch + 2, 2])]
-        retrace(self._graph, elbow, size, changes, noted, nets)
+        """By the recorded weights."""
+        first, last = self._segments.marks[segment : segment + 2, 2]
+        weights = self._segments.piece_weights[first:last]
+        pairs = self._margin_pairs(segment)
+        entering = np.count_nonzero(changes[:, 2] < 0)
+        on_margin = np.append(pairs, np.full(entering, -1))
+        replay_points(self._graph, on_margin, len(pairs), changes, weights, coefs)
 
-    def _weights_within(self, stretch: int, lam: float) -> Floats:
+    def _weights_within(self, segment: int, lam: float) -> Floats:
         """A point's part of B'alpha is y alpha, which is linear between two knots."""
-        knots, nets = self._replay(stretch)
-        piece = (
-            min(int(np.searchsorted(-knots, -lam, side="right")), len(knots) - 1) - 1
-        )
-        share = (knots[piece] - lam) / (knots[piece] - knots[piece + 1])
-        alpha = np.abs(
-            nets[piece, :-1] + share * (nets[piece + 1, :-1] - nets[piece, :-1])
-        )
+        knots, coefs = self._segment_coefficients(segment)
+        piece = piece_at(knots, lam)
+        upper = coefs[piece, :-1]
+        fraction = (knots[piece] - lam) / (knots[piece] - knots[piece + 1])
+        alpha = np.abs(upper + fraction * (coefs[piece + 1, :-1] - upper))
         whole = np.rint(alpha)
         # so none is above 1
-        return np.where(np.abs(alpha - whole) <= BOUND, whole, alpha)
+        return np.where(np.abs(alpha - whole) <= BOUND_TOL, whole, alpha)
 
     def _offset(self, lam: float, alpha: Floats) -> float:
         """lambda times the bias of f without centre: a point of weight inside (0, 1) is
         on the margin."""
-        last = self._course.knots[-1]
+        last = self._segments.knots[-1]
         if lam < last:  # f stays
             return self._offset(last, self._weights(last)) * (lam / last)
         signed = self._y * alpha
-        share = np.minimum(alpha, 1 - alpha)
-        pin = int(np.argmax(share))
-        if share[pin] > BOUND:
+        inner = np.minimum(alpha, 1 - alpha)
+        pin = int(np.argmax(inner))
+        if inner[pin] > BOUND_TOL:
             return float(lam * self._y[pin] - self._K[pin] @ signed)
-        one_plus, one_minus, zero_plus, zero_minus = _ends(
+        one_plus, one_minus, zero_plus, zero_minus = _extreme_values(
             self._y, alpha, self._K @ signed
         )
         low = max(one_minus - lam, lam - zero_plus)
         return (low + min(lam - one_plus, zero_minus - lam)) / 2
 
     def _check_kernel(self, K_new: ArrayLike) -> Floats:
-        """Values of a kernel between new points and those of the fit, less what K is
-        without."""
+        """Return a kernel between new points and those of the fit, without the centre."""
         return check_array(K_new, "K of new points", ("n", len(self._y))) - self._centre
 
 
-def _ends(y: Floats, alpha: Floats, w: Floats) -> tuple[float, float, float, float]:
+def _extreme_values(
+    y: Floats, alpha: Floats, w: Floats
+) -> tuple[float, float, float, float]:
     """Extreme y_i (K y alpha)_i of the points at weight 1 and 0, which bound the offset
     where it is free.
 
@@ -291,12 +290,12 @@ def _ends(y: Floats, alpha: Floats, w: Floats) -> tuple[float, float, float, flo
     values = y * w
     one = alpha > 0.5
     plus = y > 0
-    one_plus = np.max(values[one & plus])
-    one_minus = np.max(values[one & ~plus])
-    zero_plus, zero_minus = (
-        np.min(values[~one & s], initial=np.inf) for s in (plus, ~plus)
+    return (
+        np.max(values[one & plus]),
+        np.max(values[one & ~plus]),
+        np.min(values[~one & plus], initial=np.inf),
+        np.min(values[~one & ~plus], initial=np.inf),
     )
-    return one_plus, one_minus, zero_plus, zero_minus
 
 
 def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPath:
@@ -318,7 +317,7 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
         Where to stop, but not below 1e-9 of the first breakpoint, unless no point is
         inside the margin any more, as where the classes are separable: then f stays,
         and at 0 the path has no end. Where no event is left, it ends where a bound on
-        the rounding of F (not the rounding itself, which differs between machines)
+        the rounding of F (not the rounding itself, which differs between computers)
         exceeds 2e-7 of the largest F, or of lambda if that is larger; above a positive
         lambda_min this gives a ConvergenceWarning.
 
@@ -338,7 +337,7 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
         -1e-8 of its 1-norm; labels other than -1 and 1, one class only, or a negative
         lambda_min.
     ArithmeticError
-        If rounding keeps the path from going on; stop at a larger lambda_min.
+        If rounding prevents the next step; stop at a larger lambda_min.
 
     Notes
     -----
@@ -359,7 +358,7 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
     lambda_min = check_real(
         lambda_min, "lambda_min", "a finite number of at least 0", least=0.0
     )
-    path = trusted_path(K, y, lambda_min)._warned("svm_path")
+    path = trusted_path(K, y, lambda_min)._with_warning("svm_path")
     if lambda_min > 0:
         gap = path.duality_gap(max(lambda_min, path.lambda_end))
         warn_about_gap(
@@ -371,69 +370,69 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
 def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:
     """`svm_path` of a K and labels that need no check; its status is "rounding" where
     `svm_path` warns."""
-    K, centre = _centred(K)
-    graph = _against_null(K, y)
+    K, centre = _without_constant(K)
+    graph = _compare_with_bias(K, y)
     sign = 1.0 if np.count_nonzero(y > 0) >= np.count_nonzero(y < 0) else -1.0
-    walk, pin = _at_large_lambda(graph, y, sign)
-    # the pin is on the margin if the free score is rest - sign lambda
-    g = walk.g[:-1]
-    rest = walk.g[pin]
+    follower, pin = _start_at_large_lambda(graph, y, sign)
+    # The pin is on the margin if the free score is rest - sign lambda.
+    g = follower.g[:-1]
+    rest = follower.g[pin]
     lam = float(np.max(-sign * (g[y == -sign] - rest))) / 2
-    if lam <= max(lambda_min, _NOTHING * graph.largest):
-        course = still(walk.alpha, max(lambda_min, lam))
+    if lam <= max(lambda_min, _MIN_BREAKPOINT * graph.largest):
+        segments = constant_path(follower.alpha, max(lambda_min, lam))
         status = "complete"
     else:
-        walk.g[-1] = rest - sign * lam
-        course, status = walk.down(lam, lambda_min)
-    return BinaryPath(graph, course, status, y, centre)
+        follower.g[-1] = rest - sign * lam
+        segments, status = follower.follow(lam, lambda_min)
+    return BinaryPath(graph, segments, status, y, centre)
 
 
-def _against_null(K: Floats, y: Floats) -> Graph:
+def _compare_with_bias(K: Floats, y: Floats) -> PairGraph:
     """The points as pairs with one more item, on the better side if y = +1; its score
     is minus the bias."""
     m = len(K)
     diagonal = np.diag(K)
     points = np.arange(m)
-    null = np.full(m, m)
-    first, second = (
-        np.where(y * side > 0, points, null).astype(np.uint32) for side in (1, -1)
-    )
+    first = np.where(y > 0, points, m).astype(np.uint32)
+    second = np.where(y < 0, points, m).astype(np.uint32)
     largest = float(np.abs(diagonal).max())
     tau = float(np.mean(diagonal)) or 1.0
-    return Graph(fixed(K), m + 1, largest, first, second, np.ones(m), tau)
+    return PairGraph(fixed(K), m + 1, largest, first, second, np.ones(m), tau)
 
 
-def _at_large_lambda(graph: Graph, y: Floats, sign: float) -> tuple[Walk, int]:
-    """The weights for large lambda, and a point of the larger class, that of this sign,
-    on the margin there.
+def _start_at_large_lambda(
+    graph: PairGraph, y: Floats, sign: float
+) -> tuple[PathFollower, int]:
+    """The weights for large lambda, and a point of the larger class, whose labels have
+    this sign, on the margin there.
 
     All weights of the smaller class are 1. Those of the larger have the same sum, and
-    the least norm of w: the end of the path of these solutions in that sum, from 0 on.
+    the minimum norm of w: the end of the path of these solutions in that sum, from 0.
     """
-    big = np.flatnonzero(y == sign)
-    few = int(np.count_nonzero(y == -sign))
-    if len(big) == few:
-        walk = Walk(graph, np.ones(len(y)))
-        pin = int(big[np.argmax(sign * walk.g[big])])
-        walk.rest(np.array([pin]))
-        return walk, pin
-    walk = Walk(graph, (y == -sign) * 1.0)
-    walk.grow(big, few, sign)
-    share = np.minimum(walk.alpha, 1 - walk.alpha)
-    elbow = walk.elbow
-    pin = int(np.argmax(share))
-    whole = share <= max(BOUND, _GROWN * few)
-    walk.alpha[whole] = np.round(walk.alpha[whole])
-    if whole[pin]:
-        pin = int(
-            big[np.argmin(np.where(walk.alpha[big] == 0, sign * walk.g[big], np.inf))]
-        )
-        elbow = np.array([pin])
-    walk.rest(elbow)
-    return walk, pin
+    larger = np.flatnonzero(y == sign)
+    total = int(np.count_nonzero(y == -sign))
+    if len(larger) == total:
+        follower = PathFollower(graph, np.ones(len(y)))
+        pin = int(larger[np.argmax(sign * follower.g[larger])])
+        follower.set_margin(np.array([pin]))
+        return follower, pin
+    follower = PathFollower(graph, (y == -sign) * 1.0)
+    follower.grow_sum(larger, total, sign)
+    alpha = follower.alpha
+    on_margin = follower.on_margin
+    inner = np.minimum(alpha, 1 - alpha)
+    pin = int(np.argmax(inner))
+    at_bound = inner <= max(BOUND_TOL, _WEIGHT_ROUNDING * total)
+    alpha[at_bound] = np.round(alpha[at_bound])
+    if at_bound[pin]:
+        gain = np.where(alpha[larger] == 0, sign * follower.g[larger], np.inf)
+        pin = int(larger[np.argmin(gain)])
+        on_margin = np.array([pin])
+    follower.set_margin(on_margin)
+    return follower, pin
 
 
-def _centred(K: Floats) -> tuple[Floats, Floats | float]:
+def _without_constant(K: Floats) -> tuple[Floats, Floats | float]:
     """K without a constant that outweighs what varies, and what was taken from each row
     of the kernel.
 
@@ -442,12 +441,12 @@ def _centred(K: Floats) -> tuple[Floats, Floats | float]:
     """
     mean = K.mean(axis=0)
     level = float(mean.mean())
-    if level <= _LEVEL * (float(np.trace(K)) / len(K) - level):
+    if level <= _MAX_CONSTANT * (float(np.trace(K)) / len(K) - level):
         return K, 0.0
     K = K - mean
     K -= mean[:, None]
     K += level
-    if np.abs(K).max() <= _ROUNDED * level:
+    if np.abs(K).max() <= _CONSTANT_ROUNDING * level:
         return np.zeros_like(K), mean
     return (K + K.T) / 2, mean
 
@@ -460,5 +459,5 @@ def _check_problem(K: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
             f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1"
         )
     check_entries(max(float(K.max()), -float(K.min())), "the largest entry of K")
-    check_definite(K, _SLACK * float(linalg.norm(K, 1, check_finite=False)))
+    check_definite(K, _INDEFINITE_TOL * float(linalg.norm(K, 1, check_finite=False)))
     return K, y

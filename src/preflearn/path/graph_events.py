@@ -3,9 +3,9 @@
 See `preflearn.path.ranking` and `preflearn.path.binary` for the problems. All that the
 loop moves are the scores g = lambda f of the n items: an event costs one row of length
 n for each pair on the margin, however many pairs there are. Pairs that are far from the
-margin are not looked at: while f differs from that of the start by less than `reach`,
-up to a constant, no pair that was further away has come to the margin. Where it differs
-by more, the loop stops.
+margin are not watched: while f differs from f at the start by less than `reach`, up to
+a constant, no pair that was further away has come to the margin. Where f differs by
+more, the loop stops.
 
 References
 ----------
@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 from preflearn.core.compilation import njit, njit_inner, njit_part_sums
 from preflearn.core.gram import combine_into
 from preflearn.core.validation import Floats, Ids
-from preflearn.path.graph import BOUND, admit, dismiss, solve
+from preflearn.path.graph import BOUND_TOL
+from preflearn.path.margin_set import add_pair, remove_pair, solve
 
-# Why the loop stopped; see `follow`.
+# Why the loop stopped; see `follow_events`.
+CONTINUES = 0
 ENDED = 1
 QUIET = 2
 CALM = 3
@@ -34,54 +36,63 @@ REACHED = 5
 FULL = 6
 LOST = 7
 EMPTY = 8
-# of margins: an event that comes where their rounding may exceed it ends the path
-TOLERANCE = 1e-9
+# of margins: an event where the rounding of margins may exceed it ends the path
+MARGIN_TOL = 1e-9
 ON_MARGIN = 1e-11  # relative to lambda
-# of lambda is left after a stretch without events; then g is computed anew
-_FALL = 0.1
-_MOST = 0.99
-_NEARLY = 0.999
-_SHORT = 1e-12  # an event so near to the end, in units of what is left, is not followed
-_SLOPE = 1e-10  # a slope below it is rounding
-# of the largest entry of the Gram matrix: the rounding of a slope, for each unit of
-# moves
-_EPS = 4e-16
+# After a fall of lambda to this fraction without events g is computed anew; to a larger
+# fraction, at most the second one, where rounding demands it.
+_REFRESH_FRACTION = 0.1
+_MAX_REFRESH_FRACTION = 0.99
+_ROUNDING_SAFETY = 0.999
+# a step that leaves less than this fraction of the way to the end goes to the end
+_END_TOL = 1e-12
+_SLOPE_TOL = 1e-10  # slopes below it are rounding
+# rounding of a slope, relative to the largest entry of the Gram matrix and the moves
+_SLOPE_EPS = 4e-16
 # of violations that differ by less, the first counts, or rounding would choose
-_TIE = 1e-6
-# a pair that depends on the elbow, and departs from it faster: rounding decides
-_DEVIATION = 1e-6
-# pivots at one event, and four for each pair on the margin, before the rule against
-# cycles
-_PATIENCE = 20
-_LONGEST = 10  # times these pivots at one event: more, and rounding has gone wrong
-# Of a type that says no value, or what is called with it would be compiled for this
-# value and for others.
-_NONE = np.int64(0)
-_CAME = np.int64(-1)
-_PIVOTS = 8  # changes of the elbow an event that there is room for
+_TIE_TOL = 1e-6
+# a pair that depends on the margin set, and departs from it faster: rounding decides
+_MAX_DEPARTURE = 1e-6
+# Pivots at one event before the rule against cycles, with four more for each pair on
+# the margin; ten times as many mean that rounding has gone wrong.
+_PIVOTS_BEFORE_RULE = 20
+_MAX_PIVOTS_FACTOR = 10
+_CHANGES_PER_EVENT = 8  # of the margin set, for which the log has room
+# Typed as variables: compiled code would be specialized to the value of a literal.
+_ZERO = np.int64(0)
+_ENTERED = np.int64(-1)
 
 
-class Law(NamedTuple):
-    """What a path follows: rates of its margin and of the signed sum of its weights,
-    while time falls by 1.
+class EventRule(NamedTuple):
+    """What changes while time falls by 1, and when rounding counts.
 
     Time is lambda, and the margin too, unless the margin rests at 0.
     """
 
-    drop: float  # of the margin: 1, or 0
-    inflow: float
-    unit: float  # of slopes, and of scores where the margin rests
-    # of scores beside which rounding counts as nothing, if it is above lambda
-    size: float
-    # of margins in these units down to the first event, `TOLERANCE` from there on
+    margin_rate: float  # 1, or 0 where the margin rests
+    weight_rate: float  # of the signed sum of the weights
+    slope_unit: float  # of slopes, and of scores where the margin rests
+    # rounding is compared with the larger one of this size of scores and lambda
+    score_size: float
+    # of margins in these units down to the first event, `MARGIN_TOL` from there on
     tolerance: float
 
 
-class Watch(NamedTuple):
+class SegmentLimits(NamedTuple):
+    """Up to where some pairs are followed."""
+
+    reach: float  # change of f up to which no other pair comes to the margin
+    end: float  # of lambda
+    rounding: float  # of g
+    inside: int  # how many pairs that are not watched are inside the margin
+
+
+class WatchedPairs(NamedTuple):
     """Some pairs, their weights, and how far from the margin they are.
 
-    The side is 0 in the elbow, 1 at weight 0, -1 at the bound; gaps are those of g,
-    positive on the right side, and `closing` is what they lose while lambda falls by 1.
+    The side is 0 in the margin set, 1 at weight 0, -1 at the bound; gaps are those of
+    g, positive on the right side, and `closing` is what they lose while lambda falls by
+    1.
     """
 
     ids: NDArray[np.int32]  # (w,)
@@ -94,280 +105,321 @@ class Watch(NamedTuple):
     closing: Floats  # (w,)
 
 
-class Trace(NamedTuple):
-    """What happened: from knot k on piece k holds.
+class EventLog(NamedTuple):
+    """The events of a segment: piece k holds from knot k on.
 
-    It begins with the changes (k, pair, weight) of the elbow: the weight is -1 where a
-    pair came in, and where it left 0, or 1 for its bound.
+    It begins with the changes (k, pair, weight) of the margin set: the weight is -1
+    where a pair entered, and where it left 0, or 1 for its bound.
     """
 
     knots: Floats  # (events + 1,)
-    changes: Ids  # (room, 3)
-    used: Ids  # (2,): how many changes there are, and weights
-    # of the elbow where each piece ends, in turn; (0,) if they are not wanted
+    changes: Ids  # (capacity, 3)
+    used: Ids  # (3,): the numbers of pieces, changes and weights
+    # of the margin set where each piece ends, in turn; (0,) if they are not wanted
     weights: Floats
 
 
-def new_trace(events: int, room: int) -> Trace:
-    """Room for so many events, and for weights."""
-    changes = np.empty((_PIVOTS * (events + _PATIENCE), 3), dtype=np.int64)
-    return Trace(
-        np.zeros(events + 1), changes, np.zeros(2, dtype=np.int64), np.empty(room)
+def new_log(events: int, n_weights: int) -> EventLog:
+    """An empty log, with room for so many events and weights."""
+    capacity = _CHANGES_PER_EVENT * (events + _PIVOTS_BEFORE_RULE)
+    return EventLog(
+        np.zeros(events + 1),
+        np.empty((capacity, 3), dtype=np.int64),
+        np.zeros(3, dtype=np.int64),
+        np.empty(n_weights),
     )
 
 
 @njit
-def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside):
-    """Follow the watched pairs from lambda on, until the trace is full, or down to the
+def follow_events(graph, pairs, margin_set, g, log, rule, lam, limits):
+    """Follow the watched pairs from lambda on, until the log is full, or down to the
     end.
 
-    `rounding` is that of g, and so many other pairs are inside the margin. Returns the
-    number of pieces, and why it stopped before: at the end (ENDED), far from it though
-    no event comes before it (QUIET), or before the next event (CALM), since no pair is
-    inside the margin any more (SCALED: f stays, and weights fall as lambda does), since
-    other pairs might come to the margin (REACHED), for want of room (FULL), since
-    rounding decides (LOST), since nobody is left who could take what flows in (EMPTY);
-    or 0: the trace is full, or scores may have become so small that rounding is too
-    much beside them.
+    Writes the pieces to the log, and returns why it stopped:
+
+    - ENDED: at the end
+    - QUIET: far from the end, though no event comes before it
+    - CALM: before the next event, since scores may have become so small that rounding
+      is too much compared with them
+    - SCALED: no pair is inside the margin any more: f stays, and weights fall as lambda
+      does
+    - REACHED: other pairs might come to the margin
+    - FULL: the margin set or the log has no room
+    - LOST: rounding decides
+    - EMPTY: no pair is left that could take the change of the signed sum
+    - CONTINUES: the log is full, or the rounding of g needs a new computation
     """
-    base = np.empty(len(g))
-    slack = _directions(graph, front, law)
+    f_start = np.empty(len(g))
     for j in range(len(g)):
-        base[j] = g[j] / lam
-    # of f; as lambda falls, so do scores, but hardly faster
-    largest = max(1.0, law.size / lam)
-    least = lam * max(_FALL, min(rounding / (law.tolerance * largest * lam), _MOST))
-    trace.used[0], trace.used[1], trace.knots[0] = 0, 0, lam
-    for k in range(len(watch.ids)):
-        watch.gap[k] = watch.side[k] * (
-            g[watch.first[k]] - g[watch.second[k]] - law.drop * lam
-        )
-    for piece in range(len(trace.knots) - 1):
-        near = max(ON_MARGIN * (lam if law.drop > 0 else law.unit), rounding)
-        if (
-            rounding
-            > _NEARLY * (TOLERANCE if piece > 0 else law.tolerance) * largest * lam
-        ):
-            return piece, LOST if piece == 0 else 0
-        slack, status = _turn(
-            graph, watch, front, trace, law, lam, near, piece, slack, inside
-        )
-        if status != 0:
-            return piece, status
-        passed = _wait(watch, front, law, slack, near, lam - end)
-        ended = passed >= (lam - end) * (1 - _SHORT)
-        stop = max(end, least)
-        short = ended or lam - passed < stop
+        f_start[j] = g[j] / lam
+    rounding = limits.rounding
+    _update_directions(graph, margin_set, rule)
+    # of f; as lambda falls, scores grow at most about as fast
+    largest = max(1.0, rule.score_size / lam)
+    tolerated = rule.tolerance * largest * lam
+    fraction = max(_REFRESH_FRACTION, min(rounding / tolerated, _MAX_REFRESH_FRACTION))
+    least = lam * fraction
+    log.used[1] = 0
+    log.used[2] = 0
+    log.knots[0] = lam
+    for k in range(len(pairs.ids)):
+        margin = g[pairs.first[k]] - g[pairs.second[k]]
+        pairs.gap[k] = pairs.side[k] * (margin - rule.margin_rate * lam)
+    tolerance = rule.tolerance
+    for piece in range(len(log.knots) - 1):
+        log.used[0] = piece
+        scale = rule.slope_unit
+        if rule.margin_rate > 0:
+            scale = lam
+        near = max(ON_MARGIN * scale, rounding)
+        if rounding > _ROUNDING_SAFETY * tolerance * largest * lam:
+            return LOST if piece == 0 else CONTINUES
+        tolerance = MARGIN_TOL
+        status = _pivot(graph, pairs, margin_set, log, rule, lam, near, limits.inside)
+        if status != CONTINUES:
+            return status
+        left = lam - limits.end
+        step = _step_to_event(pairs, margin_set, rule, near, left)
+        ended = step >= left * (1 - _END_TOL)
+        stop = max(limits.end, least)
+        short = ended or lam - step < stop
         if short:
-            passed = lam - stop
-        if (
-            lam - passed <= 0
-            or _range(g, front.dg, base, passed, 1 / (lam - passed)) >= reach
-        ):
-            return piece, REACHED
-        lam = stop if short else lam - passed
-        _advance(watch, front, g, passed)
-        if len(trace.weights):
-            _note_weights(trace, watch, front.elbow)
-        trace.knots[piece + 1] = lam
+            step = lam - stop
+        if lam - step <= 0:
+            return REACHED
+        moved = _score_range(g, margin_set.dg, f_start, step, 1 / (lam - step))
+        if moved >= limits.reach:
+            return REACHED
+        lam = stop if short else lam - step
+        _take_step(pairs, margin_set, g, step)
+        if len(log.weights):
+            _log_weights(log, pairs, margin_set.gram)
+        log.knots[piece + 1] = lam
+        log.used[0] = piece + 1
         if ended:
-            return piece + 1, ENDED if end >= least else QUIET
+            return ENDED if limits.end >= least else QUIET
         if short:
-            return piece + 1, CALM
-    return len(trace.knots) - 1, 0
+            return CALM
+    return CONTINUES
 
 
 @njit_inner
-def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
-    """Find the elbow and its directions from here on, by pivots among the pairs that
-    are on the margin."""
-    elbow = front.elbow
-    resting = np.empty(len(watch.ids), dtype=np.int64)
-    n = _NONE
-    for k in range(len(watch.ids)):
-        if watch.gap[k] <= near and watch.side[k] != 0:
+def _pivot(graph, pairs, margin_set, log, rule, lam, near, inside):
+    """Find the margin set and its directions from lambda on, by pivots among the pairs
+    that are on the margin."""
+    gram = margin_set.gram
+    resting = np.empty(len(pairs.ids), dtype=np.int64)
+    n = _ZERO
+    for k in range(len(pairs.ids)):
+        if pairs.gap[k] <= near and pairs.side[k] != 0:
             resting[n] = k
             n += 1
-        inside += watch.gap[k] > near and watch.side[k] < 0
-    parked = np.zeros(n + elbow.size[0], dtype=np.bool_)  # they depend on the elbow
-    limit = _PATIENCE + 4 * len(parked)
-    pinned = graph.tau > 0 and law.inflow == 0
-    for count in range(_LONGEST * limit):
-        choice, most = _violator(
-            watch, front, law, pinned, resting, n, parked, lam, slack, count > limit
+        inside += pairs.gap[k] > near and pairs.side[k] < 0
+    # those that depend on the margin set
+    dependent = np.zeros(n + gram.size[0], dtype=np.bool_)
+    limit = _PIVOTS_BEFORE_RULE + 4 * len(dependent)
+    for count in range(_MAX_PIVOTS_FACTOR * limit):
+        choice, violation = _largest_violation(
+            graph, pairs, margin_set, rule, resting[:n], dependent, lam, count > limit
         )
         if choice < 0:
-            return slack, 0 if inside > 0 else SCALED
-        if trace.used[0] == len(trace.changes):
-            return slack, FULL
+            return CONTINUES if inside > 0 else SCALED
+        if log.used[1] == len(log.changes):
+            return FULL
         if choice >= n:
-            k = elbow.places[choice - n]
-            full = watch.alpha[k] > 0.5 * watch.bound[k]
-            dismiss(front, choice - n)
-            watch.alpha[k], watch.side[k], watch.gap[k] = (
-                (watch.bound[k], -1, 0) if full else (0, 1, 0)
-            )
-            _note(trace, piece, watch.ids[k], 1 if full else 0)
-            if elbow.size[0] == 0 and law.inflow != 0:
-                return slack, EMPTY
+            k = gram.places[choice - n]
+            remove_pair(margin_set, choice - n)
+            pairs.gap[k] = 0
+            if pairs.alpha[k] > 0.5 * pairs.bound[k]:
+                pairs.alpha[k] = pairs.bound[k]
+                pairs.side[k] = -1
+                _log_change(log, pairs.ids[k], 1)
+            else:
+                pairs.alpha[k] = 0
+                pairs.side[k] = 1
+                _log_change(log, pairs.ids[k], 0)
+            if gram.size[0] == 0 and rule.weight_rate != 0:
+                return EMPTY
             resting[n] = k
-            parked[n] = False
+            dependent[n] = False
             n += 1
-        elif elbow.size[0] == len(elbow.places):
-            return slack, FULL
-        elif admit(
-            graph, watch.first, watch.second, front, resting[choice], -law.drop, 0.0
+            _update_directions(graph, margin_set, rule)
+            continue
+        if gram.size[0] == len(gram.places):
+            return FULL
+        k = resting[choice]
+        if add_pair(
+            graph, pairs.first, pairs.second, margin_set, k, -rule.margin_rate, 0.0
         ):
-            watch.side[resting[choice]] = 0
-            watch.gap[resting[choice]] = 0
-            _note(trace, piece, watch.ids[resting[choice]], _CAME)
+            pairs.side[k] = 0
+            pairs.gap[k] = 0
+            _log_change(log, pairs.ids[k], _ENTERED)
             n -= 1
             resting[choice] = resting[n]
-            for c in range(len(parked)):
-                parked[c] = False
+            for c in range(len(dependent)):
+                dependent[c] = False
+            _update_directions(graph, margin_set, rule)
         else:
-            parked[choice] = True
-            if most > _DEVIATION:
-                return slack, LOST
-            continue
-        slack = _directions(graph, front, law)
-    return slack, LOST
+            dependent[choice] = True
+            if violation > _MAX_DEPARTURE:
+                return LOST
+    return LOST
 
 
 @njit_inner
-def _note(trace, piece, pair, weight):
-    k = trace.used[0]
-    trace.changes[k, 0], trace.changes[k, 1], trace.changes[k, 2] = piece, pair, weight
-    trace.used[0] += 1
+def _log_change(log, pair, weight):
+    k = log.used[1]
+    log.changes[k, 0] = log.used[0]
+    log.changes[k, 1] = pair
+    log.changes[k, 2] = weight
+    log.used[1] += 1
 
 
 @njit_inner
-def _note_weights(trace, watch, elbow):
-    for k in range(elbow.size[0]):
-        trace.weights[trace.used[1] + k] = watch.alpha[elbow.places[k]]
-    trace.used[1] += elbow.size[0]
+def _log_weights(log, pairs, gram):
+    for k in range(gram.size[0]):
+        log.weights[log.used[2] + k] = pairs.alpha[gram.places[k]]
+    log.used[2] += gram.size[0]
 
 
 @njit_inner
-def _directions(graph, front, law):
-    """Write the changes of the elbow's weights, and of g, while lambda falls by 1;
-    return their rounding."""
-    n = front.elbow.size[0]
+def _update_directions(graph, margin_set, rule):
+    """Write the changes of the weights of the margin set, and of g, while lambda falls
+    by 1."""
+    n = margin_set.gram.size[0]
     total = 0.0
-    shift = solve(front.elbow, front.moves, law.inflow, graph.tau)
-    combine_into(front.dg, front.fixed, front.slots, front.moves[:n])
+    moves = margin_set.moves
+    shift = solve(margin_set.gram, moves, rule.weight_rate, graph.tau)
+    combine_into(margin_set.dg, margin_set.fixed_rows, margin_set.slots, moves[:n])
     for k in range(n):
-        total += abs(front.moves[k])
+        total += abs(moves[k])
     if graph.tau > 0:
-        front.dg[-1] = -shift
-    return _SLOPE * law.unit + _EPS * graph.largest * total
+        margin_set.dg[-1] = -shift
+    rounding = _SLOPE_EPS * graph.largest * total
+    margin_set.slope_error[0] = _SLOPE_TOL * rule.slope_unit + rounding
 
 
 @njit_inner
-def _violator(watch, front, law, pinned, resting, n, parked, lam, slack, first):
-    """The resting pair, or the place in the elbow behind them, whose direction is
-    wrong; -1: none.
+def _closing(pairs, dg, rule, k):
+    """What the gap of a watched pair loses while lambda falls by 1."""
+    slope = dg[pairs.first[k]] - dg[pairs.second[k]]
+    return -pairs.side[k] * (slope + rule.margin_rate)
 
-    It is that with the largest violation. After `_PATIENCE` it is the `first` in the
-    order of the watched, whatever the size: largest violations may go round in a cycle,
-    the least index does not ([Murty1974]_, for P-matrices, of which positive definite
-    ones are some). If the score of an item is `pinned` by the last one in the elbow,
-    whose weight does not move, it stays.
+
+@njit_inner
+def _largest_violation(
+    graph, pairs, margin_set, rule, resting, dependent, lam, by_index
+):
+    """The position of the resting pair, or behind these of the pair in the margin set,
+    whose direction is wrong by most; -1: none.
+
+    After many pivots the choice is by the least index of the watched pairs, regardless
+    of the size: largest violations may go round in a cycle, the least index does not
+    ([Murty1974]_, for P-matrices, and so for positive definite ones).
     """
     choice = -1
-    least = len(watch.ids)
-    most = 0.0
-    size = front.elbow.size[0]
-    for c in range(n + (0 if size == 1 and pinned else size)):
-        wrong = 0.0
-        k = resting[c] if c < n else front.elbow.places[c - n]
-        if c >= n:
-            move = front.moves[c - n]
-            low = watch.alpha[k] <= BOUND
-            high = watch.alpha[k] >= watch.bound[k] - BOUND
-            wrong = lam * (-move if low else move if high else 0.0)
-            wrong = wrong if wrong > BOUND else 0.0
-        elif not parked[c]:
-            wrong = -watch.side[k] * (
-                front.dg[watch.first[k]] - front.dg[watch.second[k]] + law.drop
-            )
-            wrong = wrong / law.unit if wrong > slack else 0.0
-        if k < least if first and wrong > 0 else wrong > most * (1 + _TIE):
+    least = len(pairs.ids)
+    largest = 0.0
+    n = len(resting)
+    movable = margin_set.gram.size[0]
+    # With bias the last pair in the set pins the free score, and its weight stays.
+    if movable == 1 and graph.tau > 0 and rule.weight_rate == 0:
+        movable = 0
+    for c in range(n + movable):
+        violation = 0.0
+        if c < n:
+            k = resting[c]
+            if not dependent[c]:
+                closing = _closing(pairs, margin_set.dg, rule, k)
+                if closing > margin_set.slope_error[0]:
+                    violation = closing / rule.slope_unit
+        else:
+            k = margin_set.gram.places[c - n]
+            outward = 0.0
+            if pairs.alpha[k] <= BOUND_TOL:
+                outward = -lam * margin_set.moves[c - n]
+            elif pairs.alpha[k] >= pairs.bound[k] - BOUND_TOL:
+                outward = lam * margin_set.moves[c - n]
+            if outward > BOUND_TOL:
+                violation = outward
+        if by_index:
+            better = violation > 0 and k < least
+        else:
+            better = violation > largest * (1 + _TIE_TOL)
+        if better:
             choice = c
             least = k
-            most = wrong
-    return choice, most
+            largest = violation
+    return choice, largest
 
 
 @njit_inner
-def _wait(watch, front, law, slack, near, left):
+def _step_to_event(pairs, margin_set, rule, near, left):
     """How far lambda falls until the next event, at most by what is left."""
-    passed = left
-    dg = front.dg
-    for k in range(front.elbow.size[0]):
-        place = front.elbow.places[k]
-        move = front.moves[k]
-        if abs(move) * left > BOUND:
-            room = (
-                watch.bound[place] - watch.alpha[place]
-                if move > 0
-                else watch.alpha[place]
-            )
-            passed = min(passed, room / abs(move))
-    for k in range(len(watch.ids)):
-        gap = watch.gap[k]
-        closing = -watch.side[k] * (dg[watch.first[k]] - dg[watch.second[k]] + law.drop)
-        watch.closing[k] = closing
-        if gap < passed * closing and closing > slack and gap > near:
-            passed = gap / closing
-    return max(passed, 0.0)
+    step = left
+    gram = margin_set.gram
+    for k in range(gram.size[0]):
+        place = gram.places[k]
+        move = margin_set.moves[k]
+        if abs(move) * left > BOUND_TOL:
+            room = pairs.alpha[place]
+            if move > 0:
+                room = pairs.bound[place] - room
+            step = min(step, room / abs(move))
+    for k in range(len(pairs.ids)):
+        gap = pairs.gap[k]
+        closing = _closing(pairs, margin_set.dg, rule, k)
+        pairs.closing[k] = closing
+        if gap < step * closing and closing > margin_set.slope_error[0] and gap > near:
+            step = gap / closing
+    return max(step, 0.0)
 
 
 @njit_part_sums
-def _range(g, dg, base, passed, inverse):
+def _score_range(g, dg, f_start, step, inverse):
     """By how much the scores f will have moved against each other since the start."""
-    low = high = (g[0] + passed * dg[0]) * inverse - base[0]
-    for j in range(1, len(base)):
-        moved = (g[j] + passed * dg[j]) * inverse - base[j]
+    low = high = (g[0] + step * dg[0]) * inverse - f_start[0]
+    for j in range(1, len(f_start)):
+        moved = (g[j] + step * dg[j]) * inverse - f_start[j]
         low = min(low, moved)
         high = max(high, moved)
     return high - low
 
 
 @njit_inner
-def _advance(watch, front, g, passed):
-    for k in range(front.elbow.size[0]):
-        place = front.elbow.places[k]
-        watch.alpha[place] = min(
-            max(watch.alpha[place] + passed * front.moves[k], 0.0), watch.bound[place]
-        )
-    for k in range(len(watch.gap)):
-        watch.gap[k] -= passed * watch.closing[k]
+def _take_step(pairs, margin_set, g, step):
+    gram = margin_set.gram
+    for k in range(gram.size[0]):
+        place = gram.places[k]
+        weight = max(pairs.alpha[place] + step * margin_set.moves[k], 0.0)
+        pairs.alpha[place] = min(weight, pairs.bound[place])
+    for k in range(len(pairs.gap)):
+        pairs.gap[k] -= step * pairs.closing[k]
     for j in range(len(g)):
-        g[j] += passed * front.dg[j]
+        g[j] += step * margin_set.dg[j]
 
 
 @njit
-def gaps(graph, side, g, lam, reach, rounding):
+def pairs_near_margin(graph, side, g, lam, reach, rounding):
     """Pairs on the margin, or within this reach of it in terms of f.
 
-    Also how many of these are on it, how many of the others inside it, and the worst
-    violation of g.
+    Also how many of these are on it, how many of the others are inside it, and the
+    largest violation of g.
     """
-    found = np.empty(len(side), dtype=np.int32)
+    ids = np.empty(len(side), dtype=np.int32)
     n = 0
-    on = 0
-    inside = 0
+    n_on = 0
+    n_inside = 0
     worst = 0.0
     near = 2 * max(ON_MARGIN * lam, rounding)
     limit = max(reach * lam, near)
     for pair in range(len(side)):
         gap = side[pair] * (g[graph.first[pair]] - g[graph.second[pair]] - lam)
         if gap <= limit:  # as on the margin, where it is 0
-            found[n] = pair
+            ids[n] = pair
             n += 1
-            on += gap <= near
+            n_on += gap <= near
             worst = max(worst, -gap)
         else:
-            inside += side[pair] < 0
-    return found[:n].copy(), on, inside, worst
+            n_inside += side[pair] < 0
+    return ids[:n].copy(), n_on, n_inside, worst

@@ -36,23 +36,30 @@ from preflearn.core.validation import (
     require,
 )
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.path.graph import Graph, check_entries, net, residual
-from preflearn.path.regularization import RegularizationPath, Selection, steps, widest
-from preflearn.path.walk import Course, Walk, still
+from preflearn.path.follower import PathFollower, PathSegments, constant_path
+from preflearn.path.graph import (
+    PairGraph,
+    check_entries,
+    item_coefficients,
+    kkt_residual,
+)
+from preflearn.path.regularization import RegularizationPath, Selection
 
-_NOTHING = 1e-13  # of the sum of sizes: scores that are rounding
-_ON = 1e-9  # from the margin, in units of 1 and the largest score
-_TIED = 1e-11  # a difference of scores that is rounding, in units of the largest score
+# a largest margin below this, relative to the sum of sizes, is rounding
+_MIN_MARGIN = 1e-13
+# distance from the margin that is rounding, relative to 1 and the largest margin
+_ON_MARGIN = 1e-9
+_TIE_TOL = 1e-11  # a score difference, relative to the largest score, that is rounding
 
 
-class Sets(NamedTuple):
+class MarginPartition(NamedTuple):
     """Ids of the pairs by their margin y (f(first) - f(second)): the partition of
     section 5 of [Zapien2009]_.
 
     Attributes
     ----------
     inside, on, beyond : ndarray of int
-        The margin is below 1, equal to it (but for rounding), above it.
+        The margin is below 1, equal to it (up to rounding), above it.
     """
 
     inside: Ids
@@ -61,68 +68,67 @@ class Sets(NamedTuple):
 
 
 class RankingPath(RegularizationPath):
-    """The solutions of the ranking SVM for all lambda, as made by `ranksvm_path`."""
+    """The solutions of the ranking SVM for all lambda, as returned by `ranksvm_path`."""
 
     def __init__(
         self,
-        graph: Graph,
-        course: Course,
+        graph: PairGraph,
+        segments: PathSegments,
         status: str,
         ids: Ids,
-        space: ItemKernel,
-        place: Ids,
+        item_kernel: ItemKernel,
+        graph_pair: Ids,
     ):
-        super().__init__(graph, course, status, ids)
-        # of each pair, which pair of the graph it is
-        self._space = space
-        self._place = place
+        super().__init__(graph, segments, status, ids)
+        self._item_kernel = item_kernel
+        self._graph_pair = graph_pair  # of each pair of the fit
 
     def alpha(self, lam: float) -> Floats:
         """The dual weights at lambda, shape (m,), each in [0, 1]; equal pairs have
         equal weights."""
-        return (self._weights(self._check(lam)) / self._graph.bound)[self._place]
+        weights = self._weights(self._check_lambda(lam))
+        return (weights / self._graph.bound)[self._graph_pair]
 
     def decision_function(self, lam: float, X: ArrayLike | Pairs) -> Floats:
         """Scores f(x) of items at lambda, shape (n,); of Pairs, their differences first
         - second, (m,)."""
-        lam = self._check(lam)
-        space = self._space
-        coef = self._net(lam) / lam
+        lam = self._check_lambda(lam)
+        coef = self._coefficients(lam) / lam
         if isinstance(X, Pairs):
             return X.B.differences(self._kernel(X.items) @ coef)
-        return space.expansion(coef)._replace(k=space.functions.minus_constant)(
-            self._features(X)
+        expansion = self._item_kernel.expansion(coef)
+        return expansion._replace(k=self._item_kernel.functions.minus_constant)(
+            self._check_features(X)
         )
 
     def margins(self, lam: float) -> Floats:
         """y (f(first) - f(second)) of the pairs of the fit, shape (m,)."""
-        lam = self._check(lam)
+        lam = self._check_lambda(lam)
         graph = self._graph
-        g = graph.K @ self._net(lam)
-        return ((g[graph.first] - g[graph.second]) / lam)[self._place]
+        g = graph.K @ self._coefficients(lam)
+        return ((g[graph.first] - g[graph.second]) / lam)[self._graph_pair]
 
-    def sets(self, lam: float) -> Sets:
+    def sets(self, lam: float) -> MarginPartition:
         """Which pairs are inside, on, and beyond the margin at lambda."""
         margins = self.margins(lam)
-        near = np.abs(margins - 1) <= _ON * max(1.0, float(np.abs(margins).max()))
-        return Sets(
-            *(
-                np.flatnonzero(s)
-                for s in (~near & (margins < 1), near, ~near & (margins > 1))
-            )
+        tolerance = _ON_MARGIN * max(1.0, float(np.abs(margins).max()))
+        on = np.abs(margins - 1) <= tolerance
+        return MarginPartition(
+            np.flatnonzero(~on & (margins < 1)),
+            np.flatnonzero(on),
+            np.flatnonzero(~on & (margins > 1)),
         )
 
     def kkt_residual(self, lam: float) -> float:
         """max |alpha - clip(alpha + 1 - yBf, 0, 1)| at lambda, with f computed anew
         from alpha."""
-        return float(residual(self._graph, self._weights(self._check(lam)), lam))
+        lam = self._check_lambda(lam)
+        return kkt_residual(self._graph, self._weights(lam), lam)
 
     def objective(self, lam: float) -> float:
-        """The minimum of eq.
-
-        6: the sum of hinges, and lambda/2 times the squared norm of f.
-        """
-        return self._values(self._check(lam))[0]
+        """The minimum of eq. 6: the sum of hinges, and lambda/2 times the squared norm
+        of f."""
+        return self._objective_and_bound(self._check_lambda(lam))[0]
 
     def select(
         self,
@@ -130,21 +136,21 @@ class RankingPath(RegularizationPath):
         y_valid: ArrayLike,
         loss: Callable[[NDArray, Floats], float] | None = None,
     ) -> Selection:
-        """The lambda with the least validation loss.
+        """The lambda with the lowest validation loss.
 
-        Without `loss` it is the pair error, the share of pairs in the wrong order, as a
-        function of every lambda up to the first breakpoint: between breakpoints scores
-        move on lines, and the places where two items change their order are computed.
-        Then ``losses[i]`` holds from ``lambdas[i]`` down to ``lambdas[i + 1]``, and the
-        best lambda is the geometric middle of the widest of the best intervals. Items
-        with equal kernel values are never in order. With `loss`, it is its least value
-        over the breakpoints, at the largest such lambda.
+        Without `loss` it is the pair error, the fraction of pairs in the wrong order,
+        as a function of every lambda up to the first breakpoint: between breakpoints
+        scores move on lines, and the places where two items change their order are
+        computed. Then ``losses[i]`` holds from ``lambdas[i]`` down to ``lambdas[i +
+        1]``, and the best lambda is the geometric middle of the widest of the best
+        intervals. Items with equal kernel values are never in order. With `loss`, it is
+        the largest breakpoint at which the loss is lowest.
 
         Parameters
         ----------
         pairs_valid : Pairs or array-like of shape (m', 2, p)
         y_valid : array-like of shape (m',)
-            Labels -1 or +1; with `loss`, whatever it takes.
+            Labels -1 or +1; with `loss`, the first argument of `loss`.
         loss : callable, optional
             ``loss(y_valid, differences)``, smaller is better.
 
@@ -153,71 +159,73 @@ class RankingPath(RegularizationPath):
         ValueError
             On bad pairs or labels, or if the path has no breakpoint.
         """
-        self._check_choice()
+        self._check_breakpoints()
         pairs = as_pairs(pairs_valid)
         if loss is not None:
             truth = np.asarray(y_valid)
             B = pairs.B
-            return self._at_breakpoints(
+            return self._select_breakpoint(
                 self._kernel(pairs.items), lambda f: loss(truth, B.differences(f))
             )
         y = check_labels(y_valid, len(pairs), allow=(-1, 1))
-        items, merged = np.unique(pairs.items, axis=0, return_inverse=True)
-        k, alike = np.unique(self._kernel(items), axis=0, return_inverse=True)
-        index = alike.ravel()[merged.ravel()][
-            np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])
-        ]
-        keys, repeats = np.unique(
-            index[:, 0] * len(k) + index[:, 1], return_counts=True
-        )
-        count = 0
+        # Items with equal features, or equal kernel values, have equal scores.
+        items, item_of = np.unique(pairs.items, axis=0, return_inverse=True)
+        k, row_of = np.unique(self._kernel(items), axis=0, return_inverse=True)
+        oriented = np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])
+        index = row_of.ravel()[item_of.ravel()][oriented]
+        keys = index[:, 0] * len(k) + index[:, 1]
+        counted = np.unique(keys, return_counts=True)
+        n_wrong = 0
         size = 0.0
-        found = []
+        places = []
+        changes = []
         order = None
-        for lams, g in self._blocks(k):
+        for lams, g in self._score_blocks(k):
             if order is None:
-                size = _TIED * float(np.abs(g[:, 0]).max())
+                size = _TIE_TOL * float(np.abs(g[:, 0]).max())
                 order = np.argsort(-np.round(g[:, 0] / (size or 1.0)), kind="stable")
-                count = int(np.count_nonzero(np.diff(np.argsort(order)[index]) <= 0))
-            # they are sums of larger numbers
-            tied = np.maximum(_TIED * np.abs(g).max(axis=0), size / 1000)
-            found.append(
-                _exchanges(order, np.ascontiguousarray(g.T), tied, lams, keys, repeats)
-            )
-        lambdas, counts = steps(
-            count, float(self.breakpoints[0]), *map(list, zip(*found, strict=True))
-        )
-        return widest(lambdas, counts / len(y), self._end(lambdas))
+                rank = np.argsort(order)
+                n_wrong = int(np.count_nonzero(np.diff(rank[index]) <= 0))
+            # scores are sums of larger numbers
+            tied = np.maximum(_TIE_TOL * np.abs(g).max(axis=0), size / 1000)
+            scores = np.ascontiguousarray(g.T)
+            place, change = _exchanges(order, scores, tied, lams, *counted)
+            places.append(place)
+            changes.append(change)
+        return self._select_by_count(n_wrong, places, changes, len(y))
+
+    def _coefficients(self, lam: float) -> Floats:
+        """B'alpha at lambda."""
+        return item_coefficients(self._graph, self._weights(lam))
 
     def _kernel(self, X: Floats) -> Floats:
-        """Between new items and those of the fit."""
-        space = self._space
-        X = self._features(X)
+        """The kernel between new items and those of the fit."""
+        kernel = self._item_kernel
+        X = self._check_features(X)
         # differences do not see an offset, which would cost digits
-        if space.kernel == "linear":
-            middle = origin(space.items)
-            return space.functions.k(X - middle, space.items - middle)
-        return space.functions.minus_constant(X, space.functions.centres)
+        if kernel.kernel == "linear":
+            middle = origin(kernel.items)
+            return kernel.functions.k(X - middle, kernel.items - middle)
+        return kernel.functions.minus_constant(X, kernel.functions.centres)
 
-    def _values(self, lam: float) -> tuple[float, float]:
+    def _objective_and_bound(self, lam: float) -> tuple[float, float]:
         graph = self._graph
         alpha = self._weights(lam)
-        q = net(graph, alpha)
+        q = item_coefficients(graph, alpha)
         g = graph.K @ q
         half = float(q @ g) / (2 * lam)
         hinges = np.maximum(0.0, 1 - (g[graph.first] - g[graph.second]) / lam)
         return float(graph.bound @ hinges) + half, float(alpha.sum()) - half
 
-    def _features(self, X: ArrayLike) -> Floats:
-        return check_array(
-            X, "X", ("n", self._space.items.shape[1]), "the features of the fit"
-        )
+    def _check_features(self, X: ArrayLike) -> Floats:
+        shape = ("n", self._item_kernel.items.shape[1])
+        return check_array(X, "X", shape, "the features of the fit")
 
 
 @njit
 def _exchanges(order, scores, tied, lams, keys, counts):
-    """Sort the order at each knot; note each exchange that changes the number of wrong
-    pairs.
+    """Sort the order at each knot; record each exchange that changes the number of
+    wrong pairs.
 
     Between two knots scores are linear, so two items change places at most once, and an
     insertion sort meets exactly these. Items whose scores differ by at most `tied`
@@ -237,20 +245,17 @@ def _exchanges(order, scores, tied, lams, keys, counts):
             while j >= 0 and after[order[j]] < after[item] - tied[k]:
                 passed = order[j]
                 order[j + 1] = passed
-                change = _number(keys, counts, passed * n + item) - _number(
-                    keys, counts, item * n + passed
-                )
-                if change != 0:
+                now_wrong = _count_of(keys, counts, passed * n + item)
+                now_right = _count_of(keys, counts, item * n + passed)
+                if now_wrong != now_right:
                     if used == len(places):
                         places = np.append(places, np.empty(used))
                         changes = np.append(changes, np.empty(used))
-                    ahead = before[passed] - before[item]
-                    behind = after[item] - after[passed]
-                    share = max(ahead, 0.0) / (max(ahead, 0.0) + behind)
-                    places[used], changes[used] = (
-                        lams[k - 1] - share * (lams[k - 1] - lams[k]),
-                        change,
-                    )
+                    lead_before = max(before[passed] - before[item], 0.0)
+                    lead_after = after[item] - after[passed]
+                    fraction = lead_before / (lead_before + lead_after)
+                    places[used] = lams[k - 1] - fraction * (lams[k - 1] - lams[k])
+                    changes[used] = now_wrong - now_right
                     used += 1
                 j -= 1
             order[j + 1] = item
@@ -258,16 +263,18 @@ def _exchanges(order, scores, tied, lams, keys, counts):
 
 
 @njit_inner
-def _number(keys, counts, key):
-    """How often this pair occurs."""
-    k = 0
-    end = len(keys)
-    # half of them each time; numpy.searchsorted takes longer to compile than all of
-    # this
-    while k < end:
-        middle = (k + end) // 2
-        k, end = (middle + 1, end) if keys[middle] < key else (k, middle)
-    return counts[k] if k < len(keys) and keys[k] == key else 0
+def _count_of(keys, counts, key):
+    """How often this pair occurs, by bisection (which compiles faster than
+    numpy.searchsorted)."""
+    low = 0
+    high = len(keys)
+    while low < high:
+        middle = (low + high) // 2
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return counts[low] if low < len(keys) and keys[low] == key else 0
 
 
 def ranksvm_path(
@@ -297,11 +304,11 @@ def ranksvm_path(
     kernel, gamma, degree, coef0
         As in `SVMRank`; "precomputed": the items of the pairs are the Gram matrix.
     lambda_min : float
-        Where to stop. At 0 the path ends at 1e-9 of the first breakpoint, or, where no
-        event is left, as soon as rounding would show in f; if no pair is inside the
-        margin any more, it has no end.
+        Value of lambda at which to stop. At 0 the path ends at 1e-9 of the first
+        breakpoint, or, where no event is left, as soon as rounding would show in f; if
+        no pair is inside the margin any more, it has no end.
     max_events : int, optional
-        Stop after at most so many breakpoints.
+        Maximum number of breakpoints.
 
     Returns
     -------
@@ -334,30 +341,49 @@ def ranksvm_path(
     """
     pairs = as_pairs(pairs)
     y = _check_preferences(y, len(pairs))
-    lambda_min = check_real(
-        lambda_min, "lambda_min", "a finite number of at least 0", least=0.0
-    )
-    most = np.inf if max_events is None else check_count(max_events, "max_events", 1)
+    expected = "a finite number of at least 0"
+    lambda_min = check_real(lambda_min, "lambda_min", expected, least=0.0)
+    limit = np.inf
+    if max_events is not None:
+        limit = check_count(max_events, "max_events", 1)
     choice: Any = SimpleNamespace(
         kernel=kernel, gamma=gamma, degree=degree, coef0=coef0
     )
-    space = ItemKernel.of(choice, pairs)
-    K = fixed(space.centred_gram()[0])
-    # the better item first
-    index = np.where((y > 0)[:, None], space.B.index, space.B.index[:, ::-1])
-    key = index[:, 0] * len(K) + index[:, 1]
-    key, ids, place, count = np.unique(
-        key, return_index=True, return_inverse=True, return_counts=True
+    item_kernel = ItemKernel.of(choice, pairs)
+    graph, ids, graph_pair = _preference_graph(item_kernel, y)
+    # At large lambda no pair has reached its margin, and all weights are at their bound.
+    follower = PathFollower(graph, graph.bound.copy())
+    largest = float((follower.g[graph.first] - follower.g[graph.second]).max())
+    if largest <= _MIN_MARGIN * follower.size:
+        segments = constant_path(follower.alpha, lambda_min)
+        status = "complete"
+    else:
+        expected = f"one below {largest:g}, the first breakpoint, above which all weights are 1"
+        require(lambda_min < largest, lambda_min, "lambda_min", expected)
+        segments, status = follower.follow(largest, lambda_min, limit)
+    path = RankingPath(graph, segments, status, ids, item_kernel, graph_pair)
+    return path._with_warning("ranksvm_path")
+
+
+def _preference_graph(item_kernel: ItemKernel, y: Floats) -> tuple[PairGraph, Ids, Ids]:
+    """The distinct pairs, the better item first; the id of a pair of the fit for each
+    of them, and the distinct pair for each pair of the fit."""
+    K = fixed(item_kernel.centred_gram()[0])
+    n = len(K)
+    index = item_kernel.B.index
+    index = np.where((y > 0)[:, None], index, index[:, ::-1])
+    key, ids, graph_pair, count = np.unique(
+        index[:, 0] * n + index[:, 1],
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
     )
-    first = (key // len(K)).astype(np.uint32)
-    second = (key % len(K)).astype(np.uint32)
-    bound = count.astype(np.float64)
+    first = (key // n).astype(np.uint32)
+    second = (key % n).astype(np.uint32)
     largest = float(np.abs(K.diagonal()).max())
     check_entries(largest, "the largest k(x, x)")
-    graph = Graph(K, len(K), largest, first, second, bound, 0.0)
-    return RankingPath(
-        graph, *_follow(graph, lambda_min, most), ids, space, place
-    )._warned("ranksvm_path")
+    bound = count.astype(np.float64)
+    return PairGraph(K, n, largest, first, second, bound, 0.0), ids, graph_pair
 
 
 def _check_preferences(y: ArrayLike, m: int) -> Floats:
@@ -366,16 +392,3 @@ def _check_preferences(y: ArrayLike, m: int) -> Floats:
     expected += f"{np.count_nonzero(y == 0)} and which have no loss here (pairs[y != 0], y[y != 0])"
     raise_if_any(y == 0, y, "y", expected)
     return y.astype(np.float64)
-
-
-def _follow(graph: Graph, lambda_min: float, most: float) -> tuple[Course, str]:
-    """The course of the weights down to lambda_min, and how it ended."""
-    walk = Walk(graph, graph.bound.copy())
-    largest = float((walk.g[graph.first] - walk.g[graph.second]).max())
-    if largest <= _NOTHING * walk.size:
-        return still(walk.alpha, lambda_min), "complete"
-    expected = (
-        f"one below {largest:g}, the first breakpoint, above which all weights are 1"
-    )
-    require(lambda_min < largest, lambda_min, "lambda_min", expected)
-    return walk.down(largest, lambda_min, most)

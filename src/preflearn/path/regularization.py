@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.core.validation import Floats, Ids, check_real, raise_if_any, warn_user
-from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
-from preflearn.path.walk import LAST, Course
+from preflearn.path.follower import MIN_LAMBDA_RATIO, PathSegments
+from preflearn.path.graph import PairGraph, item_coefficients
+from preflearn.path.margin_set import empty_margin_set, fill
+from preflearn.path.replay import replay_pairs
 
-_SHORT = 1e-12  # a piece shorter than this share of lambda
-# numbers of B'alpha at knots that are kept for the next query, at most
-_KEPT = 5_000_000
+_MIN_PIECE = 1e-12  # a shorter piece, relative to lambda, is rounding
+_MAX_CACHED = 5_000_000  # numbers of B'alpha at knots that are kept for later queries
 
 
 class Selection(NamedTuple):
@@ -38,7 +39,7 @@ class FoldCurve(NamedTuple):
 
 
 class RegularizationPath(ABC):
-    """The solutions of a machine for all lambda = 1/C, as made by `svm_path` or
+    """The solutions of an SVM for all lambda = 1/C, as returned by `svm_path` or
     `ranksvm_path`.
 
     Attributes
@@ -46,9 +47,9 @@ class RegularizationPath(ABC):
     breakpoints : ndarray of shape (k,)
         Values of lambda, decreasing, between which alpha is linear. Above the first it
         is constant. Empty if it is constant for all lambda. Between two of them lambda
-        f is linear too, but for one case: where no weight is inside (0, 1), the bias of
-        `svm_path` is the middle of an interval, and may bend where another point begins
-        to bound this. That is no breakpoint, and may be above the first one too.
+        f is linear too, except in one case: where no weight is inside (0, 1), the bias
+        of `svm_path` is the middle of an interval, and may bend where another point
+        begins to bound this. That is not a breakpoint, and may be above the first one.
     lambda_end : float
         The path is known for all lambda >= lambda_end > 0, or lambda > 0 if this is 0.
     status : str
@@ -57,26 +58,15 @@ class RegularizationPath(ABC):
         rounding stopped it.
     """
 
-    def __init__(self, graph: Graph, course: Course, status: str, ids: Ids):
+    def __init__(self, graph: PairGraph, segments: PathSegments, status: str, ids: Ids):
         self._graph = graph
-        self._course = course
+        self._segments = segments
         self.status = status
-        self.lambda_end = course.end
+        self.lambda_end = segments.end
         self._ids = ids  # which pair or point of the fit each pair of the graph is
-        self._last = np.inf, course.start  # lambda and weights of the last query
-        self._replays: dict[int, tuple[Floats, Floats]] = {}
-        knots = (
-            np.append(course.knots, course.end)
-            if course.end < course.knots[-1]
-            else course.knots
-        )
-        kept = knots[1:] < knots[:-1] * (1 - _SHORT)
-        turned = np.zeros(len(knots), dtype=bool)
-        place = np.append(0, np.cumsum(kept))
-        turned[place[course.changes[:, 0]]] = True
-        turned[place[len(course.knots) - 1]] |= course.end < course.knots[-1]
-        knots = knots[:-1][kept]
-        self.breakpoints = knots[turned[: len(knots)]]
+        self._last = np.inf, segments.start  # lambda and weights of the last query
+        self._cache: dict[int, tuple[Floats, Floats]] = {}
+        self.breakpoints = _breakpoints(segments)
         self.breakpoints.setflags(write=False)
 
     def __repr__(self) -> str:
@@ -85,8 +75,8 @@ class RegularizationPath(ABC):
             f"{self.status}>"
         )
 
-    def _warned(self, name: str) -> Self:
-        """Itself, after a ConvergenceWarning, if rounding ended the path."""
+    def _with_warning(self, name: str) -> Self:
+        """Return the path, after a ConvergenceWarning if rounding ended it."""
         if self.status == "rounding":
             text = f"{name}: rounding ends the path at lambda = {self.lambda_end:.3g}"
             warn_user(text, ConvergenceWarning)
@@ -96,12 +86,11 @@ class RegularizationPath(ABC):
     def events(self) -> list[tuple[float, int, str]]:
         """Triples (lambda, index, kind) of pairs that "enter" the margin, "leave at 0"
         or "leave at 1"."""
-        # a weight of -1 comes in
-        kinds = ("leave at 0", "leave at 1", "enter")
-        course = self._course
+        kinds = {0: "leave at 0", 1: "leave at 1", -1: "enter"}
+        knots = self._segments.knots
         return [
-            (float(course.knots[piece]), int(self._ids[pair]), kinds[weight])
-            for piece, pair, weight in course.changes.tolist()
+            (float(knots[piece]), int(self._ids[pair]), kinds[weight])
+            for piece, pair, weight in self._segments.changes.tolist()
         ]
 
     @abstractmethod
@@ -111,8 +100,8 @@ class RegularizationPath(ABC):
     def kkt_residual(self, lam: float) -> float: ...
 
     @abstractmethod
-    def _values(self, lam: float) -> tuple[float, float]:
-        """A value of the objective, and a bound from below on its minimum."""
+    def _objective_and_bound(self, lam: float) -> tuple[float, float]:
+        """The objective, and a lower bound on its minimum."""
 
     def duality_gap(self, lam: float) -> float:
         """How far the objective may be above its minimum, relative to its value.
@@ -126,37 +115,53 @@ class RegularizationPath(ABC):
         ValueError
             If lambda is not positive and finite, or is below `lambda_end`.
         """
-        primal, dual = self._values(self._check(lam))
+        primal, dual = self._objective_and_bound(self._check_lambda(lam))
         return max(0.0, primal - dual) / primal if primal > 0 else 0.0
 
-    def _check(self, lam: float) -> float:
-        lam = check_real(
-            lam,
-            "lambda",
-            "a positive finite number (1/C)",
-            least=np.finfo(np.float64).tiny,
-        )
+    def _check_lambda(self, lam: float) -> float:
+        expected = "a positive finite number (1/C)"
+        lam = check_real(lam, "lambda", expected, least=np.finfo(np.float64).tiny)
         if lam < self.lambda_end:
             raise ValueError(
-                f"lambda is {lam}, below the end of the path at {self.lambda_end}"
+                f"lambda={lam} is below the end of the path at {self.lambda_end}; "
+                "expected a larger lambda, or a path that goes further down"
             )
         return lam
 
-    def _end(self, lambdas: Floats) -> float:
-        """Where the last interval ends: one without an end is no wider than its half on
-        this scale."""
-        return self.lambda_end or float(min(lambdas[-1], self.breakpoints[-1])) / 2
+    def _check_breakpoints(self) -> None:
+        if len(self.breakpoints) > 0:
+            return
+        reason = "every C gives the same weights"
+        if self.status == "rounding":
+            reason = "rounding hides them"
+        raise ValueError(
+            f"the path has no breakpoint ({reason}): there is nothing to select"
+        )
 
-    def _at_breakpoints(self, k: Floats, loss: Callable[[Floats], float]) -> Selection:
-        """The largest breakpoint of least loss of f, whose kernel with the items of the
-        graph is k."""
-        wanted = set(self.breakpoints.tolist())
+    def _select_by_count(
+        self, count: int, places: list[Floats], changes: list[Floats], n: int
+    ) -> Selection:
+        """The selection by a number of wrong predictions out of n, which begins at the
+        first breakpoint and changes at these places."""
+        lambdas, counts = step_function(
+            count, float(self.breakpoints[0]), places, changes
+        )
+        # An interval without an end is taken as wide as its half on this scale.
+        end = self.lambda_end or float(min(lambdas[-1], self.breakpoints[-1])) / 2
+        return select_widest(lambdas, counts / n, end)
+
+    def _select_breakpoint(
+        self, k: Floats, loss: Callable[[Floats], float]
+    ) -> Selection:
+        """The largest breakpoint of minimum loss of f, whose kernel with the items of
+        the graph is k."""
+        breakpoints = set(self.breakpoints.tolist())
         losses = np.array(
             [
                 float(loss(values / lam))
-                for lams, g in self._blocks(k)
+                for lams, g in self._score_blocks(k)
                 for lam, values in zip(lams[:-1].tolist(), g.T, strict=False)
-                if lam in wanted
+                if lam in breakpoints
             ]
         )
         raise_if_any(
@@ -170,143 +175,149 @@ class RegularizationPath(ABC):
             float(self.breakpoints[best]), float(losses[best]), self.breakpoints, losses
         )
 
-    def _blocks(self, k: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Runs of knots, each ending where the next begins, and g = lambda f there, (n,
-        knots)."""
-        for knots, nets in self._runs():
-            moved = np.flatnonzero((nets != nets[0]).any(axis=0))
-            g = (k @ nets[0])[:, None] + k[:, moved] @ (nets - nets[0])[:, moved].T
-            yield knots, g + self._offsets(knots, nets)
+    def _score_blocks(self, k: Floats) -> Iterator[tuple[Floats, Floats]]:
+        """Blocks of knots, each ending where the next begins, and g = lambda f there,
+        (n, knots)."""
+        for knots, coefs in self._coefficient_blocks():
+            change = coefs - coefs[0]
+            moved = np.flatnonzero((coefs != coefs[0]).any(axis=0))
+            g = (k @ coefs[0])[:, None] + k[:, moved] @ change[:, moved].T
+            yield knots, g + self._offsets(knots, coefs)
 
-    def _offsets(self, knots: Floats, nets: Floats) -> Floats | float:
+    def _offsets(self, knots: Floats, coefs: Floats) -> Floats | float:
         """lambda times the bias at some knots."""
         return 0.0
 
-    def _runs(self) -> Iterator[tuple[Floats, Floats]]:
-        """Runs of knots, each ending where the next begins, and B'alpha there, (knots,
-        n)."""
-        nets = net(self._graph, self._course.start)[None]
-        for stretch in range(len(self._course.marks) - 1):
-            if self._course.marks[stretch, 0] < self._course.marks[stretch + 1, 0]:
-                knots, nets = self._replay(stretch)
-                yield knots, nets
-        last = self._course.knots[-1]
-        end = self._course.end
+    def _coefficient_blocks(self) -> Iterator[tuple[Floats, Floats]]:
+        """Blocks of knots, each ending where the next begins, and B'alpha there,
+        (knots, n)."""
+        segments = self._segments
+        coefs = item_coefficients(self._graph, segments.start)[None]
+        for segment in range(len(segments.marks) - 1):
+            if segments.marks[segment, 0] < segments.marks[segment + 1, 0]:
+                knots, coefs = self._segment_coefficients(segment)
+                yield knots, coefs
+        last = segments.knots[-1]
+        end = segments.end
         if end < last:
-            yield np.array([last, end]), np.stack([nets[-1], nets[-1] * (end / last)])
+            yield np.array([last, end]), np.stack([coefs[-1], coefs[-1] * (end / last)])
 
-    def _replay(self, stretch: int) -> tuple[Floats, Floats]:
-        """The knots of a stretch and B'alpha there, kept for the next query."""
-        if stretch in self._replays:
-            return self._replays[stretch]
-        alpha = self._weights_before(stretch)
-        (knots, changes) = self._stretch(stretch)
-        nets = np.zeros((len(knots), self._graph.items))
-        nets[0] = net(self._graph, alpha)
-        self._carry(stretch, alpha, knots, changes, nets)
-        if sum(kept.size for _, kept in self._replays.values()) + nets.size > _KEPT:
-            self._replays.clear()
-        self._replays[stretch] = knots, nets
-        return knots, nets
+    def _segment_coefficients(self, segment: int) -> tuple[Floats, Floats]:
+        """The knots of a segment and B'alpha there, kept for later queries."""
+        if segment in self._cache:
+            return self._cache[segment]
+        alpha = self._weights_before(segment)
+        knots, changes = self._segment_events(segment)
+        coefs = np.zeros((len(knots), self._graph.items))
+        coefs[0] = item_coefficients(self._graph, alpha)
+        self._fill_coefficients(segment, alpha, knots, changes, coefs)
+        cached = sum(kept.size for _, kept in self._cache.values())
+        if cached + coefs.size > _MAX_CACHED:
+            self._cache.clear()
+        self._cache[segment] = knots, coefs
+        return knots, coefs
 
-    def _carry(
-        self, stretch: int, alpha: Floats, knots: Floats, changes: Ids, nets: Floats
+    def _fill_coefficients(
+        self, segment: int, alpha: Floats, knots: Floats, changes: Ids, coefs: Floats
     ) -> None:
-        """Write B'alpha at the knots of a stretch, given that at the first, where the
+        """Write B'alpha at the knots of a segment, given that at the first, where the
         weights are alpha."""
-        rerun(
-            self._graph, self._front(stretch, changes), alpha, knots, changes, 0.0, nets
-        )
-
-    def _net(self, lam: float) -> Floats:
-        return net(self._graph, self._weights(lam))
+        self._replay(segment, alpha, knots, changes, 0.0, coefs)
 
     def _weights(self, lam: float) -> Floats:
-        """Of the pairs of the graph, at most as large as their bounds."""
+        """The weights of the pairs of the graph, at most as large as their bounds."""
         if lam != self._last[0]:
             self._last = lam, self._weights_at(lam)
         return self._last[1].copy()
 
     def _weights_at(self, lam: float) -> Floats:
-        knots = self._course.knots
+        segments = self._segments
+        knots = segments.knots
         if lam >= knots[0]:
-            return self._course.start
+            return segments.start
         if lam < knots[-1]:
             return self._weights_at(knots[-1]) * (lam / knots[-1])
-        piece = (
-            min(int(np.searchsorted(-knots, -lam, side="right")), len(knots) - 1) - 1
-        )
-        stretch = (
-            int(np.searchsorted(self._course.marks[:-1, 0], piece, side="right")) - 1
-        )
-        return self._weights_within(stretch, lam)
+        begins = segments.marks[:-1, 0]
+        piece = piece_at(knots, lam)
+        segment = int(np.searchsorted(begins, piece, side="right")) - 1
+        return self._weights_within(segment, lam)
 
-    def _weights_within(self, stretch: int, lam: float) -> Floats:
-        alpha = self._weights_before(stretch)
-        (knots, changes) = self._stretch(stretch)
-        rerun(
-            self._graph,
-            self._front(stretch, changes),
-            alpha,
-            knots,
-            changes,
-            lam,
-            np.zeros((0, 0)),
-        )
+    def _weights_within(self, segment: int, lam: float) -> Floats:
+        alpha = self._weights_before(segment)
+        knots, changes = self._segment_events(segment)
+        self._replay(segment, alpha, knots, changes, lam, np.zeros((0, 0)))
         return alpha
 
-    def _weights_before(self, stretch: int) -> Floats:
-        """All weights where a stretch begins."""
-        course = self._course
-        graph = self._graph
-        before = course.changes[: course.marks[stretch, 1]]
-        part = slice(*course.first[stretch : stretch + 2])
-        alpha = course.start.copy()
-        left = before[before[:, 2] >= 0]
-        # of several, the last one counts
-        alpha[left[:, 1]] = left[:, 2] * graph.bound[left[:, 1]]
-        alpha[course.pairs[part]] = course.weights[part]
+    def _weights_before(self, segment: int) -> Floats:
+        """All weights where a segment begins."""
+        segments = self._segments
+        changes = segments.changes[: segments.marks[segment, 1]]
+        margin = slice(*segments.first[segment : segment + 2])
+        alpha = segments.start.copy()
+        left = changes[changes[:, 2] >= 0]
+        # where a pair left several times, the last one counts
+        alpha[left[:, 1]] = left[:, 2] * self._graph.bound[left[:, 1]]
+        alpha[segments.pairs[margin]] = segments.weights[margin]
         return alpha
 
-    def _elbow(self, stretch: int, changes: Ids) -> tuple[Ids, int]:
-        """The margin set where a stretch begins, its size, and room behind it for those
-        who come."""
-        pairs = self._course.pairs[slice(*self._course.first[stretch : stretch + 2])]
-        coming = np.count_nonzero(changes[:, 2] < 0)
-        return np.append(pairs, np.full(coming, -1)), len(pairs)
+    def _margin_pairs(self, segment: int) -> Ids:
+        """The pairs on the margin where a segment begins."""
+        first = self._segments.first
+        return self._segments.pairs[first[segment] : first[segment + 1]]
 
-    def _front(self, stretch: int, changes: Ids) -> Front:
-        """The margin set where a stretch begins, ready to go on."""
+    def _replay(
+        self,
+        segment: int,
+        alpha: Floats,
+        knots: Floats,
+        changes: Ids,
+        lam: float,
+        coefs: Floats,
+    ) -> None:
+        """Move the weights where a segment begins down to lambda (see `replay_pairs`)."""
         graph = self._graph
-        (elbow, size) = self._elbow(stretch, changes)
-        front = new_front(len(elbow), graph.items)
-        gather(
-            graph, graph.first, graph.second, front, elbow[:size], np.full(size, -1.0)
-        )
-        return front
+        pairs = self._margin_pairs(segment)
+        entering = np.count_nonzero(changes[:, 2] < 0)
+        margin_set = empty_margin_set(len(pairs) + entering, graph.items)
+        values = np.full(len(pairs), -1.0)
+        fill(graph, graph.first, graph.second, margin_set, pairs, values)
+        replay_pairs(graph, margin_set, alpha, knots, changes, lam, coefs)
 
-    def _stretch(self, stretch: int) -> tuple[Floats, Ids]:
-        """Knots and changes of a stretch, counted from its beginning."""
-        (piece, change, _), (end, last, _) = self._course.marks[stretch : stretch + 2]
-        changes = self._course.changes[change:last].copy()
+    def _segment_events(self, segment: int) -> tuple[Floats, Ids]:
+        """Knots and changes of a segment, counted from its beginning."""
+        segments = self._segments
+        piece, change, _ = segments.marks[segment]
+        end, last, _ = segments.marks[segment + 1]
+        changes = segments.changes[change:last].copy()
         changes[:, 0] -= piece
-        return self._course.knots[piece : end + 1], changes
-
-    def _check_choice(self) -> None:
-        if len(self.breakpoints) == 0:
-            reason = (
-                "rounding hides them"
-                if self.status == "rounding"
-                else "every C gives the same weights"
-            )
-            raise ValueError(
-                f"the path has no breakpoint ({reason}): there is nothing to select"
-            )
+        return segments.knots[piece : end + 1], changes
 
 
-def widest(lambdas: Floats, losses: Floats, end: float) -> Selection:
-    """The geometric middle of the widest interval of least loss; the last one goes down
-    to the end."""
+def piece_at(knots: Floats, lam: float) -> int:
+    """The piece between two of these decreasing knots that contains lambda."""
+    place = int(np.searchsorted(-knots, -lam, side="right"))
+    return min(place, len(knots) - 1) - 1
+
+
+def _breakpoints(segments: PathSegments) -> Floats:
+    """The knots where the margin set changes, without pieces that are rounding."""
+    knots = segments.knots
+    n_knots = len(knots)
+    scaled = segments.end < knots[-1]
+    if scaled:
+        knots = np.append(knots, segments.end)
+    kept = knots[1:] < knots[:-1] * (1 - _MIN_PIECE)
+    place = np.append(0, np.cumsum(kept))
+    changed = np.zeros(len(knots), dtype=bool)
+    changed[place[segments.changes[:, 0]]] = True
+    changed[place[n_knots - 1]] |= scaled
+    knots = knots[:-1][kept]
+    return knots[changed[: len(knots)]]
+
+
+def select_widest(lambdas: Floats, losses: Floats, end: float) -> Selection:
+    """The geometric middle of the widest interval of minimum loss; the last interval
+    goes down to the end."""
     lower = np.append(lambdas[1:], end)
     width = np.where(losses <= losses.min(), np.log(lambdas / lower), -1.0)
     best = int(np.argmax(width))
@@ -318,15 +329,15 @@ def widest(lambdas: Floats, losses: Floats, end: float) -> Selection:
     )
 
 
-def bounded(found: Selection, span: float) -> Selection:
-    """Itself, after a ConvergenceWarning where the end of the paths bounds the choice."""
-    if found.loss > 0 and found.lam < found.lambdas[-1] and span * LAST < 1:
+def warn_at_end(selection: Selection, span: float) -> None:
+    """Give a ConvergenceWarning where the end of the paths bounds the choice."""
+    at_end = selection.lam < selection.lambdas[-1]
+    if selection.loss > 0 and at_end and span * MIN_LAMBDA_RATIO < 1:
         text = f"the least pair error is at the end of the paths; a span above {span:g} may find less"
         warn_user(f"{text}, in cross_validated_path", ConvergenceWarning)
-    return found
 
 
-def steps(
+def step_function(
     count: float, start: float, places: list[Floats], changes: list[Floats]
 ) -> tuple[Floats, Floats]:
     """Where a count changes as lambda falls, beginning at the start, and the counts
@@ -334,7 +345,7 @@ def steps(
     place = np.concatenate(places)
     change = np.concatenate(changes)
     # scores that are all 0 at lambda = 0 exchange their places there by rounding
-    real = place > LAST * start
+    real = place > MIN_LAMBDA_RATIO * start
     place = place[real]
     change = change[real]
     edges, which = np.unique(-place, return_inverse=True)
@@ -345,26 +356,25 @@ def steps(
     return lambdas[last], counts[last]
 
 
-def merged(parts: list[FoldCurve], m: int, common: bool = False) -> Selection:
-    """One curve of the share of wrong examples over all folds, on the scale of m
+def merge_fold_curves(
+    folds: list[FoldCurve], m: int, common: bool = False
+) -> Selection:
+    """One curve of the fraction of wrong examples over all folds, on the scale of m
     examples.
 
     It begins at the first breakpoint of any fold, where the weights of the others are
-    constant yet; or, where what is `common` counts, as with a bias, which may move
-    before, at the last one of these.
+    constant yet; or, where only the `common` range counts, as with a bias, which may
+    move before, at the last one of these.
     """
-    start = (min if common else max)(
-        curve.lambdas[0] / size * m for curve, _, size, _ in parts
-    )
-    end = max(last / size for _, last, size, _ in parts) * m
+    starts = [fold.curve.lambdas[0] / fold.n_train * m for fold in folds]
+    start = min(starts) if common else max(starts)
+    end = max(fold.end / fold.n_train for fold in folds) * m
     places = [
-        np.minimum(curve.lambdas[1:] / size * m, start) for curve, _, size, _ in parts
+        np.minimum(fold.curve.lambdas[1:] / fold.n_train * m, start) for fold in folds
     ]
-    changes: list[Floats] = [
-        np.diff(curve.losses) * count for curve, _, _, count in parts
-    ]
-    first = sum(float(curve.losses[0]) * count for curve, _, _, count in parts)
-    lambdas, wrong = steps(first, start, places, changes)
-    losses = np.round(wrong) / sum(count for *_, count in parts)
+    changes = [np.diff(fold.curve.losses) * fold.n_valid for fold in folds]
+    first = sum(float(fold.curve.losses[0]) * fold.n_valid for fold in folds)
+    lambdas, wrong = step_function(first, start, places, changes)
+    losses = np.round(wrong) / sum(fold.n_valid for fold in folds)
     kept = (lambdas > end) | (lambdas == start)
-    return widest(lambdas[kept], losses[kept], end)
+    return select_widest(lambdas[kept], losses[kept], end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from joblib import delayed
@@ -25,7 +25,12 @@ from preflearn.core.validation import (
 )
 from preflearn.pairs import Pairs
 from preflearn.path.ranking import RankingPath, ranksvm_path
-from preflearn.path.regularization import FoldCurve, Selection, bounded, merged
+from preflearn.path.regularization import (
+    FoldCurve,
+    Selection,
+    merge_fold_curves,
+    warn_at_end,
+)
 from preflearn.solvers.search import in_parallel
 
 
@@ -39,7 +44,7 @@ class CrossValidation(NamedTuple):
     gammas : tuple of float
         The widths that were tried.
     curves : tuple of Selection
-        One a width: the pair error over the folds, as a function of every lambda.
+        For each width, the pair error over the folds as a function of every lambda.
     """
 
     gamma: float
@@ -49,19 +54,57 @@ class CrossValidation(NamedTuple):
     curves: tuple[Selection, ...]
 
 
+class ItemFolds(NamedTuple):
+    """How `cross_validated_path` splits the items of pairs, or groups of items.
+
+    Attributes
+    ----------
+    n_folds : int
+        Number of folds.
+    groups : array-like of shape (n,), optional
+        A group for each item of the pairs, such as its query; None: each item is its
+        own group.
+    random_state : int or numpy Generator
+        Source of the random folds.
+    """
+
+    n_folds: int = 5
+    groups: ArrayLike | None = None
+    random_state: np.random.Generator | int = 0
+
+    def split(self, pairs: Pairs) -> list[tuple[Ids, Ids]]:
+        """Pairs that train and pairs that validate, for each fold that has both."""
+        n_folds = check_count(self.n_folds, "n_folds", 2)
+        group = check_query_ids(self.groups, len(pairs.items), "groups", "group")
+        if group is None:
+            ids, index = distinct_items(pairs)
+            units = ids[index]
+        else:
+            units = group[pairs.index]
+        scheme = KFold(
+            n_folds, shuffle=True, random_state=legacy_rng(self.random_state)
+        )
+        folds = split_units(units, scheme, "n_folds", "groups of items")
+        folds = [(train, valid) for train, valid in folds if len(train) and len(valid)]
+        if not folds:
+            raise ValueError(
+                f"none of the {n_folds} folds has pairs to train and pairs to validate "
+                f"among {len(pairs)} pairs; expected fewer folds (at least 2), or more "
+                "pairs within the items of a fold"
+            )
+        return folds
+
+
 def cross_validated_path(
     pairs: Pairs,
     y: ArrayLike,
-    groups: ArrayLike | None = None,
     kernel: Kernel = "rbf",
     *,
     gammas: Sequence[float | Literal["scale"]] = ("scale",),
     degree: float = 3,
     coef0: float = 1.0,
-    n_folds: int = 5,
+    folds: ItemFolds | None = None,
     span: float = 1e4,
-    random_state: np.random.Generator | int = 0,
-    n_jobs: int | None = None,
 ) -> CrossValidation:
     """The pair error of held-out items, exact over the continuum of lambda, for some
     widths of the kernel.
@@ -78,29 +121,27 @@ def cross_validated_path(
     pairs : Pairs
     y : array-like of shape (m,)
         Labels -1 and +1.
-    groups : array-like of shape (n,), optional
-        A group for each item of the pairs, such as its query; None: each item is one of
-        its own.
     kernel, degree, coef0
         As in `ranksvm_path`.
     gammas : sequence of float or "scale"
-        Widths, of which each has its paths.
-    n_folds : int
+        Widths of the kernel, each with its own paths.
+    folds : ItemFolds, optional
+        The folds; None: five folds of items.
     span : float
-        Each path runs from its first breakpoint down to that divided by `span`, if
-        rounding does not end it. A ConvergenceWarning says so where this bounds the
-        choice; from 1e9 on paths run to their own end.
-    random_state : int or numpy Generator
-        Of the folds.
-    n_jobs : int, optional
-        Processes for paths, one a width and fold; None: one, or as
-        `joblib.parallel_config` says.
+        Ratio of the first breakpoint of each path to its end, if rounding does not end
+        the path before. A ConvergenceWarning says so where this bounds the choice; from
+        1e9 on paths run to their own end.
 
     Raises
     ------
     ValueError
         On bad input as in `ranksvm_path`, or if no fold has pairs to train and pairs to
         validate.
+
+    Notes
+    -----
+    To follow the paths in several processes, call this function within
+    `joblib.parallel_config`.
 
     Examples
     --------
@@ -119,45 +160,33 @@ def cross_validated_path(
         raise ValueError(
             f"gammas is {gammas!r}; expected a sequence of widths, such as [0.1, 'scale']"
         )
-    folds = _folds(pairs, groups, n_folds, random_state)
-    widths = tuple(
-        scale_gamma(gamma, pairs.items[pairs.B.occurring()]) for gamma in gammas
+    splits = (folds or ItemFolds()).split(pairs)
+    occurring = pairs.items[pairs.B.occurring()]
+    widths = tuple(scale_gamma(gamma, occurring) for gamma in gammas)
+    paths = [
+        partial(ranksvm_path, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0)
+        for gamma in widths
+    ]
+    calls = [
+        delayed(_fold_curve)(path, pairs, y, *split, span)
+        for path in paths
+        for split in splits
+    ]
+    parts = in_parallel(calls)
+    curves = [
+        merge_fold_curves(parts[k : k + len(splits)], len(pairs))
+        for k in range(0, len(parts), len(splits))
+    ]
+    best = min(range(len(curves)), key=lambda k: curves[k].loss)
+    selection = curves[best]
+    warn_at_end(selection, span)
+    return CrossValidation(
+        widths[best], selection.lam, selection.loss, widths, tuple(curves)
     )
-    trace = partial(ranksvm_path, kernel=kernel, degree=degree, coef0=coef0)
-    traces = [partial(trace, gamma=gamma) for gamma in widths]
-    calls = (
-        delayed(_curve)(one, pairs, y, *fold, span) for one in traces for fold in folds
-    )
-    found = in_parallel(calls, n_jobs)
-    parts = (found[k : k + len(folds)] for k in range(0, len(found), len(folds)))
-    curves = [merged(part, len(pairs)) for part in parts]
-    best, gamma = min(zip(curves, widths, strict=True), key=lambda one: one[0].loss)
-    return CrossValidation(gamma, *bounded(best, span)[:2], widths, tuple(curves))
 
 
-def _folds(
-    pairs: Pairs, groups: ArrayLike | None, n_folds: int, source: Any
-) -> list[tuple[Ids, Ids]]:
-    """Pairs that train and pairs that validate, for each fold of groups of items that
-    has both."""
-    n_folds = check_count(n_folds, "n_folds", 2)
-    group = check_query_ids(groups, len(pairs.items), "groups", "group")
-    ids, index = distinct_items(pairs)
-    units = ids[index] if group is None else group[pairs.index]
-    scheme = KFold(n_folds, shuffle=True, random_state=legacy_rng(source))
-    folds = split_units(units, scheme, "n_folds", "groups of items")
-    found = [(train, valid) for train, valid in folds if len(train) and len(valid)]
-    if not found:
-        text = f"none of the {n_folds} folds has pairs to train and pairs to validate among {len(pairs)}"
-        expected = (
-            "fewer folds, or " * (n_folds > 2) + "more pairs within the items of a fold"
-        )
-        raise ValueError(f"{text} pairs; expected {expected}")
-    return found
-
-
-def _curve(
-    trace: Callable[..., RankingPath],
+def _fold_curve(
+    path: Callable[..., RankingPath],
     pairs: Pairs,
     y: NDArray,
     train: Ids,
@@ -165,14 +194,11 @@ def _curve(
     span: float,
 ) -> FoldCurve:
     """The pair error of one fold along its path."""
-    fold = pairs[train]
-    labels = y[train]
-    first = trace(fold, labels, max_events=1).breakpoints
+    first = path(pairs[train], y[train], max_events=1).breakpoints
     if len(first) == 0:
         raise ValueError(
             "a fold has a path without breakpoints; expected fewer folds, or other pairs"
         )
-    path = trace(fold, labels, lambda_min=first[0] / span)
-    return FoldCurve(
-        path.select(pairs[valid], y[valid]), path.lambda_end, len(train), len(valid)
-    )
+    fitted = path(pairs[train], y[train], lambda_min=first[0] / span)
+    curve = fitted.select(pairs[valid], y[valid])
+    return FoldCurve(curve, fitted.lambda_end, len(train), len(valid))

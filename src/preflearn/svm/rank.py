@@ -36,8 +36,8 @@ from preflearn.core.validation import (
     generator,
 )
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.path import cross_validated_path
-from preflearn.path.regularization import Selection, bounded, widest
+from preflearn.path import ItemFolds, cross_validated_path
+from preflearn.path.regularization import Selection, select_widest, warn_at_end
 from preflearn.svm.base import (
     KernelMachine,
     Training,
@@ -48,8 +48,8 @@ from preflearn.svm.base import (
 from preflearn.svm.kernel_problem import KernelProblem
 
 # of [AhmadiFahandar2019]_
-_FOLDS = 2
-_REPEATS = range(3)
+_N_FOLDS = 2
+_N_REPEATS = 3
 _SPAN = 1e4  # from the first breakpoint of a fold to the end of its path
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -181,100 +181,106 @@ class SVMRank(KernelMachine):
             same order.
         """
         check_choice(self.ties, "ties", ("ignore", "duplicate"))
-        searched = isinstance(self.C, str) and self.C == "path"
+        choose_C = isinstance(self.C, str) and self.C == "path"
         tol = check_number(self, "tol", positive=True)
-        C = (
-            1.0
-            if searched
-            else check_real(self.C, "C", "a positive number or 'path'", _TINY)
-        )
-        given = Training.of(
-            self, *_labelled(pairs, y, qid, sample_weight), sample_weight, ties=False
-        )
-        if searched and sample_weight is not None:
+        C = 1.0
+        if not choose_C:
+            C = check_real(self.C, "C", "a positive number or 'path'", _TINY)
+        pairs, y = _labelled_pairs(pairs, y, qid, sample_weight)
+        training = Training.of(self, pairs, y, sample_weight, ties=False)
+        if choose_C and sample_weight is not None:
             raise ValueError(
                 "sample_weight is given with C='path'; expected None, or a number for C"
             )
-        problem = KernelProblem.of(self, given.pairs, merge=self.kernel != "linear")
-        curve = self._curve(problem, given) if searched else None
-        C = C if curve is None else 1 / curve.lam
-        used = np.flatnonzero(given.y)
-        cost = C * given.weights
-        # of Table 2: a preference counts twice, a tie in both orders
+        problem = KernelProblem.of(self, training.pairs, merge=self.kernel != "linear")
+        curve = None
+        if choose_C:
+            curve = self._cross_validate(problem, training)
+            C = 1 / curve.lam
+        cost = C * training.weights
         if self.ties == "duplicate":
-            used = preferences_first(given.y)
-            cost = np.where(given.y != 0, 2.0, 1.0) * cost
-        found = problem.solve(given.y, cost, used, False, tol)
-        check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
+            # Table 2 of [Venuto2017]_: a preference counts twice, a tie in both orders.
+            hinged = preferences_first(training.y)
+            cost = np.where(training.y != 0, 2.0, 1.0) * cost
+        else:
+            hinged = np.flatnonzero(training.y)
+        solution = problem.solve(training.y, cost, hinged, False, tol)
+        check_gap(self, solution.certificate.gap, f"lower C = {C:g}", tol)
         self.C_ = C
         self.curve_ = curve
-        self._keep(found, given, 1.0)
-        self.tau_ = clear_threshold(
-            given.y, self.decision_function(given.pairs), given.weights
-        )
+        self._keep(solution, training, 1.0)
+        differences = self.decision_function(training.pairs)
+        self.tau_ = clear_threshold(training.y, differences, training.weights)
         return self
 
-    def _curve(self, problem: KernelProblem, given: Training) -> Selection:
+    def _cross_validate(self, problem: KernelProblem, training: Training) -> Selection:
         """The pair error of held-out items, a mean over the repetitions, as a function
         of every lambda."""
-        seed = self.random_state
-        generator(seed)  # or an error
-        pairs, labels = given.pairs.flipped(given.y)
+        pairs, labels = training.pairs.flipped(training.y)
         preferences = np.flatnonzero(labels > 0)
-        twice = np.append(preferences, np.arange(len(labels)))  # as in `fit`
-        pairs = pairs[twice if self.ties == "duplicate" else preferences]
-        pairs = as_pairs(pairs)
+        if self.ties == "duplicate":  # preferences count twice, as in `fit`
+            preferences = np.append(preferences, np.arange(len(labels)))
+        pairs = as_pairs(pairs[preferences])
         # only differences count: what a constant adds may turn ties of the folds
         if self.kernel == "linear":
             pairs = Pairs(pairs.items - pairs.items[0], pairs.index)
-        named = isinstance(self.kernel, str) and self.kernel not in (
+        gamma = 1.0  # of callables, and of kernels without a width
+        if isinstance(self.kernel, str) and self.kernel not in (
             "linear",
             "precomputed",
-        )
-        seeds = [
-            seed if isinstance(seed, np.random.Generator) else (int(seed) + k) % 2**53
-            for k in _REPEATS
-        ]
-        # the mean decides
+        ):
+            gamma = scale_gamma(self.gamma, problem.items)
+        # the mean over the repetitions decides
         with warnings.catch_warnings(action="ignore", category=UserWarning):
             curves = [
                 cross_validated_path(
                     pairs,
                     np.ones(len(pairs), dtype=np.int8),
-                    kernel=self.kernel,
-                    gammas=[scale_gamma(self.gamma, problem.items) if named else 1.0],
+                    self.kernel,
+                    gammas=[gamma],
                     degree=self.degree,
                     coef0=self.coef0,
-                    n_folds=_FOLDS,
+                    folds=ItemFolds(_N_FOLDS, random_state=seed),
                     span=_SPAN,
-                    random_state=one,
                 ).curves[0]
-                for one in seeds
+                for seed in _seeds(self.random_state)
             ]
         lambdas = np.unique(np.concatenate([curve.lambdas for curve in curves]))[::-1]
-        losses = np.mean([_at(curve, lambdas) for curve in curves], axis=0)
+        losses = np.mean([_losses_at(curve, lambdas) for curve in curves], axis=0)
         end = lambdas[0] / _SPAN  # no path of a fold goes further
-        return bounded(
-            widest(lambdas[lambdas > end], losses[lambdas > end], end), _SPAN
-        )
+        within = lambdas > end
+        selection = select_widest(lambdas[within], losses[within], end)
+        warn_at_end(selection, _SPAN)
+        return selection
 
 
-def _labelled(
-    given: Pairs | ArrayLike,
+def _seeds(
+    random_state: int | np.random.Generator,
+) -> list[int | np.random.Generator]:
+    """A source of random folds for each repetition."""
+    generator(random_state)  # raises ValueError where it is not a source
+    if isinstance(random_state, np.random.Generator):
+        return [random_state] * _N_REPEATS
+    return [(int(random_state) + k) % 2**53 for k in range(_N_REPEATS)]
+
+
+def _labelled_pairs(
+    data: Pairs | ArrayLike,
     y: ArrayLike,
     qid: ArrayLike | None,
     sample_weight: ArrayLike | None,
 ) -> tuple[Pairs | ArrayLike, ArrayLike]:
     """Pairs and labels, as they are or from scored items."""
-    if isinstance(given, Pairs) or not (
-        sparse.issparse(given) or as_array(given, "pairs").ndim == 2
-    ):
+    is_items = not isinstance(data, Pairs) and (
+        sparse.issparse(data) or as_array(data, "pairs").ndim == 2
+    )
+    if not is_items:
         if qid is not None:
             raise ValueError(
                 "qid is given with pairs, which say what is compared; expected it with items"
             )
-        return given, y
-    pairs, labels = Pairs.from_scores(given, y, qid, ties="keep")
+        return data, y
+    pairs, labels = Pairs.from_scores(data, y, qid, ties="keep")
     if sample_weight is not None:
         meaning = "one weight for each pair of items, as Pairs.from_scores with ties='keep' makes them"
         check_shape(
@@ -286,7 +292,7 @@ def _labelled(
     return pairs, labels
 
 
-def _at(curve: Selection, lambdas: Floats) -> Floats:
+def _losses_at(curve: Selection, lambdas: Floats) -> Floats:
     """The losses of a curve at other lambdas; above the first breakpoint the order of
     items stays."""
     place = np.searchsorted(-curve.lambdas, -lambdas, side="right") - 1

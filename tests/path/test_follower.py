@@ -1,4 +1,4 @@
-"""Paths do not depend on the length of the stretches in which they are followed, nor on
+"""Paths do not depend on the length of the segments in which they are followed, nor on
 the threads."""
 
 import itertools
@@ -16,7 +16,7 @@ from small_problems import along, points, two_classes
 
 from preflearn.datasets import simulate_norm_pairs
 from preflearn.pairs import Pairs
-from preflearn.path import ranksvm_path, svm_path, walk
+from preflearn.path import follower, ranksvm_path, svm_path
 from preflearn_book.runner.project import THREAD_VARIABLES
 
 
@@ -59,17 +59,17 @@ def follow(kind):
     ],
 )
 @pytest.mark.parametrize(("events", "reach"), [(1, 1e-4), (7, 0.05), (1000, 1.0)])
-def test_the_length_of_the_stretches_changes_nothing(kind, events, reach, monkeypatch):
+def test_the_length_of_the_segments_changes_nothing(kind, events, reach, monkeypatch):
     expected, theirs = follow(kind)
     sizes = {
-        "_FEW": 3,
+        "_ALL_WATCHED": 3,
         "_EVENTS": events,
-        "_FEWER": events,
-        "_ROOM": 1,
-        "_REACH": reach,
+        "_EVENTS_WITH_BIAS": events,
+        "_INITIAL_CAPACITY": 1,
+        "_INITIAL_REACH": reach,
     }
     for name, value in sizes.items():
-        monkeypatch.setattr(walk, name, value)
+        monkeypatch.setattr(follower, name, value)
     path, ours = follow(kind)
     if kind == "bias, rbf":
         np.testing.assert_allclose(path.breakpoints, expected.breakpoints, rtol=1e-9)

@@ -1,0 +1,363 @@
+"""The weights of a path from one lambda down to another, segment by segment.
+
+`preflearn.path.graph_events` follows the pairs near the margin through a segment of
+events. Between two segments all other pairs are checked, and the scores of the items
+are computed anew from the weights.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from preflearn.core.gram import combine
+from preflearn.core.validation import Floats, Ids
+from preflearn.path.graph import (
+    BOUND_TOL,
+    PairGraph,
+    add_adjoint,
+    item_coefficients,
+)
+from preflearn.path.graph_events import (
+    CALM,
+    ENDED,
+    LOST,
+    MARGIN_TOL,
+    QUIET,
+    REACHED,
+    SCALED,
+    EventLog,
+    EventRule,
+    SegmentLimits,
+    WatchedPairs,
+    follow_events,
+    new_log,
+    pairs_near_margin,
+)
+from preflearn.path.margin_set import empty_margin_set, fill, solve
+
+# events in one segment; with bias a segment is one product in `select`
+_EVENTS = 400
+_EVENTS_WITH_BIAS = 200
+_INITIAL_CAPACITY = 50  # of the margin set
+_INITIAL_REACH = 0.01  # of the first segment
+_ALL_WATCHED = 1000  # so many pairs are all watched
+# what happens below this fraction of the first breakpoint is rounding
+MIN_LAMBDA_RATIO = 1e-9
+# relative to the largest g: smaller errors of margins are left alone
+_MARGIN_ERROR = 1e-12
+# violations that end the path, relative to the largest score minus the free one
+_MAX_VIOLATION = 1e-8
+_UNIT_ROUNDOFF = 1.1e-16
+# Nanoseconds that decide how many pairs are watched: to check a pair between segments,
+# to watch one for an event, and for each entry of the Gram matrix.
+_CHECK_COST = 1.6
+_WATCH_COST = 4.0
+_ENTRY_COST = 0.4
+# of margins with bias: their rounding where no event comes any more
+_FINAL_MARGIN_TOL = 2e-7
+_FALLING_LAMBDA = EventRule(1.0, 0.0, 1.0, 0.0, MARGIN_TOL)
+
+
+class PathSegments(NamedTuple):
+    """A path in arrays. Piece k holds from knot k down to knot k + 1.
+
+    Segment s begins with piece, change and recorded weight ``marks[s]``, and with the
+    margin set ``pairs[first[s] : first[s + 1]]``, at these weights; the last mark is
+    the end.
+    """
+
+    start: Floats  # (m,): all weights at the first knot and above
+    knots: Floats  # (pieces + 1,)
+    # (c, 3): piece, pair, and its weight: 0, 1 for its bound, or -1 where it enters
+    changes: Ids
+    marks: Ids  # (segments + 1, 3)
+    first: Ids  # (segments + 1,)
+    pairs: Ids
+    weights: Floats
+    # from the last knot down to it f stays, and the weights fall in proportion to
+    # lambda
+    end: float
+    # with bias, the weights of the margin set where each piece ends; else (0,)
+    piece_weights: Floats
+
+
+def constant_path(alpha: Floats, end: float) -> PathSegments:
+    """The path of weights that stay down to this lambda."""
+    ids = np.zeros(0, dtype=np.int64)
+    floats = np.zeros(0)
+    changes = ids.reshape(0, 3)
+    marks = np.zeros((1, 3), dtype=np.int64)
+    return PathSegments(
+        alpha, np.array([end]), changes, marks, ids, ids, floats, end, floats
+    )
+
+
+class PathFollower:
+    """Follows the weights along a path, from weights of 0 or the bound on, and records
+    the segments."""
+
+    def __init__(self, graph: PairGraph, alpha: Floats):
+        m = len(graph.first)
+        n = graph.items
+        self._graph = graph
+        self._has_bias = graph.tau > 0
+        self.alpha = alpha
+        self.g = np.zeros(n)
+        self._margin_set = empty_margin_set(_INITIAL_CAPACITY, n)
+        self._reach = _INITIAL_REACH
+        if m <= _ALL_WATCHED:
+            self._reach = np.inf
+        self._rule = _FALLING_LAMBDA
+        self._events = _EVENTS_WITH_BIAS if self._has_bias else _EVENTS
+        self.set_margin(np.zeros(0, dtype=np.int64))
+        self._start_at(0.0)
+        self._recompute_scores()
+        self.size = self._rounding / _UNIT_ROUNDOFF
+
+    def set_margin(self, pairs: Ids) -> None:
+        """Let these pairs be on the margin, where their weights may move."""
+        self.on_margin = pairs
+        self._side = np.where(self.alpha > 0.5, -1.0, 1.0)
+        self._side[pairs] = 0.0
+        resting = np.where(self._side == 0, 0.0, self.alpha)
+        self._resting = item_coefficients(self._graph, resting)
+
+    def grow_sum(self, pairs: Ids, total: float, sign: float) -> None:
+        """Raise the sum of these pairs' weights from 0 to a total, with the minimum
+        norm of f at each sum.
+
+        They are all of one sign, and stay on the side of a margin of 0 that suits their
+        weight.
+
+        Raises
+        ------
+        ArithmeticError
+            If rounding leaves open how to go on.
+        """
+        self._rule = EventRule(0.0, sign, self._graph.tau, np.inf, MARGIN_TOL)
+        self.lam = total + 1.0
+        ids = pairs.astype(np.int32)
+        status = 0
+        moved = self._events
+        for _ in range(self._max_segments()):
+            if moved >= self._events:
+                self._recompute_scores()
+                self._correct_margins()
+                moved = 0
+            # the free score goes to where the next pair can take weight
+            if len(self.on_margin) == 0:
+                gain = np.where(self.alpha[pairs] > 0.5, np.inf, sign * self.g[pairs])
+                self.set_margin(pairs[[np.argmin(gain)]])
+                self.g[-1] = self.g[self.on_margin[0]]
+            limits = SegmentLimits(np.inf, 1.0, self._rounding, 1)
+            count, status = self._follow_pairs(ids, self._events - moved, limits)
+            moved += max(count, 1)
+            if status in (ENDED, LOST):
+                break
+        if status != ENDED:
+            raise ArithmeticError(
+                "rounding hides the solution for large lambda; scale K, or remove near-duplicates"
+            )
+        self._recompute_scores()
+        self._correct_margins()
+        self._rule = _FALLING_LAMBDA
+
+    def follow(
+        self, lam: float, lambda_min: float, max_events: float = np.inf
+    ) -> tuple[PathSegments, str]:
+        """The path of the weights from the first breakpoint on, and how it ended."""
+        self._start_at(lam)
+        end = max(lambda_min, MIN_LAMBDA_RATIO * lam)
+        before = 0
+        for _ in range(self._max_segments()):
+            events = int(min(self._events, max_events - self._mark[0]))
+            status = self._follow_segment(end, events, before)
+            if status == LOST:
+                if before == QUIET and lambda_min == 0:
+                    return self._segments(), "complete"
+                return self._segments(), "rounding"
+            if status == ENDED:
+                return self._segments(), "complete"
+            if status == SCALED:
+                return self._segments()._replace(end=lambda_min), "complete"
+            if self._mark[0] == max_events:
+                return self._segments(), "max_events"
+            before = status
+        raise ArithmeticError(
+            f"the path did not end in {self._mark[0]} events; it came to {self.lam}"
+        )
+
+    def _segments(self) -> PathSegments:
+        """What has been recorded so far."""
+        sizes = [len(pairs) for pairs in self._margin_pairs]
+        return PathSegments(
+            self._start,
+            np.concatenate(self._knots),
+            np.concatenate(self._changes),
+            np.array([*self._marks, self._mark]),
+            np.cumsum(sizes),
+            np.concatenate(self._margin_pairs),
+            np.concatenate(self._margin_weights),
+            self.lam,
+            np.concatenate(self._piece_weights),
+        )
+
+    def _start_at(self, lam: float) -> None:
+        """Forget what was recorded, and begin at this lambda."""
+        self.lam = lam
+        self._start = self.alpha.copy()
+        self._mark = (0, 0, 0)
+        self._knots = [np.array([lam])]
+        self._changes = [np.zeros((0, 3), dtype=np.int64)]
+        self._marks = list[tuple[int, int, int]]()
+        self._margin_pairs = [np.zeros(0, dtype=np.int64)]
+        self._margin_weights = [np.zeros(0)]
+        self._piece_weights = [np.zeros(0)]
+
+    def _max_segments(self) -> int:
+        """More segments than a problem of this size ever takes."""
+        return 1000 + 100 * len(self.alpha)
+
+    def _follow_segment(self, end: float, events: int, before: int) -> int:
+        """Follow some events; returns the status of `follow_events`, or LOST."""
+        graph = self._graph
+        n = graph.items
+        self._recompute_scores()
+        error = self._correct_margins()
+        if self._has_bias:
+            size = float(np.abs(self.g[:-1] - self.g[-1]).max())
+            tolerance = _FINAL_MARGIN_TOL if before in (QUIET, CALM) else MARGIN_TOL
+            self._rule = _FALLING_LAMBDA._replace(score_size=size, tolerance=tolerance)
+        ids, n_on, n_inside, worst = pairs_near_margin(
+            graph, self._side, self.g, self.lam, self._reach, self._rounding
+        )
+        if max(worst, error) > max(
+            MARGIN_TOL * self.lam,
+            _MAX_VIOLATION * self._rule.score_size,
+            2 * self._rounding,
+        ):
+            return LOST
+        self._marks.append(self._mark)
+        self._margin_pairs.append(self.on_margin)
+        self._margin_weights.append(self.alpha[self.on_margin])
+        limits = SegmentLimits(self._reach, end, self._rounding, n_inside)
+        count, status = self._follow_pairs(ids, events, limits)
+        # The next event is far away: watch all pairs for it.
+        if status == REACHED and count == 0:
+            ids = np.arange(len(self._side), dtype=np.int32)
+            limits = SegmentLimits(np.inf, end, self._rounding, 0)
+            count, status = self._follow_pairs(ids, 1, limits)
+        elif np.isfinite(self._reach):
+            # Balance the costs between segments and within them.
+            effort = (_CHECK_COST * len(self._side) + _ENTRY_COST * n * n) / (
+                _WATCH_COST * (len(ids) - n_on + 1) * max(count, 1)
+            )
+            self._reach *= min(2.0, max(0.5, effort**0.5))
+        return status
+
+    def _follow_pairs(
+        self, ids: NDArray[np.int32], events: int, limits: SegmentLimits
+    ) -> tuple[int, int]:
+        """Follow these pairs, and record what happens; returns the number of pieces and
+        the status of `follow_events`."""
+        graph = self._graph
+        margin_set = self._margin_set
+        # Without bias weights are replayed by `replay_pairs`, and take no memory.
+        n_weights = events * len(margin_set.rows) if self._has_bias else 0
+        log = new_log(events, n_weights)
+        pairs = WatchedPairs(
+            ids,
+            graph.first[ids],
+            graph.second[ids],
+            graph.bound[ids],
+            self.alpha[ids],
+            self._side[ids],
+            *np.zeros((2, len(ids))),
+        )
+        # Weights off the margin are integers, so these sums are exact.
+        off = pairs.side != 0
+        add_adjoint(self._resting, pairs, off, -pairs.alpha[off])
+        places = np.searchsorted(ids, self.on_margin)
+        if not np.array_equal(ids[places[places < len(ids)]], self.on_margin):
+            raise ArithmeticError(
+                "a pair on the margin is not among those that are followed"
+            )
+        values = np.full(len(self.on_margin), -self._rule.margin_rate)
+        fill(graph, pairs.first, pairs.second, margin_set, places, values)
+        status = follow_events(
+            graph, pairs, margin_set, self.g, log, self._rule, self.lam, limits
+        )
+        off = pairs.side != 0
+        add_adjoint(self._resting, pairs, off, pairs.alpha[off])
+        self.alpha[ids] = pairs.alpha
+        self._side[ids] = pairs.side
+        size = margin_set.gram.size[0]
+        self.on_margin = ids[margin_set.gram.places[:size]].astype(np.int64)
+        if size == len(margin_set.rows):
+            self._margin_set = empty_margin_set(2 * size, graph.items)
+        return self._record(log), status
+
+    def _recompute_scores(self) -> None:
+        """Compute g anew from the weights, except for a free score, and a bound on its
+        rounding."""
+        graph = self._graph
+        on_margin = self.alpha[self.on_margin]
+        q = self._resting.copy()  # B'alpha
+        add_adjoint(q, graph, self.on_margin, on_margin)
+        self._excess = float(q[-1])
+        q = q[: len(graph.K)]
+        self.g[: len(q)] = combine(graph.K, np.flatnonzero(q), q[q != 0])
+        # With bias nothing cancels in B'alpha; without, weights inside their bounds do.
+        inner = 0.0 if self._has_bias else float(on_margin.sum())
+        total = float(np.abs(q).sum()) + inner
+        self._rounding = _UNIT_ROUNDOFF * total * graph.largest
+
+    def _correct_margins(self) -> float:
+        """Put the margin set on the margin again, from which rounding has moved it, and
+        the signed sum at 0.
+
+        An ill-conditioned set may turn a tiny error into moves of weights past their
+        bounds: then it goes as far as they allow. Returns what is left of the error.
+        """
+        graph = self._graph
+        rule = self._rule
+        alpha = self.alpha[self.on_margin]
+        inner = (alpha > BOUND_TOL) & (alpha < graph.bound[self.on_margin] - BOUND_TOL)
+        free = self.on_margin[inner]
+        margin = rule.margin_rate * self.lam
+        error = margin - (self.g[graph.first[free]] - self.g[graph.second[free]])
+        total = 0.0
+        if self._has_bias and rule.weight_rate == 0:
+            total = self._excess
+        wrong = max(float(np.abs(error).max(initial=0.0)), abs(total))
+        size = max(margin, float(np.abs(self.g).max()))
+        if len(free) == 0 or wrong <= _MARGIN_ERROR * size:
+            return wrong
+        margin_set = empty_margin_set(len(free), graph.items)
+        delta = error.copy()
+        fill(graph, graph.first, graph.second, margin_set, free, error)
+        shift = solve(margin_set.gram, delta, total, graph.tau)
+        weight = self.alpha[free]
+        bound = graph.bound[free]
+        room = np.where(delta > 0, bound - weight, weight) + BOUND_TOL
+        fraction = 1 / float(np.max(np.abs(delta) / room, initial=1.0))
+        self.g[-1] -= fraction * shift
+        self.alpha[free] = np.clip(weight + fraction * delta, 0.0, bound)
+        self._recompute_scores()
+        return (1 - fraction) * wrong
+
+    def _record(self, log: EventLog) -> int:
+        """Append a log to what was recorded; returns its number of pieces."""
+        piece, change, weight = self._mark
+        n_pieces, n_changes, n_weights = log.used.tolist()
+        changes = log.changes[:n_changes].copy()
+        changes[:, 0] += piece
+        self._knots.append(log.knots[1 : n_pieces + 1].copy())
+        self._changes.append(changes)
+        self._piece_weights.append(log.weights[:n_weights].copy())
+        self.lam = float(log.knots[n_pieces])
+        self._mark = (piece + n_pieces, change + n_changes, weight + n_weights)
+        return n_pieces

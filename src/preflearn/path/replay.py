@@ -1,0 +1,111 @@
+"""The weights at any lambda of a path, from the recorded changes of its margin set:
+compiled."""
+
+from __future__ import annotations
+
+from preflearn.core.compilation import njit, njit_inner
+from preflearn.path.margin_set import MIN_PIVOT, add_pair, remove_pair, solve
+
+
+@njit
+def replay_pairs(graph, margin_set, alpha, knots, changes, lam, coefs):
+    """Move the weights from the first of these knots down to lambda, by the recorded
+    changes.
+
+    Rows of `coefs`, if there are any, become B'alpha at the knots; the first row has to
+    be set.
+    """
+    gram = margin_set.gram
+    used = 0
+    for piece in range(len(knots) - 1):
+        while used < len(changes) and changes[used, 0] == piece:
+            pair = changes[used, 1]
+            weight = changes[used, 2]
+            if weight < 0:
+                add_pair(
+                    graph,
+                    graph.first,
+                    graph.second,
+                    margin_set,
+                    pair,
+                    -1.0,
+                    2 * MIN_PIVOT,
+                )
+            else:
+                remove_pair(margin_set, _position(gram.places, pair))
+                _set_weight(
+                    graph, alpha, coefs, piece, pair, weight * graph.bound[pair]
+                )
+            used += 1
+        solve(gram, margin_set.moves, 0.0, graph.tau)
+        fallen = knots[piece] - max(lam, knots[piece + 1])
+        if len(coefs):
+            _copy_row(coefs, piece)
+        for k in range(gram.size[0]):
+            pair = gram.places[k]
+            weight = min(
+                max(alpha[pair] + fallen * margin_set.moves[k], 0.0), graph.bound[pair]
+            )
+            _set_weight(graph, alpha, coefs, piece + 1, pair, weight)
+        if lam >= knots[piece + 1]:
+            return
+
+
+@njit
+def replay_points(graph, on_margin, size, changes, weights, coefs):
+    """Write B'alpha of points at the knots, given that at the first, from the recorded
+    weights of the margin set.
+
+    The first `size` entries of `on_margin` are the points on the margin at the first
+    knot; the rest is room for those that enter. Point i is pair i, with item i.
+    """
+    used = 0
+    recorded = 0
+    for piece in range(len(coefs) - 1):
+        while used < len(changes) and changes[used, 0] == piece:
+            point = changes[used, 1]
+            weight = changes[used, 2]
+            if weight < 0:
+                on_margin[size] = point
+                size += 1
+            else:
+                size -= 1
+                for k in range(_position(on_margin, point), size):
+                    on_margin[k] = on_margin[k + 1]
+                coefs[piece, point] = _signed(graph, point, weight)
+            used += 1
+        _copy_row(coefs, piece)
+        for k in range(size):
+            point = on_margin[k]
+            coefs[piece + 1, point] = _signed(graph, point, weights[recorded + k])
+        recorded += size
+
+
+@njit_inner
+def _signed(graph, point, weight):
+    """y alpha of a point: its item is the better one of its pair if y = +1."""
+    return weight if graph.first[point] == point else -weight
+
+
+@njit_inner
+def _position(ids, wanted):
+    for k in range(len(ids)):
+        if ids[k] == wanted:
+            return k
+    return -1
+
+
+@njit_inner
+def _set_weight(pairs, alpha, coefs, knot, pair, weight):
+    """Give a pair this weight, also in B'alpha at a knot, if that is wanted."""
+    if len(coefs):
+        coefs[knot, pairs.first[pair]] += weight - alpha[pair]
+        coefs[knot, pairs.second[pair]] -= weight - alpha[pair]
+    alpha[pair] = weight
+
+
+@njit_inner
+def _copy_row(coefs, knot):
+    """Start the next row as a copy; assignments of arrays take long to compile."""
+    for j in range(coefs.shape[1]):
+        coefs[knot + 1, j] = coefs[knot, j]
