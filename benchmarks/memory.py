@@ -22,8 +22,8 @@ import pandas as pd
 from _measure import in_process, peak_kilobytes, write_table
 
 from preflearn.dynamics import Constant, DynamicComparisons, Matern12, OrdinalProbit
-from preflearn.dynamics.engine.acceleration import Mixing
-from preflearn.dynamics.model import check_problem, laid_out
+from preflearn.dynamics.engine.acceleration import AndersonMixing
+from preflearn.dynamics.model import check_problem, prepare_sweep
 from preflearn.matches import Matches
 from preflearn_book.studies.ch13_simulated import simulate_matches
 
@@ -50,14 +50,17 @@ def layout(n: int) -> list[list[object]]:
     """What stands in memory during a fit, in bytes a match."""
     model, matches, y = problem(n)
     played = check_problem(model, matches, y)
-    with laid_out(model, matches, played) as sweep:
-        mixing = Mixing(sweep)
+    with prepare_sweep(model, matches, played) as sweep:
+        mixing = AndersonMixing(sweep).history
         plan = sweep.schedule
         design = matches.design
         parts = {
             "the design: sparse rows": [design.data, design.indices, design.indptr],
             "times": [matches.time],
-            "outcomes, weights, offsets, twice": [played, sweep.played],
+            "outcomes, weights, offsets, twice": [
+                played,
+                sweep.arrays.observations,
+            ],
             "who plays when, in the order of inference": [
                 *(
                     plan.order,
@@ -70,8 +73,8 @@ def layout(n: int) -> list[list[object]]:
             ],
             "pseudo-observations and moments": [sweep.entries],
             "new pseudo-observations": [sweep.updated],
-            "acceleration: the last sweep": [mixing._x, mixing._r],
-            "acceleration: differences": [mixing._steps, mixing._turns],
+            "acceleration: the last sweep": [mixing.x, mixing.residual],
+            "acceleration: differences": [mixing.steps, mixing.changes],
         }
         return [
             ["array", part, n, sum(a.nbytes for a in one) / n, 0.0]

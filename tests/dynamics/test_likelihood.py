@@ -104,7 +104,7 @@ def _expected(a, b, y, mean, variance):
 
 @dataclass(frozen=True)
 class Struck(Results):
-    laws = _log_partition, _expected
+    integrals = _log_partition, _expected
     has_ties = False
 
 

@@ -217,7 +217,9 @@ def test_updates_equal_one_fit_of_all(method, covariance):
         (6.0, 8.0),
     )
     assert model.features_ == whole.features
-    np.testing.assert_array_equal(model.played_, np.column_stack([y, weights, offset]))
+    np.testing.assert_array_equal(
+        model.observations_, np.column_stack([y, weights, offset])
+    )
     assert model.pseudo_observations_.shape == (32, 2)
 
 

@@ -124,7 +124,7 @@ class WideLogit(Results):
 
     scale: Positive = 1.0
     ranges = {"scale": (0.5, 2.0)}  # noqa: RUF012
-    laws = _log_partition, _expected
+    integrals = _log_partition, _expected
     has_ties = False
 
 

@@ -53,7 +53,7 @@ def test_forecasts_do_not_depend_on_what_is_asked_together(monkeypatch):
     ask, _ = small(seed=3, n=50, begin=-2.0)
     whole = np.array(model.moments(ask))
     for size in (1, 7):
-        monkeypatch.setattr(posterior, "_TOGETHER", size)
+        monkeypatch.setattr(posterior, "_BATCH_ENTRIES", size)
         np.testing.assert_allclose(model.moments(ask), whole, rtol=1e-12)
     np.testing.assert_allclose(
         [model.moments(ask[[k]]) for k in range(50)], whole.T[:, :, None]
@@ -118,7 +118,7 @@ def test_places_are_those_of_a_search(times, ask):
     start = np.cumsum([0, *map(len, times)])
     known = np.array([float(t) for own in times for t in sorted(own)] + [0.0])
     rank = np.arange(len(times))
-    found = posterior._places(start, known, rank, np.full(len(times), float(ask)))
+    found = posterior._next_visits(start, known, rank, np.full(len(times), float(ask)))
     np.testing.assert_array_equal(
         found,
         start[:-1] + [np.searchsorted(sorted(own), ask, side="right") for own in times],

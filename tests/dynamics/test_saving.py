@@ -190,7 +190,7 @@ def test_a_model_is_what_was_saved(tmp_path, method):
     assert read.trace_.equals(model.trace_)
     for name in ("features_", "converged_", "n_iter_", "log_marginal_likelihood_"):
         assert getattr(read, name) == getattr(model, name)
-    np.testing.assert_array_equal(read.played_, model.played_)
+    np.testing.assert_array_equal(read.observations_, model.observations_)
     np.testing.assert_array_equal(curves(read, "abc"), curves(model, "abc"))
     fixtures = frame[["home", "away", "time"]]
     np.testing.assert_array_equal(

@@ -1,13 +1,13 @@
 """Forecasts of each match from all earlier ones, as in section 4 of [Maystre2019]_,
-without a fit a day.
+without one fit per day.
 
-All matches are laid out once. One that is still to come is a pseudo-observation that
-says nothing (alpha = beta = 0), so a pass of the smoother finds its forecast along with
-the posterior of the past. Then its outcome is revealed, and sweeps follow over what it
-moves: a match whose moments stayed as they were is not updated, and a feature is not
-smoothed while its debt, a bound on how far the steps of its pseudo-observations since
-the last time move its scores, is small. Where sweeps do not converge, the model is
-fitted anew.
+The schedule holds all matches from the start. One that is still to come has a
+pseudo-observation without information (alpha = beta = 0), so a pass of the smoother
+finds its forecast along with the posterior of the past. Then its outcome is revealed,
+and sweeps follow over what it moves: a match whose moments stayed as they were is not
+updated, and a feature is not smoothed while its debt, a bound on how far the steps of
+its pseudo-observations since the last time move its scores, is small. Where sweeps do
+not converge, the model is fitted anew.
 
 References
 ----------
@@ -22,31 +22,35 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.core.validation import Floats, Ids, PerMatch, as_real, require, warn_user
 from preflearn.dynamics.covariances.prior import warn_about_units
-from preflearn.dynamics.engine.algorithm import Sweep, update_matches
+from preflearn.dynamics.engine.algorithm import (
+    Sweep,
+    larger_or_inf,
+    update_matches,
+)
 from preflearn.dynamics.engine.threads import njit_nogil
 from preflearn.dynamics.model import (
     DynamicComparisons,
     check_problem,
     differences,
     infer,
-    laid_out,
+    prepare_sweep,
 )
 from preflearn.matches import Matches, n_earlier
 
-_STILL = 0.05  # of the tolerance: a match whose moments moved by less is not updated
-# of the tolerance: a feature whose scores moved by less is not smoothed, unless it is
-# forecast
-_DEBT = 1.0
-_MOST_SWEEPS = 100  # at one time; then a fit
+# Fractions of the tolerance: a match whose moments moved by less is not updated; a
+# feature whose scores moved by less is not smoothed, unless it is forecast.
+_MIN_MOVE = 0.05
+_MIN_DEBT = 1.0
+_MAX_SWEEPS = 100  # at one time; then a fit
 # of the change before, in a sweep at the same time: with less, the rate is halved
 _PROGRESS = 0.99
-_LEAST_RATE = 1 / 64
+_MIN_RATE = 1 / 64
 _RECOVERY = 1.1
 
 
@@ -56,12 +60,12 @@ class OneStepAhead(NamedTuple):
     Attributes
     ----------
     probabilities : ndarray of shape (N - start, 3) or (N - start, 2)
-        Of loss, tie and win of the first, or of loss and win where the likelihood has
-        no ties.
+        Probabilities of loss, tie and win of the first, or of loss and win where the
+        likelihood has no ties.
     mean, variance : ndarray of shape (N - start,)
-        Of the difference of scores x·s.
+        Moments of the score difference x·s.
     residual : ndarray of shape (T,)
-        One a time: the largest change that an undamped sweep would make in a
+        For each time, the largest change that an undamped sweep would make in a
         pseudo-observation of an earlier time, in units of the posterior standard
         deviation (that of `DynamicComparisons.tol`). It is above `tol` only where a fit
         does not converge. It is the change of one sweep, not the distance to a refit:
@@ -101,9 +105,10 @@ def one_step_ahead(
     sample_weight, offset : array-like of shape (N,), optional
         As in `DynamicComparisons.fit`.
     tol : float
-        Before each forecast, what is known is swept until `residual` is at most tol. On
-        the NBA's games 0.02 takes a sweep a day, and a tenth of it changes the log loss
-        by 1e-5; on short or concentrated histories lower it: the time grows with 1/tol.
+        Before each forecast, sweeps over earlier matches continue until `residual` is
+        at most tol. On the NBA's games 0.02 takes one sweep per day, and a tenth of it
+        changes the log loss by 1e-5; on short or concentrated histories lower it: the
+        time grows with 1/tol.
 
     Returns
     -------
@@ -139,236 +144,266 @@ def one_step_ahead(
     >>> ahead.probabilities.round(3).tolist()
     [[0.283, 0.717], [0.204, 0.796]]
     """
-    played = check_problem(model, matches, y, sample_weight, offset)
+    observations = check_problem(model, matches, y, sample_weight, offset)
     require(0 < as_real(tol) < np.inf, tol, "tol", "a positive number")
     first = n_earlier(matches, start)
     fitted: Any = clone(model)
     warn_about_units(fitted.covariance, matches.time, fitted.likelihood.noise)
-    with laid_out(fitted, matches, played) as sweep:
-        sweep.features()
-        sweep.check_deviations()
-        ahead = _Ahead(sweep, matches, played, fitted, float(tol))
-        ahead.fit(first)
-        cuts = [
-            *(first + np.flatnonzero(np.diff(matches.time[first:])) + 1).tolist(),
-            len(matches),
-        ]
-        for begin, end in pairwise([first, *cuts]):  # the matches at each time
-            ahead.forecast(begin, end)
-            ahead.reveal(begin, end)
-    residual = np.array(ahead.residual)
-    if (late := ~(residual <= tol)).any():
+    with prepare_sweep(fitted, matches, observations) as sweep:
+        sweep.smooth_features()
+        sweep.check_score_scale()
+        online = _OnlineInference(sweep, matches, observations, fitted, float(tol))
+        online.fit(first)
+        new_times = first + np.flatnonzero(np.diff(matches.time[first:])) + 1
+        cuts = [first, *new_times.tolist(), len(matches)]
+        for begin, end in pairwise(cuts):  # the matches at each time
+            online.forecast(begin, end)
+            online.reveal(begin, end)
+    residual = np.array(online.residual)
+    late = ~(residual <= tol)
+    if late.any():
         text = f"no convergence before {late.sum()} of {len(late)} times, the first of them number "
         text += f"{np.argmax(late)}: sweeps and a fit leave changes of up to {residual.max():.1e}, more than "
         warn_user(
             f"{text}tol={tol:g}; raise the model's max_iter, or lower its tol",
             ConvergenceWarning,
         )
-    x = matches.design.data
-    starts = matches.design.indptr
-    mean, variance = (part[start:] for part in differences(x, starts, *ahead.moments.T))
-    mean += sweep.played[np.argsort(sweep.schedule.order)[start:], 2]
+    design = matches.design
+    moments = differences(design.data, design.indptr, *online.moments.T)
+    mean, variance = (values[start:] for values in moments)
+    mean += sweep.arrays.observations[np.argsort(sweep.schedule.order)[start:], 2]
     probabilities = fitted.likelihood.probabilities(mean, variance)
     return OneStepAhead(probabilities, mean, variance, residual)
 
 
-class _Ahead:
-    """The state that moves on in time: pseudo-observations of all that is revealed."""
+class _History(NamedTuple):
+    """What is known of matches and features between sweeps, in the schedule's order.
+
+    Attributes
+    ----------
+    match, feature : ndarray of int, shape (E,)
+        Match and feature of each entry.
+    date_order : ndarray of int, shape (N,)
+        Number of each match in the order of time.
+    entry, start
+        As of `Visits`.
+    last_moments : ndarray of shape (E, 2)
+        Mean and variance at the last update of the entry's match.
+    is_listed : ndarray of bool, shape (N,)
+        Whether the update under way has the match on its list.
+    debt : ndarray of shape (M,)
+        Bound on how far each feature's scores moved since it was smoothed.
+    """
+
+    match: Ids
+    feature: Ids
+    date_order: NDArray
+    entry: NDArray
+    start: NDArray
+    last_moments: Floats
+    is_listed: NDArray[np.bool_]
+    debt: Floats
+
+
+class _OnlineInference:
+    """The state that moves on in time: pseudo-observations of all revealed matches."""
 
     def __init__(
         self,
         sweep: Sweep,
         matches: Matches,
-        played: Floats,
+        observations: Floats,
         model: DynamicComparisons,
         tol: float,
     ) -> None:
         self._sweep = sweep
         self._matches = matches
-        self._played = played
+        self._observations = observations
         self._model = model
         self._tol = tol
         schedule = sweep.schedule
-        (entry, _, start) = sweep.schedule.visits
-        self._here = np.argsort(schedule.entry_order)
-        self._place = np.argsort(schedule.order)
-        # of each entry
-        self._match = np.repeat(np.arange(len(played)), np.diff(schedule.rows))
-        self._feature = np.empty_like(self._match)
-        self._feature[entry] = np.repeat(np.arange(len(start) - 1), np.diff(start))
-        self._debt = np.full(len(start) - 1, np.inf)  # of each feature
+        entry, _, start = schedule.visits
+        n_entries = len(entry)
+        n_features = len(start) - 1
+        feature = np.empty(n_entries, dtype=np.int64)
+        feature[entry] = np.repeat(np.arange(n_features), np.diff(start))
+        self._history = _History(
+            match=np.repeat(np.arange(len(observations)), np.diff(schedule.rows)),
+            feature=feature,
+            date_order=schedule.order,
+            entry=entry,
+            start=start,
+            last_moments=np.full((n_entries, 2), np.inf),
+            is_listed=np.zeros(len(observations), dtype=np.bool_),
+            debt=np.full(n_features, np.inf),
+        )
+        # where the schedule has each entry and match of the caller
+        self._entry_place = np.argsort(schedule.entry_order)
+        self._match_place = np.argsort(schedule.order)
         # matches that have not made their whole step
         self._pending = np.empty(0, dtype=np.int64)
-        self._listed = np.zeros(len(played), dtype=np.bool_)  # for the update under way
-        # the moments of the last update
-        self._seen = np.full((len(self._here), 2), np.inf)
         # of each entry of the design, when it was forecast
-        self.moments = np.zeros((len(self._here), 2))
+        self.moments = np.zeros((n_entries, 2))
         self.residual: list[float] = []
-        self._most_rate = sweep.calm if model.rate == "auto" else as_real(model.rate)
-        self._rate = self._most_rate
+        if model.rate == "auto":
+            self._max_rate = sweep.safe_rate
+        else:
+            self._max_rate = as_real(model.rate)
+        self._rate = self._max_rate
 
     def fit(self, known: int) -> None:
         """Take the pseudo-observations of the first matches from a fit of them, from
         nothing."""
-        some = self._matches[:known]
-        y = self._played[:known]
-        infer(self._model, some, y)  # `check` looks at the residuals
-        self._sweep.entries[self._here[: some.design.nnz], :2] = (
-            self._model.pseudo_observations_
-        )
-        self._seen[:], self._debt[:], self._pending = np.inf, np.inf, self._pending[:0]
-        self._rate = self._most_rate
+        past = self._matches[:known]
+        infer(self._model, past, self._observations[:known])
+        places = self._entry_place[: past.design.nnz]
+        self._sweep.entries[places, :2] = self._model.pseudo_observations_
+        self._history.last_moments[:] = np.inf
+        self._history.debt[:] = np.inf
+        self._pending = self._pending[:0]
+        self._rate = self._max_rate
 
     def forecast(self, begin: int, end: int) -> None:
         """Note the forecasts of matches begin..end, from what is known before them."""
-        here = slice(*self._matches.design.indptr[[begin, end]])
-        self._debt[self._feature[self._here[here]]] = np.inf
-        change = self._swept(begin)
+        entries = slice(*self._matches.design.indptr[[begin, end]])
+        places = self._entry_place[entries]
+        self._history.debt[self._history.feature[places]] = np.inf
+        change = self._sweep_until_converged(begin)
         if not change <= self._tol:
             self.fit(begin)
-            change = self._swept(begin)
+            change = self._sweep_until_converged(begin)
         self.residual.append(change)
-        self.moments[here] = self._sweep.entries[self._here[here], 2:]
+        self.moments[entries] = self._sweep.entries[places, 2:]
 
-    def _swept(self, known: int) -> float:
-        """Sweep the first matches until nothing changes by more than tol, or there is
-        no hope of it."""
+    def _sweep_until_converged(self, known: int) -> float:
+        """Sweep the first matches until nothing changes by more than tol, or the limit
+        of sweeps; return the last change."""
         before = math.inf
-        for _ in range(_MOST_SWEEPS):
-            moved = self._debt > _DEBT * self._tol
-            self._sweep.features(moved)
-            self._debt[moved] = 0.0
+        for _ in range(_MAX_SWEEPS):
+            moved = self._history.debt > _MIN_DEBT * self._tol
+            self._sweep.smooth_features(moved)
+            self._history.debt[moved] = 0.0
             change = self._update(known, np.flatnonzero(moved))
             if change <= self._tol or not math.isfinite(change):
                 return change
-            self._turn(0.5 if change > _PROGRESS * before else _RECOVERY)
+            if change > _PROGRESS * before:
+                self._scale_rate(0.5)
+            else:
+                self._scale_rate(_RECOVERY)
             self._move()
             before = change
         return before
 
-    def _turn(self, factor: float) -> None:
-        """To a rate that is smaller or larger by a factor."""
-        self._rate = min(max(factor * self._rate, _LEAST_RATE), self._most_rate)
+    def _scale_rate(self, factor: float) -> None:
+        self._rate = min(max(factor * self._rate, _MIN_RATE), self._max_rate)
 
     def reveal(self, begin: int, end: int) -> None:
         """Make a step with the outcomes of matches begin..end, too."""
-        self._pending = np.append(self._pending, self._place[begin:end])
+        self._pending = np.append(self._pending, self._match_place[begin:end])
         if math.isfinite(self._update(end, self._pending[:0])):
             self._move()
-            self._turn(_RECOVERY)
+            self._scale_rate(_RECOVERY)
         else:
             self.fit(end)
 
     def _update(self, known: int, features: Ids) -> float:
-        """By Algorithm 1, of pending matches and of the known ones of some features
+        """Update, by Algorithm 1, pending matches and the known ones of some features
         whose moments moved.
 
         Returns the largest change that it would make.
         """
         sweep = self._sweep
-        schedule = self._sweep.schedule
+        window = _Window(known, features, self._pending, _MIN_MOVE * self._tol)
         change, self._pending = _update(
-            _STILL * self._tol,
-            known,
-            features,
-            self._pending,
-            self._listed,
-            self._match,
-            self._seen,
-            schedule.order,
-            *schedule.visits[::2],
-            sweep.ep,
-            *sweep.law,
-            sweep.played,
-            schedule.rows,
-            schedule.coefficients,
-            sweep.entries,
-            sweep.updated,
+            sweep.ep, sweep.likelihood, sweep.arrays, self._history, window
         )
         return change
 
     def _move(self) -> None:
-        """A step of the pending matches, by the present rate."""
-        sweep = self._sweep
-        still = _STILL * self._tol
-        now = (
-            sweep.ep,
+        """Make a step of the pending matches, by the present rate."""
+        self._pending = _move(
+            self._sweep.ep,
             self._rate,
-            still,
+            _MIN_MOVE * self._tol,
             self._pending,
-            sweep.schedule.rows,
-            self._feature,
+            self._sweep.arrays,
+            self._history,
         )
-        self._pending = _move(*now, sweep.entries, sweep.updated, self._debt)
+
+
+class _Window(NamedTuple):
+    """Which matches one update is about.
+
+    Attributes
+    ----------
+    known : int
+        Number of matches, in the order of time, whose outcomes are known.
+    features : ndarray of int
+        Features whose matches are updated where their moments moved.
+    pending : ndarray of int
+        Matches that are updated in any case.
+    min_move : float
+        Largest change of moments that counts as none, in standard deviations.
+    """
+
+    known: int
+    features: Ids
+    pending: Ids
+    min_move: float
 
 
 @njit_nogil
-def _update(
-    still,
-    until,
-    features,
-    pending,
-    listed,
-    match,
-    seen,
-    order,
-    entry,
-    start,
-    ep,
-    law,
-    a,
-    b,
-    played,
-    rows,
-    coefficients,
-    entries,
-    updated,
-):
+def _update(ep, likelihood, arrays, history, window):
     """Update matches; the largest change, and which they are."""
-    worst = 0.0
-    count = len(pending)
-    found = np.empty(len(listed), dtype=np.int64)
-    found[:count] = pending
-    listed[pending] = True
-    for f in features:
-        for i in range(start[f], start[f + 1]):
-            e = entry[i]
-            n = match[e]
+    entries = arrays.entries
+    rows = arrays.rows
+    is_listed = history.is_listed
+    last_moments = history.last_moments
+    min_move = window.min_move
+    largest = 0.0
+    count = len(window.pending)
+    listed = np.empty(len(is_listed), dtype=np.int64)
+    listed[:count] = window.pending
+    is_listed[window.pending] = True
+    for f in window.features:
+        for i in range(history.start[f], history.start[f + 1]):
+            e = history.entry[i]
+            n = history.match[e]
             v = entries[e, 3]
-            if order[n] >= until:
+            if history.date_order[n] >= window.known:
                 break
-            far = entries[e, 2] - seen[e, 0]
-            wide = entries[e, 3] - seen[e, 1]
-            if not (
-                listed[n] or (far * far <= still * still * v and abs(wide) <= still * v)
-            ):
-                found[count] = n
-                listed[n] = True
+            shift = entries[e, 2] - last_moments[e, 0]
+            change = abs(entries[e, 3] - last_moments[e, 1])
+            is_still = (
+                shift * shift <= min_move * min_move * v and change <= min_move * v
+            )
+            if not (is_listed[n] or is_still):
+                listed[count] = n
+                is_listed[n] = True
                 count += 1
-    listed[found[:count]] = False
-    for n in found[:count]:
-        change = update_matches(
-            ep, law, a, b, played, rows, coefficients, entries, updated, n, n + 1
-        )[1]
-        seen[rows[n] : rows[n + 1]] = entries[rows[n] : rows[n + 1], 2:]
-        if not change <= worst:  # NaN where one of them is no number
-            worst = change if change > worst else math.inf
-    return worst, found[:count].copy()
+    is_listed[listed[:count]] = False
+    for n in listed[:count]:
+        change = update_matches(ep, likelihood, arrays, n, n + 1)[1]
+        last_moments[rows[n] : rows[n + 1]] = entries[rows[n] : rows[n + 1], 2:]
+        largest = larger_or_inf(change, largest)
+    return largest, listed[:count].copy()
 
 
 @njit_nogil
-def _move(ep, rate, still, some, rows, feature, entries, updated, debt):
-    """A damped step of some matches, noted as a debt of their features; those with more
-    to do.
+def _move(ep, rate, min_move, pending, arrays, history):
+    """Make a damped step of some matches, noted as a debt of their features; those with
+    more to do.
 
     A step (da, db) of alpha and beta moves the score, of mean m and variance v, by at
     most sqrt(v) |da - m db| + v |db| standard deviations, to first order.
     """
+    entries = arrays.entries
+    updated = arrays.updated
+    rows = arrays.rows
     count = 0
-    rest = np.empty_like(some)
-    for n in some:
-        more = False
+    rest = np.empty_like(pending)
+    for n in pending:
+        has_more = False
         for e in range(rows[n], rows[n + 1]):
             alpha = updated[e, 0] - entries[e, 0]
             beta = updated[e, 1] - entries[e, 1]
@@ -379,11 +414,11 @@ def _move(ep, rate, still, some, rows, feature, entries, updated, debt):
                 m = v * (m / entries[e, 3] + entries[e, 0])
             shift = math.sqrt(v) * abs(alpha - m * beta)
             turn = v * abs(beta)
-            debt[feature[e]] += rate * (shift + turn)
+            history.debt[history.feature[e]] += rate * (shift + turn)
             entries[e, 0] += rate * alpha
             entries[e, 1] += rate * beta
-            more |= (1.0 - rate) * max(shift, turn) > still
-        if more:
+            has_more |= (1.0 - rate) * max(shift, turn) > min_move
+        if has_more:
             rest[count] = n
             count += 1
     return rest[:count]

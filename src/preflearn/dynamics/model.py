@@ -44,10 +44,10 @@ from preflearn.core.validation import (
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_about_units
 from preflearn.dynamics.covariances.state_space import OVERFLOW, check_finite
-from preflearn.dynamics.engine.acceleration import Mixing
-from preflearn.dynamics.engine.algorithm import TRACE, Plain, Sweep, fixed_point
+from preflearn.dynamics.engine.acceleration import make_step
+from preflearn.dynamics.engine.algorithm import Sweep, SweepRecord, run_algorithm_1
 from preflearn.dynamics.engine.posterior import Posterior
-from preflearn.dynamics.engine.schedule import schedule_of
+from preflearn.dynamics.engine.schedule import make_schedule
 from preflearn.dynamics.engine.threads import balanced_slices, worker_pool
 from preflearn.dynamics.likelihoods.counts import Poisson
 from preflearn.dynamics.likelihoods.likelihood import Likelihood, Results
@@ -82,11 +82,11 @@ class DynamicComparisons(BaseEstimator):
     Parameters
     ----------
     covariance : Covariance or mapping of feature name to Covariance
-        One for all features, or one each; "*" stands for those that the mapping does
+        One for all features, or one for each; "*" is for those that the mapping does
         not name. Lengths of time are in the unit of `Matches.time`: days, where
         `Matches.from_frame` read dates.
     likelihood : Likelihood
-        Of an outcome, given the difference of scores.
+        Likelihood of an outcome, given the score difference.
     method : {"ep", "kl"}
         Expectation propagation, or minimal Kullback-Leibler divergence from the
         approximation to the posterior ("reverse KL").
@@ -97,10 +97,10 @@ class DynamicComparisons(BaseEstimator):
         Converged if a sweep would change no pseudo-observation by more, in units of the
         posterior standard deviation of its feature's score.
     max_iter : int
-        At most so many sweeps.
+        Largest number of sweeps.
     n_threads : int, optional
-        As many as there are processors, if None. The results are the same for any
-        number.
+        Number of threads, by default one per processor. The results are the same for
+        any number.
     mean : mapping of feature name to float, optional
         Prior means of scores, as from an earlier season; 0 for features that are not
         named. A number names the player whom `Matches.from_frame` reads of it.
@@ -116,12 +116,12 @@ class DynamicComparisons(BaseEstimator):
     n_iter_ : int
         Sweeps of the last `fit` or `update`.
     trace_ : DataFrame
-        One row a sweep: `residual` (of `tol`), `evidence` (as
+        One row per sweep: `residual` (of `tol`), `evidence` (as
         `log_marginal_likelihood_`), `rate` of the step after it, `accepted`: False
         where the step to it was taken back. There `evidence` may be NaN.
     matches_ : Matches
-        What was learned from, and `outcomes_` (N,).
-    played_ : ndarray of shape (N, 3)
+        The matches of the fit; their outcomes are `outcomes_` (N,).
+    observations_ : ndarray of shape (N, 3)
         Outcome, weight and offset of each match.
     pseudo_observations_ : ndarray of shape (E, 2)
         alpha and beta of each entry of the design of `matches_`, in its order: the
@@ -208,31 +208,15 @@ class DynamicComparisons(BaseEstimator):
             If two groups of players never meet, each at least an eighth of them;
             `diagnose` names all groups.
         UnseenWarning
-            If `covariance` or `mean` names what is no feature of the matches.
+            If `covariance` or `mean` has a name that is not a feature of the matches.
         """
-        played = check_problem(self, matches, y, sample_weight, offset)
+        observations = check_problem(self, matches, y, sample_weight, offset)
         features = {REST, PERFORMANCE, *matches.features}
         warn_unknown_names("covariance", by_name(self.covariance), features)
         warn_unknown_names("mean", self.mean or {}, features)
-        found = diagnose(matches[played[:, 1] > 0])
-        # the largest first
-        sizes = [len(group) for group in found.components if len(group) > 1]
-        if len(sizes) > 1 and sizes[1] >= _SIZEABLE * sum(sizes):
-            warn_user(found.message, NotIdentifiedWarning)
-        if (
-            isinstance(law := self.likelihood, Results)
-            and law.has_ties
-            and played[:, 0].all()
-        ):
-            tie = float(law.probabilities([0.0], [0.0])[0, 1])
-            if tie * len(played) > _NO_TIE:
-                text = f"{law} has a tie in {100 * tie:.0f} % of matches between equals, and y none in"
-                other = type(law).__name__.removeprefix("Ordinal")
-                warn_user(
-                    f"{text} {len(played):,}: where there are no ties, take {other}()",
-                    OutcomeWarning,
-                )
-        return self._fit(matches, played, None)
+        _warn_about_groups(matches[observations[:, 1] > 0])
+        _warn_about_missing_ties(self.likelihood, observations[:, 0])
+        return self._fit(matches, observations, None)
 
     def update(
         self,
@@ -254,7 +238,7 @@ class DynamicComparisons(BaseEstimator):
         one, or only one of both was read from dates.
         """
         check_is_fitted(self, "matches_")
-        played = check_problem(self, matches, y, sample_weight, offset)
+        observations = check_problem(self, matches, y, sample_weight, offset)
         # another likelihood, by set_params
         self.likelihood.check(self.outcomes_, len(self.matches_))
         last = self.matches_.time[-1]
@@ -272,16 +256,20 @@ class DynamicComparisons(BaseEstimator):
         )
         together = concatenate(self.matches_, matches)
         _check_races(self, together, np.ones(len(together)))
-        return self._fit(together, np.vstack([self.played_, played]), sites)
+        observations = np.vstack([self.observations_, observations])
+        return self._fit(together, observations, sites)
 
-    def _fit(self, matches: Matches, played: Floats, sites: Floats | None) -> Self:
+    def _fit(
+        self, matches: Matches, observations: Floats, sites: Floats | None
+    ) -> Self:
         warn_about_units(self.covariance, matches.time, self.likelihood.noise)
-        infer(self, matches, played, sites)
+        infer(self, matches, observations, sites)
         if not self.converged_:
             change = self.trace_["residual"].iloc[-1]
             text = f"no convergence in {self.n_iter_} sweeps: the last one would change a pseudo-observation "
             text += f"by {change:.1e} standard deviations, more than tol={self.tol:g}; raise max_iter, "
-            if self.method == "ep" and np.any((played[:, 1] > 0) & (played[:, 1] < 1)):
+            weights = observations[:, 1]
+            if self.method == "ep" and np.any((weights > 0) & (weights < 1)):
                 text += "or take method='kl': with weights below 1, EP may not converge"
             elif self.rate != "auto":
                 text += "or leave rate='auto'"
@@ -318,14 +306,13 @@ class DynamicComparisons(BaseEstimator):
             "feature",
             f"one of {short_repr(list(self.features_))}",
         )
-        at = as_times(time, self.matches_.columns)
-        times = check_array(np.atleast_1d(at), "time", ("k",), "times")
-        scores = self._scores()
-        mean, variance = scores.moments(
-            np.repeat(scores.of((feature,)), len(times), axis=1), times
-        )
+        parsed = as_times(time, self.matches_.columns)
+        times = check_array(np.atleast_1d(parsed), "time", ("k",), "times")
+        posterior = self._fitted_posterior()
+        ids = np.repeat(posterior.feature_ids((feature,)), len(times), axis=1)
+        mean, variance = posterior.moments(ids, times)
         mean += self._prior.means((feature,))
-        return mean.reshape(at.shape)[()], np.sqrt(variance.reshape(at.shape))
+        return mean.reshape(parsed.shape)[()], np.sqrt(variance.reshape(parsed.shape))
 
     def standings(self, time: Any = None, since: Any = None) -> pd.DataFrame:
         """The players at a time, the best first: scores, and ranks with their
@@ -355,9 +342,10 @@ class DynamicComparisons(BaseEstimator):
 
         Notes
         -----
-        `std` is that of a score against the others: how the level that all share moves,
-        outcomes cannot tell, and it is not in there. Intervals of differences hold at
-        their level (benchmarks/static_models.py).
+        `std` is the standard deviation of a score relative to the others. How the
+        common offset of all scores moves does not affect outcomes, and is not included.
+        Intervals of differences have their nominal coverage
+        (benchmarks/static_models.py).
 
         Examples
         --------
@@ -371,70 +359,67 @@ class DynamicComparisons(BaseEstimator):
           Cy  -0.59 0.87     3         1          3        1
         """
         check_is_fitted(self, "matches_")
-        design = self.matches_.design
         times = self.matches_.time
-        at = float(times[-1]) if time is None else self._moment(time, "time")
-        n = int(np.searchsorted(times, at, side="right"))
+        now = float(times[-1])
+        if time is not None:
+            now = self._parse_time(time, "time")
+        end = int(np.searchsorted(times, now, side="right"))
         require(
-            n > 0, time, "time", f"a time from that of the first match on, {times[0]:g}"
+            end > 0,
+            time,
+            "time",
+            f"a time from that of the first match on, {times[0]:g}",
         )
-        begin = (
-            0
-            if since is None
-            else int(np.searchsorted(times, self._moment(since, "since")))
-        )
+        begin = 0
+        if since is not None:
+            begin = int(np.searchsorted(times, self._parse_time(since, "since")))
         require(
-            begin < n,
+            begin < end,
             since,
             "since",
-            f"a time up to that of the last match by then, {times[n - 1]:g}",
+            f"a time up to that of the last match by then, {times[end - 1]:g}",
         )
-        count, lately = (
-            np.bincount(
-                design.indices[design.indptr[k] : design.indptr[n]],
-                minlength=design.shape[1],
-            )
-            for k in (0, begin)
-        )
-        place = {name: k for k, name in enumerate(self.features_)}
-        for k in np.flatnonzero(count):
-            # one, however many it was compared with
-            if is_performance(name := self.features_[k]):
-                count[place[name[2]]] -= count[k] - 1
-        players = [
+        is_player = [
             name != ADVANTAGE and not isinstance(name, tuple) for name in self.features_
         ]
-        who = np.flatnonzero(players & (lately > 0))
-        names = tuple(self.features_[k] for k in who)
-        scores = self._scores()
-        mean, variance = scores.moments(scores.of(names), np.full(len(who), at))
+        is_active = self._count_entries(begin, end) > 0
+        players = np.flatnonzero(is_player & is_active)
+        names = tuple(self.features_[k] for k in players)
+        posterior = self._fitted_posterior()
+        mean, variance = posterior.moments(
+            posterior.feature_ids(names), np.full(len(players), now)
+        )
         mean = mean + self._prior.means(names)
         std = np.sqrt(variance)
-        draws = (
-            np.random.default_rng(0).standard_normal(
-                (_DRAWS, len(who)), dtype=np.float32
-            )
-            * std
-            + mean
+        rank, low, high = _ranks(mean, std)
+        table = pd.DataFrame(
+            {
+                "name": names,
+                "score": mean,
+                "std": std,
+                "rank": rank,
+                "rank_low": low,
+                "rank_high": high,
+                "matches": self._count_matches(end)[players],
+            }
         )
-        low, high = np.quantile(
-            rankdata(-draws, axis=1), [0.025, 0.975], axis=0, method="nearest"
-        )
-        rank = rankdata(
-            -np.round(mean / (std.max() or 1.0), _EQUAL), method="min"
-        ).astype(np.int64)
-        low = np.minimum(low, rank).astype(np.int64)
-        high = np.maximum(high, rank).astype(np.int64)
-        table = {
-            "name": names,
-            "score": mean,
-            "std": std,
-            "rank": rank,
-            "rank_low": low,
-            "rank_high": high,
-        }
-        table = pd.DataFrame({**table, "matches": count[who]})
         return table.sort_values("rank", kind="stable", ignore_index=True)
+
+    def _count_entries(self, begin: int, end: int) -> NDArray:
+        """Number of matches of each feature, among matches begin..end."""
+        design = self.matches_.design
+        entries = slice(design.indptr[begin], design.indptr[end])
+        return np.bincount(design.indices[entries], minlength=design.shape[1])
+
+    def _count_matches(self, end: int) -> NDArray:
+        """Number of matches of each feature before match `end`; an event of a race is
+        one, however many players it has."""
+        count = self._count_entries(0, end)
+        column = {name: k for k, name in enumerate(self.features_)}
+        for k in np.flatnonzero(count):
+            if is_performance(name := self.features_[k]):
+                count[column[name[2]]] -= count[k] - 1
+        return count
 
     def moments(
         self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn"
@@ -448,75 +433,76 @@ class DynamicComparisons(BaseEstimator):
         raises ValueError where times or entries of the design are so large that these
         numbers overflow.
         """
-        return self._forecast(
-            self._asked(matches, unseen), lambda *found: found, offset
-        )
+
+        def both(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+            return mean, variance
+
+        return self._forecast(self._prepare(matches, unseen), both, offset)
 
     def _forecast(
-        self, matches: Matches, told: Callable[[Floats, Floats], Any], offset: PerMatch
+        self,
+        matches: Matches,
+        statistic: Callable[[Floats, Floats], Any],
+        offset: PerMatch,
     ) -> Any:
-        """What is told of mean and variance of each match, one match a column, by a
-        team."""
+        """A statistic of mean and variance of each match, one column per match, in
+        parallel."""
         design = matches.design
-        scores = self._scores()
-        known = _offsets(offset, matches, self._prior)
+        posterior = self._fitted_posterior()
+        known = _known_differences(offset, matches, self._prior)
         present = np.flatnonzero(np.bincount(design.indices, minlength=design.shape[1]))
-        of = np.zeros((2, design.shape[1]), dtype=np.int64)
-        of[:, present] = scores.of(tuple(matches.features[k] for k in present))
+        ids = np.zeros((2, design.shape[1]), dtype=np.int64)
+        names = tuple(matches.features[k] for k in present)
+        ids[:, present] = posterior.feature_ids(names)
 
-        def one(part: slice) -> Any:
-            x = design.data
-            columns = design.indices
+        def forecast(part: slice) -> Any:
             starts = design.indptr[part.start : part.stop + 1]
-            here = slice(starts[0], starts[-1])
+            entries = slice(starts[0], starts[-1])
             time = np.repeat(matches.time[part], np.diff(starts))
-            mean, variance = scores.moments(of[:, columns[here]], time)
-            mean, variance = differences(x[here], starts, mean, variance)
-            return told(mean + known[part], variance)
+            mean, variance = posterior.moments(ids[:, design.indices[entries]], time)
+            mean, variance = differences(design.data[entries], starts, mean, variance)
+            return statistic(mean + known[part], variance)
 
-        with worker_pool(self._n_threads) as share:
-            parts = (
-                balanced_slices(len(matches))
-                if len(self._prior.spaces) <= _FEW
-                else [slice(0, len(matches))]
-            )
-            return np.concatenate(share(one, parts), axis=-1)
+        parts = [slice(0, len(matches))]
+        if len(self._prior.spaces) <= _MAX_PARALLEL_SPACES:
+            parts = balanced_slices(len(matches))
+        with worker_pool(self._n_threads) as parallel_map:
+            return np.concatenate(parallel_map(forecast, parts), axis=-1)
 
-    def _moment(self, time: Any, name: str) -> float:
-        """One time, in the clock of the matches."""
-        at = as_times(time, self.matches_.columns)[()]
-        return check_real(at, name, "a number, or a date", -LARGEST, LARGEST)
+    def _parse_time(self, time: Any, name: str) -> float:
+        """One time, in the unit of the matches."""
+        parsed = as_times(time, self.matches_.columns)[()]
+        return check_real(parsed, name, "a number, or a date", -LARGEST, LARGEST)
 
-    def _filled(
+    def _set_results(
         self,
         prior: Prior,
         matches: Matches,
-        played: Floats,
+        observations: Floats,
         sites: Floats,
-        trace: Any,
+        trace: pd.DataFrame,
         converged: bool,
     ) -> Self:
-        """With the attributes of a fit; the trace is a mapping of the names in TRACE to
-        arrays."""
+        """Set the attributes of a fit; the trace has the columns of `SweepRecord`."""
         self.matches_ = matches
-        self.played_ = played
+        self.observations_ = observations
         self.features_ = matches.features
-        self.outcomes_ = played[:, 0]
+        self.outcomes_ = observations[:, 0]
         self.pseudo_observations_ = sites
-        self.trace_ = pd.DataFrame(trace)
-        self.n_iter_ = len(self.trace_)
-        self.log_marginal_likelihood_ = float(trace["evidence"][trace["accepted"]][-1])
+        self.trace_ = trace
+        self.n_iter_ = len(trace)
+        evidence = trace["evidence"][trace["accepted"]]
+        self.log_marginal_likelihood_ = float(evidence.iloc[-1])
         self.converged_ = converged
-        # Those of the fit, whatever becomes of the parameters.
+        # The values at the fit: parameters may change later.
         self._prior = prior
         self._likelihood = self.likelihood
         self._n_threads = self.n_threads
         self._posterior: Posterior | None = None
         return self
 
-    def _scores(self) -> Posterior:
-        """Of the model that was fitted, whatever became of its parameters; made when
-        first asked for."""
+    def _fitted_posterior(self) -> Posterior:
+        """Posterior by the parameters of the fit, computed at the first call."""
         if self._posterior is None:
             self._posterior = Posterior(
                 self._prior, self.matches_, self.pseudo_observations_
@@ -556,12 +542,13 @@ class DynamicComparisons(BaseEstimator):
         UnseenWarning
             With unseen="warn", where a name is new: it may be misspelt.
         """
-        asked = self._asked(matches, unseen)
-        return self._forecast(
-            asked, lambda *found: self._likelihood.probabilities(*found).T, offset
-        ).T
 
-    def _asked(self, matches: Fixtures, unseen: str) -> Matches:
+        def probabilities(mean: Floats, variance: Floats) -> Floats:
+            return self._likelihood.probabilities(mean, variance).T
+
+        return self._forecast(self._prepare(matches, unseen), probabilities, offset).T
+
+    def _prepare(self, matches: Fixtures, unseen: str) -> Matches:
         check_is_fitted(self, "matches_")
         return prepare_for_prediction(
             matches, self.matches_.columns, self.features_, unseen
@@ -572,13 +559,10 @@ class DynamicComparisons(BaseEstimator):
     ) -> NDArray[np.int8]:
         """The most probable outcome of each match: 1, 0 or -1, shape (N,); as
         `predict_proba`."""
-        probabilities = self.predict_proba(
-            self._asked(matches, unseen), offset, "ignore"
-        )
-        labels = np.array(
-            [-1, 0, 1] if probabilities.shape[1] == 3 else [-1, 1], dtype=np.int8
-        )
-        return labels[np.argmax(probabilities, axis=1)]
+        matches = self._prepare(matches, unseen)
+        probabilities = self.predict_proba(matches, offset, "ignore")
+        labels = {2: [-1, 1], 3: [-1, 0, 1]}[probabilities.shape[1]]
+        return np.array(labels, dtype=np.int8)[np.argmax(probabilities, axis=1)]
 
     def score(
         self,
@@ -588,27 +572,24 @@ class DynamicComparisons(BaseEstimator):
         offset: PerMatch = None,
         unseen: str = "warn",
     ) -> float:
-        """The weighted share of matches whose result is that of `predict`; points have
-        their sign.
+        """Weighted accuracy of `predict`, where points count by their sign.
 
         It raises ValueError as `fit`, and with `Poisson`, whose outcomes are points of
         one side.
         """
-        asked = self._asked(matches, unseen)
-        given = y
-        points = isinstance(self._likelihood, Poisson)
+        matches = self._prepare(matches, unseen)
         require(
-            not points,
+            not isinstance(self._likelihood, Poisson),
             self._likelihood,
             "the likelihood",
             "one of results, or of differences of points",
         )
+        outcomes: Any = y
         if isinstance(self._likelihood, Results):
-            given = given_outcomes(y, asked)
-        result = np.sign(self._likelihood.check(given, len(asked)))
-        return 1.0 - comparison_loss(
-            result, self.predict(asked, offset, "ignore"), sample_weight
-        )
+            outcomes = given_outcomes(y, matches)
+        result = np.sign(self._likelihood.check(outcomes, len(matches)))
+        predicted = self.predict(matches, offset, "ignore")
+        return 1.0 - comparison_loss(result, predicted, sample_weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model as one .npz file, of numbers and JSON only; `load`
@@ -626,7 +607,7 @@ class DynamicComparisons(BaseEstimator):
             "covariance": [
                 [name, k.to_dict()] for name, k in self._prior.covariances.items()
             ],
-            "one_covariance": self._prior.one,
+            "one_covariance": self._prior.is_single,
             "likelihood": self._likelihood.to_dict(),
             "options": {name: getattr(self, name) for name in _OPTIONS},
             "features": self.features_,
@@ -634,31 +615,76 @@ class DynamicComparisons(BaseEstimator):
             "columns": self.matches_.columns,
             "mean": list(self._prior.mean.items()),
         }
+        design = self.matches_.design
         arrays = {
-            **{
-                name: getattr(self.matches_.design, name)
-                for name in ("indptr", "indices", "data")
-            },
+            "indptr": design.indptr,
+            "indices": design.indices,
+            "data": design.data,
             "time": self.matches_.time,
-            **{name: self.played_[:, k] for k, name in enumerate(_PLAYED)},
+            **dict(zip(_OBSERVATIONS, self.observations_.T, strict=True)),
             "pseudo_observations": self.pseudo_observations_,
             **{f"trace_{name}": self.trace_[name].to_numpy() for name in self.trace_},
         }
         write_npz(path, header, arrays)
 
 
-_FEW = 16  # covariances: with more, each part of the forecasts has few of one
-_DRAWS = 1000  # of ranks
-_SIZEABLE = 1 / 8  # of the players: a group that is worth a warning
-_NO_TIE = 10  # are expected between equals, and none is there
-# digits, in standard deviations, to which scores that tie are equal: fits end with a
-# tol
-_EQUAL = 6
-_PLAYED = "outcomes", "weights", "offset"  # the columns of played_
+# with more covariances, each part of the forecasts would have few features of one
+_MAX_PARALLEL_SPACES = 16
+_N_RANK_DRAWS = 1000
+_MIN_GROUP_FRACTION = 1 / 8  # of the players: a group that is worth a warning
+_MIN_EXPECTED_TIES = 10  # between equals: with more, and none, a warning
+# Digits, in standard deviations, to which tied scores are equal: fits end with a tol.
+_TIE_DIGITS = 6
+_OBSERVATIONS = "outcomes", "weights", "offset"  # the columns of observations_
 _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads")
 
 
-# ---- The engine on trusted arrays, for all who fit many models
+def _ranks(mean: Floats, std: Floats) -> tuple[NDArray, NDArray, NDArray]:
+    """Ranks by the mean, and between which ranks are with probability 0.95 by draws of
+    independent scores."""
+    rng = np.random.default_rng(0)
+    normal = rng.standard_normal((_N_RANK_DRAWS, len(mean)), dtype=np.float32)
+    low, high = np.quantile(
+        rankdata(-(normal * std + mean), axis=1),
+        [0.025, 0.975],
+        axis=0,
+        method="nearest",
+    )
+    rounded = np.round(mean / (std.max() or 1.0), _TIE_DIGITS)
+    rank = rankdata(-rounded, method="min").astype(np.int64)
+    low = np.minimum(low, rank).astype(np.int64)
+    high = np.maximum(high, rank).astype(np.int64)
+    return rank, low, high
+
+
+def _warn_about_groups(matches: Matches) -> None:
+    """Warn where two large groups of players never meet."""
+    diagnosis = diagnose(matches)
+    # the largest first
+    sizes = [len(group) for group in diagnosis.components if len(group) > 1]
+    if len(sizes) > 1 and sizes[1] >= _MIN_GROUP_FRACTION * sum(sizes):
+        warn_user(diagnosis.message, NotIdentifiedWarning)
+
+
+def _warn_about_missing_ties(likelihood: Likelihood, outcomes: Floats) -> None:
+    """Warn where the likelihood would have several ties between equals, and there are
+    none."""
+    if not isinstance(likelihood, Results):
+        return
+    if not likelihood.has_ties or not outcomes.all():
+        return
+    tie = float(likelihood.probabilities([0.0], [0.0])[0, 1])
+    if tie * len(outcomes) <= _MIN_EXPECTED_TIES:
+        return
+    text = f"{likelihood} has a tie in {100 * tie:.0f} % of matches between equals, and y none in"
+    other = type(likelihood).__name__.removeprefix("Ordinal")
+    warn_user(
+        f"{text} {len(outcomes):,}: where there are no ties, take {other}()",
+        OutcomeWarning,
+    )
+
+
+# ---- The engine on trusted arrays, for code that fits many models
 
 
 def check_model(model: DynamicComparisons) -> None:
@@ -685,12 +711,10 @@ def check_model(model: DynamicComparisons) -> None:
         "a likelihood, such as Probit()",
     )
     check_choice(model.method, "method", ("ep", "kl"))
-    good = (
-        model.rate == "auto"
-        if isinstance(model.rate, str)
-        else 0 < as_real(model.rate) <= 1
-    )
-    require(good, model.rate, "rate", "'auto', or a number above 0 and up to 1")
+    valid_rate = isinstance(model.rate, str) and model.rate == "auto"
+    if not isinstance(model.rate, str):
+        valid_rate = 0 < as_real(model.rate) <= 1
+    require(valid_rate, model.rate, "rate", "'auto', or a number above 0 and up to 1")
     require(0 < as_real(model.tol) < np.inf, model.tol, "tol", "a positive number")
     check_count(model.max_iter, "max_iter", least=1)
     if model.n_threads is not None:
@@ -712,7 +736,7 @@ def check_model(model: DynamicComparisons) -> None:
 def differences(
     x: Floats, starts: NDArray, mean: Floats, variance: Floats
 ) -> tuple[Floats, Floats]:
-    """Mean and variance of x·s of each match, from those of the scores, one an entry of
+    """Mean and variance of x·s of each match, from those of the scores, one per entry of
     the design.
 
     `starts`, of one more than there are matches, says where the entries of each begin.
@@ -731,8 +755,8 @@ def check_problem(
     sample_weight: PerMatch = None,
     offset: PerMatch = None,
 ) -> Floats:
-    """Outcome, weight and offset of each match, (N, 3), after a check of all that a fit
-    begins with."""
+    """Check all arguments of a fit; return outcome, weight and offset of each match,
+    (N, 3)."""
     check_model(model)
     check_matches(matches)
     if isinstance(model.likelihood, Results):
@@ -740,7 +764,7 @@ def check_problem(
     outcomes = model.likelihood.check(y, len(matches))
     weights = check_weights(sample_weight, len(matches))
     _check_races(model, matches, weights)
-    return np.column_stack([outcomes, weights, _offsets(offset, matches)])
+    return np.column_stack([outcomes, weights, _known_differences(offset, matches)])
 
 
 def _check_races(model: DynamicComparisons, matches: Matches, weights: Floats) -> None:
@@ -775,12 +799,13 @@ def _check_races(model: DynamicComparisons, matches: Matches, weights: Floats) -
     )
 
 
-def _offsets(offset: PerMatch, matches: Matches, prior: Prior | None = None) -> Floats:
-    """What is known of the difference of scores of each match: the offsets, and prior
-    means."""
+def _known_differences(
+    offset: PerMatch, matches: Matches, prior: Prior | None = None
+) -> Floats:
+    """Known part of the score difference of each match: the offsets, and prior means."""
     known = np.zeros(len(matches))
     if offset is not None:
-        known = check_array(offset, "offset", (len(matches),), "one value a match")
+        known = check_array(offset, "offset", (len(matches),), "one value per match")
         raise_if_any(
             np.abs(known) > LARGEST, known, "offset", "numbers up to 1e100 in size"
         )
@@ -790,22 +815,26 @@ def _offsets(offset: PerMatch, matches: Matches, prior: Prior | None = None) -> 
 
 
 @contextmanager
-def laid_out(
+def prepare_sweep(
     model: DynamicComparisons,
     matches: Matches,
-    played: Floats,
+    observations: Floats,
     sites: Floats | None = None,
 ) -> Iterator[Sweep]:
-    """The sweep by a model's parameters, from given pseudo-observations or none; its
-    team works meanwhile."""
-    with worker_pool(model.n_threads) as share:
-        schedule = schedule_of(matches, prior := Prior(model.covariance, model.mean))
+    """Make the sweep of a model, from given pseudo-observations or none; its threads
+    live as long as the context."""
+    with worker_pool(model.n_threads) as parallel_map:
+        prior = Prior(model.covariance, model.mean)
+        schedule = make_schedule(matches, prior)
         if prior.mean:
-            played = np.column_stack(
-                [played[:, :2], _offsets(played[:, 2], matches, prior)]
-            )
+            known = _known_differences(observations[:, 2], matches, prior)
+            observations = np.column_stack([observations[:, :2], known])
         sweep = Sweep(
-            schedule, model.likelihood, played, ep=model.method == "ep", share=share
+            schedule,
+            model.likelihood,
+            observations,
+            ep=model.method == "ep",
+            parallel_map=parallel_map,
         )
         if sites is not None:
             sweep.entries[:, :2] = sites[schedule.entry_order]
@@ -815,27 +844,26 @@ def laid_out(
 def infer(
     model: DynamicComparisons,
     matches: Matches,
-    played: Floats,
+    observations: Floats,
     sites: Floats | None = None,
 ) -> DynamicComparisons:
     """Fit, from given pseudo-observations or from nothing, without checks or warnings."""
-    with laid_out(model, matches, played, sites) as sweep:
-        step = (
-            Mixing(sweep) if model.rate == "auto" else Plain(sweep, as_real(model.rate))
-        )
-        trace, converged = fixed_point(
+    with prepare_sweep(model, matches, observations, sites) as sweep:
+        step = make_step(sweep, model.rate)
+        trace, converged = run_algorithm_1(
             sweep, step, tol=model.tol, max_iter=int(model.max_iter)
         )
-    found = np.empty((len(sweep.entries), 2))
     schedule = sweep.schedule
-    found[schedule.entry_order] = sweep.entries[:, :2]
-    noted = dict(zip(TRACE, map(np.array, zip(*trace, strict=True)), strict=True))
-    return model._filled(schedule.prior, matches, played, found, noted, converged)
+    sites = np.empty((len(sweep.entries), 2))
+    sites[schedule.entry_order] = sweep.entries[:, :2]
+    return model._set_results(
+        schedule.prior, matches, observations, sites, pd.DataFrame(trace), converged
+    )
 
 
 def load(path: str | os.PathLike[str]) -> DynamicComparisons:
-    """The model that `DynamicComparisons.save` wrote; it forecasts, and learns on, as
-    the one that was saved.
+    """Read a model that `DynamicComparisons.save` wrote; it forecasts and updates like
+    the saved one.
 
     Parameters
     ----------
@@ -844,7 +872,7 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
     Raises
     ------
     OSError
-        If there is no such file, or it can't be read.
+        If the file does not exist, or cannot be read.
     ValueError
         If the file is something else, damaged, or of another version of the format.
     """
@@ -852,24 +880,19 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
 
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
-    covariances, means = (
-        dict(
-            zip(
-                as_names(name for name, _ in listed),
-                (value for _, value in listed),
-                strict=True,
-            )
-        )
-        for listed in (header["covariance"], header.get("mean", []))
-    )
     covariances = {
-        name: Covariance.from_dict(found) for name, found in covariances.items()
+        name: Covariance.from_dict(description)
+        for name, description in _as_mapping(header["covariance"]).items()
     }
+    is_single = header["one_covariance"]
+    covariance: Any = covariances
+    if is_single:
+        covariance = covariances[REST]
     model = DynamicComparisons(
-        covariances[REST] if header["one_covariance"] else covariances,
+        covariance,
         Likelihood.from_dict(header["likelihood"]),
         **header["options"],
-        mean=means or None,
+        mean=_as_mapping(header.get("mean", [])) or None,
     )
     check_model(model)
     features = as_names(header["features"])
@@ -895,28 +918,33 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
         "names of columns, or none",
     )
     matches.columns = columns
-    played = check_problem(
-        model, matches, arrays["outcomes"], *map(arrays.get, _PLAYED[1:])
+    observations = check_problem(
+        model, matches, *(arrays.get(name) for name in _OBSERVATIONS)
     )
     sites = check_array(
         arrays["pseudo_observations"], "pseudo_observations", (matches.design.nnz, 2)
     )
-    trace = {name: arrays[f"trace_{name}"] for name in TRACE}
+    trace = {name: arrays[f"trace_{name}"] for name in SweepRecord._fields}
     prior = Prior(model.covariance, model.mean)
-    prior.of(features)  # each has one
-    one = header["one_covariance"]
-    same = one == prior.one and len(header["covariance"]) == len(prior.covariances)
+    prior.space_index(features)  # each has one
+    same = is_single == prior.is_single
     require(
-        same,
-        one,
+        same and len(header["covariance"]) == len(prior.covariances),
+        is_single,
         "one_covariance",
         "True with one covariance, else False with one for each name",
     )
-    return model._filled(
+    return model._set_results(
         prior,
         matches,
-        played,
+        observations,
         sites,
-        trace,
+        pd.DataFrame(trace),
         check_flag(header["converged"], "converged"),
     )
+
+
+def _as_mapping(pairs: list[Any]) -> dict[Hashable, Any]:
+    """A mapping of names from the pairs by which JSON has it."""
+    names = as_names(name for name, _ in pairs)
+    return dict(zip(names, (value for _, value in pairs), strict=True))

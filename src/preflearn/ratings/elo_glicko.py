@@ -180,7 +180,7 @@ class Elo(RatingSystem):
             steps,
             math.log(10) / float(self.scale),
         )
-        return _elo(ids, *told, *state, likelihood.law(ep=True), margin)
+        return _elo(ids, *told, *state, likelihood.compiled_integral(ep=True), margin)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
         return math.log(10) / float(self.scale) * differences

@@ -145,7 +145,7 @@ class TrueSkill(RatingSystem):
         likelihood = self._likelihood()
         variances = self.deviations_**2
         law = (
-            likelihood.law(ep=True),
+            likelihood.compiled_integral(ep=True),
             likelihood.parameters[0],
             float(self.dynamics),
             self.step == "match",

@@ -27,7 +27,7 @@ from preflearn.core.validation import Floats, as_real, check_count, require, war
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.engine.algorithm import Sweep
 from preflearn.dynamics.engine.posterior import Posterior
-from preflearn.dynamics.engine.schedule import schedule_of
+from preflearn.dynamics.engine.schedule import make_schedule
 from preflearn.dynamics.model import DynamicComparisons, check_problem
 from preflearn.matches import Matches
 
@@ -61,9 +61,13 @@ class Shard:
         self._matches = matches
         self._mine = owner == me
         played = check_problem(model, matches, y)
-        schedule = schedule_of(matches, self._prior)
+        schedule = make_schedule(matches, self._prior)
         self._sweep = Sweep(
-            schedule, model.likelihood, played, ep=model.method == "ep", share=_alone
+            schedule,
+            model.likelihood,
+            played,
+            ep=model.method == "ep",
+            parallel_map=_alone,
         )
         self._some = np.empty(len(owner), dtype=bool)
         self._some[schedule.rank] = self._mine
@@ -79,7 +83,7 @@ class Shard:
             meets = np.bincount(row[of == other], minlength=len(matches)) > 0
             self._sent[other] = place[(of == me) & meets[row]]
             self._received[other] = place[of == other]
-        self._sweep.features(self._some)
+        self._sweep.smooth_features(self._some)
 
     def outbox(self, to: int) -> Floats:
         """Means and variances for another machine, one row a side of a match that
@@ -97,9 +101,9 @@ class Shard:
             self._sweep.entries[self._received.get(sender, []), 2:] = moments
         residuals = []
         for _ in range(sweeps):
-            residuals.append(self._sweep.matches(0.0).residual)
+            residuals.append(self._sweep.update_matches(0.0).residual)
             self._sweep.move(rate)
-            self._sweep.features(self._some)
+            self._sweep.smooth_features(self._some)
         return residuals[0]
 
     def scores(self, time: float) -> dict[str, tuple[float, float]]:
@@ -112,7 +116,7 @@ class Shard:
             self._matches.features[k] for k in np.flatnonzero(self._mine)
         )
         mean, variance = posterior.moments(
-            posterior.of(names), np.full(len(names), time)
+            posterior.feature_ids(names), np.full(len(names), time)
         )
         return dict(
             zip(

@@ -46,33 +46,38 @@ class Prior:
     ) -> None:
         self.mean = {name: float(value) for name, value in (mean or {}).items()}
         self._means = normalize_names(self.mean)
-        self.one = not isinstance(covariance, Mapping)
+        self.is_single = not isinstance(covariance, Mapping)
         self.covariances = by_name(covariance)
-        places: dict[Covariance, int] = {}
+        numbers: dict[Covariance, int] = {}
         kinds = {PERFORMANCE: _ERROR, **self.covariances}
-        self._place = {
-            name: places.setdefault(k, len(places)) for name, k in kinds.items()
+        self._space = {
+            name: numbers.setdefault(k, len(numbers)) for name, k in kinds.items()
         }
-        self.spaces: list[StateSpace] = [k.state_space() for k in places]
+        self.spaces: list[StateSpace] = [k.state_space() for k in numbers]
 
-    def of(self, names: tuple[Hashable, ...]) -> Ids:
-        """Which of the models features have; errors of performances have one without
-        being named."""
-        place = self._place
-        rest = self._place.get(REST, -1)
-        error = self._place[PERFORMANCE]
-        found = [
-            place.get(name, error if is_performance(name) else rest) for name in names
-        ]
-        lost = [name for name, k in zip(names, found, strict=True) if k < 0]
+    def space_index(self, names: tuple[Hashable, ...]) -> Ids:
+        """Return the number of each feature's model in `spaces`; errors of performances
+        have one without being named."""
+        found = [self._find_space(name) for name in names]
+        missing = [name for name, k in zip(names, found, strict=True) if k < 0]
         expected = f"none: one for each feature, or one for {REST!r}, all others"
         require(
-            not lost, lost, "the list of features that have no covariance", expected
+            not missing,
+            missing,
+            "the list of features that have no covariance",
+            expected,
         )
         return np.array(found, dtype=np.int64)
 
+    def _find_space(self, name: Hashable) -> int:
+        if name in self._space:
+            return self._space[name]
+        if is_performance(name):
+            return self._space[PERFORMANCE]
+        return self._space.get(REST, -1)
+
     def means(self, names: tuple[Hashable, ...]) -> Floats:
-        """Of features, shape (M,)."""
+        """Prior means of features, shape (M,)."""
         return np.array([self._means.get(name, 0.0) for name in names])
 
 

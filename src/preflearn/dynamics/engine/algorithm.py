@@ -1,6 +1,9 @@
 """EP and reverse-KL: Algorithm 1 of [Maystre2019]_, which sweeps over features and
 matches to a fixed point.
 
+`run_algorithm_1` is the algorithm; `update_matches` has its lines for one match, and
+`smoother` those for one feature.
+
 A match has the outcome y, whose likelihood depends on z = x·s, a sum over its features
 m. To each of them the match is a pseudo-observation exp(alpha s_m - beta s_m²/2). With
 the mean c_m and variance v_m of the score,
@@ -33,7 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.core.validation import Floats, require
+from preflearn.core.validation import Floats, Ids, require
 from preflearn.dynamics.engine.schedule import Schedule
 from preflearn.dynamics.engine.threads import (
     ParallelMap,
@@ -43,23 +46,24 @@ from preflearn.dynamics.engine.threads import (
 )
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 
+# a product of factors is turned into a sum of logarithms before it overflows
 _LARGE = 1e200
-# deviations of noise: a variance of 1e14 is rounded by hundredths, where that of noise
-# is 1
-_WIDEST = 1e7
-_FARTHEST = 20.0  # of log beta, in one step
-_NONE = np.zeros(0)
-_NOWHERE = np.zeros((0, 0), dtype=np.float32)
+# in deviations of noise: a variance of 1e14 is rounded by hundredths, where that of
+# noise is 1
+MAX_SCORE_STD = 1e7
+_MAX_LOG_BETA_STEP = 20.0
+_NO_WEIGHTS = np.zeros(0)
+_NO_STEPS = np.zeros((0, 0), dtype=np.float32)
 
 
 class Update(NamedTuple):
-    """What one sweep tells.
+    """Evidence and size of one sweep.
 
     Attributes
     ----------
     evidence : float
-        Of the pseudo-observations that went in: EP's estimate of the log marginal
-        likelihood of the outcomes, or the lower bound on it that reverse-KL maximises.
+        EP's estimate of the log marginal likelihood of the outcomes, or the lower bound
+        on it that reverse-KL maximises, by the pseudo-observations before the sweep.
     residual : float
         The largest change of a pseudo-observation, in units of the posterior standard
         deviation sd of the score: sd \\|change of alpha\\|, or sd² \\|change of
@@ -70,13 +74,19 @@ class Update(NamedTuple):
     residual: float
 
 
-TRACE = ("residual", "evidence", "rate", "accepted")  # what is noted of a sweep
-Noted = tuple[float, float, float, bool]
+class SweepRecord(NamedTuple):
+    """A row of the trace: a sweep, the rate of the step after it, and whether it was
+    accepted; if not, the step before it was taken back."""
+
+    residual: float
+    evidence: float
+    rate: float
+    accepted: bool
 
 
-def fixed_point(
-    sweep: Sweep, step: Plain, *, tol: float, max_iter: int
-) -> tuple[list[Noted], bool]:
+def run_algorithm_1(
+    sweep: Sweep, step: FixedRate, *, tol: float, max_iter: int
+) -> tuple[list[SweepRecord], bool]:
     """Algorithm 1, from the pseudo-observations that `sweep.entries` holds.
 
     Lines 2 and 3: pseudo-observations of zero leave the prior, so the loop begins with
@@ -85,46 +95,83 @@ def fixed_point(
     Parameters
     ----------
     sweep : Sweep
-    step : Plain
-        How pseudo-observations move after a sweep; or a `Mixing`.
+        The matches, their likelihood, and the pseudo-observations.
+    step : FixedRate
+        How pseudo-observations move after a sweep; or `AndersonMixing`.
     tol : float
-        Of the residual of `Update`.
+        Largest residual at which the algorithm has converged.
     max_iter : int
-        Sweeps.
+        Largest number of sweeps.
 
     Returns
     -------
-    trace : list of tuple
-        Of each sweep: residual and evidence, as of `Update`, the rate of the step that
-        was made after it, and whether it was accepted; if not, the step before it was
-        taken back.
+    trace : list of SweepRecord
     converged : bool
-        Whether the residual of the last sweep is at most tol. `entries` are those of
-        the last sweep that was accepted.
+        Whether the residual of the last sweep is at most tol. `sweep.entries` are those
+        of the last sweep that was accepted.
     """
-    trace = list[Noted]()
-    good = False
+    trace = list[SweepRecord]()
+    accepted = False
     for iteration in range(max_iter):
-        log_z = sweep.features()  # lines 9 and 10 of Algorithm 1
+        # Lines 9 and 10, for each feature m: smooth. q(s_m) is the prior times all
+        # exp(alpha s_m - beta s_m²/2); EP leaves each match's own out (the cavity).
+        log_z = sweep.smooth_features()
         if iteration == 0:
-            sweep.check_deviations()
-        found = sweep.matches(log_z)  # lines 5 to 8
-        good = step.accepts(found)
-        expected = "one of moderate size: a prior variance at which outcomes of this size occur"
-        require(
-            good or iteration > 0,
-            found.evidence,
-            "log p before anything is learned",
-            expected,
-        )
-        trace.append((found.residual, found.evidence, step.rate, good))
-        if good and found.residual <= tol:
+            sweep.check_score_scale()
+        # Lines 5 to 8, for each match n: mean and variance of z = x·s, the derivatives
+        # d1 and d2 of its log-likelihood, and the new alpha and beta of its features.
+        update = sweep.update_matches(log_z)
+        accepted = step.accepts(update)
+        _require_finite_start(accepted or iteration > 0, update)
+        trace.append(SweepRecord(update.residual, update.evidence, step.rate, accepted))
+        # Line 11: until convergence.
+        if accepted and update.residual <= tol:
             return trace, True
-        if iteration < max_iter - 1:
-            step.advance() if good else step.retreat()
-    if not good:
+        # alpha <- (1 - rate) alpha + rate alpha_new, and beta too; or a faster step.
+        if iteration == max_iter - 1:
+            break
+        if accepted:
+            step.advance()
+        else:
+            step.retreat()
+    if not accepted:
         step.restore()
     return trace, False
+
+
+def _require_finite_start(finite: bool, update: Update) -> None:
+    expected = (
+        "one of moderate size: a prior variance at which outcomes of this size occur"
+    )
+    require(finite, update.evidence, "log p before anything is learned", expected)
+
+
+class CompiledLikelihood(NamedTuple):
+    """A likelihood in compiled loops: integral(a, b, y, mean, variance)."""
+
+    integral: Any
+    a: float
+    b: float
+
+
+class MatchArrays(NamedTuple):
+    """What compiled loops over matches read and write, in the schedule's order.
+
+    Attributes
+    ----------
+    observations : ndarray of shape (N, 3)
+        Outcome, weight and offset of each match.
+    rows, coefficients
+        As of `Schedule`.
+    entries, updated
+        As of `Sweep`.
+    """
+
+    observations: Floats
+    rows: Ids
+    coefficients: Floats
+    entries: Floats
+    updated: Floats
 
 
 class Sweep:
@@ -134,27 +181,25 @@ class Sweep:
     ----------
     schedule : Schedule
     likelihood : Likelihood
-    played : ndarray of shape (N, 3)
-        Of each match its outcome, its weight, and what is known of the difference of
-        scores besides, in the caller's order.
+    observations : ndarray of shape (N, 3)
+        Outcome, weight and known part of the score difference of each match, in the
+        caller's order.
     ep : bool
         EP, else reverse-KL.
-    share : callable
-        As of `team`, who share the work.
+    parallel_map : callable
+        From `worker_pool`.
 
     Attributes
     ----------
     entries : ndarray of shape (E, 4)
         alpha and beta, zeros unless the caller sets others, changed by `move`; mean and
-        variance by the last call of `features`: of the cavity for EP, of the posterior
-        for reverse-KL.
+        variance by the last call of `smooth_features`: of the cavity for EP, of the
+        posterior for reverse-KL.
     updated : ndarray of shape (E, 2)
-        alpha and beta by the last call of `matches`, undefined before it.
-    played : ndarray of shape (N, 3)
-        In the schedule's order of matches.
-    law : (function, float, float)
-        The likelihood's compiled law for this method, and its parameters.
-    calm : float
+        alpha and beta by the last call of `update_matches`, undefined before it.
+    arrays : MatchArrays
+    likelihood : CompiledLikelihood
+    safe_rate : float
         A rate that is small enough for a Gaussian likelihood (chapter 13): 2 by the
         most features of a match.
     parts : list of slice
@@ -165,84 +210,86 @@ class Sweep:
         self,
         schedule: Schedule,
         likelihood: Likelihood,
-        played: Floats,
+        observations: Floats,
         *,
         ep: bool,
-        share: ParallelMap,
+        parallel_map: ParallelMap,
     ) -> None:
         self.schedule = schedule
         self.ep = ep
-        self.share = share
-        self.entries = np.zeros((len(schedule.coefficients), 4))
-        self.updated = np.empty((len(schedule.coefficients), 2))
-        self.played = played[schedule.order]
+        self.parallel_map = parallel_map
+        n_entries = len(schedule.coefficients)
+        self.entries = np.zeros((n_entries, 4))
+        self.updated = np.empty((n_entries, 2))
+        self.arrays = MatchArrays(
+            observations[schedule.order],
+            schedule.rows,
+            schedule.coefficients,
+            self.entries,
+            self.updated,
+        )
         self._noise = likelihood.noise
-        self.law = (likelihood.law(ep), *map(float, likelihood.parameters))
-        self.calm = min(1.0, 2 / int(np.diff(schedule.rows).max()))
-        self.parts = balanced_slices(len(self.entries))
-        # The most frequent features, which are the last, first: nobody waits for the
+        a, b = likelihood.parameters
+        self.likelihood = CompiledLikelihood(
+            likelihood.compiled_integral(ep), float(a), float(b)
+        )
+        self.safe_rate = min(1.0, 2 / int(np.diff(schedule.rows).max()))
+        self.parts = balanced_slices(n_entries)
+        # The most frequent features, which are the last, first: no thread waits for the
         # longest part at the end.
-        self._work = [
-            (group, part)
+        self._feature_chunks = [
+            (group, features)
             for group in schedule.groups
-            for part in reversed(group.chunks)
+            for features in reversed(group.chunks)
         ]
 
-    def features(self, some: NDArray[np.bool_] | None = None) -> float:
-        """The Kalman filter and smoother of each feature, or of some; returns the sum
-        of their log Z~."""
+    def smooth_features(self, mask: NDArray[np.bool_] | None = None) -> float:
+        """Run the Kalman filter and smoother of each feature, or of those in a mask;
+        return the sum of their log Z~."""
 
-        def one(task: Any) -> float:
-            group, part = task
-            part = part if some is None else part[some[part]]
-            return group.smooth(self.entries, self.schedule.visits, part, self.ep)
+        def smooth(chunk: Any) -> float:
+            group, features = chunk
+            if mask is not None:
+                features = features[mask[features]]
+            return group.smooth(self.entries, self.schedule.visits, features, self.ep)
 
-        return _sum(self.share(one, self._work))
+        return _exact_sum(self.parallel_map(smooth, self._feature_chunks))
 
-    def check_deviations(self) -> None:
-        """Raise ValueError where scores, by the last call of `features`, deviate too
-        much for arithmetic."""
-        widest = (
-            float(
-                np.max(np.abs(self.schedule.coefficients) * np.sqrt(self.entries[:, 3]))
-            )
-            / self._noise
-        )
-        expected = f"at most {_WIDEST:g}, or rounding is all: less variance, or other units of x or of time"
+    def check_score_scale(self) -> None:
+        """Raise ValueError where scores, by the last call of `smooth_features`, deviate
+        too much for arithmetic."""
+        std = np.abs(self.schedule.coefficients) * np.sqrt(self.entries[:, 3])
+        largest = float(np.max(std)) / self._noise
+        expected = f"at most {MAX_SCORE_STD:g}, or rounding is all: less variance, or "
+        expected += "other units of x or of time"
         require(
-            widest <= _WIDEST,
-            widest,
+            largest <= MAX_SCORE_STD,
+            largest,
             "the largest deviation of a score, times x by noise,",
             expected,
         )
 
-    def matches(self, log_z: float) -> Update:
-        """New pseudo-observations of each match, from the moments of its features."""
-        schedule = self.schedule
+    def update_matches(self, log_z: float) -> Update:
+        """Find new pseudo-observations of each match, from the moments of its
+        features."""
 
-        def one(part: slice) -> tuple[float, float]:
+        def update(part: slice) -> tuple[float, float]:
             return update_matches(
-                self.ep,
-                *self.law,
-                self.played,
-                schedule.rows,
-                schedule.coefficients,
-                self.entries,
-                self.updated,
-                part.start,
-                part.stop,
+                self.ep, self.likelihood, self.arrays, part.start, part.stop
             )
 
-        found = self.share(one, schedule.chunks)
-        return Update(
-            log_z + _sum([part[0] for part in found]), max(part[1] for part in found)
-        )
+        results = self.parallel_map(update, self.schedule.chunks)
+        evidences, residuals = zip(*results, strict=True)
+        return Update(log_z + _exact_sum(evidences), max(residuals))
 
     def move(
-        self, rate: float, gamma: Floats = _NONE, steps: NDArray[np.float32] = _NOWHERE
+        self,
+        rate: float,
+        gamma: Floats = _NO_WEIGHTS,
+        steps: NDArray[np.float32] = _NO_STEPS,
     ) -> None:
-        """A damped step: the share `rate` of the way to what the last sweep found, less
-        a sum of other steps.
+        """Make a damped step: a fraction `rate` of the way to the last update, less a
+        sum of other steps.
 
         Parameters
         ----------
@@ -250,103 +297,91 @@ class Sweep:
         gamma : ndarray of shape (J,)
             Weights in this sum.
         steps : ndarray of float32, shape (J or more, 2E)
-            Of alpha and of log beta of each entry.
+            Steps of alpha and of log beta of each entry.
         """
 
-        def one(part: slice) -> None:
+        def move(part: slice) -> None:
             _move(rate, self.entries, self.updated, gamma, steps, part.start, part.stop)
 
-        self.share(one, self.parts)
+        self.parallel_map(move, self.parts)
 
 
-class Plain:
+class FixedRate:
     """Steps of Algorithm 1 with a fixed learning rate lambda."""
 
     def __init__(self, sweep: Sweep, rate: float) -> None:
         self._sweep = sweep
         self.rate = rate
 
-    def accepts(self, found: Update) -> bool:
+    def accepts(self, update: Update) -> bool:
         """Whether the step that led to this sweep was good."""
-        return math.isfinite(found.residual) and math.isfinite(found.evidence)
+        return math.isfinite(update.residual) and math.isfinite(update.evidence)
 
     def advance(self) -> None:
         """Move on from an accepted sweep."""
         self._sweep.move(self.rate)
 
     def restore(self) -> None:
-        """Back to the last accepted sweep."""
+        """Return to the last accepted sweep, which a fixed rate cannot."""
         text = f"the pseudo-observations overflow at rate {self.rate:g}; expected a rate at which sweeps "
         raise ValueError(f"{text}converge: take a smaller one, or 'auto'")
 
     def retreat(self) -> None:
-        """A shorter step from the last accepted sweep."""
+        """Make a shorter step from the last accepted sweep."""
         self.restore()
 
 
-def _sum(parts: list[float]) -> float:
-    """Without rounding, in any order; infinite where it overflows, which the caller
-    looks for."""
+def _exact_sum(parts: Any) -> float:
+    """Sum without rounding, so in any order; infinite where it overflows, which the
+    caller looks for."""
     try:
         return math.fsum(parts)
-    except (
-        OverflowError,
-        ValueError,
-    ):  # beyond the largest number, or infinities of both signs
+    # beyond the largest number, or infinities of both signs
+    except (OverflowError, ValueError):
         return math.inf
 
 
-@njit_nogil_inner
-def _one_of(weight, entries, e):
-    """For EP: alpha and beta of one of so many equal matches, and the moments without
-    this one."""
-    alpha = entries[e, 0]
-    beta = entries[e, 1]
-    c = entries[e, 2]
-    v = entries[e, 3]
-    if weight != 1.0:  # the smoother left all of them out
-        one = 1.0 / weight if weight > 0.0 else 0.0
-        shrink = 1.0 / (1.0 + (1.0 - one) * beta * v)
-        # v may be 0: a score that is certain
-        c = shrink * (c + (1.0 - one) * alpha * v)
-        alpha = one * alpha
-        beta = one * beta
-        v = shrink * v
-    return alpha, beta, c, v
+# ---- Lines 5 to 8, compiled
 
 
 @njit_nogil
-def update_matches(
-    ep, law, a, b, played, rows, coefficients, entries, updated, begin, end
-):
+def update_matches(ep, likelihood, arrays, begin, end):
     """Update the entries of matches begin..end; their part of the evidence, and the
     largest change."""
+    rows = arrays.rows
+    entries = arrays.entries
+    updated = arrays.updated
     total = 0.0
     product = 1.0
-    worst = 0.0
+    largest = 0.0
     for n in range(begin, end):
-        weight = played[n, 1]
-        mean = played[n, 2]
+        weight = arrays.observations[n, 1]
+        power = weight
+        if not ep:
+            power = 1.0
+        # z = x·s under the cavity (EP) or the posterior (reverse-KL)
+        mean = arrays.observations[n, 2]
         variance = 0.0
         for e in range(rows[n], rows[n + 1]):
-            _, _, c, v = _one_of(weight if ep else 1.0, entries, e)
-            x = coefficients[e]
+            _, _, c, v = _cavity(power, entries, e)
+            x = arrays.coefficients[e]
             mean += x * c
             variance += x * x * v
-        value, d1, d2 = law(a, b, played[n, 0], mean, variance)
+        # log E p(y | z) or E log p(y | z), and its derivatives in the mean of z
+        value, d1, d2 = likelihood.integral(
+            likelihood.a, likelihood.b, arrays.observations[n, 0], mean, variance
+        )
         total += weight * value
         for e in range(rows[n], rows[n + 1]):
-            alpha, beta, c, v = _one_of(weight if ep else 1.0, entries, e)
-            x = coefficients[e]
-            slope = x * d1
-            bend = x * x * d2
-            new_alpha = slope - c * bend
-            new_beta = -bend
-            # the cavity's integral of the present pseudo-observation is taken out of
-            # the evidence
+            alpha, beta, c, v = _cavity(power, entries, e)
+            x = arrays.coefficients[e]
+            new_alpha, new_beta = _pseudo_observation(ep, x, c, v, d1, d2)
+            updated[e, 0] = weight * new_alpha
+            updated[e, 1] = weight * new_beta
+            # the integral of the present pseudo-observation, over the cavity for EP, is
+            # taken out of the evidence
             if ep:
                 spread = 1.0 + beta * v
-                scale = 1.0 / (1.0 + v * bend)
                 rest = 1.0 / spread
                 total -= (
                     0.5 * weight * rest * (alpha * (alpha * v + 2.0 * c) - beta * c * c)
@@ -355,25 +390,71 @@ def update_matches(
                     product *= spread
                 else:
                     total += 0.5 * weight * math.log(spread)
-                new_alpha = new_alpha * scale
-                new_beta = new_beta * scale
                 v = v * rest
             else:
                 total -= alpha * c - 0.5 * beta * (v + c * c)
-            new_alpha = weight * new_alpha
-            new_beta = weight * new_beta
-            updated[e, 0], updated[e, 1] = new_alpha, new_beta
-            moved = new_alpha - entries[e, 0]
-            turned = v * (new_beta - entries[e, 1])
-            change = max(v * moved * moved, turned * turned) + 0.0 * (
-                new_alpha + new_beta
-            )
-            if not change <= worst:  # NaN where one of them is no number
-                worst = change if change > worst else math.inf
+            largest = larger_or_inf(_squared_change(v, entries, updated, e), largest)
         if product > _LARGE:
             total += 0.5 * math.log(product)
             product = 1.0
-    return total + 0.5 * math.log(product), math.sqrt(worst)
+    return total + 0.5 * math.log(product), math.sqrt(largest)
+
+
+@njit_nogil_inner
+def _cavity(weight, entries, e):
+    """alpha and beta of one of `weight` equal matches, and mean and variance of the
+    score without this one.
+
+    The smoother left all of them out, so the other weight - 1 are put back.
+    """
+    alpha = entries[e, 0]
+    beta = entries[e, 1]
+    c = entries[e, 2]
+    v = entries[e, 3]
+    if weight != 1.0:
+        fraction = 0.0
+        if weight > 0.0:
+            fraction = 1.0 / weight
+        shrink = 1.0 / (1.0 + (1.0 - fraction) * beta * v)
+        # v may be 0: a score that is certain
+        c = shrink * (c + (1.0 - fraction) * alpha * v)
+        alpha = fraction * alpha
+        beta = fraction * beta
+        v = shrink * v
+    return alpha, beta, c, v
+
+
+@njit_nogil_inner
+def _pseudo_observation(ep, x, c, v, d1, d2):
+    """alpha and beta by the equations of the module's docstring."""
+    bend = x * x * d2
+    alpha = x * d1 - c * bend
+    beta = -bend
+    if ep:
+        scale = 1.0 / (1.0 + v * bend)
+        alpha = alpha * scale
+        beta = beta * scale
+    return alpha, beta
+
+
+@njit_nogil_inner
+def _squared_change(v, entries, updated, e):
+    """The square of `residual` for one entry; NaN unless alpha and beta are finite."""
+    alpha = updated[e, 0]
+    beta = updated[e, 1]
+    moved = alpha - entries[e, 0]
+    turned = v * (beta - entries[e, 1])
+    return max(v * moved * moved, turned * turned) + 0.0 * (alpha + beta)
+
+
+@njit_nogil_inner
+def larger_or_inf(change, largest):
+    """The larger of both; infinite where the change is NaN."""
+    if change <= largest:
+        return largest
+    if change > largest:
+        return change
+    return math.inf
 
 
 @njit_nogil
@@ -389,4 +470,5 @@ def _move(rate, entries, updated, gamma, steps, begin, end):
             move_alpha += gamma[j] * steps[j, 2 * e]
             move_z += gamma[j] * steps[j, 2 * e + 1]
         entries[e, 0] -= move_alpha
-        entries[e, 1] *= math.exp(-min(max(move_z, -_FARTHEST), _FARTHEST))
+        move_z = min(max(move_z, -_MAX_LOG_BETA_STEP), _MAX_LOG_BETA_STEP)
+        entries[e, 1] *= math.exp(-move_z)

@@ -10,27 +10,28 @@ References
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace, check_finite
-from preflearn.dynamics.engine.schedule import schedule_of
+from preflearn.dynamics.engine.schedule import make_schedule
 from preflearn.dynamics.engine.threads import njit_nogil
 from preflearn.matches import Matches
 
-_TOGETHER = 400_000  # entries of matrices of forecasts that are made together
+_BATCH_ENTRIES = 400_000  # entries of matrices of forecasts that are made together
 
 
 class Posterior:
     """Scores of features, given their pseudo-observations; the prior where there are
     none.
 
-    What the matches up to each time say, and what those after it say, is found once, in
-    time proportional to their number. Then a forecast at any time takes one look-up and
-    two transitions.
+    The filter and the smoother run once, in time proportional to the number of matches.
+    Then a forecast at any time takes one look-up and two transitions.
 
     Parameters
     ----------
@@ -42,32 +43,33 @@ class Posterior:
     Attributes
     ----------
     column : dict
-        That of each feature of the matches, by name.
+        Column of each feature of the matches, by name.
     """
 
     def __init__(self, prior: Prior, matches: Matches, sites: Floats) -> None:
         self._prior = prior
         n = len(matches.features)
-        schedule = schedule_of(matches, prior)
-        entry, _, start = schedule.visits
-        source = schedule.entry_order[entry]
-        self._start = np.append(start, start[-1])  # the last one was in no match
+        schedule = make_schedule(matches, prior)
+        visits = schedule.visits
+        source = schedule.entry_order[visits.entry]
+        # one feature more, which was in no match
+        self._start = np.append(visits.start, visits.start[-1])
         self.column = {name: k for k, name in enumerate(matches.features)}
         self._rank = np.append(schedule.rank, n)
         known = np.repeat(matches.time, np.diff(matches.design.indptr))[source]
-        self._time = np.append(known, 0.0)  # also where there is no visit
+        self._time = np.append(known, 0.0)  # also where no visit follows
         width = max(space.size * (space.size + 3) // 2 for space in prior.spaces)
-        self._after, self._before = np.empty((2, len(entry), width))
+        self._after, self._before = np.empty((2, len(source), width))
         entries = np.pad(sites[schedule.entry_order], [(0, 0), (0, 2)])
         for group in schedule.groups:
             for features in group.chunks:
                 group.smooth(
-                    entries, schedule.visits, features, False, self._after, self._before
+                    entries, visits, features, False, self._after, self._before
                 )
 
-    def of(self, names: tuple[Hashable, ...]) -> Ids:
-        """Rank and state-space model of each feature, (2, k), also of those that were
-        in no match.
+    def feature_ids(self, names: tuple[Hashable, ...]) -> Ids:
+        """Return rank and state-space model of each feature, (2, k), also of those that
+        were in no match.
 
         Raises
         ------
@@ -75,15 +77,15 @@ class Posterior:
             If one that was in no match has no covariance.
         """
         column = np.array([self.column.get(name, -1) for name in names], dtype=np.int64)
-        return np.stack([self._rank[column], self._prior.of(names)])
+        return np.stack([self._rank[column], self._prior.space_index(names)])
 
-    def moments(self, of: Ids, time: Floats) -> tuple[Floats, Floats]:
+    def moments(self, feature_ids: Ids, time: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of scores, each of a feature and at a time.
 
         Parameters
         ----------
-        of : ndarray of int, shape (2, k)
-            Each feature, as `of` tells it.
+        feature_ids : ndarray of int, shape (2, k)
+            Each feature, as `feature_ids` returns it.
         time : ndarray of shape (k,)
 
         Returns
@@ -96,12 +98,13 @@ class Posterior:
             If the prior is not defined at a time: before the origin of a Wiener
             process, or before the first match with origin="first".
         """
-        (rank, space), (mean, variance) = of, np.empty((2, len(time)))
+        rank, space = feature_ids
+        mean, variance = np.empty((2, len(time)))
         order = np.argsort(space, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(space[order])) + 1):
             model = self._prior.spaces[space[rows[0]]]
-            many = max(_TOGETHER // model.size**2, 1)
-            for part in np.split(rows, range(many, len(rows), many)):
+            batch = max(_BATCH_ENTRIES // model.size**2, 1)
+            for part in np.split(rows, range(batch, len(rows), batch)):
                 mean[part], variance[part] = self._moments(
                     model, rank[part], time[part]
                 )
@@ -111,35 +114,56 @@ class Posterior:
         self, model: StateSpace, rank: Ids, time: Floats
     ) -> tuple[Floats, Floats]:
         first = self._start[rank]
-        place = _places(self._start, self._time, rank, time)
-        # before all visits; before one of them
+        place = _next_visits(self._start, self._time, rank, time)
         early = place == first
-        seen = place < self._start[rank + 1]
-        if (early & seen).any() and any(AGE in block.varies for block in model.blocks):
-            row = np.argmax(early & seen)
+        followed = place < self._start[rank + 1]
+        depends_on_age = any(AGE in block.varies for block in model.blocks)
+        if depends_on_age and (early & followed).any():
+            row = np.argmax(early & followed)
             text = f"a time is {time[row]:g}, before the feature's first match, at {self._time[first[row]]:g}"
             raise ValueError(
                 f"{text}; expected times from it on, since the covariance has origin='first'"
             )
-        begin = np.where(seen | ~early, np.minimum(self._time[first], time), time)
-        A, Q = model.transitions(
-            np.where(early, time, self._time[place - 1]), time, begin
-        )
+        visited = followed | ~early
+        begin = np.where(visited, np.minimum(self._time[first], time), time)
+        before = np.where(early, time, self._time[place - 1])
+        A, Q = model.transitions(before, time, begin)
         Q[early] = model.initial(time[early])
-        on = model.moves(time, np.where(seen, self._time[place], time))
-        return _told(
-            model.measurement, place, early, seen, A, Q, on, self._after, self._before
-        )
+        A_next = model.moves(time, np.where(followed, self._time[place], time))
+        between = _BetweenVisits(place, early, followed, A, Q, A_next)
+        return _score_moments(model.measurement, between, self._after, self._before)
+
+
+class _BetweenVisits(NamedTuple):
+    """Times of forecasts, and the transitions from and to the visits around them.
+
+    Attributes
+    ----------
+    next_visit : ndarray of int
+    early, followed : ndarray of bool
+        Whether no visit is before, and whether one is after.
+    A, Q : ndarray of shape (n, K, K)
+        From the visit before; if there is none, Q is the covariance of the state.
+    A_next : ndarray of shape (n, K, K)
+        To the next visit.
+    """
+
+    next_visit: Ids
+    early: NDArray[np.bool_]
+    followed: NDArray[np.bool_]
+    A: Floats
+    Q: Floats
+    A_next: Floats
 
 
 @njit_nogil
-def _places(start, known, rank, time):
-    """The first visit of each feature that is later than a time; by halving."""
+def _next_visits(start, known, rank, time):
+    """The first visit of each feature that is later than a time, by bisection."""
     place = np.empty(len(time), dtype=np.int64)
     for i in range(len(time)):
         low = start[rank[i]]
         high = start[rank[i] + 1]
-        while low < high:  # which halves
+        while low < high:
             middle = (low + high) // 2
             if known[middle] <= time[i]:
                 low = middle + 1
@@ -150,19 +174,19 @@ def _places(start, known, rank, time):
 
 
 @njit_nogil
-def _told(h, place, early, seen, A, Q, on, after, before):
-    """Mean and variance of scores; Q is the covariance of the state where it is
-    `early`.
+def _score_moments(h, between, after, before):
+    """Mean and variance of scores.
 
     Rows of `after` and `before` are as `smoother` wrote them: of each row of the
     matrix, its part from the diagonal on, and the entry of the vector.
     """
+    next_visit, early, followed, A, Q, A_next = between
     size = len(h)
-    found = np.empty((2, len(place)))
+    moments = np.empty((2, len(next_visit)))
     v = np.empty(size)
     k = np.empty(size)
     t = np.empty(size)
-    for i in range(len(place)):
+    for i in range(len(next_visit)):
         mean = 0.0
         variance = 0.0
         for a in range(size):
@@ -171,8 +195,10 @@ def _told(h, place, early, seen, A, Q, on, after, before):
             for b in range(size):
                 k[a] += Q[i, a, b] * h[b]
                 v[a] += A[i, b, a] * h[b]
-        if not early[i]:
-            t[:], state, n = 0.0, after[place[i] - 1], 0
+        if not early[i]:  # k = (A P A' + Q) h, from the state after the last visit
+            t[:] = 0.0
+            state = after[next_visit[i] - 1]
+            n = 0
             for a in range(size):
                 t[a] += state[n] * v[a]
                 for b in range(a + 1, size):
@@ -186,11 +212,13 @@ def _told(h, place, early, seen, A, Q, on, after, before):
                     k[a] += A[i, a, b] * t[b]
         for a in range(size):
             variance += k[a] * h[a]
-        if seen[i]:
-            t[:], later, n = 0.0, before[place[i]], 0
+        if followed[i]:  # mean + k·A'r and variance - k·A'N A k, by the next visit
+            t[:] = 0.0
+            later = before[next_visit[i]]
+            n = 0
             for a in range(size):
                 for b in range(size):
-                    t[a] += on[i, a, b] * k[b]
+                    t[a] += A_next[i, a, b] * k[b]
             for a in range(size):
                 variance -= later[n] * t[a] * t[a]
                 for b in range(a + 1, size):
@@ -198,5 +226,6 @@ def _told(h, place, early, seen, A, Q, on, after, before):
                     variance -= 2.0 * later[n] * t[a] * t[b]
                 mean += t[a] * later[n + 1]
                 n += 2
-        found[0, i], found[1, i] = mean, max(variance, 0.0)
-    return found
+        moments[0, i] = mean
+        moments[1, i] = max(variance, 0.0)
+    return moments

@@ -24,32 +24,38 @@ from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.dynamics.engine.smoother import smoother
+from preflearn.dynamics.engine.smoother import StateTables, Visits, smoother
 from preflearn.dynamics.engine.threads import balanced_slices, part_size
 from preflearn.matches import Matches
 
 _NOTHING = np.empty((0, 0))
 
 
-class Group(NamedTuple):
-    """Features of one covariance: what the smoother needs to know of it."""
+class FeatureGroup(NamedTuple):
+    """The features of one covariance, with its state-space model.
 
-    model: tuple[NDArray, Floats, Floats]  # layout, initial, table of `smoother`
-    chunks: list[Ids]  # the features, in parts of about equal work
+    Attributes
+    ----------
+    tables : StateTables
+    chunks : list of ndarray of int
+        The features, in parts of about equal work.
+    """
+
+    tables: StateTables
+    chunks: list[Ids]
 
     def smooth(
         self,
         entries: Floats,
-        visits: tuple[NDArray, NDArray, NDArray],
+        visits: Visits,
         features: Ids,
         cavity: bool,
         after: Floats = _NOTHING,
         before: Floats = _NOTHING,
     ) -> float:
-        """`smoother` of states of this size, over some of these features."""
-        return smoother(self.model[0])(
-            entries, *visits, *self.model, features, cavity, after, before
-        )
+        """Run the `smoother` of states of this size over some of these features."""
+        smooth = smoother(self.tables.layout)
+        return smooth(entries, visits, self.tables, features, cavity, after, before)
 
 
 class Schedule(NamedTuple):
@@ -58,7 +64,7 @@ class Schedule(NamedTuple):
     Attributes
     ----------
     prior : Prior
-        Of the features.
+        Covariances and means of the features.
     order : ndarray of int, shape (N,)
         Which match of the caller is the n-th here.
     entry_order : ndarray of int, shape (E,)
@@ -69,9 +75,8 @@ class Schedule(NamedTuple):
         Where the entries of each match begin.
     coefficients : ndarray of shape (E,)
         x of each entry.
-    visits : tuple
-        `entry`, `step` and `start` of `smoother`.
-    groups : list of Group
+    visits : Visits
+    groups : list of FeatureGroup
     chunks : list of slice
         The matches, in parts of about equal work.
     """
@@ -82,12 +87,12 @@ class Schedule(NamedTuple):
     rank: NDArray
     rows: Ids
     coefficients: Floats
-    visits: tuple[NDArray, NDArray, NDArray]
-    groups: list[Group]
+    visits: Visits
+    groups: list[FeatureGroup]
     chunks: list[slice]
 
 
-def schedule_of(matches: Matches, prior: Prior) -> Schedule:
+def make_schedule(matches: Matches, prior: Prior) -> Schedule:
     """Arrange matches for inference; ValueError if a feature has no covariance."""
     design = matches.design
     n, n_features = design.shape
@@ -95,9 +100,8 @@ def schedule_of(matches: Matches, prior: Prior) -> Schedule:
     rank = np.empty(n_features, dtype=np.int32)
     rank[np.argsort(counts, kind="stable")] = np.arange(n_features, dtype=np.int32)
     columns = rank[design.indices]
-    order = np.argsort(
-        np.minimum.reduceat(columns, design.indptr[:-1]), kind="stable"
-    ).astype(np.int32)
+    rarest = np.minimum.reduceat(columns, design.indptr[:-1])
+    order = np.argsort(rarest, kind="stable").astype(np.int32)
     indptr: NDArray = design.indptr
     lengths = np.diff(indptr)
     rows: NDArray = np.concatenate([[0], np.cumsum(lengths[order])]).astype(np.int32)
@@ -105,39 +109,34 @@ def schedule_of(matches: Matches, prior: Prior) -> Schedule:
     entry_order = here + np.repeat(indptr[order] - rows[:-1], lengths[order])
     here[entry_order] = np.arange(design.nnz, dtype=np.int32)
     # Entries by feature, and by time within a feature: a transposition, in linear time.
-    entry: NDArray = (
-        sparse.csr_array((here, columns, design.indptr), shape=design.shape)
-        .tocsc()
-        .data
-    )
+    by_match = sparse.csr_array((here, columns, design.indptr), shape=design.shape)
+    entry: NDArray = by_match.tocsc().data
     start = np.concatenate([[0], np.cumsum(counts[np.argsort(rank)])])
     when = np.repeat(matches.time, lengths)[entry_order[entry]]
     space_here = np.empty(n_features, dtype=np.int64)
-    space_here[rank] = prior.of(matches.features)
+    space_here[rank] = prior.space_index(matches.features)
     step = np.zeros(len(entry), dtype=np.int32)
     groups = [
-        _group(space, space_here == k, start, when, step)
+        _feature_group(space, space_here == k, start, when, step)
         for k, space in enumerate(prior.spaces)
     ]
-    visits = (entry, step, start)
-    coefficients = design.data[entry_order]
     return Schedule(
         prior,
         order,
         entry_order,
         rank,
         rows,
-        coefficients,
-        visits,
-        groups,
-        balanced_slices(n),
+        coefficients=design.data[entry_order],
+        visits=Visits(entry, step, start),
+        groups=groups,
+        chunks=balanced_slices(n),
     )
 
 
-def _group(
+def _feature_group(
     space: StateSpace, mine: NDArray[np.bool_], start: Ids, when: Floats, step: NDArray
-) -> Group:
-    """Tables of all transitions that occur; fills in the `step` of these features'
+) -> FeatureGroup:
+    """Tabulate all transitions that occur; fill in the `step` of these features'
     visits."""
     lengths = np.diff(start)
     features = np.flatnonzero(mine & (lengths > 0))
@@ -147,15 +146,18 @@ def _group(
     later = np.repeat(mine, lengths)
     later[first] = False
     later = np.flatnonzero(later)
-    ages = _first_times(start, when, later) if AGE in space.depends else None
+    ages = None
+    if AGE in space.depends:
+        ages = _first_times(start, when, later)
     kinds, step[later] = distinct(space.keys(when[later - 1], when[later], ages))
     some = later[kinds]
     table = space.steps(when[some - 1], when[some], _first_times(start, when, some))
-    return Group((space.layout, initial, table), _parts(features, lengths[features]))
+    tables = StateTables(space.layout, initial, table)
+    return FeatureGroup(tables, _balanced_parts(features, lengths[features]))
 
 
 def _first_times(start: Ids, when: Floats, visits: Ids) -> Floats:
-    """Of the features that have these visits."""
+    """First times of the features that have these visits."""
     return when[start[np.searchsorted(start, visits, side="right") - 1]]
 
 
@@ -164,14 +166,14 @@ def distinct(keys: Iterable[NDArray]) -> tuple[Ids, Ids]:
     for each position."""
     # in linear time, numbered as they appear
     codes, *others = (pd.factorize(key)[0] for key in keys)
-    for found in others:
-        codes = pd.factorize(codes * (found.max(initial=0) + 1) + found)[0]
+    for other in others:
+        codes = pd.factorize(codes * (other.max(initial=0) + 1) + other)[0]
     first = np.empty(codes.max(initial=-1) + 1, dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     return first, codes
 
 
-def _parts(features: Ids, lengths: Ids) -> list[Ids]:
+def _balanced_parts(features: Ids, lengths: Ids) -> list[Ids]:
     """Features in parts of about equally many visits; the same for any number of
     threads."""
     part = (np.cumsum(lengths) - lengths) // part_size(int(lengths.sum()))

@@ -37,15 +37,53 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from preflearn.core.validation import Ids
+from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.engine.threads import njit_nogil, njit_nogil_inner
 
 # a product of factors is turned into a sum of logarithms before it falls below
 _SMALL = 1e-200
+
+
+class Visits(NamedTuple):
+    """The visits of all features, one feature after the other.
+
+    Attributes
+    ----------
+    entry : ndarray of int, shape (V,)
+        Entry of the design of each visit.
+    step : ndarray of int, shape (V,)
+        Row of `StateTables.steps` for the transition to a visit from the one before; at
+        a feature's first visit, the row of `StateTables.initial`.
+    start : ndarray of int, shape (M + 1,)
+        First visit of each feature.
+    """
+
+    entry: NDArray
+    step: NDArray
+    start: NDArray
+
+
+class StateTables(NamedTuple):
+    """The state-space model of some features.
+
+    Attributes
+    ----------
+    layout : ndarray of int, shape (K, 6)
+        As of `StateSpace`.
+    initial : ndarray of shape (rows, K, K)
+        Covariances of the state at a first visit.
+    steps : ndarray
+        As `StateSpace.steps` returns it.
+    """
+
+    layout: Ids
+    initial: Floats
+    steps: Floats
 
 
 def smoother(layout: Ids) -> Callable[..., float]:
@@ -57,17 +95,8 @@ def smoother(layout: Ids) -> Callable[..., float]:
     entries : ndarray of shape (E, 4)
         alpha, beta, mean, variance of each entry of the design; the last two are
         written. A match of two features is 64 bytes.
-    entry : ndarray of int, shape (V,)
-        That of each visit.
-    step : ndarray of int, shape (V,)
-        The row of `table` for the transition to a visit from the one before, at a
-        feature's first visit the row of `initial`.
-    start : ndarray of int, shape (M + 1,)
-        Where the visits of each feature begin.
-    layout, table : ndarray
-        Of the `StateSpace`, and of its `steps`.
-    initial : ndarray of shape (rows, K, K)
-        Covariances of the state at a first visit.
+    visits : Visits
+    tables : StateTables
     features : ndarray of int
     cavity : bool
         Whether to leave out each visit's own pseudo-observation.
@@ -80,9 +109,10 @@ def smoother(layout: Ids) -> Callable[..., float]:
     It returns log ∫ p(s_m) ∏ exp(alpha z - beta z²/2) ds_m, the sum over these
     features.
     """
-    if len(layout) == 2 and layout[1, 0] == 0:  # not a triangle
-        return _smooth_any
-    return {1: _smooth_1, 2: _smooth_2, 3: _smooth_3}.get(len(layout), _smooth_any)
+    is_triangle = len(layout) != 2 or layout[1, 0] != 0
+    if is_triangle:
+        return {1: _smooth_1, 2: _smooth_2, 3: _smooth_3}.get(len(layout), _smooth_any)
+    return _smooth_any
 
 
 @njit_nogil_inner
@@ -98,8 +128,8 @@ def _moments(cavity, alpha, beta, p, c, u, kr, q):
 
 
 @njit_nogil_inner
-def _told(total, product, alpha, beta, p, c, u):
-    """The sum of log Z~ with one more visit, but for half the logarithm of a product."""
+def _add_log_z(total, product, alpha, beta, p, c, u):
+    """The sum of log Z~ with one more visit, except half the logarithm of a product."""
     total += 0.5 * u * (alpha * (alpha * c + 2.0 * p) - beta * p * p)
     product *= u
     if product < _SMALL:
@@ -112,27 +142,23 @@ def _told(total, product, alpha, beta, p, c, u):
 def _gather(entries, entry, first, kept):
     """alpha and beta of the visits of a feature, from all over the memory at once."""
     for i in range(len(kept)):
-        kept[i, 0], kept[i, 1] = (
-            entries[entry[first + i], 0],
-            entries[entry[first + i], 1],
-        )
+        kept[i, 0] = entries[entry[first + i], 0]
+        kept[i, 1] = entries[entry[first + i], 1]
 
 
 @njit_nogil_inner
 def _scatter(entries, entry, first, kept):
-    """Mean and variance, which stand where alpha and beta were."""
+    """Mean and variance, which are kept where alpha and beta were."""
     for i in range(len(kept)):
-        entries[entry[first + i], 2], entries[entry[first + i], 3] = (
-            kept[i, 0],
-            kept[i, 1],
-        )
+        entries[entry[first + i], 2] = kept[i, 0]
+        entries[entry[first + i], 3] = kept[i, 1]
 
 
 @njit_nogil
-def _smooth_1(
-    entries, entry, step, start, layout, initial, table, features, cavity, after, before
-):
-    """Of a state of one number, which is the score: c = k = P."""
+def _smooth_1(entries, visits, tables, features, cavity, after, before):
+    """Smooth a state of one number, which is the score: c = k = P."""
+    entry, step, start = visits
+    table = tables.steps
     total = 0.0
     for feature in features:
         first = start[feature]
@@ -142,7 +168,7 @@ def _smooth_1(
         product = 1.0
         _gather(entries, entry, first, kept)
         m = 0.0
-        P = initial[step[first], 0, 0]
+        P = tables.initial[step[first], 0, 0]
         for i in range(n):
             visit = first + i
             if i > 0:
@@ -153,12 +179,15 @@ def _smooth_1(
             alpha = kept[i, 0]
             beta = kept[i, 1]
             u = 1.0 / (1.0 + beta * P)
-            kept[i, 2], kept[i, 3], kept[i, 4] = m, P, u
-            total, product = _told(total, product, alpha, beta, m, P, u)
+            kept[i, 2] = m
+            kept[i, 3] = P
+            kept[i, 4] = u
+            total, product = _add_log_z(total, product, alpha, beta, m, P, u)
             m = (m + alpha * P) * u
             P *= u
             if len(after):
-                after[visit, 0], after[visit, 1] = P, m
+                after[visit, 0] = P
+                after[visit, 1] = m
         total += 0.5 * math.log(product)
         r = 0.0
         N = 0.0
@@ -175,7 +204,8 @@ def _smooth_1(
             r = r * u + (alpha - beta * p) * u  # 1 - w c = u
             N = N * u * u + beta * u
             if len(before):
-                before[visit, 0], before[visit, 1] = N, r
+                before[visit, 0] = N
+                before[visit, 1] = r
             if i > 0:
                 a = table[step[visit], 0]
                 r *= a
@@ -185,15 +215,16 @@ def _smooth_1(
 
 
 @njit_nogil
-def _smooth_2(
-    entries, entry, step, start, layout, initial, table, features, cavity, after, before
-):
-    """Of a state of two numbers; the second one is a part of the score, h = 1, or not.
+def _smooth_2(entries, visits, tables, features, cavity, after, before):
+    """Smooth a state of two numbers; the second one is a part of the score, h = 1, or
+    not.
 
     A has a triangle.
     """
+    entry, step, start = visits
+    table = tables.steps
     total = 0.0
-    h = float(layout[1, -1])
+    h = float(tables.layout[1, -1])
     for feature in features:
         first = start[feature]
         n = start[feature + 1] - start[feature]
@@ -204,9 +235,9 @@ def _smooth_2(
         m1 = 0.0
         m2 = 0.0
         row = step[first]
-        P11 = initial[row, 0, 0]
-        P12 = initial[row, 0, 1]
-        P22 = initial[row, 1, 1]
+        P11 = tables.initial[row, 0, 0]
+        P12 = tables.initial[row, 0, 1]
+        P22 = tables.initial[row, 1, 1]
         for i in range(n):
             visit = first + i
             if i > 0:
@@ -228,8 +259,12 @@ def _smooth_2(
             p = m1 + h * m2
             c = k1 + h * k2
             u = 1.0 / (1.0 + beta * c)
-            kept[i, 2], kept[i, 3], kept[i, 4], kept[i, 5], kept[i, 6] = p, c, u, k1, k2
-            total, product = _told(total, product, alpha, beta, p, c, u)
+            kept[i, 2] = p
+            kept[i, 3] = c
+            kept[i, 4] = u
+            kept[i, 5] = k1
+            kept[i, 6] = k2
+            total, product = _add_log_z(total, product, alpha, beta, p, c, u)
             e = (alpha - beta * p) * u
             w = beta * u
             m1 += k1 * e
@@ -238,8 +273,11 @@ def _smooth_2(
             P12 -= k1 * k2 * w
             P22 -= k2 * k2 * w
             if len(after):
-                after[visit, 0], after[visit, 1], after[visit, 2] = P11, P12, m1
-                after[visit, 3], after[visit, 4] = P22, m2
+                after[visit, 0] = P11
+                after[visit, 1] = P12
+                after[visit, 2] = m1
+                after[visit, 3] = P22
+                after[visit, 4] = m2
         total += 0.5 * math.log(product)
         r1 = 0.0
         r2 = 0.0
@@ -269,8 +307,11 @@ def _smooth_2(
             N12 += f * h - w * (t2 + h * t1)
             N22 += h * (f * h - 2.0 * w * t2)
             if len(before):
-                before[visit, 0], before[visit, 1], before[visit, 2] = N11, N12, r1
-                before[visit, 3], before[visit, 4] = N22, r2
+                before[visit, 0] = N11
+                before[visit, 1] = N12
+                before[visit, 2] = r1
+                before[visit, 3] = N22
+                before[visit, 4] = r2
             if i > 0:
                 row = step[visit]
                 a11 = table[row, 0]
@@ -290,20 +331,13 @@ def _of_size(fixed: int) -> Any:
     of any size, if 0."""
 
     @njit_nogil
-    def smooth(
-        entries,
-        entry,
-        step,
-        start,
-        layout,
-        initial,
-        table,
-        features,
-        cavity,
-        after,
-        before,
-    ):
-        size = fixed if fixed > 0 else len(layout)
+    def smooth(entries, visits, tables, features, cavity, after, before):
+        entry, step, start = visits
+        table = tables.steps
+        layout = tables.layout
+        size = fixed
+        if fixed == 0:
+            size = len(layout)
         # of 0 and 1 themselves numba would compile copies
         ahead = size - size
         back = size // size
@@ -322,26 +356,25 @@ def _of_size(fixed: int) -> Any:
             S.fill(0.0)
             for a in range(size):
                 for b in range(size):
-                    S[a, b] = initial[step[first], a, b]
+                    S[a, b] = tables.initial[step[first], a, b]
             for i in range(n):  # S is [P m]
                 if i > 0:
                     _carry(size, layout, table, step[first + i], ahead, S, B, C)
-                alpha = kept[i, 0]
-                beta = kept[i, 1]
-                p, c, u = _learn(size, layout, alpha, beta, S, kept, i)
-                kept[i, 2], kept[i, 3], kept[i, 4] = p, c, u
+                p, c, u = _filter(size, layout, S, kept, i)
                 if len(after):
                     _record(size, S, after, first + i)
-                total, product = _told(total, product, alpha, beta, p, c, u)
+                total, product = _add_log_z(
+                    total, product, kept[i, 0], kept[i, 1], p, c, u
+                )
             total += 0.5 * math.log(product)
             S.fill(0.0)
             for i in range(n - 1, -1, -1):  # S is [N r]
+                kr, q = _smooth_back(size, layout, S, kept, i, t)
                 alpha = kept[i, 0]
                 beta = kept[i, 1]
                 p = kept[i, 2]
                 c = kept[i, 3]
                 u = kept[i, 4]
-                kr, q = _absorb(size, layout, alpha, beta, p, u, S, kept, i, t)
                 kept[i, 0], kept[i, 1] = _moments(cavity, alpha, beta, p, c, u, kr, q)
                 if len(before):
                     _record(size, S, before, first + i)
@@ -354,15 +387,20 @@ def _of_size(fixed: int) -> Any:
 
 
 @njit_nogil_inner
-def _learn(size, layout, alpha, beta, S, kept, i):
-    """[P m] after a visit, from that before; k = P h is kept, and p, c, u returned."""
+def _filter(size, layout, S, kept, i):
+    """[P m] after a visit, from that before; p, c, u and k = P h are kept, and p, c, u
+    returned."""
+    alpha = kept[i, 0]
+    beta = kept[i, 1]
     p = 0.0
     c = 0.0
+    for b in range(size):
+        kept[i, 5 + b] = 0.0
     for a in range(size):
-        if layout[a, 5]:  # as it is of the first number
+        if layout[a, 5]:  # h_a = 1
             p += S[a, size]
             for b in range(size):
-                kept[i, 5 + b] = S[a, b] + (kept[i, 5 + b] if a > 0 else 0.0)
+                kept[i, 5 + b] += S[a, b]
     for a in range(size):
         c += layout[a, 5] * kept[i, 5 + a]
     u = 1.0 / (1.0 + beta * c)
@@ -373,12 +411,19 @@ def _learn(size, layout, alpha, beta, S, kept, i):
         for b in range(size):
             S[a, b] -= k * kept[i, 5 + b] * w
         S[a, size] += k * e
+    kept[i, 2] = p
+    kept[i, 3] = c
+    kept[i, 4] = u
     return p, c, u
 
 
 @njit_nogil_inner
-def _absorb(size, layout, alpha, beta, p, u, S, kept, i, t):
+def _smooth_back(size, layout, S, kept, i, t):
     """[N r] before a visit, from that after it; returns k·r and k·N k."""
+    alpha = kept[i, 0]
+    beta = kept[i, 1]
+    p = kept[i, 2]
+    u = kept[i, 4]
     kr = 0.0
     q = 0.0
     t.fill(0.0)
@@ -420,7 +465,10 @@ def _carry(size, layout, table, row, back, S, B, C):
     if back == 0:
         place = layout[size - 1, 4] + layout[size - 1, 1]
         for a in range(size):
-            for b in range(a, 3 if size == 3 else layout[a, 1]):
+            high = layout[a, 1]
+            if size == 3:
+                high = 3
+            for b in range(a, high):
                 S[a, b] += table[row, place]
                 S[b, a] = S[a, b]
                 place += 1
@@ -431,13 +479,26 @@ def _multiply(size, layout, table, row, back, X, Y, whole):
     """Y = A X; back, A' X; if not whole, without its last column, or what is beyond the
     diagonal."""
     for a in range(size):
-        columns = size + 1 if whole else a + 1 if size == 3 else size
-        low, high = (
-            (0, 3) if size == 3 else (layout[a, 2 * back], layout[a, 2 * back + 1])
-        )
+        columns = size
+        if whole:
+            columns = size + 1
+        elif size == 3:
+            columns = a + 1
+        low = 0
+        high = 3
+        if size != 3:
+            low = layout[a, 2 * back]
+            high = layout[a, 2 * back + 1]
         for d in range(low, high):
-            i, j = (d, a) if back else (a, d)
-            value = table[row, (3 * i if size == 3 else layout[i, 4]) + j]
+            i = a
+            j = d
+            if back:
+                i = d
+                j = a
+            place = 3 * i
+            if size != 3:
+                place = layout[i, 4]
+            value = table[row, place + j]
             if d == low:
                 for b in range(columns):
                     Y[a, b] = value * X[d, b]

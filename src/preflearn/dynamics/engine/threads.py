@@ -12,7 +12,7 @@ from typing import Any
 from preflearn.core.compilation import njit, njit_inner
 
 _CHUNK = 8_000  # entries or matches: some tenths of a millisecond of work
-_MOST_CHUNKS = 64
+_MAX_CHUNKS = 64
 
 ParallelMap = Callable[[Callable[[Any], Any], Sequence], list]
 
@@ -23,36 +23,37 @@ njit_nogil = partial(njit, nogil=True, error_model="numpy")
 njit_nogil_inner = partial(
     njit_inner, nogil=True, error_model="numpy", forceinline=True
 )
-# Sums are added up in parts, as the processor likes it.
+# Sums may be reordered and vectorized.
 njit_free_sums = partial(njit_nogil, fastmath={"reassoc", "contract", "nsz"})
 
 
 @contextmanager
 def worker_pool(n_threads: int | None) -> Iterator[ParallelMap]:
-    """Workers for parts of one task; as many as there are processors, if None.
+    """Start worker threads for parts of one task; one per processor, if None.
 
     Parts are cut by the amount of work, never by the number of threads.
 
-    Yields a function of a task and its parts: what the task gives of each, in the order
-    of the parts, whoever does it.
+    Yields a function of a task and its parts, which returns the results in the order of
+    the parts.
     """
     n_workers = int(n_threads or os.cpu_count() or 1)
     # which starts a thread when it gets work
     with ThreadPoolExecutor(n_workers) as pool:
 
-        def share(one: Callable[[Any], Any], parts: Sequence) -> list:
-            alone = n_workers == 1 or len(parts) == 1
-            return list(map(one, parts) if alone else pool.map(one, parts))
+        def parallel_map(task: Callable[[Any], Any], parts: Sequence) -> list:
+            if n_workers == 1 or len(parts) == 1:
+                return list(map(task, parts))
+            return list(pool.map(task, parts))
 
-        yield share
+        yield parallel_map
 
 
 def part_size(amount: int) -> int:
-    """How much work makes a part."""
-    return max(_CHUNK, -(-amount // _MOST_CHUNKS))
+    """Return the amount of work in a part."""
+    return max(_CHUNK, -(-amount // _MAX_CHUNKS))
 
 
 def balanced_slices(amount: int) -> list[slice]:
-    """0..amount in parts."""
+    """Cut 0..amount into parts of about equal size."""
     size = part_size(amount)
     return [slice(begin, min(begin + size, amount)) for begin in range(0, amount, size)]

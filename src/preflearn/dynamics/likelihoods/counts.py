@@ -143,7 +143,7 @@ class Poisson(Likelihood):
     [[0.3457, 0.3085, 0.3457], [0.0463, 0.1141, 0.8396]]
     """
 
-    laws = _log_partition, _expected
+    integrals = _log_partition, _expected
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
         wrong = (y < 0) | (y != np.floor(y)) | (y > _MOST_POINTS)
@@ -179,7 +179,7 @@ class Skellam(Likelihood):
 
     base_rate: Positive = 1.0
     ranges = {"base_rate": (1e-6, 1e6)}  # noqa: RUF012
-    laws = _log_partition, _expected
+    integrals = _log_partition, _expected
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
         wrong = (y != np.floor(y)) | (abs(y) > _MOST_POINTS)

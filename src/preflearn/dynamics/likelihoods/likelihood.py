@@ -41,7 +41,7 @@ from preflearn.core.validation import (
 )
 from preflearn.dynamics.parametrized import Described
 
-_LAW = "UniTuple(float64, 3)(float64, float64, float64, float64, float64)"
+_INTEGRAL = "UniTuple(float64, 3)(float64, float64, float64, float64, float64)"
 
 
 class Likelihood(Described, family="likelihood"):
@@ -49,9 +49,12 @@ class Likelihood(Described, family="likelihood"):
 
     Attributes
     ----------
-    laws : tuple
+    integrals : tuple
         `log_partition` and `expected` of the family, to be compiled; see the head of
         this module.
+    log_concave : bool
+        Whether log p(y | d) is a concave function of d, for each y; `fit` accepts no
+        others.
     parameters : ndarray of shape (2,)
         The parameters in these functions, those that are not used 0.
     has_ties : bool
@@ -61,7 +64,8 @@ class Likelihood(Described, family="likelihood"):
         The size of differences of scores that outcomes can tell apart.
     """
 
-    laws: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]
+    integrals: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]
+    log_concave: ClassVar[bool] = True
     has_ties: ClassVar[bool] = True
     noise: ClassVar[float] = 1.0
 
@@ -72,10 +76,13 @@ class Likelihood(Described, family="likelihood"):
         require(len(values) <= 2, len(values), name, "at most 2")
         return np.array(values + [0.0] * (2 - len(values)))
 
-    def law(self, ep: bool) -> Any:
-        """The compiled law for EP, or else for reverse-KL: an argument for compiled
-        loops."""
-        return pointer(self.laws[0 if check_flag(ep, "ep") else 1], _LAW)
+    def compiled_integral(self, ep: bool) -> Any:
+        """Compile `log_partition` for EP, or else `expected` for reverse-KL, as an
+        argument for compiled loops."""
+        log_partition, expected = self.integrals
+        if check_flag(ep, "ep"):
+            return pointer(log_partition, _INTEGRAL)
+        return pointer(expected, _INTEGRAL)
 
     def check(self, y: ArrayLike, n: int) -> Floats:
         """Return the outcomes of n matches as floats, or say which one this likelihood
@@ -156,7 +163,9 @@ class Likelihood(Described, family="likelihood"):
     def _each(
         self, ep: bool, y: Floats, mean: Floats, variance: Floats
     ) -> tuple[Floats, Floats, Floats]:
-        value, first, second = _rows(self.law(ep), *self.parameters, y, mean, variance)
+        value, first, second = _each_row(
+            self.compiled_integral(ep), *self.parameters, y, mean, variance
+        )
         beyond = f"a variance at which the expectation of the logarithm of {type(self).__name__} is a number"
         raise_if_any(np.isnan(value), variance, "variance", beyond)
         return value, first, second
@@ -204,9 +213,12 @@ class Results(Likelihood):
 
 
 @njit
-def _rows(law, a, b, y, mean, variance):
-    """A law of arrays: shape (3, n)."""
+def _each_row(integral, a, b, y, mean, variance):
+    """An integral of arrays: shape (3, n)."""
     result = np.empty((3, len(y)))
     for n in range(len(y)):
-        result[0, n], result[1, n], result[2, n] = law(a, b, y[n], mean[n], variance[n])
+        value, first, second = integral(a, b, y[n], mean[n], variance[n])
+        result[0, n] = value
+        result[1, n] = first
+        result[2, n] = second
     return result

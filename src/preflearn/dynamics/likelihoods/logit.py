@@ -194,7 +194,7 @@ class Logit(Results):
     [[0.5, 0.5], [0.3033, 0.6967]]
     """
 
-    laws = _log_partition, _expected
+    integrals = _log_partition, _expected
     has_ties = False
 
 
@@ -221,4 +221,4 @@ class OrdinalLogit(Results):
     """
 
     margin: Positive
-    laws = _log_partition, _expected
+    integrals = _log_partition, _expected

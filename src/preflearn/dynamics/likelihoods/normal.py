@@ -200,7 +200,7 @@ class Probit(Results):
     [[0.5, 0.5], [0.2398, 0.7602]]
     """
 
-    laws = _log_partition, _expected
+    integrals = _log_partition, _expected
     has_ties = False
 
 
@@ -227,7 +227,7 @@ class OrdinalProbit(Results):
     """
 
     margin: Positive
-    laws = _log_partition, _expected
+    integrals = _log_partition, _expected
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ class Gaussian(Likelihood):
 
     variance: Positive = 1.0
     margin: float = 0.0
-    laws = _log_partition_of_points, _expected_of_points
+    integrals = _log_partition_of_points, _expected_of_points
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -35,7 +35,12 @@ from preflearn.core.validation import (
     warn_user,
 )
 from preflearn.dynamics.covariances.prior import MOST_LENGTHS, MOST_SPANS
-from preflearn.dynamics.model import DynamicComparisons, check_problem, infer, laid_out
+from preflearn.dynamics.model import (
+    DynamicComparisons,
+    check_problem,
+    infer,
+    prepare_sweep,
+)
 from preflearn.dynamics.model_selection.hyperparameters import (
     Parameter,
     changed,
@@ -323,9 +328,9 @@ def gradient_of(fitted: DynamicComparisons, names: list[str]) -> Floats:
 
     def shifted(name: str, step: float) -> float:
         model = with_parameters(fitted, {name: values[name] * math.exp(step)})
-        data = fitted.matches_, fitted.played_, fitted.pseudo_observations_
-        with laid_out(model, *data) as sweep:
-            return sweep.matches(sweep.features()).evidence
+        data = fitted.matches_, fitted.observations_, fitted.pseudo_observations_
+        with prepare_sweep(model, *data) as sweep:
+            return sweep.update_matches(sweep.smooth_features()).evidence
 
     return np.array(
         [(shifted(name, _STEP) - shifted(name, -_STEP)) / (2 * _STEP) for name in names]
