@@ -48,14 +48,14 @@ def broadcast_gram(U: np.ndarray, V: np.ndarray) -> np.ndarray:
     return K
 
 
-def plain(X: np.ndarray, rank: np.ndarray, Q: np.ndarray) -> np.ndarray:
+def plain(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> np.ndarray:
     """AnKer-rank by NumPy and scikit-learn; row sums order as Bradley-Terry does."""
     first, second = np.triu_indices(len(X), 1)
-    apart = rank[first] != rank[second]
+    apart = y[first] != y[second]
     first = first[apart]
     second = second[apart]
     coins = np.random.default_rng(0).choice([-1, 1], len(first))
-    U = (X[first] - X[second]) * (coins * np.where(rank[first] < rank[second], 1, -1))[
+    U = (X[first] - X[second]) * (coins * np.where(y[first] > y[second], 1, -1))[
         :, None
     ]
     K = broadcast_gram(U, U)
@@ -82,8 +82,8 @@ def plain(X: np.ndarray, rank: np.ndarray, Q: np.ndarray) -> np.ndarray:
     return positions(P.sum(axis=1))
 
 
-def ours(X: np.ndarray, rank: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    return AnKerRank(random_state=0).fit(X, rank).rank(Q)
+def ours(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    return AnKerRank(random_state=0).fit(X, y).rank(Q)
 
 
 METHODS = {"ours": ours, "plain": plain}
@@ -100,7 +100,7 @@ def prepared(method: str, train: str, test: str) -> Callable[[], np.ndarray]:
 
     def call() -> np.ndarray:
         X, Q = DomainScaler().fit(source.X).both(target.X)
-        return METHODS[method](X, source.rank, Q)
+        return METHODS[method](X, source.y, Q)
 
     return call
 
@@ -113,7 +113,7 @@ def measured(method: str, train: str, test: str, repeats: int) -> list[object]:
         start = time.perf_counter()
         predicted = call()
         seconds.append(time.perf_counter() - start)
-    loss = ranking_loss(load_object_ranking(test).rank, predicted)
+    loss = ranking_loss(-load_object_ranking(test).y, predicted)
     row = [
         f"{train} to {test}",
         method,

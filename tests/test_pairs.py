@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
 from preflearn.core import OnItems
-from preflearn.pairs import Incidence, Pairs, as_pairs
+from preflearn.pairs import Incidence, Pairs, as_pairs, ranks_to_scores
 from preflearn.pursuit import RankRLS
 from preflearn.svm import SVMRank
 
@@ -217,6 +217,31 @@ def test_from_rankings_is_from_scores_with_rank_one_best(rows):
     )
     assert same(pairs, expected)
     assert y.tolist() == labels.tolist()
+
+
+@given(SCORED)
+def test_ranks_become_scores_in_the_reversed_order(rows):
+    rank, qid = (np.array(column) for column in zip(*rows, strict=True))
+    scores = ranks_to_scores(rank, qid)
+    assert scores.shape == rank.shape
+    np.testing.assert_array_equal(
+        np.sign(np.subtract.outer(scores, scores)),
+        -np.sign(np.subtract.outer(rank, rank)),  # shared ranks are equal scores
+    )
+    np.testing.assert_array_equal(ranks_to_scores(rank), scores)
+
+
+@pytest.mark.parametrize(
+    ("rank", "qid", "words"),
+    [
+        ([1, np.nan], None, r"rank\[1\]"),
+        ([1, 2], [0], "^qid "),
+        ([[1]], None, "^rank "),
+    ],
+)
+def test_ranks_that_are_no_ranks_are_named(rank, qid, words):
+    with pytest.raises(ValueError, match=words):
+        ranks_to_scores(rank, qid)
 
 
 def test_scores_of_any_size_are_compared():

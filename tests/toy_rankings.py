@@ -1,7 +1,8 @@
-"""Random rankings of items in [0, 1], their pairs, and differences of other pairs."""
+"""Random scored items in [0, 1], their pairs, and differences of other pairs."""
 
 import numpy as np
 
+from preflearn.pairs import ranks_to_scores
 from preflearn.ranking.base import positions
 
 
@@ -12,20 +13,20 @@ def rankings(seed, n=15, d=3, levels=None, noise=0.2):
         if levels
         else rng.uniform(size=(n, d))
     )
-    return X, positions(X**2 @ np.arange(1, d + 1) + noise * rng.normal(size=n))
+    rank = positions(X**2 @ np.arange(1, d + 1) + noise * rng.normal(size=n))
+    return X, ranks_to_scores(rank)
 
 
-def better_minus_worse(X, rank):
-    """Return differences in the order of `Pairs.from_rankings`; the smaller rank is the
-    better one."""
+def better_minus_worse(X, scores):
+    """Return differences in the order of `Pairs.from_scores`; larger is better."""
     pairs = [
         (i, j)
         for i in range(len(X))
         for j in range(i + 1, len(X))
-        if rank[i] != rank[j]
+        if scores[i] != scores[j]
     ]
     return np.array(
-        [(X[i] - X[j]) * (1 if rank[i] < rank[j] else -1) for i, j in pairs]
+        [(X[i] - X[j]) * (1 if scores[i] > scores[j] else -1) for i, j in pairs]
     )
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from preflearn.analogy import AnKerRank
 from preflearn.dynamics import Constant, DynamicComparisons, Logit, Matern12, Probit
 from preflearn.matches import Matches
-from preflearn.pairs import Pairs
+from preflearn.pairs import Pairs, ranks_to_scores
 from preflearn.path import svm_path
 from preflearn.ranking import RankNet
 from preflearn.ratings import Elo, Glicko, TrueSkill
@@ -26,7 +26,7 @@ def fit_learners_of_pairs_and_rankings() -> None:
         SVMRank(C=C).fit(pairs[y != 0], y[y != 0])
     svm_path(X @ X.T + 1.0, np.where(rank % 3, 1, -1))
     for learner in (AnKerRank(random_state=0), RankNet(n_epochs=1, random_state=0)):
-        learner.fit(X, rank)
+        learner.fit(X, ranks_to_scores(rank))
 
 
 def fit_models_of_matches() -> None:

@@ -28,7 +28,7 @@ from preflearn.core.validation import (
     check_shape,
 )
 
-__all__ = ["DifferenceGram", "Incidence", "Pairs", "as_pairs"]
+__all__ = ["DifferenceGram", "Incidence", "Pairs", "as_pairs", "ranks_to_scores"]
 
 _BLOCK = 1 << 15  # pairs
 
@@ -346,7 +346,7 @@ class Pairs:
         """
         items = check_items(X, "X", keep=True)
         rank = check_array(rank, "rank", items.shape[:1], "one value per item")
-        return cls.from_scores(items, -rank, qid)
+        return cls.from_scores(items, ranks_to_scores(rank), qid)
 
     @property
     def first(self) -> NDArray[np.float64]:
@@ -445,6 +445,40 @@ class Pairs:
         labels = np.ones(len(flipped), dtype=np.int8)
         labels[n_preferences:] = -1
         return flipped, labels
+
+
+def ranks_to_scores(rank: ArrayLike, qid: ArrayLike | None = None) -> Floats:
+    """Scores of ranked items: minus the rank, so that larger is better.
+
+    Every learner of items takes scores, `fit(X, y, qid)` with larger y for better
+    items; write `fit(X, ranks_to_scores(rank), qid)` where 1 is best. Shared ranks
+    become equal scores, and gaps between ranks stay as they are.
+
+    Parameters
+    ----------
+    rank : array-like of shape (n,)
+        Ranks; smaller is better. They may start again in each query.
+    qid : array-like of shape (n,), optional
+        Query ids. The scores do not depend on them, since learners compare items of
+        one query only; that there is one id per item is checked.
+
+    Returns
+    -------
+    scores : ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        On ranks that are not finite, or another number of query ids.
+
+    Examples
+    --------
+    >>> ranks_to_scores([1, 3, 1, 2, 1], qid=[7, 7, 7, 8, 8]).tolist()
+    [-1.0, -3.0, -1.0, -2.0, -1.0]
+    """
+    scores = -check_array(rank, "rank", ("n",), "one rank per item")
+    check_query_ids(qid, len(scores))
+    return scores
 
 
 def as_pairs(pairs: Pairs | ArrayLike, keep: bool = False) -> Pairs:

@@ -41,10 +41,10 @@ def plain(better, c, d, k):
     levels=st.sampled_from([None, 1, 2, 4]),
 )
 def test_equals_a_plain_loop(seed, k, levels):
-    X, rank = rankings(seed, n=9, levels=levels)
+    X, scores = rankings(seed, n=9, levels=levels)
     Q = rankings(seed + 1, n=5, levels=levels)[0]
-    better = better_minus_worse(X, rank)
-    P = Able2Rank(k).fit(X, rank).preferences(Q)
+    better = better_minus_worse(X, scores)
+    P = Able2Rank(k).fit(X, scores).preferences(Q)
     for i, j in combinations(range(5), 2):
         assert P[i, j] == pytest.approx(plain(better, Q[i], Q[j], k), abs=1e-12)
     assert (P + P.T == 1).all()
@@ -52,8 +52,8 @@ def test_equals_a_plain_loop(seed, k, levels):
 
 
 def test_k_has_the_least_loss_over_halves_of_the_objects():
-    X, rank = rankings(7, n=14)
-    model = Able2Rank("cv", random_state=np.random.default_rng(2)).fit(X, rank)
+    X, scores = rankings(7, n=14)
+    model = Able2Rank("cv", random_state=np.random.default_rng(2)).fit(X, scores)
     rng = np.random.default_rng(2)
     wrong = {10: [], 15: [], 20: []}
     for _ in range(3):
@@ -62,14 +62,14 @@ def test_k_has_the_least_loss_over_halves_of_the_objects():
             train = np.flatnonzero(half == part)
             valid = np.flatnonzero(half != part)
             for k, found in wrong.items():
-                P = Able2Rank(k).fit(X[train], rank[train]).preferences(X[valid])
-                better = rank[valid][:, None] < rank[valid]
+                P = Able2Rank(k).fit(X[train], scores[train]).preferences(X[valid])
+                better = scores[valid][:, None] > scores[valid]
                 found += ((P < 0.5) + (P == 0.5) / 2)[better].tolist()
     assert model.losses_ == pytest.approx(
         {k: np.mean(found) for k, found in wrong.items()}
     )
     assert model.k_ == min(model.losses_, key=model.losses_.get)
-    fixed = Able2Rank(model.k_).fit(X, rank)
+    fixed = Able2Rank(model.k_).fit(X, scores)
     np.testing.assert_array_equal(model.preferences(X[:8]), fixed.preferences(X[:8]))
 
 

@@ -25,9 +25,9 @@ def probe(seed, d=3):
 # ---- One model
 
 
-def training_examples(X, rank, orientation, seed):
+def training_examples(X, scores, orientation, seed):
     """The differences that a model learns from, and their labels."""
-    U = better_minus_worse(X, rank)
+    U = better_minus_worse(X, scores)
     if orientation == "both":
         return np.vstack([U, -U]), np.repeat([1.0, -1.0], len(U))
     y = (
@@ -50,13 +50,13 @@ def training_examples(X, rank, orientation, seed):
 def test_it_is_the_svm_of_scikit_learn_on_the_gram_matrix(
     degree, zero, orientation, seed, log_c, levels
 ):
-    X, rank = rankings(seed, levels=levels)
+    X, scores = rankings(seed, levels=levels)
     C = 10**log_c
     V = probe(seed)
     model = AnKerRank(
         C, degree=degree, zero=zero, orientation=orientation, random_state=seed
-    ).fit(X, rank)
-    U, y = training_examples(X, rank, orientation, seed)
+    ).fit(X, scores)
+    U, y = training_examples(X, scores, orientation, seed)
     # libsvm stores the kernel in single precision: a smaller tolerance may end far from
     # the optimum.
     svc = SVC(C=C, kernel="precomputed", tol=1e-6, max_iter=100_000)
@@ -77,13 +77,13 @@ def test_it_is_the_svm_of_scikit_learn_on_the_gram_matrix(
 )
 @examples(15)
 def test_the_svm_without_bias_is_at_its_optimum(degree, seed, log_c, levels):
-    X, rank = rankings(seed, n=8, levels=levels)
+    X, scores = rankings(seed, n=8, levels=levels)
     C = 10**log_c
     V = probe(seed)
     model = AnKerRank(
         C, degree=degree, orientation="antisymmetric", random_state=0
-    ).fit(X, rank)
-    U, _ = training_examples(X, rank, "antisymmetric", 0)
+    ).fit(X, scores)
+    U, _ = training_examples(X, scores, "antisymmetric", 0)
     coef = np.zeros(len(U))
     coef[model.support_] = model.dual_coef_
     K = (analogy_kernel(U, degree=degree) - analogy_kernel(U, -U, degree=degree)) / 2
@@ -99,9 +99,9 @@ def test_the_svm_without_bias_is_at_its_optimum(degree, seed, log_c, levels):
 
 
 def test_both_orientations_choose_as_the_antisymmetric_kernel_does():
-    X, rank = rankings(1, n=16)
+    X, scores = rankings(1, n=16)
     both, odd = (
-        AnKerRank(orientation=o, random_state=3).fit(X, rank)
+        AnKerRank(orientation=o, random_state=3).fit(X, scores)
         for o in ("both", "antisymmetric")
     )
     assert pytest.approx(2 * both.C_, rel=1e-6) == odd.C_
@@ -116,14 +116,14 @@ def test_both_orientations_choose_as_the_antisymmetric_kernel_does():
 def test_other_losses_are_at_their_optimum(orientation, loss, C):
     """Coefficients are -C times the slopes at f, up to a vector of small norm; with a
     bias their sum is 0."""
-    X, rank = rankings(11, n=25)
+    X, scores = rankings(11, n=25)
     odd = orientation == "antisymmetric"
     biased = loss == "logistic" and orientation == "coin"
-    U, y = training_examples(X, rank, orientation, 0)
+    U, y = training_examples(X, scores, orientation, 0)
     K = (analogy_kernel(U) - analogy_kernel(U, -U)) / 2 if odd else analogy_kernel(U)
     model = AnKerRank(
         C, degree=1, loss=loss, orientation=orientation, random_state=0
-    ).fit(X, rank)
+    ).fit(X, scores)
     assert model.support_.tolist() == list(range(300))
     f = K @ model.dual_coef_ + model.intercept_
     coef = model.dual_coef_
@@ -143,10 +143,10 @@ def test_other_losses_are_at_their_optimum(orientation, loss, C):
 # ---- The choice of C
 
 
-def brute_curve(X, rank, seed, lam, n_repeats, split):
+def brute_curve(X, scores, seed, lam, n_repeats, split):
     """The fraction of wrong validation pairs at one lambda, by libsvm in each fold."""
     rng = np.random.default_rng(seed)
-    U = better_minus_worse(X, rank)
+    U = better_minus_worse(X, scores)
     index = np.array([(i, j) for i in range(len(X)) for j in range(i + 1, len(X))])
     y = rng.choice([-1.0, 1.0], len(U))
     U = U * y[:, None]
@@ -175,17 +175,17 @@ def brute_curve(X, rank, seed, lam, n_repeats, split):
 
 @pytest.mark.parametrize("split", ["pairs", "objects"])
 def test_the_curve_is_that_of_single_fits(split):
-    X, rank = rankings(6, n=14)
-    model = AnKerRank(n_repeats=2, split=split, random_state=7).fit(X, rank)
+    X, scores = rankings(6, n=14)
+    model = AnKerRank(n_repeats=2, split=split, random_state=7).fit(X, scores)
     curve = model.curve_
     assert 1 / curve.lam == model.C_
     assert curve.loss == curve.losses.min()
-    assert brute_curve(X, rank, 7, curve.lam, 2, split) == pytest.approx(curve.loss)
+    assert brute_curve(X, scores, 7, curve.lam, 2, split) == pytest.approx(curve.loss)
     middles = np.sqrt(curve.lambdas[1:] * curve.lambdas[:-1])
     # libsvm is not exact
     wide = np.flatnonzero(curve.lambdas[:-1] > 1.02 * curve.lambdas[1:])
     for k in wide[:: max(1, len(wide) // 12)]:
-        assert brute_curve(X, rank, 7, middles[k], 2, split) == pytest.approx(
+        assert brute_curve(X, scores, 7, middles[k], 2, split) == pytest.approx(
             curve.losses[k]
         )
 
@@ -204,10 +204,10 @@ def test_other_losses_choose_from_a_grid(loss):
 
 
 def test_the_calibration_uses_values_of_pairs_that_were_held_out():
-    X, rank = rankings(10, n=12)
-    model = AnKerRank(4.0, n_repeats=1, random_state=2).fit(X, rank)
+    X, scores = rankings(10, n=12)
+    model = AnKerRank(4.0, n_repeats=1, random_state=2).fit(X, scores)
     rng = np.random.default_rng(2)
-    U = better_minus_worse(X, rank)
+    U = better_minus_worse(X, scores)
     y = rng.choice([-1.0, 1.0], len(U))
     U, half, f = U * y[:, None], rng.permutation(len(U)) % 2, np.empty(len(U))
     for part in (0, 1):
@@ -224,8 +224,8 @@ def test_the_calibration_uses_values_of_pairs_that_were_held_out():
 )
 @examples(20)
 def test_preferences_are_reciprocal_and_follow_the_items(seed, orientation):
-    X, rank = rankings(seed, n=8)
-    model = AnKerRank(2.0, orientation=orientation, random_state=seed).fit(X, rank)
+    X, scores = rankings(seed, n=8)
+    model = AnKerRank(2.0, orientation=orientation, random_state=seed).fit(X, scores)
     Q = rankings(seed + 1, n=6)[0]
     Q[3] = Q[1]
     P = model.preferences(Q)
@@ -248,13 +248,15 @@ def test_preferences_are_reciprocal_and_follow_the_items(seed, orientation):
 
 
 def test_queries_are_compared_within_and_ties_make_no_pair():
-    X, rank = rankings(0, n=12)
+    X, scores = rankings(0, n=12)
     qid = np.repeat([5, 7, 9], 4)
-    rank[1] = rank[0]
+    scores[1] = scores[0]
     model = AnKerRank(
         1.0, loss="squared", orientation="antisymmetric", random_state=0
-    ).fit(X, rank, qid)
-    U = np.vstack([better_minus_worse(X[qid == q], rank[qid == q]) for q in (5, 7, 9)])
+    ).fit(X, scores, qid)
+    U = np.vstack(
+        [better_minus_worse(X[qid == q], scores[qid == q]) for q in (5, 7, 9)]
+    )
     np.testing.assert_allclose(model.differences_, U)
     assert model.support_.tolist() == list(range(17))
 
@@ -262,28 +264,27 @@ def test_queries_are_compared_within_and_ties_make_no_pair():
 def test_two_items():
     X = [[0.0, 0.5], [1.0, 0.5]]
     for orientation in ("both", "antisymmetric"):
-        model = AnKerRank(1.0, orientation=orientation).fit(X, [2, 1])
+        model = AnKerRank(1.0, orientation=orientation).fit(X, [0, 1])
         assert model.rank(X).tolist() == [2, 1]
         assert model.rank([[0.2, 0.5], [0.1, 0.5]]).tolist() == [1, 2]
     with pytest.raises(ValueError, match=r"pairs is 1.*orientation"):
-        AnKerRank(1.0).fit(X, [2, 1])
+        AnKerRank(1.0).fit(X, [0, 1])
     with pytest.raises(ValueError, match=r"C is 'path'.*number"):
-        AnKerRank(orientation="both").fit(X, [2, 1])
+        AnKerRank(orientation="both").fit(X, [0, 1])
 
 
 @pytest.mark.parametrize("orientation", ["both", "antisymmetric"])
 @pytest.mark.parametrize("n", [3, 4, 5])
 def test_few_items_in_order_of_one_feature_are_ranked_in_that_order(n, orientation):
     X = np.column_stack([np.linspace(0, 1, n), np.full(n, 0.5)])
-    rank = np.arange(n, 0, -1)
-    model = AnKerRank(1.0, orientation=orientation).fit(X, rank)
-    assert model.rank(X).tolist() == rank.tolist()
+    model = AnKerRank(1.0, orientation=orientation).fit(X, np.arange(n))
+    assert model.rank(X).tolist() == list(range(n, 0, -1))
 
 
 def test_coins_do_not_all_fall_on_one_side():
     for seed in range(8):
         model = AnKerRank(1.0, loss="squared", random_state=seed).fit(
-            [[0.0], [0.4], [1.0]], [3, 2, 1]
+            [[0.0], [0.4], [1.0]], [0, 1, 2]
         )
         assert model.rank([[0.9], [0.2]]).tolist() == [1, 2]
         assert len(set(np.sign(model.differences_[:, 0]))) == 2
@@ -305,11 +306,11 @@ def test_a_negative_slope_of_the_calibration_does_not_reverse_the_order(
     monkeypatch.setattr(
         "preflearn.analogy.anker_rank.platt", lambda *given: (slope, 0.25)
     )
-    X, rank = rankings(0)
-    model = AnKerRank(1.0, random_state=0).fit(X, rank)
+    X, scores = rankings(0)
+    model = AnKerRank(1.0, random_state=0).fit(X, scores)
     assert model.platt_ == (max(slope, 0.0), 0.25)
     if slope > 0:
-        assert ranking_loss(rank, model.rank(X)) < 0.5
+        assert ranking_loss(-scores, model.rank(X)) < 0.5
     else:
         assert len(set(model.rank(X))) == 1
 
@@ -346,12 +347,12 @@ def test_bad_parameters_are_named(name, value, others):
 def test_a_path_that_ends_early_gives_its_last_model_and_a_warning_with_its_cost():
     ended = 0
     for seed in range(12):
-        X, rank = rankings(seed, n=9, d=1, levels=3)
+        X, scores = rankings(seed, n=9, d=1, levels=3)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
             model = AnKerRank(
                 1e12, degree=1, orientation="antisymmetric", random_state=0
-            ).fit(X, rank)
+            ).fit(X, scores)
         assert np.isfinite(model.decision_function(probe(0, d=1))).all()
         assert np.abs(model.dual_coef_).max() <= model.C_ * (1 + 1e-9)
         messages = [str(one.message) for one in caught if "1e+12" in str(one.message)]

@@ -16,31 +16,31 @@ EACH = pytest.mark.parametrize("learner", LEARNERS, ids=["ankerrank", "able2rank
 
 @EACH
 @pytest.mark.parametrize("aggregate", AGGREGATES)
-def test_worths_are_the_aggregated_preferences(learner, aggregate):
-    X, rank = rankings(0)
-    model = clone(learner).set_params(aggregate=aggregate).fit(X, rank)
+def test_scores_are_the_aggregated_preferences(learner, aggregate):
+    X, scores = rankings(0)
+    model = clone(learner).set_params(aggregate=aggregate).fit(X, scores)
     np.testing.assert_array_equal(
-        model.worths(X), AGGREGATES[aggregate](model.preferences(X))
+        model.rank_function(X), AGGREGATES[aggregate](model.preferences(X))
     )
 
 
 @EACH
 def test_rounding_outside_the_unit_interval_is_clipped(learner):
-    X, rank = rankings(1)
+    X, scores = rankings(1)
     X[0] = 1.0
     X[1] = 0.0
-    model = clone(learner).fit(X, rank)
+    model = clone(learner).fit(X, scores)
     near = X.copy()
     near[0] += 5e-10
     near[1] -= 5e-10
-    again = clone(learner).fit(near, rank)
+    again = clone(learner).fit(near, scores)
     np.testing.assert_array_equal(again.preferences(near), model.preferences(X))
 
 
 @EACH
 def test_the_size_of_blocks_does_not_matter(learner, monkeypatch):
-    X, rank = rankings(5, n=12)
-    model = clone(learner).fit(X, rank)
+    X, scores = rankings(5, n=12)
+    model = clone(learner).fit(X, scores)
     P = model.preferences(X)
     monkeypatch.setattr("preflearn.analogy.kernel._VALUES", 100)
     np.testing.assert_allclose(model.preferences(X), P, rtol=0, atol=1e-12)
@@ -48,9 +48,9 @@ def test_the_size_of_blocks_does_not_matter(learner, monkeypatch):
 
 @pytest.mark.parametrize(("model", "chosen", "fixed"), CHOOSING)
 def test_the_same_seed_gives_the_same_model(model, chosen, fixed):
-    X, rank = rankings(0, n=12)
+    X, scores = rankings(0, n=12)
     one, again, other = (
-        clone(model).set_params(random_state=seed).fit(X, rank) for seed in (4, 4, 5)
+        clone(model).set_params(random_state=seed).fit(X, scores) for seed in (4, 4, 5)
     )
     assert (
         str(getattr(again, chosen))
@@ -85,10 +85,10 @@ def test_new_parameters_and_a_failed_fit_do_not_change_the_fitted_model(learner,
 
 @pytest.mark.parametrize(("model", "chosen", "fixed"), CHOOSING)
 def test_a_later_fit_removes_the_results_of_an_earlier_choice(model, chosen, fixed):
-    X, rank = rankings(6, n=12)
+    X, scores = rankings(6, n=12)
     model = clone(model)
-    assert getattr(model.fit(X, rank), chosen)
-    assert getattr(model.set_params(**fixed).fit(X, rank), chosen) is None
+    assert getattr(model.fit(X, scores), chosen)
+    assert getattr(model.set_params(**fixed).fit(X, scores), chosen) is None
 
 
 @EACH
@@ -101,7 +101,7 @@ def test_a_later_fit_removes_the_results_of_an_earlier_choice(model, chosen, fix
 )
 def test_features_outside_the_unit_interval_are_named(learner, X, words):
     with pytest.raises(ValueError, match=words):
-        clone(learner).fit(X, [1, 2])
+        clone(learner).fit(X, [0, 1])
     model = clone(learner).fit(*rankings(0, d=1))
     with pytest.raises(ValueError, match=words.replace("X", "Q", 1)):
         model.preferences(X)

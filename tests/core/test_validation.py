@@ -73,8 +73,8 @@ FRAME = pd.DataFrame(
 MATCHES, _ = Matches.from_frame(FRAME)
 ONES = np.ones((3, 2))
 UNIT = np.linspace(0, 1, 24).reshape(12, 2) ** [1, 2]
-RANK = np.array([3, 1, 2, 4, 6, 5, 7, 8, 12, 10, 11, 9])
-MANY = Pairs.from_rankings(UNIT, RANK)
+SCORES = -np.array([3, 1, 2, 4, 6, 5, 7, 8, 12, 10, 11, 9])
+MANY = Pairs.from_scores(UNIT, SCORES)
 TABLE = sparse.csr_array(
     np.arange(1, 121).reshape(12, 10) % 7 * (np.arange(12)[:, None] + np.arange(10) > 5)
 )
@@ -269,7 +269,7 @@ CALLS = [
     (lambda: Davidson(1e-300).fit(PAIRS, Y), "alpha"),
     (lambda: OrdinalComparison(["logit"]).fit(PAIRS, Y), "link"),
     (lambda: RankingPursuit(2, mix=2).fit(PAIRS.items, [0, 1, 2]), "mix"),
-    (lambda: AnKerRank(C=1e101).fit(PAIRS.items, [1, 2, 3]), "C"),
+    (lambda: AnKerRank(C=1e101).fit(PAIRS.items, [0, 1, 2]), "C"),
     (lambda: Elo(np.array(["fide"])).fit(MATCHES, Y), "k"),
     (lambda: refit(Elo(), scale="a").predict(MATCHES), "scale"),
     (lambda: refit(Elo(), k=None).partial_fit(MATCHES[2:], [1]), "k"),
@@ -325,9 +325,11 @@ def test_the_score_of_a_rating_system_is_its_fraction_of_right_predictions(syste
 
 SOURCES = {
     "search": lambda source: simulate_norm_pairs(2, 5, 0.5, source),
-    "AnKerRank": lambda source: AnKerRank(random_state=source).fit(UNIT, RANK),
-    "Able2Rank": lambda source: Able2Rank("cv", random_state=source).fit(UNIT, RANK),
-    "RankNet": lambda source: RankNet(n_epochs=1, random_state=source).fit(UNIT, RANK),
+    "AnKerRank": lambda source: AnKerRank(random_state=source).fit(UNIT, SCORES),
+    "Able2Rank": lambda source: Able2Rank("cv", random_state=source).fit(UNIT, SCORES),
+    "RankNet": lambda source: RankNet(n_epochs=1, random_state=source).fit(
+        UNIT, SCORES
+    ),
     "ItemKFold": lambda source: list(
         ItemKFold(2, shuffle=True, random_state=source).split(MANY[0])
     ),
@@ -335,10 +337,10 @@ SOURCES = {
         kernel="rbf", n_components=2, random_state=source
     ).fit(PAIRS, Y),
     "SparseRankRLS": lambda source: SparseRankRLS(2, random_state=source).fit(
-        UNIT, RANK
+        UNIT, SCORES
     ),
     "SVMRank": lambda source: SVMRank("path", "linear", random_state=source).fit(
-        UNIT, RANK
+        UNIT, SCORES
     ),
     "cross_validated_path": lambda source: cross_validated_path(
         *MANY, folds=ItemFolds(2, None, source)

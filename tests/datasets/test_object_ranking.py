@@ -18,7 +18,7 @@ def test_object_rankings_in_both_encodings_of_the_files(toy):
     assert one.item_names == two.item_names == ("München", "Köln")
     assert one.feature_names == ("Pts", "W")
     np.testing.assert_array_equal(one.X, [[88, 28], [50, 11]])
-    assert one.rank.tolist() == [1, 3]
+    assert one.y.tolist() == [-1, -3]
     assert one.provenance[0]["file"] == "ds_B1.csv"
     with pytest.raises(ValueError, match=r"name is 'B3'.*'D1'"):
         datasets.load_object_ranking("B3")
@@ -42,10 +42,10 @@ def test_the_public_data_of_table_1_have_loaders():
 def test_object_ranking(load, row):
     data = load("object_ranking", datasets.load_object_ranking, row["name"])
     assert data.X.shape == (int(row["instances"]), int(row["features"]))
-    assert len(data.item_names) == len(data.rank) == len(data.X)
+    assert len(data.item_names) == len(data.y) == len(data.X)
     assert len(data.feature_names) == data.X.shape[1]
-    assert data.rank[0] == 1
-    assert (np.diff(data.rank) >= 0).all()
+    assert data.y[0] == -1
+    assert (np.diff(data.y) <= 0).all()
     assert not any(name.upper() == "RANK" for name in data.feature_names)
 
 
@@ -77,7 +77,7 @@ def test_least_squares_on_ranks_has_the_losses_of_table_2(load, train, test, pri
         if np.linalg.matrix_rank(wider, tol=1e-7) == len(kept) + 1:
             kept.append(number)
     design = np.column_stack([np.ones(len(known.X)), known.X[:, kept]])
-    weights = np.linalg.lstsq(design, known.rank, rcond=None)[0]
+    weights = np.linalg.lstsq(design, -known.y, rcond=None)[0]
     predicted = query.X[:, kept] @ weights[1:]
     better, worse = np.triu_indices(len(predicted), 1)
     loss = (predicted[better] > predicted[worse]).mean()

@@ -37,7 +37,7 @@ ITEMS = rng.normal(size=(24, 2))
 SCORES = ITEMS @ [1.0, 2.0] + rng.normal(size=24)
 PAIRS, Y = Pairs.from_scores(ITEMS, SCORES)
 FEATURES = rng.uniform(size=(14, 2))
-RANK = np.argsort(np.argsort(-FEATURES @ [1.0, 2.0] - 0.3 * rng.normal(size=14))) + 1
+TARGET = FEATURES @ [1.0, 2.0] + 0.3 * rng.normal(size=14)
 GAMES = Matches(
     np.tile([[1, -1, 0], [0, 1, -1], [1, 0, -1]], (10, 1)),
     range(30),
@@ -110,14 +110,14 @@ def paths(n_jobs=None):
 
 
 def support_vectors(loss, n_jobs=None):
-    found = AnKerRank(loss=loss, random_state=0, n_jobs=n_jobs).fit(FEATURES, RANK)
+    found = AnKerRank(loss=loss, random_state=0, n_jobs=n_jobs).fit(FEATURES, TARGET)
     return np.concatenate([found.curve_.losses, found.dual_coef_])
 
 
 def neighbours(n_jobs=None):
     return list(
         Able2Rank("cv", random_state=0, n_jobs=n_jobs)
-        .fit(FEATURES, RANK)
+        .fit(FEATURES, TARGET)
         .losses_.values()
     )
 

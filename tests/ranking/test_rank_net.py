@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preflearn.pairs import Pairs
+from preflearn.pairs import Pairs, ranks_to_scores
 from preflearn.ranking import RankNet, rank_net
 from preflearn.ranking.base import positions
 
@@ -16,11 +16,12 @@ from preflearn.ranking.base import positions
 def problem(seed, n=20, p=3):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p))
-    return X, positions(X[:, 0] - X[:, 1] ** 2 + 0.1 * rng.normal(size=n))
+    rank = positions(X[:, 0] - X[:, 1] ** 2 + 0.1 * rng.normal(size=n))
+    return X, ranks_to_scores(rank)
 
 
-def better_and_worse(X, rank):
-    pairs, y = Pairs.from_rankings(X, rank)
+def better_and_worse(X, scores):
+    pairs, y = Pairs.from_scores(X, scores)
     return np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])
 
 
@@ -37,8 +38,8 @@ def mean_loss(X, index, weights, sigma):
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.floats(0.1, 5))
 def test_the_gradient_equals_finite_differences(seed, units, sigma):
-    X, rank = problem(seed, n=6)
-    index = better_and_worse(X, rank)
+    X, scores = problem(seed, n=6)
+    index = better_and_worse(X, scores)
     weights = np.random.default_rng(seed).normal(size=(5, units))
     slope = np.full_like(weights, 7.0)
     hidden = np.empty((2, units))
@@ -83,8 +84,8 @@ def adam(X, batches, weights, rate, sigma):
 
 @pytest.mark.parametrize("batch", [4, 100])
 def test_the_fit_takes_the_steps_of_adam(batch):
-    X, rank = problem(1, n=6)
-    index = better_and_worse(X, rank)
+    X, scores = problem(1, n=6)
+    index = better_and_worse(X, scores)
     rng = np.random.default_rng(2)
     weights = rank_net._first_weights(rng, 3, 3)
     batches = []
@@ -94,24 +95,24 @@ def test_the_fit_takes_the_steps_of_adam(batch):
             order[start : start + batch] for start in range(0, len(index), batch)
         ]
     net = RankNet(3, batch_size=batch, n_epochs=2, sigma=1.5, random_state=2).fit(
-        X, rank
+        X, scores
     )
     np.testing.assert_allclose(
         net.weights_, adam(X, batches, weights, 0.01, 1.5), atol=1e-7
     )
 
 
-def test_worths_are_outputs_and_the_loss_curve_has_the_loss_before_each_step():
+def test_scores_are_outputs_and_the_loss_curve_has_the_loss_before_each_step():
     """One batch per epoch: each value after the first is the loss that the epoch before
     has reached."""
-    X, rank = problem(4)
-    index = better_and_worse(X, rank)
+    X, scores = problem(4)
+    index = better_and_worse(X, scores)
     nets = [
-        RankNet(n_epochs=k, batch_size=10**6, random_state=5).fit(X, rank)
+        RankNet(n_epochs=k, batch_size=10**6, random_state=5).fit(X, scores)
         for k in (1, 2, 3)
     ]
     np.testing.assert_allclose(
-        nets[0].worths(X), outputs(X, nets[0].weights_), rtol=1e-12
+        nets[0].rank_function(X), outputs(X, nets[0].weights_), rtol=1e-12
     )
     for earlier, later in pairwise(nets):
         expected = mean_loss(X, index, earlier.weights_, 1.0)
@@ -120,11 +121,11 @@ def test_worths_are_outputs_and_the_loss_curve_has_the_loss_before_each_step():
 
 
 def test_a_seed_repeats_the_fit_a_generator_continues_and_none_draws_anew():
-    X, rank = problem(7)
+    X, scores = problem(7)
 
     def found(state):
         net = RankNet(n_epochs=2, random_state=state)
-        return np.array([net.fit(X, rank).worths(X) for _ in range(3)])
+        return np.array([net.fit(X, scores).rank_function(X) for _ in range(3)])
 
     generated = found(np.random.default_rng(1))
     np.testing.assert_array_equal(found(np.random.default_rng(1)), generated)
@@ -141,13 +142,13 @@ def test_a_seed_repeats_the_fit_a_generator_continues_and_none_draws_anew():
 
 
 def test_queries_without_a_pair_do_not_change_the_net():
-    X, rank = problem(3)
+    X, scores = problem(3)
     extra = np.vstack([X, [[9.0, 9.0, 9.0], [1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]])
     qid = [0] * 20 + [1, 2, 2]
     net = RankNet(n_epochs=2)
-    same = RankNet(n_epochs=2).fit(X, rank)
+    same = RankNet(n_epochs=2).fit(X, scores)
     np.testing.assert_array_equal(
-        net.fit(extra, [*rank, 1, 1, 1], qid).worths(X), same.worths(X)
+        net.fit(extra, [*scores, 1, 1, 1], qid).rank_function(X), same.rank_function(X)
     )
 
 
@@ -168,11 +169,11 @@ def test_items_that_are_all_equal_are_refused():
         RankNet().fit(np.ones((5, 2)), np.arange(5))
 
 
-def test_the_worths_of_the_largest_parameters_are_finite():
-    X, rank = problem(3)
+def test_the_scores_of_the_largest_parameters_are_finite():
+    X, scores = problem(3)
     X /= np.abs(X).max()
     net = RankNet(n_hidden=9, n_epochs=5, learning_rate=1e6, sigma=1e6).fit(
-        1e100 * X, rank
+        1e100 * X, scores
     )
-    assert np.isfinite(net.worths(-1e100 * X)).all()
+    assert np.isfinite(net.rank_function(-1e100 * X)).all()
     assert np.isfinite(net.loss_curve_).all()

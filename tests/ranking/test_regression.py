@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from property_examples import examples
 from sklearn.linear_model import LinearRegression
 
+from preflearn.pairs import ranks_to_scores
 from preflearn.ranking import ExpectedRankRegression
 from preflearn.ranking.base import positions
 
 
 def fitted(X, rank, qid=None):
-    return ExpectedRankRegression().fit(X, rank, qid)
+    return ExpectedRankRegression().fit(X, ranks_to_scores(rank, qid), qid)
 
 
 def relative_positions(rank, qid):
@@ -42,7 +43,9 @@ def test_it_is_least_squares_of_relative_positions(seed, levels):
     learner = fitted(X, rank, qid)
     np.testing.assert_allclose(learner.coef_, reference.coef_, atol=1e-12)
     assert learner.intercept_ == pytest.approx(reference.intercept_, abs=1e-12)
-    np.testing.assert_allclose(learner.worths(X), -reference.predict(X), atol=1e-12)
+    np.testing.assert_allclose(
+        learner.rank_function(X), -reference.predict(X), atol=1e-12
+    )
     moved = fitted(X + rng.normal(size=3), rank, qid)
     np.testing.assert_allclose(moved.coef_, learner.coef_, rtol=1e-6, atol=1e-8)
 

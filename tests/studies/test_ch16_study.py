@@ -30,14 +30,14 @@ def task():
     rank = np.empty(28)
     for part in (slice(0, 14), slice(14, 28)):
         rank[part] = np.argsort(np.argsort(-scores[part])) + 1
-    return Task(X[:14], rank[:14], X[14:], rank[14:])
+    return Task(X[:14], -rank[:14], X[14:], -rank[14:])
 
 
 def test_items_that_a_ranking_svm_ties_count_half_whatever_rounding_gives():
     X = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])  # w has three equal numbers
     Q = np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.2, 0.2], [0.9, 0.9, 0.9]])
-    task = Task(X, np.array([2.0, 1.0]), Q, np.array([2.0, 3.0, 4.0, 1.0]))
-    assert len(np.unique(task.worths(SVMRank(1.0, "linear")))) == 2
+    task = Task(X, np.array([-2.0, -1.0]), Q, -np.array([2.0, 3.0, 4.0, 1.0]))
+    assert len(np.unique(task.rank_function(SVMRank(1.0, "linear")))) == 2
     assert task.loss(SVMRank(1.0, "linear")) == 3 / 2 / 6
 
 
@@ -45,7 +45,7 @@ def test_items_that_a_ranking_svm_ties_count_half_whatever_rounding_gives():
     ("kind", "options"), [("standard", {}), ("min-max", {"decision": "apart"})]
 )
 def test_losses_are_those_of_the_learners_on_scaled_features(task, kind, options):
-    chosen = choose(task.X, task.rank, {}, kind=kind)
+    chosen = choose(task.X, task.y, {}, kind=kind)
     found = losses_by_analogy(task, chosen, 3, **options) | losses_by_utility(
         task, chosen, 3, **options
     )
@@ -60,11 +60,11 @@ def test_losses_are_those_of_the_learners_on_scaled_features(task, kind, options
     }
     for name, (data, learner) in learners.items():
         assert found[name] == ranking_loss(
-            task.truth, learner.fit(data.X, data.rank).rank(data.Q)
+            -task.truth, learner.fit(data.X, data.y).rank(data.Q)
         ), name
     if kind == "min-max":
         own = DomainScaler().fit(task.X).transform(task.X)
-        assert chosen.svm.C_ == SVMRank("path", "linear").fit(own, -task.rank).C_
+        assert chosen.svm.C_ == SVMRank("path", "linear").fit(own, task.y).C_
         assert unit.Q.min(axis=0).tolist() == [0, 0, 0]
 
 
@@ -73,7 +73,7 @@ def test_choices_have_the_least_loss_of_held_out_halves(task):
     three."""
     unit = task.scaled(decision="apart").X
     X = task.scaled("standard", decision="apart").X
-    rank = task.rank
+    y = task.y
     folds = list(RepeatedKFold(n_splits=2, n_repeats=3, random_state=4).split(X))
     nets = {"n_hidden": (4, 32), "learning_rate": (0.001, 0.1)}
     grids = {
@@ -81,12 +81,12 @@ def test_choices_have_the_least_loss_of_held_out_halves(task):
         "Ranking SVM": ({"C": (1e-4, 1.0)}, 3),
         "RankNet": (nets, 1),
     }
-    chosen = choose(task.X, task.rank, grids, random_state=4)
+    chosen = choose(task.X, task.y, grids, random_state=4)
 
     def loss(learner, items, folds):
         return sum(
             ranking_loss(
-                rank[test], learner.fit(items[train], rank[train]).rank(items[test])
+                -y[test], learner.fit(items[train], y[train]).rank(items[test])
             )
             for train, test in folds
         )
@@ -96,8 +96,7 @@ def test_choices_have_the_least_loss_of_held_out_halves(task):
 
     def svm_loss(C):
         return sum(
-            Task(X[a], rank[a], X[b], rank[b]).loss(SVMRank(C, "linear"))
-            for a, b in folds
+            Task(X[a], y[a], X[b], y[b]).loss(SVMRank(C, "linear")) for a, b in folds
         )
 
     assert (chosen.net.n_hidden, chosen.net.learning_rate) == min(
@@ -122,14 +121,14 @@ def test_a_choice_is_at_the_end_of_the_path_where_a_coefficient_is_at_its_bound(
 
 def test_degrees_are_judged_pair_by_pair(task):
     task = task.scaled()
-    learner = AnKerRank(random_state=0).fit(task.X, task.rank)
+    learner = AnKerRank(random_state=0).fit(task.X, task.y)
     found = judged(task, learner)
     P = learner.preferences(task.Q)
     q = support(learner, task.Q)
     np.testing.assert_allclose((1 + q - q.T) / 2, P, atol=1e-12)
     i, j = np.array(list(permutations(range(14), 2))).T
     p = P[i, j]
-    won = task.truth[i] < task.truth[j]
+    won = task.truth[i] > task.truth[j]
     bins = {}
     for degree, outcome in zip(p, won, strict=True):
         bins.setdefault(min(int(10 * degree), 9), []).append(degree - outcome)
@@ -139,6 +138,6 @@ def test_degrees_are_judged_pair_by_pair(task):
         "one side": np.mean((q[i, j] - won) ** 2),
         "reciprocity": np.mean(np.abs(q[i, j] + q[j, i] - 1)),
         "miscalibration": sum(abs(sum(part)) for part in bins.values()) / len(p),
-        "row sums": ranking_loss(task.truth, -P.sum(axis=1)),
+        "row sums": ranking_loss(-task.truth, -P.sum(axis=1)),
     }
     assert {name: found[name] for name in expected} == pytest.approx(expected)

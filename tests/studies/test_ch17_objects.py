@@ -29,30 +29,32 @@ def test_the_loss_is_the_share_of_wrong_pairs_and_a_tie_is_half_a_wrong_one():
     wrong = [
         0.5
         if scores[i] == scores[j]
-        else float((truth[i] < truth[j]) == (scores[i] < scores[j]))
+        else float((truth[i] < truth[j]) != (scores[i] < scores[j]))
         for i, j in combinations(range(12), 2)
         if truth[i] != truth[j]
     ]
     assert np.isclose(judge(truth, scores)["loss"], np.mean(wrong))
     # rounding orders nothing
-    assert judge([1, 2, 3], np.array([1.0, 0.3, 0.1 + 0.2]))["loss"] == 0.5 / 3
+    assert (
+        judge(np.array([3, 2, 1]), np.array([1.0, 0.3, 0.1 + 0.2]))["loss"] == 0.5 / 3
+    )
 
 
 def test_test_items_are_scaled_without_their_ranks_and_alone_where_they_are_of_another_domain():
     X = np.arange(20.0)[:, None]
-    rank = np.arange(20.0)
-    near, far = (split(X, rank, X[::-1] + shift, rank, 0) for shift in (1, 1000))
+    y = np.arange(20.0)
+    near, far = (split(X, y, X[::-1] + shift, y, 0) for shift in (1, 1000))
     assert (near.train.X.max(), near.test.max()) == (19 / 20, 1)  # together
     assert far.train.X.max() == far.test.max() == 1  # apart
-    assert np.array_equal(near.test, split(X, rank, X[::-1] + 1, -rank, 0).test)
+    assert np.array_equal(near.test, split(X, y, X[::-1] + 1, -y, 0).test)
 
 
 @pytest.mark.skipif(not datasets.available("object_ranking"), reason="no data")
 def test_folds_hold_training_items_only_each_on_one_side():
     found = problem("volleyball/V1-V2")
-    ranks = sorted(-found.whole.train.y)
+    scores = sorted(found.whole.train.y)
     assert len(found.folds) == 9
     for fold in found.folds:
         # of a volleyball group all differ
-        assert sorted([*-fold.train.y, *fold.truth]) == ranks
+        assert sorted([*fold.train.y, *fold.truth]) == scores
         assert len(fold.test) == len(fold.truth) == 4

@@ -79,8 +79,8 @@ class Able2Rank(PairwiseLearner):
     Examples
     --------
     >>> X = [[0.0, 0.2], [0.4, 0.3], [1.0, 0.9]]
-    >>> machine = Able2Rank(k=2).fit(X, [3, 2, 1])
-    >>> machine.rank([[0.3, 0.5], [0.1, 0.2], [0.8, 0.6]]).tolist()
+    >>> learner = Able2Rank(k=2).fit(X, [0, 1, 2])
+    >>> learner.rank([[0.3, 0.5], [0.1, 0.2], [0.8, 0.6]]).tolist()
     [2, 3, 1]
     """
 
@@ -90,15 +90,16 @@ class Able2Rank(PairwiseLearner):
     random_state: int | np.random.Generator | None = None
     n_jobs: int | None = None
 
-    def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
-        """Keep the preferences between ranked items, and choose k.
+    def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+        """Keep the preferences between scored items, and choose k.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
             In [0, 1].
-        rank : array-like of shape (n,)
-            1 is best. Items of one query that share a rank make no pair.
+        y : array-like of shape (n,)
+            Scores; larger is better, see `RankingLearner.fit`. Items of one query with
+            equal scores make no pair.
         qid : array-like of shape (n,), optional
             Query ids: only items of one query are compared. None: one query.
 
@@ -112,7 +113,7 @@ class Able2Rank(PairwiseLearner):
         if self.k != "cv":
             whole = as_real(self.k) % 1 == 0 and self.k >= 1
             require(whole, self.k, "k", "a whole number of at least 1 or 'cv'")
-        pairs, better = self._preferences(X, rank, qid)
+        pairs, better = self._preferences(X, y, qid)
         self.losses_ = (
             self._cross_validated(pairs, better, rng) if self.k == "cv" else None
         )

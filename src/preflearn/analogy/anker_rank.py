@@ -89,7 +89,7 @@ class AnKerRank(PairwiseLearner):
         item.
     support_ : ndarray of int, shape (s,)
         Numbers of the training examples that take part in f. Examples are in the order
-        of `Pairs.from_rankings`; with "both", the other orientations follow behind.
+        of `Pairs.from_scores`; with "both", the other orientations follow behind.
     differences_ : ndarray of shape (s, d)
         The differences u_i of these examples.
     dual_coef_ : ndarray of shape (s,)
@@ -122,9 +122,8 @@ class AnKerRank(PairwiseLearner):
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(size=(20, 2))
-    >>> rank = np.argsort(np.argsort(-X @ [1.0, 2.0])) + 1
-    >>> machine = AnKerRank(random_state=0).fit(X, rank)
-    >>> machine.rank([[0.1, 0.2], [0.9, 0.8], [0.5, 0.6]]).tolist()
+    >>> learner = AnKerRank(random_state=0).fit(X, X @ [1.0, 2.0])
+    >>> learner.rank([[0.1, 0.2], [0.9, 0.8], [0.5, 0.6]]).tolist()
     [3, 1, 2]
     """
 
@@ -140,15 +139,16 @@ class AnKerRank(PairwiseLearner):
     random_state: int | np.random.Generator | None = None
     n_jobs: int | None = None
 
-    def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
-        """Learn from ranked items.
+    def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+        """Learn from scored items.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
             In [0, 1].
-        rank : array-like of shape (n,)
-            1 is best. Items of one query that share a rank make no pair.
+        y : array-like of shape (n,)
+            Scores; larger is better, see `RankingLearner.fit`. Items of one query with
+            equal scores make no pair.
         qid : array-like of shape (n,), optional
             Query ids: only items of one query are compared. None: one query.
 
@@ -161,7 +161,7 @@ class AnKerRank(PairwiseLearner):
         """
         rng = self._check_parameters()
         kernel = _Kernel(self.degree, self.zero, self.orientation == "antisymmetric")
-        pairs, better = self._preferences(X, rank, qid)
+        pairs, better = self._preferences(X, y, qid)
         U, labels = _oriented(better, self.orientation, rng)
         problem = Problem(kernel(U), labels, not kernel.odd)
         folds = halves(

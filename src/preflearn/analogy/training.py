@@ -15,7 +15,7 @@ from preflearn.core.estimator import check_asked
 from preflearn.core.validation import Floats, Ids, check_choice
 from preflearn.pairs import Pairs
 from preflearn.ranking.aggregation import AGGREGATES
-from preflearn.ranking.base import RankingLearner, check_rankings
+from preflearn.ranking.base import RankingLearner, check_scored_items
 
 Split = Literal["pairs", "objects"]
 Aggregate = Literal["bradley-terry", "row sums", "copeland"]
@@ -66,14 +66,13 @@ class PairwiseLearner(RankingLearner):
     aggregate: Aggregate
 
     def _preferences(
-        self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None
+        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None
     ) -> tuple[Pairs, Floats]:
-        """The pairs of items of different ranks, and better item minus worse item,
-        shape (m, d)."""
+        """Pairs of items of different scores, and better item minus worse item (m, d)."""
         check_choice(self.aggregate, "aggregate", tuple(AGGREGATES))
-        X, rank, query = check_rankings(X, rank, qid)
-        pairs, y = Pairs.from_rankings(clipped(X, "X", 0.0, _UNIT), rank, query)
-        return pairs, pairs.differences() * y[:, None]
+        X, scores, query = check_scored_items(X, y, qid)
+        pairs, labels = Pairs.from_scores(clipped(X, "X", 0.0, _UNIT), scores, query)
+        return pairs, pairs.differences() * labels[:, None]
 
     @abstractmethod
     def _degrees(self, U: Floats) -> Floats:
@@ -99,16 +98,18 @@ class PairwiseLearner(RankingLearner):
         ValueError
             If Q has other features than the items of the fit, or values outside [0, 1].
         """
-        Q = clipped(check_asked(self, Q, "Q"), "Q", 0.0, _UNIT)
+        return self._degree_matrix(Q, "Q")
+
+    def rank_function(self, X: ArrayLike) -> Floats:
+        """Aggregated `preferences` of the items of one query, (n,); larger is better."""
+        check_choice(self.aggregate, "aggregate", tuple(AGGREGATES))
+        return AGGREGATES[self.aggregate](self._degree_matrix(X, "X"))
+
+    def _degree_matrix(self, Q: ArrayLike, name: str) -> Floats:
+        Q = clipped(check_asked(self, Q, name), name, 0.0, _UNIT)
         P = np.full((len(Q), len(Q)), 0.5)
         first, second = np.triu_indices(len(Q), 1)
         if len(first):
             P[first, second] = self._degrees(Q[first] - Q[second])
             P[second, first] = 1 - P[first, second]
         return P
-
-    def worths(self, Q: ArrayLike) -> Floats:
-        """Worths of the items of one query by the aggregation of `preferences`, shape
-        (n,); large is good."""
-        check_choice(self.aggregate, "aggregate", tuple(AGGREGATES))
-        return AGGREGATES[self.aggregate](self.preferences(Q))

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from preflearn.core.validation import check_choice
 from preflearn.datasets.storage import csv_table, provenance
+from preflearn.pairs import ranks_to_scores
 
 _DECATHLON = (
     "P100m",
@@ -47,8 +48,9 @@ class ObjectRanking(NamedTuple):
     Attributes
     ----------
     X : ndarray of shape (n, d)
-    rank : ndarray of int, shape (n,)
-        1 is best. Ranks may leave gaps; two hotels of H2 share one.
+    y : ndarray of shape (n,)
+        Minus the published rank, so larger is better. Ranks may leave gaps; two hotels
+        of H2 share one.
     feature_names : tuple of str
     item_names : tuple of str
     points : ndarray of shape (n,) or None
@@ -59,7 +61,7 @@ class ObjectRanking(NamedTuple):
     """
 
     X: NDArray[np.float64]
-    rank: NDArray[np.int64]
+    y: NDArray[np.float64]
     feature_names: tuple[str, ...]
     item_names: tuple[str, ...]
     points: NDArray[np.float64] | None
@@ -113,7 +115,7 @@ def load_object_ranking(name: str) -> ObjectRanking:
     features = [column for column in numbers if column not in {"RANK", *left_out}]
     return ObjectRanking(
         frame[features].to_numpy(dtype=np.float64),
-        frame["RANK"].to_numpy(dtype=np.int64),
+        ranks_to_scores(frame["RANK"].to_numpy(dtype=np.int64)),
         tuple(features),
         tuple(frame.select_dtypes(exclude="number").iloc[:, 0]),
         frame[points].to_numpy(dtype=np.float64) if points else None,

@@ -3,7 +3,7 @@ from degrees."""
 
 from preflearn.ranking.active_learning import best_worst, next_pairs
 from preflearn.ranking.aggregation import AGGREGATES, bradley_terry, copeland, row_sums
-from preflearn.ranking.base import RankingLearner
+from preflearn.ranking.base import RankingLearner, RankTargetWarning
 from preflearn.ranking.plackett_luce import PlackettLuce
 from preflearn.ranking.rank_net import RankNet
 from preflearn.ranking.regression import ExpectedRankRegression
@@ -17,6 +17,7 @@ __all__ = [
     "OrdinalComparison",
     "PlackettLuce",
     "RankNet",
+    "RankTargetWarning",
     "RankingLearner",
     "Ranks",
     "WaldTest",

@@ -22,7 +22,7 @@ from preflearn.core.compilation import njit_part_sums, njit_sums
 from preflearn.core.estimator import check_asked
 from preflearn.core.validation import Floats, check_count, generator, require
 from preflearn.pairs import Pairs
-from preflearn.ranking.base import RankingLearner, check_rankings, check_size
+from preflearn.ranking.base import RankingLearner, check_scored_items, check_size
 
 _FADING = (0.9, 0.999)  # of the two means of Adam, as in its paper
 _STEADY = 1e-8
@@ -34,7 +34,7 @@ class RankNet(RankingLearner):
     [AhmadiFahandar2019]_.
 
     For f(x) = v·max(0, Wx + b) and the m pairs (i, j) of items of one query where i has
-    the smaller rank, Adam ([Kingma2015]_) goes down, in mini-batches of pairs::
+    the larger score, Adam ([Kingma2015]_) goes down, in mini-batches of pairs::
 
         1/m sum over pairs of log(1 + exp(-sigma (f(x_i) - f(x_j)))).
 
@@ -72,7 +72,7 @@ class RankNet(RankingLearner):
     Examples
     --------
     >>> X = np.linspace(-1, 1, 12)[:, None]
-    >>> learner = RankNet(random_state=1).fit(X, np.argsort(np.argsort(-(X[:, 0] ** 2))))
+    >>> learner = RankNet(random_state=1).fit(X, X[:, 0] ** 2)
     >>> learner.rank([[0.0], [0.9], [-0.5]]).tolist()
     [3, 1, 2]
     """
@@ -85,14 +85,14 @@ class RankNet(RankingLearner):
     sigma: float = 1.0
     random_state: int | np.random.Generator | None = 0
 
-    def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
-        """Learn from ranked items; parameters as in `RankingLearner.fit`.
+    def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+        """Learn from scored items; parameters as in `RankingLearner.fit`.
 
         Raises
         ------
         ValueError
             On bad input or parameters, features above 1e100 in size, or where no two
-            items of a query have different ranks.
+            items of a query have different scores.
         """
         units, batch, epochs = (
             check_count(getattr(self, name), name, 1)
@@ -103,13 +103,12 @@ class RankNet(RankingLearner):
             for name in ("learning_rate", "sigma")
         )
         rng = generator(self.random_state, fresh=True)
-        X, rank, query = check_rankings(X, rank, qid)
-        pairs, y = Pairs.from_rankings(X, rank, query)
+        pairs, labels = Pairs.from_scores(*check_scored_items(X, y, qid))
         first, second = pairs.index.T
         same = np.array_equal(pairs.items[first], pairs.items[second])
-        expected = "items of a query that differ where their ranks do: from equal ones nothing is learned"
+        expected = "items of a query that differ where their scores do: from equal ones nothing is learned"
         require(not same, X, "X", expected)
-        index = np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])
+        index = np.where((labels > 0)[:, None], pairs.index, pairs.index[:, ::-1])
         weights = _first_weights(rng, pairs.items.shape[1], units)
         means = np.zeros((2, *weights.shape))
         steps = 0
@@ -125,9 +124,9 @@ class RankNet(RankingLearner):
         self.n_features_in_ = pairs.items.shape[1]
         return self
 
-    def worths(self, Q: ArrayLike) -> Floats:
-        """f(x) of the items of one query, shape (n,)."""
-        return _outputs(check_asked(self, Q, "Q"), self.weights_)
+    def rank_function(self, X: ArrayLike) -> Floats:
+        """Outputs f(x) of the network, shape (n,); larger is better."""
+        return _outputs(check_asked(self, X), self.weights_)
 
 
 def _first_weights(rng: np.random.Generator, p: int, units: int) -> Floats:

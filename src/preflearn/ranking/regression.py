@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 
 from preflearn.core.estimator import check_asked
 from preflearn.core.validation import Floats, require
-from preflearn.ranking.base import RankingLearner, check_rankings
+from preflearn.ranking.base import RankingLearner, check_scored_items
 
 _DEPENDENT = 1e-12  # of the largest singular value: smaller ones are rounding
 _NARROWEST = 1e-150  # so w has less than 1e170, which times 1e100 is finite
@@ -26,7 +26,8 @@ _NARROWEST = 1e-150  # so w has less than 1e170, which times 1e100 is finite
 class ExpectedRankRegression(RankingLearner):
     """Least squares of relative positions: ERR of [AhmadiFahandar2019]_.
 
-    With pi(i) the position of item i among the ``|Q|`` items of its query, it solves::
+    With pi(i) the position of item i, 1 for the largest score, among the ``|Q|`` items
+    of its query, it solves::
 
         minimise sum_i (pi(i) / (|Q| + 1) - w·x_i - b)^2,
 
@@ -44,12 +45,12 @@ class ExpectedRankRegression(RankingLearner):
 
     Notes
     -----
-    Only the order of the ranks within a query counts: items that share a rank share the
-    mean of their positions, and gaps between ranks are closed.
+    Only the order of the scores within a query counts: items of equal scores share the
+    mean of their positions.
 
     Examples
     --------
-    >>> learner = ExpectedRankRegression().fit([[1.0], [2.0], [3.0]], [3, 2, 1])
+    >>> learner = ExpectedRankRegression().fit([[1.0], [2.0], [3.0]], [0, 1, 2])
     >>> learner.coef_.round(9).tolist(), round(learner.intercept_, 9)
     ([-0.25], 1.0)
     >>> learner.rank([[0.0], [9.0]]).tolist()
@@ -59,21 +60,21 @@ class ExpectedRankRegression(RankingLearner):
     coef_: Floats
     intercept_: float
 
-    def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
-        """Learn from ranked items; parameters as in `RankingLearner.fit`.
+    def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+        """Learn from scored items; parameters as in `RankingLearner.fit`.
 
         Raises
         ------
         ValueError
             On bad input, features above 1e100 in size or with differences below 1e-150,
-            or where no query has two items of different ranks.
+            or where no query has two items of different scores.
         """
-        X, rank, query = check_rankings(X, rank, qid)
-        # Mean positions within queries: those in the order of (query, rank), less what
-        # came before.
+        X, scores, query = check_scored_items(X, y, qid)
+        # Mean positions within queries: those in the order of (query, -score), less
+        # what came before.
         counts = np.bincount(query)
         _, place = np.unique(
-            np.column_stack([query, rank]), axis=0, return_inverse=True
+            np.column_stack([query, -scores]), axis=0, return_inverse=True
         )
         before = np.cumsum(counts) - counts
         target = (rankdata(place) - before[query]) / (counts[query] + 1)
@@ -94,8 +95,8 @@ class ExpectedRankRegression(RankingLearner):
         self.n_features_in_ = X.shape[1]
         return self
 
-    def worths(self, Q: ArrayLike) -> Floats:
-        """Minus the predicted relative positions, shape (n,)."""
+    def rank_function(self, X: ArrayLike) -> Floats:
+        """Minus the predicted relative positions, shape (n,); larger is better."""
         # a product of matrices may differ for equal rows
-        terms = check_asked(self, Q, "Q") * self.coef_
+        terms = check_asked(self, X) * self.coef_
         return -(terms.sum(axis=1) + self.intercept_)

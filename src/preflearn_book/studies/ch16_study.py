@@ -37,16 +37,16 @@ class Task(NamedTuple):
     Attributes
     ----------
     X : ndarray of shape (n, d)
-    rank : ndarray of shape (n,)
-        1 is best.
+    y : ndarray of shape (n,)
+        Scores in the order of the ranking, such as minus its ranks; larger is better.
     Q : ndarray of shape (n', d)
         The items of the query.
     truth : ndarray of shape (n',)
-        Their ranks.
+        Their scores.
     """
 
     X: Floats
-    rank: Floats
+    y: Floats
     Q: Floats
     truth: Floats
 
@@ -56,8 +56,8 @@ class Task(NamedTuple):
 
         Examples
         --------
-        >>> rank = np.array([2.0, 1.0])
-        >>> task = Task(np.array([[0.0], [2.0]]), rank, np.array([[1.0], [4.0]]), rank)
+        >>> y = np.array([-2.0, -1.0])
+        >>> task = Task(np.array([[0.0], [2.0]]), y, np.array([[1.0], [4.0]]), y)
         >>> task.scaled(decision="joint").Q.ravel().tolist()
         [0.25, 1.0]
         """
@@ -70,14 +70,14 @@ class Task(NamedTuple):
 
         Examples
         --------
-        >>> rank = np.array([2.0, 1.0])
-        >>> task = Task(np.array([[0.0], [2.0]]), rank, np.array([[1.0], [4.0]]), rank)
+        >>> y = np.array([-2.0, -1.0])
+        >>> task = Task(np.array([[0.0], [2.0]]), y, np.array([[1.0], [4.0]]), y)
         >>> task.loss(ExpectedRankRegression())
         0.0
         """
-        return ranking_loss(self.truth, -self.worths(learner))
+        return ranking_loss(-self.truth, -self.rank_function(learner))
 
-    def worths(self, learner: RankingLearner | SVMRank) -> Floats:
+    def rank_function(self, learner: RankingLearner | SVMRank) -> Floats:
         """The scores of the query's items by a learner, which is fitted; a ranking SVM
         is linear.
 
@@ -87,10 +87,10 @@ class Task(NamedTuple):
         if isinstance(learner, SVMRank):
             # the chapter tells of ends
             with warnings.catch_warnings(action="ignore", category=UserWarning):
-                w = learner.fit(self.X, -self.rank).coef_
+                w = learner.fit(self.X, self.y).coef_
             scores = (self.Q * w).sum(axis=1)  # a product may differ for equal rows
             return merged(scores, _ROUNDING * float(np.ptp(scores)))
-        return learner.fit(self.X, self.rank).worths(self.Q)
+        return learner.fit(self.X, self.y).rank_function(self.Q)
 
 
 class Choices(NamedTuple):
@@ -117,7 +117,7 @@ class Choices(NamedTuple):
 
 def choose(
     X: Floats,
-    rank: Floats,
+    y: Floats,
     grids: Grids,
     kind: Kind = "standard",
     random_state: int = 0,
@@ -128,7 +128,8 @@ def choose(
     Parameters
     ----------
     X : ndarray of shape (n, d)
-    rank : ndarray of shape (n,)
+    y : ndarray of shape (n,)
+        Scores; larger is better.
     kind : {"standard", "min-max"}
         See `Choices`; the methods of analogy need "min-max".
     grids : dict of str to (dict, int)
@@ -139,7 +140,7 @@ def choose(
         Seed of the folds.
     """
     unit, scaled = (DomainScaler(one).fit(X).transform(X) for one in ("min-max", kind))
-    places = np.asarray(rank, dtype=float)
+    scores = np.asarray(y, dtype=float)
     seed = legacy_rng(random_state)
     folds = list(
         RepeatedKFold(n_splits=2, n_repeats=3, random_state=seed).split(scaled)
@@ -150,17 +151,17 @@ def choose(
     learners: dict[str, Any] = {"able2rank": voting, "Ranking SVM": svm, "RankNet": net}
     for name, (grid, n_halvings) in grids.items():
         items = unit if name == "able2rank" else scaled
-        options = searched(learners[name], grid, items, places, folds[: 2 * n_halvings])
+        options = searched(learners[name], grid, items, scores, folds[: 2 * n_halvings])
         learners[name].set_params(**options)
     chosen: Any = clone(net)
-    return Choices(int(voting.k), svm.fit(scaled, -places), chosen, kind)
+    return Choices(int(voting.k), svm.fit(scaled, scores), chosen, kind)
 
 
 def searched(
     learner: Any,
     grid: dict[str, Any],
     X: Floats,
-    rank: Floats,
+    y: Floats,
     folds: list[tuple[Ids, Ids]],
 ) -> dict[str, Any]:
     """The parameters of a grid with the least sum of losses on held-out items; the
@@ -172,14 +173,14 @@ def searched(
     --------
     >>> X = np.random.default_rng(0).normal(size=(10, 2))
     >>> folds = [(np.arange(5), np.arange(5, 10))]
-    >>> searched(RankNet(), {"n_hidden": [32, 64]}, X, np.argsort(np.argsort(X @ [1.0, 2.0])), folds)
+    >>> searched(RankNet(), {"n_hidden": [32, 64]}, X, X @ [-1.0, -2.0], folds)
     {'n_hidden': 32}
     """
 
     def loss(options: dict[str, Any]) -> float:
         learner.set_params(**options)
         return sum(
-            Task(X[train], rank[train], X[valid], rank[valid]).loss(learner)
+            Task(X[train], y[train], X[valid], y[valid]).loss(learner)
             for train, valid in folds
         )
 
@@ -249,9 +250,9 @@ def judged(task: Task, learner: AnKerRank) -> dict[str, float]:
     P = learner.preferences(task.Q)
     Q = support(learner, task.Q)
     found = {
-        name: ranking_loss(task.truth, -worths(P)) for name, worths in ORDERS.items()
+        name: ranking_loss(-task.truth, -worths(P)) for name, worths in ORDERS.items()
     }
-    better = np.less.outer(task.truth, task.truth)
+    better = np.greater.outer(task.truth, task.truth)
     first, second = np.nonzero(better | better.T)
     p = P[first, second]
     won = better[first, second].astype(np.float64)

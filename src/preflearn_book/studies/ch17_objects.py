@@ -20,7 +20,6 @@ from __future__ import annotations
 from itertools import permutations
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.model_selection import RepeatedKFold
 
@@ -79,11 +78,11 @@ GRIDS: Grids = {
 
 
 def _by_anker(train: Scored, C: float) -> Scores:
-    return AnKerRank(C, random_state=train.seed).fit(train.X, -train.y).worths
+    return AnKerRank(C, random_state=train.seed).fit(train.X, train.y).rank_function
 
 
 def _by_able(train: Scored, k: int) -> Scores:
-    return Able2Rank(k).fit(train.X, -train.y).worths
+    return Able2Rank(k).fit(train.X, train.y).rank_function
 
 
 _OF_RATINGS = ("RLS", "combined pursuit")
@@ -111,7 +110,7 @@ def problem(name: str) -> Problem:
 
 def _problem(name: str) -> Problem:
     first, second = (load_object_ranking(one) for one in name.split("/")[1].split("-"))
-    return _posed(name, first.X, first.rank, second.X, second.rank)
+    return _posed(name, first.X, first.y, second.X, second.y)
 
 
 def _simulated(name: str) -> Problem:
@@ -120,41 +119,39 @@ def _simulated(name: str) -> Problem:
     n = 20
     p = 6
     X = rng.uniform(size=(2, n, p))
-    rank = rankdata(-(X @ np.linspace(1, 2, p) + 0.3 * rng.normal(size=(2, n))), axis=1)
-    return _posed(name, X[0], rank[0], X[1], rank[1])
+    y = X @ np.linspace(1, 2, p) + 0.3 * rng.normal(size=(2, n))
+    y = -rankdata(-y, axis=1)
+    return _posed(name, X[0], y[0], X[1], y[1])
 
 
-def _posed(
-    name: str, X: Floats, rank: ArrayLike, Q: Floats, truth: ArrayLike
-) -> Problem:
-    """The problem to learn the ranks of X, and to rank Q."""
+def _posed(name: str, X: Floats, y: Floats, Q: Floats, truth: Floats) -> Problem:
+    """The problem to learn the order of X, and to rank Q."""
     domain, unit = name.split("/")
-    rank = np.asarray(rank)
     seed = seed_of(name)
     n = len(X)
     parts = RepeatedKFold(
         n_splits=3, n_repeats=3 if n <= _FEW else 1, random_state=seed
     ).split(X)
-    folds = [split(X[a], rank[a], X[b], rank[b], seed) for a, b in parts]
+    folds = [split(X[a], y[a], X[b], y[b], seed) for a, b in parts]
     facts = {
         "n_items": n,
         "n_features": X.shape[1],
         "n_comparisons": n * (n - 1) // 2,
         "n_asked": len(Q),
     }
-    whole = split(X, rank, Q, truth, seed)
+    whole = split(X, y, Q, truth, seed)
     return Problem("objects", domain, unit, whole, folds, judge, facts)
 
 
-def split(
-    X: ArrayLike, rank: ArrayLike, Q: ArrayLike, truth: ArrayLike, seed: int
-) -> Split:
-    """Items to learn from and a query, each normalised for the other; the query's ranks
-    are the truth."""
+def split(X: Floats, y: Floats, Q: Floats, truth: Floats, seed: int) -> Split:
+    """Items to learn from and a query, each normalised for the other.
+
+    Scores of the query's items, larger is better, are the truth.
+    """
     X, Q = DomainScaler().fit(X).both(Q)
-    return Split(Scored(X, -np.asarray(rank, dtype=np.float64), seed), Q, truth)
+    return Split(Scored(X, y, seed), Q, truth)
 
 
-def judge(truth: ArrayLike, scores: Floats) -> dict[str, float]:
+def judge(truth: Floats, scores: Floats) -> dict[str, float]:
     """The ranking loss of section 2; a pair that is tied in the scores counts half."""
-    return {"loss": ranking_loss(truth, -ordered(scores))}
+    return {"loss": ranking_loss(-truth, -ordered(scores))}

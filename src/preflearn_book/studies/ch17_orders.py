@@ -179,7 +179,7 @@ def _by_logistic(train: Scored, C: float, width: float | None = None) -> Scores:
 
 @_levelled
 def _by_err(train: Scored) -> Scores:
-    return ExpectedRankRegression().fit(train.X, -train.y).worths
+    return ExpectedRankRegression().fit(train.X, train.y).rank_function
 
 
 @_levelled
@@ -189,7 +189,7 @@ def _by_net(train: Scored, n_hidden: int, learning_rate: float) -> Scores:
     net = RankNet(
         n_hidden, learning_rate=learning_rate, n_epochs=epochs, random_state=train.seed
     )
-    return net.fit(train.X, -train.y).worths
+    return net.fit(train.X, train.y).rank_function
 
 
 def _places(y: Floats) -> Floats:

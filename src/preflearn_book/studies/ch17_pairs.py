@@ -160,12 +160,14 @@ class RankedPairs(NamedTuple):
     def fit(cls, train: Labelled, **how: Any) -> RankedPairs:
         pairs, y = train
         X = np.vstack([pairs.first, pairs.second])
-        rank = np.append(-y, 0 * y)
-        net = RankNet(**how).fit(X, rank, np.tile(np.arange(len(y)), 2))
+        scores = np.append(y, 0 * y)
+        net = RankNet(**how).fit(X, scores, np.tile(np.arange(len(y)), 2))
         return cls(net, best_threshold(y, cls(net, 0.0).differences(pairs))[0])
 
     def differences(self, pairs: Pairs) -> Floats:
-        return self.net.worths(pairs.first) - self.net.worths(pairs.second)
+        return self.net.rank_function(pairs.first) - self.net.rank_function(
+            pairs.second
+        )
 
     def predict(self, pairs: Pairs) -> NDArray:
         return threshold(self.differences(pairs), self.tau)
