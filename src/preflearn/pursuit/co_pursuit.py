@@ -24,7 +24,7 @@ _DEPENDENT = 1e-13
 _ROUNDING = 16 * np.finfo(np.float64).eps  # of a value of a function
 
 
-class Side(NamedTuple):
+class MultiViewItems(NamedTuple):
     """Items on which functions are judged, scored or unscored, and the functions of
     each view there."""
 
@@ -132,7 +132,7 @@ class CoPursuit:
 
     Parameters
     ----------
-    scored, unscored : Side
+    scored, unscored : MultiViewItems
         Without `unscored` nothing is to agree.
     choices : ndarray of int, shape (choices, M)
         The functions that a step may append together, one a view.
@@ -154,8 +154,8 @@ class CoPursuit:
 
     def __init__(
         self,
-        scored: Side,
-        unscored: Side | None,
+        scored: MultiViewItems,
+        unscored: MultiViewItems | None,
         choices: Ids,
         scores: Floats,
         nu: float,

@@ -11,6 +11,7 @@ References
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +28,11 @@ from preflearn.core.validation import (
     check_real,
     require,
 )
-from preflearn.pursuit.base import Given, OneDictionaryEstimator
+from preflearn.pursuit.base import (
+    ScoredItemsEstimator,
+    TrainingData,
+    check_training_data,
+)
 from preflearn.pursuit.dictionary import Dictionary, check_size
 from preflearn.pursuit.greedy import Backfit, Search, Step, check_backfit, follow
 from preflearn.pursuit.near_optimal import NearOptimal, beam_search
@@ -35,7 +40,7 @@ from preflearn.pursuit.quadratic_forms import Form
 
 
 @dataclass(eq=False, repr=False)
-class RankingPursuit(OneDictionaryEstimator):
+class RankingPursuit(ScoredItemsEstimator):
     """A sparse ranking function, one kernel function a step, each by the exact decrease
     of the loss.
 
@@ -107,37 +112,76 @@ class RankingPursuit(OneDictionaryEstimator):
     dictionary: ArrayLike | None = None
     memory: float = 1e9
 
-    def _learn(self, functions: Functions, data: Given) -> None:
-        most = check_count(self.n_basis, "n_basis", 1)
-        mix = data.form.mix
-        check_backfit(self.backfit)
-        check_size(
-            float(np.abs(data.y).max()),
-            "the scores y" if mix else "the differences of the scores y",
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        validation: tuple[ArrayLike, ...] | None = None,
+        graph: object | None = None,
+    ) -> Self:
+        """Learn from scored items.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+            Sparse features stay so where the kernel is linear and n < p; else they
+            become dense.
+        y : array-like of shape (n,)
+            Scores; larger is better.
+        qid : array-like of shape (n,), optional
+            Query ids: only items with equal ids are compared. None: one query.
+        validation : tuple (X, y) or (X, y, qid), optional
+            Held-out items that choose the number of functions: the first of lowest
+            error.
+        graph : matrix W of shape (n, n), sparse or dense, optional
+            In place of qid: the weight of each pair in eq. 2; of a directed graph (W +
+            W') / 2.
+
+        Raises
+        ------
+        ValueError
+            On bad parameters, shapes or values, sizes whose squares leave the floats,
+            held-out items without two of different scores in one query, or where no two
+            items are compared and mix < 1.
+        """
+        expected = "a number from 0 (ranking) to 1 (regression)"
+        mix = check_real(self.mix, "mix", expected, least=0.0, most=1.0)
+        data = check_training_data(
+            X, y, qid, graph, mix, validation, self.kernel == "linear" and "few"
         )
+        functions = self._dictionary_functions(data.X)
+        most = check_count(self.n_basis, "n_basis", 1)
+        check_backfit(self.backfit)
+        values = "the scores y" if mix else "the differences of the scores y"
+        check_size(float(np.abs(data.y).max()), values)
         search = self._search(functions, data, self.backfit)
         follow(search.step, most)
-        self._order = np.array(search.order, dtype=np.int64)
-        self._coefs = search.coefs()
-        seen = functions.seen(mix)
+        order = np.array(search.order, dtype=np.int64)
+        coefs = search.coefs()
+        stages = functions.seen(mix).expansion(order, coefs)
+        errors = data.held_out_errors(stages, mix == 1)
+        best = len(order)
+        if errors is not None:
+            best = int(np.argmin(errors))
+
+        self._order = order
+        self._coefs = coefs
         self.losses_ = np.array(search.losses)
-        errors = data.errors(seen.expansion(self._order, self._coefs), mix == 1)
         self._set_errors("validation_errors_", errors)
-        best = len(self._order) if errors is None else int(np.argmin(errors))
-        self.basis_ = self._order[:best]
-        self.coef_ = self._coefs[:best, best]
+        self.basis_ = order[:best]
+        self.coef_ = coefs[:best, best]
+        self._functions = functions
+        self._training = data
+        self.n_features_in_ = data.X.shape[1]
+        return self
 
     def stage(self, p: int) -> tuple[Ids, Floats]:
-        """The functions and coefficients after p steps, p from 0 to ``len(losses_) -
-        1``."""
+        """Functions and coefficients after p steps, from 0 to ``len(losses_) - 1``."""
         check_is_fitted(self, "n_features_in_")
         most = len(self._order)
-        require(
-            check_count(p, "p", 0) <= most,
-            p,
-            "p",
-            f"a number of steps, from 0 to {most}",
-        )
+        expected = f"a number of steps, from 0 to {most}"
+        require(check_count(p, "p", 0) <= most, p, "p", expected)
         return self._order[:p], self._coefs[:p, p]
 
     def near_optimal(self, epsilon: float = 0.1, beam: int = 10) -> NearOptimal:
@@ -159,34 +203,28 @@ class RankingPursuit(OneDictionaryEstimator):
         check_is_fitted(self, "n_features_in_")
         search = self._search(self._functions, self._training, "pre")
         models = beam_search(search, max(1, len(self.basis_)), epsilon, beam)
-        return NearOptimal(models, self._values)
+        return NearOptimal(models, self._model_scores)
 
-    def _functions_at(self, X: Floats) -> Functions:
+    def _dictionary_functions(self, X: Floats) -> Functions:
         if self.dictionary is None:
             return functions_of(self, X)
         if self.kernel == "precomputed":
             raise ValueError(
                 "dictionary is given with kernel='precomputed', where the columns of X are it"
             )
-        return functions_of(
-            self,
-            X,
-            check_array(self.dictionary, "dictionary", ("N", X.shape[1])).copy(),
-        )
+        centres = check_array(self.dictionary, "dictionary", ("N", X.shape[1]))
+        return functions_of(self, X, centres.copy())
 
-    def _search(self, functions: Functions, data: Given, backfit: Backfit) -> Search:
-        memory = check_real(
-            self.memory, "memory", "a number of bytes of at least 0", least=0.0
-        )
+    def _search(
+        self, functions: Functions, data: TrainingData, backfit: Backfit
+    ) -> Search:
+        expected = "a number of bytes of at least 0"
+        memory = check_real(self.memory, "memory", expected, least=0.0)
         seen = functions.seen(data.form.mix)
-        return Search(
-            Dictionary(seen, data.X, data.form.height, memory, single=True),
-            data.form,
-            data.y,
-            backfit,
-        )
+        dictionary = Dictionary(seen, data.X, data.form.height, memory, single=True)
+        return Search(dictionary, data.form, data.y, backfit)
 
-    def _values(self, X: ArrayLike, model: Step) -> Floats:
+    def _model_scores(self, X: ArrayLike, model: Step) -> Floats:
         """A model's scores of items, up to a constant at mix = 0."""
         functions = self._functions.seen(self._training.form.mix)
         return functions.expansion(model.basis, model.coef)(check_asked(self, X))

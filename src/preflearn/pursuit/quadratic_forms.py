@@ -8,8 +8,8 @@ n, mix, trace : numbers of items, from 0 (ranking) to 1 (regression), and the tr
 height : rows of R, where R'R = L~;
 compares : whether there is a pair of items;
 times(V), root(V) : L~ V and R V, for V of shape (n,) or (n, k); squares(V) : the
-diagonal of V'L~V, shape (k,), or v'L~v; levelled(y) : scores but for constants that L
-does not see, so that what is equal in it is 0 exactly.
+diagonal of V'L~V, shape (k,), or v'L~v; without_offsets(y) : scores up to constants that
+L does not see, so that equal scores of a query are exactly 0.
 
 References
 ----------
@@ -89,7 +89,7 @@ class QueryForm:
     def squares(self, V: Floats) -> Floats:
         return _squared(self.root(V))
 
-    def levelled(self, y: Floats) -> Floats:
+    def without_offsets(self, y: Floats) -> Floats:
         return y - y[np.unique(self.query, return_index=True)[1]][self.query]
 
 
@@ -132,7 +132,7 @@ class GraphForm:
     def squares(self, V: Floats) -> Floats:
         return _squared(self.root(V))
 
-    def levelled(self, y: Floats) -> Floats:
+    def without_offsets(self, y: Floats) -> Floats:
         return y - np.median(y)
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.core.expansion import Expansion, Functions, rounding
@@ -29,7 +30,13 @@ from preflearn.core.validation import (
     raise_if_any,
     require,
 )
-from preflearn.pursuit.base import Given, Held, OneDictionaryEstimator
+from preflearn.pursuit.base import (
+    HeldOutItems,
+    ScoredItemsEstimator,
+    TrainingData,
+    check_training_data,
+    functions_at_items,
+)
 from preflearn.pursuit.quadratic_forms import Form, QueryForm
 from preflearn.pursuit.ridge import (
     LinearRidge,
@@ -39,165 +46,12 @@ from preflearn.pursuit.ridge import (
     wide_orthonormal,
 )
 
-# alpha below this share of a trace is lost beside the matrix
-_FLOOR = 10 * float(np.finfo(np.float64).eps)
-
-
-class _Regularised(OneDictionaryEstimator):
-    """Coefficients for some values of alpha, and one of them chosen."""
-
-    def _keep(self, alphas: Floats, coefs: Floats, errors: Floats | None) -> None:
-        # of equal ones the largest
-        best = 0 if errors is None else int(np.lexsort((-alphas, errors))[0])
-        self.alphas_ = alphas
-        self.coefs_ = coefs
-        self.alpha_ = float(alphas[best])
-        self.coef_ = coefs[best]
-        self._set_errors("errors_", errors)
+# times the trace of a matrix: adding a smaller alpha to it is lost in rounding
+_SMALLEST_ALPHA = 10 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(eq=False, repr=False)
-class _AllItems(_Regularised):
-    """What RLS (`mix` = 1) and RankRLS (`mix` = 0) share: min (s - Ka)'L~(s - Ka) +
-    alpha a'Ka."""
-
-    alpha: float | Sequence[float] = 1.0
-    kernel: Kernel = "rbf"
-
-    def _functions_at(self, X: Floats) -> Functions:
-        functions = super()._functions_at(X)
-        return functions.seen(self.mix) if self.kernel in SHIFTED else functions
-
-    def _learn(self, functions: Functions, data: Given) -> None:
-        alphas = _checked_alphas(self.alpha, 1 / LARGEST, "a positive number")
-        queries = None
-        if len(alphas) > 1 and data.held is None:
-            queries = _check_queries(
-                data.form, "choosing one of several alphas without validation"
-            ).query
-        system = self._system(functions, data)
-        floor = _FLOOR * system.trace
-        expected = f"at least {floor:.3g}, since what is less is lost in rounding beside their kernel"
-        require(alphas.min() >= floor, float(alphas.min()), "alpha", expected)
-        coefs = system.solutions(alphas)
-        self.basis_ = np.arange(len(data.y))
-        told = functions.seen(self.mix).expansion(self.basis_, coefs.T)
-        weights = None
-        if isinstance(system, LinearRidge):
-            weights = system.weights
-            told = told._replace(centres=weights)
-        errors = data.errors(told, bool(self.mix))
-        if queries is not None:
-            errors = Held(data.X, data.y, queries).errors(
-                system.left_out(alphas).T, bool(self.mix)
-            )
-        self._keep(alphas, coefs, errors)
-        w: Any = None if weights is None else weights[alphas == self.alpha_][0]
-        f = system.Z @ w if isinstance(system, LinearRidge) else system.K @ self.coef_
-        self._weights = w
-        size = self.coef_ @ f if w is None else w @ w
-        self.objective_ = float(data.form.squares(data.y - f) + self.alpha_ * size)
-
-    def _learned(self, mix: float) -> Expansion:
-        if self._weights is None:
-            return super()._learned(mix)
-        return Expansion(self._functions.seen(mix).k, self._weights[None], np.ones(1))
-
-    def leave_query_out(self) -> Floats:
-        """Scores of the training items, each by the fit with `alpha_` without its
-        query, shape (n,).
-
-        The cost is that of one eigendecomposition for all queries. The scores of
-        RankRLS are those of the fits but for a constant in each query, and 0 where no
-        other query has two items to compare.
-
-        Raises
-        ------
-        ValueError
-            If the fit had only one query, or a graph.
-        """
-        check_is_fitted(self, "n_features_in_")
-        _check_queries(self._training.form, "leave_query_out")
-        return self._system(self._functions, self._training).left_out(
-            np.array([self.alpha_])
-        )[0]
-
-    def _system(self, functions: Functions, data: Given) -> Any:
-        """The equations: in p unknowns where K is that of p < n features, for RankRLS
-        up to constants."""
-        X = data.X
-        form = data.form
-        kernel = functions.kernel
-        if kernel == "linear" and X.shape[1] < X.shape[0]:
-            Z = X if self.mix else X - functions.middle
-            # whose largest entries are on its diagonal
-            check_scale((Z * Z).sum(axis=1), "the Gram matrix")
-            return LinearRidge(Z, form, data.y)
-        K = (
-            functions.k(X, functions.centres)
-            if self.mix
-            else functions.gram_up_to_constants(X)
-        )
-        check_scale(K, "the Gram matrix")
-        if kernel not in (*SHIFTED, "linear"):
-            check_definite(K, rounding(K))
-        return kernel_ridge(K, form, data.y)
-
-
-class RLS(_AllItems):
-    """Regularised least squares of scores (kernel ridge regression without an
-    intercept).
-
-    The rival "RLS" of Table 1 of [Tsivtsivadze2013]_: with K_ij = k(x_i, x_j) it
-    solves::
-
-        minimise |s - K a|² + alpha a'K a,
-
-    which is `RankRLS` with L~ = I (mix = 1 in eq. 5). It uses no pairs: queries only
-    say what is left out; a graph is checked, and changes nothing.
-
-    Parameters
-    ----------
-    alpha : float or sequence of float
-        Positive. Of several the one with the least mean squared error is chosen, on
-        `validation` or, without it, on each query by the fit without it; of equal ones
-        the largest. All take one decomposition.
-    kernel, gamma, degree, coef0
-        As in `SVMRank`; "precomputed": X is the Gram matrix, shape (n, n).
-
-    Attributes
-    ----------
-    alpha_ : float
-        The one that was given or chosen.
-    alphas_ : ndarray of shape (k,)
-    errors_ : ndarray of shape (k,)
-        Of each alpha; only with several, or with validation.
-    basis_ : ndarray of int, shape (n,)
-        0, 1, ..., n - 1: all training items.
-    coef_ : ndarray of shape (n,)
-    coefs_ : ndarray of shape (k, n)
-        For each alpha.
-    objective_ : float
-        The minimum, at `alpha_`.
-    n_features_in_ : int
-
-    Notes
-    -----
-    With a linear kernel of p < n features the equations have p unknowns, and cost O(n
-    p²); else n, and O(n³). There scikit-learn's Ridge (fit_intercept=False) has the
-    same answer, and takes less time for many items.
-
-    Examples
-    --------
-    >>> model = RLS(alpha=2.0, kernel="linear").fit([[1.0], [2.0]], [1.0, 3.0])
-    >>> model.rank_function([[1.0]]).round(6).tolist(), model.coef_.round(6).tolist()
-    ([1.0], [0.0, 0.5])
-    """
-
-    mix = 1.0
-
-
-class RankRLS(_AllItems):
+class RankRLS(ScoredItemsEstimator):
     """Regularised least squares of the differences of scores between the items of a
     query.
 
@@ -209,7 +63,7 @@ class RankRLS(_AllItems):
     Parameters
     ----------
     alpha : float or sequence of float
-        Positive. Of several the one with the least disagreement error over pairs of
+        Positive. Of several the one with the lowest disagreement error over pairs of
         different scores is chosen, on `validation` or, without it, on each query by the
         fit without it; of equal ones the largest. All take one decomposition.
     kernel, gamma, degree, coef0
@@ -248,9 +102,197 @@ class RankRLS(_AllItems):
     ([-0.266667, -0.066667, 0.333333], 0.933333)
     """
 
+    alpha: float | Sequence[float] = 1.0
+    kernel: Kernel = "rbf"
+    _mix: ClassVar[float] = 0.0  # of the loss: 0 for pairs, 1 for single items
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        validation: tuple[ArrayLike, ...] | None = None,
+        graph: object | None = None,
+    ) -> Self:
+        """Learn from scored items.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+            Sparse features stay so where the kernel is linear and n < p; else they
+            become dense.
+        y : array-like of shape (n,)
+            Scores; larger is better.
+        qid : array-like of shape (n,), optional
+            Query ids: only items with equal ids are compared. None: one query.
+        validation : tuple (X, y) or (X, y, qid), optional
+            Held-out items that choose one of several alphas: the one of lowest
+            error, of equal ones the largest.
+        graph : matrix W of shape (n, n), sparse or dense, optional
+            In place of qid: the weight of each pair in eq. 2; of a directed graph (W +
+            W') / 2.
+
+        Raises
+        ------
+        NotPositiveSemidefiniteError
+            If the kernel is not positive semi-definite on the items.
+        ValueError
+            On bad parameters, shapes or values, sizes whose squares leave the floats,
+            an alpha that rounding hides, several alphas with nothing to choose one by
+            (neither validation nor a second query), held-out items without two of
+            different scores in one query, or where no two items are compared and the
+            loss is not that of regression.
+        """
+        data = check_training_data(
+            X, y, qid, graph, self._mix, validation, self.kernel == "linear" and "few"
+        )
+        functions = functions_at_items(self, data.X)
+        if self.kernel in SHIFTED:
+            functions = functions.seen(self._mix)
+        alphas = _check_alphas(self.alpha, 1 / LARGEST, "a positive number")
+        queries = None
+        if len(alphas) > 1 and data.held_out is None:
+            purpose = "choosing one of several alphas without validation"
+            queries = _check_queries(data.form, purpose).query
+        equations = self._equations(functions, data)
+        smallest = _SMALLEST_ALPHA * equations.trace
+        expected = f"at least {smallest:.3g}: next to the kernel a smaller one is lost in rounding"
+        require(alphas.min() >= smallest, float(alphas.min()), "alpha", expected)
+
+        coefs = equations.solutions(alphas)
+        linear = isinstance(equations, LinearRidge)
+        basis = np.arange(len(data.y))
+        seen = functions.seen(self._mix)
+        if linear:
+            candidates = Expansion(seen.k, equations.weights, np.eye(len(alphas)))
+        else:
+            candidates = seen.expansion(basis, coefs.T)
+        squared = bool(self._mix)
+        if queries is None:
+            errors = data.held_out_errors(candidates, squared)
+        else:
+            predicted = equations.left_out(alphas).T
+            errors = HeldOutItems(data.X, data.y, queries).errors(predicted, squared)
+        best = _best_alpha(alphas, errors)
+
+        self._set_choice(alphas, coefs, errors, best)
+        if linear:
+            self._weights = equations.weights[best]
+            f = equations.Z @ self._weights
+            penalty = self._weights @ self._weights
+        else:
+            self._weights = None
+            f = equations.K @ self.coef_
+            penalty = self.coef_ @ f
+        loss = data.form.squares(data.y - f)
+        self.objective_ = float(loss + self.alpha_ * penalty)
+        self.basis_ = basis
+        self._functions = functions
+        self._training = data
+        self.n_features_in_ = data.X.shape[1]
+        return self
+
+    def leave_query_out(self) -> Floats:
+        """Scores of the training items, each by the fit with `alpha_` without its
+        query, shape (n,).
+
+        The cost is that of one eigendecomposition for all queries. RankRLS determines
+        them up to a constant in each query, and they are 0 where no other query has two
+        items to compare.
+
+        Raises
+        ------
+        ValueError
+            If the fit had only one query, or a graph.
+        """
+        check_is_fitted(self, "n_features_in_")
+        _check_queries(self._training.form, "leave_query_out")
+        equations = self._equations(self._functions, self._training)
+        return equations.left_out(np.array([self.alpha_]))[0]
+
+    def _equations(self, functions: Functions, data: TrainingData) -> Any:
+        """The normal equations, in p unknowns for a linear kernel of p < n features.
+
+        Those of RankRLS take a kernel up to constants.
+        """
+        X = data.X
+        kernel = functions.kernel
+        if kernel == "linear" and X.shape[1] < X.shape[0]:
+            Z = X if self._mix else X - functions.middle
+            # the largest entries of the Gram matrix are on its diagonal
+            check_scale((Z * Z).sum(axis=1), "the Gram matrix")
+            return LinearRidge(Z, data.form, data.y)
+        if self._mix:
+            K = functions.k(X, functions.centres)
+        else:
+            K = functions.gram_up_to_constants(X)
+        check_scale(K, "the Gram matrix")
+        if kernel not in (*SHIFTED, "linear"):
+            check_definite(K, rounding(K))
+        return kernel_ridge(K, data.form, data.y)
+
+    def _ranking_function(self, mix: float) -> Expansion:
+        if self._weights is None:
+            return super()._ranking_function(mix)
+        # w itself is more precise than the sum of its n terms: see LinearRidge
+        return Expansion(self._functions.seen(mix).k, self._weights[None], np.ones(1))
+
+
+class RLS(RankRLS):
+    """Regularised least squares of scores (kernel ridge regression without an
+    intercept).
+
+    The rival "RLS" of Table 1 of [Tsivtsivadze2013]_: with K_ij = k(x_i, x_j) it
+    solves::
+
+        minimise |s - K a|² + alpha a'K a,
+
+    which is `RankRLS` with L~ = I (mix = 1 in eq. 5). It uses no pairs: queries only
+    say what is left out; a graph is checked, and changes nothing.
+
+    Parameters
+    ----------
+    alpha : float or sequence of float
+        Positive. Of several the one with the lowest mean squared error is chosen, on
+        `validation` or, without it, on each query by the fit without it; of equal ones
+        the largest. All take one decomposition.
+    kernel, gamma, degree, coef0
+        As in `SVMRank`; "precomputed": X is the Gram matrix, shape (n, n).
+
+    Attributes
+    ----------
+    alpha_ : float
+        The one that was given or chosen.
+    alphas_ : ndarray of shape (k,)
+    errors_ : ndarray of shape (k,)
+        Errors of the alphas; only with several, or with validation.
+    basis_ : ndarray of int, shape (n,)
+        0, 1, ..., n - 1: all training items.
+    coef_ : ndarray of shape (n,)
+    coefs_ : ndarray of shape (k, n)
+        For each alpha.
+    objective_ : float
+        The minimum, at `alpha_`.
+    n_features_in_ : int
+
+    Notes
+    -----
+    With a linear kernel of p < n features the equations have p unknowns, and cost O(n
+    p²); else n, and O(n³). There scikit-learn's Ridge (fit_intercept=False) has the
+    same answer, and takes less time for many items.
+
+    Examples
+    --------
+    >>> model = RLS(alpha=2.0, kernel="linear").fit([[1.0], [2.0]], [1.0, 3.0])
+    >>> model.rank_function([[1.0]]).round(6).tolist(), model.coef_.round(6).tolist()
+    ([1.0], [0.0, 0.5])
+    """
+
+    _mix: ClassVar[float] = 1.0
+
 
 @dataclass(eq=False, repr=False)
-class SparseRankRLS(_Regularised):
+class SparseRankRLS(ScoredItemsEstimator):
     """RankRLS with the kernel functions of a random subset of the items: the subset of
     regressors.
 
@@ -301,43 +343,81 @@ class SparseRankRLS(_Regularised):
     _: KW_ONLY
     random_state: Any = None
 
-    def _learn(self, functions: Functions, data: Given) -> None:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        validation: tuple[ArrayLike, ...] | None = None,
+        graph: object | None = None,
+    ) -> Self:
+        """Learn from scored items.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+            Sparse features stay so where the kernel is linear and n < p; else they
+            become dense.
+        y : array-like of shape (n,)
+            Scores; larger is better.
+        qid : array-like of shape (n,), optional
+            Query ids: only items with equal ids are compared. None: one query.
+        validation : tuple (X, y) or (X, y, qid), optional
+            Held-out items that choose one of several alphas: the one of lowest
+            error, of equal ones the largest.
+        graph : matrix W of shape (n, n), sparse or dense, optional
+            In place of qid: the weight of each pair in eq. 2; of a directed graph (W +
+            W') / 2.
+
+        Raises
+        ------
+        NotPositiveSemidefiniteError
+            If the kernel is not positive semi-definite on the subset.
+        ValueError
+            On bad parameters, shapes or values, sizes whose squares leave the floats,
+            several alphas without validation, held-out items without two of different
+            scores in one query, or where no two items are compared.
+        """
+        data = check_training_data(
+            X, y, qid, graph, 0.0, validation, self.kernel == "linear" and "few"
+        )
+        functions = functions_at_items(self, data.X)
         n_basis = check_count(self.n_basis, "n_basis", 1)
-        X = data.X
-        form = data.form
-        alphas = _checked_alphas(self.alpha, 0.0, "a number of at least 0")
-        single = len(alphas) == 1 or data.held is not None
+        alphas = _check_alphas(self.alpha, 0.0, "a number of at least 0")
         require(
-            single,
+            len(alphas) == 1 or data.held_out is not None,
             self.alpha,
             "alpha",
             "one number, or validation, to choose one of several",
         )
         rng = legacy_rng(self.random_state, fresh=True)
-        basis = np.sort(
-            rng.choice(data.form.n, min(n_basis, data.form.n), replace=False)
-        )
-        levelled = functions.seen(0.0)
-        Z = levelled.columns(X, basis)
+        n = data.form.n
+        basis = np.sort(rng.choice(n, min(n_basis, n), replace=False))
+
+        relative = functions.seen(0.0)
+        Z = relative.columns(data.X, basis)
         check_scale(Z, "the kernel")
         if self.kernel in SHIFTED:
-            subset = wide_orthonormal(Z, levelled.columns(X[basis], basis), rounding(Z))
+            E = relative.columns(data.X[basis], basis)
+            features, back = wide_orthonormal(Z, E, rounding(Z))
         else:
-            K = functions.columns(X[basis], basis)
+            K = functions.columns(data.X[basis], basis)
             check_symmetric(K, "K", tolerance=1e-8)
-            subset = orthonormal(Z, K)
-        coefs, penalties = subset_ridge(Z, *subset, form, data.y, alphas)
-        self._keep(
-            alphas, coefs, data.errors(levelled.expansion(basis, coefs.T), False)
-        )
-        loss = float(form.squares(data.y - Z @ self.coef_))
-        self.objective_ = loss + self.alpha_ * float(
-            penalties[alphas == self.alpha_][0]
-        )
+            features, back = orthonormal(Z, K)
+        coefs, penalties = subset_ridge(Z, features, back, data.form, data.y, alphas)
+        errors = data.held_out_errors(relative.expansion(basis, coefs.T), False)
+        best = _best_alpha(alphas, errors)
+
+        self._set_choice(alphas, coefs, errors, best)
+        loss = float(data.form.squares(data.y - Z @ self.coef_))
+        self.objective_ = loss + self.alpha_ * float(penalties[best])
         self.basis_ = basis
+        self._functions = functions
+        self.n_features_in_ = data.X.shape[1]
+        return self
 
 
-def _checked_alphas(alpha: object, least: float, expected: str) -> Floats:
+def _check_alphas(alpha: object, least: float, expected: str) -> Floats:
     """One alpha or several as an array, shape (k,)."""
     if isinstance(alpha, str) or not hasattr(alpha, "__len__"):
         return np.array(
@@ -347,6 +427,13 @@ def _checked_alphas(alpha: object, least: float, expected: str) -> Floats:
     values = check_array(several, "alpha", ("k",), "numbers to choose from")
     raise_if_any((values < least) | (values > LARGEST), values, "alpha", expected)
     return values
+
+
+def _best_alpha(alphas: Floats, errors: Floats | None) -> int:
+    """The place of the alpha of lowest error; of equal errors that of the largest."""
+    if errors is None:
+        return 0
+    return int(np.lexsort((-alphas, errors))[0])
 
 
 def _check_queries(form: Form, purpose: str) -> QueryForm:

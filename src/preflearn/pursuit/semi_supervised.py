@@ -32,8 +32,8 @@ from preflearn.core.validation import (
     raise_if_any,
     require,
 )
-from preflearn.pursuit.base import ScoredItemsEstimator, given
-from preflearn.pursuit.co_pursuit import CoPursuit, Side
+from preflearn.pursuit.base import ScoredItemsEstimator, check_training_data
+from preflearn.pursuit.co_pursuit import CoPursuit, MultiViewItems
 from preflearn.pursuit.dictionary import Dictionary
 from preflearn.pursuit.greedy import follow
 from preflearn.pursuit.quadratic_forms import Form, form_of
@@ -169,7 +169,7 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         )
         check_choice(self.algorithm, "algorithm", ("corrected", "printed"))
         shared = check_flag(self.shared_index, "shared_index")
-        data = given(X, y, qid, graph=None, mix=0.0)
+        data = check_training_data(X, y, qid, graph=None, mix=0.0)
         views = self._views_of(data.X)
         choices = _choices(views, shared)
         side = other = _side(data.form, data.X, views)
@@ -197,7 +197,7 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         """The mean of the views, shape (n,); larger is better."""
         return self.predict_views(X).mean(axis=1)
 
-    def _levelled(self, X: Floats) -> Floats:
+    def _relative_scores(self, X: Floats) -> Floats:
         return self._by_view(X, 0.0).mean(axis=1)
 
     def _by_view(self, X: Floats, mix: float) -> Floats:
@@ -289,11 +289,13 @@ def _choices(views: list[View], shared: bool) -> Ids:
     return np.indices((N,) * M).reshape(M, -1).T
 
 
-def _side(form: Form, X: Floats, views: list[View]) -> Side:
+def _side(form: Form, X: Floats, views: list[View]) -> MultiViewItems:
     """Items, and the functions of each view at them, but for constants."""
     memory = _KEPT / len(views)
     parts = [(view.functions.seen(0.0), X[:, view.columns]) for view in views]
-    return Side(form, [Dictionary(*part, form.height, memory) for part in parts])
+    return MultiViewItems(
+        form, [Dictionary(*part, form.height, memory) for part in parts]
+    )
 
 
 def _unscored(
