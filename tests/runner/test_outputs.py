@@ -52,7 +52,8 @@ CLAIM = {
     "value": 1,
 }
 CLAIM |= {"written": "holds", "agrees": True}
-RECORD = {"name": "x", "csv": "n\\n", "keys": None, "rtol": 0, "atol": 0, "timings": []}
+RECORD = {"name": "x", "csv": "n\\n", "keys": None, "timings": []}
+RECORD |= {"rtol": {}, "atol": {}}
 
 
 @pytest.mark.parametrize(

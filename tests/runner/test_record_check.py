@@ -3,20 +3,24 @@ number moved."""
 
 import json
 import re
+import shutil
+import subprocess
 from types import SimpleNamespace
 
 import pytest
 from slips import ROOT, SLIPS, slip
 from toy_project import ONE_CLAIM, changed, live_in, register, write_checkout
 
+from preflearn_book.runner import build as builder
 from preflearn_book.runner import dependencies
 from preflearn_book.runner.command import main
 from preflearn_book.runner.record_check import (
     Record,
-    moves,
+    differences,
     recomputed_rows,
     records_of,
 )
+from preflearn_book.runner.tasks import run_tasks
 
 CHAPTER = """\
 import pandas as pd
@@ -163,7 +167,7 @@ def test_record_shows_what_moves_and_writes_only_on_request(checkout, capsys):
     with edited(checkout, f"{TOY}/first.py", "1 / 3", "1 / 4"):
         for arguments in (["--dry"], []):
             assert main(["record", "1", *arguments]) == 0
-            assert "rows: 5 rows moved, in ['value']" in capsys.readouterr().out
+            assert "rows: 5 rows changed, in ['value']" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in checkout.recorded.iterdir()} == before
 
 
@@ -181,21 +185,59 @@ def test_no_record_is_made_from_other_data(checkout, capsys, monkeypatch):
     assert main(["build", "--no-render"]) == 0  # other data contradict no record
 
 
+def git(project, *arguments):
+    who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
+    subprocess.run(["git", "-C", project.root, *who, *arguments], check=True)
+
+
+def test_no_record_is_written_with_a_commit_that_is_no_ancestor(
+    checkout, capsys, monkeypatch
+):
+    git(checkout, "init", "-q")
+    git(checkout, "add", "notebooks")
+    git(checkout, "commit", "-q", "-m", "First")
+
+    def run_and_rewrite(*arguments, **options):
+        outcomes = run_tasks(*arguments, **options)
+        git(checkout, "commit", "-q", "--amend", "-m", "Rewritten")
+        return outcomes
+
+    try:
+        assert main(["record", "1", "--dry"]) == 0
+        monkeypatch.setattr(builder, "run_tasks", run_and_rewrite)
+        assert main(["record", "1", "--yes"]) == 1
+        assert "is not an ancestor of HEAD" in capsys.readouterr().out
+        about = records_of(checkout.recorded, "01_first")["01_first_rows"].header
+        assert about["commit"] is None
+    finally:
+        shutil.rmtree(checkout.root / ".git")
+
+
 def test_rounding_may_choose_another_of_equals_in_few_rows(checkout, build):
     def flip(text):
-        return text.replace("keys=[", "flips=0.4, keys=[").replace(
-            "factor * k", "factor * k + (k == 2) / 10"
+        flips = "flips=Flips({}, ['value'])"
+        return (
+            text.replace("keys=[", f"{flips.format(0.4)}, keys=[")
+            .replace("import check,", "import Flips, check,")
+            .replace("factor * k", "factor * k + (k == 2) / 10")
         )
 
     with changed(checkout.root / NOTEBOOK, flip):
-        assert "01_first_rows: row" not in build()[1]  # one row of three moves
-    payload = COMPARED | {"csv": "a,x\n1,1\n2,9\n3,3\n"}
-    assert [
-        len(moves(payload, "a,x\n1,1\n2,2\n3,3\n", flips=flips)) for flips in (0.3, 0.4)
-    ] == [1, 0]
+        assert "01_first_rows: row" not in build()[1]  # one of three rows differs
+    with (
+        changed(checkout.root / NOTEBOOK, flip),
+        edited(checkout, NOTEBOOK, "0.4", "0.3"),
+    ):
+        assert "01_first_rows: row size = 2" in build()[1]
 
 
-COMPARED = {"keys": ["a"], "rtol": 1e-6, "atol": 1e-9, "timings": ["s"]}
+def test_a_missing_row_of_the_quick_run_is_noticed(checkout, build):
+    with edited(checkout, NOTEBOOK, "[1, 2, 3] if", "[1, 2] if"):
+        assert "01_first_rows: 2 rows of the quick run, recorded 3" in build()[1]
+
+
+COMPARED = {"keys": ["a"], "timings": ["s"]}
+COMPARED |= {"rtol": {"x": 1e-6}, "atol": {"x": 1e-9}}
 
 
 @pytest.mark.parametrize(
@@ -219,7 +261,7 @@ COMPARED = {"keys": ["a"], "rtol": 1e-6, "atol": 1e-9, "timings": ["s"]}
 def test_rows_are_found_by_keys_and_cells_compared_with_the_tolerance(
     before, now, found
 ):
-    assert moves(COMPARED | {"csv": now}, before, subset=True) == found
+    assert differences(COMPARED | {"csv": now}, before, subset=True) == found
 
 
 def test_rows_that_a_quick_run_computes_again_are_counted():
@@ -241,8 +283,11 @@ def test_rows_that_a_quick_run_computes_again_are_counted():
 
 def test_tables_without_keys_are_compared_row_by_row():
     payload = COMPARED | {"keys": None, "csv": "x\n1\n2\n"}
-    assert moves(payload, "x\n1\n2\n") == []
-    assert [move.row for move in moves(payload, "x\n1\n3\n4\n")] == ["row 2", "row 3"]
+    assert differences(payload, "x\n1\n2\n") == []
+    assert [cell.row for cell in differences(payload, "x\n1\n3\n4\n")] == [
+        "row 2",
+        "row 3",
+    ]
 
 
 @pytest.mark.nightly

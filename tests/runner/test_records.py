@@ -11,7 +11,7 @@ from preflearn.pairs import Pairs
 from preflearn.path import reduced_graph
 from preflearn_book.runner import records
 from preflearn_book.runner.files import write_atomically
-from preflearn_book.runner.records import published, record, recorded
+from preflearn_book.runner.records import Flips, published, record, recorded
 
 
 @pytest.fixture
@@ -104,16 +104,30 @@ def test_bad_records_are_named(name, table, options, named):
 def test_a_payload_says_how_to_compare_its_table(emitted):
     # no row of the quick run is one of the full run
     record("none", pd.DataFrame({"n": []}), keys=["n"])
-    record("fit", {"loss": 0.5, "s": 0.1}, rtol=1e-3, timings=["s"])
-    plain = {"rtol": 1e-6, "atol": 1e-9, "flips": 0.0, "columns": {}}
-    assert emitted[0] == plain | {
+    flips = Flips(0.1, ["loss"])
+    record(
+        "fit", {"loss": 0.5, "s": 0.1}, rtol={"loss": 1e-3}, flips=flips, timings=["s"]
+    )
+    assert emitted[0] == {
         "name": "none",
         "csv": "n\n",
         "keys": ["n"],
+        "rtol": {"n": 1e-6},
+        "atol": {"n": 1e-9},
+        "flips": {"fraction": 0.0, "columns": [], "method": None},
         "timings": [],
+        "columns": {},
     }
-    compared = {"keys": None, "rtol": 1e-3, "timings": ["s"]}
-    assert emitted[1] == plain | {"name": "fit", "csv": "loss,s\n0.5,0.1\n"} | compared
+    assert emitted[1] == {
+        "name": "fit",
+        "csv": "loss,s\n0.5,0.1\n",
+        "keys": None,
+        "rtol": {"loss": 1e-3, "s": 1e-6},
+        "atol": {"loss": 1e-9, "s": 1e-9},
+        "flips": {"fraction": 0.1, "columns": ["loss"], "method": None},
+        "timings": ["s"],
+        "columns": {},
+    }
 
 
 def test_a_table_is_none_before_a_full_run(root):

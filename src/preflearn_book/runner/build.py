@@ -285,6 +285,7 @@ def record_chapter(
     ]
     with locked(project.build / "lock", "a build of this book"):
         check_writable([project.recorded])
+        commit = _git(project, "rev-parse", "HEAD")
         state = State(project)
         run_needed_sweeps(project, tasks, **options)
         outcomes = run_tasks(state, tasks, **options)
@@ -292,7 +293,7 @@ def record_chapter(
         if _failures(outcomes) or quick is None or full is None:
             return 1
         known = records_of(project.recorded, chapter.name)
-        header = _header(project, chapter, full)
+        header = _header(chapter, full, commit)
         print(summary(known, full), end="")
         made = new_records(full, quick, header)
         replaced = {*quick.replaced, *full.replaced}
@@ -302,6 +303,11 @@ def record_chapter(
         wrong = [f"other data in place of {name}" for name in sorted(missing)]
         for name, found in contradicted_records(made, quick).items():
             wrong += [f"{name}, of the quick run: {one}" for one in found]
+        if (
+            commit
+            and _git(project, "merge-base", "--is-ancestor", commit, "HEAD") is None
+        ):
+            wrong.append(f"commit {commit}, which was run, is not an ancestor of HEAD")
         if wrong:
             print("nothing is written:", *wrong, sep="\n  - ")
         elif not agreed():
@@ -312,12 +318,12 @@ def record_chapter(
     return 1 if wrong else 0
 
 
-def _header(project: Project, chapter: Chapter, full: Executed) -> dict[str, Any]:
+def _header(chapter: Chapter, full: Executed, commit: str | None) -> dict[str, Any]:
     about = full.provenance
     return {
         "chapter": chapter.name,
         "date": full.run["date"],
-        "commit": _git(project, "rev-parse", "HEAD"),
+        "commit": commit,
         "versions": about["versions"],
         "parameters": about["parameters"],
         "wall_time_s": full.run["seconds"],

@@ -122,7 +122,7 @@ def load_claims(path: str | Path | None = None) -> dict[str, Claim]:
     ...     _ = file.write("- {id: P1-01, where: eq. 2, statement: A loss., chapter: 02_x, ")
     ...     _ = file.write("kind: formula, verdict: holds}")
     ...     file.flush()
-    ...     load_ledger(file.name)["P1-01"].where
+    ...     load_claims(file.name)["P1-01"].where
     'eq. 2'
     """
     path = project_file("book/claims.yml") if path is None else Path(path)

@@ -1,10 +1,9 @@
-"""Records and their witnesses: whether a quick run still comes out as it did when the
-record was made.
+"""Check recorded tables against the quick run of the same notebook.
 
-The witness of a table is what the quick run of the same notebook gives for it: rows of
-the record itself, where the table has keys, and otherwise a table beside it,
-``NAME.witness.csv``. A record is valid while its witness comes out again, whatever the
-code looks like; where cells or data changed, it should be run again.
+Where a recorded table has keys, the rows of the quick run are rows of the record.
+Otherwise the quick run's whole table is kept next to the record, as
+``NAME.witness.csv``. A record is valid while the quick run reproduces these rows. If
+code cells or data changed, the record should be made again.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,74 +23,137 @@ from preflearn_book.runner.outputs import Executed
 from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import filled, split_table
 
+QUICK_SUFFIX = ".witness.csv"  # of the tables of quick runs, in data/recorded
 
-class Move(NamedTuple):
-    """A cell of a table that is not what it was: its row in words, and both contents."""
+Row = Mapping[str, float | str]
+
+
+class Difference(NamedTuple):
+    """A cell of a table that differs from the record: its row in words, and both
+    contents."""
 
     row: str
     column: str
-    before: float | str
+    recorded: float | str
     now: float | str
 
     @property
     def size(self) -> float:
-        """The relative change of a number; infinite where a text, a row or a column is
-        another one."""
-        if isinstance(self.before, str) or isinstance(self.now, str):
+        """The relative change of a number; infinite for a text or a missing cell."""
+        if isinstance(self.recorded, str) or isinstance(self.now, str):
             return math.inf
-        return abs(self.now - self.before) / (abs(self.before) or 1)
+        return abs(self.now - self.recorded) / (abs(self.recorded) or 1)
 
     def __str__(self) -> str:
-        return f"{self.row}, column {self.column!r}: recorded {self.before!r}, now {self.now!r}"
+        return f"{self.row}, column {self.column!r}: recorded {self.recorded!r}, now {self.now!r}"
 
 
-def moves(
-    payload: Mapping[str, Any], before: str, *, subset: bool = False, flips: float = 0.0
-) -> list[Move]:
-    """Where the table of a payload of `record` differs from another one, both as CSV
-    text.
+def differences(
+    payload: Mapping[str, Any], recorded: str, *, subset: bool = False
+) -> list[Difference]:
+    """List the cells in which the table of a payload differs from a recorded table.
 
     Parameters
     ----------
     payload : mapping
-        Its table is the new one, its keys, tolerances and timings say how to compare.
-    before : str
+        A payload of `record`: its table, keys, tolerances and timings.
+    recorded : str
+        The recorded table as CSV text.
     subset : bool
-        Whether the old table may have further rows.
-    flips : float
-        Share of the rows that may differ without being told, since rounding chose among
-        equals.
+        Whether the recorded table may have more rows.
 
     Examples
     --------
-    >>> payload = {"csv": "p,x\\n2,0.5\\n", "keys": ["p"], "rtol": 0.1, "atol": 0, "timings": []}
-    >>> moves(payload, "p,x\\n1,0.1\\n2,0.51\\n", subset=True)
+    >>> payload = {"csv": "p,x\\n2,0.5\\n", "keys": ["p"], "timings": []}
+    >>> payload |= {"rtol": {"x": 0.1}, "atol": {}}
+    >>> differences(payload, "p,x\\n1,0.1\\n2,0.51\\n", subset=True)
     []
-    >>> print(*moves(payload, "p,x\\n1,0.1\\n2,0.6\\n", subset=True))
+    >>> print(*differences(payload, "p,x\\n1,0.1\\n2,0.6\\n", subset=True))
     row p = 2, column 'x': recorded 0.6, now 0.5
     """
-    old, new = (_rows(text, payload["keys"]) for text in (before, payload["csv"]))
-    found = []
-    for name in new if subset else old | new:
-        known = old.get(name, {})
-        row = new.get(name, {})
-        for column in known | row:
-            a = known.get(column, "")
-            b = row.get(column, "")
-            if column not in payload["timings"] and not _close(
-                a, b, payload["rtol"], payload["atol"]
-            ):
-                found.append(Move(name, column, a, b))
-    return found if len({move.row for move in found}) > flips * len(new) else []
+    old = _rows(recorded, payload["keys"])
+    new = _rows(payload["csv"], payload["keys"])
+    return _differences(old, new, payload, subset)
+
+
+def _differences(
+    old: Mapping[str, Row],
+    new: Mapping[str, Row],
+    payload: Mapping[str, Any],
+    subset: bool,
+) -> list[Difference]:
+    names = new if subset else {**old, **new}
+    return [
+        difference
+        for name in names
+        for difference in _row_differences(
+            name, old.get(name, {}), new.get(name, {}), payload
+        )
+    ]
+
+
+def _row_differences(
+    name: str, old: Row, new: Row, payload: Mapping[str, Any]
+) -> Iterator[Difference]:
+    for column in {**old, **new}:
+        before = old.get(column, "")
+        now = new.get(column, "")
+        rtol = payload["rtol"].get(column, 0.0)
+        atol = payload["atol"].get(column, 0.0)
+        if column not in payload["timings"] and not _close(before, now, rtol, atol):
+            yield Difference(name, column, before, now)
+
+
+def contradictions(
+    payload: Mapping[str, Any], recorded: str, *, subset: bool = False
+) -> list[str]:
+    """List in words what the table of a payload contradicts in a recorded table.
+
+    The arguments are those of `differences`. Differences are left out where the payload
+    allows them: in a column of discrete outcomes, in a limited fraction of the rows of
+    each method. A row or a method that only one of the tables has always contradicts.
+    """
+    old = _rows(recorded, payload["keys"])
+    new = _rows(payload["csv"], payload["keys"])
+    flips = payload["flips"]
+
+    def method_of(row: Row) -> float | str:
+        return row.get(flips["method"], "")
+
+    methods = {name: method_of(row) for name, row in new.items()}
+    n_rows = Counter(methods.values())
+    changed = _differences(old, new, payload, subset)
+    n_changed = Counter(
+        (methods.get(difference.row), difference.column) for difference in changed
+    )
+
+    def is_allowed(difference: Difference) -> bool:
+        if not (difference.row in old and difference.row in new):
+            return False
+        method = methods[difference.row]
+        limit = flips["fraction"] * n_rows[method]
+        return (
+            difference.column in flips["columns"]
+            and n_changed[method, difference.column] <= limit
+        )
+
+    found = [str(difference) for difference in changed if not is_allowed(difference)]
+    if flips["method"] is not None:
+        for method in {method_of(row) for row in old.values()} - n_rows.keys():
+            found.append(f"no row with {flips['method']} = {method}")
+    return found
 
 
 def _rows(text: str, keys: list[str] | None) -> dict[str, dict[str, float | str]]:
-    """The rows of a table by what names them: their keys, or else their number."""
+    """The rows of a table by their keys in words, or without keys by their number."""
     rows = {}
     for number, row in enumerate(csv.DictReader(io.StringIO(text)), start=1):
         values = {column: _value(content) for column, content in row.items()}
-        parts = [f"{key} = {_shown(values.get(key, ''))}" for key in keys or ()]
-        rows[f"row {number if keys is None else ', '.join(parts)}".strip()] = values
+        if keys is None:
+            name = str(number)
+        else:
+            name = ", ".join(f"{key} = {_shown(values.get(key, ''))}" for key in keys)
+        rows[f"row {name}".strip()] = values
     return rows
 
 
@@ -102,7 +165,9 @@ def _value(text: Any) -> float | str:
 
 
 def _shown(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.12g}"
+    if isinstance(value, str):
+        return value
+    return f"{value:.12g}"
 
 
 def _close(a: float | str, b: float | str, rtol: float, atol: float) -> bool:
@@ -116,83 +181,94 @@ def _close(a: float | str, b: float | str, rtol: float, atol: float) -> bool:
 
 
 class Record(NamedTuple):
-    """A recorded table: the lines on top, CSV text; without keys, also that of the
-    quick run."""
+    """A recorded table as CSV text, with its header; without keys, also the table of
+    the quick run."""
 
     header: Mapping[str, Any]
     table: str
-    witness: str | None
+    quick_table: str | None
+
+    def contradictions(self, payload: Mapping[str, Any]) -> list[str]:
+        """List what a payload of a quick run contradicts in this record."""
+        if payload["keys"] is not None:
+            n_rows = len(_rows(payload["csv"], payload["keys"]))
+            n_recorded = self.header.get("quick_rows", n_rows)
+            found = contradictions(payload, self.table, subset=True)
+            if n_rows != n_recorded:
+                found.append(f"{n_rows} rows of the quick run, recorded {n_recorded}")
+            return found
+        if self.quick_table is None:
+            return [f"the table of the quick run, NAME{QUICK_SUFFIX}, is missing"]
+        return contradictions(payload, self.quick_table)
 
 
 def records_of(folder: Path, chapter: str) -> dict[str, Record]:
     """The recorded tables of a chapter, by names such as "03_lemma_coincidence"."""
-    found = {}
+    records = {}
     for path in sorted(folder.glob(f"{chapter}_*.csv")):
-        if ".witness" not in path.suffixes:
-            beside = path.with_suffix(".witness.csv")
-            witness = beside.read_text("utf-8") if beside.exists() else None
-            found[path.stem] = Record(*split_table(path.read_text("utf-8")), witness)
-    return found
+        if not path.name.endswith(QUICK_SUFFIX):
+            quick = path.with_suffix(QUICK_SUFFIX)
+            quick_table = quick.read_text("utf-8") if quick.exists() else None
+            records[path.stem] = Record(
+                *split_table(path.read_text("utf-8")), quick_table
+            )
+    return records
 
 
 def new_records(
     full: Executed, quick: Executed, header: Mapping[str, Any]
 ) -> dict[str, Record]:
-    """What a full run and the quick run that is its witness become, by name."""
-    found = {}
+    """The records of a full run, with what its quick run has to reproduce, by name."""
+    records = {}
     for name, payload in full.records.items():
-        beside = quick.records.get(name) if payload["keys"] is None else None
-        found[name] = Record(header, payload["csv"], beside["csv"] if beside else None)
-    return found
+        table = quick.records.get(name, {}).get("csv")
+        keys = payload["keys"]
+        if keys is None:
+            records[name] = Record(header, payload["csv"], table)
+        else:
+            n_rows = len(_rows(table or "", keys))
+            about = {**header, "quick_rows": n_rows}
+            records[name] = Record(about, payload["csv"], None)
+    return records
 
 
 def contradicted_records(
     records: Mapping[str, Record], quick: Executed
 ) -> dict[str, list[str]]:
-    """What a quick run, with the chapter's own parameters, says against the records of
-    the chapter.
+    """What a quick run contradicts in the records of its chapter, in words, by name.
 
-    One that had to take other data than the full run is no witness.
-
-    Returns
-    -------
-    dict of str to list of str
-        By name of a record, such as "03_lemma_coincidence", each cell that moved.
+    The quick run must have the chapter's own parameters. Records of other data than
+    those of the quick run are not compared.
     """
     broken = {}
-    for name, kept in records.items():
+    for name, record in records.items():
         payload = quick.records.get(name)
-        if quick.replaced != kept.header.get("replaced", []):
+        if quick.replaced != record.header.get("replaced", []):
             continue
         if payload is None:
             found = ["the quick run no longer makes this table"]
-        elif payload["keys"] is None and kept.witness is None:
-            found = [f"there is no witness {name}.witness.csv; run it again"]
         else:
-            subset, before = (
-                (False, kept.witness) if payload["keys"] is None else (True, kept.table)
-            )
-            found = moves(payload, before or "", subset=subset, flips=payload["flips"])
+            found = record.contradictions(payload)
         if found:
-            broken[name] = [str(one) for one in found]
+            broken[name] = found
     return broken
 
 
 def recomputed_rows(
     records: Mapping[str, Record], quick: Executed
 ) -> dict[str, tuple[int, int]]:
-    """Count the rows of each record that a quick run computed again, and all rows, by
-    name of the record.
+    """Count the rows of each record that a quick run computed again, and all rows.
 
-    A record without keys has no row in common with the quick run, which is compared
-    with its own table.
+    A record without keys has no row in common with the quick run.
     """
     counts = {}
-    for name, kept in records.items():
+    for name, record in records.items():
         payload = quick.records.get(name, {})
         keys = payload.get("keys")
-        recorded = _rows(kept.table, keys)
-        again = _rows(payload["csv"], keys).keys() & recorded.keys() if keys else ()
+        recorded = _rows(record.table, keys)
+        again = set[str]()
+        if keys:
+            again = _rows(payload["csv"], keys).keys() & recorded.keys()
         counts[name] = (len(again), len(recorded))
     return counts
 
@@ -200,52 +276,53 @@ def recomputed_rows(
 def to_run_again(
     records: Mapping[str, Record], chapter: Chapter, state: State
 ) -> dict[str, list[str]]:
-    """What changed since the records of a chapter were made: its code cells, or data;
-    by name of a record.
+    """What changed since the records of a chapter were made: code cells or data files.
 
-    Parameters are in the code cells. A changed module says nothing: the witness
-    decides.
+    The result is by name of a record. A changed module does not count here, because the
+    check against the quick run finds what it changes.
     """
-    found = {}
-    for record, kept in records.items():
-        why = [] if kept.header.get("cells") == chapter.code else ["the code cells"]
-        for name, content in kept.header.get("data", {}).items():
-            now = state[f"data {name}"]
+    changed = {}
+    for name, record in records.items():
+        reasons = []
+        if record.header.get("cells") != chapter.code:
+            reasons.append("the code cells")
+        for file, content in record.header.get("data", {}).items():
+            now = state[f"data {file}"]
             if now and not now.startswith(content):  # without a file, nothing is known
-                why.append(f"the data file {name}")
-        if why:
-            found[record] = why
-    return found
+                reasons.append(f"the data file {file}")
+        if reasons:
+            changed[name] = reasons
+    return changed
 
 
 def summary(records: Mapping[str, Record], full: Executed) -> str:
-    """What a full run moves, a line a table: how many rows, which columns, the largest
-    relative change."""
-    known = {name: payload for name, payload in full.records.items() if name in records}
-    found = {
-        name: moves(payload, records[name].table) for name, payload in known.items()
+    """What a full run changes, one line per table: the number of rows, the columns, and
+    the largest relative change."""
+    changed = {
+        name: differences(payload, records[name].table)
+        for name, payload in full.records.items()
+        if name in records
     }
     return filled(
-        "moves.txt", known=list(records), made=list(full.records), found=found
+        "differences.txt", known=list(records), made=list(full.records), changed=changed
     )
 
 
 def write_records(folder: Path, chapter: str, records: Mapping[str, Record]) -> None:
-    """Write the records of a chapter and their witnesses; delete those of tables that
-    are no longer made.
+    """Write the records of a chapter, and delete tables that are no longer made.
 
     Each file is replaced as a whole or not at all.
     """
-    kept = set[Path]()
+    written = set[Path]()
     for name, record in records.items():
         lines = [
             f"# {key}: {json.dumps(value, sort_keys=True)}\n"
             for key, value in record.header.items()
         ]
-        kept.add(
-            write_atomically(folder / f"{name}.csv", "".join(lines) + record.table)
-        )
-        if record.witness is not None:
-            kept.add(write_atomically(folder / f"{name}.witness.csv", record.witness))
-    for path in set(folder.glob(f"{chapter}_*.csv")) - kept:
+        text = "".join(lines) + record.table
+        written.add(write_atomically(folder / f"{name}.csv", text))
+        if record.quick_table is not None:
+            path = folder / f"{name}{QUICK_SUFFIX}"
+            written.add(write_atomically(path, record.quick_table))
+    for path in set(folder.glob(f"{chapter}_*.csv")) - written:
         path.unlink()

@@ -3,7 +3,7 @@
 `record` stores a table in the executed notebook; ``preflearn record`` writes those of a
 full run to ``data/recorded/``, where `recorded` finds them, so that a quick run can
 show the full run's numbers beside its own. Whether they are still valid, a build says
-by the tables of the quick run; see `witness`.
+by the tables of the quick run; see `record_check`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from preflearn_book.runner.files import digest
 from preflearn_book.runner.parameters import is_plain, require, running_shell, show
@@ -35,6 +35,10 @@ RECORD_MIME = "application/vnd.preflearn.record+json"
 PROVENANCE_MIME = "application/vnd.preflearn.provenance+json"
 NARROW_MIME = "application/vnd.preflearn.narrow"  # an SVG; written by plots.setup
 _PACKED = ("<!--narrow ", "-->")
+
+# Default tolerances of recorded numbers.
+RTOL = 1e-6
+ATOL = 1e-9
 
 _SOURCE = Path(__file__).parents[2]
 # What this process read so far, beside modules and data: digests by names such as
@@ -110,22 +114,43 @@ def project_file(relative: str, root: Path | None = None) -> Path:
     )
 
 
+class Flips(NamedTuple):
+    """How many discrete outcomes of each method may differ from a record.
+
+    On another processor, a search may end at another of several best values.
+
+    Attributes
+    ----------
+    fraction : float
+        Largest fraction of the rows of a method that may differ in one column: at least
+        0 and less than 1.
+    columns : sequence of str
+        Columns of discrete outcomes. Other columns have to agree within the tolerance.
+    method : str, optional
+        Column that names the method; None if each of `columns` is a method.
+    """
+
+    fraction: float = 0.0
+    columns: Sequence[str] = ()
+    method: str | None = None
+
+
 def record(
     name: str,
     table: pd.DataFrame | Mapping[str, float | int | str],
     *,
     keys: Sequence[str] | None = None,
-    rtol: float = 1e-6,
-    atol: float = 1e-9,
-    flips: float = 0.0,
+    rtol: float | Mapping[str, float] = RTOL,
+    atol: float | Mapping[str, float] = ATOL,
+    flips: Flips = Flips(),
     timings: Sequence[str] = (),
     columns: Mapping[str, str] | None = None,
 ) -> None:
     """Store a table, or a few scalars, in the executed notebook; nothing is displayed.
 
-    A record is valid as long as a quick run of the chapter comes out as it did when the
-    record was made. Each build compares, and says where a number moved by more than
-    ``atol + rtol * abs(recorded)``.
+    A record is valid as long as a quick run of the chapter reproduces its quick rows.
+    Each build compares them, and reports a number that differs by more than ``atol +
+    rtol * abs(recorded)``, and each missing or additional row.
 
     Parameters
     ----------
@@ -135,25 +160,26 @@ def record(
         Columns need names; a named index becomes columns, an unnamed one of integers is
         dropped. State units in the names of columns, such as "time_s".
     keys : sequence of str, optional
-        Columns that name a row, where the rows of a quick run are rows of the full one:
+        Columns that name a row, if the rows of a quick run are rows of the full one:
         then these are compared, and there may be none. Without keys the quick run's
-        whole table is kept beside the record.
-    rtol, atol : float
-        How far a number may move, relative and absolute; texts have to be equal.
-    flips : float
-        Share of the rows that may move further, where rounding chooses among equals: on
-        another processor a search may end at another of several best values.
+        whole table is kept next to the record.
+    rtol, atol : float or mapping of str to float
+        Relative and absolute tolerance of all numbers, or by column; columns that a
+        mapping does not name have the default. Texts have to be equal.
+    flips : Flips
+        Columns of discrete outcomes, and how many rows of each method may differ there.
     timings : sequence of str
         Columns that are not compared.
     columns : mapping of str to str, optional
-        What columns mean, for whoever reads the tables of a sweep.
+        Meanings of columns, for readers of the tables of a sweep.
 
     Raises
     ------
     ValueError
         If the name is malformed or "columns", the table is empty, a scalar is not
-        finite, the index or the columns can't be written to a CSV file, `keys`,
-        `timings` or `columns` name no columns, or keys name two equal rows.
+        finite, the index or the columns can't be written to a CSV file, an argument
+        names a column that is missing, keys name two equal rows, or the fraction of
+        `flips` is not in [0, 1).
 
     Examples
     --------
@@ -161,17 +187,20 @@ def record(
     """
     _check_name(name)
     frame = _as_frame(name, table)
+    known = list(frame.columns)
     require(
         keys is None or isinstance(keys, Iterable), keys, "keys", "names of columns"
     )
-    named = [*(keys or ()), *timings, *(columns or ())]
-    unknown = [column for column in named if column not in frame.columns]
-    require(
-        not unknown,
-        list(frame.columns),
-        f"the list of columns of {name!r}",
-        f"also {unknown}",
-    )
+    good = isinstance(flips, Flips) and 0 <= flips.fraction < 1
+    require(good, flips, "flips", "Flips with a fraction of at least 0 and less than 1")
+    named = [*(keys or ()), *timings, *(columns or ()), *flips.columns]
+    if flips.method is not None:
+        named.append(flips.method)
+    for tolerance in (rtol, atol):
+        if isinstance(tolerance, Mapping):
+            named += tolerance
+    unknown = [column for column in named if column not in known]
+    require(not unknown, known, f"the list of columns of {name!r}", f"also {unknown}")
     if keys and frame.duplicated(list(keys)).any():
         row = frame.loc[frame.duplicated(list(keys)), list(keys)].iloc[0].to_dict()
         raise ValueError(
@@ -185,15 +214,25 @@ def record(
         "name",
         "another: a sweep explains its columns in a table of this name",
     )
-    how = {
-        "rtol": rtol,
-        "atol": atol,
-        "flips": flips,
+    payload = {
+        "name": name,
+        "csv": csv_text(frame),
+        "keys": None if keys is None else list(keys),
+        "rtol": _by_column(rtol, RTOL, known),
+        "atol": _by_column(atol, ATOL, known),
+        "flips": flips._asdict() | {"columns": list(flips.columns)},
         "timings": list(timings),
         "columns": dict(columns or {}),
     }
-    how["keys"] = None if keys is None else list(keys)
-    show({RECORD_MIME: {"name": name, "csv": csv_text(frame)} | how})
+    show({RECORD_MIME: payload})
+
+
+def _by_column(
+    tolerance: float | Mapping[str, float], default: float, columns: Sequence[str]
+) -> dict[str, float]:
+    if isinstance(tolerance, Mapping):
+        return dict.fromkeys(columns, default) | dict(tolerance)
+    return dict.fromkeys(columns, tolerance)
 
 
 def _check_name(name: object, what: str = "name") -> None:
