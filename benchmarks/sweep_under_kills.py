@@ -123,6 +123,8 @@ def main() -> int:
     # This kind of cluster gives up a worker that happens to be away, 15 s after it was
     # lost once.
     config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
+    # A point may lose its worker more often than Dask allows by default.
+    config.set({"distributed.scheduler.allowed-failures": 1000})
     with LocalCluster(
         n_workers=2,
         threads_per_worker=1,

@@ -14,7 +14,6 @@ import json
 import math
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -53,10 +52,6 @@ are."""
 
 CONNECTION = 20
 """Seconds in which a Dask scheduler has to answer."""
-
-RESUBMISSIONS = 20
-"""How often a task is submitted again that Dask gave up, since worker after worker was
-lost with it."""
 
 
 @dataclass(frozen=True)
@@ -265,17 +260,15 @@ def _outcomes(
 
     A line tells of each task that ended, and how long the others will take. Meanwhile a
     terminal shows a bar with the cells that are computed; elsewhere a line a minute
-    names them. What runs on a cluster does not say how far it is. Dask gives up a task
-    whose worker was lost several times; it is submitted again.
+    names them. What runs on a cluster does not say how far it is.
     """
     futures = dict[Future[Result], Task]()
     running = dict[str, str]()
     kernels = Kernels()
-    lost = Counter[Path]()
     started = time.monotonic()
     terminal = sys.stderr.isatty()
 
-    def submit(task: Task) -> None:
+    for task in tasks:
         chapter = task.chapter
         begun = partial(setitem, running, task.label)
         what = (getattr(chapter, task.part), task.parameters, chapter.parameters)
@@ -290,8 +283,6 @@ def _outcomes(
         left = f", about {duration(seconds)} left" if seconds and futures else ""
         return f"({ended} of {len(tasks)}{left})"
 
-    for task in tasks:
-        submit(task)
     bar = tqdm(
         total=len(tasks), unit="run", leave=False, disable=not terminal or not tasks
     )
@@ -304,17 +295,6 @@ def _outcomes(
                         "the Dask scheduler stopped; what was finished is kept"
                     )
                 task = futures.pop(future)
-                if (
-                    type(future.exception()).__name__ == "KilledWorker"
-                    and lost[task.target] < RESUBMISSIONS
-                ):
-                    lost[task.target] += 1
-                    again = f"submitted again ({lost[task.target]} of {RESUBMISSIONS} times)"
-                    tqdm.write(
-                        f"{task.label}: its workers were lost; {again}", file=sys.stderr
-                    )
-                    submit(task)
-                    continue
                 outcome = _stored(state, task, future)
                 running.pop(outcome.task.label, None)
                 how = "done in" if outcome.status == "done" else "FAILED after"
