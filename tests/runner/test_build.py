@@ -119,7 +119,10 @@ def test_a_claim_whose_data_are_missing_counts_as_not_checked_and_says_why(
     tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(tasks, "execute", run_here)
-    answer = 'from preflearn_book.runner.claims import check\ncheck("P1-01", False, "One case differs.", missing={})'
+    answer = (
+        "from preflearn_book.runner.claims import check\n"
+        'check("P1-01", False, "One case differs.", missing={})'
+    )
     project = write_project(
         tmp_path / "without", ONE_CLAIM, first=answer.format('["sushi"]')
     )

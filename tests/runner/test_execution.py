@@ -39,7 +39,10 @@ def outcomes(tmp_path_factory):
     """Run chapters that fail in all ways, and one that runs; only the first has a time
     limit."""
     entry = "where: x, statement: x, chapter: 05_first, kind: cost"
-    claims = f"- {{id: P1-01, {entry}, verdict: holds}}\n- {{id: P1-02, {entry}, verdict: not shown, note: x}}\n"
+    claims = (
+        f"- {{id: P1-01, {entry}, verdict: holds}}\n"
+        f"- {{id: P1-02, {entry}, verdict: not shown, note: x}}\n"
+    )
     project = write_project(tmp_path_factory.mktemp("ways"), claims, **CHAPTERS)
     slow, *others = CHAPTERS
     return run(project, [slow], {}, cell_seconds=10) | run(

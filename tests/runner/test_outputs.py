@@ -7,8 +7,9 @@ import re
 import pandas as pd
 import pytest
 
+from preflearn.core.source_digest import digest
 from preflearn.plots import COLOURS
-from preflearn_book.runner.files import digest, write_atomically, write_if_changed
+from preflearn_book.runner.files import write_atomically, write_if_changed
 from preflearn_book.runner.outputs import Executed, read_executed, write_executed
 from preflearn_book.runner.records import (
     NARROW_MIME,

@@ -139,7 +139,10 @@ def test_a_wrong_file_is_one_clean_line(tmp_path, monkeypatch, capsys, text, nam
 def test_a_sweep_says_which_data_are_missing(tmp_path, in_process, monkeypatch, capsys):
     monkeypatch.delenv("PREFLEARN_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    asks = 'from preflearn_book.runner.records import note_read\nif seed:\n    note_read("dataset sushi", None)'
+    asks = (
+        "from preflearn_book.runner.records import note_read\n"
+        'if seed:\n    note_read("dataset sushi", None)'
+    )
     monkeypatch.chdir(write_project(tmp_path / "book", "", first=asks).root)
     assert main(["sweep", "1", "-p", "seed", "0:2"]) == 0
     printed = capsys.readouterr().out

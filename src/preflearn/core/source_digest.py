@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -26,9 +27,16 @@ class Definition(NamedTuple):
     name: str
 
 
+def digest(value: object) -> str:
+    """Return the SHA-256 of bytes, or of the JSON form of anything else."""
+    if not isinstance(value, bytes):
+        value = json.dumps(value, sort_keys=True, default=str).encode()
+    return hashlib.sha256(value).hexdigest()
+
+
 def module_digest(source: bytes) -> str:
     """Return the digest of the normalized syntax tree of a module."""
-    return _digest(ast.dump(_normalized(source)))
+    return digest(ast.dump(_normalized(source)).encode())
 
 
 @cache
@@ -57,11 +65,7 @@ def function_digest(file: Path, qualname: str) -> str:
     texts = [
         ast.dump(node) for definition in sorted(seen) for node in _nodes(definition)
     ]
-    return _digest("\n".join(texts))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return digest("\n".join(texts).encode())
 
 
 def _normalized(source: bytes) -> ast.Module:

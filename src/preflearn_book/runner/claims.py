@@ -17,7 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from preflearn_book.runner.files import check_form, digest, read_yaml
+from preflearn.core.source_digest import digest
+from preflearn_book.runner.files import check_form, read_yaml
 from preflearn_book.runner.parameters import require, show, with_extra
 from preflearn_book.runner.records import filled, note_read, plain_scalar, project_file
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from preflearn.core.source_digest import module_digest
+from preflearn.core.source_digest import digest, module_digest
 from preflearn_book.runner.claims import load_claims
-from preflearn_book.runner.files import digest
 from preflearn_book.runner.outputs import Executed
 from preflearn_book.runner.project import Chapter, Project
 from preflearn_book.runner.records import PACKAGES, main_versions, project_file

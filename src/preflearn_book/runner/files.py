@@ -1,10 +1,9 @@
-"""Files that are whole or absent: digests, atomic writes, a lock, and the forms of what
-is read back."""
+"""Files that are whole or absent: atomic writes, a lock, and the forms of what is read
+back."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -15,28 +14,17 @@ from pathlib import Path
 from typing import Any
 
 
-def digest(value: object) -> str:
-    """SHA-256 of bytes, or of the JSON form of anything else."""
-    content = (
-        value
-        if isinstance(value, bytes)
-        else json.dumps(value, sort_keys=True, default=str).encode()
-    )
-    return hashlib.sha256(content).hexdigest()
-
-
 def file_name(text: str) -> str:
-    """What of a text can stand in the name of a file."""
+    """Replace what a file name can't hold, and shorten a text to 80 characters."""
     return re.sub(r"[^A-Za-z0-9.=,+_-]+", "_", text)[:80]
 
 
 def write_atomically(path: Path, content: str | bytes) -> Path:
-    """Write a file through a temporary neighbour; a reader sees the old file or the new
-    one.
+    """Write a file as a whole: a reader sees the old file or the new one.
 
-    The bytes are on the disk before the name is: after a crash there is no empty file
-    under it. What has no place in UTF-8, half of a character, is written as its escape,
-    which JSON reads back.
+    The bytes are on the disk before the name is, so that a crash leaves no empty file.
+    Half of a surrogate pair, which UTF-8 can't encode, is written as its escape, which
+    JSON reads back.
 
     Raises
     ------
@@ -69,11 +57,9 @@ def write_if_changed(path: Path, content: str | bytes) -> None:
 
 
 def _encoded(content: str | bytes) -> bytes:
-    return (
-        content
-        if isinstance(content, bytes)
-        else content.encode(errors="backslashreplace")
-    )
+    if isinstance(content, bytes):
+        return content
+    return content.encode(errors="backslashreplace")
 
 
 def check_writable(folders: Iterable[Path]) -> None:
@@ -133,8 +119,9 @@ def read_yaml(path: Path) -> object:
             keys = Counter(
                 key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)
             )
-            if twice := [key for key, count in keys.items() if count > 1]:
-                raise ValueError(f"{twice[0]!r} is there twice{node.start_mark}")
+            for key, count in keys.items():
+                if count > 1:
+                    raise ValueError(f"{key!r} is there twice{node.start_mark}")
             return super().construct_mapping(node, deep)
 
     try:
@@ -148,7 +135,7 @@ def read_yaml(path: Path) -> object:
         AttributeError,
         RecursionError,
     ) as error:
-        # The last ones come of a tag before what is no such value: !!bool maybe,
+        # The last ones are raised if a tag does not fit its value: !!bool maybe,
         # !!timestamp soon.
         raise ValueError(
             f"{path.name} is not valid YAML: {' '.join(str(error).split())}"
@@ -174,5 +161,5 @@ def _validator(form: str) -> Any:
 
 @cache
 def forms() -> dict[str, Any]:
-    """What stands in forms.json."""
+    """The content of forms.json."""
     return json.loads(Path(__file__).with_name("forms.json").read_text("utf-8"))

@@ -12,9 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from preflearn.core.source_digest import digest
 from preflearn_book.runner.claims import CLAIM_MIME, MARKS
 from preflearn_book.runner.decision_rules import SELECTION_MIME
-from preflearn_book.runner.files import check_form, digest, write_atomically
+from preflearn_book.runner.files import check_form, write_atomically
 from preflearn_book.runner.records import (
     NARROW_MIME,
     PROVENANCE_MIME,

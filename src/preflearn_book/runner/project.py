@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from preflearn_book.runner.files import digest
+from preflearn.core.source_digest import digest
 from preflearn_book.runner.parameters import check_names, check_profile, declared, typed
 
 _THREADED = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMBA_NUM", "VECLIB_MAXIMUM")

@@ -22,7 +22,7 @@ from importlib.metadata import requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from preflearn_book.runner.files import digest
+from preflearn.core.source_digest import digest
 from preflearn_book.runner.parameters import is_plain, require, running_shell, show
 
 if TYPE_CHECKING:
@@ -135,6 +135,9 @@ class Flips(NamedTuple):
     method: str | None = None
 
 
+NO_FLIPS = Flips()
+
+
 def record(
     name: str,
     table: pd.DataFrame | Mapping[str, float | int | str],
@@ -142,7 +145,7 @@ def record(
     keys: Sequence[str] | None = None,
     rtol: float | Mapping[str, float] = RTOL,
     atol: float | Mapping[str, float] = ATOL,
-    flips: Flips = Flips(),
+    flips: Flips = NO_FLIPS,
     timings: Sequence[str] = (),
     columns: Mapping[str, str] | None = None,
 ) -> None:

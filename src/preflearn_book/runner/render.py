@@ -15,7 +15,8 @@ from typing import Any
 
 from click import unstyle
 
-from preflearn_book.runner.files import digest, read_yaml, write_atomically
+from preflearn.core.source_digest import digest
+from preflearn_book.runner.files import read_yaml, write_atomically
 from preflearn_book.runner.project import Project
 from preflearn_book.runner.records import requirements
 from preflearn_book.runner.tasks import duration

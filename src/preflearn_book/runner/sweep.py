@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from preflearn_book.runner.files import digest, file_name, locked, write_atomically
+from preflearn.core.source_digest import digest
+from preflearn_book.runner.files import file_name, locked, write_atomically
 from preflearn_book.runner.parameters import (
     check_names,
     explained,

@@ -1,8 +1,8 @@
 """Run many notebooks side by side, here or on a Dask cluster, keep what is done, and
 run nothing twice.
 
-Each result goes to its final name in one step and only when every cell ran: whatever
-stops the runner, a file under a final name is complete, and the next run takes up what
+Each result goes to its final name in one step and only when every cell ran. So a file
+under a final name is complete whenever the runner stops, and the next run computes what
 is missing.
 """
 
@@ -33,22 +33,18 @@ from typing import Any, NamedTuple
 from joblib import cpu_count
 from tqdm import tqdm
 
+from preflearn.core.source_digest import digest
 from preflearn_book.runner.dependencies import State
 from preflearn_book.runner.execution import CELL_SECONDS, Kernels, Result, execute
-from preflearn_book.runner.files import (
-    check_writable,
-    digest,
-    file_name,
-    write_atomically,
-)
+from preflearn_book.runner.files import check_writable, file_name, write_atomically
 from preflearn_book.runner.outputs import Executed, read_executed, write_executed
 from preflearn_book.runner.parameters import require
 from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import main_versions, split_table
 
 SILENCE = 60
-"""Seconds without a word after which a log, which has no bar, is told where all runs
-are."""
+"""Seconds without output after which a log, which has no progress bar, gets a line that
+says where all runs are."""
 
 CONNECTION = 20
 """Seconds in which a Dask scheduler has to answer."""
@@ -102,15 +98,15 @@ def task_of(
         name: value for name, value in sorted(checked.items()) if name != "profile"
     }
     words = file_name(",".join(f"{name}={value}" for name, value in others.items()))
-    key = chapter.profile(checked) + (
-        f"-{words}-{digest(others)[:12]}" if others else ""
-    )
+    key = chapter.profile(checked)
+    if others:
+        key += f"-{words}-{digest(others)[:12]}"
     return Task(label or chapter.name, chapter, checked, folder / f"{key}.ipynb", part)
 
 
 class Outcome(NamedTuple):
-    """What became of a task: status "done", "unchanged" or "failed", and the `result`
-    of its run, if any."""
+    """What became of a task: its status is "done", "unchanged" or "failed", its result
+    that of the run, if any."""
 
     task: Task
     status: str
@@ -129,11 +125,9 @@ def duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return (
-        f"{minutes} min {rest} s"
-        if minutes < 60
-        else f"{minutes // 60} h {minutes % 60} min"
-    )
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def quick_seconds(root: Path) -> dict[str, float]:
@@ -175,22 +169,23 @@ def run_tasks(
     Parameters
     ----------
     state : State
-        As it is now.
+        The present state of all inputs.
     tasks : sequence of Task
     jobs : int, optional
-        How many run at once on this machine; one a processor by default.
+        Number of tasks that run at once on this computer; by default, one per
+        processor.
     scheduler : str, optional
         Address of a Dask scheduler that runs them instead; its workers need this
         package.
     force : bool
         Execute them although nothing changed.
     cell_seconds : int
-        What a cell may take.
+        Longest run time of a cell.
 
     Returns
     -------
     list of Outcome
-        One a task, in order.
+        One per task, in order.
 
     Raises
     ------
@@ -203,13 +198,14 @@ def run_tasks(
         Once the kernels are stopped and what was finished is stored.
     """
     last = {task.target: read_executed(task.target) for task in tasks}
-    # points may name a default, or leave it out
-    once = {task.target: task for task in tasks}.values()
-    left = [
-        task
-        for task in once
-        if force or not (found := last[task.target]) or state.changes(found)
-    ]
+
+    def is_current(task: Task) -> bool:
+        executed = last[task.target]
+        return executed is not None and not state.changes(executed)
+
+    # Two points may have one target: a default may be named or left out.
+    distinct = {task.target: task for task in tasks}.values()
+    left = [task for task in distinct if force or not is_current(task)]
     check_writable({task.target.parent for task in left})
     # The longest first: then no processor waits for one long chapter at the end.
     measured = quick_seconds(Path(state.root))
@@ -218,9 +214,10 @@ def run_tasks(
         for task in left
     }
     left.sort(key=lambda task: expected[task.target], reverse=True)
-    threads = cpu_count() if jobs is None else jobs
-    where = ThreadPoolExecutor(threads) if scheduler is None else _cluster(scheduler)
-    with where as executor:
+    if jobs is None:
+        jobs = cpu_count()
+    pool = ThreadPoolExecutor(jobs) if scheduler is None else _cluster(scheduler)
+    with pool as executor:
         outcomes = _outcomes(state, left, expected, cell_seconds, executor)
         ran = {outcome.task.target: outcome for outcome in outcomes}
     return [
@@ -238,14 +235,14 @@ def remaining_seconds(
     Tasks are weighted by their expected seconds, or equally if these are not all known.
     The result is None while nothing is finished.
     """
-    weights = (
-        expected
-        if all(map(math.isfinite, expected.values()))
-        else dict.fromkeys(expected, 1.0)
-    )
+    weights = expected
+    if not all(map(math.isfinite, expected.values())):
+        weights = dict.fromkeys(expected, 1.0)
     left = sum(weights[target] for target in unfinished)
     finished = sum(weights.values()) - left
-    return elapsed * left / finished if finished > 0 else None
+    if finished <= 0:
+        return None
+    return elapsed * left / finished
 
 
 def _outcomes(
@@ -255,18 +252,21 @@ def _outcomes(
     cell_seconds: int,
     executor: Executor,
 ) -> Iterator[Outcome]:
-    """Submit all, and store each result as it comes; an interrupt stops the kernels of
-    this machine.
+    """Submit all tasks, and store each result as it comes; an interrupt stops the
+    kernels of this computer.
 
-    A line tells of each task that ended, and how long the others will take. Meanwhile a
-    terminal shows a bar with the cells that are computed; elsewhere a line a minute
-    names them. What runs on a cluster does not say how far it is.
+    A line reports each task that ended, and how long the others will take. Meanwhile a
+    terminal shows a bar with the cells that are computed; elsewhere one line per minute
+    names them. Tasks on a cluster do not report their cells.
     """
     futures = dict[Future[Result], Task]()
     running = dict[str, str]()
     kernels = Kernels()
     started = time.monotonic()
     terminal = sys.stderr.isatty()
+    pause = SILENCE
+    if terminal:
+        pause = 1
 
     for task in tasks:
         chapter = task.chapter
@@ -280,15 +280,17 @@ def _outcomes(
         ended = len(tasks) - len(futures)
         unfinished = [task.target for task in futures.values()]
         seconds = remaining_seconds(time.monotonic() - started, unfinished, expected)
-        left = f", about {duration(seconds)} left" if seconds and futures else ""
-        return f"({ended} of {len(tasks)}{left})"
+        text = f"{ended} of {len(tasks)}"
+        if seconds and futures:
+            text += f", about {duration(seconds)} left"
+        return f"({text})"
 
     bar = tqdm(
         total=len(tasks), unit="run", leave=False, disable=not terminal or not tasks
     )
     try:
         while futures:  # each ends, at the latest when the time of a cell is over
-            finished, _ = wait(futures, 1 if terminal else SILENCE, FIRST_COMPLETED)
+            finished, _ = wait(futures, pause, FIRST_COMPLETED)
             for future in finished:
                 if future.cancelled():
                     raise OSError(
@@ -297,7 +299,7 @@ def _outcomes(
                 task = futures.pop(future)
                 outcome = _stored(state, task, future)
                 running.pop(outcome.task.label, None)
-                how = "done in" if outcome.status == "done" else "FAILED after"
+                how = {"done": "done in", "failed": "FAILED after"}[outcome.status]
                 text = f"{outcome.task.label}: {how} {duration(outcome.result.seconds)}"
                 tqdm.write(f"{text} {progress()}", file=sys.stderr)
                 bar.update()
@@ -324,8 +326,8 @@ def _outcomes(
 
 
 def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
-    """The executed notebook under its final name; one that failed, beside the others,
-    as far as it ran."""
+    """Store an executed notebook under its final name; one that failed, as far as it
+    ran, in the folder "failed"."""
     try:
         result = future.result()
     except Exception as error:  # a worker was lost, or lacks the package
@@ -338,9 +340,7 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
                     state, task, Executed(result.notebook), result.seconds
                 )
                 return Outcome(task, "done", executed, result)
-        except (
-            ValueError
-        ) as error:  # other versions, or a cell showed what only we may in another form
+        except ValueError as error:  # other versions, or an output of a wrong form
             result = result._replace(summary=str(error))
         write_atomically(
             task.failed,
@@ -352,7 +352,7 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
 def _written(state: State, task: Task, executed: Executed, seconds: float) -> Executed:
     theirs = executed.provenance["versions"]
     ours = main_versions()
-    # of a worker elsewhere, whose numbers would pass for ours
+    # A worker elsewhere may have other versions, and so other numbers.
     for name in sorted(theirs.keys() | ours):
         require(
             theirs.get(name) == ours.get(name),
