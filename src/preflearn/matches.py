@@ -45,37 +45,33 @@ from preflearn.pairs import Incidence
 
 __all__ = ["Matches", "OutcomeWarning", "TimeWarning", "UnseenWarning"]
 
-# the name of the feature for the home ground, or for the first move
-ADVANTAGE = "advantage"
-# of features (PERFORMANCE, event, player), and of their covariance
-PERFORMANCE = "performance"
-SHARPNESS = 100.0  # of performances: the noise of a comparison is a hundredth of theirs
+ADVANTAGE = "advantage"  # feature of the home ground, or of the first move
+PERFORMANCE = "performance"  # first entry of features (PERFORMANCE, event, player)
+# Performances are scaled by this, so that the noise of their comparison is small.
+PERFORMANCE_SCALE = 100.0
 _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of times since 1970
-_LISTED = 5  # unseen names in a message
-_FEW = 3  # wins, of which it is no wonder that none is the second's
+_MAX_LISTED = 5  # unseen names in a message
+_MAX_BARE_WINS = 3  # outcomes 1 and 0 without a warning that 0 may mean a loss
 _LABELS = -1, 0, 0.5, 1
-# of inferred_type, of categories that need no look at each row
-_NAMES = "string", "integer"
-_DATES = "string", "date", "datetime", "datetime64"  # of infer_dtype
+# pandas' inferred types of columns that cannot hold line-ups, and of those with dates
+_NAME_TYPES = "string", "integer"
+_DATE_TYPES = "string", "date", "datetime", "datetime64"
 
 
 class OutcomeWarning(UserWarning):
-    """Outcomes may mean something else: 1 and 0 are win and tie, half points are scores
-    of the first."""
+    """Outcomes may be misread: 1 and 0 as win and tie, half points as scores."""
 
 
 class TimeWarning(UserWarning):
-    """Times, or lengths and rates of a covariance, may be in another unit than is
-    meant."""
+    """Times, or lengths and rates of a covariance, may be in an unintended unit."""
 
 
 class UnseenWarning(UserWarning):
-    """Names in a forecast that nothing was learned of: misspelt, or newcomers."""
+    """Names in a forecast were not in the training data: misspelt, or new."""
 
 
 class Matches:
-    """Matches in the order of time; each is a sparse row, the first opponent minus the
-    second.
+    """Matches in the order of time, as sparse rows: first opponent minus second.
 
     In [Maystre2019]_ an opponent's score is a linear combination of features (eq. 2),
     and the outcome of a match depends on x·s(t), with x = x_first - x_second, at its
@@ -85,20 +81,20 @@ class Matches:
     Parameters
     ----------
     design : sparse array or array-like of shape (N, M)
-        One row a match, one column a feature; no row without entries.
+        One row per match, one column per feature; each row has an entry.
     time : array-like of float, shape (N,)
         Ascending, equal times allowed. Its unit is the caller's, and all lengths of
         time in the package (`period` of `Glicko`, for instance) are in this unit;
         `from_frame` turns dates into days.
     features : sequence of length M
-        Distinct names. A str stands for a player or a team, but for "advantage"; a
-        tuple for a combination of features, as of two players.
+        Distinct names. A str names a player or a team, except "advantage"; a tuple
+        names a combination of features, such as two players.
 
     Attributes
     ----------
     columns : dict or None
-        The arguments that `from_frame` read a frame with, by which a model reads the
-        next one; whether its times were `dates`, and which of the `outcomes` 1, 1/2, 0
+        Arguments with which `from_frame` read a frame, so that a model reads the next
+        one alike; whether its times were `dates`, and which of the `outcomes` 1, 1/2, 0
         and -1 it had.
 
     Raises
@@ -164,7 +160,7 @@ class Matches:
         Parameters
         ----------
         frame : DataFrame
-            One row a match, sorted by time; the loaders of `preflearn.datasets` return
+            One row per match, sorted by time; the loaders of `preflearn.datasets` return
             such frames.
         first, second : str
             The columns with the names of the opponents: texts, or numbers, which are
@@ -184,10 +180,10 @@ class Matches:
             where a is first, -1 where b is, the s_ij of section 4.2.3 in d = s_i - s_j
             + s_ij. Not for line-ups.
         outcomes : "labels" or "win-loss", optional
-            "labels": outcomes are as they stand. "win-loss": they are scores of the
-            first, 1 won, 1/2 tie, 0 lost, and become 1, 0, -1. None: scores where there
-            are only 1, 1/2 and 0, else as they stand; a warning says so where they
-            might mean something else.
+            "labels": outcomes are kept. "win-loss": they are scores of the first, 1
+            won, 1/2 tie, 0 lost, and become 1, 0, -1. None: they are scores if there
+            are only 1, 1/2 and 0, else labels, with a warning if they might mean
+            something else.
 
         Returns
         -------
@@ -201,7 +197,7 @@ class Matches:
         ------
         ValueError
             If a column or a value is missing or of another kind, some names are floats
-            and others are not, a player meets himself, no match is left, a name is
+            and others are not, a player meets themself, no match is left, a name is
             "advantage", or the times are not ascending. Rows count from 0.
 
         Warns
@@ -236,39 +232,33 @@ class Matches:
         features: list[Hashable] = list(names)
         blocks = [block]
         if advantage is not None:
-            blocks.append(
-                sparse.csr_array(
-                    _numbers(_complete(frame, advantage)).astype(np.float64)[:, None]
-                )
-            )
+            amount = _numbers(_complete(frame, advantage)).astype(np.float64)
+            blocks.append(sparse.csr_array(amount[:, None]))
             features.append(ADVANTAGE)
         if check_flag(interactions, "interactions"):
-            require(
-                players is not None,
-                True,
-                "interactions",
-                "False where there are line-ups",
-            )
+            single = players is not None
+            require(single, True, "interactions", "False where there are line-ups")
             couples, block = _interactions(players)
             blocks.append(block)
             features += [(names[a], names[b]) for a, b in couples]
-        design: Any = (
-            sparse.hstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
-        )
-        at, dates = _clock(_complete(frame, time))
-        matches = cls(design, at, features)
-        read = {"first": first, "second": second, "time": time, "advantage": advantage}
+        design: Any = blocks[0]
+        if len(blocks) > 1:
+            design = sparse.hstack(blocks, format="csr")
+        times, dates = _numeric_times(_complete(frame, time))
+        matches = cls(design, times, features)
         matches.columns = {
-            **read,
+            "first": first,
+            "second": second,
+            "time": time,
+            "advantage": advantage,
             "interactions": bool(interactions),
             "dates": dates,
             "outcomes": [],
         }
         if outcome is None:
             return matches
-        y = as_outcomes(
-            _numbers(_complete(frame, outcome), "iuf"), f"column {outcome!r}", outcomes
-        )
+        y = _numbers(_complete(frame, outcome), "iuf")
+        y = as_outcomes(y, f"column {outcome!r}", outcomes)
         kinds = pd.unique(y)
         matches.columns["outcomes"] = [
             v for v in _LABELS if v in kinds or v in np.sign(kinds)
@@ -291,9 +281,9 @@ class Matches:
     ) -> Any:
         """Matches, and their outcomes, from a Parquet file that is read in parts.
 
-        What `from_frame` gives of the whole file, in less memory: names become numbers
-        part by part, so that each name is held once and not once a match. It needs
-        pyarrow, of the extra ``preflearn[book]``.
+        The result is that of `from_frame` for the whole file, in less memory: names
+        become numbers part by part, so that each name is stored once, and not once per
+        match. This needs pyarrow, from the extra ``preflearn[book]``.
 
         Parameters
         ----------
@@ -304,7 +294,7 @@ class Matches:
             As in `from_frame`. Times that are timestamps or numbers take less memory
             than texts.
         chunk : int
-            The most rows that are read at a time.
+            Number of rows that are read at a time, at most.
 
         Returns
         -------
@@ -313,9 +303,10 @@ class Matches:
         Raises
         ------
         ValueError
-            As `from_frame`, whose rows are those of the file; if it is no Parquet file.
+            As `from_frame`, whose rows are those of the file; or if it is not a Parquet
+            file.
         OSError
-            If there is no such file, or it can't be read.
+            If the file does not exist, or can't be read.
         ImportError
             Without pyarrow.
 
@@ -337,9 +328,8 @@ class Matches:
             "outcome": outcome,
             "advantage": advantage,
         }
-        frame = _read(
-            list(filter(None, read.values())), path, check_count(chunk, "chunk", 1)
-        )
+        columns = [name for name in read.values() if name is not None]
+        frame = _read_parquet(columns, path, check_count(chunk, "chunk", 1))
         return cls.from_frame(
             frame, **read, interactions=interactions, outcomes=outcomes
         )
@@ -354,22 +344,21 @@ class Matches:
         rank: str = "rank",
         time: str = "time",
     ) -> tuple[Matches, NDArray[np.int8]]:
-        """Races, podiums and free-for-alls as comparisons of performances: TrueSkill's
-        game of many sides.
+        """Races, podiums and free-for-alls as comparisons of performances.
 
-        In each event a player's performance is his score and an error of variance 1/2,
-        so that the error of a difference of two is that of `Probit`, and better ranks
-        are better performances ([Herbrich2006]_). So each error is a feature,
-        ("performance", event, player), whose covariance is Constant(1/2) unless a
-        mapping of covariances names "performance"; and who is compared with whom knows
-        it: a chain of neighbours in rank says as much as all pairs. Players of one rank
-        are not compared with each other, but all of them with all of the next rank:
-        after a podium, give the rest one rank.
+        As in TrueSkill ([Herbrich2006]_), a player's performance in an event is the
+        player's score plus an error of variance 1/2, so that the error of a difference
+        of two is that of `Probit`, and better ranks are better performances. Each error
+        is a feature, ("performance", event, player), whose covariance is Constant(1/2)
+        unless a mapping of covariances names "performance". So a chain of neighbours in
+        rank says as much as all pairs. Players of one rank are not compared with each
+        other, but all of them with all of the next rank: after a podium, give the rest
+        one rank.
 
         Parameters
         ----------
         frame : DataFrame
-            One row a player in an event, in any order.
+            One row per player in an event, in any order.
         event, player : str
             The columns with the names of events and of players, texts or numbers.
         rank, time : str
@@ -380,8 +369,8 @@ class Matches:
         -------
         matches : Matches
             Features: the players, sorted; then the performances. Entries are 100 or
-            -100, which makes the comparison of two performances all but free of noise:
-            fit them with `Probit` and method="ep".
+            -100, which makes the comparison of two performances nearly noise-free: fit
+            them with `Probit` and method="ep".
         y : ndarray of shape (N,)
             All 1: the first is the one of better rank.
 
@@ -393,21 +382,22 @@ class Matches:
 
         Notes
         -----
-        There are no weights of events: that an order is told twice says nothing new of
-        the same performances. `fit` refuses a `sample_weight` other than 0 and 1, and
-        method="kl", which takes the sharp comparisons for far more than they say. Where
-        an event counts twice, give it twice, with two names.
+        Events have no weights: repeating an order adds no information about the same
+        performances. `fit` refuses a `sample_weight` other than 0 and 1, and
+        method="kl", which overrates such sharp comparisons. If an event counts twice,
+        give it twice, with two names.
 
         Score and error of a player count as independent in the posterior. For three
         equal sides of variance 1 exact integration gives the means ±0.691 and the
         standard deviations 0.840, 0.795, 0.840; ours are ±0.699 and 0.852, 0.770,
         0.852. With two sides the first game is exact.
 
-        The more are ranked together, the more deviations fall short: of intervals of 95
-        % for scores less their mean, 84 in 100 held in simulated seasons of races of
-        eight, and 65 in races of forty. Where events differ in time, 94 to 97 do if a
-        player's errors are a part of his own covariance: leave out the performances, as
-        in `Matches(design[:, :n], time, features[:n])` of n players, and add
+        The more players are ranked together, the more the deviations are too small: of
+        intervals of 95 % for scores less their mean, 84 in 100 covered the truth in
+        simulated seasons of races of eight, and 65 in races of forty. Where events
+        differ in time, 94 to 97 do if a player's errors are a part of the player's
+        covariance: leave out the performances, as in
+        `Matches(design[:, :n], time, features[:n])` of n players, and add
         PiecewiseConstant(1/2, boundaries) with a boundary between each two events. Ask
         for scores after one more boundary, and take 1/2 off their variance.
 
@@ -427,66 +417,30 @@ class Matches:
         >>> matches.features[3:5]
         (('performance', 'final', 'Ann'), ('performance', 'final', 'Bob'))
         """
-        _check_columns(frame, [event, player, rank, time], "player in an event")
-        table = pd.DataFrame(
-            {"event": _texts(frame, event), "player": _texts(frame, player)}
-        )
-        table["rank"] = _numbers(_complete(frame, rank), "iuf")
-        table["time"], dates = _clock(_complete(frame, time))
-        late = table["time"] != table.groupby("event")["time"].transform("first")
-        raise_if_any(
-            late.to_numpy(),
-            table["time"].to_numpy(),
-            f"column {time!r}",
-            "one time in an event",
-        )
-        twice = table.duplicated(["event", "player"])
-        names = table["player"].to_numpy(object)
-        raise_if_any(
-            twice.to_numpy(),
-            names,
-            f"column {player!r}",
-            "each player once in an event",
-        )
-        table = table.sort_values(
-            ["time", "event", "rank", "player"], ignore_index=True
-        ).reset_index()
-        table["place"] = table.groupby("event")["rank"].rank("dense")
-        next_ones = table.assign(place=table["place"] - 1)
-        index = table.merge(next_ones, on=["event", "place"])[
-            ["index_x", "index_y"]
-        ].to_numpy(np.int64)
-        require(
-            len(index) > 0,
-            len(index),
-            "the number of comparisons",
-            "an event with two ranks",
-        )
-        people, side = np.unique(table["player"].to_numpy(object), return_inverse=True)
-        require(
-            ADVANTAGE not in people,
-            ADVANTAGE,
-            "a player's name",
-            "another than the feature's",
-        )
+        table, dates = _performances(frame, event, player, rank, time)
+        # all players of one rank with all of the next one
+        next_rank = table.assign(place=table["place"] - 1)
+        pairs = table.merge(next_rank, on=["event", "place"])
+        index = pairs[["index_x", "index_y"]].to_numpy(np.int64)
+        expected = "an event with two ranks"
+        require(len(index) > 0, 0, "the number of comparisons", expected)
+        players, ids = np.unique(table["player"].to_numpy(object), return_inverse=True)
+        _check_player_names(players)
         blocks = [
-            Incidence(side[index], len(people)).matrix(),
+            Incidence(ids[index], len(players)).matrix(),
             Incidence(index, len(table)).matrix(),
         ]
-        design: Any = SHARPNESS * sparse.hstack(blocks, format="csr")
-        own = zip(
-            [PERFORMANCE] * len(table), table["event"], table["player"], strict=True
-        )
-        # some were alone in an event
-        features = [*people.tolist(), *own]
-        used = np.unique(design.indices)
-        found = cls(
-            design[:, used],
-            table["time"].to_numpy()[index[:, 0]],
-            [features[k] for k in used],
-        )
-        found.columns = {"dates": dates}
-        return found, np.ones(len(index), dtype=np.int8)
+        design: Any = PERFORMANCE_SCALE * sparse.hstack(blocks, format="csr")
+        errors = [
+            (PERFORMANCE, *names)
+            for names in zip(table["event"], table["player"], strict=True)
+        ]
+        features = [*players.tolist(), *errors]
+        used = np.unique(design.indices)  # without those who were alone in an event
+        times = table["time"].to_numpy()[index[:, 0]]
+        matches = cls(design[:, used], times, [features[k] for k in used])
+        matches.columns = {"dates": dates}
+        return matches, np.ones(len(index), dtype=np.int8)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -497,7 +451,9 @@ class Matches:
         return len(self.time)
 
     def __repr__(self) -> str:
-        span = f", time {self.time[0]:g} to {self.time[-1]:g}" if len(self) else ""
+        span = ""
+        if len(self):
+            span = f", time {self.time[0]:g} to {self.time[-1]:g}"
         return f"Matches({len(self)} matches, {len(self.features)} features{span})"
 
     def __getitem__(self, key: int | slice | ArrayLike) -> Matches:
@@ -514,8 +470,7 @@ class Matches:
         Returns
         -------
         ids : ndarray of shape (N, 2)
-            Positions in `features`, of the +1 and of the -1 among the features of
-            players.
+            Positions in `features` of the +1 and of the -1 among the players.
 
         Raises
         ------
@@ -532,13 +487,9 @@ class Matches:
         if wrong >= 0:
             row = slice(*self.design.indptr[wrong : wrong + 2])
             values = self.design.data[row][named[self.design.indices[row]]].tolist()
+            name = f"the list of players' entries in match {wrong}"
             expected = "one +1 and one -1: two players, no line-ups"
-            require(
-                False,
-                values,
-                f"the list of players' entries in match {wrong}",
-                expected,
-            )
+            require(False, values, name, expected)
         return ids
 
 
@@ -559,81 +510,75 @@ def prepare_for_prediction(
     features: Collection[Hashable],
     unseen: str,
 ) -> Matches:
-    """Matches to forecast; a frame is read `like` another one.
+    """Return matches to forecast; a frame is read `like` the one of the fit.
 
-    With a word on names that are no features.
+    Raises or warns if a name was not in the training data.
     """
     check_choice(unseen, "unseen", ("warn", "raise", "ignore"))
     if isinstance(matches, pd.DataFrame):
-        read = {
+        options = {
             name: value
             for name, value in (like or {}).items()
             if name not in ("dates", "outcomes")
         }
-        matches = Matches.from_frame(matches, outcome=None, **read)
-    asked = check_matches(matches)
-    check_clock(asked.columns, like)
-    if unseen == "ignore" or asked.features is features:
-        return asked
-    present = np.flatnonzero(
-        np.bincount(asked.design.indices, minlength=len(asked.features))
-    )
-    names = [
-        name
-        for name in map(asked.features.__getitem__, present)
-        if not isinstance(name, tuple)
-    ]
-    if listed := _unknown_names(names, features):
-        text = f"nothing was learned of {listed}; expected names of `fit`"
+        matches = Matches.from_frame(matches, outcome=None, **options)
+    matches = check_matches(matches)
+    check_clock(matches.columns, like)
+    if unseen == "ignore" or matches.features is features:
+        return matches
+    present = np.flatnonzero(np.bincount(matches.design.indices))
+    names = [matches.features[k] for k in present]
+    names = [name for name in names if not isinstance(name, tuple)]
+    unknown = _list_unknown_names(names, features)
+    if unknown:
+        text = f"{unknown} not found in the training data; expected names of `fit`"
         if unseen == "raise":
             raise ValueError(text)
-        text += ": they are forecast as newcomers, unseen='raise' refuses them, unseen='ignore' says nothing"
+        text += ": forecasts come from the prior; unseen='raise' forbids this, unseen='ignore' hides it"
         warn_user(text, UnseenWarning)
-    return asked
+    return matches
 
 
-def _unknown_names(names: Iterable[Hashable], known: Collection[Hashable]) -> str:
-    """Those that are not known, with the nearest names that are, as messages list them."""
+def _list_unknown_names(names: Iterable[Hashable], known: Collection[Hashable]) -> str:
+    """List the names that are not known, each with the closest known name."""
     known = set(known)
-    strange = [name for name in names if name not in known]
-    texts = (
-        [name for name in known if isinstance(name, str) and name != ADVANTAGE]
-        if strange
-        else []
-    )
-    near = {
-        a: difflib.get_close_matches(str(a), texts, 1, 0.0) for a in strange[:_LISTED]
-    }
-    listed = (
-        short_repr(a)
-        + "".join(f" (the nearest known name is {short_repr(b)})" for b in near[a])
-        for a in near
-    )
-    return ", ".join(listed) + f" and {len(strange) - _LISTED} more" * (
-        len(strange) > _LISTED
-    )
+    unknown = [name for name in names if name not in known]
+    if not unknown:
+        return ""
+    players = [name for name in known if isinstance(name, str) and name != ADVANTAGE]
+    parts = []
+    for name in unknown[:_MAX_LISTED]:
+        part = short_repr(name)
+        for close in difflib.get_close_matches(str(name), players, 1, 0.0):
+            part += f" (closest: {short_repr(close)})"
+        parts.append(part)
+    text = ", ".join(parts)
+    if len(unknown) > _MAX_LISTED:
+        text += f" and {len(unknown) - _MAX_LISTED} more"
+    return text
 
 
 def warn_unknown_names(
-    name: str, given: Mapping[Hashable, Any], known: Collection[Hashable]
+    name: str, values: Mapping[Hashable, Any], known: Collection[Hashable]
 ) -> None:
-    """Warn where the argument `name`, a mapping, names what is no feature of the
-    matches."""
-    found = set(known)
-    read = [
-        str(key) if isinstance(key, Real) and key not in found else key for key in given
+    """Warn if a mapping, the argument `name`, has names that no match has."""
+    known = set(known)
+    names = [
+        str(key) if isinstance(key, Real) and key not in known else key
+        for key in values
     ]
-    if listed := _unknown_names(read, found):  # no error: later matches may bring them
-        text = f"{name} names {listed}, but no match has such a feature; expected names of features, or of "
+    unknown = _list_unknown_names(names, known)
+    if unknown:  # not an error: later matches may bring these names
+        text = f"{name} names {unknown}, but no match has such a feature; expected names of features, or of "
         warn_user(text + "those that later matches will bring", UnseenWarning)
 
 
-def normalize_names(given: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
-    """With the names of players as `Matches.from_frame` reads them: a number is a text
-    there."""
-    return {
-        str(name): value for name, value in given.items() if isinstance(name, Real)
-    } | dict(given)
+def normalize_names(values: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
+    """Add numbers as texts, which are the names of players in `Matches.from_frame`."""
+    texts = {
+        str(name): value for name, value in values.items() if isinstance(name, Real)
+    }
+    return texts | dict(values)
 
 
 def is_performance(name: Any) -> TypeGuard[tuple[str, str, str]]:
@@ -642,80 +587,86 @@ def is_performance(name: Any) -> TypeGuard[tuple[str, str, str]]:
 
 
 def check_clock(columns: dict[str, Any] | None, like: dict[str, Any] | None) -> None:
-    """Raise ValueError where some times were dates, and those before plain numbers, or
-    the reverse."""
-    dates, before = ((read or {}).get("dates") for read in (columns, like))
-    days = "dates, as those before: pandas.to_datetime(..., unit='D') makes them of days since 1970"
-    good = None in (dates, before) or dates == before
-    kind = "dates" if dates else "numbers"
-    require(
-        good, kind, "the kind of times", days if before else "numbers, as those before"
-    )
+    """Raise ValueError if dates follow numbers as times, or numbers follow dates."""
+    dates = (columns or {}).get("dates")
+    earlier = (like or {}).get("dates")
+    kind = "numbers"
+    expected = "dates, as before: pandas.to_datetime(..., unit='D') makes them of days since 1970"
+    if dates:
+        kind = "dates"
+        expected = "numbers, as before"
+    good = None in (dates, earlier) or dates == earlier
+    require(good, kind, "the kind of times", expected)
 
 
 def as_times(time: Any, like: dict[str, Any] | None) -> Floats:
-    """Times as numbers: dates, or their ISO texts, become days since 1970, as in
-    `Matches.from_frame`."""
+    """Return times as numbers; dates, or their ISO texts, become days since 1970."""
     array = np.asarray(time)
-    if pd.api.types.infer_dtype(array.ravel()) not in _DATES:
+    if pd.api.types.infer_dtype(array.ravel()) not in _DATE_TYPES:
         return as_floats(time, "time")
     check_clock({"dates": True}, like)
-    return _clock(pd.Series(array.ravel()))[0].reshape(array.shape)
+    return _numeric_times(pd.Series(array.ravel()))[0].reshape(array.shape)
 
 
 def as_outcomes(
-    y: ArrayLike, name: str = "y", meant: str | None = None, read: Any = ()
+    y: ArrayLike, name: str = "y", kind: str | None = None, seen: Any = ()
 ) -> Any:
-    """Outcomes in which scores of the first, 1, 1/2 and 0, became 1, 0 and -1.
+    """Return outcomes, with scores of the first, 1, 1/2 and 0, as 1, 0 and -1.
 
-    Without a word on what is `meant`, and unless they were `read` before, a warning
-    says what was understood where it may be something else.
+    Without a `kind`, a warning says how ambiguous outcomes were read, unless all were
+    `seen` in earlier data.
     """
-    if meant is not None:
-        check_choice(meant, "outcomes", ("labels", "win-loss"))
+    if kind is not None:
+        check_choice(kind, "outcomes", ("labels", "win-loss"))
     array = as_array(y, name)
     if array.ndim == 1 and array.dtype.kind == "O":  # as nullable integers are
         array = pd.Series(array).infer_objects().to_numpy()
-    if meant == "labels" or array.dtype.kind not in "iuf" or array.ndim != 1:
+    if kind == "labels" or array.dtype.kind not in "iuf" or array.ndim != 1:
         return y
-    found = set(pd.unique(array).tolist())
-    if meant is None and found <= set(read):
-        return y
-    half = 0.5 in found and found <= {0, 0.5, 1}
-    bare = found == {0, 1} and np.count_nonzero(array) > _FEW
-    if meant is None and (half or bare):
-        ties = np.count_nonzero(array == 0)
-        text = "1, 1/2 and 0, read as wins, ties and losses of the first"
-        if bare:
-            text = f"1 and 0, read as {len(array) - ties} wins of the first and {ties} ties"
-        how = "; where 0 is a loss, pass 2 * y - 1" if bare else ""
-        if name != "y":  # a frame is asked
-            how = "; outcomes='labels' says that they are " + (
-                "points" if half else "this"
-            )
-            how += ", outcomes='win-loss' that 0 is a loss"
-        warn_user(f"{name} holds only {text}{how}", OutcomeWarning)
-    if meant is None and not half:
-        return y
-    raise_if_any(
-        ~np.isin(array, [0, 0.5, 1]), array, name, "1 (won), 1/2 (tie) or 0 (lost)"
-    )
+    values = set(pd.unique(array).tolist())
+    if kind is None:
+        if values <= set(seen):
+            return y
+        halves = 0.5 in values and values <= {0, 0.5, 1}
+        bare = values == {0, 1} and np.count_nonzero(array) > _MAX_BARE_WINS
+        if halves or bare:
+            _warn_of_outcomes(array, name, halves)
+        if not halves:
+            return y
+    wrong = ~np.isin(array, [0, 0.5, 1])
+    raise_if_any(wrong, array, name, "1 (won), 1/2 (tie) or 0 (lost)")
     return (2 * array.astype(np.float64) - 1).astype(np.int64)
 
 
+def _warn_of_outcomes(array: NDArray, name: str, halves: bool) -> None:
+    """Say how outcomes 1, 1/2 and 0, or 1 and 0, were read, and how to change it."""
+    n_ties = np.count_nonzero(array == 0)
+    if halves:
+        text = "1, 1/2 and 0, read as wins, ties and losses of the first"
+        labels = "points"
+        remedy = ""
+    else:
+        text = f"1 and 0, read as {len(array) - n_ties} wins of the first and {n_ties} ties"
+        labels = "this"
+        remedy = "; where 0 is a loss, pass 2 * y - 1"
+    if name != "y":  # a column of a frame
+        remedy = f"; outcomes='labels' says that they are {labels}, outcomes='win-loss' that 0 is a loss"
+    warn_user(f"{name} holds only {text}{remedy}", OutcomeWarning)
+
+
 def given_outcomes(y: ArrayLike, matches: Matches) -> Any:
-    """Outcomes that came with matches: what a frame had was told of when it was read."""
-    return as_outcomes(y, read=(matches.columns or {}).get("outcomes", ()))
+    """Return outcomes of matches; there is no second warning of a frame's outcomes."""
+    return as_outcomes(y, seen=(matches.columns or {}).get("outcomes", ()))
 
 
 def n_earlier(matches: Matches, start: int) -> int:
-    """The number of matches that are earlier than match `start`, for those who forecast
-    from there on.
+    """The number of matches that are earlier than match `start`.
 
     Raises
     ------
     ValueError
-        If these are no matches, `start` is not the number of one, or none is earlier.
+        If `matches` are not Matches, or `start` is not the number of a match with an
+        earlier one.
 
     Examples
     --------
@@ -723,16 +674,10 @@ def n_earlier(matches: Matches, start: int) -> int:
     1
     """
     check_matches(matches)
-    require(
-        len(matches) > 1,
-        len(matches),
-        "the number of matches",
-        "one to forecast and an earlier one",
-    )
-    good = isinstance(start, int | np.integer) and 0 < as_real(start) < len(matches)
-    require(
-        good, start, "start", f"the number of a match, from 1 to {len(matches) - 1}"
-    )
+    n = len(matches)
+    require(n > 1, n, "the number of matches", "one to forecast and an earlier one")
+    good = isinstance(start, int | np.integer) and 0 < as_real(start) < n
+    require(good, start, "start", f"the number of a match, from 1 to {n - 1}")
     known = int(np.searchsorted(matches.time, matches.time[start]))
     expected = f"a match that has an earlier one to learn from: {matches.time[start]:g} is the first time"
     require(known > 0, start, "start", expected)
@@ -740,12 +685,12 @@ def n_earlier(matches: Matches, start: int) -> int:
 
 
 def concatenate(old: Matches, new: Matches) -> Matches:
-    """All matches, over the old features and then those that are new; the new ones are
-    the later.
+    """Append later matches to earlier ones; new features follow the old ones.
 
     Examples
     --------
-    >>> both = joined(Matches([[1, -1]], [0], ["Ann", "Bob"]), Matches([[1, -1]], [1], ["Cy", "Ann"]))
+    >>> old = Matches([[1, -1]], [0], ["Ann", "Bob"])
+    >>> both = concatenate(old, Matches([[1, -1]], [1], ["Cy", "Ann"]))
     >>> both.features, both.design.toarray().astype(int).tolist()
     (('Ann', 'Bob', 'Cy'), [[1, -1, 0], [-1, 0, 1]])
     """
@@ -781,8 +726,7 @@ def trusted(
     features: tuple[Hashable, ...],
     columns: dict[str, Any] | None,
 ) -> Matches:
-    """Matches of a design and features that were checked before; only the order of time
-    is, here."""
+    """Matches of checked parts; only the order of times is checked here."""
     matches = Matches.__new__(Matches)
     matches.design = design
     matches.time = time
@@ -794,13 +738,14 @@ def trusted(
 
 @njit
 def _two_players(starts, columns, values, named):
-    """The columns of +1 and of -1 in each row, among those named, and a row that has
-    others, or -1."""
+    """The named columns of +1 and of -1 in each row, and a row with other entries or -1."""
     ids = np.full((len(starts) - 1, 2), -1, dtype=np.int64)
     for row in range(len(ids)):
         for k in range(starts[row], starts[row + 1]):
             if named[columns[k]]:
-                side = 0 if values[k] == 1 else 1
+                side = 1
+                if values[k] == 1:
+                    side = 0
                 if abs(values[k]) != 1 or ids[row, side] >= 0:
                     return ids, row
                 ids[row, side] = columns[k]
@@ -815,40 +760,31 @@ def _check_design(design: Any) -> Any:
     check_shape(
         design, "design", ("N", "M"), "one row per match, one column per feature"
     )
-    require(
-        0 not in design.shape,
-        design.shape,
-        "the shape of design",
-        "at least one match and one feature",
-    )
-    design = sparse.csr_array(_fitting(design))
+    expected = "at least one match and one feature"
+    require(0 not in design.shape, design.shape, "the shape of design", expected)
+    design = sparse.csr_array(_checked_copy(design))
     design.data = as_floats(design.data, "design.data")
     wrong = ~(np.abs(design.data) <= LARGEST)  # true for NaN
     raise_if_any(wrong, design, "design", "finite numbers up to 1e100 in size")
     design.sum_duplicates()
     design.eliminate_zeros()
-    entries = np.diff(design.indptr)
-    raise_if_any(
-        entries == 0,
-        entries,
-        "the number of entries of design",
-        "two that differ, first and second",
-    )
+    n_entries = np.diff(design.indptr)
+    expected = "two that differ, first and second"
+    raise_if_any(n_entries == 0, n_entries, "the number of entries of design", expected)
     return design
 
 
-def _fitting(design: Any) -> Any:
-    """A copy of the design, if its parts fit together: scipy reads wherever `indptr`
-    and `indices` point."""
+def _checked_copy(design: Any) -> Any:
+    """Copy a sparse design, or raise if SciPy would read outside its arrays."""
     try:
-        design = design.copy()  # which checks the coordinates of a COO array
+        design = design.copy()  # checks the coordinates of a COO array
         if hasattr(design, "indptr"):
             design.check_format(full_check=True)
-            # which scipy overlooks where the last one is 0 or less
+            # SciPy does not check the order if the last value is 0 or less.
             back = np.diff(design.indptr) < 0
             raise_if_any(back, design.indptr[1:], "indptr[1:]", "an ascending sequence")
     except ValueError as error:
-        raise ValueError(f"design is no {design.format} array: {error}") from None
+        raise ValueError(f"design is not a {design.format} array: {error}") from None
     return design
 
 
@@ -870,53 +806,65 @@ def _check_features(features: Iterable[Hashable]) -> tuple[Hashable, ...]:
 def _check_order(time: Floats) -> None:
     raise_if_any(np.abs(time) > LARGEST, time, "time", "times up to 1e100 in size")
     back = np.diff(time, prepend=-np.inf) < 0
-    before = time[np.argmax(back) - 1] if back.any() else 0.0
-    raise_if_any(
-        back,
-        time,
-        "time",
-        f"at least {before:g}, the one before: sort the matches by time",
-    )
+    if back.any():
+        previous = time[np.argmax(back) - 1]
+        expected = f"at least {previous:g}, the one before: sort the matches by time"
+        raise_if_any(back, time, "time", expected)
 
 
 def _complete(frame: pd.DataFrame, column: str) -> pd.Series:
     values = pd.Series(frame[column])
     missing = values.isna().to_numpy()
-    raise_if_any(
-        missing,
-        np.broadcast_to(np.nan, missing.shape),
-        f"column {column!r}",
-        "a value in each row",
-    )
+    shown = np.broadcast_to(np.nan, missing.shape)
+    raise_if_any(missing, shown, f"column {column!r}", "a value in each row")
     return values
 
 
 def _check_columns(frame: pd.DataFrame, columns: list[str], row: str) -> None:
-    require(
-        isinstance(frame, pd.DataFrame),
-        frame,
-        "frame",
-        f"a DataFrame, one row per {row}",
-    )
+    good = isinstance(frame, pd.DataFrame)
+    require(good, frame, "frame", f"a DataFrame, one row per {row}")
     missing = [
         c for c in columns if not isinstance(c, str | int) or list(frame).count(c) != 1
     ]
-    require(
-        not missing,
-        list(frame),
-        "the list of columns",
-        f"also {short_repr(missing)}, once each",
-    )
-    require(
-        len(frame) > 0,
-        len(frame),
-        "the number of rows of the frame",
-        f"at least one {row}",
-    )
+    expected = f"also {short_repr(missing)}, once each"
+    require(not missing, list(frame), "the list of columns", expected)
+    require(len(frame) > 0, 0, "the number of rows of the frame", f"at least one {row}")
 
 
-def _read(columns: list[str], path: str | os.PathLike[str], chunk: int) -> pd.DataFrame:
-    """The columns of a Parquet file; in the first two, names are categories."""
+def _check_player_names(names: NDArray) -> None:
+    expected = "another than the feature's"
+    require(ADVANTAGE not in names, ADVANTAGE, "a player's name", expected)
+
+
+def _performances(
+    frame: pd.DataFrame, event: str, player: str, rank: str, time: str
+) -> tuple[pd.DataFrame, bool]:
+    """A row per player in an event, sorted by time, event and place, with its number in
+    the column `index`; and whether the times were dates."""
+    _check_columns(frame, [event, player, rank, time], "player in an event")
+    table = pd.DataFrame(
+        {"event": _texts(frame, event), "player": _texts(frame, player)}
+    )
+    table["rank"] = _numbers(_complete(frame, rank), "iuf")
+    table["time"], dates = _numeric_times(_complete(frame, time))
+    times = table["time"].to_numpy()
+    first_times = table.groupby("event")["time"].transform("first").to_numpy()
+    raise_if_any(
+        times != first_times, times, f"column {time!r}", "one time in an event"
+    )
+    twice = table.duplicated(["event", "player"]).to_numpy()
+    names = table["player"].to_numpy(object)
+    raise_if_any(twice, names, f"column {player!r}", "each player once in an event")
+    order = ["time", "event", "rank", "player"]
+    table = table.sort_values(order, ignore_index=True).reset_index()
+    table["place"] = table.groupby("event")["rank"].rank("dense")
+    return table, dates
+
+
+def _read_parquet(
+    columns: list[str], path: str | os.PathLike[str], chunk: int
+) -> pd.DataFrame:
+    """The columns of a Parquet file; names in the first two become categories."""
     try:
         from pyarrow import ArrowInvalid, parquet
     except ImportError:
@@ -926,7 +874,9 @@ def _read(columns: list[str], path: str | os.PathLike[str], chunk: int) -> pd.Da
     try:
         opened = parquet.ParquetFile(path)
     except ArrowInvalid as error:
-        raise ValueError(f"{os.fspath(path)!r} is no Parquet file: {error}") from None
+        raise ValueError(
+            f"{os.fspath(path)!r} is not a Parquet file: {error}"
+        ) from None
     with opened as file:
         rows = range(min(file.metadata.num_rows, 1))
         _check_columns(
@@ -934,212 +884,195 @@ def _read(columns: list[str], path: str | os.PathLike[str], chunk: int) -> pd.Da
         )
         parts: dict[str, list[pd.Series]] = {name: [] for name in columns}
         for batch in file.iter_batches(chunk, columns=list(parts)):
-            for name, found in parts.items():
+            for name, series in parts.items():
                 values = batch.column(name).to_pandas()
-                named = (
-                    name in columns[:2] and pd.api.types.infer_dtype(values) in _NAMES
-                )
-                found.append(values.astype("category") if named else values)
+                kind = pd.api.types.infer_dtype(values)
+                if name in columns[:2] and kind in _NAME_TYPES:
+                    values = values.astype("category")
+                series.append(values)
     return pd.DataFrame(
         {name: _stacked(parts.pop(name)) for name in list(parts)}, copy=False
     )
 
 
 def _stacked(parts: list[pd.Series]) -> pd.Series:
-    """One after the other; categories stay, where all have some of one type."""
-    kinds = {
-        part.cat.categories.dtype if hasattr(part, "cat") else None for part in parts
-    }
-    if len(kinds) == 1 and None not in kinds:
+    """Concatenate columns; they stay categorical if their categories have one type."""
+    types = {part.cat.categories.dtype for part in parts if hasattr(part, "cat")}
+    if len(types) == 1 and all(hasattr(part, "cat") for part in parts):
         return pd.Series(union_categoricals(parts, ignore_order=True))
-    # As objects: one type of unlike numbers would be that of floats, which are other
-    # names.
-    plain = [part.astype(object) if hasattr(part, "cat") else part for part in parts]
-    return pd.concat(plain, ignore_index=True)
+    # Objects keep integers and floats apart, which are different names.
+    objects = [part.astype(object) if hasattr(part, "cat") else part for part in parts]
+    return pd.concat(objects, ignore_index=True)
 
 
 def _numbers(
     values: pd.Series, kinds: str = "biuf", expected: str = "numbers"
 ) -> NDArray:
     values = values.infer_objects()
-    # of a nullable one
+    # the NumPy type of a nullable one
     array = values.to_numpy(getattr(values.dtype, "numpy_dtype", None))
+    name = _describe_column(values)
     if array.dtype.kind not in kinds:
-        raise ValueError(
-            f"{_place(values)} has dtype {values.dtype}; expected {expected}"
-        )
-    raise_if_any(~np.isfinite(array), array, _place(values), "finite numbers")
+        raise ValueError(f"{name} has dtype {values.dtype}; expected {expected}")
+    raise_if_any(~np.isfinite(array), array, name, "finite numbers")
     return array
 
 
-def _place(values: pd.Series) -> str:
-    return "time" if values.name is None else f"column {values.name!r}"
+def _describe_column(values: pd.Series) -> str:
+    if values.name is None:
+        return "time"
+    return f"column {values.name!r}"
 
 
-def _clock(times: pd.Series) -> tuple[Floats, bool]:
+def _numeric_times(times: pd.Series) -> tuple[Floats, bool]:
     """Times as numbers, and whether they were dates."""
-    if times.dtype.kind == "O" and pd.api.types.infer_dtype(times) in _DATES:
+    name = _describe_column(times)
+    if times.dtype.kind == "O" and pd.api.types.infer_dtype(times) in _DATE_TYPES:
         texts = times.astype(str)  # 03/04/2024 has two meanings, and 2024 is a number
         days = texts.where(texts.str.match(r"\d{4}-\d\d-\d\d"))
         times = pd.to_datetime(days, format="ISO8601", utc=True, errors="coerce")
         expected = "numbers, or dates: ISO texts such as 2024-01-31, or pandas.to_datetime(..., format=...)"
-        if (wrong := times.isna().to_numpy()).any():
-            raise_if_any(wrong, texts.to_numpy(object), _place(times), expected)
+        wrong = times.isna().to_numpy()
+        if wrong.any():
+            raise_if_any(wrong, texts.to_numpy(object), name, expected)
     if times.dtype.kind != "M":
         expected = "numbers, or dates (pandas.to_datetime)"
         numbers = _numbers(times, "iuf", expected).astype(np.float64)
-        if (how := _dates(numbers)) is not None:
-            text = f"the numbers of {_place(times)} read as dates ({numbers[0]:.0f}), but are taken as they"
-            warn_user(
-                f"{text} stand; expected dates: pandas.to_datetime({how})", TimeWarning
-            )
+        arguments = _arguments_for_dates(numbers)
+        if arguments is not None:
+            text = f"the numbers of {name} look like dates ({numbers[0]:.0f}), but are taken as numbers"
+            remedy = f"for dates use pandas.to_datetime({arguments})"
+            warn_user(f"{text}; {remedy}", TimeWarning)
         return numbers, False
     if times.dt.tz is not None:
         times = times.dt.tz_convert(None)
-    return ((times - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)).to_numpy(
-        dtype=np.float64
-    ), True
+    days = (times - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)
+    return days.to_numpy(dtype=np.float64), True
 
 
-def _dates(numbers: Floats) -> str | None:
-    """How pandas.to_datetime would read numbers that look like dates, or None."""
+def _arguments_for_dates(numbers: Floats) -> str | None:
+    """Arguments of pandas.to_datetime for numbers that look like dates, or None."""
     low = numbers.min()
     high = numbers.max()
     for form, size in (("%Y%m%d", 1_00_00), ("%Y%m", 1_00)):
         if 1600 * size < low <= high < 2201 * size:
-            # and whole
+            # only integers match
             month = numbers * 100 // size % 100
             day = numbers % 100
             if (np.isin(month, range(1, 13)) & np.isin(day, range(1, 32))).all():
                 return f"time.astype(int).astype(str), format={form!r}"
-    # 1979 to 2103
-    found = [
-        unit for unit, size in _UNITS.items() if 3e8 * size < low <= high < 4.2e9 * size
-    ]
-    return f"time, unit={found[0]!r}" if found else None
+    for unit, size in _UNITS.items():
+        if 3e8 * size < low <= high < 4.2e9 * size:  # 1979 to 2103
+            return f"time, unit={unit!r}"
+    return None
 
 
 def _texts(frame: pd.DataFrame, column: str) -> NDArray:
     """Names as texts."""
-    names, ids = _named(
+    names, ids = _number_names(
         _complete(frame, column).to_numpy(object),
         lambda k: f"row {k} of column {column!r}",
     )
     return names[ids]
 
 
-def _named(
-    given: NDArray | pd.Categorical, where: Callable[[int], str]
+def _number_names(
+    values: NDArray | pd.Categorical, where: Callable[[int], str]
 ) -> tuple[NDArray, NDArray[np.int64]]:
-    """The names as sorted texts, and the number of each that was given among them."""
-    listed = (
-        np.asarray(given.categories, object)
-        if isinstance(given, pd.Categorical)
-        else given
-    )
-    kinds = (
-        {str}
-        if pd.api.types.infer_dtype(listed, skipna=False) == "string"
-        else set(map(type, listed))
-    )
-    strange = {
-        kind for kind in kinds if kind is bool or not issubclass(kind, str | Real)
-    }
-    floats = {kind for kind in kinds if issubclass(kind, float | np.floating)}
-    if strange or floats:
+    """The distinct names as sorted texts, and the number of each value among them."""
+    distinct = values
+    if isinstance(values, pd.Categorical):
+        distinct = np.asarray(values.categories, object)
+    types = set(map(type, distinct))
+    bad = {kind for kind in types if kind is bool or not issubclass(kind, str | Real)}
+    floats = {kind for kind in types if issubclass(kind, float | np.floating)}
+    if bad or floats:
         good = [
-            type(name) not in strange
-            and (isinstance(name, str) or abs(name) < math.inf)
-            for name in given
+            type(name) not in bad and (isinstance(name, str) or abs(name) < math.inf)
+            for name in values
         ]
-        alike = [(type(name) in floats) == (type(given[0]) in floats) for name in given]
-        one_kind = f"names of one kind, as {given[0]!r} in {where(0)}: as texts, 2.0 and 2 differ; astype(int)"
+        first = values[0]
+        alike = [(type(name) in floats) == (type(first) in floats) for name in values]
+        one_kind = f"names of one kind, as {first!r} in {where(0)}: 2.0 and 2 differ; astype(int)"
         for fine, expected in ((good, "a text or a number"), (alike, one_kind)):
             k = int(np.argmin(fine))
-            require(fine[k], given[k], f"the name in {where(k)}", expected)
-    ids, found = pd.factorize(given)
-    order, names = pd.factorize(
-        np.array([str(name) for name in found], dtype=object), sort=True
-    )
+            require(fine[k], values[k], f"the name in {where(k)}", expected)
+    ids, distinct = pd.factorize(values)
+    texts = np.array([str(name) for name in distinct], dtype=object)
+    order, names = pd.factorize(texts, sort=True)
     return np.asarray(names), order[ids]
 
 
-def _side(frame: pd.DataFrame, column: str) -> tuple[NDArray, pd.Series, Floats]:
-    """Row, name and weight of each player in a column: one a row, or more where there
-    are line-ups."""
+def _players_of_column(
+    frame: pd.DataFrame, column: str
+) -> tuple[NDArray, pd.Series, Floats]:
+    """Row, name and weight of each player in a column, with several in a line-up."""
     values = _complete(frame, column)
-    if not hasattr(values, "cat") or values.cat.categories.inferred_type not in _NAMES:
+    categories = getattr(values, "cat", None)
+    if categories is None or categories.categories.inferred_type not in _NAME_TYPES:
         values = values.astype(object)
     mixed = pd.api.types.infer_dtype(values, skipna=False).startswith("mixed")
     if not mixed or not any(
         issubclass(kind, list | tuple | Mapping) for kind in set(map(type, values))
     ):
         return np.arange(len(values)), values, np.ones(len(values))
-    found = []
+    rows = []
+    names = []
+    weights = []
     for row, value in enumerate(values):
-        line_up = value if isinstance(value, list | tuple | Mapping) else [value]
-        require(
-            len(line_up) > 0,
-            value,
-            f"the line-up in row {row} of column {column!r}",
-            "a name at least",
-        )
-        found += [
-            (row, name, line_up[name] if isinstance(value, Mapping) else 1.0)
-            for name in line_up
-        ]
-    rows, names, weights = zip(*found, strict=True)
-    for row, weight in zip(rows, weights, strict=True):
-        good = 0 < as_real(weight) <= LARGEST
-        require(
-            good,
-            weight,
-            f"a weight in row {row} of column {column!r}",
-            "a positive number",
-        )
+        line_up = value
+        if not isinstance(value, list | tuple | Mapping):
+            line_up = [value]
+        if not isinstance(line_up, Mapping):
+            line_up = [(name, 1.0) for name in line_up]
+        else:
+            line_up = list(line_up.items())
+        where = f"row {row} of column {column!r}"
+        require(len(line_up) > 0, value, f"the line-up in {where}", "a name at least")
+        for name, weight in line_up:
+            good = 0 < as_real(weight) <= LARGEST
+            require(good, weight, f"a weight in {where}", "a positive number")
+            rows.append(row)
+            names.append(name)
+            weights.append(weight)
     return np.array(rows), pd.Series(names, dtype=object), np.array(weights, float)
 
 
 def _opponents(
     frame: pd.DataFrame, first: str, second: str
 ) -> tuple[list[str], Any, Any]:
-    """The sorted names, the (N, 2) ids of first and second among them, None for
-    line-ups, and the design."""
-    sides = [_side(frame, column) for column in (first, second)]
-    rows, weights = (np.concatenate([side[k] for side in sides]) for k in (0, 2))
-    both: Any = _stacked([side[1] for side in sides]).values
-    n = len(sides[0][0])
-    names, ids = _named(
-        both, lambda k: f"row {rows[k]} of column {first if k < n else second!r}"
-    )
-    require(
-        ADVANTAGE not in names,
-        ADVANTAGE,
-        "a player's name",
-        "another than the feature's",
-    )
+    """The sorted names, the (N, 2) ids of first and second, or None for line-ups, and
+    the design."""
+    rows, players, weights = _players_of_column(frame, first)
+    n = len(rows)
+    other_rows, other_players, other_weights = _players_of_column(frame, second)
+    rows = np.concatenate([rows, other_rows])
+    weights = np.concatenate([weights, other_weights])
+    both: Any = _stacked([players, other_players]).values
+
+    def where(k: int) -> str:
+        column = first if k < n else second
+        return f"row {rows[k]} of column {column!r}"
+
+    names, ids = _number_names(both, where)
+    _check_player_names(names)
     single = len(ids) == 2 * n == 2 * len(frame)
-    twice = (
-        ids == np.roll(ids, n)
-        if single
-        else pd.Series(rows * len(names) + ids).duplicated().to_numpy()
-    )
+    if single:
+        twice = ids == np.roll(ids, n)
+    else:
+        twice = pd.Series(rows * len(names) + ids).duplicated().to_numpy()
     if twice.any():
         k = np.argmax(twice)
         name = np.asarray(both[k]).tolist()  # as Python writes it
         raise ValueError(
-            f"{name!r} meets himself in row {rows[k]}; expected two different opponents"
+            f"{name!r} meets themself in row {rows[k]}; expected two different opponents"
         )
-    listed = names.tolist()
     if single and (weights == 1).all():
-        players = ids.reshape(2, -1).T
-        return listed, players, Incidence(players, len(names)).matrix()
+        index = ids.reshape(2, -1).T
+        return names.tolist(), index, Incidence(index, len(names)).matrix()
     weights[n:] *= -1
-    return (
-        listed,
-        None,
-        sparse.csr_array((weights, (rows, ids)), shape=(len(frame), len(names))),
-    )
+    shape = (len(frame), len(names))
+    return names.tolist(), None, sparse.csr_array((weights, (rows, ids)), shape=shape)
 
 
 def _interactions(
