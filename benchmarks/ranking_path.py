@@ -29,7 +29,7 @@ from preflearn.core.gram import centred
 from preflearn.core.kernels import pivoted_features
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
-from preflearn.solvers.hinge_dual import Rows, maximise
+from preflearn.solvers.hinge_dual import HingeTerms, maximise
 from preflearn.svm import SVMRank
 from preflearn.svm.kernel_problem import KernelProblem
 
@@ -268,12 +268,14 @@ def warm_refits(case: Case, lams: np.ndarray) -> float:
     machine = SVMRank(kernel=case.kernel, gamma=case.gamma)
     problem = KernelProblem.of(machine, case.pairs)
     m = len(case.pairs)
-    gram = problem.space(np.arange(m), Rows.of(np.ones(m), np.ones(m), False)).gram
+    gram = problem.space(
+        np.arange(m), HingeTerms.from_labels(np.ones(m), np.ones(m), False)
+    ).gram
     start = time.perf_counter()
     s = None
     before = 1.0
     for lam in lams:
-        rows = Rows.of(np.ones(m), np.full(m, 1 / lam), False)
+        rows = HingeTerms.from_labels(np.ones(m), np.full(m, 1 / lam), False)
         s = (
             np.zeros(len(rows.sign))
             if s is None

@@ -31,7 +31,7 @@ from svm import problem
 
 from preflearn.core.kernels import pivoted_features
 from preflearn.pairs import Incidence, Pairs
-from preflearn.solvers.hinge_dual import Rows
+from preflearn.solvers.hinge_dual import HingeTerms
 from preflearn.solvers.interior_point import Hinges, minimise
 from preflearn.svm import SVMCompare
 from preflearn.svm.base import preferences_first
@@ -119,7 +119,7 @@ class Plain(FeatureGram):
 def interior(pairs: Pairs, y: np.ndarray, C: float, gamma: float) -> float:
     """What SVMCompare was before: all by the interior point."""
     order = preferences_first(y)
-    rows = Rows.of(y[order], np.full(len(y), C), biased=True)
+    rows = HingeTerms.from_labels(y[order], np.full(len(y), C), biased=True)
     ids, B = pairs.B[order].compacted()
     L, _ = pivoted_features(
         pairwise_kernels(pairs.items[ids], metric="rbf", gamma=gamma)

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FOLDERS = (
     "src/preflearn",
-    "src/bookrunner",
+    "src/preflearn_book/runner",
     "src/preflearn_book/studies",
     "tests",
     "benchmarks",

@@ -11,7 +11,7 @@ from small_problems import noisy_comparisons as compared
 
 from preflearn.core.gram import DenseGram
 from preflearn.pairs import Pairs
-from preflearn.solvers.hinge_dual import Rows, maximise
+from preflearn.solvers.hinge_dual import HingeTerms, maximise
 from preflearn.svm import SVMCompare, SVMRank
 from preflearn.svm.base import preferences_first
 from preflearn.svm.differences import FeatureGram, HingeMatrix
@@ -30,7 +30,7 @@ def test_rows_are_the_flipped_pairs(n, biased):
     y = np.append([1, 0], rng.choice([-1, 0, 0, 0, 1], 23))
     order = preferences_first(y)
     cost = np.linspace(1, 2, 25)
-    rows = Rows.of(y[order], cost, biased)
+    rows = HingeTerms.from_labels(y[order], cost, biased)
     flipped, labels = pairs.flipped(y)
     L = np.random.default_rng(0).standard_normal((n, 3))
     direction = rows.label * rows.sign
@@ -116,7 +116,7 @@ def test_the_dual_gives_up_after_its_patience():
     """At a large cost, with twice as many hinges as items, the dual converges slowly."""
     pairs, y = compared(0, m=600, n=300, p=3)
     order = preferences_first(y)
-    rows = Rows.of(y[order], np.full(len(y), 1e4), biased=True)
+    rows = HingeTerms.from_labels(y[order], np.full(len(y), 1e4), biased=True)
     B = pairs.B[order]
     X = pairs.items
     K = B.gram(rbf_kernel(X, gamma=1 / 3)).block(np.arange(len(y)), np.arange(len(y)))
@@ -135,7 +135,7 @@ def test_rounding_ends_the_dual(C):
     labels = np.where(X @ [1, 2, 3, 1] > 3.5, 1.0, -1.0)
     gram = Counted(rbf_kernel(X))
     bound = C * labels
-    rows = Rows(
+    rows = HingeTerms(
         60, np.ones(60), labels, np.minimum(bound, 0), np.maximum(bound, 0), True
     )
     s, gap = maximise(gram, rows, np.zeros(60), 0.0)

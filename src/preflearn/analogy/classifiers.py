@@ -28,7 +28,7 @@ from preflearn.pairs import Pairs
 from preflearn.path.binary import BinaryPath, trusted_path
 from preflearn.path.ranking import RankingPath, ranksvm_path
 from preflearn.path.regularization import FoldCurve, Selection, merge_fold_curves
-from preflearn.solvers.hinge_dual import Rows, best_bias, maximise
+from preflearn.solvers.hinge_dual import HingeTerms, best_bias, maximise
 from preflearn.solvers.newton import newton
 from preflearn.solvers.search import in_parallel
 
@@ -77,7 +77,7 @@ def hinge(problem: Problem, C: float) -> Machine:
     K, labels, biased = problem
     gram = DenseGram(K)
     bound = C * labels
-    rows = Rows(
+    rows = HingeTerms(
         len(K),
         np.ones(len(K)),
         labels,

@@ -14,7 +14,7 @@ from scipy import linalg
 from preflearn.core.compilation import njit
 from preflearn.core.validation import Floats, Ids
 from preflearn.pairs import Incidence
-from preflearn.solvers.hinge_dual import Rows
+from preflearn.solvers.hinge_dual import HingeTerms
 
 
 class FeatureGram(NamedTuple):
@@ -86,7 +86,7 @@ class HingeMatrix(NamedTuple):
     them."""
 
     features: FeatureGram
-    rows: Rows
+    rows: HingeTerms
 
     def times(self, u: Floats) -> Floats:
         z = self.features.B.differences(self.features.L @ u)

@@ -25,7 +25,7 @@ from preflearn.core.kernels import (
 )
 from preflearn.core.validation import Floats, Ids, check_scale, require
 from preflearn.pairs import DifferenceGram
-from preflearn.solvers.hinge_dual import Certificate, Rows, certificate, maximise
+from preflearn.solvers.hinge_dual import Certificate, HingeTerms, certificate, maximise
 from preflearn.solvers.interior_point import Hinges, minimise
 from preflearn.svm.differences import FeatureGram, HingeMatrix
 
@@ -66,7 +66,7 @@ class Solution(NamedTuple):
 class Space(NamedTuple):
     """The hinges of some pairs, and the differences of these as the kernel has them."""
 
-    rows: Rows
+    rows: HingeTerms
     gram: DifferenceGram | FeatureGram
     few: FeatureGram | None  # the same by few features, if such exist
     largest: float  # k(x, x)
@@ -111,7 +111,7 @@ class KernelProblem(ItemKernel):
 
         15, or eq. 3.
         """
-        rows = Rows.of(y[pairs], cost[pairs], biased)
+        rows = HingeTerms.from_labels(y[pairs], cost[pairs], biased)
         space = self.space(pairs, rows)
         found = []
         gap = np.inf
@@ -138,7 +138,7 @@ class KernelProblem(ItemKernel):
         )
         return best._replace(dual_coef=dual_coef, certificate=proof._replace(gap=gap))
 
-    def space(self, pairs: Ids, rows: Rows) -> Space:
+    def space(self, pairs: Ids, rows: HingeTerms) -> Space:
         """The differences of some pairs, whose hinges these are."""
         B = self.B[pairs]
         if self.by_features:
