@@ -125,7 +125,7 @@ def interior(pairs: Pairs, y: np.ndarray, C: float, gamma: float) -> float:
         pairwise_kernels(pairs.items[ids], metric="rbf", gamma=gamma)
     )
     operator = HingeMatrix(Plain(Incidence(B.index, len(ids)), L), rows)
-    return minimise(Hinges(operator, rows.cost, rows.label), GAP).own_gap
+    return minimise(Hinges(operator, rows.cost, rows.label), GAP).primal_gap
 
 
 def fresh_fit(n: int, m: int, C: float, gamma: float) -> Callable[[], float]:

@@ -39,8 +39,8 @@ def test_hinges_have_the_minimum_of_cvxpy_and_both_gaps_bound_it(
     def objective(u):
         return u @ u / 2 + costs @ np.maximum(0, 1 - A @ u - label * found.bias)
 
-    assert min(found.gap, found.own_gap) <= 1e-10
-    for point, gap in ((A.T @ found.dual, found.gap), (found.u, found.own_gap)):
+    assert min(found.gap, found.primal_gap) <= 1e-10
+    for point, gap in ((A.T @ found.dual, found.gap), (found.u, found.primal_gap)):
         assert objective(point) == pytest.approx(value, rel=1e-6 + gap)
     assert ((found.dual >= 0) & (found.dual <= costs * (1 + 1e-12))).all()
     # every row is inside its margin, so every weight is at its bound

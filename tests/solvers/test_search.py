@@ -9,11 +9,11 @@ from preflearn.core.validation import warn_user
 from preflearn.solvers.search import (
     Range,
     check_ranges,
-    drawn,
+    evaluate_candidates,
     grid,
     in_parallel,
-    judged,
     near_boundary,
+    sample_candidates,
 )
 
 RANGES = {"rate": Range(0.01, 1.0), "angle": Range(-2.0, 2.0, "linear")}
@@ -24,25 +24,27 @@ def squares(at):
 
 
 def test_draws_are_uniform_on_the_scale_of_each_range():
-    table = drawn(RANGES, 2000, random_state=0)
+    table = sample_candidates(RANGES, 2000, random_state=0)
     assert list(table) == ["rate", "angle"]
     for name, found in RANGES.items():
         position = table[name].map(found.position)
         assert position.between(0, 1).all()
         assert position.mean() == pytest.approx(0.5, abs=0.03)  # four standard errors
-    assert table.equals(drawn(RANGES, 2000, random_state=np.random.default_rng(0)))
+    assert table.equals(
+        sample_candidates(RANGES, 2000, random_state=np.random.default_rng(0))
+    )
 
 
 @pytest.mark.nightly
 def test_the_number_of_processes_changes_nothing():
-    candidates = drawn(RANGES, 20, random_state=1)
-    one, two = (judged(squares, candidates, n_jobs) for n_jobs in (1, 2))
+    candidates = sample_candidates(RANGES, 20, random_state=1)
+    one, two = (evaluate_candidates(squares, candidates, n_jobs) for n_jobs in (1, 2))
     assert one.equals(two)
 
 
 def test_results_join_the_rows_of_a_grid():
     candidates = grid({"rate": [2, 1], "angle": ["a", "b"]})
-    table = judged(squares, candidates[1:])
+    table = evaluate_candidates(squares, candidates[1:])
     assert list(table) == ["rate", "angle", "square", "of"]
     assert table.index.tolist() == [1, 2, 3]
     assert table[["square", "of"]].to_numpy().tolist() == [[4, "b"], [1, "a"], [1, "b"]]
@@ -86,9 +88,9 @@ def test_a_bad_range_is_named(wrong):
 
 def test_bad_counts_and_seeds_are_named():
     with pytest.raises(ValueError, match="n_configurations is 0"):
-        drawn(RANGES, 0, random_state=0)
+        sample_candidates(RANGES, 0, random_state=0)
     with pytest.raises(ValueError, match="random_state is None"):
-        drawn(RANGES, 2, random_state=None)
+        sample_candidates(RANGES, 2, random_state=None)
 
 
 @pytest.mark.parametrize("n_jobs", [0, True, 2**40, 1.0, np.timedelta64(1, "D"), "all"])

@@ -51,7 +51,7 @@ def test_sparse_features_with_hessians_are_fitted_as_a_dense_rotation_of_them(
     model, monkeypatch
 ):
     """On a chain of comparisons, which is badly conditioned."""
-    monkeypatch.setattr(smooth_losses, "_FEW", 3)
+    monkeypatch.setattr(smooth_losses, "_CG_STEPS", 3)
     n = 40
     rng = np.random.default_rng(40)
     index = np.repeat(np.column_stack([np.arange(n - 1), np.arange(1, n)]), 3, axis=0)
@@ -66,7 +66,7 @@ def test_sparse_features_with_hessians_are_fitted_as_a_dense_rotation_of_them(
 def test_a_start_from_a_part_of_the_pairs_leads_to_the_same_fit(monkeypatch):
     pairs, y = compared(5, m=400)
     expected = Davidson(0.1).fit(pairs, y)
-    monkeypatch.setattr(smooth_losses, "_COARSE", 5)
+    monkeypatch.setattr(smooth_losses, "_MIN_COARSE_PAIRS", 5)
     found = Davidson(0.1).fit(pairs, y)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-8)
     assert found.nu_ == pytest.approx(expected.nu_, rel=1e-8)
@@ -77,7 +77,7 @@ def test_only_many_pairs_per_player_are_a_start(monkeypatch, n, fits):
     """Few pairs are easily separated, and then far from the minimum over all pairs."""
     rng = np.random.default_rng(n)
     started = []
-    monkeypatch.setattr(smooth_losses, "_COARSE", 5)
+    monkeypatch.setattr(smooth_losses, "_MIN_COARSE_PAIRS", 5)
     monkeypatch.setattr(
         smooth_losses, "newton", lambda *given: (started.append(1), newton(*given))[1]
     )

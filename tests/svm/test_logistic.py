@@ -223,8 +223,8 @@ def test_one_pair_may_have_nearly_half_of_all_weight():
 def test_many_pairs_start_from_fewer(monkeypatch, p):
     """Also where the fewer ones are not like the others, and where a Hessian is formed
     in time."""
-    monkeypatch.setattr("preflearn.solvers.smooth_losses._COARSE", 20)
-    monkeypatch.setattr("preflearn.solvers.smooth_losses._FEW", 2)
+    monkeypatch.setattr("preflearn.solvers.smooth_losses._MIN_COARSE_PAIRS", 20)
+    monkeypatch.setattr("preflearn.solvers.smooth_losses._CG_STEPS", 2)
     monkeypatch.setattr("preflearn.solvers.smooth_losses._BLOCK", 100)
     pairs, y = compared(14, m=1500, p=p)
     order = np.argsort(pairs.differences()[:, 0])

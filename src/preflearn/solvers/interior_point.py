@@ -1,9 +1,8 @@
 """Mehrotra's interior-point method, and the sums of hinge losses that it minimises.
 
-The loop knows neither the problem nor how its equations are solved: it asks for one
-Newton step after another. For hinges each step solves one system of as many unknowns as
-their matrix has columns, however many rows there are; the solver multiplies by that
-matrix and never looks inside.
+`central_path` takes Newton steps from a function, which knows the problem and solves
+its equations. For hinges each step solves one system with as many unknowns as their
+matrix has columns, and uses this matrix only by its products.
 """
 
 from __future__ import annotations
@@ -18,18 +17,16 @@ from scipy import linalg
 from preflearn.core.validation import Floats
 
 MOST_STEPS = 200
-_TO_THE_BOUNDARY = 0.995  # share of the longest step that keeps all variables positive
-# a dual weight, in units of its scale, this much below its slack is at its bound
-_AT_BOUND = 1e-3
-# steps without progress, until a gap of `_GOOD` and after it: then it is rounding
-_FAR = 30
-_NEAR = 5
-_GOOD = 1e-6
+_STEP_FRACTION = 0.995  # of the longest step that keeps all variables positive
+_BOUND_RATIO = 1e-3  # of a dual weight to its scale times its slack, to count as 0
+# steps without progress after which rounding has taken over, above and below a gap
+_MAX_STALLED = 30
+_MAX_STALLED_NEAR = 5
+_NEAR_GAP = 1e-6
 
 
 class Interior(NamedTuple):
-    """A point, its slacks and the multipliers of its constraints, both > 0; or a step
-    between two of them."""
+    """A point with its slacks and multipliers, both > 0; or a step between two points."""
 
     z: Floats  # (q,)
     slack: Floats  # (k,)
@@ -37,13 +34,16 @@ class Interior(NamedTuple):
 
     def moved(self, step: Interior, length: float) -> Interior:
         return Interior(
-            *(now + length * change for now, change in zip(self, step, strict=True))
+            self.z + length * step.z,
+            self.slack + length * step.slack,
+            self.dual + length * step.dual,
         )
 
     def longest(self, step: Interior) -> float:
-        """The longest step, at most 1, that keeps slacks and multipliers from becoming
-        negative."""
-        return 1.0 / max(1.0, *(float(np.max(-step[k] / self[k])) for k in (1, 2)))
+        """The longest step, at most 1, with nonnegative slacks and multipliers."""
+        slack = float(np.max(-step.slack / self.slack))
+        dual = float(np.max(-step.dual / self.dual))
+        return 1.0 / max(1.0, slack, dual)
 
     def gap(self) -> float:
         """The sum of complementary products: the duality gap, where all equations hold."""
@@ -57,16 +57,16 @@ Step = Callable[[Floats], Interior]
 def central_path(
     start: Interior, newton: Callable[[Interior], Step | None]
 ) -> Iterator[Interior]:
-    """The start, and points nearer and nearer to an optimum, by Mehrotra's predictor
-    and corrector.
+    """Yield the start and points that approach an optimum, by Mehrotra's predictor and
+    corrector.
 
     Parameters
     ----------
     start : Interior
     newton : callable
-        Newton's equations at a point, factored: its steps, or None where rounding
-        leaves none. It ends the path, which else has `MOST_STEPS` steps (some fifteen
-        are usual); whoever follows it stops before.
+        Newton's equations at a point, factored: its steps, or None if rounding errors
+        are too large, which ends the path. It has at most `MOST_STEPS` steps; callers
+        stop earlier, usually after some fifteen.
     """
     point = start
     for _ in range(MOST_STEPS):
@@ -80,13 +80,12 @@ def central_path(
         after = point.moved(affine, point.longest(affine)).gap()
         target = (after / gap) ** 3 * gap / len(complementary)
         corrector = step(target - complementary - affine.slack * affine.dual)
-        point = point.moved(corrector, _TO_THE_BOUNDARY * point.longest(corrector))
+        point = point.moved(corrector, _STEP_FRACTION * point.longest(corrector))
     yield point
 
 
 class Operator(Protocol):
-    """A matrix A by its products A u, A'v, and A' diag(weights) A, in an array of its
-    own."""
+    """A matrix A by its products A u, A'v, and A' diag(weights) A, a new array."""
 
     def times(self, u: Floats) -> Floats: ...
     def adjoint(self, v: Floats) -> Floats: ...
@@ -99,7 +98,7 @@ class Hinges(NamedTuple):
 
     A: Operator
     cost: Floats  # positive
-    label: Floats  # +1 or -1; all 0 where there is no beta
+    label: Floats  # +1 or -1; all 0 without beta
 
     def margins(self, u: Floats, bias: float) -> Floats:
         return self.A.times(u) + self.label * bias
@@ -110,13 +109,13 @@ class Optimum(NamedTuple):
 
     u: Floats
     bias: float
-    dual: Floats  # one weight a row, in [0, cost]
+    dual: Floats  # one weight per row, in [0, cost]
     # relative duality gap of A' dual, with the violation of the dual's equation
     gap: float
-    own_gap: float  # that of u, which rounding spoils later
+    primal_gap: float  # that of u, which rounding errors affect later
 
 
-# where rounding has taken over
+# near the optimum, when rounding has taken over
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def minimise(hinges: Hinges, tol: float) -> Optimum:
     """Minimise 1/2 u·u + sum of hinges over u, and over beta if there are labels.
@@ -143,27 +142,29 @@ def minimise(hinges: Hinges, tol: float) -> Optimum:
     path = central_path(
         Interior(np.append(start, 0.0), slack, dual), partial(_newton, hinges)
     )
-    best = own = _finished(hinges, next(path))
-    least = np.inf
-    since = 0
+    best = primal = _with_weights_at_bounds(hinges, next(path))
+    lowest = np.inf
+    stalled = 0
     for point in path:
         gap = point.gap()
-        solution = _finished(hinges, point)
-        progress = gap < 0.9 * least or solution.gap < 0.9 * best.gap
-        since = 0 if progress else since + 1
-        least = min(gap, least)
-        best = min(best, solution, key=lambda found: found.gap)
-        own = min(own, solution, key=lambda found: found.own_gap)
-        if best.gap <= tol or since > (
-            _NEAR if min(best.gap, own.own_gap) <= _GOOD else _FAR
-        ):
+        solution = _with_weights_at_bounds(hinges, point)
+        stalled += 1
+        if gap < 0.9 * lowest or solution.gap < 0.9 * best.gap:
+            stalled = 0
+        lowest = min(gap, lowest)
+        best = min(best, solution, key=lambda optimum: optimum.gap)
+        primal = min(primal, solution, key=lambda optimum: optimum.primal_gap)
+        patience = _MAX_STALLED
+        if min(best.gap, primal.primal_gap) <= _NEAR_GAP:
+            patience = _MAX_STALLED_NEAR
+        if best.gap <= tol or stalled > patience:
             break
-    return best._replace(u=own.u, bias=own.bias, own_gap=own.own_gap)
+    return best._replace(u=primal.u, bias=primal.bias, primal_gap=primal.primal_gap)
 
 
 def _newton(hinges: Hinges, point: Interior) -> Step | None:
-    """Newton's equations at a point, reduced to (u, beta) and factored; None where they
-    are indefinite.
+    """Newton's equations at a point, reduced to (u, beta) and factored; None if
+    indefinite.
 
     Slacks are s and xi of the constraints margin + xi - 1 = s and xi >= 0, and the
     multipliers v and w.
@@ -175,7 +176,7 @@ def _newton(hinges: Hinges, point: Interior) -> Step | None:
     (s, xi), (v, w) = point.slack.reshape(2, -1), point.dual.reshape(2, -1)
     weights = 1.0 / (xi / w + s / v)
     system = A.gram(weights)
-    if not np.isfinite(system).all():  # weights that overflow
+    if not np.isfinite(system).all():  # the weights overflow
         return None
     system[np.diag_indices_from(system)] += 1.0
     try:
@@ -207,15 +208,15 @@ def _newton(hinges: Hinges, point: Interior) -> Step | None:
     return step
 
 
-def _finished(hinges: Hinges, point: Interior) -> Optimum:
-    """A point with its dual weights put exactly at bounds that they tend to."""
+def _with_weights_at_bounds(hinges: Hinges, point: Interior) -> Optimum:
+    """A point with the dual weights that tend to a bound put exactly on it."""
     A, cost, label = hinges
     u = point.z[:-1]
     bias = float(point.z[-1])
     (s, xi), (v, w) = point.slack.reshape(2, -1), point.dual.reshape(2, -1)
-    # v.max() is far below the cost if separable
-    dual = np.where(v < _AT_BOUND * v.max() * s, 0.0, v)
-    dual = np.where((w < _AT_BOUND * cost * xi) & (dual > 0), cost, dual)
+    # relative to v.max(), which is far below the cost if the pairs are separable
+    dual = np.where(v < _BOUND_RATIO * v.max() * s, 0.0, v)
+    dual = np.where((w < _BOUND_RATIO * cost * xi) & (dual > 0), cost, dual)
     combined = A.adjoint(dual)
     lower = (
         float(dual.sum())

@@ -1,9 +1,7 @@
-"""Newton's method until a duality gap proves the minimum, and conjugate gradients for
-its equations.
+"""Newton's method with a duality gap, and conjugate gradients for its equations.
 
-What is minimised is convex, and says itself what it is at a point, which step it takes
-there, and what its minimum may be at least. The certificate is that of the point that
-is returned, computed from it.
+The convex objective computes its value, its step and its duality gap at a point. The
+gap that is returned is that of the returned point.
 """
 
 from __future__ import annotations
@@ -16,52 +14,51 @@ from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.core.validation import Floats, warn_user
 
-# a decrement below this share of the value; some such steps, and no more can be had
+# A decrement below this part of the value is rounding; so many such steps end the fit.
 _ROUNDING = 1e-15
-_SOME = 3
-_HALVES = 34  # of a step
+_MAX_ROUNDING_STEPS = 3
+_MAX_HALVINGS = 34  # of a step
 
 
 class Objective(Protocol):
-    """A convex function of x; a point, where it was computed, has its x, value and
-    gradient, and more."""
+    """A convex function of x, computed at points with attributes x, value, gradient."""
 
     def at(self, x: Floats) -> Any: ...
-    # about to the minimum of the quadratic model
+    # approximately to the minimum of the quadratic model
     def step(self, point: Any) -> Floats: ...
-    # the value exceeds the minimum by at most this share of it
+    # bound on value - minimum, relative to the value
     def gap(self, point: Any) -> float: ...
 
 
-class Reached(NamedTuple):
-    """The last point, its gap, and the number of steps that led to it."""
+class NewtonResult(NamedTuple):
+    """The last point, its gap, and the number of steps."""
 
     point: Any
     gap: float
     n_iter: int
 
 
-def newton(problem: Objective, x: Floats, tol: float, max_iter: int) -> Reached:
-    """Damped Newton steps from x on, one at least, until the gap is at most `tol`, or
-    rounding ends them."""
+def newton(problem: Objective, x: Floats, tol: float, max_iter: int) -> NewtonResult:
+    """Take damped Newton steps from x until the gap is at most `tol` or rounding ends
+    them."""
     here = problem.at(x)
     gap = np.inf
     n_iter = 0
     small = 0
-    while gap > tol and n_iter < max_iter and small < _SOME:
+    while gap > tol and n_iter < max_iter and small < _MAX_ROUNDING_STEPS:
         step = problem.step(here)
         slope = float(here.gradient @ step)
-        here = _moved(problem, here, step, slope)
-        n_iter = n_iter + 1
+        here = _search_line(problem, here, step, slope)
+        n_iter += 1
         gap = problem.gap(here)
-        small = small + (-slope <= _ROUNDING * here.value)
-    return Reached(here, gap, n_iter)
+        small += -slope <= _ROUNDING * here.value
+    return NewtonResult(here, gap, n_iter)
 
 
-def _moved(problem: Objective, here: Any, step: Floats, slope: float) -> Any:
-    """The point after as much of a step as decreases the value."""
+def _search_line(problem: Objective, here: Any, step: Floats, slope: float) -> Any:
+    """The point after the longest halved step that decreases the value enough."""
     there = here
-    for size in 0.5 ** np.arange(_HALVES):
+    for size in 0.5 ** np.arange(_MAX_HALVINGS):
         there = problem.at(here.x + size * step)
         if there.value <= here.value * (1 + 1e-13) + 1e-4 * size * slope:
             break
@@ -76,25 +73,24 @@ def conjugate_gradients(
     enough: Callable[[Floats, Floats, float, float], bool],
     most: int,
 ) -> bool:
-    """Solve equations with a positive definite matrix; x and its residual are improved
-    in place.
+    """Solve equations with a positive definite matrix; change x and residual in place.
 
     Parameters
     ----------
     times, solve : callable
-        The product with the matrix, and about that with its inverse.
+        Product with the matrix, and an approximate product with its inverse.
     x, residual : ndarray
-        Where to start, and the right-hand side less the product with x.
+        Start, and right-hand side less the product with x.
     enough : callable
-        Of x, the residual, its squared size by `solve`, and that at the start: whether
-        x will do.
+        Whether x is good enough, from x, the residual, its squared size by `solve`, and
+        this size at the start.
     most : int
-        Steps.
+        Maximum number of steps.
 
     Returns
     -------
     done : bool
-        Whether x will do, or nothing but rounding is left.
+        Whether x is good enough, or only rounding errors are left.
     """
     direction = solve(residual)
     first = size = float(residual @ direction)
@@ -116,7 +112,7 @@ def conjugate_gradients(
 
 
 def warn_about_gap(name: str, gap: float, most: float, remedy: str) -> None:
-    """A ConvergenceWarning, if the gap is larger."""
+    """Raise a ConvergenceWarning if the gap is larger than `most`."""
     if not gap <= most:
         text = f"{name}: the duality gap is {gap:.1e} of the objective; expected at most {most:g}: {remedy}"
         warn_user(text, ConvergenceWarning)

@@ -1,9 +1,8 @@
-"""A search over named parameters: candidates from a grid or drawn at random, judged in
-processes, best first.
+"""A search over named parameters: candidates from a grid or drawn at random.
 
-A candidate is a row of a table, one column a parameter. All candidates are there before
-the first is judged, and none depends on another, so the result does not depend on the
-number of processes.
+A candidate is a row of a table, with a column per parameter. All candidates are made
+before the first is evaluated, and none depends on another, so the result does not
+depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from joblib import Parallel, delayed
 
 from preflearn.core.validation import LARGEST, as_real, check_count, generator, require
 
-_EDGE = 0.05  # of a range: nearer to an end counts as near the boundary
+_BOUNDARY_FRACTION = 0.05  # of a range, at each end
 
 
 class Range(NamedTuple):
@@ -31,7 +30,7 @@ class Range(NamedTuple):
     low, high : float
         The least and the largest.
     scale : {"log", "linear"}
-        On which values are drawn evenly, and distances from the ends are measured.
+        Scale on which values are uniform, and distances from the ends are measured.
     """
 
     low: float
@@ -39,25 +38,24 @@ class Range(NamedTuple):
     scale: str = "log"
 
     def position(self, value: float) -> float:
-        """Where a value is, 0 at the least and 1 at the largest."""
-        low, at, high = (
-            math.log(x) if self.scale == "log" else x
-            for x in (self.low, value, self.high)
-        )
-        return (at - low) / (high - low)
+        """The place of a value in the range, from 0 to 1."""
+        if self.scale == "log":
+            low = math.log(self.low)
+            return (math.log(value) - low) / (math.log(self.high) - low)
+        return (value - self.low) / (self.high - self.low)
 
 
 class RandomSearch(NamedTuple):
-    """What a random search has found.
+    """The result of a random search.
 
     Attributes
     ----------
     configurations : DataFrame
-        One row a configuration, as drawn: the parameters, and what was found of it.
+        One row per configuration, as drawn: the parameters and their results.
     best : int
-        The row that was chosen.
+        Number of the best row.
     model
-        With this configuration.
+        Model with the best configuration.
     near_boundary : dict of str to {"low", "high"}
         Parameters whose best value is within a twentieth of an end of its range, and
         which end: [Maystre2019]_ always makes sure that there are none.
@@ -75,13 +73,12 @@ class RandomSearch(NamedTuple):
 
 
 def check_ranges(ranges: Any, known: Iterable[str]) -> dict[str, Range]:
-    """Ranges by name, or ValueError that shows the first that is none.
+    """Return ranges by name, or raise ValueError that shows the first wrong one.
 
     Parameters
     ----------
     ranges : mapping of str to (low, high) or (low, high, scale)
-        Positive numbers on the scale "log", which is meant where none is given; any on
-        "linear".
+        Positive numbers on the scale "log", the default; any numbers on "linear".
     known : iterable of str
         Names of parameters that may have a range.
 
@@ -90,22 +87,21 @@ def check_ranges(ranges: Any, known: Iterable[str]) -> dict[str, Range]:
     >>> check_ranges({"rate": (0.1, 1), "angle": (-1, 1, "linear")}, ["rate", "angle"])["rate"]
     Range(low=0.1, high=1.0, scale='log')
     """
-    names = ", ".join(known := list(known))
-    some = isinstance(ranges, Mapping) and len(ranges) > 0
-    require(some, ranges, "ranges", f"a range of at least one of {names}")
-    for parameter in ranges:
-        require(
-            parameter in known, parameter, "a parameter with a range", f"one of {names}"
-        )
+    known = list(known)
+    names = ", ".join(known)
+    good = isinstance(ranges, Mapping) and len(ranges) > 0
+    require(good, ranges, "ranges", f"a range of at least one of {names}")
+    for name in ranges:
+        require(name in known, name, "a parameter with a range", f"one of {names}")
     return {
-        parameter: _range(found, f"ranges[{parameter!r}]")
-        for parameter, found in ranges.items()
+        name: _check_range(values, f"ranges[{name!r}]")
+        for name, values in ranges.items()
     }
 
 
-def _range(found: Any, name: str) -> Range:
+def _check_range(values: Any, name: str) -> Range:
     try:
-        low, high, *scale = found
+        low, high, *scale = values
     except (TypeError, ValueError):
         low = math.nan
         high = math.nan
@@ -118,17 +114,15 @@ def _range(found: Any, name: str) -> Range:
     else:
         good = 1 / LARGEST <= low < high <= LARGEST
         expected = "two positive numbers from 1e-100 to 1e100"
-    require(
-        good and scale in ([], ["log"], ["linear"]),
-        found,
-        name,
-        f"{expected}, the smaller one first",
-    )
+    good = good and scale in ([], ["log"], ["linear"])
+    require(good, values, name, f"{expected}, the smaller one first")
     return Range(low, high, *scale)
 
 
-def drawn(ranges: Mapping[str, Range], n: int, random_state: Any) -> pd.DataFrame:
-    """n candidates, each parameter drawn evenly from its range, on the range's scale.
+def sample_candidates(
+    ranges: Mapping[str, Range], n: int, random_state: Any
+) -> pd.DataFrame:
+    """Draw n candidates, each parameter uniform in its range, on the range's scale.
 
     Parameters
     ----------
@@ -139,21 +133,20 @@ def drawn(ranges: Mapping[str, Range], n: int, random_state: Any) -> pd.DataFram
 
     Examples
     --------
-    >>> drawn({"rate": Range(0.1, 1.0)}, 3, random_state=0)["rate"].round(3).tolist()
+    >>> sample_candidates({"rate": Range(0.1, 1.0)}, 3, random_state=0)["rate"].round(3).tolist()
     [0.433, 0.186, 0.11]
     """
     n = check_count(n, "n_configurations", least=1)
-    logs = [found.scale == "log" for found in ranges.values()]
-    ends = np.array([found[:2] for found in ranges.values()], dtype=np.float64)
+    logs = [limits.scale == "log" for limits in ranges.values()]
+    ends = np.array([limits[:2] for limits in ranges.values()], dtype=np.float64)
     ends[logs] = np.log(ends[logs])
-    at = generator(random_state).uniform(*ends.T, size=(n, len(ends)))
-    at[:, logs] = np.exp(at[:, logs])
-    return pd.DataFrame(at, columns=list(ranges))
+    values = generator(random_state).uniform(*ends.T, size=(n, len(ends)))
+    values[:, logs] = np.exp(values[:, logs])
+    return pd.DataFrame(values, columns=list(ranges))
 
 
 def grid(values: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-    """All combinations of some values of each parameter, the last parameter moving
-    fastest.
+    """All combinations of values of the parameters; the last parameter changes fastest.
 
     Examples
     --------
@@ -163,58 +156,57 @@ def grid(values: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     return pd.DataFrame(list(product(*values.values())), columns=list(values))
 
 
-def judged(
-    judge: Callable[[dict[str, Any]], Mapping[str, Any]],
+def evaluate_candidates(
+    evaluate: Callable[[dict[str, Any]], Mapping[str, Any]],
     candidates: pd.DataFrame,
     n_jobs: int | None = None,
 ) -> pd.DataFrame:
-    """The candidates, with columns of what is found of each; who asks picks the best
-    row.
+    """Add the results of each candidate as columns.
 
     Parameters
     ----------
-    judge : callable
-        From parameters by name to what is noted of them, by name. It goes to other
+    evaluate : callable
+        Function from parameters to results, both by name. It is sent to other
         processes: a function, or a `functools.partial` of one.
     candidates : DataFrame
-        Of `drawn` or `grid`.
+        Candidates of `sample_candidates` or `grid`.
     n_jobs : int, optional
-        As `in_parallel` takes it.
+        As for `in_parallel`.
 
     Raises
     ------
     ValueError
-        If `n_jobs` is no number of processes.
+        If `n_jobs` is not a number of processes.
 
     Examples
     --------
-    >>> table = judged(lambda at: {"loss": (at["x"] - 2) ** 2}, grid({"x": [0, 1, 2, 3]}))
+    >>> candidates = grid({"x": [0, 1, 2, 3]})
+    >>> table = evaluate_candidates(lambda row: {"loss": (row["x"] - 2) ** 2}, candidates)
     >>> table.loc[table["loss"].idxmin()].to_dict()
     {'x': 2, 'loss': 0}
     """
     rows: Any = candidates.to_dict("records")
-    found = in_parallel((delayed(judge)(row) for row in rows), n_jobs)
-    return candidates.join(pd.DataFrame(found, index=candidates.index))
+    results = in_parallel((delayed(evaluate)(row) for row in rows), n_jobs)
+    return candidates.join(pd.DataFrame(results, index=candidates.index))
 
 
 def near_boundary(
     values: Mapping[str, Any], ranges: Mapping[str, Range | Sequence]
 ) -> dict[str, str]:
-    """Which chosen values are near an end of what was tried: there the search should
-    have gone on.
+    """The chosen values that are near an end of their range, which was too narrow.
 
     Parameters
     ----------
     values : mapping of str to value
     ranges : mapping of str to Range or sequence of values
-        What was searched: of a range, the twentieth at each end is near it; of a grid,
-        its least and its largest number are. Words, and parameters with one value only,
-        have no ends.
+        Range or grid that was searched. Near an end is a twentieth of a range, or the
+        smallest and the largest number of a grid. Strings, and parameters with one
+        value only, have no ends.
 
     Returns
     -------
     dict of str to {"low", "high"}
-        The parameters that are near an end, and which.
+        Parameters that are near an end, and which end.
 
     Examples
     --------
@@ -227,33 +219,34 @@ def near_boundary(
     for name, tried in ranges.items():
         if isinstance(tried, Range):
             position = tried.position(values[name])
-            low = position < _EDGE
-            high = position > 1 - _EDGE
+            low = position < _BOUNDARY_FRACTION
+            high = position > 1 - _BOUNDARY_FRACTION
         else:
-            numbers = [as_real(value) for value in tried]  # NaN for words
+            numbers = [as_real(value) for value in tried]  # NaN for strings
             low = values[name] == min(numbers)
             high = values[name] == max(numbers)
-        if low != high:
-            ends[name] = "low" if low else "high"
+        if low and not high:
+            ends[name] = "low"
+        elif high and not low:
+            ends[name] = "high"
     return ends
 
 
 def in_parallel(calls: Iterable[Any], n_jobs: int | None = None) -> list[Any]:
-    """What calls made by `joblib.delayed` return, in order; every search of the package
-    runs through it.
+    """The results of calls made by `joblib.delayed`, in order.
 
     Parameters
     ----------
     calls : iterable
-        They draw nothing: their answers do not depend on where they run.
+        Calls without random draws, so that results do not depend on where they run.
     n_jobs : int, optional
-        Processes; -1: as many as there are processors; None: one, or what
-        `joblib.parallel_config` says, by which Dask or Ray runs them.
+        Number of processes; -1: one per processor; None: one, or what
+        `joblib.parallel_config` says, with which Dask or Ray runs them.
 
     Raises
     ------
     ValueError
-        If `n_jobs` is no number of processes.
+        If `n_jobs` is not a number of processes.
 
     Examples
     --------
@@ -262,9 +255,9 @@ def in_parallel(calls: Iterable[Any], n_jobs: int | None = None) -> list[Any]:
     ...     in_parallel(delayed(abs)(k) for k in (-1, 2))
     [1, 2]
     """
-    # NaN of a bool
-    whole = isinstance(n_jobs, Integral) and 0 != abs(as_real(n_jobs)) < 2**31
-    expected = "a whole number of processes, -1 for all processors, or None"
-    require(n_jobs is None or whole, n_jobs, "n_jobs", expected)
-    # Memory maps would be read-only arrays, for which compiled loops are compiled anew.
+    # as_real(True) is NaN
+    good = isinstance(n_jobs, Integral) and 0 != abs(as_real(n_jobs)) < 2**31
+    expected = "a number of processes, -1 for all processors, or None"
+    require(n_jobs is None or good, n_jobs, "n_jobs", expected)
+    # Memory maps are read-only arrays, for which loops would be compiled again.
     return list(Parallel(n_jobs=n_jobs, max_nbytes=None)(calls))

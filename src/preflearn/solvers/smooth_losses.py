@@ -25,36 +25,36 @@ from preflearn.pairs import Incidence
 from preflearn.solvers.newton import conjugate_gradients, newton
 
 _MAX_STEPS = 200  # of Newton's method
-# conjugate gradients that cost as much as a Hessian; where none is formed
-_FEW = 25
-_MANY = 2000
+# Steps of conjugate gradients, with and without a Hessian; with one, more of them would
+# cost as much as its factorization.
+_CG_STEPS = 25
+_CG_STEPS_WITHOUT_HESSIAN = 2000
 DENSE = 5000  # features up to which a Hessian is formed
-_BLOCK = 1 << 14  # pairs whose losses stay in the cache
-# pairs, and pairs a feature, that are enough for a first fit
-_COARSE = 10_000
-_EACH = 10
+_BLOCK = 1 << 14  # pairs whose losses fit in the processor's cache
+# pairs, and pairs per feature, that are enough for a first fit to a part of them
+_MIN_COARSE_PAIRS = 10_000
+_MIN_PAIRS_PER_FEATURE = 10
 _TINY = np.finfo(np.float64).tiny
 
 Solve = Callable[[Floats], Floats]
 
 
 class TieLaw(NamedTuple):
-    """What is particular to one model: the loss of differences d, a parameter of ties
-    t, and labels."""
+    """The loss of a model, a function of differences d, a tie parameter t, and labels."""
 
     # jointly convex in (d, t), with the infimum 0
     loss: Callable[[Floats, float, NDArray], Loss]
     start: float  # of t
-    least: float  # t stays above, and is this limit where there are no ties
+    least: float  # lower limit of t, and its value without ties
 
 
 class Minimum(NamedTuple):
-    """The best weights of features and parameter of ties, and what proves them."""
+    """The best weights of features and tie parameter, with a certificate."""
 
     w: Floats
     t: float
     objective: float
-    gap: float  # the objective exceeds its minimum by at most this share of it
+    gap: float  # bound on the objective less its minimum, relative to the objective
     n_iter: int  # Newton steps on all pairs
 
 
@@ -67,8 +67,8 @@ def minimise(
     alpha: float,
     tol: float,
 ) -> Minimum:
-    """Minimise alpha/2 w·w + sum of weights * loss(B X w, t, y) over w, and over t
-    where there are ties.
+    """Minimise alpha/2 w·w + sum of weights * loss(B X w, t, y) over w, and t if there
+    are ties.
 
     Parameters
     ----------
@@ -95,14 +95,18 @@ def minimise(
     **Many pairs.** Fits to every 64th and to every eighth of them give the point to
     start from.
     """
-    X, B, y, weights, _ = _laid_out(X, B, y, weights)
+    X, B, y, weights, _ = _sort_pairs(X, B, y, weights)
     free = bool((y == 0).any())
-    x = np.append(np.zeros(X.shape[1]), law.start if free else law.least)
+    t = law.least
+    if free:
+        t = law.start
+    x = np.append(np.zeros(X.shape[1]), t)
     solve = None
     for stride in (64, 8):
         part = slice(None, None, stride)
-        # fewer can be separated: far from the minimum
-        enough = stride * max(_COARSE, _EACH * X.shape[1])
+        # fewer pairs may be separable, with a minimum far from that of all
+        coarse = max(_MIN_COARSE_PAIRS, _MIN_PAIRS_PER_FEATURE * X.shape[1])
+        enough = stride * coarse
         if len(y) >= enough and bool((y[part] == 0).any()) == free:
             problem = _Problem(
                 law, X, B[part], y[part], stride * weights[part], alpha, free, solve
@@ -114,16 +118,16 @@ def minimise(
     return Minimum(best.x[:-1], float(best.x[-1]), best.value, gap, n_iter)
 
 
-def _laid_out(
+def _sort_pairs(
     X: Any, B: Incidence, y: NDArray[np.int8], weights: Floats
 ) -> tuple[Any, Incidence, NDArray[np.int8], Floats, Ids]:
-    """Items sparse or centred; the pairs of positive weight, preferences first; which
-    pairs these are."""
+    """Items as sparse or centred; pairs of positive weight with preferences first; and
+    their numbers."""
     used = weights > 0
     order = np.concatenate(
         [np.flatnonzero(used & (y != 0)), np.flatnonzero(used & (y == 0))]
     )
-    # no indicators
+    # sparse, but not indicators
     if sparse.issparse(X) and X.nnz >= max(np.prod(X.shape) / 8, X.shape[0] + 1):
         X = X.toarray()
     if not sparse.issparse(X):
@@ -153,9 +157,8 @@ def problem_at(
     alpha: float,
     x: Floats,
 ) -> tuple[_Problem, _Point, Ids]:
-    """The problem of `minimise`, its point x = (w, t), and which pairs it has, for what
-    follows a fit."""
-    X, B, y, weights, order = _laid_out(X, B, y, weights)
+    """The problem of `minimise`, its point x = (w, t), and the numbers of its pairs."""
+    X, B, y, weights, order = _sort_pairs(X, B, y, weights)
     problem = _Problem(law, X, B, y, weights, alpha, bool((y == 0).any()), None)
     return problem, problem.at(x), order
 
@@ -179,8 +182,8 @@ class _Problem:
     y: NDArray[np.int8]  # preferences first
     weights: Floats
     alpha: float
-    free: bool  # whether t is; if not, its equation is that its step is 0
-    solve: Solve | None  # by the factor of an earlier Hessian, if there is one
+    free: bool  # whether t varies; if not, its equation is that its step is 0
+    solve: Solve | None  # with the factor of an earlier Hessian, if there is one
 
     def at(self, x: Floats) -> _Point:
         w = x[:-1]
@@ -190,25 +193,23 @@ class _Problem:
         sums = np.zeros((2, 4))
         for kind, part in self.blocks():
             d = differences[part]
-            share = self.weights[part]
+            weights = self.weights[part]
             loss = self.law.loss(d, t, self.y[part])
-            conjugate = loss.value - d * loss.d - (t * loss.t if self.free else 0.0)
-            slopes[:, part] = share * loss.d, share * loss.dd, share * loss.dt
-            sums[kind] += (
-                share @ loss.value,
-                share @ loss.t,
-                share @ conjugate,
-                share @ loss.tt,
-            )
+            conjugate = loss.value - d * loss.d
+            if self.free:
+                conjugate = conjugate - t * loss.t
+            for row, slope in enumerate((loss.d, loss.dd, loss.dt)):
+                slopes[row, part] = weights * slope
+            for column, values in enumerate((loss.value, loss.t, conjugate, loss.tt)):
+                sums[kind, column] += weights @ values
         if not self.free:
             slopes[2] = 0.0
             sums[:, 1] = 0.0
             sums[:, 3] = 1.0
         value, of_t = sums[:, :2].sum(axis=0)
         value += self.alpha / 2 * (w @ w)
-        return _Point(
-            x, float(value), self.joined(slopes[0], w, of_t), *slopes, sums=sums
-        )
+        gradient = self.stack(slopes[0], w, of_t)
+        return _Point(x, float(value), gradient, *slopes, sums=sums)
 
     def blocks(self) -> Iterator[tuple[int, slice]]:
         """Kinds and rows of pairs."""
@@ -219,12 +220,12 @@ class _Problem:
             for row in range(start, end, _BLOCK):
                 yield kind, slice(row, min(end, row + _BLOCK))
 
-    def joined(self, v: Floats, w: Floats, of_t: float) -> Floats:
+    def stack(self, v: Floats, w: Floats, of_t: float) -> Floats:
         """X'B'v + alpha w, and the entry of t."""
         return np.append(self.X.T @ self.B.adjoint(v) + self.alpha * w, of_t)
 
     def gap(self, point: _Point) -> float:
-        """What the dual bound of `minimise` leaves open, relative to the objective."""
+        """The distance from the dual bound of `minimise`, relative to the objective."""
         pulls = np.abs(point.sums[:, 1]) + _TINY
         short = pulls.min() / pulls
         pull = self.X.T @ self.B.adjoint(point.d * np.where(self.y, *short))
@@ -235,17 +236,24 @@ class _Problem:
         """Newton's step, or its part that keeps t in its domain."""
         diagonal = self.diagonal(point)
         p = len(diagonal)
-        first = self.solve or (lambda v: v / diagonal)
-        step, done = self.solved(point, first, _FEW + p // 20 if p <= DENSE else _MANY)
-        if p <= DENSE and not done:  # the old factor served badly, if there was one
+
+        def divide(v: Floats) -> Floats:
+            return v / diagonal
+
+        solve = self.solve or divide
+        most = _CG_STEPS_WITHOUT_HESSIAN
+        if p <= DENSE:
+            most = _CG_STEPS + p // 20
+        step, done = self.solved(point, solve, most)
+        if p <= DENSE and not done:  # a new factor is needed
             self.solve = _factored(self.hessian(point))
-            step, _ = self.solved(point, self.solve, _FEW)
+            step, _ = self.solved(point, self.solve, _CG_STEPS)
         if step[-1] < 0:
             step *= min(1.0, 0.9 * (self.law.least - point.x[-1]) / step[-1])
         return step
 
     def solved(self, point: _Point, solve: Solve, most: int) -> tuple[Floats, bool]:
-        """The step where the gradient vanishes, better near the minimum, and if `most`
+        """Newton's step, to a tolerance that falls near the minimum, and whether `most`
         rounds were enough."""
 
         def enough(x: Floats, residual: Floats, size: float, first: float) -> bool:
@@ -261,32 +269,34 @@ class _Problem:
         """The Hessian times a vector."""
         d = self.B.differences(self.X @ v[:-1])
         of_t = point.dt @ d + v[-1] * point.sums[:, 3].sum()
-        return self.joined(point.dd * d + v[-1] * point.dt, v[:-1], of_t)
+        return self.stack(point.dd * d + v[-1] * point.dt, v[:-1], of_t)
 
     def diagonal(self, point: _Point) -> Floats:
-        """That of the Hessian: exact for indicators, else about so if no two items in a
-        pair are alike."""
+        """The diagonal of the Hessian, without the products of the two items of a pair.
+
+        It is exact for indicators.
+        """
         n = self.B.shape[1]
-        degree = np.bincount(self.B.first, point.dd, n) + np.bincount(
-            self.B.second, point.dd, n
-        )
-        return np.append(
-            (self.X * self.X).T @ degree + self.alpha, point.sums[:, 3].sum()
-        )
+        degree = np.bincount(self.B.first, point.dd, n)
+        degree = degree + np.bincount(self.B.second, point.dd, n)
+        of_w = (self.X * self.X).T @ degree + self.alpha
+        return np.append(of_w, point.sums[:, 3].sum())
 
     def inverse(self, point: _Point) -> Floats:
-        """Of the Hessian, for differences: a constant in w that changes none has no
-        large entry."""
+        """The inverse of the Hessian, for differences of scores.
+
+        If a constant added to w changes no difference, it gets no large variance.
+        """
         system = self.hessian(point)
         p = self.X.shape[1]
-        system[:p, :p] += (
-            (np.ptp(self.X.sum(axis=1)) == 0) * np.trace(system[:p, :p]) / p**2
-        )
+        if np.ptp(self.X.sum(axis=1)) == 0:
+            system[:p, :p] += np.trace(system[:p, :p]) / p**2
         return _factored(system)(np.eye(p + 1))
 
     def hessian(self, point: _Point) -> Floats:
         system = self.X.T @ (self.B.laplacian(point.dd) @ self.X)
-        system = system.toarray() if sparse.issparse(system) else system
+        if sparse.issparse(system):
+            system = system.toarray()
         system[np.diag_indices_from(system)] += self.alpha
         mixed = self.X.T @ self.B.adjoint(point.dt)
         return np.block(
@@ -295,10 +305,10 @@ class _Problem:
 
 
 def _factored(system: Floats) -> Solve:
-    """The solution of a positive definite system, after its diagonal was scaled to 1."""
+    """A solver of a positive definite system, whose diagonal is scaled to 1."""
     scale = 1 / np.sqrt(np.diag(system))
     scaled = system * scale * scale[:, None]
-    # against rounding
+    # so that rounding errors do not make it indefinite
     scaled[np.diag_indices_from(scaled)] += 1e-14 * (10 + len(scaled))
     factor = linalg.cho_factor(scaled, overwrite_a=True)
     return lambda v: (scale * linalg.cho_solve(factor, (scale * v.T).T).T).T

@@ -180,7 +180,7 @@ class KernelProblem(ItemKernel):
         found = [self._judged(space, s)]
         if found[0].certificate.gap <= tol:
             return found
-        if inner.own_gap <= tol:
+        if inner.primal_gap <= tol:
             found.append(self._with_features(space, features, s, inner.u))
         if found[-1].certificate.gap > tol:
             free = int(np.count_nonzero((s > rows.low) & (s < rows.high)))

@@ -41,9 +41,9 @@ from preflearn.solvers.search import (
     RandomSearch,
     Range,
     check_ranges,
-    drawn,
-    judged,
+    evaluate_candidates,
     near_boundary,
+    sample_candidates,
 )
 
 
@@ -264,9 +264,9 @@ def random_search(
     played = check_problem(model, matches, y, sample_weight, offset)
     limits = check_ranges(ranges, parameters_of(model))
     warn_about_ranges(model, limits, matches.time)
-    candidates = drawn(limits, n_configurations, random_state)
+    candidates = sample_candidates(limits, n_configurations, random_state)
     judge = partial(evidence_of, changed(model, n_threads=1), matches, played)
-    table = judged(judge, candidates, n_jobs)
+    table = evaluate_candidates(judge, candidates, n_jobs)
     good = np.where(table["converged"], table["evidence"], -np.inf)
     name = f"why none of {len(table)} configurations converged"
     why = table["error"].max() or "too few sweeps"
