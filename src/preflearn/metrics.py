@@ -1,8 +1,7 @@
-"""How well comparisons, rankings and probabilities are predicted: the measures of the
-five papers.
+"""Measures of predicted comparisons, rankings and probabilities, from the five papers.
 
-All take the truth first and weights last. A weight of two counts as the same row twice,
-a weight of zero as no row at all.
+All take the truth first and weights last. A row of weight 2 counts twice, and a row of
+weight 0 does not count.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from preflearn.core.pair_counts import count_pairs, sweep_threshold
 from preflearn.core.validation import (
     Floats,
-    as_array,
     as_floats,
     as_real,
     check_array,
@@ -42,8 +40,7 @@ __all__ = [
 def comparison_loss(
     y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
-    """The share of pairs whose label is predicted wrongly: eq. 2 of [Venuto2017]_, as a
-    mean.
+    """The fraction of pairs with a wrong predicted label: eq. 2 of [Venuto2017]_.
 
     Parameters
     ----------
@@ -70,15 +67,10 @@ def comparison_loss(
     >>> comparison_loss([1, 0, -1, -1], [1, 1, -1, 0])
     0.5
     """
-    found = as_array(predicted, "predicted")
-    # as `predict` returns them
-    small = found.dtype == np.int8 and found.ndim == 1 and found.size > 0
-    if not (small and -1 <= found.min() <= found.max() <= 1):
-        found = check_array(found, "predicted", ("m",), "one label per pair")
-        raise_if_any(
-            ~np.isin(found, (-1, 0, 1)), found, "predicted", "one of [-1, 0, 1]"
-        )
-    wrong = found != check_labels(y, len(found))
+    predicted = check_array(predicted, "predicted", ("m",), "one label per pair")
+    strange = ~np.isin(predicted, (-1, 0, 1))
+    raise_if_any(strange, predicted, "predicted", "one of [-1, 0, 1]")
+    wrong = predicted != check_labels(y, len(predicted))
     if sample_weight is None:
         return float(np.count_nonzero(wrong) / len(wrong))
     return float(np.average(wrong, weights=check_weights(sample_weight, len(wrong))))
@@ -91,10 +83,9 @@ def comparison_roc(
     [Venuto2017]_.
 
     The prediction at threshold tau is t_tau(differences) of eq. 4. A tie that is
-    predicted to differ is a false positive; a preference counts as found if it is
-    predicted to differ in the right direction. One that is predicted the wrong way
-    round is lost at every threshold, so the true positive rate ends below 1 where there
-    are such preferences.
+    predicted to differ is a false positive; a preference that is predicted to differ in
+    the right direction is a true positive. A preference in the wrong direction is
+    missed at every threshold, so that the true positive rate ends below 1.
 
     Parameters
     ----------
@@ -112,9 +103,9 @@ def comparison_roc(
         False and true positive rate, from (0, 0) to (1, largest true positive rate),
         for k distinct values of ``abs(differences)``.
     thresholds : ndarray of shape (k + 1,)
-        Those values in decreasing order, then 0: each is the smallest tau at which its
-        point holds. Where some difference is 0, no tau reaches the last point: it
-        closes the curve at (1, the rate at tau = 0).
+        Those values in decreasing order, then 0: each is the smallest tau of its point.
+        If some difference is 0, no tau reaches the last point: it closes the curve at
+        (1, the rate at tau = 0).
 
     Raises
     ------
@@ -160,17 +151,17 @@ def comparison_auc(
     .. math:: 1[y_i d_i > 0] \\left(1[|d_i| > |d_j|] + \\tfrac12 1[|d_i| = |d_j|]\\right),
 
     because each tie adds a trapezoid (or, at d_j = 0, a part of the closing segment)
-    whose mean height is that sum over i. So it is the share of preferences with the
+    whose mean height is that sum over i. So it is the fraction of preferences with the
     right direction, times the ordinary AUC of abs(d) as a detector of those preferences
     among all pairs that are ties or right. It follows:
 
     - 1 if and only if all directions are right and each preference has a larger abs(d)
       than each tie;
-    - at most the share of right directions, and 0 for a constant score;
+    - at most the fraction of right directions, and 0 for a constant score;
     - 1/4 on average for differences drawn independently of each other from one
-      continuous symmetric law, whatever the labels;
-    - half the share of the commoner of the labels -1 and 1, for the trivial predictor
-      of eq. 20.
+      continuous symmetric distribution, for any labels;
+    - half the fraction of the more frequent of the labels -1 and 1, for the trivial
+      predictor of eq. 20.
 
     Examples
     --------
@@ -186,11 +177,10 @@ def comparison_auc(
 def best_threshold(
     y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> tuple[float, float]:
-    """The threshold tau >= 0 with the least zero-one loss: eq. 6 of [Venuto2017]_,
-    solved exactly.
+    """The threshold tau >= 0 with the lowest zero-one loss: eq. 6 of [Venuto2017]_.
 
     The loss is constant between neighbouring values of abs(differences), so one sort
-    and cumulative sums find its minimum over all tau, where the paper searches a grid.
+    and cumulative sums find its exact minimum, for which the paper searches a grid.
 
     Parameters
     ----------
@@ -222,22 +212,21 @@ def best_threshold(
     """
     sweep = sweep_threshold(y, differences, sample_weight)
     total = sweep.preferences + sweep.ties
-    # Row 0 predicts ties only; row i finds a difference in the pairs of the i largest
-    # magnitudes. A last magnitude of 0 adds an empty interval, which is never better
-    # than the one before.
+    # Row 0 predicts ties only; row i predicts a difference for the i largest magnitudes.
+    # A last magnitude of 0 adds an empty interval, never better than the one before.
     losses = np.append(0.0, sweep.false_alarms - sweep.hits) + sweep.preferences
     lower = np.append(sweep.magnitudes, 0.0)
     upper = np.append(sweep.magnitudes[0], sweep.magnitudes)
-    best = losses <= losses.min() + 1e-12 * total  # equal but for rounding
+    best = losses <= losses.min() + 1e-12 * total  # equal up to rounding
     edges = np.diff(np.concatenate([[0], best, [0]]).astype(np.int8))
     begin = np.flatnonzero(edges == 1)[::-1]
     end = np.flatnonzero(edges == -1)[::-1] - 1
     widest = np.argmax(upper[begin] - lower[end])
     low = lower[end[widest]]
     high = upper[begin[widest]]
-    middle = low + (high - low) / 2
-    # between adjacent floats the midpoint rounds up
-    tau = middle if middle < high else low
+    tau = low + (high - low) / 2
+    if tau >= high:  # between adjacent floats the midpoint rounds up
+        tau = low
     return float(tau), float(losses[begin[widest]] / total)
 
 
@@ -270,9 +259,8 @@ def disagreement_error(
         Weights of the items, not negative; a pair has the product of its two (W_ij =
         w_i w_j).
     ties : {"keep", "drop"}
-        Whether pairs with s_i = s_j count. Kept, as eq. 1 is printed, they charge a
-        prediction for telling them apart, 1/2 a pair, so that a perfect order of tied
-        scores is not free. Dropped (W_ij = 0), the error is 1 minus the concordance
+        Whether pairs with s_i = s_j count. "keep", as in eq. 1: each adds 1/2 if the
+        prediction orders it. "drop" (W_ij = 0): the error is 1 minus the concordance
         index.
 
     Returns
@@ -298,10 +286,11 @@ def disagreement_error(
     counts = count_pairs(scores, predicted, qid, sample_weight, "scores")
     wrong = counts.wrong.sum()
     n_pairs = counts.strict.sum()
+    condition = " with different scores and positive weights"
     if ties == "keep":
         wrong = wrong + counts.separated.sum()
         n_pairs = n_pairs + counts.tied.sum()
-    condition = " with different scores" * (ties == "drop") + " and positive weights"
+        condition = " and positive weights"
     check_left(n_pairs, np.size(scores), condition)
     return float(wrong / (2 * n_pairs))
 
@@ -315,9 +304,9 @@ def ranking_loss(
     """The normalised number of inversions between rankings, section 2 of
     [AhmadiFahandar2019]_.
 
-    For one query it is the number of pairs of items in the wrong order, over n(n-1)/2;
-    for several, the mean over the queries, each with the same weight. For rankings
-    without ties it is the disagreement error of each query.
+    For one query it is the number of item pairs in the wrong order, over n(n-1)/2; for
+    several, the mean over the queries, each with the same weight. For rankings without
+    ties it is the disagreement error of each query.
 
     Parameters
     ----------
@@ -345,10 +334,10 @@ def ranking_loss(
     Notes
     -----
     The paper's rankings are total orders. Beyond them, a pair that shares a true rank
-    is left out (of the denominator too), as in `Pairs.from_rankings`, and so is a query
-    without any pair; a pair that shares a predicted rank is half an inversion, the mean
-    over its two orders. By the printed formula it would be none, and a prediction that
-    orders nothing would be perfect.
+    is left out (also of the denominator), as in `Pairs.from_rankings`, and so is a
+    query without any pair; a pair that shares a predicted rank is half an inversion,
+    the mean over its two orders. In the paper's formula it is no inversion, so that a
+    constant prediction would be perfect.
 
     Examples
     --------
@@ -384,8 +373,8 @@ def log_loss(
     Returns
     -------
     loss : float
-        At least 0. It is infinite if an outcome happened that had probability 0: that
-        is what the measure says of such a forecast, and clipping would hide it.
+        At least 0. It is infinite if an outcome with probability 0 happened; clipping
+        would hide such a forecast.
 
     Raises
     ------
@@ -401,17 +390,15 @@ def log_loss(
     0.30543
     """
     probabilities = _check_probabilities(probabilities)
-    k = 1 if probabilities.ndim == 1 else probabilities.shape[1]
-    y = check_labels(y, len(probabilities), allow=(-1, 0, 1) if k == 3 else (-1, 1))
-    if k == 1:
-        happened = np.where(y > 0, probabilities, 1 - probabilities)
-    else:
-        happened = probabilities.ravel()[
-            np.arange(0, probabilities.size, k) + (y + 1) * (k - 1) // 2
-        ]
+    m, k = probabilities.shape
+    labels = (-1, 1)
+    if k == 3:
+        labels = (-1, 0, 1)
+    y = check_labels(y, m, allow=labels)
+    happened = probabilities[np.arange(m), (y + 1) * (k - 1) // 2]
     weights = None
     if sample_weight is not None:
-        weights = check_weights(sample_weight, len(y))
+        weights = check_weights(sample_weight, m)
         happened = happened[weights > 0]
         weights = weights[weights > 0]
     with np.errstate(divide="ignore"):  # probability 0 gives an infinite loss
@@ -419,20 +406,18 @@ def log_loss(
 
 
 def _check_probabilities(probabilities: ArrayLike) -> Floats:
+    """Return probabilities of shape (m, 2) or (m, 3), from 0 to 1, with row sums of 1."""
     array = as_floats(probabilities, "probabilities")
-    good = array.size and (
-        array.ndim == 1 or (array.ndim == 2 and array.shape[1] in (2, 3))
-    )
+    good = array.size > 0 and array.shape[1:] in ((), (2,), (3,)) and array.ndim > 0
     expected = "(m,) for a win of the first, (m, 2) for the outcomes -1, 1, or (m, 3) for -1, 0, 1"
-    require(bool(good), array.shape, "the shape of probabilities", expected)
+    require(good, array.shape, "the shape of probabilities", expected)
     if not 0 <= array.min() <= array.max() <= 1:  # also where one is NaN
-        raise_if_any(
-            ~((array >= 0) & (array <= 1)), array, "probabilities", "values from 0 to 1"
-        )
-    if array.ndim == 2:
-        # several times as fast as a sum over a short axis
-        sums = np.einsum("ij->i", array)
-        raise_if_any(np.abs(sums - 1) > 1e-6, sums, "probabilities.sum(axis=1)", "1")
+        wrong = ~((array >= 0) & (array <= 1))
+        raise_if_any(wrong, array, "probabilities", "values from 0 to 1")
+    if array.ndim == 1:
+        return np.column_stack([1 - array, array])
+    sums = array.sum(axis=1)
+    raise_if_any(np.abs(sums - 1) > 1e-6, sums, "probabilities.sum(axis=1)", "1")
     return array
 
 

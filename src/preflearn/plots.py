@@ -1,8 +1,8 @@
-"""The look of the book's figures, and the figures that more than one chapter draws.
+"""The style of the book's figures, and figures of more than one chapter.
 
-A method has one colour and one marker through the whole book. The colours are those of
-Okabe and Ito, which colour-blind readers can tell apart. Only what draws needs
-matplotlib (extra [book]).
+A method has one colour and one marker in the whole book. The colours are those of Okabe
+and Ito, which colour-blind readers can distinguish. Functions that draw need matplotlib
+(extra [book]).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["COLOURS", "difference_plane", "setup", "style"]
 
 NARROW_MIME = "application/vnd.preflearn.narrow"
-_NARROW = 4.8  # inches: on a telephone, letters of nine points are nine pixels high
-_LOSS = 0.8  # of its width, which a panel may lose before it goes to the next row
+_NARROW_WIDTH = 4.8  # inches: nine-point letters are nine pixels high on a telephone
+_MIN_PANEL_WIDTH = 0.8  # relative to the wide figure; else panels go to the next row
 
 COLOURS = {
     "black": "#000000",
@@ -112,13 +112,12 @@ def setup() -> None:
     from cycler import cycler
     from IPython import get_ipython
 
-    look: dict[Any, Any] = {
-        **_RC,
-        "axes.prop_cycle": cycler(color=[COLOURS[name] for name in _CYCLE]),
-    }
-    mpl.rcParams.update(look)
+    mpl.rcParams.update(_RC)
+    colours = [COLOURS[name] for name in _CYCLE]
+    mpl.rcParams["axes.prop_cycle"] = cycler(color=colours)
 
-    if (shell := get_ipython()) is not None:
+    shell = get_ipython()
+    if shell is not None:
         from IPython.core.formatters import BaseFormatter
         from matplotlib.figure import Figure
         from matplotlib_inline.backend_inline import set_matplotlib_formats
@@ -136,41 +135,39 @@ def setup() -> None:
 
 
 def narrow(figure: Figure) -> str | None:
-    """A figure as SVG for a telephone: its letters as large, its panels below each
-    other.
+    """Draw a figure as SVG for a telephone, with letters of the same size and panels
+    below each other.
 
     Parameters
     ----------
     figure : matplotlib Figure
-        Drawn before, with a constrained layout. It is left as it was.
+        Figure that was drawn, with a constrained layout. It does not change.
 
     Returns
     -------
     str or None
-        None for a figure that is narrow as it is.
+        None if the figure is narrow already.
     """
     width, height = (float(side) for side in figure.get_size_inches())
-    if width <= _NARROW:
+    if width <= _NARROW_WIDTH:
         return None
     with ExitStack() as undo:
         undo.callback(figure.set_size_inches, width, height)
-        figure.set_size_inches(_NARROW, height * _stacked(figure, width, undo))
+        figure.set_size_inches(
+            _NARROW_WIDTH, height * _stack_panels(figure, width, undo)
+        )
         for legend in figure.legends[:]:
             figure.legends.remove(legend)
             undo.callback(figure.legends.append, legend)
-            undo.callback(_legend(figure, legend).remove)
-        inside = [legend for panel in figure.axes if (legend := panel.get_legend())]
-        if (
-            len(
-                {
-                    tuple(text.get_text() for text in legend.get_texts())
-                    for legend in inside
-                }
-            )
-            == 1
-        ):
-            # a narrow panel has no room beside its curves
-            undo.callback(_legend(figure, inside[0]).remove)
+            undo.callback(_copy_legend(figure, legend).remove)
+        legends = [panel.get_legend() for panel in figure.axes]
+        inside = [legend for legend in legends if legend is not None]
+        entries = {
+            tuple(text.get_text() for text in legend.get_texts()) for legend in inside
+        }
+        if len(entries) == 1:
+            # narrow panels have no room for the legend
+            undo.callback(_copy_legend(figure, inside[0]).remove)
             for legend in inside:
                 undo.callback(legend.set_visible, True)
                 legend.set_visible(False)
@@ -179,22 +176,20 @@ def narrow(figure: Figure) -> str | None:
     return text.getvalue()
 
 
-def _stacked(figure: Figure, width: float, undo: ExitStack) -> float:
-    """Set panels into fewer columns; how many times as high they are together."""
-    places = {
-        panel: place
-        for panel in figure.axes
-        if (place := panel.get_subplotspec()) is not None
-    }
+def _stack_panels(figure: Figure, width: float, undo: ExitStack) -> float:
+    """Move panels into fewer columns, and return their new height relative to the old."""
+    specs = {panel: panel.get_subplotspec() for panel in figure.axes}
+    places = {panel: spec for panel, spec in specs.items() if spec is not None}
     grids = {place.get_gridspec() for place in places.values()}
     if len(grids) != 1:
         return 1
-    ((rows, columns),) = (grid.get_geometry() for grid in grids)
-    fewer = max(1, min(columns, int(_NARROW / _LOSS / (width / columns))))
+    rows, columns = grids.pop().get_geometry()
+    fewer = int(_NARROW_WIDTH / _MIN_PANEL_WIDTH / (width / columns))
+    fewer = max(1, min(columns, fewer))
     if fewer == columns:
         return 1
     panels = list(places)
-    if rows == fewer:  # what stood in a column stands in a row
+    if rows == fewer:  # columns become rows
         panels.sort(
             key=lambda panel: (places[panel].colspan.start, places[panel].rowspan.start)
         )
@@ -207,9 +202,9 @@ def _stacked(figure: Figure, width: float, undo: ExitStack) -> float:
             undo.callback(panel.set_subplotspec, places[panel])
             panel.set_subplotspec(grid[i, j])
             if j == 0 or not panel.get_shared_y_axes().joined(panel, row[j - 1]):
-                _label(panel, "y", undo)
+                _show_label(panel, "y", undo)
             if i + 1 == len(table) or len(table[i + 1]) <= j:
-                _label(panel, "x", undo)
+                _show_label(panel, "x", undo)
     before = max(
         sum(high[panel] for panel in panels if k in places[panel].colspan)
         for k in range(columns)
@@ -217,53 +212,48 @@ def _stacked(figure: Figure, width: float, undo: ExitStack) -> float:
     return sum(heights) + (1 - before) * len(table) / rows
 
 
-def _legend(figure: Figure, legend: Legend) -> Legend:
-    """The legend of a figure in as many columns as the narrow one has room for, above
-    or below as before."""
+def _copy_legend(figure: Figure, legend: Legend) -> Legend:
+    """Add a legend again, in as many columns as the narrow figure has room for."""
     texts = legend.get_texts()
     inch = figure.dpi
-    # with its line
+    # 0.7 inch for the line of an entry
     widest = max(text.get_window_extent().width for text in texts) + 0.7 * inch
-    columns = max(1, int(_NARROW * inch / widest))
+    columns = max(1, int(_NARROW_WIDTH * inch / widest))
     names = [text.get_text() for text in texts]
-    upper = legend.get_window_extent().y0 > figure.bbox.height / 2
-    place = "outside upper center" if upper else "outside lower center"
-    known = {
-        name: one
-        for name, one in zip(names, legend.legend_handles, strict=True)
-        if one is not None
-    }
-    for panel in figure.axes:  # a drawn line has lost its marker
-        known |= {
-            name: one
-            for one, name in zip(*panel.get_legend_handles_labels(), strict=True)
-        }
-    handles = [known[name] for name in names]
+    place = "outside lower center"
+    if legend.get_window_extent().y0 > figure.bbox.height / 2:
+        place = "outside upper center"
+    by_name = dict(zip(names, legend.legend_handles, strict=True))
+    for panel in figure.axes:  # the handles of a legend have lost their markers
+        drawn, labels = panel.get_legend_handles_labels()
+        by_name |= dict(zip(labels, drawn, strict=True))
+    handles = [by_name[name] for name in names]
     size = texts[0].get_fontsize()
     return figure.legend(handles, names, loc=place, ncols=columns, fontsize=size)
 
 
-def _label(panel: Axes, along: Literal["x", "y"], undo: ExitStack) -> None:
-    """Show the numbers and the name of an axis that a panel beside or below shows for
-    it."""
-    axis = panel.yaxis if along == "y" else panel.xaxis
-    side = "labelleft" if along == "y" else "labelbottom"
-    shared = panel.get_shared_y_axes() if along == "y" else panel.get_shared_x_axes()
-    twins = [
-        twin.yaxis if along == "y" else twin.xaxis
-        for twin in shared.get_siblings(panel)
-    ]
-    shown: dict[Any, Any] = {side: True}
+def _show_label(panel: Axes, along: Literal["x", "y"], undo: ExitStack) -> None:
+    """Show the tick labels and the name of an axis that a neighbour showed for it."""
+    shared: Any
+    if along == "y":
+        side = "labelleft"
+        shared = panel.get_shared_y_axes()
+    else:
+        side = "labelbottom"
+        shared = panel.get_shared_x_axes()
+    axis = getattr(panel, f"{along}axis")
     undo.callback(axis.set_tick_params, **{side: axis.get_tick_params()[side]})
     undo.callback(axis.set_label_text, axis.get_label_text())
-    axis.set_tick_params(**shown)
-    names = [name for twin in twins if (name := twin.get_label_text())]
+    axis.set_tick_params(**{side: True})
+    siblings = [getattr(other, f"{along}axis") for other in shared.get_siblings(panel)]
+    names = [sibling.get_label_text() for sibling in siblings]
+    names = [name for name in names if name]
     if names and not axis.get_label_text():
         axis.set_label_text(names[0])
 
 
 def style(name: str) -> dict[str, str]:
-    """Colour and marker of a method or of a label, as keyword arguments for matplotlib.
+    """Keyword arguments of matplotlib for the colour and marker of a method or label.
 
     Raises
     ------
@@ -275,12 +265,8 @@ def style(name: str) -> dict[str, str]:
     >>> style("QP")
     {'color': '#CC79A7', 'marker': 's'}
     """
-    require(
-        isinstance(name, str) and name in _STYLES,
-        name,
-        "the style",
-        f"one of {sorted(_STYLES)}",
-    )
+    known = isinstance(name, str) and name in _STYLES
+    require(known, name, "the style", f"one of {sorted(_STYLES)}")
     colour, marker = _STYLES[name]
     return {"color": COLOURS[colour], "marker": marker}
 
@@ -288,8 +274,7 @@ def style(name: str) -> dict[str, str]:
 def difference_plane(
     axes: Axes, differences: ArrayLike, y: ArrayLike, **scatter: Any
 ) -> None:
-    """Scatter two-dimensional differences (first minus second), one marker and colour a
-    label.
+    """Scatter two-dimensional differences (first minus second) with a marker per label.
 
     Parameters
     ----------
@@ -297,7 +282,7 @@ def difference_plane(
     differences : array-like of shape (m, 2)
     y : array-like of shape (m,)
     **scatter
-        Passed on to `Axes.scatter`.
+        Further arguments of `Axes.scatter`.
 
     Raises
     ------
@@ -310,13 +295,8 @@ def difference_plane(
     y = check_labels(y, len(differences))
     for label, name in ((1, "first better"), (0, "tie"), (-1, "second better")):
         if (y == label).any():
-            look = style(name)
-            axes.scatter(
-                *differences[y == label].T,
-                s=26,
-                label=name,
-                zorder=3,
-                **(look | scatter),
-            )
+            options = style(name) | scatter
+            points = differences[y == label].T
+            axes.scatter(*points, s=26, label=name, zorder=3, **options)
     axes.set_xlabel("difference in feature 1")
     axes.set_ylabel("difference in feature 2")

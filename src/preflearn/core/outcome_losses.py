@@ -18,8 +18,7 @@ from preflearn.core.validation import Floats
 
 
 class Loss(NamedTuple):
-    """Minus log-likelihoods of the pairs, with derivatives in d and in the parameter of
-    ties t."""
+    """Minus log-likelihoods of the pairs, with derivatives in d and the tie parameter t."""
 
     value: Floats  # all of shape (m,)
     d: Floats
@@ -64,8 +63,8 @@ def davidson_probabilities(d: Floats, nu: float) -> Floats:
 
 
 def _davidson(d: Floats, t: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """log(e^{d/2} + e^t + e^{-d/2}); the probabilities of a tie, of the better item,
-    and of the other one."""
+    """log(e^{d/2} + e^t + e^{-d/2}), and the probabilities of a tie, and of wins of the
+    better and of the other item."""
     half = np.abs(d) / 2
     top = np.maximum(half, t)
     win = np.exp(half - top)
@@ -94,9 +93,9 @@ def ordinal_loss(d: Floats, t: float, y: NDArray, link: Link) -> Loss:
     """P(first) = F(d - t), P(second) = F(-d - t), P(tie) = F(t - d) - F(-t - d), for
     labels y.
 
-    Each is F(b) - F(a): after F is turned, since it is symmetric, so that the preferred
-    or the one with the larger score comes first, b = d - t and a = -infinity for a
-    preference; b = t - d, a = -t - d for a tie.
+    Each is F(b) - F(a). F is symmetric, so let the first item be the preferred one, or
+    for ties the one with the larger score. Then b = d - t and a = -infinity for a
+    preference, b = t - d and a = -t - d for a tie.
     """
     ties = np.flatnonzero(y == 0)
     turn = np.where(y == 0, np.where(d < 0, -1.0, 1.0), y)
@@ -123,10 +122,10 @@ def ordinal_loss(d: Floats, t: float, y: NDArray, link: Link) -> Loss:
 
 
 def log_interval(d: Floats, t: float, log_cdf: Callable[[Floats], Floats]) -> Floats:
-    """log(F(t - d) - F(-t - d)), in the tail where F is small.
+    """log(F(t - d) - F(-t - d)), from the logarithms of F.
 
-    So far out that rounding makes both ends one, their logarithms count as 2t apart, as
-    in the tail of the logistic law; no thinner tail has them nearer.
+    If rounding makes both logarithms equal, they count as 2t apart, as in the tail of
+    the logistic distribution; other log-concave tails have a larger difference.
     """
     upper = log_cdf(t - np.abs(d))
     lower = log_cdf(-t - np.abs(d))
