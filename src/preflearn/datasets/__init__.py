@@ -1,15 +1,14 @@
-"""Public data sets, verified before they are read, and simulations whose truth is
-known.
+"""Public data sets, verified before they are read, and simulations with a known truth.
 
 `load_*` return named tuples: first what a method needs, then names and `provenance`.
 Every loader raises
 
-- `DatasetUnavailable` (an OSError) if a file can't be had, can't be read or can't be
-  verified; it says how to get the file and under which licence;
-- `CorruptedFile` (a ValueError) if what lies in a file's place is not what is
-  registered; it names the file, what was found and what to do;
+- `DatasetUnavailable` (an OSError) if a file is not available, can't be read or can't
+  be verified; it says how to get the file and under which licence;
+- `CorruptedFile` (a ValueError) if a file differs from the registered one; it names the
+  file, its hash and what to do;
 
-and its own text lists only what it raises besides.
+and its own docstring lists only its other errors.
 """
 
 from preflearn.datasets.items import (

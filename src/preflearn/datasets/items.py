@@ -34,7 +34,7 @@ class Ratings(NamedTuple):
     Attributes
     ----------
     ratings : csr_array of shape (users, items)
-        What is stored was rated, a stored 0 too: `ratings.nnz` counts ratings, and
+        Stored entries are ratings, also stored zeros: `ratings.nnz` counts ratings, and
         `ratings.eliminate_zeros()` would lose some.
     user_names, item_names : tuple of str
     provenance : tuple of dict
@@ -82,7 +82,7 @@ def load_diabetes() -> ScoredItems:
     """768 women of eight features (Pima Indians); the score is 1 where diabetes was
     diagnosed, else 0.
 
-    A zero in glucose, pressure, triceps, insulin or mass means that it was not
+    A zero in glucose, pressure, triceps, insulin or mass means that the value was not
     measured.
 
     Returns
@@ -172,7 +172,7 @@ def _ratings(dataset: str, file: str, name: str) -> Ratings:
 
 
 def _slots(matrix: Any) -> dict[str, ArrayLike]:
-    """Of the R class dgCMatrix: a sparse matrix by columns."""
+    """The parts of an R dgCMatrix: a sparse matrix by columns."""
     users, items = matrix.Dimnames
     return {
         "x": matrix.x,

@@ -21,11 +21,10 @@ _DECATHLON = (
     "Pjt",
     "P1500",
 )
-# Rankings whose files are alike: how many, and two kinds of columns. One holds the
-# total that the ranking sorts by, where there is one. Left out of the features are
-# numbers that are identifiers, the same in the whole file, or scores that state the
-# ranking. Columns of text are no features either; the first of them names the item.
-# This leaves the numbers of Table 1.
+# Families of rankings with the same columns: their number, the column with the total that
+# the ranking sorts by, or None, and numbers that are not features: identifiers, constants,
+# and scores that state the ranking. Columns of text are not features either; the first
+# of them names the item. The remaining ones have the counts of Table 1.
 _FAMILIES: dict[str, tuple[int, str | None, tuple[str, ...]]] = {
     "D": (4, "Totalpoints", ("Totalpoints", "yearEvent", *_DECATHLON)),
     "B": (2, "Pts", ("GP",)),
@@ -35,7 +34,7 @@ _FAMILIES: dict[str, tuple[int, str | None, tuple[str, ...]]] = {
     "U": (2, "score", ("score", "year")),
     "V": (2, "Points", ("Matches_Total",)),
 }
-# in the files; the files F1 and F2 hold all positions
+# names of the files with strikers; the files F1 and F2 hold all positions
 _STRIKERS = {"F1": "F3", "F2": "F4"}
 OBJECT_RANKINGS = tuple(
     f"{key}{k}" for key, (size, *_) in _FAMILIES.items() for k in range(1, size + 1)
@@ -43,7 +42,7 @@ OBJECT_RANKINGS = tuple(
 
 
 class ObjectRanking(NamedTuple):
-    """What `load_object_ranking` returns.
+    """Items with features in a known order.
 
     Attributes
     ----------
@@ -79,7 +78,7 @@ def load_object_ranking(name: str) -> ObjectRanking:
     features are ranks, smaller is better) and volleyball teams (V1, V2). The paper's B3
     is not public.
 
-    The paper prints how many features each data set has, not which. Left out here are
+    The paper says how many features each data set has, not which. Left out here are
     text, identifiers, what is constant by design (matches played in B and V), and
     scores that state the ranking (points of the decathlon's scoring, CWUR's score).
     Points of a league stay: they are 3 W + D of features that stay anyway, and with
@@ -106,19 +105,22 @@ def load_object_ranking(name: str) -> ObjectRanking:
     """
     check_choice(name, "name", OBJECT_RANKINGS)
     file = f"ds_{_STRIKERS.get(name, name)}.csv"
-    (_, points, left_out) = _FAMILIES[name[0]]
+    _, total, left_out = _FAMILIES[name[0]]
     try:
         frame = csv_table("object_ranking", file)
     except UnicodeDecodeError:  # some of the files are UTF-8, the others Windows-1252
         frame = csv_table("object_ranking", file, encoding="cp1252")
     numbers = frame.select_dtypes("number").columns
     features = [column for column in numbers if column not in {"RANK", *left_out}]
+    points = None
+    if total is not None:
+        points = frame[total].to_numpy(dtype=np.float64)
     return ObjectRanking(
         frame[features].to_numpy(dtype=np.float64),
         ranks_to_scores(frame["RANK"].to_numpy(dtype=np.int64)),
         tuple(features),
         tuple(frame.select_dtypes(exclude="number").iloc[:, 0]),
-        frame[points].to_numpy(dtype=np.float64) if points else None,
+        points,
         name,
         provenance("object_ranking", [file]),
     )

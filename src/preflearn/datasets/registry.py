@@ -1,7 +1,7 @@
-"""What is registered, where it lies, and whether what lies there is whole.
+"""The register of public data files, their places, and their verification.
 
-The register, ``data/registry.csv``, says of each public data file where it comes from,
-its size, its hash, its licence, and when its address was last seen to work. A file is
+The register, ``data/registry.csv``, holds the address of each public data file, its
+size, its hash, its licence, and when its address was last seen to work. A file is
 looked for in the folder that ``PREFLEARN_DATA`` names (a mirror, ``<dataset>/<file>``),
 then in the user's cache. Its SHA-256 is compared with the register before anything
 parses it.
@@ -9,10 +9,10 @@ parses it.
 A file from a public repository has a second address, which follows from its hash:
 Software Heritage archives public repositories and serves each file by its SHA-256.
 
-Where the register knows no hash (the chess files), someone who trusts a copy puts it
-into the mirror or the cache and records its hash there, in a file ``SHA256SUMS`` beside
-it, as the command ``sha256sum FILE >> SHA256SUMS`` writes it; from then on that hash is
-verified.
+If the register has no hash (the chess files), a user who trusts a copy puts it into the
+mirror or the cache and records its hash there, in a file ``SHA256SUMS`` in the same
+folder, as the command ``sha256sum FILE >> SHA256SUMS`` writes it; from then on that
+hash is verified.
 """
 
 import csv
@@ -39,20 +39,21 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 class DatasetUnavailable(OSError):  # noqa: N818 - the name says what is the matter
-    """A file of a data set can't be had, read or verified; the message says how to get
-    it."""
+    """A file of a data set is missing, can't be read or can't be verified.
+
+    The message says how to get it.
+    """
 
 
 class CorruptedFile(ValueError):  # noqa: N818
-    """What lies in the place of a file is not what is registered; the message says what
-    it is."""
+    """A file differs from the registered one; the message names both hashes."""
 
 
 class RegisteredFile(NamedTuple):
     """One row of ``data/registry.csv``.
 
     `urls` holds addresses, separated by spaces; `seen` says when the first of them was
-    last seen to work. An empty `sha256` says that nobody recorded the hash (nor the
+    last seen to work. An empty `sha256` says that no hash is recorded (and no
     size): such a file is never downloaded by the package, and read only where its user
     has recorded one.
     """
@@ -85,15 +86,15 @@ class RegisteredFile(NamedTuple):
         """
         if not self.sha256:
             return []
-        found = self.urls.split()
-        if any(url.startswith(_REPOSITORIES) for url in found):
-            found.append(SOFTWARE_HERITAGE.format(self.sha256))
-        return found
+        addresses = self.urls.split()
+        if any(url.startswith(_REPOSITORIES) for url in addresses):
+            addresses.append(SOFTWARE_HERITAGE.format(self.sha256))
+        return addresses
 
 
 def package_file(name: str) -> Path:
-    """A file of ``data``: an installed wheel carries it inside the package, a checkout
-    at its root.
+    """The path of a file of ``data``, inside an installed package or at the root of a
+    checkout.
 
     Raises
     ------
@@ -101,7 +102,8 @@ def package_file(name: str) -> Path:
         If neither place has the file.
     """
     for root in (_PACKAGE / "_files", _PACKAGE.parents[1]):
-        if (path := root / "data" / name).exists():
+        path = root / "data" / name
+        if path.exists():
             return path
     raise FileNotFoundError(
         f"data/{name} is missing from the installation of preflearn; install it again"
@@ -143,7 +145,9 @@ def files_of(dataset: str, files: Sequence[str] | None = None) -> list[Registere
     known = {
         entry.file: entry for entry in registered_files() if entry.dataset == dataset
     }
-    names = list(known) if files is None else as_array(files, "files").ravel().tolist()
+    names = list(known)
+    if files is not None:
+        names = as_array(files, "files").ravel().tolist()
     for file in names:
         check_choice(file, f"the file of {dataset}", tuple(known))
     return [known[file] for file in names]
@@ -156,17 +160,20 @@ def cache_folder() -> Path:
 
 
 def mirror_folder() -> Path | None:
-    """The folder that ``PREFLEARN_DATA`` names, as an absolute path; None if it names
-    none."""
-    named = os.environ.get("PREFLEARN_DATA")
-    return Path(named).absolute() if named else None
+    """The absolute path of the folder in ``PREFLEARN_DATA``, or None."""
+    folder = os.environ.get("PREFLEARN_DATA")
+    if not folder:
+        return None
+    return Path(folder).absolute()
 
 
 def locate(entry: RegisteredFile) -> tuple[Path, str] | None:
-    """Where a file lies, with "mirror" or "cache"; None if it is in neither."""
+    """The path of a file, with "mirror" or "cache"; None if it is in neither."""
     for folder, source in ((mirror_folder(), "mirror"), (cache_folder(), "cache")):
-        if folder and os.path.lexists(path := folder / entry.dataset / entry.file):
-            return path, source
+        if folder is not None:
+            path = folder / entry.dataset / entry.file
+            if os.path.lexists(path):
+                return path, source
     return None
 
 
@@ -178,7 +185,7 @@ def verified(entry: RegisteredFile, path: Path) -> bytes:
     CorruptedFile
         If they are not the registered ones.
     DatasetUnavailable
-        If it can't be read, or its hash is known to nobody.
+        If the file can't be read, or no hash of it is recorded.
     """
     sums = path.with_name("SHA256SUMS")
     expected = entry.sha256 or _recorded_hash(entry.file, sums)
@@ -192,31 +199,31 @@ def verified(entry: RegisteredFile, path: Path) -> bytes:
         raise unavailable(
             entry, f"{path} can't be read ({error.strerror}): make it readable"
         ) from None
-    found = hashlib.sha256(content).hexdigest()
-    if found != expected:
-        size = f"{len(content)} bytes" + f" of {entry.bytes}" * bool(entry.bytes)
+    actual = hashlib.sha256(content).hexdigest()
+    if actual != expected:
+        size = f"{len(content)} bytes"
+        if entry.bytes:
+            size += f" of {entry.bytes}"
         remedy = f"delete it, then run: preflearn data fetch {entry.dataset}"
         if not entry.sha256:
             remedy = f"put the file back whose hash was recorded, or correct {sums}"
         raise CorruptedFile(
-            f"{path} ({size}) has the SHA-256 {found}, expected {expected}; {remedy}"
+            f"{path} ({size}) has the SHA-256 {actual}, expected {expected}; {remedy}"
         )
     return content
 
 
 def _recorded_hash(file: str, sums: Path) -> str:
-    """The hash that the file's owner recorded beside it; the last one counts, an empty
-    one is none."""
+    """The last hash of a file in SHA256SUMS, or an empty string."""
     text = ""
     with suppress(OSError):
         text = sums.read_text("utf-8-sig", errors="replace")
     lines = re.findall(r"^(\S+)\s+\*?(.+?)\s*$", text, re.MULTILINE)
-    return {name: found.lower() for found, name in lines}.get(file, "")
+    return {name: sha256.lower() for sha256, name in lines}.get(file, "")
 
 
 def unavailable(entry: RegisteredFile, reason: str) -> DatasetUnavailable:
-    """The error that says why a file can't be had, how to get it, and under which
-    licence."""
+    """The error that says why a file is not available, how to get it, and its licence."""
     place = cache_folder() / entry.dataset
     if entry.addresses:
         copy = f"a copy of {entry.url} with the SHA-256 {entry.sha256}"
@@ -232,8 +239,7 @@ def unavailable(entry: RegisteredFile, reason: str) -> DatasetUnavailable:
 
 
 def how_to_get(dataset: str, folder: str | None = None) -> str:
-    """How to get a data set that is not here: a command if it can be downloaded, else
-    what to do by hand.
+    """How to get a missing data set: a command, or what to do by hand.
 
     Parameters
     ----------
@@ -255,9 +261,8 @@ def how_to_get(dataset: str, folder: str | None = None) -> str:
     --------
     >>> how_to_get("sushi")
     'preflearn data fetch sushi'
-    >>> how_to_get("chess", "$PREFLEARN_DATA").partition(" and, ")[0]
-    'download its files from http://www.chessmetrics.com/KaggleComp into
-    $PREFLEARN_DATA/chess'
+    >>> how_to_get("chess", "$PREFLEARN_DATA").partition(" into ")[0]
+    'download its files from http://www.chessmetrics.com/KaggleComp'
     """
     entries = files_of(dataset)
     if all(entry.addresses for entry in entries):

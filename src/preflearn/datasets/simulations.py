@@ -1,4 +1,4 @@
-"""Comparisons that need no file: the four items, and simulations whose truth is known."""
+"""Comparisons without a file: the four items, and simulations with a known truth."""
 
 from typing import Literal, NamedTuple
 
@@ -20,15 +20,9 @@ from preflearn.pairs import Pairs
 _ITEMS = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [4.0, 1.0]])
 _INDEX = [[1, 0], [2, 1], [3, 2], [3, 0]]
 _ORDERS = {
-    1: 1,
-    "1": 1,
-    "l1": 1,
-    2: 2,
-    "2": 2,
-    "l2": 2,
-    np.inf: np.inf,
-    "inf": np.inf,
-    "linf": np.inf,
+    name: order
+    for order, text in ((1, "1"), (2, "2"), (np.inf, "inf"))
+    for name in (order, text, f"l{text}")
 }
 _DELTAS = {1: (-0.5, 0.5), 2: (-1.0, 0.5), np.inf: (-1.0, 1.0)}
 _SIGMA = 0.25
@@ -36,12 +30,12 @@ _GAUSSIAN_STEP = 0.5
 
 
 def four_items(n_features: int = 1) -> tuple[Pairs, NDArray[np.int8]]:
-    """Four items and four comparisons, small enough for a hand.
+    """Four items and four comparisons, for calculations by hand.
 
     Item 2 beats item 1, item 4 beats items 3 and 1, and items 3 and 2 tie (in code,
     items count from 0). By their first feature, 0, 1, 2 and 4, the tied items differ as
-    much as the first preference does; with the second one, 0, 1, 0 and 1, a line tells
-    the preferences from the tie.
+    much as the first preference does; with the second one, 0, 1, 0 and 1, a line
+    separates the preferences from the tie.
 
     Parameters
     ----------
@@ -68,13 +62,12 @@ def four_items(n_features: int = 1) -> tuple[Pairs, NDArray[np.int8]]:
     ([1.0, 1.0, 2.0, 4.0], [1, 0, 1, 1])
     """
     require(as_real(n_features) in (1, 2), n_features, "n_features", "1 or 2")
-    return Pairs(_ITEMS[:, : int(n_features)], _INDEX), np.array(
-        [1, 0, 1, 1], dtype=np.int8
-    )
+    pairs = Pairs(_ITEMS[:, : int(n_features)], _INDEX)
+    return pairs, np.array([1, 0, 1, 1], dtype=np.int8)
 
 
 class NormPairs(NamedTuple):
-    """What `simulate_norm_pairs` returns.
+    """Simulated pairs, with noisy labels and noise-free scores.
 
     Attributes
     ----------
@@ -106,16 +99,15 @@ def squared_norm(X: ArrayLike, norm: float | str) -> NDArray[np.float64]:
     Raises
     ------
     ValueError
-        On another norm, or on X that is no (n, p) array of numbers up to 1e100 in size.
+        On another norm, or if X is not an (n, p) array of numbers up to 1e100 in size.
 
     Examples
     --------
     >>> squared_norm([[3.0, -4.0]], 1), squared_norm([[3.0, -4.0]], "l2"), squared_norm([[3.0, -4.0]], "linf")
     (array([49.]), array([25.]), array([16.]))
     """
-    return (
-        np.linalg.norm(check_items(X, "X", scaled=True), ord=_order(norm), axis=1) ** 2
-    )
+    X = check_items(X, "X", scaled=True)
+    return np.linalg.norm(X, ord=_order(norm), axis=1) ** 2
 
 
 def simulate_norm_pairs(
@@ -140,12 +132,12 @@ def simulate_norm_pairs(
     n : int
         The number of pairs.
     tie_share : float
-        rho, the share of pairs with label 0: exactly round(n * tie_share) pairs, by
+        rho, the fraction of pairs with label 0: exactly round(n * tie_share) pairs, by
         rejection.
     rng : numpy Generator or int
         Source of randomness, or its seed.
     steps : {"uniform", "gaussian"}
-        The law of delta: uniform on [-1/2, 1/2]^2, [-1, 1/2]^2, [-1, 1]^2 for the norms
+        Distribution of delta: uniform on [-1/2, 1/2]^2, [-1, 1/2]^2, [-1, 1]^2 for the norms
         1, 2, inf; or normal, each coordinate with mean 0 and standard deviation 1/2,
         for every norm.
 
@@ -157,7 +149,7 @@ def simulate_norm_pairs(
     Raises
     ------
     ValueError
-        On an unknown norm, n < 1, a share outside [0, 1], or unknown steps.
+        On an unknown norm, n < 1, a fraction outside [0, 1], or unknown steps.
 
     Examples
     --------
@@ -166,44 +158,40 @@ def simulate_norm_pairs(
     (Pairs(6 pairs of 12 items, 2 features), 3)
     """
     order = _order(norm)
-    wanted = tie_quota(n, tie_share)
+    n_ties = tie_quota(n, tie_share)
     check_choice(steps, "steps", ("uniform", "gaussian"))
     rng = generator(rng, "rng")
-    drawn = []
+    batches = []
     chosen = np.zeros(0, dtype=np.int64)
-    while len(chosen) < n:  # of each draw some tenths are ties, and some are none
+    while len(chosen) < n:  # each batch has some tenths of ties, and of preferences
         second = rng.uniform(-2, 2, size=(n + 100, 2))
         if steps == "uniform":
             first = second + rng.uniform(*_DELTAS[order], size=second.shape)
         else:
             first = second + rng.normal(scale=_GAUSSIAN_STEP, size=second.shape)
         gain = squared_norm(first, order) - squared_norm(second, order)
-        drawn.append(
-            (
-                first,
-                second,
-                threshold(gain + rng.normal(scale=_SIGMA, size=len(gain)), 1.0),
-            )
-        )
-        y = np.concatenate([labels for _, _, labels in drawn])
-        chosen = np.concatenate(
-            [np.flatnonzero(y == 0)[:wanted], np.flatnonzero(y)[: n - wanted]]
-        )
-    chosen = chosen[rng.permutation(n)]  # a label must not be told from a pair's place
+        noise = rng.normal(scale=_SIGMA, size=len(gain))
+        batches.append((first, second, threshold(gain + noise, 1.0)))
+        y = np.concatenate([labels for _, _, labels in batches])
+        ties = np.flatnonzero(y == 0)[:n_ties]
+        chosen = np.append(ties, np.flatnonzero(y)[: n - n_ties])
+    chosen = chosen[rng.permutation(n)]  # ties must not come first
     first, second, y = (
-        np.concatenate(part)[chosen] for part in zip(*drawn, strict=True)
+        np.concatenate(parts)[chosen] for parts in zip(*batches, strict=True)
     )
     pairs = Pairs.from_arrays(first, second)
     return NormPairs(pairs, y, squared_norm(pairs.items, order))
 
 
 def _order(norm: float | str) -> float:
-    key = norm if isinstance(norm, str) else as_real(norm)
+    key = norm
+    if not isinstance(norm, str):
+        key = as_real(norm)
     require(key in _ORDERS, norm, "norm", "1, 2, inf, or 'l1', 'l2', 'linf'")
     return _ORDERS[key]
 
 
 def tie_quota(n: int, tie_share: float) -> int:
-    """How many of n pairs are ties: a share of them, rounded."""
-    share = check_real(tie_share, "tie_share", "a share from 0 to 1", 0, 1)
+    """The number of ties among n pairs, from their fraction."""
+    share = check_real(tie_share, "tie_share", "a number from 0 to 1", 0, 1)
     return round(check_count(n, "n", 1) * share)

@@ -36,13 +36,13 @@ class MatchData(NamedTuple):
     Attributes
     ----------
     matches : DataFrame
-        One row a match, the earliest first; matches of one day stay in the order of the
-        file. first, second: names (str); time: the day, datetime64[s] without time
-        zone; outcome: +1 first won, 0 draw, -1 second won (int8); and what else the
-        source has: first_score, second_score (points, int64), advantage (bool: first
+        One row per match, the earliest first; matches of one day stay in the order of
+        the file. first, second: names (str); time: the day, datetime64[s] without time
+        zone; outcome: +1 first won, 0 draw, -1 second won (int8); and other columns of
+        the source: first_score, second_score (points, int64), advantage (bool: first
         plays at home, or has the first move), surface, ...
     names : tuple of str
-        All that appear as first or second, sorted.
+        All names that appear as first or second, sorted.
     provenance : tuple of dict
     """
 
@@ -117,8 +117,8 @@ def load_starcraft(name: str) -> MatchData:
     -------
     MatchData
         Its time is 0.0 in every row, and its order that of the file. A player's number
-        in the file follows the name where two have the same or it is empty. Rows in
-        which a player meets himself, 5 of "WoL" and 1 of "HotS", are left out (and with
+        in the file follows the name if two have the same or it is empty. Rows in which
+        both players are the same, 5 of "WoL" and 1 of "HotS", are left out (and with
         them a player who meets nobody else); the numbers above, those of the paper,
         count them.
 
@@ -133,22 +133,20 @@ def load_starcraft(name: str) -> MatchData:
     n_players = int(lines[0].removeprefix("numPlayers: "))
     labels = [line.partition(":")[2].strip() for line in lines[1 : n_players + 1]]
     uses = Counter(labels) | {"": 2}
-    players = np.array(
-        [f"{label}#{k}" if uses[label] > 1 else label for k, label in enumerate(labels)]
-    )
-    numbers = np.array(
-        " ".join(lines[n_players + 2 :]).replace(":", " ").split(), dtype=np.int64
-    )
-    rows = numbers.reshape(-1, 4)
+    for k, label in enumerate(labels):
+        if uses[label] > 1:
+            labels[k] = f"{label}#{k}"
+    players = np.array(labels)
+    text = " ".join(lines[n_players + 2 :]).replace(":", " ")
+    rows = np.array(text.split(), dtype=np.int64).reshape(-1, 4)
     first, second, *scores = rows[rows[:, 0] != rows[:, 1]].T
-    points = _points(*scores)
     return _match_data(
         "starcraft",
         [file],
         first=players[first],
         second=players[second],
         time=0.0 * first,
-        **points,
+        **_points(*scores),
     )
 
 
@@ -156,17 +154,16 @@ def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
     """Men's singles of the ATP, 1991 to 2017.
 
     The source lists winners first. Here the first is the player whose name sorts first,
-    so that the place says nothing about the outcome. The time of a match is the first
+    so that the order says nothing about the outcome. The time of a match is the first
     day of its tournament; within a tournament, matches stay in the order of the file.
-    Four rows in which a player meets himself are left out; walkovers (score "W/O") are
-    kept, as [Maystre2019]_ counts them. That paper used the data as they were in autumn
-    2017: 618,934 matches of 20,046 players, which the 619,154 matches up to 2017-09-22
-    of the present files come close to.
+    Four rows in which both players are the same are left out; walkovers (score "W/O")
+    are kept, as in [Maystre2019]_. That paper used the data of autumn 2017, 618,934
+    matches of 20,046 players; the present files have 619,154 matches up to 2017-09-22.
 
     Parameters
     ----------
     levels : str or sequence of str
-        Of "main" (89,498 matches of the tour, Davis Cup and Grand Slams), "qual_chall"
+        Some of "main" (89,498 matches of the tour, Davis Cup and Grand Slams), "qual_chall"
         (qualifying and Challengers) and "futures" (Futures and satellites). All by
         default.
 
@@ -182,9 +179,9 @@ def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
         On an unknown level.
     """
     expected = f"some of {list(_ATP_FILES)}"
-    levels = (
-        [levels] if isinstance(levels, str) else check_list(levels, "levels", expected)
-    )
+    if isinstance(levels, str):
+        levels = [levels]
+    levels = check_list(levels, "levels", expected)
     known = levels and all(level in list(_ATP_FILES) for level in levels)
     require(bool(known), levels, "levels", expected)
     files = {
@@ -220,9 +217,9 @@ def load_chess() -> MatchData:
 
     The hashes of these files are not registered, and the package downloads nothing that
     it can't verify: `DatasetUnavailable` says where the files are, where to put them,
-    and how to record their hashes. `CorruptedFile` may also say that what was recorded
-    is no file of the challenge: an archive that can't be unpacked, a table that lacks a
-    column or holds a score other than 0, 0.5 and 1.
+    and how to record their hashes. `CorruptedFile` is also raised if a recorded file is
+    not the one of the challenge: an archive that can't be unpacked, a table that lacks
+    a column or holds a score other than 0, 0.5 and 1.
 
     Returns
     -------
@@ -234,13 +231,12 @@ def load_chess() -> MatchData:
         [_chess_games(f"primary_training_part{k}") for k in (1, 2, 3)],
         ignore_index=True,
     )
+    month = np.datetime64("1999-01") + (games["MonthID"].to_numpy() - 1)
     return _match_data(
         "chess",
         first=games["WhitePlayer"],
         second=games["BlackPlayer"],
-        time=(np.datetime64("1999-01") + (games["MonthID"].to_numpy() - 1)).astype(
-            "datetime64[s]"
-        ),
+        time=month.astype("datetime64[s]"),
         outcome=(2 * games["WhiteScore"] - 1).astype(np.int8),
         advantage=True,
         month=games["MonthID"],
@@ -248,15 +244,17 @@ def load_chess() -> MatchData:
 
 
 def _chess_games(name: str) -> pd.DataFrame:
-    """The table of an archive whose hash its owner recorded, so that anything may be in
-    it."""
+    """The table of an archive, which is checked since its hash is the user's."""
     archive = io.BytesIO(read("chess", f"{name}.zip"))
-    kinds: Any = dict.fromkeys(("MonthID", "WhitePlayer", "BlackPlayer"), np.int64) | {
-        "WhiteScore": float
+    dtypes: Any = {
+        "MonthID": np.int64,
+        "WhitePlayer": np.int64,
+        "BlackPlayer": np.int64,
+        "WhiteScore": float,
     }
     try:
         with zipfile.ZipFile(archive).open(f"{name}.csv") as table:
-            games = pd.read_csv(table, usecols=[*kinds], dtype=kinds)
+            games = pd.read_csv(table, usecols=list(dtypes), dtype=dtypes)
         scores = games["WhiteScore"].to_numpy()
         raise_if_any(~np.isin(scores, (0, 0.5, 1)), scores, "WhiteScore", "0, 0.5 or 1")
     except Exception as error:  # an archive may be wrong in any way
@@ -285,8 +283,7 @@ def _points(first: ArrayLike, second: ArrayLike) -> dict[str, NDArray]:
 def _match_data(
     dataset: str, files: list[str] | None = None, /, **columns: ArrayLike
 ) -> MatchData:
-    """Matches of these columns: first, second, time, outcome, and what else the source
-    has."""
+    """Matches from columns: first, second, time, outcome, and others of the source."""
     frame = pd.DataFrame(columns).astype({"first": "str", "second": "str"})
     frame = frame.sort_values("time", kind="stable", ignore_index=True)
     names = set(frame["first"].unique()) | set(frame["second"].unique())

@@ -1,10 +1,8 @@
-"""Read, fetch and verify public data: what stands under every loader, and the command
-``preflearn data``.
+"""Reading, fetching and verifying of public data, for loaders and ``preflearn data``.
 
-What lies in the mirror or in the cache is read there (see
-`preflearn.datasets.registry`); what is in neither is downloaded into the cache if its
-hash is registered, from the first of its addresses that has it. ``PREFLEARN_OFFLINE=1``
-keeps off the network.
+Files in the mirror or in the cache are read there (see `preflearn.datasets.registry`);
+other files are downloaded into the cache if their hash is registered, from the first
+address that has them. ``PREFLEARN_OFFLINE=1`` forbids downloads.
 """
 
 import hashlib
@@ -16,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +30,16 @@ from preflearn.datasets.registry import (
 )
 
 MAX_WAIT = 20.0
-"""Seconds to wait at most where a server says that it was asked too often."""
+"""Longest wait in seconds if a server reports too many requests."""
 
-# to be raised when loaders take other things from R files: what is kept is made again
-# then
-_READER = 1
+# Raise this number if loaders take other arrays from R files, so that they are made again.
+_ARRAYS_VERSION = 1
 _USED: dict[tuple[str, str], dict[str, str]] = {}
 _ASKED: dict[str, None] = {}  # an ordered set
 
 
 def read(dataset: str, file: str) -> bytes:
-    """The bytes of a registered file, verified; downloaded if it is nowhere.
+    """The verified bytes of a registered file, which is downloaded if it is missing.
 
     Parameters
     ----------
@@ -55,11 +53,11 @@ def read(dataset: str, file: str) -> bytes:
     Raises
     ------
     ValueError
-        On an unknown data set or file; as `CorruptedFile` if what was found is not what
-        is registered.
+        On an unknown data set or file; as `CorruptedFile` if the file differs from the
+        registered one.
     DatasetUnavailable
-        If the file is not here and can't be downloaded, can't be read, or its hash is
-        known to nobody.
+        If the file is missing and can't be downloaded, can't be read, or has no
+        recorded hash.
     """
     (entry,) = registry.files_of(dataset, [file])
     _ASKED[dataset] = None
@@ -74,7 +72,7 @@ def read(dataset: str, file: str) -> bytes:
 
 
 def csv_table(dataset: str, file: str, **how: Any) -> pd.DataFrame:
-    """A registered file of separated values; `how` to read it as in `pandas.read_csv`."""
+    """A registered file of separated values, with options of `pandas.read_csv`."""
     return pd.read_csv(io.BytesIO(read(dataset, file)), **how)
 
 
@@ -83,16 +81,15 @@ def r_arrays(
     file: str,
     pick: Callable[[dict[str, Any]], Mapping[str, Any] | pd.DataFrame],
 ) -> dict[str, NDArray]:
-    """What `pick` takes out of the objects of a registered R file: arrays by name, of
-    numbers, days or texts.
+    """The arrays of numbers, days or texts that `pick` takes from a registered R file.
 
     Parsing takes seconds. So the arrays are kept in the user's cache, under the hash of
-    the file, and parsed again where what was kept can't be read.
+    the file, and parsed again if the kept ones can't be read.
     """
     content = read(dataset, file)
-    name = f"{file}.{hashlib.sha256(content).hexdigest()[:16]}.{_READER}.npz"
+    name = f"{file}.{hashlib.sha256(content).hexdigest()[:16]}.{_ARRAYS_VERSION}.npz"
     place = registry.cache_folder() / dataset / name
-    # what is wrong with it does not matter: it counts as missing
+    # a kept file that can't be read, for any reason, counts as missing
     with suppress(Exception):
         return dict(np.load(place))
     arrays: dict[str, Any] = {
@@ -106,14 +103,12 @@ def r_arrays(
 
 
 def _r_objects(content: bytes) -> dict[str, Any]:
-    """The objects of an R file, by name; those of other classes (S4) come as namespaces
-    of their slots."""
+    """The objects of an R file by name; those of S4 classes as namespaces of slots."""
     import rdata  # late, since it loads xarray, and most calls find kept arrays
 
     parsed = rdata.parser.parse_data(content, extension=".rda")
     with warnings.catch_warnings():
-        # One warning for each class that stays as it is; attributes of no interest have
-        # many.
+        # one warning for each class that is not converted, many of them unused
         warnings.filterwarnings("ignore", message="Missing constructor for R class")
         return rdata.conversion.convert(parsed)
 
@@ -146,8 +141,8 @@ def provenance(
     Returns
     -------
     tuple of dict
-        One a file: dataset, file, url, sha256, licence, citation, and the source it was
-        read from in this process ("not read" if it was not).
+        One per file: dataset, file, url, sha256, licence, citation, and the source from
+        which this process read it ("not read" if it did not).
 
     Raises
     ------
@@ -161,8 +156,6 @@ def provenance(
             "file": entry.file,
             "url": entry.url,
             "sha256": entry.sha256,
-        }
-        row |= {
             "licence": entry.licence,
             "citation": entry.citation,
             "source": "not read",
@@ -201,10 +194,10 @@ def fetch(dataset: str, progress: bool = True) -> list[Path]:
     Raises
     ------
     ValueError
-        On an unknown data set; as `CorruptedFile` if a file that is here has other
-        bytes.
+        On an unknown data set; as `CorruptedFile` if a file differs from the registered
+        one.
     DatasetUnavailable
-        If a file can't be had.
+        If a file is not available.
     """
     return [_obtain(entry, progress)[1] for entry in registry.files_of(dataset)]
 
@@ -220,18 +213,19 @@ def verify(dataset: str | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a file: dataset, file, status, detail. The status is "ok", "missing",
-        "mismatch" (other bytes, or no file), or "unverifiable" for a file that can't be
-        read or whose hash nobody recorded.
+        One row per file: dataset, file, status, detail. The status is "ok", "missing",
+        "mismatch" (other bytes, or not a file), or "unverifiable" for a file that can't
+        be read or has no recorded hash.
 
     Raises
     ------
     ValueError
         On an unknown data set.
     """
-    entries = (
-        registry.registered_files() if dataset is None else registry.files_of(dataset)
-    )
+    if dataset is None:
+        entries = registry.registered_files()
+    else:
+        entries = registry.files_of(dataset)
     rows = [(entry.dataset, entry.file, *_state(entry)) for entry in entries]
     return pd.DataFrame(rows, columns=["dataset", "file", "status", "detail"])
 
@@ -242,7 +236,7 @@ def listing() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a data set: dataset, files, megabytes (of those whose size is
+        One row per data set: dataset, files, megabytes (of those whose size is
         registered), how many files are here, licence, and when its address was last
         seen to work.
     """
@@ -261,45 +255,43 @@ def listing() -> pd.DataFrame:
 
 
 def _state(entry: RegisteredFile) -> tuple[str, str]:
-    """Of one file: its status as in `verify`, and the details."""
-    if not (found := registry.locate(entry)):
+    """The status of a file as in `verify`, and the details."""
+    place = registry.locate(entry)
+    if place is None:
         return "missing", entry.url
+    path, _ = place
     try:
-        registry.verified(entry, found[0])
-    except (CorruptedFile, DatasetUnavailable) as error:
-        return "mismatch" if isinstance(error, CorruptedFile) else "unverifiable", str(
-            error
-        )
-    return "ok", str(found[0])
+        registry.verified(entry, path)
+    except CorruptedFile as error:
+        return "mismatch", str(error)
+    except DatasetUnavailable as error:
+        return "unverifiable", str(error)
+    return "ok", str(path)
 
 
 def _obtain(entry: RegisteredFile, progress: bool = False) -> tuple[bytes, Path, str]:
-    """The verified bytes of a file, where it lies, and "mirror", "cache" or "download";
-    see `read`."""
+    """The verified bytes of a file, its path, and "mirror", "cache" or "download"."""
     path, source = registry.locate(entry) or (_download(entry, progress), "download")
     return registry.verified(entry, path), path, source
 
 
 def _download(entry: RegisteredFile, progress: bool) -> Path:
-    """Download one file into the cache, from the first address that has it; verify it
-    before it is kept."""
+    """Download and verify a file into the cache, from the first address that has it."""
     offline = os.environ.get("PREFLEARN_OFFLINE", "0") not in ("", "0")
     if offline or not entry.addresses:
         mirror = registry.mirror_folder()
         reason = "it is not in the cache (PREFLEARN_DATA is not set)"
         if mirror:
             reason = f"it is neither in the cache nor in the folder of PREFLEARN_DATA ({mirror})"
-        raise registry.unavailable(
-            entry, reason + ", and PREFLEARN_OFFLINE is set" * offline
-        )
+        if offline:
+            reason += ", and PREFLEARN_OFFLINE is set"
+        raise registry.unavailable(entry, reason)
     answers = []
     for url in entry.addresses:
         try:
             return _retrieved(entry, url, progress)
-        except (
-            OSError,
-            ValueError,
-        ) as error:  # no network, no space, or other bytes than expected
+        # no network, no space, or other bytes than expected
+        except (OSError, ValueError) as error:
             answers.append(f"{url} ({_answer(error)})")
     # Raised here, since an error keeps its connection open.
     raise registry.unavailable(entry, f"no address has it: {'; '.join(answers)}")
@@ -311,27 +303,29 @@ def _retrieved(entry: RegisteredFile, url: str, progress: bool) -> Path:
         # late, since it loads tqdm, which warns inside notebooks
         warnings.simplefilter("ignore")
         import pooch
-    # what it tells would stand on a chapter's page
+    # its messages would be printed on a chapter's page
     pooch.get_logger().setLevel("WARNING")
     folder = registry.cache_folder() / entry.dataset
-    given: dict[str, Any] = {
-        "fname": entry.file,
-        "path": folder,
-        "progressbar": progress,
-    }
+    retrieve = partial(
+        pooch.retrieve,
+        url,
+        f"sha256:{entry.sha256}",
+        fname=entry.file,
+        path=folder,
+        progressbar=progress,
+    )
     try:
-        return Path(pooch.retrieve(url, f"sha256:{entry.sha256}", **given))
+        return Path(retrieve())
     except OSError as error:
         seconds = _seconds_to_wait(error)
         if seconds is None or seconds > MAX_WAIT:
             raise
     time.sleep(seconds)
-    return Path(pooch.retrieve(url, f"sha256:{entry.sha256}", **given))
+    return Path(retrieve())
 
 
 def _seconds_to_wait(error: Exception) -> float | None:
-    """After how many seconds a server that was asked too often (429) answers again;
-    None if it says nothing.
+    """The wait in seconds that a server asks for after too many requests (429), or None.
 
     ``Retry-After`` holds seconds or a date, ``X-RateLimit-Reset`` of Software Heritage
     seconds since 1970.
@@ -340,9 +334,10 @@ def _seconds_to_wait(error: Exception) -> float | None:
     if response is None or response.status_code != 429:
         return None
     with suppress(ValueError):
-        if after := response.headers.get("Retry-After"):
-            if after.strip().isdigit():
-                return float(after)
+        after = response.headers.get("Retry-After", "")
+        if after.strip().isdigit():
+            return float(after)
+        if after:
             until = parsedate_to_datetime(after).timestamp()
         else:
             until = float(response.headers.get("X-RateLimit-Reset", ""))

@@ -26,7 +26,7 @@ BEST = 4  # the file's steps run from 0, liked best
 
 
 class SushiData(NamedTuple):
-    """What `load_sushi` returns.
+    """Pairs of rated sushi, with the ratings and the users.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class SushiData(NamedTuple):
     scores : ndarray of shape (50000,)
         How much the user likes each item, 0 to 4; larger is better.
     user, sushi : ndarray of int, shape (50000,)
-        Whose rating an item is, and of which sushi.
+        User and sushi of each item.
     provenance : tuple of dict
     """
 
@@ -63,10 +63,10 @@ def load_sushi() -> SushiData:
     worst (equal ratings by number of the sushi), are taken two at a time; that gives
     the paper's numbers of ties and of preferences. Sorted from the best they give the
     same numbers and other, harder pairs: the small numbers are popular sushi, and a
-    pair would join the least popular of those that a user likes with the most popular
-    of those that he likes less. The paper does not say which; its test errors are those
-    of the order from the worst (chapter 04). Within a pair the sushi with the smaller
-    number is the first.
+    pair would join the least popular sushi that a user likes with the most popular one
+    that the user likes less. The paper does not say which order it used; its test
+    errors are those of the order from the worst (chapter 04). Within a pair the sushi
+    with the smaller number is the first.
 
     The file's description says that 4 is the most preferred step. The users say 0: each
     also put the same ten in order, and 98 percent of those orders agree with 0 as the
@@ -116,17 +116,16 @@ def _table(file: str, columns: range) -> NDArray[np.float64]:
 
 
 def coordinates(codes: ArrayLike) -> NDArray[np.float64]:
-    """Latitude and longitude of prefectures: of the cities that house their
-    governments.
+    """Latitude and longitude of the seats of prefectures.
 
-    They are facts of geography, to about 0.01 degrees, as the Geospatial Information
-    Authority of Japan publishes them.
+    They are those of the Geospatial Information Authority of Japan, to about 0.01
+    degrees.
 
     Parameters
     ----------
     codes : array-like of int, shape (n,)
         0 to 46, as in ``data/prefectures.csv``. The sushi data also define 47, foreign
-        countries, which is no place; no respondent has it.
+        countries, without coordinates; no respondent has it.
 
     Returns
     -------
@@ -145,8 +144,7 @@ def coordinates(codes: ArrayLike) -> NDArray[np.float64]:
 
 
 def pairs_of_neighbours(user: NDArray, scores: NDArray) -> NDArray[np.int64]:
-    """Rows of items, two at a time from the worst up within each user, who rated an
-    even number."""
+    """Rows of items, paired from the worst up within each user."""
     # stable: equal ratings stay in the order of the sushi's numbers
     order = np.lexsort((scores, user))
     return np.sort(order.reshape(-1, 2), axis=1)
@@ -156,5 +154,5 @@ def _english_names(description: str, n_sushi: int) -> tuple[str, ...]:
     """Names of the item set B from the lines "number:name (translation)" of the
     description."""
     listed = description.split("*** ID for the item set B")[1].split("###")[0]
-    found = dict(re.findall(r"^ ?(\d+):(.+?)\s*$", listed, flags=re.MULTILINE))
-    return tuple(found[str(number)] for number in range(n_sushi))
+    names = dict(re.findall(r"^ ?(\d+):(.+?)\s*$", listed, flags=re.MULTILINE))
+    return tuple(names[str(number)] for number in range(n_sushi))
