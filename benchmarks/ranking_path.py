@@ -268,7 +268,7 @@ def warm_refits(case: Case, lams: np.ndarray) -> float:
     machine = SVMRank(kernel=case.kernel, gamma=case.gamma)
     problem = KernelProblem.of(machine, case.pairs)
     m = len(case.pairs)
-    gram = problem.space(
+    gram = problem.hinge_problem(
         np.arange(m), HingeTerms.from_labels(np.ones(m), np.ones(m), False)
     ).gram
     start = time.perf_counter()

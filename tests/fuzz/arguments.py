@@ -23,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from preflearn import dynamics
 from preflearn.matches import Matches
 from preflearn.pairs import Pairs
+from preflearn.path import ItemFolds
 from preflearn.ranking import Davidson
 from preflearn.ratings import Elo, Glicko, TrueSkill
 from preflearn.svm import SVMCompare, SVMRank
@@ -356,6 +357,7 @@ class Problem:
             "svm_path.K": pairs.differences() @ pairs.differences().T,
             "ranksvm_path.y": strict,
             "cross_validated_path.y": strict,
+            "folds": ItemFolds(2),
             "n_splits": 2,
             "AdditiveAnalogy.fit.y": strict,
             "bradley_terry_probabilities.y": strict,

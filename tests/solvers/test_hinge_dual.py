@@ -92,7 +92,8 @@ def test_the_dual_and_the_interior_point_agree(n, m, monkeypatch):
     for machine in (SVMCompare(5.0, gamma=0.2), SVMRank(5.0, gamma=0.2)):
         dual = clone(machine).fit(pairs, y)
         monkeypatch.setattr(
-            "preflearn.svm.kernel_problem.Space.chances", lambda *sizes: (False, 0.0)
+            "preflearn.svm.kernel_problem.HingeProblem.dual_first",
+            lambda *sizes: (False, 0.0),
         )
         interior = clone(machine).fit(pairs, y)
         monkeypatch.undo()

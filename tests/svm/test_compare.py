@@ -20,7 +20,7 @@ from preflearn.metrics import best_threshold
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson, OrdinalComparison
 from preflearn.svm import DegenerateBiasError, SVMCompare, SVMRank
-from preflearn.svm.base import on_margin
+from preflearn.svm.base import snap_to_margin
 
 
 def square_root(K):
@@ -90,7 +90,7 @@ def test_rank_equals_cvxpy(seed, kernel, C, ties):
     ours = machine.decision_function(pairs)
     assert machine.objective_ == pytest.approx(value, rel=1e-6)
     np.testing.assert_allclose(ours, z, atol=precision)
-    tau, loss = best_threshold(y, on_margin(ours))
+    tau, loss = best_threshold(y, snap_to_margin(ours))
     assert machine.tau_ == pytest.approx(tau, abs=2e-6)
     assert machine.score(pairs, y) == pytest.approx(1 - loss)
 

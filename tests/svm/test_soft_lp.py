@@ -147,8 +147,8 @@ def test_items_and_pairs_enter_in_small_blocks(seed, kernel, nu):
     pairs, y = compared(seed, m=60, n=20)
     K = pairwise_kernels(pairs.items, metric=kernel, **KERNELS[kernel])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("preflearn.svm.soft_lp._NEW", 2)
-        patch.setattr("preflearn.svm.soft_lp._FEW", 6)
+        patch.setattr("preflearn.svm.soft_lp._NEW_ITEMS", 2)
+        patch.setattr("preflearn.svm.soft_lp._MAX_FREED", 6)
         lp = LPCompare(nu, 5.0, kernel, **KERNELS[kernel]).fit(pairs, y)
     assert lp.objective_ == pytest.approx(
         soft_by_cvxpy(pairs, y, K, nu, 5.0, np.ones(len(y))), abs=1e-6

@@ -342,10 +342,9 @@ def _largest_violation(
                 outward = lam * margin_set.moves[c - n]
             if outward > BOUND_TOL:
                 violation = outward
+        better = violation > largest * (1 + _TIE_TOL)
         if by_index:
             better = violation > 0 and k < least
-        else:
-            better = violation > largest * (1 + _TIE_TOL)
         if better:
             choice = c
             least = k

@@ -1,5 +1,5 @@
-"""What the machines share: their kernel, their scores, checks of input, of the bias and
-of the gap."""
+"""What the support vector rankers share: the checks of their input, of the bias and of
+the duality gap, and their scores."""
 
 from __future__ import annotations
 
@@ -27,99 +27,91 @@ from preflearn.pairs import Pairs, as_pairs
 from preflearn.solvers.newton import warn_about_gap
 from preflearn.svm.kernel_problem import INACCURATE, Solution
 
-# of 1: differences of support vectors are known to about the root of the gap
-_ON_MARGIN = 1e-6
-NEGATIVE = -1e-8  # beta below this counts as negative; its unit is that of the margin
-# of the preferences' weight; from 1 on beta is negative for all data
-_SHARES = (0.6, 0.7, 0.8, 0.9, 1.0)
-_USELESS = 1e-2  # a duality gap beyond which there is no answer
+# Score differences of support vectors are 1 up to about the root of the gap.
+_MARGIN_TOL = 1e-6
+MAX_BETA = -1e-8  # beta above it does not count as negative; its unit is the margin's
+# What ties weigh, relative to preferences; from 1 on beta is negative for all data.
+_TIE_FRACTIONS = (0.6, 0.7, 0.8, 0.9, 1.0)
+_MAX_GAP = 1e-2  # a relative duality gap above it means that there is no answer
 
 
-def on_margin(z: Floats) -> Floats:
-    """Differences of scores; those on the margin but for rounding, which would choose
-    tau, are put on it."""
-    return np.where(np.abs(np.abs(z) - 1) < _ON_MARGIN, np.sign(z), z)
+def snap_to_margin(z: Floats) -> Floats:
+    """Put score differences on the margin, 1 or -1, if only rounding separates them;
+    else rounding would choose tau."""
+    return np.where(np.abs(np.abs(z) - 1) < _MARGIN_TOL, np.sign(z), z)
 
 
 def clear_threshold(
     y: NDArray, z: Floats, sample_weight: Floats | None = None
 ) -> float:
-    """tau of eq.
-
-    6, with the differences on the margin on one side of it, wherever rounding left
-    them.
-    """
-    tau, _ = best_threshold(y, on_margin(z), sample_weight)
-    if abs(tau - 1) >= _ON_MARGIN:
+    """tau of eq. 6, with all differences on the margin on one side of it, whatever
+    their rounding."""
+    tau, _ = best_threshold(y, snap_to_margin(z), sample_weight)
+    if abs(tau - 1) >= _MARGIN_TOL:
         return tau
-    sides = (1 + _ON_MARGIN, 1 - _ON_MARGIN)
+    sides = (1 + _MARGIN_TOL, 1 - _MARGIN_TOL)
     return min(
         sides, key=lambda side: comparison_loss(y, threshold(z, side), sample_weight)
     )
 
 
 class DegenerateBiasError(ValueError):
-    """beta >= 0: every pair counts as a significant difference, and -u / beta is no
+    """beta >= 0: every pair counts as a significant difference, and -u / beta is not a
     ranking function."""
 
 
-def weighed(
-    tie_weight: object, y: NDArray, weights: Floats, solved: Callable
+def choose_tie_weight(
+    tie_weight: object, y: NDArray, weights: Floats, solve: Callable
 ) -> tuple[float, Floats, Any]:
-    """The tie weight that is given, or the first that serves; what the pairs weigh
-    then, and the solution.
+    """Return the tie weight that is given, or for "least" the first with a negative
+    beta; then the weights of the pairs with it, and the solution.
 
-    For weights of the pairs `solved` gives a solution and its beta.
+    For weights of the pairs `solve` returns a solution and its beta.
     """
     if isinstance(tie_weight, str) and tie_weight == "least":
         even = float(weights[y != 0].sum() / weights[y == 0].sum())
-        factors = [1.0, *(share * even for share in _SHARES if share * even > 1)]
+        heavier = [fraction * even for fraction in _TIE_FRACTIONS]
+        factors = [1.0, *(factor for factor in heavier if factor > 1)]
     else:
-        factors = [
-            check_real(
-                tie_weight,
-                "tie_weight",
-                "a positive number or 'least'",
-                1 / LARGEST,
-                LARGEST,
-            )
-        ]
+        expected = "a positive number or 'least'"
+        factors = [check_real(tie_weight, "tie_weight", expected, 1 / LARGEST, LARGEST)]
     for factor in factors:
         scaled = np.where(y == 0, factor, 1.0) * weights
-        found, beta = solved(scaled)
-        if beta < NEGATIVE:
+        solution, beta = solve(scaled)
+        if beta < MAX_BETA:
             break
-    return factor, scaled, found  # pyright: ignore[reportPossiblyUnboundVariable]  (there is a factor)
+    return factor, scaled, solution  # pyright: ignore[reportPossiblyUnboundVariable]  (there is a factor)
 
 
 def check_bias(
-    bias: float, y: NDArray, z: Callable, setting: str, weaker: Callable
+    bias: float, y: NDArray, differences: Callable, setting: str, weaken: Callable
 ) -> None:
     """Raise DegenerateBiasError unless beta is negative.
 
     Parameters
     ----------
-    z : callable
-        Gives the differences u·d of the pairs, shape (m,).
+    bias : float
+        beta.
+    y : ndarray of shape (m,)
+        Labels.
+    differences : callable
+        Returns the differences u·d of the pairs, shape (m,).
     setting : str
-        What regularises, and how much.
-    weaker : callable
-        What to do for a regulariser that is so many times weaker, and the beta that
-        this has.
+        The parameter that regularizes, with its value.
+    weaken : callable
+        For a factor, returns what to do for a regularization that is so many times
+        weaker, and the beta of that solution.
     """
-    if bias < NEGATIVE:
+    if bias < MAX_BETA:
         return
     advice = "Model"
-    reach = float(np.abs(z()).max())
-    # no difference has met a margin: the regulariser may be to blame, not the data
+    reach = float(np.abs(differences()).max())
+    # No difference has reached a margin: regularization may be the reason, not the data.
     if 0 < reach < 1:
         with suppress(ValueError):
-            remedy, beta = weaker(100 / reach)  # differences grow with C at first
-            advice = (
-                f"{remedy}, where beta is {beta:.3g}; or model"
-                if beta < NEGATIVE
-                else advice
-            )
+            remedy, beta = weaken(100 / reach)  # differences grow with C at first
+            if beta < MAX_BETA:
+                advice = f"{remedy}, where beta is {beta:.3g}; or model"
     raise DegenerateBiasError(
         f"beta is {bias:.3g}, but the ranking function -u / beta needs a negative one: with {setting}, "
         f"{np.count_nonzero(y)} preferences against {np.count_nonzero(y == 0)} ties call every pair "
@@ -131,41 +123,42 @@ def check_bias(
 
 
 class Training(NamedTuple):
-    """The pairs of a fit that have a weight."""
+    """The pairs of a fit whose weight is positive."""
 
     pairs: Pairs
     y: NDArray[np.int8]
-    weights: Floats  # positive
+    weights: Floats
     ids: Ids  # among all pairs
     n_pairs: int  # all of them
 
     @classmethod
-    def of(
+    def validate(
         cls,
-        owner: object,
+        estimator: object,
         pairs: Pairs | ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
         ties: bool = True,
     ) -> Training:
-        """The arguments of a fit, checked; the owner needs a preference and, with
-        `ties`, a tie."""
-        pairs = as_pairs(pairs, keep=getattr(owner, "kernel", None) == "linear")
+        """Check the arguments of a fit, which needs a preference and, with `ties`, a
+        tie."""
+        linear = getattr(estimator, "kernel", None) == "linear"
+        pairs = as_pairs(pairs, keep=linear)
         y = check_labels(y, len(pairs))
         weights = check_weights(sample_weight, len(pairs))
         ids = np.flatnonzero(weights)
-        check_kinds(y[ids], type(owner).__name__, ties)
-        some = pairs if len(ids) == len(pairs) else pairs[ids]
-        return cls(some, y[ids], weights[ids], ids, len(pairs))
+        check_kinds(y[ids], type(estimator).__name__, ties)
+        weighted = pairs if len(ids) == len(pairs) else pairs[ids]
+        return cls(weighted, y[ids], weights[ids], ids, len(pairs))
 
-    def spread(self, values: Floats) -> Floats:
+    def for_all_pairs(self, values: Floats) -> Floats:
         """Values of these pairs, for all pairs; the others have 0."""
-        every = np.zeros(self.n_pairs)
-        every[self.ids] = values
-        return every
+        full = np.zeros(self.n_pairs)
+        full[self.ids] = values
+        return full
 
 
-class ExpandedMachine(KernelParameters, ComparisonEstimator):
+class ExpansionRanker(KernelParameters, ComparisonEstimator):
     """A ranking function in the span of kernels at the items; `SVMCompare` documents
     its parameters."""
 
@@ -190,20 +183,20 @@ class ExpandedMachine(KernelParameters, ComparisonEstimator):
         return self._expansion(X)
 
 
-class KernelMachine(ExpandedMachine):
-    """One whose coefficients are sums of the pairs' dual weights, with its certificate."""
+class SupportVectorRanker(ExpansionRanker):
+    """A ranking function whose coefficients are sums of the pairs' dual weights, with
+    its certificate."""
 
-    def _keep(self, solution: Solution, given: Training, scale: float) -> None:
-        """Remember r = scale · u·Phi, the solution of the pairs that have a weight."""
-        self.n_features_in_ = given.pairs.shape[2]
+    def _store(self, solution: Solution, training: Training, scale: float) -> None:
+        """Set the attributes of r = scale · u·Phi, the solution of the training pairs."""
+        self.n_features_in_ = training.pairs.shape[2]
         self.objective_, self.dual_gap_, _ = solution.certificate
-        self.dual_coef_ = given.spread(solution.dual_coef)
+        self.dual_coef_ = training.for_all_pairs(solution.dual_coef)
         self.support_ = np.flatnonzero(self.dual_coef_)
-        self._expansion = solution.expansion._replace(
-            coef=scale * solution.expansion.coef
-        )
+        coef = scale * solution.expansion.coef
+        self._expansion = solution.expansion._replace(coef=coef)
         if self.kernel == "linear":
-            self.coef_ = self._expansion.coef @ self._expansion.centres
+            self.coef_ = coef @ self._expansion.centres
 
 
 def preferences_first(y: NDArray) -> Ids:
@@ -211,11 +204,11 @@ def preferences_first(y: NDArray) -> Ids:
     return np.append(np.flatnonzero(y), np.flatnonzero(y == 0))
 
 
-def check_gap(owner: object, gap: float, remedy: str, tol: float = 0.0) -> None:
-    """Say so where rounding spoils an answer: a warning, or ValueError."""
+def check_gap(estimator: object, gap: float, remedy: str, tol: float = 0.0) -> None:
+    """Warn where rounding spoils an answer; ValueError where there is none."""
     remedy = f"{remedy}, or standardise the features"
-    if not gap <= _USELESS:
+    if not gap <= _MAX_GAP:
         raise ValueError(
             f"no optimum was found (the duality gap is {gap:.1e}): {remedy}"
         )
-    warn_about_gap(type(owner).__name__, gap, max(INACCURATE, tol), remedy)
+    warn_about_gap(type(estimator).__name__, gap, max(INACCURATE, tol), remedy)

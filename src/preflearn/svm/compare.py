@@ -1,7 +1,9 @@
 """The support vector comparison machine: sections 3.2 and 4 of [Venuto2017]_.
 
 It needs the Gram matrix of the n distinct items and the incidence matrix only, never a
-matrix over all pairs.
+matrix over all pairs. `SVMCompare.fit` poses the problem, `KernelProblem.solve` of
+`preflearn.svm.kernel_problem` chooses a solver and certifies its result, and the
+solvers are in `preflearn.solvers.hinge_dual` and `preflearn.solvers.interior_point`.
 
 References
 ----------
@@ -22,18 +24,18 @@ from preflearn.core.kernels import Kernel
 from preflearn.core.validation import Floats, check_number
 from preflearn.pairs import Pairs
 from preflearn.svm.base import (
-    KernelMachine,
+    SupportVectorRanker,
     Training,
     check_bias,
     check_gap,
+    choose_tie_weight,
     preferences_first,
-    weighed,
 )
 from preflearn.svm.kernel_problem import KernelProblem, Solution
 
 
 @dataclass(eq=False, repr=False)
-class SVMCompare(KernelMachine):
+class SVMCompare(SupportVectorRanker):
     """A ranking function learned from preferences and ties at once, in one quadratic
     program.
 
@@ -50,7 +52,7 @@ class SVMCompare(KernelMachine):
     Parameters
     ----------
     C : float
-        Cost of a unit of slack; one over the strength of the regularisation.
+        Cost of a unit of slack; the inverse of the strength of the regularization.
     kernel : str or callable
         A name of `sklearn.metrics.pairwise.pairwise_kernels`; a callable k(X, Y) that
         returns the (n_x, n_y) matrix; or "precomputed": then the items of the pairs are
@@ -60,7 +62,7 @@ class SVMCompare(KernelMachine):
         Width of the kernels rbf, laplacian, chi2, poly and sigmoid; "scale": 1 / (p ·
         variance of the distinct items).
     degree : float
-        Of the kernel poly.
+        Degree of the kernel poly.
     coef0 : float
         Constant of the kernels poly and sigmoid.
     tol : float
@@ -68,12 +70,12 @@ class SVMCompare(KernelMachine):
         solver before, and a gap above 1e-6 gives a ConvergenceWarning. ``|u - u*|²`` is
         at most twice the gap times the objective, so 1e-6 tells nearly all pairs apart.
         The default is what rounding allows: the last steps are exact equations and cost
-        little, and pairs on the margin, many in a machine with a threshold, stay there.
+        little, and pairs on the margin, many in a model with a threshold, stay there.
     tie_weight : float or "least"
-        Multiplies the weight of each tie. "least": 1 or, where beta is not negative
-        then, what makes ties weigh 0.6, 0.7, 0.8, 0.9 or 1 times as much as
-        preferences: the first with which it is. With 1 it is for all data. Where ties
-        are few, it may predict far more of them than there are.
+        Factor on the weight of each tie. "least": the first of 1 and the factors with
+        which ties weigh 0.6, 0.7, 0.8, 0.9 or 1 times as much as preferences for which
+        beta is negative. With the last one it is for all data. Where ties are few, the
+        model may predict far more of them than there are.
 
     Attributes
     ----------
@@ -86,7 +88,7 @@ class SVMCompare(KernelMachine):
     bias_ : float
         beta, negative; of several optimal ones, the middle.
     tie_weight_ : float
-        Given or chosen.
+        Factor on the weight of each tie, given or chosen.
     coef_ : ndarray of shape (p,)
         -u / beta, for the linear kernel only.
     tau_ : float
@@ -100,7 +102,7 @@ class SVMCompare(KernelMachine):
     Notes
     -----
     The two copies of a tie have opposite differences; they share a row here. **Which
-    method**: with h hinges (one a preference, two a tie), q = h · sum of ``C |d|²``
+    method**: with h hinges (one for each preference, two for each tie), q = h · sum of ``C |d|²``
     over the hinges, and the rank r of the Gram matrix of the n distinct items (found
     where it is at most 300, else n; for the linear kernel p, or the number of items if
     it is less), the dual by blocks where h <= 8r, or q is at most the larger of r³ and
@@ -171,33 +173,30 @@ class SVMCompare(KernelMachine):
         ValueError
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
-        C, tol = (check_number(self, name, positive=True) for name in ("C", "tol"))
-        given = Training.of(self, pairs, y, sample_weight)
-        problem = KernelProblem.of(self, given.pairs, merge=self.kernel != "linear")
+        C = check_number(self, "C", positive=True)
+        tol = check_number(self, "tol", positive=True)
+        training = Training.validate(self, pairs, y, sample_weight)
+        problem = KernelProblem.of(self, training.pairs, merge=self.kernel != "linear")
+        hinged = preferences_first(training.y)
 
-        def solved(weights: Floats, C: float = C) -> tuple[Solution, float]:
-            found = problem.solve(
-                given.y, C * weights, preferences_first(given.y), True, tol
-            )
-            return found, found.certificate.bias
+        def solve(weights: Floats, C: float = C) -> tuple[Solution, float]:
+            solution = problem.solve(training.y, C * weights, hinged, True, tol)
+            return solution, solution.certificate.bias
 
-        def weaker(factor: float) -> tuple[str, float]:
-            return f"Raise C to {factor * C:g}", solved(weights, factor * C)[1]
-
-        self.tie_weight_, weights, found = weighed(
-            self.tie_weight, given.y, given.weights, solved
+        self.tie_weight_, weights, solution = choose_tie_weight(
+            self.tie_weight, training.y, training.weights, solve
         )
-        check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
-        bias = found.certificate.bias
-        B = problem.B
-        check_bias(
-            bias,
-            given.y,
-            lambda: B.differences(found.expansion(problem.items)),
-            f"C = {C:g}",
-            weaker,
-        )
-        self._keep(found, given, -1 / bias)
-        self.bias_ = bias
+        proof = solution.certificate
+        check_gap(self, proof.gap, f"lower C = {C:g}", tol)
+
+        def differences() -> Floats:
+            return problem.B.differences(solution.expansion(problem.items))
+
+        def weaken(factor: float) -> tuple[str, float]:
+            return f"Raise C to {factor * C:g}", solve(weights, factor * C)[1]
+
+        check_bias(proof.bias, training.y, differences, f"C = {C:g}", weaken)
+        self._store(solution, training, -1 / proof.bias)
+        self.bias_ = proof.bias
         self.tau_ = 1.0
         return self

@@ -39,7 +39,7 @@ from preflearn.core.validation import (
 from preflearn.pairs import Pairs
 from preflearn.solvers.newton import warn_about_gap
 from preflearn.solvers.smooth_losses import Minimum, TieLaw, minimise
-from preflearn.svm.base import Training, check_bias, weighed
+from preflearn.svm.base import Training, check_bias, choose_tie_weight
 
 
 @dataclass(eq=False, repr=False)
@@ -60,7 +60,7 @@ class LogisticCompare(ComparisonEstimator):
     Parameters
     ----------
     alpha : float
-        Strength of the regularisation, positive; alpha = 1 / (C · number of flipped
+        Strength of the regularization, positive; alpha = 1 / (C · number of flipped
         pairs) is the C of `SVMCompare`.
     kernel : {"linear", "rbf"}
         "linear": phi(x) = x, to be standardised beforehand, since w·w depends on the
@@ -74,11 +74,11 @@ class LogisticCompare(ComparisonEstimator):
         Largest duality gap, relative to F; a ConvergenceWarning says so where rounding
         stops the fit before.
     random_state : int, numpy Generator, RandomState or None
-        For the random features.
+        Source of the random features.
     tie_weight : float or "least"
-        Multiplies the weight of each tie. "least": 1 or, where beta is not negative
-        then, what makes ties weigh 0.6, 0.7, 0.8, 0.9 or 1 times as much as
-        preferences: the first with which it is. With 1 it is for all data.
+        Factor on the weight of each tie. "least": the first of 1 and the factors with
+        which ties weigh 0.6, 0.7, 0.8, 0.9 or 1 times as much as preferences for which
+        beta is negative. With the last one it is for all data.
 
     Attributes
     ----------
@@ -87,13 +87,13 @@ class LogisticCompare(ComparisonEstimator):
     bias_ : float
         beta, negative.
     tie_weight_ : float
-        Given or chosen.
+        Factor on the weight of each tie, given or chosen.
     coef_ : ndarray of shape (p,)
         -w / beta, for the linear kernel only.
     tau_ : float
         1, the threshold of the comparison function.
     loss_, dual_gap_ : float
-        F at w and beta; it exceeds its minimum by at most the share `dual_gap_` of it.
+        F at w and beta; it exceeds its minimum by at most `dual_gap_` times F.
     n_iter_ : int
         Number of Newton steps on all pairs.
     n_features_in_ : int
@@ -105,12 +105,11 @@ class LogisticCompare(ComparisonEstimator):
     +1 and -1 in the ordinal model with thresholds -1 and 1, whose ties have probability
     1 - a - b.
 
-    The loss of a preference is -log a or -log b exactly. That of a tie is -log((1 -
-    a)(1 - b)), and (1 - a)(1
-    - b) = (1 - a - b) / (1 - exp(2 beta)) for every z. So F is the negative
-      log-likelihood of the ordinal
-    model, which is that of Rao and Kupper ([RaoKupper1967]_), but for log(1 - exp(2
-    beta)) a tie: for a given beta both have the same best w.
+    The loss of a preference is exactly -log a or -log b. The loss of a tie is
+    -log((1 - a)(1 - b)), where (1 - a)(1 - b) = (1 - a - b) / (1 - exp(2 beta)) for
+    every z. So F is the negative log-likelihood of the ordinal model, the model of Rao
+    and Kupper ([RaoKupper1967]_), plus log(1 - exp(2 beta)) for each tie: for a given
+    beta both have the same best w.
 
     **The bias.** At its optimum beta < 0 if and only if, at the w that is best for beta
     = 0, ties outweigh the sum over preferences of s(-w·d). So beta < 0 wherever ties
@@ -162,56 +161,48 @@ class LogisticCompare(ComparisonEstimator):
         ValueError
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
-        alpha, tol = (
-            check_number(self, name, positive=True) for name in ("alpha", "tol")
-        )
+        alpha = check_number(self, "alpha", positive=True)
+        tol = check_number(self, "tol", positive=True)
         n_components = check_count(self.n_components, "n_components", 1)
         check_choice(self.kernel, "kernel", ("linear", "rbf"))
         rng = legacy_rng(self.random_state, fresh=True)
-        pairs, y, weights, *_ = Training.of(self, pairs, y, sample_weight)
+        pairs, y, weights, *_ = Training.validate(self, pairs, y, sample_weight)
         self._fit_features(pairs, n_components, rng)
         features = self._features(pairs.items)
 
-        def solved(weights: Floats, alpha: float = alpha) -> tuple[Minimum, float]:
+        def solve(weights: Floats, alpha: float = alpha) -> tuple[Minimum, float]:
             # of flipped rows
             ties = 2 * weights[y == 0].sum()
             preferences = weights[y != 0].sum()
-            law = TieLaw(
-                _flipped_loss, start=math.log(preferences / ties), least=-math.inf
-            )
-            found = minimise(
-                law, features, pairs.B, y, weights / (ties + preferences), alpha, tol
-            )
-            return found, found.t
+            start = math.log(preferences / ties)
+            law = TieLaw(_flipped_loss, start=start, least=-math.inf)
+            scaled = weights / (ties + preferences)
+            minimum = minimise(law, features, pairs.B, y, scaled, alpha, tol)
+            return minimum, minimum.t
 
-        def weaker(factor: float) -> tuple[str, float]:
-            return f"Lower alpha to {alpha / factor:g}", solved(
-                weights, alpha / factor
-            )[1]
+        self.tie_weight_, weights, minimum = choose_tie_weight(
+            self.tie_weight, y, weights, solve
+        )
+        remedy = "raise alpha, or standardise the features"
+        warn_about_gap("LogisticCompare", minimum.gap, tol, remedy)
 
-        self.tie_weight_, weights, found = weighed(self.tie_weight, y, weights, solved)
-        warn_about_gap(
-            "LogisticCompare",
-            found.gap,
-            tol,
-            "raise alpha, or standardise the features",
-        )
-        check_bias(
-            found.t,
-            y,
-            lambda: pairs.B.differences(features @ found.w),
-            f"alpha = {alpha:g}",
-            weaker,
-        )
+        def differences() -> Floats:
+            return pairs.B.differences(features @ minimum.w)
+
+        def weaken(factor: float) -> tuple[str, float]:
+            lower = alpha / factor
+            return f"Lower alpha to {lower:g}", solve(weights, lower)[1]
+
+        check_bias(minimum.t, y, differences, f"alpha = {alpha:g}", weaken)
         self.n_features_in_ = pairs.shape[2]
-        self.weights_ = found.w
-        self.bias_ = found.t
+        self.weights_ = minimum.w
+        self.bias_ = minimum.t
         self.tau_ = 1.0
-        self.loss_ = found.objective
-        self.dual_gap_ = found.gap
-        self.n_iter_ = found.n_iter
+        self.loss_ = minimum.objective
+        self.dual_gap_ = minimum.gap
+        self.n_iter_ = minimum.n_iter
         if self.kernel == "linear":
-            self.coef_ = -found.w / found.t
+            self.coef_ = -minimum.w / minimum.t
         return self
 
     def rank_function(self, X: ArrayLike) -> Floats:
@@ -242,35 +233,37 @@ class LogisticCompare(ComparisonEstimator):
         self._centre = items.mean(axis=0)
         items = items - self._centre
         gamma = scale_gamma(self.gamma, items)
-        from sklearn.kernel_approximation import (
-            RBFSampler,  # late, since it loads much else
-        )
+        # imported late, since it loads much else
+        from sklearn.kernel_approximation import RBFSampler
 
         sampler = RBFSampler(gamma=gamma, n_components=n_components, random_state=rng)
         self._feature_map = sampler.fit(items).transform
 
     def _features(self, items: Floats) -> Floats:
-        return (
-            items
-            if self._feature_map is None
-            else self._feature_map(items - self._centre)
-        )
+        if self._feature_map is None:
+            return items
+        return self._feature_map(items - self._centre)
 
 
 def _flipped_loss(d: Floats, beta: float, y: NDArray) -> Loss:
     """log(1 + exp(-label (beta + z))), summed over the flipped rows of each pair."""
     ties = np.flatnonzero(y == 0)
-    of_d = np.where(y == 0, 1.0, -y)
-    of_beta = np.where(y == 0, 1.0, -1.0)
-    value, slope, bend = _softplus(of_beta * beta + of_d * d)
+    by_d = np.where(y == 0, 1.0, -y)
+    by_beta = np.where(y == 0, 1.0, -1.0)
+    value, slope, curvature = _softplus(by_beta * beta + by_d * d)
     loss = Loss(
-        value, of_d * slope, of_beta * slope, bend, of_d * of_beta * bend, bend.copy()
+        value,
+        by_d * slope,
+        by_beta * slope,
+        curvature,
+        by_d * by_beta * curvature,
+        curvature.copy(),
     )
-    second = _softplus(beta - d[ties])  # of the second copy of a tie
-    for total, part, sign in zip(
-        loss, (0, 1, 1, 2, 2, 2), (1, -1, 1, 1, -1, 1), strict=True
-    ):
-        total[ties] += sign * second[part]
+    # The second row of each tie has the opposite difference.
+    value, slope, curvature = _softplus(beta - d[ties])
+    second = (value, -slope, slope, curvature, -curvature, curvature)
+    for total, part in zip(loss, second, strict=True):
+        total[ties] += part
     return loss
 
 

@@ -39,7 +39,7 @@ from preflearn.pairs import Pairs, as_pairs
 from preflearn.path import ItemFolds, cross_validated_path
 from preflearn.path.regularization import Selection, select_widest, warn_at_end
 from preflearn.svm.base import (
-    KernelMachine,
+    SupportVectorRanker,
     Training,
     check_gap,
     clear_threshold,
@@ -55,7 +55,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(eq=False, repr=False)
-class SVMRank(KernelMachine):
+class SVMRank(SupportVectorRanker):
     """A ranking function learned from preferences, with a threshold learned afterwards.
 
     Solves eq. 3 of [Venuto2017]_ (eq. 6 of [Zapien2009]_ with lambda = 1/C), with
@@ -63,15 +63,15 @@ class SVMRank(KernelMachine):
 
         minimise 1/2 u·u + C sum over preferences of (1 - y_i u·d_i)_+ ,
 
-    so r(x) = u·Phi(x), and then eq. 6 of [Venuto2017]_: the threshold tau of least
-    zero-one loss on all training pairs. With ties these are the baselines rank and
+    so r(x) = u·Phi(x), and then eq. 6 of [Venuto2017]_: the threshold tau with the
+    lowest zero-one loss on all training pairs. With ties these are the baselines rank and
     rank2 of its Table 2.
 
     Parameters
     ----------
     C : float or "path"
         "path": of all C up to 1e4 times that of the first breakpoint, the one with the
-        least pair error of held-out items, on the paths of `ranksvm_path`. Folds split
+        lowest pair error of held-out items, on the paths of `ranksvm_path`. Folds split
         items; a pair trains where both of its items are outside the fold, and validates
         where both are in it. A ConvergenceWarning says so where the end of this range
         bounds the choice.
@@ -81,7 +81,7 @@ class SVMRank(KernelMachine):
         "ignore" (rank): ties take part in the choice of tau only. "duplicate" (rank2):
         each tie becomes two opposite preferences, and each preference counts twice.
     random_state : int or numpy Generator
-        Of the folds, for "path" only.
+        Source of the random folds, for "path" only.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class SVMRank(KernelMachine):
     tau_ : float
         The largest difference of scores that does not count.
     C_ : float
-        Given or chosen.
+        The value of C, given or chosen.
     curve_ : Selection or None
         For "path" only: the mean error of held-out pairs (``losses``) as a function of
         lambda = 1/C; each value holds from one of the decreasing ``lambdas`` to the
@@ -115,7 +115,7 @@ class SVMRank(KernelMachine):
 
     [AhmadiFahandar2019]_ choose C on the whole path by 2-fold cross-validation repeated
     three times, and so does "path" here; whether their folds split pairs or items they
-    don't say: pairs that share an item are not independent. Among the lambda of least
+    don't say: pairs that share an item are not independent. Among the lambda of lowest
     error the middle of the widest interval is taken, on the logarithmic scale. For
     other folds, or a validation set, see `cross_validated_path` and `ranksvm_path`.
 
@@ -187,7 +187,7 @@ class SVMRank(KernelMachine):
         if not choose_C:
             C = check_real(self.C, "C", "a positive number or 'path'", _TINY)
         pairs, y = _labelled_pairs(pairs, y, qid, sample_weight)
-        training = Training.of(self, pairs, y, sample_weight, ties=False)
+        training = Training.validate(self, pairs, y, sample_weight, ties=False)
         if choose_C and sample_weight is not None:
             raise ValueError(
                 "sample_weight is given with C='path'; expected None, or a number for C"
@@ -208,7 +208,7 @@ class SVMRank(KernelMachine):
         check_gap(self, solution.certificate.gap, f"lower C = {C:g}", tol)
         self.C_ = C
         self.curve_ = curve
-        self._keep(solution, training, 1.0)
+        self._store(solution, training, 1.0)
         differences = self.decision_function(training.pairs)
         self.tau_ = clear_threshold(training.y, differences, training.weights)
         return self

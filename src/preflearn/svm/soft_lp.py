@@ -33,7 +33,7 @@ from preflearn.core.validation import (
     require,
 )
 from preflearn.pairs import Incidence, Pairs, as_pairs
-from preflearn.svm.base import ExpandedMachine, Training, check_gap
+from preflearn.svm.base import ExpansionRanker, Training, check_gap
 from preflearn.svm.kernel_problem import KernelProblem
 
 _TOLERANCE = 1e-9  # of HiGHS, on rows of size 1, and of the gap to stop at
@@ -42,14 +42,14 @@ _OPTIONS = {
     "dual_feasibility_tolerance": _TOLERANCE,
     "presolve": False,  # which takes longer than the solution
 }
-_NEW = 20  # items that enter at a time
-# never seen: in each the objective grows, a pair is freed, or items enter
-_ROUNDS = 10_000
-_FEW = 1000  # pairs that are not worth a first guess
+_NEW_ITEMS = 20  # items that enter at a time, at least
+# In each round the objective grows, a pair is freed, or items enter.
+_MAX_ROUNDS = 10_000
+_MAX_FREED = 1000  # pairs that are freed at a time; twice as many need no first guess
 
 
 @dataclass(eq=False, repr=False)
-class LPCompare(ExpandedMachine):
+class LPCompare(ExpansionRanker):
     """A ranking function with few kernels and a large margin in its own values, with
     slack.
 
@@ -66,7 +66,7 @@ class LPCompare(ExpandedMachine):
     Parameters
     ----------
     nu : float
-        In (0, 1]: at most this share of the weight of pairs gets slack.
+        Largest fraction of the weight of pairs that gets slack, in (0, 1].
     radius : float
         Limit of ``sum_j |a_j|``, in units of r over those of the kernel.
     kernel, gamma, degree, coef0
@@ -106,8 +106,8 @@ class LPCompare(ExpandedMachine):
     `MarginLP`.
 
     **What nu says.** A pair with slack has ``|g_i| = c_i``; one that keeps clear of its
-    margin boundary has g_i = 0. So pairs with slack weigh at most a share nu, and,
-    unless mu = 1, those with slack or on the boundary at least a share nu. A tie counts
+    margin boundary has g_i = 0. So pairs with slack weigh at most a fraction nu, and,
+    unless mu = 1, those with slack or on the boundary at least a fraction nu. A tie counts
     once: while mu < 1, only one of its two sides can be on the boundary. **If mu > 0,
     each pair that is predicted wrongly has slack, so the training error is at most
     nu.**
@@ -117,7 +117,7 @@ class LPCompare(ExpandedMachine):
     but the boundaries of preferences and ties overlap, and nu no longer limits the
     error: raise nu or the radius.
 
-    **Extremes.** r = 0 has the value 1 - 2 (share of preferences) / nu for mu = 1, and
+    **Extremes.** r = 0 has the value 1 - 2 (fraction of preferences) / nu for mu = 1, and
     -1 for mu = -1; it can be optimal, and `predict` is 0 then. If c_i > 1 for all pairs
     (nu < 1/m), no pair gets slack; where linear weights separate the pairs, mu is then
     that of `MarginLP` if and only if the radius reaches the least ``sum |a_j|`` of one
@@ -176,45 +176,53 @@ class LPCompare(ExpandedMachine):
         nu = as_real(self.nu)
         require(0 < nu <= 1, self.nu, "nu", "a positive number of at most 1")
         radius = check_number(self, "radius", positive=True)
-        given = Training.of(self, as_pairs(pairs), y, sample_weight)
-        problem = KernelProblem.of(self, given.pairs)
-        items = (
-            problem.items - problem.items.mean(axis=0)
-            if self.kernel == "linear"
-            else problem.items
-        )
+        training = Training.validate(self, as_pairs(pairs), y, sample_weight)
+        problem = KernelProblem.of(self, training.pairs)
+        items = problem.items
+        if self.kernel == "linear":
+            items = items - items.mean(axis=0)
         K = problem.functions.k(items, problem.functions.centres)
         check_scale(K, "the Gram matrix")
-        cost = given.weights / (nu * given.weights.sum())
-        program = _Program(K, problem.B, given.y, cost, radius)
-        coef, margin, dual = point = program.solved()
-        self.objective_ = program.objective(point)
-        self.dual_gap_ = abs(program.bound(point) - self.objective_)
+        cost = training.weights / (nu * training.weights.sum())
+        program = _LinearProgram(K, problem.B, training.y, cost, radius)
+        optimum = program.solve()
+        self.objective_ = program.objective(optimum)
+        self.dual_gap_ = abs(program.bound(optimum) - self.objective_)
         check_gap(self, self.dual_gap_, f"lower radius = {radius:g}")
-        self.n_features_in_ = given.pairs.shape[2]
-        self.margin_ = margin
+        self.n_features_in_ = training.pairs.shape[2]
+        self.margin_ = optimum.margin
         self.tau_ = 1.0
-        self.slack_ = given.spread(np.maximum(0.0, -program.clearance(point)[0]))
-        self.dual_coef_ = given.spread(dual)
+        slack = np.maximum(0.0, -program.clearance(optimum)[0])
+        self.slack_ = training.for_all_pairs(slack)
+        self.dual_coef_ = training.for_all_pairs(optimum.dual)
         self.support_ = np.flatnonzero(self.dual_coef_)
-        used = np.flatnonzero(coef)
+        used = np.flatnonzero(optimum.coef)
         self.support_items_ = problem.ids[used]
-        self.item_coef_ = coef[used]
-        self._expansion = problem.expansion(coef)
+        self.item_coef_ = optimum.coef[used]
+        self._expansion = problem.expansion(optimum.coef)
         if self.kernel == "linear":
             self.coef_ = self._expansion.centres[0]
         return self
 
 
 class _Point(NamedTuple):
-    """A feasible point of the program, but for its slack, and one of its dual."""
+    """A point that is feasible with its slack, and a feasible point of the dual."""
 
     coef: Floats  # (n,) a
     margin: float
     dual: Floats  # (m,) g
 
 
-class _Program(NamedTuple):
+class _WorkingSet(NamedTuple):
+    """The variables of a smaller program: some items, and free dual weights of some
+    pairs."""
+
+    items: Ids
+    free: NDArray[np.bool_]  # (m,)
+    bounded: Floats  # (m,): dual weights of the others, up to a common factor
+
+
+class _LinearProgram(NamedTuple):
     """The linear program over the kernels of n items, for m pairs."""
 
     K: Floats
@@ -235,74 +243,75 @@ class _Program(NamedTuple):
         return np.abs(self.B.adjoint(dual) @ self.K)
 
     def objective(self, point: _Point) -> float:
-        return float(
-            point.margin - self.cost @ np.maximum(0.0, -self.clearance(point)[0])
-        )
+        slack = np.maximum(0.0, -self.clearance(point)[0])
+        return float(point.margin - self.cost @ slack)
 
     def bound(self, point: _Point) -> float:
         """The value of the dual program, which no objective exceeds."""
         preferred = np.abs(point.dual[self.y != 0]).sum()
         return float(1 - 2 * preferred + self.radius * self.prices(point.dual).max())
 
-    def solved(self, tol: float = _TOLERANCE) -> _Point:
+    def solve(self, tol: float = _TOLERANCE) -> _Point:
         """The optimum over some items and some pairs, which grow until a gap proves
         that they suffice."""
-        m = len(self.y)
-        items = np.argsort(-self.prices(self.y * self.cost))[:_NEW]
-        free = np.ones(m, dtype=bool)
-        bounded = np.zeros(m)
-        if m > 2 * _FEW:
-            part = slice(None, None, 8)
-            cost = self.cost[part] * (self.cost.sum() / self.cost[part].sum())
-            guess = _Program(
-                self.K, self.B[part], self.y[part], cost, self.radius
-            ).solved(1e-2)
-            clearance, side = self.clearance(guess)
-            free[np.argsort(np.abs(clearance))[_FEW:]] = False
-            bounded = np.where(free | (clearance > 0), 0.0, side * self.cost)
-            items = np.union1d(items, np.flatnonzero(guess.coef))
+        items, free, bounded = self._first_working_set()
         best = -np.inf
-        for _ in range(_ROUNDS):
-            point = self.restricted(items, free, bounded)
+        for _ in range(_MAX_ROUNDS):
+            point = self.restricted(_WorkingSet(items, free, bounded))
             prices = self.prices(point.dual)
-            (clearance, side) = self.clearance(point)
+            clearance, side = self.clearance(point)
             objective = self.objective(point)
-            bound = self.bound(point)
-            tempting = np.where(
-                prices > prices[items].max() * (1 + _TOLERANCE), prices, 0.0
-            )
-            new = _largest(tempting, max(_NEW, len(items) // 2))
-            wrong = np.where(
-                free | ((clearance < 0) == (bounded * side > 0)), 0.0, np.abs(clearance)
-            )
-            if abs(bound - objective) <= tol or (free.all() and not len(new)):
+            # items whose column would improve the dual bound
+            missing = prices > prices[items].max() * (1 + _TOLERANCE)
+            n_new = max(_NEW_ITEMS, len(items) // 2)
+            new = _largest(np.where(missing, prices, 0.0), n_new)
+            if abs(self.bound(point) - objective) <= tol:
                 return point
-            # a step forward, which the items that it does without did not make
+            if free.all() and not len(new):
+                return point
+            # If the objective has grown, items without a coefficient did not help.
             if objective > best:
                 items = np.flatnonzero(point.coef != 0)
                 best = objective
-            worst = _largest(wrong, _FEW)
+            # pairs with slack whose dual weight is not at its bound, or the reverse
+            right = (clearance < 0) == (bounded * side > 0)
+            wrong = np.where(free | right, 0.0, np.abs(clearance))
+            freed = _largest(wrong, _MAX_FREED)
             # all that is wrong lies exactly on its boundary
-            if not (len(new) or len(worst)):
-                worst = np.flatnonzero(~free)
-            free[worst] = True
-            bounded[worst] = 0.0
-            items = (
-                np.append(items, new)
-                if len(items) + len(new)
-                else np.zeros(1, dtype=np.int64)
-            )
-        raise ValueError(f"no optimum was found in {_ROUNDS} rounds: lower radius")
+            if not len(new) and not len(freed):
+                freed = np.flatnonzero(~free)
+            free[freed] = True
+            bounded[freed] = 0.0
+            items = np.append(items, new)
+            if not len(items):
+                items = np.zeros(1, dtype=np.int64)
+        raise ValueError(f"no optimum was found in {_MAX_ROUNDS} rounds: lower radius")
 
-    def restricted(
-        self, items: Ids, free: NDArray[np.bool_], bounded: Floats
-    ) -> _Point:
+    def _first_working_set(self) -> _WorkingSet:
+        """The items with the highest prices and all pairs; of many pairs, those near
+        the boundary of a solution for an eighth of them."""
+        m = len(self.y)
+        items = np.argsort(-self.prices(self.y * self.cost))[:_NEW_ITEMS]
+        free = np.ones(m, dtype=bool)
+        if m <= 2 * _MAX_FREED:
+            return _WorkingSet(items, free, np.zeros(m))
+        part = slice(None, None, 8)
+        cost = self.cost[part] * (self.cost.sum() / self.cost[part].sum())
+        program = _LinearProgram(self.K, self.B[part], self.y[part], cost, self.radius)
+        guess = program.solve(1e-2)
+        clearance, side = self.clearance(guess)
+        free[np.argsort(np.abs(clearance))[_MAX_FREED:]] = False
+        bounded = np.where(free | (clearance > 0), 0.0, side * self.cost)
+        return _WorkingSet(np.union1d(items, np.flatnonzero(guess.coef)), free, bounded)
+
+    def restricted(self, working_set: _WorkingSet) -> _Point:
         """The optimum over these items, where only free pairs have dual weights of
         their own.
 
         The others have one common multiple of their weights in `bounded`. Preferences
         have one dual variable, ties two, of which one is 0.
         """
+        items, free, bounded = working_set
         preferred = np.flatnonzero(free & (self.y != 0))
         tied = np.flatnonzero(free & (self.y == 0))
         pair = np.concatenate([preferred, tied, tied])
@@ -313,17 +322,20 @@ class _Program(NamedTuple):
         total = float(np.abs(bounded).sum()) or 1.0
         together = self.B.adjoint(bounded / total) @ K
         rows = np.vstack([self.B[pair].differences(K) * sign[:, None], together])
-        (v, n), unit, size = (
-            rows.shape,
-            self.cost.mean(),
-            float(np.abs(rows).max()) or 1.0,
-        )
-        share = np.abs(bounded[self.y != 0]).sum() / total
+        v, n = rows.shape
+        unit = self.cost.mean()
+        size = float(np.abs(rows).max()) or 1.0
+        preferred_fraction = np.abs(bounded[self.y != 0]).sum() / total
         upper = np.append(self.cost[pair], np.abs(bounded).sum()) / unit
-        gain = np.append(np.where(self.y[pair] != 0, -2.0, 0.0), -2.0 * share)
-        # no variables for rows' g: free ones can stall HiGHS for ever
+        gain = np.append(
+            np.where(self.y[pair] != 0, -2.0, 0.0), -2.0 * preferred_fraction
+        )
+        # The unknowns are g and t = max_j |(K B'g)_j|, in the units above: t >= rows'g,
+        # t >= -rows'g, and sum g <= 1. Variables for rows'g, which are free, can stall
+        # HiGHS for ever.
         limits = np.zeros((2 * n + 1, v + 1))
-        limits[:n, :v], limits[n:-1, :v] = rows.T / size, -rows.T / size
+        limits[:n, :v] = rows.T / size
+        limits[n:-1, :v] = -rows.T / size
         limits[:-1, v] = -1.0
         limits[-1, :v] = 1.0
         result = linprog(
@@ -335,18 +347,15 @@ class _Program(NamedTuple):
             options=_OPTIONS,
         )
         expected = "an optimum: lower radius, or standardise the features"
-        require(
-            result.status == 0,
-            result.message,
-            "what the linear program ends with",
-            expected,
-        )
+        outcome = "the outcome of the linear program"
+        require(result.status == 0, result.message, outcome, expected)
         weights = np.clip(result.x[:v], 0.0, upper) * unit
         weights /= max(1.0, weights.sum())
         dual = bounded * (weights[-1] / total)
-        coef = np.zeros(len(self.K))
         np.add.at(dual, pair, sign * weights[:-1])
+        # The multipliers of the two sides of |(K B'g)_j| <= t are the coefficients a.
         prices = result.ineqlin.marginals
+        coef = np.zeros(len(self.K))
         coef[items] = (prices[n : 2 * n] - prices[:n]) / size
         coef *= min(1.0, self.radius / max(np.abs(coef).sum(), 1e-300))
         return _Point(coef, min(1.0, float(1 + prices[-1])), dual)

@@ -36,7 +36,7 @@ from preflearn.path import ranksvm_path
 from preflearn.path.binary import BinaryPath, trusted_path
 from preflearn.path.ranking import RankingPath
 from preflearn.svm import DegenerateBiasError, SVMCompare, SVMRank
-from preflearn.svm.base import NEGATIVE, clear_threshold
+from preflearn.svm.base import MAX_BETA, clear_threshold
 
 METHODS = ("rank", "rank2", "compare")
 # a violation of the optimality conditions below it, relative to the largest F
@@ -378,7 +378,7 @@ class _Judge(NamedTuple):
         ranking function."""
         errors = np.full(len(bias), np.inf)
         areas = np.full(len(bias), -np.inf)
-        good = bias < NEGATIVE
+        good = bias < MAX_BETA
         errors[good], areas[good] = self.rank(
             (coef[:, good] / -bias[good], np.ones(good.sum()))
         )
@@ -412,7 +412,7 @@ class _Judge(NamedTuple):
             np.append(edges, edges[turns] + share * (edges[turns + 1] - edges[turns]))
         )[::-1]
         middles = np.maximum(np.sqrt(edges[1:] * edges[:-1]), edges[1:])
-        degenerate = np.array([path.bias(lam) >= NEGATIVE for lam in middles])
+        degenerate = np.array([path.bias(lam) >= MAX_BETA for lam in middles])
         if degenerate.all():
             return []
         losses = choice.losses[
