@@ -1,9 +1,9 @@
 """An interior-point method for the programs of section 3.1 of [Venuto2017]_: few,
 costly steps.
 
-Each step is one Cholesky factorisation of p + 2 numbers a side, and each problem takes
-about fifteen, however many rows are tight in the end; an active-set method takes one
-step a row, and as many again for wrong ones.
+Each step is one Cholesky factorisation of a matrix with p + 2 rows, and each problem
+takes about fifteen steps, however many rows are tight in the end; an active-set method
+takes one step for each row, and as many again for wrong ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy.optimize import nnls
 
 from preflearn.core.validation import Floats
 from preflearn.margins.constraints import (
-    Rows,
+    OrientedPairs,
     Solution,
     Solver,
     grow_working_set,
@@ -27,12 +27,12 @@ from preflearn.solvers.interior_point import Interior, Step, central_path
 
 # without SciPy's checks, and failing in numbers
 _POTRF, _POTRS = get_lapack_funcs(("potrf", "potrs"))
-_SMALLEST = 1e-60  # a gap that is 0, for data of size 1
+_MIN_GAP = 1e-60  # a smaller gap is 0, for data of size 1
 # relative to the largest curvature: added where rounding hides that it is positive
 _RIDGE = 1e-16
-_TOUCHING = 1e-9  # a margin below it does not say which slacks count
-# the curvature that makes the optimum of the LP one point: it moves mu by some 1e-10
-_FLAT = 1e-10
+_MIN_MARGIN = 1e-9  # a smaller margin does not say which slacks count
+# the curvature that makes the optimum of the LP unique: it moves mu by some 1e-10
+_LP_CURVATURE = 1e-10
 
 
 def interior_point(
@@ -53,12 +53,13 @@ def interior_point(
     start : Interior
         With positive slacks that are those of its z, and positive multipliers.
     tolerance : float
-        Of the duality gap, relative to the objective.
+        Duality gap at which to stop, relative to the objective.
     """
 
     def newton(point: Interior) -> Step | None:
         z, slack, dual = point
-        if point.gap() <= tolerance * abs((curvature * z / 2 + c) @ z) + _SMALLEST:
+        objective = (curvature * z / 2 + c) @ z
+        if point.gap() <= tolerance * abs(objective) + _MIN_GAP:
             return None
         roots = np.sqrt(dual / slack)[:, None] * A
         factor, failed = _cholesky(roots.T @ roots, curvature)
@@ -68,9 +69,8 @@ def interior_point(
         missed = A @ z - b - slack
 
         def step(target: Floats) -> Interior:
-            dz = _POTRS(
-                factor, ((target - dual * missed) / slack) @ A - slope, lower=1
-            )[0]
+            right = ((target - dual * missed) / slack) @ A - slope
+            dz, _ = _POTRS(factor, right, lower=1)
             ds = A @ dz + missed
             return Interior(dz, ds, (target - dual * ds) / slack)
 
@@ -79,7 +79,7 @@ def interior_point(
     return deque(central_path(start, newton), maxlen=1).pop()
 
 
-def tight(optimum: Interior, unit: float) -> NDArray[np.bool_]:
+def tight_constraints(optimum: Interior, unit: float) -> NDArray[np.bool_]:
     """The constraints that hold with equality at an optimum: one of the two goes to 0
     in each.
 
@@ -94,61 +94,60 @@ def _cholesky(matrix: Floats, curvature: Floats) -> tuple[Floats, int]:
     diagonal = matrix.ravel()[:: len(matrix) + 1]
     diagonal += curvature
     ridge = _RIDGE * diagonal.max()
-    # false for NaN
-    while (result := _POTRF(matrix, lower=1, clean=0))[1] != 0 and 0 < ridge < np.inf:
+    factor, failed = _POTRF(matrix, lower=1, clean=0)
+    while failed and 0 < ridge < np.inf:  # false for NaN
         diagonal += ridge
         ridge *= 100
-    return result
+        factor, failed = _POTRF(matrix, lower=1, clean=0)
+    return factor, failed
 
 
-def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64]]:
+def solve_margin_lp(
+    data: OrientedPairs, scale: Floats
+) -> tuple[Solution, NDArray[np.int64]]:
     """Solve the LP, eq. 7 of [Venuto2017]_, for a margin of any sign.
 
     Parameters
     ----------
-    rows : Rows
+    data : OrientedPairs
     scale : ndarray of shape (p,)
-        Of the columns.
+        Divisors of the columns.
 
     Returns
     -------
     solution : Solution
         `coef` w * scale; `dual` of the working set, with sum 1 and G' dual = 0 for its
-        rows G; `state` the optimum mu, at most 0 if the rows are not separable.
-    work : ndarray of int
-        The working set.
+        rows G; `state` the optimum mu, at most 0 if the pairs are not separable.
+    working_set : ndarray of int
+        Ids of its constraint rows.
     """
 
     def solve(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
-        # a tie of equal items bounds mu by 1
+        # The unknowns are z = (w, mu), and the constraints G w - mu >= b. A tie of
+        # equal items bounds mu by 1.
         G = np.vstack([G, 0 * G[:1]])
         ties = np.append(ties, True)
         k, p = G.shape
         A = np.column_stack([G, -np.ones(k)])
         b = np.where(ties, -1.0, 1.0)
-        w = guess / max(np.abs(G @ guess).max(), _SMALLEST)
         c = np.append(np.zeros(p), -1.0)
-        curvature = np.append(np.full(p, _FLAT / max(1.0, w @ w)), 0.0)
+        w = guess / max(np.abs(G @ guess).max(), _MIN_GAP)
+        curvature = np.append(np.full(p, _LP_CURVATURE / max(1.0, w @ w)), 0.0)
         values = G @ w - b
-        z = np.append(w, values.min() - 0.1)
-        optimum = interior_point(
-            A,
-            b,
-            c,
-            curvature,
-            Interior(z, values - z[-1], np.full(k, 1 / k)),
-            tolerance,
-        )
-        active = tight(optimum, abs(optimum.z[-1]) + _TOUCHING)
+        mu = values.min() - 0.1
+        start = Interior(np.append(w, mu), values - mu, np.full(k, 1 / k))
+        optimum = interior_point(A, b, c, curvature, start, tolerance)
+        active = tight_constraints(optimum, abs(optimum.z[-1]) + _MIN_MARGIN)
         dual = np.zeros(k)
-        dual[active] = nonnegative(A[active].T, c)[0]
-        z = optimum.z + least_squares(A[active], b[active] - A[active] @ optimum.z)
+        dual[active] = nonnegative_least_squares(A[active].T, c)[0]
+        missed = b[active] - A[active] @ optimum.z
+        z = optimum.z + least_squares(A[active], missed)
         return Solution(z[:-1], dual[:-1], float(z[-1]))
 
-    return grow_working_set(rows, scale, in_span(solve))
+    return grow_working_set(data, scale, solve_in_span(solve))
 
 
-def in_span(solve: Solver) -> Solver:
+def solve_in_span(solve: Solver) -> Solver:
     """Solve in the span of the rows, where they are fewer than the features: other
     weights are 0."""
 
@@ -162,7 +161,7 @@ def in_span(solve: Solver) -> Solver:
     return reduced
 
 
-def nonnegative(A: NDArray, b: NDArray) -> tuple[Floats, float]:
+def nonnegative_least_squares(A: NDArray, b: NDArray) -> tuple[Floats, float]:
     """The x >= 0 that minimises |A x - b|, not 0 for independent columns only, and that
     minimum."""
     # for which SciPy's routine (1.17) writes past the end of its memory

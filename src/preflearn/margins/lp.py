@@ -2,7 +2,9 @@
 separate.
 
 With s = min w·(y_i d_i) over preferences and t = max |w·d_j| over ties, it maximises s
-/ t.
+/ t. `MarginLP.fit` checks and finishes the solution; the program and its interior point
+are in `preflearn.margins.interior_point`, the working set in
+`preflearn.margins.constraints`.
 
 References
 ----------
@@ -19,22 +21,27 @@ from scipy.linalg import null_space
 from preflearn.core.estimator import LinearComparison
 from preflearn.core.validation import Floats, check_kinds
 from preflearn.margins.constraints import (
-    RANK,
-    Rows,
+    RANK_TOL,
+    OrientedPairs,
     Solution,
     extremes,
     grow_working_set,
     least_squares,
+    warn_about_residual,
 )
-from preflearn.margins.interior_point import largest_ratio, nonnegative
-from preflearn.margins.separable import verified
+from preflearn.margins.interior_point import (
+    nonnegative_least_squares,
+    solve_margin_lp,
+)
+from preflearn.margins.separable import check_separates
 from preflearn.pairs import Pairs
 
 # a slack of this size, where the decision boundary is at 1, counts as none
-_ACTIVE = 1e-9
-_ROUNDING = 1e-12  # margins that differ by less are equal
-_DUAL = 1e-13  # a dual weight above this counts; they sum to 1
-_MISSED = 1e-14  # by which constraints may be missed where nothing else is feasible
+_ACTIVE_TOL = 1e-9
+_MARGIN_TOL = 1e-12  # margins that differ by less are equal
+_MIN_DUAL = 1e-13  # a dual weight above this counts; they sum to 1
+# by which constraints may be violated where nothing else is feasible
+_FEASIBILITY_TOL = 1e-14
 
 
 class MarginLP(LinearComparison):
@@ -45,8 +52,8 @@ class MarginLP(LinearComparison):
         maximise mu   s.t.   mu <= 1 - |w·d_j| (ties),   mu <= y_i w·d_i - 1 (preferences),
 
     with d = first - second. Invertible linear maps of the features leave mu as it is.
-    Of several optimal w, the one of least Euclidean norm is taken: it is unique, and it
-    is that of `MarginQP` whenever that is optimal here too.
+    Among several optimal w, the one of minimum Euclidean norm is taken: it is unique,
+    and it is that of `MarginQP` whenever that is optimal here too.
 
     Attributes
     ----------
@@ -92,46 +99,51 @@ class MarginLP(LinearComparison):
         ValueError
             On bad pairs or labels, only ties, or only preferences.
         """
-        rows = Rows.of(pairs, y)
-        check_kinds(rows.y, "MarginLP")
-        scales = rows.scales()
-        ties = rows.ties
-        solution, work = largest_ratio(rows, scales)
+        data = OrientedPairs.validate(pairs, y)
+        check_kinds(data.y, "MarginLP")
+        scales = data.scales()
+        ties = data.ties
+        solution, working_set = solve_margin_lp(data, scales)
         coef = solution.coef / scales
-        margin = _margin(rows, coef)
+        margin = _margin(data, coef)
         if margin > 0:
-            polished = optimum_of_least_norm(rows, scales, solution, work)
-            if _margin(rows, polished) > margin - _ROUNDING:
-                coef = polished
-        s, t = extremes(rows.values @ coef, ties)
-        self.coef_ = verified(2 * coef / (s + t) if s > t else coef, rows)
-        self.n_features_in_ = rows.pairs.shape[2]
+            shortest = minimum_norm_optimum(data, scales, solution, working_set)
+            if _margin(data, shortest) > margin - _MARGIN_TOL:
+                coef = shortest
+        s, t = extremes(data.values @ coef, ties)
+        if s > t:  # the multiple whose boundaries are at -1 and 1
+            coef = 2 * coef / (s + t)
+        check_separates(coef, data)
+        self.coef_ = coef
+        self.n_features_in_ = data.pairs.shape[2]
         self.margin_ = (s - t) / (s + t)
-        values = rows.values @ self.coef_
+        values = data.values @ coef
         slack = np.where(ties, 1 - np.abs(values), values - 1) - self.margin_
-        self.active_ = np.flatnonzero(slack <= _ACTIVE)
-        self.dual_coef_ = dual = rows.multipliers(work, solution.dual)
+        self.active_ = np.flatnonzero(slack <= _ACTIVE_TOL)
+        dual = data.pair_multipliers(working_set, solution.dual)
+        self.dual_coef_ = dual
+        # The dual weights bound mu, plus what they miss of sum dual_i d_i = 0.
         preferred = np.abs(dual[~ties]).sum()
-        missed = (dual * rows.sign) @ rows.values
-        bound = 1 - 2 * preferred + np.abs(missed) @ np.abs(self.coef_)
+        missed = (dual * data.sign) @ data.values
+        bound = 1 - 2 * preferred + np.abs(missed) @ np.abs(coef)
         self.kkt_residual_ = max(
             abs(bound - self.margin_) / self.margin_, np.abs(dual).sum() - 1
         )
-        rows.warn_of_residual("MarginLP", self.kkt_residual_)
+        warn_about_residual("MarginLP", self.kkt_residual_)
         return self
 
 
-def _margin(rows: Rows, coef: Floats) -> float:
+def _margin(data: OrientedPairs, coef: Floats) -> float:
     """mu of the best multiple of these weights; 0 if they are wrong on a preference."""
-    s, t = extremes(rows.values @ coef, rows.ties)
+    s, t = extremes(data.values @ coef, data.ties)
     return (s - t) / (s + t) if s > 0 else 0.0
 
 
-def optimum_of_least_norm(
-    rows: Rows, scales: Floats, solution: Solution, work: NDArray
+def minimum_norm_optimum(
+    data: OrientedPairs, scales: Floats, solution: Solution, working_set: NDArray
 ) -> Floats:
-    """The least of all optimal w of the LP, to rounding, from one optimum and its dual
-    weights.
+    """The shortest of all optimal w of the LP, to rounding, from one optimum and its
+    dual weights.
 
     By complementary slackness the optimal w are the feasible ones at which each
     constraint with a dual weight is tight. These linear equations give mu and, more
@@ -139,41 +151,42 @@ def optimum_of_least_norm(
 
     Parameters
     ----------
-    rows : Rows
+    data : OrientedPairs
     scales : ndarray of shape (p,)
-        Column scales: `solution` and `work` are those of `largest_ratio(rows, scales)`.
+        Divisors of the columns, as in `solve_margin_lp`.
+    solution, working_set
+        The result of `solve_margin_lp`.
     """
-    G, ties = rows.turned(work)
-    carries = solution.dual > _DUAL
+    G, ties = data.constraint_rows(working_set)
+    carries = solution.dual > _MIN_DUAL
     tight = G[carries]
     label = np.where(ties[carries], -1.0, 1.0)
-    if solution.state > 1 - RANK:  # then mu = 1, and w·d = 0 for each tie
+    if solution.state > 1 - RANK_TOL:  # then mu = 1, and w·d = 0 for each tie
         tight = np.vstack([tight, G[ties], 0 * G[:1]])
         label = np.append(label, np.full(sum(ties) + 1, -1.0))
     unit = scales.max()
     equations = np.column_stack([tight / unit, -np.ones(len(tight))])
-    *least, mu = least_squares(equations, label, RANK)
-    free = null_space(equations[:, :-1], RANK)
+    *shortest, mu = least_squares(equations, label, RANK_TOL)
+    shortest = np.array(shortest)
+    free = null_space(equations[:, :-1], RANK_TOL)
     size = max(1.0, float(np.linalg.norm(solution.coef / scales * unit)))
-    least = np.array(least)
 
     def solve(G: Floats, ties: NDArray, *_: object) -> Solution:
         h = np.where(ties, mu - 1, 1 + mu)
-        return Solution(
-            least + free @ _least_distance(G @ free, h - G @ least, size), np.empty(0)
-        )
+        step = free @ _least_distance(G @ free, h - G @ shortest, size)
+        return Solution(shortest + step, np.empty(0))
 
-    return grow_working_set(rows, unit, solve, work)[0].coef / unit
+    return grow_working_set(data, unit, solve, working_set)[0].coef / unit
 
 
 def _least_distance(G: NDArray, h: NDArray, size: float) -> Floats:
-    """The least z with G z >= h, which exists and is of about `size`, through its dual
-    by NNLS."""
+    """The shortest z with G z >= h, which exists and is of about `size`, through its
+    dual by nonnegative least squares."""
     reach = np.abs(G).max(axis=1, initial=0.0)
-    binding = reach > RANK * reach.max(initial=0.0)
+    binding = reach > RANK_TOL * reach.max(initial=0.0)
     G = G[binding]
     h = h[binding] / size
-    x, _ = nonnegative(
-        np.vstack([G.T, h - _MISSED]), np.append(np.zeros(G.shape[1]), 1.0)
-    )
-    return size * least_squares(G[x > 0], h[x > 0], RANK)
+    # Lawson and Hanson: min |(G', h)'x - (0, 1)| over x >= 0; x > 0 where G z = h.
+    target = np.append(np.zeros(G.shape[1]), 1.0)
+    x, _ = nonnegative_least_squares(np.vstack([G.T, h - _FEASIBILITY_TOL]), target)
+    return size * least_squares(G[x > 0], h[x > 0], RANK_TOL)

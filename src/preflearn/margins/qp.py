@@ -19,21 +19,29 @@ from preflearn.core.estimator import LinearComparison
 from preflearn.core.validation import Floats, check_kinds
 from preflearn.margins.constraints import (
     EXACT,
-    Rows,
+    OrientedPairs,
     Solution,
     extremes,
     grow_working_set,
     least_squares,
+    warn_about_residual,
 )
-from preflearn.margins.interior_point import in_span, interior_point, nonnegative, tight
-from preflearn.margins.separable import verified
+from preflearn.margins.interior_point import (
+    interior_point,
+    nonnegative_least_squares,
+    solve_in_span,
+    tight_constraints,
+)
+from preflearn.margins.separable import check_separates
 from preflearn.pairs import Pairs
 from preflearn.solvers.interior_point import Interior
 
 _EPS = np.finfo(np.float64).eps
 _TINY = np.finfo(np.float64).tiny
-_CORRECTIONS = 30  # of the active rows; none or one is usual
-_STATIONARY = 1e-10  # the part of x that multipliers may miss before another correction
+_MAX_CORRECTIONS = 30  # of the active rows; none or one is usual
+_STATIONARITY_TOL = (
+    1e-10  # the part of x that multipliers may miss before another correction
+)
 
 
 class MarginQP(LinearComparison):
@@ -97,37 +105,38 @@ class MarginQP(LinearComparison):
         ValueError
             On bad pairs or labels, only ties, or only preferences.
         """
-        rows = Rows.of(pairs, y)
-        check_kinds(rows.y, "MarginQP")
-        scale = rows.scales().max()
-        solution, work = nearest_points(rows, scale)
+        data = OrientedPairs.validate(pairs, y)
+        check_kinds(data.y, "MarginQP")
+        scale = data.scales().max()
+        solution, working_set = solve_margin_qp(data, scale)
         direction = solution.coef / scale
-        s, t = extremes(rows.values @ direction, rows.ties)
-        if s - t <= _EPS * (rows.largest() @ np.abs(direction)):  # nothing but rounding
+        s, t = extremes(data.values @ direction, data.ties)
+        rounding = _EPS * (data.largest() @ np.abs(direction))
+        if s - t <= rounding:
             direction = 0 * direction
-        direction = verified(direction, rows)
-        self.n_features_in_ = rows.pairs.shape[2]
+        check_separates(direction, data)
+        self.n_features_in_ = data.pairs.shape[2]
+        # Lemma 3.1 from the vector between the hulls to (u, beta), and to w
         self.u_ = 2 * direction / (s - t)
         self.bias_ = -(s + t) / (s - t)
         self.coef_ = -self.u_ / self.bias_
         self.margin_ = -1 / self.bias_
-        self.dual_coef_ = rows.multipliers(work, solution.dual) * (
-            2 / (s - t) / scale**2
-        )
+        multipliers = data.pair_multipliers(working_set, solution.dual)
+        self.dual_coef_ = multipliers * (2 / (s - t) / scale**2)
         self.support_ = np.flatnonzero(self.dual_coef_)
-        self.kkt_residual_ = self._kkt_residual(rows)
-        rows.warn_of_residual("MarginQP", self.kkt_residual_)
+        self.kkt_residual_ = self._kkt_residual(data)
+        warn_about_residual("MarginQP", self.kkt_residual_)
         return self
 
-    def _kkt_residual(self, rows: Rows) -> float:
+    def _kkt_residual(self, data: OrientedPairs) -> float:
         """With stationarity, what u·u misses is the sum of the complementary products."""
-        values = rows.values @ self.u_
-        ties = rows.ties
+        values = data.values @ self.u_
+        ties = data.ties
         dual = self.dual_coef_
         slack = np.where(
             ties, -1 - self.bias_ - np.abs(values), self.bias_ + values - 1
         )
-        missed = self.u_ - (dual * rows.sign) @ rows.values
+        missed = self.u_ - (dual * data.sign) @ data.values
         squared = self.u_ @ self.u_
         # less if both orders cancel
         preferred = np.abs(dual[~ties]).sum()
@@ -136,7 +145,9 @@ class MarginQP(LinearComparison):
         return float(max(-slack.min(), np.sqrt(missed @ missed / squared), gap))
 
 
-def nearest_points(rows: Rows, scale: float) -> tuple[Solution, NDArray[np.int64]]:
+def solve_margin_qp(
+    data: OrientedPairs, scale: float
+) -> tuple[Solution, NDArray[np.int64]]:
     """The vector from the hull of the ties, both ways, to the hull of the preferences,
     over `scale`.
 
@@ -148,10 +159,10 @@ def nearest_points(rows: Rows, scale: float) -> tuple[Solution, NDArray[np.int64
     -------
     solution : Solution
         `coef` the vector x; `dual` of the working set, with sum 1 over preferences and
-        over ties, and G' dual = x for its rows G. If the hulls meet, x is of the size
-        of rounding errors.
-    work : ndarray of int
-        The working set.
+        over ties, and G' dual = x for its rows G. If the hulls meet, x is as small as
+        rounding errors.
+    working_set : ndarray of int
+        Ids of its constraint rows.
     """
 
     def solve(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
@@ -159,40 +170,37 @@ def nearest_points(rows: Rows, scale: float) -> tuple[Solution, NDArray[np.int64
         k, p = G.shape
         sizes = np.abs(G).max(axis=0)
         sizes[sizes == 0] = 1.0
-        # with z = x * sizes: each feature has its own rounding
+        # The unknowns are z = (x * sizes, s, -t): each feature has its own rounding.
         A = np.column_stack([G / sizes, -kinds])
         curvature = np.append(1 / sizes**2, [0.0, 0.0])
         c = np.repeat([0.0, -1.0], [p, 2])
         lam = kinds @ (1 / kinds.sum(axis=0))
         z = np.append(lam @ G * sizes, [0.0, 0.0])
         values = A @ z
-        z[p:] = (
-            np.array([values[~ties].min(), values[ties].min()])
-            - 0.1 * np.ptp(values)
-            - _TINY
-        )
-        optimum = interior_point(
-            A, np.zeros(k), c, curvature, Interior(z, A @ z, lam), tolerance
-        )
+        lowest = np.array([values[~ties].min(), values[ties].min()])
+        z[p:] = lowest - 0.1 * np.ptp(values) - _TINY
+        start = Interior(z, A @ z, lam)
+        optimum = interior_point(A, np.zeros(k), c, curvature, start, tolerance)
         x = optimum.z[:p] / sizes
+        rough = Solution(x, optimum.dual)
         if tolerance > EXACT:
-            return Solution(x, optimum.dual)
-        return _polished(G, kinds, Solution(x, optimum.dual), tight(optimum, x @ x))
+            return rough
+        return _polish(G, kinds, rough, tight_constraints(optimum, x @ x))
 
-    return grow_working_set(rows, scale, in_span(solve))
+    return grow_working_set(data, scale, solve_in_span(solve))
 
 
-def _polished(G: Floats, kinds: Floats, rough: Solution, active: NDArray) -> Solution:
-    """The least x that gives the active preferences one value, and the active ties
+def _polish(G: Floats, kinds: Floats, rough: Solution, active: NDArray) -> Solution:
+    """The shortest x that gives the active preferences one value, and the active ties
     another.
 
-    Rows without a multiplier leave the active ones, those that x misses join them,
+    Rows without a multiplier leave the active ones, those that x violates join them,
     until x is right.
     """
     extended = np.column_stack([G, kinds])
     size = _EPS * np.abs(G).max(axis=0)
     ends = np.ones(2)
-    for _ in range(_CORRECTIONS):
+    for _ in range(_MAX_CORRECTIONS):
         preferred, tied = (np.flatnonzero(active & (kind > 0)) for kind in kinds.T)
         if len(preferred) == 0 or len(tied) == 0:
             break
@@ -202,11 +210,14 @@ def _polished(G: Floats, kinds: Floats, rough: Solution, active: NDArray) -> Sol
             break
         x = u / (u @ u)
         lam = np.zeros(len(G))
-        lam[active], missed = nonnegative(extended[active].T, np.append(x, ends))
+        lam[active], missed = nonnegative_least_squares(
+            extended[active].T, np.append(x, ends)
+        )
         values = G @ x
         short = kinds @ [values[preferred].min(), values[tied].min()] - values
         joins = short > 4 * (size @ np.abs(x))
-        leaves = missed > _STATIONARY * np.sqrt(x @ x) + 64 * size.max()
+        rounding = 64 * size.max()
+        leaves = missed > _STATIONARITY_TOL * np.sqrt(x @ x) + rounding
         if not leaves and not joins.any():
             return Solution(x, lam)
         if leaves:

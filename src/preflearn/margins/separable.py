@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from preflearn.core.validation import Floats
-from preflearn.margins.constraints import Rows, extremes
-from preflearn.margins.interior_point import largest_ratio
+from preflearn.margins.constraints import OrientedPairs, extremes
+from preflearn.margins.interior_point import solve_margin_lp
 from preflearn.pairs import Pairs
 
 # entries * features * (their bits)², which a proof may take: seconds, enough for p = 20
 _EXACT_WORK = 1e12
-# a feature, where two or three are usual; of a working set
-_MOST_PIVOTS = 20
-_MOST_ROUNDS = 100
-_SHOWN = 12  # pairs of a violated set that a message names
-_CLOSE = 1e-6  # a slack from which a pair may matter where the float solver is in doubt
+_MAX_PIVOTS = 20  # for each feature; two or three are usual
+_MAX_ROUNDS = 100  # of a working set
+_MAX_NAMED = 12  # pairs of a violated set that a message names
+# a slack below which a pair may matter where the float solver is in doubt
+_DOUBTFUL = 1e-6
 _EPS = np.finfo(np.float64).eps
 
 
@@ -100,36 +100,36 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
     >>> answer.separable, answer.exact_weights
     (False, {0: Fraction(1, 1), 1: Fraction(1, 2)})
     """
-    rows = Rows.of(pairs, y)
-    ties = rows.ties
-    scales = rows.scales()
+    data = OrientedPairs.validate(pairs, y)
+    ties = data.ties
+    scales = data.scales()
     if ties.all():
         return _separable(np.zeros(len(scales)))
-    solution, work = largest_ratio(rows, scales)
+    solution, working_set = solve_margin_lp(data, scales)
     coef = solution.coef / scales
-    if solution.state > 0 and _separates(coef, rows):
+    if solution.state > 0 and _separates(coef, data):
         return _separable(coef)
-    dual = rows.multipliers(work, solution.dual)
+    dual = data.pair_multipliers(working_set, solution.dual)
     matters = dual != 0
-    if abs(solution.state) < _CLOSE:
-        values = rows.values @ coef
-        matters |= np.where(ties, 1 - np.abs(values), values - 1) < _CLOSE
-    answer = _exact_answer(rows, np.flatnonzero(matters))
+    if abs(solution.state) < _DOUBTFUL:
+        values = data.values @ coef
+        matters |= np.where(ties, 1 - np.abs(values), values - 1) < _DOUBTFUL
+    answer = _exact_answer(data, np.flatnonzero(matters))
     if answer is not None:
         return answer
     if solution.state > 0:
         return _separable(coef, exact=False)
-    signed = np.where(ties, -dual, dual * rows.sign) / np.abs(dual[~ties]).sum()
+    signed = np.where(ties, -dual, dual * data.sign) / np.abs(dual[~ties]).sum()
     return _not_separable(dict(enumerate(signed.tolist())), ties, exact=False)
 
 
-def verified(coef: Floats, rows: Rows) -> Floats:
-    """Return the weights if they separate without any rounding; else say why there are
-    none."""
-    s, t = extremes(rows.values @ coef, rows.ties)
-    if s > t and _separates(coef, rows):
-        return coef
-    answer = separability(rows.pairs, rows.y)
+def check_separates(coef: Floats, data: OrientedPairs) -> None:
+    """Raise ValueError, with the reason, unless the weights separate the pairs without
+    any rounding."""
+    s, t = extremes(data.values @ coef, data.ties)
+    if s > t and _separates(coef, data):
+        return
+    answer = separability(data.pairs, data.y)
     if answer.separable or answer.weights is None:
         raise ValueError(
             "no weight vector was found, though the comparisons are separable: by a margin near the "
@@ -137,14 +137,15 @@ def verified(coef: Floats, rows: Rows) -> Floats:
             "standardised features"
         )
     named = [
-        f"{i} (label {rows.y[i]:+d}, weight {answer.weights[i]:.3g})"
-        for i in answer.support
+        f"{i} (label {data.y[i]:+d}, weight {answer.weights[i]:.3g})"
+        for i in answer.support[:_MAX_NAMED]
     ]
+    violated = ", ".join(named)
+    if len(answer.support) > _MAX_NAMED:
+        violated += f" and {len(answer.support) - _MAX_NAMED} more"
     error = NotSeparableError(
-        "the comparisons are not linearly separable. The violated set is made of the pairs "
-        + ", ".join(named[:_SHOWN])
-        + (f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else "")
-        + ": with these weights, the mean of the preferences, turned the right way, lies among the ties, "
+        f"the comparisons are not linearly separable. The violated set is made of the pairs {violated}: "
+        "with these weights, the mean of the preferences, turned the right way, lies among the ties, "
         "so no weight vector is right on all of them; use a method with slack variables, such as "
         "SVMCompare"
     )
@@ -157,65 +158,63 @@ def _separable(coef: NDArray | None, exact: bool = True) -> Separability:
 
 
 def _not_separable(
-    certificate: dict[int, Any], ties: NDArray, exact: bool = True
+    weights: dict[int, Any], ties: NDArray, exact: bool = True
 ) -> Separability:
-    certificate = {i: certificate[i] for i in sorted(certificate) if certificate[i]}
-    support = np.array(list(certificate), dtype=np.int64)
-    weights = np.zeros(len(ties))
-    weights[support] = [float(a) for a in certificate.values()]
-    return Separability(
-        False, exact, None, weights, support, certificate if exact else {}
-    )
+    nonzero = {i: weights[i] for i in sorted(weights) if weights[i]}
+    support = np.array(list(nonzero), dtype=np.int64)
+    floats = np.zeros(len(ties))
+    floats[support] = [float(a) for a in nonzero.values()]
+    if not exact:
+        nonzero = {}
+    return Separability(False, exact, None, floats, support, nonzero)
 
 
 # Floats are fractions over powers of two.
 _fractions: Callable[[NDArray], NDArray] = np.frompyfunc(Fraction, 1, 1)
 
 
-def _exact_rows(rows: Rows, ids: NDArray) -> NDArray:
+def _exact_rows(data: OrientedPairs, ids: NDArray) -> NDArray:
     """The rows y_i d_i or d_j without rounding, shape (k, p), of Fractions."""
-    first, second = _fractions(rows.pairs.items[rows.pairs.index[ids]]).transpose(
-        1, 0, 2
-    )
-    return (first - second) * rows.sign[ids, None].astype(object)
+    items = _fractions(data.pairs.items[data.pairs.index[ids]])
+    return (items[:, 0] - items[:, 1]) * data.sign[ids, None].astype(object)
 
 
-def _separates(coef: Floats, rows: Rows) -> bool:
+def _separates(coef: Floats, data: OrientedPairs) -> bool:
     """Whether s(w) > t(w) without rounding; fractions are needed only where floats are
     in doubt."""
-    s, t = extremes(rows.values @ coef, rows.ties)
-    error = (len(coef) + 4) * (
-        _EPS * float(rows.largest() @ np.abs(coef)) + np.finfo(np.float64).tiny
-    )
+    s, t = extremes(data.values @ coef, data.ties)
+    size = float(data.largest() @ np.abs(coef))
+    error = (len(coef) + 4) * (_EPS * size + np.finfo(np.float64).tiny)
     if s - error > t + error:
         return True
-    (s, _), (t, _) = _exact_extremes(_fractions(coef), rows)
+    (s, _), (t, _) = _exact_extremes(_fractions(coef), data)
     return bool(s > t)
 
 
-def _exact_extremes(w: NDArray, rows: Rows) -> tuple[tuple[Any, int], tuple[Any, int]]:
+def _exact_extremes(
+    w: NDArray, data: OrientedPairs
+) -> tuple[tuple[Any, int], tuple[Any, int]]:
     """The exact s and t of `extremes` for weights as Fractions, each with the id of a
     pair that has it.
 
     Fractions are needed for the pairs near the extremes only.
     """
+    ties = data.ties
     # so values are at most 1
-    coef = (w / (_fractions(rows.largest()) @ np.abs(w) or 1)).astype(np.float64)
-    values = rows.values @ coef
-    ties = rows.ties
+    size = _fractions(data.largest()) @ np.abs(w) or 1
+    values = data.values @ (w / size).astype(np.float64)
     s, t = extremes(values, ties)
     error = 4 * (len(w) + 4) * _EPS
     near = np.flatnonzero(
         np.where(ties, np.abs(values) >= t - error, values <= s + error)
     )
-    exact = list(zip(_exact_rows(rows, near) @ w, near.tolist(), strict=True))
-    least = min((value, i) for value, i in exact if not ties[i])
-    return least, max(
-        ((abs(value), i) for value, i in exact if ties[i]), default=(0, least[1])
-    )
+    exact = list(zip(_exact_rows(data, near) @ w, near.tolist(), strict=True))
+    lowest = min((value, i) for value, i in exact if not ties[i])
+    tied = [(abs(value), i) for value, i in exact if ties[i]]
+    return lowest, max(tied, default=(0, lowest[1]))
 
 
-def _exact_answer(rows: Rows, work: NDArray) -> Separability | None:
+def _exact_answer(data: OrientedPairs, working_set: NDArray) -> Separability | None:
     """Prove one answer or the other in integers, from a working set that grows; None:
     too large.
 
@@ -223,26 +222,25 @@ def _exact_answer(rows: Rows, work: NDArray) -> Separability | None:
     Farkas' lemma gives weights that separate the working set: they separate all pairs,
     or a pair that they do not separate is added.
     """
-    for _ in range(_MOST_ROUNDS):
-        exact = _exact_rows(rows, work)
-        tied = rows.ties[work]
-        found = _common_point(exact[~tied], exact[tied])
-        if found is None:
+    for _ in range(_MAX_ROUNDS):
+        exact = _exact_rows(data, working_set)
+        tied = data.ties[working_set]
+        result = _common_point(exact[~tied], exact[tied])
+        if result is None:
             return None
-        meet, answer = found
+        meet, answer = result
         if meet:
-            ids = np.concatenate([work[~tied], work[tied]])
-            return _not_separable(
-                dict(zip(ids.tolist(), answer, strict=True)), rows.ties
-            )
-        (s, i), (t, j) = _exact_extremes(answer, rows)
+            ids = np.concatenate([working_set[~tied], working_set[tied]])
+            weights = dict(zip(ids.tolist(), answer, strict=True))
+            return _not_separable(weights, data.ties)
+        (s, i), (t, j) = _exact_extremes(answer, data)
         if s > t:
             try:
                 coef = (2 * answer / (s + t)).astype(np.float64)
             except OverflowError:  # floats cannot hold them
                 return _separable(None)
-            return _separable(coef if _separates(coef, rows) else None)
-        work = np.union1d(work, [i, j])
+            return _separable(coef if _separates(coef, data) else None)
+        working_set = np.union1d(working_set, [i, j])
     return None
 
 
@@ -265,11 +263,13 @@ def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] |
     k = len(ties)
     p = preferences.shape[1]
     size = n + 2 * k + 1
-    basis = n + 2 * k + 1 + np.arange(p + 2)
     columns = np.vstack([preferences, -ties, ties, np.zeros((1, p), dtype=object)]).T
-    # of features as whole numbers
-    units = np.array([_unit(feature) for feature in columns])
+    # of each feature, so that its values are integers
+    units = np.array([_common_unit(feature) for feature in columns])
+    # The rows are the p equations of the features, the two sums, and the objective: the
+    # sum of one artificial variable for each equation, the first basis.
     tableau = np.zeros((p + 3, size + p + 3), dtype=object)
+    basis = size + np.arange(p + 2)
     tableau[:p, :size] = np.frompyfunc(int, 1, 1)(columns * units[:, None])
     tableau[p, :n] = 1
     tableau[p + 1, n:size] = 1
@@ -277,38 +277,42 @@ def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] |
     tableau[[p, p + 1], -1] = 1
     tableau[-1, :size] = -tableau[:-1, :size].sum(axis=0)
     tableau[-1, -1] = -2
-    # of determinants of p rows
+    # Entries are determinants of up to p rows.
     length = p * int(np.abs(tableau[:p]).max()).bit_length()
     if p * tableau.size * length**2 > _EXACT_WORK:
         return None
     denominator = 1
-    for _ in range(_MOST_PIVOTS * p):
+    for _ in range(_MAX_PIVOTS * p):
         entering = np.flatnonzero(tableau[-1, :size] < 0)
         if not entering.size:
             break
         column = entering[0]
         rising = np.flatnonzero(tableau[:-1, column] > 0)
-        row = min(
-            rising,
-            key=lambda r: (Fraction(tableau[r, -1], tableau[r, column]), basis[r]),
-        )
-        kept = tableau[row].copy()
+        ratios = [
+            (Fraction(tableau[r, -1], tableau[r, column]), basis[r], r) for r in rising
+        ]
+        row = min(ratios)[2]
+        pivot_row = tableau[row].copy()
         pivot = tableau[row, column]
-        tableau = (tableau * pivot - np.outer(tableau[:, column], kept)) // denominator
-        tableau[row], basis[row], denominator = kept, column, pivot
+        # The division leaves no remainder (Edmonds).
+        tableau = tableau * pivot - np.outer(tableau[:, column], pivot_row)
+        tableau //= denominator
+        tableau[row] = pivot_row
+        basis[row] = column
+        denominator = pivot
     else:
         return None
     if tableau[-1, -1] != 0:
         return False, (tableau[-1, size : size + p] - denominator) * units
     solution = np.full(size + p + 2, Fraction(0), dtype=object)
     solution[basis] = [Fraction(value, denominator) for value in tableau[:-1, -1]]
-    return True, np.concatenate(
-        [solution[:n], solution[n : n + k] - solution[n + k : n + 2 * k]]
-    )
+    ties = solution[n : n + k] - solution[n + k : n + 2 * k]
+    return True, np.concatenate([solution[:n], ties])
 
 
-def _unit(values: NDArray) -> Fraction:
-    """The factor that makes these Fractions the least whole numbers."""
-    return Fraction(
-        lcm(*(x.denominator for x in values)), gcd(*(x.numerator for x in values)) or 1
-    )
+def _common_unit(values: NDArray) -> Fraction:
+    """The smallest factor that turns these Fractions into integers without a common
+    divisor."""
+    denominators = (x.denominator for x in values)
+    numerators = (x.numerator for x in values)
+    return Fraction(lcm(*denominators), gcd(*numerators) or 1)
