@@ -21,10 +21,10 @@ from scipy import linalg
 
 from preflearn.core.gram import check_gram, fixed
 from preflearn.core.kernels import check_definite
-from preflearn.core.validation import Floats, Ids, check_array, check_labels, check_real
-from preflearn.path.follower import PathFollower, PathSegments, constant_path
+from preflearn.core.validation import Floats, check_array, check_labels, check_real
+from preflearn.path.follower import PathFollower, PathSegment, WeightPath, constant_path
 from preflearn.path.graph import BOUND_TOL, PairGraph, check_entries
-from preflearn.path.regularization import RegularizationPath, Selection, piece_at
+from preflearn.path.regularization import RegularizationPath, Selection
 from preflearn.path.replay import replay_points
 from preflearn.solvers.newton import warn_about_gap
 
@@ -47,12 +47,12 @@ class BinaryPath(RegularizationPath):
     def __init__(
         self,
         graph: PairGraph,
-        segments: PathSegments,
+        path: WeightPath,
         status: str,
         y: Floats,
         centre: Floats | float,
     ):
-        super().__init__(graph, segments, status, np.arange(len(y)))
+        super().__init__(graph, path, status, np.arange(len(y)))
         self._K = graph.K
         self._y = y
         self._centre = centre  # taken from the rows of each kernel; K is without it
@@ -204,7 +204,7 @@ class BinaryPath(RegularizationPath):
         rows = np.arange(len(knots))
         offsets = knots * self._y[pins] - np.einsum("km,km->k", self._K[pins], coefs)
         unpinned = inner[rows, pins] <= BOUND_TOL
-        for k in np.flatnonzero(unpinned | (knots < self._segments.knots[-1])):
+        for k in np.flatnonzero(unpinned | (knots < self._path.last_knot)):
             offsets[k] = self._offset(knots[k], alphas[k])
         return offsets
 
@@ -235,20 +235,28 @@ class BinaryPath(RegularizationPath):
             yield lams, coefs
 
     def _fill_coefficients(
-        self, segment: int, alpha: Floats, knots: Floats, changes: Ids, coefs: Floats
+        self, segment: PathSegment, alpha: Floats, coefs: Floats
     ) -> None:
         """By the recorded weights."""
-        first, last = self._segments.marks[segment : segment + 2, 2]
-        weights = self._segments.piece_weights[first:last]
-        pairs = self._margin_pairs(segment)
-        entering = np.count_nonzero(changes[:, 2] < 0)
+        pairs = segment.pairs
+        entering = np.count_nonzero(segment.changes[:, 2] < 0)
         on_margin = np.append(pairs, np.full(entering, -1))
-        replay_points(self._graph, on_margin, len(pairs), changes, weights, coefs)
+        replay_points(
+            self._graph,
+            on_margin,
+            len(pairs),
+            segment.changes,
+            segment.piece_weights,
+            coefs,
+        )
 
-    def _weights_within(self, segment: int, lam: float) -> Floats:
+    def _weights_within(self, k: int, lam: float) -> Floats:
         """A point's part of B'alpha is y alpha, which is linear between two knots."""
-        knots, coefs = self._segment_coefficients(segment)
-        piece = piece_at(knots, lam)
+        knots = self._path.segments[k].knots
+        coefs = self._segment_coefficients(k)
+        # the last piece that begins at lambda or above
+        piece = int(np.searchsorted(-knots, -lam, side="right"))
+        piece = min(piece, len(knots) - 1) - 1
         upper = coefs[piece, :-1]
         fraction = (knots[piece] - lam) / (knots[piece] - knots[piece + 1])
         alpha = np.abs(upper + fraction * (coefs[piece + 1, :-1] - upper))
@@ -259,7 +267,7 @@ class BinaryPath(RegularizationPath):
     def _offset(self, lam: float, alpha: Floats) -> float:
         """lambda times the bias of f without centre: a point of weight inside (0, 1) is
         on the margin."""
-        last = self._segments.knots[-1]
+        last = self._path.last_knot
         if lam < last:  # f stays
             return self._offset(last, self._weights(last)) * (lam / last)
         signed = self._y * alpha
@@ -379,12 +387,12 @@ def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:
     rest = follower.g[pin]
     lam = float(np.max(-sign * (g[y == -sign] - rest))) / 2
     if lam <= max(lambda_min, _MIN_BREAKPOINT * graph.largest):
-        segments = constant_path(follower.alpha, max(lambda_min, lam))
+        weights = constant_path(follower.alpha, max(lambda_min, lam))
         status = "complete"
     else:
         follower.g[-1] = rest - sign * lam
-        segments, status = follower.follow(lam, lambda_min)
-    return BinaryPath(graph, segments, status, y, centre)
+        weights, status = follower.follow(lam, lambda_min)
+    return BinaryPath(graph, weights, status, y, centre)
 
 
 def _compare_with_bias(K: Floats, y: Floats) -> PairGraph:

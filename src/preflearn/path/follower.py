@@ -61,43 +61,46 @@ _FINAL_MARGIN_TOL = 2e-7
 _FALLING_LAMBDA = EventRule(1.0, 0.0, 1.0, 0.0, MARGIN_TOL)
 
 
-class PathSegments(NamedTuple):
-    """A path in arrays. Piece k holds from knot k down to knot k + 1.
+class PathSegment(NamedTuple):
+    """A part of a path: piece k goes from knot k down to knot k + 1."""
 
-    Segment s begins with piece, change and recorded weight ``marks[s]``, and with the
-    margin set ``pairs[first[s] : first[s + 1]]``, at these weights; the last mark is
-    the end.
-    """
-
-    start: Floats  # (m,): all weights at the first knot and above
-    knots: Floats  # (pieces + 1,)
+    knots: Floats  # (pieces + 1,), decreasing
     # (c, 3): piece, pair, and its weight: 0, 1 for its bound, or -1 where it enters
     changes: Ids
-    marks: Ids  # (segments + 1, 3)
-    first: Ids  # (segments + 1,)
-    pairs: Ids
-    weights: Floats
-    # from the last knot down to it f stays, and the weights fall in proportion to
-    # lambda
-    end: float
+    pairs: Ids  # on the margin at the first knot
+    weights: Floats  # of these pairs there
     # with bias, the weights of the margin set where each piece ends; else (0,)
     piece_weights: Floats
 
+    @classmethod
+    def empty(cls, lam: float) -> PathSegment:
+        """A segment without pieces at this lambda."""
+        ids = np.zeros(0, dtype=np.int64)
+        weights = np.zeros(0)
+        return cls(np.array([lam]), ids.reshape(0, 3), ids, weights, weights)
 
-def constant_path(alpha: Floats, end: float) -> PathSegments:
+
+class WeightPath(NamedTuple):
+    """The weights of all pairs for every lambda down to an end."""
+
+    start: Floats  # (m,): all weights at the first knot and above
+    segments: list[PathSegment]  # each begins where the one before ends
+    # from the last knot down to it f stays, and the weights fall in proportion to
+    # lambda
+    end: float
+
+    @property
+    def last_knot(self) -> float:
+        return self.segments[-1].knots[-1]
+
+
+def constant_path(alpha: Floats, end: float) -> WeightPath:
     """The path of weights that stay down to this lambda."""
-    ids = np.zeros(0, dtype=np.int64)
-    floats = np.zeros(0)
-    changes = ids.reshape(0, 3)
-    marks = np.zeros((1, 3), dtype=np.int64)
-    return PathSegments(
-        alpha, np.array([end]), changes, marks, ids, ids, floats, end, floats
-    )
+    return WeightPath(alpha, [PathSegment.empty(end)], end)
 
 
 class PathFollower:
-    """Follows the weights along a path, from weights of 0 or the bound on, and records
-    the segments."""
+    """Follows the weights along a path, from weights of 0 or the bound on."""
 
     def __init__(self, graph: PairGraph, alpha: Floats):
         m = len(graph.first)
@@ -113,7 +116,6 @@ class PathFollower:
         self._rule = _FALLING_LAMBDA
         self._events = _EVENTS_WITH_BIAS if self._has_bias else _EVENTS
         self.set_margin(np.zeros(0, dtype=np.int64))
-        self._start_at(0.0)
         self._recompute_scores()
         self.size = self._rounding / _UNIT_ROUNDOFF
 
@@ -153,8 +155,8 @@ class PathFollower:
                 self.set_margin(pairs[[np.argmin(gain)]])
                 self.g[-1] = self.g[self.on_margin[0]]
             limits = SegmentLimits(np.inf, 1.0, self._rounding, 1)
-            count, status = self._follow_pairs(ids, self._events - moved, limits)
-            moved += max(count, 1)
+            log, status = self._follow_pairs(ids, self._events - moved, limits)
+            moved += max(log.used[0], 1)
             if status in (ENDED, LOST):
                 break
         if status != ENDED:
@@ -167,62 +169,45 @@ class PathFollower:
 
     def follow(
         self, lam: float, lambda_min: float, max_events: float = np.inf
-    ) -> tuple[PathSegments, str]:
+    ) -> tuple[WeightPath, str]:
         """The path of the weights from the first breakpoint on, and how it ended."""
-        self._start_at(lam)
+        self.lam = lam
+        start = self.alpha.copy()
+        segments = [PathSegment.empty(lam)]
+        n_events = 0
         end = max(lambda_min, MIN_LAMBDA_RATIO * lam)
         before = 0
         for _ in range(self._max_segments()):
-            events = int(min(self._events, max_events - self._mark[0]))
-            status = self._follow_segment(end, events, before)
+            events = int(min(self._events, max_events - n_events))
+            segment, status = self._follow_segment(end, events, before)
+            if segment is not None:
+                segments.append(segment)
+                n_events += len(segment.knots) - 1
+            path = WeightPath(start, segments, self.lam)
             if status == LOST:
                 if before == QUIET and lambda_min == 0:
-                    return self._segments(), "complete"
-                return self._segments(), "rounding"
+                    return path, "complete"
+                return path, "rounding"
             if status == ENDED:
-                return self._segments(), "complete"
+                return path, "complete"
             if status == SCALED:
-                return self._segments()._replace(end=lambda_min), "complete"
-            if self._mark[0] == max_events:
-                return self._segments(), "max_events"
+                return path._replace(end=lambda_min), "complete"
+            if n_events == max_events:
+                return path, "max_events"
             before = status
         raise ArithmeticError(
-            f"the path did not end in {self._mark[0]} events; it came to {self.lam}"
+            f"the path did not end in {n_events} events; it came to {self.lam}"
         )
-
-    def _segments(self) -> PathSegments:
-        """What has been recorded so far."""
-        sizes = [len(pairs) for pairs in self._margin_pairs]
-        return PathSegments(
-            self._start,
-            np.concatenate(self._knots),
-            np.concatenate(self._changes),
-            np.array([*self._marks, self._mark]),
-            np.cumsum(sizes),
-            np.concatenate(self._margin_pairs),
-            np.concatenate(self._margin_weights),
-            self.lam,
-            np.concatenate(self._piece_weights),
-        )
-
-    def _start_at(self, lam: float) -> None:
-        """Forget what was recorded, and begin at this lambda."""
-        self.lam = lam
-        self._start = self.alpha.copy()
-        self._mark = (0, 0, 0)
-        self._knots = [np.array([lam])]
-        self._changes = [np.zeros((0, 3), dtype=np.int64)]
-        self._marks = list[tuple[int, int, int]]()
-        self._margin_pairs = [np.zeros(0, dtype=np.int64)]
-        self._margin_weights = [np.zeros(0)]
-        self._piece_weights = [np.zeros(0)]
 
     def _max_segments(self) -> int:
         """More segments than a problem of this size ever takes."""
         return 1000 + 100 * len(self.alpha)
 
-    def _follow_segment(self, end: float, events: int, before: int) -> int:
-        """Follow some events; returns the status of `follow_events`, or LOST."""
+    def _follow_segment(
+        self, end: float, events: int, before: int
+    ) -> tuple[PathSegment | None, int]:
+        """Follow some events; returns the status of `follow_events`, or LOST without a
+        segment where g violates the optimality conditions."""
         graph = self._graph
         n = graph.items
         self._recompute_scores()
@@ -239,30 +224,34 @@ class PathFollower:
             _MAX_VIOLATION * self._rule.score_size,
             2 * self._rounding,
         ):
-            return LOST
-        self._marks.append(self._mark)
-        self._margin_pairs.append(self.on_margin)
-        self._margin_weights.append(self.alpha[self.on_margin])
+            return None, LOST
+        pairs = self.on_margin
+        weights = self.alpha[pairs]
         limits = SegmentLimits(self._reach, end, self._rounding, n_inside)
-        count, status = self._follow_pairs(ids, events, limits)
+        log, status = self._follow_pairs(ids, events, limits)
+        changes = log.changes[: log.used[1]]
         # The next event is far away: watch all pairs for it.
-        if status == REACHED and count == 0:
+        if status == REACHED and log.used[0] == 0:
             ids = np.arange(len(self._side), dtype=np.int32)
             limits = SegmentLimits(np.inf, end, self._rounding, 0)
-            count, status = self._follow_pairs(ids, 1, limits)
+            log, status = self._follow_pairs(ids, 1, limits)
+            changes = np.vstack([changes, log.changes[: log.used[1]]])
         elif np.isfinite(self._reach):
             # Balance the costs between segments and within them.
             effort = (_CHECK_COST * len(self._side) + _ENTRY_COST * n * n) / (
-                _WATCH_COST * (len(ids) - n_on + 1) * max(count, 1)
+                _WATCH_COST * (len(ids) - n_on + 1) * max(log.used[0], 1)
             )
             self._reach *= min(2.0, max(0.5, effort**0.5))
-        return status
+        knots = log.knots[: log.used[0] + 1].copy()
+        piece_weights = log.weights[: log.used[2]].copy()
+        segment = PathSegment(knots, changes.copy(), pairs, weights, piece_weights)
+        return segment, status
 
     def _follow_pairs(
         self, ids: NDArray[np.int32], events: int, limits: SegmentLimits
-    ) -> tuple[int, int]:
-        """Follow these pairs, and record what happens; returns the number of pieces and
-        the status of `follow_events`."""
+    ) -> tuple[EventLog, int]:
+        """Follow these pairs; returns what happened and the status of
+        `follow_events`."""
         graph = self._graph
         margin_set = self._margin_set
         # Without bias weights are replayed by `replay_pairs`, and take no memory.
@@ -298,7 +287,8 @@ class PathFollower:
         self.on_margin = ids[margin_set.gram.places[:size]].astype(np.int64)
         if size == len(margin_set.rows):
             self._margin_set = empty_margin_set(2 * size, graph.items)
-        return self._record(log), status
+        self.lam = float(log.knots[log.used[0]])
+        return log, status
 
     def _recompute_scores(self) -> None:
         """Compute g anew from the weights, except for a free score, and a bound on its
@@ -348,16 +338,3 @@ class PathFollower:
         self.alpha[free] = np.clip(weight + fraction * delta, 0.0, bound)
         self._recompute_scores()
         return (1 - fraction) * wrong
-
-    def _record(self, log: EventLog) -> int:
-        """Append a log to what was recorded; returns its number of pieces."""
-        piece, change, weight = self._mark
-        n_pieces, n_changes, n_weights = log.used.tolist()
-        changes = log.changes[:n_changes].copy()
-        changes[:, 0] += piece
-        self._knots.append(log.knots[1 : n_pieces + 1].copy())
-        self._changes.append(changes)
-        self._piece_weights.append(log.weights[:n_weights].copy())
-        self.lam = float(log.knots[n_pieces])
-        self._mark = (piece + n_pieces, change + n_changes, weight + n_weights)
-        return n_pieces

@@ -36,7 +36,7 @@ from preflearn.core.validation import (
     require,
 )
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.path.follower import PathFollower, PathSegments, constant_path
+from preflearn.path.follower import PathFollower, WeightPath, constant_path
 from preflearn.path.graph import (
     PairGraph,
     check_entries,
@@ -73,13 +73,13 @@ class RankingPath(RegularizationPath):
     def __init__(
         self,
         graph: PairGraph,
-        segments: PathSegments,
+        path: WeightPath,
         status: str,
         ids: Ids,
         item_kernel: ItemKernel,
         graph_pair: Ids,
     ):
-        super().__init__(graph, segments, status, ids)
+        super().__init__(graph, path, status, ids)
         self._item_kernel = item_kernel
         self._graph_pair = graph_pair  # of each pair of the fit
 
@@ -355,13 +355,13 @@ def ranksvm_path(
     follower = PathFollower(graph, graph.bound.copy())
     largest = float((follower.g[graph.first] - follower.g[graph.second]).max())
     if largest <= _MIN_MARGIN * follower.size:
-        segments = constant_path(follower.alpha, lambda_min)
+        weights = constant_path(follower.alpha, lambda_min)
         status = "complete"
     else:
         expected = f"one below {largest:g}, the first breakpoint, above which all weights are 1"
         require(lambda_min < largest, lambda_min, "lambda_min", expected)
-        segments, status = follower.follow(largest, lambda_min, limit)
-    path = RankingPath(graph, segments, status, ids, item_kernel, graph_pair)
+        weights, status = follower.follow(largest, lambda_min, limit)
+    path = RankingPath(graph, weights, status, ids, item_kernel, graph_pair)
     return path._with_warning("ranksvm_path")
 
 

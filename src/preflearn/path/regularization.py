@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Self
 
@@ -10,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.core.validation import Floats, Ids, check_real, raise_if_any, warn_user
-from preflearn.path.follower import MIN_LAMBDA_RATIO, PathSegments
+from preflearn.path.follower import MIN_LAMBDA_RATIO, PathSegment, WeightPath
 from preflearn.path.graph import PairGraph, item_coefficients
 from preflearn.path.margin_set import empty_margin_set, fill
 from preflearn.path.replay import replay_pairs
@@ -58,15 +59,19 @@ class RegularizationPath(ABC):
         rounding stopped it.
     """
 
-    def __init__(self, graph: PairGraph, segments: PathSegments, status: str, ids: Ids):
+    def __init__(self, graph: PairGraph, path: WeightPath, status: str, ids: Ids):
         self._graph = graph
-        self._segments = segments
+        self._path = path
+        # the segments with pieces
+        self._pieced = [
+            k for k, segment in enumerate(path.segments) if len(segment.knots) > 1
+        ]
         self.status = status
-        self.lambda_end = segments.end
+        self.lambda_end = path.end
         self._ids = ids  # which pair or point of the fit each pair of the graph is
-        self._last = np.inf, segments.start  # lambda and weights of the last query
-        self._cache: dict[int, tuple[Floats, Floats]] = {}
-        self.breakpoints = _breakpoints(segments)
+        self._last = np.inf, path.start  # lambda and weights of the last query
+        self._cache: dict[int, Floats] = {}  # B'alpha at the knots of segments
+        self.breakpoints = _breakpoints(path)
         self.breakpoints.setflags(write=False)
 
     def __repr__(self) -> str:
@@ -87,10 +92,10 @@ class RegularizationPath(ABC):
         """Triples (lambda, index, kind) of pairs that "enter" the margin, "leave at 0"
         or "leave at 1"."""
         kinds = {0: "leave at 0", 1: "leave at 1", -1: "enter"}
-        knots = self._segments.knots
         return [
-            (float(knots[piece]), int(self._ids[pair]), kinds[weight])
-            for piece, pair, weight in self._segments.changes.tolist()
+            (float(segment.knots[piece]), int(self._ids[pair]), kinds[weight])
+            for segment in self._path.segments
+            for piece, pair, weight in segment.changes.tolist()
         ]
 
     @abstractmethod
@@ -191,38 +196,36 @@ class RegularizationPath(ABC):
     def _coefficient_blocks(self) -> Iterator[tuple[Floats, Floats]]:
         """Blocks of knots, each ending where the next begins, and B'alpha there,
         (knots, n)."""
-        segments = self._segments
-        coefs = item_coefficients(self._graph, segments.start)[None]
-        for segment in range(len(segments.marks) - 1):
-            if segments.marks[segment, 0] < segments.marks[segment + 1, 0]:
-                knots, coefs = self._segment_coefficients(segment)
-                yield knots, coefs
-        last = segments.knots[-1]
-        end = segments.end
+        path = self._path
+        coefs = item_coefficients(self._graph, path.start)[None]
+        for k in self._pieced:
+            coefs = self._segment_coefficients(k)
+            yield path.segments[k].knots, coefs
+        last = path.last_knot
+        end = path.end
         if end < last:
             yield np.array([last, end]), np.stack([coefs[-1], coefs[-1] * (end / last)])
 
-    def _segment_coefficients(self, segment: int) -> tuple[Floats, Floats]:
-        """The knots of a segment and B'alpha there, kept for later queries."""
-        if segment in self._cache:
-            return self._cache[segment]
-        alpha = self._weights_before(segment)
-        knots, changes = self._segment_events(segment)
-        coefs = np.zeros((len(knots), self._graph.items))
+    def _segment_coefficients(self, k: int) -> Floats:
+        """B'alpha at the knots of a segment, kept for later queries."""
+        if k in self._cache:
+            return self._cache[k]
+        segment = self._path.segments[k]
+        alpha = self._weights_before(k)
+        coefs = np.zeros((len(segment.knots), self._graph.items))
         coefs[0] = item_coefficients(self._graph, alpha)
-        self._fill_coefficients(segment, alpha, knots, changes, coefs)
-        cached = sum(kept.size for _, kept in self._cache.values())
-        if cached + coefs.size > _MAX_CACHED:
+        self._fill_coefficients(segment, alpha, coefs)
+        if sum(kept.size for kept in self._cache.values()) + coefs.size > _MAX_CACHED:
             self._cache.clear()
-        self._cache[segment] = knots, coefs
-        return knots, coefs
+        self._cache[k] = coefs
+        return coefs
 
     def _fill_coefficients(
-        self, segment: int, alpha: Floats, knots: Floats, changes: Ids, coefs: Floats
+        self, segment: PathSegment, alpha: Floats, coefs: Floats
     ) -> None:
         """Write B'alpha at the knots of a segment, given that at the first, where the
         weights are alpha."""
-        self._replay(segment, alpha, knots, changes, 0.0, coefs)
+        self._replay(segment, alpha, 0.0, coefs)
 
     def _weights(self, lam: float) -> Floats:
         """The weights of the pairs of the graph, at most as large as their bounds."""
@@ -231,86 +234,64 @@ class RegularizationPath(ABC):
         return self._last[1].copy()
 
     def _weights_at(self, lam: float) -> Floats:
-        segments = self._segments
-        knots = segments.knots
-        if lam >= knots[0]:
-            return segments.start
-        if lam < knots[-1]:
-            return self._weights_at(knots[-1]) * (lam / knots[-1])
-        begins = segments.marks[:-1, 0]
-        piece = piece_at(knots, lam)
-        segment = int(np.searchsorted(begins, piece, side="right")) - 1
-        return self._weights_within(segment, lam)
+        segments = self._path.segments
+        last = self._path.last_knot
+        if lam >= segments[0].knots[0]:
+            return self._path.start
+        if lam < last:
+            return self._weights_at(last) * (lam / last)
+        # the last segment that begins at lambda or above
+        begins = [-segments[k].knots[0] for k in self._pieced]
+        return self._weights_within(self._pieced[bisect_right(begins, -lam) - 1], lam)
 
-    def _weights_within(self, segment: int, lam: float) -> Floats:
-        alpha = self._weights_before(segment)
-        knots, changes = self._segment_events(segment)
-        self._replay(segment, alpha, knots, changes, lam, np.zeros((0, 0)))
+    def _weights_within(self, k: int, lam: float) -> Floats:
+        alpha = self._weights_before(k)
+        self._replay(self._path.segments[k], alpha, lam, np.zeros((0, 0)))
         return alpha
 
-    def _weights_before(self, segment: int) -> Floats:
+    def _weights_before(self, k: int) -> Floats:
         """All weights where a segment begins."""
-        segments = self._segments
-        changes = segments.changes[: segments.marks[segment, 1]]
-        margin = slice(*segments.first[segment : segment + 2])
-        alpha = segments.start.copy()
-        left = changes[changes[:, 2] >= 0]
-        # where a pair left several times, the last one counts
-        alpha[left[:, 1]] = left[:, 2] * self._graph.bound[left[:, 1]]
-        alpha[segments.pairs[margin]] = segments.weights[margin]
+        *earlier, segment = self._path.segments[: k + 1]
+        alpha = self._path.start.copy()
+        for part in earlier:
+            left = part.changes[part.changes[:, 2] >= 0]
+            # where a pair left several times, the last one counts
+            alpha[left[:, 1]] = left[:, 2] * self._graph.bound[left[:, 1]]
+        alpha[segment.pairs] = segment.weights
         return alpha
-
-    def _margin_pairs(self, segment: int) -> Ids:
-        """The pairs on the margin where a segment begins."""
-        first = self._segments.first
-        return self._segments.pairs[first[segment] : first[segment + 1]]
 
     def _replay(
-        self,
-        segment: int,
-        alpha: Floats,
-        knots: Floats,
-        changes: Ids,
-        lam: float,
-        coefs: Floats,
+        self, segment: PathSegment, alpha: Floats, lam: float, coefs: Floats
     ) -> None:
         """Move the weights where a segment begins down to lambda (see `replay_pairs`)."""
         graph = self._graph
-        pairs = self._margin_pairs(segment)
-        entering = np.count_nonzero(changes[:, 2] < 0)
+        pairs = segment.pairs
+        entering = np.count_nonzero(segment.changes[:, 2] < 0)
         margin_set = empty_margin_set(len(pairs) + entering, graph.items)
         values = np.full(len(pairs), -1.0)
         fill(graph, graph.first, graph.second, margin_set, pairs, values)
-        replay_pairs(graph, margin_set, alpha, knots, changes, lam, coefs)
-
-    def _segment_events(self, segment: int) -> tuple[Floats, Ids]:
-        """Knots and changes of a segment, counted from its beginning."""
-        segments = self._segments
-        piece, change, _ = segments.marks[segment]
-        end, last, _ = segments.marks[segment + 1]
-        changes = segments.changes[change:last].copy()
-        changes[:, 0] -= piece
-        return segments.knots[piece : end + 1], changes
+        replay_pairs(
+            graph, margin_set, alpha, segment.knots, segment.changes, lam, coefs
+        )
 
 
-def piece_at(knots: Floats, lam: float) -> int:
-    """The piece between two of these decreasing knots that contains lambda."""
-    place = int(np.searchsorted(-knots, -lam, side="right"))
-    return min(place, len(knots) - 1) - 1
-
-
-def _breakpoints(segments: PathSegments) -> Floats:
+def _breakpoints(path: WeightPath) -> Floats:
     """The knots where the margin set changes, without pieces that are rounding."""
-    knots = segments.knots
-    n_knots = len(knots)
-    scaled = segments.end < knots[-1]
-    if scaled:
-        knots = np.append(knots, segments.end)
+    knots = [path.segments[0].knots[:1]]
+    changes = []
+    n_pieces = 0
+    for segment in path.segments:
+        knots.append(segment.knots[1:])
+        changes.append(n_pieces + segment.changes[:, 0])
+        n_pieces += len(segment.knots) - 1
+    if path.end < path.last_knot:
+        knots.append(np.array([path.end]))
+        changes.append(np.array([n_pieces]))
+    knots = np.concatenate(knots)
     kept = knots[1:] < knots[:-1] * (1 - _MIN_PIECE)
     place = np.append(0, np.cumsum(kept))
     changed = np.zeros(len(knots), dtype=bool)
-    changed[place[segments.changes[:, 0]]] = True
-    changed[place[n_knots - 1]] |= scaled
+    changed[place[np.concatenate(changes)]] = True
     knots = knots[:-1][kept]
     return knots[changed[: len(knots)]]
 
