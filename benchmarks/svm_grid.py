@@ -112,7 +112,7 @@ class Plain(FeatureGram):
 
     __slots__ = ()
 
-    def weighted(self, weights: np.ndarray) -> np.ndarray:
+    def weighted_gram(self, weights: np.ndarray) -> np.ndarray:
         return self.L.T @ (self.B.laplacian(weights) @ self.L)
 
 

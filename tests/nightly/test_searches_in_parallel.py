@@ -2,7 +2,6 @@
 Dask cluster."""
 
 import re
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -99,13 +98,9 @@ def refits_by_judge(n_jobs=None):
 
 
 def paths(n_jobs=None):
-    workers = nullcontext()
-    if n_jobs is not None:
-        workers = parallel_config(n_jobs=n_jobs)
-    with workers:
-        found = cross_validated_path(
-            PAIRS, Y, gammas=(0.1, 1.0), folds=ItemFolds(2), span=10
-        )
+    found = cross_validated_path(
+        PAIRS, Y, gammas=(0.1, 1.0), folds=ItemFolds(2), span=10, n_jobs=n_jobs
+    )
     return [*found[:3], *found.curves[0].losses, *found.curves[1].losses]
 
 

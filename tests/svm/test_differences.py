@@ -31,5 +31,5 @@ def test_differences_are_those_of_the_incidence_matrix(seed, m, n, r):
             gram.block(some, others), D[some] @ D[others].T, atol=1e-10
         )
     np.testing.assert_allclose(
-        of_features.weighted(weights), (D.T * weights) @ D, atol=1e-11
+        of_features.weighted_gram(weights), (D.T * weights) @ D, atol=1e-11
     )

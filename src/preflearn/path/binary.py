@@ -239,7 +239,7 @@ class BinaryPath(RegularizationPath):
     ) -> None:
         """By the recorded weights."""
         pairs = segment.pairs
-        entering = np.count_nonzero(segment.changes[:, 2] < 0)
+        entering = int(np.count_nonzero(segment.changes[:, 2] < 0))
         on_margin = np.append(pairs, np.full(entering, -1))
         replay_points(
             self._graph,

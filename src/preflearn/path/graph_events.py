@@ -57,7 +57,7 @@ _MAX_DEPARTURE = 1e-6
 # the margin; ten times as many mean that rounding has gone wrong.
 _PIVOTS_BEFORE_RULE = 20
 _MAX_PIVOTS_FACTOR = 10
-_CHANGES_PER_EVENT = 8  # of the margin set, for which the log has room
+_CHANGES_PER_EVENT = 8  # of the margin set, for which the log is long enough
 # Typed as variables: compiled code would be specialized to the value of a literal.
 _ZERO = np.int64(0)
 _ENTERED = np.int64(-1)
@@ -144,7 +144,7 @@ def follow_events(graph, pairs, margin_set, g, log, rule, lam, limits):
     - SCALED: no pair is inside the margin any more: f stays, and weights fall as lambda
       does
     - REACHED: other pairs might come to the margin
-    - FULL: the margin set or the log has no room
+    - FULL: the margin set or the log is full
     - LOST: rounding decides
     - EMPTY: no pair is left that could take the change of the signed sum
     - CONTINUES: the log is full, or the rounding of g needs a new computation

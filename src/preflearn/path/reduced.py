@@ -16,14 +16,12 @@ from preflearn.core.validation import check_array, check_left, query_numbers
 
 
 def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np.int64]:
-    """Comparisons through one chosen item a level, of the order of n, in place of all
-    of the order of n².
+    """About n comparisons through one chosen item per level, instead of about n².
 
     The items of one query with equal scores are a *level*. From the lowest level up,
-    section 4 of [Zapien2009]_ chooses an item of each level as the maximum of the
-    level, compares it with the others of the level, which it is to beat, and all items
-    of the next level with it, which are to beat it. The highest level of a query needs
-    no maximum.
+    section 4 of [Zapien2009]_ chooses an item of each level as its maximum. The maximum
+    is preferred to the others of its level, and all items of the next level are
+    preferred to the maximum. The highest level of a query does not need a maximum.
 
     Parameters
     ----------
@@ -54,8 +52,8 @@ def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np
 
     The paper does not say which item of a level is chosen; here it is the first one.
     Shuffle the items to choose at random: where the order of the file has a meaning,
-    such as the year of a car, the first items give worse rankings still. If fewer pairs
-    are wanted, take some of the full graph at random.
+    such as the year of a car, the first items give even worse rankings. For fewer pairs,
+    draw some from the full graph at random.
 
     The text leaves room for other readings. This one gives all counts of Table 1 (199,
     656, 767 and 568). So does the graph of all items of a level against the maximum of
@@ -69,7 +67,7 @@ def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np
     >>> reduced_graph([0, 1, 1, 2]).tolist()
     [[1, 2], [1, 0], [2, 0], [3, 1]]
     """
-    scores = check_array(scores, "scores", ("n",), "one value an item")
+    scores = check_array(scores, "scores", ("n",), "one value for each item")
     n = len(scores)
     query = query_numbers(qid, len(scores))
     order = np.lexsort((scores, query))  # stable: the first item of a level comes first

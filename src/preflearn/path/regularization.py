@@ -266,7 +266,7 @@ class RegularizationPath(ABC):
         """Move the weights where a segment begins down to lambda (see `replay_pairs`)."""
         graph = self._graph
         pairs = segment.pairs
-        entering = np.count_nonzero(segment.changes[:, 2] < 0)
+        entering = int(np.count_nonzero(segment.changes[:, 2] < 0))
         margin_set = empty_margin_set(len(pairs) + entering, graph.items)
         values = np.full(len(pairs), -1.0)
         fill(graph, graph.first, graph.second, margin_set, pairs, values)

@@ -3,7 +3,7 @@ paths."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -101,10 +101,10 @@ def cross_validated_path(
     kernel: Kernel = "rbf",
     *,
     gammas: Sequence[float | Literal["scale"]] = ("scale",),
-    degree: float = 3,
-    coef0: float = 1.0,
+    kernel_params: Mapping[str, float] | None = None,
     folds: ItemFolds | None = None,
     span: float = 1e4,
+    n_jobs: int | None = None,
 ) -> CrossValidation:
     """The pair error of held-out items, exact over the continuum of lambda, for some
     widths of the kernel.
@@ -121,27 +121,27 @@ def cross_validated_path(
     pairs : Pairs
     y : array-like of shape (m,)
         Labels -1 and +1.
-    kernel, degree, coef0
+    kernel : str or callable
         As in `ranksvm_path`.
     gammas : sequence of float or "scale"
         Widths of the kernel, each with its own paths.
+    kernel_params : mapping, optional
+        Values of `degree` and `coef0`, as in `ranksvm_path`.
     folds : ItemFolds, optional
         The folds; None: five folds of items.
     span : float
         Ratio of the first breakpoint of each path to its end, if rounding does not end
         the path before. A ConvergenceWarning says so where this bounds the choice; from
         1e9 on paths run to their own end.
+    n_jobs : int, optional
+        Number of processes, which take one path each; None: one, or as
+        `joblib.parallel_config` says.
 
     Raises
     ------
     ValueError
         On bad input as in `ranksvm_path`, or if no fold has pairs to train and pairs to
         validate.
-
-    Notes
-    -----
-    To follow the paths in several processes, call this function within
-    `joblib.parallel_config`.
 
     Examples
     --------
@@ -160,19 +160,24 @@ def cross_validated_path(
         raise ValueError(
             f"gammas is {gammas!r}; expected a sequence of widths, such as [0.1, 'scale']"
         )
-    splits = (folds or ItemFolds()).split(pairs)
+    folds = ItemFolds() if folds is None else folds
+    require(isinstance(folds, ItemFolds), folds, "folds", "ItemFolds, or None")
+    params = {} if kernel_params is None else kernel_params
+    known = isinstance(params, Mapping) and params.keys() <= {"degree", "coef0"}
+    expected = "None, or a mapping of degree and coef0 to numbers"
+    require(known, kernel_params, "kernel_params", expected)
+    splits = folds.split(pairs)
     occurring = pairs.items[pairs.B.occurring()]
     widths = tuple(scale_gamma(gamma, occurring) for gamma in gammas)
     paths = [
-        partial(ranksvm_path, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0)
-        for gamma in widths
+        partial(ranksvm_path, kernel=kernel, gamma=gamma, **params) for gamma in widths
     ]
     calls = [
         delayed(_fold_curve)(path, pairs, y, *split, span)
         for path in paths
         for split in splits
     ]
-    parts = in_parallel(calls)
+    parts = in_parallel(calls, n_jobs)
     curves = [
         merge_fold_curves(parts[k : k + len(splits)], len(pairs))
         for k in range(0, len(parts), len(splits))

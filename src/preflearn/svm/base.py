@@ -32,7 +32,7 @@ _MARGIN_TOL = 1e-6
 MAX_BETA = -1e-8  # beta above it does not count as negative; its unit is the margin's
 # What ties weigh, relative to preferences; from 1 on beta is negative for all data.
 _TIE_FRACTIONS = (0.6, 0.7, 0.8, 0.9, 1.0)
-_MAX_GAP = 1e-2  # a relative duality gap above it means that there is no answer
+_MAX_GAP = 1e-2  # with a larger relative duality gap, the result is useless
 
 
 def snap_to_margin(z: Floats) -> Floats:
@@ -44,8 +44,8 @@ def snap_to_margin(z: Floats) -> Floats:
 def clear_threshold(
     y: NDArray, z: Floats, sample_weight: Floats | None = None
 ) -> float:
-    """tau of eq. 6, with all differences on the margin on one side of it, whatever
-    their rounding."""
+    """tau of eq. 6, with all differences on the margin on one side of it, so that
+    their rounding does not matter."""
     tau, _ = best_threshold(y, snap_to_margin(z), sample_weight)
     if abs(tau - 1) >= _MARGIN_TOL:
         return tau

@@ -1,7 +1,7 @@
 """Differences of features of the items: B L L'B' as a Gram matrix, and B L for the
 interior point.
 
-No row of B L is ever formed, but those of a block.
+Only the rows of B L in a block are ever formed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class FeatureGram(NamedTuple):
 
     B: Incidence
     L: Floats  # (n, r)
-    # (n,) if the items were put in this one, to make L lower triangular
+    # (n,), if the items were reordered so that L is lower triangular
     order: Ids | None = None
 
     @classmethod
@@ -53,9 +53,9 @@ class FeatureGram(NamedTuple):
         """B K B'v, shape (m,)."""
         return self.B.differences(self.L @ (self.B.adjoint(v) @ self.L))
 
-    def weighted(self, weights: Floats) -> Floats:
-        """L'B'WBL: one half of the Laplacian, and its transpose, so that each pair is
-        used once."""
+    def weighted_gram(self, weights: Floats) -> Floats:
+        """L'B'WBL, as one half of the Laplacian plus its transpose, so that each pair
+        is used once."""
         half = _half_laplacian_times(*self.B.index.T, weights, self.L)
         if self.order is None:
             product = half.T @ self.L
@@ -66,13 +66,13 @@ class FeatureGram(NamedTuple):
             product += half[r:].T @ self.L[r:]
         return np.add(product, product.T, order="F")  # as LAPACK takes it
 
-    def coefficients(self, u: Floats, start: Floats) -> Floats:
-        """Of the items, with L'c = u, near those to start from; for features that are
-        triangular."""
+    def item_coefficients(self, u: Floats, start: Floats) -> Floats:
+        """Coefficients c of the items with L'c = u, near those to start from; for
+        triangular L."""
         order = np.asarray(self.order)
         used = slice(self.rank)
         c = start[order]
-        for _ in range(2):  # again, for what rounding left
+        for _ in range(2):  # the second time for the rounding of the first
             c[used] += linalg.solve_triangular(
                 self.L[used], u - c @ self.L, trans=1, lower=True
             )
@@ -97,7 +97,7 @@ class HingeMatrix(NamedTuple):
         return self.features.B.adjoint(signed) @ self.features.L
 
     def gram(self, weights: Floats) -> Floats:
-        return self.features.weighted(self.rows.summed(weights))
+        return self.features.weighted_gram(self.rows.summed(weights))
 
 
 @njit

@@ -221,7 +221,7 @@ class KernelProblem(ItemKernel):
             expansion = Expansion(self.functions.k, u[None], np.ones(1))
         else:
             near = hinges.gram.B.adjoint(hinges.rows.summed(hinges.rows.sign * s))
-            coef = features.coefficients(u, near)
+            coef = features.item_coefficients(u, near)
             if self.kernel not in SHIFTED:
                 coef = coef - coef.mean()
             expansion = self.expansion(coef)

@@ -238,8 +238,7 @@ class SVMRank(SupportVectorRanker):
                     np.ones(len(pairs), dtype=np.int8),
                     self.kernel,
                     gammas=[gamma],
-                    degree=self.degree,
-                    coef0=self.coef0,
+                    kernel_params={"degree": self.degree, "coef0": self.coef0},
                     folds=ItemFolds(_N_FOLDS, random_state=seed),
                     span=_SPAN,
                 ).curves[0]
