@@ -5,8 +5,8 @@ Elo's update is a step of stochastic gradient ascent. With d = (ln 10 / scale) (
 - r_second), s the score of the first (1 win, 1/2 tie, 0 loss) and E = 1 / (1 + e^-d),
 the log-likelihood of Bradley and Terry, s log E + (1 - s) log(1 - E), has the
 derivative s - E in d; the step r_first += K (s - E), r_second -= K (s - E) follows it
-with a step length of K scale / ln 10. A tie as half a win is no makeshift either: twice
-this log-likelihood is, but for a constant, that of Davidson's model of ties with nu =
+with a step length of K scale / ln 10. A tie as half a win is justified, too: twice
+this log-likelihood is, up to a constant, that of Davidson's model of ties with nu =
 2, which gives the three outcomes the probabilities (1 - E)², 2E(1 - E) and E². The Elo
 of [Maystre2019]_ follows other log-likelihoods in the same way.
 
@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,14 +37,24 @@ from preflearn.dynamics.covariances.prior import warn_about_walks
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
 from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
-from preflearn.ratings.system import RatingSystem, Told
+from preflearn.ratings.system import GaussianRatings, RatedMatches, RatingSystem
 
-# K in rating points: of the new, the usual, the elite
-_FIDE = np.array([30.0, 15.0, 10.0])
+# K in rating points, of new, established and elite players
+_FIDE_FACTORS = np.array([30.0, 15.0, 10.0])
 _FIDE_NEW_GAMES = 30
 _FIDE_ELITE_RATING = 2400.0
-# of a result, not of points
+# the likelihoods of a win, tie or loss, not of points
 _LIKELIHOODS = (Probit, Logit, OrdinalProbit, OrdinalLogit)
+_Q = math.log(10) / 400
+_NOISE = math.pi / math.sqrt(3) / _Q  # standard deviation of a match, in rating points
+
+
+class EloPlayers(NamedTuple):
+    """Values of players, which the compiled loop updates in place."""
+
+    ratings: Floats
+    games: NDArray[np.int64]
+    elite: NDArray[np.bool_]
 
 
 @dataclass(eq=False, repr=False)
@@ -65,15 +75,15 @@ class Elo(RatingSystem):
     ----------
     k : "fide" or float
         K in rating points. "fide": 30 in the first 30 games of a player, then 15; 10
-        for ever once his rating reached 2400. These were the FIDE's rules from July
+        for ever once their rating reached 2400. These were the FIDE's rules from July
         2011 to June 2014, and are the defaults of the function fide() of the R package
         PlayerRatings, which [Venuto2017]_ uses (its elo() has one K, 27). Before, the
         first K was 25, so also in the years of the chess data, 1999 to 2009; since July
         2014 the three are 40, 20 and 10.
     initial : float or mapping of names to floats
         Rating of a new player, whom a number names as `Matches.from_frame` reads it;
-        1200 for those that a mapping does not name. Only differences count, but for the
-        2400 of "fide".
+        1200 for those that a mapping does not name. Only differences count, except for
+        the 2400 of "fide".
     scale : float
         The difference, in rating points, of odds 10 : 1.
     advantage : float
@@ -81,8 +91,8 @@ class Elo(RatingSystem):
         the unit of the scores. Where its column holds numbers, such as handicaps in
         this unit, 1 adds them as they are: offsets.
     likelihood : Probit, Logit, OrdinalProbit or OrdinalLogit, optional
-        Of the outcomes; it is what the forecasts are made with, and its noise is the
-        unit of the scores. With it, `k` and `scale` are not used, and scores start at 0
+        Likelihood of the outcomes, which makes the forecasts; its noise is the unit of
+        the scores. With it, `k` and `scale` are not used, and scores start at 0
         where a mapping `initial` does not name them.
     rate : float
         Length of step with a likelihood: above 0 and at most 1. k points are the rate k
@@ -114,8 +124,8 @@ class Elo(RatingSystem):
     none. With a likelihood it is p(y | d), of two columns where the likelihood has no
     ties.
 
-    A match of weight 2 moves ratings exactly as two in a row do, but with "fide", which
-    counts it as one game; `nu_` sees it twice from the ratings before it, so without a
+    A match of weight 2 moves ratings exactly as two in a row do, except with "fide",
+    which counts it as one game; `nu_` sees it twice from the ratings before it, so without a
     likelihood forecasts differ a little.
 
     Examples
@@ -123,9 +133,10 @@ class Elo(RatingSystem):
     >>> from preflearn.matches import Matches
     >>> matches = Matches([[1, -1, 0], [0, 1, -1]], [0, 1], ["Ann", "Bob", "Cy"])
     >>> elo = Elo(k=32, initial=1500).fit(matches, [1, 0])
-    >>> elo.players_, elo.ratings_.round(2).tolist(), elo.before_.tolist()
-    (('Ann', 'Bob', 'Cy'), [1516.0, 1484.74, 1499.26], [[1500.0, 1500.0], [1484.0,
-    1500.0]])
+    >>> elo.players_, elo.ratings_.round(2).tolist()
+    (('Ann', 'Bob', 'Cy'), [1516.0, 1484.74, 1499.26])
+    >>> elo.before_.tolist()
+    [[1500.0, 1500.0], [1484.0, 1500.0]]
     >>> elo = Elo(likelihood=OrdinalLogit(margin=0.5), rate=0.2).fit(matches, [1, 0])
     >>> elo.ratings_.round(4).tolist(), elo.predict_proba(matches[:1]).round(3).tolist()
     ([0.1245, -0.1128, -0.0117], [[0.324, 0.242, 0.435]])
@@ -153,19 +164,18 @@ class Elo(RatingSystem):
         return self.likelihood
 
     def _factors(self) -> Floats:
-        """K of the new, the usual, the elite."""
+        """K of new, established and elite players."""
         if isinstance(self.k, str) and self.k == "fide":
-            return _FIDE
+            return _FIDE_FACTORS
         return np.full(3, check_number(self, "k", positive=True, most=LARGEST))
 
-    def _newcomer(self) -> dict[str, float]:
-        return {
-            "ratings_": self._usual() if self.likelihood is None else 0.0,
-            "games_": 0,
-            "elite_": False,
-        }
+    def _new_player(self) -> dict[str, float]:
+        rating = 0.0
+        if self.likelihood is None:
+            rating = self._default_rating()
+        return {"ratings_": rating, "games_": 0, "elite_": False}
 
-    def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
+    def _update_ratings(self, ids: NDArray[np.int64], matches: RatedMatches) -> Floats:
         self.elite_ |= self.ratings_ >= _FIDE_ELITE_RATING  # from the start
         likelihood = self.likelihood or Logit()
         steps = self._factors()
@@ -173,14 +183,10 @@ class Elo(RatingSystem):
         if self.likelihood is not None:
             steps = np.full(3, float(self.rate))
             margin = likelihood.parameters[0]
-        state = (
-            self.ratings_,
-            self.games_,
-            self.elite_,
-            steps,
-            math.log(10) / float(self.scale),
-        )
-        return _elo(ids, *told, *state, likelihood.compiled_integral(ep=True), margin)
+        players = EloPlayers(self.ratings_, self.games_, self.elite_)
+        rate = math.log(10) / float(self.scale)
+        law = likelihood.compiled_integral(ep=True)
+        return _elo(ids, matches, players, steps, rate, law, margin)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
         return math.log(10) / float(self.scale) * differences
@@ -198,8 +204,8 @@ class Glicko(RatingSystem):
         v' = 1 / (1/v + q² sum_j g_j² E_j (1 - E_j)),   r' = r + q v' sum_j g_j (s_j - E_j),
         E_j = 1 / (1 + 10^{-g_j (r - r_j + h) / 400}),   g_j = g(v_j),   h the advantage of this player.
 
-    All matches of a period use the ratings at its start. Between his periods a player's
-    v grows by c² a unit of time, to at most deviation².
+    All matches of a period use the ratings at its start. Between the periods in which a
+    player has matches, v grows by c² per unit of time, to at most deviation².
 
     Parameters
     ----------
@@ -210,8 +216,8 @@ class Glicko(RatingSystem):
         Deviation of a new player, and the largest one.
     c : float
         Growth of uncertainty: rating points per square root of a unit of time of the
-        matches, whatever the period is. The default is, for days, about the 15 a month
-        of the R package PlayerRatings.
+        matches, for any period. The default is, for days, about the 15 per month of the
+        R package PlayerRatings.
     period : float, optional
         Length of a rating period, in the unit of time of the matches: period i is from
         i · period (for dates, since 1970-01-01) to below (i + 1) · period. A call of
@@ -245,8 +251,8 @@ class Glicko(RatingSystem):
     ratings that they were rated with.
 
     A match of weight 2 is exactly two matches of one period. Without periods it is not
-    two in a row, of which the second has the ratings after the first: a period at a
-    time is how Glicko rates.
+    two in a row, of which the second has the ratings after the first: Glicko rates
+    period by period.
 
     Examples
     --------
@@ -271,63 +277,64 @@ class Glicko(RatingSystem):
         if self.period is not None:
             check_number(self, "period", positive=True, most=LARGEST)
 
-    def _newcomer(self) -> dict[str, float]:  # inf: not played yet, no growth
+    def _new_player(self) -> dict[str, float]:  # inf: no match yet, so no growth
         return {
-            "ratings_": self._usual(),
+            "ratings_": self._default_rating(),
             "deviations_": float(self.deviation),
             "last_": math.inf,
         }
 
-    def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
-        clock = self._clock(told[-1])
-        variances = self.deviations_**2
-        ends = np.append(clock[1:] > clock[:-1], True) | (self.period is None)
+    def _update_ratings(self, ids: NDArray[np.int64], matches: RatedMatches) -> Floats:
+        starts = self._period_starts(matches.time)
+        ends = np.append(starts[1:] > starts[:-1], True) | (self.period is None)
         growth = float(self.c) ** 2
         largest = float(self.deviation) ** 2
-        state = self.ratings_, variances, self.last_
-        warn_about_walks(f"c={float(self.c):g}", growth, told[-1], _NOISE)
-        known = _glicko(ids, *told[:3], clock, ends, *state, growth, largest)
-        self.deviations_ = np.sqrt(variances)
+        warn_about_walks(f"c={float(self.c):g}", growth, matches.time, _NOISE)
+        players = GaussianRatings(self.ratings_, self.deviations_**2, self.last_)
+        matches = matches._replace(time=starts)
+        known = _glicko(ids, matches, ends, players, growth, largest)
+        self.deviations_ = np.sqrt(players.variances)
         self.deviation_before_ = np.sqrt(known[:, 2:])
         return known
 
-    def _clock(self, time: Floats) -> Floats:
+    def _period_starts(self, time: Floats) -> Floats:
+        """The start of the period of each time; without periods the time itself."""
         if self.period is None:
             return time
         return np.floor(time / float(self.period)) * float(self.period)
 
     def _variances(self, ids: NDArray[np.int64], time: Floats) -> Floats:
-        variances = self._present("deviations_", ids) ** 2
-        idle = np.maximum(self._clock(time)[:, None] - self._present("last_", ids), 0)
-        return np.minimum(
-            variances + float(self.c) ** 2 * idle, float(self.deviation) ** 2
-        )
+        variances = self._current("deviations_", ids) ** 2
+        starts = self._period_starts(time)
+        idle = np.maximum(starts[:, None] - self._current("last_", ids), 0)
+        largest = float(self.deviation) ** 2
+        return np.minimum(variances + float(self.c) ** 2 * idle, largest)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
-        return (
-            _Q
-            * differences
-            / np.sqrt(1 + 3 * (_Q / math.pi) ** 2 * variances.sum(axis=1))
-        )
-
-
-_Q = math.log(10) / 400
-_NOISE = math.pi / math.sqrt(3) / _Q  # standard deviation of a match, in rating points
+        noise = np.sqrt(1 + 3 * (_Q / math.pi) ** 2 * variances.sum(axis=1))
+        return _Q * differences / noise
 
 
 @njit
-def _elo(ids, boost, y, weights, time, ratings, games, elite, steps, rate, law, margin):
-    """Ratings of both before each match, and no variances, (N, 4); what players have
-    moves in place.
+def _elo(ids, matches, players, steps, rate, law, margin):
+    """Update players in place; return ratings of both before each match.
 
-    A margin of -1 has no likelihood.
+    The result has the shape (N, 4), with variances of 0. A margin of -1 stands for no
+    likelihood.
     """
+    y = matches.y
+    ratings = players.ratings
+    games = players.games
+    elite = players.elite
     before = np.zeros((len(y), 4))
     for row in range(len(y)):
-        before[row, 0], before[row, 1] = ratings[ids[row, 0]], ratings[ids[row, 1]]
-        left = weights[row]
+        first = ids[row, 0]
+        second = ids[row, 1]
+        before[row, 0] = ratings[first]
+        before[row, 1] = ratings[second]
+        left = matches.weight[row]
         while left > 0:
-            difference = ratings[ids[row, 0]] - ratings[ids[row, 1]] + boost[row]
+            difference = ratings[first] - ratings[second] + matches.advantage[row]
             if margin < 0:
                 # s - E of the first
                 slope = (y[row] - math.tanh(rate * difference / 2)) / 2
@@ -337,54 +344,61 @@ def _elo(ids, boost, y, weights, time, ratings, games, elite, steps, rate, law, 
             left -= 1
             for side in range(2):
                 player = ids[row, side]
-                step = steps[
-                    2 if elite[player] else 0 if games[player] < _FIDE_NEW_GAMES else 1
-                ]
-                ratings[player] += step * slope if side == 0 else -step * slope
-                games[player] += left <= 0  # a game, however often it is rated
+                step = steps[1]
+                if elite[player]:
+                    step = steps[2]
+                elif games[player] < _FIDE_NEW_GAMES:
+                    step = steps[0]
+                if side == 0:
+                    ratings[player] += step * slope
+                else:
+                    ratings[player] += -step * slope
+                games[player] += left <= 0  # one game, however often it is rated
                 elite[player] |= ratings[player] >= _FIDE_ELITE_RATING
     return before
 
 
 @njit
-def _glicko(
-    ids, boost, y, weights, clock, ends, ratings, variances, last, growth, largest
-):
-    """Ratings and variances of both before each match, (N, 4); what players have moves
-    in place."""
+def _glicko(ids, matches, ends, players, growth, largest):
+    """Update players in place; return ratings and variances before each match, (N, 4).
+
+    The times of the matches are the starts of their periods; `ends` marks the last
+    match of each period.
+    """
+    y = matches.y
+    weight = matches.weight
+    ratings = players.means
+    variances = players.variances
+    last = players.last
     before = np.empty((len(y), 4))
     begin = 0
     # sums over the period
     surprise = np.zeros(len(ratings))
     information = np.zeros(len(ratings))
     for row in range(len(y)):
-        now = clock[row]
+        now = matches.time[row]
         for side in range(2):
             player = ids[row, side]
             if last[player] < now:
-                variances[player] = min(
-                    variances[player] + growth * (now - last[player]), largest
-                )
+                grown = variances[player] + growth * (now - last[player])
+                variances[player] = min(grown, largest)
             last[player] = now
-            before[row, side], before[row, 2 + side] = (
-                ratings[player],
-                variances[player],
-            )
-        half = _Q / 2 * (before[row, 0] - before[row, 1] + boost[row])
+            before[row, side] = ratings[player]
+            before[row, 2 + side] = variances[player]
+        half = _Q / 2 * (before[row, 0] - before[row, 1] + matches.advantage[row])
         for side in range(2):
             player = ids[row, side]
             sign = 1 - 2 * side
             g = 1 / math.sqrt(1 + 3 * (_Q / math.pi) ** 2 * before[row, 3 - side])
             excess = 0.5 * math.tanh(g * half)  # E - 1/2 of the first
-            surprise[player] += weights[row] * (sign * g * (0.5 * y[row] - excess))
-            information[player] += weights[row] * (g * g * (0.25 - excess * excess))
+            surprise[player] += weight[row] * (sign * g * (0.5 * y[row] - excess))
+            information[player] += weight[row] * (g * g * (0.25 - excess * excess))
         if ends[row]:
             for played in range(begin, row + 1):
-                # one who is met twice has no news the second time
+                # a second visit of a player changes nothing: the sums are 0 by then
                 for player in ids[played]:
-                    variances[player] = 1 / (
-                        1 / variances[player] + _Q * _Q * information[player]
-                    )
+                    precision = 1 / variances[player] + _Q * _Q * information[player]
+                    variances[player] = 1 / precision
                     ratings[player] += _Q * variances[player] * surprise[player]
                     surprise[player] = information[player] = 0.0
             begin = row + 1

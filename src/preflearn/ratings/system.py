@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,10 +51,33 @@ from preflearn.matches import (
 from preflearn.metrics import comparison_loss
 from preflearn.pairs import Incidence
 
-_LOG_NU = -14.0, 14.0  # up to nu = 1.2e6, where all matches are ties
-# of matches: advantage, y, weight, time
-Told = tuple[Floats, NDArray[np.int8], Floats, Floats]
-_MOST_TIMES = 1000.0  # that a match is rated
+_LOG_NU_BOUNDS = (-14.0, 14.0)  # up to nu = 1.2e6, where all matches are ties
+_MAX_WEIGHT = 1000.0
+
+
+class RatedMatches(NamedTuple):
+    """What the update of ratings knows of N matches, besides who plays."""
+
+    advantage: Floats  # of the first player, in the unit of the ratings
+    y: NDArray[np.int8]
+    weight: Floats
+    time: Floats
+
+
+class GaussianRatings(NamedTuple):
+    """Ratings of players with variances, which the compiled loops update in place."""
+
+    means: Floats
+    variances: Floats
+    last: Floats  # time of the last match; infinity before the first one
+
+
+class TieHistory(NamedTuple):
+    """What the tie parameter nu is estimated from."""
+
+    log_odds: Floats  # before each match
+    y: NDArray[np.int8]
+    weight: Floats
 
 
 class RatingSystem(ClassifierMixin, BaseEstimator):
@@ -99,31 +122,34 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """That of the outcomes; None for the model of ties by Davidson, with `nu_`."""
         return None
 
-    def _newcomer(self) -> dict[str, float]:
-        """The fitted attributes with one value a player, and what they are for one who
-        has not played."""
+    def _new_player(self) -> dict[str, float]:
+        """The fitted attributes with one value per player, as of a new player."""
         raise NotImplementedError
 
-    def _usual(self) -> float:
-        """The rating of newcomers whom `initial` does not name."""
-        return float(
-            type(self).initial if isinstance(self.initial, Mapping) else self.initial
-        )  # pyright: ignore[reportArgumentType]
+    def _default_rating(self) -> float:
+        """The rating of new players whom `initial` does not name."""
+        initial: Any = self.initial
+        if isinstance(initial, Mapping):
+            initial = type(self).initial
+        return float(initial)
 
-    def _starts(self, names: Iterable[Hashable]) -> Floats:
-        """The ratings of newcomers."""
-        own = normalize_names(self.initial) if isinstance(self.initial, Mapping) else {}
-        usual = self._newcomer()["ratings_"]
-        return np.array([float(own.get(name, usual)) for name in names])
+    def _initial_ratings(self, names: Iterable[Hashable]) -> Floats:
+        """The ratings of new players."""
+        named = {}
+        if isinstance(self.initial, Mapping):
+            named = normalize_names(self.initial)
+        default = self._new_player()["ratings_"]
+        return np.array([float(named.get(name, default)) for name in names])
 
-    def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
-        """Move the players' values match by match; what both had before: ratings and
-        variances, (N, 4)."""
+    def _update_ratings(self, ids: NDArray[np.int64], matches: RatedMatches) -> Floats:
+        """Update the players' values match by match.
+
+        Returns ratings and variances of both players before each match, (N, 4).
+        """
         raise NotImplementedError
 
     def _variances(self, ids: NDArray[np.int64], time: Floats) -> Floats:
-        """Of the present ratings of both players, at the time of each match, shape (N,
-        2)."""
+        """Variances of the current ratings of both players at each match, (N, 2)."""
         return np.zeros(ids.shape)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
@@ -138,15 +164,16 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         matches : Matches
-            Of two players each. Matches at the same time count in the order of rows.
+            Matches of two players each. Matches at the same time count in the order of
+            rows.
         y : array-like of shape (N,)
             +1 first won, 0 tie, -1 second won; no ties where the likelihood has none.
             Or 1, 1/2 and 0.
         sample_weight : array-like of shape (N,), optional
-            How often a match counts, from 0 to 1000. `Elo` and `TrueSkill` rate it so
-            often, one time after the other, the last time in part, which makes a part
-            of the step; by `Glicko` all count at once, as in one rating period. The
-            notes on each say where this is the same as rows that are repeated.
+            How often each match counts, from 0 to 1000. `Elo` and `TrueSkill` rate it
+            that often, one time after the other; a fraction that is left makes this
+            fraction of the step. `Glicko` counts all at once, as in one rating period.
+            The notes of each class say where this equals repeated rows.
 
         Returns
         -------
@@ -166,22 +193,21 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         TimeWarning
             If a rate by the unit of time is absurd for the span of the matches.
         UnseenWarning
-            If `initial` names who is no player of the matches.
+            If `initial` names someone who does not play in the matches.
         """
-        added = self._checked(matches, y, sample_weight)
+        incidence, rated = self._check_matches(matches, y, sample_weight)
         self._rated_by = self._likelihood()
         self.players_ = ()
         self._places: dict[Hashable, int] = {}  # of the players, in players_
-        for name, value in self._newcomer().items():
+        for name, value in self._new_player().items():
             setattr(self, name, np.empty(0, dtype=type(value)))
-        # Of each call: log-odds before the matches, y, weights.
-        self._told: list[tuple[Floats, NDArray[np.int8], Floats]] = []
+        self._history: list[TieHistory] = []  # one entry per call
         self._latest = -math.inf
         self._features = set[Hashable]()
         self._columns = None
         if isinstance(self.initial, Mapping):
             warn_unknown_names("initial", self.initial, matches.features)
-        return self._add(matches, *added)
+        return self._add(matches, incidence, rated)
 
     def partial_fit(
         self, matches: Matches, y: ArrayLike, sample_weight: PerMatch = None
@@ -196,74 +222,71 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """
         if not hasattr(self, "players_"):
             return self.fit(matches, y, sample_weight)
-        added = self._checked(matches, y, sample_weight)
-        self._check_unit()
+        incidence, rated = self._check_matches(matches, y, sample_weight)
+        self._check_likelihood()
         check_clock(matches.columns, self._columns)
         first = float(matches.time[0])
         expected = f"at least {self._latest:g}, that of the last one so far"
         require(first >= self._latest, first, "the time of the first match", expected)
-        return self._add(matches, *added)
+        return self._add(matches, incidence, rated)
 
-    def _checked(
+    def _check_matches(
         self, matches: Matches, y: ArrayLike, sample_weight: PerMatch
-    ) -> tuple[Incidence, Told]:
-        """Who plays, and what is told of it: all that can be wrong with matches."""
-        boost = self._boost(matches)
-        playing = _playing(matches)
-        weights = check_weights(sample_weight, len(matches))
-        raise_if_any(
-            weights > _MOST_TIMES,
-            weights,
-            "sample_weight",
-            f"weights from 0 to {_MOST_TIMES:g}",
-        )
+    ) -> tuple[Incidence, RatedMatches]:
+        """Who plays, advantages, outcomes, weights and times, all checked."""
+        advantage = self._advantages(matches)
+        incidence = _player_incidence(matches)
+        weight = check_weights(sample_weight, len(matches))
+        expected = f"weights from 0 to {_MAX_WEIGHT:g}"
+        raise_if_any(weight > _MAX_WEIGHT, weight, "sample_weight", expected)
         y = given_outcomes(y, matches)
-        if (likelihood := self._likelihood()) is not None:
-            likelihood.check(y, len(matches))  # it says which outcomes it has
-        labels = check_labels(
-            y, len(matches), tuple(self.classes_.astype(int).tolist())
-        )
-        return playing, (boost, labels, weights, matches.time)
+        likelihood = self._likelihood()
+        if likelihood is not None:
+            likelihood.check(y, len(matches))  # its message names its outcomes
+        outcomes = tuple(self.classes_.astype(int).tolist())
+        labels = check_labels(y, len(matches), outcomes)
+        return incidence, RatedMatches(advantage, labels, weight, matches.time)
 
-    def _add(self, matches: Matches, playing: Incidence, told: Told) -> Self:
-        boost, y, weights, _ = told
+    def _add(self, matches: Matches, incidence: Incidence, rated: RatedMatches) -> Self:
         self._features |= set(matches.features)
         self._columns = matches.columns or self._columns
-        names = (matches.features[column] for column in playing.occurring())
-        newcomers = [name for name in names if name not in self._places]
-        self._places |= {name: k for k, name in enumerate(newcomers, len(self._places))}
-        self.players_ += tuple(newcomers)
-        # always new arrays: the loops below work in place
-        for name, value in self._newcomer().items():
-            setattr(
-                self,
-                name,
-                np.append(getattr(self, name), np.full(len(newcomers), value)),
-            )
-        self.ratings_[len(self.ratings_) - len(newcomers) :] = self._starts(newcomers)
-        known = self._rate(self._ids(matches, playing), told)
+        self._add_players(matches.features[k] for k in incidence.occurring())
+        known = self._update_ratings(self._ids(matches, incidence), rated)
         self.before_ = known[:, :2]
         self._variances_before = known[:, 2:]
         self._latest = matches.time[-1]
         self._nu = None
         if self._likelihood() is None:
-            differences = self.before_[:, 0] - self.before_[:, 1] + boost
-            self._told.append(
-                (self._log_odds(differences, self._variances_before), y, weights)
-            )
+            differences = self.before_[:, 0] - self.before_[:, 1] + rated.advantage
+            log_odds = self._log_odds(differences, self._variances_before)
+            self._history.append(TieHistory(log_odds, rated.y, rated.weight))
         return self
+
+    def _add_players(self, names: Iterable[Hashable]) -> None:
+        """Append those of these names who have not played yet."""
+        new = [name for name in names if name not in self._places]
+        self._places |= {name: k for k, name in enumerate(new, len(self._places))}
+        self.players_ += tuple(new)
+        # always new arrays, since ratings are updated in place
+        for name, value in self._new_player().items():
+            values = np.append(getattr(self, name), np.full(len(new), value))
+            setattr(self, name, values)
+        self.ratings_[len(self.ratings_) - len(new) :] = self._initial_ratings(new)
 
     @property
     def nu_(self) -> float:
-        """The tie parameter, which is found when it is asked for, since each search
-        goes over all matches."""
+        """The tie parameter of Davidson's model, for a system without a likelihood.
+
+        It is estimated at the first access, since the search goes over all matches.
+        """
         check_is_fitted(self, "players_")
-        if not self._told:
+        if not self._history:
             raise AttributeError(
                 "ties are a matter of the likelihood; nu_ is for forecasts without one"
             )
         if self._nu is None:
-            self._nu = _fit_nu(*map(np.concatenate, zip(*self._told, strict=True)))
+            columns: Any = zip(*self._history, strict=True)
+            self._nu = _fit_nu(TieHistory(*map(np.concatenate, columns)))
         return self._nu
 
     def decision_function(self, matches: Fixtures, unseen: str = "warn") -> Floats:
@@ -279,32 +302,29 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             On bad matches, as in `fit`, or where `set_params` changed the likelihood
             since then.
         """
-        return self._present_differences(self._asked(matches, unseen))[0]
+        return self._rating_differences(self._prepare(matches, unseen))[0]
 
-    def _asked(self, matches: Fixtures, unseen: str) -> Matches:
+    def _prepare(self, matches: Fixtures, unseen: str) -> Matches:
         check_is_fitted(self, "players_")
         return prepare_for_prediction(matches, self._columns, self._features, unseen)
 
-    def _present_differences(
-        self, matches: Matches
-    ) -> tuple[Floats, NDArray[np.int64]]:
-        """And the players, as `_ids`."""
-        boost = self._boost(matches)
-        playing = _playing(matches)
-        self._check_unit()
-        ids = self._ids(matches, playing)
-        ratings = self._present("ratings_", ids)
-        ratings[ids < 0] = self._starts(
-            matches.features[k] for k in playing.index[ids < 0]
-        )
-        return ratings[:, 0] - ratings[:, 1] + boost, ids
+    def _rating_differences(self, matches: Matches) -> tuple[Floats, NDArray[np.int64]]:
+        """Current differences with the advantage, and the players as in `_ids`."""
+        advantage = self._advantages(matches)
+        incidence = _player_incidence(matches)
+        self._check_likelihood()
+        ids = self._ids(matches, incidence)
+        ratings = self._current("ratings_", ids)
+        unrated = (matches.features[k] for k in incidence.index[ids < 0])
+        ratings[ids < 0] = self._initial_ratings(unrated)
+        return ratings[:, 0] - ratings[:, 1] + advantage, ids
 
     def predict_proba(self, matches: Fixtures, unseen: str = "warn") -> Floats:
-        """Probabilities of the outcomes -1, 0, 1 by the present ratings, shape (N, 3).
+        """Probabilities of the outcomes -1, 0, 1 by the current ratings, shape (N, 3).
 
-        Of the outcomes -1, 1, shape (N, 2), where the likelihood has no ties. Nothing
-        is learned from one match for the next: to forecast a season from all that is
-        known each day, use `earlier_forecasts`.
+        Where the likelihood has no ties, the outcomes are -1, 1 and the shape is (N,
+        2). The ratings do not change from match to match: to forecast a season from all
+        that is known each day, use `earlier_forecasts`.
 
         Parameters
         ----------
@@ -325,23 +345,24 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         UnseenWarning
             With unseen="warn", where a name is new: it may be misspelt.
         """
-        asked = self._asked(matches, unseen)
-        differences, ids = self._present_differences(asked)
-        nu = self.nu_ if self._likelihood() is None else 0.0
-        return self._forecasts(differences, self._variances(ids, asked.time), nu)
+        prepared = self._prepare(matches, unseen)
+        differences, ids = self._rating_differences(prepared)
+        nu = 0.0
+        if self._likelihood() is None:
+            nu = self.nu_
+        return self._forecasts(differences, self._variances(ids, prepared.time), nu)
 
     def _forecasts(self, differences: Floats, variances: Floats, nu: float) -> Floats:
         likelihood = self._likelihood()
         if likelihood is None:
-            return davidson_probabilities(
-                _davidson_difference(self._log_odds(differences, variances), nu), nu
-            )
+            log_odds = self._log_odds(differences, variances)
+            return davidson_probabilities(_davidson_difference(log_odds, nu), nu)
         return likelihood.probabilities(differences, variances.sum(axis=1))
 
     def predict(self, matches: Fixtures, unseen: str = "warn") -> NDArray[np.int8]:
         """The most probable outcome of each match, shape (N,); 0 where both players are
         equally likely."""
-        forecasts = self.predict_proba(self._asked(matches, unseen), "ignore")
+        forecasts = self.predict_proba(self._prepare(matches, unseen), "ignore")
         best = forecasts == forecasts.max(axis=1, keepdims=True)
         return np.sign(best @ self.classes_).astype(np.int8)
 
@@ -352,16 +373,14 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         sample_weight: PerMatch = None,
         unseen: str = "warn",
     ) -> float:
-        """The weighted share of matches whose outcome is the one of `predict`;
-        ValueError as there."""
-        asked = self._asked(matches, unseen)
-        return 1.0 - comparison_loss(
-            given_outcomes(y, asked), self.predict(asked, "ignore"), sample_weight
-        )
+        """The weighted fraction of matches whose outcome `predict` gives."""
+        prepared = self._prepare(matches, unseen)
+        outcomes = given_outcomes(y, prepared)
+        predicted = self.predict(prepared, "ignore")
+        return 1.0 - comparison_loss(outcomes, predicted, sample_weight)
 
-    def _boost(self, matches: Matches) -> Floats:
-        """The advantage of the first, in rating points, after a check of parameters and
-        matches."""
+    def _advantages(self, matches: Matches) -> Floats:
+        """The advantage of each first player, after a check of parameters and matches."""
         self.check_parameters()
         check_matches(matches)
         if self.advantage == 0:
@@ -371,40 +390,34 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         column = matches.design[:, [matches.features.index(ADVANTAGE)]]
         return float(self.advantage) * column.toarray().ravel()
 
-    def _ids(self, matches: Matches, playing: Incidence) -> NDArray[np.int64]:
-        """Positions in players_ of both players of each match; -1 for those without a
-        rating."""
-        columns, compact = playing.compacted()
+    def _ids(self, matches: Matches, incidence: Incidence) -> NDArray[np.int64]:
+        """Positions in players_ of both players of each match; -1 without a rating."""
+        columns, compact = incidence.compacted()
         places = np.array(
             [self._places.get(matches.features[column], -1) for column in columns]
         )
         return places[compact.index]
 
-    def _present(self, name: str, ids: NDArray[np.int64]) -> Floats:
-        """An attribute of players, that of a newcomer at -1."""
-        return np.append(getattr(self, name), self._newcomer()[name])[ids]
+    def _current(self, name: str, ids: NDArray[np.int64]) -> Floats:
+        """An attribute of players, that of a new player at -1."""
+        return np.append(getattr(self, name), self._new_player()[name])[ids]
 
-    def _check_unit(self) -> None:
-        """The likelihood is the unit of the ratings: those of another one mean
-        something else."""
+    def _check_likelihood(self) -> None:
+        """Raise if the likelihood changed, whose noise is the unit of the ratings."""
+        likelihood = self._likelihood()
         expected = f"{short_repr(self._rated_by)}, which the ratings were fitted with; or call `fit` again"
-        require(
-            self._likelihood() == self._rated_by,
-            self._likelihood(),
-            "the likelihood",
-            expected,
-        )
+        same = likelihood == self._rated_by
+        require(same, likelihood, "the likelihood", expected)
 
     def check_parameters(self) -> None:
         """Raise ValueError unless all are in their range."""
         check_number(self, "advantage", most=LARGEST)
-        own = self.initial if isinstance(self.initial, Mapping) else {}
-        for name, value in own.items():
-            check_real(
-                value, f"initial[{short_repr(name)}]", "a number", -LARGEST, LARGEST
-            )
         if not isinstance(self.initial, Mapping):
             check_number(self, "initial", most=LARGEST)
+            return
+        for key, value in self.initial.items():
+            name = f"initial[{short_repr(key)}]"
+            check_real(value, name, "a number", -LARGEST, LARGEST)
 
 
 def earlier_forecasts(
@@ -419,9 +432,8 @@ def earlier_forecasts(
     of [Maystre2019]_).
 
     Where a player has several matches at one time, as on one day, all are forecast by
-    the rating that he had before the first of them; the system itself still rates them
-    one after the other. With rating periods, it is the rating at the start of the
-    period.
+    the player's rating before the first of them; the system itself still rates them one
+    after the other. With rating periods, it is the rating at the start of the period.
 
     Parameters
     ----------
@@ -439,9 +451,9 @@ def earlier_forecasts(
     Returns
     -------
     probabilities : ndarray of shape (N - start, 3) or (N - start, 2)
-        Of loss, tie and win of the first, or of loss and win where the likelihood has
-        no ties. Without a likelihood, the parameter of ties is that of the matches
-        before the time of match `start`.
+        Probabilities of loss, tie and win of the first player, or of loss and win where
+        the likelihood has no ties. Without a likelihood, the tie parameter is estimated
+        from the matches before the time of match `start`.
 
     Raises
     ------
@@ -456,30 +468,27 @@ def earlier_forecasts(
     >>> earlier_forecasts(Elo(likelihood=Logit(), rate=0.5), matches, [1, 1, -1], start=1).round(3).tolist()
     [[0.378, 0.622], [0.378, 0.622]]
     """
-    require(
-        isinstance(system, RatingSystem),
-        system,
-        "system",
-        "a rating system, such as Elo()",
-    )
+    good = isinstance(system, RatingSystem)
+    require(good, system, "system", "a rating system, such as Elo()")
     fitted: RatingSystem = clone(system)  # pyright: ignore[reportAssignmentType]
     fitted.fit(matches, y, sample_weight)
     known = n_earlier(matches, start)
-    ids = fitted._ids(matches, _playing(matches))
-    # appearances of a player at a time
+    ids = fitted._ids(matches, _player_incidence(matches))
+    # the first appearance of each player at each time
     firsts, which = distinct([ids.ravel(), np.repeat(matches.time, 2)])
     places = firsts[which].reshape(-1, 2)[start:]
     ratings = fitted.before_.ravel()[places]
-    differences = ratings[:, 0] - ratings[:, 1] + fitted._boost(matches)[start:]
+    variances = fitted._variances_before.ravel()[places]
+    differences = ratings[:, 0] - ratings[:, 1] + fitted._advantages(matches)[start:]
     nu = 0.0
     if fitted._likelihood() is None:
-        log_odds, outcomes, weights = fitted._told[0]
-        nu = _fit_nu(log_odds[:known], outcomes[:known], weights[:known])
-    return fitted._forecasts(differences, fitted._variances_before.ravel()[places], nu)
+        columns: Any = fitted._history[0]
+        nu = _fit_nu(TieHistory(*(column[:known] for column in columns)))
+    return fitted._forecasts(differences, variances, nu)
 
 
-def _playing(matches: Matches) -> Incidence:
-    """B over the features of the matches, of which most may be no players."""
+def _player_incidence(matches: Matches) -> Incidence:
+    """B over all features of the matches, which need not be players."""
     return Incidence(matches.players(), len(matches.features))
 
 
@@ -489,19 +498,18 @@ def _davidson_difference(log_odds: Floats, nu: float) -> Floats:
     return 2 * (half + np.arcsinh(nu / 2 * np.sinh(half)))
 
 
-def _fit_nu(log_odds: Floats, y: NDArray[np.int8], weights: Floats) -> float:
-    """The most likely nu, from e^-14 to e^14; 0 if there is no tie."""
-    if not (weights[y == 0] > 0).any():
+def _fit_nu(history: TieHistory) -> float:
+    """The most likely nu, from e^-14 to e^14; 0 without ties."""
+    log_odds, y, weight = history
+    if not (weight[y == 0] > 0).any():
         return 0.0
 
     def loss(log_nu: float) -> float:
-        losses = davidson_loss(
-            _davidson_difference(log_odds, math.exp(log_nu)), log_nu, y
-        ).value
-        return float(np.average(losses, weights=weights))
+        D = _davidson_difference(log_odds, math.exp(log_nu))
+        return float(np.average(davidson_loss(D, log_nu, y).value, weights=weight))
 
-    return math.exp(
-        minimize_scalar(
-            loss, bounds=_LOG_NU, method="bounded", options={"xatol": 1e-6}
-        ).x
+    options = {"xatol": 1e-6}
+    minimum = minimize_scalar(
+        loss, bounds=_LOG_NU_BOUNDS, method="bounded", options=options
     )
+    return math.exp(minimum.x)

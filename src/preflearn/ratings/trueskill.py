@@ -41,7 +41,7 @@ from preflearn.core.validation import (
 from preflearn.dynamics.covariances.prior import warn_about_walks
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
-from preflearn.ratings.system import RatingSystem, Told
+from preflearn.ratings.system import GaussianRatings, RatedMatches, RatingSystem
 
 
 @dataclass(eq=False, repr=False)
@@ -49,9 +49,9 @@ class TrueSkill(RatingSystem):
     """TrueSkill of [Herbrich2006]_ for two players, a baseline of [Maystre2019]_
     (section 4.1 and eq. 9).
 
-    The skill of a player is N(0, variance) at his first match; up to each later one it
-    moves by an independent N(0, dynamics · elapsed), where elapsed is 1, or the time
-    since his last match. With d the difference of skills and h the advantage::
+    The skill of a player is N(0, variance) at the player's first match; up to each
+    later one it moves by an independent N(0, dynamics · elapsed), where elapsed is 1,
+    or the time since the player's last match. With d the difference of skills and h the advantage::
 
         P(first wins) = Phi(d + h - margin),   P(second wins) = Phi(-d - h - margin),   else a tie.
 
@@ -62,11 +62,11 @@ class TrueSkill(RatingSystem):
     Parameters
     ----------
     variance : float
-        Of the skill of a new player.
+        Variance of the skill of a new player.
     dynamics : float
-        Variance that is added: a match, or a unit of time of the matches.
+        Variance that is added per match, or per unit of time of the matches.
     step : "match" or "time"
-        What `dynamics` counts by. "time" filters the Wiener process that starts with
+        Unit of `dynamics`. "time" filters the Wiener process that starts with
         `variance` at each player's first match, `Constant(variance) + Wiener(dynamics,
         origin="first")`.
     margin : float
@@ -132,82 +132,69 @@ class TrueSkill(RatingSystem):
         check_real(self.margin, "margin", "a number of at least 0", 0, LARGEST)
 
     def _likelihood(self) -> Likelihood:
-        return OrdinalProbit(float(self.margin)) if self.margin > 0 else Probit()
+        if self.margin > 0:
+            return OrdinalProbit(float(self.margin))
+        return Probit()
 
-    def _newcomer(self) -> dict[str, float]:  # inf: not played yet, no growth
+    def _new_player(self) -> dict[str, float]:  # inf: no match yet, so no growth
         return {
-            "ratings_": self._usual(),
+            "ratings_": self._default_rating(),
             "deviations_": math.sqrt(self.variance),
             "last_": math.inf,
         }
 
-    def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
+    def _update_ratings(self, ids: NDArray[np.int64], matches: RatedMatches) -> Floats:
         likelihood = self._likelihood()
-        variances = self.deviations_**2
-        law = (
-            likelihood.compiled_integral(ep=True),
-            likelihood.parameters[0],
-            float(self.dynamics),
-            self.step == "match",
-        )
-        if self.step == "time":
-            warn_about_walks(
-                f"dynamics={float(self.dynamics):g}",
-                float(self.dynamics),
-                told[-1],
-                1.0,
-            )
-        known = _trueskill(ids, *told, self.ratings_, variances, self.last_, *law)
-        self.deviations_ = np.sqrt(variances)
+        law = likelihood.compiled_integral(ep=True)
+        margin = likelihood.parameters[0]
+        dynamics = float(self.dynamics)
+        by_match = self.step == "match"
+        if not by_match:
+            warn_about_walks(f"dynamics={dynamics:g}", dynamics, matches.time, 1.0)
+        players = GaussianRatings(self.ratings_, self.deviations_**2, self.last_)
+        known = _trueskill(ids, matches, players, law, margin, dynamics, by_match)
+        self.deviations_ = np.sqrt(players.variances)
         self.deviation_before_ = np.sqrt(known[:, 2:])
         return known
 
     def _variances(self, ids: NDArray[np.int64], time: Floats) -> Floats:
-        last = self._present("last_", ids)
-        elapsed = (
-            np.isfinite(last)
-            if self.step == "match"
-            else np.maximum(time[:, None] - last, 0)
-        )
-        return self._present("deviations_", ids) ** 2 + float(self.dynamics) * elapsed
+        last = self._current("last_", ids)
+        if self.step == "match":
+            elapsed = np.isfinite(last)
+        else:
+            elapsed = np.maximum(time[:, None] - last, 0)
+        return self._current("deviations_", ids) ** 2 + float(self.dynamics) * elapsed
 
 
 @njit
-def _trueskill(
-    ids,
-    boost,
-    y,
-    weights,
-    time,
-    means,
-    variances,
-    last,
-    law,
-    margin,
-    dynamics,
-    by_match,
-):
-    """Means and variances of both before each match, (N, 4); what players have moves in
-    place."""
+def _trueskill(ids, matches, players, law, margin, dynamics, by_match):
+    """Update players in place; return means and variances before each match, (N, 4)."""
+    y = matches.y
+    time = matches.time
+    weights = matches.weight
+    means = players.means
+    variances = players.variances
+    last = players.last
     before = np.empty((len(y), 4))
     for row in range(len(y)):
         for side in range(2):
             player = ids[row, side]
             if weights[row] > 0:
                 if last[player] < math.inf:
-                    variances[player] += dynamics * (
-                        1.0 if by_match else time[row] - last[player]
-                    )
+                    elapsed = 1.0
+                    if not by_match:
+                        elapsed = time[row] - last[player]
+                    variances[player] += dynamics * elapsed
                 last[player] = time[row]
-            before[row, side], before[row, 2 + side] = means[player], variances[player]
+            before[row, side] = means[player]
+            before[row, 2 + side] = variances[player]
         first = ids[row, 0]
         second = ids[row, 1]
         left = weights[row]
         while left > 0:
-            center = means[first] - means[second] + boost[row]
-            _, slope, bend = law(
-                margin, 0.0, y[row], center, variances[first] + variances[second]
-            )
+            center = means[first] - means[second] + matches.advantage[row]
+            variance = variances[first] + variances[second]
+            _, slope, bend = law(margin, 0.0, y[row], center, variance)
             for side in range(2):
                 player = ids[row, side]
                 variance = variances[ids[row, side]]
