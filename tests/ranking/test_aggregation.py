@@ -181,8 +181,8 @@ def test_dense_and_sparse_equations_solve_long_chains_and_items_without_a_win(
 ):
     """Conjugate gradients give up on the chain, and are not used if there is no
     maximum."""
-    monkeypatch.setattr(aggregation, "_FEW", few)
-    monkeypatch.setattr(aggregation, "_PRODUCTS", 20)
+    monkeypatch.setattr(aggregation, "_MAX_DIRECT", few)
+    monkeypatch.setattr(aggregation, "_MAX_CG_STEPS", 20)
     chain = np.eye(90, k=1) + 0.1 * np.eye(90, k=-1)
     np.testing.assert_allclose(
         -np.diff(bradley_terry(form(chain))), np.log(10), rtol=1e-7
@@ -212,7 +212,7 @@ def test_bad_degrees_are_named(form, degrees, words):
 
 def test_only_few_sparse_items_are_filled_if_no_maximum_exists(monkeypatch):
     assert bradley_terry(sparse.csr_array((3, 3))).tolist() == [0, 0, 0]
-    monkeypatch.setattr(aggregation, "_WHOLE", 4)
+    monkeypatch.setattr(aggregation, "_MAX_DENSE", 4)
     with pytest.raises(ValueError, match=r"items is 5.* 4 "):
         bradley_terry(sparse.csr_array(np.triu(np.ones((5, 5)), 1)))
 
@@ -286,7 +286,7 @@ def ring(n, neighbours=3, games=20.0):
 def test_a_long_ring_is_solved_by_a_sparse_factorization(monkeypatch):
     """Conjugate gradients do not converge there, and a dense matrix would be too large."""
     P = ring(1500)
-    monkeypatch.setattr(aggregation, "_PRODUCTS", 5)
+    monkeypatch.setattr(aggregation, "_MAX_CG_STEPS", 5)
     filled = aggregation._maximum(P.toarray() / P.max(), False)
     monkeypatch.setattr(np.linalg, "solve", None)
     found = bradley_terry(P)

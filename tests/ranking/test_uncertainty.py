@@ -110,18 +110,6 @@ def test_many_players_have_the_scores_of_a_sparse_logistic_regression():
     assert (model.standard_errors(index[:2]) > 0).all()
 
 
-def test_the_test_of_one_pair_is_a_z_test_and_that_of_all_needs_a_chain_of_pairs():
-    index, y = league(2)
-    model = Davidson().fit(index, y)
-    test = model.equality([[0, 3]])
-    d = model.decision_function([[0, 3]])[0]
-    z = d / model.standard_errors([[0, 3]])[0]
-    assert test.p_value == pytest.approx(2 * norm.sf(abs(z)))
-    assert model.equality().dof == 7
-    chain = model.equality([[k, k + 1] for k in range(7)])
-    assert model.equality().statistic == pytest.approx(chain.statistic, rel=1e-6)
-
-
 def test_rank_intervals_are_quantiles_of_the_ranks_of_joint_draws():
     """The covariance of scores less their mean follows from the errors of all
     differences."""

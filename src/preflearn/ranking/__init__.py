@@ -8,7 +8,7 @@ from preflearn.ranking.plackett_luce import PlackettLuce
 from preflearn.ranking.rank_net import RankNet
 from preflearn.ranking.regression import ExpectedRankRegression
 from preflearn.ranking.tie_models import Davidson, OrdinalComparison
-from preflearn.ranking.uncertainty import Ranks, WaldTest, bootstrap
+from preflearn.ranking.uncertainty import Ranks, bootstrap
 
 __all__ = [
     "AGGREGATES",
@@ -20,7 +20,6 @@ __all__ = [
     "RankTargetWarning",
     "RankingLearner",
     "Ranks",
-    "WaldTest",
     "best_worst",
     "bootstrap",
     "bradley_terry",

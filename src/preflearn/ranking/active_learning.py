@@ -24,14 +24,13 @@ from preflearn.core.diagnosis import without_features
 from preflearn.core.validation import Floats, check_count, check_list, require
 from preflearn.pairs import Pairs
 
-_NODES = 32  # of Gauss and Hermite
+_N_NODES = 32  # of the Gauss-Hermite quadrature
 
 
 def best_worst(
     sets: Sequence[Sequence[int]], best: Sequence[int], worst: Sequence[int]
 ) -> tuple[Pairs, NDArray[np.int8], Floats]:
-    """Comparisons and weights from best-worst scaling: of each set, someone named the
-    best and the worst.
+    """Comparisons and weights from the best and the worst items of sets.
 
     In the sequential model of [Marley2005]_ the best of J items is chosen with
     probability in proportion to e^s, then the worst of the rest in proportion to e^-s.
@@ -51,7 +50,7 @@ def best_worst(
     Returns
     -------
     pairs : Pairs
-        Of items without features.
+        Pairs of items without features.
     y : ndarray of shape (m,)
         All +1: the first is better.
     weight : ndarray of shape (m,)
@@ -73,8 +72,8 @@ def best_worst(
         check_list(items, "a set", "numbers of items")
         for items in check_list(sets, "sets", "sets")
     ]
-    best = check_list(best, "best", "an item a set")
-    worst = check_list(worst, "worst", "an item a set")
+    best = check_list(best, "best", "an item per set")
+    worst = check_list(worst, "worst", "an item per set")
     counts = len(sets), len(best), len(worst)
     require(
         min(counts) == max(counts) > 0,
@@ -86,10 +85,9 @@ def best_worst(
     weight = []
     for row, (items, top, last) in enumerate(zip(sets, best, worst, strict=True)):
         k = len(items)
-        whole = all(isinstance(item, Integral) for item in [*items, top, last])
-        good = (
-            whole and len(set(items)) == k and top != last and {top, last} <= set(items)
-        )
+        integers = all(isinstance(item, Integral) for item in [*items, top, last])
+        distinct = integers and len(set(items)) == k and top != last
+        good = distinct and {top, last} <= set(items)
         name = f"set {row}, its best and its worst"
         require(good, (items, top, last), name, "two different items of the set")
         between = [item for item in items if item not in (top, last)]
@@ -101,26 +99,25 @@ def best_worst(
 
 
 def next_pairs(model: Any, candidates: Any, n: int = 1) -> NDArray[np.int64]:
-    """The candidates whose outcomes are expected to tell most about the scores, the
-    best first.
+    """The candidates whose outcomes have most expected information, the best first.
 
-    What one tells is the mutual information of outcome and difference of scores d, eq.
-    2 of [Houlsby2011]_::
+    The information of an outcome is its mutual information with the score difference d,
+    eq. 2 of [Houlsby2011]_::
 
         H(E p(y | d)) - E H(p(y | d)),    d ~ N(mean, variance),
 
-    with H the entropy, and the moments of the posterior, or of an estimate: large where
-    d is uncertain, and chance leaves the outcome to it.
+    with H the entropy, and the moments of the posterior, or of an estimate. It is large
+    where d is uncertain and decides the outcome.
 
     Parameters
     ----------
     model : DynamicComparisons, Davidson, OrdinalComparison or PlackettLuce
         Fitted.
     candidates : Matches, DataFrame, Pairs or array-like
-        In the form that the model is fitted to or forecasts. It warns of names that are
-        unknown: what is unknown tells most.
+        Pairs in the form that the model is fitted to or forecasts. Unknown names, whose
+        outcomes have most information, give a warning.
     n : int
-        How many; they are chosen as if each was asked alone.
+        Number of candidates; each is chosen as if it was the only question.
 
     Returns
     -------
@@ -133,25 +130,18 @@ def next_pairs(model: Any, candidates: Any, n: int = 1) -> NDArray[np.int64]:
     >>> next_pairs(model, [[0, 1], [1, 2]]).tolist()  # the one that was asked less often
     [1]
     """
-    require(
-        hasattr(model, "moments"),
-        model,
-        "model",
-        "a fitted model with errors, such as Davidson",
-    )
+    expected = "a fitted model with errors, such as Davidson"
+    require(hasattr(model, "moments"), model, "model", expected)
     mean, variance = model.moments(candidates)
-    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_N_NODES)
     d = mean[:, None] + np.sqrt(variance)[:, None] * nodes
-    law = (
-        model.probabilities
-        if hasattr(model, "probabilities")
-        else model.likelihood.probabilities
-    )
-    still = () if hasattr(model, "probabilities") else (np.zeros(d.size),)
-    chances = law(d.ravel(), *still).reshape(*d.shape, -1)
+    if hasattr(model, "probabilities"):
+        p = model.probabilities(d.ravel())
+    else:  # a likelihood takes the variance of d, too
+        p = model.likelihood.probabilities(d.ravel(), np.zeros(d.size))
+    p = p.reshape(*d.shape, -1)
     weights = weights / weights.sum()
-    told = (
-        entr(np.einsum("mkc,k->mc", chances, weights)).sum(axis=1)
-        - entr(chances).sum(axis=2) @ weights
-    )
-    return np.argsort(-told, kind="stable")[: check_count(n, "n", 1)]
+    expected_entropy = entr(p).sum(axis=2) @ weights
+    entropy = entr(np.einsum("mkc,k->mc", p, weights)).sum(axis=1)
+    information = entropy - expected_entropy
+    return np.argsort(-information, kind="stable")[: check_count(n, "n", 1)]

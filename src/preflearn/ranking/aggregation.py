@@ -36,23 +36,22 @@ from preflearn.core.validation import (
 )
 from preflearn.pairs import Incidence
 
-# of the largest degree: what must be exceeded to count, and what all get if no maximum
-# exists
-_LEAST = 1e-9
-# step of Newton's method: how far two neighbours in the order may move apart
-_LONGEST = 5.0
-# after so many steps, which may go to and fro for ever, no farther than this
-_LONG = 100
-_SHORTER = 0.5
-_ROUNDED = 1e-3  # a step below it that does not fall any more is rounding
-_MOST_STEPS = 500
-_EQUAL = 1e-8  # log-worths closer than this are one
-_ROUNDING = 1e-12  # of the largest row sum
-_FEW = 300  # items up to which equations are solved directly
-# of a right-hand side that may be left, after so many products at most
-_SHARE = 1e-4
-_PRODUCTS = 500
-_WHOLE = 20_000  # items up to which a sparse matrix is filled
+# relative to the largest degree: smaller ones do not count, and where no maximum exists
+# this much is added to all
+_MIN_DEGREE = 1e-9
+# how far a Newton step may move two neighbours in the order apart: at first, and after
+# many steps, which may oscillate
+_MAX_GAP_CHANGE = 5.0
+_N_LONG_STEPS = 100
+_MAX_LATE_GAP_CHANGE = 0.5
+_ROUNDING_STEP = 1e-3  # a shorter step that is not shorter than the last is rounding
+_MAX_STEPS = 500
+_EQUAL_WORTHS = 1e-8  # closer log-worths are made equal
+_EQUAL_SUMS = 1e-12  # the same for row sums, relative to the largest
+_MAX_DIRECT = 300  # items up to which equations are solved directly
+_CG_TOLERANCE = 1e-4
+_MAX_CG_STEPS = 500
+_MAX_DENSE = 20_000  # items up to which a sparse matrix is filled
 _DEGREES = "a degree for each ordered pair of items"
 
 
@@ -78,8 +77,8 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     Raises
     ------
     ValueError
-        If P is not square, negative somewhere, or not finite, or if it is sparse, of
-        more than 20,000 items, and there is no maximum.
+        If P is not square, negative somewhere, or not finite, or if it is sparse with
+        more than 20,000 items and the maximum does not exist.
 
     Warns
     -----
@@ -89,15 +88,15 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     Notes
     -----
     The maximum exists if and only if the graph of the p_ij > 0 is strongly connected
-    ([Ford1957]_): there is no part of the items that never loses to the rest. Where
+    ([Ford1957]_): each part of the items loses to the rest at least once. Where
     that fails (degrees of 0 and 1, items that were never compared), or hangs on degrees
     below 1e-9 of the largest, this much is added to all p_ij with i != j. As the
     addition goes to 0, the worths of a and b grow apart without end if a chain of
     preferences leads from a to b, and none back: the chain decides. Without any
     preference all worths are 0.
 
-    Where each p_ij + p_ji is the same, the order is that of the row sums, whatever is
-    added: at the maximum the sum of p_ij over j is that of theta_i / (theta_i +
+    Where each p_ij + p_ji is the same, the order is that of the row sums, for any
+    addition: at the maximum the sum of p_ij over j is that of theta_i / (theta_i +
     theta_j), which grows with theta_i.
 
     Newton's method, as a rule in 5 to 60 steps, for total orders as well; its steps are
@@ -118,32 +117,31 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     largest = degrees.max()
     if not largest > 0:
         return np.zeros(degrees.shape[0])
-    if sparse.issparse(degrees):  # which would be multiplied by 1 / largest
+    if sparse.issparse(degrees):  # degrees /= would multiply by 1 / largest
         degrees.data /= largest
     else:
         degrees /= largest
-    connected = connected_components(degrees > _LEAST, connection="strong")[0] == 1
+    counted = degrees > _MIN_DEGREE
+    connected = connected_components(counted, connection="strong")[0] == 1
     if not connected:
         n = degrees.shape[0]
+        fits = n <= _MAX_DENSE or not sparse.issparse(P)
         expected = (
-            f"at most {_WHOLE} where no maximum exists and all entries are filled"
+            f"at most {_MAX_DENSE} where no maximum exists and all entries are filled"
         )
-        require(
-            n <= _WHOLE or not sparse.issparse(P), n, "the number of items", expected
-        )
-        warn_if_not_identified(
-            "bradley_terry", range(n), np.column_stack((degrees > _LEAST).nonzero())
-        )
-        degrees = degrees + _LEAST * ~np.eye(n, dtype=bool)
-    return merged(_maximum(degrees, connected), _EQUAL)
+        require(fits, n, "the number of items", expected)
+        index = np.column_stack(counted.nonzero())
+        warn_if_not_identified("bradley_terry", range(n), index)
+        degrees = degrees + _MIN_DEGREE * ~np.eye(n, dtype=bool)
+    return merged(_maximum(degrees, connected), _EQUAL_WORTHS)
 
 
 def _maximum(P: Any, connected: bool) -> Floats:
-    """Newton's method. Far from the maximum, items whose comparisons are settled would
-    be thrown anywhere.
+    """Newton's method with steps of bounded length.
 
-    Such an item leaves its neighbours behind, while items of a long order move far with
-    theirs.
+    Far from the maximum, the curvature of an item with nearly certain outcomes is tiny
+    and its step far too long. Such an item moves away from its neighbours, while the
+    items of a long order move far together, so changes between neighbours are bounded.
     """
     pairs = (sparse if sparse.issparse(P) else np).triu(P + P.T, 1).nonzero()
     B = Incidence(np.column_stack(pairs), P.shape[0])
@@ -151,50 +149,57 @@ def _maximum(P: Any, connected: bool) -> Floats:
     lost = P.T[pairs]
     worths = np.zeros(P.shape[0])
     last = np.inf
-    graph = None
-    if connected and P.shape[0] > _FEW:  # which pair an entry is of
+    pair_numbers = None
+    if connected and P.shape[0] > _MAX_DIRECT:
         ends = np.hstack([B.index.T, B.index[:, ::-1].T])
         number = np.tile(np.arange(1, B.shape[0] + 1), 2)
-        graph = sparse.csr_array((number, tuple(ends)), shape=P.shape)
-    for count in range(_MOST_STEPS):
+        pair_numbers = sparse.csr_array((number, tuple(ends)), shape=P.shape)
+    for count in range(_MAX_STEPS):
         d = B.differences(worths)
-        ahead = expit(d)
-        behind = expit(-d)
-        slope = B.adjoint(won * behind - lost * ahead)
-        weights = (won + lost) * ahead * behind
-        step = _step(B, weights, slope, graph)
+        p_first = expit(d)
+        p_second = expit(-d)
+        slope = B.adjoint(won * p_second - lost * p_first)
+        weights = (won + lost) * p_first * p_second
+        step = _newton_step(B, weights, slope, pair_numbers)
         length = float(np.ptp(step))
-        apart = np.abs(np.diff(step[np.argsort(worths, kind="stable")])).max(
-            initial=0.0
-        )
-        worths = worths + step / max(
-            1.0, apart / (_LONGEST if count < _LONG else _SHORTER)
-        )
-        if length < _EQUAL / 100 or last <= length < _ROUNDED:
+        in_order = step[np.argsort(worths, kind="stable")]
+        change = np.abs(np.diff(in_order)).max(initial=0.0)
+        allowed = _MAX_GAP_CHANGE
+        if count >= _N_LONG_STEPS:
+            allowed = _MAX_LATE_GAP_CHANGE
+        worths = worths + step / max(1.0, change / allowed)
+        if length < _EQUAL_WORTHS / 100 or last <= length < _ROUNDING_STEP:
             break
         last = length
     return worths - worths.mean()
 
 
-def _step(B: Incidence, weights: Floats, slope: Floats, graph: Any) -> Any:
-    """Solve B'WB x = slope: of a filled matrix, by gradients, or by factors where these
-    are many."""
+def _newton_step(
+    B: Incidence, weights: Floats, slope: Floats, pair_numbers: Any
+) -> Any:
+    """Solve B'WB x = slope: densely or, with the sparse (n, n) numbers of pairs from 1
+    on, by conjugate gradients, or by factors where these do not converge."""
     n = B.shape[1]
-    if graph is None:
+    if pair_numbers is None:
         off = np.zeros((n, n))
         off[B.first, B.second] = weights
         off += off.T
         # 1 / n keeps the mean
         return np.linalg.solve(np.diag(off.sum(axis=1)) - off + 1 / n, slope)
-    off = sparse.csr_array(
-        (weights[graph.data - 1], graph.indices, graph.indptr), shape=(n, n)
-    )
+    entries = weights[pair_numbers.data - 1]
+    structure = pair_numbers.indices, pair_numbers.indptr
+    off = sparse.csr_array((entries, *structure), shape=(n, n))
     degree = off @ np.ones(n)
     laplacian = LinearOperator((n, n), lambda v: degree * v - off @ v, dtype=np.float64)  # pyright: ignore[reportCallIssue]
-    slope = slope - slope.mean()  # which is rounding, and can't be reached
-    inverse = sparse.diags_array(1 / degree)
-    step, failed = cg(laplacian, slope, rtol=_SHARE, maxiter=_PRODUCTS, M=inverse)
-    if failed:  # as of a long chain or ring, whose factors are sparse
+    slope = slope - slope.mean()  # the mean is rounding, outside the range of B'WB
+    step, failed = cg(
+        laplacian,
+        slope,
+        rtol=_CG_TOLERANCE,
+        maxiter=_MAX_CG_STEPS,
+        M=sparse.diags_array(1 / degree),
+    )
+    if failed:  # as for a long chain or ring, whose factors are sparse
         rest: Any = spsolve(B.laplacian(weights).tocsc()[1:, 1:], slope[1:])
         step = np.append(0.0, rest)
     return step
@@ -224,12 +229,11 @@ def row_sums(P: ArrayLike) -> Floats:
     [1.25, 0.75, 1.0]
     """
     sums = _check_degrees(P).sum(axis=1)
-    return merged(sums, _ROUNDING * float(sums.max()))
+    return merged(sums, _EQUAL_SUMS * float(sums.max()))
 
 
 def copeland(P: ArrayLike) -> Floats:
-    """How many items each one beats: the number of j with p_ij > p_ji, and half of
-    those with equality.
+    """The number of items j that each i beats, p_ij > p_ji; equality counts half.
 
     For reciprocal degrees, p_ij > p_ji says p_ij > 1/2. Two items that were never
     compared are equal.
@@ -254,7 +258,8 @@ def copeland(P: ArrayLike) -> Floats:
     >>> copeland([[0, 0.75, 0.5], [0.25, 0, 0.5], [0.5, 0.5, 0]]).tolist()
     [1.5, 0.5, 1.0]
     """
-    better = (degrees := _check_degrees(P)) > degrees.T
+    degrees = _check_degrees(P)
+    better = degrees > degrees.T
     return (better.sum(axis=1) - better.sum(axis=0) + better.shape[0] - 1) / 2
 
 
@@ -267,23 +272,22 @@ AGGREGATES: dict[str, Callable[[ArrayLike], Floats]] = {
 
 def _check_degrees(P: Any) -> Any:
     """A copy with a diagonal of 0; sparse where P is."""
+    expected = "degrees from 0 to 1e100"
     if sparse.issparse(P):
         P = sparse.csr_array(P, dtype=np.float64)
         check_shape(P, "P", ("n", "n"), _DEGREES)
-        raise_if_any(
-            ~((P.data >= 0) & (P.data <= LARGEST)), P, "P", "degrees from 0 to 1e100"
-        )
+        raise_if_any(~((P.data >= 0) & (P.data <= LARGEST)), P, "P", expected)
         return P - sparse.diags_array(P.diagonal())
     array = check_array(P, "P", ("n", "n"), _DEGREES)
-    raise_if_any((array < 0) | (array > LARGEST), array, "P", "degrees from 0 to 1e100")
+    raise_if_any((array < 0) | (array > LARGEST), array, "P", expected)
     return np.where(np.eye(len(array), dtype=bool), 0.0, array)
 
 
 def merged(worths: Floats, tolerance: float) -> Floats:
-    """Neighbours no farther apart than this become equal."""
+    """Make neighbours in the order equal that are at most the tolerance apart."""
     order = np.argsort(worths, kind="stable")
     ascending = worths[order]
     first = np.append(True, np.diff(ascending) > tolerance)
-    found = np.empty(len(worths))
-    found[order] = ascending[first][np.cumsum(first) - 1]
-    return found
+    result = np.empty(len(worths))
+    result[order] = ascending[first][np.cumsum(first) - 1]
+    return result

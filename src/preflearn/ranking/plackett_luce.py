@@ -36,8 +36,8 @@ from preflearn.ranking.uncertainty import Uncertain
 from preflearn.solvers.newton import warn_about_gap
 
 _STEP = 1e-4  # of differences of gradients
-_LARGEST_LOG = 15.0  # of a weight of ties, beyond which all choices are
-_INACCURATE = 1e-4  # of the weights of rankings: a slope that is worth a warning
+_MAX_LOG_TIE_WEIGHT = 15.0  # beyond, all choices that could be ties are ties
+_WARNING_SLOPE = 1e-4  # times the weights of the rankings
 
 
 class PlackettLuce(Uncertain, BaseEstimator):
@@ -127,31 +127,10 @@ class PlackettLuce(Uncertain, BaseEstimator):
         alpha = check_number(self, "alpha", positive=True, most=LARGEST)
         sets = [_sets(ranking) for ranking in rankings]
         flat = [[name for tied in ranking for name in tied] for ranking in sets]
-        require(
-            any(len(r) > 1 for r in sets),
-            sets,
-            "rankings",
-            "one with two items that are not tied",
-        )
+        good = any(len(ranking) > 1 for ranking in sets)
+        require(good, sets, "rankings", "one with two items that are not tied")
         weights = check_weights(sample_weight, len(sets))
-        try:
-            for row, names in enumerate(flat):
-                good = (
-                    all(sets[row])
-                    and 0 < len(names) == len(set(names))
-                    and all(a == a for a in names)
-                )
-                require(
-                    good,
-                    sets[row],
-                    f"ranking {row}",
-                    "each item once, at least one, and no NaN",
-                )
-            self.items_ = sorted(set().union(*flat))
-        except TypeError:
-            raise ValueError(
-                f"the items are {short_repr(flat)}; expected names of one kind"
-            ) from None
+        self.items_ = _sorted_names(sets, flat)
         n = len(self.items_)
         longest = max(map(len, flat))
         self._place = {name: k for k, name in enumerate(self.items_)}
@@ -165,17 +144,15 @@ class PlackettLuce(Uncertain, BaseEstimator):
             begins[np.cumsum(lengths) - lengths, row] = True
         kinds = np.union1d(1, sizes[begins & (weights > 0)]).astype(int)
         if alpha < INFORMATIVE_PENALTY:
-            # neighbours say who is above whom, or as good
+            # each item and the next one of its ranking, tied (0) or not (1)
             later = (table[1:] < n) & (weights > 0)
             index = np.column_stack([table[:-1][later], table[1:][later]])
-            warn_if_not_identified(
-                f"PlackettLuce(alpha={alpha:g})",
-                self.items_,
-                index,
-                1 * begins[1:][later],
-            )
+            labels = 1 * begins[1:][later]
+            model = f"PlackettLuce(alpha={alpha:g})"
+            warn_if_not_identified(model, self.items_, index, labels)
         self._data = alpha, kinds, table, sizes, begins, weights
-        bounds = [(None, None)] * n + [(-_LARGEST_LOG, _LARGEST_LOG)] * (len(kinds) - 1)
+        limits = (-_MAX_LOG_TIE_WEIGHT, _MAX_LOG_TIE_WEIGHT)
+        bounds = [(None, None)] * n + [limits] * (len(kinds) - 1)
         options = {
             "maxiter": 10_000,
             "maxfun": 100_000,
@@ -187,11 +164,14 @@ class PlackettLuce(Uncertain, BaseEstimator):
             _loss, start, self._data, "L-BFGS-B", True, bounds=bounds, options=options
         )
         slope = np.abs(_loss(best.x, *self._data)[1]).max() / weights.sum()
-        warn_about_gap("PlackettLuce", slope, _INACCURATE, f"raise alpha = {alpha:g}")
-        if (endless := kinds[1:][np.abs(best.x[n:]) >= _LARGEST_LOG]).size:
+        remedy = f"raise alpha = {alpha:g}"
+        warn_about_gap("PlackettLuce", slope, _WARNING_SLOPE, remedy)
+        unbounded = kinds[1:][np.abs(best.x[n:]) >= _MAX_LOG_TIE_WEIGHT]
+        if unbounded.size:
             warn_user(
-                f"the weight of ties of {' or '.join(map(str, endless))} items has no bound, as all choices "
-                "that could be ties are: expected rankings in which some are not (no alpha bounds it)",
+                f"the weight of ties of {' or '.join(map(str, unbounded))} items has no bound, "
+                "as all choices that could be ties are: expected rankings in which some "
+                "are not (no alpha bounds it)",
                 ConvergenceWarning,
             )
         self.coef_ = best.x[:n]
@@ -203,33 +183,32 @@ class PlackettLuce(Uncertain, BaseEstimator):
         return self
 
     def probabilities(self, d: Floats) -> Floats:
-        """Probabilities that the second of two is better, that they are tied, that the
-        first is: (m, 3)."""
+        """Probabilities of the outcomes -1, 0, 1 at differences d of theta, (m, 3)."""
         return davidson_probabilities(d, self.tie_weights_.get(2, 0.0))
 
-    def _asked(self, pairs: Any) -> tuple[Any, Floats]:
+    def _rows_and_scores(self, pairs: Any) -> tuple[Any, Floats]:
         check_is_fitted(self, "coef_")
         rows = np.eye(len(self.coef_))
         if pairs is None:
             rows -= rows.mean(axis=0)
         else:
             try:
-                ids = np.array(
-                    [(self._place[a], self._place[b]) for a, b in pairs]
-                ).reshape(-1, 2)
+                places = [(self._place[a], self._place[b]) for a, b in pairs]
+                ids = np.array(places).reshape(-1, 2)
                 rows = rows[ids[:, 0]] - rows[ids[:, 1]]
             except (KeyError, IndexError, TypeError, ValueError):
-                found = f"pairs is {short_repr(pairs)}; expected two names each, among {short_repr(self.items_)}"
-                raise ValueError(found) from None
+                raise ValueError(
+                    f"pairs is {short_repr(pairs)}; expected two names each, "
+                    f"among {short_repr(self.items_)}"
+                ) from None
         return rows, rows @ self.coef_
 
-    def _joint(self, rows: Any) -> Floats:
-        # of the second derivatives, by differences of gradients
+    def _covariance_of(self, rows: Any) -> Floats:
+        # the inverse of the second derivatives, by central differences of gradients
         if self._inverse is None:
             steps = _STEP * np.eye(len(self._x))
-            up, down = (
-                [_loss(self._x + s * e, *self._data)[1] for e in steps] for s in (1, -1)
-            )
+            up = [_loss(self._x + step, *self._data)[1] for step in steps]
+            down = [_loss(self._x - step, *self._data)[1] for step in steps]
             self._inverse = np.linalg.inv(np.subtract(up, down) / (2 * _STEP))
         n = len(self.coef_)
         return rows @ self._inverse[:n, :n] @ rows.T
@@ -239,11 +218,28 @@ def _sets(ranking: Any) -> list[list[Hashable]]:
     """The items of each place of a ranking."""
     expected = "items, the best first: of a dict of ranks, sorted(ranks, key=ranks.get)"
     require(not isinstance(ranking, Mapping), ranking, "a ranking", expected)
-    kinds = tuple, list, set, frozenset
-    return [
-        list(x) if isinstance(x, kinds) else [x]
-        for x in check_list(ranking, "a ranking", "items")
-    ]
+    places = []
+    for place in check_list(ranking, "a ranking", "items"):
+        tied = isinstance(place, (tuple, list, set, frozenset))
+        places.append(list(place) if tied else [place])
+    return places
+
+
+def _sorted_names(
+    sets: list[list[list[Hashable]]], flat: list[list[Hashable]]
+) -> list[Any]:
+    """The names of all rankings, sorted; ValueError where one is missing or repeated."""
+    expected = "each item once, at least one, and no NaN"
+    try:
+        for row, names in enumerate(flat):
+            once = 0 < len(names) == len(set(names))
+            good = once and all(sets[row]) and all(name == name for name in names)
+            require(good, sets[row], f"ranking {row}", expected)
+        return sorted(set[Any]().union(*flat))
+    except TypeError:
+        raise ValueError(
+            f"the items are {short_repr(flat)}; expected names of one kind"
+        ) from None
 
 
 def _loss(
@@ -265,7 +261,7 @@ def _loss(
     (longest, count) = table.shape
     theta = np.append(x[:n], -np.inf)
     deltas = np.exp(np.append(0.0, x[n:]))
-    # which leaves all probabilities as they are
+    # a constant per ranking, which changes no probability, avoids overflow
     scores = theta[table] - theta[table].max(axis=0)
     total = np.zeros((longest, count))
     steps = []

@@ -33,12 +33,7 @@ from scipy.optimize import brentq
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.core.diagnosis import (
-    INFORMATIVE_PENALTY,
-    as_compared,
-    indicator_columns,
-    warn_if_not_identified,
-)
+from preflearn.core.diagnosis import INFORMATIVE_PENALTY, as_compared, indicator_columns, warn_if_not_identified
 from preflearn.core.estimator import LinearComparison
 from preflearn.core.outcome_losses import (
     LINKS,
@@ -66,23 +61,21 @@ from preflearn.ranking.uncertainty import SOME_PAIRS, Uncertain
 from preflearn.solvers.newton import warn_about_gap
 from preflearn.solvers.smooth_losses import DENSE, Minimum, TieLaw, minimise, problem_at
 
-# relative duality gap to stop at: Newton steps cost little more for it than for 1e-6
-_TOL = 1e-12
-_INACCURATE = 1e-6  # one that is worth a warning
-_USELESS = 1e-2  # a gap beyond which there is no answer
-# of pseudo-counts, and of the parameters
-_MOST_ROUNDS = 500
-_SETTLED = 1e-8
-_RESIDUAL = 1e-6  # of conjugate gradients, whose square is that of a variance
-_LARGEST_LOG = 700.0  # of the parameter of ties, whose exponential a float can hold
+# relative duality gaps; Newton steps cost little more for 1e-12 than for 1e-6
+_TARGET_GAP = 1e-12
+_WARNING_GAP = 1e-6
+_FAILURE_GAP = 1e-2
+_MAX_BIAS_ROUNDS = 500  # rounds of pseudo-counts
+_BIAS_TOLERANCE = 1e-8  # change of the parameters in the last round
+_CG_TOLERANCE = 1e-6  # the relative error of a variance is its square
+_MAX_LOG_TIES = 700.0  # the exponential of more overflows
 
 
 class TieModel(Uncertain, LinearComparison):
-    """What both models share: w of least penalised loss, scores w·x, and how sure they
-    are."""
+    """What both models share: w of lowest penalised loss, scores w·x, their errors."""
 
     alpha: float
-    bias_reduced: bool = False  # of those whose law has such a fit
+    bias_reduced: bool = False  # a parameter of Davidson alone
     objective_: float
     dual_gap_: float
     n_iter_: int
@@ -108,9 +101,9 @@ class TieModel(Uncertain, LinearComparison):
         Parameters
         ----------
         pairs : Pairs or array-like
-            Of shape (m, 2, p), or of int and shape (m, 2): row numbers of items that
-            have no features, each of which gets a score of its own, in time and memory
-            of the number of pairs.
+            Items of pairs, shape (m, 2, p); or integers of shape (m, 2), the row
+            numbers of items without features. Each of these gets its own score, in time
+            and memory proportional to the number of pairs.
         y : array-like of shape (m,)
             +1 first better, -1 second better, 0 tie.
         sample_weight : array-like of shape (m,), optional
@@ -145,110 +138,87 @@ class TieModel(Uncertain, LinearComparison):
         pairs = as_compared(pairs)
         y = check_labels(as_outcomes(y), len(pairs))
         weights = check_weights(sample_weight, len(pairs))
-        cluster = check_query_ids(cluster, len(pairs), "cluster", "cluster id", "pair")
+        cluster = check_query_ids(
+            cluster, len(pairs), "cluster", "cluster id", "a pair"
+        )
         check_scale(pairs.items, "items")
         check_kinds(y[weights > 0], name, ties=False)
         self._data = (pairs.items, pairs.B, y, weights, alpha)
         self._cluster = cluster
         self._inverse = None
-        found = self._minimum()
-        if not (found.gap <= _USELESS and found.t < _LARGEST_LOG):
-            text = f"{name} found no optimum (duality gap {found.gap:.1e} of the objective): weights go up to"
+        optimum = self._minimum()
+        if not (optimum.gap <= _FAILURE_GAP and optimum.t < _MAX_LOG_TIES):
             raise ValueError(
-                f"{text} {weights.max():.3g}; expected weights and features nearer to 1"
+                f"{name} found no optimum (duality gap {optimum.gap:.1e} of the objective): weights "
+                f"go up to {weights.max():.3g}; expected weights and features nearer to 1"
             )
-        warn_about_gap(
-            name,
-            found.gap,
-            _INACCURATE,
-            f"raise alpha = {alpha:g}, or standardise the features",
-        )
+        remedy = f"raise alpha = {alpha:g}, or standardise the features"
+        warn_about_gap(name, optimum.gap, _WARNING_GAP, remedy)
         if alpha < INFORMATIVE_PENALTY:
-            ids = indicator_columns(pairs.items)
-            used = weights > 0
-            index = None if ids is None else ids[pairs.index[used]]
-            if (
-                ids is not None
-                or (y * pairs.B.differences(pairs.items @ found.w) > 0)[used].all()
-            ):
-                warn_if_not_identified(
-                    f"{name}(alpha={alpha:g})",
-                    range(pairs.shape[2]),
-                    index,
-                    y[used],
-                    reduced,
-                )
-        self.coef_ = found.w
-        self.objective_ = found.objective
-        self.dual_gap_ = found.gap
-        self.n_iter_ = found.n_iter
-        self._x = np.append(found.w, found.t)
+            model = f"{name}(alpha={alpha:g})"
+            _warn_if_not_identified(model, pairs, y, weights > 0, optimum.w, reduced)
+        self.coef_ = optimum.w
+        self.objective_ = optimum.objective
+        self.dual_gap_ = optimum.gap
+        self.n_iter_ = optimum.n_iter
+        self._x = np.append(optimum.w, optimum.t)
         self.n_features_in_ = pairs.shape[2]
-        self._set_ties(found.t)
+        self._set_ties(optimum.t)
         return self
 
     def _minimum(self) -> Minimum:
-        return minimise(self._law(), *self._data, _TOL)
+        return minimise(self._law(), *self._data, _TARGET_GAP)
 
     def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
         """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
         return self.probabilities(self.decision_function(pairs))
 
-    def _asked(self, pairs: Pairs | ArrayLike | None) -> tuple[Any, Floats]:
+    def _rows_and_scores(self, pairs: Pairs | ArrayLike | None) -> tuple[Any, Floats]:
         check_is_fitted(self, "n_features_in_")
         if pairs is not None:
             pairs = as_compared(pairs, self.n_features_in_)
             return pairs.B.matrix() @ pairs.items, self.decision_function(pairs)
         X: Any = self._data[0]
-        require(
-            max(X.shape) <= DENSE,
-            max(X.shape),
-            "the number of items or features",
-            SOME_PAIRS,
-        )
-        X = X.toarray() if sparse.issparse(X) else X - X[0]
+        size = max(X.shape)
+        require(size <= DENSE, size, "the number of items or features", SOME_PAIRS)
+        if sparse.issparse(X):
+            X = X.toarray()
+        else:
+            X = X - X[0]  # a large offset would leave rounding after the mean is taken
         X = X - X.mean(axis=0)
         return X, X @ self.coef_
 
-    def _joint(self, rows: Any) -> Floats:
+    def _covariance_of(self, rows: Any) -> Floats:
         p = self.n_features_in_
         x = self._x
         if self._inverse is not None and self._cluster is None:
             return rows @ self._inverse[:p, :p] @ rows.T
         problem, point, order = problem_at(self._law(), *self._data, x)
         if p > DENSE:
-            system = LinearOperator((p + 1, p + 1), lambda v: problem.times(point, v))  # pyright: ignore[reportCallIssue]
+            H = LinearOperator((p + 1, p + 1), lambda v: problem.times(point, v))  # pyright: ignore[reportCallIssue]
             M = sparse.diags_array(1 / problem.diagonal(point))
             rows = sparse.csr_array(rows).toarray()
-            solved = np.array(
-                [
-                    cg(system, np.append(row, 0.0), rtol=_RESIDUAL, M=M)[0]
-                    for row in rows
-                ]
-            )
+            targets = [np.append(row, 0.0) for row in rows]
+            solved = np.array([cg(H, v, rtol=_CG_TOLERANCE, M=M)[0] for v in targets])
         else:
             if self._inverse is None:
                 self._inverse = problem.inverse(point)
             solved = rows @ self._inverse[:p]
         if self._cluster is None:
             return rows @ solved[:, :p].T
-        kind = np.unique(self._cluster[order], return_inverse=True)[1]
-        n = int(kind.max()) + 1
+        cluster = np.unique(self._cluster[order], return_inverse=True)[1]
+        n = int(cluster.max()) + 1
         require(n > 1, n, "the number of clusters", "at least 2")
-        loss = problem.law.loss(
-            problem.B.differences(problem.X @ x[:p]), x[p], problem.y
-        )
-        # sums over each cluster
-        by = sparse.csr_array((np.ones(len(kind)), (kind, np.arange(len(kind)))))
-        slopes = (
-            by
-            @ (sparse.diags_array(problem.weights * loss.d) @ problem.B.matrix())
-            @ problem.X
-        )
-        summed = slopes @ solved[:, :p].T
-        summed += np.outer(by @ (problem.weights * loss.t * problem.free), solved[:, p])
-        solved = solved[:, :p]  # what the prior adds is no matter of judges
-        return n / (n - 1) * summed.T @ summed + self._data[-1] * solved @ solved.T
+        d = problem.B.differences(problem.X @ x[:p])
+        loss = problem.law.loss(d, x[p], problem.y)
+        m = len(cluster)
+        sums = sparse.csr_array((np.ones(m), (cluster, np.arange(m))))
+        weighted = sparse.diags_array(problem.weights * loss.d) @ problem.B.matrix()
+        # gradients G of the clusters, times V
+        GV = (sums @ weighted @ problem.X) @ solved[:, :p].T
+        GV += np.outer(sums @ (problem.weights * loss.t * problem.free), solved[:, p])
+        solved = solved[:, :p]  # the gradient of the prior does not vary with clusters
+        return n / (n - 1) * GV.T @ GV + self._data[-1] * solved @ solved.T
 
 
 class Davidson(TieModel):
@@ -271,8 +241,8 @@ class Davidson(TieModel):
     bias_reduced : bool
         Whether half the logarithm of the determinant of the information is added to the
         likelihood, which removes the bias of order 1/m ([Firth1993]_): scores are
-        finite, whoever is unbeaten, also where alpha is very small. Of at most 5,000
-        items and features.
+        finite even for unbeaten items, also where alpha is very small. For at most
+        5,000 items and features.
 
     Attributes
     ----------
@@ -298,8 +268,8 @@ class Davidson(TieModel):
     same for the swapped pair.
 
     Features alone leave something of each item unexplained, which all judges of it
-    share. No errors of weights allow for that, with clusters or without: give each item
-    a score of its own beside them, columns `np.hstack([np.eye(n), 10 * features])`, and
+    share. No errors of weights allow for that, with clusters or without: also give each
+    item its own score, by columns `np.hstack([np.eye(n), 10 * features])`, and
     1/alpha the variance of what features leave over (the guide).
 
     With t = log(nu), -log P is the logarithm of a sum of exponentials of (d/2, t, -d/2)
@@ -325,19 +295,16 @@ class Davidson(TieModel):
         return TieLaw(davidson_loss, start=0.0, least=-math.inf)
 
     def _minimum(self) -> Minimum:
-        return (
-            _least_biased(self._law(), *self._data, _TOL)
-            if self.bias_reduced
-            else super()._minimum()
-        )
+        if self.bias_reduced:
+            return _reduce_bias(self._law(), *self._data, _TARGET_GAP)
+        return super()._minimum()
 
     def _set_ties(self, t: float) -> None:
         self.nu_ = math.exp(t)
         self.tau_ = max(0.0, 2 * t)
 
     def probabilities(self, d: Floats) -> Floats:
-        """Probabilities of the outcomes -1, 0, 1 where scores differ by d, shape (m,
-        3)."""
+        """Probabilities of the outcomes -1, 0, 1 at score differences d, (m, 3)."""
         return davidson_probabilities(d, self.nu_)
 
 
@@ -402,9 +369,8 @@ class OrdinalComparison(TieModel):
 
     def _law(self) -> TieLaw:
         check_choice(self.link, "link", tuple(LINKS))
-        return TieLaw(
-            partial(ordinal_loss, link=LINKS[self.link]), start=1.0, least=0.0
-        )
+        loss = partial(ordinal_loss, link=LINKS[self.link])
+        return TieLaw(loss, start=1.0, least=0.0)
 
     def _set_ties(self, t: float) -> None:
         self.threshold_ = t
@@ -414,22 +380,42 @@ class OrdinalComparison(TieModel):
             first, second = np.exp(link.log_cdf(np.array([d - t, -d - t])))
             return float(2 * first + second - 1)
 
-        self.tau_ = (
-            float(brentq(excess, 0.0, t, xtol=1e-14)) if excess(0.0) < 0 else 0.0
-        )  # pyright: ignore[reportArgumentType]
+        self.tau_ = 0.0
+        if excess(0.0) < 0:
+            root: Any = brentq(excess, 0.0, t, xtol=1e-14)
+            self.tau_ = float(root)
 
     def probabilities(self, d: Floats) -> Floats:
-        """Probabilities of the outcomes -1, 0, 1 where scores differ by d, shape (m,
-        3)."""
+        """Probabilities of the outcomes -1, 0, 1 at score differences d, (m, 3)."""
         t = self.threshold_
         log_cdf = LINKS[self.link].log_cdf
         second = np.exp(log_cdf(-d - t))
         first = np.exp(log_cdf(d - t))
-        tie = np.exp(log_interval(d, t, log_cdf)) if t > 0 else np.zeros_like(d)
+        tie = np.zeros_like(d)
+        if t > 0:
+            tie = np.exp(log_interval(d, t, log_cdf))
         return np.column_stack([second, tie, first])
 
 
-def _least_biased(
+def _warn_if_not_identified(
+    model: str,
+    pairs: Pairs,
+    y: NDArray[np.int8],
+    used: NDArray[np.bool_],
+    w: Floats,
+    reduced: bool,
+) -> None:
+    """Warn where only a small alpha keeps the scores of used pairs finite."""
+    ids = indicator_columns(pairs.items)
+    index = None
+    if ids is not None:
+        index = ids[pairs.index[used]]
+    elif not (y * pairs.B.differences(pairs.items @ w) > 0)[used].all():
+        return
+    warn_if_not_identified(model, range(pairs.shape[2]), index, y[used], reduced)
+
+
+def _reduce_bias(
     law: TieLaw,
     X: Any,
     B: Incidence,
@@ -442,49 +428,46 @@ def _least_biased(
     [Firth1993]_.
 
     Its slope is that of pseudo-counts p_c q_c / 2 of each outcome c of each pair, with
-    q_c the squared length of c's statistic less its mean, by the inverse of the
+    q_c the squared length of c's statistic minus its mean, by the inverse of the
     information.
     """
-    require(
-        max(X.shape) <= DENSE,
-        max(X.shape),
-        "the number of items or features",
-        f"at most {DENSE}",
-    )
+    size = max(X.shape)
+    expected = f"at most {DENSE}"
+    require(size <= DENSE, size, "the number of items or features", expected)
     free = bool((y[weights > 0] == 0).any())
     p = X.shape[1]
-    kinds = (-1, 0, 1) if free else (-1, 1)
-    everything = Incidence(np.tile(B.index, (1 + len(kinds), 1)), B.shape[1])
-    labels = np.concatenate([y, np.repeat(np.array(kinds, dtype=np.int8), len(y))])
+    outcomes = (-1, 1)
+    t = law.least
+    if free:
+        outcomes = (-1, 0, 1)
+        t = law.start
+    # the pairs once as they are, and once for the pseudo-counts of each outcome
+    repeated = Incidence(np.tile(B.index, (1 + len(outcomes), 1)), B.shape[1])
+    labels = np.concatenate([y, np.repeat(np.array(outcomes, dtype=np.int8), len(y))])
     w = np.zeros(p)
-    t = law.start if free else law.least
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_BIAS_ROUNDS):
         problem, point, _ = problem_at(law, X, B, y, weights, alpha, np.append(w, t))
         V = problem.inverse(point)
         a = B.gram(X @ (X @ V[:p, :p]).T).diagonal()
         b = B.differences(X @ V[:p, p])
-        chances = davidson_probabilities(B.differences(X @ w), math.exp(t))
-        mean = chances[:, 2] - chances[:, 0]
+        P = davidson_probabilities(B.differences(X @ w), math.exp(t))
+        mean = P[:, 2] - P[:, 0]
         counts = [weights]
-        for c in kinds:
+        for c in outcomes:
             s = (c - mean) / 2
-            u = free * ((c == 0) - chances[:, 1])
-            counts.append(
-                weights
-                * chances[:, c + 1]
-                * (s * s * a + 2 * s * u * b + u * u * V[p, p])
-                / 2
-            )
-        found = minimise(law, X, everything, labels, np.concatenate(counts), alpha, tol)
-        moved = max(np.abs(found.w - w).max(), abs(found.t - t) if free else 0.0)
-        w = found.w
-        t = found.t
-        if moved <= _SETTLED:
-            problem, point, _ = problem_at(
-                law, X, B, y, weights, alpha, np.append(w, t)
-            )
-            logdet = float(
-                np.linalg.slogdet(problem.hessian(point)[: p + free, : p + free])[1]
-            )
-            return found._replace(objective=point.value - logdet / 2)
-    return found._replace(gap=math.inf)  # pyright: ignore[reportPossiblyUnboundVariable]
+            u = free * ((c == 0) - P[:, 1])
+            q = s * s * a + 2 * s * u * b + u * u * V[p, p]
+            counts.append(weights * P[:, c + 1] * q / 2)
+        optimum = minimise(law, X, repeated, labels, np.concatenate(counts), alpha, tol)
+        change = np.abs(optimum.w - w).max()
+        if free:
+            change = max(change, abs(optimum.t - t))
+        w = optimum.w
+        t = optimum.t
+        if change <= _BIAS_TOLERANCE:
+            x = np.append(w, t)
+            problem, point, _ = problem_at(law, X, B, y, weights, alpha, x)
+            information = problem.hessian(point)[: p + free, : p + free]
+            logdet = float(np.linalg.slogdet(information)[1])
+            return optimum._replace(objective=point.value - logdet / 2)
+    return optimum._replace(gap=math.inf)  # pyright: ignore[reportPossiblyUnboundVariable]

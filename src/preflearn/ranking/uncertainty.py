@@ -1,8 +1,8 @@
-"""How sure the scores of a static model are: standard errors, intervals, tests, ranks,
+"""Uncertainty of the scores of a static model: standard errors, intervals, ranks,
 quasi-variances.
 
-All are those of estimates whose errors are jointly normal, with the covariance V of
-differences of scores: the inverse of the observed information and the penalty, V = (I +
+All assume estimates whose errors are jointly normal, with the covariance V of score
+differences: the inverse of the observed information and the penalty, V = (I +
 alpha)^-1, or, where comparisons of one judge depend on each other, the sandwich V (G'G
 + alpha) V, with the gradients G of the judges in the place of the information I
 [LiangZeger1986]_. A difference that no data identify has the variance of its prior,
@@ -27,7 +27,7 @@ from joblib import delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 from scipy.special import ndtri
-from scipy.stats import chi2, rankdata
+from scipy.stats import rankdata
 from sklearn.base import clone
 
 from preflearn.core.diagnosis import NotIdentifiedWarning, as_compared
@@ -44,19 +44,9 @@ from preflearn.matches import OutcomeWarning
 from preflearn.solvers.search import in_parallel
 from preflearn.solvers.smooth_losses import DENSE
 
-_TOGETHER = 256  # rows whose covariance is formed
-_RANK = 1e-9  # of the largest eigenvalue: below it, one is rounding
+_BLOCK = 256  # rows whose covariance is formed at once
 _TINY = np.finfo(np.float64).tiny
 SOME_PAIRS = f"at most {DENSE}: ask for the errors of some pairs"
-
-
-class WaldTest(NamedTuple):
-    """A test that differences of scores are 0: its statistic, chi-squared under that
-    hypothesis."""
-
-    statistic: float
-    dof: int
-    p_value: float
 
 
 class Ranks(NamedTuple):
@@ -74,25 +64,26 @@ class Uncertain(ABC):
     """
 
     @abstractmethod
-    def _asked(self, pairs: Any) -> tuple[Any, Floats]:
-        """Rows of features (k, p), of items or of differences of pairs, and what the
-        model says of them."""
+    def _rows_and_scores(self, pairs: Any) -> tuple[Any, Floats]:
+        """Features x (k, p) of items, or feature differences of pairs, and w·x (k,)."""
 
     @abstractmethod
-    def _joint(self, rows: Any) -> Floats:
+    def _covariance_of(self, rows: Any) -> Floats:
         """The covariance of w·x for rows x (k, p) of features, (k, k)."""
 
     def _covariance(self, pairs: Any = None) -> tuple[Floats, Floats]:
-        rows, scores = self._asked(pairs)
+        rows, scores = self._rows_and_scores(pairs)
         n = len(scores)
         require(n <= DENSE, n, "the number of items", SOME_PAIRS)
-        return scores, self._joint(rows)
+        return scores, self._covariance_of(rows)
 
     def moments(self, pairs: Any) -> tuple[Floats, Floats]:
         """Mean and variance of the difference of scores of each pair, shape (m,) both."""
-        rows, mean = self._asked(pairs)
-        parts = [rows[k : k + _TOGETHER] for k in range(0, rows.shape[0], _TOGETHER)]
-        return mean, np.concatenate([np.diag(self._joint(part)) for part in parts])
+        rows, mean = self._rows_and_scores(pairs)
+        parts = [rows[k : k + _BLOCK] for k in range(0, rows.shape[0], _BLOCK)]
+        return mean, np.concatenate(
+            [np.diag(self._covariance_of(part)) for part in parts]
+        )
 
     def standard_errors(self, pairs: Any = None) -> Floats:
         """Standard errors of the scores of the items, less their mean, or of the
@@ -132,27 +123,8 @@ class Uncertain(ABC):
             Lower and upper ends.
         """
         mean, variance = self.moments(pairs)
-        return mean[:, None] + np.sqrt(variance)[:, None] * _quantile(level) * np.array(
-            [-1.0, 1.0]
-        )
-
-    def equality(self, pairs: Any = None) -> WaldTest:
-        """Wald's test that all of these pairs have equal scores, jointly; None: that
-        all items have.
-
-        Examples
-        --------
-        >>> from preflearn.ranking import Davidson
-        >>> model = Davidson().fit([[0, 1]] * 4 + [[1, 2]] * 4, [1, 1, 1, -1] * 2)
-        >>> round(model.equality([[0, 2]]).p_value, 2)
-        0.18
-        """
-        rows, mean = self._asked(pairs)
-        values, vectors = np.linalg.eigh(self._joint(rows))
-        good = values > _RANK * values.max()
-        statistic = float(np.square(mean @ vectors[:, good]) @ (1 / values[good]))
-        dof = int(good.sum())  # 0, if all items of pairs are alike
-        return WaldTest(statistic, dof, float(chi2.sf(statistic, dof)) if dof else 1.0)
+        ends = _quantile(level) * np.array([-1.0, 1.0])
+        return mean[:, None] + np.sqrt(variance)[:, None] * ends
 
     def ranks(
         self,
@@ -167,7 +139,7 @@ class Uncertain(ABC):
         Parameters
         ----------
         level : float
-            Of each interval.
+            Probability of each interval.
         n_draws : int
         random_state : int or numpy Generator
         pairs : Pairs or array-like, optional
@@ -214,12 +186,8 @@ class Uncertain(ABC):
         covariance = self._covariance(pairs)[1]
         n = len(covariance)
         own = np.diag(covariance)
-        require(
-            n > 2,
-            n,
-            "the number of items",
-            "at least 3: a sum has no parts that could be told apart",
-        )
+        expected = "at least 3: of two items only the sum is determined"
+        require(n > 2, n, "the number of items", expected)
         first, second = np.triu_indices(n, 1)
         variance = own[first] + own[second] - 2 * covariance[first, second]
         raise_if_any(
@@ -274,36 +242,32 @@ def bootstrap(
     require(good, model, "model", "Davidson or OrdinalComparison")
     rng = generator(random_state)
     m = len(as_compared(pairs))
-    ids: Any = (
-        np.arange(m)
-        if unit is None
-        else check_query_ids(unit, m, "unit", "unit id", "pair")
-    )
-    again: Any = clone(model).fit(pairs, y)  # pyright: ignore[reportAttributeAccessIssue]
-    labels = again._data[2]
-    kind = np.unique(ids, return_inverse=True)[1]
-    equal = 0 * again.coef_
-    n = int(kind.max()) + 1
+    ids: Any = np.arange(m)
+    if unit is not None:
+        ids = check_query_ids(unit, m, "unit", "unit id", "pair")
+    fitted: Any = clone(model).fit(pairs, y)  # pyright: ignore[reportAttributeAccessIssue]
+    number = np.unique(ids, return_inverse=True)[1]
+    n = int(number.max()) + 1
     counts = (
-        np.bincount(rng.integers(n, size=n), minlength=n)[kind]
+        np.bincount(rng.integers(n, size=n), minlength=n)[number]
         for _ in range(check_count(n_draws, "n_draws", 1))
     )
-    kinds = ((c, labels[c > 0].any()) for c in counts)  # of ties alone, all are equal
-    calls = (
-        delayed(_refitted)(again, pairs, y, c) if some else delayed(np.copy)(equal)
-        for c, some in kinds
-    )
+    calls = (delayed(_refitted_weights)(fitted, pairs, y, c) for c in counts)
     return np.array(in_parallel(calls, n_jobs))
 
 
-def _refitted(model: Any, pairs: Any, y: ArrayLike, weight: Floats) -> Floats:
+def _refitted_weights(fitted: Any, pairs: Any, y: ArrayLike, counts: Any) -> Floats:
+    labels = fitted._data[2]
+    if not labels[counts > 0].any():  # ties alone: all scores are equal
+        return 0 * fitted.coef_
     with warnings.catch_warnings():
-        for said in (NotIdentifiedWarning, OutcomeWarning):  # of all pairs, told before
-            warnings.simplefilter("ignore", said)
-        return model.fit(pairs, y, sample_weight=weight).coef_
+        for category in (NotIdentifiedWarning, OutcomeWarning):  # the first fit warned
+            warnings.simplefilter("ignore", category)
+        model: Any = clone(fitted)
+        return model.fit(pairs, y, sample_weight=counts).coef_
 
 
 def _quantile(level: float) -> float:
-    """That of half an interval of standard normals."""
+    """The standard normal quantile at the upper end of a central interval."""
     check_real(level, "level", "a number between 0 and 1", 1e-9, 1 - 1e-9)
     return float(ndtri((1 + level) / 2))
