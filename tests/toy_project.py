@@ -24,7 +24,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 PARAMETERS = 'profile = "quick"\nseed = 0  # of all draws\nn = 10'
 
-LEDGER = """\
+CLAIMS = """\
 - id: P1-01
   where: section 2, eq. 2
   statement: A loss $L$.
@@ -86,11 +86,11 @@ def write_notebook(path: Path, *sources: str) -> Path:
     return path
 
 
-def write_project(root: Path, ledger: str = LEDGER, **chapters: str) -> Project:
+def write_project(root: Path, claims: str = CLAIMS, **chapters: str) -> Project:
     """Write a project with chapters given as ``first="code"``, numbered in order."""
     for folder in ("notebooks", "book", "data/published", "data/recorded"):
         (root / folder).mkdir(parents=True)
-    (root / "book" / "claims.yml").write_text(ledger)
+    (root / "book" / "claims.yml").write_text(claims)
     for number, (name, source) in enumerate(chapters.items(), start=1):
         write_notebook(root / "notebooks" / f"{number:02d}_{name}.ipynb", source)
     return Project(root)

@@ -180,17 +180,17 @@ def test_chapter_page_is_whole(book, chapter):
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_verdicts_of_a_chapter_link_both_ways(book, chapter):
     texts = pages(book, chapter)
-    ledger = page(book, "claims")
+    claims = page(book, "claims")
     for claim in load_claims().values():
         if claim.chapter == chapter and claim.verdict not in UNCOMPUTED:
             (name,) = (
                 name for name, text in texts.items() if f'id="check-{claim.id}"' in text
             )
-            assert f"{name}.html#check-{claim.id}" in ledger
+            assert f"{name}.html#check-{claim.id}" in claims
     assert "claim-contradiction" not in "".join(texts.values())
 
 
-def test_claims_page_counts_the_ledger(book):
+def test_claims_page_counts_the_claims_list(book):
     text = (book / "chapters" / "claims.html").read_text("utf-8")
     assert len(re.findall(r'<details class="claim [^>]* id="claim-p', text)) == len(
         load_claims()

@@ -58,7 +58,7 @@ def assert_shows_its_target(page, by, kind):
     preview = page.get_by_role("tooltip")
     reach(link, by)
     sync_api.expect(preview).to_contain_text(
-        link.inner_text().removesuffix(" in the ledger")
+        link.inner_text().removesuffix(" in the claims list")
     )
     if kind == "claim":
         sync_api.expect(preview).to_contain_text(load_claims()["P2-04"].verdict)

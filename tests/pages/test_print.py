@@ -92,7 +92,7 @@ def test_what_a_reader_opened_is_printed(paper, site):
         assert all(fold.is_visible() for fold in code.all())
         text = " ".join(printed(io.BytesIO(seen.page.pdf(format="A4"))))
     assert "Solution to" in text
-    assert "in the ledger" in text
+    assert "in the claims list" in text
     assert "Code of the figures" not in text
 
 

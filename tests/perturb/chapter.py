@@ -47,7 +47,7 @@ _CLOCKS = {signal.SIGPROF: signal.ITIMER_PROF, signal.SIGALRM: signal.ITIMER_REA
 by the wall."""
 
 DATA = ("published", "recorded")
-"""The functions of preflearn_book.runner that return data; the others are yardsticks.
+"""The functions of preflearn_book.runner that return data; the others apply decision rules.
 """
 
 

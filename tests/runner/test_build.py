@@ -1,8 +1,8 @@
 import os
 
 from toy_project import (
+    CLAIMS,
     FIRST,
-    LEDGER,
     ONE_CLAIM,
     run_here,
     write_notebook,
@@ -29,7 +29,7 @@ def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(
     tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(tasks, "execute", run_here)
-    project = write_project(tmp_path, LEDGER, first=FIRST)
+    project = write_project(tmp_path, CLAIMS, first=FIRST)
     page = project.pages / "01_first.ipynb"
     for seed in (4, 5):
         assert build_book(project, parameters={"seed": seed}, rendered=False) == 0

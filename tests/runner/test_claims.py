@@ -36,7 +36,7 @@ def write(tmp_path, *entries):
 
 
 @pytest.fixture
-def ledger(tmp_path, monkeypatch):
+def claims(tmp_path, monkeypatch):
     (tmp_path / "book").mkdir()
     typo = ENTRY | WRONG | ERRATUM | {"id": "P1-02", "where": "a < b"}
     typo["statement"] = "Let `f` be *convex* in $x*y*z$."
@@ -46,15 +46,17 @@ def ledger(tmp_path, monkeypatch):
     write(tmp_path / "book", ENTRY, typo, ours, definition)
 
 
-def test_the_ledger_keeps_order_and_content_and_is_read_again_when_it_changes(tmp_path):
+def test_the_claims_list_keeps_order_and_content_and_is_read_again_when_it_changes(
+    tmp_path,
+):
     path = write(
         tmp_path,
         ENTRY | {"id": "P3-12"},
         ENTRY | {"verdict": "open", "note": " no data "},
     )
-    ledger = load_claims(path)
-    assert list(ledger) == ["P3-12", "P1-01"]
-    assert (ledger["P1-01"].note, ledger["P3-12"].paper) == ("no data", "P3")
+    claims = load_claims(path)
+    assert list(claims) == ["P3-12", "P1-01"]
+    assert (claims["P1-01"].note, claims["P3-12"].paper) == ("no data", "P3")
     write(tmp_path, ENTRY)
     assert len(load_claims(path)) == 1
 
@@ -127,7 +129,7 @@ def test_anything_else_is_no_answer(holds):
         computed_verdict(holds)
 
 
-def test_check_prints_outside_a_notebook(ledger, capsys):
+def test_check_prints_outside_a_notebook(claims, capsys):
     check("P1-01", np.True_, "On 200\n problems.", np.float64(1.23456e-9))
     text = capsys.readouterr().out
     assert all(
@@ -140,14 +142,14 @@ def test_check_prints_outside_a_notebook(ledger, capsys):
     assert "contradiction" in capsys.readouterr().out
 
 
-def test_a_claim_about_published_numbers_has_two_verdicts(ledger, capsys):
+def test_a_claim_about_published_numbers_has_two_verdicts(claims, capsys):
     check("P1-03", True, "By the mean.", ours={"as printed": False})
     assert "contradiction" not in capsys.readouterr().out
     check("P1-03", True, "By the mean.")
     assert re.search("our numbers.*'holds'.*'fails'", capsys.readouterr().out)
 
 
-def test_a_verdict_from_a_recorded_run_has_its_date(ledger, capsys):
+def test_a_verdict_from_a_recorded_run_has_its_date(claims, capsys):
     table = pd.DataFrame({"a": [1]})
     table.attrs["date"] = "2026-01-02T03:04:05Z"
     check("P1-01", True, "On 20 data sets.", 3, recorded=table)
@@ -167,7 +169,7 @@ def test_a_verdict_from_a_recorded_run_has_its_date(ledger, capsys):
         (("P1-01", True, "x"), {"recorded": pd.NaT}, "recorded"),
     ],
 )
-def test_bad_arguments_of_check_are_named(ledger, arguments, options, named):
+def test_bad_arguments_of_check_are_named(claims, arguments, options, named):
     with pytest.raises(ValueError, match=named):
         check(*arguments, **options)
 
@@ -197,7 +199,7 @@ def test_the_digest_of_a_badge_depends_on_the_statement(tmp_path):
     assert first != second
 
 
-def test_a_badge_escapes_texts_and_renders_mathematics(ledger):
+def test_a_badge_escapes_texts_and_renders_mathematics(claims):
     claim = load_claims()["P1-02"]
     result = {
         "holds": {"as printed": False, "b<0": True},

@@ -44,7 +44,7 @@ def test_a_wrong_command_is_one_clean_line(project, capsys, arguments, named):
     assert not project.build.exists()
 
 
-def test_an_invalid_ledger_stops_a_build_before_it_runs(project, capsys):
+def test_an_invalid_claims_list_stops_a_build_before_it_runs(project, capsys):
     (project.book / "claims.yml").write_text("- {id: x}")
     assert main(["build"]) == 2
     assert "claims.yml, entry 1 (x)" in capsys.readouterr().err
@@ -69,8 +69,8 @@ def test_build_then_claims_then_contradiction(project, capsys, monkeypatch):
     assert "0 executed, 1 unchanged" in capsys.readouterr().out
     assert main(["claims"]) == 0
     assert "holds if or typo" in capsys.readouterr().out
-    ledger = project.book / "claims.yml"
-    ledger.write_text(ledger.read_text().replace("verdict: typo", "verdict: holds"))
+    path = project.book / "claims.yml"
+    path.write_text(path.read_text().replace("verdict: typo", "verdict: holds"))
     assert main(["claims"]) == 1
     assert "! P1-02" in capsys.readouterr().out
 

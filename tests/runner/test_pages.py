@@ -40,7 +40,7 @@ def checked(project):
 
 
 def changed(checked, *changes):
-    """Return the checked claims with other entries in the ledger."""
+    """Return the checked claims with other entries in the claims list."""
     return [
         replace(e, claim=replace(e.claim, **new))
         for e, new in zip(checked, changes, strict=True)
@@ -182,7 +182,7 @@ def test_the_tally_counts_the_claims_of_each_verdict(checked):
     assert "chapters/claims.html?verdict=not+shown" in {link for *_, link in found}
 
 
-def test_tables_of_claims_hold_the_ledger_and_what_was_computed(checked):
+def test_tables_of_claims_hold_the_claims_list_and_what_was_computed(checked):
     pages = collected(checked, {})
     rows = json.loads(pages["claims.json"])
     table = pd.read_csv(io.StringIO(pages["claims.csv"]), keep_default_na=False)
@@ -319,7 +319,7 @@ THERE = "A formula.\n  chapter: 09_later"
         ("P1-02", "P1-05", "P1-02: chapter 01_first"),
     ],
 )
-def test_each_disagreement_with_the_ledger_is_a_problem(
+def test_each_disagreement_with_the_claims_list_is_a_problem(
     project, executed, tmp_path, old, new, problem
 ):
     path = tmp_path / "claims.yml"

@@ -13,8 +13,8 @@ import psutil
 import pytest
 from pages.browser import page_names
 from toy_project import (
+    CLAIMS,
     FIRST,
-    LEDGER,
     edit_notebook,
     run_here,
     wait_until,
@@ -69,7 +69,7 @@ CONTENTS = "format: jb-book\nroot: index\nchapters:\n"
 
 def write_book(root):
     """Write the sources of a book of two chapters."""
-    project = write_project(root, LEDGER, first=FIRST, second="1")
+    project = write_project(root, CLAIMS, first=FIRST, second="1")
     pages = (
         "01_first",
         "02_second",
@@ -255,7 +255,7 @@ def test_a_link_to_a_chapter_that_was_not_built_is_no_problem(copied, monkeypatc
 def test_broken_contents_are_an_error_before_anything_runs(
     tmp_path, monkeypatch, capsys, toc
 ):
-    project = write_project(tmp_path, LEDGER, first=FIRST)
+    project = write_project(tmp_path, CLAIMS, first=FIRST)
     (project.book / "_toc.yml").write_text(toc)
     monkeypatch.chdir(project.root)
     assert main(["build"]) == 2

@@ -67,7 +67,7 @@ def build_book(
     Returns
     -------
     int
-        0, or 1 if a cell failed, a computed verdict contradicts the ledger, a claim was
+        0, or 1 if a cell failed, a computed verdict contradicts the claims list, a claim was
         not checked, a quick run contradicts what was recorded, or rendering gave
         warnings.
 
@@ -75,7 +75,7 @@ def build_book(
     ------
     ValueError
         On an unknown chapter, a parameter that a chapter does not have, an invalid
-        ledger or table of contents: all before anything is executed.
+        claims list or table of contents: all before anything is executed.
     OSError
         If something can't be written, or another build is under way.
     """
@@ -173,7 +173,7 @@ def collect(
     """Write the pages of all executed chapters, of the claims and of the status into
     the book.
 
-    Beside them lies what the front page and the essay include or offer: tallies of
+    The same folder holds what the front page and the essay include or offer: tallies of
     verdicts, the figures that are named there, and the archive of the notebooks.
 
     A page that has not changed is not touched; one whose notebook is gone is deleted; a
@@ -183,10 +183,10 @@ def collect(
     Returns
     -------
     list of str
-        Problems with the ledger, and records that a quick run contradicts.
+        Problems with the claims list, and records that a quick run contradicts.
     """
     shown = shown_chapters(project)
-    checked, problems = match_checks(state.ledger, shown)
+    checked, problems = match_checks(state.claims, shown)
     broken = dict[str, list[str]]()
     again = dict[str, list[str]]()
     recorded = dict[str, Mapping[str, Any]]()
@@ -194,7 +194,7 @@ def collect(
     for name, executed in shown.items():
         records = records_of(project.recorded, name)
         recorded |= {record: kept.header for record, kept in records.items()}
-        if not executed.run["parameters"]:  # a run with the chapter's own is a witness
+        if not executed.run["parameters"]:  # only the chapter's own make the quick rows
             broken |= contradicted_records(records, executed)
             again |= to_run_again(records, project.chapter(name), state)
             recomputed |= recomputed_rows(records, executed)

@@ -1,9 +1,8 @@
-"""The ledger of claims: what the five papers state, and what a computation says about
-it.
+"""The claims list: what the five papers state, and what a computation says about it.
 
 A chapter settles a claim with `check`, which shows a badge and leaves a
-machine-readable output in the executed notebook; the book collects these and compares
-them with the written verdicts.
+machine-readable output in the executed notebook. The book collects these outputs and
+compares them with the written verdicts.
 """
 
 from __future__ import annotations
@@ -37,16 +36,15 @@ MARKS = {
     "not shown": "≈",
     "open": "?",
 }
-"""What the ledger may say, with a sign of its own that is always shown beside the word.
+"""The verdicts of the claims list, each with a sign that is shown next to the word.
 
-See `computed_verdict` for when each agrees with a computation. What is true by the
-paper's own definitions is a definition, and what was not tried here is open; no
-computation could come out otherwise, so no chapter checks either.
+See `computed_verdict` for when each agrees with a computation. A statement that is
+true by the paper's own definitions is a definition, and one that was not tried here is
+open. No computation could decide them otherwise, so no chapter checks either.
 """
 VERDICTS = tuple(MARKS)
 REPRODUCTION = "reproduction"
-"""The kind of an entry that no paper wrote; it is listed apart from the papers' claims.
-"""
+"""The kind of our own results, which are listed apart from the papers' claims."""
 
 Answer = bool | None
 _ANSWERS = {True: "holds", False: "fails", None: "not shown"}
@@ -61,7 +59,7 @@ _SPAN = re.compile(r"\$([^$]+)\$|(?<![\w*])\*(\S(?:[^*]*\S)?)\*(?![\w*])|`([^`]+
 
 @dataclass(frozen=True)
 class Claim:
-    """One entry of the ledger; `statement` and `note` are Markdown with $math$.
+    """One entry of the claims list; `statement` and `note` are Markdown with $math$.
 
     Where a claim is about numbers that the authors publish, `verdict` is that on their
     numbers, and `ours` that on the book's own, if it is another one. Where something is
@@ -95,7 +93,7 @@ class Claim:
 
 
 def load_claims(path: str | Path | None = None) -> dict[str, Claim]:
-    """Read and validate the ledger, `book/claims.yml` unless told otherwise.
+    """Read and validate the claims list, by default `book/claims.yml`.
 
     Parameters
     ----------
@@ -114,7 +112,7 @@ def load_claims(path: str | Path | None = None) -> dict[str, Claim]:
         where a verdict other than "holds" has no note, what is wrong has no
         consequence, or a consequence no erratum; the message names the entry.
     FileNotFoundError
-        If there is no ledger.
+        If the file is missing.
 
     Examples
     --------
@@ -137,7 +135,7 @@ def _parsed(path: Path, _content: bytes) -> dict[str, Claim]:
         raise ValueError(
             f"{path.name} holds a {type(entries).__name__}; expected a list of entries"
         )
-    ledger: dict[str, Claim] = {}
+    claims: dict[str, Claim] = {}
     for position, entry in enumerate(entries, start=1):
         where = f"{path.name}, entry {position}"
         if isinstance(entry, dict) and entry.get("id"):
@@ -145,13 +143,13 @@ def _parsed(path: Path, _content: bytes) -> dict[str, Claim]:
         check_form(entry, "entry", where)
         claim = Claim(**{field: text.strip() for field, text in entry.items()})
         require(
-            claim.id not in ledger,
+            claim.id not in claims,
             claim.id,
             f"{where}: the id",
             "one that no other entry has",
         )
-        ledger[claim.id] = claim
-    return ledger
+        claims[claim.id] = claim
+    return claims
 
 
 def computed_verdict(holds: Answer | Mapping[str, Answer]) -> str:
@@ -182,11 +180,15 @@ def computed_verdict(holds: Answer | Mapping[str, Answer]) -> str:
         return "holds"
     if None in amended.values() or (printed is None and not amended):
         return "not shown"
-    return "holds if or typo" if amended else "fails"
+    if amended:
+        return "holds if or typo"
+    return "fails"
 
 
 def _forms(holds: object) -> dict[str, Answer]:
-    forms = dict(holds) if isinstance(holds, Mapping) else {_PRINTED: holds}
+    if not isinstance(holds, Mapping):
+        holds = {_PRINTED: holds}
+    forms = dict(holds)
     require(
         _PRINTED in forms,
         list(forms),
@@ -203,9 +205,8 @@ def _forms(holds: object) -> dict[str, Answer]:
         # NumPy's counts, and is not imported here.
         good = answer is None or type(answer).__name__ in ("bool", "bool_")
         require(good, answer, f"holds[{form!r}]", "True, False or None")
-    return {
-        form: None if answer is None else bool(answer) for form, answer in forms.items()
-    }
+        forms[form] = answer if answer is None else bool(answer)
+    return forms
 
 
 def agrees(computed: str, written: str) -> bool:
@@ -216,11 +217,9 @@ def agrees(computed: str, written: str) -> bool:
     >>> agrees("holds if or typo", "typo"), agrees("holds", "typo")
     (True, False)
     """
-    return (
-        written in ("holds if", "typo")
-        if computed == "holds if or typo"
-        else computed == written
-    )
+    if computed == "holds if or typo":
+        return written in ("holds if", "typo")
+    return computed == written
 
 
 @with_extra()
@@ -242,7 +241,7 @@ def check(
     Parameters
     ----------
     claim_id : str
-        The id in the ledger, such as "P1-07".
+        The id in the claims list, such as "P1-07".
     holds : bool, None or mapping of str to these
         Whether the claim holds as printed; None where what was computed does not
         decide. A mapping answers for "as printed" and for amended forms: the condition
@@ -268,26 +267,24 @@ def check(
     Raises
     ------
     ValueError
-        If the id is not in the ledger or is a definition or open there, an answer is
-        neither None nor True or False (numpy's included), the evidence is empty, or the
+        If the id is not in the claims list or is a definition or open there, an answer
+        is neither None nor True or False (numpy's included), the evidence is empty, or the
         value is not finite.
 
     Notes
     -----
-    A verdict that contradicts the ledger does not raise here, so that a reader may play
-    with the parameters; the badge says so, and the build of the book fails.
+    A verdict that contradicts the claims list does not raise here, so that a reader may
+    change the parameters; the badge reports it, and the build of the book fails.
     """
-    ledger = load_claims()
-    if not isinstance(claim_id, str) or claim_id not in ledger:
-        near = get_close_matches(claim_id, ledger) if isinstance(claim_id, str) else []
-        require(
-            False,
-            claim_id,
-            "the claim",
-            f"one of claims.yml{f', such as {near}' * bool(near)}",
-        )
+    claims = load_claims()
+    if not isinstance(claim_id, str) or claim_id not in claims:
+        expected = "one of claims.yml"
+        if near := get_close_matches(str(claim_id), claims):
+            expected += f", such as {near}"
+        require(False, claim_id, "the claim", expected)
     _check_evidence(claim_id, evidence, value)
-    value = None if value is None else plain_scalar(f"the value for {claim_id}", value)
+    if value is not None:
+        value = plain_scalar(f"the value for {claim_id}", value)
     require(
         not isinstance(value, bool),
         value,
@@ -302,7 +299,7 @@ def check(
         value = None
         ours = "the same"
         recorded = None
-    claim = ledger[claim_id]
+    claim = claims[claim_id]
     computed = computed_verdict(holds)
     require(
         claim.verdict not in UNCOMPUTED,
@@ -359,8 +356,8 @@ def _check_evidence(
 
 
 def compared(claim: Claim, result: dict) -> dict:
-    """The result of a check beside what the ledger says: adds `written`, `written_ours`
-    and `agrees`.
+    """Add to the result of a check `written`, `written_ours` and `agrees`, by the claims
+    list.
 
     A check whose data are missing contradicts nothing.
     """
@@ -382,7 +379,9 @@ def format_value(value: float | int | str) -> str:
     """
     if isinstance(value, str):
         return value
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}"
 
 
 def evidence_line(result: Mapping) -> str:
@@ -402,12 +401,9 @@ def evidence_line(result: Mapping) -> str:
         line = line[0].upper() + line[1:]
     if value is not None and "{value}" not in line:
         line = f"{line.rstrip('.')}. Value: {{value}}"
-    line = (
-        line.replace("{value}", "" if value is None else format_value(value)).rstrip(
-            "."
-        )
-        + "."
-    )
+    if value is not None:
+        line = line.replace("{value}", format_value(value))
+    line = line.rstrip(".") + "."
     if "recorded" not in result:
         return line
     return f"{line} From the full run recorded on {result['recorded']}."
@@ -420,27 +416,27 @@ def headline(result: Mapping) -> str:
     Examples
     --------
     >>> headline({"computed": "fails", "written": "holds", "written_ours": "holds", "agrees": False})
-    "contradiction: computed 'fails', the ledger says 'holds'"
+    "contradiction: computed 'fails', the claims list has 'holds'"
     """
     written = result["written"]
     ours = result["written_ours"]
     if result.get("missing"):
         return "not checked"
     if result["agrees"]:
-        return (
-            written
-            if written == ours
-            else f"{written} on the authors' numbers, {ours} on ours"
-        )
-    sides = [f"computed {result['computed']!r}, the ledger says {written!r}"]
+        if written == ours:
+            return written
+        return f"{written} on the authors' numbers, {ours} on ours"
+    sides = [f"computed {result['computed']!r}, the claims list has {written!r}"]
     if "ours" in result or written != ours:
         computed = result.get("ours", result)["computed"]
-        sides.append(f"on our numbers computed {computed!r}, the ledger says {ours!r}")
+        sides.append(
+            f"on our numbers computed {computed!r}, the claims list has {ours!r}"
+        )
     return f"contradiction: {'; '.join(sides)}"
 
 
 def form_lines(result: Mapping) -> list[str]:
-    """One line a form, where there is more than the printed one."""
+    """One line per form, if there is more than the printed form."""
     lines = []
     for prefix, forms in (
         ("", result["holds"]),
@@ -463,16 +459,23 @@ def _badge_text(claim: Claim, result: dict) -> str:
 
 
 def _badge_html(claim: Claim, result: dict) -> str:
-    kind = claim.verdict if result["agrees"] else "contradiction"
     if result.get("missing"):
         kind = "unchecked"
-    said = {
-        "headline": headline(result),
-        "forms": form_lines(result),
-        "evidence": evidence_line(result),
-    }
-    known = {"marks": MARKS, "escape": html.escape, "rich": _text_html}
-    return filled("badge.html", claim=claim, kind=kind, **said, **known)
+    elif result["agrees"]:
+        kind = claim.verdict
+    else:
+        kind = "contradiction"
+    return filled(
+        "badge.html",
+        claim=claim,
+        kind=kind,
+        headline=headline(result),
+        forms=form_lines(result),
+        evidence=evidence_line(result),
+        marks=MARKS,
+        escape=html.escape,
+        rich=_text_html,
+    )
 
 
 def _text_html(text: str) -> str:

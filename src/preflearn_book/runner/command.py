@@ -1,5 +1,5 @@
-"""The command `preflearn`: build the book, record full runs, sweep, see to the data,
-read the ledger."""
+"""The command `preflearn`: build the book, record full runs, sweep, manage the data,
+list the claims."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ def _data(action: str, names: tuple[str, ...]) -> int:
 
 @_preflearn.command("claims")
 def _claims() -> int:
-    """The ledger of claims, with the last computed verdicts."""
+    """The claims list, with the last computed verdicts."""
     from preflearn_book.runner.build import shown_chapters
     from preflearn_book.runner.claims import load_claims
     from preflearn_book.runner.pages import match_checks

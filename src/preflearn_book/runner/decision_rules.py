@@ -1,4 +1,4 @@
-"""The one yardstick for comparative sentences: each word has one computable meaning.
+"""Decision rules for comparative sentences: each word has one computable meaning.
 
 Answers are True, False or None: that the data do not decide is not that the sentence is
 false. The words and the bands were fixed before any number was looked at; chapter 01

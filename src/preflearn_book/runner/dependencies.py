@@ -30,7 +30,7 @@ class State:
     def __init__(self, project: Project) -> None:
         self._project = project
         self.root = str(project.root)
-        self.ledger = load_claims(project.book / "claims.yml")
+        self.claims = load_claims(project.book / "claims.yml")
         source = Path(__file__).parents[2]
         self._sources: dict[str, bytes] = {}
         self._known: dict[str, str | None] = {}
@@ -38,7 +38,7 @@ class State:
             f"version {name}": number for name, number in main_versions().items()
         }
         self._known |= {
-            f"claim {claim.id}": claim.shown for claim in self.ledger.values()
+            f"claim {claim.id}": claim.shown for claim in self.claims.values()
         }
         # Read at once: a kernel imports what an editor may change before the run ends.
         for path in (path for name in PACKAGES for path in (source / name).rglob("*")):

@@ -199,8 +199,8 @@ class Executed:
         the package, from `repository` where that is known. At the end of each section
         stand its claims in one fold, and in another the code of cells that are tagged
         to hide it; that of an opening without a picture waits for the end of the next
-        section. Claims that contradict the ledger stay where they are, and so do those
-        that rest on a record among `broken`, whose witness no longer comes out; a
+        section. Claims that contradict the claims list stay where they are, and so do
+        claims that rest on a record among `broken`, which a quick run contradicts; a
         warning names these records. What is tagged as an appendix has a page of its
         own, and each of the two leads to the other. The last sentences of a page state
         how many of its verdicts this run computed, and how many rows of the records

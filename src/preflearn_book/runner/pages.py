@@ -44,22 +44,21 @@ class Checked:
     def kind(self) -> str:
         """The written verdict, "contradiction", or "unchecked" without the chapter, or
         without its data."""
+        verdict = self.claim.verdict
         if self.result is None:
-            return (
-                self.claim.verdict if self.claim.verdict in UNCOMPUTED else "unchecked"
-            )
+            return verdict if verdict in UNCOMPUTED else "unchecked"
         if self.result.get("missing"):
             return "unchecked"
-        return self.claim.verdict if self.result["agrees"] else "contradiction"
+        return verdict if self.result["agrees"] else "contradiction"
 
     @property
     def computed(self) -> dict[str, str]:
-        """What was computed, as the ledger's tables have it."""
-        if (found := self.result) is None:
+        """What was computed, as columns of the table of claims."""
+        if self.result is None:
             return {}
         return {
-            "conditions": "; ".join(form_lines(found)),
-            "evidence": evidence_line(found),
+            "conditions": "; ".join(form_lines(self.result)),
+            "evidence": evidence_line(self.result),
         }
 
     @property
@@ -67,33 +66,35 @@ class Checked:
         """Where in the paper, to be sorted by: abstract, sections, all else; and the
         section's name."""
         where = self.claim.where
-        section = re.split("[,;]", self.claim.where)[0]
-        order = next(
-            k
-            for k, word in enumerate(("abstract", "section", ""))
-            if where.startswith(word)
-        )
-        first, numbers = (
-            [int(k) for k in re.findall(r"\d+", text)] for text in (section, where)
-        )
-        return order, first, numbers, section[:1].upper() + section[1:]
+        section = re.split("[,;]", where)[0]
+        order = 2
+        if where.startswith("abstract"):
+            order = 0
+        elif where.startswith("section"):
+            order = 1
+        name = section[:1].upper() + section[1:]
+        return order, _numbers(section), _numbers(where), name
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d+", text)]
 
 
 def match_checks(
-    ledger: Mapping[str, Claim], executed: Mapping[str, Executed]
+    claims: Mapping[str, Claim], executed: Mapping[str, Executed]
 ) -> tuple[list[Checked], list[str]]:
-    """Compare the ledger with the checks of all executed chapters.
+    """Compare the claims list with the checks of all executed chapters.
 
     Parameters
     ----------
-    ledger : mapping of str to Claim
+    claims : mapping of str to Claim
     executed : mapping of str to Executed
         By chapter name; a chapter may be missing.
 
     Returns
     -------
     checked : list of Checked
-        One for each entry of the ledger.
+        One for each entry of the claims list.
     problems : list of str
         Contradictions, entries that their chapter never checks, and checks in the wrong
         place.
@@ -104,27 +105,29 @@ def match_checks(
         places = notebook.places
         for result in notebook.checks:
             id = result["id"]
-            claim = ledger.get(result["id"])
-            if claim is None or claim.chapter != name:
-                place = (
-                    f"the ledger gives it to {claim.chapter}"
-                    if claim
-                    else "it is not in the ledger"
+            claim = claims.get(id)
+            if claim is None:
+                problems.append(
+                    f"{id}: chapter {name} checks it; it is not in the claims list"
                 )
-                problems.append(f"{id}: chapter {name} checks it; {place}")
+            elif claim.chapter != name:
+                problems.append(
+                    f"{id}: chapter {name} checks it; the claims list gives it to "
+                    f"{claim.chapter}"
+                )
             elif id in results:
                 problems.append(
                     f"{id}: chapter {name} checks it more than once; expected one check"
                 )
             else:
                 results[id] = compared(claim, result) | {"page": places[id]}
-    checked = [Checked(claim, results.get(claim.id)) for claim in ledger.values()]
-    for claim, result, kind in (
-        (entry.claim, entry.result, entry.kind) for entry in checked
-    ):
-        if kind == "unchecked" and result is None and claim.chapter in executed:
+    checked = [Checked(claim, results.get(claim.id)) for claim in claims.values()]
+    for entry in checked:
+        claim = entry.claim
+        result = entry.result
+        if entry.kind == "unchecked" and not result and claim.chapter in executed:
             problems.append(f"{claim.id}: chapter {claim.chapter} never checks it")
-        elif result and kind == "contradiction":
+        elif result and entry.kind == "contradiction":
             problems.append(f"{claim.id}: {headline(result)} ({evidence_line(result)})")
     return checked, problems
 
@@ -224,17 +227,15 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
     """The figures of chapters that a page shows as ``chapters/NAME.svg``: the drawings
     by file name.
 
-    Of an explorer it is the static figure.
+    The drawing of an explorer is its static figure.
     """
     drawn = {}
     for notebook in executed.values():
         for cell in notebook.notebook["cells"]:
             name = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
-            for output in (
-                cell.get("outputs", [])
-                if name and f"chapters/{name}.svg" in page
-                else []
-            ):
+            if not name or f"chapters/{name}.svg" not in page:
+                continue
+            for output in cell.get("outputs", []):
                 data = output.get("data", {})
                 if svg := data.get("image/svg+xml"):
                     drawn[f"{name}.svg"] = for_both_themes(
@@ -248,6 +249,9 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
 def _plain(text: str) -> str:
     """A text whose $math$ is kept and whose other characters mean nothing to Markdown."""
     signs = r"\$[^$]+\$|[\\`*_{}\[\]|~$&<>]"
-    return re.sub(
-        signs, lambda found: found[0] if len(found[0]) > 1 else f"\\{found[0]}", text
-    )
+
+    def escaped(match: re.Match[str]) -> str:
+        is_math = len(match[0]) > 1
+        return match[0] if is_math else f"\\{match[0]}"
+
+    return re.sub(signs, escaped, text)

@@ -222,7 +222,7 @@ def run_sweep(
         outcomes = tasks.run_tasks(state, todo, **options)
         tables, payloads = _tables(points, outcomes)
         words = explained(chapter.notebook) | _WORDS
-        for claim in state.ledger.values():
+        for claim in state.claims.values():
             words |= {
                 claim.id: f"what was computed on: {claim.statement}",
                 f"{claim.id} value": "its value",
