@@ -1,8 +1,7 @@
 """Decision rules for comparative sentences: each word has one computable meaning.
 
-Answers are True, False or None: that the data do not decide is not that the sentence is
-false. The words and the bands were fixed before any number was looked at; chapter 01
-states them in prose.
+An answer is True, False, or None if the data do not decide. The words and the margins
+were fixed before any number was computed; chapter 01 states them in prose.
 """
 
 from __future__ import annotations
@@ -24,14 +23,20 @@ BANDS = {
     "log cost": math.log(1.25),
     "rank": 0.5,
 }
-"""By kind of measure, the difference up to which two values count as similar."""
+"""Largest difference at which two values count as similar, by kind of measure."""
 
 BAND = BANDS["error rate"]
 
 
+def _decide(holds: bool, fails: bool) -> bool | None:
+    """True if a sentence holds, False if it fails, None if neither is shown."""
+    if holds:
+        return True
+    return False if fails else None
+
+
 class Lead(NamedTuple):
-    """How far one method is ahead of another: the mean of paired differences, and its
-    standard error.
+    """The mean difference between two methods, and its standard error.
 
     Each word is judged on the interval of two standard errors about the mean.
 
@@ -39,11 +44,11 @@ class Lead(NamedTuple):
     ----------
     mean, error : float
     n : int
-        How many differences.
+        Number of differences.
     unit : str
-        What was drawn independently, one difference each.
+        What was drawn independently, such as "data set"; each gives one difference.
     band : float
-        One of `BANDS`.
+        Largest difference that counts as similar, one of `BANDS`.
     """
 
     mean: float
@@ -64,60 +69,51 @@ class Lead(NamedTuple):
 
     @property
     def better(self) -> bool | None:
-        """Ahead by more than two errors; not so if behind by as much.
-
-        What is level decides neither.
-        """
-        return True if self.low > 0 else False if self.high <= 0 else None
+        """Whether the interval lies above zero; False if it lies at or below zero."""
+        return _decide(self.low > 0, self.high <= 0)
 
     @property
     def worse(self) -> bool | None:
-        """Better, with the methods exchanged."""
-        return True if self.high < 0 else False if self.low >= 0 else None
+        """Whether the other method is better."""
+        return _decide(self.high < 0, self.low >= 0)
 
     @property
     def similar(self) -> bool | None:
-        """Similar, on a par: the interval lies within the band; not so if it lies
-        beyond it."""
+        """Similar, on a par: whether the interval lies within the band; False if it lies
+        outside."""
         within = -self.band <= self.low and self.high <= self.band
-        return (
-            True
-            if within
-            else False
-            if abs(self.mean) - 2 * self.error > self.band
-            else None
-        )
+        return _decide(within, abs(self.mean) - 2 * self.error > self.band)
 
     @property
     def as_good(self) -> bool | None:
-        """As good as, competitive: behind by no more than the band; not so if certainly
-        by more."""
-        return (
-            True
-            if self.low >= -self.band
-            else False
-            if self.high < -self.band
-            else None
-        )
+        """As good as, competitive: whether the interval lies above minus the band; False
+        if it lies below."""
+        return _decide(self.low >= -self.band, self.high < -self.band)
 
     @property
     def notable(self) -> bool | None:
-        """Ahead by more than the band; not so if certainly by no more."""
-        return (
-            True if self.low > self.band else False if self.high <= self.band else None
-        )
+        """Whether the interval lies above the band; False if it lies at or below the
+        band."""
+        return _decide(self.low > self.band, self.high <= self.band)
 
     def told(self, rival: str = "", *, points: bool = False) -> str:
-        """In words, never negative, such as "0.012 ± 0.004 ahead of Elo"; or in
+        """State the lead in words, such as "0.012 ± 0.004 ahead of Elo"; or in
         percentage points."""
-        factor, digits, unit = (
-            (100, 1, " points") if points else (1, 3 if self.error >= 5e-4 else 4, "")
-        )
-        side = "behind" if self.mean < 0 else "ahead of" if rival else "ahead"
-        size = (
-            f"{factor * abs(self.mean):.{digits}f} ± {factor * self.error:.{digits}f}"
-        )
-        return f"{size}{unit} {side} {rival}".strip()
+        factor = 1
+        digits = 3 if self.error >= 5e-4 else 4
+        unit = ""
+        if points:
+            factor = 100
+            digits = 1
+            unit = " points"
+        side = "ahead"
+        if self.mean < 0:
+            side = "behind"
+        elif rival:
+            side = "ahead of"
+        mean = factor * abs(self.mean)
+        error = factor * self.error
+        return f"{mean:.{digits}f} ± {error:.{digits}f}{unit} {side} {rival}".strip()
 
     def __str__(self) -> str:
         return self.told()
@@ -135,11 +131,11 @@ def lead(
     Parameters
     ----------
     ours, theirs : iterable of float
-        One value a unit, paired; larger is better, so take minus an error.
+        One value per unit, paired; larger is better, so take minus an error.
     unit : str
-        The unit: what was drawn independently, such as "domain" or "season".
+        What was drawn independently, such as "domain" or "season".
     band : str
-        The kind of measure, one of `BANDS`.
+        Kind of measure, one of `BANDS`.
 
     Returns
     -------
@@ -157,12 +153,12 @@ def lead(
     >>> str(compared), compared.better, compared.similar, compared.as_good
     ('0.010 ± 0.006 ahead', None, None, True)
     """
-    first = _numbers(ours, "ours", f"values, one a {unit}")
+    first = _numbers(ours, "ours", f"values, one per {unit}")
     second = _numbers(theirs, "theirs", "as many values as ours", len(first))
     require(
         len(first) > 1,
         len(first),
-        f"the number of differences, one a {unit},",
+        f"the number of differences, one per {unit},",
         "at least 2",
     )
     require(band in BANDS, band, "the band", f"one of {list(BANDS)}")
@@ -176,18 +172,13 @@ def lead(
 def _listed(
     values: Any, name: str, expected: str, kinds: tuple[str, ...] = ()
 ) -> list[Any]:
-    """The values as a list, or ValueError that shows them where one has a type of
-    another name."""
-    listed = (
-        list(values)
-        if isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
-        else None
-    )
-    good = listed is not None and (
-        not kinds or all(type(value).__name__ in kinds for value in listed)
-    )
+    """Return values as a list; raise ValueError if one has a type of another name."""
+    is_sequence = isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
+    require(is_sequence, values, name, expected)
+    listed = list(values)
+    good = not kinds or all(type(value).__name__ in kinds for value in listed)
     require(good, values, name, expected)
-    return listed or []
+    return listed
 
 
 def _answers(answers: Any) -> list[bool | None]:
@@ -197,7 +188,8 @@ def _answers(answers: Any) -> list[bool | None]:
         "a sequence of True, False or None",
         ("bool", "bool_", "NoneType"),
     )
-    return [None if answer is None else bool(answer) for answer in found]
+    # The answers of NumPy become those of Python.
+    return [answer if answer is None else bool(answer) for answer in found]
 
 
 def _leads(leads: Any) -> list[Lead]:
@@ -215,7 +207,7 @@ def _numbers(values: Any, name: str, expected: str, length: int | str = "n") -> 
 
 
 def every(answers: Iterable[bool | None]) -> bool | None:
-    """Whether all hold: False where one does not, None where one is not decided.
+    """Whether all hold: False if one does not, None if one is not decided.
 
     Examples
     --------
@@ -223,40 +215,38 @@ def every(answers: Iterable[bool | None]) -> bool | None:
     (None, False, True)
     """
     found = _answers(answers)
-    return False if False in found else None if None in found else True
+    return _decide(not {False, None} & set(found), False in found)
 
 
 def some(answers: Iterable[bool | None]) -> bool | None:
-    """Whether one holds: True where one does, None where else one is not decided."""
-    opposite = every(
-        None if answer is None else not answer for answer in _answers(answers)
-    )
-    return None if opposite is None else not opposite
+    """Whether one holds: True if one does, else None if one is not decided."""
+    found = _answers(answers)
+    return _decide(True in found, None not in found)
 
 
 def best(leads: Iterable[Lead]) -> bool | None:
-    """The best: better than each rival; not so where one is better."""
+    """The best: better than each baseline; False if a baseline is better."""
     return every(one.better for one in _leads(leads))
 
 
 def robust(leads: Iterable[Lead]) -> bool | None:
-    """Robust: as good with a change, of each kind that was tried, as without."""
+    """Robust: as good with each change that was tried as without."""
     return every(one.as_good for one in _leads(leads))
 
 
 def near_optimal(over_best: Lead) -> bool | None:
-    """Near-optimal: as good as the best of all that were tried, judged on other data
-    than chose it."""
+    """Near-optimal: as good as the best of all that were tried, on data that did not
+    choose it."""
     return over_best.as_good
 
 
 def sparse(
     counts: Sequence[int], candidates: Sequence[int], cap: int | None = None
 ) -> bool | None:
-    """Sparse: at most one half of the candidates have a coefficient, on average over
-    the draws.
+    """Sparse: on average over the draws, at most half of the candidates have a
+    coefficient.
 
-    None where that is within two standard errors of one half, or where a cap of ours
+    None if the mean is within two standard errors of one half, or if a cap of ours
     decided a count.
 
     Examples
@@ -264,45 +254,36 @@ def sparse(
     >>> sparse([8, 9, 10], [40, 40, 40]), sparse([16, 16, 12], [40, 40, 40], cap=16)
     (True, None)
     """
-    found = _numbers(counts, "counts", "one number of coefficients a draw")
+    found = _numbers(counts, "counts", "one number of coefficients per draw")
     among = _numbers(
-        candidates, "candidates", "a positive number of candidates a draw", len(found)
+        candidates, "candidates", "a positive number of candidates per draw", len(found)
     )
     require(
         (among > 0).all(),
         candidates,
         "candidates",
-        "a positive number of candidates a draw",
+        "a positive number of candidates per draw",
     )
     fewer = lead([0.5] * len(found), found / among)
-    capped = (
-        cap is not None
-        and found.max()
-        >= _numbers([cap], "cap", "None, or a number of coefficients")[0]
-    )
-    return (
-        None
-        if capped
-        else True
-        if fewer.low >= 0
-        else False
-        if fewer.high < 0
-        else None
-    )
+    if cap is not None:
+        limit = _numbers([cap], "cap", "None, or a number of coefficients")[0]
+        if found.max() >= limit:
+            return None
+    return _decide(fewer.low >= 0, fewer.high < 0)
 
 
 def typical(answers: Sequence[bool]) -> bool | None:
-    """Typical, mainly, in general: so in three of four draws or more; not so in fewer
-    than one half."""
+    """Typical, mainly, in general: in at least three of four draws; False if in fewer
+    than half."""
     found = _answers(answers)
     require(
         len(found) > 0 and None not in found,
         answers,
         "answers",
-        "True or False, one a draw",
+        "True or False, one per draw",
     )
-    share = found.count(True) / len(found)
-    return True if share >= 0.75 else False if share < 0.5 else None
+    fraction = found.count(True) / len(found)
+    return _decide(fraction >= 0.75, fraction < 0.5)
 
 
 def selection(
@@ -313,25 +294,24 @@ def selection(
     ends: str = "both",
     said: str = "",
 ) -> str:
-    """Note in the executed notebook how many choices sit at an end of what was
-    searched.
+    """Note in the executed notebook how many choices are at an end of their range.
 
-    A value at the edge of its grid, cap or path is no result: the build warns, until
+    A value at the edge of its grid, cap or path is not a result: the build warns, until
     the range is wider or the chapter says what its end did.
 
     Parameters
     ----------
     name : str
-        Of the parameter that was chosen, and of what for.
+        Name of the parameter that was chosen, and its method.
     chosen : iterable of float
-        The values that were chosen, one a search.
+        The values that were chosen, one per search.
     grid : iterable of float
         The values among which one was chosen, or the two ends of a range.
     ends : {"both", "low", "high"}
-        Which ends are of our own making; the other is where the parameter ends, such as
-        one function.
+        The ends that we chose; the other is where the parameter ends, such as one
+        function.
     said : str
-        What the end did, in a sentence, where the range can't be wider.
+        A sentence that says what the end did, if the range can't be wider.
 
     Returns
     -------
@@ -343,22 +323,25 @@ def selection(
     >>> selection("lambda of the ranking SVM", [0.1, 1.0, 10.0], [0.1, 1.0, 10.0, 100.0], ends="high")
     'none of 3 at an end'
     """
-    values = _numbers(chosen, "chosen", "one value a search")
+    values = _numbers(chosen, "chosen", "one value per search")
     searched = _numbers(grid, "grid", "two values or more")
     require(len(searched) > 1, grid, f"the grid of {name}", "at least two values")
     require(ends in ("both", "low", "high"), ends, "ends", "'both', 'low' or 'high'")
-    low = 0 if ends == "high" else int((values <= searched.min()).sum())
-    high = 0 if ends == "low" else int((values >= searched.max()).sum())
-    told = [
-        f"{k} of {len(values)} at the {end}"
-        for k, end in ((low, "bottom"), (high, "top"))
-        if k
+    counts = {"bottom": 0, "top": 0}
+    if ends != "high":
+        counts["bottom"] = int((values <= searched.min()).sum())
+    if ends != "low":
+        counts["top"] = int((values >= searched.max()).sum())
+    phrases = [
+        f"{count} of {len(values)} at the {end}"
+        for end, count in counts.items()
+        if count
     ]
-    text = ", ".join(told) or f"none of {len(values)} at an end"
+    text = ", ".join(phrases) or f"none of {len(values)} at an end"
     note = {
         "name": name,
         "n": len(values),
-        "at_end": low + high,
+        "at_end": sum(counts.values()),
         "text": text,
         "said": said,
     }
