@@ -1,5 +1,5 @@
-"""An executed notebook on disk: whole or missing, and what it holds for readers and for
-the book."""
+"""Executed notebooks: reading and writing them, their machine-readable outputs, and
+their pages."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _OURS = {CLAIM_MIME, RECORD_MIME, SELECTION_MIME, PROVENANCE_MIME}
 
 
 def write_executed(path: Path, executed: Executed, run: dict[str, Any]) -> Executed:
-    """Write an executed notebook, with what it was run with and a digest of all of it.
+    """Write an executed notebook with the settings of its run and a digest.
 
     Raises
     ------
     ValueError
-        If an output that is to be read by us has another form than ours have.
+        If a machine-readable output is not valid; see `forms.json`.
     """
     executed.notebook["metadata"].setdefault("preflearn", {})["run"] = run
     executed.check_forms()
@@ -58,10 +58,10 @@ def write_executed(path: Path, executed: Executed, run: dict[str, Any]) -> Execu
 
 
 def read_executed(path: Path) -> Executed | None:
-    """The executed notebook in a file; None if there is none.
+    """Read an executed notebook; None if the file is missing.
 
-    One that can't be read, or is not what was written, counts as missing too; a line
-    says which.
+    A file that can't be read, or is not as it was written, counts as missing too; a
+    line of output names it.
     """
     if not path.exists():
         return None
@@ -97,13 +97,13 @@ class Executed:
 
     @property
     def run(self) -> dict[str, Any]:
-        """What it was run with: chapter, profile, parameters, date (UTC), seconds, and
-        its inputs."""
+        """Settings of the run: chapter, profile, parameters, date (UTC), seconds, and
+        inputs."""
         return self.notebook["metadata"]["preflearn"]["run"]
 
     @property
     def cells(self) -> list[dict[str, Any]]:
-        """The chapter's own cells, without those that the machinery adds."""
+        """The chapter's own cells, without those that the runner adds."""
         ours = {INJECTED_TAG, PROVENANCE_TAG}
         return [
             cell
@@ -112,8 +112,8 @@ class Executed:
         ]
 
     def _payloads(self, mime: str) -> list[dict[str, Any]]:
-        """Our machine-readable outputs of one kind, in order; ValueError where one has
-        another form."""
+        """Machine-readable outputs of one kind, in order; ValueError if one is not
+        valid."""
         found = []
         for number, cell in enumerate(self.notebook["cells"], start=1):
             for output in cell.get("outputs", []):
@@ -135,11 +135,11 @@ class Executed:
     @property
     def places(self) -> dict[str, str]:
         """The name of the page that shows a claim, by its id."""
-        shown = (
-            (name, Executed({"cells": cells}).checks)
+        return {
+            check["id"]: name
             for name, cells in self.parts.items()
-        )
-        return {check["id"]: name for name, checks in shown for check in checks}
+            for check in Executed({"cells": cells}).checks
+        }
 
     @cached_property
     def selections(self) -> list[dict[str, Any]]:
@@ -157,29 +157,26 @@ class Executed:
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        """Versions in the kernel, and what it read; as its last cell says, which the
-        runner adds."""
+        """Versions in the kernel, and what it read: the output of the last cell, which
+        the runner adds."""
         outputs = self.notebook["cells"][-1].get("outputs", [])
-        found: Any = next(
-            (output["data"] for output in outputs if "data" in output), {}
-        ).get(PROVENANCE_MIME)
-        check_form(found, PROVENANCE_MIME, "the last cell")
-        return found
+        bundles = [output["data"] for output in outputs if "data" in output]
+        provenance: Any = bundles[0].get(PROVENANCE_MIME) if bundles else None
+        check_form(provenance, PROVENANCE_MIME, "the last cell")
+        return provenance
 
     def check_forms(self) -> None:
-        """Raise ValueError where the run, or one of our outputs, has not the form in
-        which it is read."""
+        """Raise ValueError if the run or a machine-readable output is not valid."""
         check_form(self.run, "run", "the run")
         check_form(self.notebook["cells"], "cells", "the cells")
         _ = self.checks, self.records, self.selections, self.provenance
 
     @property
     def replaced(self) -> list[str]:
-        """Data sets that the chapter asked for and did not get, so that others took
-        their place.
+        """Data sets that the chapter asked for and did not get, so that it used others.
 
-        One that it never asked for, as in a profile that shows recorded numbers, is not
-        among them.
+        A data set that it never asked for, as in a profile that shows recorded numbers,
+        is not among them.
         """
         asked = (name.partition(" ") for name in self.provenance["read"])
         return [dataset for kind, _, dataset in asked if kind == "dataset"]
@@ -207,11 +204,10 @@ class Executed:
         that the others use; `recomputed` has the latter, as `recomputed_rows` returns
         them.
         """
-        kept = ("kernelspec", "language_info")
         metadata = {
             key: value
             for key, value in self.notebook["metadata"].items()
-            if key in kept
+            if key in ("kernelspec", "language_info")
         }
         first = _markdown(
             "installation",
@@ -225,14 +221,13 @@ class Executed:
         for name, cells in shares.items():
             about = {"chapter": chapter, "is_main": name == chapter, "titles": titles}
             text = filled("appendix.md", **about)
-            shown = self._page_cells(cells, broken)
-            shown.insert(
-                len(shown) if name == chapter else 0, _markdown("appendix", text)
-            )
-            shown.append(_markdown("computed", _computed_here(cells, recomputed or {})))
-            shown = [cell for cell in shown if cell["source"]]
+            body = self._page_cells(cells, broken)
+            link = _markdown("appendix", text)
+            # The appendix leads back at its begin; its chapter leads there at its end.
+            body = [*body, link] if name == chapter else [link, *body]
+            body.append(_markdown("computed", _computed_here(cells, recomputed or {})))
             page = {
-                "cells": [first, *shown],
+                "cells": [first, *(cell for cell in body if cell["source"])],
                 "metadata": metadata,
                 "nbformat": 4,
                 "nbformat_minor": 5,
@@ -258,18 +253,14 @@ class Executed:
             text = filled("section.md", claims=claims, code=code, marks=MARKS)
             claims.clear()
             code.clear()
-            return text + (heading[0] if heading else "")
+            if heading:
+                text += heading[0]
+            return text
 
         for cell in own:
-            cells.append(
-                cell
-                | {
-                    "metadata": {
-                        k: v for k, v in cell["metadata"].items() if k not in _RUN
-                    }
-                }
-            )
-            tags = cell["metadata"].get("tags", [])
+            metadata = {k: v for k, v in cell["metadata"].items() if k not in _RUN}
+            cells.append(cell | {"metadata": metadata})
+            tags = metadata.get("tags", [])
             if cell["cell_type"] != "code":
                 cells[-1]["source"] = _SECTION.sub(folded, "".join(cell["source"]))
                 continue
@@ -277,20 +268,20 @@ class Executed:
             if "hide-input" in tags:
                 code.append(("".join(cell["source"]), "parameters" in tags))
                 hidden = "remove-input" if cells[-1]["outputs"] else "remove-cell"
-                cells[-1]["metadata"]["tags"] = [
-                    hidden,
-                    *(tag for tag in tags if tag != "hide-input"),
-                ]
+                others = [tag for tag in tags if tag != "hide-input"]
+                metadata["tags"] = [hidden, *others]
             if "parameters" in tags:
                 wrong = sorted(
                     name for name in broken if name.startswith(self.run["chapter"])
                 )
-                about = {
-                    "given": self.run["parameters"],
-                    "wrong": wrong,
-                    "doubt": DOUBT,
-                }
-                if text := filled("notes.md", repr=repr, **about):
+                text = filled(
+                    "notes.md",
+                    repr=repr,
+                    given=self.run["parameters"],
+                    wrong=wrong,
+                    doubt=DOUBT,
+                )
+                if text:
                     cells.append(_markdown("notes", text))
         if text := folded():
             cells.append(_markdown("last", text))
@@ -316,9 +307,8 @@ def _computed_here(
 
 
 def _ended(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cells less the sentence, or the question, that leads to hidden ones that show
-    nothing."""
-    # the last cell that shows something, and whether hidden ones came since
+    """Remove each sentence or question that leads only to hidden cells."""
+    # The last cell that shows something, and whether hidden cells came since.
     before = None
     silent = False
     for cell in [*cells, _markdown("end", "")]:
@@ -339,24 +329,22 @@ def _ended(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def parts(chapter: str, cells: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Cells of a chapter by the name of their page, in order.
 
-    Sections whose heading's cell is tagged `appendix` stand on one page of their own,
+    Sections whose heading's cell is tagged `appendix` are on one page of their own,
     "NAME_more"; a section ends where a cell begins with the heading of the next.
     """
     pages = {chapter: []}
     to = chapter
     for cell in cells:
         if cell["cell_type"] == "markdown" and _SECTION.match("".join(cell["source"])):
-            to = (
-                f"{chapter}_more"
-                if "appendix" in cell["metadata"].get("tags", [])
-                else chapter
-            )
+            to = chapter
+            if "appendix" in cell["metadata"].get("tags", []):
+                to = f"{chapter}_more"
         pages.setdefault(to, []).append(cell)
     return pages
 
 
 def _titles(cells: list[dict[str, Any]]) -> list[str]:
-    """What the headings of these cells say, but for those of sub-sections."""
+    """The headings of these cells, except those of subsections."""
     prose = (
         "".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"
     )
@@ -366,35 +354,34 @@ def _titles(cells: list[dict[str, Any]]) -> list[str]:
 def _shown(
     outputs: list[Any], claims: list[tuple[str, str]], broken: Collection[str]
 ) -> list[Any]:
-    """Outputs without ours; badges of answers that are not in doubt are moved to the
-    claims."""
-    found = []
+    """Prepare outputs for a page: without our machine-readable ones, and with badges
+    moved to the claims unless an answer is in doubt."""
+    shown_outputs = []
     for output in outputs:
-        data = output.get("data", {})
-        shown = {mime: content for mime, content in data.items() if mime not in _OURS}
-        if 'class="dataframe"' in (html := "".join(shown.get("text/html", ""))):
-            shown["text/html"] = tidy_table(html)
-        if _SVG in shown:
-            shown[_SVG] = for_both_themes(
-                "".join(shown[_SVG]), "".join(shown.pop(NARROW_MIME, ""))
-            )
-        if (claim := data.get(CLAIM_MIME)) is not None:
-            badge = "".join(shown["text/html"])
+        if "data" not in output:
+            shown_outputs.append(output)
+            continue
+        data = output["data"]
+        visible = {mime: content for mime, content in data.items() if mime not in _OURS}
+        html = "".join(visible.get("text/html", ""))
+        if 'class="dataframe"' in html:
+            visible["text/html"] = tidy_table(html)
+        if _SVG in visible:
+            narrow = "".join(visible.pop(NARROW_MIME, ""))
+            visible[_SVG] = for_both_themes("".join(visible[_SVG]), narrow)
+        claim = data.get(CLAIM_MIME)
+        if claim is not None:
             if claim.get("record") in broken:
                 mark = f"<p><strong>In doubt.</strong> {DOUBT}</p></details>"
-                badge = (
-                    badge.replace("<details", "<details open", 1).removesuffix(
-                        "</details>"
-                    )
-                    + mark
-                )
+                html = html.replace("<details", "<details open", 1)
+                html = html.removesuffix("</details>") + mark
             elif claim["agrees"] and not claim.get("missing"):
-                claims.append((claim["written"], badge))
+                claims.append((claim["written"], html))
                 continue
-            shown["text/html"] = badge
-        if shown or "data" not in output:
-            found.append(output | ({"data": shown} if shown else {}))
-    return found
+            visible["text/html"] = html
+        if visible:
+            shown_outputs.append(output | {"data": visible})
+    return shown_outputs
 
 
 def _markdown(name: str, source: str, *tags: str) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 `record` stores a table in the executed notebook; ``preflearn record`` writes those of a
 full run to ``data/recorded/``, where `recorded` finds them, so that a quick run can
-show the full run's numbers beside its own. Whether they are still valid, a build says
-by the tables of the quick run; see `record_check`.
+show the full run's numbers next to its own. Each build checks them against the quick
+run; see `record_check`.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ RTOL = 1e-6
 ATOL = 1e-9
 
 _SOURCE = Path(__file__).parents[2]
-# What this process read so far, beside modules and data: digests by names such as
+# Digests of what this process read so far, except modules and data, by names such as
 # "claim P1-07".
 _READ: dict[str, str | None] = {}
 
 
 def note_read(name: str, content: str | None) -> None:
-    """Note for the provenance what was read: None for a table that does not exist."""
+    """Note a digest for the provenance; None for a table that does not exist."""
     _READ[name] = content
 
 
@@ -69,33 +69,30 @@ def filled(template: str, **values: Any) -> str:
 
 
 def for_both_themes(svg: str, narrow: str = "") -> str:
-    """A drawing on white that takes the ground and the ink of dark pages where its
-    reader chose these.
+    """Give a drawing on white the colors of dark pages, if the reader chose these.
 
-    A browser asks an image for the scheme of the page that shows it; colours of data
+    A browser asks an image for the scheme of the page that shows it; colors of data
     stay as they are. The drawing for narrow pages is packed behind it, until `unpacked`
-    lays it beside it.
+    separates the two.
     """
     both = re.sub(
-        r"<svg[^>]*>", lambda found: found[0] + filled("dark.html"), svg, count=1
+        r"<svg[^>]*>", lambda start: start[0] + filled("dark.html"), svg, count=1
     )
-    return (
-        both + b64encode(for_both_themes(narrow).encode()).decode().join(_PACKED)
-        if narrow
-        else both
-    )
+    if narrow:
+        both += b64encode(for_both_themes(narrow).encode()).decode().join(_PACKED)
+    return both
 
 
 def unpacked(svg: str) -> tuple[str, str]:
-    """A drawing, and that for narrow pages which `for_both_themes` packed behind it; ""
-    without one."""
+    """Separate a drawing from that for narrow pages, "" without one, as
+    `for_both_themes` packed them."""
     wide, _, packed = svg.partition(_PACKED[0])
     return wide, b64decode(packed.partition(_PACKED[1])[0]).decode()
 
 
 def project_file(relative: str, root: Path | None = None) -> Path:
-    """A file of the project: of the one that is being built (PREFLEARN_ROOT), else of
-    the installation.
+    """Find a file of the project that is being built (PREFLEARN_ROOT), else of the
+    installation.
 
     Raises
     ------
@@ -220,7 +217,7 @@ def record(
     payload = {
         "name": name,
         "csv": csv_text(frame),
-        "keys": None if keys is None else list(keys),
+        "keys": keys if keys is None else list(keys),
         "rtol": _by_column(rtol, RTOL, known),
         "atol": _by_column(atol, ATOL, known),
         "flips": flips._asdict() | {"columns": list(flips.columns)},
@@ -274,9 +271,10 @@ def _as_frame(name: str, table: Any) -> pd.DataFrame:
 
 
 def plain_scalar(what: str, value: Any) -> float | int | str | bool:
-    """A scalar as Python's own; ValueError, which says what it is of, unless it is
-    finite or a text."""
-    value = value.item() if getattr(value, "ndim", None) == 0 else value
+    """Return a scalar as a type of Python; raise ValueError unless it is finite or a
+    text."""
+    if getattr(value, "ndim", None) == 0:
+        value = value.item()
     good = isinstance(value, str) or (
         isinstance(value, int | float) and abs(value) <= sys.float_info.max
     )
@@ -285,7 +283,7 @@ def plain_scalar(what: str, value: Any) -> float | int | str | bool:
 
 
 def recorded(chapter: str, name: str) -> pd.DataFrame | None:
-    """The table that the last full run of a chapter recorded, or None where there was
+    """Read the table that the last full run of a chapter recorded; None if there is
     none.
 
     Parameters
@@ -316,8 +314,7 @@ def recorded(chapter: str, name: str) -> pd.DataFrame | None:
 
 
 def published(name: str) -> pd.DataFrame:
-    """The numbers of one figure or table as the paper prints them:
-    ``data/published/<name>.csv``.
+    """Read the published numbers of a figure or table: ``data/published/<name>.csv``.
 
     Lines on top that start with # are comments; lines such as ``# source: "Table 3"``
     go to `attrs`.
@@ -325,7 +322,7 @@ def published(name: str) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        If there is no such table; the message lists those that there are.
+        If the table is missing; the message lists all tables.
     """
     known = sorted(path.stem for path in project_file("data/published").glob("*.csv"))
     require(
@@ -338,8 +335,8 @@ def published(name: str) -> pd.DataFrame:
 
 
 def read_table(relative: str, texts: Iterable[str] = ()) -> pd.DataFrame | None:
-    """A table of the project, noted for the provenance; None, which is noted too, where
-    there is none."""
+    """Read a table of the project, and note its digest for the provenance; None if the
+    table is missing."""
     try:
         content = project_file(relative).read_bytes()
     except FileNotFoundError:
@@ -352,31 +349,32 @@ def read_table(relative: str, texts: Iterable[str] = ()) -> pd.DataFrame | None:
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """A table as a CSV text that `parsed_table` reads back."""
+    """Write a table as a CSV text that `parsed_table` reads back."""
     text = frame.to_csv(index=False, lineterminator="\n")
-    # which would end a row: Python before 3.13 puts it in no quotes by itself
+    # A carriage return would end a row: Python before 3.13 does not quote it.
     if "\r" in text:
         text = frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_ALL)
     return text
 
 
 def parsed_table(text: str, texts: Iterable[str] = ()) -> pd.DataFrame:
-    """The table of a CSV text, in which the columns `texts` hold what looks like
-    numbers, too."""
+    """Parse a CSV text; the columns `texts` hold texts, even if they look like
+    numbers."""
     import pandas as pd
 
-    # This engine parses floats exactly, in every version; and what is missing is
-    # nothing, not "None".
-    how: dict[str, Any] = {
-        "engine": "python",
-        "keep_default_na": False,
-        "na_values": [""],
-    }
-    return pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(texts, str), **how)
+    # This engine parses floats exactly, in every version. Only an empty cell is missing;
+    # "None" is a text.
+    return pd.read_csv(
+        io.StringIO(text),
+        dtype=dict.fromkeys(texts, str),
+        engine="python",
+        keep_default_na=False,
+        na_values=[""],
+    )
 
 
 def split_table(text: str) -> tuple[dict[str, Any], str]:
-    """What lines such as ``# source: "Table 3"`` on top of a table say, and the table.
+    """Separate lines such as ``# source: "Table 3"`` on top of a table from the table.
 
     Examples
     --------
@@ -387,8 +385,8 @@ def split_table(text: str) -> tuple[dict[str, Any], str]:
     n_comments = next(
         (k for k, line in enumerate(lines) if not line.startswith("#")), len(lines)
     )
-    said = [re.match(r"#\s*(\w+):\s*(.+)", line) for line in lines[:n_comments]]
-    header = {match[1]: _parsed(match[2].strip()) for match in said if match}
+    matches = [re.match(r"#\s*(\w+):\s*(.+)", line) for line in lines[:n_comments]]
+    header = {match[1]: _parsed(match[2].strip()) for match in matches if match}
     return header, "".join(lines[n_comments:])
 
 
@@ -407,15 +405,15 @@ def requirements() -> list[str]:
     >>> {"numpy", "papermill"} <= set(requirements())
     True
     """
-    found = [
+    names_and_extras = [
         re.findall(r"^([\w.-]+)(?:.*extra == .(\w+))?", text)[0]
         for text in requires("preflearn") or []
     ]
-    return [name for name, extra in found if extra in ("", "book")]
+    return [name for name, extra in names_and_extras if extra in ("", "book")]
 
 
 def main_versions() -> dict[str, str]:
-    """Versions of Python, the package, and all that may change a chapter's numbers.
+    """Versions of Python and of all packages that may change a chapter's numbers.
 
     Examples
     --------
@@ -423,44 +421,43 @@ def main_versions() -> dict[str, str]:
     ['click', 'cvxpy', 'ipykernel']
     """
     rendering = ("sphinx", "jupyter-book", "pyarrow", "pyyaml", "tqdm")
-    names = [
-        "preflearn",
-        *(name for name in requirements() if not name.startswith(rendering)),
-    ]
-    return {"python": platform.python_version()} | {
-        name: version(name) for name in names
-    }
+    names = [name for name in requirements() if not name.startswith(rendering)]
+    versions = {name: version(name) for name in ["preflearn", *names]}
+    return {"python": platform.python_version()} | versions
 
 
 def emit_provenance(parameters: Iterable[str] = ()) -> None:
-    """Store what the kernel ran with and what it read; the runner calls this last.
+    """Store the kernel's settings and what it read; the runner calls this last.
 
     Parameters
     ----------
     parameters : iterable of str
-        Names of the chapter's parameters; what they are now, after the chapter's own
-        cells, is stored.
+        Names of the chapter's parameters; their values after the chapter's own cells
+        are stored.
     """
     shell = running_shell()
-    values = shell.user_ns if shell is not None else {}
-    in_force = {
-        name: values[name] for name in parameters if is_plain(values.get(name, ...))
-    }
-    datasets = sys.modules.get("preflearn.datasets")
-    used, unread = (
-        (datasets.used(), datasets.unread()) if datasets is not None else ([], [])
-    )
-    loaded = [
-        module for name, module in sys.modules.items() if name.split(".")[0] in PACKAGES
-    ]
-    paths = [
-        Path(path) for module in loaded if (path := getattr(module, "__file__", None))
-    ]
+    values = {}
+    if shell is not None:
+        values = shell.user_ns
+    used = []
+    unread = []
+    if datasets := sys.modules.get("preflearn.datasets"):
+        used = datasets.used()
+        unread = datasets.unread()
+    modules = []
+    for name, module in sys.modules.items():
+        path = getattr(module, "__file__", None)
+        if path and name.split(".")[0] in PACKAGES:
+            modules.append(Path(path).relative_to(_SOURCE).as_posix())
     files = {f"data {note['dataset']}/{note['file']}": note["sha256"] for note in used}
-    # None: they were not here
-    sets = dict.fromkeys(f"dataset {name}" for name in unread)
-    provenance = {"versions": main_versions(), "data": used, "parameters": in_force}
-    provenance["modules"] = sorted(
-        path.relative_to(_SOURCE).as_posix() for path in paths
-    )
-    show({PROVENANCE_MIME: provenance | {"read": files | sets | _READ}})
+    missing = dict.fromkeys(f"dataset {name}" for name in unread)
+    provenance = {
+        "versions": main_versions(),
+        "data": used,
+        "parameters": {
+            name: values[name] for name in parameters if is_plain(values.get(name, ...))
+        },
+        "modules": sorted(modules),
+        "read": files | missing | _READ,
+    }
+    show({PROVENANCE_MIME: provenance})
