@@ -1,7 +1,7 @@
-"""Parameters of chapters: texts from the command line become values of the kind that
+"""Parameters of chapters: texts from the command line become values of the types that
 the chapter has.
 
-No text reaches a recursive parser before its length and nesting are bounded.
+The length and the nesting of a text are bounded before a recursive parser reads it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Any
 
 PROFILES = ["quick", "full"]
 
-_LONGEST = 10_000
-_MOST_VALUES = 100_000
-# between two commas that are in no bracket
+MAX_TEXT_LENGTH = 10_000
+MAX_VALUES = 100_000
+# between two commas outside of brackets
 _PART = re.compile(r"(?:\[[^\]]*\]|\([^)]*\)|\{[^}]*\}|[^,])+")
 _RANGE = re.compile(r"-?\d{1,18}(:-?\d{1,18}){1,2}")
 
 
 def require(good: object, value: object, name: str, expected: str) -> None:
-    """Raise ValueError that shows a value, unless it is good."""
+    """Raise ValueError that shows a value, unless the value is good."""
     if not good:
         from preflearn.core import (
             validation,  # late, since the command's help comes without
@@ -37,8 +37,8 @@ def require(good: object, value: object, name: str, expected: str) -> None:
 
 @contextmanager
 def with_extra() -> Iterator[None]:
-    """As a decorator of what chapters call: a package that is missing is named with the
-    extra that has it."""
+    """Decorate a function that chapters call: if a package is missing, name the extra
+    that has it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -48,22 +48,22 @@ def with_extra() -> Iterator[None]:
 
 
 def typed(name: str, given: Any, default: Any) -> Any:
-    """A value, or that of a text, as one of the kind of the parameter's default.
+    """Convert a value or a text to the type of a parameter's default.
 
     Parameters
     ----------
     name : str
-        The parameter, for messages.
+        Name of the parameter, for messages.
     given : object
-        A text: a number, true or false, a list such as [50, 100]; where the default is
-        a text, any text.
+        A value, or a text: a number, true or false, a list such as [50, 100]; any text
+        if the default is a text.
     default : object
-        The chapter's default; None or Ellipsis (no literal) stand for any kind.
+        The chapter's default; None or Ellipsis (not a literal) allow any type.
 
     Raises
     ------
     ValueError
-        If it is no value of that kind.
+        If the value has another type.
 
     Examples
     --------
@@ -74,13 +74,13 @@ def typed(name: str, given: Any, default: Any) -> Any:
     anything = default is None or default is ...
     if is_text and isinstance(default, str):
         return given
-    plain = {"true": "True", "false": "False", "null": "None"}.get(
-        str(given).strip().lower(), str(given)
-    )
+    value = given
     try:
         # Python's tokenizer refuses more than 200 open brackets, and the length bounds
         # every other nesting.
-        value = ast.literal_eval(plain) if is_text and len(plain) <= _LONGEST else given
+        if is_text and len(given) <= MAX_TEXT_LENGTH:
+            constants = {"true": "True", "false": "False", "null": "None"}
+            value = ast.literal_eval(constants.get(given.strip().lower(), given))
         return _like(value, value if anything else default)
     except (
         ValueError,
@@ -92,28 +92,28 @@ def typed(name: str, given: Any, default: Any) -> Any:
     ):
         if anything and is_text:
             return given
-    expected = (
-        "a number, a text, or a list of such" if anything else f"one like {default!r}"
-    )
+    expected = f"one like {default!r}"
+    if anything:
+        expected = "a number, a text, or a list of such"
     raise ValueError(f"{name} is {str(given)[:60]!r}; expected {expected}")
 
 
 def _like(value: Any, default: Any) -> Any:
-    """The value as one of the default's kind; TypeError or OverflowError where it is
-    none."""
+    """Convert a value to the default's type; TypeError or OverflowError if that is
+    impossible."""
     if type(default) is float and type(value) is int:
         value = float(value)
     elif isinstance(default, list | tuple) and isinstance(value, list | tuple):
-        value = type(default)(
-            _like(item, default[0]) if default else item for item in value
-        )
+        if default:
+            value = [_like(item, default[0]) for item in value]
+        value = type(default)(value)
     if type(value) is not type(default) or not is_plain(value):
         raise TypeError
     return value
 
 
 def is_plain(value: Any) -> bool:
-    """Whether an executed notebook, which is JSON, can keep the value."""
+    """Whether an executed notebook, which is JSON, can hold the value."""
     try:
         return bool(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError):
@@ -121,7 +121,7 @@ def is_plain(value: Any) -> bool:
 
 
 def grid_values(name: str, given: str | Sequence[Any], default: Any) -> list[Any]:
-    """The values that one parameter takes: a list, or a text.
+    """List the values of one parameter in a sweep, from a list or a text.
 
     A text is a range a:b or a:b:step like Python's, or a list a,b,c; for a float also
     low~high, 1,001 values in equal ratios, of six digits, from which a random sweep
@@ -130,9 +130,9 @@ def grid_values(name: str, given: str | Sequence[Any], default: Any) -> list[Any
     Raises
     ------
     ValueError
-        If there is no value or are too many, one appears twice, or one is not of the
-        default's kind; if what is given is neither a list nor a text: YAML reads a
-        range without quotes, 1:20, as the number 80.
+        If there are no values or too many, one appears twice, or one has another type
+        than the default; if neither a list nor a text is given: YAML reads a range
+        without quotes, 1:20, as the number 80.
 
     Examples
     --------
@@ -158,37 +158,38 @@ def grid_values(name: str, given: str | Sequence[Any], default: Any) -> list[Any
         found = (low ** (1 - k / 1000) * high ** (k / 1000) for k in range(1001))
         values = list(dict.fromkeys(float(f"{value:.6g}") for value in found))
     else:
-        parts = (
-            [part.strip() for part in _PART.findall(given)]
-            if isinstance(given, str)
-            else given
-        )
+        parts = given
+        if isinstance(given, str):
+            parts = [part.strip() for part in _PART.findall(given)]
         values = [typed(name, part, default) for part in parts if part != ""]
-    if not 0 < len(values) <= _MOST_VALUES:
-        found = f"{name}: {text[:60]!r} holds {len(values):,} values"
+    if not 0 < len(values) <= MAX_VALUES:
         raise ValueError(
-            f"{found}; expected 1 to {_MOST_VALUES:,}, such as 0:20 or 1,2,5"
+            f"{name}: {text[:60]!r} holds {len(values):,} values; expected 1 to "
+            f"{MAX_VALUES:,}, such as 0:20 or 1,2,5"
         )
     if len({json.dumps(value) for value in values}) < len(values):
         raise ValueError(
             f"{name}: {text[:60]!r} holds a value twice; expected distinct values"
         )
-    return [kind(value) for value in values] if isinstance(values, range) else values
+    if isinstance(values, range):
+        return [kind(value) for value in values]
+    return values
 
 
 def assigned_names(source: str) -> dict[str, Any]:
-    """Names that a cell assigns at its top level, with what is assigned; Ellipsis where
-    it is no literal."""
-    found: dict[str, Any] = {}
+    """Names that a cell assigns at its top level, with their values; Ellipsis for a
+    value that is not a literal."""
+    values: dict[str, Any] = {}
     for node in ast.parse(source, "parameters").body:
-        if isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {
-                target.id: _literal(node.value)
-                for target in targets
-                if isinstance(target, ast.Name)
-            }
-    return found
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        for target in targets:
+            if isinstance(target, ast.Name):
+                values[target.id] = _literal(node.value)  # pyright: ignore[reportAttributeAccessIssue]
+    return values
 
 
 def _literal(node: Any) -> Any:
@@ -199,8 +200,8 @@ def _literal(node: Any) -> Any:
 
 
 def declared(notebook: dict[str, Any]) -> dict[str, Any]:
-    """Names and defaults that the cells tagged `parameters` assign; Ellipsis for what
-    is no literal."""
+    """Names and defaults that the cells tagged `parameters` assign; Ellipsis for a
+    default that is not a literal."""
     return assigned_names(_parameters_source(notebook))
 
 
@@ -214,8 +215,7 @@ def _parameters_source(notebook: dict[str, Any]) -> str:
 
 
 def explained(notebook: dict[str, Any]) -> dict[str, str]:
-    """What the cells tagged `parameters` say of each name: the comment on the line
-    where it is assigned.
+    """The meaning of each parameter: the comment on the line that assigns it.
 
     Examples
     --------
@@ -223,28 +223,28 @@ def explained(notebook: dict[str, Any]) -> dict[str, str]:
     >>> explained({"cells": [cell]})
     {'n': 'pairs that are drawn'}
     """
-    tokens = list(
-        tokenize.generate_tokens(io.StringIO(_parameters_source(notebook)).readline)
-    )
-    said = {
-        token.start[0]: token.string.strip("# ")
-        for token in tokens
-        if token.type == tokenize.COMMENT
-    }
-    first = [
-        token for token in tokens if token.type == tokenize.NAME and token.start[1] == 0
-    ]
-    return {token.string: said.get(token.start[0], "") for token in first}
+    names: dict[int, str] = {}
+    comments: dict[int, str] = {}
+    source = io.StringIO(_parameters_source(notebook))
+    for token in tokenize.generate_tokens(source.readline):
+        line, column = token.start
+        if token.type == tokenize.COMMENT:
+            comments[line] = token.string.strip("# ")
+        elif token.type == tokenize.NAME and column == 0:
+            names[line] = token.string
+    return {name: comments.get(line, "") for line, name in names.items()}
 
 
 def running_shell() -> Any:
     """IPython's shell, or None outside of it; nothing is imported."""
-    return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if "IPython" not in sys.modules:
+        return None
+    return sys.modules["IPython"].get_ipython()
 
 
 def show(bundle: dict[str, Any]) -> None:
-    """Put a bundle of forms among the outputs of the running cell; elsewhere its text
-    is printed, if any."""
+    """Show a bundle of MIME types as an output of the running cell; outside of IPython,
+    print its text."""
     if running_shell() is not None:
         from IPython.display import display
 
@@ -256,21 +256,21 @@ def show(bundle: dict[str, Any]) -> None:
 def check_names(
     names: Iterable[str], known: Iterable[str], chapter: str = "this chapter"
 ) -> None:
-    """Raise ValueError on a parameter that a chapter lacks: papermill would set what
-    nothing reads."""
-    if unknown := [name for name in names if name not in known]:
-        found = ", ".join(map(repr, unknown))
+    """Raise ValueError for a parameter that a chapter lacks; papermill would set it
+    without effect."""
+    unknown = ", ".join(repr(name) for name in names if name not in known)
+    if unknown:
         raise ValueError(
-            f"{chapter} has no parameter {found}; expected one of {sorted(known)}"
+            f"{chapter} has no parameter {unknown}; expected one of {sorted(known)}"
         )
 
 
 def check_profile(profile: str, chapter: str = "") -> None:
-    """What a chapter calls after its parameters: refuse a profile or, under papermill,
-    a name it lacks.
+    """Raise ValueError for an unknown profile or, under papermill, an unknown
+    parameter.
 
-    `preflearn build` refuses both before it starts; plain papermill sets any name to
-    any value.
+    A chapter calls it after its parameters. `preflearn build` checks both before it
+    starts; plain papermill sets any name to any value.
 
     Raises
     ------
@@ -285,21 +285,19 @@ def check_profile(profile: str, chapter: str = "") -> None:
     good = isinstance(profile, str) and profile in PROFILES
     require(good, profile, f"{chapter}profile", f"one of {PROFILES}")
     shell = running_shell()
-    cells = shell.user_ns.get("In", []) if shell is not None else []
-    injected = next(
-        (k for k, cell in enumerate(cells) if cell.startswith("# Parameters\n")), None
-    )
-    if injected is not None:
-        given = assigned_names(cells[injected])
-        known = assigned_names("\n".join(cells[:injected]))
-        check_names(given, known)
-        for name in given:  # such as a seed, with which each run would be another
-            require(
-                given[name] is not None or known[name] is None,
-                None,
-                name,
-                f"one like {known[name]!r}",
-            )
+    cells = []
+    if shell is not None:
+        cells = shell.user_ns.get("In", [])
+    for number, cell in enumerate(cells):
+        if cell.startswith("# Parameters\n"):
+            given = assigned_names(cell)
+            known = assigned_names("\n".join(cells[:number]))
+            check_names(given, known)
+            # None as a seed would make each run different.
+            for name, value in given.items():
+                good = value is not None or known[name] is None
+                require(good, None, name, f"one like {known[name]!r}")
+            return
 
 
 def check_range(name: str, value: Any, least: float, most: float) -> None:
@@ -338,9 +336,10 @@ def check_range(name: str, value: Any, least: float, most: float) -> None:
             check_range(f"{name}[{position}]", entry, least, most)
         return
     integers = isinstance(least, int) and isinstance(most, int)
-    kinds, words = (int, "an integer") if integers else ((int, float), "a number")
+    kind = int if integers else int | float
+    words = "an integer" if integers else "a number"
     good = (
-        isinstance(value, kinds)
+        isinstance(value, kind)
         and not isinstance(value, bool)
         and least <= value <= most
     )

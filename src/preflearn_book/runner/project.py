@@ -1,5 +1,4 @@
-"""The project that is being built: its folders, its chapters, and what they may be
-given."""
+"""The project that is being built: its folders, its chapters, and their parameters."""
 
 from __future__ import annotations
 
@@ -43,34 +42,31 @@ class Chapter:
             text = self.path.read_text("utf-8")
             nbformat.validate(json.loads(text))
             return nbformat.reads(text, as_version=4)
-        except (
-            Exception
-        ) as error:  # of a parser, of a validator, or of what trusts the form
+        except Exception as error:  # of the parser, the validator, or their callers
             text = next(iter(str(error).splitlines()), type(error).__name__)
             raise ValueError(f"{self.path.name} is not a notebook: {text}") from None
 
     @cached_property
     def code(self) -> str:
-        """A digest of the code cells: of their sources, in order, but for imports at
-        their top level."""
-        cells = [
-            cell["source"]
-            for cell in self.notebook["cells"]
-            if cell["cell_type"] == "code"
-        ]
-        return digest([_without_imports(source) for source in cells])
+        """A digest of the sources of the code cells, in order, without imports at their
+        top level."""
+        return digest(
+            [
+                _without_imports(cell["source"])
+                for cell in self.notebook["cells"]
+                if cell["cell_type"] == "code"
+            ]
+        )
 
     @cached_property
     def point(self) -> dict[str, Any]:
-        """What a point of a sweep runs: the cells up to the last that is tagged
-        `point`, else all."""
+        """The cells that a point of a sweep runs: up to the last that is tagged
+        `point`, by default all."""
         cells = self.notebook["cells"]
-        tagged = [
-            k
-            for k, cell in enumerate(cells, start=1)
-            if "point" in cell["metadata"].get("tags", [])
-        ]
-        return self.notebook | {"cells": cells[: tagged[-1] if tagged else None]}
+        is_tagged = ["point" in cell["metadata"].get("tags", []) for cell in cells]
+        if any(is_tagged):
+            cells = cells[: len(cells) - is_tagged[::-1].index(True)]
+        return self.notebook | {"cells": cells}
 
     @cached_property
     def sweep(self) -> dict[str, str]:
@@ -128,8 +124,8 @@ class Chapter:
 
 
 def _without_imports(source: str) -> list[str]:
-    """Lines of a cell; where a name stands in the package says nothing of what is done
-    with it."""
+    """Lines of a cell without imports: moving a name in the package does not change the
+    cell."""
     lines = dict(enumerate(source.splitlines(), start=1))
     for node in ast.parse(source).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -153,9 +149,10 @@ class Project:
         The tables of full runs.
     build : Path
         Everything else that is built.
-    executed, shown : Path
-        Its folders of the chapters as they were executed, a folder a chapter, and as
-        the book shows them.
+    executed : Path
+        Executed chapters, one folder per chapter.
+    shown : Path
+        Executed chapters that the book shows.
     """
 
     def __init__(self, root: Path) -> None:
@@ -193,19 +190,21 @@ class Project:
         wanted = name.removesuffix(".ipynb").rsplit("/", 1)[-1]
         for chapter in self.chapters:
             number, _, rest = chapter.name.partition("_")
-            short = (rest, number, number.lstrip("0")) if number.isdigit() else ()
-            if wanted in (chapter.name, *short):
+            names = [chapter.name]
+            if number.isdigit():
+                names += [rest, number, number.lstrip("0")]
+            if wanted in names:
                 return chapter
         raise ValueError(
-            f"there is no chapter {name!r}; expected one of {[chapter.name for chapter in self.chapters]}"
+            f"chapter {name!r} not found; expected one of {[chapter.name for chapter in self.chapters]}"
         )
 
     def select(self, names: Iterable[str]) -> list[Chapter]:
-        """The named chapters in the book's order; all of them where no name is given."""
+        """The named chapters in the book's order; by default all."""
         wanted = {self.chapter(name).name for name in names}
         if not self.chapters:
             raise ValueError(
-                f"there are no chapters; expected notebooks/NN_name.ipynb in {self.root}"
+                f"no chapters found; expected notebooks/NN_name.ipynb in {self.root}"
             )
         return [
             chapter for chapter in self.chapters if not wanted or chapter.name in wanted
@@ -221,7 +220,7 @@ def find_project(start: Path | None = None) -> Project:
     ValueError
         If neither is found.
     """
-    start = Path.cwd() if start is None else Path(start)
+    start = Path(start or Path.cwd())
     candidates = [start, *start.parents, Path(__file__).parents[3]]
     if root := os.environ.get("PREFLEARN_ROOT"):
         candidates = [Path(root)]
@@ -229,6 +228,6 @@ def find_project(start: Path | None = None) -> Project:
         if (folder / "notebooks").is_dir() and (folder / "book").is_dir():
             return Project(folder.resolve())
     raise ValueError(
-        f"there is no project in {candidates[0]} or above it; expected a checkout of preflearn, "
+        f"no project found in {candidates[0]} or above it; expected a checkout of preflearn, "
         "a folder that contains notebooks/ and book/"
     )
