@@ -42,8 +42,7 @@ def build_book(
     skip_recorded: bool = False,
     **options: Any,
 ) -> int:
-    """Execute chapters that changed, collect what all of them hold, and render the
-    book.
+    """Execute chapters that changed, collect the outputs of all, and render the book.
 
     If a cell fails, the other chapters go on, and the book shows the last run of the
     chapter without failure. If there was none, the chapter's page says why.
@@ -52,10 +51,10 @@ def build_book(
     ----------
     project : Project
     chapters : sequence of str
-        The chapters to execute, all by default; others keep what they were last
-        executed to.
+        The chapters to execute, by default all; others keep their last outputs.
     parameters : mapping of str to object, optional
-        Given to each of these chapters; a text becomes a value of the parameter's kind.
+        Parameters of each of these chapters; a text becomes a value of the parameter's
+        type.
     rendered : bool
         Whether to render the pages.
     skip_recorded : bool
@@ -94,7 +93,7 @@ def build_book(
         run_needed_sweeps(project, tasks, **options)
         outcomes = run_tasks(state, tasks, **options)
         for outcome in outcomes:
-            # the book shows of each chapter what was asked for last
+            # The book shows the outputs that were asked for last.
             if outcome.executed:
                 shown = project.shown / f"{outcome.task.chapter.name}.ipynb"
                 write_if_changed(shown, outcome.task.target.read_text("utf-8"))
@@ -105,15 +104,14 @@ def build_book(
             problems += render(project)
             print(f"the book: {project.build / 'html' / 'index.html'}")
     if problems:
-        print(
-            f"\nthe build failed; {len(problems)} problem{'s' * (len(problems) > 1)}:"
-        )
+        print(f"\nthe build failed; problems: {len(problems)}")
         print("\n".join(f"  - {problem}" for problem in problems))
-    return 1 if problems else 0
+        return 1
+    return 0
 
 
 def _failures(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """Say what became of the chapters; why some failed, by name."""
+    """Print the outcome of each chapter; return why some failed, by name."""
     print(filled("outcomes.txt", outcomes=outcomes, duration=duration))
     failed = (outcome for outcome in outcomes if outcome.status == "failed")
     return {outcome.task.chapter.name: outcome.result.summary for outcome in failed}
@@ -122,11 +120,9 @@ def _failures(outcomes: Sequence[Outcome]) -> dict[str, str]:
 def _quick_where_recorded(
     project: Project, state: State, tasks: Sequence[Task], **options: Any
 ) -> list[Task]:
-    """Replace full runs by quick ones for chapters whose recorded tables are all still
-    valid.
+    """Replace full runs by quick runs for chapters whose records are all still valid.
 
-    A quick run says whether they are, as in each build. One that had to take other data
-    does not.
+    A quick run decides whether they are, unless it had to use other data.
     """
     records = {
         task.chapter.name: records_of(project.recorded, task.chapter.name)
@@ -159,12 +155,13 @@ def _quick_where_recorded(
 
 
 def shown_chapters(project: Project) -> dict[str, Executed]:
-    """What the book shows of each chapter that was executed, by name."""
-    found = {
-        c.name: read_executed(project.shown / f"{c.name}.ipynb")
-        for c in project.chapters
-    }
-    return {name: executed for name, executed in found.items() if executed is not None}
+    """The executed chapters that the book shows, by name."""
+    shown = {}
+    for chapter in project.chapters:
+        executed = read_executed(project.shown / f"{chapter.name}.ipynb")
+        if executed is not None:
+            shown[chapter.name] = executed
+    return shown
 
 
 def collect(
@@ -237,27 +234,23 @@ def collect(
 
 
 def _missing(shown: Mapping[str, Executed]) -> list[tuple[str, list[str], str]]:
-    """Data sets that chapters asked for in vain: the name, these chapters, and how to
-    get the data set."""
+    """Data sets that were not available: the name, the chapters that asked for it, and
+    how to get it."""
     from preflearn.datasets.registry import (
         how_to_get,  # late: with pandas and all loaders
     )
 
-    names = sorted(
-        {dataset for executed in shown.values() for dataset in executed.replaced}
-    )
-    asked = {
-        name: [key for key, one in shown.items() if name in one.replaced]
-        for name in names
-    }
-    return [(name, chapters, how_to_get(name)) for name, chapters in asked.items()]
+    chapters: dict[str, list[str]] = {}
+    for chapter, executed in shown.items():
+        for dataset in executed.replaced:
+            chapters.setdefault(dataset, []).append(chapter)
+    return [(name, chapters[name], how_to_get(name)) for name in sorted(chapters)]
 
 
 def record_chapter(
     project: Project, name: str, agreed: Callable[[], bool], **options: Any
 ) -> int:
-    """Run a chapter in its quick and its full profile, say what moves in data/recorded,
-    and write it.
+    """Run a chapter in both profiles, show what changes in data/recorded, and write it.
 
     The points of a sweep that the full run reads are executed first.
 
@@ -273,8 +266,8 @@ def record_chapter(
     Returns
     -------
     int
-        0, or 1 if a cell failed, data are missing, or rows of the quick run are not
-        those of the full one.
+        0, or 1 if a cell failed, data are missing, rows of the quick run are not rows of
+        the full run, or the commit that was run is no longer an ancestor of HEAD.
     """
     chapter = project.chapter(name)
     folder = project.executed / chapter.name
@@ -302,7 +295,7 @@ def record_chapter(
         )
         wrong = [f"other data in place of {name}" for name in sorted(missing)]
         for name, found in contradicted_records(made, quick).items():
-            wrong += [f"{name}, of the quick run: {one}" for one in found]
+            wrong += [f"{name}, of the quick run: {difference}" for difference in found]
         if (
             commit
             and _git(project, "merge-base", "--is-ancestor", commit, "HEAD") is None
@@ -315,7 +308,7 @@ def record_chapter(
         else:
             write_records(project.recorded, chapter.name, made)
             print(f"written to {project.recorded}")
-    return 1 if wrong else 0
+    return int(bool(wrong))
 
 
 def _header(chapter: Chapter, full: Executed, commit: str | None) -> dict[str, Any]:
@@ -338,8 +331,7 @@ def _header(chapter: Chapter, full: Executed, commit: str | None) -> dict[str, A
 
 
 def _git(project: Project, *words: str) -> str | None:
-    """What git says of the project; None outside of git."""
-    status, said = subprocess.getstatusoutput(
-        shlex.join(["git", "-C", str(project.root), *words])
-    )
-    return None if status else said
+    """The output of a git command in the project; None if the command fails."""
+    command = shlex.join(["git", "-C", str(project.root), *words])
+    status, output = subprocess.getstatusoutput(command)
+    return None if status else output

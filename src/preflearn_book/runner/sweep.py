@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Grid = Mapping[str, str | Sequence[Any]]
 """The values of each parameter, as `grid_values` reads them."""
 
-_MOST_POINTS = 100_000
+MAX_POINTS = 100_000
 _WORDS = {
     "status": "done or failed",
     "run_time_s": "seconds that the point took",
@@ -45,8 +45,9 @@ _WORDS = {
 def grid_points(
     grid: Mapping[str, Sequence[Any]], sample: int | None = None, seed: int = 0
 ) -> list[dict[str, Any]]:
-    """All combinations, the last parameter varying fastest; or a sample of them, drawn
-    without replacement.
+    """All combinations of values, or a sample of them, drawn without replacement.
+
+    The last parameter varies fastest.
 
     Raises
     ------
@@ -79,9 +80,9 @@ def grid_points(
         chosen = np.sort(
             np.random.default_rng(seed).choice(count, sample, replace=False)
         )
-    if (n_points := sample or count) > _MOST_POINTS:
+    if (n_points := sample or count) > MAX_POINTS:
         raise ValueError(
-            f"the grid has {n_points:,} points; expected at most {_MOST_POINTS:,}"
+            f"the grid has {n_points:,} points; expected at most {MAX_POINTS:,}"
         )
     places = zip(*np.unravel_index(list(chosen), sizes), strict=True)
     return [
@@ -106,9 +107,9 @@ def planned(
         The values of each parameter, as `grid_values` reads them; or the points, one by
         one.
     sample : int, optional
-        So many points of the grid are drawn.
+        Number of points that are drawn from the grid.
     seed : int
-        Of the draw.
+        Seed of the draw.
 
     Raises
     ------
@@ -118,7 +119,8 @@ def planned(
     """
     where = f"{chapter.name}.ipynb"
     known = chapter.parameters
-    for given in [grid] if isinstance(grid, Mapping) else grid:
+    is_grid = isinstance(grid, Mapping)
+    for given in [grid] if is_grid else grid:
         require(
             isinstance(given, Mapping), given, "a point", "parameters with their values"
         )
@@ -129,7 +131,7 @@ def planned(
             for name, given in grid.items()
         }
         points = grid_points(values, sample, seed)
-        said = values if sample is None else points
+        identity = values if sample is None else points
     else:
         points = [
             {
@@ -139,12 +141,12 @@ def planned(
             for p in grid
         ]
         good = (
-            0 < len({digest(point) for point in points}) == len(points) <= _MOST_POINTS
+            0 < len({digest(point) for point in points}) == len(points) <= MAX_POINTS
             and sample is None
         )
-        expected = f"1 to {_MOST_POINTS:,} distinct ones, and no sample of them"
+        expected = f"1 to {MAX_POINTS:,} distinct ones, and no sample of them"
         require(good, points, "the list of points", expected)
-        said = points
+        identity = points
     names = dict.fromkeys(itertools.chain(*points))
     taken = [name for name in names if name in _WORDS]
     require(
@@ -153,7 +155,7 @@ def planned(
         f"{where}: the list of parameters to sweep",
         f"none of {list(_WORDS)}",
     )
-    return points, f"results-{file_name('-'.join(names))}-{digest(said)[:8]}"
+    return points, f"results-{file_name('-'.join(names))}-{digest(identity)[:8]}"
 
 
 def run_sweep(
@@ -188,12 +190,12 @@ def run_sweep(
     Returns
     -------
     table : Path
-        Such as ``results-seed-4f1c0a9e.csv``, a row a point. Beside it lie the tables
-        that points recorded with several rows, those of all points in one:
-        ``results-seed-4f1c0a9e.NAME.csv``; and one that explains their columns,
-        ``results-seed-4f1c0a9e.columns.csv``. Each is there also as ``.parquet``.
+        Such as ``results-seed-4f1c0a9e.csv``, one row per point. In the same folder,
+        ``results-seed-4f1c0a9e.NAME.csv`` has the rows of all points that recorded a
+        table NAME of several rows, and ``results-seed-4f1c0a9e.columns.csv`` explains
+        the columns. Each table is also written as ``.parquet``.
     outcomes : list of Outcome
-        One a point. A failing point is a row with its error.
+        One per point. A failing point is a row with its error.
 
     Raises
     ------
@@ -203,7 +205,7 @@ def run_sweep(
         If the folder can't be written, the same sweep is under way, or the scheduler
         stopped.
     """
-    import pyarrow  # noqa: F401  (what is missing is missed before anything runs)
+    import pyarrow  # noqa: F401  (raises before anything runs if it is missing)
 
     from preflearn_book.runner import (  # late, since chapters read what was swept
         dependencies,
@@ -211,7 +213,7 @@ def run_sweep(
     )
 
     chapter = project.chapter(chapter_name)
-    folder = _folder(project, chapter) if output is None else Path(output)
+    folder = Path(output or _folder(project, chapter))
     points, stem = planned(chapter, grid, sample, seed)
     todo = []
     for point in points:
@@ -227,39 +229,33 @@ def run_sweep(
                 claim.id: f"what was computed on: {claim.statement}",
                 f"{claim.id} value": "its value",
             }
-        texts = [
-            "error",
-            *(
-                name
-                for name, default in chapter.parameters.items()
-                if isinstance(default, str)
-            ),
-        ]
+        texts = ["error"]
+        for name, default in chapter.parameters.items():
+            if isinstance(default, str):
+                texts.append(name)
         tables["columns"] = _columns(tables, payloads, words)
         old = {*folder.glob(f"{stem}.*")}
         for name, frame in tables.items():
             text = csv_text(frame)
-            path = write_atomically(
-                folder / f"{stem}.{name}.csv".replace("..", "."), text
-            )
-            old -= {
-                path,
-                write_atomically(path.with_suffix(".parquet"), _parquet(text, texts)),
-            }
+            path = folder / f"{stem}.{name}.csv".replace("..", ".")
+            old.discard(write_atomically(path, text))
+            parquet = _parquet(text, texts)
+            old.discard(write_atomically(path.with_suffix(".parquet"), parquet))
         for path in old:  # of a table that points no longer record
             path.unlink()
     return folder / f"{stem}.csv", outcomes
 
 
 def run_needed_sweeps(project: Project, tasks: Iterable[Task], **options: Any) -> None:
-    """Execute the points of the sweeps that full runs among these tasks read; finished
-    points are kept.
+    """Execute the points of the sweeps that full runs among these tasks read.
+
+    Finished points are kept.
 
     Parameters
     ----------
     project : Project
     tasks : iterable of Task
-        Those of whole chapters.
+        Tasks of whole chapters.
     **options
         As `run_tasks` takes them.
     """
@@ -276,8 +272,8 @@ def run_needed_sweeps(project: Project, tasks: Iterable[Task], **options: Any) -
 
 
 def _parquet(text: str, texts: Sequence[str]) -> bytes:
-    """The table of a CSV text as a Parquet file; whole numbers of more than 64 bits
-    become texts."""
+    """Convert a CSV text to a Parquet file; integers of more than 64 bits become
+    texts."""
     table = parsed_table(text, texts)
     types = pd.api.types
     for key in table:
@@ -298,7 +294,7 @@ def _tables(
     """The table of points, under "", and those recorded with several rows; all that
     `record` stored.
 
-    A point's columns beside its parameters are status, run time, error, missing data,
+    After its parameters, a point has columns for status, run time, error, missing data,
     claims, and recorded tables of one row. A claim gives two, what was computed and its
     value: "P1-07" and "P1-07 value"; a cell of a table of one row gives one,
     "record.key", and so does a recorded column with a parameter's name.
@@ -351,20 +347,21 @@ def _columns(
     payloads: Sequence[Mapping[str, Any]],
     words: dict[str, str],
 ) -> pd.DataFrame:
-    """What each column means, and whether it is a time, which is another one in each
-    run."""
+    """List the meaning of each column, and whether it is a time, which differs between
+    runs."""
     times = {"run_time_s"}
     for payload in payloads:
         name = payload["name"]
         for key in next(csv.reader(io.StringIO(payload["csv"]))):
-            said = payload.get("columns", {}).get(key)
-            words[f"{name}.{key}"] = said or f"{key}, of the recorded table {name}"
+            meaning = payload.get("columns", {}).get(key)
+            words[f"{name}.{key}"] = meaning or f"{key}, of the recorded table {name}"
         times |= {f"{name}.{key}" for key in payload["timings"]}
     rows = []
     for table, frame in tables.items():
         for column in frame.columns:
-            full = f"{table}.{column}"
-            known = full if full in words and full not in frame else column
+            known = f"{table}.{column}"
+            if known not in words or known in frame:
+                known = column
             rows.append((table, column, words.get(known, ""), known in times))
     return pd.DataFrame(rows, columns=["table", "column", "meaning", "timing"])
 
@@ -462,15 +459,14 @@ def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
     texts = [key for key in points[0] if isinstance(chapter.parameters[key], str)]
     main = read_table(f"{path}.csv", texts)
     found = read_table(f"{path}.{name}.csv", texts)
-    given = {
-        key: v if isinstance(v, str) else ",".join(map(str, v))
-        for key, v in grid.items()
-    }
-    options = " ".join(f"-p {key} {shlex.quote(text)}" for key, text in given.items())
-    command = f"preflearn sweep {chapter.name} {options}"
+    command = f"preflearn sweep {chapter.name}"
+    for key, values in grid.items():
+        if not isinstance(values, str):
+            values = ",".join(map(str, values))
+        command += f" -p {key} {shlex.quote(values)}"
     if main is None or found is None:
         raise FileNotFoundError(
-            f"there is no {path}.{name}.csv; expected what this leaves: {command}"
+            f"{path}.{name}.csv is missing; this command makes it: {command}"
         )
     wrong = sum(status != "done" for status in main["status"])
     require(

@@ -1,5 +1,5 @@
-"""A small Sphinx extension: what search engines and shared links say of a page, what a
-browser lets it do, and where it can be run, edited and discussed.
+"""A small Sphinx extension: descriptions of pages for search engines and shared links,
+a content security policy, and links to run, edit and discuss a page.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ _WORDS_A_MINUTE = 125  # with a look at formulas, code and figures between them
 _CHARSET = '<meta charset="utf-8" />'  # belongs to the first kilobyte
 _VIEWPORT = re.compile(r'\s*<meta name="viewport"[^>]*>')  # three templates write one
 _ARROW = '<summary><span class="toctree-toggle"'  # the theme gives it no name
-# A picture that has a rendering for narrow pages beside it, and is not yet one of the
-# two.
+# A drawing that may have a rendering for narrow pages, and is not yet in a picture.
 _PICTURE = re.compile(
     r'(?<!/>)(<img [^>]*?src="((?:\.\./)*_images/([\w-]+))\.svg"[^>]*>)'
 )
@@ -60,8 +59,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 
 def _configure(app: Sphinx, config: Config) -> None:
-    """Load what the pages need, once; where a repository is named, all that follows
-    from its address."""
+    """Load each script once; if a repository is configured, add what its address
+    allows."""
     # sphinx-mathjax-offline names the whole bundle here; mathjax3_config says which
     # parts are loaded.
     config.mathjax_path = config.mathjax_path.replace("/tex-chtml.js", "/startup.js")
@@ -74,14 +73,13 @@ def _configure(app: Sphinx, config: Config) -> None:
         if isinstance(file, str) and "/" not in file
     )
     config.html_js_files = [(file, {"defer": "defer"}) for file in scripts]
-    said = app.srcdir / "descriptions.yml"
-    config.html_context["descriptions"] = read_yaml(said) if said.is_file() else {}
+    config.html_context["descriptions"] = {}
+    path = app.srcdir / "descriptions.yml"
+    if path.is_file():
+        config.html_context["descriptions"] = read_yaml(path)
     if url := config.html_theme_options.get("repository_url"):
-        buttons = dict.fromkeys(_BUTTONS, True) | {
-            "launch_buttons": _BINDER,
-            "path_to_docs": "book",
-        }
-        config.html_theme_options |= buttons
+        config.html_theme_options |= dict.fromkeys(_BUTTONS, True)
+        config.html_theme_options |= {"launch_buttons": _BINDER, "path_to_docs": "book"}
         config.html_baseurl = published(url)
 
 
@@ -92,43 +90,37 @@ def _complete(
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    """Say what a page is about, and how long a chapter takes; lead to what is edited,
-    not to what is made."""
+    """Add the description of a page and its reading time; link to sources instead of
+    built files."""
     if doctree is None:
         context["pageurl"] = None
     else:
-        about = {
-            "text": description(page, context["descriptions"]),
-            "title": context["title"],
-        }
-        about |= {
-            "site": app.config.html_title,
-            "url": context["pageurl"],
-            "base": app.config.html_baseurl,
-        }
-        context["metatags"] += filled("metatags.html", **about)
+        context["metatags"] += filled(
+            "metatags.html",
+            text=description(page, context["descriptions"]),
+            title=context["title"],
+            site=app.config.html_title,
+            url=context["pageurl"],
+            base=app.config.html_baseurl,
+        )
         if context["title"] == context["docstitle"]:
             context["docstitle"] = ""  # or the title of the first page says it twice
         if re.match(r"chapters/\d\d_", page):
             many = minutes(doctree)
-            time = f'<p class="reading-time">About {many} minute{"s" * (many > 1)}</p>'
+            unit = "minutes" if many > 1 else "minute"
+            time = f'<p class="reading-time">About {many} {unit}</p>'
             context["body"] = context["body"].replace("</h1>", "</h1>\n" + time, 1)
-    buttons = [
-        one
-        for group in context.get("header_buttons", [])
-        for one in group.get("buttons", [])
-    ]
-    for button in (one for one in buttons if "url" in one):
-        for made, source in _SOURCES.items():
-            button["url"] = re.sub(made, source, button["url"])
+    for group in context.get("header_buttons", []):
+        for button in group.get("buttons", []):
+            if "url" in button:
+                for made, source in _SOURCES.items():
+                    button["url"] = re.sub(made, source, button["url"])
 
 
 def _publish(app: Sphinx, exception: Exception | None) -> None:
-    """Let a page load what lies beside it, and run of the scripts in it those that are
-    there now.
+    """Allow each page its own files and the scripts in it, and nothing else.
 
-    Whoever asks for a page that is not there gets 404.html in its place, in whatever
-    folder.
+    404.html is shown for a missing page in any folder, so its links start at the root.
     """
     base = app.config.html_baseurl
     narrow = unpack(app.outdir / "_images")
@@ -156,7 +148,7 @@ def _publish(app: Sphinx, exception: Exception | None) -> None:
 
 
 def unpack(images: Path) -> set[str]:
-    """Lay drawings for narrow pages beside those for wide ones; the names of those that
+    """Write packed drawings for narrow pages to files; return the names of those that
     have one."""
     for path in images.glob("*.svg"):
         wide, narrow = unpacked(path.read_text("utf-8"))
@@ -169,30 +161,26 @@ def unpack(images: Path) -> set[str]:
 
 
 def pictured(text: str, narrow: Collection[str]) -> str:
-    """The text of a page that shows drawings for narrow pages on narrow windows, where
-    there are such."""
+    """Show drawings for narrow pages, if there are some, in narrow windows."""
 
     def both(found: re.Match[str]) -> str:
+        if found[3] not in narrow:
+            return found[1]
         source = f'<source media="(max-width: 600px)" srcset="{found[2]}.narrow.svg"/>'
-        return (
-            f"<picture>{source}{found[1]}</picture>" if found[3] in narrow else found[1]
-        )
+        return f"<picture>{source}{found[1]}</picture>"
 
     return _PICTURE.sub(both, text)
 
 
 def description(page: str, descriptions: dict[str, str]) -> str:
-    """What is written of a page; of an appendix, the first sentence of what is written
-    of its chapter."""
-    said = descriptions.get(page.removesuffix("_more"), "")
-    return (
-        _APPENDIX + re.split(r"(?<=[.?!]) ", said)[0]
-        if said and page.endswith("_more")
-        else said
-    )
+    """The description of a page; for an appendix, the first sentence of its chapter's."""
+    text = descriptions.get(page.removesuffix("_more"), "")
+    if text and page.endswith("_more"):
+        return _APPENDIX + re.split(r"(?<=[.?!]) ", text)[0]
+    return text
 
 
 def minutes(doctree: nodes.document) -> int:
-    """How long it takes to read the sentences of a page, at least a minute."""
-    words = sum(len(one.astext().split()) for one in doctree.findall(nodes.paragraph))
+    """Minutes that it takes to read the sentences of a page, at least one."""
+    words = sum(len(node.astext().split()) for node in doctree.findall(nodes.paragraph))
     return max(1, round(words / _WORDS_A_MINUTE))
