@@ -18,10 +18,10 @@ from preflearn_book.runner.project import find_project
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the result is its exit status.
 
-    0: all is well; 1: a cell, a claim, the rendering or a file failed; 2: the command
-    was wrong; 130: interrupted.
+    0: success; 1: a cell, a claim, the rendering or a file failed; 2: the command was
+    wrong; 130: interrupted.
     """
-    # ends as an interrupt does
+    # A termination is handled as an interrupt.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _preflearn.main(arguments, prog_name="preflearn", standalone_mode=False)
@@ -35,9 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         need = "install what the book and a cluster need, in a checkout: pip install '.[book,cluster]'"
         text = f"error: {error.name} is missing; {need}"
         status = 2
-    except (ValueError, OSError) as error:  # or a full disk, a lock, a data set
+    except OSError as error:  # such as a full disk, a lock, a data set
         text = f"error: {error}"
-        status = 1 if isinstance(error, OSError) else 2
+        status = 1
+    except ValueError as error:
+        text = f"error: {error}"
+        status = 2
     print(f"preflearn: {text}", file=sys.stderr)
     return status
 
@@ -63,7 +66,7 @@ _PARAMETERS = click.option(
     "-p", "parameters", nargs=2, multiple=True, metavar="NAME VALUE", help="May recur."
 )
 _JOBS = click.option(
-    "--jobs", type=click.IntRange(1), metavar="N", help="Default: one a processor."
+    "--jobs", type=click.IntRange(1), metavar="N", help="Default: one per processor."
 )
 _SECONDS: dict[str, Any] = {
     "type": click.IntRange(1, 10**7),
@@ -74,7 +77,7 @@ _CELL_TIME = click.option("--cell-time", "cell_seconds", default=21600, **_SECON
 
 
 def _execution_options(command: Any) -> Any:
-    """What `build`, `record` and `sweep` share."""
+    """Add the options that `build`, `record` and `sweep` share."""
     return _JOBS(_CELL_TIME(command))
 
 
@@ -115,7 +118,9 @@ def _build(
     """
     from preflearn_book.runner.build import build_book
 
-    given = _named(parameters) | ({"profile": profile} if profile else {})
+    given = _named(parameters)
+    if profile:
+        given["profile"] = profile
     return build_book(
         find_project(), chapters, given, rendered=not no_render, **options
     )
@@ -169,7 +174,11 @@ def _record(chapter: str, yes: bool, dry: bool, **options: Any) -> int:
     help="Draw so many points of the grid.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the draw."
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Seed of the draw.",
 )
 @_PARAMETERS
 @_execution_options
@@ -181,22 +190,24 @@ def _sweep(
     ratios. --file holds the same as YAML, parameters with lists or texts such as
     "0:20"; or a list of points. A point that is there already is not run again.
 
-    A table named by the points, results-....csv, holds a row a point; tables that they
-    record with several rows lie beside it, and one that explains the columns; all of
-    them also as Parquet.
+    A table named by the points, results-....csv, has one row per point. Tables that
+    points record with several rows are written to the same folder, and a table that
+    explains the columns; all of them also as Parquet.
     """
     from preflearn_book.runner.files import read_yaml
     from preflearn_book.runner.records import filled
     from preflearn_book.runner.sweep import run_sweep, summary_of_points
 
-    grid: Any = read_yaml(file) if file else _named(parameters)
+    grid: Any = _named(parameters)
+    if file:
+        grid = read_yaml(file)
     if not grid or (file and parameters) or not isinstance(grid, dict | list):
         raise ValueError(
             "a sweep needs at least one parameter, such as: -p seed 0:20, or --file, not both"
         )
     if jobs is not None and scheduler is not None:
         raise ValueError(
-            "--jobs is for this machine and --scheduler for a cluster; expected one of them"
+            "--jobs is for this computer and --scheduler for a cluster; expected one of them"
         )
     table, outcomes = run_sweep(
         find_project(), chapter, grid, jobs=jobs, scheduler=scheduler, **options
@@ -275,9 +286,9 @@ def _report(
 @click.argument("action", type=click.Choice(["list", "fetch", "verify"]))
 @click.argument("names", nargs=-1, metavar="[DATASET]...")
 def _data(action: str, names: tuple[str, ...]) -> int:
-    """List all data sets, their licences, and whether they are here; download some into
-    the cache; or compare the files that are here with their registered hashes, where a
-    set that is missing is no damage.
+    """List all data sets, their licenses, and whether they are here; download some into
+    the cache; or compare the files that are here with their registered hashes. A
+    missing data set is not an error.
     """
     import pandas as pd
 
@@ -288,7 +299,7 @@ def _data(action: str, names: tuple[str, ...]) -> int:
         for name in names:
             try:
                 print(*datasets.fetch(name, progress=sys.stderr.isatty()), sep="\n")
-            except (OSError, ValueError) as error:  # the next one may be had
+            except (OSError, ValueError) as error:  # try the next one
                 missed.append(f"preflearn: error: {error}\n")
         sys.stderr.writelines(missed)
         return min(len(missed), 1)
@@ -296,11 +307,8 @@ def _data(action: str, names: tuple[str, ...]) -> int:
     if action == "verify":
         rows = pd.concat([datasets.verify(name) for name in names or [None]])
     print(rows.to_string(index=False))
-    return (
-        0
-        if action == "list" or set(rows["status"]) <= {"ok", "missing", "unverifiable"}
-        else 1
-    )
+    good = set(rows["status"]) <= {"ok", "missing", "unverifiable"}
+    return int(action == "verify" and not good)
 
 
 @_preflearn.command("claims")

@@ -1,9 +1,8 @@
-"""What decides whether a chapter is run again: digests of all that its last run really
-read.
+"""Dependencies of chapters: digests of everything that the last run read.
 
-A run leaves its inputs in the executed notebook: the notebook's source, versions, and
-what its kernel says that it read (modules, data files, tables, claims). They are
-compared with the present `State`; no time stamp has a say.
+A run stores its inputs in the executed notebook: the notebook's source, versions, and
+what its kernel read (modules, data files, tables, claims). A chapter is run again if
+they differ from the present `State`; time stamps do not count.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from preflearn_book.runner.records import PACKAGES, main_versions, project_file
 
 
 class State:
-    """Digests of what chapters may read; of modules and claims, as they are when a
-    build or a sweep starts.
+    """Digests of what chapters may read; modules and claims are read when a build or a
+    sweep starts.
 
     ``state["module preflearn/pairs.py"]`` is None for what does not exist. Other kinds
     are "notebook NAME", "point NAME", "version PACKAGE", "claim ID", "table PATH",
@@ -48,8 +47,8 @@ class State:
     def __getitem__(self, name: str) -> str | None:
         if name not in self._known:
             kind, _, what = name.partition(" ")
-            find = getattr(self, f"_{kind}", None)
-            self._known[name] = find(what) if find else None
+            find = getattr(self, f"_{kind}", lambda what: None)
+            self._known[name] = find(what)
         return self._known[name]
 
     def _module(self, name: str) -> str | None:
@@ -62,22 +61,18 @@ class State:
         return digest(content)
 
     def _notebook(self, chapter: str) -> str:
-        """Of what makes the page: sources and metadata, not outputs."""
+        """The digest of sources and metadata, which make the page, without outputs."""
         notebook = self._project.chapter(chapter).notebook
         cells = [
             [cell["cell_type"], cell["source"], cell["metadata"]]
             for cell in notebook["cells"]
         ]
-        about = {
-            key: value
-            for key, value in notebook["metadata"].items()
-            if key != "language_info"
-        }
-        return digest([cells, about])
+        metadata = dict(notebook["metadata"])
+        metadata.pop("language_info", None)
+        return digest([cells, metadata])
 
     def _point(self, chapter: str) -> str:
-        """Of the code that a point of a sweep runs; neither prose nor what comes after
-        has a say."""
+        """The digest of the code that a point of a sweep runs."""
         cells = self._project.chapter(chapter).point["cells"]
         return digest([cell["source"] for cell in cells if cell["cell_type"] == "code"])
 
@@ -93,18 +88,21 @@ class State:
         with suppress(ValueError, registry.DatasetUnavailable):
             (entry,) = registry.files_of(dataset, [file])
             found = registry.locate(entry)
-            return digest(registry.verified(entry, found[0])) if found else None
+            if found:
+                return digest(registry.verified(entry, found[0]))
+        return None
 
     def _dataset(self, name: str) -> str | None:
         from preflearn import datasets
 
-        return "here" if datasets.available(name) else None
+        if datasets.available(name):
+            return "here"
+        return None
 
     def inputs(
         self, chapter: Chapter, part: str, profile: str, executed: Executed
     ) -> dict[str, str | None]:
-        """What an execution depends on, given the executed notebook with its
-        provenance.
+        """Digests of the inputs of an executed notebook.
 
         The kernel hashes tables, claims and data as it reads them, and names the
         modules that it imported.
@@ -115,18 +113,15 @@ class State:
             *(f"module {name}" for name in provenance["modules"]),
         ]
         names += [name for name in self._known if name.startswith("version ")]
-        # The records of a full run are about to be written anew.
-        own = f"table data/recorded/{chapter.name}_" if profile == "full" else " "
-        read = {
-            name: found
-            for name, found in provenance["read"].items()
-            if not name.startswith(own)
-        }
+        read = dict(provenance["read"])
+        if profile == "full":  # its own records are about to be written anew
+            for name in provenance["read"]:
+                if name.startswith(f"table data/recorded/{chapter.name}_"):
+                    del read[name]
         return read | {name: self[name] for name in names}
 
     def changes(self, executed: Executed) -> list[str]:
-        """Names of the inputs of an executed notebook that are no longer what they
-        were."""
+        """Names of the inputs of an executed notebook that have changed since."""
         return [
             name
             for name, content in executed.run["inputs"].items()

@@ -1,9 +1,8 @@
-"""Execute one notebook with papermill, here or on a worker: in a kernel of its own,
-within limits.
+"""Execute one notebook with papermill, here or on a worker, in a kernel of its own.
 
-Papermill loads, parameterises, runs and times the cells. What it can't do is in a
-manager of kernels: give a kernel its environment, keep what it says as it dies, and
-kill all of them when the runner is interrupted.
+Papermill loads, parametrizes, runs and times the cells. Our kernel manager gives a
+kernel its environment, keeps its last error output, and allows the runner to kill all
+kernels when it is interrupted.
 """
 
 from __future__ import annotations
@@ -32,20 +31,20 @@ from preflearn_book.runner.project import THREAD_VARIABLES
 from preflearn_book.runner.records import PROVENANCE_MIME
 
 CELL_SECONDS = 6 * 3600
-"""What one cell may take, unless told otherwise."""
+"""Default of the longest run time of one cell."""
 
 _PROVENANCE = (
     "import preflearn_book.runner.records as _records\n\n_records.emit_provenance({!r})"
 )
-# What papermill logs is in the result, too; after an interrupt it would only say that
-# kernels died.
+# The result has what papermill logs; after an interrupt the log would only report dead
+# kernels.
 logging.getLogger("papermill").setLevel(logging.CRITICAL)
 _NOISE = re.compile(r"Kernel is running over TCP without encryption")
 
 
 class Result(NamedTuple):
-    """The notebook as far as it ran; where it failed, a line that says how, and a
-    report; for how long."""
+    """A notebook as far as it ran, its seconds, and if it failed a summary of one line
+    and a report."""
 
     notebook: dict[str, Any] | None
     summary: str = ""
@@ -68,19 +67,16 @@ class Kernels:
 
 
 def kernel_environment(root: str) -> dict[str, str]:
-    """One thread each, unless the user says otherwise; paths as they are seen from the
-    command's folder.
+    """The environment of a kernel: one thread unless the user set another number, and
+    absolute paths.
 
-    No page has a word about compilation.
+    Messages about compilation are silenced, so that no page shows them.
     """
-    threads = {name: os.environ.get(name, "1") for name in THREAD_VARIABLES}
-    # A kernel starts in the folder of the notebooks, where a relative path is another
-    # one.
-    data = os.environ.get("PREFLEARN_DATA", "")
-    mirror = {"PREFLEARN_DATA": str(Path(data).absolute())} if data else {}
-    return (
-        os.environ | threads | mirror | {"PREFLEARN_ROOT": root, "PREFLEARN_QUIET": "1"}
-    )
+    environment = dict.fromkeys(THREAD_VARIABLES, "1") | dict(os.environ)
+    # A kernel starts in the folder of the notebooks, where a relative path differs.
+    if data := environment.get("PREFLEARN_DATA"):
+        environment["PREFLEARN_DATA"] = str(Path(data).absolute())
+    return environment | {"PREFLEARN_ROOT": root, "PREFLEARN_QUIET": "1"}
 
 
 def execute(
@@ -92,23 +88,23 @@ def execute(
     kernels: Kernels | None = None,
     begun: Callable[[str], None] | None = None,
 ) -> Result:
-    """Execute a notebook; nothing is raised for what its cells or its kernel do.
+    """Execute a notebook; errors of its cells and its kernel are in the result.
 
     Parameters
     ----------
     notebook, parameters : dict
     names : iterable of str
-        All its parameters. They are not read from the notebook here: in Python 3.11 two
-        threads that parse at once may end with "AST constructor recursion depth
-        mismatch".
+        Names of all parameters. They are not read from the notebook here: in Python
+        3.11 two threads that parse at once may end with "AST constructor recursion
+        depth mismatch".
     root : str
-        The project's folder, which a worker elsewhere need not have.
+        The project's folder, which may be missing on a worker elsewhere.
     cell_seconds : int
-        What a cell may take.
+        Longest run time of a cell.
     kernels : Kernels, optional
-        Those of this process, for whom wants to stop them.
+        The kernels of this process, so that the caller can stop them.
     begun : callable, optional
-        Told of each cell, when it begins, such as "cell 3 of 20".
+        Called when a cell begins, with a text such as "cell 3 of 20".
     """
     source: Any = nbformat.from_dict(notebook)
     kernels = kernels or Kernels()
@@ -117,7 +113,8 @@ def execute(
         nbformat.v4.new_code_cell(text, metadata={"tags": [PROVENANCE_TAG]})
     )
     folder = Path(root) / "notebooks"
-    cwd = str(folder) if folder.is_dir() else tempfile.gettempdir()
+    if not folder.is_dir():
+        folder = Path(tempfile.gettempdir())
     how = ""
     report = ""
     seen = list[Any]()
@@ -143,7 +140,7 @@ def execute(
         options: dict[str, Any] = {
             "kernel_manager_class": Manager,
             "on_cell_start": on_cell_start,
-            "resources": {"metadata": {"path": cwd}},
+            "resources": {"metadata": {"path": str(folder)}},
             "execution_timeout": cell_seconds,
             "start_timeout": 180,
         }
@@ -167,11 +164,10 @@ def execute(
         except DeadKernelError:
             how = "the kernel died (out of memory, or a crash in compiled code?)"
             stderr.seek(0)
-            report = "".join(
-                [line for line in stderr if line.strip() and not _NOISE.search(line)][
-                    -20:
-                ]
-            )
+            lines = [
+                line for line in stderr if line.strip() and not _NOISE.search(line)
+            ]
+            report = "".join(lines[-20:])
         except Exception as error:
             how = f"{type(error).__name__}: {error}"
     kept = json.loads(json.dumps(executed or notebook | {"cells": seen}))
@@ -181,11 +177,14 @@ def execute(
     seconds = round(time.monotonic() - started, 3)
     if not how:
         return Result(kept, seconds=seconds)
-    how = "stopped" if kernels.stopped else " ".join(how.split())[:500]
-    place = f"in cell {_number(seen)}" if seen else "before its first cell"
-    return Result(kept if seen else None, f"{how} {place}", report, seconds)
+    how = " ".join(how.split())[:500]
+    if kernels.stopped:
+        how = "stopped"
+    if not seen:
+        return Result(None, f"{how} before its first cell", report, seconds)
+    return Result(kept, f"{how} in cell {_number(seen)}", report, seconds)
 
 
 def _number(cells: list[Any]) -> int:
-    """The number of the last of these cells, as a reader of the source counts."""
+    """The number of the last of these cells in the source."""
     return sum(INJECTED_TAG not in cell.metadata.tags for cell in cells)

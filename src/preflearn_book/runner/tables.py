@@ -16,12 +16,12 @@ _NAMES = re.compile(
 
 
 def tidy_table(html: str) -> str:
-    """A table of pandas as a person would write it.
+    """Format a table of pandas as a person would write it.
 
-    Names of the index stand in the head's first row, rows lose numbers that only count
-    them, a minus is one and zero has none, a missing number is a dash, what is written
-    as 5e-09 or 2^-21 is a power, cells of numbers are told from those of words, and so
-    are columns that have nothing but numbers.
+    Names of the index move to the first row of the head, and an index that only counts
+    rows is removed. A minus sign is typographic and zero has none, a missing number is
+    a dash, and 5e-09 or 2^-21 is written as a power. Cells of numbers have a class, and
+    so do columns that have only numbers.
     """
     before, begin, table = html.partition("<table")
     table = _NAMES.sub(_one_head, begin + table)
@@ -51,33 +51,35 @@ def tidy_table(html: str) -> str:
     )
     table = re.sub(
         r"\b(\d+)\^(-?\d+)\b",
-        lambda of: f"{of[1]}<sup>{of[2]}</sup>".replace("-", "−"),
+        lambda power: f"{power[1]}<sup>{power[2]}</sup>".replace("-", "−"),
         table,
     )
     return before + re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)e([-+−]?\d+)\b", _power, table)
 
 
 def _columns(table: str) -> str:
-    """The table with a class on the cells and the head of each column that has nothing
-    but numbers."""
+    """Add a class to the cells and the head of each column that has only numbers."""
     head, begin, body = table.rpartition("<tbody>")
     rows = [re.findall(r"<td[^>]*>", row) for row in body.split("</tr>")]
     numbers = [
         set(cells) == {_NUMBER} for cells in zip(*filter(None, rows), strict=True)
     ]
-    of_cell = cycle(numbers)
-    body = re.sub(
-        r"<td[^>]*>", lambda cell: _COLUMN if next(of_cell) else cell[0], body
-    )
+    is_number = cycle(numbers)
+
+    def marked(cell: re.Match) -> str:
+        return _COLUMN if next(is_number) else cell[0]
+
+    body = re.sub(r"<td[^>]*>", marked, body)
     above, *names = re.split(r"<th\b", head)
-    of_name = ([False] * len(names) + numbers)[-len(names) :]
-    marks = ['<th class="column"' if number else "<th" for number in of_name]
+    # The columns are the last names of the head.
+    has_numbers = ([False] * len(names) + numbers)[-len(names) :]
+    marks = ['<th class="column"' if has else "<th" for has in has_numbers]
     return above + "".join(map("".join, zip(marks, names, strict=False))) + begin + body
 
 
 def _one_head(rows: re.Match) -> str:
-    """The first row of a head with the names that stand in the second, if these are all
-    that is there."""
+    """Move names from the second row of a head to the first, if the second has no
+    others."""
     names = re.findall(r"<th>([^<]*)</th>", rows["names"])
     levels = rows["levels"].count("<th>")
     if any(names[levels:]):
@@ -90,7 +92,11 @@ def _one_head(rows: re.Match) -> str:
 def _power(number: re.Match) -> str:
     value = Decimal(number[0].replace("−", "-"))
     exponent = int(number[2].replace("−", "-"))
-    if not value or abs(exponent) < 4:
-        return f"{value:f}" if value else "0"
-    factor = "" if number[1] == "1" else f"{number[1]}·"
-    return f"{factor}10<sup>{exponent}</sup>".replace("-", "−")
+    if not value:
+        return "0"
+    if abs(exponent) < 4:
+        return f"{value:f}"
+    power = f"10<sup>{exponent}</sup>".replace("-", "−")
+    if number[1] == "1":
+        return power
+    return f"{number[1]}·{power}"
