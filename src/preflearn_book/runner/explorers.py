@@ -1,7 +1,7 @@
-"""Explorers: figures that a reader moves. A chapter sends the numbers, a script of the
-page draws them.
+"""Explorers: interactive figures. A chapter stores the numbers, a script of the page
+draws them.
 
-The script is `book/_static/explorers.js`. The static figure stands inside: it is what a
+The script is `book/_static/explorers.js`. An explorer contains a static figure, which a
 plain notebook, a printed page and a browser without JavaScript show.
 """
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SHAPES: dict[str, str] = forms()["explorers"]
-"""What each kind needs: names and shapes, where a word is the same size in all of them.
-"""
+"""Names and shapes of the data of each kind; a word is the same size in all shapes."""
 
 
 @with_extra()
@@ -36,7 +35,7 @@ def explorer(
     alt: str,
     caption_state: str = "",
 ) -> None:
-    """Show an explorer, with a static figure for where no script runs.
+    """Show an explorer, with a static figure if no script runs.
 
     Parameters
     ----------
@@ -114,28 +113,26 @@ def explorer(
         f"a mapping of names to values: {_SHAPES[kind]}",
     )
     _check_shapes(kind, data)
-    inline = _inline(_without_gaps(data) if kind == "timelines" else data)
+    if kind == "timelines":
+        data = _without_gaps(data)
     alt = " ".join(alt.split())
-    shown = {
-        "kind": kind,
-        "inline": inline,
-        "alt": alt,
-        "state": caption_state,
-        "escape": html.escape,
-    }
-    page = filled("explorer.html", svg=_svg(fallback), **shown)
-    show(
-        {
-            "text/html": page,
-            "text/plain": f"[explorer {kind}] {alt} {caption_state}".rstrip(),
-        }
+    page = filled(
+        "explorer.html",
+        svg=_svg(fallback),
+        kind=kind,
+        inline=_inline(data),
+        alt=alt,
+        state=caption_state,
+        escape=html.escape,
     )
+    text = f"[explorer {kind}] {alt} {caption_state}".rstrip()
+    show({"text/html": page, "text/plain": text})
 
 
 def _check_shapes(kind: str, data: Mapping[str, Any]) -> None:
     import numpy as np
 
-    sizes: dict[str, int] = {}  # by word, as its first field has it
+    sizes: dict[str, int] = {}  # by word, from its first field
     for name, *axes in map(str.split, _SHAPES[kind].split(", ")):
         require(
             name in data,
@@ -144,12 +141,13 @@ def _check_shapes(kind: str, data: Mapping[str, Any]) -> None:
             f"{name!r} in it, for {kind!r}",
         )
         found = np.asarray(data[name], dtype=object).shape
-        seen = zip(axes, found, strict=False)
-        known = [
-            int(axis) if axis.isdigit() else sizes.setdefault(axis, size)
-            for axis, size in seen
-        ]
-        good = len(found) == len(axes) and list(found) == known
+        expected = []
+        for axis, size in zip(axes, found, strict=False):
+            if axis.isdigit():
+                expected.append(int(axis))
+            else:
+                expected.append(sizes.setdefault(axis, size))
+        good = len(found) == len(axes) and list(found) == expected
         require(
             good,
             found,
@@ -159,9 +157,9 @@ def _check_shapes(kind: str, data: Mapping[str, Any]) -> None:
 
 
 def _without_gaps(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Timelines in thousandths, enough for a picture.
+    """Round timelines to thousandths, and replace NaN, which JSON lacks.
 
-    JSON has no NaN: where there is no curve, std is 0.
+    Without a curve, std is 0.
     """
     import numpy as np
 
@@ -177,8 +175,8 @@ def _without_gaps(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _inline(data: Mapping[str, Any]) -> str:
-    """The data as JSON that no text in it can end: a script element is over at
-    "</script>"."""
+    """Write data as JSON without the characters &, < and >, so that no text can end its
+    script element."""
     parts = []
     for name, value in data.items():
         try:

@@ -42,69 +42,67 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 
 def _skip(app: Sphinx, what: str, name: str, member: Any, *_: Any) -> bool | None:
-    """Leave out what scikit-learn gives all its estimators, and fields that the text of
-    their class has."""
-    foreign = str(getattr(member, "__module__", "")).startswith("sklearn.")
-    told = isinstance(member, bool) or str(member.__doc__).startswith("Alias for field")
-    return True if foreign or told else None
+    """Leave out members that scikit-learn gives all estimators, and fields that the
+    docstring of a class describes."""
+    inherited = str(getattr(member, "__module__", "")).startswith("sklearn.")
+    is_field = str(member.__doc__).startswith("Alias for field")
+    if inherited or is_field or isinstance(member, bool):
+        return True
+    return None
 
 
 def _cite(
     app: Sphinx, what: str, name: str, documented: Any, options: Any, lines: list[str]
 ) -> None:
-    """A citation leads to the book's page of references."""
+    """Turn citations into links to the book's page of references."""
     lines[:] = re.sub(
         r"\[(\w+)\]_", r":cite:t:`\1`", _LIST.sub("", "\n".join(lines))
     ).split("\n")
 
 
 def _share(app: Sphinx, doctree: nodes.document) -> None:
-    """Parameters that a docstring names in one line, "a, b : float", are one entry with
-    their text."""
+    """Join parameters that a docstring names in one line, "a, b : float", to one
+    entry."""
     for entries in doctree.findall(nodes.bullet_list):
         line = None
-        said = ""
+        previous = ""
         end = 1
         for entry in list(entries):
             name = entry.next_node(addnodes.literal_strong)
-            text = entry.astext().removeprefix(name.astext()) if name else ""
-            if line is not None and name and text == said:
+            text = ""
+            if name:
+                text = entry.astext().removeprefix(name.astext())
+            if line is not None and name and text == previous:
                 entries.remove(entry)
-                line[end:end], end = [nodes.Text(", "), name], end + 2
+                line[end:end] = [nodes.Text(", "), name]
+                end += 2
             else:
                 line = name and name.parent
-                said = text
+                previous = text
                 end = 1
 
 
 def _link(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Lead from public names to their entries: classes by their name, the rest where a
-    page imports it."""
+    """Link public names to their entries: classes by their name, other names if a page
+    imports them."""
     if doctree is None:
         return
-    imported = set(
-        re.findall(r"\w+", " ".join(map("".join, _IMPORTS.findall(doctree.astext()))))
-    )
-    entries = (
-        (full.split("."), entry)
-        for full, entry in app.env.domaindata["py"]["objects"].items()
-    )
-    known = {path[2]: entry for path, entry in entries if len(path) == 3}
-    public = {
-        name: entry
-        for name, entry in known.items()
-        if name[0].isupper() or name in imported
-    }
+    imports = " ".join(map("".join, _IMPORTS.findall(doctree.astext())))
+    imported = set(re.findall(r"\w+", imports))
+    public = {}
+    for full_name, entry in app.env.domaindata["py"]["objects"].items():
+        package, _, name = full_name.rpartition(".")
+        if package.count(".") == 1 and (name[0].isupper() or name in imported):
+            public[name] = entry
 
     def linked(found: re.Match[str]) -> str:
-        path = (found[1] or found[2]).split(".")
-        if (
-            entry := next((public[name] for name in path if name in public), None)
-        ) is None:
-            return found[0]
-        place = f"{app.builder.get_relative_uri(page, entry.docname)}#{entry.node_id}"
-        return f'<a class="reference internal" href="{place}">{found[0]}</a>'
+        for name in (found[1] or found[2]).split("."):
+            if entry := public.get(name):
+                uri = app.builder.get_relative_uri(page, entry.docname)
+                link = f'class="reference internal" href="{uri}#{entry.node_id}"'
+                return f"<a {link}>{found[0]}</a>"
+        return found[0]
 
     context["body"] = _NAMED.sub(linked, context["body"])

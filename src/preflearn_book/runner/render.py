@@ -1,4 +1,4 @@
-"""Render the book with Jupyter Book, only when something it reads changed."""
+"""Render the book with Jupyter Book, only if an input changed."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ _SPHINX = (
     "sphinx-book-theme",
     "pydata-sphinx-theme",
 )
-# What a chapter defines for others to name, in the JSON text of its notebook.
+# A label that other pages may refer to, in the JSON text of a notebook.
 _LABEL = re.compile(r'(?:\\n|")(?:\(|:label: |:name: |name": ")(\w+-[\w-]+)')
-# Who waits for the end of an input that nobody writes to ends with its parent, however
-# that one dies.
+# The child exits on EOF of its stdin pipe, so it dies with the parent.
 _COMMAND = (
     "import os, sys, threading; from jupyter_book.cli.main import main; "
     "threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start(); sys.exit(main())"
@@ -39,21 +38,24 @@ _COMMAND = (
 
 
 def repository(project: Project) -> str:
-    """The address of the book's repository, from the configuration; "" until it is set
-    there."""
+    """The address of the book's repository in the configuration, "" without one."""
     path = project.root / "_config.yml"
-    config = read_yaml(path) if path.is_file() else None
-    about: Any = config.get("repository") if isinstance(config, dict) else None
-    return str((about or {}).get("url") or "").removesuffix("/").removesuffix(".git")
+    if not path.is_file():
+        return ""
+    config: Any = read_yaml(path)
+    if not isinstance(config, dict):
+        return ""
+    about = config.get("repository") or {}
+    return str(about.get("url") or "").removesuffix("/").removesuffix(".git")
 
 
 def published(repository: str) -> str:
-    """The address at which GitHub publishes the pages of a repository; "" where it is
-    on another host."""
-    found = re.fullmatch(
-        r"https://github\.com/([\w-]+)/([\w.-]+?)(?:\.git)?/?", repository
-    )
-    return f"https://{found[1].lower()}.github.io/{found[2]}/" if found else ""
+    """The address at which GitHub publishes the pages of a repository; "" for another
+    host."""
+    pattern = r"https://github\.com/([\w-]+)/([\w.-]+?)(?:\.git)?/?"
+    if match := re.fullmatch(pattern, repository):
+        return f"https://{match[1].lower()}.github.io/{match[2]}/"
+    return ""
 
 
 def render(project: Project) -> list[str]:
@@ -66,7 +68,7 @@ def render(project: Project) -> list[str]:
     Returns
     -------
     list of str
-        Warnings of Sphinx; none if all is well.
+        Warnings of Sphinx.
 
     Raises
     ------
@@ -76,18 +78,19 @@ def render(project: Project) -> list[str]:
     read = _read(project)
     html = project.build / "html"
     stamp = project.build / "render.json"
-    last = json.loads(stamp.read_text("utf-8")) if stamp.exists() else {}
+    last = {}
+    if stamp.exists():
+        last = json.loads(stamp.read_text("utf-8"))
     before = last.get("read", {})
     changed = [name for name in before | read if read.get(name) != before.get(name)]
     whole = "read" in last and last["html"] == _digests(html, html.rglob("*"))
     if whole and not changed:
         print("the rendered book is up to date")
         return []
-    # Sphinx compares times, so that a page that an interrupted or failed run wrote, or
-    # that was damaged, would never be looked at again, nor one whose text is older than
-    # the last run, as where a clock was set back: only a run that went well is a ground
-    # for the next one. And it copies style sheets and reads the configuration anew only
-    # where some page changed.
+    # Sphinx compares times. So it would keep a page that was damaged, that an interrupted
+    # or failed run wrote, or whose source is older than the last run. It reads style
+    # sheets and the configuration again only if a page changed. Therefore a run starts
+    # from scratch unless the last one succeeded and Sphinx sees all changes.
     if not (
         whole and all(_is_seen(project.root / name, last["time"]) for name in changed)
     ):
@@ -98,15 +101,11 @@ def render(project: Project) -> list[str]:
     started = time.monotonic()
     now = {"read": read, "time": time.time()}
     problems = _jupyter_book(project)
-    # A link to what a chapter will define that is not computed yet is text until then.
-    waiting = [
-        c for c in project.chapters if not (project.pages / f"{c.name}.ipynb").exists()
-    ]
-    later = {
-        label
-        for chapter in waiting
-        for label in _LABEL.findall(json.dumps(chapter.notebook))
-    }
+    # Links to labels of chapters that are not computed yet are no problems.
+    later = set[str]()
+    for chapter in project.chapters:
+        if not (project.pages / f"{chapter.name}.ipynb").exists():
+            later |= set(_LABEL.findall(json.dumps(chapter.notebook)))
     problems = [
         problem for problem in problems if not any(label in problem for label in later)
     ]
@@ -119,7 +118,7 @@ def render(project: Project) -> list[str]:
 
 
 def _jupyter_book(project: Project) -> list[str]:
-    """Its warnings and errors."""
+    """Run Jupyter Book; return its warnings and errors."""
     log = project.build / "render.log"
     config = project.root / "_config.yml"
     options = [
@@ -147,7 +146,7 @@ def _jupyter_book(project: Project) -> list[str]:
 
 
 def _digests(folder: Path, found: Iterable[Path]) -> dict[str, str]:
-    """Digests of those that are whole files, by their names in a folder."""
+    """Digests of complete files by their names in a folder."""
     paths = sorted(
         path for path in found if path.is_file() and not path.name.startswith(".tmp-")
     )
@@ -157,24 +156,26 @@ def _digests(folder: Path, found: Iterable[Path]) -> dict[str, str]:
 
 
 def _read(project: Project) -> dict[str, str]:
-    """Digests of all files that are read, and versions of what reads them."""
-    beside = (project.root / name for name in ("_config.yml", "CHANGELOG.md"))
-    files = _digests(project.root, [*project.book.rglob("*"), *beside])
-    house = Path(__file__).parent
+    """Digests of all files that Sphinx reads, and versions of its packages."""
+    root = project.root
+    files = _digests(
+        root, [*project.book.rglob("*"), root / "_config.yml", root / "CHANGELOG.md"]
+    )
+    runner = Path(__file__).parent
     files |= _digests(
-        house,
-        [house / "theme.py", house / "reference.py", *house.glob("templates/*ml")],
+        runner,
+        [runner / "theme.py", runner / "reference.py", *runner.glob("templates/*ml")],
     )
     files |= {
         str(path): digest(path.read_bytes())
-        for path in (house.parents[1] / "preflearn").rglob("*.py")
+        for path in (runner.parents[1] / "preflearn").rglob("*.py")
     }
     return files | {name: version(name) for name in [*_SPHINX, *requirements()]}
 
 
 def _is_seen(path: Path, since: float) -> bool:
-    """Whether Sphinx sees that this changed: a page, what it offers or documents, later
-    than this time."""
+    """Whether Sphinx sees a change: the file is a page, or a page offers or documents
+    it, and is newer than a time."""
     seen = (
         path.suffix in (".ipynb", ".md", ".csv", ".json", ".py", ".zip")
         and path.exists()

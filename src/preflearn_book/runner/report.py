@@ -1,5 +1,4 @@
-"""A report on a user's own file: a template of the book, executed, as one page that
-needs no other file."""
+"""Reports on a user's own file: an executed template of the book as one HTML file."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ EXAMPLE_COLUMNS = {
 
 
 def write_example(folder: Path) -> Path:
-    """Write the example, a simulated league, as ``games.csv`` into a folder, and say
-    how to report on it.
+    """Write the example, a simulated league, as ``games.csv``, and print how to use it.
 
     Raises
     ------
@@ -53,44 +51,40 @@ def write_example(folder: Path) -> Path:
 def write_report(
     data: Path, parameters: dict[str, str], judgements: bool, path: Path
 ) -> int:
-    """Run a template on a file and write what it shows, without code, as one HTML file.
+    """Run a template on a file and write its outputs, without code, as one HTML file.
 
     Parameters
     ----------
     data : Path
         The user's file.
     parameters : dict of str to str
-        Of the template, such as the names of columns.
+        Parameters of the template, such as the names of columns.
     judgements : bool
-        Whether the file holds judgements; so it does, too, if it has a column "judge"
-        or a parameter of it.
+        Whether the file holds judgements; this is also assumed if the file has a column
+        "judge" or a parameter names one.
     path : Path
-        Where the report is written: whole, or not at all.
+        File of the report.
 
     Returns
     -------
     int
-        0, or 1 if a cell failed for another reason than what is in the file; a
-        traceback is printed then.
+        0, or 1 if a cell failed for another reason than the content of the file; then
+        a traceback is printed.
 
     Raises
     ------
     ValueError
-        If the template has no such parameter, or finds the file or a column to be
-        wrong: one line says how.
+        If the template has no such parameter, or reports an error in the file or a
+        column.
     OSError
-        If the file can't be read, or the report not be written.
+        If the file can't be read, or the report can't be written.
     """
     with data.open(encoding="utf-8-sig", errors="replace") as file:
         header = file.readline().replace(";", ",").replace("\t", ",").strip().split(",")
-    judged = (
-        judgements
-        or "judge" in header
-        or not {"judge", "features"}.isdisjoint(parameters)
-    )
-    template = Chapter(
-        project_file(f"notebooks/use_{'judgements' if judged else 'matches'}.ipynb")
-    )
+    kind = "matches"
+    if judgements or "judge" in header or {"judge", "features"} & parameters.keys():
+        kind = "judgements"
+    template = Chapter(project_file(f"notebooks/use_{kind}.ipynb"))
     given = template.checked_parameters({**parameters, "data": str(data.resolve())})
     check_writable([path.absolute().parent])
 
@@ -111,9 +105,9 @@ def write_report(
         )
     finally:
         kernels.stop()
-    kind, _, said = result.summary.rpartition(" in cell ")[0].partition(": ")
-    if kind == "ValueError":  # of the template's own checks, and of the package's
-        raise ValueError(said)
+    error, _, message = result.summary.rpartition(" in cell ")[0].partition(": ")
+    if error == "ValueError":  # of the checks of the template and the package
+        raise ValueError(message)
     if result.summary or result.notebook is None:
         print(
             result.report,
@@ -122,7 +116,7 @@ def write_report(
             file=sys.stderr,
         )
         return 1
-    # without HTML: names in a file are no part of the page
+    # HTML in names from a file is shown as text.
     markdown = MarkdownIt("js-default").render
     page = filled(
         "report.html",
@@ -131,8 +125,8 @@ def write_report(
         markdown=markdown,
         b64encode=b64encode,
     )
-    replaced = ", replaced" * path.exists()
-    print(
-        f"the report{replaced}: {write_atomically(path, page)} ({result.seconds:.0f} s)"
-    )
+    report = "the report"
+    if path.exists():
+        report += ", replaced"
+    print(f"{report}: {write_atomically(path, page)} ({result.seconds:.0f} s)")
     return 0
