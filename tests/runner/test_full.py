@@ -6,7 +6,7 @@ import json
 import pytest
 from toy_project import edit_notebook, run_here, write_project
 
-from preflearn_book.runner import tasks
+from preflearn_book.runner import build, tasks
 from preflearn_book.runner.command import main
 from preflearn_book.runner.project import Project
 
@@ -92,6 +92,21 @@ def test_a_point_of_a_full_run_needs_no_sweep(project, monkeypatch):
     status, ran = full_build(monkeypatch, "1", "-p", "seed", "2")
     assert ran == [{"profile": "full", "seed": 2}]
     assert status == 1, "no sweep was run"
+
+
+def test_a_record_takes_parameters_of_the_sweep_only(project, monkeypatch, capsys):
+    ran = []
+
+    def note(state, todo, **options):
+        ran.extend(task.parameters for task in todo)
+        return [tasks.Outcome(task, "failed") for task in todo]
+
+    monkeypatch.setattr(build, "run_tasks", note)
+    assert main(["record", "1", "--yes", "-p", "seed", "2"]) == 1
+    assert ran == [{}, {"profile": "full", "seed": 2}], "no point is run before"
+    assert main(["record", "1", "--yes", "-p", "n", "2"]) != 0
+    assert "'n'" in capsys.readouterr().err
+    assert not list(project.recorded.glob("*.csv"))
 
 
 def test_a_record_is_made_from_a_sweep_and_while_it_is_valid_the_chapter_need_not_run_in_full(

@@ -17,6 +17,7 @@ from preflearn_book.runner.files import (
 )
 from preflearn_book.runner.outputs import Executed, parts, read_executed
 from preflearn_book.runner.pages import archive, collected, figures, match_checks
+from preflearn_book.runner.parameters import require
 from preflearn_book.runner.project import Chapter, Project
 from preflearn_book.runner.record_check import (
     contradicted_records,
@@ -248,7 +249,11 @@ def _missing(shown: Mapping[str, Executed]) -> list[tuple[str, list[str], str]]:
 
 
 def record_chapter(
-    project: Project, name: str, agreed: Callable[[], bool], **options: Any
+    project: Project,
+    name: str,
+    agreed: Callable[[], bool],
+    parameters: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> int:
     """Run a chapter in both profiles, show what changes in data/recorded, and write it.
 
@@ -260,6 +265,9 @@ def record_chapter(
     name : str
     agreed : callable
         Asked before anything is written.
+    parameters : mapping, optional
+        Parameters of the full run, among those of the chapter's sweep. So a chapter can
+        compute some of its rows, and merge them into its record.
     **options
         As `run_tasks` takes them.
 
@@ -271,7 +279,10 @@ def record_chapter(
     """
     chapter = project.chapter(name)
     folder = project.executed / chapter.name
-    in_full = {"profile": "full"}
+    others = sorted((parameters or {}).keys() - chapter.sweep.keys())
+    expected = f"parameters of the chapter's sweep: {[*chapter.sweep]}"
+    require(not others, others, "the list of parameters", expected)
+    in_full = {"profile": "full"} | dict(parameters or {})
     tasks = [
         task_of(chapter, {}, folder),
         task_of(chapter, in_full, folder, f"{chapter.name}, full"),

@@ -133,12 +133,15 @@ def _build(
 @click.argument("chapter")
 @click.option("--yes", is_flag=True, help="Write without asking.")
 @click.option("--dry", is_flag=True, help="Only show what moves.")
+@_PARAMETERS
 @_execution_options
-def _record(chapter: str, yes: bool, dry: bool, **options: Any) -> int:
+def _record(chapter: str, yes: bool, dry: bool, parameters: Any, **options: Any) -> int:
     """Run one chapter in both profiles, show what moves against data/recorded, and
     write the tables there.
 
-    If the full run reads a sweep, its points are computed first.
+    If the full run reads a sweep, its points are computed first. With a parameter of
+    the sweep, such as -p learners "Elo; Glicko" of chapter 17, no point is computed;
+    the chapter computes the rows itself and merges them into its record.
     """
     from preflearn_book.runner.build import record_chapter
 
@@ -147,7 +150,8 @@ def _record(chapter: str, yes: bool, dry: bool, **options: Any) -> int:
             yes or (sys.stdin.isatty() and click.confirm("write these tables?"))
         )
 
-    return record_chapter(find_project(), chapter, agreed, **options)
+    given = _named(parameters)
+    return record_chapter(find_project(), chapter, agreed, given, **options)
 
 
 @_preflearn.command(
