@@ -5,26 +5,26 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import preflearn_book.studies.ch17_features as arena
+import preflearn_book.studies.ch17_features as features
 from preflearn.datasets.sports import MatchData
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson, OrdinalComparison
 from preflearn_book.studies.ch05_sushi import simulate_sushi
+from preflearn_book.studies.ch17_learners import LEARNERS
 from preflearn_book.studies.ch17_pairs import (
-    LEARNERS,
     PairProcess,
     RankedPairs,
-    logistic,
-    refitted,
+    fit_logistic,
+    fit_with_threshold,
 )
 
-BY_NAME = {learner.name: learner for learner in LEARNERS}
+BY_NAME = {learner.name: learner for learner in LEARNERS["features"]}
 
 
 def simulated_pairs(seed=0, m=60, n=40, p=3):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p))
-    index = arena.drawn_pairs(rng, np.arange(n), m)
+    index = features.drawn_pairs(rng, np.arange(n), m)
     z = (X[:, 0] + X[:, 1] ** 2)[index] @ [1, -1] + rng.normal(size=m) / 2
     return Pairs(X, index), np.where(np.abs(z) < 0.6, 0, np.sign(z)).astype(np.int8)
 
@@ -40,7 +40,7 @@ def toy_football(monkeypatch):
     day."""
     rng = np.random.default_rng(3)
     n = 3900
-    teams = arena.drawn_pairs(rng, np.arange(12), n)
+    teams = features.drawn_pairs(rng, np.arange(12), n)
     goals = rng.poisson(1.3, size=(n, 2))
     frame = pd.DataFrame(
         {
@@ -56,31 +56,31 @@ def toy_football(monkeypatch):
     )
 
     def use(frame):
-        arena._known_before.cache_clear()
-        monkeypatch.setattr(arena, "load_football", lambda: MatchData(frame, (), ()))
+        features._known_before.cache_clear()
+        monkeypatch.setattr(features, "load_football", lambda: MatchData(frame, (), ()))
 
     use(frame)
     yield frame, use
-    arena._known_before.cache_clear()
+    features._known_before.cache_clear()
 
 
 def test_measures_by_hand():
     truth = [1, -1, 0, 0]
     probabilities = np.array([[0, 1, 3], [2, 1, 1], [1, 1, 2], [1, 2, 1]]) / 4
-    assert arena.judge(truth, probabilities) == {
+    assert features.judge(truth, probabilities) == {
         "loss": 0.25,
         "log_loss": pytest.approx(-np.log([0.75, 0.5, 0.25, 0.5]).mean()),
         "overconfidence": pytest.approx((0.75 + 0.5 + 0.5 + 0.5) / 4 - 0.75),
     }
-    assert arena.judge(truth, [1, 1, 0, 1]) == {"loss": 0.5}
+    assert features.judge(truth, [1, 1, 0, 1]) == {"loss": 0.5}
 
 
 def test_simulated_pairs_of_training_and_test_share_no_item():
-    problem = arena.problem("norm 2/1")
+    problem = features.problem("norm 2/1")
     for split in (problem.whole, *problem.folds):
         assert not item_rows(split.train[0]) & item_rows(split.test)
     y = np.concatenate([problem.whole.train[1], problem.whole.truth])
-    assert len(y) == arena.N_PAIRS + arena.N_ASKED
+    assert len(y) == features.N_PAIRS + features.N_ASKED
     assert abs(y.mean()) < 0.07
     assert np.mean(y == 0) == pytest.approx(0.3)
 
@@ -89,7 +89,7 @@ def test_features_are_scaled_by_the_training_items():
     pairs, y = simulated_pairs()
     learn = np.arange(20)
     ask = np.arange(20, 60)
-    (train, _), test, _ = arena.parted(pairs, y, learn, ask)
+    (train, _), test, _ = features.scaled_split(pairs, y, learn, ask)
     items = pairs.items[np.unique(pairs.index[learn])]
     np.testing.assert_allclose(
         train.first, (pairs.first[learn] - items.mean(axis=0)) / items.std(axis=0)
@@ -101,8 +101,8 @@ def test_features_are_scaled_by_the_training_items():
 
 def test_sushi_users_of_training_and_test_differ(monkeypatch):
     data = simulate_sushi(0, 560)
-    monkeypatch.setattr(arena, "load_sushi", lambda: data)
-    problem = arena.problem("sushi/0")
+    monkeypatch.setattr(features, "load_sushi", lambda: data)
+    problem = features.problem("sushi/0")
     assert [len(problem.whole.train[0]), len(problem.whole.test)] == [300, 1000]
     assert len(item_rows(problem.whole.test)) == 2000  # each rating is used once
     for train, test, _ in (problem.whole, *problem.folds):
@@ -112,14 +112,14 @@ def test_sushi_users_of_training_and_test_differ(monkeypatch):
 
 def test_recent_results_are_means_over_the_last_matches_of_earlier_days():
     rng = np.random.default_rng(3)
-    teams = arena.drawn_pairs(rng, np.arange(12), 200)
+    teams = features.drawn_pairs(rng, np.arange(12), 200)
     goals = rng.poisson(1.3, size=(200, 2))
     frame = pd.DataFrame(
         {"first": teams[:, 0], "second": teams[:, 1], "time": np.arange(200) // 3}
     )
     frame = frame.assign(first_score=goals[:, 0], second_score=goals[:, 1])
     frame["outcome"] = np.sign(goals[:, 0] - goals[:, 1])
-    found = arena.recent_results(frame, 4)
+    found = features.recent_results(frame, 4)
     for k, match in enumerate(frame.itertuples()):
         for side, team in enumerate((match.first, match.second)):
             past = []
@@ -134,13 +134,13 @@ def test_recent_results_are_means_over_the_last_matches_of_earlier_days():
 
 def test_football_features_do_not_contain_later_results(toy_football):
     frame, use = toy_football
-    _, X = arena._known_before()
+    _, X = features._known_before()
     later = frame["time"] >= pd.Timestamp("1998-02-01")
     changed = frame.copy()
     changed.loc[later, ["first_score", "second_score"]] = [[7, 0]]
     changed.loc[later, "outcome"] = np.int8(1)
     use(changed)
-    matches, other = arena._known_before()
+    matches, other = features._known_before()
     # The results of a day are not known on that day.
     unaffected = (matches["time"] <= pd.Timestamp("1998-02-01")).to_numpy()
     assert 1000 < unaffected.sum() < len(X)
@@ -150,10 +150,10 @@ def test_football_features_do_not_contain_later_results(toy_football):
 
 @pytest.mark.usefixtures("toy_football")
 def test_football_matches_of_training_are_earlier_than_those_of_the_test():
-    problem = arena.problem("football/1998")
-    times = arena._known_before()[0]["time"].to_numpy()
-    start = np.searchsorted(times, np.datetime64("1998")) - arena.N_PAIRS
-    dates = times[start : start + arena.N_PAIRS + arena.N_ASKED]
+    problem = features.problem("football/1998")
+    times = features._known_before()[0]["time"].to_numpy()
+    start = np.searchsorted(times, np.datetime64("1998")) - features.N_PAIRS
+    dates = times[start : start + features.N_PAIRS + features.N_ASKED]
     assert len(problem.folds) == 3
     for train, test, _ in (problem.whole, *problem.folds):
         # The first item of a pair has the number of the pair.
@@ -186,7 +186,7 @@ def test_logistic_regression_in_both_orders_is_davidsons_model():
     pairs, y = simulated_pairs()
     for C in (0.05, 2.0):
         model = Davidson(alpha=1 / (4 * C)).fit(pairs, y)
-        found = logistic((pairs, y), C).predict_proba(pairs)
+        found = fit_logistic((pairs, y), C).predict_proba(pairs)
         np.testing.assert_allclose(found, model.predict_proba(pairs), atol=1e-3)
 
 
@@ -218,7 +218,7 @@ def test_a_fitted_threshold_is_the_best_on_the_training_pairs(name):
         model = RankedPairs.fit((pairs, y), n_epochs=10)
         differences = model.differences(pairs)
     else:
-        model = refitted((pairs, y), C=0.1, kernel="linear")
+        model = fit_with_threshold((pairs, y), C=0.1, kernel="linear")
         differences = model.decision_function(pairs)
     loss = np.mean(model.predict(pairs) != y)
     for tau in np.linspace(0, np.abs(differences).max(), 50):

@@ -8,7 +8,13 @@ import pandas as pd
 import pytest
 
 from preflearn_book.studies import ch17_tasks
-from preflearn_book.studies.ch17_protocol import BUDGET, Learner, Problem, Split, entry
+from preflearn_book.studies.ch17_protocol import (
+    BUDGET,
+    Learner,
+    Problem,
+    Split,
+    evaluate,
+)
 
 RECORDED = Path(__file__).parents[2] / "data" / "recorded"
 
@@ -40,7 +46,9 @@ def test_a_row_has_the_configuration_that_the_folds_choose_or_the_forecast_of_th
         {"n": 2},
     )
     constant = learner("constant", [0])
-    row = entry(problem, learner("eight", np.linspace(1, 8, BUDGET).tolist()), constant)
+    row = evaluate(
+        problem, learner("eight", np.linspace(1, 8, BUDGET).tolist()), constant
+    )
     found = {
         name: row[name]
         for name in ("learner", "loss", "fitted", "chosen", "at_end", "passed", "n")
@@ -54,13 +62,13 @@ def test_a_row_has_the_configuration_that_the_folds_choose_or_the_forecast_of_th
     }
     assert found == expected | {"passed": 2, "n": 2}
     assert (
-        entry(problem, learner("low", range(-8, 0)), constant)["at_end"]
+        evaluate(problem, learner("low", range(-8, 0)), constant)["at_end"]
         == "number high"
     )
-    row = entry(problem, learner("none", range(7, 15)), constant)
+    row = evaluate(problem, learner("none", range(7, 15)), constant)
     assert (row["fitted"], row["loss"], row["passed"]) == (0, 5.5, BUDGET)
     with pytest.raises(ValueError, match="few"):
-        entry(problem, learner("few", [1, 2]), constant)
+        evaluate(problem, learner("few", [1, 2]), constant)
 
 
 @pytest.mark.parametrize("name", ["runs", "new_user"])

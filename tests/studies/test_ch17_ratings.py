@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from preflearn import datasets
-from preflearn_book.studies.ch17_ratings import LEARNERS, _users, halves, judge, problem
+from preflearn_book.studies.ch17_learners import select_learners
+from preflearn_book.studies.ch17_ratings import _users, halves, judge, problem
 
 
 @given(st.lists(st.integers(1, 5), min_size=4, max_size=30), st.integers(0, 99))
@@ -37,7 +38,7 @@ def test_the_loss_is_the_mean_over_users_and_not_over_their_pairs():
 
 @pytest.mark.parametrize("name", ["popularity", "Bradley-Terry"])
 def test_popularity_and_worths_use_the_reference_users_alone(name):
-    learner = next(learner for learner in LEARNERS if learner.name == name)
+    (learner,) = select_learners("ratings", [name])
     Q = np.array([[5.0, 4.0, 3.0], [1.0, 2.0, 3.0], [3.0, 3.0, 4.0]])
     (scores,) = learner.forecast(learner.fit([None]), [Q])
     assert np.argsort(-scores).tolist() == [0, 2, 1]

@@ -11,40 +11,87 @@ import pytest
 from preflearn_book.runner.project import Project
 from preflearn_book.runner.sweep import planned
 from preflearn_book.studies import ch17_features, ch17_ratings, ch17_seasons, ch17_tasks
-from preflearn_book.studies.ch17_protocol import CONSTANT, SIMULATED, entry
+from preflearn_book.studies.ch17_learners import LEARNERS, parse_names, select_learners
+from preflearn_book.studies.ch17_protocol import CONSTANT, SIMULATED, Learner, evaluate
 
 
-def test_a_quick_run_tries_each_learner_and_each_quick_task(monkeypatch):
-    asked = []
+@pytest.fixture
+def evaluated(monkeypatch):
+    """Return a list of the tasks and learners that are evaluated, without doing it."""
+    keys = []
 
-    def fake_entries(problem, learners, n_jobs):
-        asked.extend(
-            (problem.arena, f"{problem.domain}/{problem.unit}", learner.name)
-            for learner in learners
+    def record_keys(problem, learners, constant, n_jobs):
+        assert constant.name == CONSTANT
+        rows = [(problem.family, problem.name, learner.name) for learner in learners]
+        keys.extend(rows)
+        return pd.DataFrame(rows, columns=["arena", "name", "learner"])
+
+    monkeypatch.setattr(ch17_tasks, "evaluate_all", record_keys)
+    for family, module in ch17_tasks.FAMILIES.items():
+        monkeypatch.setattr(
+            module,
+            "problem",
+            lambda name, family=family: SimpleNamespace(family=family, name=name),
         )
-        return pd.DataFrame({"loss": [0.0] * len(learners)})
+    return keys
 
-    monkeypatch.setattr(ch17_tasks, "entries", fake_entries)
-    for module in ch17_tasks.ARENAS.values():
-        monkeypatch.setattr(module, "problem", lambda name, of=module: posed(of, name))
-    arenas = {module: arena for arena, module in ch17_tasks.ARENAS.items()}
 
-    def posed(module, name):
-        return SimpleNamespace(
-            arena=arenas[module], domain=name.split("/")[0], unit=name.split("/")[1]
-        )
-
+def test_a_quick_run_tries_each_learner_and_each_quick_task(evaluated):
     runs = ch17_tasks.quick_runs()
-    assert len(runs) == len(asked) == len(set(asked))
-    assert {(arena, name) for arena, name, _ in asked} == set(ch17_tasks.tasks("quick"))
-    learners = {
-        (arena, learner.name)
-        for arena, module in ch17_tasks.ARENAS.items()
-        for learner in module.LEARNERS
+    assert len(runs) == len(evaluated) == len(set(evaluated))
+    tasks = {(family, name) for family, name, _ in evaluated}
+    assert tasks == set(ch17_tasks.tasks("quick"))
+    expected = {
+        (family, learner.name)
+        for family, learners in LEARNERS.items()
+        for learner in learners
     }
-    assert {(arena, learner) for arena, _, learner in asked} == learners
-    others = [(arena, learner) for arena, _, learner in asked if learner != CONSTANT]
+    assert {(family, learner) for family, _, learner in evaluated} == expected
+    others = [(family, name) for family, _, name in evaluated if name != CONSTANT]
     assert len(others) == len(set(others))
+
+
+def test_a_run_of_some_learners_has_their_rows_only(evaluated):
+    everything = ch17_tasks.quick_runs()
+    names = parse_names("Elo; ranking SVM rbf")
+    assert names == ["Elo", "ranking SVM, rbf"]
+    some = ch17_tasks.quick_runs(names)
+    expected = everything[everything["learner"].isin(names)]
+    pd.testing.assert_frame_equal(some, expected.reset_index(drop=True))
+    runs = ch17_tasks.run_tasks(ch17_tasks.tasks("full"), ["Elo"])
+    assert set(runs["learner"]) == {"Elo"}
+    assert set(runs["arena"]) == {"time"}
+    with pytest.raises(ValueError, match="learners"):
+        ch17_tasks.run_tasks([("objects", "volleyball/V1-V2")], ["Elo"])
+    with pytest.raises(ValueError, match="'Elos'"):
+        parse_names("Elos")
+
+
+def fit_mean(train, above):
+    return np.mean(train[1]) > above
+
+
+def forecast_one_label(first_is_better, pairs):
+    return np.full(len(pairs), 1 if first_is_better else -1)
+
+
+def test_a_new_learner_is_one_entry_of_the_registry(monkeypatch):
+    """Only its own rows are computed, and they are merged into a table of runs."""
+    task = ("regimes", "linear comparisons=50/0")
+    names = [CONSTANT, "logistic regression"]
+    before = ch17_tasks.run_tasks([task], names)
+    configurations = [{"above": (k - 3.5) / 10} for k in range(8)]
+    toy = Learner("toy", fit_mean, forecast_one_label, configurations)
+    monkeypatch.setitem(LEARNERS, "regimes", (*LEARNERS["regimes"], toy))
+    new = ch17_tasks.run_tasks([task], ["toy"])
+    assert new["learner"].tolist() == ["toy"]
+    assert new["fitted"].tolist() == [1]
+    assert 0 < new["loss"][0] < 1
+    merged = ch17_tasks.merge_runs(before, new)
+    assert merged["learner"].tolist() == ["logistic regression", CONSTANT, "toy"]
+    pd.testing.assert_frame_equal(merged[:2], before, check_dtype=False)
+    again = ch17_tasks.merge_runs(merged, new.assign(loss=0.25))
+    assert again["loss"].tolist() == [*before["loss"], 0.25]
 
 
 def test_the_notebook_names_all_points_of_the_sweep_that_its_full_run_reads():
@@ -83,24 +130,26 @@ NAMES = {
 
 
 @pytest.mark.parametrize(
-    ("arena", "name"), [(arena, name) for arena, some in NAMES.items() for name in some]
+    ("family", "name"),
+    [(family, name) for family, names in NAMES.items() for name in names],
 )
-def test_a_problem_without_its_data_is_simulated_and_says_so(without_data, arena, name):
-    module = ch17_tasks.ARENAS[arena]
+def test_a_problem_without_its_data_is_simulated_and_says_so(
+    without_data, family, name
+):
+    module = ch17_tasks.FAMILIES[family]
     found = module.problem(name)
     assert f"{found.domain}/{found.unit}" == SIMULATED + name
     again = module.problem(name)
     assert found.facts == again.facts
-    constant = next(one for one in module.LEARNERS if one.name == CONSTANT)
-    quick = {"features": "logistic regression", "time": "Elo"}.get(
-        arena, "correlation weights"
-    )
-    learner = next(one for one in module.LEARNERS if one.name == quick)
-    ours, theirs = (entry(found, one, constant) for one in (learner, constant))
-    assert ours["fitted"] == 1
-    assert np.isfinite([ours["loss"], theirs["loss"]]).all()
-    if arena != "features":  # whose norms have no linear answer
-        assert ours["loss"] < theirs["loss"]
+    fast = {"features": "logistic regression", "time": "Elo"}
+    (constant,) = select_learners(family, [CONSTANT])
+    (learner,) = select_learners(family, [fast.get(family, "correlation weights")])
+    row = evaluate(found, learner, constant)
+    row_of_constant = evaluate(found, constant, constant)
+    assert row["fitted"] == 1
+    assert np.isfinite([row["loss"], row_of_constant["loss"]]).all()
+    if family != "features":  # whose norms have no linear answer
+        assert row["loss"] < row_of_constant["loss"]
 
 
 def test_new_users_without_data_are_simulated(without_data):

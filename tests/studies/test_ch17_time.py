@@ -10,17 +10,18 @@ import pytest
 from preflearn import datasets
 from preflearn.matches import ADVANTAGE, Matches
 from preflearn_book.studies import ch17_seasons, ch17_time
+from preflearn_book.studies.ch17_learners import LEARNERS
 from preflearn_book.studies.ch17_seasons import (
     RECENT,
     Games,
     judge,
-    posed,
+    make_problem,
+    problem,
     rolling,
     split_rows,
 )
-from preflearn_book.studies.ch17_time import LEARNERS, problem
 
-BY_NAME = {learner.name: learner for learner in LEARNERS}
+BY_NAME = {learner.name: learner for learner in LEARNERS["time"]}
 START = 240
 
 
@@ -83,8 +84,8 @@ def test_a_table_is_refitted_after_some_days_to_matches_of_earlier_days(monkeypa
         seen.append((len(known.y), known.matches.time[-1]))
         return lambda asked: np.full((len(asked.y), 3), len(known.y) * 1.0)
 
-    found = ch17_time._block_by_block(
-        ch17_time._table(learn, games.block(0, START)), games
+    found = ch17_time.forecast_and_refit(
+        ch17_time.fit_table(learn, games.block(0, START)), games
     )
     # Day 120 is the first to be forecast; days are even, and have four matches each.
     assert seen == [(240, 118.0), (300, 148.0), (360, 178.0)]
@@ -161,7 +162,7 @@ def test_measures_by_hand():
 
 
 def test_validation_is_the_last_third_of_the_days():
-    found = posed("a", "b", season(ties=True))
+    found = make_problem("a", "b", season(ties=True))
     (fold,) = found.folds
     assert len(found.whole.train.y) == START
     np.testing.assert_array_equal(found.whole.truth, season(ties=True).y[START:])

@@ -6,7 +6,8 @@ import pytest
 
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson
-from preflearn_book.studies.ch17_worlds import BASE, Named, drawn_world, problem
+from preflearn_book.studies.ch17_pairs import ItemDavidson
+from preflearn_book.studies.ch17_worlds import BASE, problem, simulate_world
 
 
 @pytest.mark.parametrize(
@@ -24,12 +25,12 @@ def test_all_test_items_are_among_the_training_items(name):
 
 
 def test_one_factor_changes_at_a_time():
-    X, index, gap, y = drawn_world("linear", 1, **BASE)
-    noisy = drawn_world("linear", 1, **BASE | {"noise": 2.0})
+    X, index, gap, y = simulate_world("linear", 1, **BASE)
+    noisy = simulate_world("linear", 1, **BASE | {"noise": 2.0})
     for one, other in zip((X, index, gap), noisy[:3], strict=True):
         assert np.array_equal(one, other)
     assert not np.array_equal(y, noisy[3])
-    hidden = drawn_world("linear", 1, **BASE | {"missing": 0.6})
+    hidden = simulate_world("linear", 1, **BASE | {"missing": 0.6})
     assert hidden[0].shape[1] == 4
     assert {tuple(column) for column in hidden[0].T} < {tuple(column) for column in X.T}
     assert np.array_equal(hidden[3], y)
@@ -46,7 +47,7 @@ def test_scores_have_variance_one_and_features_explain_the_requested_fraction(
         "explained": explained,
         "features": 2,
     }
-    X, index, gap, _ = drawn_world(world, 0, **settings)
+    X, index, gap, _ = simulate_world(world, 0, **settings)
     assert gap.var() == pytest.approx(2, rel=0.1)
     basis = np.column_stack([X, X**2])
     gaps = basis[index[:, 0]] - basis[index[:, 1]]
@@ -58,7 +59,7 @@ def test_the_least_loss_is_that_of_the_true_scores():
     quiet = problem("linear noise=0.25/0")
     least = [quiet.facts["least"], problem("linear/0").facts["least"]]
     assert least[0] < least[1] < problem("linear noise=2/0").facts["least"]
-    d = drawn_world("linear", 0, **BASE | {"noise": 0.25})[2][300:]
+    d = simulate_world("linear", 0, **BASE | {"noise": 0.25})[2][300:]
     losses = [
         np.mean(np.where(np.abs(d) <= t, 0, np.sign(d)) != quiet.whole.truth)
         for t in np.linspace(0, 3, 300)
@@ -72,20 +73,20 @@ def test_items_known_by_number_need_no_features():
     y = np.array([1, 1, -1, 0, 0])
     train = Pairs(rng.normal(size=(5, 2)), index), y
     asked = Pairs(train[0].items, [[0, 2], [3, 4], [0, 3]])
-    model = Named(train, alpha=0.5)
+    model = ItemDavidson(train, alpha=0.5)
     expected = Davidson(0.5).fit(index, y)
     np.testing.assert_allclose(
         model.predict_proba(asked)[:1], expected.predict_proba(np.array([[0, 2]]))
     )
     assert model.model.coef_[3:].tolist() == [0, 0]  # items without a comparison
-    almost_features_only = Named(train, alpha=0.5, own=1e-6)
+    almost_features_only = ItemDavidson(train, alpha=0.5, own=1e-6)
     features_only = Davidson(0.5).fit(*train)
     np.testing.assert_allclose(
         almost_features_only.predict_proba(asked),
         features_only.predict_proba(asked),
         atol=1e-6,
     )
-    alone = Named((Pairs(0 * train[0].items, index), y), alpha=0.5, own=1.0)
+    alone = ItemDavidson((Pairs(0 * train[0].items, index), y), alpha=0.5, own=1.0)
     np.testing.assert_allclose(
         alone.predict_proba(asked), model.predict_proba(asked), atol=1e-9
     )

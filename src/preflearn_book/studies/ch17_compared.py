@@ -1,4 +1,4 @@
-"""What a table of runs of chapter 17 says: ranks, chances to be better, who is level.
+"""Comparisons of learners in a table of runs: ranks, posterior probabilities, costs.
 
 References
 ----------
@@ -31,15 +31,14 @@ class Ranks(NamedTuple):
     Attributes
     ----------
     mean : Series
-        Average rank by learner, the best first; learners that share a place share its
-        rank.
+        Average rank by learner, the best first; tied learners get their mean rank.
     difference : float
-        Average ranks that differ by less are not told apart: the critical difference of
-        Nemenyi's test.
+        Critical difference of Nemenyi's test: average ranks that differ by less are not
+        significantly different.
     p : float
-        Of Friedman's test that all learners are equal.
+        p-value of Friedman's test that all learners are equal.
     n : int
-        Domains.
+        Number of domains.
     """
 
     mean: pd.Series
@@ -48,62 +47,75 @@ class Ranks(NamedTuple):
     n: int
 
     def groups(self) -> list[tuple[str, str]]:
-        """The first and the last learner of each largest group that is not told apart,
-        as bars of a diagram.
+        """The first and the last learner of each largest group without a significant
+        difference, as bars of a diagram.
 
         Examples
         --------
         >>> Ranks(pd.Series({"a": 1.0, "b": 1.5, "c": 2.5}), 1.2, 0.5, 9).groups()
         [('a', 'b'), ('b', 'c')]
         """
-        at = self.mean.to_numpy()
+        ranks = self.mean.to_numpy()
         names = list(self.mean.index)
-        last = [
-            int(np.flatnonzero(at <= at[k] + self.difference)[-1])
-            for k in range(len(at))
-        ]
-        kept = [
-            k
-            for k in range(len(at))
-            if last[k] > k and (k == 0 or last[k] > last[k - 1])
-        ]
-        return [(names[k], names[last[k]]) for k in kept]
+        groups = []
+        last_drawn = 0
+        for first in range(len(ranks)):
+            within = np.flatnonzero(ranks <= ranks[first] + self.difference)
+            last = int(within[-1])
+            if last > max(first, last_drawn):
+                groups.append((names[first], names[last]))
+                last_drawn = last
+        return groups
 
 
-def by_domain(runs: pd.DataFrame, arena: str, measure: str = "loss") -> pd.DataFrame:
-    """The mean of a measure over the units of each domain: rows are domains, columns
-    learners.
+def by_domain(runs: pd.DataFrame, family: str, measure: str = "loss") -> pd.DataFrame:
+    """The mean of a measure over the units of each domain.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        A table with one row for each task and learner, as `evaluate` makes them.
+    family : str
+        A task family, named in the column "arena".
+    measure : str
+        A column.
+
+    Returns
+    -------
+    DataFrame
+        Rows are domains, columns learners.
 
     Raises
     ------
     ValueError
-        If a learner lacks a domain: all have to have met the same problems.
+        If a learner lacks a domain: all need the same problems.
     """
-    here = runs[(runs["arena"] == arena) & runs[measure].notna()]
+    part = runs[(runs["arena"] == family) & runs[measure].notna()]
     require(
-        len(here) > 0,
-        arena,
-        "the arena",
+        len(part) > 0,
+        family,
+        "the task family",
         f"one of {sorted(runs['arena'].unique())} with {measure}",
     )
-    table = here.pivot_table(
+    table = part.pivot_table(
         index="domain", columns="learner", values=measure, sort=False
     )
     missing = list(table.columns[table.isna().any()])
-    require(not missing, missing, f"learners without all domains of {arena}", "none")
+    require(not missing, missing, f"learners without all domains of {family}", "none")
     return table
 
 
 def average_ranks(losses: pd.DataFrame, level: float = 0.05) -> Ranks:
-    """Average ranks over domains, and what they have to differ by (section 3.2.2 of
-    [Demsar2006]_).
+    """Average ranks over domains, and their critical difference.
+
+    See section 3.2.2 of [Demsar2006]_.
 
     Parameters
     ----------
     losses : DataFrame
         Rows are domains, columns learners; smaller is better.
     level : float
-        Of the tests.
+        Significance level of the tests.
 
     Raises
     ------
@@ -118,8 +130,8 @@ def average_ranks(losses: pd.DataFrame, level: float = 0.05) -> Ranks:
     ({'a': 1.167, 'b': 1.833, 'c': 3.0}, 1.914)
     """
     values = check_array(losses, "losses", ("n", "k"), "finite losses")
-    level = check_real(level, "level", "a share between 0 and 1", 1e-6, 1 - 1e-6)
-    (n, k) = values.shape
+    level = check_real(level, "level", "a number between 0 and 1", 1e-6, 1 - 1e-6)
+    n, k = values.shape
     require(
         n > 1 and k > 2,
         values.shape,
@@ -134,129 +146,134 @@ def average_ranks(losses: pd.DataFrame, level: float = 0.05) -> Ranks:
 
 
 def chances(
-    ours: ArrayLike, theirs: ArrayLike, band: float, rng: np.random.Generator | int = 0
+    ours: ArrayLike,
+    theirs: ArrayLike,
+    margin: float,
+    rng: np.random.Generator | int = 0,
 ) -> dict[str, float]:
-    """How probable it is that one learner is better than another by more than a band,
-    over domains.
+    """Posterior probabilities that one learner is better, equivalent or worse.
 
-    The Bayesian signed-rank test of section 4.2 of [Benavoli2017]_: domains have
-    weights of a Dirichlet distribution, beside them a difference of 0 with weight 1/2;
-    which of three regions holds most of the means of two differences is drawn many
-    times.
+    The Bayesian signed-rank test of section 4.2 of [Benavoli2017]_: the weights of the
+    domains, and of a difference of 0 with prior weight 1/2, have a Dirichlet
+    distribution. Each draw of weights votes for the region that has most of the means
+    of two differences.
 
     Parameters
     ----------
     ours, theirs : array-like of shape (n,)
-        A loss a domain, paired; smaller is better.
-    band : float
-        Up to this the two are level.
+        Paired losses, one for each domain; smaller is better.
+    margin : float
+        Equivalence margin: the largest difference in loss of equivalent learners.
     rng : numpy Generator or int
         Source of randomness, or its seed.
 
     Returns
     -------
     dict of str to float
-        "better", "level" and "worse", which add up to 1.
+        "better", "level" (equivalent) and "worse", which add up to 1.
 
     Examples
     --------
-    >>> chances([0.1] * 8, [0.3] * 8, band=0.02)["better"] > 0.99
+    >>> chances([0.1] * 8, [0.3] * 8, margin=0.02)["better"] > 0.99
     True
     """
-    first = check_array(ours, "ours", ("n",), "a loss a domain")
+    first = check_array(ours, "ours", ("n",), "one loss per domain")
     second = check_array(theirs, "theirs", (len(first),), "as many losses as ours")
     gains = np.concatenate([[0.0], second - first])
     halves = np.add.outer(gains, gains) / 2
     regions = {
-        "better": halves > band,
-        "level": np.abs(halves) <= band,
-        "worse": halves < -band,
+        "better": halves > margin,
+        "level": np.abs(halves) <= margin,
+        "worse": halves < -margin,
     }
-    weights = np.random.default_rng(rng).dirichlet(
-        [_PRIOR, *[1.0] * len(first)], _DRAWS
-    )
-    held = [
+    prior = [_PRIOR, *[1.0] * len(first)]
+    weights = np.random.default_rng(rng).dirichlet(prior, _DRAWS)
+    masses = [
         np.einsum("di,ij,dj->d", weights, region, weights, optimize=True)
         for region in regions.values()
     ]
-    won = np.bincount(np.argmax(held, axis=0), minlength=3) / _DRAWS
-    return dict(zip(regions, won.tolist(), strict=True))
+    votes = np.bincount(np.argmax(masses, axis=0), minlength=3) / _DRAWS
+    return dict(zip(regions, votes.tolist(), strict=True))
 
 
-def standing(runs: pd.DataFrame, arena: str, band: float) -> pd.DataFrame:
-    """For each domain of an arena: who is best, who is level with it, and who of these
-    is cheapest.
+def standing(runs: pd.DataFrame, family: str, margin: float) -> pd.DataFrame:
+    """The best learner of each domain, its equivalents, and the cheapest of these.
 
     Parameters
     ----------
-    runs : DataFrame
-        As `entries` makes it.
-    arena : str
-    band : float
-        Level is whose mean loss is behind the least one by no more than this.
+    runs, family
+        As in `by_domain`.
+    margin : float
+        Equivalence margin: learners whose mean loss exceeds the lowest one by at most
+        this are equivalent to the best.
 
     Returns
     -------
     DataFrame
-        Indexed by domain: best (a learner), loss (its mean), level (a tuple of
-        learners, the best first), cheapest (of these, by the mean of the seconds of fit
-        and forecast), constant (the constant's loss).
+        Indexed by domain: best (a learner), loss (its mean), level (a tuple of the
+        equivalent learners, the best first), cheapest (of these, by the mean seconds of
+        fit and forecast), constant (the constant's loss).
     """
-    losses = by_domain(runs, arena)
-    here = runs[runs["arena"] == arena]
-    spent = here.assign(s=_spent(here)).pivot_table("s", "domain", "learner")
+    losses = by_domain(runs, family)
+    part = runs[runs["arena"] == family]
+    seconds = part.assign(s=_seconds(part)).pivot_table("s", "domain", "learner")
     rows = []
-    for domain, found in losses.iterrows():
-        order = found.sort_values(kind="stable")
-        level = tuple(order.index[order <= order.iloc[0] + band])
-        cheapest = str(spent.loc[domain, list(level)].idxmin())
+    for domain, of_domain in losses.iterrows():
+        order = of_domain.sort_values(kind="stable")
+        equivalent = order.index[order <= order.iloc[0] + margin]
         rows.append(
-            (domain, level[0], order.iloc[0], level, cheapest, found["constant"])
+            {
+                "domain": domain,
+                "best": order.index[0],
+                "loss": order.iloc[0],
+                "level": tuple(equivalent),
+                "cheapest": str(seconds.loc[domain, list(equivalent)].idxmin()),
+                "constant": of_domain["constant"],
+            }
         )
-    columns = ["domain", "best", "loss", "level", "cheapest", "constant"]
-    return pd.DataFrame(rows, columns=columns).set_index("domain")
+    return pd.DataFrame(rows).set_index("domain")
 
 
-def summary(runs: pd.DataFrame, arena: str, band: float) -> pd.DataFrame:
-    """The learners of an arena by accuracy and cost, in the order of their average
-    ranks.
+def summary(runs: pd.DataFrame, family: str, margin: float) -> pd.DataFrame:
+    """Accuracy and cost of the learners of a task family, sorted by average rank.
 
     Parameters
     ----------
-    runs, arena, band
+    runs, family, margin
         As in `standing`.
 
     Returns
     -------
     DataFrame
-        Indexed by learner: rank (the average over domains), level (in how many domains
-        it is level with the best), domains (their number), excess (mean over domains of
-        the loss less the least one), error (standard error of this mean), seconds
-        (geometric mean of fit and forecast), on_front (nobody quicker has a smaller
-        excess).
+        Indexed by learner: rank (the average over domains), level (the number of
+        domains in which it is equivalent to the best), domains (their number), excess
+        (mean over domains of the loss minus the lowest one), error (standard error of
+        this mean), seconds (geometric mean of fit and forecast), on_front (whether all
+        quicker learners have a larger excess).
     """
-    losses = by_domain(runs, arena)
-    here = runs[runs["arena"] == arena]
-    behind = losses.sub(losses.min(axis=1), axis=0)
-    seconds = here.assign(s=_spent(here)).groupby("learner")["s"].agg(gmean)
+    losses = by_domain(runs, family)
+    part = runs[runs["arena"] == family]
+    excess = losses.sub(losses.min(axis=1), axis=0)
     table = pd.DataFrame(
-        {"rank": losses.rank(axis=1).mean(), "level": (behind <= band).sum()}
-    )
-    table["domains"], table["excess"], table["error"] = (
-        len(losses),
-        behind.mean(),
-        behind.sem(),
-    )
-    table = table.assign(seconds=seconds).sort_values(["seconds", "excess"])
-    before = table["excess"].cummin().shift(fill_value=np.inf)
-    return table.assign(on_front=table["excess"] < before).sort_values(
-        "rank", kind="stable"
-    )
+        {
+            "rank": losses.rank(axis=1).mean(),
+            "level": (excess <= margin).sum(),
+            "domains": len(losses),
+            "excess": excess.mean(),
+            "error": excess.sem(),
+            "seconds": part.assign(s=_seconds(part)).groupby("learner")["s"].agg(gmean),
+        }
+    ).loc[losses.columns]
+    table = table.sort_values(["seconds", "excess"])
+    lowest_before = table["excess"].cummin().shift(fill_value=np.inf)
+    table["on_front"] = table["excess"] < lowest_before
+    return table.sort_values("rank", kind="stable")
 
 
-def counted(runs: pd.DataFrame, arena: str, band: float, names: Sequence[str]) -> str:
-    """In a sentence, in how many domains of an arena some learners are level with the
-    best.
+def counted(
+    runs: pd.DataFrame, family: str, margin: float, names: Sequence[str]
+) -> str:
+    """A sentence: in how many domains of a family learners are equivalent to the best.
 
     Examples
     --------
@@ -265,86 +282,77 @@ def counted(runs: pd.DataFrame, arena: str, band: float, names: Sequence[str]) -
     >>> counted(runs.assign(fit_s=1.0, forecast_s=0.0), "z", 0.02, ["a", "b"])
     'Of 2 domains, a is level with the best in 2 and b in 1.'
     """
-    table = summary(runs, arena, band)
-    first, *others = [f"{name} {{}}in {table.loc[name, 'level']}" for name in names]
-    said = told(
-        [first.format("is level with the best "), *(one.format("") for one in others)]
-    )
-    return f"Of {table['domains'].iloc[0]} domains, {said}."
+    table = summary(runs, family, margin)
+    first, *others = [(name, table.loc[name, "level"]) for name in names]
+    counts = [f"{first[0]} is level with the best in {first[1]}"]
+    counts += [f"{name} in {count}" for name, count in others]
+    return f"Of {table['domains'].iloc[0]} domains, {join_names(counts)}."
 
 
-def advice(runs: pd.DataFrame, band: float, **facts: float) -> pd.DataFrame:
-    """What the domains nearest to a case say: who is level with the best there, the
-    quickest first.
+def advice(runs: pd.DataFrame, margin: float, **facts: float) -> pd.DataFrame:
+    """The learners that are equivalent to the best in the domains nearest to a case.
 
     Parameters
     ----------
     runs : DataFrame
-        Of one arena, or a part of it.
-    band : float
-        See `standing`.
+        Runs of one task family, or a part of them.
+    margin : float
+        As in `standing`.
     **facts : float
-        Positive numbers that describe the case, by the names of their columns. Nearest
-        is what has the least sum of absolute differences of logarithms, from the means
-        of a domain.
+        Positive numbers that describe the case, by the names of their columns. The
+        distance is the sum of the absolute differences of logarithms from the means of
+        a domain.
 
     Returns
     -------
     DataFrame
-        Indexed by learner: loss and seconds, means over the nearest domains, which
-        `attrs["domains"]` names.
+        Indexed by learner, the quickest first: loss and seconds, means over the nearest
+        domains, which `attrs["domains"]` names.
 
     Examples
     --------
     >>> runs = pd.DataFrame({"domain": ["x", "x", "y", "y"], "learner": ["a", "b", "a", "b"],
     ...                      "loss": [0.3, 0.2, 0.20, 0.21], "n_pairs": [10, 10, 100, 100],
     ...                      "fit_s": [2.0, 1.0, 2.0, 1.0], "forecast_s": 0.0})
-    >>> found = advice(runs, 0.02, n_pairs=60)
-    >>> list(found.index), found.attrs["domains"]
+    >>> advised = advice(runs, 0.02, n_pairs=60)
+    >>> list(advised.index), advised.attrs["domains"]
     (['b', 'a'], ['y'])
     """
-    known: Any = (
-        runs.dropna(subset=list(facts))
-        .groupby("domain", sort=False)[list(facts)]
-        .mean()
-    )
-    apart = np.abs(np.log(known / pd.Series(facts))).sum(axis=1)
-    nearest = list(known.index[np.isclose(apart, apart.min())])
-    here: Any = runs[runs["domain"].isin(nearest)]
-    table: Any = (
-        here.assign(seconds=_spent(here))
-        .groupby("learner", sort=False)[["loss", "seconds"]]
-        .mean()
-    )
-    found: Any = table[table["loss"] <= table["loss"].min() + band].sort_values(
-        "seconds"
-    )
-    found.attrs["domains"] = nearest
-    return found
+    names = list(facts)
+    known: Any = runs.dropna(subset=names).groupby("domain", sort=False)[names].mean()
+    distance = np.abs(np.log(known / pd.Series(facts))).sum(axis=1)
+    nearest = list(known.index[np.isclose(distance, distance.min())])
+    part: Any = runs[runs["domain"].isin(nearest)]
+    part = part.assign(seconds=_seconds(part))
+    table: Any = part.groupby("learner", sort=False)[["loss", "seconds"]].mean()
+    equivalent: Any = table[table["loss"] <= table["loss"].min() + margin]
+    equivalent = equivalent.sort_values("seconds")
+    equivalent.attrs["domains"] = nearest
+    return equivalent
 
 
-def _spent(runs: Any) -> Any:
+def _seconds(runs: Any) -> Any:
     """Seconds of fit and forecast, at least a microsecond."""
     return (runs["fit_s"] + runs["forecast_s"]).clip(1e-6)
 
 
 def intervals(runs: pd.DataFrame, measure: str = "loss") -> pd.DataFrame:
-    """Mean, standard error over the units, and their number, by arena, domain and
+    """Mean, standard error over units, and number of units, by family, domain and
     learner."""
-    groups = runs[runs[measure].notna()].groupby(
-        ["arena", "domain", "learner"], sort=False
-    )[measure]
+    keys = ["arena", "domain", "learner"]
+    groups = runs[runs[measure].notna()].groupby(keys, sort=False)[measure]
     return groups.agg(mean="mean", error="sem", units="count").reset_index()
 
 
-def told(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Names in a sentence.
 
     Examples
     --------
-    >>> told(["a", "b", "c"]), told(["a"])
+    >>> join_names(["a", "b", "c"]), join_names(["a"])
     ('a, b and c', 'a')
     """
-    return " and ".join(
-        [", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names)
-    )
+    *others, last = names
+    if not others:
+        return last
+    return f"{', '.join(others)} and {last}"

@@ -1,8 +1,7 @@
-"""Chapter 17, arena "features": pairs with ties of items that have features, and who
-learns from them.
+"""The task family "features" of chapter 17: pairs with ties, of items with features.
 
-Features are scaled by the items learned from. Folds never part what belongs together:
-the pairs of a user, the matches of a day; and no match is learned from what came later.
+Features are scaled by the training items. Folds never split the pairs of a user or the
+matches of a day, and no match is forecast from later ones.
 
 References
 ----------
@@ -12,7 +11,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
@@ -29,30 +28,24 @@ from preflearn.metrics import comparison_loss, log_loss, threshold
 from preflearn.pairs import Pairs
 from preflearn.ratings import Elo, Glicko
 from preflearn_book.studies.ch07_histories import FEATURES, match_features
-from preflearn_book.studies.ch17_pairs import LEARNERS
 from preflearn_book.studies.ch17_protocol import Problem, Split, problem_or_simulation
 
-__all__ = ["LEARNERS", "judge", "new_user", "problem", "tasks"]
-
 N_FOLDS = 3
-# to learn from, and to forecast
-N_PAIRS = 300
-N_ASKED = 1000
+N_PAIRS = 300  # to learn from
+N_ASKED = 1000  # to forecast
 DRAWS = 5
-TIES = 0.3
+TIES = 0.3  # fraction of the pairs
 _NORMS = {"norm 1": 1, "norm 2": 2, "norm inf": np.inf}
-# what is forecast begins with the year
-_YEARS = ("1998", "2003", "2008", "2013", "2018")
+_YEARS = ("1998", "2003", "2008", "2013", "2018")  # first year of the test matches
 _RECENT = 10  # matches of a team
-_OF_A_USER = 5  # pairs: ten ratings, two at a time
+_PAIRS_PER_USER = 5  # from ten ratings, two at a time
 
 
 def judge(truth: ArrayLike, forecast: ArrayLike) -> dict[str, float]:
-    """The zero-one loss of labels; of probabilities (m, 3) also the logarithmic one,
-    and the overconfidence.
+    """The zero-one loss; for probabilities (m, 3), also log loss and overconfidence.
 
-    The overconfidence is the mean of the largest probability less the accuracy: 0 where
-    a learner is right as often as it says.
+    The overconfidence is the mean of the largest probability minus the accuracy, which
+    is 0 for calibrated forecasts.
 
     Examples
     --------
@@ -71,65 +64,66 @@ def judge(truth: ArrayLike, forecast: ArrayLike) -> dict[str, float]:
     }
 
 
-def parted(pairs: Pairs, y: NDArray, learn: NDArray, ask: NDArray) -> Split:
+def scaled_split(pairs: Pairs, y: NDArray, train: NDArray, test: NDArray) -> Split:
     """Pairs to learn from and pairs to forecast, with features scaled by the items
     learned from."""
-    scaled = OnItems(StandardScaler()).fit(pairs[learn])
+    scaler = OnItems(StandardScaler()).fit(pairs[train])
     return Split(
-        (scaled.transform(pairs[learn]), y[learn]), scaled.transform(pairs[ask]), y[ask]
+        (scaler.transform(pairs[train]), y[train]),
+        scaler.transform(pairs[test]),
+        y[test],
     )
 
 
-def posed(
-    name: str,
-    arena: str,
-    pairs: Pairs,
-    y: NDArray,
-    n: int,
-    folds: Iterable,
-    facts: Mapping[str, float] = {},
+def make_problem(
+    name: str, family: str, pairs: Pairs, y: NDArray, n: int, folds: Iterable
 ) -> Problem:
-    """The problem whose first n pairs are learned from, by these folds of them, and the
-    rest forecast."""
+    """The problem to learn from the first n pairs, and to forecast the others.
+
+    Parameters
+    ----------
+    name : str
+        Domain and unit, such as "sushi/0".
+    family : str
+    pairs : Pairs
+    y : ndarray
+        Labels.
+    n : int
+    folds : iterable of (ndarray, ndarray)
+        Numbers of training and test pairs among the first n.
+    """
     domain, unit = name.split("/")
     facts = {
         "n_pairs": n,
         "n_features": pairs.shape[2],
         "n_items": len(np.unique(pairs.index[:n])),
         "tie_share": round(float(np.mean(y[:n] == 0)), 3),
-    } | dict(facts)
-    whole = parted(pairs, y, np.arange(n), np.arange(n, len(y)))
-    return Problem(
-        arena,
-        domain,
-        unit,
-        whole,
-        [parted(pairs, y, *fold) for fold in folds],
-        judge,
-        facts,
-    )
+    }
+    whole = scaled_split(pairs, y, np.arange(n), np.arange(n, len(y)))
+    splits = [scaled_split(pairs, y, *fold) for fold in folds]
+    return Problem(family, domain, unit, whole, splits, judge, facts)
 
 
 def tasks(profile: str) -> list[str]:
     """Names of the problems, domain/unit."""
-    draws = [
+    if profile == "quick":
+        return ["norm 1/0", "norm 2/0", "football/2018"]
+    names = [
         f"{domain}/{draw}" for domain in (*_NORMS, "sushi") for draw in range(DRAWS)
     ]
-    every = draws + [f"football/{year}" for year in _YEARS]
-    return ["norm 1/0", "norm 2/0", "football/2018"] if profile == "quick" else every
+    return names + [f"football/{year}" for year in _YEARS]
 
 
 def problem(name: str) -> Problem:
-    """A problem by its name; simulations are those of section 4.1 of [Venuto2017]_,
-    sushi those of 4.2.
+    """The problem of a name; simulations and sushi as in section 4 of [Venuto2017]_.
 
     If sushi or football are not available, the problem is one more simulation with the
     norm 2.
     """
-    return problem_or_simulation(name, _problem, _simulated)
+    return problem_or_simulation(name, _real_problem, _simulated)
 
 
-def _problem(name: str) -> Problem:
+def _real_problem(name: str) -> Problem:
     domain, unit = name.split("/")
     if domain == "football":
         return _football(name)
@@ -145,34 +139,32 @@ def _simulated(name: str) -> Problem:
 
 def _norm_pairs(name: str, norm: float, rng: np.random.Generator) -> Problem:
     pairs, y, _ = simulate_norm_pairs(norm, N_PAIRS + N_ASKED, TIES, rng)
-    # by design the first is better more often, which is no lesson
-    turned = rng.random(len(y)) < 0.5
-    index = np.where(turned[:, None], pairs.index[:, ::-1], pairs.index)
+    # In the simulation the first item is better more often, which is not to be learned.
+    swapped = rng.random(len(y)) < 0.5
+    index = np.where(swapped[:, None], pairs.index[:, ::-1], pairs.index)
     pairs = Pairs(pairs.items, index)
-    y = np.where(turned, -y, y)
-    # no two share an item
+    y = np.where(swapped, -y, y)
+    # Each pair is a group, since no two pairs share an item.
     folds = QueryKFold(N_FOLDS).split(pairs[:N_PAIRS], groups=np.arange(N_PAIRS))
-    return posed(name, "features", pairs, y, N_PAIRS, folds)
+    return make_problem(name, "features", pairs, y, N_PAIRS, folds)
 
 
 def _sushi(name: str) -> Problem:
-    """Ratings of other users, each rating in one pair, drawn at random: not by the
-    order of the file."""
+    """Ratings of users who are in no other draw, each rating in one random pair."""
     data = load_sushi()
     rng = np.random.default_rng(17)
-    own = data.user.reshape(-1, 2 * _OF_A_USER)
-    rows = rng.permuted(np.arange(own.size).reshape(own.shape), axis=1)[
-        rng.permutation(len(own))
-    ]
-    n_users = (N_PAIRS + N_ASKED) // _OF_A_USER
-    start = n_users * int(name.split("/")[1])  # no user is in two draws
+    own = data.user.reshape(-1, 2 * _PAIRS_PER_USER)
+    rows = rng.permuted(np.arange(own.size).reshape(own.shape), axis=1)
+    rows = rows[rng.permutation(len(own))]
+    n_users = (N_PAIRS + N_ASKED) // _PAIRS_PER_USER
+    start = n_users * int(name.split("/")[1])
     first, second = rows[start : start + n_users].reshape(-1, 2).T
     pairs = Pairs.from_arrays(data.pairs.items[first], data.pairs.items[second])
     y = np.sign(data.scores[first] - data.scores[second]).astype(np.int8)
     folds = QueryKFold(N_FOLDS).split(
         pairs[:N_PAIRS], groups=data.user[first[:N_PAIRS]]
     )
-    return posed(name, "features", pairs, y, N_PAIRS, folds)
+    return make_problem(name, "features", pairs, y, N_PAIRS, folds)
 
 
 def _football(name: str) -> Problem:
@@ -184,13 +176,13 @@ def _football(name: str) -> Problem:
     y = matches["outcome"].to_numpy()[rows]
     dates = matches["time"].to_numpy()[rows[:N_PAIRS]]
     folds = DateSplit(N_FOLDS).split(pairs[:N_PAIRS], groups=dates)
-    return posed(name, "features", pairs, y, N_PAIRS, folds)
+    return make_problem(name, "features", pairs, y, N_PAIRS, folds)
 
 
 @cache
 def _known_before() -> tuple[pd.DataFrame, Floats]:
-    """Matches between teams that had ten before, and features of both from earlier days
-    (N, 2, p)."""
+    """Matches of teams with at least ten earlier ones, and features (N, 2, p) from
+    earlier days."""
     frame = load_football().matches
     matches, y = Matches.from_frame(frame, advantage="advantage")
     elo = Elo(k=30.0, advantage=100.0).fit(matches, y).before_
@@ -204,10 +196,10 @@ def _known_before() -> tuple[pd.DataFrame, Floats]:
 
 
 def recent_results(frame: pd.DataFrame, recent: int = _RECENT) -> Floats:
-    """Mean points, goals for and goals against in a team's last matches of earlier
-    days, shape (N, 2, 3).
+    """Mean points, goals for and against in a team's last matches of earlier days.
 
-    Points are 1, 0 and -1; of a team without earlier matches all are 0.
+    The shape is (N, 2, 3). Points are 1, 0 and -1; all means of a team without earlier
+    matches are 0.
 
     Examples
     --------
@@ -218,33 +210,33 @@ def recent_results(frame: pd.DataFrame, recent: int = _RECENT) -> Floats:
     """
     own = frame[["outcome", "first_score", "second_score"]].to_numpy(dtype=np.float64)
     both = np.stack([own, own[:, [0, 2, 1]] * [-1, 1, 1]], axis=1).reshape(-1, 3)
-    team = frame[["first", "second"]].to_numpy().ravel()
-    day = np.repeat(frame["time"].to_numpy(), 2)
-    table = pd.DataFrame(both)
-    before = table.groupby(team).transform(
-        lambda some: some.shift().rolling(recent, min_periods=1).mean()
+    teams = frame[["first", "second"]].to_numpy().ravel()
+    days = np.repeat(frame["time"].to_numpy(), 2)
+    means = (
+        pd.DataFrame(both)
+        .groupby(teams)
+        .transform(lambda column: column.shift().rolling(recent, min_periods=1).mean())
     )
-    first = before.fillna(0.0).groupby([team, day]).transform("first")
-    return first.to_numpy().reshape(-1, 2, 3)
+    # The first match of a day knows no result of that day.
+    of_day = means.fillna(0.0).groupby([teams, days]).transform("first")
+    return of_day.to_numpy().reshape(-1, 2, 3)
 
 
 def new_user() -> list[Problem]:
-    """ "I have 300 pairs and 20 features": patients, in no arena, and other patients to
-    compare.
+    """ "I have 300 pairs and 20 features": pairs of patients of two other data sets.
 
-    Diabetes: whose disease goes further in a year, by ten measurements and ten products
-    of them; a tie where the difference is among the smallest. Breast cancer: who is
-    ill, by means and worst values of ten measures of cells; two of one kind tie.
+    Diabetes: which patient's disease progresses further in a year, by ten measurements
+    and ten products of them; the smallest differences are ties. Breast cancer: which
+    patient is ill, by means and worst values of ten measures of cells; two patients
+    with the same diagnosis tie.
     """
-    illness, ill = load_diabetes(return_X_y=True)
+    illness, progression = load_diabetes(return_X_y=True)
     cells, healthy = load_breast_cancer(return_X_y=True)
-    products = PolynomialFeatures(
-        interaction_only=True, include_bias=False
-    ).fit_transform(illness)
-    measures = np.hstack([cells[:, :10], cells[:, 20:]])  # means and worst
+    products = PolynomialFeatures(interaction_only=True, include_bias=False)
+    means_and_worst = np.hstack([cells[:, :10], cells[:, 20:]])
     data = {
-        "diabetes": (products[:, :20], ill),
-        "breast cancer": (measures, 1.0 - healthy),
+        "diabetes": (products.fit_transform(illness)[:, :20], progression),
+        "breast cancer": (means_and_worst, 1.0 - healthy),
     }
     return [
         _patients(f"{name}/{draw}", *data[name])
@@ -255,20 +247,17 @@ def new_user() -> list[Problem]:
 
 def _patients(name: str, X: Floats, scores: Floats) -> Problem:
     rng = np.random.default_rng([17, 3, len(X), int(name.split("/")[1])])
-    half = np.array_split(rng.permutation(len(X)), 2)
+    known, others = np.array_split(rng.permutation(len(X)), 2)
     index = np.vstack(
-        [
-            drawn_pairs(rng, part, n)
-            for part, n in zip(half, (N_PAIRS, N_ASKED), strict=True)
-        ]
+        [drawn_pairs(rng, known, N_PAIRS), drawn_pairs(rng, others, N_ASKED)]
     )
     gap = np.subtract(*scores[index].T)
-    y = threshold(
-        gap, 0.0 if (gap == 0).mean() > TIES else float(np.quantile(np.abs(gap), TIES))
-    )
+    tau = 0.0
+    if (gap == 0).mean() <= TIES:
+        tau = float(np.quantile(np.abs(gap), TIES))
     pairs = Pairs(X, index)
     folds = ItemKFold(N_FOLDS, shuffle=True, random_state=0).split(pairs[:N_PAIRS])
-    return posed(name, "new user", pairs, y, N_PAIRS, folds)
+    return make_problem(name, "new user", pairs, threshold(gap, tau), N_PAIRS, folds)
 
 
 def drawn_pairs(rng: np.random.Generator, items: NDArray, n: int) -> NDArray:

@@ -1,8 +1,7 @@
-"""Chapter 17: who learns from pairs with ties, of items that have features; methods of
-the book and others.
+"""Chapter 17: learners from pairs with ties, of items that have features.
 
-A learner gets Pairs and labels -1, 0, 1, and forecasts probabilities of the three (m,
-3), or labels (m,).
+`train` is a tuple of Pairs and labels -1, 0, 1. A forecast of Pairs has the
+probabilities of the three labels, shape (m, 3), or labels, shape (m,).
 
 References
 ----------
@@ -12,6 +11,7 @@ References
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,55 +24,52 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 
-from preflearn.core import OnItems
+from preflearn.core import NotIdentifiedWarning, OnItems
+from preflearn.core.diagnosis import without_features
 from preflearn.core.validation import Floats
 from preflearn.metrics import best_threshold, threshold
 from preflearn.pairs import Pairs
-from preflearn.ranking import OrdinalComparison, RankNet
-from preflearn.svm import LogisticCompare, LPCompare, SVMCompare, SVMRank
-from preflearn_book.studies.ch17_protocol import (
-    CONSTANT,
-    QUIET_TREES,
-    Learner,
-    configurations,
-    spaced,
-)
+from preflearn.ranking import Davidson, OrdinalComparison, RankNet
+from preflearn.svm import SVMCompare
+from preflearn_book.studies.ch17_protocol import QUIET_TREES
 
 _CENTRES = 100  # items of the kernel features
 
 Labelled = tuple[Pairs, NDArray]
 
 
-def _fitted(make: Callable[..., Any], train: Labelled, **how: Any) -> Any:
-    return make(**how).fit(*train)
+def fit_estimator(
+    estimator: Callable[..., Any], train: Labelled, **options: Any
+) -> Any:
+    return estimator(**options).fit(*train)
 
 
-def predicted(model: Any, pairs: Pairs) -> NDArray:
+def predict(model: Any, pairs: Pairs) -> NDArray:
     return model.predict(pairs)
 
 
-def probable(model: Any, pairs: Pairs) -> Floats:
+def predict_proba(model: Any, pairs: Pairs) -> Floats:
     return model.predict_proba(pairs)
 
 
-def refitted(train: Labelled, **how: Any) -> SVMCompare:
-    """SVMCompare whose threshold is then chosen on the training pairs, as that of the
-    ranking SVM is."""
-    model = SVMCompare(tie_weight="least", **how).fit(*train)
+def fit_with_threshold(train: Labelled, **options: Any) -> SVMCompare:
+    """SVMCompare with a threshold chosen on the training pairs, like a ranking SVM's."""
+    model = SVMCompare(tie_weight="least", **options).fit(*train)
     model.tau_ = best_threshold(train[1], model.decision_function(train[0]))[0]
     return model
 
 
 class BothOrders(NamedTuple):
-    """A classifier of -1, 0, 1 that has seen each pair in both orders, and whose
-    forecasts are the mean.
+    """A classifier of -1, 0, 1 that is fitted to each pair in both orders.
+
+    A forecast is the mean of the forecasts for both orders.
 
     Attributes
     ----------
     probabilities : callable
-        From rows to those of -1, 0, 1.
+        From rows to probabilities of -1, 0, 1.
     rows : callable
-        From Pairs to one row a pair.
+        From Pairs to one row for each pair.
     """
 
     probabilities: Callable[[Floats], Any]
@@ -80,77 +77,72 @@ class BothOrders(NamedTuple):
 
     @classmethod
     def fit(
-        cls, train: Labelled, rows: Callable, learn: Callable[[Floats, NDArray], Any]
+        cls, train: Labelled, rows: Callable, fit_rows: Callable[[Floats, NDArray], Any]
     ) -> BothOrders:
-        """`learn` gives the probabilities from rows and labels."""
+        """Fit with a function from rows and labels to one that gives probabilities."""
         pairs, y = train
-        return cls(
-            learn(np.vstack([rows(pairs), rows(pairs.swapped())]), np.append(y, -y)),
-            rows,
-        )
+        both = np.vstack([rows(pairs), rows(pairs.swapped())])
+        return cls(fit_rows(both, np.append(y, -y)), rows)
 
     def predict_proba(self, pairs: Pairs) -> Floats:
-        """Probabilities (m, 3); those of swapped pairs are the same from behind."""
-        there, back = (
-            self.probabilities(self.rows(some)) for some in (pairs, pairs.swapped())
-        )
-        return (there + back[:, ::-1]) / 2
+        """Probabilities (m, 3); swapping the pairs reverses their columns."""
+        forward = self.probabilities(self.rows(pairs))
+        backward = self.probabilities(self.rows(pairs.swapped()))
+        return (forward + backward[:, ::-1]) / 2
 
 
-def logistic(
+def fit_logistic(
     train: Labelled, C: float, rows: Callable[[Pairs], Floats] = Pairs.differences
 ) -> BothOrders:
     """Logistic regression of three classes on differences.
 
-    With both orders its minimum is Davidson's model on features, with alpha = 1 / (4
-    C).
+    With both orders its minimum is Davidson's model on features with alpha = 1 / (4 C).
     """
 
-    def learn(X: Floats, y: NDArray) -> Any:
-        machine = LogisticRegression(
+    def fit_rows(X: Floats, y: NDArray) -> Any:
+        classifier = LogisticRegression(
             C=C, solver="newton-cholesky", tol=1e-6, max_iter=1000
         )
-        return machine.fit(X, y).predict_proba
+        return classifier.fit(X, y).predict_proba
 
-    return BothOrders.fit(train, rows, learn)
+    return BothOrders.fit(train, rows, fit_rows)
 
 
-def kernel_logistic(train: Labelled, C: float, width: float) -> BothOrders:
-    """The same on differences of kernel features, of 100 items at most; `width` is
-    gamma times p."""
+def fit_kernel_logistic(train: Labelled, C: float, width: float) -> BothOrders:
+    """Logistic regression on differences of kernel features of at most 100 items.
+
+    The parameter gamma of the kernel is `width` over the number of features.
+    """
     pairs = train[0]
     n = min(_CENTRES, len(np.unique(pairs.items[pairs.B.occurring()], axis=0)))
-    features = OnItems(
-        Nystroem(gamma=width / pairs.shape[2], n_components=n, random_state=0)
-    ).fit(pairs)
-    return logistic(train, C, lambda some: features.transform(some).differences())
+    nystroem = Nystroem(gamma=width / pairs.shape[2], n_components=n, random_state=0)
+    features = OnItems(nystroem).fit(pairs)
+    return fit_logistic(train, C, lambda asked: features.transform(asked).differences())
 
 
-def boosted(train: Labelled, min_child_samples: int, n_estimators: int) -> BothOrders:
-    """Trees of seven leaves on the features of first and second, and their differences."""
-    fixed = {
+def fit_trees(train: Labelled, min_child_samples: int, n_estimators: int) -> BothOrders:
+    """Trees of seven leaves on the features of both items and their differences."""
+    settings = QUIET_TREES | {
         "objective": "multiclass",
         "num_class": 3,
         "num_leaves": 7,
         "max_bin": 63,
         "seed": 0,
+        "min_data_in_leaf": min_child_samples,
     }
 
-    def learn(X: Floats, y: NDArray) -> Any:
-        settings = fixed | QUIET_TREES | {"min_data_in_leaf": min_child_samples}
-        return lightgbm.train(
-            settings, lightgbm.Dataset(X, y + 1), n_estimators
-        ).predict
+    def rows(pairs: Pairs) -> Floats:
+        return np.hstack([pairs.first, pairs.second, pairs.differences()])
 
-    return BothOrders.fit(
-        train,
-        lambda some: np.hstack([some.first, some.second, some.differences()]),
-        learn,
-    )
+    def fit_rows(X: Floats, y: NDArray) -> Any:
+        data = lightgbm.Dataset(X, y + 1)
+        return lightgbm.train(settings, data, n_estimators).predict
+
+    return BothOrders.fit(train, rows, fit_rows)
 
 
 class RankedPairs(NamedTuple):
-    """RankNet on preferences, each a query of two items; the threshold is chosen on the
+    """RankNet on preferences as queries of two items, with a threshold chosen on the
     training pairs."""
 
     net: RankNet
@@ -174,11 +166,10 @@ class RankedPairs(NamedTuple):
 
 
 class PairProcess(NamedTuple):
-    """A Gaussian process over items: least squares for the labels of pairs, then a link
-    for probabilities.
+    """A Gaussian process over items by least squares on labels, with a probit link.
 
-    Section 6.5 of [Rasmussen2006]_: the link, here the probit model with ties, is
-    fitted to what the process says of each pair without its label, eq. 5.12.
+    As in section 6.5 of [Rasmussen2006]_, the link is fitted to leave-one-out
+    predictions (eq. 5.12); here it is the probit model with ties.
     """
 
     width: float
@@ -192,14 +183,17 @@ class PairProcess(NamedTuple):
         K = cls._covariance(pairs, pairs, width) + noise * np.eye(len(y))
         inverse = cho_solve(cho_factor(K), np.eye(len(y)))
         weights = inverse @ y
-        without = y - weights / np.diag(inverse)
-        link = OrdinalComparison("probit", alpha=1e-3).fit(_on_a_line(without), y)
+        leave_one_out = y - weights / np.diag(inverse)
+        link = OrdinalComparison("probit", alpha=1e-3).fit(_on_a_line(leave_one_out), y)
         return cls(width, pairs, weights, link)
 
     @staticmethod
-    def _covariance(some: Pairs, others: Pairs, width: float) -> Floats:
-        kernel = partial(rbf_kernel, gamma=width / some.shape[2])
-        (a, b), (c, d) = (some.first, some.second), (others.first, others.second)
+    def _covariance(pairs: Pairs, others: Pairs, width: float) -> Floats:
+        kernel = partial(rbf_kernel, gamma=width / pairs.shape[2])
+        a = pairs.first
+        b = pairs.second
+        c = others.first
+        d = others.second
         return kernel(a, c) + kernel(b, d) - kernel(a, d) - kernel(b, c)
 
     def predict_proba(self, pairs: Pairs) -> Floats:
@@ -208,99 +202,55 @@ class PairProcess(NamedTuple):
 
 
 def _on_a_line(differences: Floats) -> Pairs:
-    """Pairs of items of one feature that differ so."""
+    """Pairs of items with one feature that have these differences."""
     return Pairs.from_arrays(differences[:, None], np.zeros((len(differences), 1)))
 
 
-def _shares(train: Labelled) -> Floats:
-    # of each one more, as none is impossible
+class ItemDavidson:
+    """Davidson's model of items that are known by number, or by number and features.
+
+    An item without comparisons has a score of 0, or the score of its features.
+
+    Parameters
+    ----------
+    train : tuple of Pairs and ndarray
+    alpha : float
+        Regularization parameter.
+    own : float
+        Size of the indicators of items next to the features; 0 for no features.
+    """
+
+    def __init__(self, train: Labelled, alpha: float, own: float = 0.0) -> None:
+        self.own = own
+        # Small values of alpha are tried on purpose.
+        with warnings.catch_warnings(action="ignore", category=NotIdentifiedWarning):
+            self.model = Davidson(alpha).fit(self.with_indicators(train[0]), train[1])
+
+    def with_indicators(self, pairs: Pairs) -> Pairs:
+        """The pairs of item indicators, after the features if `own` is positive."""
+        if not self.own:
+            return without_features(pairs.index, len(pairs.items))
+        indicators = self.own * np.eye(len(pairs.items))
+        return pairs.with_items(np.hstack([pairs.items, indicators]))
+
+    def predict_proba(self, pairs: Pairs) -> Floats:
+        return self.model.predict_proba(self.with_indicators(pairs))
+
+
+def fit_frequencies(train: Labelled) -> Floats:
+    # Each outcome counts once more than it was seen, so that none is impossible.
     counts = np.bincount(train[1] + 1, minlength=3) + 1
     return counts / counts.sum()
 
 
-def _same(shares: Floats, pairs: Pairs) -> Floats:
-    return np.tile(shares, (len(pairs), 1))
+def repeat_frequencies(frequencies: Floats, pairs: Pairs) -> Floats:
+    return np.tile(frequencies, (len(pairs), 1))
 
 
-def _coin(train: Labelled) -> list[int]:
+def fit_coin(train: Labelled) -> list[int]:
+    """A seed that the labels determine."""
     return (train[1] + 1).tolist()
 
 
-def _tossed(seed: list[int], pairs: Pairs) -> NDArray:
+def toss_coin(seed: list[int], pairs: Pairs) -> NDArray:
     return np.random.default_rng(seed).integers(-1, 2, len(pairs))
-
-
-def learner(name: str, fit: Callable, forecast: Callable, **values: Any) -> Learner:
-    return Learner(name, fit, forecast, configurations(values), _NATURAL)
-
-
-_NATURAL = {"min_child_samples": "low"}  # there is no leaf of less than one
-
-
-_KERNELS = ["linear", "rbf"]
-_SVM = {"kernel": _KERNELS, "C": spaced(1e-3, 3e3)}
-_LOGISTIC = partial(LogisticCompare, tie_weight="least", random_state=0)
-_LEAVES = [1, 2, 4, 8, 16, 32, 64, 128]
-_EPOCHS = [2, 4, 9, 20, 45, 100, 220, 500]
-LEARNERS = (
-    learner(
-        "SVMCompare",
-        partial(_fitted, partial(SVMCompare, tie_weight="least")),
-        predicted,
-        **_SVM,
-    ),
-    learner("SVMCompare, threshold refitted", refitted, predicted, **_SVM),
-    learner("ranking SVM", partial(_fitted, SVMRank), predicted, **_SVM),
-    learner(
-        "LPCompare",
-        partial(_fitted, partial(LPCompare, nu=0.8)),
-        predicted,
-        kernel=_KERNELS,
-        radius=spaced(0.3, 3e3),
-    ),
-    learner(
-        "LogisticCompare",
-        partial(_fitted, _LOGISTIC),
-        predicted,
-        kernel=_KERNELS,
-        alpha=spaced(1e-9, 10.0),
-    ),
-    learner(
-        "ordinal model",
-        partial(_fitted, OrdinalComparison),
-        probable,
-        link=["logit", "probit"],
-        alpha=spaced(1e-2, 1e3),
-    ),
-    learner(
-        "RankNet",
-        RankedPairs.fit,
-        predicted,
-        learning_rate=[0.003, 0.01],
-        n_epochs=_EPOCHS,
-    ),
-    learner("logistic regression", logistic, probable, C=spaced(1e-6, 1e3)),
-    learner(
-        "logistic, kernel features",
-        kernel_logistic,
-        probable,
-        width=[0.1, 1.0],
-        C=spaced(1e-2, 1e4),
-    ),
-    learner(
-        "boosted trees",
-        boosted,
-        probable,
-        n_estimators=[50, 150],
-        min_child_samples=_LEAVES,
-    ),
-    learner(
-        "Gaussian process",
-        PairProcess.fit,
-        probable,
-        width=[0.1, 1.0],
-        noise=spaced(1e-4, 1e2),
-    ),
-    Learner(CONSTANT, _shares, _same),
-    Learner("random", _coin, _tossed),
-)

@@ -10,7 +10,7 @@ Written down before a number was seen:
   the one whose mean loss on the folds is least, the first of several, and is fitted
   anew to all data to learn from.
 - The loss that chooses is the first that the problem's judge returns, and is the loss
-  of the arena.
+  of the task family.
 - A configuration that can't be fitted on a fold is passed over. A learner none of whose
   configurations can be fitted forecasts as the constant does, and its row says so.
 - A chosen number at an end of those tried is marked.
@@ -41,8 +41,8 @@ BUDGET = 8
 """How many configurations each learner may try that has something to choose."""
 
 CONSTANT = "constant"
-"""The learner that forecasts the same for all: each arena has one, and it can always be
-fitted."""
+"""The learner that forecasts the same for all. Each task family has one, and it can always
+be fitted."""
 
 SIMULATED = "simulated "
 """The prefix of the domain of a problem that replaces one whose data are not available.
@@ -57,12 +57,12 @@ QUIET_TREES = {
 """Settings of LightGBM by which the same data give the same trees, on one thread,
 without a word."""
 
-# such as a machine without a ranking function
+# Raised by a learner that can't be fitted, such as an SVM without a ranking function.
 _UNFIT = (ValueError, ArithmeticError, np.linalg.LinAlgError)
 
 
 class Split(NamedTuple):
-    """Data to learn from and data to forecast; the arena says what they are.
+    """Data to learn from and data to forecast; the task family says what they are.
 
     Attributes
     ----------
@@ -80,11 +80,11 @@ class Split(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """One problem of an arena.
+    """One problem of a task family.
 
     Attributes
     ----------
-    arena, domain, unit : str
+    family, domain, unit : str
         A domain is where the data come from, a unit what was drawn independently in it,
         such as a season.
     whole : Split
@@ -92,13 +92,13 @@ class Problem(NamedTuple):
         Of `whole.train` only.
     judge : callable
         From truth and forecast to measures by name, all finite; the first of them is
-        the arena's loss, is smaller for the better, and is the one that chooses.
+        the family's loss, which chooses; smaller is better.
     facts : mapping of str to number
         What describes the problem, such as the number of comparisons; columns of the
         table.
     """
 
-    arena: str
+    family: str
     domain: str
     unit: str
     whole: Split
@@ -108,7 +108,7 @@ class Problem(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """A learner of an arena.
+    """A learner of a task family.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Learner(NamedTuple):
         From data to learn from, and a configuration as keywords, to a fitted model;
         raises ValueError where it can't be fitted.
     forecast : callable
-        From a fitted model and data to forecast to what the arena's judges take.
+        From a fitted model and data to forecast to what the family's judges take.
     configurations : sequence of dict
         `BUDGET` of them, or one. Numbers are spaced evenly or in proportion.
     ends : mapping of str to str
@@ -150,7 +150,10 @@ def configurations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     [{'C': 3, 'kernel': 'rbf'}, {'C': 4, 'kernel': 'linear'}]
     """
     order = sorted(range(BUDGET), key=lambda k: abs(2 * k + 1 - BUDGET))
-    return [{name: of[k % len(of)] for name, of in values.items()} for k in order]
+    return [
+        {name: options[k % len(options)] for name, options in values.items()}
+        for k in order
+    ]
 
 
 def problem_or_simulation(
@@ -177,7 +180,7 @@ def problem_or_simulation(
         return simulate(SIMULATED + name)
 
 
-def entry(problem: Problem, learner: Learner, constant: Learner) -> dict[str, Any]:
+def evaluate(problem: Problem, learner: Learner, constant: Learner) -> dict[str, Any]:
     """One row of the table of runs: a learner on a problem, by the protocol.
 
     Parameters
@@ -189,10 +192,11 @@ def entry(problem: Problem, learner: Learner, constant: Learner) -> dict[str, An
     Returns
     -------
     dict
-        arena, domain, unit, learner; the measures; fitted (1, or 0 where the constant
-        stands in); chosen (the configuration, in words); at_end (such as "C high",
-        empty where none is); passed (configurations that can't be fitted); fit_s and
-        forecast_s (seconds); fit_mb and forecast_mb; and the problem's facts.
+        arena (the task family), domain, unit, learner; the measures; fitted (1, or 0
+        where the constant forecasts instead); chosen (the configuration, in words);
+        at_end (such as "C high", empty where none is); passed (the number of
+        configurations that can't be fitted); fit_s and forecast_s (seconds); fit_mb and
+        forecast_mb; and the problem's facts.
 
     Raises
     ------
@@ -200,24 +204,28 @@ def entry(problem: Problem, learner: Learner, constant: Learner) -> dict[str, An
         If a learner has more or fewer configurations than it may, or a measure is not
         finite.
     """
-    tried = [dict(one) for one in learner.configurations]
+    tried = [dict(options) for options in learner.configurations]
     require(
         len(tried) in (1, BUDGET),
         len(tried),
-        f"configurations of {learner.name}",
+        f"the number of configurations of {learner.name}",
         f"1 or {BUDGET}",
     )
-    losses = np.zeros(1) if len(tried) == 1 else _losses(problem, learner, tried)
+    losses = np.zeros(1)
+    if len(tried) > 1:
+        losses = np.array([_mean_loss(problem, learner, one) for one in tried])
     best = int(np.argmin(losses))
-    try:
-        if not np.isfinite(losses[best]):
-            raise ValueError("no configuration can be fitted")
-        found, times = _run(problem.whole, learner, tried[best])
-        fitted = 1
-    except _UNFIT:
-        found, times = _run(problem.whole, constant, dict(constant.configurations[0]))
-        fitted = 0
-    measures = dict(problem.judge(problem.whole.truth, found))
+    fitted = bool(np.isfinite(losses[best]))
+    if fitted:
+        try:
+            forecast, costs = _fit_and_forecast(problem.whole, learner, tried[best])
+        except _UNFIT:
+            fitted = False
+    if not fitted:
+        forecast, costs = _fit_and_forecast(
+            problem.whole, constant, dict(constant.configurations[0])
+        )
+    measures = dict(problem.judge(problem.whole.truth, forecast))
     wrong = {name: value for name, value in measures.items() if not np.isfinite(value)}
     require(
         not wrong,
@@ -225,75 +233,77 @@ def entry(problem: Problem, learner: Learner, constant: Learner) -> dict[str, An
         f"measures of {learner.name} on {problem.domain}",
         "finite numbers",
     )
-    ends = _ends(tried, best, learner.ends) if fitted else ""
-    about = {
-        "arena": problem.arena,
+    row = {
+        "arena": problem.family,
         "domain": problem.domain,
         "unit": problem.unit,
         "learner": learner.name,
     }
-    how = {
-        "fitted": fitted,
-        "chosen": _words(tried[best]),
-        "at_end": ends,
+    choice = {
+        "fitted": int(fitted),
+        "chosen": _to_text(tried[best]),
+        "at_end": _values_at_ends(tried, best, learner.ends) if fitted else "",
         "passed": int(np.isinf(losses).sum()),
     }
-    return about | measures | how | times | dict(problem.facts)
+    return row | measures | choice | costs | dict(problem.facts)
 
 
-def entries(
-    problem: Problem, learners: Sequence[Learner], n_jobs: int | None = None
+def evaluate_all(
+    problem: Problem,
+    learners: Sequence[Learner],
+    constant: Learner,
+    n_jobs: int | None = None,
 ) -> pd.DataFrame:
-    """The rows of all learners on a problem, in order; processes as joblib understands
-    them."""
-    constant = next(one for one in learners if one.name == CONSTANT)
+    """The rows of some learners on a problem, in order.
+
+    Parameters
+    ----------
+    problem : Problem
+    learners : sequence of Learner
+    constant : Learner
+        Forecasts where a learner can't be fitted.
+    n_jobs : int, optional
+        Number of processes, as in joblib.
+    """
     rows = in_parallel(
-        [delayed(_quiet_entry)(problem, learner, constant) for learner in learners],
-        n_jobs,
+        [delayed(_evaluate_quietly)(problem, one, constant) for one in learners], n_jobs
     )
     return pd.DataFrame(rows)
 
 
-def _quiet_entry(
+def _evaluate_quietly(
     problem: Problem, learner: Learner, constant: Learner
 ) -> dict[str, Any]:
-    """The entry, without warnings of what the choice passes over; its row tells of the
-    rest."""
+    """`evaluate` without warnings; the row says what could not be fitted."""
     with warnings.catch_warnings(action="ignore"):
-        return entry(problem, learner, constant)
+        return evaluate(problem, learner, constant)
 
 
-def _losses(
-    problem: Problem, learner: Learner, tried: Sequence[dict[str, Any]]
-) -> np.ndarray:
-    """The mean loss of each configuration on the folds; infinite where one can't be
-    fitted."""
-    return np.array(
-        [
-            np.mean([_loss(problem, fold, learner, one) for fold in problem.folds])
-            for one in tried
-        ]
-    )
-
-
-def _loss(
-    problem: Problem, fold: Split, learner: Learner, configuration: dict[str, Any]
+def _mean_loss(
+    problem: Problem, learner: Learner, configuration: dict[str, Any]
 ) -> float:
-    try:
-        found = learner.forecast(learner.fit(fold.train, **configuration), fold.test)
-    except _UNFIT:
-        return np.inf
-    return float(next(iter(problem.judge(fold.truth, found).values())))
+    """The mean loss on the folds; infinite if the learner can't be fitted to one."""
+    losses = []
+    for fold in problem.folds:
+        try:
+            model = learner.fit(fold.train, **configuration)
+            forecast = learner.forecast(model, fold.test)
+        except _UNFIT:
+            return np.inf
+        measures = problem.judge(fold.truth, forecast)
+        losses.append(float(next(iter(measures.values()))))
+    return float(np.mean(losses))
 
 
-def _run(
+def _fit_and_forecast(
     split: Split, learner: Learner, configuration: dict[str, Any]
 ) -> tuple[Any, dict[str, float]]:
+    """A forecast, and its costs by name."""
     model, fit_s, fit_mb = measured(partial(learner.fit, split.train, **configuration))
-    found, forecast_s, forecast_mb = measured(
+    forecast, forecast_s, forecast_mb = measured(
         partial(learner.forecast, model, split.test)
     )
-    return found, {
+    return forecast, {
         "fit_s": fit_s,
         "forecast_s": forecast_s,
         "fit_mb": fit_mb,
@@ -302,22 +312,23 @@ def _run(
 
 
 def measured(call: Callable[[], Any]) -> tuple[Any, float, float]:
-    """What a call returns, its seconds of the processor, and the megabytes that it
-    needed at its peak.
+    """The result of a call, its processor seconds, and its peak memory in megabytes.
 
-    Where the peak can't be set back (other than Linux), memory that was used before
-    hides later needs.
+    Where the peak can't be reset (other than on Linux), earlier use of memory hides
+    later needs.
     """
-    before = _peak(reset=True)
+    before = _peak_memory(reset=True)
     start = time.process_time()
-    found = call()
+    result = call()
     seconds = time.process_time() - start
-    return found, round(seconds, 6), round(max(_peak() - before, 0.0), 3)
+    return result, round(seconds, 6), round(max(_peak_memory() - before, 0.0), 3)
 
 
-def _peak(*, reset: bool = False) -> float:
-    """The largest memory of this process since the last reset, in MB; with `reset`, its
-    present one."""
+def _peak_memory(*, reset: bool = False) -> float:
+    """The largest memory of this process since the last reset, in MB.
+
+    With `reset`, it is the present one.
+    """
     try:
         if reset:
             Path("/proc/self/clear_refs").write_text("5")
@@ -328,34 +339,33 @@ def _peak(*, reset: bool = False) -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
-def _ends(
+def _values_at_ends(
     tried: Sequence[dict[str, Any]], best: int, natural: Mapping[str, str]
 ) -> str:
-    """Which chosen numbers lie at an end of our making of those tried with the same
-    other values.
+    """Names of the chosen numbers at an end of those tried with the same other values.
 
-    Of two numbers each is an end, which tells nothing; such a parameter is passed over.
+    Natural ends do not count. Of two numbers each is an end, so at least three have to
+    be tried.
     """
     chosen = tried[best]
-    arms = dict[str, list[Any]]()
-    for name in (
-        name for name, value in chosen.items() if isinstance(value, int | float)
-    ):
-        others = {other: value for other, value in chosen.items() if other != name}
-        arms[name] = sorted(
-            {one[name] for one in tried if others.items() <= one.items()}
-        )
-    found = near_boundary(
-        chosen, {name: arm for name, arm in arms.items() if len(arm) > 2}
-    )
+    values: dict[str, list[Any]] = {}
+    for name, value in chosen.items():
+        if not isinstance(value, int | float):
+            continue
+        others = chosen.items() - {(name, value)}
+        same = {options[name] for options in tried if others <= options.items()}
+        if len(same) > 2:
+            values[name] = sorted(same)
+    ends = near_boundary(chosen, values)
     return ", ".join(
-        f"{name} {end}" for name, end in found.items() if natural.get(name) != end
+        f"{name} {end}" for name, end in ends.items() if natural.get(name) != end
     )
 
 
-def _words(configuration: dict[str, Any]) -> str:
-    shown = {
-        name: f"{value:.6g}" if isinstance(value, float) else value
-        for name, value in configuration.items()
-    }
-    return ", ".join(f"{name}={value}" for name, value in shown.items())
+def _to_text(configuration: dict[str, Any]) -> str:
+    texts = []
+    for name, value in configuration.items():
+        if isinstance(value, float):
+            value = f"{value:.6g}"
+        texts.append(f"{name}={value}")
+    return ", ".join(texts)

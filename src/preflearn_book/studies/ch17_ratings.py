@@ -1,14 +1,15 @@
-"""The arena "ratings" of chapter 17: the order of a user's items is learned from half
-of them.
+"""The task family "ratings" of chapter 17: the order of a user's items is learned from
+half of them.
 
-The problems are those of section 6.1 of [Tsivtsivadze2013]_, see `user_tasks`: features
-of an item are what reference users say of it. A domain is a set of ratings and a group
-of reference users; a unit is a block of users. Learners are fitted to each user by
-himself, but choose once a block, by halves of the items of each of its users. Of Jester
-only the first half of the users takes part; the others are for `new_user`.
+The problems are those of section 6.1 of [Tsivtsivadze2013]_ (see `user_tasks`): the
+features of an item are its ratings by reference users. A domain is a set of ratings and
+a group of reference users; a unit is a block of users. Learners are fitted to each user
+separately, but choose their configuration once for a block, by halves of the items of
+each of its users. Only the first half of the users of Jester is in these problems; the
+others are for `new_user`.
 
-A fit sees rated items only, where semi-supervised pursuit is ranking pursuit; so it is
-left out.
+Semi-supervised pursuit is not a learner here: a fit sees rated items only, for which it
+equals ranking pursuit.
 
 References
 ----------
@@ -17,9 +18,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial
-from typing import Any
+from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from scipy import sparse
@@ -27,17 +27,8 @@ from scipy import sparse
 from preflearn.core.validation import Floats, Ids, short_repr
 from preflearn.datasets import load_jester, load_movielens
 from preflearn.metrics import disagreement_error
-from preflearn.ranking import bradley_terry
 from preflearn_book.studies.ch10_users import UserTask, user_tasks
-from preflearn_book.studies.ch17_orders import (
-    FITS,
-    Grids,
-    Scored,
-    Scores,
-    learners,
-    ordered,
-    seed_of,
-)
+from preflearn_book.studies.ch17_orders import Scored, merge_rounded, seed_of
 from preflearn_book.studies.ch17_protocol import (
     SIMULATED,
     Problem,
@@ -45,7 +36,7 @@ from preflearn_book.studies.ch17_protocol import (
     problem_or_simulation,
 )
 
-# ratings of references
+# Numbers of ratings of the reference users.
 GROUPS = {"20-39": (20, 40), "40-59": (40, 60), "60-79": (60, 80), "new": (20, 80)}
 DOMAINS = [
     f"{data} {group}"
@@ -53,83 +44,29 @@ DOMAINS = [
     for group in ("20-39", "40-59", "60-79")
 ]
 NEW = "jester new"
-# of a block, and blocks of a domain
-_USERS = 6
-_UNITS = 6
-_SPARE = 10  # users drawn in place of those of whom half of a half is all ties
-# users of Jester that take part, and ratings of those that do not
-_HALF = 2500
-_RATINGS = 100_000
-
-# times 2 is the exponent of the kernel at the mean squared distance
-_WIDTHS = [0.03, 0.3]
-GRIDS: Grids = {
-    "ranking SVM": {"C": np.logspace(-7, 0, 8).tolist()},
-    "ranking SVM, rbf": {"C": np.logspace(-5, 4, 8).tolist(), "width": _WIDTHS},
-    "RankRLS": {"alpha": np.logspace(-3, 9, 8).tolist(), "width": _WIDTHS},
-    "RLS": {"alpha": np.logspace(-3, 9, 8).tolist(), "width": _WIDTHS},
-    "ranking pursuit": {"n_basis": [1, 2, 4, 8, 16, 32, 64, 128], "width": _WIDTHS},
-    "combined pursuit": {"n_basis": [1, 2, 4, 8, 16, 32, 64, 128], "width": _WIDTHS},
-    "RankNet": {"n_hidden": [2, 8], "learning_rate": np.logspace(-5, 1, 8).tolist()},
-    "logistic regression": {"C": np.logspace(-7, 3, 8).tolist()},
-    "logistic, kernel features": {
-        "C": np.logspace(-5, 8, 8).tolist(),
-        "width": _WIDTHS,
-    },
-    "boosted trees": {
-        "min_child_samples": [1, 1, 3, 3, 9, 9, 27, 27],
-        "num_leaves": [2, 6],
-    },
-}
-
-
-def _by_popularity(train: Scored) -> Scores:
-    """What the reference users say of an item in the mean, who have their median where
-    they say nothing."""
-    return lambda Q: Q.mean(axis=1)
-
-
-def _by_worths(train: Scored) -> Scores:
-    """Worths of the items asked for, from the share of reference users that rates one
-    above the other."""
-    return lambda Q: bradley_terry((Q[:, None] > Q).mean(axis=2))
-
-
-def _each(fit: Callable[..., Scores], train: Sequence[Scored], **options: Any) -> Any:
-    """A fit to each user."""
-    models = [fit(one, **options) for one in train]
-    return lambda asked: [scores(Q) for scores, Q in zip(models, asked, strict=True)]
-
-
-LEARNERS = learners(
-    GRIDS,
-    {
-        name: partial(_each, fit)
-        for name, fit in (
-            FITS | {"popularity": _by_popularity, "Bradley-Terry": _by_worths}
-        ).items()
-    },
-)
+_USERS_PER_BLOCK = 6
+_BLOCKS = 6
+_SPARE = 10  # users who replace those whose ratings are tied in half of a half
+_JESTER_USERS = 2500  # in the tasks; `new_user` has ratings of the others
+_NEW_RATINGS = 100_000
 
 
 def tasks(profile: str) -> list[str]:
     """Names such as "jester 20-39/0"; quick: the first block of the first group."""
     if profile == "quick":
         return [f"{DOMAINS[0]}/0"]
-    return [f"{domain}/{k}" for k in range(_UNITS) for domain in DOMAINS]
+    return [f"{domain}/{k}" for k in range(_BLOCKS) for domain in DOMAINS]
 
 
 def new_user() -> list[Problem]:
-    """100,000 ratings of 100 jokes by users that are in no task: blocks of them, by the
-    same protocol."""
-    return [problem(f"{NEW}/{k}") for k in range(_UNITS)]
+    """Blocks of users with 100,000 ratings of 100 jokes, who are in no task."""
+    return [problem(f"{NEW}/{k}") for k in range(_BLOCKS)]
 
 
 def problem(name: str) -> Problem:
-    """The task of a name, which alone decides its numbers; blocks of a domain have the
-    same references.
+    """The problem of a name; if the ratings are not available, they are simulated.
 
-    If the ratings are not available, they are simulated.
+    Blocks of a domain have the same reference users.
     """
     return problem_or_simulation(name, _problem, _problem)
 
@@ -137,40 +74,37 @@ def problem(name: str) -> Problem:
 def _problem(name: str) -> Problem:
     domain, unit = name.split("/")
     seed = seed_of(name)
-    start = _USERS * int(unit)
-    users = _users(domain)[start : start + _USERS]
-    train = []
-    folds = ([], [])
-    for k, task in enumerate(users):
-        train.append(Scored(task.X_train, task.y_train, seed + k))
-        for fold, (a, b) in zip(folds, halves(task.y_train, seed + k), strict=True):
-            X = task.X_train
-            y = task.y_train
-            fold.append((Scored(X[a], y[a], seed + k), X[b], y[b]))
-    whole = Split(
-        train, [task.X_test for task in users], [task.y_test for task in users]
-    )
-    splits = [
-        Split(*(list(part) for part in zip(*fold, strict=True))) for fold in folds
+    start = _USERS_PER_BLOCK * int(unit)
+    users = _users(domain)[start : start + _USERS_PER_BLOCK]
+    train = [
+        Scored(user.X_train, user.y_train, seed + k) for k, user in enumerate(users)
     ]
+    whole = Split(
+        train, [user.X_test for user in users], [user.y_test for user in users]
+    )
+    folds = [Split([], [], []), Split([], [], [])]
+    for X, y, own_seed in train:
+        for fold, (a, b) in zip(folds, halves(y, own_seed), strict=True):
+            fold.train.append(Scored(X[a], y[a], own_seed))
+            fold.test.append(X[b])
+            fold.truth.append(y[b])
+    n_comparisons = sum(np.greater.outer(user.y, user.y).sum() for user in train)
     facts = {
         "n_users": len(users),
-        "n_items": sum(len(one.y) for one in train) / len(train),
+        "n_items": sum(len(user.y) for user in train) / len(train),
         "n_features": train[0].X.shape[1],
-        "n_comparisons": int(
-            sum(np.greater.outer(one.y, one.y).sum() for one in train)
-        ),
+        "n_comparisons": int(n_comparisons),
         "n_asked": sum(map(len, whole.test)) / len(train),
     }
-    return Problem("ratings", domain, unit, whole, splits, judge, facts)
+    return Problem("ratings", domain, unit, whole, folds, judge, facts)
 
 
 def halves(y: Floats, seed: int) -> list[tuple[Ids, Ids]]:
-    """Halves of a user's items, each to learn from and to judge by: of two neighbours
-    in order each has one.
+    """Halves of a user's items, which are training and test items in turn.
 
-    Which of the two is drawn, again where one half would be all ties. Of four scores or
-    more, two at least have to differ from the most frequent one.
+    Of each two neighbors in the order of scores, one half has one, which is drawn. If
+    all scores of a half are equal, the halves are drawn again. At least two of four or
+    more scores have to differ from the most frequent one.
 
     Raises
     ------
@@ -199,40 +133,35 @@ def halves(y: Floats, seed: int) -> list[tuple[Ids, Ids]]:
 
 
 def judge(truth: Sequence[Floats], scores: Sequence[Floats]) -> dict[str, float]:
-    """Disagreement errors, eq.
-
-    1, in the mean of the users: without the pairs of equal ratings, and with.
-    """
-    both = [(y, ordered(f)) for y, f in zip(truth, scores, strict=True)]
-    loss, printed = (
-        float(np.mean([disagreement_error(y, f, ties=ties) for y, f in both]))
-        for ties in ("drop", "keep")
-    )
-    return {"loss": loss, "with_ties": printed}
+    """Mean disagreement errors of the users (eq. 1), without pairs of equal ratings and
+    with them."""
+    users = [(y, merge_rounded(f)) for y, f in zip(truth, scores, strict=True)]
+    loss = [disagreement_error(y, f, ties="drop") for y, f in users]
+    with_ties = [disagreement_error(y, f, ties="keep") for y, f in users]
+    return {"loss": float(np.mean(loss)), "with_ties": float(np.mean(with_ties))}
 
 
 @cache
 def _users(domain: str) -> list[UserTask]:
-    """The users of all blocks of a domain, but those with a single rating that differs
-    from the others."""
+    """The users of all blocks of a domain.
+
+    Users with a single rating that differs from their others are left out.
+    """
     data, group = domain.removeprefix(SIMULATED).split(" ")
     if domain.startswith(SIMULATED):
         ratings = simulated_ratings(seed_of(domain))
     elif domain == NEW:
         ratings = unseen()
+    elif data == "jester":
+        ratings = load_jester().ratings[:_JESTER_USERS]
     else:
-        ratings = (
-            load_jester().ratings[:_HALF]
-            if data == "jester"
-            else load_movielens().ratings
-        )
-    found = user_tasks(
-        ratings, GROUPS[group], _USERS * _UNITS + _SPARE, seed_of(domain)
-    )
+        ratings = load_movielens().ratings
+    n_users = _USERS_PER_BLOCK * _BLOCKS + _SPARE
+    users = user_tasks(ratings, GROUPS[group], n_users, seed_of(domain))
     return [
-        one
-        for one in found
-        if len(one.y_train) - np.unique_counts(one.y_train).counts.max() > 1
+        user
+        for user in users
+        if len(user.y_train) - np.unique_counts(user.y_train).counts.max() > 1
     ]
 
 
@@ -242,7 +171,7 @@ def simulated_ratings(
     """Ratings by three tastes and noise; each user rates 20 to 79 items."""
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(n_users, 3)) @ rng.normal(size=(3, n_items))
-    # no rating is 0
+    # The half keeps ratings apart from 0, which means no rating.
     values = np.rint(3 * (values + rng.normal(size=values.shape))) + 0.5
     rated = np.argsort(rng.random(values.shape)) < rng.integers(
         20, 80, size=(n_users, 1)
@@ -251,7 +180,7 @@ def simulated_ratings(
 
 
 def unseen() -> sparse.csr_array:
-    """The ratings of the next users of Jester, as many users as have given 100,000
-    ratings or just less."""
-    ratings = load_jester().ratings[_HALF:]
-    return ratings[: int(np.searchsorted(ratings.indptr, _RATINGS, side="right")) - 1]
+    """The ratings of the next users of Jester, at most 100,000 in total."""
+    ratings = load_jester().ratings[_JESTER_USERS:]
+    n_users = int(np.searchsorted(ratings.indptr, _NEW_RATINGS, side="right")) - 1
+    return ratings[:n_users]

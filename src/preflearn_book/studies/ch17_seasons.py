@@ -1,8 +1,10 @@
-"""Windows of matches for the arena "time" of chapter 17, what is known of players, and
-how forecasts count.
+"""The task family "time" of chapter 17: windows of matches, features of the players,
+and the losses of forecasts.
 
-What is to be forecast comes with its outcomes; `ch17_time` says how learners are kept
-from those to come. Nothing here uses an outcome before the day after it.
+Matches to be forecast come with their outcomes, since they become known day by day;
+`ch17_time` says how learners are kept from using later ones. Features use only outcomes
+of earlier days. Validation is forward in time: the first two thirds of the days are
+learned from, and the last third is forecast.
 
 References
 ----------
@@ -38,11 +40,11 @@ from preflearn_book.studies.ch17_protocol import (
 )
 
 RECENT = 20
-"""How many matches of a player are his form."""
+"""Number of the last matches that count as the form of a player."""
 
 
 class Games(NamedTuple):
-    """Matches and their outcomes; those from `start` on are to be forecast, or none.
+    """Matches and their outcomes; those from `start` on, if any, are to be forecast.
 
     Attributes
     ----------
@@ -50,7 +52,7 @@ class Games(NamedTuple):
     y : ndarray of shape (N,)
         1, 0 or -1.
     features : ndarray of shape (N, 5)
-        Of `rolling`.
+        The result of `rolling`.
     ties : bool
         Whether the sport has ties.
     start : int
@@ -63,28 +65,28 @@ class Games(NamedTuple):
     start: int
 
     def block(self, begin: int, end: int) -> Games:
-        """Matches begin..end, of which none is to be forecast."""
-        some = slice(begin, end)
+        """The matches from begin to end, of which none is to be forecast."""
+        rows = slice(begin, end)
         return Games(
-            self.matches[some],
-            self.y[some],
-            self.features[some],
+            self.matches[rows],
+            self.y[rows],
+            self.features[rows],
             self.ties,
             end - begin,
         )
 
 
 def rolling(matches: Matches, y: ArrayLike) -> Floats:
-    """What is known of the players of a match from earlier days, first less second, and
-    the advantage.
+    """Differences in what is known of both players from earlier days; the advantage.
 
     Returns
     -------
     ndarray of shape (N, 5)
-        The sum of the outcomes (1, 0, -1) of the last `RECENT` matches over `RECENT`;
-        that of all over their number and `RECENT` more, as if so many ties had gone
-        before; the mean of this over the opponents of the last `RECENT`, as it was on
-        that day; log(1 + number of matches); and the advantage.
+        First minus second: the sum of the outcomes (1, 0, -1) of the last `RECENT`
+        matches over `RECENT`; the sum of all outcomes over their number plus `RECENT`,
+        as if there had been as many ties before; the mean of this over the opponents of
+        the last `RECENT` matches, at that day; log(1 + number of matches). The last
+        column is the advantage.
 
     Examples
     --------
@@ -124,11 +126,9 @@ def _rolled(players, results, days, n):
         for k in range(begin, end):
             for side, sign in enumerate((1.0, -1.0)):
                 who = players[k, side]
-                place = count[players[k, side]] % RECENT
-                recent[who, place], against[who, place] = (
-                    sign * results[k],
-                    usual[players[k, 1 - side]],
-                )
+                place = count[who] % RECENT
+                recent[who, place] = sign * results[k]
+                against[who, place] = usual[players[k, 1 - side]]
                 total[who] += sign * results[k]
                 count[who] += 1
         for who in players[begin:end].ravel():
@@ -137,33 +137,32 @@ def _rolled(players, results, days, n):
 
 
 def judge(outcomes: NDArray[np.int8], probabilities: Floats) -> dict[str, float]:
-    """Log loss in nats; share of results foretold wrongly; and by how much the most
-    probable ones fall short.
+    """Log loss in nats; error rate; mean largest probability minus accuracy.
 
-    Where k results share the largest probability, one of them counts 1/k, as in
+    If k results share the largest probability, one of them counts 1/k, as in
     `ResultForecasts`.
     """
-    right = float(ResultForecasts(probabilities, outcomes).hits().mean())
-    sure = float(probabilities.max(axis=1).mean())
+    accuracy = float(ResultForecasts(probabilities, outcomes).hits().mean())
+    confidence = float(probabilities.max(axis=1).mean())
     return {
         "loss": log_loss(outcomes, probabilities),
-        "error": 1 - right,
-        "overconfidence": sure - right,
+        "error": 1 - accuracy,
+        "overconfidence": confidence - accuracy,
     }
 
 
 # ---- Problems
 
-_YEARS = range(1993, 2018, 3)  # that are forecast: no match is in two windows
+_YEARS = range(1993, 2018, 3)  # of the test matches; no match is in two windows
 _HISTORIES = (0.25, 0.5, 1, 2, 4)
+WITH_ADVANTAGE = ("NBA", "football")
 
 
 def tasks(profile: str) -> list[str]:
-    """Names of problems: "NBA/2002" asks for the season that ends in 2002, after two
-    others.
+    """Names such as "NBA/2002": the season that ends in 2002, after two others.
 
-    Three years of the NBA and of football are asked for after 1/4 to 4 seasons, too:
-    "NBA by history/2002 after 0.5". Of "quick" some, of "full" all.
+    Three years of the NBA and of football are also forecast after 1/4 to 4 seasons:
+    "NBA by history/2002 after 0.5".
     """
     if profile == "quick":
         return ["ATP/2002"]
@@ -181,13 +180,13 @@ def problem(name: str) -> Problem:
     """The problem of a name, one of `tasks`.
 
     - NBA: a season, from all games of the two before. Football: a year of
-      internationals, from two. ATP: the first half of a year on the main tour, from the
-      year before.
-    - By history: from as many seasons or years as it says; if less than one, from the
-      last part of its games.
-    - StarCraft: the split of the authors of [Maystre2019]_, which has no dates. Rows to
-      learn from are in the order of the file, within a day; all to validate by are
-      asked for on the next day, and the test on the third. So skills stand still, and
+      internationals, from two years. ATP: the first half of a year on the main tour,
+      from the year before.
+    - By history: from the given number of seasons or years; if it is below one, from
+      the last part of the games of one.
+    - StarCraft: the split of the authors of [Maystre2019]_, which has no dates. The
+      training rows are within one day, in the order of the file. The validation rows
+      are on the second day, and the test rows on the third. So skills are constant, and
       the test is forecast from 70 percent of the rows.
 
     If the matches are not available, a league is simulated instead.
@@ -197,34 +196,40 @@ def problem(name: str) -> Problem:
     .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
        flexible time-dynamics", KDD 2019.
     """
-    return problem_or_simulation(name, _problem, _simulated)
+    return problem_or_simulation(name, _real_problem, _simulated)
 
 
-def _problem(name: str) -> Problem:
+def _real_problem(name: str) -> Problem:
     domain, unit = name.split("/")
     if domain == "StarCraft":
         return _starcraft(unit)
     sport = domain.removesuffix(" by history")
-    (year, _, long) = unit.partition(" after ")
-    history, months = (1.0, 6) if sport == "ATP" else (2.0, 12)
-    history = float(long or history)
-    begin: Any = pd.Timestamp(
-        f"{int(year) - 1}-08-01" if sport == "NBA" else f"{year}-01-01"
-    )
-    span = (
+    year, _, seasons = unit.partition(" after ")
+    months = 12
+    history = 2.0
+    if sport == "ATP":
+        months = 6
+        history = 1.0
+    if seasons:
+        history = float(seasons)
+    begin: Any = pd.Timestamp(f"{year}-01-01")
+    if sport == "NBA":
+        begin = pd.Timestamp(f"{int(year) - 1}-08-01")
+    dates = (
         begin - pd.DateOffset(years=math.ceil(history)),
         begin,
         begin + pd.DateOffset(months=months),
     )
-    return posed(domain, unit, _window(_frame(sport), sport, *span, min(history, 1.0)))
+    window = _window(_frame(sport), sport, dates, min(history, 1.0))
+    return make_problem(domain, unit, window)
 
 
 def new_user() -> list[Problem]:
-    """A league of 18 teams, 5 seasons: the NBA from autumn 1971 to 1976; half seasons,
-    each from all before.
+    """A league of 18 teams, 5 seasons: the NBA from 1971 to 1976, by half seasons.
 
-    The file also has a second league of these years, whose teams never met those of the
-    first. If the games are not available, leagues are simulated instead.
+    Each half season is forecast from all matches before. The file also has a second
+    league of these years, whose teams never met those of the first. If the games are
+    not available, leagues are simulated instead.
     """
     try:
         return _league_of_1972()
@@ -237,56 +242,64 @@ def new_user() -> list[Problem]:
 
 def _league_of_1972() -> list[Problem]:
     frame = _frame("NBA")
-    found = []
     frame = frame[frame["season"].between(1972, 1976)]
-    league = next(
-        teams
-        for teams in diagnose(Matches.from_frame(frame)[0]).components
-        if "BOS" in teams
-    )
+    components = diagnose(Matches.from_frame(frame)[0]).components
+    league = next(teams for teams in components if "BOS" in teams)
     frame = frame[frame["first"].isin(list(league))]
+    problems = []
     for year in (1974, 1975, 1976):
         days = frame.loc[frame["season"] == year, "time"].unique()
-        dates = days[0], days[len(days) // 2], days[-1] + pd.Timedelta(days=1)
-        for half, (begin, end) in zip(
-            ("first", "second"), pairwise(dates), strict=True
-        ):
-            window = _window(frame, "NBA", frame["time"].min(), begin, end)
-            found.append(
-                posed("a league of 18 teams", f"{half} half of {year}", window)
-            )
-    return found
+        ends = days[0], days[len(days) // 2], days[-1] + pd.Timedelta(days=1)
+        for half, span in zip(("first", "second"), pairwise(ends), strict=True):
+            window = _window(frame, "NBA", (frame["time"].min(), *span))
+            unit = f"{half} half of {year}"
+            problems.append(make_problem("a league of 18 teams", unit, window))
+    return problems
 
 
-def posed(
+def make_problem(
     domain: str, unit: str, whole: Games, validation: int | None = None
 ) -> Problem:
-    """A problem of this arena; validation begins at this match, or at that after two
-    thirds of the days."""
+    """The problem of a window of matches.
+
+    Parameters
+    ----------
+    domain, unit : str
+    whole : Games
+    validation : int, optional
+        Number of the first validation match; by default, the first one after two thirds
+        of the training days.
+    """
     known = whole.block(0, whole.start)
-    days = np.unique(known.matches.time)
-    players = known.matches.players()
-    third = np.searchsorted(known.matches.time, days[2 * len(days) // 3])
-    fold = known._replace(start=int(third) if validation is None else validation)
-    parts = [Split(of.block(0, of.start), of, of.y[of.start :]) for of in (whole, fold)]
-    ties = round(float((known.y == 0).mean()), 4)
+    if validation is None:
+        days = np.unique(known.matches.time)
+        first_day = days[2 * len(days) // 3]
+        validation = int(np.searchsorted(known.matches.time, first_day))
+    fold = known._replace(start=validation)
+    family = "time"
+    if domain.endswith(" by history"):
+        family = "history"
     n = whole.start
-    n_players = len(np.unique(players))
+    n_players = len(np.unique(known.matches.players()))
     facts = {
         "n_train": n,
         "n_test": len(whole.y) - n,
         "players": n_players,
         "per_player": round(2 * n / n_players, 1),
+        "ties": round(float((known.y == 0).mean()), 4),
     }
-    arena = "history" if domain.endswith(" by history") else "time"
-    return Problem(
-        arena, domain, unit, parts[0], parts[1:], judge, facts | {"ties": ties}
-    )
+    return Problem(family, domain, unit, _split(whole), [_split(fold)], judge, facts)
+
+
+def _split(games: Games) -> Split:
+    return Split(games.block(0, games.start), games, games.y[games.start :])
 
 
 def _simulated(name: str, n_teams: int = 20, n_matches: int = 1500) -> Problem:
-    """Three years of a league whose scores are random walks by month; the last year is
-    to be forecast."""
+    """Three years of a league, of which the last one is to be forecast.
+
+    Scores are random walks by month.
+    """
     domain, unit = name.split("/")
     sport = domain.removeprefix(SIMULATED).removesuffix(" by history")
     rng = np.random.default_rng([17, *name.encode()])
@@ -294,52 +307,67 @@ def _simulated(name: str, n_teams: int = 20, n_matches: int = 1500) -> Problem:
     sides = np.argsort(rng.random((n_matches, n_teams)), axis=1)[:, :2]
     moves = rng.normal(scale=0.1, size=(36, n_teams))
     scores = rng.normal(scale=0.7, size=n_teams) + np.cumsum(moves, axis=0)
-    home = 0.3 if sport in ("NBA", "football") else 0.0
-    gap = np.subtract(*scores[days[:, None] // 30, sides].T) + rng.logistic(
-        home, size=n_matches
-    )
+    home = 0.0
+    if sport in WITH_ADVANTAGE:
+        home = 0.3
+    margin = 0.0
+    if sport == "football":
+        margin = 0.4
+    noise = rng.logistic(home, size=n_matches)
+    gap = np.subtract(*scores[days[:, None] // 30, sides].T) + noise
     teams = np.char.add("team ", (sides + 1).astype("U"))
-    columns = {
-        "first": teams[:, 0],
-        "second": teams[:, 1],
-        "time": days.astype(float),
-        "advantage": True,
-    }
-    columns["outcome"] = threshold(gap, 0.4 if sport == "football" else 0.0)
-    return posed(
-        domain,
-        unit,
-        _games(pd.DataFrame(columns), sport, int(np.searchsorted(days, 2 * 360))),
+    frame = pd.DataFrame(
+        {
+            "first": teams[:, 0],
+            "second": teams[:, 1],
+            "time": days.astype(float),
+            "advantage": True,
+            "outcome": threshold(gap, margin),
+        }
     )
+    start = int(np.searchsorted(days, 2 * 360))
+    return make_problem(domain, unit, _games(frame, sport, start))
 
 
 @cache
 def _frame(sport: str) -> Any:
     if sport == "NBA":
         return datasets.load_nba().matches
-    return (
-        datasets.load_atp("main").matches
-        if sport == "ATP"
-        else datasets.load_football().matches
-    )
+    if sport == "ATP":
+        return datasets.load_atp("main").matches
+    return datasets.load_football().matches
 
 
 def _window(
-    frame: Any, sport: str, learn: Any, begin: Any, end: Any, last: float = 1.0
+    frame: Any, sport: str, dates: tuple[Any, Any, Any], fraction: float = 1.0
 ) -> Games:
-    """Matches between dates, to be forecast from one of them on; of those before it the
-    last part counts."""
-    frame = frame[(frame["time"] >= learn) & (frame["time"] < end)].reset_index(
-        drop=True
-    )
+    """Matches between dates.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    sport : str
+    dates : tuple
+        First date of the training matches, first date of the test matches, and the
+        date after the last of these.
+    fraction : float
+        The fraction of the training matches that is used, the last ones.
+    """
+    first_date, begin, end = dates
+    inside = (frame["time"] >= first_date) & (frame["time"] < end)
+    frame = frame[inside].reset_index(drop=True)
     days = frame["time"].to_numpy()
     start = int(np.searchsorted(days, np.datetime64(begin)))
-    first = int(np.searchsorted(days, days[math.floor((1 - last) * start)]))
+    # A day is used as a whole.
+    first_day = days[math.floor((1 - fraction) * start)]
+    first = int(np.searchsorted(days, first_day))
     return _games(frame[first:], sport, start - first)
 
 
 def _games(frame: Any, sport: str, start: int) -> Games:
-    advantage = "advantage" if sport in ("NBA", "football") else None
+    advantage = None
+    if sport in WITH_ADVANTAGE:
+        advantage = "advantage"
     matches, y = Matches.from_frame(frame.reset_index(drop=True), advantage=advantage)
     return Games(matches, y, rolling(matches, y), sport == "football", start)
 
@@ -351,22 +379,19 @@ def _starcraft(name: str) -> Problem:
     times = np.repeat([0.0, 1.0, 2.0], sizes)
     times[: sizes[0]] = np.linspace(0.0, 1.0, sizes[0], endpoint=False)
     rows = frame.iloc[np.concatenate(parts)].assign(time=times)
-    return posed(
-        "StarCraft", name, _games(rows, "StarCraft", sizes[0] + sizes[1]), sizes[0]
-    )
+    games = _games(rows, "StarCraft", sizes[0] + sizes[1])
+    return make_problem("StarCraft", name, games, sizes[0])
 
 
 def split_rows(name: str) -> list[Ids]:
-    """The authors' split, in rows of `load_starcraft`: a half, a fifth, and three
-    tenths of the file's rows.
+    """The authors' split in 50, 20 and 30 percent, as rows of `load_starcraft`.
 
-    They shuffle all rows, with random.seed(42). Those in which a player meets himself,
-    which the loader leaves out, are left out of the parts.
+    The authors shuffle all rows of the file with random.seed(42). The loader leaves out
+    rows in which both players are the same, so the parts leave them out, too.
     """
     lines = read("starcraft", f"{name}.txt").decode("utf-8").splitlines()
-    sides = [
-        line.split()[0].split(":") for line in lines[int(lines[0].split()[1]) + 2 :]
-    ]
+    n_players = int(lines[0].split()[1])
+    sides = [line.split()[0].split(":") for line in lines[n_players + 2 :]]
     own = np.array([first == second for first, second in sides])
     order = list(range(len(own)))
     random.Random(42).shuffle(order)

@@ -1,32 +1,29 @@
-"""Arena "time" of chapter 17: who wins the next match, told from all matches of earlier
-days.
+"""Learners of chapter 17 for the task family "time": the next match is forecast from
+all matches of earlier days.
 
-A problem is a window of matches to learn from and the matches that follow it, to be
-forecast. What is to be forecast comes with its outcomes, since they become known day by
-day; no learner uses one before its day is over:
+`train` is a window of matches, as `Games`. `test` is the same window with the matches
+that follow it, whose outcomes become known day by day. No learner uses an outcome
+before its day is over:
 
-- The dynamic model and the rating systems go through `one_step_ahead` and
+- The dynamic model and the rating systems forecast by `one_step_ahead` and
   `earlier_forecasts`.
-- The others are fitted to a table, and anew every `REFIT` days, to the matches of
-  earlier days. (With 30 days Bradley-Terry models were behind by this alone, 0.01 to
-  0.03 nats on the NBA.)
+- The others are fitted to a table, and fitted anew every `REFIT` days to the matches of
+  earlier days. (With 30 days, Bradley-Terry models had a loss 0.01 to 0.03 nats higher
+  on the NBA, from this alone.)
 - Features of a match count what its players did on earlier days (`rolling`).
 
-All use the same: who met when, who had the advantage of the home ground, and the
-outcomes; no points. The margin of ties, and the advantage of the rating systems, are
-those of an ordinal model without time on the window to learn from. No forecast is
-smoothed or clipped afterwards: no learner gives an outcome the probability 0, the
-constant since it counts each outcome once more than it was seen.
-
-Validation is forward in time: the first two thirds of the days to learn from, and the
-last third to forecast.
+All learners use the same data: who met when, who had the home advantage, and the
+outcomes, but no points. The margin of ties, and the advantage of the rating systems,
+are those of an ordinal model without time on the training window. No forecast is
+smoothed or clipped afterwards. No learner gives an outcome the probability 0; the
+constant does not since it counts each outcome once more than it was seen.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -45,28 +42,30 @@ from preflearn.matches import ADVANTAGE, Matches, TimeWarning, n_earlier
 from preflearn.pairs import Pairs
 from preflearn.ranking.tie_models import Davidson, OrdinalComparison
 from preflearn.ratings import Elo, Glicko, TrueSkill, earlier_forecasts
-from preflearn.solvers.search import grid
 from preflearn_book.studies.ch14_sports import YEAR
-from preflearn_book.studies.ch17_protocol import CONSTANT, QUIET_TREES, Learner, spaced
-from preflearn_book.studies.ch17_seasons import Games, new_user, problem, tasks
-
-__all__ = ["LEARNERS", "new_user", "problem", "tasks"]
+from preflearn_book.studies.ch17_protocol import QUIET_TREES
+from preflearn_book.studies.ch17_seasons import Games
 
 REFIT = 7.0
-"""Days to be forecast after which learners of a table are fitted anew."""
+"""Days after which learners of a table are fitted anew."""
 
-_POINTS = 400 / np.log(10)  # of a rating, in a unit of log-odds
+_POINTS = 400 / np.log(10)  # of a rating, for one unit of log-odds
+
+Forecast = Callable[[Games], Floats]
+"""From matches to the probabilities of their outcomes."""
 
 
-# ---- Learners that go day by day: what is fitted are margin and advantage, the rest is done by the forecast
+# ---- Learners that go day by day. The fit sets margin and advantage; the forecast
+# learns the rest.
 
 
-def _timeless(known: Games, link: Any) -> tuple[float, float]:
-    """Margin of ties and advantage, by an ordinal model without time."""
-    found = OrdinalComparison(link, alpha=1.0).fit(_pairs(known.matches), known.y)
-    return found.threshold_, float(
-        found.coef_[-1]
-    ) if ADVANTAGE in known.matches.features else 0.0
+def margin_and_advantage(train: Games, link: Any) -> tuple[float, float]:
+    """Margin of ties and home advantage, by an ordinal model without time."""
+    model = OrdinalComparison(link, alpha=1.0).fit(_pairs(train.matches), train.y)
+    advantage = 0.0
+    if ADVANTAGE in train.matches.features:
+        advantage = float(model.coef_[-1])
+    return model.threshold_, advantage
 
 
 def _pairs(matches: Matches) -> Pairs:
@@ -76,192 +75,146 @@ def _pairs(matches: Matches) -> Pairs:
     return Pairs(rows, np.column_stack([np.arange(n), np.full(n, n)]))
 
 
-def _dynamic(
-    known: Games, variance: float, years: float
+def fit_dynamic(
+    train: Games, variance: float, years: float
 ) -> dynamics.DynamicComparisons:
-    margin, _ = _timeless(known, "probit")
+    margin, _ = margin_and_advantage(train, "probit")
     scores = dynamics.Matern12(variance, lengthscale=years * YEAR)
-    law = dynamics.OrdinalProbit(margin) if known.ties else dynamics.Probit()
-    parts: Any = {ADVANTAGE: dynamics.Constant(1.0), "*": scores}
-    return dynamics.DynamicComparisons(parts, law, n_threads=1)
+    covariance: Any = {ADVANTAGE: dynamics.Constant(1.0), "*": scores}
+    likelihood = dynamics.Probit()
+    if train.ties:
+        likelihood = dynamics.OrdinalProbit(margin)
+    return dynamics.DynamicComparisons(covariance, likelihood, n_threads=1)
 
 
-def _elo(known: Games, rate: float) -> Elo:
-    margin, advantage = _timeless(known, "logit")
-    law = dynamics.OrdinalLogit(margin) if known.ties else dynamics.Logit()
-    return Elo(likelihood=law, rate=rate, advantage=advantage)
+def fit_elo(train: Games, rate: float) -> Elo:
+    margin, advantage = margin_and_advantage(train, "logit")
+    likelihood = dynamics.Logit()
+    if train.ties:
+        likelihood = dynamics.OrdinalLogit(margin)
+    return Elo(likelihood=likelihood, rate=rate, advantage=advantage)
 
 
-def _glicko(known: Games, deviation: float, c: float) -> Glicko:
-    return Glicko(
-        deviation=deviation, c=c, advantage=_POINTS * _timeless(known, "logit")[1]
-    )
+def fit_glicko(train: Games, deviation: float, c: float) -> Glicko:
+    _, advantage = margin_and_advantage(train, "logit")
+    return Glicko(deviation=deviation, c=c, advantage=_POINTS * advantage)
 
 
-def _trueskill(known: Games, variance: float, dynamics: float) -> TrueSkill:
-    margin, advantage = _timeless(known, "probit")
+def fit_trueskill(train: Games, variance: float, dynamics: float) -> TrueSkill:
+    margin, advantage = margin_and_advantage(train, "probit")
     return TrueSkill(
-        variance, dynamics, margin=margin * known.ties, advantage=advantage
+        variance, dynamics, margin=margin * train.ties, advantage=advantage
     )
 
 
-def _day_by_day(model: Any, asked: Games) -> Floats:
-    dated = asked.matches, asked.y, asked.start
-    if not isinstance(model, dynamics.DynamicComparisons):
-        found = earlier_forecasts(model, *dated)
-        return found if asked.ties or found.shape[1] == 2 else found[:, [0, 2]]
-    with warnings.catch_warnings():
-        # length scales go beyond the window
-        warnings.simplefilter("ignore", TimeWarning)
-        return dynamics.one_step_ahead(model, *dated).probabilities
+def forecast_by_day(model: Any, test: Games) -> Floats:
+    """Forecast each match from all matches of earlier days."""
+    games = test.matches, test.y, test.start
+    if isinstance(model, dynamics.DynamicComparisons):
+        with warnings.catch_warnings():
+            # Length scales may be longer than the window.
+            warnings.simplefilter("ignore", TimeWarning)
+            return dynamics.one_step_ahead(model, *games).probabilities
+    probabilities = earlier_forecasts(model, *games)
+    if probabilities.shape[1] == 3 and not test.ties:
+        return probabilities[:, [0, 2]]
+    return probabilities
 
 
 # ---- Learners that are fitted to a table
 
 
-class _Table(NamedTuple):
-    """What was learned from the window, and how to learn it from more."""
+class TableModel(NamedTuple):
+    """The forecast that was learned from the window, and how to learn it again."""
 
-    law: Callable[[Games], Floats]  # the probabilities of matches
-    again: Callable[[Games], Callable[[Games], Floats]]
-
-
-def _table(learn: Callable[..., Any], known: Games, **configuration: Any) -> _Table:
-    again = partial(learn, **configuration)
-    return _Table(again(known), again)
+    forecast: Forecast
+    fit: Callable[[Games], Forecast]
 
 
-def _block_by_block(model: _Table, asked: Games) -> Floats:
+def fit_table(fit: Callable[..., Forecast], train: Games, **options: Any) -> TableModel:
+    fit_window = partial(fit, **options)
+    return TableModel(fit_window(train), fit_window)
+
+
+def forecast_and_refit(model: TableModel, test: Games) -> Floats:
     """Forecast `REFIT` days each time, from all matches of earlier days."""
-    time = asked.matches.time
-    found = []
-    firsts = np.searchsorted(time, np.arange(time[asked.start], time[-1] + 1e-9, REFIT))
-    begins = np.unique(np.maximum(firsts, asked.start)).tolist()
+    time = test.matches.time
+    firsts = np.searchsorted(time, np.arange(time[test.start], time[-1] + 1e-9, REFIT))
+    begins = np.unique(np.maximum(firsts, test.start)).tolist()
+    forecast = model.forecast
+    blocks = []
     for begin, end in pairwise([*begins, len(time)]):
-        first = begin == asked.start
-        law = (
-            model.law
-            if first
-            else model.again(asked.block(0, n_earlier(asked.matches, begin)))
-        )
-        found.append(law(asked.block(begin, end)))
-    return np.vstack(found)
+        if begin > test.start:
+            forecast = model.fit(test.block(0, n_earlier(test.matches, begin)))
+        blocks.append(forecast(test.block(begin, end)))
+    return np.vstack(blocks)
 
 
-def _bradley_terry(
-    known: Games, alpha: float, half_life: float = math.inf
-) -> Callable[[Games], Floats]:
-    """With Davidson's ties, where there are any; a match counts half, `half_life` years
-    later."""
-    age = (known.matches.time[-1] - known.matches.time) / YEAR
+def fit_bradley_terry(
+    train: Games, alpha: float, half_life: float = math.inf
+) -> Forecast:
+    """Bradley-Terry model with Davidson's ties; the weight of a match halves in
+    `half_life` years."""
+    age = (train.matches.time[-1] - train.matches.time) / YEAR
+    weights = 0.5 ** (age / half_life)
     with warnings.catch_warnings():
-        # some alpha are small: that is tried here
+        # Small values of alpha are tried on purpose.
         warnings.simplefilter("ignore", NotIdentifiedWarning)
-        model = Davidson(alpha).fit(
-            _pairs(known.matches), known.y, 0.5 ** (age / half_life)
-        )
-    columns = [0, 1, 2] if known.ties else [0, 2]
-    return lambda asked: model.probabilities(asked.matches.design @ model.coef_)[
-        :, columns
-    ]
+        model = Davidson(alpha).fit(_pairs(train.matches), train.y, weights)
+    outcomes = [0, 1, 2] if train.ties else [0, 2]
+
+    def forecast(test: Games) -> Floats:
+        probabilities = model.probabilities(test.matches.design @ model.coef_)
+        return probabilities[:, outcomes]
+
+    return forecast
 
 
-def _logistic(
-    known: Games, C: float, *, counts: bool = True
-) -> Callable[[Games], Floats]:
-    """With the sizes of the features where there are ties, since these don't grow with
-    a difference.
+def fit_logistic(train: Games, C: float, *, counts: bool = True) -> Forecast:
+    """Logistic regression on the features; without `counts`, all but the number of
+    earlier matches.
 
-    Without counts it does not know how many matches a player had before.
+    The probability of a tie does not increase with a difference, so where there are
+    ties, the absolute values of the features are added.
     """
-    used = [0, 1, 2, 3] if counts else [0, 1, 2]
+    columns = [0, 1, 2, 3] if counts else [0, 1, 2]
 
-    def sized(asked: Games) -> Floats:
-        sizes = np.abs(asked.features[:, used])[:, : len(used) * asked.ties]
-        return np.hstack([asked.features[:, [*used, 4]], sizes])
+    def inputs(games: Games) -> Floats:
+        parts = [games.features[:, [*columns, 4]]]
+        if games.ties:
+            parts.append(np.abs(games.features[:, columns]))
+        return np.hstack(parts)
 
-    machine = make_pipeline(
+    classifier = make_pipeline(
         StandardScaler(), LogisticRegression(C=C, solver="newton-cholesky", tol=1e-6)
     )
-    machine.fit(sized(known), known.y)
-    return lambda asked: machine.predict_proba(sized(asked))
+    classifier.fit(inputs(train), train.y)
+    return lambda test: classifier.predict_proba(inputs(test))
 
 
-def _trees(
-    known: Games, n_estimators: int, num_leaves: int
-) -> Callable[[Games], Floats]:
+def fit_trees(train: Games, n_estimators: int, num_leaves: int) -> Forecast:
     sizes: dict[str, Any] = {"n_estimators": n_estimators, "num_leaves": num_leaves}
-    machine = LGBMClassifier(**sizes, learning_rate=0.1, **QUIET_TREES)
-    machine.fit(known.features, known.y)
-    return lambda asked: np.asarray(machine.predict_proba(asked.features))
+    trees = LGBMClassifier(**sizes, learning_rate=0.1, **QUIET_TREES)
+    trees.fit(train.features, train.y)
+    return lambda test: np.asarray(trees.predict_proba(test.features))
 
 
-def _frequencies(known: Games) -> Callable[[Games], Floats]:
-    """How often each outcome was seen, with the advantage and without, and once more."""
-    home = known.features[:, 4] > 0
-    kinds = np.array([-1, 0, 1] if known.ties else [-1, 1])
+def fit_frequencies(train: Games) -> Forecast:
+    """Frequencies of the outcomes with and without home advantage, each counted once
+    more."""
+    home = train.features[:, 4] > 0
+    outcomes = np.array([-1, 0, 1] if train.ties else [-1, 1])
     counts = np.array(
         [
-            (known.y[home == at][:, None] == kinds).sum(axis=0) + 1.0
-            for at in (False, True)
+            (train.y[home == advantage][:, None] == outcomes).sum(axis=0) + 1.0
+            for advantage in (False, True)
         ]
     )
-    chances = counts / counts.sum(axis=1, keepdims=True)
-    return lambda asked: chances[(asked.features[:, 4] > 0).astype(int)]
+    frequencies = counts / counts.sum(axis=1, keepdims=True)
+    return lambda test: frequencies[(test.features[:, 4] > 0).astype(int)]
 
 
-def _guess(known: Games) -> Callable[[Games], Floats]:
-    """All outcomes are as probable, as in the row "Random" of Table 3 of
-    [Maystre2019]_."""
-    k = 2 + known.ties
-    return lambda asked: np.full((len(asked.y), k), 1 / k)
-
-
-def _of_table(
-    name: str, learn: Callable[..., Any], **values: Sequence[float]
-) -> Learner:
-    return Learner(name, partial(_table, learn), _block_by_block, _grid(**values))
-
-
-def _grid(**values: Sequence[float]) -> list[dict[str, Any]]:
-    return grid(values).to_dict("records")  # pyright: ignore[reportReturnType]  (keys are names)
-
-
-# Where scores move fast they need less room, so that half of the numbers go with each.
-_MOVING = [
-    *_grid(variance=(0.04, 0.15, 0.6, 2.4), years=(3.0,)),
-    *_grid(variance=(0.15, 0.6, 2.4, 9.6), years=(30.0,)),
-]
-_GLICKO = [
-    *_grid(deviation=(20.0, 60.0, 180.0, 540.0), c=(7.0,)),
-    *_grid(deviation=(60.0, 180.0, 540.0, 1620.0), c=(2.0,)),
-]
-_TRUESKILL = [
-    *_grid(variance=(0.025, 0.1, 0.4, 1.6), dynamics=(0.004,)),
-    *_grid(variance=(0.1, 0.4, 1.6, 6.4), dynamics=(0.001,)),
-]
-
-LEARNERS: tuple[Learner, ...] = (
-    Learner("dynamic model", _dynamic, _day_by_day, _MOVING),
-    Learner("Elo", _elo, _day_by_day, _grid(rate=spaced(0.02, 1.0))),
-    Learner("Glicko", _glicko, _day_by_day, _GLICKO),
-    Learner("TrueSkill", _trueskill, _day_by_day, _TRUESKILL),
-    _of_table("Bradley-Terry", _bradley_terry, alpha=spaced(0.01, 100.0)),
-    _of_table(
-        "Bradley-Terry, half-life",
-        _bradley_terry,
-        alpha=(0.02, 0.2, 2.0, 20.0),
-        half_life=(0.25, 1.0),
-    ),
-    _of_table("logistic regression", _logistic, C=spaced(1e-4, 1e3)),
-    _of_table(
-        "logistic, without counts",
-        partial(_logistic, counts=False),
-        C=spaced(1e-4, 1e3),
-    ),
-    _of_table(
-        "boosted trees", _trees, n_estimators=(12, 35, 100, 300), num_leaves=(3, 8)
-    ),
-    _of_table(CONSTANT, _frequencies),
-    _of_table("random", _guess),
-)
+def fit_equal_probabilities(train: Games) -> Forecast:
+    """Equal probabilities, as in the row "Random" of Table 3 of [Maystre2019]_."""
+    k = 2 + train.ties
+    return lambda test: np.full((len(test.y), k), 1 / k)

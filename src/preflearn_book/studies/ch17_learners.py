@@ -1,0 +1,360 @@
+"""The registry of chapter 17: all learners of each task family.
+
+To add a baseline, edit only this file:
+
+1. Write `fit(train, **configuration)`, which returns a fitted model, and
+   `forecast(model, test)`, which returns what the judge of the task family takes. The
+   modules `ch17_pairs`, `ch17_orders` and `ch17_time` say what `train` and `test` are.
+2. Add a `Learner` at the end of its task families in `LEARNERS`, with `BUDGET`
+   configurations, or without any if there is nothing to choose.
+3. Run ``preflearn record 17 -p learners "NAME"``. It evaluates only this learner, on
+   all tasks of its families, and merges its rows into the recorded tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from preflearn.core.validation import require
+from preflearn.pursuit import RLS, RankRLS
+from preflearn.ranking import OrdinalComparison
+from preflearn.solvers.search import grid
+from preflearn.svm import LogisticCompare, LPCompare, SVMCompare, SVMRank
+from preflearn_book.studies import ch17_orders as orders
+from preflearn_book.studies import ch17_pairs as pairs
+from preflearn_book.studies import ch17_time as time
+from preflearn_book.studies.ch17_objects import _by_able, _by_anker
+from preflearn_book.studies.ch17_protocol import (
+    BUDGET,
+    CONSTANT,
+    Learner,
+    configurations,
+    spaced,
+)
+
+AFTERWARDS = ("SVMCompare, threshold refitted", "logistic, without counts")
+"""Learners that were added after the losses were known, to find a cause. They are not
+ranked."""
+
+# A leaf holds at least one pair or item; k and n_basis count from 1.
+_NATURAL_ENDS = {"min_child_samples": "low", "k": "low", "n_basis": "low"}
+
+
+def _learner(
+    name: str, fit: Callable, forecast: Callable, **values: Sequence[Any]
+) -> Learner:
+    tried = configurations(values) if values else ({},)
+    return Learner(name, fit, forecast, tried, _NATURAL_ENDS)
+
+
+def _order_learner(
+    name: str, fit: Callable[..., orders.Scores], **values: Sequence[Any]
+) -> Learner:
+    return _learner(name, fit, orders.score_items, **values)
+
+
+def _powers_of_ten(low: float, high: float) -> list[float]:
+    return np.logspace(low, high, BUDGET).tolist()
+
+
+# ---- Learners of several families
+
+_KERNELS = ["linear", "rbf"]
+_SVM = {"kernel": _KERNELS, "C": spaced(1e-3, 3e3)}
+_SVM_COMPARE = _learner(
+    "SVMCompare",
+    partial(pairs.fit_estimator, partial(SVMCompare, tie_weight="least")),
+    pairs.predict,
+    **_SVM,
+)
+_RANKING_SVM = _learner(
+    "ranking SVM", partial(pairs.fit_estimator, SVMRank), pairs.predict, **_SVM
+)
+_LOGISTIC = _learner(
+    "logistic regression", pairs.fit_logistic, pairs.predict_proba, C=spaced(1e-6, 1e3)
+)
+_KERNEL_LOGISTIC = _learner(
+    "logistic, kernel features",
+    pairs.fit_kernel_logistic,
+    pairs.predict_proba,
+    width=[0.1, 1.0],
+    C=spaced(1e-2, 1e4),
+)
+_TREES = _learner(
+    "boosted trees",
+    pairs.fit_trees,
+    pairs.predict_proba,
+    n_estimators=[50, 150],
+    min_child_samples=[1, 2, 4, 8, 16, 32, 64, 128],
+)
+_PAIR_BASELINES = (
+    _learner(CONSTANT, pairs.fit_frequencies, pairs.repeat_frequencies),
+    _learner("random", pairs.fit_coin, pairs.toss_coin),
+)
+
+# Twice the width is the exponent of the kernel at the mean squared distance.
+_WIDTHS = [0.03, 0.3]
+_BASES = {"n_basis": [1, 2, 4, 8, 16, 32, 64, 128], "width": _WIDTHS}
+_FIT_RANK_RLS = partial(orders.fit_least_squares, estimator=RankRLS)
+_EXPECTED_RANKS = _order_learner("expected rank regression", orders._by_err)
+_ORDER_TREES = _order_learner(
+    "boosted trees",
+    orders.fit_trees,
+    min_child_samples=[1, 1, 3, 3, 9, 9, 27, 27],
+    num_leaves=[2, 6],
+)
+_ORDER_BASELINES = (
+    _order_learner("Gaussian process", orders.fit_gaussian_process),
+    _order_learner("correlation weights", orders.fit_correlations),
+    _order_learner("best feature", orders.fit_best_feature),
+    _order_learner(CONSTANT, orders.fit_zero),
+    _order_learner("random", orders.fit_random),
+)
+
+
+# ---- Learners of results in time
+
+
+def _grid(**values: Sequence[float]) -> list[dict[str, Any]]:
+    return grid(values).to_dict("records")  # pyright: ignore[reportReturnType]  (keys are names)
+
+
+def _table_learner(
+    name: str, fit: Callable[..., time.Forecast], **values: Sequence[float]
+) -> Learner:
+    fit_table = partial(time.fit_table, fit)
+    return Learner(name, fit_table, time.forecast_and_refit, _grid(**values))
+
+
+# Where scores change fast they vary less, so that each speed has half of the numbers.
+_DYNAMIC = [
+    *_grid(variance=(0.04, 0.15, 0.6, 2.4), years=(3.0,)),
+    *_grid(variance=(0.15, 0.6, 2.4, 9.6), years=(30.0,)),
+]
+_GLICKO = [
+    *_grid(deviation=(20.0, 60.0, 180.0, 540.0), c=(7.0,)),
+    *_grid(deviation=(60.0, 180.0, 540.0, 1620.0), c=(2.0,)),
+]
+_TRUESKILL = [
+    *_grid(variance=(0.025, 0.1, 0.4, 1.6), dynamics=(0.004,)),
+    *_grid(variance=(0.1, 0.4, 1.6, 6.4), dynamics=(0.001,)),
+]
+
+
+# ---- The registry
+
+LEARNERS: dict[str, tuple[Learner, ...]] = {
+    "features": (
+        _SVM_COMPARE,
+        _learner(
+            "SVMCompare, threshold refitted",
+            pairs.fit_with_threshold,
+            pairs.predict,
+            **_SVM,
+        ),
+        _RANKING_SVM,
+        _learner(
+            "LPCompare",
+            partial(pairs.fit_estimator, partial(LPCompare, nu=0.8)),
+            pairs.predict,
+            kernel=_KERNELS,
+            radius=spaced(0.3, 3e3),
+        ),
+        _learner(
+            "LogisticCompare",
+            partial(
+                pairs.fit_estimator,
+                partial(LogisticCompare, tie_weight="least", random_state=0),
+            ),
+            pairs.predict,
+            kernel=_KERNELS,
+            alpha=spaced(1e-9, 10.0),
+        ),
+        _learner(
+            "ordinal model",
+            partial(pairs.fit_estimator, OrdinalComparison),
+            pairs.predict_proba,
+            link=["logit", "probit"],
+            alpha=spaced(1e-2, 1e3),
+        ),
+        _learner(
+            "RankNet",
+            pairs.RankedPairs.fit,
+            pairs.predict,
+            learning_rate=[0.003, 0.01],
+            n_epochs=[2, 4, 9, 20, 45, 100, 220, 500],
+        ),
+        _LOGISTIC,
+        _KERNEL_LOGISTIC,
+        _TREES,
+        _learner(
+            "Gaussian process",
+            pairs.PairProcess.fit,
+            pairs.predict_proba,
+            width=[0.1, 1.0],
+            noise=spaced(1e-4, 1e2),
+        ),
+        *_PAIR_BASELINES,
+    ),
+    "objects": (
+        _order_learner("AnKer-rank", _by_anker, C=_powers_of_ten(-4, 3)),
+        _order_learner("able2rank", _by_able, k=[1, 3, 10, 30, 100, 300, 1000, 3000]),
+        _order_learner("ranking SVM", orders.fit_svm, C=_powers_of_ten(-5, 5)),
+        _order_learner(
+            "ranking SVM, rbf", orders.fit_svm, C=_powers_of_ten(-3, 8), width=_WIDTHS
+        ),
+        _order_learner(
+            "RankRLS", _FIT_RANK_RLS, alpha=_powers_of_ten(-4, 4), width=_WIDTHS
+        ),
+        _order_learner("ranking pursuit", orders.fit_pursuit, **_BASES),
+        _EXPECTED_RANKS,
+        _order_learner(
+            "RankNet",
+            orders.fit_ranknet,
+            n_hidden=[8, 32],
+            learning_rate=_powers_of_ten(-5, 1),
+        ),
+        _order_learner(
+            "logistic regression", orders.fit_logistic, C=_powers_of_ten(-2, 9)
+        ),
+        _order_learner(
+            "logistic, kernel features",
+            orders.fit_logistic,
+            C=_powers_of_ten(0, 11),
+            width=_WIDTHS,
+        ),
+        _ORDER_TREES,
+        *_ORDER_BASELINES,
+    ),
+    "ratings": orders.for_each_user(
+        _order_learner("ranking SVM", orders.fit_svm, C=_powers_of_ten(-7, 0)),
+        _order_learner(
+            "ranking SVM, rbf", orders.fit_svm, C=_powers_of_ten(-5, 4), width=_WIDTHS
+        ),
+        _order_learner(
+            "RankRLS", _FIT_RANK_RLS, alpha=_powers_of_ten(-3, 9), width=_WIDTHS
+        ),
+        _order_learner(
+            "RLS",
+            partial(orders.fit_least_squares, estimator=RLS),
+            alpha=_powers_of_ten(-3, 9),
+            width=_WIDTHS,
+        ),
+        _order_learner("ranking pursuit", orders.fit_pursuit, **_BASES),
+        _order_learner(
+            "combined pursuit", partial(orders.fit_pursuit, mix=0.5), **_BASES
+        ),
+        _EXPECTED_RANKS,
+        _order_learner(
+            "RankNet",
+            orders.fit_ranknet,
+            n_hidden=[2, 8],
+            learning_rate=_powers_of_ten(-5, 1),
+        ),
+        _order_learner(
+            "logistic regression", orders.fit_logistic, C=_powers_of_ten(-7, 3)
+        ),
+        _order_learner(
+            "logistic, kernel features",
+            orders.fit_logistic,
+            C=_powers_of_ten(-5, 8),
+            width=_WIDTHS,
+        ),
+        _ORDER_TREES,
+        *_ORDER_BASELINES,
+        _order_learner("popularity", orders.fit_popularity),
+        _order_learner("Bradley-Terry", orders.fit_bradley_terry),
+    ),
+    "time": (
+        Learner("dynamic model", time.fit_dynamic, time.forecast_by_day, _DYNAMIC),
+        Learner(
+            "Elo", time.fit_elo, time.forecast_by_day, _grid(rate=spaced(0.02, 1.0))
+        ),
+        Learner("Glicko", time.fit_glicko, time.forecast_by_day, _GLICKO),
+        Learner("TrueSkill", time.fit_trueskill, time.forecast_by_day, _TRUESKILL),
+        _table_learner(
+            "Bradley-Terry", time.fit_bradley_terry, alpha=spaced(0.01, 100.0)
+        ),
+        _table_learner(
+            "Bradley-Terry, half-life",
+            time.fit_bradley_terry,
+            alpha=(0.02, 0.2, 2.0, 20.0),
+            half_life=(0.25, 1.0),
+        ),
+        _table_learner("logistic regression", time.fit_logistic, C=spaced(1e-4, 1e3)),
+        _table_learner(
+            "logistic, without counts",
+            partial(time.fit_logistic, counts=False),
+            C=spaced(1e-4, 1e3),
+        ),
+        _table_learner(
+            "boosted trees",
+            time.fit_trees,
+            n_estimators=(12, 35, 100, 300),
+            num_leaves=(3, 8),
+        ),
+        _table_learner(CONSTANT, time.fit_frequencies),
+        _table_learner("random", time.fit_equal_probabilities),
+    ),
+    "regimes": (
+        _SVM_COMPARE,
+        _RANKING_SVM,
+        _LOGISTIC,
+        _KERNEL_LOGISTIC,
+        _TREES,
+        _learner(
+            "Davidson",
+            pairs.ItemDavidson,
+            pairs.predict_proba,
+            alpha=spaced(1e-5, 30.0),
+        ),
+        _learner(
+            "Davidson, also features",
+            pairs.ItemDavidson,
+            pairs.predict_proba,
+            own=[0.5, 2.0],
+            alpha=spaced(1e-4, 1e3),
+        ),
+        *_PAIR_BASELINES,
+    ),
+}
+"""The learners of each task family, in the order of the recorded rows."""
+
+
+def select_learners(
+    family: str, names: Collection[str] | None = None
+) -> tuple[Learner, ...]:
+    """The learners of a task family, or those with the given names."""
+    return tuple(
+        learner
+        for learner in LEARNERS[family]
+        if names is None or learner.name in names
+    )
+
+
+def parse_names(text: str) -> list[str] | None:
+    """Names of learners in a text such as "Elo; Glicko"; None for "all".
+
+    Commas may be left out, since the lists of a sweep are separated by commas:
+    "ranking SVM rbf" is "ranking SVM, rbf".
+
+    Raises
+    ------
+    ValueError
+        If no task family has a learner of a name.
+    """
+    if text == "all":
+        return None
+    known = {
+        learner.name.replace(",", ""): learner.name
+        for learners in LEARNERS.values()
+        for learner in learners
+    }
+    parts = [part.strip() for part in text.replace(",", "").split(";")]
+    unknown = [part for part in parts if part not in known]
+    require(not unknown, unknown, "the list of learners", f"some of {sorted(known)}")
+    return [known[part] for part in parts]
