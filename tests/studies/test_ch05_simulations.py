@@ -80,7 +80,7 @@ def test_grid_selection_equals_a_search_by_single_fits(tie_share):
 def test_single_fits_replace_a_path_that_is_not_accurate(method, monkeypatch):
     train, valid = simulated(0.5, (20, 20))
     expected = select_on_grid(train, valid, C_GRID, GAMMA_GRID[:2], [method])[method]
-    monkeypatch.setattr(module, "_SOUND", -1.0)  # nothing is accurate enough
+    monkeypatch.setattr(module, "_MAX_KKT_RESIDUAL", -1.0)  # nothing is accurate enough
     selection = select_on_grid(train, valid, C_GRID, GAMMA_GRID[:2], [method])[method]
     assert selection.by_error.get_params() == expected.by_error.get_params()
     assert selection.n_degenerate == expected.n_degenerate

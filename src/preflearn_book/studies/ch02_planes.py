@@ -36,15 +36,15 @@ def level_lines(
     axes : matplotlib Axes
         Its limits are kept.
     coef : array-like of shape (2,)
-        Not zero.
+        A normal of the lines; not zero.
     levels : array-like of float
     color, linestyle, label
-        Of all lines; the label appears once in the legend.
+        Style of all lines; the label appears once in the legend.
 
     Raises
     ------
     ValueError
-        If `coef` is no direction, or a level is not finite.
+        If `coef` is zero or too large, or a level is not finite.
     """
     coef = check_array(coef, "coef", (2,))
     size = np.abs(coef).max()

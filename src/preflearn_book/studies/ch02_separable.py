@@ -1,4 +1,4 @@
-"""Simulated comparisons for chapters 02 and 03, which a line separates with a known
+"""Simulated comparisons for chapters 02 and 03 that a hyperplane separates with a known
 margin.
 
 References
@@ -65,7 +65,7 @@ def simulate_separable_pairs(
     n, p : int
         Numbers of pairs and of features.
     tie_share : float
-        The share of pairs with label 0: exactly round(n * tie_share) pairs.
+        Fraction of pairs with label 0: exactly round(n * tie_share) pairs.
     margin : float
         mu, strictly between 0 and 1.
     rng : numpy Generator or int
@@ -93,12 +93,9 @@ def simulate_separable_pairs(
     p = check_count(p, "p", 1)
     rng = generator(rng, "rng")
     margin = check_real(margin, "margin", "a number between 0 and 1", 1e-12, 1 - 1e-12)
-    scale = check_array(
-        scale if np.ndim(scale) else np.repeat(scale, p),
-        "scale",
-        (p,),
-        "a unit a feature",
-    )
+    if np.ndim(scale) == 0:
+        scale = np.repeat(scale, p)
+    scale = check_array(scale, "scale", (p,), "one unit per feature")
     raise_if_any(
         (scale < 1 / LARGEST) | (scale > LARGEST),
         scale,
@@ -108,13 +105,9 @@ def simulate_separable_pairs(
     w = rng.normal(size=p)
     w /= np.linalg.norm(w)
 
-    y = np.concatenate(
-        [
-            np.zeros(n_ties, dtype=np.int8),
-            rng.choice([-1, 1], n - n_ties).astype(np.int8),
-        ]
-    )
-    y = rng.permutation(y)
+    ties = np.zeros(n_ties, dtype=np.int8)
+    preferences = rng.choice([-1, 1], n - n_ties).astype(np.int8)
+    y = rng.permutation(np.concatenate([ties, preferences]))
     tied_gain = rng.uniform(margin - 1, 1 - margin, size=n)
     gain = np.where(y == 0, tied_gain, y * (1 + margin + rng.exponential(size=n)))
     across = 1.5 * rng.normal(size=(n, p))

@@ -1,9 +1,9 @@
-"""The experiments of section 4 of [Venuto2017]_: learn, choose C and the width of a
-Gaussian kernel, judge.
+"""The experiments of section 4 of [Venuto2017]_: fit, choose C and the width of a
+Gaussian kernel, evaluate.
 
-A fit for each point of a grid is more than the search takes: one path over lambda = 1/C
-gives the machines of all C at once, and one product with the kernel of the validation
-items gives all of their decisions.
+The search does not fit each point of the grid. One path over lambda = 1/C gives the
+solutions for all C at once, and one product with the kernel of the validation items
+gives all of their decisions.
 
 References
 ----------
@@ -39,26 +39,25 @@ from preflearn.svm import DegenerateBiasError, SVMCompare, SVMRank
 from preflearn.svm.base import MAX_BETA, clear_threshold
 
 METHODS = ("rank", "rank2", "compare")
-# a violation of the optimality conditions below it, relative to the largest F
-_SOUND = 1e-7
+# Largest accepted violation of the optimality conditions, relative to the largest F.
+_MAX_KKT_RESIDUAL = 1e-7
 
 Labelled = tuple[Pairs, NDArray]  # pairs and their labels
 Machine = SVMCompare | SVMRank
 
 
 class GridSelection(NamedTuple):
-    """What the search found for a method, fitted; of several as good, of smallest C,
-    then of smallest gamma.
+    """The chosen models of a method, fitted; among equals, the smallest C, then gamma.
 
     Attributes
     ----------
     by_error, by_auc : SVMRank or SVMCompare
-        The least error, and the largest AUC, on the validation pairs.
+        The models with the lowest error and the largest AUC on the validation pairs.
     n_degenerate : int
-        Points of the grid with beta >= 0, which make no ranking function.
+        Number of points of the grid with beta >= 0, which give no ranking function.
     every_c : SVMCompare or None
-        For compare: the least error over all C up to the largest of the grid; of
-        several, that of largest C.
+        For compare: the model with the lowest error over all C up to the largest of the
+        grid; among equals, the one with the largest C.
     """
 
     by_error: Machine
@@ -76,12 +75,11 @@ class Outcome(NamedTuple):
         One of `METHODS`, or "compare, every C", whose C is any up to the largest of the
         grid.
     test_error, test_auc : float
-        Of the machine of least validation error; of the machine of largest validation
-        AUC.
+        Test error of `machine`; test AUC of `by_auc`.
     machine, by_auc : SVMRank or SVMCompare
-        That of least validation error; that of largest validation AUC.
+        The models with the lowest validation error and the largest validation AUC.
     n_degenerate : int
-        Points of the grid with beta >= 0.
+        Number of points of the grid with beta >= 0.
     """
 
     method: str
@@ -99,22 +97,24 @@ def compare_methods(
     C_grid: ArrayLike,
     gamma_grid: ArrayLike,
 ) -> list[Outcome]:
-    """rank, rank2 and compare, chosen on validation pairs as in `select_on_grid` and
-    judged on test pairs."""
+    """Test results of rank, rank2 and compare, chosen on validation pairs by
+    `select_on_grid`."""
+
+    def outcome(
+        method: str, by_error: Machine, by_auc: Machine, n_degenerate: int
+    ) -> Outcome:
+        error = 1 - by_error.score(*test)
+        auc = comparison_auc(test[1], by_auc.decision_function(test[0]))
+        return Outcome(method, error, auc, by_error, n_degenerate, by_auc)
+
+    _, test = _checked(train, test)
     outcomes = []
-    (_, test) = _checked(train, test)
-    for name, (by_error, by_auc, failed, every) in select_on_grid(
-        train, valid, C_grid, gamma_grid
-    ).items():
-        chosen = [(name, by_error, by_auc, failed)]
+    for name, chosen in select_on_grid(train, valid, C_grid, gamma_grid).items():
+        by_error, by_auc, n_degenerate, every_c = chosen
+        outcomes.append(outcome(name, by_error, by_auc, n_degenerate))
         if name == "compare":
-            free = every or by_error
-            chosen.append(("compare, every C", free, free, 0))
-        for method, one, other, count in chosen:
-            area = comparison_auc(test[1], other.decision_function(test[0]))
-            outcomes.append(
-                Outcome(method, 1 - one.score(*test), area, one, count, other)
-            )
+            every_c = every_c or by_error
+            outcomes.append(outcome("compare, every C", every_c, every_c, 0))
     return outcomes
 
 
@@ -125,11 +125,10 @@ def direction_auc(
     C_grid: ArrayLike,
     gamma_grid: ArrayLike,
 ) -> tuple[float, float, float]:
-    """Test AUC of SVMCompare's u itself, whatever the sign of its bias; and C and
-    gamma, by validation AUC.
+    """Test AUC, C and gamma of SVMCompare's direction u, chosen by validation AUC.
 
-    A C is left out where rounding ends the path above it. Parameters and errors are
-    those of `select_on_grid`, whose "compare" it is.
+    The sign of the bias does not matter. A C is left out where rounding ends the path
+    above it. Parameters and errors are those of "compare" in `select_on_grid`.
     """
     train, *others = _checked(train, valid, test)
     check_kinds(train[1], "SVMCompare")
@@ -138,12 +137,14 @@ def direction_auc(
     for gamma in _checked_grid(gamma_grid, "gamma_grid"):
         width = _Width.of(train, gamma)
         path = width.path(1 / C[-1])
-        judges = [_Judge.of(width, part) for part in others]
+        evaluations = [_Evaluation.of(width, part) for part in others]
         for lam in 1 / C[path.lambda_end <= 1 / C]:
             u = width.rows.adjoint(width.labels * path.alpha(lam))
-            found = (comparison_auc(judge.y, judge.differences(u)) for judge in judges)
-            areas.append((*found, 1 / lam, gamma))
-    return max(areas, key=lambda one: one[0])[1:]
+            valid_auc, test_auc = (
+                comparison_auc(part.y, part.differences(u)) for part in evaluations
+            )
+            areas.append((valid_auc, test_auc, 1 / lam, gamma))
+    return max(areas, key=lambda row: row[0])[1:]
 
 
 def select_on_grid(
@@ -153,12 +154,12 @@ def select_on_grid(
     gamma_grid: ArrayLike,
     methods: Iterable[str] = METHODS,
 ) -> dict[str, GridSelection]:
-    """The machines that a search over all C and gamma of a grid chooses on validation
-    pairs.
+    """Choose models of all C and gamma of a grid on validation pairs.
 
-    It finds what one fit for each point finds: of `SVMRank` with ties="ignore" (rank)
-    or "duplicate" (rank2), or of `SVMCompare` (compare), without those that raise
-    DegenerateBiasError. Where rounding ends a path early, the rest are such fits.
+    The result is that of one fit per point: of `SVMRank` with ties="ignore" (rank) or
+    "duplicate" (rank2), or of `SVMCompare` (compare), without fits that raise
+    DegenerateBiasError. Where rounding ends a path early, the other points are fitted
+    so.
 
     Parameters
     ----------
@@ -171,7 +172,7 @@ def select_on_grid(
     Raises
     ------
     DegenerateBiasError
-        If no point of the grid makes a ranking function.
+        If no point of the grid gives a ranking function.
     ValueError
         On pairs or labels that do not fit together, only ties or only preferences, or
         another grid.
@@ -196,9 +197,8 @@ def select_on_grid(
 
 
 def _checked(*parts: Labelled) -> list[Labelled]:
-    """Pairs and labels, after a check of each, and of the number of features, which all
-    share."""
-    found = []
+    """Pairs and labels, checked; all parts need the same number of features."""
+    checked = []
     for part in parts:
         require(
             isinstance(part, tuple) and len(part) == 2,
@@ -207,13 +207,15 @@ def _checked(*parts: Labelled) -> list[Labelled]:
             "(pairs, labels)",
         )
         pairs = as_pairs(part[0])
-        p = pairs.shape[2]
-        fit = as_pairs(parts[0][0]).shape[2]
+        checked.append((pairs, check_labels(part[1], len(pairs))))
+        p = checked[0][0].shape[2]
         require(
-            p == fit, p, "the number of features", f"{fit}, as the pairs to train have"
+            pairs.shape[2] == p,
+            pairs.shape[2],
+            "the number of features",
+            f"{p}, as in the training pairs",
         )
-        found.append((pairs, check_labels(part[1], len(pairs))))
-    return found
+    return checked
 
 
 def _checked_grid(values: ArrayLike, name: str) -> Floats:
@@ -228,9 +230,8 @@ def _checked_grid(values: ArrayLike, name: str) -> Floats:
 def _machine(method: str, C: float, gamma: float) -> Machine:
     if method == "compare":
         return SVMCompare(float(C), gamma=float(gamma))
-    return SVMRank(
-        float(C), gamma=float(gamma), ties="ignore" if method == "rank" else "duplicate"
-    )
+    ties = {"rank": "ignore", "rank2": "duplicate"}[method]
+    return SVMRank(float(C), gamma=float(gamma), ties=ties)  # type: ignore[arg-type]
 
 
 def _selection(
@@ -238,74 +239,72 @@ def _selection(
 ) -> GridSelection:
     errors = []
     areas = []
-    free = []
+    best_of_paths = []
     for gamma in gamma_grid:
         width = _Width.of(train, gamma)
-        judge = _Judge.of(width, valid)
+        evaluation = _Evaluation.of(width, valid)
         if method == "compare":
             path = width.path(1 / C_grid[-1])
-            found = judge.compare(
-                *width.solved(method, path, width.rows, width.labels, C_grid)
-            )
-            free += [(*best, gamma) for best in judge.best_of_all(path, 1 / C_grid[-1])]
+            solutions = width.solved(method, path, width.rows, width.labels, C_grid)
+            of_width = evaluation.compare(*solutions)
+            best = evaluation.best_of_path(path, 1 / C_grid[-1])
+            if best is not None:
+                best_of_paths.append((*best, gamma))
         else:
-            found = judge.rank(width.ranks(method, C_grid))
-        errors.append(found[0])
-        areas.append(found[1])
-    # C, gamma
+            of_width = evaluation.rank(*width.ranks(method, C_grid))
+        errors.append(of_width[0])
+        areas.append(of_width[1])
+    # Rows are values of C, columns of gamma.
     error = np.array(errors).T
     area = np.array(areas).T
     if np.isinf(error).all():
         raise DegenerateBiasError(
             "beta is 0 or more on the whole grid; expected a larger C, or more ties"
         )
-    places = [
-        np.unravel_index(best, error.shape)
-        for best in (np.argmin(error), np.argmax(area))
-    ]
-    by_error, by_auc = (
-        _machine(method, C_grid[i], gamma_grid[j]).fit(*train) for i, j in places
-    )
-    every = None
-    if free:
-        _, C, gamma = min(free, key=lambda one: (one[0], -one[1]))
-        every = _machine(method, C, gamma).fit(*train)
-    return GridSelection(by_error, by_auc, int(np.isinf(error).sum()), every)
+
+    def fit_at(place: np.intp) -> Machine:
+        i, j = np.unravel_index(place, error.shape)
+        return _machine(method, C_grid[i], gamma_grid[j]).fit(*train)
+
+    by_error = fit_at(np.argmin(error))
+    by_auc = fit_at(np.argmax(area))
+    every_c = None
+    if best_of_paths:
+        _, C, gamma = min(best_of_paths, key=lambda row: (row[0], -row[1]))
+        every_c = _machine(method, C, gamma).fit(*train)
+    return GridSelection(by_error, by_auc, int(np.isinf(error).sum()), every_c)
 
 
 class _Width(NamedTuple):
-    """Training pairs seen through the kernel of one width; also as flipped rows, better
-    item first."""
+    """The training pairs and the kernel of one width."""
 
     gamma: float
     kernel: ItemKernel
     gram: Floats  # (n, n)
     y: NDArray
-    rows: Incidence  # of `Pairs.flipped`: preferences, ties, and ties swapped
+    # From `Pairs.flipped`: preferences with the better item first, ties, swapped ties.
+    rows: Incidence
     labels: NDArray
 
     @classmethod
     def of(cls, train: Labelled, gamma: float) -> _Width:
         kernel = ItemKernel.of(SVMRank(gamma=float(gamma)), train[0])
         flipped, labels = Pairs(kernel.items, kernel.B.index).flipped(train[1])
-        return cls(
-            gamma, kernel, kernel.gram(), train[1], flipped.B, labels.astype(np.float64)
-        )
+        labels = labels.astype(np.float64)
+        return cls(gamma, kernel, kernel.gram(), train[1], flipped.B, labels)
 
     def path(self, lambda_min: float) -> BinaryPath:
         """SVMCompare for each lambda."""
-        every = np.arange(len(self.labels))
-        return trusted_path(
-            fixed(self.rows.gram(self.gram).block(every, every)),
-            self.labels,
-            lambda_min,
-        )
+        rows = np.arange(len(self.labels))
+        gram = self.rows.gram(self.gram).block(rows, rows)
+        return trusted_path(fixed(gram), self.labels, lambda_min)
 
     def ranks(self, method: str, C: Floats) -> tuple[Floats, Floats]:
         """Coefficients (n, k) and thresholds (k,) of SVMRank for each C."""
-        every = np.arange(len(self.labels))
-        preferences = np.flatnonzero(self.labels > 0)
-        used = preferences if method == "rank" else np.append(preferences, every)
+        used = np.flatnonzero(self.labels > 0)
+        if method == "rank2":
+            # Preferences twice, so that they weigh as much as a tie in both orders.
+            used = np.append(used, np.arange(len(self.labels)))
         pairs = Pairs(self.gram, self.rows.index[used])
         ones = np.ones(len(used), dtype=int)
         first = float(pairs.B.gram(self.gram).times(ones).max())
@@ -327,25 +326,26 @@ class _Width(NamedTuple):
         coef = np.zeros((B.shape[1], len(C)))
         bias = np.zeros(len(C))
         for k, cost in enumerate(C):
-            if 1 / cost >= path.lambda_end and path.kkt_residual(1 / cost) <= _SOUND:
+            if (
+                1 / cost >= path.lambda_end
+                and path.kkt_residual(1 / cost) <= _MAX_KKT_RESIDUAL
+            ):
                 coef[:, k] = cost * B.adjoint(signs * path.alpha(1 / cost))
-                bias[k] = path.bias(1 / cost) if isinstance(path, BinaryPath) else 0.0
+                if isinstance(path, BinaryPath):
+                    bias[k] = path.bias(1 / cost)
                 continue
             try:
                 machine = _machine(method, cost, self.gamma)
                 machine.fit(Pairs(self.kernel.items, self.kernel.B.index), self.y)
             except DegenerateBiasError:
                 continue
-            coef[:, k], bias[k] = (
-                self.kernel.B.adjoint(machine.dual_coef_),
-                getattr(machine, "bias_", 0.0),
-            )
+            coef[:, k] = self.kernel.B.adjoint(machine.dual_coef_)
+            bias[k] = getattr(machine, "bias_", 0.0)
         return coef, bias
 
 
-class _Judge(NamedTuple):
-    """Pairs to judge by, and the kernel between their items and those of the training
-    pairs."""
+class _Evaluation(NamedTuple):
+    """Pairs to evaluate on, and the kernel between their items and the training items."""
 
     width: _Width
     B: Incidence
@@ -353,50 +353,44 @@ class _Judge(NamedTuple):
     K: Floats
 
     @classmethod
-    def of(cls, width: _Width, pairs: Labelled) -> _Judge:
-        ids, B = pairs[0].B.compacted()
-        return cls(
-            width, B, pairs[1], width.kernel.functions.columns(pairs[0].items[ids])
-        )
+    def of(cls, width: _Width, part: Labelled) -> _Evaluation:
+        pairs, y = part
+        ids, B = pairs.B.compacted()
+        return cls(width, B, y, width.kernel.functions.columns(pairs.items[ids]))
 
     def differences(self, coef: Floats) -> Floats:
-        """Of the scores, for coefficients (n,) or (n, k)."""
+        """Score differences for coefficients (n,) or (n, k)."""
         return self.B.differences(self.K @ coef)
 
-    def rank(self, found: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-        """Errors and areas of functions with their thresholds."""
-        z = self.differences(found[0]).T
-        tau = found[1]
+    def rank(self, coef: Floats, tau: Floats) -> tuple[Floats, Floats]:
+        """Errors and AUCs of ranking functions with their thresholds."""
+        z = self.differences(coef).T
         errors = [
-            comparison_loss(self.y, threshold(one, t))
-            for one, t in zip(z, tau, strict=True)
+            comparison_loss(self.y, threshold(gap, t))
+            for gap, t in zip(z, tau, strict=True)
         ]
-        return np.array(errors), np.array([comparison_auc(self.y, one) for one in z])
+        return np.array(errors), np.array([comparison_auc(self.y, gap) for gap in z])
 
     def compare(self, coef: Floats, bias: Floats) -> tuple[Floats, Floats]:
-        """Errors and areas of -u / beta; infinite and minus infinity where that is no
-        ranking function."""
+        """Errors and AUCs of -u / beta; inf and -inf if it is not a ranking function."""
         errors = np.full(len(bias), np.inf)
         areas = np.full(len(bias), -np.inf)
         good = bias < MAX_BETA
         errors[good], areas[good] = self.rank(
-            (coef[:, good] / -bias[good], np.ones(good.sum()))
+            coef[:, good] / -bias[good], np.ones(good.sum())
         )
         return errors, areas
 
-    def best_of_all(
+    def best_of_path(
         self, path: BinaryPath, lambda_min: float
-    ) -> list[tuple[float, float]]:
-        """Error and C of the best lambda of the path, in the middle of its interval;
-        none without one."""
+    ) -> tuple[float, float] | None:
+        """Error and C of the best lambda of the path, in the middle of its interval."""
         if len(path.breakpoints) == 0:
-            return []
-        rows, labels = Pairs(np.zeros((self.B.shape[1], 1)), self.B.index).flipped(
-            self.y
-        )
-        columns = self.width.rows.differences(
-            np.ascontiguousarray(rows.B.differences(self.K).T)
-        ).T
+            return None
+        pairs = Pairs(np.zeros((self.B.shape[1], 1)), self.B.index)
+        rows, labels = pairs.flipped(self.y)
+        kernel = np.ascontiguousarray(rows.B.differences(self.K).T)
+        columns = self.width.rows.differences(kernel).T
         choice = path.select(columns, labels)
         edges = np.append(choice.lambdas, max(path.lambda_end, lambda_min))
         inside = path.breakpoints[
@@ -407,20 +401,17 @@ class _Judge(NamedTuple):
         # once.
         scaled = edges * np.array([path.bias(lam) for lam in edges])
         turns = np.flatnonzero(scaled[1:] * scaled[:-1] < 0)
-        share = scaled[turns] / (scaled[turns] - scaled[turns + 1])
-        edges = np.sort(
-            np.append(edges, edges[turns] + share * (edges[turns + 1] - edges[turns]))
-        )[::-1]
+        fraction = scaled[turns] / (scaled[turns] - scaled[turns + 1])
+        roots = edges[turns] + fraction * (edges[turns + 1] - edges[turns])
+        edges = np.sort(np.append(edges, roots))[::-1]
         middles = np.maximum(np.sqrt(edges[1:] * edges[:-1]), edges[1:])
         degenerate = np.array([path.bias(lam) >= MAX_BETA for lam in middles])
         if degenerate.all():
-            return []
-        losses = choice.losses[
-            np.searchsorted(-choice.lambdas, -middles, side="right") - 1
-        ]
-        C = 1 / middles[[np.argmin(np.where(degenerate, np.inf, losses))]]
+            return None
+        interval = np.searchsorted(-choice.lambdas, -middles, side="right") - 1
+        losses = np.where(degenerate, np.inf, choice.losses[interval])
+        C = 1 / middles[[np.argmin(losses)]]
         width = self.width
-        errors, _ = self.compare(
-            *width.solved("compare", path, width.rows, width.labels, C)
-        )
-        return [(float(errors[0]), float(C[0]))]
+        solution = width.solved("compare", path, width.rows, width.labels, C)
+        errors, _ = self.compare(*solution)
+        return float(errors[0]), float(C[0])

@@ -1,5 +1,4 @@
-"""The sushi ratings of section 4.2 of [Venuto2017]_ in samples, and what stands in for
-them.
+"""Samples of the sushi ratings of section 4.2 of [Venuto2017]_, and simulated ratings.
 
 References
 ----------
@@ -26,10 +25,10 @@ from preflearn.pairs import Pairs, as_pairs
 
 
 def simulate_sushi(rng: np.random.Generator | int, n_users: int = 2500) -> SushiData:
-    """Ratings in the form of the sushi data, for where these are not to be had.
+    """Simulate ratings in the form of the sushi data, for when these are not available.
 
-    Ten items a user, with seven random features of the item and seven of the user;
-    their score is a noisy linear function of both, rounded to five steps.
+    Each user rates ten items. An item has seven random features and the seven of its
+    user; its score is a noisy linear function of all, rounded to five steps.
 
     Parameters
     ----------
@@ -72,23 +71,23 @@ def disjoint_samples(
     tie_share: float,
     rng: np.random.Generator | int,
 ) -> list[tuple[Pairs, NDArray]]:
-    """Random samples that share no pair, each with the same share of ties.
+    """Random samples without common pairs, each with the same fraction of ties.
 
     Parameters
     ----------
     pairs : Pairs
     y : array-like of shape (m,)
     sizes : iterable of int
-        Pairs of each sample.
+        Number of pairs of each sample.
     tie_share : float
-        From 0 to 1; the number of ties is rounded.
+        Fraction of ties, from 0 to 1; the number of ties is rounded.
     rng : numpy Generator or int
         Source of randomness, or its seed.
 
     Raises
     ------
     ValueError
-        On bad labels, sizes or a bad share, or where there are not enough ties or
+        On invalid labels, sizes or fractions, or if there are not enough ties or
         preferences.
 
     Examples
@@ -98,33 +97,30 @@ def disjoint_samples(
     >>> [sorted(labels.tolist()) for _, labels in samples]
     [[0, 1], [0, 1]]
     """
-    y = check_labels(y, len(pairs := as_pairs(pairs)))
+    pairs = as_pairs(pairs)
+    y = check_labels(y, len(pairs))
     rng = generator(rng, "rng")
     require(np.iterable(sizes), sizes, "sizes", "the number of pairs of each sample")
     sizes = [check_count(size, f"sizes[{k}]", 1) for k, size in enumerate(sizes)]
-    check_real(tie_share, "tie_share", "a share from 0 to 1", 0, 1)
-    ties, preferences = (
-        rng.permutation(np.flatnonzero(chosen)) for chosen in (y == 0, y != 0)
-    )
-    wanted = [
-        (round(size * tie_share), size - round(size * tie_share)) for size in sizes
-    ]
-    for have, name, needed in zip(
-        (ties, preferences),
-        ("ties", "preferences"),
-        zip(*wanted, strict=True),
-        strict=True,
+    check_real(tie_share, "tie_share", "a number from 0 to 1", 0, 1)
+    ties = rng.permutation(np.flatnonzero(y == 0))
+    preferences = rng.permutation(np.flatnonzero(y != 0))
+    n_ties = np.array([round(size * tie_share) for size in sizes], dtype=int)
+    n_preferences = np.array(sizes, dtype=int) - n_ties
+    for name, rows, counts in (
+        ("ties", ties, n_ties),
+        ("preferences", preferences, n_preferences),
     ):
+        needed = counts.sum()
         require(
-            len(have) >= sum(needed),
-            len(have),
-            f"number of {name}",
-            f"at least {sum(needed)}",
+            len(rows) >= needed, len(rows), f"number of {name}", f"at least {needed}"
         )
     samples = []
-    for n_ties, n_preferences in wanted:
-        rows = np.concatenate([ties[:n_ties], preferences[:n_preferences]])
-        ties = ties[n_ties:]
-        preferences = preferences[n_preferences:]
-        samples.append((pairs[rows], y[rows]))
+    for rows in zip(
+        np.split(ties, np.cumsum(n_ties))[:-1],
+        np.split(preferences, np.cumsum(n_preferences))[:-1],
+        strict=True,
+    ):
+        ids = np.concatenate(rows)
+        samples.append((pairs[ids], y[ids]))
     return samples

@@ -72,7 +72,7 @@ def match_features(
     Parameters
     ----------
     matches : DataFrame
-        One row a match, in the order of time: first, second, time (datetime64, or
+        One row per match, in the order of time: first, second, time (datetime64, or
         numbers that count months), outcome (+1, 0, -1), advantage (bool: the first has
         the first move, or plays at home).
     elo, glicko : array-like of shape (N, 2)
@@ -82,7 +82,7 @@ def match_features(
         earlier times. If times are coarse (months), the order of rows within one time
         may tell more than was known.
     elite : float
-        From this Elo rating on a player is elite, for ever; 2400 is the bound of the
+        A player who ever had this Elo rating counts as elite; 2400 is the bound of the
         FIDE for its smallest step of updates.
 
     Returns
@@ -90,7 +90,7 @@ def match_features(
     X : ndarray of shape (N, 2, 16)
         Features of the first and of the second player; an unknown value is 0.5.
     names : tuple of str
-        `FEATURES`. Counts are of games; shares are of all games before; "earlier
+        `FEATURES`. Counts are of games; fractions are of all games before; "earlier
         encounters" is the mean of the points (1, 1/2, 0) that a player made against
         this opponent; gaps are means, in points.
 
@@ -98,8 +98,8 @@ def match_features(
     ------
     ValueError
         If a column is missing, times decrease or are missing, an outcome is unknown, a
-        player meets himself, ratings have another shape or are not finite, or `elite`
-        is no number.
+        player meets themselves, ratings have another shape or are not finite, or `elite`
+        is not a number.
 
     Examples
     --------
@@ -109,12 +109,11 @@ def match_features(
     >>> dict(zip(names, X[1, 1].tolist()))["earlier encounters"]  # a, who has won
     1.0
     """
-    codes, outcome, time = _read(matches)
-    elo, glicko = (
-        check_array(
-            ratings, name, (len(codes), 2), "first and second player of each match"
-        )
-        for ratings, name in ((elo, "elo"), (glicko, "glicko"))
+    codes, outcome, time = _parse_matches(matches)
+    shape = (len(codes), 2)
+    elo = check_array(elo, "elo", shape, "first and second player of each match")
+    glicko = check_array(
+        glicko, "glicko", shape, "first and second player of each match"
     )
     X = _features_by_rows(codes, outcome, time, elo, glicko, check_real(elite, "elite"))
     if past == "times":
@@ -141,7 +140,7 @@ class SeasonSplit(NamedTuple):
 def season_split(
     matches: pd.DataFrame, start: Any, cut: Any, stop: Any, *, min_matches: int = 10
 ) -> SeasonSplit:
-    """Cut a season in two and drop players of whom little is known (section 5.1 of
+    """Split a season in two, without players of few matches (section 5.1 of
     [Venuto2017]_).
 
     Parameters
@@ -167,7 +166,7 @@ def season_split(
         If the frame is not as in `match_features`, a time does not compare with its, or
         a part is empty.
     """
-    codes, _, _ = _read(matches)
+    codes, _, _ = _parse_matches(matches)
     time = matches["time"]
     try:
         learn, predict = (
@@ -210,17 +209,17 @@ def forward_splits(
     ----------
     n : int
     shares : tuple of float
-        Shares of the matches to learn from, each between 0 and 1.
+        Fractions of the matches to learn from, each between 0 and 1.
 
     Returns
     -------
     list of (train, validation)
-        Row numbers, one couple a share: what scikit-learn takes as `cv`.
+        Row numbers, one tuple per fraction, as scikit-learn takes them as `cv`.
 
     Raises
     ------
     ValueError
-        If n is no number of at least 2, or a share leaves one of the two parts empty.
+        If n is below 2, or a fraction leaves one of the two parts empty.
 
     Examples
     --------
@@ -230,7 +229,7 @@ def forward_splits(
     parts = check_array(shares, "shares", ("k",))
     check_scale(parts, "shares")
     cuts = np.floor(parts * check_count(n, "n", least=2))
-    expected = f"a share that leaves 1 to {n - 1} of {n} matches to learn from"
+    expected = f"a number that leaves 1 to {n - 1} of {n} matches to learn from"
     raise_if_any((cuts < 1) | (cuts >= n), parts, "shares", expected)
     return [(np.arange(cut), np.arange(cut, n)) for cut in cuts.astype(int)]
 
@@ -243,11 +242,10 @@ def _features_by_rows(
     glicko: NDArray,
     elite: float,
 ) -> NDArray[np.float64]:
-    """All features but the last, of what is in earlier rows; one row for each player of
-    each match.
+    """All features except the last, from earlier rows; one row per appearance.
 
-    Such an appearance is a row of flattened arrays, which hold two a match, in the
-    order of matches.
+    The two appearances of each match, of its first and second player, follow each
+    other.
     """
     player = codes.ravel()
     result = np.stack([outcome, -outcome], axis=1).ravel()
@@ -285,8 +283,8 @@ def _sums_before(
 ) -> dict[str, NDArray[np.float64]]:
     """Sums over the earlier rows of the same group.
 
-    Shifted, not current row subtracted: then a later value can't even change the
-    rounding.
+    The cumulative sums are shifted. Subtracting the current row would let later values
+    change the rounding.
     """
     sums = pd.DataFrame(values).astype(np.float64).groupby(group, sort=False).cumsum()
     before = sums.groupby(group, sort=False).shift(fill_value=0.0)
@@ -298,10 +296,10 @@ def _mean(total: NDArray, count: NDArray) -> NDArray[np.float64]:
 
 
 def _encounters(codes: NDArray, outcome: NDArray) -> NDArray[np.float64]:
-    """Mean points against this opponent so far, one an appearance."""
+    """Mean points against this opponent so far, one value per appearance."""
     low, high = np.sort(codes, axis=1).T
     swapped = codes[:, 0] != low
-    # of the player with the lower code
+    # Points of the player with the lower code.
     points = np.where(swapped, 1 - outcome, 1 + outcome) / 2
     before = _sums_before(
         low * (codes.max() + 1) + high, {"low": points, "high": 1 - points}
@@ -319,10 +317,12 @@ def _first_rows(*keys: NDArray) -> NDArray[np.int64]:
     return start[group]
 
 
-def _read(
+def _parse_matches(
     frame: pd.DataFrame,
 ) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.float64]]:
     """Numbers of the players, shape (N, 2), outcomes, and times in months."""
     matches, outcome = Matches.from_frame(frame, advantage="advantage")
-    unit = _MONTH if pd.api.types.is_datetime64_any_dtype(frame["time"]) else 1.0
-    return matches.players(), check_labels(outcome, len(matches)), matches.time / unit
+    time = matches.time
+    if pd.api.types.is_datetime64_any_dtype(frame["time"]):
+        time = time / _MONTH
+    return matches.players(), check_labels(outcome, len(matches)), time

@@ -1,9 +1,8 @@
-"""How models of matches are chosen and compared: the protocol of section 5.2 of
+"""Selection and comparison of models of matches: the protocol of section 5.2 of
 [Venuto2017]_.
 
 Players' features are scaled, a model is chosen on matches that come later than those it
-learned from, and two models are compared season by season. Nothing here knows what kind
-of model it is.
+learned from, and two models are compared season by season.
 
 References
 ----------
@@ -27,15 +26,14 @@ from preflearn.metrics import comparison_auc
 from preflearn.pairs import Pairs, as_pairs
 from preflearn_book.studies.ch07_histories import forward_splits
 
-# a solver may leave values of u·d below 1e-9 in place of 0, and they would rank
+# A solver may return values of u·d below 1e-9 instead of 0, which would rank items.
 _ROUNDING = 1e-8
-_CONSTANT = -1.0  # the score of a model that ranks nothing, below any AUC
+_CONSTANT = -1.0  # score of a constant model, below any AUC
 _N_BOOTSTRAP = 5000
 
 
 def scaled_pairs(X: ArrayLike, rows: ArrayLike, by: ArrayLike) -> Pairs:
-    """Both players of some matches, with features in units of their spread in other
-    matches.
+    """Pairs of players, with features standardized by other matches.
 
     Parameters
     ----------
@@ -43,15 +41,15 @@ def scaled_pairs(X: ArrayLike, rows: ArrayLike, by: ArrayLike) -> Pairs:
         Features of the first and of the second player of each match, as
         `match_features` returns them.
     rows : array-like of int
-        The matches wanted.
+        Numbers of the matches of the pairs.
     by : array-like of int
-        The matches whose 2 len(by) players give mean and standard deviation: those that
-        are learned from. A feature without spread there is centred only.
+        Numbers of the training matches, whose 2 len(by) players give mean and standard
+        deviation. A feature without variance there is centered only.
 
     Returns
     -------
     Pairs
-        One pair a match, of items that are nobody else's.
+        One pair per match; no two pairs share an item.
 
     Raises
     ------
@@ -67,42 +65,40 @@ def scaled_pairs(X: ArrayLike, rows: ArrayLike, by: ArrayLike) -> Pairs:
     X = check_array(X, "X", ("N", 2, "p"), "features of both players of each match")
     rows = _ids(rows, "rows", len(X))
     by = _ids(by, "by", len(X))
-    seen = X[by].reshape(-1, X.shape[2])
-    spread = seen.std(axis=0)
-    return as_pairs((X[rows] - seen.mean(axis=0)) / np.where(spread > 0, spread, 1))
+    train = X[by].reshape(-1, X.shape[2])
+    deviation = train.std(axis=0)
+    scale = np.where(deviation > 0, deviation, 1)
+    return as_pairs((X[rows] - train.mean(axis=0)) / scale)
 
 
 def _ids(ids: ArrayLike, name: str, n: int) -> Ids:
-    found = check_array(ids, name, ("k",), "numbers of matches")
-    raise_if_any(
-        ~np.isin(found, np.arange(n)),
-        found,
-        name,
-        f"the number of a match, from 0 to {n - 1}",
-    )
-    return found.astype(np.int64)
+    numbers = check_array(ids, name, ("k",), "numbers of matches")
+    expected = f"the number of a match, from 0 to {n - 1}"
+    raise_if_any(~np.isin(numbers, np.arange(n)), numbers, name, expected)
+    return numbers.astype(np.int64)
 
 
 def score_differences(model: Any, pairs: Pairs) -> Floats:
-    """Differences r(first) - r(second), all 0 where a machine's are no more than
-    rounding.
+    """Differences r(first) - r(second); all 0 if they are only rounding errors.
 
-    A machine with a bias ranks by -u/bias. It counts as constant, u = 0, if no
-    \\|u·d\\| of the pairs exceeds 1e-8. The differences of other models are returned as
-    they are.
+    An SVM with a bias ranks by -u/bias. It counts as constant, u = 0, if no \\|u·d\\| of
+    the pairs exceeds 1e-8. The differences of other models are returned as they are.
     """
     z = model.decision_function(pairs)
     bias = getattr(model, "bias_", None)
-    return z if bias is None or np.abs(bias * z).max() >= _ROUNDING else 0 * z
+    if bias is not None and np.abs(bias * z).max() < _ROUNDING:
+        return 0 * z
+    return z
 
 
 def auc_scorer(
     model: Any, pairs: Pairs, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
-    """`comparison_auc` of a fitted model, as scikit-learn's searches call it; -1 for a
-    constant model."""
+    """Scorer of scikit-learn's searches: `comparison_auc`, or -1 for a constant model."""
     z = score_differences(model, pairs)
-    return comparison_auc(y, z, sample_weight) if z.any() else _CONSTANT
+    if not z.any():
+        return _CONSTANT
+    return comparison_auc(y, z, sample_weight)
 
 
 class ForwardSearch(NamedTuple):
@@ -111,9 +107,9 @@ class ForwardSearch(NamedTuple):
     Attributes
     ----------
     model : estimator
-        With the parameters that were chosen, not fitted.
+        The model with the chosen parameters, not fitted.
     failed : int
-        How many fits of the search were degenerate or constant.
+        Number of fits of the search that were degenerate or constant.
     """
 
     model: Any
@@ -136,15 +132,15 @@ def forward_search(
     ----------
     model : estimator
     grid : mapping of str to sequence
-        The values to try, a parameter each.
+        Values to try of each parameter.
     pairs : Pairs
         In the order of time.
     y : array-like of shape (m,)
     shares : tuple of float
-        The model learns from each of these shares of the matches, the first ones, and
-        is judged on the rest.
+        Fractions of the matches, the first ones, that the model learns from before it
+        is evaluated on the rest.
     sample_weight : array-like of shape (m,), optional
-        Weights to learn with.
+        Weights of the training pairs.
 
     Returns
     -------
@@ -155,7 +151,7 @@ def forward_search(
     Raises
     ------
     TypeError, ValueError
-        On bad pairs, labels or shares, or as `GridSearchCV` on a grid that is none.
+        On invalid pairs, labels or fractions, or as `GridSearchCV` on an invalid grid.
 
     Examples
     --------
@@ -173,10 +169,8 @@ def forward_search(
     scores = np.array(
         [search.cv_results_[f"split{i}_test_score"] for i in range(len(cv))]
     )
-    chosen: Any = clone(model)
-    return ForwardSearch(
-        chosen.set_params(**search.best_params_), int(np.sum(scores == _CONSTANT))
-    )
+    best: Any = clone(model).set_params(**search.best_params_)
+    return ForwardSearch(best, int(np.sum(scores == _CONSTANT)))
 
 
 class SeasonTests(NamedTuple):
@@ -185,7 +179,7 @@ class SeasonTests(NamedTuple):
     Attributes
     ----------
     won : int
-        Seasons in which the first model is ahead.
+        Number of seasons in which the first model has the higher value.
     sign, ranks : float
         Two-sided p-values of the sign test, of seasons that differ, and of Wilcoxon's
         signed-rank test.
@@ -203,22 +197,21 @@ class SeasonTests(NamedTuple):
 def season_tests(
     ours: ArrayLike, theirs: ArrayLike, seed: np.random.Generator | int = 0
 ) -> SeasonTests:
-    """Whether one model is ahead of another over seasons: three tests of paired
-    differences.
+    """Three tests of the paired differences of two models over seasons.
 
-    All take the seasons as independent, and none is corrected for other comparisons.
+    All assume independent seasons, and none is corrected for multiple comparisons.
 
     Parameters
     ----------
     ours, theirs : array-like of shape (n,)
-        One value a season, paired; larger is better.
+        Paired values, one per season; larger is better.
     seed : int or numpy Generator
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Raises
     ------
     ValueError
-        If the two are not paired or not finite, or the seed is none.
+        If the values are not paired or not finite, or the seed is invalid.
 
     Examples
     --------
@@ -226,8 +219,8 @@ def season_tests(
     >>> tests.won, tests.sign, tests.ranks
     (5, 0.0625, 0.0625)
     """
-    ours = check_array(ours, "ours", ("n",), "one value a season")
-    gap = ours - check_array(theirs, "theirs", (len(ours),), "one value a season")
+    ours = check_array(ours, "ours", ("n",), "one value per season")
+    gap = ours - check_array(theirs, "theirs", (len(ours),), "one value per season")
     won = int(np.sum(gap > 0))
     unequal = int(np.sum(gap != 0))
     sign = ranks = 1.0

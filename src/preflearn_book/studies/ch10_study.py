@@ -1,10 +1,10 @@
-"""The experiments of [Tsivtsivadze2013]_, section 6: many small problems, widths and
+"""The experiments of section 6 of [Tsivtsivadze2013]_: many small problems, widths and
 parameters.
 
-For one user and one width of the Gaussian kernel a method has a family of solutions
-along its second parameter: the number of functions of a pursuit, alpha of the least
-squares, lambda of the ranking SVM. All of a family come from one search, one
-factorisation or one path of the engines under the estimators.
+For one user and one width of the Gaussian kernel, a method has a family of solutions
+along its second parameter: the number of functions of a pursuit, alpha of least
+squares, or lambda of a ranking SVM. A family comes from one search, one factorization
+or one path of the engines under the estimators.
 
 References
 ----------
@@ -39,8 +39,8 @@ from preflearn.pursuit.quadratic_forms import QueryForm
 from preflearn.pursuit.ridge import QueryRidge, orthonormal, subset_ridge
 from preflearn_book.studies.ch10_users import UserTask
 
-_WIDE = 1.0  # where gamma d² is below it for all items, k - 1 tells more of k than k
-# of the largest coefficient: the weights of an item's pairs have cancelled
+_WIDE = 1.0  # if gamma d² is below this for all items, k - 1 is more exact than k
+# A coefficient is 0 if it is smaller, relative to the largest one: its terms cancel.
 _CANCELLED = 1e-12
 
 
@@ -51,9 +51,9 @@ class Problem(NamedTuple):
     ----------
     train : ndarray of shape (n, n)
     test : ndarray of shape (t', n)
-        Of distinct items, so that what is alike is exactly tied.
+        Squared distances of distinct test items, so that equal items are exactly tied.
     alike : ndarray of int, shape (t,)
-        Which row of `test` each test item has.
+        The row of `test` of each test item.
     y_train, y_test : ndarray of shape (n,), (t,)
     """
 
@@ -72,24 +72,24 @@ class Problem(NamedTuple):
                 "different scores, whose order can be judged"
             )
         items, alike = np.unique(task.X_test, axis=0, return_inverse=True)
-        train, test = (
-            cdist(X, task.X_train, "sqeuclidean").astype(np.float64)
-            for X in (task.X_train, items)
-        )
+        train = cdist(task.X_train, task.X_train, "sqeuclidean").astype(np.float64)
+        test = cdist(items, task.X_train, "sqeuclidean").astype(np.float64)
         return cls(train, test, alike.ravel(), task.y_train, task.y_test)
 
     def kernel(self, gamma: float, constant: bool) -> tuple[Floats, Floats]:
-        """exp(-gamma d²) between the training items, and what follows a sum of its
+        """exp(-gamma d²) between the training items, and linear functionals of its
         columns.
 
-        Rows of the second are the kernel at the distinct test items, its mean over the
-        training items, and what was taken from each kernel value: 1 of a wide kernel
-        unless the `constant` matters, else 0.
+        The rows of the second array are the kernel at the distinct test items, its mean
+        over the training items, and the constant that was subtracted from the kernel: 1
+        for a wide kernel unless the `constant` matters, otherwise 0.
         """
         wide = not constant and gamma * max(self.train.max(), self.test.max()) < _WIDE
-        k = np.expm1 if wide else np.exp
-        K = k(-gamma * self.train)
-        T = k(-gamma * self.test)
+        function = np.exp
+        if wide:
+            function = np.expm1
+        K = function(-gamma * self.train)
+        T = function(-gamma * self.test)
         return K, np.vstack([T, K.mean(axis=0), np.full(len(K), float(wide))])
 
     def form(self, mix: float) -> QueryForm:
@@ -103,9 +103,9 @@ class Family(NamedTuple):
     Attributes
     ----------
     values : ndarray of shape (levels, t' + 2)
-        For each, the sum of what follows (see `Problem.kernel`).
+        The functionals of each solution (see `Problem.kernel`).
     n_basis : ndarray of int, shape (levels,)
-        Functions with a coefficient.
+        Number of functions with a nonzero coefficient.
     """
 
     values: Floats
@@ -119,9 +119,9 @@ class Method(NamedTuple):
     ----------
     name : str
     levels : sequence
-        Of any kind; for the reader.
+        Values of the parameter, for display.
     solve : callable
-        (problem, gamma) to a Family.
+        From problem and gamma to a Family.
     """
 
     name: str
@@ -141,7 +141,7 @@ def by_least_squares(name: str, alphas: ArrayLike, ranking: bool) -> Method:
     alphas : array-like of shape (levels,)
         Positive.
     ranking : bool
-        RankRLS, else RLS.
+        Whether to use RankRLS instead of RLS.
     """
     alphas = check_array(alphas, "alphas", ("levels",))
     raise_if_any(
@@ -153,7 +153,8 @@ def by_least_squares(name: str, alphas: ArrayLike, ranking: bool) -> Method:
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, not ranking)
-        system = QueryRidge(K, problem.form(0.0 if ranking else 1.0), problem.y_train)
+        form = problem.form(mix=1.0 - ranking)
+        system = QueryRidge(K, form, problem.y_train)
         coef = system.solutions(alphas)
         return Family(coef @ follow.T, np.full(len(alphas), len(K)))
 
@@ -163,18 +164,15 @@ def by_least_squares(name: str, alphas: ArrayLike, ranking: bool) -> Method:
 def by_sparse_least_squares(
     name: str, sizes: Sequence[int], alphas: ArrayLike, seed: int = 0
 ) -> Method:
-    """Sparse RankRLS: random functions, of which each size holds those of the smaller
-    sizes; and every alpha.
-
-    The levels are (size, alpha).
+    """Sparse RankRLS with nested random subsets of functions; levels are (size, alpha).
 
     Parameters
     ----------
     name : str
     sizes : sequence of int
-        All training items where there are fewer.
+        Numbers of functions; all training items if there are fewer.
     alphas : array-like of shape (k,)
-        Not negative: section 5 prints no regularizer, which is 0.
+        Not negative; section 5 has no regularizer, which is 0.
     seed : int
         The `random_state` of `SparseRankRLS`.
     """
@@ -188,7 +186,7 @@ def by_sparse_least_squares(
         K, follow = problem.kernel(gamma, False)
         form = problem.form(0.0)
         s = problem.y_train
-        # `SparseRankRLS` draws so
+        # The same draw as in `SparseRankRLS`.
         order = legacy_rng(seed, "seed").permutation(len(K))
         values = []
         for ids in (order[:size] for size in sizes):
@@ -205,12 +203,12 @@ def by_sparse_least_squares(
 
 
 def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
-    """RankSVM at shares of the first breakpoint of each path, above which all pairs
-    have weight 1.
+    """RankSVM at fractions of the first breakpoint of each path.
 
-    In this unit one lambda suits users with few and with many pairs, and all widths of
-    the kernel, whose norms of differences shrink as it widens. Where rounding ends a
-    path, so do its levels.
+    Above the first breakpoint all pairs have weight 1. In this unit, one lambda suits
+    users with few and with many pairs, and all widths of the kernel, whose differences
+    have smaller norms if it is wider. If rounding ends a path, the smaller levels equal
+    its end.
     """
     shares = check_array(shares, "shares", ("levels",))
     raise_if_any(
@@ -224,7 +222,9 @@ def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
         K, follow = problem.kernel(gamma, False)
         pairs, labels = Pairs.from_scores(K, problem.y_train)
         path = ranksvm_path(pairs, labels, "precomputed", max_events=1)
-        first = path.breakpoints[0] if len(path.breakpoints) else 1.0
+        first = 1.0
+        if len(path.breakpoints):
+            first = path.breakpoints[0]
         if first * shares.min() < path.lambda_end:
             path = ranksvm_path(
                 pairs, labels, "precomputed", lambda_min=first * shares.min()
@@ -241,14 +241,13 @@ def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
 def by_pursuit(
     name: str, stages: Sequence[int], mix: float = 0.0, backfit: Backfit = "after"
 ) -> Method:
-    """Ranking pursuit after some numbers of steps, its combination with regression, or
-    matching pursuit.
+    """Ranking pursuit, combined pursuit or matching pursuit after numbers of steps.
 
     Parameters
     ----------
     name : str
     stages : sequence of int
-        Numbers of steps; a pursuit that ends before stays where it is.
+        Numbers of steps; a pursuit that ends before keeps its last solution.
     mix, backfit
         As in `RankingPursuit`.
     """
@@ -270,23 +269,22 @@ def by_pursuit(
 
 
 class Errors(NamedTuple):
-    """What solutions are judged by, each an array of one shape, such as (tasks, widths,
-    levels).
+    """Errors of solutions, as arrays of one shape, such as (tasks, widths, levels).
 
     Attributes
     ----------
     disagreement : ndarray
-        Normalised disagreement error of eq. 1 on the test items, over pairs of
+        Normalized disagreement error of eq. 1 on the test items, over pairs of
         different scores.
     disagreement_with_ties : ndarray
         The same over all pairs, as eq. 1 is printed.
     squared : ndarray
         Mean squared error of f on the test items.
     squared_levelled : ndarray
-        The same after a constant has been added to f, so that its mean over the
-        training items is theirs.
+        The same after a constant is added to f, so that its mean over the training
+        items is the mean of their scores.
     n_basis : ndarray
-        Functions with a coefficient.
+        Number of functions with a nonzero coefficient.
     """
 
     disagreement: Floats
@@ -299,7 +297,7 @@ class Errors(NamedTuple):
 def errors_of(problem: Problem, family: Family) -> Errors:
     """The errors of a family, each of shape (levels,)."""
     values = family.values[:, problem.alike]
-    (mean, constant) = family.values[:, -2:].T
+    mean, constant = family.values[:, -2:].T
     wrong, separated, strict, pairs = _disagreements(values, problem.y_test)
     moved = problem.y_train.mean() - mean
     return Errors(
@@ -312,15 +310,14 @@ def errors_of(problem: Problem, family: Family) -> Errors:
 
 
 def curves(method: Method, problems: Sequence[Problem], gammas: ArrayLike) -> Errors:
-    """The errors of a method on some tasks, at all widths and levels: arrays (tasks,
-    widths, levels).
+    """The errors of a method at all widths and levels: arrays (tasks, widths, levels).
 
     Parameters
     ----------
     method : Method
     problems : sequence of Problem
     gammas : array-like of shape (widths,)
-        Of the kernel exp(-gamma d²).
+        Parameters of the kernel exp(-gamma d²).
 
     Examples
     --------
@@ -335,16 +332,15 @@ def curves(method: Method, problems: Sequence[Problem], gammas: ArrayLike) -> Er
     [0.0]
     """
     widths = np.asarray(gammas, dtype=np.float64).tolist()
-    found = [
+    errors = [
         [errors_of(problem, method.solve(problem, gamma)) for gamma in widths]
         for problem in problems
     ]
-    return Errors(*np.moveaxis(np.array(found), 2, 0))
+    return Errors(*np.moveaxis(np.array(errors), 2, 0))
 
 
 def tuned(errors: Errors, measure: str = "disagreement") -> tuple[int, int]:
-    """The width and the level (places in their lists) of least mean error over the
-    tasks of `curves`."""
+    """Positions of the width and the level with the lowest mean error over the tasks."""
     means = getattr(errors, measure).mean(axis=0)
     width, level = np.unravel_index(np.argmin(means), means.shape)
     return int(width), int(level)
@@ -353,13 +349,12 @@ def tuned(errors: Errors, measure: str = "disagreement") -> tuple[int, int]:
 def judged(
     method: Method, problems: Sequence[Problem], gamma: float, level: int
 ) -> Errors:
-    """The errors at one width and one level (its place in `Method.levels`): arrays
-    (tasks,).
+    """The errors at one width and one level, a position in `Method.levels`.
 
     Raises
     ------
     ValueError
-        If there is no such level.
+        If `level` is not a position in the levels of the method.
     """
     level = check_count(level, "level", 0)
     last = len(method.levels) - 1
@@ -376,9 +371,12 @@ def judged(
 
 @njit
 def _disagreements(values, scores):
-    """Of each row of values: what its pairs in the wrong order count (2 a pair, 1 if
-    tied in values), the
-    pairs of equal scores it tells apart; and how many pairs have different scores, and how many there are."""
+    """Counts of pairs, for each row of values and over all pairs.
+
+    For each row: 2 for each pair in the wrong order, 1 for each pair with different
+    scores and equal values; 1 for each pair with equal scores and different values.
+    Over all pairs: the number with different scores, and the number of pairs.
+    """
     wrong = np.zeros(len(values))
     separated = np.zeros(len(values))
     strict = 0

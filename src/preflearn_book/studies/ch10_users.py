@@ -1,4 +1,4 @@
-"""One small ranking problem a user: the protocol of section 6.1 of [Tsivtsivadze2013]_.
+"""One small ranking problem per user: the protocol of section 6.1 of [Tsivtsivadze2013]_.
 
 References
 ----------
@@ -28,15 +28,15 @@ class Counts(NamedTuple):
     Attributes
     ----------
     group : int
-        Users whose number of ratings lies in the group.
+        Number of users whose number of ratings is in the group.
     references : int
-        Those among them whose ratings are features: all, where there are fewer than
-        were asked for.
+        Number of these whose ratings are features: all, if there are fewer than
+        `n_reference`.
     candidates : int
-        Users with `least` to `most` ratings who are no references.
+        Number of other users with `least` to `most` ratings.
     passed_over : int
-        Candidates who were drawn, but whose ratings are all equal among the items to
-        train or to test.
+        Number of drawn candidates whose ratings of the training or test items are all
+        equal.
     """
 
     group: int
@@ -51,7 +51,7 @@ class UserTask(NamedTuple):
     Attributes
     ----------
     X_train, X_test, X_hidden : ndarray of shape (n, p), (t, p), (h, p)
-        What the p reference users say of the items.
+        Ratings of the items by the p reference users.
     y_train, y_test, y_hidden : ndarray of shape (n,), (t,), (h,)
         The user's ratings. Those of the hidden items are not for learning.
     user : int
@@ -87,7 +87,7 @@ def user_tasks(
 
     Reference users are drawn from those with low <= number of ratings < high. Their
     ratings of an item are its features, with the median of a reference user's ratings
-    where he has not rated it. Test users are drawn from all others with `least` to
+    where it is missing. Test users are drawn from all others with `least` to
     `most` ratings; half of a user's items, drawn at random, train (of an odd number the
     larger half), the others test.
 
@@ -100,16 +100,16 @@ def user_tasks(
         who has rated nothing has no median.
     n_tasks : int
     rng : numpy Generator or int
-        Source of randomness, or its seed. Whatever `hidden` is, it gives the same users
-        and halves (but for users who are passed over).
+        Source of randomness, or its seed. It gives the same users and halves for each
+        value of `hidden` (except for users who are passed over).
     n_reference : int
-        Where the group is smaller it is taken as a whole (see `Counts`): of the 5000
-        users of Jester 350, 1191 and 1681 have 20 to 39, 40 to 59 and 60 to 79 ratings,
-        of the 943 of MovieLens 289, 143 and 86.
+        Number of reference users; all users of a smaller group (see `Counts`). In
+        Jester, 350, 1191 and 1681 of 5000 users have 20 to 39, 40 to 59 and 60 to 79
+        ratings; in MovieLens, 289, 143 and 86 of 943.
     least, most : int
     hidden : float
-        The share of the items to train whose scores are hidden, below 1; 1/2 in Tables
-        2 and 4.
+        Fraction of the training items whose scores are hidden, below 1; 1/2 in Tables 2
+        and 4.
 
     Returns
     -------
@@ -131,14 +131,14 @@ def user_tasks(
     n_ratings = np.diff(ratings.indptr)
     rng = generator(rng, "rng")
     low, high = check_array(
-        group, "group", (2,), "its least number of ratings, and that of the next one"
+        group, "group", (2,), "its smallest number of ratings, and the next group's"
     )
     check_real(low, "group[0]", "at least 1 rating", least=1)
     n_tasks = check_count(n_tasks, "n_tasks", 1)
     n_reference = check_count(n_reference, "n_reference", 1)
     least = check_count(least, "least", 0)
     most = check_count(most, "most", 0)
-    check_real(hidden, "hidden", "a share from 0 to below 1", 0, 1 - 1e-9)
+    check_real(hidden, "hidden", "a number from 0 to below 1", 0, 1 - 1e-9)
     inside = np.flatnonzero((low <= n_ratings) & (n_ratings < high))
     if len(inside) == 0:
         raise ValueError(
@@ -161,8 +161,8 @@ def user_tasks(
             passed += 1
     if len(drawn) < n_tasks:
         raise ValueError(
-            f"n_tasks is {n_tasks}; expected at most {len(drawn)}: {len(candidates)} users who are no "
-            f"references have {least} to {most} ratings, and of {passed} a half would be all ties"
+            f"n_tasks is {n_tasks}; expected at most {len(drawn)}: {len(candidates)} other "
+            f"users have {least} to {most} ratings, and of {passed} a half would be all ties"
         )
     counts = Counts(len(inside), len(references), len(candidates), passed)
     tasks = []
@@ -191,7 +191,7 @@ def _halves(
 
 
 def _features(ratings: sparse.csr_array, references: Ids) -> Floats:
-    """What the reference users say of each item, shape (items, p)."""
+    """Ratings of each item by the reference users, shape (items, p)."""
     n_items = int(ratings.shape[1])  # pyright: ignore[reportOptionalSubscript]  (a matrix)
     values = np.empty((n_items, len(references)))
     for column, user in enumerate(references.tolist()):

@@ -35,8 +35,7 @@ def least_state_size(
     n_times: int = 24,
     tol: float = 1e-11,
 ) -> StateSize:
-    """The least size of a state whose first time, transitions and measurement give a
-    covariance.
+    """The smallest size of a state-space model that gives a covariance.
 
     It looks at k on the grid start, start + step, ... only. The score's future depends
     on its past through the state at the present t, hence:
@@ -44,9 +43,9 @@ def least_state_size(
     * the covariances of what is up to t with what is from t on have at most rank K
       (section 3.2 of [Maystre2019]_), and this rank is enough if A, Q and h may depend
       on the times;
-    * if A depends on the gap alone, k(t - a, t + b) = h' A(b) c(t, a). Then *all* rows
-      of covariances of something in the past with what is b later, whatever t is, lie
-      in one space of K dimensions [HoKalman1966]_;
+    * if A depends on the gap alone, k(t - a, t + b) = h' A(b) c(t, a). Then the rows
+      of covariances between the past and a time b after t, for *all* t, lie in one
+      space of K dimensions [HoKalman1966]_;
     * if Q does so too, k(t + a, t + b) - k(t' + a, t' + b) = h' A(a) (P(t) - P(t'))
       A(b)' h lies in it too.
 
@@ -56,11 +55,11 @@ def least_state_size(
         Its lengths of time should not be much longer or shorter than the grid's step
         and span, nor almost equal: terms that are too much alike count as one.
     start, step : float
-        Of the grid, in units of time.
+        Start and step of the grid, in units of time.
     n_times : int
-        Of the grid, at least 4. Ranks from n_times // 2 on count as infinite.
+        Number of times of the grid, at least 4. Ranks from n_times // 2 on count as infinite.
     tol : float
-        Singular values below this share of the largest count as 0.
+        Singular values below this fraction of the largest count as 0.
 
     Returns
     -------
@@ -71,7 +70,7 @@ def least_state_size(
     Raises
     ------
     ValueError
-        If the grid or the tolerance is none, or the covariance is not defined on the
+        If the grid or the tolerance is invalid, or the covariance is not defined on the
         grid.
 
     Examples

@@ -1,4 +1,4 @@
-"""Forecasts week by week: of each week from all matches before it (section 4.3.1 of
+"""Forecasts of each week from all matches before it (section 4.3.1 of
 [Maystre2019]_).
 
 References
@@ -26,8 +26,7 @@ from preflearn.matches import Matches, check_matches
 
 
 def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
-    """The rows of the matches from a time on, a week of equal length each; empty weeks
-    are left out.
+    """The rows of the matches of each week from a time on, without empty weeks.
 
     Parameters
     ----------
@@ -35,7 +34,7 @@ def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
     begin : float
         When the first week begins, in the unit of `Matches.time`.
     length : float
-        Of a week, in the same unit; above 0.
+        Length of a week, in the same unit; above 0.
 
     Returns
     -------
@@ -45,7 +44,7 @@ def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
     Raises
     ------
     ValueError
-        If no match is at `begin` or later; on what are no matches.
+        If no match is at `begin` or later, or `matches` is of another type.
 
     Examples
     --------
@@ -70,7 +69,7 @@ def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
     ]
 
 
-def _listed(weeks: Sequence[slice]) -> list[slice]:
+def _check_weeks(weeks: Sequence[slice]) -> list[slice]:
     listed = check_list(weeks, "weeks", "a list of slices")
     require(
         {type(week) for week in listed} == {slice},
@@ -84,8 +83,7 @@ def _listed(weeks: Sequence[slice]) -> list[slice]:
 def weekly_moments(
     model: DynamicComparisons, matches: Matches, y: ArrayLike, weeks: Sequence[slice]
 ) -> tuple[Floats, Floats]:
-    """Mean and variance of the score differences of each week, by a model of all
-    matches before it.
+    """Mean and variance of score differences, each week from all matches before it.
 
     Parameters
     ----------
@@ -101,23 +99,23 @@ def weekly_moments(
     Returns
     -------
     mean, variance : ndarray
-        One value a match of the weeks.
+        One value per match of the weeks.
 
     Raises
     ------
     ValueError
         As `DynamicComparisons.fit`, also where no match is before the first week, or
-        weeks are no slices.
+        `weeks` has no slices.
     """
     y = check_problem(model, matches, y)[:, 0]
-    found = []
-    for week in _listed(weeks):
-        fresh: Any = clone(model)
-        found.append(
-            fresh.fit(matches[: week.start], y[: week.start]).moments(matches[week])
-        )
-    mean, variance = (np.concatenate(part) for part in zip(*found, strict=True))
-    return mean, variance
+    means = []
+    variances = []
+    for week in _check_weeks(weeks):
+        fresh: Any = clone(model).fit(matches[: week.start], y[: week.start])
+        mean, variance = fresh.moments(matches[week])
+        means.append(mean)
+        variances.append(variance)
+    return np.concatenate(means), np.concatenate(variances)
 
 
 def exact_weekly_moments(
@@ -137,22 +135,23 @@ def exact_weekly_moments(
     Parameters
     ----------
     covariance : Covariance
-        Of every feature, which all start at one time: its origin can't be "first".
+        Covariance of each feature. All features start at the same time, so its origin
+        can't be "first".
     variance : float
-        Of an outcome, given the scores; above 0.
+        Variance of an outcome given the scores; above 0.
     matches, y, weeks
         As of `weekly_moments`; y (N,) are numbers.
 
     Returns
     -------
     mean, variance : ndarray
-        One value a match of the weeks.
+        One value per match of the weeks.
 
     Raises
     ------
     ValueError
-        If the variance is not positive, y is not finite, weeks are no slices, or an
-        origin of the covariance is "first".
+        If the variance is not positive, y is not finite, `weeks` has no slices, or
+        an origin of the covariance is "first".
     """
     origins = [leaf.to_dict().get("origin") for leaf in covariance.leaves()]
     require(
@@ -165,16 +164,16 @@ def exact_weekly_moments(
     y = check_problem(DynamicComparisons(covariance, likelihood), matches, y)[:, 0]
     joint = _Joint(covariance, matches)
     learned = 0
-    found = []
-    for week in _listed(weeks):
+    moments = []
+    for week in _check_weeks(weeks):
         for row in range(learned, week.start):
             joint.learn(row, y[row], likelihood.variance)
-        # its arrays are replaced, never changed
-        ahead = copy(joint)
         learned = week.start
-        found += [ahead.forecast(row) for row in range(week.start, week.stop)]
-    mean, spread = np.transpose(found)
-    return mean, spread
+        # A shallow copy is enough, since arrays are replaced and never changed.
+        forecaster = copy(joint)
+        moments += [forecaster.forecast(row) for row in range(week.start, week.stop)]
+    mean, variances = np.transpose(moments)
+    return mean, variances
 
 
 class _Joint:
@@ -191,24 +190,27 @@ class _Joint:
         self._cov = np.kron(self._eye, space.initial(matches.time[:1])[0])
 
     def forecast(self, row: int) -> tuple[float, float]:
-        """Of the score difference of a match, at its time."""
+        """Mean and variance of the score difference of a match, at its time."""
         if self._time[row] > self._now:
             times = np.array([self._now]), self._time[row : row + 1]
             A, Q = (part[0] for part in self._space.transitions(*times))
             self._mean = (self._mean.reshape(-1, len(A)) @ A.T).ravel()
-            self._cov = _moved(A, _moved(A, self._cov).T) + np.kron(self._eye, Q)
+            self._cov = _multiply_blocks(A, _multiply_blocks(A, self._cov).T) + np.kron(
+                self._eye, Q
+            )
             self._now = self._time[row]
         x = self._rows[row]
         return float(x @ self._mean), float(x @ self._cov @ x)
 
     def learn(self, row: int, outcome: float, noise: float) -> None:
         mean, variance = self.forecast(row)
-        told = self._cov @ self._rows[row]
-        self._mean = self._mean + told * (outcome - mean) / (variance + noise)
-        self._cov = self._cov - np.outer(told, told) / (variance + noise)
+        covariance = self._cov @ self._rows[row]
+        self._mean = self._mean + covariance * (outcome - mean) / (variance + noise)
+        downdate = np.outer(covariance, covariance) / (variance + noise)
+        self._cov = self._cov - downdate
 
 
-def _moved(A: Floats, matrix: Floats) -> Floats:
+def _multiply_blocks(A: Floats, matrix: Floats) -> Floats:
     """A times each block of rows: the product with a block-diagonal matrix, without its
     zeros."""
     return (A @ matrix.reshape(-1, len(A), len(matrix))).reshape(matrix.shape)
