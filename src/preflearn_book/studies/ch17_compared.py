@@ -197,7 +197,7 @@ def chances(
 
 
 def standing(runs: pd.DataFrame, family: str, margin: float) -> pd.DataFrame:
-    """The best learner of each domain, its equivalents, and the cheapest of these.
+    """The best learners of each domain.
 
     Parameters
     ----------
@@ -210,28 +210,14 @@ def standing(runs: pd.DataFrame, family: str, margin: float) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by domain: best (a learner), loss (its mean), level (a tuple of the
-        equivalent learners, the best first), cheapest (of these, by the mean seconds of
-        fit and forecast), constant (the constant's loss).
+        Indexed by domain: level (a tuple of learners, the best one and its equivalents,
+        sorted by mean loss).
     """
-    losses = by_domain(runs, family)
-    part = runs[runs["arena"] == family]
-    seconds = part.assign(s=_seconds(part)).pivot_table("s", "domain", "learner")
-    rows = []
-    for domain, of_domain in losses.iterrows():
-        order = of_domain.sort_values(kind="stable")
-        equivalent = order.index[order <= order.iloc[0] + margin]
-        rows.append(
-            {
-                "domain": domain,
-                "best": order.index[0],
-                "loss": order.iloc[0],
-                "level": tuple(equivalent),
-                "cheapest": str(seconds.loc[domain, list(equivalent)].idxmin()),
-                "constant": of_domain["constant"],
-            }
-        )
-    return pd.DataFrame(rows).set_index("domain")
+    levels = {}
+    for domain, losses in by_domain(runs, family).iterrows():
+        losses = losses.sort_values(kind="stable")
+        levels[domain] = tuple(losses.index[losses <= losses.iloc[0] + margin])
+    return pd.DataFrame({"level": pd.Series(levels)})
 
 
 def summary(runs: pd.DataFrame, family: str, margin: float) -> pd.DataFrame:
