@@ -1,5 +1,4 @@
-"""Simulated matches of many players over centuries, as in a data base of chess games,
-whose truth is known.
+"""Simulated matches of many players over centuries, like a database of chess games.
 
 References
 ----------
@@ -29,12 +28,12 @@ from preflearn.core.validation import (
 from preflearn.matches import Matches
 from preflearn.pairs import Incidence
 
-# e-foldings of activity over the span: over 500 years it doubles every 29
+# e-foldings of activity over the span: in 500 years, it doubles every 29 years
 _GROWTH = 12.0
-_CAREER = 0.024  # mean length of a career, as a share of the span: 12 of 500 years
+_CAREER = 0.024  # mean length of a career, as a fraction of the span: 12 of 500 years
 _EXPONENT = 1.2  # of Zipf's law
-_HEAD = 1 / 400  # the share of players at its top, among whom it is flat
-# variances of the scores, and days
+_HEAD = 1 / 400  # fraction of the players, at the top, for whom it is nearly flat
+# Variances of the scores, and the length scale in days.
 CONSTANT = 0.5
 MOVING = 0.25
 LENGTHSCALE = 3652.5
@@ -49,9 +48,9 @@ class SimulatedMatches(NamedTuple):
     y : ndarray of int8, shape (N,)
         +1 the first won, 0 a tie, -1 the second won.
     scores : ndarray of shape (N, 2)
-        Of the first and of the second at the match.
+        Scores of the first and of the second player at the match.
     margin : float
-        Of the ordinal probit model that the outcomes are drawn from.
+        Margin of the ordinal probit model that the outcomes are drawn from.
     """
 
     matches: Matches
@@ -68,17 +67,16 @@ def simulate_matches(
     span: float = 182_625.0,
     tie_share: float = 1 / 3,
 ) -> SimulatedMatches:
-    """Matches like those of a large data base of chess, of which [Maystre2019]_ has
-    7,169,202 (section 4.3).
+    """Simulate matches like the 7,169,202 of chess in section 4.3 of [Maystre2019]_.
 
     A player has a career: it starts at a time whose density grows exponentially, by a
     factor e^12 over the span (doubling every 29 of 500 years), so that most matches are
     late; its length is drawn from a gamma distribution of shape 3 and mean 2.4 % of the
-    span, cut off at the end. A player appears once, and all other 2N - M appearances
-    fall on players by Zipf's law: with weights (rank + M/400)^-1.2, in a random order
-    of the players. Appearances are uniform over a career; sorted by time, each two
-    neighbours meet, on the whole day of the earlier one. Who would meet himself meets
-    the next other player instead.
+    span, cut off at the end. Each player appears once, and the other 2N - M appearances
+    are drawn by Zipf's law: with weights (rank + M/400)^-1.2, in a random order of the
+    players. Appearances are uniform over a career. Sorted by time, each two neighbors
+    meet, on the day of the earlier one (rounded down). If both are the same player, the
+    next other player is the opponent.
 
     Scores are Gaussian processes, a constant of variance 0.5 and a Matérn 1/2 process
     of variance 0.25 and length scale 10 years; outcomes follow the ordinal probit model
@@ -97,7 +95,7 @@ def simulate_matches(
         Days from the first possible day, time 0, to the last; at least 1. 500 years by
         default.
     tie_share : float
-        The expected share of ties, from 0 to below 1: it sets the margin.
+        Expected fraction of ties, from 0 to below 1; it sets the margin.
 
     Returns
     -------
@@ -129,7 +127,10 @@ def simulate_matches(
         f"from 2 to {most}, two for each match",
     )
     require(
-        0 <= as_real(tie_share) < 1, tie_share, "tie_share", "a share from 0 to below 1"
+        0 <= as_real(tie_share) < 1,
+        tie_share,
+        "tie_share",
+        "a number from 0 to below 1",
     )
     check_real(span, "span", "a number of days of at least 1", 1, LARGEST)
     appearing, time = _appearances(2 * n_matches, n_players, span, rng)
@@ -151,7 +152,7 @@ def simulate_matches(
 def _appearances(
     n: int, n_players: int, span: float, rng: np.random.Generator
 ) -> tuple[NDArray, Floats]:
-    """Who appears, and when: n appearances in the order of time, at least one a player."""
+    """Players and times of n appearances, sorted by time; each player has at least one."""
     weights = (np.arange(n_players) + n_players * _HEAD) ** -_EXPONENT
     counts = 1 + rng.multinomial(
         n - n_players, rng.permutation(weights / weights.sum())
@@ -167,28 +168,28 @@ def _appearances(
 
 
 def _without_repeats(players: NDArray) -> NDArray:
-    """Where two neighbours 2k and 2k + 1 are the same, the next other player takes the
-    second place.
+    """Replace the second of two equal neighbors 2k and 2k + 1 by the next other player.
 
-    The player at the first place stays, so that nobody is lost. After the last run of
-    equal players there is no next one: there it is the one before.
+    The first one stays, so that each player still appears. After the last run of equal
+    players there is no other player, so the one before it is taken.
     """
     repeated = np.flatnonzero(players[::2] == players[1::2])
-    # the last place of each run but one
+    # The last position of each run of equal players, except the last run.
     changes = np.flatnonzero(players[1:] != players[:-1])
     following = np.searchsorted(changes, 2 * repeated)
     last = following == len(changes)
     players = players.copy()
-    players[2 * repeated + 1] = players[
-        np.where(last, changes[-1], changes[following - last] + 1)
-    ]
+    replacements = np.where(last, changes[-1], changes[following - last] + 1)
+    players[2 * repeated + 1] = players[replacements]
     return players
 
 
 @njit
 def _moving(players, day, n_players, normal):
-    """A Matérn 1/2 process of each player, at each match: exp(-gap / length scale) is
-    the correlation."""
+    """A Matérn 1/2 process of each player at each match.
+
+    The correlation is exp(-gap / length scale).
+    """
     last = np.full(n_players, -np.inf)
     state = np.zeros(n_players)
     scores = np.empty(players.shape)
@@ -196,9 +197,8 @@ def _moving(players, day, n_players, normal):
         for side in range(2):
             m = players[n, side]
             keep = math.exp((last[m] - day[n]) / LENGTHSCALE)
-            state[m] = (
-                keep * state[m]
-                + math.sqrt(MOVING * (1 - keep * keep)) * normal[n, side]
-            )
-            last[m], scores[n, side] = day[n], state[m]
+            noise = math.sqrt(MOVING * (1 - keep * keep)) * normal[n, side]
+            state[m] = keep * state[m] + noise
+            last[m] = day[n]
+            scores[n, side] = state[m]
     return scores

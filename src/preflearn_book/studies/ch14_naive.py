@@ -1,4 +1,4 @@
-"""The naive estimator of chances: how often one has beaten the other, and nothing else.
+"""The naive estimator: how often one item was better than the other, and nothing else.
 
 References
 ----------
@@ -22,14 +22,15 @@ from preflearn.core.validation import (
     check_real,
 )
 
-_MOST = 10**7  # numbers of items; a matrix has a row for each
+_MAX_ITEMS = 10**7  # a matrix has a row for each
 
 
 def naive_probabilities(
     index: ArrayLike, y: ArrayLike, asked: ArrayLike, smoothing: float = 1.0
 ) -> Floats:
-    """Chances of pairs by their own past comparisons only: "naive" in section 4.2.3 of
-    [Maystre2019]_.
+    """Probabilities by the past comparisons of each pair only.
+
+    This is "naive" in section 4.2.3 of [Maystre2019]_.
 
     With w_ij the number of times that i was better than j::
 
@@ -47,7 +48,7 @@ def naive_probabilities(
     y : array-like of shape (m,)
         +1: the first was better; -1: the second. No ties.
     asked : array-like of int, shape (q, 2)
-        The pairs whose chances are asked for, in the same numbers.
+        The pairs to be forecast, in the same numbers.
     smoothing : float
         a, positive: wins that are added to each side of every pair. With 1 it is
         Laplace's rule of succession, the mean of p_ij given the counts where all values
@@ -69,8 +70,8 @@ def naive_probabilities(
     >>> naive_probabilities([[0, 1], [1, 0], [0, 1]], [1, -1, -1], [[1, 0], [0, 2]]).tolist()
     [[0.6, 0.4], [0.5, 0.5]]
     """
-    pairs = check_index(index, _MOST).T
-    (first, second) = check_index(asked, _MOST).T
+    pairs = check_index(index, _MAX_ITEMS).T
+    first, second = check_index(asked, _MAX_ITEMS).T
     y = check_labels(y, pairs.shape[1], allow=(-1, 1))
     check_real(smoothing, "smoothing", "a positive number", 1 / LARGEST, LARGEST)
     n = int(max(pairs.max(), first.max(), second.max())) + 1

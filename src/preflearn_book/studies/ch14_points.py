@@ -1,25 +1,24 @@
 """The points of both teams as Poisson counts, and the result that they decide (4.2.1 of
 [Maystre2019]_).
 
-What Poisson-exp forces. With one score a team, the points of the two teams of a match
-have the rates e^d and e^-d, where d is the difference of their scores (Table 1). Their
-product is 1, whoever plays: the geometric mean of the two rates is one point. But teams
-of the NBA make a hundred points each, and in international football, with 1.8 goals for
-the home team and 1.2 for the other on average, it is 1.5.
+The limits of Poisson-exp: with one score per team, the points of the two teams of a
+match have the rates e^d and e^-d, where d is the difference of their scores (Table 1).
+Their product is 1 for any two teams: the geometric mean of the two rates is one point.
+But teams of the NBA score a hundred points each, and in international football, with
+1.8 goals for the home team and 1.2 for the other on average, the mean is 1.5.
 
-What mends it. A feature that is +1 in both rows of a match, of score c, gives rates
-whose product is e^{2c}: the right level of points, but the same one in all matches. Two
-features a team, attack and defence, give ::
+The remedy: a feature that is +1 in both rows of a match, of score c, gives rates whose
+product is e^{2c}, but the same one in all matches. Two features for each team, attack
+and defence, give ::
 
     log rate of the first = attack_first - defence_second,
     log rate of the second = attack_second - defence_first,
 
-where all products are possible, and the level is in the attacks and defences.
-`scoring_matches` makes these rows. The two log rates share no feature, and features are
-independent in the approximate posterior (eq. 4): so are the log rates, and
-`result_probabilities` takes them so. A feature in both rows of a match, as the common
-c, would make them dependent; the advantage of the home ground is in the row of the
-first only.
+where all products are possible. `scoring_matches` makes these rows. The two log rates
+have no feature in common, and features are independent in the approximate posterior
+(eq. 4). So the log rates are independent, as `result_probabilities` assumes. A feature
+in both rows of a match, such as the common c, would make them dependent; the home
+advantage is in the row of the first team only.
 
 References
 ----------
@@ -43,15 +42,14 @@ from preflearn.core.compilation import njit
 from preflearn.core.validation import Floats, check_array, raise_if_any
 from preflearn.matches import ADVANTAGE, Matches
 
-_LARGEST = 100.0  # log rate, and variance
-_NARROWEST = 1e-14  # variance
+_MAX_MOMENT = 100.0  # of a log rate, and of its variance
+_MIN_VARIANCE = 1e-14
 
 
 def scoring_matches(
     frame: pd.DataFrame, *, advantage: str | None = None
 ) -> tuple[Matches, Floats]:
-    """Two rows a game, the points of the first and those of the second, for the
-    likelihood `Poisson`.
+    """Two rows per game, the points of the first and of the second team, for `Poisson`.
 
     x·s(t) is attack_first - defence_second in row 2g, attack_second - defence_first in
     row 2g + 1.
@@ -59,12 +57,11 @@ def scoring_matches(
     Parameters
     ----------
     frame : DataFrame
-        One row a game, sorted by time, with the columns first, second and time of
+        One row per game, sorted by time, with the columns first, second and time of
         `Matches.from_frame`, and first_score and second_score, the points of both.
     advantage : str, optional
-        A column, bool or number, that says how much of an advantage the first has. It
-        becomes the feature "advantage" in the first's row: by its score the log rate of
-        the first is higher.
+        A column, bool or number: the advantage of the first team. It becomes the feature
+        "advantage" in the row of the first team, whose log rate is higher by its score.
 
     Returns
     -------
@@ -76,7 +73,7 @@ def scoring_matches(
     Raises
     ------
     ValueError
-        As `Matches.from_frame`, and on points that are not whole numbers of at least 0.
+        As `Matches.from_frame`, and on points that are not integers of at least 0.
 
     Examples
     --------
@@ -95,20 +92,17 @@ def scoring_matches(
         (points < 0) | (points % 1 != 0),
         points,
         "points",
-        "whole numbers of at least 0",
+        "integers of at least 0",
     )
     names = [name for name in games.features if name != ADVANTAGE]
     players = games.players()
     rows = np.arange(2 * len(games))
     attack = players.ravel()
     defence = players[:, ::-1].ravel() + len(names)
-    one = np.ones(len(rows))
-    blocks = [
-        sparse.coo_array(
-            (np.append(one, -one), (np.append(rows, rows), np.append(attack, defence))),
-            shape=(len(rows), 2 * len(names)),
-        )
-    ]
+    ones = np.ones(len(rows))
+    entries = np.append(rows, rows), np.append(attack, defence)
+    shape = (len(rows), 2 * len(names))
+    blocks = [sparse.coo_array((np.append(ones, -ones), entries), shape=shape)]
     features: list[Hashable] = [
         (side, name) for side in ("attack", "defence") for name in names
     ]
@@ -124,17 +118,15 @@ def scoring_matches(
 def result_probabilities(
     mean: ArrayLike, variance: ArrayLike, *, ties: bool = True
 ) -> Floats:
-    """Probabilities of the result of games whose points are Poisson counts with
-    uncertain rates.
+    """Probabilities of the results of games, by Poisson counts with uncertain rates.
 
     The two counts X, Y of a game are independent, with rates e^a and e^b, and a, b are
-    independent and normal: the two rows of `scoring_matches`, forecast one after the
-    other.
+    independent and normal: the forecasts of the two rows of `scoring_matches`.
 
     Parameters
     ----------
     mean, variance : array-like of shape (G, 2)
-        Of the log rates of first and second: means from -100 to 100, variances from 0
+        Moments of the log rates of first and second: means from -100 to 100, variances from 0
         to 100 (below 1e-14 they count as 1e-14).
     ties : bool
         Whether a game can end in a tie. If not, each team gets half the probability of
@@ -161,11 +153,12 @@ def result_probabilities(
         r λ P(X = Y) + (1-r) μ P(X = Y + 1)
             = exp(-(√λ - √μ)²) (r λ I(0) + (1-r) √(λμ) I(1)),   I(k) = e^{-z} I_k(z), z = 2√(λμ),
 
-    of modified Bessel functions. The average of P(X > Y) over u is the integral of this
-    slope, a bump around u = 0, times the probability that u exceeds the place. It goes
-    by Gauss and Legendre on panels from 0 outwards; the one over w by Gauss and
-    Hermite, or the trapezoid rule where it is wide. For log rates from -3 to 6 and
-    variances from 1e-6 to 4, each probability is right to 1e-10.
+    with modified Bessel functions. The average of P(X > Y) over u is the integral of
+    this slope, which has its maximum near u = 0, times the probability that u is larger.
+    It is computed by Gauss-Legendre quadrature on panels from 0 outwards, and the
+    integral over w by Gauss-Hermite quadrature, or the trapezoid rule if w varies much.
+    For log rates from -3 to 6 and variances from 1e-6 to 4, each probability is right to
+    1e-10.
 
     Examples
     --------
@@ -177,16 +170,18 @@ def result_probabilities(
         variance, "variance", (len(mean), 2), "of the log rates of first and second"
     )
     raise_if_any(
-        abs(mean) > _LARGEST,
+        abs(mean) > _MAX_MOMENT,
         mean,
         "mean",
-        f"log rates from -{_LARGEST:g} to {_LARGEST:g}",
+        f"log rates from -{_MAX_MOMENT:g} to {_MAX_MOMENT:g}",
     )
-    wrong = (variance < 0) | (variance > _LARGEST)
-    raise_if_any(wrong, variance, "variance", f"variances from 0 to {_LARGEST:g}")
-    results = _results(mean, np.maximum(variance, _NARROWEST))
+    wrong = (variance < 0) | (variance > _MAX_MOMENT)
+    raise_if_any(wrong, variance, "variance", f"variances from 0 to {_MAX_MOMENT:g}")
+    results = _results(mean, np.maximum(variance, _MIN_VARIANCE))
     results /= results.sum(axis=1, keepdims=True)
-    return results if ties else results[:, ::2] + results[:, 1:2] / 2
+    if not ties:
+        return results[:, ::2] + results[:, 1:2] / 2
+    return results
 
 
 _CELLS = 32
@@ -208,19 +203,18 @@ def _bessel_table() -> Floats:
 
 _BESSEL = _bessel_table()
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
-_POINTS, _SHARES = np.polynomial.hermite_e.hermegauss(8)
-_SHARES = _SHARES / _SHARES.sum()
-_FARTHEST = 6.7  # between roots of rates: exp(-6.7²) = 3e-20
-_REACH = 8.5  # standard deviations
-# on one side: both roots of rates grow at least as fast as exp(u / 4) there
-_PANELS = 100_000
+_HERMITE_NODES, _HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(8)
+_HERMITE_WEIGHTS = _HERMITE_WEIGHTS / _HERMITE_WEIGHTS.sum()
+_MAX_ROOT_GAP = 6.7  # between roots of rates: exp(-6.7²) = 3e-20
+_MAX_DEVIATIONS = 8.5  # standard deviations of u
+# On one side of 0, where both roots of rates grow at least as fast as exp(u / 4).
+_MAX_PANELS = 100_000
 
 
 @njit
 def _results(mean, variance):
-    """Probabilities of loss, tie and win of each game, shape (G, 3): the averages over
-    w."""
-    found = np.zeros((len(mean), 3))
+    """Probabilities of loss, tie and win of each game, shape (G, 3): averages over w."""
+    results = np.zeros((len(mean), 3))
     for game in range(len(mean)):
         (a, b), (va, vb) = mean[game], variance[game]
         r = va / (va + vb)
@@ -228,60 +222,74 @@ def _results(mean, variance):
         center = a + r * (b - a)
         spread = math.sqrt(va / (va + vb)) * math.sqrt(vb)
         if spread < 0.3:
-            for k in range(len(_POINTS)):
-                w = center + spread * _POINTS[k]
-                _add(found[game], _SHARES[k], math.exp(0.5 * w), r, a - b, deviation)
+            for k in range(len(_HERMITE_NODES)):
+                w = center + spread * _HERMITE_NODES[k]
+                _add_integrals(
+                    results[game],
+                    _HERMITE_WEIGHTS[k],
+                    math.exp(0.5 * w),
+                    r,
+                    a - b,
+                    deviation,
+                )
             continue
-        # rates turn by e^{ih}: errors of exp(-pi² / 0.35)
+        # The trapezoid rule has errors of exp(-pi² / 0.35) with this step.
         step = min(0.8, 0.35 / spread)
         for k in range(-math.ceil(7.5 / step), math.ceil(7.5 / step) + 1):
-            share = step / math.sqrt(2 * math.pi) * math.exp(-0.5 * (k * step) ** 2)
+            weight = step / math.sqrt(2 * math.pi) * math.exp(-0.5 * (k * step) ** 2)
             w = center + spread * k * step
-            _add(found[game], share, math.exp(0.5 * w), r, a - b, deviation)
-    return found
+            _add_integrals(
+                results[game], weight, math.exp(0.5 * w), r, a - b, deviation
+            )
+    return results
 
 
 @njit
-def _add(found, share, half, r, mean, deviation):
+def _add_integrals(result, weight, half, r, mean, deviation):
     """Add the integrals over u at one w = 2 log half, on panels from 0 to both sides."""
-    low = mean - _REACH * deviation
-    high = mean + _REACH * deviation
+    low = mean - _MAX_DEVIATIONS * deviation
+    high = mean + _MAX_DEVIATIONS * deviation
     for direction in (-1, 1):
         u = 0.0
         done = False
-        for _ in range(_PANELS):
+        for _ in range(_MAX_PANELS):
             up, down, apart = _roots(half, r, u)
             flat = (direction < 0 and u <= low and up < 1e-9) or (
                 direction > 0 and u >= high and down < 1e-9
             )
-            done = flat or apart > _FARTHEST
+            done = flat or apart > _MAX_ROOT_GAP
             if done:
                 break
             if direction > 0:
                 near = low <= u < high
-                border = low if u < low else high
+                border = high
+                if u < low:
+                    border = low
             else:
                 near = low < u <= high
-                border = high if u > high else low
-            # three standard deviations of the bump
+                border = low
+                if u > high:
+                    border = high
+            # Three standard deviations of the slope, as a function of u.
             length = min(1.5, 4.2 / (r * up + (1 - r) * down))
             if near:
                 length = min(length, 3 * deviation)
             end = u + direction * length
             if (u - border) * (end - border) < 0:
                 end = border
-            for k, part in enumerate(
-                _panel(min(u, end), max(u, end), near, half, r, mean, deviation)
-            ):
-                found[k] += share * part
+            panel = _panel(min(u, end), max(u, end), near, half, r, mean, deviation)
+            for k, part in enumerate(panel):
+                result[k] += weight * part
             u = end
         if not done:
-            raise ArithmeticError("the rates of points do not fall off")
+            raise ArithmeticError(
+                "the integrals over the rates of points do not converge"
+            )
 
 
 @njit
 def _roots(half, r, u):
-    """The square roots of both rates, and how far apart they are."""
+    """The square roots of both rates, and their distance."""
     more = math.expm1(0.5 * r * u)
     less = math.expm1(-0.5 * (1 - r) * u)
     return half * (1 + more), half * (1 + less), half * abs(more - less)
@@ -289,10 +297,14 @@ def _roots(half, r, u):
 
 @njit
 def _panel(begin, end, near, half, r, mean, deviation):
-    """The integrals of loss, tie and win over u from begin to end; those far from its
-    mean know the side."""
+    """The integrals of loss, tie and win over u from begin to end.
+
+    Far from the mean, u is above or below it with certainty.
+    """
     loss = tie = win = 0.0
-    above = 1.0 if begin < mean else 0.0
+    above = 0.0
+    if begin < mean:
+        above = 1.0
     for k in range(len(_NODES)):
         u = 0.5 * (begin + end + (end - begin) * _NODES[k])
         up, down, apart = _roots(half, r, u)

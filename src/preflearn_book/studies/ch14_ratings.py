@@ -1,4 +1,4 @@
-"""Parameters of rating systems by the log loss of their forecasts (appendix B.1 of
+"""Selection of the parameters of rating systems by the log loss of their forecasts (appendix B.1 of
 [Maystre2019]_).
 
 References
@@ -31,8 +31,8 @@ from preflearn.solvers.search import (
     near_boundary,
 )
 
-_LIKELIHOOD = "likelihood."  # how `parameters_of` begins the names of its parameters
-_OF_ELO_WITHOUT = ("k", "initial", "scale")  # a likelihood: with one they do nothing
+_LIKELIHOOD = "likelihood."  # prefix of the names of a likelihood's parameters
+_UNUSED_WITH_LIKELIHOOD = ("k", "initial", "scale")  # parameters of Elo
 
 
 def select_rating(
@@ -46,50 +46,47 @@ def select_rating(
     n_jobs: int | None = None,
     start: int | None = None,
 ) -> RandomSearch:
-    """Draw parameters at random and keep those that forecast best (appendix B.1 of
-    [Maystre2019]_).
+    """Select parameters by random search (appendix B.1 of [Maystre2019]_).
 
-    Each parameter is drawn log-uniformly from its range. What is minimised is the mean
-    of -log p(y_n | all matches of earlier times), over the matches from `start` on, by
+    Each parameter is drawn log-uniformly from its range. The loss is the mean of
+    -log p(y_n | all matches of earlier times), over the matches from `start` on, by
     `earlier_forecasts`.
 
-    The paper minimises a "leave-one-out log loss" for Elo and TrueSkill. It could mean
-    two things. These systems go through the matches once, and a forecast of a match
-    before its outcome is used has left it out: that is the measure here. Or the system
-    runs through all other matches, later ones too, and then judges the match that was
-    left out; but no forecast knows later matches, and N runs would be needed.
+    The paper minimizes a "leave-one-out log loss" for Elo and TrueSkill, which has two
+    readings. Here each match is forecast before its outcome is used, in one pass. In
+    the other reading, the system would be fitted to all other matches, including later
+    ones, which takes N passes and is not a forecast.
 
     Parameters
     ----------
     system : RatingSystem
-        Parameters that have no range keep its values; it is not changed.
+        Parameters without a range keep its values; it is not changed.
     matches : Matches
-        Those to learn from: keep the matches of the test out.
+        Training matches.
     y : array-like of shape (N,)
         Their outcomes.
     ranges : mapping of str to (low, high) or (low, high, "linear")
-        Least and largest value of parameters whose value in `system` is a number, such
+        Smallest and largest value of parameters whose value in `system` is a number, such
         as "rate" or "dynamics"; "likelihood.margin" is that of the likelihood of `Elo`.
     n_configurations : int
     random_state : numpy Generator or int
         Source of randomness, or its seed.
     n_jobs : int, optional
-        Processes; -1: as many as there are processors. The result does not depend on
-        it.
+        Number of processes; -1 for all processors. The result does not depend on it.
     start : int, optional
-        The first match that counts. None: the first one that has an earlier one.
+        The first match in the loss; by default, the first one after the first time.
 
     Returns
     -------
     RandomSearch
-        Its table has `loss`, the mean log loss in nats; `best` is the least, and
-        `model` the system with this configuration, not fitted.
+        Its table has `loss`, the mean log loss in nats; `best` is the row
+        with the lowest one, and `model` the system with this configuration, not fitted.
 
     Raises
     ------
     ValueError
-        As `earlier_forecasts`; on unknown names, ranges that are none or go beyond what
-        the system allows; if every configuration gives some outcome the probability 0.
+        As `earlier_forecasts`; on unknown names, invalid ranges, or values that the
+        system does not allow; if every configuration gives some outcome the probability 0.
 
     Examples
     --------
@@ -104,11 +101,10 @@ def select_rating(
     """
     check_matches(matches)
     labels = check_labels(y, len(matches))
-    limits = check_ranges(ranges, _numbers(system))
-    for ends in (0, 1):
-        _with_values(
-            system, {name: found[:2][ends] for name, found in limits.items()}
-        ).check_parameters()
+    limits = check_ranges(ranges, _numeric_parameters(system))
+    for end in (0, 1):
+        values = {name: interval[end] for name, interval in limits.items()}
+        _set_values(system, values).check_parameters()
     if start is None:
         start = int(np.argmax(matches.time > matches.time[0]))
         require(
@@ -125,10 +121,9 @@ def select_rating(
             f"each of {len(table)} configurations gives some outcome the probability 0; expected a later "
             "start, before which all outcomes occur"
         )
-    values: dict[str, Any] = candidates.iloc[best].to_dict()
-    return RandomSearch(
-        table, best, _with_values(system, values), near_boundary(values, limits)
-    )
+    selected: dict[str, Any] = candidates.iloc[best].to_dict()
+    model = _set_values(system, selected)
+    return RandomSearch(table, best, model, near_boundary(selected, limits))
 
 
 def _loss(
@@ -138,40 +133,37 @@ def _loss(
     start: int,
     values: dict[str, float],
 ) -> dict[str, float]:
-    probabilities = earlier_forecasts(_with_values(system, values), matches, y, start)
+    probabilities = earlier_forecasts(_set_values(system, values), matches, y, start)
     return {"loss": log_loss(y[start:], probabilities)}
 
 
-def _numbers(system: RatingSystem) -> list[str]:
-    """The names of its parameters that are numbers and are in use."""
+def _numeric_parameters(system: RatingSystem) -> list[str]:
+    """The names of the parameters that are numbers and are used."""
     likelihood = getattr(system, "likelihood", None)
-    idle = (
-        ()
-        if not isinstance(system, Elo)
-        else ("rate",)
-        if likelihood is None
-        else _OF_ELO_WITHOUT
-    )
-    values = system.get_params().items()
-    numbers = [
+    unused = ()
+    if isinstance(system, Elo):
+        unused = ("rate",)
+        if likelihood is not None:
+            unused = _UNUSED_WITH_LIKELIHOOD
+    names = [
         name
-        for name, value in values
-        if name not in idle and not math.isnan(as_real(value))
+        for name, value in system.get_params().items()
+        if name not in unused and not math.isnan(as_real(value))
     ]
-    return (
-        numbers + [_LIKELIHOOD + name for name in likelihood.positive()]
-        if likelihood
-        else numbers
-    )
+    if likelihood:
+        names += [_LIKELIHOOD + name for name in likelihood.positive()]
+    return names
 
 
-def _with_values(system: RatingSystem, values: Mapping[str, float]) -> RatingSystem:
+def _set_values(system: RatingSystem, values: Mapping[str, float]) -> RatingSystem:
     changed: Any = clone(system)
-    of_likelihood = dict[str, float]()
-    own = dict[str, Any]()
+    of_likelihood: dict[str, float] = {}
+    own: dict[str, Any] = {}
     for name, value in values.items():
-        place = of_likelihood if name.startswith(_LIKELIHOOD) else own
-        place[name.removeprefix(_LIKELIHOOD)] = value
+        if name.startswith(_LIKELIHOOD):
+            of_likelihood[name.removeprefix(_LIKELIHOOD)] = value
+        else:
+            own[name] = value
     if of_likelihood:
         own["likelihood"] = changed.likelihood.changed(**of_likelihood)
     return changed.set_params(**own)

@@ -1,11 +1,11 @@
-"""Algorithm 1 of [Maystre2019]_ on several machines, each with its players and all
-matches that they play.
+"""Algorithm 1 of [Maystre2019]_ on several workers, each with some players and all
+their matches.
 
-A match of two machines' players is laid out on both. After a sweep of the smoother,
-each machine sends the mean and the variance of its own side of each such match, without
-that match, and nothing else of a player's history. From the moments of both sides both
-find the same new pseudo-observations. So a match that crosses costs two numbers each
-way and sweep, 32 bytes, and what does not cross costs nothing.
+A match between players of two workers is stored on both. After a sweep of the smoother,
+each worker sends the mean and the variance of its own side of each such match, without
+that match, and nothing else of a player's history. From the moments of both sides, both
+workers compute the same new pseudo-observations. So a match between workers costs two
+numbers each way and sweep, 32 bytes, and the other matches cost nothing.
 
 References
 ----------
@@ -35,17 +35,17 @@ Inbox = Mapping[int, Floats]  # by sender
 
 
 class Shard:
-    """The players of one machine, and the matches in which they play.
+    """The players of one worker, and their matches.
 
     Parameters
     ----------
     model : DynamicComparisons
         Its covariance, likelihood and method; without prior means.
     matches : Matches
-        Over all features; in each row is one of this machine's.
+        Matches with all features; each has a player of this worker.
     y : array-like of shape (N,)
     owner : ndarray of int, shape (M,)
-        The machine of each feature.
+        The worker of each feature.
     me : int
     """
 
@@ -67,36 +67,34 @@ class Shard:
             model.likelihood,
             played,
             ep=model.method == "ep",
-            parallel_map=_alone,
+            parallel_map=_map_serially,
         )
         self._some = np.empty(len(owner), dtype=bool)
         self._some[schedule.rank] = self._mine
-        # Entries, in the order of rows and columns, which is the same on both machines.
+        # Entries are in the order of rows and columns, which is the same on both workers.
         place = np.empty_like(schedule.entry_order)
         place[schedule.entry_order] = np.arange(len(place))
         design = matches.design
         row = np.repeat(np.arange(len(matches)), np.diff(matches.design.indptr))
-        of = owner[design.indices]
-        self._sent = dict[int, NDArray]()
-        self._received = dict[int, NDArray]()
-        for other in np.unique(of[of != me]).tolist():
-            meets = np.bincount(row[of == other], minlength=len(matches)) > 0
-            self._sent[other] = place[(of == me) & meets[row]]
-            self._received[other] = place[of == other]
+        entry_owner = owner[design.indices]
+        self._sent: dict[int, NDArray] = {}
+        self._received: dict[int, NDArray] = {}
+        for other in np.unique(entry_owner[entry_owner != me]).tolist():
+            theirs = entry_owner == other
+            shared = np.bincount(row[theirs], minlength=len(matches)) > 0
+            self._sent[other] = place[(entry_owner == me) & shared[row]]
+            self._received[other] = place[theirs]
         self._sweep.smooth_features(self._some)
 
     def outbox(self, to: int) -> Floats:
-        """Means and variances for another machine, one row a side of a match that
-        crosses."""
-        return (
-            self._sweep.entries[self._sent[to], 2:]
-            if to in self._sent
-            else np.empty((0, 2))
-        )
+        """Means and variances for another worker, one row per shared match."""
+        return self._sweep.entries[self._sent.get(to, []), 2:]
 
     def turn(self, inbox: Inbox, sweeps: int = 1, rate: float = 1.0) -> float:
-        """Sweeps with these moments of other machines' players; the largest change in
-        the first of them."""
+        """Do some sweeps with new moments of other workers' players.
+
+        Returns the largest change in the first sweep.
+        """
         for sender, moments in inbox.items():
             self._sweep.entries[self._received.get(sender, []), 2:] = moments
         residuals = []
@@ -107,7 +105,7 @@ class Shard:
         return residuals[0]
 
     def scores(self, time: float) -> dict[str, tuple[float, float]]:
-        """Mean and standard deviation of each player of this machine at a time."""
+        """Mean and standard deviation of each player of this worker at a time."""
         schedule = self._sweep.schedule
         sites = np.empty((len(schedule.entry_order), 2))
         sites[schedule.entry_order] = self._sweep.entries[:, :2]
@@ -118,30 +116,25 @@ class Shard:
         mean, variance = posterior.moments(
             posterior.feature_ids(names), np.full(len(names), time)
         )
-        return dict(
-            zip(
-                names,
-                zip(mean.tolist(), np.sqrt(variance).tolist(), strict=True),
-                strict=True,
-            )
-        )
+        moments = zip(mean.tolist(), np.sqrt(variance).tolist(), strict=True)
+        return dict(zip(names, moments, strict=True))
 
 
-def _alone(one: Any, parts: Sequence) -> list:
-    return list(map(one, parts))
+def _map_serially(function: Any, parts: Sequence) -> list:
+    return list(map(function, parts))
 
 
 class Sharded(NamedTuple):
-    """What `fit_shards` returns.
+    """The result of `fit_shards`.
 
     Attributes
     ----------
     scores : dict
         Mean and standard deviation of each player at the time of the last match.
     residuals : list of float
-        Of each turn, as `Update.residual`: that of the first sweep after an exchange.
+        Residual of each turn, in the first sweep after an exchange.
     crossing : int
-        Sides of matches that were sent in each turn, by all machines.
+        Number of sides of matches that all workers send in each turn.
     """
 
     scores: dict[str, tuple[float, float]]
@@ -161,27 +154,26 @@ def fit_shards(
     tol: float = 1e-10,
     max_turns: int = 1000,
 ) -> Sharded:
-    """Fit on the workers of a Dask client, a shard each, which send each other nothing
-    but moments.
+    """Fit on the workers of a Dask client, which send each other only moments.
 
     Parameters
     ----------
     client : distributed.Client
-        Of at least as many workers as there are machines in `owner`.
+        A client with at least as many workers as in `owner`.
     model, matches, y
-        As of `DynamicComparisons.fit`.
+        As in `DynamicComparisons.fit`.
     owner : array-like of int, shape (M,)
-        The machine of each feature, 0, 1, ...
+        The worker of each feature, 0, 1, ...
     every : int
-        Sweeps between two exchanges.
+        Number of sweeps between two exchanges.
     rate : float
-        Of each step, up to 1. There is no mixing here: where EP goes to and fro, as
-        with dozens of wins and no loss of a player within a lengthscale of time, it
-        needs a smaller one, such as 1/2.
+        Size of each step, up to 1. Steps are not mixed here: if EP oscillates, as for a
+        player with dozens of wins and no loss within a length scale of time, it needs a
+        smaller rate, such as 1/2.
     tol : float
-        Of the residual.
+        Largest residual of a converged fit.
     max_turns : int
-        Exchanges, at most.
+        Largest number of exchanges.
 
     Returns
     -------
@@ -190,8 +182,8 @@ def fit_shards(
     Raises
     ------
     ValueError
-        Where a machine has no player with matches, there are fewer workers than
-        machines, or numbers are out of their range.
+        If a worker has no player with matches, the client has fewer workers than
+        `owner`, or a number is out of its range.
 
     Warns
     -----
@@ -206,15 +198,14 @@ def fit_shards(
         and owner.shape == (len(matches.features),)
         and owner.min() >= 0
     )
-    good = (
-        good
-        and len(np.unique(owner[np.unique(matches.design.indices)])) == owner.max() + 1
-    )
+    if good:
+        with_matches = owner[np.unique(matches.design.indices)]
+        good = len(np.unique(with_matches)) == owner.max() + 1
     require(
         good,
         owner,
         "owner",
-        "of each feature its machine, 0, 1, ..., and a player with matches on each",
+        "the worker of each feature, 0, 1, ..., and a player with matches on each",
     )
     require(0 < as_real(rate) <= 1, rate, "rate", "a number above 0, up to 1")
     everyone = range(int(owner.max()) + 1)
@@ -236,10 +227,10 @@ def fit_shards(
     for me in everyone:
         rows = np.flatnonzero(abs(matches.design) @ (owner == me))
         ready.append(on(me, _place, model, matches[rows], y[rows], owner, me))
-    residuals = list[float]()
+    residuals: list[float] = []
     sizes = []
     while len(residuals) < check_count(max_turns, "max_turns", 1):
-        # What a machine sends is taken after its last turn, and before its next one.
+        # A worker sends its moments after its last turn and before its next one.
         post = {
             (a, b): on(a, _outbox, b, ready[a])
             for a in everyone
@@ -259,15 +250,14 @@ def fit_shards(
     else:
         text = f"the residual is {residuals[-1]:.2g} after {max_turns} turns; expected at most tol = {tol:g}"
         warn_user(
-            f"{text}: take more turns or, if it goes to and fro, a smaller rate",
+            f"{text}: pass a larger max_turns or, if it oscillates, a smaller rate",
             ConvergenceWarning,
         )
-    found = client.gather([on(me, _scores, float(matches.time[-1])) for me in everyone])
-    return Sharded(
-        {name: told for part in found for name, told in part.items()},
-        residuals,
-        sum(sizes),
-    )
+    scores: dict[str, tuple[float, float]] = {}
+    time = float(matches.time[-1])
+    for part in client.gather([on(me, _scores, time) for me in everyone]):
+        scores |= part
+    return Sharded(scores, residuals, sum(sizes))
 
 
 _PLACED: dict[tuple[str, int], Shard] = {}  # on a worker

@@ -1,16 +1,14 @@
-"""How models of sports are judged: the protocol of section 4 and appendix B of
+"""Evaluation of models of sports: the protocol of section 4 and appendix B of
 [Maystre2019]_.
 
-The paper's words, and how they are read here. The training set is "the first 70% of the
-observations": the first floor(0.7 N) games, not moved to the end of a day. A game is
-forecast from "all the data up to the day preceding" it: so games of the day that the
-split cuts in two do not know its first games either. Hyperparameters come from the
-training set only. Accuracy is the share of games whose result has the largest
-probability; where k results share it, as in the row "Random" of Table 3, a game that
-ends in one of them counts 1/k.
+The training set is "the first 70% of the observations": the first floor(0.7 N) games,
+which may end within a day. A game is forecast from "all the data up to the day
+preceding" it, so test games of the last training day are forecast without the training
+games of that day. Hyperparameters come from the training set only. Accuracy is the
+fraction of games whose result has the largest probability. If k results share it, as in
+the row "Random" of Table 3, a game that ends in one of them counts 1/k.
 
-Nothing here reads a file: data are frames as the loaders of `preflearn.datasets` return
-them.
+Data are frames as the loaders of `preflearn.datasets` return them.
 
 References
 ----------
@@ -22,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -62,9 +60,9 @@ from preflearn.ratings.trueskill import TrueSkill
 from preflearn_book.studies.ch14_points import result_probabilities, scoring_matches
 
 YEAR = 365.25  # days
-_SHARED = 1e-9  # probabilities that differ by less share the first place
+_TIED = 1e-9  # probabilities that differ by less are equal
 _MATERN = {0.5: Matern12, 1.5: Matern32}
-# with and without ties
+# Likelihoods with and without ties.
 _RESULTS = {"Probit": (OrdinalProbit, Probit), "Logit": (OrdinalLogit, Logit)}
 
 
@@ -79,20 +77,19 @@ def published_model(
     *,
     advantage_variance: float | None = None,
 ) -> DynamicComparisons | Elo | TrueSkill:
-    """A model with the hyperparameters of Table 8 of [Maystre2019]_, for times in days;
-    not fitted.
+    """An unfitted model with the hyperparameters of Table 8 of [Maystre2019]_.
 
-    Lengths of time are years of 365.25 days there. Wiener and linear parts begin at
+    Times are in days; the table's unit is the year of 365.25 days. Wiener and linear parts begin at
     each feature's first match, as in the authors' scripts. The learning rates of the
     table are left out: the fixed point of Algorithm 1 does not depend on its rate.
 
     Parameters
     ----------
     table : DataFrame
-        data/published/P4_tables.csv: one number a row, in the columns place, dataset,
+        data/published/P4_tables.csv: one number per row, in the columns place, dataset,
         model, likelihood, quantity and value.
     dataset, model : str
-        As printed, "NBA basketball" and "Ours" for instance; "Figure 4", "Table 4" and
+        As in the paper, such as "NBA basketball" and "Ours"; "Figure 4", "Table 4" and
         "Table 5" are models.
     likelihood : str, optional
         "Logit", "Gaussian" or "Poisson-exp", where the model has several.
@@ -104,9 +101,9 @@ def published_model(
     Returns
     -------
     DynamicComparisons, Elo or TrueSkill
-        With ties where the data have them (Table 2): a margin, of half a point where
-        the likelihood is Gaussian. TrueSkill has variance and dynamics as printed; its
-        dynamics are those of one match.
+        With ties if the data have them (Table 2): a margin, which is half a point for
+        the Gaussian likelihood. TrueSkill has the variance and the dynamics of the
+        table; its dynamics are those of one match.
 
     Raises
     ------
@@ -120,8 +117,7 @@ def published_model(
     >>> table = values.assign(place="Table 8", dataset="Chess", model="Ours", likelihood="Probit")
     >>> model = published_model(table, "Chess", "Ours")
     >>> model.likelihood, model.covariance
-    (OrdinalProbit(margin=0.5), Constant(variance=0.3) + Wiener(variance=2.0,
-    origin='first'))
+    (OrdinalProbit(margin=0.5), Constant(variance=0.3) + Wiener(variance=2.0, origin='first'))
     """
     name, values = _of_table_8(table, dataset, model, likelihood)
     if model == "TrueSkill":
@@ -130,15 +126,13 @@ def published_model(
             values["wiener_variance"],
             margin=values.get("margin", 0.0),
         )
-    law = _likelihood(name, values, ties=_has_ties(table, dataset))
+    outcome_model = _likelihood(name, values, ties=_has_ties(table, dataset))
     if model == "Elo":
-        return Elo(likelihood=law, rate=values["rate"])
-    covariance = _covariance(values)
+        return Elo(likelihood=outcome_model, rate=values["rate"])
+    covariance: Any = _covariance(values)
     if advantage_variance is not None:
-        return DynamicComparisons(
-            {ADVANTAGE: Constant(advantage_variance), REST: covariance}, law
-        )
-    return DynamicComparisons(covariance, law)
+        covariance = {ADVANTAGE: Constant(advantage_variance), REST: covariance}
+    return DynamicComparisons(covariance, outcome_model)
 
 
 def _of_table_8(
@@ -154,21 +148,25 @@ def _of_table_8(
         rows = rows[rows["likelihood"] == likelihood]
     names = sorted(set(rows["likelihood"]))
     if len(names) != 1:
-        found = f"has the likelihoods {names}" if names else "is not in Table 8"
+        problem = "is not in Table 8"
+        if names:
+            problem = f"has the likelihoods {names}"
         raise ValueError(
-            f"model {short_repr(model)} of {short_repr(dataset)} with likelihood {short_repr(likelihood)} {found}; "
-            "expected one of its models, and its likelihood where there are several"
+            f"model {short_repr(model)} of {short_repr(dataset)} with likelihood "
+            f"{short_repr(likelihood)} {problem}; expected one of its models, and its "
+            "likelihood if there are several"
         )
-    return names[0], dict(
-        zip(rows["quantity"], rows["value"].astype(float), strict=True)
-    )
+    values = zip(rows["quantity"], rows["value"].astype(float), strict=True)
+    return names[0], dict(values)
 
 
 def _has_ties(table: pd.DataFrame, dataset: str) -> bool:
-    rows = table[(table["place"] == "Table 2") & (table["dataset"] == dataset)]
-    return bool(
-        (rows.loc[rows["quantity"] == "ties", "value"].astype(float) == 1).any()
-    )
+    rows = table[
+        (table["place"] == "Table 2")
+        & (table["dataset"] == dataset)
+        & (table["quantity"] == "ties")
+    ]
+    return bool((rows["value"].astype(float) == 1).any())
 
 
 def _likelihood(name: str, values: Mapping[str, float], ties: bool) -> Likelihood:
@@ -176,8 +174,10 @@ def _likelihood(name: str, values: Mapping[str, float], ties: bool) -> Likelihoo
         return Gaussian(values["noise_variance"], margin=0.5 if ties else 0.0)
     if name == "Poisson-exp":
         return Poisson()
-    with_ties, without = _RESULTS[name]
-    return with_ties(values["margin"]) if "margin" in values else without()
+    with_ties, without_ties = _RESULTS[name]
+    if "margin" in values:
+        return with_ties(values["margin"])
+    return without_ties()
 
 
 def _covariance(values: Mapping[str, float]) -> Covariance:
@@ -199,12 +199,12 @@ def _covariance(values: Mapping[str, float]) -> Covariance:
 
 
 class ResultForecasts(NamedTuple):
-    """Forecasts of games, and how they ended.
+    """Forecasts of games, and their outcomes.
 
     Attributes
     ----------
     probabilities : ndarray of shape (n, 3) or (n, 2)
-        Of loss, tie and win of the first; without ties, of loss and win.
+        Probabilities of loss, tie and win of the first; without ties, of loss and win.
     outcomes : ndarray of int8, shape (n,)
         -1, 0 or 1.
 
@@ -214,24 +214,22 @@ class ResultForecasts(NamedTuple):
     outcomes: NDArray[np.int8]
 
     def losses(self) -> Floats:
-        """-log p(what happened), in nats, shape (n,); infinite where it had probability
-        0."""
+        """-log p(outcome) in nats, shape (n,); infinite for probability 0."""
         with np.errstate(divide="ignore"):
-            return -np.log(self.probabilities[self._happened()])
+            return -np.log(self.probabilities[self._outcome_entries()])
 
     def hits(self) -> Floats:
-        """1 where what happened was the most probable result, 1/k if k of them were,
-        else 0; shape (n,)."""
-        first = (
-            self.probabilities
-            >= self.probabilities.max(axis=1, keepdims=True) - _SHARED
-        )
-        return (first / first.sum(axis=1, keepdims=True))[self._happened()]
+        """1 if the outcome is the most probable result, 1/k if it is one of k, else 0."""
+        largest = self.probabilities.max(axis=1, keepdims=True)
+        best = self.probabilities >= largest - _TIED
+        return (best / best.sum(axis=1, keepdims=True))[self._outcome_entries()]
 
-    def _happened(self) -> tuple[Ids, Ids]:
-        """Where in the probabilities what happened is."""
+    def _outcome_entries(self) -> tuple[Ids, Ids]:
+        """Rows and columns of the outcomes in the probabilities."""
         n, k = self.probabilities.shape
-        allowed = (-1, 1) if k == 2 else (-1, 0, 1)
+        allowed = (-1, 0, 1)
+        if k == 2:
+            allowed = (-1, 1)
         y = check_labels(self.outcomes, n, allow=allowed)
         return np.arange(n), np.searchsorted(allowed, y)
 
@@ -258,18 +256,17 @@ def observations(
     *,
     advantage: str | None = None,
 ) -> tuple[Matches, NDArray]:
-    """Games as matches and outcomes of the kind that a likelihood has (section 4.2.1 of
-    [Maystre2019]_).
+    """Games as matches and outcomes for a likelihood (section 4.2.1 of [Maystre2019]_).
 
     Parameters
     ----------
     frame : DataFrame
-        One row a game, sorted by time: first, second, time; outcome (1, 0, -1), or
-        first_score and second_score where the likelihood is of points.
+        One row per game, sorted by time: first, second, time; outcome (1, 0, -1), or
+        first_score and second_score for a likelihood of points.
     likelihood : Likelihood, optional
-        Poisson: two rows a game, as `scoring_matches`. Gaussian and Skellam: y is the
-        difference of points, as floats, of which no type of integer is too small. Any
-        other, and None: the outcome.
+        Poisson: two rows per game, as in `scoring_matches`. Gaussian and Skellam: y is
+        the difference of points, as floats, so that it never overflows. Any other, and
+        None: the outcome.
     advantage : str, optional
         The column that becomes the feature "advantage".
 
@@ -287,7 +284,7 @@ def observations(
     --------
     >>> frame = pd.DataFrame({"first": ["Ajax"], "second": ["Bray"], "time": [3.0], "outcome": [1],
     ...                       "first_score": [2], "second_score": [0]})
-    >>> [observations(frame, law)[1].tolist() for law in (Probit(), Gaussian(3.0), Poisson())]
+    >>> [observations(frame, likelihood)[1].tolist() for likelihood in (Probit(), Gaussian(3.0), Poisson())]
     [[1], [2.0], [2.0, 0.0]]
     """
     if isinstance(likelihood, Poisson):
@@ -297,7 +294,7 @@ def observations(
             frame, outcome="first_score", advantage=advantage
         )
         _, other = Matches.from_frame(frame, outcome="second_score")
-        # unsigned integers have no -1
+        # As floats, since a difference of unsigned integers can't be -1.
         return matches, np.subtract(own, other, dtype=np.float64)
     return Matches.from_frame(frame, advantage=advantage)
 
@@ -305,23 +302,22 @@ def observations(
 def forecast_results(
     model: DynamicComparisons | RatingSystem, frame: pd.DataFrame, *, tol: float = 0.02
 ) -> ResultForecasts:
-    """Forecast the games of the test set, each from all games of earlier days (section
-    4 of [Maystre2019]_).
+    """Forecast each test game from all earlier days (section 4 of [Maystre2019]_).
 
     Parameters
     ----------
     model : DynamicComparisons, or a rating system
         With its hyperparameters; it is not changed.
     frame : DataFrame
-        As in `observations`, always with the outcomes. There are ties if there is one
-        among the outcomes.
+        As in `observations`, always with the outcomes. Ties are forecast if there is
+        one among the outcomes.
     tol : float
-        Of `one_step_ahead`. Rating systems have none.
+        Tolerance of `one_step_ahead`; rating systems have none.
 
     Returns
     -------
     ResultForecasts
-        One row a game of the test set. Points with a Poisson likelihood are forecast
+        One row per test game. Points with a Poisson likelihood are forecast
         for both teams; without ties, each team gets half the probability of equal
         points.
 
@@ -358,8 +354,7 @@ def forecast_results(
 
 
 def random_split(n_games: int, rng: np.random.Generator | int) -> tuple[Ids, Ids, Ids]:
-    """Numbers of the games to train on (50 percent), to choose by (20), and to test on
-    (the rest), ascending.
+    """Numbers of 50 percent training, 20 percent validation, and 30 percent test games.
 
     The split of appendix B.2 of [Maystre2019]_, with floors: 30,828, 12,331 and 18,498
     of 61,657.
@@ -385,7 +380,7 @@ def interaction_model(
     matches : Matches
         Of `Matches.from_frame` with interactions=True.
     player_variance, interaction_variance : float
-        Of s_i and of s_ij: the constants of Table 9.
+        Variances of s_i and of s_ij: the constants of Table 9.
 
     Returns
     -------
@@ -403,11 +398,11 @@ def interaction_model(
 def bradley_terry_probabilities(
     matches: Matches, y: ArrayLike, asked: Matches, regularization: float
 ) -> Floats:
-    """Chances by the scores that minimise -log-likelihood + regularization · |s|²:
-    "logit" in Figure 5.
+    """Forecasts by regularized logistic regression, "logit" in Figure 5.
 
-    What the function opt_pairwise of the Python library choix does: P(first wins) = 1 /
-    (1 + e^-d), d = x·s.
+    The scores minimize -log-likelihood + regularization · |s|², as in the function
+    opt_pairwise of the Python library choix, with P(first wins) = 1 / (1 + e^-d), d =
+    x·s.
 
     Parameters
     ----------
@@ -415,15 +410,15 @@ def bradley_terry_probabilities(
     y : array-like of shape (N,)
         1: the first won; -1: the second did. No ties.
     asked : Matches
-        The matches whose chances are asked for, over the same features.
+        The matches to be forecast, with the same features.
     regularization : float
-        The alpha of Table 9, positive: 1 / (2 alpha) is the variance of a normal prior
+        The alpha of Table 9, positive; 1 / (2 alpha) is the variance of a normal prior
         of the scores.
 
     Returns
     -------
     ndarray of shape (n, 2)
-        Probabilities that the first loses, and that he wins, of the matches asked for.
+        Probabilities that the first loses, and that the first wins.
 
     Examples
     --------
@@ -434,13 +429,13 @@ def bradley_terry_probabilities(
     signed = matches.design.multiply(
         check_labels(y, len(matches), allow=(-1, 1))[:, None]
     )
-    # there are always two classes
+    # Each match in both orders, so that there are always two classes.
     both = sparse.vstack([signed, -signed])
-    one = np.ones(len(matches))
+    ones = np.ones(len(matches))
     cost = 0.25 / check_real(
         regularization, "regularization", "a positive number", 1 / LARGEST, LARGEST
     )
-    machine = LogisticRegression(
+    classifier = LogisticRegression(
         C=cost, fit_intercept=False, tol=1e-12, max_iter=10_000
     )
-    return machine.fit(both, np.append(one, -one)).predict_proba(asked.design)
+    return classifier.fit(both, np.append(ones, -ones)).predict_proba(asked.design)

@@ -112,11 +112,12 @@ def proportion(
     require(
         tolerance > 0 or name != "graded", tolerance, "tolerance", "a positive number"
     )
-    numbers = (
-        _check_values(values, at)
-        for values, at in zip((a, b, c, d), "abcd", strict=True)
+    first, second, third, fourth = np.broadcast_arrays(
+        _check_values(a, "a"),
+        _check_values(b, "b"),
+        _check_values(c, "c"),
+        _check_values(d, "d"),
     )
-    first, second, third, fourth = np.broadcast_arrays(*numbers)
     agreeing, others = _FUNCTIONS[name]
     degrees = np.asarray(agreeing(first, second, third, fourth, tolerance))
     if others is not None:
@@ -128,14 +129,15 @@ def proportion(
         degrees = np.where(
             agree, degrees, others(first, second, third, fourth, tolerance)
         )
-    return degrees if degrees.ndim else degrees.item()
+    if degrees.ndim == 0:
+        return degrees.item()
+    return degrees
 
 
 def proportion_gram(
     name: str, pairs: ArrayLike, *, zero: Zero = "apart", tolerance: Any = 0
 ) -> Degrees:
-    """The matrix of degrees k((a, b), (c, d)) = `proportion` of a, b, c, d between all
-    pairs of numbers.
+    """The matrix of degrees k((a, b), (c, d)) between all pairs of numbers.
 
     Parameters
     ----------
@@ -172,17 +174,12 @@ def proportion_gram(
 def _check_values(values: ArrayLike, name: str) -> Degrees:
     """Floats stay floats, integers and Fractions become Fractions."""
     array = as_array(values, name)
-    array = (
-        as_fractions(array, name)
-        if array.dtype.kind in "biuO"
-        else as_floats(array, name)
-    )
-    raise_if_any(
-        ~np.asarray((array >= 0) & (array <= 1), dtype=bool),
-        array,
-        name,
-        "a number in [0, 1]",
-    )
+    convert = as_floats
+    if array.dtype.kind in "biuO":
+        convert = as_fractions
+    array = convert(array, name)
+    outside = ~np.asarray((array >= 0) & (array <= 1), dtype=bool)
+    raise_if_any(outside, array, name, "a number in [0, 1]")
     return array
 
 
@@ -206,10 +203,10 @@ def _smaller(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
 
 
 def _quotient(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
+    low = np.minimum(a * d, b * c)
     high = np.maximum(a * d, b * c)
-    return np.minimum(a * d, b * c) / np.where(
-        np.asarray(high == 0, dtype=bool), 1 + 0 * high, high
-    )
+    zero = np.asarray(high == 0, dtype=bool)
+    return low / np.where(zero, 1 + 0 * high, high)
 
 
 def _min_max(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
@@ -218,11 +215,13 @@ def _min_max(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
 
 
 def _distance(a: Degrees, b: Degrees, c: Degrees, d: Degrees) -> Degrees:
-    """The larger one within both pairs, or from pair to pair, whichever is less: e(x,
-    y) falls with it."""
-    return np.minimum(
-        np.maximum(abs(a - b), abs(c - d)), np.maximum(abs(a - c), abs(b - d))
-    )
+    """The larger distance within the pairs or between them, whichever is smaller.
+
+    The function e(x, y) decreases with it.
+    """
+    within = np.maximum(abs(a - b), abs(c - d))
+    between = np.maximum(abs(a - c), abs(b - d))
+    return np.minimum(within, between)
 
 
 def _approximate(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
@@ -233,8 +232,8 @@ def _graded(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
     return np.maximum(0 * a, 1 - _distance(a, b, c, d) / t)
 
 
-# Where the signs of a - b and c - d agree, and where they do not; None: signs do not
-# count.
+# One function if the signs of a - b and c - d agree, and one if not; None if the signs
+# do not matter.
 _FUNCTIONS: dict[str, tuple[Proportion, Proportion | None]] = {
     "arithmetic": (_difference, _nothing),
     "difference": (_difference, None),

@@ -9,18 +9,17 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 from preflearn.core.validation import Floats, Ids
 from preflearn.ranking import AGGREGATES, row_sums
 
-_EXACT = 16  # items of one majority cycle whose Kemeny order is searched among all
+_MAX_EXACT_ITEMS = 16  # of one majority cycle; among more items, the search is local
 
 
 def kemeny(P: Floats) -> Floats:
-    """An order with the least total degree against it: the sum of p_ji over all i that
-    come before j.
+    """An order with the smallest sum of p_ji over all i that come before j.
 
     Items with a majority over all others come before them in some best order, so the
-    order is searched within the cycles of the majority p_ij > p_ji only: exactly, by
-    dynamic programming over subsets, in those of up to 16 items; a longer one starts in
-    the order of row sums, and single items move as long as that lowers the sum, which
-    may end above the least.
+    order is searched only within the cycles of the majority p_ij > p_ji. In cycles of
+    up to 16 items the search is exact, by dynamic programming over subsets. A longer
+    one starts in the order of row sums, and single items move as long as that lowers
+    the sum, which may end in a local minimum.
 
     Parameters
     ----------
@@ -41,13 +40,15 @@ def kemeny(P: Floats) -> Floats:
     """
     by_sums = np.argsort(-row_sums(P), kind="stable")
     excess = (P - P.T)[np.ix_(by_sums, by_sums)]
-    # by a chain of majorities, or itself
+    # Whether i is before j by a chain of majorities, or i = j.
     reach = np.isfinite(shortest_path(excess > 0, unweighted=True))
     cycle = connected_components(reach, connection="strong")[1]
-    # who is above a cycle reaches more than it does
+    # An item before a cycle reaches more items than those of the cycle.
     order = np.lexsort((cycle, -reach.sum(axis=1)))
     for part in np.split(order, np.flatnonzero(np.diff(cycle[order])) + 1):
-        search = _best_order if len(part) <= _EXACT else _improved_order
+        search = _improved_order
+        if len(part) <= _MAX_EXACT_ITEMS:
+            search = _best_order
         inner = np.sort(part)
         part[:] = inner[search(excess[np.ix_(inner, inner)])]
     worths = np.empty(len(P))
@@ -62,17 +63,16 @@ ORDERS = AGGREGATES | {"kemeny": kemeny}
 
 
 def _best_order(excess: Floats) -> Ids:
-    """The order with the largest sum of excess[i, j] over all i before j, over all
-    orders.
+    """The order with the largest sum of excess[i, j] over all i before j.
 
-    Of each set of items, as bits of a number, the best order in which they can come
-    first.
+    For each set of items, as bits of a number, the best order of the set is found, if
+    its items come first.
     """
     n = len(excess)
     sets = np.arange(1 << n)
     items = np.arange(n)
     inside = (sets[:, None] >> items & 1).astype(bool)
-    gain = ~inside @ excess.T  # of the item that comes next
+    gain = ~inside @ excess.T  # if an item comes after the set
     best = np.where(sets > 0, -np.inf, 0.0)
     last = np.zeros(len(sets), np.int64)
     for size in range(n):
@@ -82,7 +82,8 @@ def _best_order(excess: Floats) -> Ids:
             after = before | 1 << i
             value = best[before] + gain[before, i]
             better = value > best[after]
-            best[after[better]], last[after[better]] = value[better], i
+            best[after[better]] = value[better]
+            last[after[better]] = i
     order = np.empty(n, np.int64)
     chosen = len(sets) - 1
     for place in range(n - 1, -1, -1):
@@ -94,15 +95,15 @@ def _best_order(excess: Floats) -> Ids:
 def _improved_order(excess: Floats) -> Ids:
     """The order 0, 1, ... improved by moves of one item, until none raises the sum."""
     order = np.arange(len(excess))
-    least = 1e-12 * np.abs(excess).max()
-    # the sum rises with each move: a few rounds, but for rounding
+    min_gain = 1e-12 * np.abs(excess).max()
+    # Each move raises the sum, so a few rounds are enough; the bound guards rounding.
     for _ in range(len(excess) ** 2):
         before = order
         for start in range(len(order)):
             others = np.delete(order, start)
             ahead = np.append(0.0, np.cumsum(excess[order[start], others]))
             gain = ahead[start] - ahead
-            if gain.max() > least:
+            if gain.max() > min_gain:
                 best = np.flatnonzero(gain == gain.max())
                 place = best[np.abs(best - start).argmin()]  # the nearest
                 order = np.insert(others, place, order[start])
