@@ -655,7 +655,7 @@ def _warn_of_outcomes(array: NDArray, name: str, halves: bool) -> None:
 
 
 def given_outcomes(y: ArrayLike, matches: Matches) -> Any:
-    """Return outcomes of matches; there is no second warning of a frame's outcomes."""
+    """Return outcomes of matches, without a second warning for those of a frame."""
     return as_outcomes(y, seen=(matches.columns or {}).get("outcomes", ()))
 
 
@@ -815,8 +815,8 @@ def _check_order(time: Floats) -> None:
 def _complete(frame: pd.DataFrame, column: str) -> pd.Series:
     values = pd.Series(frame[column])
     missing = values.isna().to_numpy()
-    shown = np.broadcast_to(np.nan, missing.shape)
-    raise_if_any(missing, shown, f"column {column!r}", "a value in each row")
+    values_shown = np.broadcast_to(np.nan, missing.shape)
+    raise_if_any(missing, values_shown, f"column {column!r}", "a value in each row")
     return values
 
 

@@ -1,4 +1,4 @@
-"""What all learners share: estimators, kernels, splits of pairs, diagnosis, validation,
+"""Common parts of the methods: estimators, kernels, splits, diagnosis, validation,
 compilation."""
 
 from importlib import import_module
@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Any:
     from this package."""
     if name in __all__:
         for module in _MODULES:
-            found = import_module(f"preflearn.core.{module}")
-            if hasattr(found, name):
-                return getattr(found, name)
+            imported = import_module(f"preflearn.core.{module}")
+            if hasattr(imported, name):
+                return getattr(imported, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,4 @@
-"""What all estimators of the package share: from a ranking function to a comparison
-function."""
+"""The base class of estimators: from a ranking function to a comparison function."""
 
 from __future__ import annotations
 
@@ -65,7 +64,7 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
 
 
 class LinearComparison(ComparisonEstimator):
-    """What has the ranking function r(x) = w·x; `fit` sets `coef_`."""
+    """An estimator with the ranking function r(x) = w·x; `fit` sets `coef_`."""
 
     coef_: Floats
 
@@ -85,8 +84,7 @@ class LinearComparison(ComparisonEstimator):
 
 
 def check_asked(estimator: BaseEstimator, X: ArrayLike, name: str = "X") -> Floats:
-    """Return items (n, p) that a fitted estimator is asked about, or say where they
-    differ from its fit."""
+    """Return items (n, p) for a fitted estimator, or say how they differ from its fit."""
     check_is_fitted(estimator, "n_features_in_")
     keep = (
         isinstance(estimator, LinearComparison)
@@ -113,13 +111,13 @@ class OnItems(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     transformer : transformer of scikit-learn
-        What has `fit(X)` and `transform(X)` for items X of shape (n, p), such as a
+        Object with `fit(X)` and `transform(X)` for items X of shape (n, p), such as a
         StandardScaler.
 
     Attributes
     ----------
     transformer_ : transformer
-        The one that was fitted.
+        Fitted transformer.
 
     Examples
     --------

@@ -1,5 +1,4 @@
-"""Functions of a kernel at centres, ranking functions as sums of them, and the kernel
-over items of pairs."""
+"""Kernel functions at centres, their sums as ranking functions, and kernels of pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the measures of `metrics` count: labelled pairs along a threshold, and pairs of
+"""Counts for the measures of `metrics`: labelled pairs above a threshold, and pairs of
 ranked items."""
 
 from typing import NamedTuple
@@ -18,8 +18,7 @@ from preflearn.core.validation import (
 
 
 class Sweep(NamedTuple):
-    """Weights of what a falling threshold calls different, at each distinct
-    abs(difference)."""
+    """Weights of pairs above a falling threshold, at each distinct abs(difference)."""
 
     magnitudes: Floats  # distinct abs(differences), decreasing
     hits: Floats  # preferences at least as large and in the right direction
@@ -65,8 +64,7 @@ def sweep_threshold(
 
 
 class PairCounts(NamedTuple):
-    """Weighted numbers of pairs of items in each of q queries, by what truth and
-    prediction say of them."""
+    """Weighted numbers of item pairs in each of q queries, by truth and prediction."""
 
     # (q,) differ in truth: 2 for opposite orders, 1 for a tie in prediction
     wrong: Floats
@@ -82,8 +80,7 @@ def count_pairs(
     sample_weight: ArrayLike | None,
     name: str,
 ) -> PairCounts:
-    """Count pairs of items of one query, in O(n log n); `name` is the truth's in
-    messages."""
+    """Count the item pairs of each query, in O(n log n); messages call the truth `name`."""
     true = check_array(true, name, ("n",), "one value per item")
     n = len(true)
     predicted = check_array(predicted, "predicted", (n,), "one value per item")

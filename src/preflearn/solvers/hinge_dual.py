@@ -348,7 +348,7 @@ def _newton(Q: Floats, rows: HingeTerms, s: Floats, h: Floats) -> float:
         length = min(length, rise / curvature)
     move *= length
     s[free] = np.clip(s[free] + move, rows.low[free], rows.high[free])
-    # exactly at the bound, whatever the sum rounds to
+    # exactly at the bound, without the rounding error of the sum
     at_high = free[move >= high]
     s[at_high] = rows.high[at_high]
     at_low = free[move <= low]
