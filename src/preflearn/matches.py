@@ -270,14 +270,8 @@ class Matches:
         cls,
         path: str | os.PathLike[str],
         *,
-        first: str = "first",
-        second: str = "second",
-        time: str = "time",
-        outcome: str | None = "outcome",
-        advantage: str | None = None,
-        interactions: bool = False,
-        outcomes: Literal["labels", "win-loss"] | None = None,
         chunk: int = 1_000_000,
+        **columns: Any,
     ) -> Any:
         """Matches, and their outcomes, from a Parquet file that is read in parts.
 
@@ -290,11 +284,11 @@ class Matches:
         path : path-like
             Rows sorted by time. Line-ups are not read from files: give `from_frame` a
             frame of lists.
-        first, second, time, outcome, advantage, interactions, outcomes
-            As in `from_frame`. Times that are timestamps or numbers take less memory
-            than texts.
         chunk : int
             Number of rows that are read at a time, at most.
+        first, second, time, outcome, advantage, interactions, outcomes
+            As in `from_frame`, which takes them as `columns`. Times that are timestamps
+            or numbers take less memory than texts.
 
         Returns
         -------
@@ -321,18 +315,14 @@ class Matches:
         >>> matches.features, y.tolist()
         (('Ann', 'Bob', 'Cy'), [1, -1])
         """
-        read = {
-            "first": first,
-            "second": second,
-            "time": time,
-            "outcome": outcome,
-            "advantage": advantage,
-        }
-        columns = [name for name in read.values() if name is not None]
-        frame = _read_parquet(columns, path, check_count(chunk, "chunk", 1))
-        return cls.from_frame(
-            frame, **read, interactions=interactions, outcomes=outcomes
-        )
+        defaults = {name: name for name in ("first", "second", "time", "outcome")}
+        names = [
+            columns.get(name, default)
+            for name, default in {**defaults, "advantage": None}.items()
+        ]
+        names = [name for name in names if name is not None]
+        frame = _read_parquet(names, path, check_count(chunk, "chunk", 1))
+        return cls.from_frame(frame, **columns)
 
     @classmethod
     def from_rankings(
