@@ -1,5 +1,4 @@
-"""P1, section 3.1: linear ranking functions with the largest margin, and whether there
-is one at all."""
+"""P1, section 3.1: linear ranking functions with the largest margin, if any exist."""
 
 from preflearn.margins.lp import MarginLP
 from preflearn.margins.qp import MarginQP

@@ -1,4 +1,4 @@
-"""The constraints of the programs of section 3.1 of [Venuto2017]_, of which few matter.
+"""Constraints of the programs of [Venuto2017]_, section 3.1; few of them matter.
 
 A constraint row is the difference of a pair, oriented by its label. A working set of
 rows, of the flipped data of eq. 8, grows by the rows that its own optimum violates: all
@@ -34,8 +34,7 @@ EXACT = 1e-13
 
 
 class OrientedPairs(NamedTuple):
-    """Labelled pairs and their differences; those of preferences point to the better
-    item."""
+    """Labelled pairs and their differences, turned to the better item."""
 
     pairs: Pairs
     y: NDArray[np.int8]
@@ -69,20 +68,23 @@ class OrientedPairs(NamedTuple):
         return oriented
 
     def largest(self) -> Floats:
-        """The largest absolute value of each column, shape (p,), without a copy of the
-        rows."""
+        """The largest absolute value of each column, shape (p,).
+
+        Without a copy of the rows.
+        """
         return np.maximum(self.values.max(axis=0), -self.values.min(axis=0))
 
     def scales(self) -> Floats:
-        """Powers of two, shape (p,), that bring the largest entry of each column into
-        [1, 2)."""
+        """Powers of two, shape (p,), that bring the largest entries into [1, 2)."""
         largest = self.largest()
         exponents = np.clip(np.frexp(largest)[1] - 1, -1000, 1000)
         return np.ldexp(1.0, np.where(largest > 0, exponents, 0))
 
     def constraint_rows(self, ids: NDArray) -> tuple[Floats, NDArray[np.bool_]]:
-        """Rows g whose values g·w are bounded from below, and which are ties: d_i,
-        -d_j, and d_j for the id m + j."""
+        """Rows g whose values g·w are bounded from below, and which are ties.
+
+        They are d_i of preferences, -d_j of ties, and d_j for the id m + j.
+        """
         pair = ids % len(self.ties)
         return self.values[pair] * self._orientation(ids)[:, None], self.ties[pair]
 
@@ -98,21 +100,24 @@ class OrientedPairs(NamedTuple):
 
 
 def warn_about_residual(name: str, residual: float) -> None:
-    """Give a ConvergenceWarning if the conditions of an optimum are violated by more
-    than rounding."""
+    """Give a ConvergenceWarning if optimality is violated by more than rounding."""
     warn_about_gap(name, residual, _INACCURATE, "standardise the features")
 
 
 def extremes(values: Floats, ties: NDArray[np.bool_]) -> tuple[float, float]:
-    """s = min of the preferences' values, and t = max of the ties' absolute values (0
-    without ties)."""
+    """s = min of the preferences' values, and t = max of the ties' absolute values.
+
+    Without ties t is 0.
+    """
     s = values[~ties].min(initial=np.inf)
     return float(s), float(np.abs(values[ties]).max(initial=0.0))
 
 
 class Solution(NamedTuple):
-    """The weights for some constraint rows, with their multipliers >= 0, and what else
-    the solver returns."""
+    """Weights for some constraint rows, and multipliers >= 0 of the rows.
+
+    `state` is what else the solver returns.
+    """
 
     coef: Floats
     dual: Floats
@@ -129,8 +134,7 @@ def grow_working_set(
     solve: Solver,
     working_set: NDArray | None = None,
 ) -> tuple[Solution, NDArray[np.int64]]:
-    """Solve a problem whose answer depends on few rows, by adding those that an answer
-    violates.
+    """Solve a problem with few binding rows, by adding rows that an answer violates.
 
     Parameters
     ----------
@@ -196,8 +200,10 @@ def _rough_guess(data: OrientedPairs, scale: Floats | float) -> Floats:
 
 
 def least_squares(A: NDArray, b: NDArray, rank_tol: float = _EPS) -> Floats:
-    """The least solution of A z = b, by a pivoted QR factorisation: columns may differ
-    in size."""
+    """The shortest least-squares solution of A z = b, by a pivoted QR factorization.
+
+    Columns may differ in size.
+    """
     return lstsq(A, b, rank_tol, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]
 
 
@@ -207,8 +213,7 @@ def _worse_side(values: Floats, ties: NDArray) -> NDArray[np.int64]:
 
 
 def _largest_excess(excess: NDArray, ties: NDArray, batch: int) -> NDArray[np.int64]:
-    """Ids of at most `batch` preferences and as many ties, those with the largest
-    excess."""
+    """Ids of the `batch` preferences and `batch` ties with the largest excess."""
     chosen = []
     for kind in (~ties, ties):
         ids = np.flatnonzero(kind)

@@ -1,5 +1,6 @@
-"""An interior-point method for the programs of section 3.1 of [Venuto2017]_: few,
-costly steps.
+"""An interior point for the programs of section 3.1 of [Venuto2017]_.
+
+It takes few, costly steps.
 
 Each step is one Cholesky factorisation of a matrix with p + 2 rows, and each problem
 takes about fifteen steps, however many rows are tight in the end; an active-set method
@@ -43,8 +44,9 @@ def interior_point(
     start: Interior,
     tolerance: float,
 ) -> Interior:
-    """Minimise z'Hz/2 + c'z subject to A z >= b, with H = diag(curvature), by
-    Mehrotra's method.
+    """Minimise z'Hz/2 + c'z subject to A z >= b, by Mehrotra's method.
+
+    H = diag(curvature).
 
     Parameters
     ----------
@@ -80,8 +82,9 @@ def interior_point(
 
 
 def tight_constraints(optimum: Interior, unit: float) -> NDArray[np.bool_]:
-    """The constraints that hold with equality at an optimum: one of the two goes to 0
-    in each.
+    """The constraints that hold with equality at an optimum.
+
+    Either the slack or the multiplier of each constraint goes to 0.
 
     `unit` is the size of slacks that count, where multipliers have the sum 1.
     """
@@ -89,8 +92,10 @@ def tight_constraints(optimum: Interior, unit: float) -> NDArray[np.bool_]:
 
 
 def _cholesky(matrix: Floats, curvature: Floats) -> tuple[Floats, int]:
-    """The factor of matrix + diag(curvature), or of a larger matrix, and not 0 where
-    there is none."""
+    """The factor of matrix + diag(curvature), and not 0 where there is none.
+
+    If necessary, of a slightly larger matrix.
+    """
     diagonal = matrix.ravel()[:: len(matrix) + 1]
     diagonal += curvature
     ridge = _RIDGE * diagonal.max()
@@ -148,8 +153,10 @@ def solve_margin_lp(
 
 
 def solve_in_span(solve: Solver) -> Solver:
-    """Solve in the span of the rows, where they are fewer than the features: other
-    weights are 0."""
+    """Solve in the span of the rows, where they are fewer than the features.
+
+    Other weights are 0.
+    """
 
     def reduced(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
         if len(G) >= G.shape[1]:
@@ -162,8 +169,10 @@ def solve_in_span(solve: Solver) -> Solver:
 
 
 def nonnegative_least_squares(A: NDArray, b: NDArray) -> tuple[Floats, float]:
-    """The x >= 0 that minimises |A x - b|, not 0 for independent columns only, and that
-    minimum."""
+    """The x >= 0 that minimises |A x - b|, and that minimum.
+
+    x is positive for linearly independent columns only.
+    """
     # for which SciPy's routine (1.17) writes past the end of its memory
     if A.shape[1] == 0:
         return np.zeros(0), float(np.sqrt(b @ b))

@@ -1,5 +1,4 @@
-"""The linear program of section 3.1 of [Venuto2017]_, for comparisons that some weights
-separate.
+"""The linear program of [Venuto2017]_, section 3.1, for separable data.
 
 With s = min w·(y_i d_i) over preferences and t = max |w·d_j| over ties, it maximises s
 / t. `MarginLP.fit` checks and finishes the solution; the program and its interior point
@@ -142,8 +141,7 @@ def _margin(data: OrientedPairs, coef: Floats) -> float:
 def minimum_norm_optimum(
     data: OrientedPairs, scales: Floats, solution: Solution, working_set: NDArray
 ) -> Floats:
-    """The shortest of all optimal w of the LP, to rounding, from one optimum and its
-    dual weights.
+    """The shortest optimal w of the LP, from one optimum and its dual weights.
 
     By complementary slackness the optimal w are the feasible ones at which each
     constraint with a dual weight is tight. These linear equations give mu and, more
@@ -180,8 +178,10 @@ def minimum_norm_optimum(
 
 
 def _least_distance(G: NDArray, h: NDArray, size: float) -> Floats:
-    """The shortest z with G z >= h, which exists and is of about `size`, through its
-    dual by nonnegative least squares."""
+    """The shortest z with G z >= h, by nonnegative least squares on its dual.
+
+    It exists and its norm is about `size`.
+    """
     reach = np.abs(G).max(axis=1, initial=0.0)
     binding = reach > RANK_TOL * reach.max(initial=0.0)
     G = G[binding]

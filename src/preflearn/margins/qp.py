@@ -1,5 +1,4 @@
-"""The quadratic program of section 3.1 of [Venuto2017]_, for comparisons that some
-weights separate.
+"""The quadratic program of [Venuto2017]_, section 3.1, for separable data.
 
 With s = min w·(y_i d_i) over preferences and t = max |w·d_j| over ties, it maximises (s
 - t) / |w|: the distance between the hulls of preferences and ties.
@@ -45,8 +44,7 @@ _STATIONARITY_TOL = (
 
 
 class MarginQP(LinearComparison):
-    """The linear ranking function with the largest Euclidean margin between preferences
-    and ties.
+    """Linear ranking function with the largest Euclidean margin.
 
     Solves the quadratic program, eqs. 9 and 12 of [Venuto2017]_, a binary SVM without
     slack::
@@ -148,8 +146,9 @@ class MarginQP(LinearComparison):
 def solve_margin_qp(
     data: OrientedPairs, scale: float
 ) -> tuple[Solution, NDArray[np.int64]]:
-    """The vector from the hull of the ties, both ways, to the hull of the preferences,
-    over `scale`.
+    """The shortest vector from the hull of the ties to that of the preferences.
+
+    Ties count both ways; the vector is divided by `scale`.
 
     It minimises x·x/2 - s + t, where G x is at least s for preferences, and at least -t
     for ties. An interior point says which rows are tight. These make linear equations
@@ -191,8 +190,7 @@ def solve_margin_qp(
 
 
 def _polish(G: Floats, kinds: Floats, rough: Solution, active: NDArray) -> Solution:
-    """The shortest x that gives the active preferences one value, and the active ties
-    another.
+    """The shortest x with one value on active preferences, another on active ties.
 
     Rows without a multiplier leave the active ones, those that x violates join them,
     until x is right.

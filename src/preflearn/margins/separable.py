@@ -1,5 +1,4 @@
-"""Is a set of comparisons linearly separable? An answer with a proof, in exact
-arithmetic."""
+"""Linear separability of comparisons, with a proof in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -66,8 +65,7 @@ class NotSeparableError(ValueError):
 
 
 def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
-    """Decide whether a linear ranking function is right on all pairs, and prove the
-    answer.
+    """Decide whether a linear ranking function is right on all pairs, with a proof.
 
     The data are separable if and only if the optimum of the LP, eq. 7 of [Venuto2017]_,
     is positive, or equally if the convex hull of the preferences y_i d_i and that of
@@ -124,8 +122,10 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
 
 
 def check_separates(coef: Floats, data: OrientedPairs) -> None:
-    """Raise ValueError, with the reason, unless the weights separate the pairs without
-    any rounding."""
+    """Raise ValueError, with the reason, unless the weights separate the pairs.
+
+    The check is exact.
+    """
     s, t = extremes(data.values @ coef, data.ties)
     if s > t and _separates(coef, data):
         return
@@ -180,8 +180,10 @@ def _exact_rows(data: OrientedPairs, ids: NDArray) -> NDArray:
 
 
 def _separates(coef: Floats, data: OrientedPairs) -> bool:
-    """Whether s(w) > t(w) without rounding; fractions are needed only where floats are
-    in doubt."""
+    """Whether s(w) > t(w) without rounding.
+
+    Fractions are needed only where floats are in doubt.
+    """
     s, t = extremes(data.values @ coef, data.ties)
     size = float(data.largest() @ np.abs(coef))
     error = (len(coef) + 4) * (_EPS * size + np.finfo(np.float64).tiny)
@@ -194,8 +196,7 @@ def _separates(coef: Floats, data: OrientedPairs) -> bool:
 def _exact_extremes(
     w: NDArray, data: OrientedPairs
 ) -> tuple[tuple[Any, int], tuple[Any, int]]:
-    """The exact s and t of `extremes` for weights as Fractions, each with the id of a
-    pair that has it.
+    """The exact s and t for weights as Fractions, each with the id of its pair.
 
     Fractions are needed for the pairs near the extremes only.
     """
@@ -215,8 +216,7 @@ def _exact_extremes(
 
 
 def _exact_answer(data: OrientedPairs, working_set: NDArray) -> Separability | None:
-    """Prove one answer or the other in integers, from a working set that grows; None:
-    too large.
+    """Prove one answer in integers, from a working set that grows; None: too large.
 
     A common point of the two hulls of the working set is a certificate. Without one,
     Farkas' lemma gives weights that separate the working set: they separate all pairs,
@@ -245,8 +245,9 @@ def _exact_answer(data: OrientedPairs, working_set: NDArray) -> Separability | N
 
 
 def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] | None:
-    """A common point of conv(preferences) and conv(ties, both ways, and 0), or a
-    separating w.
+    """A common point of the hulls of preferences and ties, or a separating w.
+
+    The hulls are conv(preferences) and conv(ties, both ways, and 0).
 
     Phase one of the simplex method with Bland's rule, in integers (Edmonds'
     fraction-free pivots), on: sum a_i p_i - sum (b_j - c_j) t_j = 0, sum a = 1, sum b +
@@ -311,8 +312,7 @@ def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] |
 
 
 def _common_unit(values: NDArray) -> Fraction:
-    """The smallest factor that turns these Fractions into integers without a common
-    divisor."""
+    """The smallest factor that turns these Fractions into coprime integers."""
     denominators = (x.denominator for x in values)
     numerators = (x.numerator for x in values)
     return Fraction(lcm(*denominators), gcd(*numerators) or 1)

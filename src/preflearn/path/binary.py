@@ -1,5 +1,4 @@
-"""The entire regularization path of the support vector machine with bias, for every C
-at once.
+"""Regularization path of the support vector machine with bias, for every C.
 
 With lambda = 1/C and F = lambda f, the dual weights of the SVM are piecewise linear in
 lambda, and so is F [Hastie2004]_. `svm_path` starts at the largest lambda where
@@ -58,8 +57,9 @@ class BinaryPath(RegularizationPath):
         self._centre = centre  # taken from the rows of each kernel; K is without it
 
     def alpha(self, lam: float) -> Floats:
-        """The dual weights at lambda, shape (m,), each in [0, 1]; those of libsvm are C
-        times as large.
+        """Dual weights at lambda, shape (m,), each in [0, 1].
+
+        The dual weights of libsvm are C times as large.
 
         Raises
         ------
@@ -102,8 +102,7 @@ class BinaryPath(RegularizationPath):
         return (K_new @ (self._y * alpha) + self._offset(lam, alpha)) / lam
 
     def kkt_residual(self, lam: float) -> float:
-        """The largest violation of the optimality conditions at lambda, over max(1, max
-        |f|).
+        """Largest violation of the optimality conditions, over max(1, max |f|).
 
         It covers y f = 1 at weights inside (0, 1), y f >= 1 at 0, y f <= 1 at 1, and
         sum(y alpha) = 0.
@@ -209,8 +208,7 @@ class BinaryPath(RegularizationPath):
         return offsets
 
     def _coefficient_blocks(self) -> Iterator[tuple[Floats, Floats]]:
-        """Those of the graph, with knots where the middle of a free offset bends; y
-        alpha of the points."""
+        """Blocks of knots and y alpha there, with knots where a free offset bends."""
         for lams, coefs in super()._coefficient_blocks():
             coefs = coefs[:, :-1]
             start = np.abs(coefs[0])
@@ -265,8 +263,10 @@ class BinaryPath(RegularizationPath):
         return np.where(np.abs(alpha - whole) <= BOUND_TOL, whole, alpha)
 
     def _offset(self, lam: float, alpha: Floats) -> float:
-        """lambda times the bias of f without centre: a point of weight inside (0, 1) is
-        on the margin."""
+        """lambda times the bias of f without centre.
+
+        A point of weight inside (0, 1) is on the margin, which gives the offset.
+        """
         last = self._path.last_knot
         if lam < last:  # f stays
             return self._offset(last, self._weights(last)) * (lam / last)
@@ -289,8 +289,9 @@ class BinaryPath(RegularizationPath):
 def _extreme_values(
     y: Floats, alpha: Floats, w: Floats
 ) -> tuple[float, float, float, float]:
-    """Extreme y_i (K y alpha)_i of the points at weight 1 and 0, which bound the offset
-    where it is free.
+    """Extreme y_i (K y alpha)_i of the points at weight 1 and at weight 0.
+
+    They bound the offset where it is free.
 
     max(one_minus - lambda, lambda - zero_plus) <= offset <= min(lambda - one_plus,
     zero_minus - lambda)
@@ -376,8 +377,10 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
 
 
 def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:
-    """`svm_path` of a K and labels that need no check; its status is "rounding" where
-    `svm_path` warns."""
+    """`svm_path` of a K and labels that need no check.
+
+    Its status is "rounding" where `svm_path` warns.
+    """
     K, centre = _without_constant(K)
     graph = _compare_with_bias(K, y)
     sign = 1.0 if np.count_nonzero(y > 0) >= np.count_nonzero(y < 0) else -1.0
@@ -396,8 +399,10 @@ def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:
 
 
 def _compare_with_bias(K: Floats, y: Floats) -> PairGraph:
-    """The points as pairs with one more item, on the better side if y = +1; its score
-    is minus the bias."""
+    """The points as pairs with one more item, whose score is minus the bias.
+
+    A point is the better item of its pair if y = +1.
+    """
     m = len(K)
     diagonal = np.diag(K)
     points = np.arange(m)
@@ -411,8 +416,9 @@ def _compare_with_bias(K: Floats, y: Floats) -> PairGraph:
 def _start_at_large_lambda(
     graph: PairGraph, y: Floats, sign: float
 ) -> tuple[PathFollower, int]:
-    """The weights for large lambda, and a point of the larger class, whose labels have
-    this sign, on the margin there.
+    """The weights for large lambda, and a point of the larger class on the margin.
+
+    `sign` is the label of the larger class.
 
     All weights of the smaller class are 1. Those of the larger have the same sum, and
     the minimum norm of w: the end of the path of these solutions in that sum, from 0.
@@ -441,8 +447,7 @@ def _start_at_large_lambda(
 
 
 def _without_constant(K: Floats) -> tuple[Floats, Floats | float]:
-    """K without a constant that outweighs what varies, and what was taken from each row
-    of the kernel.
+    """K without a dominating constant, and what was taken from rows of the kernel.
 
     Since sum(y alpha) = 0, the path of HKH, with H = I - 11'/m, is that of K, and f(x)
     has k(x) - mean of the rows of K where it had k(x).

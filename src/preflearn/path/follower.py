@@ -128,8 +128,7 @@ class PathFollower:
         self._resting = item_coefficients(self._graph, resting)
 
     def grow_sum(self, pairs: Ids, total: float, sign: float) -> None:
-        """Raise the sum of these pairs' weights from 0 to a total, with the minimum
-        norm of f at each sum.
+        """Raise the sum of these pairs' weights from 0, with minimum norm of f at each.
 
         They are all of one sign, and stay on the side of a margin of 0 that suits their
         weight.
@@ -206,8 +205,10 @@ class PathFollower:
     def _follow_segment(
         self, end: float, events: int, before: int
     ) -> tuple[PathSegment | None, int]:
-        """Follow some events; returns the status of `follow_events`, or LOST without a
-        segment where g violates the optimality conditions."""
+        """Follow some events; return the segment and the status of `follow_events`.
+
+        Without a segment the status is LOST: g violates the optimality conditions.
+        """
         graph = self._graph
         n = graph.items
         self._recompute_scores()
@@ -250,8 +251,7 @@ class PathFollower:
     def _follow_pairs(
         self, ids: NDArray[np.int32], events: int, limits: SegmentLimits
     ) -> tuple[EventLog, int]:
-        """Follow these pairs; returns what happened and the status of
-        `follow_events`."""
+        """Follow these pairs; return the log and the status of `follow_events`."""
         graph = self._graph
         margin_set = self._margin_set
         # Without bias weights are replayed by `replay_pairs`, and take no memory.
@@ -291,8 +291,7 @@ class PathFollower:
         return log, status
 
     def _recompute_scores(self) -> None:
-        """Compute g anew from the weights, except for a free score, and a bound on its
-        rounding."""
+        """Compute g from the weights, except for a free score, and bound its rounding."""
         graph = self._graph
         on_margin = self.alpha[self.on_margin]
         q = self._resting.copy()  # B'alpha
@@ -306,8 +305,9 @@ class PathFollower:
         self._rounding = _UNIT_ROUNDOFF * total * graph.largest
 
     def _correct_margins(self) -> float:
-        """Put the margin set on the margin again, from which rounding has moved it, and
-        the signed sum at 0.
+        """Move the margin set back on the margin, and the signed sum to 0.
+
+        Rounding has moved both.
 
         An ill-conditioned set may turn a tiny error into moves of weights past their
         bounds: then it goes as far as they allow. Returns what is left of the error.

@@ -1,4 +1,4 @@
-"""The graph of the pairs of a regularization path, over the Gram matrix of its items.
+"""The graph of the pairs of a path, over the Gram matrix of its items.
 
 See `preflearn.path.ranking` for the problem. The weights of the m pairs act on the
 scores through the item coefficients B'alpha only, so products cost one row of the Gram
@@ -20,8 +20,7 @@ BOUND_TOL = 1e-12  # a weight this near to 0 or to its bound counts as equal to 
 
 
 class PairGraph(NamedTuple):
-    """Distinct pairs (better item, other item), how often each occurs, and the Gram
-    matrix of the items."""
+    """Distinct pairs (better item, other item), and the Gram matrix of the items."""
 
     # (n, n), or with bias (n - 1, n - 1): the last item's rows are 0 except for tau
     K: Floats
@@ -37,8 +36,7 @@ class PairGraph(NamedTuple):
 
 
 def check_entries(largest: float, name: str) -> None:
-    """Raise ValueError where products of entries of a Gram matrix of this size would be
-    0 or infinite."""
+    """Raise ValueError if products of entries of a Gram matrix would be 0 or inf."""
     sound = MIN_ENTRY <= largest <= 1 / MIN_ENTRY
     expected = f"0, or {MIN_ENTRY:g} to {1 / MIN_ENTRY:g}"
     require(
@@ -65,8 +63,10 @@ def item_coefficients(graph: PairGraph, alpha: Floats) -> Floats:
 
 
 def kkt_residual(graph: PairGraph, alpha: Floats, lam: float) -> float:
-    """max |a - clip(a + 1 - margin, 0, 1)| over the weights a = alpha / bound, with f
-    computed anew."""
+    """max |a - clip(a + 1 - margin, 0, 1)| over the weights a = alpha / bound.
+
+    The scores f are computed anew.
+    """
     q = item_coefficients(graph, alpha)
     fraction = alpha / graph.bound
     rows = np.flatnonzero(q)

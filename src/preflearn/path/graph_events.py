@@ -132,8 +132,7 @@ def new_log(events: int, n_weights: int) -> EventLog:
 
 @njit
 def follow_events(graph, pairs, margin_set, g, log, rule, lam, limits):
-    """Follow the watched pairs from lambda on, until the log is full, or down to the
-    end.
+    """Follow the watched pairs from lambda down to the end, or until the log is full.
 
     Writes the pieces to the log, and returns why it stopped:
 
@@ -205,8 +204,7 @@ def follow_events(graph, pairs, margin_set, g, log, rule, lam, limits):
 
 @njit_inner
 def _pivot(graph, pairs, margin_set, log, rule, lam, near, inside):
-    """Find the margin set and its directions from lambda on, by pivots among the pairs
-    that are on the margin."""
+    """Find the margin set and its directions by pivots among pairs on the margin."""
     gram = margin_set.gram
     resting = np.empty(len(pairs.ids), dtype=np.int64)
     n = _ZERO
@@ -284,8 +282,7 @@ def _log_weights(log, pairs, gram):
 
 @njit_inner
 def _update_directions(graph, margin_set, rule):
-    """Write the changes of the weights of the margin set, and of g, while lambda falls
-    by 1."""
+    """Write the changes of the weights and of g while lambda falls by 1."""
     n = margin_set.gram.size[0]
     total = 0.0
     moves = margin_set.moves
@@ -310,8 +307,9 @@ def _closing(pairs, dg, rule, k):
 def _largest_violation(
     graph, pairs, margin_set, rule, resting, dependent, lam, by_index
 ):
-    """The position of the resting pair, or behind these of the pair in the margin set,
-    whose direction is wrong by most; -1: none.
+    """The resting pair or the pair in the margin set with the worst direction.
+
+    Positions from len(resting) on are those in the margin set; -1: none.
 
     After many pivots the choice is by the least index of the watched pairs, regardless
     of the size: largest violations may go round in a cycle, the least index does not

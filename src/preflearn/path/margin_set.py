@@ -1,5 +1,4 @@
-"""The pairs on the margin of a regularization path, with a factorization of their Gram
-matrix: compiled.
+"""The pairs on the margin of a path and the factor of their Gram matrix: compiled.
 
 The Gram matrix of these pairs is U'DU with a unit upper triangle U, so L = U' of an
 LDL' factorization. With bias, tau times the products of the signs is part of it. That
@@ -150,8 +149,9 @@ def delete_from_factor(gram, first):
 
 @njit
 def solve(gram, delta, total, tau):
-    """Write delta with K delta + shift * signs = values and signs·delta = total; return
-    the shift.
+    """Solve K delta + shift * signs = values, signs·delta = total; return the shift.
+
+    Writes delta.
 
     Without bias (tau = 0) the shift is 0, and the sum is free.
     """
@@ -184,8 +184,7 @@ def _dot_behind(row, values, i, n):
 
 @njit_inner
 def add_pair(graph, first, second, margin_set, place, value, min_pivot):
-    """Add the pair at this place of `first` and `second`; False if it depends on the
-    others (see `append_to_factor`)."""
+    """Add the pair at this place; False if it depends on the others."""
     K = graph.K
     tau = graph.tau
     gram = margin_set.gram

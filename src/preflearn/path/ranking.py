@@ -1,5 +1,4 @@
-"""The entire regularization path of the ranking SVM, on all pairs, for every lambda at
-once.
+"""Regularization path of the ranking SVM, on all pairs, for every lambda.
 
 With g = lambda f, the dual weights and g are piecewise linear in lambda [Zapien2009]_.
 `ranksvm_path` starts at the largest lambda where anything changes and follows them
@@ -53,8 +52,9 @@ _TIE_TOL = 1e-11  # a score difference, relative to the largest score, that is r
 
 
 class MarginPartition(NamedTuple):
-    """Ids of the pairs by their margin y (f(first) - f(second)): the partition of
-    section 5 of [Zapien2009]_.
+    """Ids of the pairs by their margin y (f(first) - f(second)).
+
+    This is the partition of section 5 of [Zapien2009]_.
 
     Attributes
     ----------
@@ -84,14 +84,15 @@ class RankingPath(RegularizationPath):
         self._graph_pair = graph_pair  # of each pair of the fit
 
     def alpha(self, lam: float) -> Floats:
-        """The dual weights at lambda, shape (m,), each in [0, 1]; equal pairs have
-        equal weights."""
+        """Dual weights at lambda, shape (m,), each in [0, 1].
+
+        Equal pairs have equal weights.
+        """
         weights = self._weights(self._check_lambda(lam))
         return (weights / self._graph.bound)[self._graph_pair]
 
     def decision_function(self, lam: float, X: ArrayLike | Pairs) -> Floats:
-        """Scores f(x) of items at lambda, shape (n,); of Pairs, their differences first
-        - second, (m,)."""
+        """Scores f(x) of items at lambda, shape (n,); of Pairs, f(first) - f(second)."""
         lam = self._check_lambda(lam)
         coef = self._coefficients(lam) / lam
         if isinstance(X, Pairs):
@@ -120,14 +121,12 @@ class RankingPath(RegularizationPath):
         )
 
     def kkt_residual(self, lam: float) -> float:
-        """max |alpha - clip(alpha + 1 - yBf, 0, 1)| at lambda, with f computed anew
-        from alpha."""
+        """max |alpha - clip(alpha + 1 - yBf, 0, 1)|, with f computed anew from alpha."""
         lam = self._check_lambda(lam)
         return kkt_residual(self._graph, self._weights(lam), lam)
 
     def objective(self, lam: float) -> float:
-        """The minimum of eq. 6: the sum of hinges, and lambda/2 times the squared norm
-        of f."""
+        """The minimum of eq. 6: the sum of hinges plus lambda/2 |f|²."""
         return self._objective_and_bound(self._check_lambda(lam))[0]
 
     def select(
@@ -224,8 +223,7 @@ class RankingPath(RegularizationPath):
 
 @njit
 def _exchanges(order, scores, tied, lams, keys, counts):
-    """Sort the order at each knot; record each exchange that changes the number of
-    wrong pairs.
+    """Sort the order at each knot; record exchanges that change the wrong pairs.
 
     Between two knots scores are linear, so two items change places at most once, and an
     insertion sort meets exactly these. Items whose scores differ by at most `tied`
@@ -264,8 +262,10 @@ def _exchanges(order, scores, tied, lams, keys, counts):
 
 @njit_inner
 def _count_of(keys, counts, key):
-    """How often this pair occurs, by bisection (which compiles faster than
-    numpy.searchsorted)."""
+    """How often this pair occurs, by bisection.
+
+    This compiles faster than numpy.searchsorted.
+    """
     low = 0
     high = len(keys)
     while low < high:
@@ -366,8 +366,7 @@ def ranksvm_path(
 
 
 def _preference_graph(item_kernel: ItemKernel, y: Floats) -> tuple[PairGraph, Ids, Ids]:
-    """The distinct pairs, the better item first; the id of a pair of the fit for each
-    of them, and the distinct pair for each pair of the fit."""
+    """The distinct pairs, with their ids in the fit and the ids of the fit in them."""
     K = fixed(item_kernel.centred_gram()[0])
     n = len(K)
     index = item_kernel.B.index

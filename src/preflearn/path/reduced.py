@@ -1,5 +1,4 @@
-"""Fewer comparisons between the same items: the graph of section 4 and Figure 3 of
-[Zapien2009]_.
+"""Fewer comparisons between the same items, by section 4 of [Zapien2009]_.
 
 References
 ----------

@@ -21,8 +21,7 @@ _MAX_CACHED = 5_000_000  # numbers of B'alpha at knots that are kept for later q
 
 
 class Selection(NamedTuple):
-    """The best lambda, its loss, and the loss along the path (see
-    `RegularizationPath.select`)."""
+    """The best lambda, its loss, and the loss along the path."""
 
     lam: float
     loss: float
@@ -40,8 +39,9 @@ class FoldCurve(NamedTuple):
 
 
 class RegularizationPath(ABC):
-    """The solutions of an SVM for all lambda = 1/C, as returned by `svm_path` or
-    `ranksvm_path`.
+    """The solutions of an SVM for all lambda = 1/C.
+
+    Returned by `svm_path` and `ranksvm_path`.
 
     Attributes
     ----------
@@ -89,8 +89,10 @@ class RegularizationPath(ABC):
 
     @property
     def events(self) -> list[tuple[float, int, str]]:
-        """Triples (lambda, index, kind) of pairs that "enter" the margin, "leave at 0"
-        or "leave at 1"."""
+        """Triples (lambda, index, kind) of events.
+
+        Pairs "enter" the margin, "leave at 0" or "leave at 1".
+        """
         kinds = {0: "leave at 0", 1: "leave at 1", -1: "enter"}
         return [
             (float(segment.knots[piece]), int(self._ids[pair]), kinds[weight])
@@ -146,8 +148,10 @@ class RegularizationPath(ABC):
     def _select_by_count(
         self, count: int, places: list[Floats], changes: list[Floats], n: int
     ) -> Selection:
-        """The selection by a number of wrong predictions out of n, which begins at the
-        first breakpoint and changes at these places."""
+        """The selection by a number of wrong predictions out of n.
+
+        It begins at the first breakpoint and changes at these places.
+        """
         lambdas, counts = step_function(
             count, float(self.breakpoints[0]), places, changes
         )
@@ -181,8 +185,10 @@ class RegularizationPath(ABC):
         )
 
     def _score_blocks(self, k: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Blocks of knots, each ending where the next begins, and g = lambda f there,
-        (n, knots)."""
+        """Blocks of knots, and g = lambda f there, shape (n, knots).
+
+        Each block ends where the next begins.
+        """
         for knots, coefs in self._coefficient_blocks():
             change = coefs - coefs[0]
             moved = np.flatnonzero((coefs != coefs[0]).any(axis=0))
@@ -194,8 +200,10 @@ class RegularizationPath(ABC):
         return 0.0
 
     def _coefficient_blocks(self) -> Iterator[tuple[Floats, Floats]]:
-        """Blocks of knots, each ending where the next begins, and B'alpha there,
-        (knots, n)."""
+        """Blocks of knots, and B'alpha there, shape (knots, n).
+
+        Each block ends where the next begins.
+        """
         path = self._path
         coefs = item_coefficients(self._graph, path.start)[None]
         for k in self._pieced:
@@ -223,8 +231,10 @@ class RegularizationPath(ABC):
     def _fill_coefficients(
         self, segment: PathSegment, alpha: Floats, coefs: Floats
     ) -> None:
-        """Write B'alpha at the knots of a segment, given that at the first, where the
-        weights are alpha."""
+        """Write B'alpha at the knots of a segment, whose first row is set.
+
+        The weights at the first knot are alpha.
+        """
         self._replay(segment, alpha, 0.0, coefs)
 
     def _weights(self, lam: float) -> Floats:
@@ -297,8 +307,10 @@ def _breakpoints(path: WeightPath) -> Floats:
 
 
 def select_widest(lambdas: Floats, losses: Floats, end: float) -> Selection:
-    """The geometric middle of the widest interval of minimum loss; the last interval
-    goes down to the end."""
+    """The geometric middle of the widest interval of minimum loss.
+
+    The last interval goes down to the end.
+    """
     lower = np.append(lambdas[1:], end)
     width = np.where(losses <= losses.min(), np.log(lambdas / lower), -1.0)
     best = int(np.argmax(width))
@@ -321,8 +333,10 @@ def warn_at_end(selection: Selection, span: float) -> None:
 def step_function(
     count: float, start: float, places: list[Floats], changes: list[Floats]
 ) -> tuple[Floats, Floats]:
-    """Where a count changes as lambda falls, beginning at the start, and the counts
-    from there on."""
+    """Where a count changes as lambda falls, and the counts from there on.
+
+    The first place is the start.
+    """
     place = np.concatenate(places)
     change = np.concatenate(changes)
     # scores that are all 0 at lambda = 0 exchange their places there by rounding
@@ -340,8 +354,7 @@ def step_function(
 def merge_fold_curves(
     folds: list[FoldCurve], m: int, common: bool = False
 ) -> Selection:
-    """One curve of the fraction of wrong examples over all folds, on the scale of m
-    examples.
+    """The fraction of wrong examples over all folds, on the scale of m examples.
 
     It begins at the first breakpoint of any fold, where the weights of the others are
     constant yet; or, where only the `common` range counts, as with a bias, which may

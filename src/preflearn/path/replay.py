@@ -1,5 +1,4 @@
-"""The weights at any lambda of a path, from the recorded changes of its margin set:
-compiled."""
+"""The weights at any lambda, from the changes of the margin set: compiled."""
 
 from __future__ import annotations
 
@@ -9,8 +8,7 @@ from preflearn.path.margin_set import MIN_PIVOT, add_pair, remove_pair, solve
 
 @njit
 def replay_pairs(graph, margin_set, alpha, knots, changes, lam, coefs):
-    """Move the weights from the first of these knots down to lambda, by the recorded
-    changes.
+    """Move the weights from the first of these knots down to lambda.
 
     Rows of `coefs`, if there are any, become B'alpha at the knots; the first row has to
     be set.
@@ -53,8 +51,9 @@ def replay_pairs(graph, margin_set, alpha, knots, changes, lam, coefs):
 
 @njit
 def replay_points(graph, on_margin, size, changes, weights, coefs):
-    """Write B'alpha of points at the knots, given that at the first, from the recorded
-    weights of the margin set.
+    """Write B'alpha of points at the knots, from the weights of the margin set.
+
+    The first row has to be set.
 
     The first `size` entries of `on_margin` are the points on the margin at the first
     knot; the rest is room for those that enter. Point i is pair i, with item i.

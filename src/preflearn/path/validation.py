@@ -1,5 +1,4 @@
-"""The choice of lambda, and of the width of a kernel, by cross-validation along whole
-paths."""
+"""Cross-validation along whole paths: the choice of lambda and the kernel width."""
 
 from __future__ import annotations
 
@@ -106,8 +105,7 @@ def cross_validated_path(
     span: float = 1e4,
     n_jobs: int | None = None,
 ) -> CrossValidation:
-    """The pair error of held-out items, exact over the continuum of lambda, for some
-    widths of the kernel.
+    """The pair error of held-out items for every lambda and some kernel widths.
 
     Folds split items, or groups of them such as queries, and never pairs: pairs that
     share an item are not independent. A pair trains if both items are outside the fold,

@@ -1,5 +1,4 @@
-"""P1, sections 3.2 and 4: ranking functions from preferences and ties that no function
-separates."""
+"""P1, sections 3.2 and 4: ranking functions from preferences and ties, with slack."""
 
 from preflearn.svm.base import DegenerateBiasError
 from preflearn.svm.compare import SVMCompare

@@ -1,5 +1,4 @@
-"""What the support vector rankers share: the checks of their input, of the bias and of
-the duality gap, and their scores."""
+"""Shared parts of the support vector rankers: checks, the bias, and scores."""
 
 from __future__ import annotations
 
@@ -36,16 +35,17 @@ _MAX_GAP = 1e-2  # with a larger relative duality gap, the result is useless
 
 
 def snap_to_margin(z: Floats) -> Floats:
-    """Put score differences on the margin, 1 or -1, if only rounding separates them;
-    else rounding would choose tau."""
+    """Put differences that only rounding separates from the margin on it.
+
+    Else rounding would choose tau.
+    """
     return np.where(np.abs(np.abs(z) - 1) < _MARGIN_TOL, np.sign(z), z)
 
 
 def clear_threshold(
     y: NDArray, z: Floats, sample_weight: Floats | None = None
 ) -> float:
-    """tau of eq. 6, with all differences on the margin on one side of it, so that
-    their rounding does not matter."""
+    """tau of eq. 6, with all differences on the margin on one side of it."""
     tau, _ = best_threshold(y, snap_to_margin(z), sample_weight)
     if abs(tau - 1) >= _MARGIN_TOL:
         return tau
@@ -56,15 +56,15 @@ def clear_threshold(
 
 
 class DegenerateBiasError(ValueError):
-    """beta >= 0: every pair counts as a significant difference, and -u / beta is not a
-    ranking function."""
+    """beta >= 0: every pair is significant, and -u / beta is not a ranking function."""
 
 
 def choose_tie_weight(
     tie_weight: object, y: NDArray, weights: Floats, solve: Callable
 ) -> tuple[float, Floats, Any]:
-    """Return the tie weight that is given, or for "least" the first with a negative
-    beta; then the weights of the pairs with it, and the solution.
+    """Return the tie weight, the weights of the pairs with it, and the solution.
+
+    "least" is the first tie weight with a negative beta.
 
     For weights of the pairs `solve` returns a solution and its beta.
     """
@@ -140,8 +140,7 @@ class Training(NamedTuple):
         sample_weight: ArrayLike | None,
         ties: bool = True,
     ) -> Training:
-        """Check the arguments of a fit, which needs a preference and, with `ties`, a
-        tie."""
+        """Check the arguments of a fit; it needs a preference and, with `ties`, a tie."""
         linear = getattr(estimator, "kernel", None) == "linear"
         pairs = as_pairs(pairs, keep=linear)
         y = check_labels(y, len(pairs))
@@ -159,8 +158,10 @@ class Training(NamedTuple):
 
 
 class ExpansionRanker(KernelParameters, ComparisonEstimator):
-    """A ranking function in the span of kernels at the items; `SVMCompare` documents
-    its parameters."""
+    """A ranking function in the span of kernels at the items.
+
+    `SVMCompare` documents its parameters.
+    """
 
     kernel: Kernel
     _expansion: Expansion
@@ -184,8 +185,7 @@ class ExpansionRanker(KernelParameters, ComparisonEstimator):
 
 
 class SupportVectorRanker(ExpansionRanker):
-    """A ranking function whose coefficients are sums of the pairs' dual weights, with
-    its certificate."""
+    """A ranking function from the pairs' dual weights, with its certificate."""
 
     def _store(self, solution: Solution, training: Training, scale: float) -> None:
         """Set the attributes of r = scale · u·Phi, the solution of the training pairs."""

@@ -36,8 +36,7 @@ from preflearn.svm.kernel_problem import KernelProblem, Solution
 
 @dataclass(eq=False, repr=False)
 class SVMCompare(SupportVectorRanker):
-    """A ranking function learned from preferences and ties at once, in one quadratic
-    program.
+    """Ranking function from preferences and ties at once, by a quadratic program.
 
     Solves eq. 15 of [Venuto2017]_, whose dual is eq. 18, with d = Phi(first) -
     Phi(second)::

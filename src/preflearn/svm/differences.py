@@ -1,5 +1,4 @@
-"""Differences of features of the items: B L L'B' as a Gram matrix, and B L for the
-interior point.
+"""Feature differences B L: their Gram matrix, and products for the interior point.
 
 Only the rows of B L in a block are ever formed.
 """
@@ -27,8 +26,7 @@ class FeatureGram(NamedTuple):
 
     @classmethod
     def triangular(cls, B: Incidence, L: Floats, order: Ids) -> FeatureGram:
-        """The differences B L, with the items in another order, in which L is lower
-        triangular."""
+        """The differences B L, with items reordered so that L is lower triangular."""
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
         return cls(Incidence(place[B.index], len(order)), L[order], order)
@@ -45,8 +43,7 @@ class FeatureGram(NamedTuple):
         )
 
     def block(self, rows: Ids, columns: Ids) -> Floats:
-        """The entries of these pairs (rows) with those (columns), shape (len(rows),
-        len(columns))."""
+        """The entries of some pairs with others, shape (len(rows), len(columns))."""
         return self.B[rows].differences(self.L) @ self.B[columns].differences(self.L).T
 
     def times(self, v: Floats) -> Floats:
@@ -54,8 +51,10 @@ class FeatureGram(NamedTuple):
         return self.B.differences(self.L @ (self.B.adjoint(v) @ self.L))
 
     def weighted_gram(self, weights: Floats) -> Floats:
-        """L'B'WBL, as one half of the Laplacian plus its transpose, so that each pair
-        is used once."""
+        """L'B'WBL, as one half of the Laplacian plus its transpose.
+
+        So each pair is used once.
+        """
         half = _half_laplacian_times(*self.B.index.T, weights, self.L)
         if self.order is None:
             product = half.T @ self.L
@@ -67,8 +66,7 @@ class FeatureGram(NamedTuple):
         return np.add(product, product.T, order="F")  # as LAPACK takes it
 
     def item_coefficients(self, u: Floats, start: Floats) -> Floats:
-        """Coefficients c of the items with L'c = u, near those to start from; for
-        triangular L."""
+        """Coefficients c of the items with L'c = u, near `start`; for triangular L."""
         order = np.asarray(self.order)
         used = slice(self.rank)
         c = start[order]
@@ -82,8 +80,7 @@ class FeatureGram(NamedTuple):
 
 
 class HingeMatrix(NamedTuple):
-    """The hinges' rows label · sign · difference, as the interior point multiplies by
-    them."""
+    """The hinges' rows label · sign · difference, as an operator."""
 
     features: FeatureGram
     rows: HingeTerms
@@ -102,8 +99,10 @@ class HingeMatrix(NamedTuple):
 
 @njit
 def _half_laplacian_times(first, second, weights, L):
-    """U L, with U + U' = B'WB: half of the degrees, and each pair in the row of its
-    first item only."""
+    """U L, with U + U' = B'WB: half of the degrees, and each pair in one row only.
+
+    This is the row of its first item.
+    """
     n, r = L.shape
     product = np.zeros((n, r))
     degree = np.zeros(n)

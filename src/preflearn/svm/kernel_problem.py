@@ -1,5 +1,4 @@
-"""The kernel problem of a fit: the distinct items and the incidence matrix over them,
-and its solution.
+"""The kernel problem of a fit, over distinct items, and its solution.
 
 The dual by blocks, the interior point, or both find it. The solution is a ranking
 function, as an expansion in kernels, with the certificate of exactly this function.
@@ -101,8 +100,7 @@ class HingeProblem(NamedTuple):
         return few_hinges or small_pull, patience * h * r**2
 
     def sufficient_gap(self, solution: Solution) -> float:
-        """A gap, relative to the objective, for which the function is near enough to
-        the optimal one."""
+        """A relative gap for which the function is near enough to the optimal one."""
         a = solution.dual_coef
         squared = float(a @ self.gram.times(a))
         return min(
@@ -115,15 +113,19 @@ class KernelProblem(ItemKernel):
 
     @property
     def items_are_features(self) -> bool:
-        """Whether the items themselves are the features: sparse items have fewer by
-        their Gram matrix."""
+        """Whether the items themselves are the features.
+
+        Sparse items have fewer features by their Gram matrix.
+        """
         return self.kernel == "linear" and not sparse.issparse(self.items)
 
     def solve(
         self, y: NDArray, cost: Floats, pairs: Ids, biased: bool, tol: float
     ) -> Solution:
-        """Minimise 1/2 u·u plus the hinges of some pairs, preferences first: eq. 15,
-        or eq. 3."""
+        """Minimise 1/2 u·u plus the hinges of some pairs: eq. 15, or eq. 3.
+
+        Preferences come first among the pairs.
+        """
         rows = HingeTerms.from_labels(y[pairs], cost[pairs], biased)
         hinges = self.hinge_problem(pairs, rows)
         _check_cost(rows.cost, hinges.largest)
@@ -146,8 +148,9 @@ class KernelProblem(ItemKernel):
         return best._replace(dual_coef=dual_coef, certificate=proof._replace(gap=gap))
 
     def _kernel_rounding(self, hinges: HingeProblem, solution: Solution) -> float:
-        """How far the rounding of the kernel, which is not in the gap between its
-        values, may move the objective.
+        """How far the rounding of the kernel may move the objective.
+
+        The gap between its values does not contain this.
 
         With the coefficients a of the items the optimum moves by a'(dK)a / 2, to first
         order, and dK was up to seven roundings (of polynomials of degree 10).
@@ -185,8 +188,11 @@ class KernelProblem(ItemKernel):
     def _solve_by_interior_point(
         self, hinges: HingeProblem, tol: float
     ) -> list[Solution]:
-        """Solutions by the dual weights of the interior point; if these are not good
-        enough, also by its own u, and polished by the dual."""
+        """Solutions by the interior point, polished by the dual if necessary.
+
+        The first is that of its dual weights; if this is not good enough, that of its
+        own u follows.
+        """
         rows = hinges.rows
         features = hinges.features()
         beta_column = rows.label if rows.biased else 0 * rows.label
@@ -215,8 +221,10 @@ class KernelProblem(ItemKernel):
     def _certify_features(
         self, hinges: HingeProblem, features: FeatureGram, s: Floats, u: Floats
     ) -> Solution:
-        """The function u·L, certified by dual weights; its coefficients are near those
-        of these weights."""
+        """The function u·L, certified by dual weights.
+
+        Its coefficients are near those of these weights.
+        """
         if self.items_are_features:
             expansion = Expansion(self.functions.k, u[None], np.ones(1))
         else:
@@ -234,8 +242,10 @@ class KernelProblem(ItemKernel):
         expansion: Expansion | None = None,
         squared: float | None = None,
     ) -> Solution:
-        """The function of dual weights, or another one with its u·u, and what the
-        weights prove about it."""
+        """The function of dual weights, and what the weights prove about it.
+
+        With `expansion`, another function, whose u·u is `squared`.
+        """
         rows = hinges.rows
         a = rows.summed(rows.sign * s)
         z = hinges.gram.times(a)

@@ -1,5 +1,6 @@
-"""Comparisons with a logistic loss: the future work of [Venuto2017]_, section 6, for
-very many pairs.
+"""Comparisons with a logistic loss, for very many pairs.
+
+Section 6 of [Venuto2017]_ names this as future work.
 
 The scores of the n items are linear in features that are computed once, n x D numbers.
 A fit needs no more than these scores and their differences, so neither time nor memory
@@ -44,8 +45,7 @@ from preflearn.svm.base import Training, check_bias, choose_tie_weight
 
 @dataclass(eq=False, repr=False)
 class LogisticCompare(ComparisonEstimator):
-    """A ranking function learned from very many preferences and ties, by logistic
-    regression.
+    """Ranking function from very many preferences and ties, by logistic regression.
 
     Minimises, over the flipped pairs of eq. 8 of [Venuto2017]_ (preferences turned so
     that the better item comes first, label +1; each tie in both orders, label -1), with
@@ -222,8 +222,7 @@ class LogisticCompare(ComparisonEstimator):
     def _fit_features(
         self, pairs: Pairs, n_components: int, rng: np.random.RandomState
     ) -> None:
-        """Set the centre of the items, and the map from centred items to features, if
-        there is one."""
+        """Set the centre of the items, and the map from centred items to features."""
         check_scale(pairs.items, "items")
         self._centre = np.zeros(pairs.shape[2])
         self._feature_map = None

@@ -1,5 +1,4 @@
-"""The ranking SVM, with a threshold learned afterwards, and with C chosen on its whole
-path if asked.
+"""The ranking SVM, with a threshold learned afterwards, and C chosen on its path.
 
 It is the baseline of [Venuto2017]_, section 4, of [Tsivtsivadze2013]_ and of
 [AhmadiFahandar2019]_, each from its own data: pairs with ties, scored items, rankings.
@@ -56,7 +55,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(eq=False, repr=False)
 class SVMRank(SupportVectorRanker):
-    """A ranking function learned from preferences, with a threshold learned afterwards.
+    """Ranking function from preferences, with a threshold learned afterwards.
 
     Solves eq. 3 of [Venuto2017]_ (eq. 6 of [Zapien2009]_ with lambda = 1/C), with
     d = Phi(first) - Phi(second)::
@@ -214,8 +213,7 @@ class SVMRank(SupportVectorRanker):
         return self
 
     def _cross_validate(self, problem: KernelProblem, training: Training) -> Selection:
-        """The pair error of held-out items, a mean over the repetitions, as a function
-        of every lambda."""
+        """The mean pair error of held-out items, as a function of every lambda."""
         pairs, labels = training.pairs.flipped(training.y)
         preferences = np.flatnonzero(labels > 0)
         if self.ties == "duplicate":  # preferences count twice, as in `fit`
@@ -292,7 +290,9 @@ def _labelled_pairs(
 
 
 def _losses_at(curve: Selection, lambdas: Floats) -> Floats:
-    """The losses of a curve at other lambdas; above the first breakpoint the order of
-    items stays."""
+    """The losses of a curve at other lambdas.
+
+    Above the first breakpoint the order of items stays.
+    """
     place = np.searchsorted(-curve.lambdas, -lambdas, side="right") - 1
     return curve.losses[np.maximum(place, 0)]

@@ -1,5 +1,6 @@
-"""The kernelised linear program with slack: future work of [Venuto2017]_, section 6,
-done.
+"""The kernelized linear program with slack.
+
+Section 6 of [Venuto2017]_ names this as future work.
 
 Its unknowns are the coefficients of a kernel expansion over the n distinct items, whose
 sum of sizes is limited. Few items and few pairs decide: the linear program is solved by
@@ -50,8 +51,7 @@ _MAX_FREED = 1000  # pairs that are freed at a time; twice as many need no first
 
 @dataclass(eq=False, repr=False)
 class LPCompare(ExpansionRanker):
-    """A ranking function with few kernels and a large margin in its own values, with
-    slack.
+    """Ranking function with few kernels and a large margin, with slack.
 
     Solves eq. 7 of [Venuto2017]_ for r(x) = sum_j a_j k(x_j, x) over the n distinct
     items of the pairs, with z_i = r(first) - r(second) and a weight s_i of each pair, 1
@@ -214,8 +214,7 @@ class _Point(NamedTuple):
 
 
 class _WorkingSet(NamedTuple):
-    """The variables of a smaller program: some items, and free dual weights of some
-    pairs."""
+    """Some items, and some pairs whose dual weights are free."""
 
     items: Ids
     free: NDArray[np.bool_]  # (m,)
@@ -232,8 +231,7 @@ class _LinearProgram(NamedTuple):
     radius: float
 
     def clearance(self, point: _Point) -> tuple[Floats, Floats]:
-        """By how much each pair keeps clear of its margin boundary, and the sign of a
-        dual weight on it."""
+        """Distance of each pair beyond its margin boundary, and the sign of its dual."""
         z = self.B.differences(self.K @ point.coef)
         reached = np.where(self.y == 0, 1 - np.abs(z), self.y * z - 1)
         return reached - point.margin, np.where(self.y == 0, -np.sign(z), self.y)
@@ -252,8 +250,7 @@ class _LinearProgram(NamedTuple):
         return float(1 - 2 * preferred + self.radius * self.prices(point.dual).max())
 
     def solve(self, tol: float = _TOLERANCE) -> _Point:
-        """The optimum over some items and some pairs, which grow until a gap proves
-        that they suffice."""
+        """The optimum over items and pairs that grow until a gap proves they suffice."""
         items, free, bounded = self._first_working_set()
         best = -np.inf
         for _ in range(_MAX_ROUNDS):
@@ -288,8 +285,10 @@ class _LinearProgram(NamedTuple):
         raise ValueError(f"no optimum was found in {_MAX_ROUNDS} rounds: lower radius")
 
     def _first_working_set(self) -> _WorkingSet:
-        """The items with the highest prices and all pairs; of many pairs, those near
-        the boundary of a solution for an eighth of them."""
+        """The items with the highest prices, and all pairs.
+
+        Of many pairs, those near the boundary of a solution for an eighth of them.
+        """
         m = len(self.y)
         items = np.argsort(-self.prices(self.y * self.cost))[:_NEW_ITEMS]
         free = np.ones(m, dtype=bool)
@@ -305,8 +304,7 @@ class _LinearProgram(NamedTuple):
         return _WorkingSet(np.union1d(items, np.flatnonzero(guess.coef)), free, bounded)
 
     def restricted(self, working_set: _WorkingSet) -> _Point:
-        """The optimum over these items, where only free pairs have dual weights of
-        their own.
+        """The optimum over these items, where only free pairs have own dual weights.
 
         The others have one common multiple of their weights in `bounded`. Preferences
         have one dual variable, ties two, of which one is 0.
