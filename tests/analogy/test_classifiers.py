@@ -26,7 +26,7 @@ def problem(seed, n, d, levels=None, degree=2):
 def test_the_path_gives_the_same_svm_as_the_dual(C, monkeypatch):
     given = problem(4, 14, 3, levels=3)
     plain = hinge(given, C)
-    monkeypatch.setattr(classifiers, "_MOST_GAP", -1.0)
+    monkeypatch.setattr(classifiers, "_MAX_GAP", -1.0)
     machine = hinge(given, C)
     assert machine.C == plain.C == C
     values = (given.K @ found.coef + found.bias for found in (machine, plain))

@@ -42,7 +42,7 @@ def test_the_size_of_blocks_does_not_matter(learner, monkeypatch):
     X, scores = rankings(5, n=12)
     model = clone(learner).fit(X, scores)
     P = model.preferences(X)
-    monkeypatch.setattr("preflearn.analogy.kernel._VALUES", 100)
+    monkeypatch.setattr("preflearn.analogy.kernel._BLOCK_VALUES", 100)
     np.testing.assert_allclose(model.preferences(X), P, rtol=0, atol=1e-12)
 
 

@@ -24,8 +24,8 @@ from preflearn.core.validation import Floats, as_real, generator, require
 from preflearn.pairs import Pairs
 from preflearn.solvers.search import in_parallel
 
-_DIGITS = 12  # of a degree
-_CHOICES = (10, 15, 20)  # of k
+_DEGREE_DIGITS = 12  # degrees are compared after rounding to as many digits
+_K_GRID = (10, 15, 20)
 
 
 @dataclass(eq=False, repr=False)
@@ -37,20 +37,20 @@ class Able2Rank(PairwiseLearner):
     x_j to the degree v(z, z', x_i, x_j), and for x_j > x_i to the degree v(z, z', x_j,
     x_i); v is eq. 5, averaged over features (`analogy_kernel` of degree 1). Each
     training pair votes once, for the direction of its larger degree; the k pairs with
-    the largest such degrees count, as in the authors' public code. The shares of the
-    votes are p_ij, and the worths that aggregate P order the items. Nothing is learned
-    but k: the training pairs are kept.
+    the largest such degrees count, as in the authors' public code. The fractions of the
+    votes are p_ij, and the worths that aggregate P order the items. Only k is learned:
+    the training pairs are kept.
 
     Parameters
     ----------
     k : int or "cv"
         Number of votes on each pair; all if there are fewer. "cv": that of 10, 15 and
-        20 with the least share of wrong directions in 2-fold cross-validation of the
-        objects, repeated three times; of several, the smallest.
+        20 with the lowest fraction of wrong directions in 2-fold cross-validation of
+        the objects, repeated three times; of several, the smallest.
     aggregate : {"bradley-terry", "row sums", "copeland"}
         See `preflearn.ranking`.
     random_state : int, numpy Generator or None
-        Of the folds of k="cv". A Generator goes on from fit to fit.
+        Seed of the folds of k="cv". A Generator goes on from fit to fit.
     n_jobs : int, optional
         Processes for the folds; None: one, or as `joblib.parallel_config` says.
 
@@ -58,8 +58,8 @@ class Able2Rank(PairwiseLearner):
     ----------
     k_ : int
     losses_ : dict of int to float, or None
-        The share of wrong directions for each k, half of each undecided one, with
-        k="cv".
+        The fraction of wrong directions for each k, with k="cv"; an undecided one
+        counts half.
     differences_ : ndarray of shape (m, d)
         Better item minus worse item of the training pairs.
     n_features_in_ : int
@@ -111,67 +111,65 @@ class Able2Rank(PairwiseLearner):
         """
         rng = generator(self.random_state, fresh=True)
         if self.k != "cv":
-            whole = as_real(self.k) % 1 == 0 and self.k >= 1
-            require(whole, self.k, "k", "a whole number of at least 1 or 'cv'")
+            good = as_real(self.k) % 1 == 0 and self.k >= 1
+            require(good, self.k, "k", "an integer of at least 1 or 'cv'")
         pairs, better = self._preferences(X, y, qid)
-        self.losses_ = (
-            self._cross_validated(pairs, better, rng) if self.k == "cv" else None
-        )
-        self.k_ = (
-            min(self.losses_, key=self.losses_.__getitem__)
-            if self.losses_
-            else int(self.k)
-        )
+        if self.k == "cv":
+            self.losses_ = self._cross_validate(pairs, better, rng)
+            self.k_ = min(self.losses_, key=self.losses_.__getitem__)
+        else:
+            self.losses_ = None
+            self.k_ = int(self.k)
         self.differences_ = better
         self.n_features_in_ = better.shape[1]
         return self
 
     def _degrees(self, U: Floats) -> Floats:
-        return self._shares(U, self.differences_, (self.k_,))[0]
+        return self._vote_fractions(U, self.differences_, (self.k_,))[0]
 
-    def _cross_validated(
+    def _cross_validate(
         self, pairs: Pairs, better: Floats, rng: np.random.Generator
     ) -> dict[int, float]:
         calls = [
-            delayed(self._shares)(better[valid], better[train], _CHOICES)
+            delayed(self._vote_fractions)(better[valid], better[train], _K_GRID)
             for train, valid in halves(pairs, "objects", 3, rng)
             if len(train) and len(valid)
         ]
         wrong = [
-            (share < 0.5) + (share == 0.5) / 2
-            for share in in_parallel(calls, self.n_jobs)
+            (fraction < 0.5) + (fraction == 0.5) / 2
+            for fraction in in_parallel(calls, self.n_jobs)
         ]
-        expected = f"a number, or more objects: no half of the {len(pairs.items)} objects has pairs to train "
-        require(
-            len(wrong) > 0,
-            self.k,
-            "k",
-            expected + "while the other has pairs to validate",
+        expected = (
+            f"a number, or more objects: no half of the {len(pairs.items)} objects "
+            "has pairs to train while the other has pairs to validate"
         )
-        return dict(zip(_CHOICES, np.hstack(wrong).mean(axis=1).tolist(), strict=True))
+        require(len(wrong) > 0, self.k, "k", expected)
+        return dict(zip(_K_GRID, np.hstack(wrong).mean(axis=1).tolist(), strict=True))
 
-    def _shares(self, V: Floats, better: Floats, choices: tuple[int, ...]) -> Floats:
-        """The share of votes for the first item of pairs with differences V, shape
-        (len(choices), len(V))."""
-        shares = []
+    def _vote_fractions(
+        self, V: Floats, better: Floats, k_values: tuple[int, ...]
+    ) -> Floats:
+        """Fractions of votes for the first item of pairs with differences V.
+
+        The shape is (len(k_values), len(V)).
+        """
+        fractions = []
         for part in blocks(V, 2 * len(better)):
-            # Of scaled whole numbers many degrees are equal, but for rounding.
-            first, second = (
-                np.round(analogy_kernel(v, better), _DIGITS) for v in (part, -part)
-            )
+            # many degrees of scaled integers are equal up to rounding
+            first = np.round(analogy_kernel(part, better), _DEGREE_DIGITS)
+            second = np.round(analogy_kernel(-part, better), _DEGREE_DIGITS)
             strength = np.maximum(first, second)
             votes = (1 + np.sign(first - second)) / 2
-            counted = np.array([_largest(strength, k) for k in choices])
-            shares.append((counted * votes).sum(axis=2) / counted.sum(axis=2))
-        return np.hstack(shares)
+            weights = np.array([_top_k_weights(strength, k) for k in k_values])
+            fractions.append((weights * votes).sum(axis=2) / weights.sum(axis=2))
+        return np.hstack(fractions)
 
 
-def _largest(values: Floats, k: int) -> Floats:
-    """1 for the k largest of each row; values equal to the k-th share what is left of
-    the k."""
+def _top_k_weights(values: Floats, k: int) -> Floats:
+    """1 for the k largest of each row; values equal to the k-th divide what is left."""
     k = min(k, values.shape[1])
-    least = np.partition(values, -k, axis=1)[:, -k, None]
-    above = values > least
-    equal = values == least
+    kth = np.partition(values, -k, axis=1)[:, -k, None]
+    above = values > kth
+    equal = values == kth
     left = k - above.sum(axis=1, keepdims=True)
     return above + equal * (left / equal.sum(axis=1, keepdims=True))

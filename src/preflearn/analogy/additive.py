@@ -14,7 +14,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,19 +37,17 @@ from preflearn.core.validation import (
 )
 from preflearn.solvers.newton import conjugate_gradients, newton, warn_about_gap
 
-_LEAST_COST = 1e-12
-_MOST_COST = 1e6
-# the least curvature of the loss in Newton's equations, whose unknowns are divided by
-# it
-_FLAT = 1e-10
-_ACCURACY = 0.1  # of a step, relative to its length in the metric of the Hessian
-_MOST_STEPS = 100
-_MOST_GRADIENTS = 1000
+_MIN_C = 1e-12
+_MAX_C = 1e6
+# the smallest curvature of the loss in Newton's equations, which divide by it
+_MIN_CURVATURE = 1e-10
+_STEP_ACCURACY = 0.1  # relative to the length of the step in the metric of the Hessian
+_MAX_NEWTON_STEPS = 100
+_MAX_CG_STEPS = 1000
 
 
 class _Point(NamedTuple):
-    """Weights of the kernel functions, and all that a step and its judgement need of
-    them."""
+    """Weights of the kernel functions, and what a Newton step and the gap need."""
 
     x: Floats  # (N,), the weights
     bias: float
@@ -81,18 +79,13 @@ class Logistic(NamedTuple):
             wide = np.log(len(x)) + 1
             low = -float(scores.max()) - wide
             high = -float(scores.min()) + wide
-            bias = float(
-                brentq(
-                    lambda b: float(self._slopes(scores + b).sum()),
-                    low,
-                    high,
-                    xtol=1e-15,
-                )
-            )  # pyright: ignore[reportArgumentType]
+            root: Any = brentq(
+                lambda b: float(self._slopes(scores + b).sum()), low, high, xtol=1e-15
+            )
+            bias = float(root)
         slopes = self._slopes(scores + bias)
-        value = float(x @ scores) / 2 + self.C * float(
-            np.logaddexp(0.0, -self.y * (scores + bias)).sum()
-        )
+        loss = float(np.logaddexp(0.0, -self.y * (scores + bias)).sum())
+        value = float(x @ scores) / 2 + self.C * loss
         return _Point(x, bias, value, slopes, self.times(x + slopes))
 
     def _slopes(self, f: Floats) -> Floats:
@@ -100,15 +93,14 @@ class Logistic(NamedTuple):
 
     def gap(self, point: _Point) -> float:
         """1/2 e'Ke of the residual e, relative."""
-        return max(
-            0.0, float((point.x + point.slopes) @ point.gradient) / 2 / point.value
-        )
+        gap = float((point.x + point.slopes) @ point.gradient) / 2
+        return max(0.0, gap / point.value)
 
     def step(self, point: _Point) -> Floats:
         """About Newton's, from (W^-1 + K) step + 1 t = -e / W and 1'step = 0, by
         conjugate gradients."""
-        share = np.abs(point.slopes) / self.C
-        W = self.C * np.maximum(share * (1 - share), _FLAT)
+        p = np.abs(point.slopes) / self.C  # probability of the other label
+        W = self.C * np.maximum(p * (1 - p), _MIN_CURVATURE)
         solve = self.inverse(W)
         right = -(point.x + point.slopes)
         # Newton's model of the objective is at most excess / 2 above its minimum, and
@@ -117,10 +109,9 @@ class Logistic(NamedTuple):
 
         def enough(step: Floats, residual: Floats, *sizes: float) -> bool:
             weighted = W * residual
-            excess = (
-                float(residual @ weighted) - self.biased * weighted.sum() ** 2 / W.sum()
-            )
-            return excess <= -(_ACCURACY**2) * float(step @ point.gradient)
+            excess = float(residual @ weighted)
+            excess -= self.biased * weighted.sum() ** 2 / W.sum()
+            return excess <= -(_STEP_ACCURACY**2) * float(step @ point.gradient)
 
         step = solve(right)
         residual = (right - step) / W - self.times(step)
@@ -130,7 +121,7 @@ class Logistic(NamedTuple):
             step,
             residual,
             enough,
-            _MOST_GRADIENTS,
+            _MAX_CG_STEPS,
         )
         return step
 
@@ -153,7 +144,7 @@ class AdditiveAnalogy(BaseEstimator):
     Parameters
     ----------
     C : float
-        Cost of the loss of a pair, from 1e-12 to 1e6. Time grows with C: see Notes.
+        Weight of the loss, from 1e-12 to 1e6. Time grows with C: see Notes.
     tol : float
         Largest relative duality gap, positive. A ConvergenceWarning says so where
         rounding, or 100 steps of Newton, end it before.
@@ -161,12 +152,12 @@ class AdditiveAnalogy(BaseEstimator):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (N,)
-        One a pair, with a sum of 0; at the minimum y_i times a number between 0 and C.
+        One coefficient per pair, with a sum of 0; at the minimum y_i times a number
+        between 0 and C.
     bias_ : float
         The constant b.
     objective_, dual_gap_ : float
-        The minimised sum at the machine; it exceeds its minimum by at most the share
-        `dual_gap_` of it.
+        The objective, which exceeds its minimum by at most the fraction `dual_gap_`.
     differences_ : ndarray of shape (N, d)
         The differences of the fit.
     n_iter_ : int
@@ -185,10 +176,10 @@ class AdditiveAnalogy(BaseEstimator):
 
     **The bias.** Constants are in H, but cost: ``|1|^2 = 5``. So one is added without
     penalty, as in the support vector machine that the paper trains on pairs in one
-    order each. Trained on both orders, (u, y) and (-u, -y), the machine has b = 0 and
+    order each. Trained on both orders, (u, y) and (-u, -y), the model has b = 0 and
     f(-u) = -f(u), since its minimum is the only one (kappa(-u, -v) = kappa(u, v)). That
-    is the machine on one order with no bias, the kernel (k(u, v) - k(u, -v)) / 2, and
-    the cost 2C. There is no switch for it: give both orders.
+    is the model on one order without bias, with the kernel (k(u, v) - k(u, -v)) / 2 and
+    the cost 2C. To get it, pass both orders.
 
     **The gap.** With s_i the slope of the loss at f(u_i), times C, the weights -s are
     feasible in the dual program where b is the best for g, since then sum_i s_i = 0.
@@ -207,10 +198,10 @@ class AdditiveAnalogy(BaseEstimator):
 
     Examples
     --------
-    >>> machine = AdditiveAnalogy(tol=1e-9).fit([[0.5], [0.25], [-0.5], [-0.25]], [1, 1, -1, -1])
-    >>> machine.decision_function([[0.5], [-0.5], [0.0]]).round(3).tolist()
+    >>> model = AdditiveAnalogy(tol=1e-9).fit([[0.5], [0.25], [-0.5], [-0.25]], [1, 1, -1, -1])
+    >>> model.decision_function([[0.5], [-0.5], [0.0]]).round(3).tolist()
     [0.614, -0.614, 0.0]
-    >>> machine.component(0, [0.25, 0.5, 1.0]).round(3).tolist()
+    >>> model.component(0, [0.25, 0.5, 1.0]).round(3).tolist()
     [0.614, 0.614, 0.263]
     """
 
@@ -231,11 +222,11 @@ class AdditiveAnalogy(BaseEstimator):
         Raises
         ------
         ValueError
-            On bad parameters, differences outside [-1, 1], or labels that are others or
-            of one kind only.
+            On bad parameters, differences outside [-1, 1], or other labels, or if all
+            labels are the same.
         """
-        good = _LEAST_COST <= as_real(self.C) <= _MOST_COST
-        require(good, self.C, "C", f"a number from {_LEAST_COST:g} to {_MOST_COST:g}")
+        good = _MIN_C <= as_real(self.C) <= _MAX_C
+        require(good, self.C, "C", f"a number from {_MIN_C:g} to {_MAX_C:g}")
         tol = check_number(self, "tol", positive=True)
         U = check_differences(U)
         y = check_labels(y, len(U), allow=(-1, 1)).astype(np.float64)
@@ -245,20 +236,19 @@ class AdditiveAnalogy(BaseEstimator):
             )
         operator = AnalogyOperator(U)
         functions = low_rank_functions(U)
-        times = (
-            functions.gram.times
-            if isinstance(functions, AllFunctions)
-            else operator.times
-        )
+        times = operator.times
+        if isinstance(functions, AllFunctions):
+            times = functions.gram.times
         problem = Logistic(times, functions.inverse, y, float(self.C))
-        found, gap, self.n_iter_ = newton(problem, np.zeros(len(y)), tol, _MOST_STEPS)
+        start = np.zeros(len(y))
+        optimum, gap, self.n_iter_ = newton(problem, start, tol, _MAX_NEWTON_STEPS)
         warn_about_gap("AdditiveAnalogy", gap, tol, f"lower C = {self.C:g}")
         self.differences_ = U
         self.n_features_in_ = U.shape[1]
         self._operator = operator
-        self.dual_coef_ = found.x
-        self.bias_ = found.bias
-        self.objective_ = found.value
+        self.dual_coef_ = optimum.x
+        self.bias_ = optimum.bias
+        self.objective_ = optimum.value
         self.dual_gap_ = gap
         return self
 
@@ -266,8 +256,7 @@ class AdditiveAnalogy(BaseEstimator):
         """f of other pairs, shape (n,): positive where the first item is predicted to
         be better.
 
-        Takes a pass over all pairs of the fit, whatever n is: ask for many pairs at
-        once.
+        Each call passes over all pairs of the fit, so ask for many pairs at once.
 
         Parameters
         ----------

@@ -33,8 +33,9 @@ Orientation = Literal["coin", "both", "antisymmetric"]
 
 @dataclass(eq=False, repr=False)
 class AnKerRank(PairwiseLearner):
-    """AnKer-rank: a kernel machine on pairs in analogy, section 5 of
-    [AhmadiFahandar2019]_.
+    """AnKer-rank: a support vector machine on pairs in analogy.
+
+    Section 5 of [AhmadiFahandar2019]_.
 
     With the analogy kernel k between differences of pairs, it minimises ::
 
@@ -47,20 +48,20 @@ class AnKerRank(PairwiseLearner):
     ----------
     C : float or "path"
         The cost, from 1e-100 to 1e100; with another loss than "hinge" from 1e-6 to 1e6.
-        "path": that of least zero-one loss in 2-fold cross-validation, over all C; a
+        "path": that of lowest zero-one loss in 2-fold cross-validation, over all C; a
         path takes as long as ten to twenty fits.
     degree : int
-        Of the kernel: 1 is eq. 8, 2 is eq. 9. At some hundreds the kernel is 0 but for
-        equal pairs, and other items are not ranked.
+        Degree of the kernel: 1 is eq. 8, 2 is eq. 9. At some hundreds the kernel is 0
+        except for equal pairs, and other items are not ranked.
     orientation : {"coin", "both", "antisymmetric"}
         Which example a pair makes. "coin": (a, b) or (b, a), by a fair coin; if all
         coins fall on one side, one of them is turned over. "both": (a, b) with label +1
         and (b, a) with -1. "antisymmetric": the kernel (k(u, v) - k(u, -v)) / 2 without
         bias, so that f(-u) = -f(u) whichever way a pair is read. With zero="apart" the
-        last two are the same machine, where "both" has half the C; it has four times
+        last two are the same classifier, where "both" has half the C; it has four times
         the memory.
     n_repeats : int
-        Of the 2-fold cross-validation.
+        Repetitions of the 2-fold cross-validation.
     split : {"pairs", "objects"}
         What the folds halve. "objects": a pair trains, or validates, if both of its
         items are in that half; the others are left out.
@@ -74,18 +75,18 @@ class AnKerRank(PairwiseLearner):
         As in `analogy_kernel`; "antisymmetric" needs "apart", where k(-u, -v) = k(u,
         v).
     random_state : int, numpy Generator or None
-        Of the coins, then of the folds. A Generator goes on from fit to fit.
+        Seed of the coins, then of the folds. A Generator goes on from fit to fit.
     n_jobs : int, optional
         Processes for the folds; None: one, or as `joblib.parallel_config` says.
 
     Attributes
     ----------
     C_ : float
-        The C chosen or given; a smaller one where rounding ends the machine's path
-        before it, with a warning.
+        The C chosen or given; a smaller one where rounding ends the path before it,
+        with a warning.
     curve_ : Selection or None
         Zero-one loss over lambda = 1/C of the cross-validation, with C="path". A pair
-        with f = 0 is wrong, but for the hinge with bias, which decides it for the first
+        with f = 0 is wrong, except for the hinge with bias, which decides it for the first
         item.
     support_ : ndarray of int, shape (s,)
         Numbers of the training examples that take part in f. Examples are in the order
@@ -95,10 +96,10 @@ class AnKerRank(PairwiseLearner):
     dual_coef_ : ndarray of shape (s,)
     intercept_ : float
     platt_ : tuple of float
-        a and b', from decision values of pairs that a machine had not seen: those of
-        the folds, with the cost `C_` m / m' for m' of the m examples. Where there are
-        no folds, or a is not positive, which is chance among few pairs and would turn f
-        around: from the training pairs. If a is not positive there, either, it is 0.
+        a and b', from decision values of pairs that did not train: those of the folds,
+        with the cost `C_` m / m' for m' of the m examples. Where there are no folds, or
+        a is not positive, which is chance among few pairs and would turn f around: from
+        the training pairs. If a is not positive there, either, it is 0.
     n_features_in_ : int
 
     Notes
@@ -168,13 +169,17 @@ class AnKerRank(PairwiseLearner):
             pairs, self.split, self.n_repeats, rng, copies=len(U) // len(pairs)
         )
         folds = [fold for fold in folds if problem.can_use(fold)]
-        expected = f"a number, or more pairs or queries: no fold of the {len(pairs)} pairs has two kinds of "
-        expected += "examples to train and any to validate"
-        require(self.C != "path" or len(folds) > 0, self.C, "C", expected)
-        self.curve_ = (
-            select(problem, folds, self.loss, self.n_jobs) if self.C == "path" else None
-        )
-        C = 1 / self.curve_.lam if self.curve_ else float(self.C)
+        if self.C == "path":
+            expected = (
+                f"a number, or more pairs or queries: no fold of the {len(pairs)} pairs "
+                "has two kinds of examples to train and any to validate"
+            )
+            require(len(folds) > 0, self.C, "C", expected)
+            self.curve_ = select(problem, folds, self.loss, self.n_jobs)
+            C = 1 / self.curve_.lam
+        else:
+            self.curve_ = None
+            C = float(self.C)
         coef, self.intercept_, self.C_ = LOSSES[self.loss](problem, C)
         a = 0.0
         b = 0.0
@@ -191,8 +196,7 @@ class AnKerRank(PairwiseLearner):
         return self
 
     def decision_function(self, U: ArrayLike) -> Floats:
-        """f of differences a - b of pairs, shape (m,): positive where a is the better
-        one.
+        """f at differences a - b of pairs, shape (m,): positive where a is better.
 
         Parameters
         ----------
@@ -213,9 +217,10 @@ class AnKerRank(PairwiseLearner):
 
     def _check_parameters(self) -> np.random.Generator:
         if self.C != "path":
-            check_size(
-                self.C, "C", 1e100 if self.loss == "hinge" else 1e6, " or 'path'"
-            )
+            largest = 1e6
+            if self.loss == "hinge":
+                largest = 1e100
+            check_size(self.C, "C", largest, " or 'path'")
         check_choice(self.orientation, "orientation", ("coin", "both", "antisymmetric"))
         check_choice(self.split, "split", ("pairs", "objects"))
         check_choice(self.loss, "loss", tuple(LOSSES))
@@ -236,7 +241,10 @@ class _Kernel(NamedTuple):
     def __call__(self, U: Floats, V: Floats | None = None) -> Floats:
         K = analogy_kernel(U, V, self.degree, zero=self.zero)
         if self.odd:
-            K -= analogy_kernel(U, -U if V is None else -V, self.degree, zero=self.zero)
+            other = U
+            if V is not None:
+                other = V
+            K -= analogy_kernel(U, -other, self.degree, zero=self.zero)
             K /= 2
         return K
 
@@ -244,8 +252,7 @@ class _Kernel(NamedTuple):
 def _oriented(
     better: Floats, orientation: Orientation, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """The examples that pairs make, better item minus worse: differences, and labels -1
-    and +1."""
+    """Differences and labels -1, +1 of examples, from better item minus worse item."""
     m = len(better)
     if orientation == "antisymmetric":
         return better, np.ones(m)

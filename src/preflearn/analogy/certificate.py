@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from preflearn.core.validation import as_array, check_shape, require
 
 Exact = NDArray[Any]  # of Python's integers, in an array of objects
-_LARGEST_ENTRY = 9  # a witness with entries up to this size is looked for
+_MAX_ENTRY = 9  # a vector x with entries up to this size is tried first
 
 
 class Certificate(NamedTuple):
@@ -40,10 +40,10 @@ class Certificate(NamedTuple):
         The diagonal of D in K = L D L'. All are positive: the elimination ends before
         another one.
     rows : tuple of tuple of int
-        The rows that the elimination left, in whole numbers, one a pivot: multiples of
-        the columns of L.
+        One row of the elimination per pivot, in integers: multiples of the columns of
+        L.
     witness : tuple of Fraction or None
-        x with x'Kx < 0, in whole numbers without a common factor; None where K is
+        x with x'Kx < 0, in integers without a common factor; None where K is
         semi-definite.
     value : Fraction or None
         x'Kx.
@@ -66,47 +66,42 @@ class Certificate(NamedTuple):
         far the elimination came.
         """
         matrix, scale = _integers(K)
-        vectors = (*self.rows, *([] if self.witness is None else [self.witness]))
-        if self.psd != (self.value is None) or any(
-            len(x) != len(matrix) for x in vectors
-        ):
+        vectors: list[Any] = list(self.rows)
+        if self.witness is not None:
+            vectors.append(self.witness)
+        fitting = all(len(x) == len(matrix) for x in vectors)
+        if not fitting or self.psd != (self.value is None):
             return False
         if self.value is not None:
-            return (
-                self.value < 0
-                and self.value == _quadratic(matrix, np.array(self.witness)) / scale
-            )
+            value = _quadratic(matrix, np.array(self.witness)) / scale
+            return self.value < 0 and self.value == value
         rest = matrix
         before = 1
         pivots = []
-        for entries, at in zip(self.rows, self.order, strict=True):
+        for entries, place in zip(self.rows, self.order, strict=True):
             row = np.array(entries, dtype=object)
-            rest = rest * row[at] - np.outer(row, row)
+            pivot = row[place]
+            rest = rest * pivot - np.outer(row, row)
             # a multiple of the pivot before, as minors are
-            if row[at] <= 0 or (rest % before).any():
+            if pivot <= 0 or (rest % before).any():
                 return False
-            pivots.append(Fraction(row[at], before * scale))
+            pivots.append(Fraction(pivot, before * scale))
             rest = rest // before
-            before = row[at]
-        left_out = np.array(
-            [[row[at] for at in self.order] for row in self.rows], dtype=object
-        )
-        dependent = np.tril(left_out, -1).any() if self.rows else False
-        return (
-            self.rank == len(pivots)
-            and self.pivots == (*pivots,)
-            and not dependent
-            and not rest.any()
-        )
+            before = pivot
+        for k, row in enumerate(self.rows):  # 0 at earlier pivots, so independent
+            if any(row[place] for place in self.order[:k]):
+                return False
+        same = self.rank == len(pivots) and self.pivots == tuple(pivots)
+        return same and not rest.any()
 
 
 def psd_certificate(K: ArrayLike) -> Certificate:
     """Prove or refute exactly that a symmetric matrix is positive semi-definite.
 
-    Eliminates K = L D L' with the largest diagonal entry as the next pivot, in whole
-    numbers: K is scaled to integers, and each step divides by the pivot before it
+    Eliminates K = L D L' with the largest diagonal entry as the next pivot, in
+    integers: K is scaled to integers, and each step divides by the pivot before it
     without a remainder ([Bareiss1968]_). K is positive semi-definite if and only if no
-    diagonal entry turns negative and none turns zero beside a row that is not zero.
+    diagonal entry turns negative and none turns zero in a row that is not zero.
     Otherwise that entry gives an x with x'Kx < 0.
 
     Parameters
@@ -148,47 +143,41 @@ def psd_certificate(K: ArrayLike) -> Certificate:
     rest = matrix
     direction = _negative_direction(matrix)
     while direction is None and rest.any():  # each time one more row becomes 0
-        # positive: beside zeros alone there would be a direction
-        at = int(np.argmax(rest.diagonal()))
-        row = rest[at]
-        rest = (rest * row[at] - np.outer(row, row)) // minors[-1]
+        # the pivot is positive: if all of the diagonal was 0, there would be a direction
+        place = int(np.argmax(rest.diagonal()))
+        row = rest[place]
+        rest = (rest * row[place] - np.outer(row, row)) // minors[-1]
         rows.append(row)
-        order.append(at)
-        minors.append(row[at])
+        order.append(place)
+        minors.append(row[place])
         direction = _negative_direction(rest)
     pivots = tuple(
         Fraction(m, before * scale) for before, m in itertools.pairwise(minors)
     )
-    common = (
-        len(rows),
-        tuple(order),
-        pivots,
-        tuple(tuple(row.tolist()) for row in rows),
-    )
+    eliminated = tuple(tuple(row.tolist()) for row in rows)
+    common = (len(rows), tuple(order), pivots, eliminated)
     if direction is None:
         return Certificate(True, *common)
     x = _witness(matrix, rows, order, direction)
     return Certificate(False, *common, tuple(x.tolist()), _quadratic(matrix, x) / scale)
 
 
-# ---- The matrix in whole numbers
+# ---- The matrix in integers
 
 
 def _integers(K: ArrayLike) -> tuple[Exact, int]:
-    """K times a whole number, as Python's integers, and that number."""
-    # no int becomes a float
-    array = as_array(K, "K") if hasattr(K, "dtype") else np.array(K, dtype=object)
+    """K times an integer, as Python's integers, and that integer."""
+    if hasattr(K, "dtype"):
+        array = as_array(K, "K")
+    else:
+        array = np.array(K, dtype=object)  # no int becomes a float
     check_shape(array, "K", ("n", "n"), "a symmetric matrix")
     require(array.size > 0, array.tolist(), "K", "at least one row")
     K_exact = as_fractions(array, "K")
     entries = array.tolist()
     for i, j in np.argwhere(K_exact != K_exact.T).tolist():
-        require(
-            False,
-            entries[i][j],
-            f"K[{i}, {j}]",
-            f"K[{j}, {i}] = {entries[j][i]}: a symmetric matrix",
-        )
+        expected = f"K[{j}, {i}] = {entries[j][i]}: a symmetric matrix"
+        require(False, entries[i][j], f"K[{i}, {j}]", expected)
     scale = math.lcm(*(entry.denominator for entry in K_exact.flat))
     whole = [entry.numerator * (scale // entry.denominator) for entry in K_exact.flat]
     return np.array(whole, dtype=object).reshape(array.shape), scale
@@ -199,13 +188,14 @@ def as_fractions(array: NDArray[Any], name: str) -> Exact:
     exact = np.empty(array.shape, dtype=object)
     for place in np.ndindex(array.shape):
         entry: Any = array[place]
-        # which does not overflow
-        entry = entry.item() if isinstance(entry, np.generic) else entry
-        real = isinstance(entry, Rational) or (
-            isinstance(entry, float) and math.isfinite(entry)
-        )
-        where = f"[{', '.join(map(str, place))}]" * bool(place)
-        require(real, entry, name + where, "a finite integer, Fraction or float")
+        if isinstance(entry, np.generic):
+            entry = entry.item()  # Python's integers do not overflow
+        finite = isinstance(entry, float) and math.isfinite(entry)
+        where = name
+        if place:
+            where += f"[{', '.join(map(str, place))}]"
+        good = finite or isinstance(entry, Rational)
+        require(good, entry, where, "a finite integer, Fraction or float")
         exact[place] = Fraction(entry)
     return exact
 
@@ -214,17 +204,23 @@ def as_fractions(array: NDArray[Any], name: str) -> Exact:
 
 
 def _negative_direction(rest: Exact) -> tuple[list[int], list[int]] | None:
-    """One or two places and numbers there which make the form of what is left negative,
-    if such are seen."""
+    """One or two places, and entries of x there with which x'(rest)x is negative.
+
+    None if no diagonal entry is negative, or 0 in a row that is not 0.
+    """
     diagonal = rest.diagonal()
     for i in np.flatnonzero(diagonal < 0).tolist():
         return [i], [1]
     for i in np.flatnonzero(diagonal == 0).tolist():
         for j in np.flatnonzero(rest[i] != 0).tolist():
-            # the form is 2 s t beside + t^2 own at (s, t)
-            beside = rest[i, j]
-            own = rest[j, j]
-            return [i, j], ([-own, beside] if own else [-1 if beside > 0 else 1, 1])
+            # with x = (s, t) there the form is 2 s t a + t^2 b
+            a = rest[i, j]
+            b = rest[j, j]
+            if b:
+                return [i, j], [-b, a]
+            if a > 0:
+                return [i, j], [-1, 1]
+            return [i, j], [1, 1]
     return None
 
 
@@ -234,28 +230,27 @@ def _witness(
     order: list[int],
     direction: tuple[list[int], list[int]],
 ) -> Exact:
-    """x that has the direction beside the pivots, and there what makes Kx = 0."""
+    """x with the entries of the direction, and at the pivots those that make Kx 0."""
     x = np.full(len(matrix), Fraction(0), dtype=object)
     x[direction[0]] = [Fraction(entry) for entry in direction[1]]
-    for row, at in zip(reversed(rows), reversed(order), strict=True):
-        x[at] = -(row @ x) / row[at]
+    for row, place in zip(reversed(rows), reversed(order), strict=True):
+        x[place] = -(row @ x) / row[place]
     largest = max(abs(entry) for entry in x)
-    for size in range(1, _LARGEST_ENTRY + 1):
-        rounded = np.array(
-            [Fraction(round(size * entry / largest)) for entry in x], dtype=object
-        )
+    for size in range(1, _MAX_ENTRY + 1):
+        entries = [Fraction(round(size * entry / largest)) for entry in x]
+        rounded = np.array(entries, dtype=object)
         if _quadratic(matrix, rounded) < 0:
-            return _upright(rounded)
-    common = Fraction(
-        math.gcd(*(entry.numerator for entry in x)),
-        math.lcm(*(entry.denominator for entry in x)),
-    )
-    return _upright(x / common)
+            return _with_positive_start(rounded)
+    numerator = math.gcd(*(entry.numerator for entry in x))
+    denominator = math.lcm(*(entry.denominator for entry in x))
+    return _with_positive_start(x / Fraction(numerator, denominator))
 
 
-def _upright(x: Exact) -> Exact:
-    """x or -x, whichever starts with a positive entry."""
-    return x if x[np.flatnonzero(x)[0]] > 0 else -x
+def _with_positive_start(x: Exact) -> Exact:
+    """x or -x, so that the first entry that is not 0 is positive."""
+    if x[np.flatnonzero(x)[0]] > 0:
+        return x
+    return -x
 
 
 def _quadratic(matrix: Exact, x: Exact) -> Fraction:

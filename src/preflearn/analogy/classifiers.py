@@ -1,5 +1,5 @@
-"""Machines on a kernel between pairs, the choice of C by cross-validation, and chances
-from their values.
+"""Classifiers with a kernel between pairs, the choice of C by cross-validation, and
+calibration of decision values.
 
 References
 ----------
@@ -11,7 +11,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import delayed
@@ -33,18 +33,17 @@ from preflearn.solvers.newton import newton
 from preflearn.solvers.search import in_parallel
 
 # lambda per example where a path ends; the first breakpoint is below 1 per example
-_LEAST = 1e-8
-GRID = np.logspace(3, -6, 10)  # lambda of machines without a path
-_ROUNDING = 1e-12  # of a breakpoint
-_GAP = 1e-10  # of logistic regression, relative to its objective
-_LEAST_GAP = 1e-12  # that the dual of the hinge is to reach, and
-_MOST_GAP = 1e-8  # beyond which the path is followed instead
-_MOST_NEWTON_STEPS = 100
+_MIN_LAMBDA = 1e-8
+GRID = np.logspace(3, -6, 10)  # lambda of classifiers without a path
+_ROUNDING = 1e-12  # relative rounding of a breakpoint, or of decision values
+_LOGISTIC_GAP = 1e-10
+_TARGET_GAP = 1e-12  # of the dual of the hinge
+_MAX_GAP = 1e-8  # beyond, the path is followed instead
+_MAX_NEWTON_STEPS = 100
 
 
 class Problem(NamedTuple):
-    """Examples of a binary problem: their kernel, their labels, and if the machine has
-    a bias."""
+    """Examples of a binary problem: kernel, labels, and whether there is a bias."""
 
     K: Floats  # (m, m)
     labels: Floats  # (m,), -1 and +1
@@ -55,8 +54,7 @@ class Problem(NamedTuple):
         return Problem(self.block(train, train), self.labels[train], self.biased)
 
     def can_use(self, fold: Fold) -> bool:
-        """Whether a fold has something to validate, and both labels to train a machine
-        with bias."""
+        """Whether a fold has examples to validate and, with a bias, both labels."""
         kinds = len(np.unique(self.labels[fold.train]))
         return len(fold.valid) > 0 and kinds >= 1 + self.biased
 
@@ -64,15 +62,15 @@ class Problem(NamedTuple):
         return DenseGram(self.K).block(rows, columns)
 
 
-class Machine(NamedTuple):
+class Classifier(NamedTuple):
     """f = K coef + bias."""
 
     coef: Floats  # (m,)
     bias: float
-    C: float  # that asked for, or where rounding ended a path before
+    C: float  # as asked for, or smaller where rounding ended the path
 
 
-def hinge(problem: Problem, C: float) -> Machine:
+def hinge(problem: Problem, C: float) -> Classifier:
     """C sum (1 - y f)_+ + 1/2 |f|^2: the support vector machine."""
     K, labels, biased = problem
     gram = DenseGram(K)
@@ -85,35 +83,38 @@ def hinge(problem: Problem, C: float) -> Machine:
         np.maximum(bound, 0),
         biased,
     )
-    coef, gap = maximise(gram, rows, np.zeros(len(K)), _LEAST_GAP)
-    if gap > _MOST_GAP:
-        return _by_path(problem, C)
-    return Machine(
-        coef, best_bias(rows, rows.slopes(gram.times(coef))) if biased else 0.0, C
-    )
+    coef, gap = maximise(gram, rows, np.zeros(len(K)), _TARGET_GAP)
+    if gap > _MAX_GAP:
+        return _hinge_by_path(problem, C)
+    bias = 0.0
+    if biased:
+        bias = best_bias(rows, rows.slopes(gram.times(coef)))
+    return Classifier(coef, bias, C)
 
 
-def _by_path(problem: Problem, C: float) -> Machine:
-    """By the path down to lambda = 1/C, or to its end if it comes before."""
+def _hinge_by_path(problem: Problem, C: float) -> Classifier:
+    """`hinge` by the path down to lambda = 1/C, or to an earlier end of the path."""
     path = _path(problem, 1 / C)
     lam = 1 / C
     if lam < path.lambda_end:
         lam = path.lambda_end
-        text = f"rounding ends the path of the machine at C = {1 / lam:.3g}, taken in place of {C:.3g}"
+        text = f"rounding ends the path at C = {1 / lam:.3g}, taken in place of {C:.3g}"
         warn_user(text, ConvergenceWarning)
-    bias = path.bias(lam) if isinstance(path, BinaryPath) else 0.0
-    return Machine(problem.labels * path.alpha(lam) / lam, bias, 1 / lam)
+    bias = 0.0
+    if isinstance(path, BinaryPath):
+        bias = path.bias(lam)
+    return Classifier(problem.labels * path.alpha(lam) / lam, bias, 1 / lam)
 
 
-def _path(problem: Problem, least: float) -> BinaryPath | RankingPath:
-    """The machines of all lambda from the least one on."""
+def _path(problem: Problem, lambda_min: float) -> BinaryPath | RankingPath:
+    """The support vector machines of all lambda from the smallest one on."""
     K, labels, biased = problem
     if biased:
-        return trusted_path(K, labels, least)
-    # above it all weights are 1, and there is nothing to follow
+        return trusted_path(K, labels, lambda_min)
+    # above the first breakpoint all weights are 1, and there is nothing to follow
     first = float((labels * (K @ labels)).max())
-    least = min(least, max(first, 0.0) * (1 - _ROUNDING))
-    return ranksvm_path(_against_null(K), labels, "precomputed", lambda_min=least)
+    lambda_min = min(lambda_min, max(first, 0.0) * (1 - _ROUNDING))
+    return ranksvm_path(_against_null(K), labels, "precomputed", lambda_min=lambda_min)
 
 
 def _against_null(K: Floats) -> Pairs:
@@ -122,23 +123,24 @@ def _against_null(K: Floats) -> Pairs:
     return Pairs(np.pad(K, (0, 1)), np.column_stack([np.arange(m), np.full(m, m)]))
 
 
-def logistic(problem: Problem, C: float) -> Machine:
+def logistic(problem: Problem, C: float) -> Classifier:
     """C sum log(1 + exp(-y f)) + 1/2 |f|^2: kernel logistic regression."""
     K, labels, biased = problem
     functions = AllFunctions(K, biased)
     objective = Logistic(functions.gram.times, functions.inverse, labels, C, biased)
-    found = newton(objective, np.zeros(len(labels)), _GAP, _MOST_NEWTON_STEPS).point
-    return Machine(found.x, found.bias, C)
+    start = np.zeros(len(labels))
+    optimum = newton(objective, start, _LOGISTIC_GAP, _MAX_NEWTON_STEPS).point
+    return Classifier(optimum.x, optimum.bias, C)
 
 
-def squared(problem: Problem, C: float) -> Machine:
+def squared(problem: Problem, C: float) -> Classifier:
     """C sum (y - f)^2 / 2 + 1/2 |f|^2: kernel ridge regression on the labels, without
     bias."""
     ridge = problem.K + np.eye(len(problem.K)) / C
-    return Machine(linalg.solve(ridge, problem.labels, assume_a="pos"), 0.0, C)
+    return Classifier(linalg.solve(ridge, problem.labels, assume_a="pos"), 0.0, C)
 
 
-LOSSES: dict[str, Callable[[Problem, float], Machine]] = {
+LOSSES: dict[str, Callable[[Problem, float], Classifier]] = {
     "hinge": hinge,
     "logistic": logistic,
     "squared": squared,
@@ -155,13 +157,11 @@ def out_of_fold(
     """
     values = []
     for train, valid in folds:
-        machine = LOSSES[loss](
-            problem.part(train), C * len(problem.labels) / len(train)
-        )
-        values.append(problem.block(valid, train) @ machine.coef + machine.bias)
-    return np.concatenate(values), np.concatenate(
-        [problem.labels[fold.valid] for fold in folds]
-    )
+        scaled = C * len(problem.labels) / len(train)
+        fitted = LOSSES[loss](problem.part(train), scaled)
+        values.append(problem.block(valid, train) @ fitted.coef + fitted.bias)
+    labels = [problem.labels[fold.valid] for fold in folds]
+    return np.concatenate(values), np.concatenate(labels)
 
 
 def platt(f: Floats, labels: Floats, odd: bool = False) -> tuple[float, float]:
@@ -175,7 +175,7 @@ def platt(f: Floats, labels: Floats, odd: bool = False) -> tuple[float, float]:
     Parameters
     ----------
     f : ndarray of shape (m,)
-        Decision values of points that the machine has not seen.
+        Decision values of points that did not train.
     labels : ndarray of shape (m,)
         -1 and +1.
     odd : bool
@@ -201,38 +201,36 @@ def platt(f: Floats, labels: Floats, odd: bool = False) -> tuple[float, float]:
     # weights.
     twice = np.tile((f - centre) / size, 2)[:, None]
     both = np.repeat([1, 0], m)
-    from sklearn.linear_model import LogisticRegression  # late: a twentieth of a second
+    from sklearn.linear_model import LogisticRegression  # late: its import is slow
 
-    machine = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12)
-    machine.fit(twice, both, sample_weight=np.append(target, 1 - target))
-    a = float(machine.coef_.item())
-    b = float(np.asarray(machine.intercept_).item())
+    regression = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12)
+    regression.fit(twice, both, sample_weight=np.append(target, 1 - target))
+    a = float(regression.coef_.item())
+    b = float(np.asarray(regression.intercept_).item())
     return a / size, b - a * centre / size
 
 
 def select(
     problem: Problem, folds: list[Fold], loss: str, n_jobs: int | None = None
 ) -> Selection:
-    """The lambda = 1/C of least zero-one loss over the folds, on the scale of all
-    examples.
+    """The lambda = 1/C of lowest zero-one loss over the folds, for all examples.
 
-    For the hinge it is exact over the continuum of lambda, by one path a fold; for
-    other losses over `GRID`. An undecided example, f = 0, is wrong whichever way its
-    pair is read, as in `RankingPath.select`; only the hinge with bias has +1 there, as
+    For the hinge it is exact over the continuum of lambda, by one path per fold; for
+    other losses over `GRID`. An undecided example, f = 0, is wrong in both orders of
+    its pair, as in `RankingPath.select`; only the hinge with bias has +1 there, as
     in `BinaryPath.select`.
     """
     if loss == "hinge":
         curves = in_parallel((delayed(_curve)(problem, fold) for fold in folds), n_jobs)
         parts = [curve for curve in curves if curve is not None]
         expected = (
-            "a number, or other items: in all folds every C gives the same machine"
+            "a number, or other items: in all folds every C gives the same weights"
         )
         require(len(parts) > 0, "path", "C", expected)
         return merge_fold_curves(parts, len(problem.labels), common=True)
-    found = in_parallel(
-        (delayed(out_of_fold)(problem, folds, loss, 1 / lam) for lam in GRID), n_jobs
-    )
-    losses = np.array([(labels * values <= 0).mean() for values, labels in found])
+    calls = (delayed(out_of_fold)(problem, folds, loss, 1 / lam) for lam in GRID)
+    outcomes = in_parallel(calls, n_jobs)
+    losses = np.array([(labels * values <= 0).mean() for values, labels in outcomes])
     best = int(np.argmin(losses))
     return Selection(float(GRID[best]), float(losses[best]), GRID, losses)
 
@@ -240,10 +238,11 @@ def select(
 def _curve(problem: Problem, fold: Fold) -> FoldCurve | None:
     """None where every C gives the same weights, since the examples hardly differ."""
     size = len(fold.train)
-    seen = problem.block(fold.valid, fold.train)
-    path = _path(problem.part(fold.train), _LEAST * size)
+    path = _path(problem.part(fold.train), _MIN_LAMBDA * size)
     if len(path.breakpoints) == 0:
         return None
-    asked = seen if problem.biased else _against_null(seen)
-    curve = path.select(asked, problem.labels[fold.valid])  # pyright: ignore[reportArgumentType]  (each has its own)
+    validation: Any = problem.block(fold.valid, fold.train)
+    if not problem.biased:
+        validation = _against_null(validation)
+    curve = path.select(validation, problem.labels[fold.valid])
     return FoldCurve(curve, path.lambda_end, size, len(fold.valid))

@@ -20,8 +20,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from preflearn.core.estimator import check_asked
 from preflearn.core.validation import Floats, check_choice, check_flag, check_items
 
-_LEVEL = 0.05  # of the tests
-_LEAST = 1e-200  # range of a feature; values of 1e100 can be divided by it
+_TEST_LEVEL = 0.05
+_MIN_RANGE = 1e-200  # of a feature; values of 1e100 can be divided by it
 
 
 @dataclass(eq=False, repr=False)
@@ -102,8 +102,7 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            On bad parameters, or items that are no finite numbers of at most 1e100 in
-            size.
+            On bad parameters, or items that are not finite or above 1e100 in size.
         """
         check_choice(self.kind, "kind", ("min-max", "standard"))
         check_choice(self.decision, "decision", ("ks", "joint", "apart", "train"))
@@ -154,35 +153,27 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         """Which features of a query are normalised together with the training data."""
         if self.decision != "ks":
             return np.full(Q.shape[1], self.decision == "joint")
-        p = np.array(
-            [
-                ks_2samp(x, q, method="asymp")[1]
-                for x, q in zip(self.X_.T, Q.T, strict=True)
-            ]
-        )
-        return (
-            p >= _LEVEL
-            if self.per_feature
-            else np.full(len(p), p.min() >= _LEVEL / len(p))
-        )
+        columns = zip(self.X_.T, Q.T, strict=True)
+        p = np.array([ks_2samp(x, q, method="asymp")[1] for x, q in columns])
+        if self.per_feature:
+            return p >= _TEST_LEVEL
+        return np.full(len(p), p.min() >= _TEST_LEVEL / len(p))
 
     def _numbers(self, data: Floats) -> Floats:
-        """The least value of each feature and its range (infinity if constant), (4, d).
+        """Minimum, range (infinity if constant), mean and deviation of features, (4, d).
 
-        Below them the mean and standard deviation in units of that range, where they do
-        not underflow.
+        The mean above the minimum and the standard deviation are in units of the range,
+        where they do not underflow.
         """
         low = data.min(axis=0)
         spread = np.ptp(data, axis=0)
-        spread = np.where(spread > _LEAST, spread, np.inf)
+        spread = np.where(spread > _MIN_RANGE, spread, np.inf)
         unit = (data - low) / spread
         size = unit.std(axis=0, ddof=min(1, len(data) - 1))
         return np.array([low, spread, unit.mean(axis=0), np.where(size > 0, size, 1.0)])
 
     def _scaled(self, data: Floats, numbers: Floats) -> Floats:
         unit = (data - numbers[0]) / numbers[1]
-        return (
-            np.clip(unit, 0.0, 1.0)
-            if self.kind == "min-max"
-            else (unit - numbers[2]) / numbers[3]
-        )
+        if self.kind == "min-max":
+            return np.clip(unit, 0.0, 1.0)
+        return (unit - numbers[2]) / numbers[3]

@@ -16,18 +16,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.analogy.kernel import check_differences, njit_nogil, share
+from preflearn.analogy.kernel import check_differences, map_on_threads, njit_nogil
 from preflearn.core.compilation import njit_inner
 from preflearn.core.validation import LARGEST, Floats, Ids, check_array, raise_if_any
 
-# nanoseconds a difference, about
-_SORTING = 100.0
-_JOINING = 15.0
-_ADDING = 5.0
-_LANES = 8  # parts of a product, which are added in their order
+# about, in nanoseconds per difference
+_SORTING_TIME = 100.0
+_JOINING_TIME = 15.0
+_ADDING_TIME = 5.0
+_N_PARTIAL_SUMS = 8  # of a product, which are added in their order
 # where negative, zero and positive numbers begin, and end
 _SIGNS = (-2.0, 0.0, np.nextafter(0.0, 1.0), 2.0)
-# of a running sum: n terms are off by some (1024 + n / 1024) roundings, not by n
+# terms of a running sum that are added on their own: the sum of n terms is off by some
+# (1024 + n / 1024) roundings, not by n
 _STRETCH = 1024
 
 
@@ -48,7 +49,7 @@ class AnalogyOperator:
     shape : tuple of int
         (N, N).
     features : list of SortedFeature
-        Of each feature the order of its differences, these in that order, and where
+        For each feature the order of its differences, these in that order, and where
         signs begin and end.
 
     Raises
@@ -82,8 +83,10 @@ class AnalogyOperator:
     def __init__(self, U: ArrayLike) -> None:
         U = check_differences(U)
         self.shape = (len(U), len(U))
-        self.features: list[SortedFeature] = share(
-            lambda k: _sorted_feature(U[:, k]), range(U.shape[1]), _SORTING * U.size
+        self.features: list[SortedFeature] = map_on_threads(
+            lambda k: _sorted_feature(U[:, k]),
+            range(U.shape[1]),
+            _SORTING_TIME * U.size,
         )
 
     def times(self, v: ArrayLike) -> Floats:
@@ -98,11 +101,10 @@ class AnalogyOperator:
         ValueError
             On another shape, or values that are not finite or beyond 1e100.
         """
-        return _product(self.features, self._checked(v))
+        return _product(self.features, self._check_weights(v))
 
     def cross(self, V: ArrayLike, v: ArrayLike) -> Floats:
-        """K(V, U) v, shape (N2,): what a machine with weights v on the pairs of U says
-        of the pairs of V.
+        """K(V, U) v, shape (N2,): the function with weights v on U at the pairs V.
 
         Takes as long as a product with N + N2 pairs, and the sorting of V; so ask for
         many pairs at once.
@@ -120,20 +122,18 @@ class AnalogyOperator:
         n = self.shape[0]
         d = len(self.features)
         V = check_differences(V, "V", ("N2", d))
-        v = self._checked(v)
-        work = (_SORTING * len(V) + _JOINING * n) * d
-        both = share(lambda k: _joined(self.features[k], V[:, k]), range(d), work)
+        v = self._check_weights(v)
+        work = (_SORTING_TIME * len(V) + _JOINING_TIME * n) * d
+        both = map_on_threads(
+            lambda k: _joined(self.features[k], V[:, k]), range(d), work
+        )
         # new pairs have no weight
         return _product(both, np.append(v, np.zeros(len(V))))[n:]
 
-    def _checked(self, v: ArrayLike) -> Floats:
-        v = check_array(v, "v", (self.shape[0],), "one weight a pair")
-        raise_if_any(
-            np.abs(v) > LARGEST,
-            v,
-            "v",
-            "weights from -1e100 to 1e100, whose sums do not overflow",
-        )
+    def _check_weights(self, v: ArrayLike) -> Floats:
+        v = check_array(v, "v", (self.shape[0],), "one weight per pair")
+        expected = "weights from -1e100 to 1e100, whose sums do not overflow"
+        raise_if_any(np.abs(v) > LARGEST, v, "v", expected)
         return v
 
 
@@ -167,15 +167,16 @@ def _joined(feature: SortedFeature, new: Floats) -> SortedFeature:
 def _product(features: list[SortedFeature], v: Floats) -> Floats:
     """K v: the mean over features."""
 
-    def lane(first: int) -> Floats:
+    def partial_sum(first: int) -> Floats:
         total = np.zeros(len(v))
-        room = np.empty(len(v))
-        for feature in features[first::_LANES]:
-            _add_feature(total, *feature, v, room)
+        work = np.empty(len(v))
+        for feature in features[first::_N_PARTIAL_SUMS]:
+            _add_feature(total, *feature, v, work)
         return total
 
     d = len(features)
-    total, *others = share(lane, range(min(_LANES, d)), _ADDING * len(v) * d)
+    starts = range(min(_N_PARTIAL_SUMS, d))
+    total, *others = map_on_threads(partial_sum, starts, _ADDING_TIME * len(v) * d)
     for part in others:
         total += part
     return total / d
@@ -185,21 +186,21 @@ def _product(features: list[SortedFeature], v: Floats) -> Floats:
 
 
 @njit_nogil
-def _add_feature(total, order, values, bounds, v, room):
+def _add_feature(total, order, values, bounds, v, work):
     """Add the sums of v_j (1 - |u - u_j|) over the differences of the same sign.
 
-    room (N,) is written over. Only its first and last loop jump about in memory: half
-    of the time is theirs.
+    The array work (N,) is overwritten. Only the first and the last loop access memory
+    out of order; they take half of the time.
     """
     for i in range(len(v)):
-        room[i] = v[order[i]]
+        work[i] = v[order[i]]
     for sign in range(len(bounds) - 1):
         _replace_by_sums(
             values[bounds[sign] : bounds[sign + 1]],
-            room[bounds[sign] : bounds[sign + 1]],
+            work[bounds[sign] : bounds[sign + 1]],
         )
     for i in range(len(v)):
-        total[order[i]] += room[i]
+        total[order[i]] += work[i]
 
 
 @njit_inner

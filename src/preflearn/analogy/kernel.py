@@ -40,9 +40,9 @@ _ROUNDING = 1e-9  # of differences of scaled features, at -1 and 1
 # of a block, whose columns stay in the cache
 _ROWS = 256
 _COLUMNS = 256
-_PART = 8  # rows that are transposed at once: a line of 64 bytes
-_VALUES = 1 << 22  # of the kernel at a time
-_WORTH = 1e6  # nanoseconds of work that are worth threads, which take some 3e5 to start
+_TRANSPOSED_ROWS = 8  # at once: a cache line of 64 bytes
+_BLOCK_VALUES = 1 << 22  # values of the kernel that are computed at a time
+_MIN_THREADED_TIME = 1e6  # nanoseconds of work; threads take some 3e5 to start
 
 
 def njit_nogil(function: Callable[..., Any]) -> Any:
@@ -68,8 +68,8 @@ def analogy_kernel(
     V : array-like of shape (N2, d), optional
         Differences of other pairs; None: those of U.
     degree : int
-        At least 1. At some hundreds K is the unit matrix, but for pairs that are almost
-        equal.
+        Exponent, at least 1. At some hundreds K is the identity matrix, except for
+        pairs that are almost equal.
     zero : {"apart", "positive"}
         Whether sign(0) is a sign of its own, as eq. 5 reads, or that of positive
         numbers, as in the proof of Theorem 1. Differences of 0 are then like each other
@@ -85,7 +85,7 @@ def analogy_kernel(
     ------
     ValueError
         If differences are outside [-1, 1], not finite, or none; if V has other features
-        than U; if the degree is not a whole number of at least 1; if `zero` is another
+        than U; if the degree is not an integer of at least 1; if `zero` is another
         word.
 
     Notes
@@ -106,16 +106,16 @@ def analogy_kernel(
     """
     degree = check_count(degree, "degree", 1)
     S = stretched(check_differences(U), zero)
-    other = (
-        S
-        if V is None
-        else stretched(check_differences(V, "V", ("N2", S.shape[1])), zero)
-    )
+    other = S
+    if V is not None:
+        other = stretched(check_differences(V, "V", ("N2", S.shape[1])), zero)
     K = np.empty((len(S), len(other)))
     columns = np.ascontiguousarray(other.T)
     tops = range(0, len(S), _ROWS)
     nanoseconds = 0.15 * K.size * S.shape[1]
-    share(lambda top: _fill(K, S, columns, degree, V is None, top), tops, nanoseconds)
+    map_on_threads(
+        lambda top: _fill(K, S, columns, degree, V is None, top), tops, nanoseconds
+    )
     return K
 
 
@@ -131,23 +131,20 @@ def check_differences(
         If one is further outside, or not finite, or there is none, or the shape is
         another.
     """
-    U = check_array(
-        U, name, shape, "one row a pair" + ", one column a feature" * (len(shape) == 2)
-    )
-    expected = (
-        "differences of features in [0, 1], so from -1 to 1; scale the features first"
-    )
+    meaning = "one row per pair"
+    if len(shape) == 2:
+        meaning += ", one column per feature"
+    U = check_array(U, name, shape, meaning)
+    expected = "differences of features in [0, 1], so from -1 to 1; scale the features"
     return clipped(U, name, -1.0, expected)
 
 
 def clipped(values: Floats, name: str, low: float, expected: str) -> Floats:
-    """The same values, from `low` to 1 but for rounding, or ValueError that names the
-    first that is not."""
+    """Clip values to [low, 1]; ValueError if one is outside by more than rounding."""
     if low <= values.min() <= values.max() <= 1:
         return values
-    raise_if_any(
-        (values < low - _ROUNDING) | (values > 1 + _ROUNDING), values, name, expected
-    )
+    outside = (values < low - _ROUNDING) | (values > 1 + _ROUNDING)
+    raise_if_any(outside, values, name, expected)
     return np.clip(values, low, 1.0)
 
 
@@ -155,27 +152,30 @@ def stretched(U: Floats, zero: Zero) -> Floats:
     """s(u): the signs are pulled apart, so that differences of two signs are at least 1
     from each other."""
     check_choice(zero, "zero", ("apart", "positive"))
-    return U + np.sign(U) if zero == "apart" else np.where(U < 0, U - 1, U)
+    if zero == "apart":
+        return U + np.sign(U)
+    return np.where(U < 0, U - 1, U)
 
 
 def blocks(V: Floats, n: int) -> list[Floats]:
     """V in parts: the kernel between one of them and n other pairs has some four
     million values."""
-    return np.array_split(V, min(len(V), -(-len(V) * n // _VALUES)))
+    return np.array_split(V, min(len(V), -(-len(V) * n // _BLOCK_VALUES)))
 
 
-def share(one: Callable[[Any], Any], parts: Iterable, nanoseconds: float) -> list:
-    """`one` of each part, in their order, on threads if that pays; parts do not depend
-    on their number.
+def map_on_threads(
+    function: Callable[[Any], Any], parts: Iterable, nanoseconds: float
+) -> list:
+    """The function of each part, in their order, on threads if that pays.
 
-    `nanoseconds` is about what all of it takes on one thread.
+    `nanoseconds` is about the time of all parts on one thread.
     """
     parts = list(parts)  # pyright: ignore[reportAttributeAccessIssue]
     threads = config.NUMBA_NUM_THREADS  # pyright: ignore[reportAttributeAccessIssue]
-    if len(parts) == 1 or threads == 1 or nanoseconds < _WORTH:
-        return [one(part) for part in parts]
+    if len(parts) == 1 or threads == 1 or nanoseconds < _MIN_THREADED_TIME:
+        return [function(part) for part in parts]
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(one, parts))
+        return list(pool.map(function, parts))
 
 
 # ---- Compiled loops
@@ -183,8 +183,10 @@ def share(one: Callable[[Any], Any], parts: Iterable, nanoseconds: float) -> lis
 
 @njit_nogil
 def _fill(K, rows, columns, degree, symmetric, top):
-    """Write a band of K from `top` on; where K is symmetric, from its diagonal on, and
-    its mirror image."""
+    """Write _ROWS rows of K from `top` on.
+
+    Where K is symmetric, only the part from the diagonal on, and its mirror image.
+    """
     bottom = min(top + _ROWS, len(rows))
     for left in range(top if symmetric else 0, K.shape[1], _COLUMNS):
         right = min(left + _COLUMNS, K.shape[1])
@@ -193,9 +195,9 @@ def _fill(K, rows, columns, degree, symmetric, top):
             _add_hats(row, rows[i], columns, left, right)
             _raise(row, degree)
         if symmetric and left > top:
-            for first in range(top, bottom, _PART):
-                last = min(first + _PART, bottom)
-                # as an assignment of arrays it takes two seconds to compile
+            for first in range(top, bottom, _TRANSPOSED_ROWS):
+                last = min(first + _TRANSPOSED_ROWS, bottom)
+                # an assignment of arrays would take two seconds to compile
                 for j in range(left, right):
                     for i in range(first, last):
                         K[j, i] = K[i, j]

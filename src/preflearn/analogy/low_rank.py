@@ -4,7 +4,7 @@ degree 1 with a few knots.
 The kernel of one feature on differences of one sign is that of a reciprocal process:
 given its values at two points, what lies between them is independent of what lies
 outside. With z the knots in ascending order, the inverse of 1 - |z_i - z_j| is
-tridiagonal, but for its two corners. So the functions with given values x_i at the
+tridiagonal, except for its two corners. So the functions with given values x_i at the
 knots and the least norm are linear between them, and have the squared norm::
 
     |g|^2 = 1/2 sum_i (x_(i+1) - x_i)^2 / (z_(i+1) - z_i) + 1/2 (x_1 + x_q)^2 / (2 - (z_q - z_1)).
@@ -22,16 +22,16 @@ from preflearn.core.compilation import njit
 from preflearn.core.gram import DenseGram
 from preflearn.core.validation import Floats
 
-_MANY = 500  # knots of one of the grids of one sign, over all features
-_SAMPLE = 10_000  # differences that are enough for quantiles
+_MAX_KNOTS = 500  # of one of the grids of one sign, over all features
+_QUANTILE_SAMPLE = 10_000  # differences
 
 
 def low_rank_functions(U: Floats) -> AllFunctions | CoarseFunctions:
-    """The functions of less unknowns: one a pair, or up to four times the knots of a
-    grid."""
+    """The functions with fewer unknowns: one per pair, or those of coarse knots."""
     n, d = U.shape
-    few = n <= 4 * d * _each(n, d)
-    return AllFunctions(analogy_kernel(U)) if few else CoarseFunctions(U)
+    if n <= 4 * d * _n_knots(n, d):
+        return AllFunctions(analogy_kernel(U))
+    return CoarseFunctions(U)
 
 
 class AllFunctions:
@@ -51,7 +51,9 @@ class AllFunctions:
 
         def solve(r: Floats) -> Floats:
             y = root * linalg.cho_solve(factor, r / root, check_finite=False)
-            return y - y.sum() / one.sum() * one if self.biased else y
+            if self.biased:
+                y = y - y.sum() / one.sum() * one
+            return y
 
         return solve
 
@@ -71,16 +73,15 @@ class CoarseFunctions:
 
     def __init__(self, U: Floats) -> None:
         n, d = U.shape
-        each = _each(n, d)
+        n_knots = _n_knots(n, d)
         self.left = np.empty((n, d), dtype=np.int32)
         self.share = np.empty((n, d))
         blocks = []
         count = 0
         for k in range(d):
             s = stretched(U[:, k], "apart")
-            knots = [
-                _knots(s[kind], each) for kind in (s < 0, s == 0, s > 0) if kind.any()
-            ]
+            signs = (s < 0, s == 0, s > 0)
+            knots = [_knots(s[sign], n_knots) for sign in signs if sign.any()]
             blocks += [d * _precision(z) for z in knots]
             z = np.append(np.concatenate(knots), np.inf)
             place = np.searchsorted(z, s, side="right") - 1
@@ -110,19 +111,23 @@ class CoarseFunctions:
         return solve
 
 
-def _each(n: int, d: int) -> int:
-    """Knots of one of the grids of one sign, of each feature."""
-    return int(np.clip(n ** (1 / 3), 2, max(2, _MANY // d)))
+def _n_knots(n: int, d: int) -> int:
+    """The number of knots of one of the grids of one sign of a feature."""
+    return int(np.clip(n ** (1 / 3), 2, max(2, _MAX_KNOTS // d)))
 
 
-def _knots(s: Floats, each: int) -> Floats:
-    """Knots at equal distances and at quantiles: few differences between two, and these
-    not far apart."""
+def _knots(s: Floats, n_knots: int) -> Floats:
+    """Knots at equal distances and at quantiles.
+
+    So there are few differences between two of them, and they are not far apart.
+    """
     low = s.min()
     high = s.max()
-    quantiles = np.quantile(s[:: max(1, len(s) // _SAMPLE)], np.linspace(0, 1, each))
-    grid = np.sort(np.concatenate([np.linspace(low, high, each), quantiles]))
-    return grid[np.diff(grid, prepend=-np.inf) > 1e-9 + 1e-3 * (high - low) / each]
+    quantiles = np.quantile(
+        s[:: max(1, len(s) // _QUANTILE_SAMPLE)], np.linspace(0, 1, n_knots)
+    )
+    grid = np.sort(np.concatenate([np.linspace(low, high, n_knots), quantiles]))
+    return grid[np.diff(grid, prepend=-np.inf) > 1e-9 + 1e-3 * (high - low) / n_knots]
 
 
 def _precision(z: Floats) -> Floats:
@@ -131,12 +136,11 @@ def _precision(z: Floats) -> Floats:
     ends = np.zeros(len(z))
     ends[0] += 1
     ends[-1] += 1
-    return (steps.T / (2 * np.diff(z))) @ steps + np.outer(ends, ends) / (
-        4 - 2 * (z[-1] - z[0])
-    )
+    inner = (steps.T / (2 * np.diff(z))) @ steps
+    return inner + np.outer(ends, ends) / (4 - 2 * (z[-1] - z[0]))
 
 
-# ---- Compiled loops. The right neighbour of a last knot has the share 0, whoever it is.
+# ---- Compiled loops. The share of a last knot's right neighbour is always 0.
 
 
 @njit

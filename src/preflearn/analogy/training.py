@@ -1,5 +1,5 @@
-"""What the learners of rankings by analogy share: features in [0, 1], folds, degrees of
-preference."""
+"""What the learners of rankings by analogy share: features in [0, 1], folds, and degrees
+of preference."""
 
 from __future__ import annotations
 
@@ -46,11 +46,10 @@ def halves(
     for _ in range(n_repeats):
         if split == "pairs":
             half = rng.permutation(len(pairs)) % 2
-        else:
+        else:  # 1/2 for a pair with an item in each half
             half = (rng.permutation(len(pairs.items)) % 2)[pairs.index].sum(axis=1) / 2
-        first, second = (
-            np.flatnonzero(np.tile(half == side, copies)) for side in (0, 1)
-        )
+        first = np.flatnonzero(np.tile(half == 0, copies))
+        second = np.flatnonzero(np.tile(half == 1, copies))
         yield Fold(first, second)
         yield Fold(second, first)
 
