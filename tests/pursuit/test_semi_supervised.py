@@ -276,7 +276,7 @@ class CountedKernel:
 def test_a_step_computes_each_function_once_per_item_and_view(
     monkeypatch, kept, algorithm, shared, cost
 ):
-    monkeypatch.setattr(semi_supervised, "_KEPT", kept)
+    monkeypatch.setattr(semi_supervised, "_MAX_KEPT_BYTES", kept)
     X, s, qid, *_ = problem(0, n=7)
     Xbar = np.random.default_rng(1).normal(size=(50, 4))
     entries = []
@@ -298,7 +298,7 @@ def test_values_that_are_not_kept_change_nothing(monkeypatch, shared):
     model = SemiSupervisedRankingPursuit(TWO, 6, shared_index=shared).fit(
         X, s, qid, Xbar, other
     )
-    monkeypatch.setattr(semi_supervised, "_KEPT", 0)
+    monkeypatch.setattr(semi_supervised, "_MAX_KEPT_BYTES", 0)
     again = clone(model).fit(X, s, qid, Xbar, other)
     assert again.basis_.tolist() == model.basis_.tolist()
     assert again.coefs_ == pytest.approx(model.coefs_)

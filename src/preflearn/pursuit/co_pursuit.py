@@ -16,7 +16,7 @@ import numpy as np
 
 from preflearn.core.validation import Floats, Ids
 from preflearn.pursuit.dictionary import Dictionary, check_size
-from preflearn.pursuit.greedy import NOTHING, TIE
+from preflearn.pursuit.greedy import MIN_DECREASE, TIE_TOLERANCE
 from preflearn.pursuit.quadratic_forms import Form
 
 # an eigenvalue of B + C, scaled to a diagonal of ones, that is rounding
@@ -25,8 +25,7 @@ _ROUNDING = 16 * np.finfo(np.float64).eps  # of a value of a function
 
 
 class MultiViewItems(NamedTuple):
-    """Items on which functions are judged, scored or unscored, and the functions of
-    each view there."""
+    """Scored or unscored items, and the values of the functions of each view there."""
 
     form: Form
     views: list[Dictionary]
@@ -47,23 +46,26 @@ class MultiViewItems(NamedTuple):
     def products(
         self, choices: Ids, shared: bool, across: bool
     ) -> tuple[Floats, Floats]:
-        """k^(v)'L k^(u) of the functions of each choice, (choices, M, M), for v other
-        than u if `across`; and
-        what is rounding of those for v = u, (M,)."""
+        """k^(v)'L k^(u) of the functions of each choice, shape (choices, M, M).
+
+        Without `across` entries of two views are 0. Also returns the rounding of the
+        diagonal, shape (M,).
+        """
         M = len(self.views)
-        found = np.zeros((len(choices), M, M))
+        products = np.zeros((len(choices), M, M))
         for v, view in enumerate(self.views):
-            squares = view.squares(
-                self.form, f"the values of the functions of view {v}"
-            )
-            found[:, v, v] = squares[choices[:, v]]
-        for v, u in combinations(range(M if across else 0), 2):
-            between = self._paired(v, u) if shared else self._all_products(v, u)
-            own = (choices[:, v],) if shared else (choices[:, v], choices[:, u])
-            found[:, v, u] = found[:, u, v] = between[own]
-        return found, rounding(
-            self.form, np.array([view.largest for view in self.views])
-        )
+            name = f"the values of the functions of view {v}"
+            products[:, v, v] = view.squares(self.form, name)[choices[:, v]]
+        noise = rounding(self.form, np.array([view.largest for view in self.views]))
+        if not across:
+            return products, noise
+        for v, u in combinations(range(M), 2):
+            if shared:
+                between = self._paired(v, u)[choices[:, v]]
+            else:
+                between = self._all_products(v, u)[choices[:, v], choices[:, u]]
+            products[:, v, u] = products[:, u, v] = between
+        return products, noise
 
     def _paired(self, v: int, u: int) -> Floats:
         """k^(v)'L k^(u) of functions of one index in two views, shape (N,)."""
@@ -141,7 +143,7 @@ class CoPursuit:
     shared : bool
         Whether a choice is one index for all views.
     printed : bool
-        Whether e is that of Figure 2: one residue for all views, and agreement of the
+        Whether e is that of Figure 2: one residual for all views, and agreement of the
         increments alone.
 
     Attributes
@@ -173,12 +175,15 @@ class CoPursuit:
         check_size(float(np.abs(scores).max()), "the differences of the scores y")
         self._systems = self._factored(shared)
         self._f = np.zeros((scored.form.n, self._M))
-        self._fbar = np.zeros((unscored.form.n if unscored else 0, self._M))
+        n_unscored = 0
+        if unscored:
+            n_unscored = unscored.form.n
+        self._fbar = np.zeros((n_unscored, self._M))
         self.basis = np.empty((0, self._M), dtype=np.int64)
         self.coefs = np.empty((0, self._M))
         self.objectives = [self._value(self._f, self._fbar)]
         noise = self._M * float(rounding(scored.form, np.abs(scores).max()))
-        self._least = max(NOTHING * self.objectives[0], noise)
+        self._least = max(MIN_DECREASE * self.objectives[0], noise)
 
     def _factored(self, shared: bool) -> Systems:
         """B + C, where only the functions of one view meet in B."""
@@ -193,15 +198,17 @@ class CoPursuit:
     def step(self) -> bool:
         """Add the best functions, one a view; False where none lowers what is
         minimised."""
-        e = self._scored.adjoint(self._residues())
+        e = self._scored.adjoint(self._residuals())
         if self._unscored and not self._printed:
             e -= self._unscored.adjoint(self._pull())
         e = e[self._choices, np.arange(self._M)]
-        found = self._systems.decreases(e)
-        largest = float(found.max())
+        decreases = self._systems.decreases(e)
+        largest = float(decreases.max())
         if not largest > self._least:
             return False
-        best = int(np.argmax(found >= largest * (1 - TIE)))  # the first one of equals
+        best = int(
+            np.argmax(decreases >= largest * (1 - TIE_TOLERANCE))
+        )  # the first one of equals
         a = self._systems.solution(best, e[best])
         choice = self._choices[best]
         f = self._f + a * self._scored.columns(choice)
@@ -218,7 +225,7 @@ class CoPursuit:
         self.coefs = np.vstack([self.coefs, a])
         return True
 
-    def _residues(self) -> Floats:
+    def _residuals(self) -> Floats:
         """r of each view, shape (n, M)."""
         if self._printed:  # line 8 of Figure 2
             return np.repeat(

@@ -11,10 +11,10 @@ from preflearn.core.expansion import Functions
 from preflearn.core.validation import LARGEST, Floats, Ids, require
 from preflearn.pursuit.quadratic_forms import Form
 
-_HALF = 2.0**-24  # the relative rounding of float32
-_WIDEST = 256  # functions that are computed at a time, at most
-_BLOCK = 1 << 23  # their values R k
-_TILE = 1 << 21  # their values, where they are not kept: memory is slow
+_FLOAT32_ROUNDING = 2.0**-24
+_MAX_BLOCK_WIDTH = 256  # functions that are computed at a time
+_MAX_BLOCK_VALUES = 1 << 23  # their values R k
+_MAX_TILE_VALUES = 1 << 21  # the same where values are not kept, since memory is slow
 
 
 class Dictionary:
@@ -58,7 +58,7 @@ class Dictionary:
         n = X.shape[0]
         N = functions.centres.shape[0]
         self.size = N
-        width = max(1, min(_WIDEST, N, _BLOCK // max(n, height)))
+        width = max(1, min(_MAX_BLOCK_WIDTH, N, _MAX_BLOCK_VALUES // max(n, height)))
         own = functions.centres is X
         self._symmetric = (
             own and isinstance(functions.kernel, str) and functions.kernel != "linear"
@@ -67,12 +67,14 @@ class Dictionary:
         self.largest = 0.0
         self._panels: list[tuple[float, np.ndarray]] = []
         self.spread: Floats | None = None
-        entries = N * (n + width) / 2 if self._symmetric else n * N
+        entries = n * N
+        if self._symmetric:
+            entries = N * (n + width) / 2
         self._kept = 8 * n * N <= memory
         if not self._kept and single and 4 * entries <= memory:
             self.spread = np.empty(N)
         elif not self._kept:
-            width = max(1, min(width, _TILE // n))
+            width = max(1, min(width, _MAX_TILE_VALUES // n))
         self._blocks = [
             slice(start, min(start + width, N)) for start in range(0, N, width)
         ]
@@ -87,29 +89,31 @@ class Dictionary:
             Where the largest value, which messages call `name`, is beyond what can be
             squared.
         """
-        found = np.empty(self.size)
-        full = np.empty((self._X.shape[0], self.size)) if self._kept else None
+        squares = np.empty(self.size)
+        full = None
+        if self._kept:
+            full = np.empty((self._X.shape[0], self.size))
         for part, columns in self.blocks():
             self.largest = max(
                 self.largest, float(columns.max()), -float(columns.min())
             )
             if self.largest > 1:  # before its square
                 check_size(self.largest, name)
-            found[part] = form.squares(columns)
+            squares[part] = form.squares(columns)
             if full is not None:
                 full[:, part] = columns
             elif self.spread is not None:
-                self.spread[part] = _HALF * np.sqrt(
-                    np.einsum("ij,ij->j", columns, columns)
-                )
-                below = columns[part.start :] if self._symmetric else columns
-                unit = float(
-                    np.exp2(np.floor(np.log2(max(np.abs(below).max(), 1 / LARGEST))))
-                )
-                self._panels.append((unit, (below / unit).astype(np.float32)))
+                norms = np.sqrt(np.einsum("ij,ij->j", columns, columns))
+                self.spread[part] = _FLOAT32_ROUNDING * norms
+                panel = columns
+                if self._symmetric:
+                    panel = columns[part.start :]
+                largest = max(np.abs(panel).max(), 1 / LARGEST)
+                unit = float(np.exp2(np.floor(np.log2(largest))))  # divides exactly
+                self._panels.append((unit, (panel / unit).astype(np.float32)))
         check_size(self.largest, name)
         self._full = full
-        return found
+        return squares
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """All functions, some at a time, in full precision: which, and their columns
@@ -119,11 +123,9 @@ class Dictionary:
 
     def columns(self, ids: Ids | slice) -> Floats:
         """The columns with these ids, shape (n, k), in float64."""
-        return (
-            self._functions.columns(self._X, ids)
-            if self._full is None
-            else self._full[:, ids]
-        )
+        if self._full is None:
+            return self._functions.columns(self._X, ids)
+        return self._full[:, ids]
 
     def times(self, v: Floats) -> Floats:
         """K'v, shape (N,), after the first pass."""
@@ -134,7 +136,11 @@ class Dictionary:
             for part, columns in self.blocks():
                 total[part] = v @ columns
         for part, (unit, panel) in zip(self._blocks, self._panels, strict=False):
-            start, stop = (part.start, part.stop) if self._symmetric else (0, self.size)
+            start = 0
+            stop = self.size
+            if self._symmetric:
+                start = part.start
+                stop = part.stop
             _add(panel, unit * v[start:], total[part], total[stop:])
         return total
 

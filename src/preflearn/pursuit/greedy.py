@@ -21,13 +21,15 @@ from preflearn.pursuit.quadratic_forms import Form
 Backfit = Literal[False, "after", "pre"]
 BACKFITS = (False, "after", "pre")
 
-# decreases that differ by less than this share are equal: the first function is chosen
-TIE = 1e-9
-NOTHING = 1e-20  # of the first loss: a smaller decrease is rounding
-DEPENDENT = 1e-11  # of its square: what is left of a function that the chosen ones span
-CONSTANT = 1e-28  # of the largest square: a function that is constant within each query
-_FEW = 8
-_SMALL = 1e-130  # beyond, squares of products leave the floats
+# decreases that differ relatively by less are equal: the first function is chosen
+TIE_TOLERANCE = 1e-9
+MIN_DECREASE = 1e-20  # relative to the first loss: a smaller decrease is rounding
+# relative to its square: what is left of a function that the chosen ones span
+MAX_DEPENDENT = 1e-11
+# relative to the largest square: a function that is constant within each query
+MAX_CONSTANT = 1e-28
+_N_VERIFIED = 8  # functions whose decreases are computed in full precision first
+_MIN_PRODUCT = 1e-130  # squares of smaller products underflow
 
 
 def check_backfit(value: object) -> None:
@@ -79,25 +81,29 @@ class Search:
         loss = float(form.squares(scores))
         top = float(self._squares.max(initial=0.0))
         size = loss**0.5 * top**0.5
-        if not (size == 0 or _SMALL <= size <= 1 / _SMALL):
-            text = f"in the loss the scores have the norm {loss**0.5:.3g}, the functions up to {top**0.5:.3g}"
-            expected = f"a product from {_SMALL:g} to {1 / _SMALL:g}: rescale scores, features or weights"
-            raise ValueError(f"{text}; expected {expected}")
+        if not (size == 0 or _MIN_PRODUCT <= size <= 1 / _MIN_PRODUCT):
+            raise ValueError(
+                f"in the loss the scores have the norm {loss**0.5:.3g}, the functions up to "
+                f"{top**0.5:.3g}; expected a product from {_MIN_PRODUCT:g} to "
+                f"{1 / _MIN_PRODUCT:g}: rescale scores, features or weights"
+            )
         self.order: tuple[int, ...] = ()
         self.losses = (loss,)
-        self.least = NOTHING * loss
+        self.least = MIN_DECREASE * loss
         self._r = scores
         self._Lr = form.times(scores)
         self._product = dictionary.times(self._Lr)  # k'L~r
-        # k'L~k, or q'L~q were the function the next ("pre"); infinite where it is not
-        # to be chosen.
-        self._below = np.where(self._squares > CONSTANT * top, self._squares, np.inf)
-        # of what is below, where products have an error
+        # k'L~k, or q'L~q if this function was the next ("pre"); infinite where it
+        # cannot be chosen
+        self._below = np.where(
+            self._squares > MAX_CONSTANT * top, self._squares, np.inf
+        )
+        # bound of the error of `_below`, where products have an error
         self._slack = np.zeros(dictionary.size)
         self._Q = self._LQ = np.empty((0, form.n))
-        # of each chosen function along the rows of Q, its own last
+        # coordinates of each chosen function along the rows of Q, its own last
         self._parts: tuple[Floats, ...] = ()
-        # of what each step added, in units of its own
+        # coefficient of the normalized function that each step added
         self._amounts: tuple[float, ...] = ()
 
     def fork(self) -> Self:
@@ -108,10 +114,7 @@ class Search:
         return other
 
     def coefs(self) -> Floats:
-        """Coefficients of the P chosen functions after 0, 1, ...
-
-        steps, shape (P, P + 1).
-        """
+        """Coefficients of the P chosen functions after each step, shape (P, P + 1)."""
         P = len(self.order)
         made = np.zeros((P, P))
         for p, part in enumerate(self._parts):
@@ -126,24 +129,21 @@ class Search:
         )
 
     def decreases(self) -> Floats:
-        """Of the loss by each function, shape (N,); 0 where it is spanned by the chosen
-        ones already."""
-        found = np.square(self._product) / self._below
-        return (
-            found
-            if self._dictionary.spread is None
-            else self._verified(found, self._dictionary.spread)
-        )
+        """Decreases of the loss by each function, (N,); 0 if the chosen ones span it."""
+        decreases = np.square(self._product) / self._below
+        if self._dictionary.spread is None:
+            return decreases
+        return self._verified(decreases, self._dictionary.spread)
 
     def step(self) -> bool:
         """Add the best function, the first one of equals; False where none lowers the
         loss."""
         for _ in range(self._dictionary.size):  # each that is refused is closed
-            found = self.decreases()
-            largest = found.max(initial=0.0)
+            decreases = self.decreases()
+            largest = decreases.max(initial=0.0)
             if not largest > self.least:
                 return False
-            if self.add(int(np.argmax(found >= largest * (1 - TIE)))):
+            if self.add(int(np.argmax(decreases >= largest * (1 - TIE_TOLERANCE)))):
                 return True
         return False
 
@@ -153,7 +153,7 @@ class Search:
         self._below[chosen] = np.inf
         q, inner = self._orthogonal(self._dictionary.columns(np.array([chosen]))[:, 0])
         square = float(self._form.squares(q))
-        if not square > DEPENDENT * self._squares[chosen]:
+        if not square > MAX_DEPENDENT * self._squares[chosen]:
             return False
         size = square**0.5
         q = q / size
@@ -161,7 +161,9 @@ class Search:
         amount = float(Lq @ self._r)
         r = self._r - amount * q
         loss = float(self._form.squares(r))
-        if not amount * amount > self.least or loss > self.losses[-1] * (1 + TIE):
+        if not amount * amount > self.least or loss > self.losses[-1] * (
+            1 + TIE_TOLERANCE
+        ):
             return False
         self._r = r
         self._Lr = self._Lr - amount * Lq
@@ -183,7 +185,9 @@ class Search:
         """What of k is L~-orthogonal to the chosen functions, and its parts along them."""
         q = k
         inner = np.zeros(len(self._Q))
-        for _ in range(2 if len(inner) else 0):  # twice is enough
+        if not len(inner):
+            return q, inner
+        for _ in range(2):  # a second projection removes the rounding of the first
             part = self._LQ @ q
             q = q - part @ self._Q
             inner += part
@@ -192,7 +196,7 @@ class Search:
     def _lower(self, Lq: Floats) -> None:
         """Take from q'L~q of each function its part along one more."""
         self._below -= np.square(self._dictionary.times(Lq))
-        self._below[self._below <= DEPENDENT * self._squares] = np.inf
+        self._below[self._below <= MAX_DEPENDENT * self._squares] = np.inf
         if self._dictionary.spread is not None:  # |k'L~q| is at most the root of k'L~k
             self._slack += (
                 2
@@ -204,19 +208,21 @@ class Search:
     def _verified(self, found: Floats, spread: Floats) -> Floats:
         """Decreases in full precision wherever one might be the largest, and 0
         elsewhere."""
-        surely = np.maximum(self._below - self._slack, DEPENDENT * self._squares)
+        surely = np.maximum(self._below - self._slack, MAX_DEPENDENT * self._squares)
         most = np.abs(self._product) + spread * np.linalg.norm(self._Lr)
         most = np.square(most) / surely
         exact = np.zeros(len(found))
         done = np.zeros(len(found), dtype=bool)
-        ids = np.argsort(-found, kind="stable")[:_FEW]
+        ids = np.argsort(-found, kind="stable")[:_N_VERIFIED]
         while len(ids):  # each is done once
             exact[ids] = self._exact(ids)
             done[ids] = True
             ids = np.flatnonzero(
-                ~done & (most >= exact.max() * (1 - 2 * TIE)) & (most > self.least)
+                ~done
+                & (most >= exact.max() * (1 - 2 * TIE_TOLERANCE))
+                & (most > self.least)
             )
-            ids = ids[np.argsort(-most[ids], kind="stable")][: 8 * _FEW]
+            ids = ids[np.argsort(-most[ids], kind="stable")][: 8 * _N_VERIFIED]
         return exact
 
     def _exact(self, ids: Ids) -> Floats:
@@ -225,7 +231,9 @@ class Search:
         below = self._squares[ids]
         if self._backfit == "pre":
             below = below - np.square(self._LQ @ columns).sum(axis=0)
-        usable = (self._below[ids] < np.inf) & (below > DEPENDENT * self._squares[ids])
+        usable = (self._below[ids] < np.inf) & (
+            below > MAX_DEPENDENT * self._squares[ids]
+        )
         return np.square(self._Lr @ columns) / np.where(usable, below, np.inf)
 
 

@@ -62,7 +62,7 @@ class RankingPursuit(ScoredItemsEstimator):
     backfit : False, "after" or "pre"
         False: coefficients stay as they are found (Figure 1). "after": the function
         that lowers the loss most at the old coefficients, then all are refitted
-        (orthogonal matching pursuit). "pre": the function of least loss after all are
+        (orthogonal matching pursuit). "pre": the function of lowest loss after all are
         refitted (orthogonal least squares).
     dictionary : array-like of shape (N, p), optional
         Centres of the functions; None: the training items.
@@ -87,9 +87,9 @@ class RankingPursuit(ScoredItemsEstimator):
     Notes
     -----
     The pursuit ends early where no function lowers the loss by more than rounding, as
-    when n_basis exceeds the rank of the dictionary. A query of one item, or one of
-    equal scores, is no error: the first adds nothing to the loss, the second pulls f to
-    a constant. Where all scores are equal, `basis_` is empty. At mix = 0 the level of f
+    when n_basis exceeds the rank of the dictionary. Queries of one item, or of equal
+    scores, are allowed: the first add nothing to the loss, the second pull f to a
+    constant. Where all scores are equal, `basis_` is empty. At mix = 0 the level of f
     means nothing. Equal decreases (to 1e-9) go to the first function.
 
     Many small fits of given columns by regression (mix = 1, up to some hundred items)
@@ -153,7 +153,9 @@ class RankingPursuit(ScoredItemsEstimator):
         functions = self._dictionary_functions(data.X)
         most = check_count(self.n_basis, "n_basis", 1)
         check_backfit(self.backfit)
-        values = "the scores y" if mix else "the differences of the scores y"
+        values = "the scores y"
+        if mix == 0:
+            values = "the differences of the scores y"
         check_size(float(np.abs(data.y).max()), values)
         search = self._search(functions, data, self.backfit)
         follow(search.step, most)

@@ -76,15 +76,21 @@ class QueryForm:
 
     def times(self, V: Floats) -> Floats:
         product = (self._weight * self.centred(V).T).T
-        return product + self.mix * V if self.mix else product
+        if self.mix:
+            product = product + self.mix * V
+        return product
 
     def root(self, V: Floats) -> Floats:
-        """R V with R = R' and R R = L~: within a query of q items the eigenvalues of L~
-        are mix, at the
-        constant vector, and mix + (1 - mix) q."""
+        """R V with R = R' and R R = L~.
+
+        Within a query of q items the eigenvalues of L~ are mix, at the constant vector,
+        and mix + (1 - mix) q.
+        """
         means = self.means(V)
         product = (self._root * (V - means).T).T
-        return product + np.sqrt(self.mix) * means if self.mix else product
+        if self.mix:
+            product = product + np.sqrt(self.mix) * means
+        return product
 
     def squares(self, V: Floats) -> Floats:
         return _squared(self.root(V))
@@ -118,16 +124,22 @@ class GraphForm:
         values = np.concatenate([weights, -weights])
         self._edges = sparse.csr_array((values, ends), shape=(edges.nnz, self.n))
         self._adjoint = self._edges.T.tocsr()
-        self.height = edges.nnz + (self.n if mix else 0)
+        self.height = edges.nnz
+        if mix:
+            self.height += self.n
 
     def times(self, V: Floats) -> Floats:
         product = self._adjoint @ (self._edges @ V)
-        return product + self.mix * V if self.mix else product
+        if self.mix:
+            product = product + self.mix * V
+        return product
 
     def root(self, V: Floats) -> Floats:
         """R V with R'R = L~: a row for each edge, and n more where mix is not 0."""
         rows = self._edges @ V
-        return np.concatenate([rows, np.sqrt(self.mix) * V]) if self.mix else rows
+        if self.mix:
+            rows = np.concatenate([rows, np.sqrt(self.mix) * V])
+        return rows
 
     def squares(self, V: Floats) -> Floats:
         return _squared(self.root(V))
@@ -165,10 +177,12 @@ def form_of(n: int, qid: ArrayLike | None, graph: object | None, mix: float) -> 
     form = QueryForm(query_numbers(qid, n), mix)
     if graph is not None:
         weights = _graph_weights(graph, n)
-        # of items alone it changes nothing
-        form = GraphForm(weights, mix) if mix < 1 else form
+        if mix < 1:  # regression does not depend on the graph
+            form = GraphForm(weights, mix)
     if mix < 1 and not form.compares:
-        what = "a query with two items" if graph is None else "an edge"
+        what = "an edge"
+        if graph is None:
+            what = "a query with two items"
         raise ValueError(
             f"no two of the {n} items are compared; expected {what} (regression needs none: mix=1, or RLS)"
         )

@@ -18,11 +18,13 @@ from preflearn.core.validation import Floats, Ids
 from preflearn.pursuit.quadratic_forms import Form, QueryForm
 
 _EPS = float(np.finfo(np.float64).eps)
-_TINY = 1e-150  # its square is hardly a float
-_RANK = 1e-13  # eigenvalues below this share of the largest are rounding
-_NEGATIVE = 1e-9  # a negative one of a larger share is none
-# times the rounding of a value is that of an eigenvalue of their differences
-_NOISE = 100
+_MIN_SINGULAR_VALUE = 1e-150  # the square of a smaller one underflows
+# relative to the largest eigenvalue: smaller ones are rounding, and larger negative ones
+# are not
+_EIGENVALUE_ROUNDING = 1e-13
+_MAX_NEGATIVE = 1e-9
+# an eigenvalue of differences is off by some hundred roundings of a value
+_DIFFERENCE_ROUNDINGS = 100
 
 
 class QueryRidge:
@@ -53,13 +55,15 @@ class QueryRidge:
     def solutions(self, alphas: Floats) -> Floats:
         """The coefficients for each alpha, shape (k, n), by the spectrum or, of one
         alone, by Cholesky."""
-        b = self._by_cholesky(float(alphas[0])) if len(alphas) == 1 else None
+        b = None
+        if len(alphas) == 1:
+            b = self._solve_by_cholesky(float(alphas[0]))
         if b is None:
             values, V = self._spectrum
             b = V @ ((V.T @ self._c)[:, None] / (values[:, None] + alphas))
         return np.ascontiguousarray(self.form.root(b).T)
 
-    def _by_cholesky(self, alpha: float) -> Floats | None:
+    def _solve_by_cholesky(self, alpha: float) -> Floats | None:
         """b, shape (n, 1); None where there is an eigenvalue below -alpha, which the
         spectrum takes for 0."""
         moved = self._M.copy()
@@ -80,7 +84,7 @@ class QueryRidge:
         along = V.T @ c
         scores = np.zeros((len(alphas), len(c)))
         shrinking = 1 / (values + alphas[:, None])
-        for ids in _told(self.form, c):
+        for ids in _queries_with_others(self.form, c):
             own = V[ids]
             seen = Z[ids]
             for row, shrink in zip(scores, shrinking, strict=True):
@@ -110,11 +114,9 @@ class GraphRidge:
 
 def kernel_ridge(K: Floats, form: Form, s: Floats) -> QueryRidge | GraphRidge:
     """The engine in n unknowns."""
-    return (
-        QueryRidge(K, form, s)
-        if isinstance(form, QueryForm)
-        else GraphRidge(K, form, s)
-    )
+    if isinstance(form, QueryForm):
+        return QueryRidge(K, form, s)
+    return GraphRidge(K, form, s)
 
 
 class LinearRidge:
@@ -127,7 +129,7 @@ class LinearRidge:
     Parameters
     ----------
     Z : ndarray of shape (n, p)
-        Where L~ sees differences only: but for a constant row.
+        Where L~ sees differences only: up to a constant row.
     form : Form
     s : ndarray of shape (n,)
     """
@@ -153,7 +155,7 @@ class LinearRidge:
         """As `QueryRidge.left_out`, by equations that the rows of the query are taken
         out of."""
         scores = np.zeros((len(alphas), len(self._s)))
-        for ids in _told(self._form, self._c):
+        for ids in _queries_with_others(self._form, self._c):
             D = self._D[ids]
             c = self._c[ids]
             w = _by_spectrum(self._inner - D.T @ D, self._pull - c @ D, alphas)
@@ -161,10 +163,12 @@ class LinearRidge:
         return scores
 
 
-def _told(form: Form, c: Floats) -> Iterator[Ids]:
-    """The items of each query that the others have something to say of; else its scores
-    are 0."""
-    assert isinstance(form, QueryForm)  # of a graph nothing is left out
+def _queries_with_others(form: Form, c: Floats) -> Iterator[Ids]:
+    """The items of each query without which the scores c of some others are not 0.
+
+    Left-out scores of other queries are 0, as of a fit without data.
+    """
+    assert isinstance(form, QueryForm)  # a graph has no queries to leave out
     order = np.argsort(form.query, kind="stable")
     for ids in np.split(order, np.cumsum(form.sizes[:-1]).astype(np.int64)):
         if np.count_nonzero(c[ids]) < np.count_nonzero(c):
@@ -182,7 +186,7 @@ def ridge(D: Floats, target: Floats, alphas: Floats) -> Floats:
     """The w of least norm with |target - D w|² + alpha |w|² least, for each alpha >= 0,
     shape (k, r)."""
     U, sizes, V = linalg.svd(D, full_matrices=False, check_finite=False)
-    kept = sizes > max(_EPS * max(D.shape) * sizes[0], _TINY)
+    kept = sizes > max(_EPS * max(D.shape) * sizes[0], _MIN_SINGULAR_VALUE)
     U = U[:, kept]
     sizes = sizes[kept]
     V = V[kept]
@@ -200,8 +204,8 @@ def subset_ridge(
     Z : ndarray of shape (n, r)
         Values of r functions.
     features, back : ndarray of shape (n, k), (r, k)
-        Of functions that are orthonormal in the kernel, and their coefficients in the r
-        functions.
+        Values of functions that are orthonormal in the kernel, and their coefficients
+        in the r functions.
     alphas : ndarray of shape (levels,)
         Where it is 0, the a of least norm is found; its penalty, which does not count,
         is given as 0.
@@ -230,7 +234,7 @@ def orthonormal(Z: Floats, K: Floats) -> tuple[Floats, Floats]:
     NotPositiveSemidefiniteError
     """
     values, vectors = linalg.eigh(K, check_finite=False)
-    if values[0] < -_NEGATIVE * max(values[-1], -values[0]):
+    if values[0] < -_MAX_NEGATIVE * max(values[-1], -values[0]):
         raise indefinite(K)
     back = _inverse_root(values, vectors, 0.0)
     return Z @ back, back
@@ -240,7 +244,7 @@ def wide_orthonormal(Z: Floats, E: Floats, noise: float) -> tuple[Floats, Floats
     """`orthonormal` for values Z of k - 1, E those between the centres, and their
     rounding.
 
-    A kernel of x - x' may be so wide that K_RR is 1 but for rounding. Its first
+    A kernel of x - x' may be so wide that K_RR is 1 up to rounding. Its first
     function k_1 has norm 1, and so u is the first column of K_RR = uu' + S; what is
     orthogonal to it, k_j - u_j k_1, comes from k - 1.
     """
@@ -249,7 +253,7 @@ def wide_orthonormal(Z: Floats, E: Floats, noise: float) -> tuple[Floats, Floats
     u = 1 + e
     S[0] = S[:, 0] = 0
     values, vectors = linalg.eigh(S, check_finite=False)
-    inner = _inverse_root(values, vectors, _NOISE * noise)
+    inner = _inverse_root(values, vectors, _DIFFERENCE_ROUNDINGS * noise)
     features = (Z - Z[:, :1] * u) @ inner
     back = inner.copy()
     back[0] -= u @ inner
@@ -259,8 +263,7 @@ def wide_orthonormal(Z: Floats, E: Floats, noise: float) -> tuple[Floats, Floats
 
 
 def _inverse_root(values: Floats, vectors: Floats, noise: float) -> Floats:
-    """P, shape (r, r), with P P' = K^+; a column of zeros for each eigenvalue that is 0
-    but for rounding."""
-    kept = values > max(_RANK * values[-1], noise)
+    """P, shape (r, r), with P P' = K^+; zeros in columns of eigenvalues of rounding."""
+    kept = values > max(_EIGENVALUE_ROUNDING * values[-1], noise)
     scales: Floats = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
     return vectors * scales

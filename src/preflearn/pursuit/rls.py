@@ -218,7 +218,9 @@ class RankRLS(ScoredItemsEstimator):
         X = data.X
         kernel = functions.kernel
         if kernel == "linear" and X.shape[1] < X.shape[0]:
-            Z = X if self._mix else X - functions.middle
+            Z = X
+            if not self._mix:
+                Z = X - functions.middle
             # the largest entries of the Gram matrix are on its diagonal
             check_scale((Z * Z).sum(axis=1), "the Gram matrix")
             return LinearRidge(Z, data.form, data.y)

@@ -38,8 +38,8 @@ from preflearn.pursuit.dictionary import Dictionary
 from preflearn.pursuit.greedy import follow
 from preflearn.pursuit.quadratic_forms import Form, form_of
 
-_MOST = 4 * 10**6  # entries of the systems that an exhaustive search may compare
-_KEPT = 1 << 28  # bytes up to which all values of the functions are kept
+_MAX_SYSTEM_ENTRIES = 4 * 10**6  # of all choices without a shared index
+_MAX_KEPT_BYTES = 1 << 28  # of the values of the functions of all views
 
 
 class View(NamedTuple):
@@ -97,7 +97,7 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
     of them.
 
     **"printed"** differs from the minimisation of (3) in two ways: all views fit one
-    residue, s less the mean of the views, and only the increments of a step are to
+    residual, s minus the mean of the views, and only the increments of a step are to
     agree, not the functions. So (3) may rise from step to step. Figure 2 also centres
     functions at unscored items for the agreement; they would be other functions than
     those that are fitted, so here both algorithms use the one centre.
@@ -172,11 +172,13 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         data = check_training_data(X, y, qid, graph=None, mix=0.0)
         views = self._views_of(data.X)
         choices = _choices(views, shared)
-        side = other = _side(data.form, data.X, views)
+        side = other = _items_in_views(data.form, data.X, views)
         if X_unscored is not None or qid_unscored is not None:
             Xbar, formbar = _unscored(X_unscored, qid_unscored, data.X.shape[1])
-            other = _side(formbar, Xbar, views)
-        agreeing = other if nu > 0 and len(views) > 1 else None
+            other = _items_in_views(formbar, Xbar, views)
+        agreeing = None
+        if nu > 0 and len(views) > 1:
+            agreeing = other
         printed = self.algorithm == "printed"
         search = CoPursuit(
             side, agreeing, choices, data.y, nu, shared=shared, printed=printed
@@ -202,11 +204,11 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
 
     def _by_view(self, X: Floats, mix: float) -> Floats:
         parts = zip(self._views, self.basis_.T, self.coefs_, strict=True)
-        found = [
+        scores = [
             view.functions.seen(mix).expansion(ids, coef)(X[:, view.columns])
             for view, ids, coef in parts
         ]
-        return np.column_stack(found)
+        return np.column_stack(scores)
 
     def _views_of(self, X: Floats) -> list[View]:
         """The views, checked."""
@@ -243,11 +245,10 @@ def _names_kernel(value: Any) -> bool:
 
 def _columns(choice: Any, name: str, n_features: int) -> Ids:
     """The numbers of a view's columns."""
-    ids = (
-        np.arange(n_features)[choice]
-        if isinstance(choice, slice)
-        else as_array(choice, name)
-    )
+    if isinstance(choice, slice):
+        ids = np.arange(n_features)[choice]
+    else:
+        ids = as_array(choice, name)
     if ids.dtype.kind == "b" and ids.shape == (n_features,):
         ids = np.flatnonzero(ids)
     expected = "at least one column, as numbers, a mask or a slice, a kernel, or a tuple (columns, kernel)"
@@ -279,9 +280,12 @@ def _choices(views: list[View], shared: bool) -> Ids:
     M = len(numbers)
     if shared:
         return np.repeat(np.arange(N)[:, None], M, axis=1)
-    expected = f"at most {_MOST // M**2}, for all are tried: use shared_index=True, or fewer scored items"
+    expected = (
+        f"at most {_MAX_SYSTEM_ENTRIES // M**2}, for all are tried: "
+        "use shared_index=True, or fewer scored items"
+    )
     require(
-        N**M * M**2 <= _MOST,
+        N**M * M**2 <= _MAX_SYSTEM_ENTRIES,
         N**M,
         f"the number of choices of {M} views of {N} functions",
         expected,
@@ -289,9 +293,9 @@ def _choices(views: list[View], shared: bool) -> Ids:
     return np.indices((N,) * M).reshape(M, -1).T
 
 
-def _side(form: Form, X: Floats, views: list[View]) -> MultiViewItems:
-    """Items, and the functions of each view at them, but for constants."""
-    memory = _KEPT / len(views)
+def _items_in_views(form: Form, X: Floats, views: list[View]) -> MultiViewItems:
+    """Items, and the functions of each view at them up to constants."""
+    memory = _MAX_KEPT_BYTES / len(views)
     parts = [(view.functions.seen(0.0), X[:, view.columns]) for view in views]
     return MultiViewItems(
         form, [Dictionary(*part, form.height, memory) for part in parts]
