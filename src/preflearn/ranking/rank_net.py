@@ -24,8 +24,8 @@ from preflearn.core.validation import Floats, check_count, generator, require
 from preflearn.pairs import Pairs
 from preflearn.ranking.base import RankingLearner, check_scored_items, check_size
 
-_FADING = (0.9, 0.999)  # of the two means of Adam, as in its paper
-_STEADY = 1e-8
+_ADAM_DECAY = (0.9, 0.999)  # of the two running means, as in its paper
+_ADAM_EPSILON = 1e-8
 
 
 @dataclass(eq=False, repr=False)
@@ -45,14 +45,14 @@ class RankNet(RankingLearner):
     batch_size : int
         Pairs of one step.
     learning_rate : float
-        Of Adam, from 1e-6 to 1e6.
+        Step length of Adam, from 1e-6 to 1e6.
     n_epochs : int
         Passes over all pairs.
     sigma : float
         Scale of the differences, from 1e-6 to 1e6.
     random_state : int, numpy Generator or None
-        Of the first weights (uniform, with the limits of Glorot and Bengio) and the
-        order of pairs. A Generator goes on from fit to fit. None: other ones each time.
+        Seed of the first weights (uniform, with the limits of Glorot and Bengio) and
+        the order of pairs. A Generator goes on from fit to fit. None: other ones each time.
 
     Attributes
     ----------
@@ -204,11 +204,13 @@ def _epoch(X, index, weights, means, steps, batch, rate, sigma):
     for start in range(0, len(index), batch):
         total += _batch(X, index[start : start + batch], weights, sigma, slope, hidden)
         steps += 1
-        seen = 1 - _FADING[0] ** steps, 1 - _FADING[1] ** steps
+        seen = 1 - _ADAM_DECAY[0] ** steps, 1 - _ADAM_DECAY[1] ** steps
         for k in range(len(weights)):
             for h in range(weights.shape[1]):
-                means[0, k, h] += (1 - _FADING[0]) * (slope[k, h] - means[0, k, h])
-                means[1, k, h] += (1 - _FADING[1]) * (slope[k, h] ** 2 - means[1, k, h])
-                size = np.sqrt(means[1, k, h] / seen[1]) + _STEADY
+                means[0, k, h] += (1 - _ADAM_DECAY[0]) * (slope[k, h] - means[0, k, h])
+                means[1, k, h] += (1 - _ADAM_DECAY[1]) * (
+                    slope[k, h] ** 2 - means[1, k, h]
+                )
+                size = np.sqrt(means[1, k, h] / seen[1]) + _ADAM_EPSILON
                 weights[k, h] -= rate * means[0, k, h] / seen[0] / size
     return total / len(index)

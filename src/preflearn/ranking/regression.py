@@ -19,8 +19,8 @@ from preflearn.core.estimator import check_asked
 from preflearn.core.validation import Floats, require
 from preflearn.ranking.base import RankingLearner, check_scored_items
 
-_DEPENDENT = 1e-12  # of the largest singular value: smaller ones are rounding
-_NARROWEST = 1e-150  # so w has less than 1e170, which times 1e100 is finite
+_RCOND = 1e-12  # relative to the largest singular value: smaller ones are rounding
+_MIN_RANGE = 1e-150  # so that w is below 1e170, which times 1e100 is finite
 
 
 class ExpectedRankRegression(RankingLearner):
@@ -80,16 +80,16 @@ class ExpectedRankRegression(RankingLearner):
         target = (rankdata(place) - before[query]) / (counts[query] + 1)
         away = X - X[0]  # exactly 0 where a feature is constant
         width = float(np.abs(away).max())
-        expected = f"0 or at least {_NARROWEST:g}, since below weights overflow: standardise the features"
+        expected = f"0 or at least {_MIN_RANGE:g}, since below weights overflow: standardise the features"
         require(
-            not 0 < width < _NARROWEST,
+            not 0 < width < _MIN_RANGE,
             width,
             "the largest difference of items of X",
             expected,
         )
         centre = away.mean(axis=0)
         self.coef_ = np.linalg.lstsq(
-            away - centre, target - target.mean(), rcond=_DEPENDENT
+            away - centre, target - target.mean(), rcond=_RCOND
         )[0]
         self.intercept_ = float(target.mean() - (X[0] + centre) @ self.coef_)
         self.n_features_in_ = X.shape[1]
