@@ -30,7 +30,12 @@ from preflearn.dynamics import (
     SquaredExponential,
     Wiener,
 )
-from preflearn.dynamics.engine.smoother import _of_size, smoother
+from preflearn.dynamics.engine.smoother import (
+    StateTables,
+    Visits,
+    _of_size,
+    smoother,
+)
 
 TERMS = (
     Constant(0.3),
@@ -98,7 +103,7 @@ def test_simultaneous_matches(method, time):
     rng = np.random.default_rng(11)
     matches = matches_of(random_design(rng, 8, 3), time)
     y = rng.choice([1, 0, -1], 8)
-    likelihood, density, _ = LIKELIHOODS["ordinal probit"]
+    likelihood, density, _ = LIKELIHOODS["OrdinalProbit"]
     for covariance in (Matern32(1.0, 0.5), Wiener(1.0, origin=-1.0)):
         assert_equals_dense(fitted(covariance, likelihood, matches, y, method), density)
 
@@ -130,7 +135,7 @@ def test_features_that_are_seen_once(method, covariance):
 # ---- The compiled loops alone
 
 
-class Visits:
+class TwoFeatures:
     """Two features with n visits each, and random pseudo-observations, of which some
     say nothing."""
 
@@ -160,12 +165,8 @@ class Visits:
         kept = np.full((2, 2 * n, space.size * (space.size + 3) // 2), np.nan)
         total = loop(
             entries,
-            self.entry,
-            step,
-            np.arange(3) * n,
-            space.layout,
-            space.initial(first.ravel()),
-            table,
+            Visits(self.entry, step, np.arange(3) * n),
+            StateTables(space.layout, space.initial(first.ravel()), table),
             np.arange(2),
             cavity,
             *kept,
@@ -187,7 +188,7 @@ def dense_moments(K, alpha, beta):
 @given(SUMS, st.integers(1, 6), st.integers(0, 2**32 - 1))
 @examples(60)
 def test_the_loops_are_the_algebra_of_normal_distributions(covariance, n, seed):
-    visits = Visits(covariance, n, seed)
+    visits = TwoFeatures(covariance, n, seed)
     total, (mean, variance), _ = visits.smoothed(smoother(visits.space.layout))
     _, (cavity_mean, cavity_variance), _ = visits.smoothed(
         smoother(visits.space.layout), cavity=True
@@ -218,7 +219,7 @@ def test_the_loops_are_the_algebra_of_normal_distributions(covariance, n, seed):
 def test_the_loops_of_one_size_equal_that_of_any_size_and_interpreted_ones(
     covariance, n, seed, cavity
 ):
-    visits = Visits(covariance, n, seed)
+    visits = TwoFeatures(covariance, n, seed)
     loop = smoother(visits.space.layout)
     general = _of_size(0)
     found = visits.smoothed(loop, cavity)

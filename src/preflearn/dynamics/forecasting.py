@@ -315,7 +315,7 @@ class _OnlineInference:
         sweep = self._sweep
         window = _Window(known, features, self._pending, _MIN_MOVE * self._tol)
         change, self._pending = _update(
-            sweep.ep, sweep.likelihood, sweep.arrays, self._history, window
+            sweep.ep, *sweep.likelihood, sweep.arrays, self._history, window
         )
         return change
 
@@ -353,24 +353,22 @@ class _Window(NamedTuple):
 
 
 @njit_nogil
-def _update(ep, likelihood, arrays, history, window):
+def _update(ep, integral, parameters, arrays, history, window):
     """Update matches; the largest change, and which they are."""
-    entries = arrays.entries
-    rows = arrays.rows
-    is_listed = history.is_listed
-    last_moments = history.last_moments
-    min_move = window.min_move
+    _, rows, _, entries, _ = arrays
+    match, _, date_order, entry, start, last_moments, is_listed, _ = history
+    known, features, pending, min_move = window
     largest = 0.0
-    count = len(window.pending)
+    count = len(pending)
     listed = np.empty(len(is_listed), dtype=np.int64)
-    listed[:count] = window.pending
-    is_listed[window.pending] = True
-    for f in window.features:
-        for i in range(history.start[f], history.start[f + 1]):
-            e = history.entry[i]
-            n = history.match[e]
+    listed[:count] = pending
+    is_listed[pending] = True
+    for f in features:
+        for i in range(start[f], start[f + 1]):
+            e = entry[i]
+            n = match[e]
             v = entries[e, 3]
-            if history.date_order[n] >= window.known:
+            if date_order[n] >= known:
                 break
             shift = entries[e, 2] - last_moments[e, 0]
             change = abs(entries[e, 3] - last_moments[e, 1])
@@ -383,7 +381,7 @@ def _update(ep, likelihood, arrays, history, window):
                 count += 1
     is_listed[listed[:count]] = False
     for n in listed[:count]:
-        change = update_matches(ep, likelihood, arrays, n, n + 1)[1]
+        change = update_matches(ep, integral, parameters, arrays, n, n + 1)[1]
         last_moments[rows[n] : rows[n + 1]] = entries[rows[n] : rows[n + 1], 2:]
         largest = larger_or_inf(change, largest)
     return largest, listed[:count].copy()
@@ -397,9 +395,9 @@ def _move(ep, rate, min_move, pending, arrays, history):
     A step (da, db) of alpha and beta moves the score, of mean m and variance v, by at
     most sqrt(v) |da - m db| + v |db| standard deviations, to first order.
     """
-    entries = arrays.entries
-    updated = arrays.updated
-    rows = arrays.rows
+    _, rows, _, entries, updated = arrays
+    feature = history.feature
+    debt = history.debt
     count = 0
     rest = np.empty_like(pending)
     for n in pending:
@@ -414,7 +412,7 @@ def _move(ep, rate, min_move, pending, arrays, history):
                 m = v * (m / entries[e, 3] + entries[e, 0])
             shift = math.sqrt(v) * abs(alpha - m * beta)
             turn = v * abs(beta)
-            history.debt[history.feature[e]] += rate * (shift + turn)
+            debt[feature[e]] += rate * (shift + turn)
             entries[e, 0] += rate * alpha
             entries[e, 1] += rate * beta
             has_more |= (1.0 - rate) * max(shift, turn) > min_move

@@ -238,7 +238,7 @@ class CurrentSweep(NamedTuple):
 def _update_history(current, history, slot, count, begin, end):
     """Move x and r to the present evaluation; products of the new change, and of w r,
     with all changes."""
-    entries = current.entries
+    ep, rate, entries, updated = current
     x, r, steps, changes = history
     products = np.zeros((2, len(changes)))
     weighted = np.empty(2 * _BLOCK)
@@ -248,18 +248,18 @@ def _update_history(current, history, slot, count, begin, end):
             alpha = entries[e, 0]
             beta = entries[e, 1]
             v = entries[e, 3]
-            if current.ep:  # from the cavity to the posterior
+            if ep:  # from the cavity to the posterior
                 v /= 1.0 + beta * v
-            to_alpha = current.updated[e, 0] - alpha
-            to_z = _log_ratio(current.updated[e, 1], beta)
+            to_alpha = updated[e, 0] - alpha
+            to_z = _log_ratio(updated[e, 1], beta)
             w_alpha = math.sqrt(v)
             w_z = v * beta
             i = 2 * e
             if count > 0:
                 d_alpha = to_alpha - r[i]
                 d_z = to_z - r[i + 1]
-                s_alpha = alpha - x[i] + current.rate * d_alpha
-                s_z = _log_ratio(beta, x[i + 1]) + current.rate * d_z
+                s_alpha = alpha - x[i] + rate * d_alpha
+                s_z = _log_ratio(beta, x[i + 1]) + rate * d_z
                 # a beta of 0 before has no logarithm to differ from
                 if x[i + 1] < 2 * _TINY:
                     d_z = 0.0

@@ -146,14 +146,6 @@ def _require_finite_start(finite: bool, update: Update) -> None:
     require(finite, update.evidence, "log p before anything is learned", expected)
 
 
-class CompiledLikelihood(NamedTuple):
-    """A likelihood in compiled loops: integral(a, b, y, mean, variance)."""
-
-    integral: Any
-    a: float
-    b: float
-
-
 class MatchArrays(NamedTuple):
     """What compiled loops over matches read and write, in the schedule's order.
 
@@ -198,7 +190,8 @@ class Sweep:
     updated : ndarray of shape (E, 2)
         alpha and beta by the last call of `update_matches`, undefined before it.
     arrays : MatchArrays
-    likelihood : CompiledLikelihood
+    likelihood : (function, (float, float))
+        The likelihood's compiled integral for this method, and its parameters.
     safe_rate : float
         A rate that is small enough for a Gaussian likelihood (chapter 13): 2 by the
         most features of a match.
@@ -229,10 +222,9 @@ class Sweep:
             self.updated,
         )
         self._noise = likelihood.noise
+        # outside `arrays`: compiled code calls a function in a tuple more slowly
         a, b = likelihood.parameters
-        self.likelihood = CompiledLikelihood(
-            likelihood.compiled_integral(ep), float(a), float(b)
-        )
+        self.likelihood = likelihood.compiled_integral(ep), (float(a), float(b))
         self.safe_rate = min(1.0, 2 / int(np.diff(schedule.rows).max()))
         self.parts = balanced_slices(n_entries)
         # The most frequent features, which are the last, first: no thread waits for the
@@ -275,7 +267,7 @@ class Sweep:
 
         def update(part: slice) -> tuple[float, float]:
             return update_matches(
-                self.ep, self.likelihood, self.arrays, part.start, part.stop
+                self.ep, *self.likelihood, self.arrays, part.start, part.stop
             )
 
         results = self.parallel_map(update, self.schedule.chunks)
@@ -345,39 +337,37 @@ def _exact_sum(parts: Any) -> float:
 
 
 @njit_nogil
-def update_matches(ep, likelihood, arrays, begin, end):
+def update_matches(ep, integral, parameters, arrays, begin, end):
     """Update the entries of matches begin..end; their part of the evidence, and the
     largest change."""
-    rows = arrays.rows
-    entries = arrays.entries
-    updated = arrays.updated
+    # named before the loop: each access would count references
+    observations, rows, coefficients, entries, updated = arrays
+    a, b = parameters
     total = 0.0
     product = 1.0
     largest = 0.0
     for n in range(begin, end):
-        weight = arrays.observations[n, 1]
-        power = weight
-        if not ep:
-            power = 1.0
+        weight = observations[n, 1]
+        power = weight if ep else 1.0
         # z = x·s under the cavity (EP) or the posterior (reverse-KL)
-        mean = arrays.observations[n, 2]
+        mean = observations[n, 2]
         variance = 0.0
         for e in range(rows[n], rows[n + 1]):
             _, _, c, v = _cavity(power, entries, e)
-            x = arrays.coefficients[e]
+            x = coefficients[e]
             mean += x * c
             variance += x * x * v
         # log E p(y | z) or E log p(y | z), and its derivatives in the mean of z
-        value, d1, d2 = likelihood.integral(
-            likelihood.a, likelihood.b, arrays.observations[n, 0], mean, variance
-        )
+        value, d1, d2 = integral(a, b, observations[n, 0], mean, variance)
         total += weight * value
         for e in range(rows[n], rows[n + 1]):
             alpha, beta, c, v = _cavity(power, entries, e)
-            x = arrays.coefficients[e]
+            x = coefficients[e]
             new_alpha, new_beta = _pseudo_observation(ep, x, c, v, d1, d2)
-            updated[e, 0] = weight * new_alpha
-            updated[e, 1] = weight * new_beta
+            new_alpha = weight * new_alpha
+            new_beta = weight * new_beta
+            updated[e, 0] = new_alpha
+            updated[e, 1] = new_beta
             # the integral of the present pseudo-observation, over the cavity for EP, is
             # taken out of the evidence
             if ep:
@@ -393,7 +383,14 @@ def update_matches(ep, likelihood, arrays, begin, end):
                 v = v * rest
             else:
                 total -= alpha * c - 0.5 * beta * (v + c * c)
-            largest = larger_or_inf(_squared_change(v, entries, updated, e), largest)
+            moved = new_alpha - entries[e, 0]
+            turned = v * (new_beta - entries[e, 1])
+            # 0 times what is not finite is NaN
+            change = max(v * moved * moved, turned * turned) + 0.0 * (
+                new_alpha + new_beta
+            )
+            if not change <= largest:
+                largest = larger_or_inf(change, largest)
         if product > _LARGE:
             total += 0.5 * math.log(product)
             product = 1.0

@@ -158,7 +158,7 @@ def _scatter(entries, entry, first, kept):
 def _smooth_1(entries, visits, tables, features, cavity, after, before):
     """Smooth a state of one number, which is the score: c = k = P."""
     entry, step, start = visits
-    table = tables.steps
+    _, initial, table = tables
     total = 0.0
     for feature in features:
         first = start[feature]
@@ -168,7 +168,7 @@ def _smooth_1(entries, visits, tables, features, cavity, after, before):
         product = 1.0
         _gather(entries, entry, first, kept)
         m = 0.0
-        P = tables.initial[step[first], 0, 0]
+        P = initial[step[first], 0, 0]
         for i in range(n):
             visit = first + i
             if i > 0:
@@ -222,9 +222,9 @@ def _smooth_2(entries, visits, tables, features, cavity, after, before):
     A has a triangle.
     """
     entry, step, start = visits
-    table = tables.steps
+    layout, initial, table = tables
     total = 0.0
-    h = float(tables.layout[1, -1])
+    h = float(layout[1, -1])
     for feature in features:
         first = start[feature]
         n = start[feature + 1] - start[feature]
@@ -235,9 +235,9 @@ def _smooth_2(entries, visits, tables, features, cavity, after, before):
         m1 = 0.0
         m2 = 0.0
         row = step[first]
-        P11 = tables.initial[row, 0, 0]
-        P12 = tables.initial[row, 0, 1]
-        P22 = tables.initial[row, 1, 1]
+        P11 = initial[row, 0, 0]
+        P12 = initial[row, 0, 1]
+        P22 = initial[row, 1, 1]
         for i in range(n):
             visit = first + i
             if i > 0:
@@ -333,8 +333,7 @@ def _of_size(fixed: int) -> Any:
     @njit_nogil
     def smooth(entries, visits, tables, features, cavity, after, before):
         entry, step, start = visits
-        table = tables.steps
-        layout = tables.layout
+        layout, initial, table = tables
         size = fixed
         if fixed == 0:
             size = len(layout)
@@ -356,7 +355,7 @@ def _of_size(fixed: int) -> Any:
             S.fill(0.0)
             for a in range(size):
                 for b in range(size):
-                    S[a, b] = tables.initial[step[first], a, b]
+                    S[a, b] = initial[step[first], a, b]
             for i in range(n):  # S is [P m]
                 if i > 0:
                     _carry(size, layout, table, step[first + i], ahead, S, B, C)
