@@ -72,10 +72,10 @@ KERNELS = {
 }
 *_, SUM, NARROW = KERNELS
 PEERS = {  # the peer's model, our prior, and the methods that it has without fault
-    "probit": (lambda ks: ks.BinaryModel("probit"), SUM, ["ep", "kl"]),
-    "logit": (lambda ks: ks.BinaryModel("logit"), SUM, ["kl"]),
-    "ordinal probit": (lambda ks: ks.TernaryModel(0.4, "probit"), SUM, ["ep", "kl"]),
-    "ordinal logit": (lambda ks: ks.TernaryModel(0.4, "logit"), SUM, ["kl"]),
+    "Probit": (lambda ks: ks.BinaryModel("probit"), SUM, ["ep", "kl"]),
+    "Logit": (lambda ks: ks.BinaryModel("logit"), SUM, ["kl"]),
+    "OrdinalProbit": (lambda ks: ks.TernaryModel(0.4, "probit"), SUM, ["ep", "kl"]),
+    "OrdinalLogit": (lambda ks: ks.TernaryModel(0.4, "logit"), SUM, ["kl"]),
     "Gaussian": (lambda ks: ks.DifferenceModel(var=0.5), SUM, ["ep"]),
     "Poisson": (lambda ks: ks.CountModel(), NARROW, ["ep", "kl"]),
     # It has e^(base + d) and e^(base - d): half of our d, the logarithm of our rate.
@@ -129,7 +129,7 @@ def both(ks, covariance, name, method):
     ("covariance", "name", "method"),
     [
         *(
-            (covariance, "probit", "ep")
+            (covariance, "Probit", "ep")
             for covariance in KERNELS
             if covariance is not SUM
         ),

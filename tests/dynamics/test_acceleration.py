@@ -56,9 +56,9 @@ def test_the_bound_never_falls(likelihood, density, outcomes, variance):
 @pytest.mark.parametrize(
     ("name", "y"),
     [
-        ("probit", 1),
-        ("logit", 1),
-        ("ordinal probit", 1),
+        ("Probit", 1),
+        ("Logit", 1),
+        ("OrdinalProbit", 1),
         ("Poisson", 0),
         ("Poisson", 5),
         ("Skellam", 3),
@@ -87,7 +87,7 @@ def test_one_match_under_a_wide_prior(name, y):
 @both_methods
 @pytest.mark.parametrize("kind", LINE_UPS)
 @pytest.mark.parametrize("variance", [1.0, 30.0])
-@pytest.mark.parametrize("name", ["probit", "Gaussian", "Poisson"])
+@pytest.mark.parametrize("name", ["Probit", "Gaussian", "Poisson"])
 def test_line_ups_converge(method, kind, variance, name):
     """Same line-ups with both outcomes are the worst: plain sweeps grow by up to p - 1
     = 9 each."""
@@ -148,7 +148,7 @@ def test_results_are_those_of_the_last_accepted_sweep(method):
 @pytest.mark.parametrize(
     "row", [[1.0], [1.0, -1.0]], ids=["one feature", "two players"]
 )
-@pytest.mark.parametrize("name", ["probit", "ordinal logit"])
+@pytest.mark.parametrize("name", ["Probit", "OrdinalLogit"])
 def test_repeated_identical_outcomes(method, row, name):
     """All pseudo-observations of a feature move in step: Algorithm 1 at rate 1 falls
     into a two-cycle."""

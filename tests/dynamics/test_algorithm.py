@@ -67,7 +67,7 @@ def assert_sweeps_equal_dense(
 @both_methods
 def test_every_sweep_equals_the_dense_one_by_covariance(covariance, method):
     matches = random_matches(np.random.default_rng(0), n=12)
-    assert_sweeps_equal_dense(covariance, "ordinal probit", matches, method, 0.7)
+    assert_sweeps_equal_dense(covariance, "OrdinalProbit", matches, method, 0.7)
 
 
 @pytest.mark.parametrize("name", LIKELIHOODS)
@@ -190,7 +190,7 @@ def test_surprises_in_the_far_tails(method):
         np.r_[np.ones(8), 0],
         method,
     )
-    assert_equals_dense(tie, LIKELIHOODS["ordinal probit"][1], rate=0.3)
+    assert_equals_dense(tie, LIKELIHOODS["OrdinalProbit"][1], rate=0.3)
 
 
 # ---- No convergence

@@ -47,7 +47,7 @@ OWN = {"Ann": Constant(0.2), "*": MOVING}
 @both_methods
 @pytest.mark.parametrize(
     ("covariance", "name"),
-    [(OWN, "probit"), *((MOVING, name) for name in LIKELIHOODS)],
+    [(OWN, "Probit"), *((MOVING, name) for name in LIKELIHOODS)],
     ids=str,
 )
 # rounding may be above this tol

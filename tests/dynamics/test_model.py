@@ -46,7 +46,7 @@ from preflearn.matches import Matches, OutcomeWarning, TimeWarning, concatenate
 from preflearn.pairs import Incidence
 
 STATIONARY = Constant(0.3) + Matern32(0.6, 1.5)
-TIES, TIES_DENSITY, _ = LIKELIHOODS["ordinal probit"]
+TIES, TIES_DENSITY, _ = LIKELIHOODS["OrdinalProbit"]
 MATCHES, Y = small()
 
 

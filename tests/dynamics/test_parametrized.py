@@ -7,13 +7,22 @@ from dataclasses import dataclass, fields
 import numpy as np
 import pytest
 from dynamics import dense
-from dynamics.problems import COVARIANCES, FORMULAS, LIKELIHOODS, fitted, informative
+from dynamics.problems import (
+    COVARIANCES,
+    LIKELIHOODS,
+    assert_equals_dense,
+    fitted,
+    informative,
+    own_density,
+    small,
+)
 
 from preflearn import dynamics
 from preflearn.core.compilation import njit_inside
 from preflearn.dynamics import (
     Constant,
     Covariance,
+    DynamicComparisons,
     Gaussian,
     Likelihood,
     StateSpace,
@@ -32,7 +41,7 @@ from preflearn.dynamics.likelihoods.quadrature import around, averaged, tilted
 from preflearn.dynamics.parametrized import Length, Positive
 
 VALUES = [
-    *FORMULAS,
+    *dynamics.covariances.EXAMPLES,
     *(c for c in COVARIANCES if "parts" in c.to_dict()),
     *(ours for ours, *_ in LIKELIHOODS.values()),
     Gaussian(3.0, margin=0.5),
@@ -171,6 +180,72 @@ def test_a_new_class_is_fitted_saved_searched_and_described_without_another_edit
     assert 0.5 <= best.parameters["likelihood.scale"] <= 2.0  # its range
     assert np.isfinite(one_step_ahead(model, matches, y, 45).probabilities).all()
     assert repr(covariance.parts[1]) in in_words(covariance)
+
+
+@njit_inside
+def _cloglog(a, b, y, u, x):
+    """The complementary log-log link, P(1 | u) = 1 - exp(-e^u)."""
+    rate = np.exp(min(u + x, 30.0))
+    if y < 0:
+        return -rate, -rate, -rate
+    first = rate / np.expm1(rate)
+    return np.log(-np.expm1(-rate)), first, first * (1 - rate - first)
+
+
+def _cloglog_partition(a, b, y, mean, variance):
+    rule = (0.0, 0.0, 1.0, 0.05)
+    mode, value, first, second = tilted(
+        _cloglog, a, b, y, mean, variance, min(mean, 3.0), rule
+    )
+    return value + _cloglog(a, b, y, mode, 0.0)[0], first, second
+
+
+def _cloglog_expected(a, b, y, mean, variance):
+    return averaged(_cloglog, a, b, y, mean, variance, (0.0, 0.0, 1.0, 0.05))
+
+
+@dataclass(frozen=True)
+class ToyLikelihood(Results):
+    integrals = _cloglog_partition, _cloglog_expected
+    has_ties = False
+
+
+@dataclass(frozen=True)
+class ToyCovariance(Covariance):
+    """A score that is drawn anew at each time."""
+
+    variance: Positive = 1.0
+
+    def _gram(self, t, t2, first):
+        return self.variance * (t == t2)
+
+    def state_space(self):
+        return StateSpace([Decay(self.variance, 1e6, 1)])
+
+
+@pytest.mark.parametrize("method", ["ep", "kl"])
+def test_a_toy_likelihood_and_a_toy_covariance_are_fitted(method):
+    matches, y = small(n=20, outcomes=(1, -1))
+    likelihood = ToyLikelihood()
+    model = fitted(Constant(0.4) + ToyCovariance(0.3), likelihood, matches, y, method)
+    assert_equals_dense(model, own_density(likelihood))
+
+
+@dataclass(frozen=True)
+class LapsingProbit(ToyLikelihood):
+    """One match in twenty is decided by a coin: the logarithm is not concave."""
+
+    log_concave = False
+
+
+def test_likelihoods_that_are_not_log_concave_are_refused():
+    matches, y = small(outcomes=(1, -1))
+    with pytest.raises(ValueError, match=r"LapsingProbit.*log-concave.*Probit"):
+        fitted(Constant(), LapsingProbit(), matches, y)
+    with pytest.raises(ValueError, match="log-concave"):
+        one_step_ahead(
+            DynamicComparisons(Constant(), LapsingProbit()), matches, y, start=6
+        )
 
 
 def test_a_new_covariance_takes_part_in_a_discovery():

@@ -19,6 +19,7 @@ from preflearn.dynamics import (
     PiecewiseConstant,
     SquaredExponential,
     Wiener,
+    covariances,
 )
 from preflearn_book.studies.ch12_states import least_state_size
 
@@ -67,6 +68,15 @@ def test_the_chain_has_the_covariance(covariance):
     np.testing.assert_allclose(
         error, 0, atol=1e-13 if covariance not in APPROXIMATE else 1e-8
     )
+
+
+@pytest.mark.parametrize(("covariance", "error"), covariances.EXAMPLES.items())
+def test_the_chain_of_each_example_has_the_stated_error(covariance, error):
+    times = np.linspace(-0.9, 6.0, 30)
+    gram = covariance.gram(times)
+    implied = dense.ImpliedCovariance(covariance.state_space()).gram(times)
+    scale = np.diag(gram).max()
+    np.testing.assert_allclose(implied, gram, rtol=0, atol=(error + 1e-13) * scale)
 
 
 @given(st.sampled_from(ALL), TIMES.filter(lambda t: len(t) > 2))

@@ -187,10 +187,11 @@ class DynamicComparisons(BaseEstimator):
         Raises
         ------
         ValueError
-            On parameters out of range, features without a covariance, no match, or an
-            outcome that the likelihood cannot have; if an entry of the design times its
-            score has a prior standard deviation above 1e7 times that of noise, where
-            arithmetic ends; in races, on other weights than 0 and 1, or method="kl".
+            On parameters out of range, a likelihood that is not log-concave, features
+            without a covariance, no match, or an outcome that the likelihood cannot
+            have; if an entry of the design times its score has a prior standard
+            deviation above 1e7 times that of noise, where arithmetic ends; in races, on
+            other weights than 0 and 1, or method="kl".
 
         Warns
         -----
@@ -710,6 +711,12 @@ def check_model(model: DynamicComparisons) -> None:
         "likelihood",
         "a likelihood, such as Probit()",
     )
+    # EP's variances may be negative, and the bound have several maxima, without it
+    if not likelihood.log_concave:
+        raise ValueError(
+            f"likelihood={likelihood!r} is not log-concave, and EP and reverse-KL would not converge; use a "
+            "log-concave likelihood, such as Probit() or OrdinalLogit(margin), for outcomes of this kind"
+        )
     check_choice(model.method, "method", ("ep", "kl"))
     valid_rate = isinstance(model.rate, str) and model.rate == "auto"
     if not isinstance(model.rate, str):

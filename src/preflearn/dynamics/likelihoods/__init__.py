@@ -1,2 +1,33 @@
 """Likelihoods of an outcome given a difference of scores, and the scalar integrals that
-inference needs."""
+inference needs.
+
+A new likelihood is a class in a file of this folder, with an entry in `EXAMPLES` and in
+`__all__`; the package exports it from there, and the tests run over all entries.
+"""
+
+from preflearn.dynamics.likelihoods.counts import Poisson, Skellam
+from preflearn.dynamics.likelihoods.likelihood import Likelihood
+from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
+from preflearn.dynamics.likelihoods.normal import Gaussian, OrdinalProbit, Probit
+
+__all__ = [
+    "Gaussian",
+    "Likelihood",
+    "Logit",
+    "OrdinalLogit",
+    "OrdinalProbit",
+    "Poisson",
+    "Probit",
+    "Skellam",
+]
+
+# An instance of each likelihood, and outcomes that it can have.
+EXAMPLES: dict[Likelihood, tuple[float, ...]] = {
+    Probit(): (1, -1),
+    Logit(): (1, -1),
+    OrdinalProbit(margin=0.4): (1, 0, -1),
+    OrdinalLogit(margin=0.4): (1, 0, -1),
+    Poisson(): (0, 1, 2, 3),
+    Gaussian(variance=0.5): (0.7, -1.2, 2.0, 0.1),
+    Skellam(base_rate=1.3): (0, 2, -1),
+}
