@@ -492,8 +492,8 @@ class DynamicComparisons(BaseEstimator):
         self.pseudo_observations_ = sites
         self.trace_ = trace
         self.n_iter_ = len(trace)
-        evidence = trace["evidence"][trace["accepted"]]
-        self.log_marginal_likelihood_ = float(evidence.iloc[-1])
+        evidence = trace["evidence"].to_numpy()
+        self.log_marginal_likelihood_ = float(evidence[trace["accepted"]][-1])
         self.converged_ = converged
         # The values at the fit: parameters may change later.
         self._prior = prior
@@ -926,7 +926,7 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
     )
     matches.columns = columns
     observations = check_problem(
-        model, matches, *(arrays.get(name) for name in _OBSERVATIONS)
+        model, matches, arrays["outcomes"], arrays.get("weights"), arrays.get("offset")
     )
     sites = check_array(
         arrays["pseudo_observations"], "pseudo_observations", (matches.design.nnz, 2)

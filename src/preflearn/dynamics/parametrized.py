@@ -42,11 +42,9 @@ class Described:
     def __post_init__(self) -> None:
         for name, value in self.positive().items():
             low, high = self.ranges.get(name, (1 / LARGEST, LARGEST))
-            expected = (
-                f"a number from {low:g} to {high:g}"
-                if name in self.ranges
-                else "a positive number"
-            )
+            expected = "a positive number"
+            if name in self.ranges:
+                expected = f"a number from {low:g} to {high:g}"
             object.__setattr__(self, name, check_real(value, name, expected, low, high))
 
     def positive(self) -> dict[str, float]:

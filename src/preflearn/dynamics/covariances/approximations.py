@@ -36,13 +36,13 @@ class Periodic(Covariance):
     `gram` is exact. The state-space model has the first terms of the Fourier series of
     [SolinSarkka2014]_, whose weights are Bessel functions I_j(1/lengthscale²), and the
     state 2 order + 1 entries. It is too small by at most 2 Σ_{j > order} e^{-a} I_j(a),
-    a = 1/lengthscale², as a share of the variance: at order 6 by at most 1.3e-6 at
+    a = 1/lengthscale², as a fraction of the variance: at order 6 by at most 1.3e-6 at
     lengthscale 1, 2.0e-3 at lengthscale 0.5.
 
     Parameters
     ----------
     variance : float
-        Of the score, in its unit squared.
+        Variance of the score, in its unit squared.
     lengthscale : float
         A number without a unit: how smooth the score is within a period.
     period : float
@@ -99,7 +99,7 @@ class SquaredExponential(Covariance):
     `gram` is exact. The state-space model is that of [Hartikainen2010]_: with z = (ω
     lengthscale)²/2 the spectrum is proportional to e^{-z} = 1 / (1 + z + z²/2 + ...),
     and its denominator ends at z^order. The model's covariance differs most at gap 0,
-    where it is too large; as a share of the variance by at most::
+    where it is too large; as a fraction of the variance by at most::
 
         order   2      4      6      8      10
         error   0.141  0.0171 3.0e-3 6.1e-4 1.3e-4
@@ -107,7 +107,7 @@ class SquaredExponential(Covariance):
     Parameters
     ----------
     variance : float
-        Of the score, in its unit squared.
+        Variance of the score, in its unit squared.
     lengthscale : float
         In units of time; the correlation over this gap is 0.61.
     order : int
@@ -151,7 +151,7 @@ def _check_order(
     covariance: Periodic | SquaredExponential, least: int, most: int
 ) -> None:
     order = check_count(covariance.order, "order", least)
-    require(order <= most, order, "order", f"a whole number from {least} to {most}")
+    require(order <= most, order, "order", f"an integer from {least} to {most}")
     object.__setattr__(covariance, "order", order)
 
 

@@ -5,7 +5,7 @@ A *chain* of rate r and size K holds
     x_j = c^j (d/dt + r)^j s,   j = 0 ... K-1,   c = 1/r, or 1 where r = 0,
 
 so that s = x_0, and the transition over a gap g is e^{-rg} times the powers (g/c)^k /
-k! on the k-th upper diagonal, whatever the covariance is. Hence chains of one rate add
+k! on the k-th upper diagonal, for any covariance. Hence chains of one rate add
 up in one block, and the product of chains of K1 and K2 is a chain of K1 + K2 - 1, not
 of K1 K2: by Leibniz' rule the derivatives of s1 s2 are sums of the products of theirs.
 """
@@ -30,19 +30,20 @@ AGE = "age"
 # some of these, and boundaries that a step may cross
 Needs = frozenset[str | tuple[float, ...]]
 
-_FAR = 1e3  # e^-1000 is 0 in floating point
+_MAX_DECAY = 1e3  # e^-1000 is 0 in floating point
 
 
 class Chain(NamedTuple):
-    """What fixes the transitions of a chain but for its size; no state crosses a
-    boundary."""
+    """What fixes the transitions of a chain of any size; no state crosses a boundary."""
 
     rate: float = 0.0  # per unit of time
     boundaries: tuple[float, ...] = ()
 
     @property
     def unit(self) -> float:
-        return 1 / self.rate if self.rate else 1.0
+        if self.rate == 0:
+            return 1.0
+        return 1 / self.rate
 
 
 class Block:
@@ -86,7 +87,9 @@ class Block:
         weight = np.exp(-rate * gap)
         if boundaries:
             weight *= ~crossed(boundaries, start, end)
-        passed = np.minimum(rate * gap, _FAR) if rate else gap
+        passed = gap
+        if rate:
+            passed = np.minimum(rate * gap, _MAX_DECAY)
         A = np.zeros((len(gap), self.size, self.size))
         for k in range(self.size):
             rows = np.arange(self.size - k)
@@ -109,18 +112,25 @@ class Trend(Block):
     def __init__(
         self, level: float, slope: float = 0.0, drift: float = 0.0, origin: Origin = 0.0
     ) -> None:
-        self.variances = np.diag([level, slope] if slope else [level])
+        self.variances = np.diag([level, slope])
+        if slope == 0:
+            self.variances = self.variances[:1, :1]
         self.drift = drift
         self.origin = origin
         self.chain = Chain()
         self.size = len(self.variances)
         self.noisy = drift > 0
-        moves = self.noisy or self.size > 1
-        self.depends = frozenset({GAP} if moves else ())
-        self.varies = frozenset({AGE if origin == "first" else START} if moves else ())
+        self.depends = frozenset()
+        if self.noisy or self.size > 1:
+            self.depends = frozenset({GAP})
+            self.varies = frozenset({START})
+            if origin == "first":
+                self.varies = frozenset({AGE})
 
     def covariance(self, time: Floats, first: Floats | None) -> Floats:
-        origin = first if self.origin == "first" else float(self.origin)
+        origin = first
+        if self.origin != "first":
+            origin = float(self.origin)
         expected = "the first time of each feature, for a covariance that multiplies one with origin 'first'"
         require(origin is not None, origin, "first", expected)
         since = time - origin  # pyright: ignore[reportOperatorIssue]  (checked above)
@@ -181,13 +191,15 @@ class Decay(Block):
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
         assert self.chain
-        passed = np.minimum(2 * self.chain.rate * (end - start), _FAR)
+        passed = np.minimum(2 * self.chain.rate * (end - start), _MAX_DECAY)
         last = 2 * self.size - 1
         term = np.exp(-passed)
         terms = [term := term * passed / n for n in range(1, last)]
-        gammas = [gammainc(last, passed) if last > 1 else -np.expm1(-passed)]
-        for one in reversed(terms):
-            gammas.append(gammas[-1] + one)
+        gammas = [-np.expm1(-passed)]
+        if last > 1:
+            gammas = [gammainc(last, passed)]
+        for term in reversed(terms):
+            gammas.append(gammas[-1] + term)
         return self.stationary * np.stack(gammas[::-1], axis=-1)[:, self._powers]
 
 
@@ -209,10 +221,12 @@ class Kronecker(Block):
             self._fold = _leibniz(left, right, self.chain.unit)
         self.noisy = left.noisy or right.noisy
         self.varies = left.varies | right.varies
-        carried = (left.varies if right.noisy else frozenset()) | (
-            right.varies if left.noisy else frozenset()
-        )
-        self.depends = left.depends | right.depends | carried
+        self.depends = left.depends | right.depends
+        # noise times the other block's covariance at the start of a step
+        if right.noisy:
+            self.depends |= left.varies
+        if left.noisy:
+            self.depends |= right.varies
 
     def covariance(self, time: Floats, first: Floats | None) -> Floats:
         return self._folded(
@@ -241,7 +255,9 @@ class Kronecker(Block):
 
     def _folded(self, left: Floats, right: Floats) -> Floats:
         both = _kronecker(left, right)
-        return both if self._fold is None else _congruence(self._fold, both)
+        if self._fold is None:
+            return both
+        return _congruence(self._fold, both)
 
 
 def _leibniz(left: Block, right: Block, unit: float) -> Floats:

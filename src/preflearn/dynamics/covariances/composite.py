@@ -43,12 +43,14 @@ class Covariance(Described, family="covariance"):
     """
 
     def __add__(self, other: Covariance) -> Covariance:
-        return Sum((self, other)) if isinstance(other, Covariance) else NotImplemented
+        if not isinstance(other, Covariance):
+            return NotImplemented
+        return Sum((self, other))
 
     def __mul__(self, other: Covariance) -> Covariance:
-        return (
-            Product((self, other)) if isinstance(other, Covariance) else NotImplemented
-        )
+        if not isinstance(other, Covariance):
+            return NotImplemented
+        return Product((self, other))
 
     def gram(self, t: ArrayLike, t2: ArrayLike | None = None) -> Floats:
         """The covariances of the score at times t with that at times t2.
@@ -100,12 +102,11 @@ class Covariance(Described, family="covariance"):
         return type(self).__name__
 
     def to_text(self) -> str:
-        """What it says of the scores, for `in_words`; whoever has no words of its own
-        is shown as it is."""
+        """Describe the scores, for `in_words`; by default the repr."""
         return repr(self)
 
     def leaves(self) -> list[Covariance]:
-        """What it is put together from; itself, if it is no sum and no product."""
+        """The elementary covariances of a sum or product; else itself alone."""
         return [self]
 
     def mapped(self, change: Callable[[Covariance], Covariance]) -> Covariance:

@@ -57,7 +57,9 @@ class _Trend(Covariance):
 
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
         level, slope, drift = self._variances()
-        origin = first if self.origin == "first" else float(self.origin)
+        origin = first
+        if self.origin != "first":
+            origin = float(self.origin)
         good = drift == 0 or first >= origin
         require(good, first, "the least time", f"times from the origin {origin:g} on")
         since = t - origin
@@ -75,7 +77,7 @@ class Constant(_Trend):
     Parameters
     ----------
     variance : float
-        Of the score, in its unit squared; from 1e-100 to 1e100.
+        Variance of the score, in its unit squared; from 1e-100 to 1e100.
 
     Raises
     ------
@@ -105,11 +107,11 @@ class Wiener(_Trend):
     Parameters
     ----------
     variance : float
-        Of a change in one unit of time: the unit of the score squared, a unit of time.
+        Variance of a change in one unit of time: score squared per unit of time.
     origin : float or "first"
         The time at which the score is 0. "first": each feature's own first match, as in
         TrueSkill Through Time; add a `Constant` for the variance of newcomers. Times
-        before a number are refused: min(t, t') is no covariance there, since k(t, t) <
+        before a number are refused: min(t, t') is not a covariance there, since k(t, t) <
         0.
 
     Raises
@@ -146,7 +148,7 @@ class Linear(_Trend):
     Parameters
     ----------
     variance : float
-        Of the slope: the unit of the score squared, a unit of time squared.
+        Variance of the slope: score squared per unit of time squared.
     origin : float or "first"
         The time at which the score is 0; "first": each feature's own first match.
 
@@ -179,9 +181,9 @@ class Affine(_Trend):
     Parameters
     ----------
     variance : float
-        Of the score at the origin, in its unit squared.
+        Variance of the score at the origin, in its unit squared.
     slope_variance : float
-        Of the slope: the unit of the score squared, a unit of time squared.
+        Variance of the slope: score squared per unit of time squared.
     origin : float or "first"
         The time at which level and slope are independent; "first": each feature's own
         first match.
@@ -222,7 +224,7 @@ class PiecewiseConstant(Covariance):
     Parameters
     ----------
     variance : float
-        Of the score, in its unit squared.
+        Variance of the score, in its unit squared.
     boundaries : sequence of float
         Ascending times at which an interval ends and the next one begins; a boundary
         belongs to the later one. The first interval has no beginning, the last one no
@@ -304,7 +306,7 @@ class Matern12(_Matern):
     Parameters
     ----------
     variance : float
-        Of the score, in its unit squared.
+        Variance of the score, in its unit squared.
     lengthscale : float
         In units of time; the correlation over this gap is 0.37.
 
@@ -330,7 +332,7 @@ class Matern32(_Matern):
     Parameters
     ----------
     variance : float
-        Of the score, in its unit squared.
+        Variance of the score, in its unit squared.
     lengthscale : float
         In units of time; the correlation over this gap is 0.48.
 
@@ -356,7 +358,7 @@ class Matern52(_Matern):
     Parameters
     ----------
     variance : float
-        Of the score, in its unit squared.
+        Variance of the score, in its unit squared.
     lengthscale : float
         In units of time; the correlation over this gap is 0.52.
 

@@ -24,16 +24,18 @@ _UNIT = "the unit of Matches.time: days, where from_frame read dates"
 _YEARS = 1800, 2200
 _SPANS_OF_YEARS = 10  # then
 # deviations: at the first match; over all matches, in those of noise
-_FAR = 2.0
-_WILD = 100.0
-_IDLE = 0.15
+_MAX_START_GROWTH = 2.0
+_MAX_MOVE = 100.0
+_MIN_MOVE = 0.15
 
 
 def by_name(
     covariance: Covariance | Mapping[Hashable, Covariance],
 ) -> dict[Hashable, Covariance]:
     """Covariances by feature; one for all features is that of `REST`."""
-    return dict(covariance) if isinstance(covariance, Mapping) else {REST: covariance}
+    if isinstance(covariance, Mapping):
+        return dict(covariance)
+    return {REST: covariance}
 
 
 class Prior:
@@ -163,9 +165,11 @@ def warn_about_units(
             continue
         moved = float(before[0] - 2 * before[1] + now[1]) ** 0.5
         if pinned and before[0] == 0:
-            text = f"by {k!r} everybody's score is 0 at his first match, also a newcomer's, with standard "
+            text = f"by {k!r} each score is 0 at the player's first match, also a newcomer's, with standard "
             text += "deviation 0; expected a level besides: Constant(variance) + ..., or an earlier origin"
-        elif apart > span and there > max(noise, _FAR * float(before[0]) ** 0.5):
+        elif apart > span and there > max(
+            noise, _MAX_START_GROWTH * float(before[0]) ** 0.5
+        ):
             text = f"the first match, at {first:g}, is {apart:g} after the origin of {k!r}, longer than all "
             text += f"matches span ({span:g}), and so scores begin with standard deviation {there:.3g}; "
             text += "expected origin='first', or a time just before the first match"
@@ -186,8 +190,8 @@ def warn_about_walks(what: str, variance: float, time: Floats, noise: float) -> 
 def moves(what: str, moved: float, time: Floats, noise: float) -> str:
     """A message where scores move much more than noise, or, by times that read as
     years, much less; or ""."""
-    if moved <= _WILD * noise and not (
-        time[-1] > time[0] and _are_years(time) and moved < _IDLE * noise
+    if moved <= _MAX_MOVE * noise and not (
+        time[-1] > time[0] and _are_years(time) and moved < _MIN_MOVE * noise
     ):
         return ""
     text = f"by {what} a score moves by {moved:.2g} from the first match to the last, at {time[0]:g} to "

@@ -15,22 +15,28 @@ def length(days: float) -> str:
     >>> length(30), length(731)
     ('30 days', '2 years')
     """
-    text, unit = (
-        (number(days / YEAR), "year")
-        if days >= YEAR * (1 - 1e-3)
-        else (number(days), "day")
-    )
-    return f"{text} {unit}" + "s" * (text != "1")
+    text = number(days)
+    unit = "day"
+    if days >= YEAR * (1 - 1e-3):
+        text = number(days / YEAR)
+        unit = "year"
+    if text == "1":
+        return f"1 {unit}"
+    return f"{text} {unit}s"
 
 
 def beginning(origin: float | str) -> str:
     """The time at which a process begins."""
-    return "each feature's first match" if origin == "first" else f"time {origin:g}"
+    if origin == "first":
+        return "each feature's first match"
+    return f"time {origin:g}"
 
 
 def number(value: float) -> str:
     """Three digits, or all that are before the point."""
-    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
+    if value >= 999.5:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
 
 
 def deviation(variance: float) -> str:

@@ -70,6 +70,13 @@ class Likelihood(Described, family="likelihood"):
     noise: ClassVar[float] = 1.0
 
     @property
+    def labels(self) -> list[int]:
+        """Results for the first: loss, tie where there are ties, and win."""
+        if self.has_ties:
+            return [-1, 0, 1]
+        return [-1, 1]
+
+    @property
     def parameters(self) -> Floats:
         values = [float(getattr(self, field.name)) for field in fields(self)]  # pyright: ignore[reportArgumentType]
         name = f"the number of parameters of {type(self).__name__}"
@@ -94,7 +101,7 @@ class Likelihood(Described, family="likelihood"):
             On another number of outcomes, a bool, one that is not finite, or one that
             is impossible.
         """
-        outcomes = check_array(y, "y", (n,), "one outcome a match")
+        outcomes = check_array(y, "y", (n,), "one outcome per match")
         wrong, expected = self._impossible(outcomes)
         expected += f", for {type(self).__name__}"
         given = as_array(y, "y")
@@ -183,17 +190,16 @@ class Likelihood(Described, family="likelihood"):
         return self._results(*_check_moments(mean, variance))
 
     def _results(self, mean: Floats, variance: Floats) -> Floats:
-        labels = (-1, 0, 1) if self.has_ties else (-1, 1)
         logs = [
             self._each(True, np.full(len(mean), float(y)), mean, variance)[0]
-            for y in labels
+            for y in self.labels
         ]
         return softmax(np.column_stack(logs), axis=1)
 
 
 def _check_moments(mean: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats]:
-    mean = check_array(mean, "mean", ("n",), "one value a match")
-    variance = check_array(variance, "variance", (len(mean),), "one value a match")
+    mean = check_array(mean, "mean", ("n",), "one value per match")
+    variance = check_array(variance, "variance", (len(mean),), "one value per match")
     raise_if_any(
         np.abs(mean) > LARGEST, mean, "mean", f"means up to {LARGEST:g} in size"
     )
@@ -208,8 +214,7 @@ class Results(Likelihood):
     """Outcomes are -1, 1 and, with ties, 0."""
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
-        labels = [-1, 0, 1] if self.has_ties else [-1, 1]
-        return ~np.isin(y, labels), f"one of {labels}"
+        return ~np.isin(y, self.labels), f"one of {self.labels}"
 
 
 @njit

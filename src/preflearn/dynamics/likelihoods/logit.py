@@ -36,8 +36,10 @@ from preflearn.dynamics.likelihoods.quadrature import (
 )
 from preflearn.dynamics.parametrized import Positive
 
-_MOST = 200.0  # the largest mean and margin of `_narrow`: squares of e^328 are numbers
-_WIDE = 8.0  # the variance from which on `_wide` has fewer nodes
+_MAX_NARROW_MEAN = (
+    200.0  # the largest mean and margin of `_narrow`: squares of e^328 are numbers
+)
+_WIDE_VARIANCE = 8.0  # the variance from which on `_wide` has fewer nodes
 _DECAY = np.exp(np.clip(-GRID, -300, 300))
 _TABLE = np.column_stack(
     [-np.logaddexp(0, -GRID), expit(-GRID), -expit(GRID) * expit(-GRID)]
@@ -56,7 +58,7 @@ def _log_logistic(u):
 
 @njit_inside
 def _win_or_tie(a, b, y, u, x):
-    """log p(y | u + x), of a tie but for its constant factor, and two derivatives."""
+    """log p(y | u + x), of a tie without its constant factor, and two derivatives."""
     u += x
     if y == 0:
         value_up, first_up, second_up = _log_logistic(a + u)
@@ -69,7 +71,9 @@ def _win_or_tie(a, b, y, u, x):
 @njit_inside
 def _log_factor(a, y):
     """What `_win_or_tie` leaves out."""
-    return math.log(-math.expm1(-2 * a)) if y == 0 else 0.0
+    if y != 0:
+        return 0.0
+    return math.log(-math.expm1(-2 * a))
 
 
 @njit_inside
@@ -140,22 +144,33 @@ def _wide(lower, upper, mean, variance, center, begin, end, stride):
 
 
 def _log_partition(a, b, y, mean, variance):
-    away, lower, upper = (
-        (mean, math.exp(-a), math.exp(-a)) if y == 0 else (y * mean - a, 1.0, 0.0)
-    )
-    # P is e^u or e^-u far from 0, which shifts the normal distribution by its variance
-    center = min(max(0.0, away - variance if y == 0 else away), away + variance)
-    begin, end, stride = (
-        nodes(center, math.sqrt(variance)) if variance > _WIDE else (0, 0, 0)
-    )
-    if TINY <= variance <= _WIDE and max(abs(away), a) < _MOST:
+    # P = 1 / ((1 + lower e^-u) (1 + upper e^u)), which is e^u or e^-u far from 0, and
+    # shifts the normal distribution there by its variance
+    if y == 0:
+        away = mean
+        lower = math.exp(-a)
+        upper = lower
+        sign = 1.0
+        center = min(max(0.0, away - variance), away + variance)
+    else:
+        away = y * mean - a
+        lower = 1.0
+        upper = 0.0
+        sign = y
+        center = min(max(0.0, away), away + variance)
+    begin = 0
+    end = 0
+    stride = 0
+    if variance > _WIDE_VARIANCE:
+        begin, end, stride = nodes(center, math.sqrt(variance))
+    if TINY <= variance <= _WIDE_VARIANCE and max(abs(away), a) < _MAX_NARROW_MEAN:
         value, first, second = _narrow(lower, upper, away, variance)
-        first *= 1.0 if y == 0 else y
-    elif stride > 0 and max(abs(center), a) < _MOST:
+        first *= sign
+    elif stride > 0 and max(abs(center), a) < _MAX_NARROW_MEAN:
         value, first, second = _wide(
             lower, upper, away, variance, center, begin, end, stride
         )
-        first *= 1.0 if y == 0 else y
+        first *= sign
     else:
         mode, value, first, second = tilted(
             _win_or_tie, a, b, y, mean, variance, mean, around(a, y)

@@ -237,10 +237,10 @@ class Gaussian(Likelihood):
     Parameters
     ----------
     variance : float
-        Of the difference of points around d, in points squared; positive.
+        Variance of the difference of points around d, in points squared; positive.
     margin : float
         In forecasts a difference of points of at most this size is a tie: 0.5 where
-        points are whole numbers; 0, no ties. Observed differences y are taken as they
+        points are integers; 0, no ties. Observed differences y are taken as they
         are.
 
     Raises
@@ -274,7 +274,7 @@ class Gaussian(Likelihood):
 
     def _results(self, mean: Floats, variance: Floats) -> Floats:
         deviation = math.sqrt(self.variance)
-        likelihood = (
-            OrdinalProbit(self.margin / deviation) if self.has_ties else Probit()
-        )
+        likelihood: Likelihood = Probit()
+        if self.has_ties:
+            likelihood = OrdinalProbit(self.margin / deviation)
         return likelihood._results(mean / deviation, variance / self.variance)

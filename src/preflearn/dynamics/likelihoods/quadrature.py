@@ -81,7 +81,9 @@ def expected_win(density, table, mean, variance):
 @njit_inside
 def around(a, y):
     """`sinh` for p that changes at the margin a or, y = 0, at both margins."""
-    stretch = 6.0 + (a if y == 0 else 0.0)
+    stretch = 6.0
+    if y == 0:
+        stretch = 6.0 + a
     return y * a, y * a, stretch, 0.48 / stretch
 
 
@@ -106,26 +108,25 @@ def _mode(density, a, b, y, mean, variance, start):
         else:
             high = mode
         newton = mode + slope * width * width
-        mode = (
-            newton
-            if low < newton < high and abs(slope) < 0.5 * before
-            else 0.5 * (low + high)
-        )
+        mode = 0.5 * (low + high)
+        if low < newton < high and abs(slope) < 0.5 * before:
+            mode = newton
         before = abs(slope)
         _, first, second = density(a, b, y, mode, 0.0)
     return mode, width
 
 
 @njit_inside
-def _sums(density, a, b, y, mean, variance, mode, width, sinh, tilt, least=1e-17):
+def _sums(density, integrand, mode, width, sinh, tilt, least=1e-17):
     """Sums of N(u; mean, variance) by itself, or times p(y | u), and of this times
-    other functions of u.
+    other functions of u; the integrand is (a, b, y, mean, variance).
 
-    They end where its share of the sum is below `least`.
+    They end where a term is a smaller fraction of the sum than `least`.
 
     Relative to the mode and the values there: nothing overflows, and differences keep
     their digits where the variance is tiny.
     """
+    a, b, y, mean, variance = integrand
     low, high, stretch, step = sinh
     center = min(max(mode, low), high)
     step = min(step, SHARE * width / math.hypot(stretch, 1.5 * (mode - center)))
@@ -137,8 +138,12 @@ def _sums(density, a, b, y, mean, variance, mode, width, sinh, tilt, least=1e-17
     for direction in (-1, 1):
         more = math.expm1(direction * step)
         less = -math.expm1(-direction * step)
-        # e^t - 1 and 1 - e^-t, t from the mode
-        rise, fall = (0.0, 0.0) if direction < 0 else (more, less)
+        # e^t - 1 and 1 - e^-t, t from the mode, which counts once
+        rise = 0.0
+        fall = 0.0
+        if direction > 0:
+            rise = more
+            fall = less
         for _ in range(_MOST_NODES):
             x = up * rise + down * fall
             value, first, second = density(a, b, y, mode, x)
@@ -187,7 +192,7 @@ def tilted(density, a, b, y, mean, variance, start, sinh):
         return mean, 0.0, first, second
     mode, width = _mode(density, a, b, y, mean, variance, start)
     _, slope, total, (x, xx, _, first, square, second) = _sums(
-        density, a, b, y, mean, variance, mode, width, sinh, 1.0
+        density, (a, b, y, mean, variance), mode, width, sinh, 1.0
     )
     offset = mode - mean
     # floating point is too coarse to find the mode: q is normal there
@@ -236,7 +241,7 @@ def averaged(density, a, b, y, mean, variance, sinh):
     Where log p grows like e^{cu}, the mass of the integral is s = c deviation
     deviations away from the mean: NaN if it is out of reach, more than 38 of them away.
     But up to a deviation of 0.57 the nodes are fixed and end at 8.4 deviations,
-    whatever s is, and mass beyond is lost without a word: of E e^{cu} a share of 3e-12
+    for any s, and mass beyond is lost without a warning: of E e^{cu} a fraction of 3e-12
     at s = 2, 2e-9 at 3, 7e-5 at 5, 3e-3 at 6. That takes a c above 3.5; such a term
     should have its expectation in closed form, e^{c mean + s²/2}, as in `Poisson`.
     """
@@ -260,11 +265,7 @@ def averaged(density, a, b, y, mean, variance, sinh):
         step = min(step, SHARE * deviation / math.hypot(stretch, far))
     top, slope, _, (_, _, value, first, _, second) = _sums(
         density,
-        a,
-        b,
-        y,
-        mean,
-        variance,
+        (a, b, y, mean, variance),
         mean,
         deviation,
         (low, high, stretch, step),
