@@ -117,12 +117,11 @@ def case(share: float, every: int) -> list[object]:
     }
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         # which compiles
-        fit_shards(client, model, matches[:400], y[:400], owner, max_turns=2)
+        short = DynamicComparisons(**plain.get_params()).set_params(max_iter=2)
+        fit_shards(client, short, matches[:400], y[:400], owner)
         client.run(count)
         begin = time.perf_counter()
-        found = fit_shards(
-            client, model, matches, y, owner, every=every, tol=TOL, max_turns=5000
-        )
+        found = fit_shards(client, plain, matches, y, owner, every=every)
         seconds = time.perf_counter() - begin
         counted: Any = client.run(lambda dask_worker: dask_worker.counted)
         messages, sent = np.sum(list(counted.values()), axis=0)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.core.validation import Floats, as_real, check_count, require, warn_user
+from preflearn.core.validation import Floats, check_count, require, warn_user
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.engine.algorithm import Sweep
 from preflearn.dynamics.engine.posterior import Posterior
@@ -150,9 +150,6 @@ def fit_shards(
     owner: ArrayLike,
     *,
     every: int = 1,
-    rate: float = 1.0,
-    tol: float = 1e-10,
-    max_turns: int = 1000,
 ) -> Sharded:
     """Fit on the workers of a Dask client, which send each other only moments.
 
@@ -160,20 +157,17 @@ def fit_shards(
     ----------
     client : distributed.Client
         A client with at least as many workers as in `owner`.
-    model, matches, y
+    model : DynamicComparisons
+        Its `tol` is the largest residual of a converged fit, and its `max_iter` the
+        largest number of exchanges. Steps are not mixed here, so a rate of "auto" is 1.
+        If EP oscillates, as for a player with dozens of wins and no loss within a
+        length scale of time, it needs a smaller rate, such as 1/2.
+    matches, y
         As in `DynamicComparisons.fit`.
     owner : array-like of int, shape (M,)
         The worker of each feature, 0, 1, ...
     every : int
         Number of sweeps between two exchanges.
-    rate : float
-        Size of each step, up to 1. Steps are not mixed here: if EP oscillates, as for a
-        player with dozens of wins and no loss within a length scale of time, it needs a
-        smaller rate, such as 1/2.
-    tol : float
-        Largest residual of a converged fit.
-    max_turns : int
-        Largest number of exchanges.
 
     Returns
     -------
@@ -188,8 +182,12 @@ def fit_shards(
     Warns
     -----
     ConvergenceWarning
-        If the last residual is above `tol`.
+        If the last residual is above the `tol` of the model.
     """
+    check_problem(model, matches, y)
+    rate = 1.0
+    if model.rate != "auto":
+        rate = float(model.rate)
     owner = np.asarray(owner)
     y = np.asarray(y)
     run = uuid4().hex
@@ -207,7 +205,6 @@ def fit_shards(
         "owner",
         "the worker of each feature, 0, 1, ..., and a player with matches on each",
     )
-    require(0 < as_real(rate) <= 1, rate, "rate", "a number above 0, up to 1")
     everyone = range(int(owner.max()) + 1)
     every = check_count(every, "every", 1)
     workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
@@ -229,7 +226,7 @@ def fit_shards(
         ready.append(on(me, _place, model, matches[rows], y[rows], owner, me))
     residuals: list[float] = []
     sizes = []
-    while len(residuals) < check_count(max_turns, "max_turns", 1):
+    for _ in range(model.max_iter):
         # A worker sends its moments after its last turn and before its next one.
         post = {
             (a, b): on(a, _outbox, b, ready[a])
@@ -245,12 +242,13 @@ def fit_shards(
             [client.submit(len, future) for future in post.values()]
         )
         residuals.append(max(client.gather(ready)))
-        if residuals[-1] <= tol:
+        if residuals[-1] <= model.tol:
             break
     else:
-        text = f"the residual is {residuals[-1]:.2g} after {max_turns} turns; expected at most tol = {tol:g}"
         warn_user(
-            f"{text}: pass a larger max_turns or, if it oscillates, a smaller rate",
+            f"the residual is {residuals[-1]:.2g} after {model.max_iter} turns; expected "
+            f"at most tol = {model.tol:g}: pass a larger max_iter or, if it oscillates, a "
+            "smaller rate",
             ConvergenceWarning,
         )
     scores: dict[str, tuple[float, float]] = {}
