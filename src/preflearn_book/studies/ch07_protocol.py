@@ -169,7 +169,8 @@ def forward_search(
     scores = np.array(
         [search.cv_results_[f"split{i}_test_score"] for i in range(len(cv))]
     )
-    best: Any = clone(model).set_params(**search.best_params_)
+    best: Any = clone(model)
+    best.set_params(**search.best_params_)
     return ForwardSearch(best, int(np.sum(scores == _CONSTANT)))
 
 

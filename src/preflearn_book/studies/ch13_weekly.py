@@ -111,7 +111,8 @@ def weekly_moments(
     means = []
     variances = []
     for week in _check_weeks(weeks):
-        fresh: Any = clone(model).fit(matches[: week.start], y[: week.start])
+        fresh: Any = clone(model)
+        fresh.fit(matches[: week.start], y[: week.start])
         mean, variance = fresh.moments(matches[week])
         means.append(mean)
         variances.append(variance)

@@ -102,8 +102,9 @@ def select_rating(
     check_matches(matches)
     labels = check_labels(y, len(matches))
     limits = check_ranges(ranges, _numeric_parameters(system))
-    for end in (0, 1):
-        values = {name: interval[end] for name, interval in limits.items()}
+    lows = {name: interval.low for name, interval in limits.items()}
+    highs = {name: interval.high for name, interval in limits.items()}
+    for values in (lows, highs):
         _set_values(system, values).check_parameters()
     if start is None:
         start = int(np.argmax(matches.time > matches.time[0]))
