@@ -33,7 +33,12 @@ from scipy.optimize import brentq
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.core.diagnosis import INFORMATIVE_PENALTY, as_compared, indicator_columns, warn_if_not_identified
+from preflearn.core.diagnosis import (
+    INFORMATIVE_PENALTY,
+    as_compared,
+    indicator_columns,
+    warn_if_not_identified,
+)
 from preflearn.core.estimator import LinearComparison
 from preflearn.core.outcome_losses import (
     LINKS,
