@@ -14,7 +14,7 @@ _LENGTHS = Length, "Length"
 _POSITIVE = Positive, "Positive", *_LENGTHS
 
 
-class Described:
+class Parametrized:
     """A value that is made of its parameters, the fields of a dataclass, and can be
     written as JSON.
 

@@ -30,10 +30,10 @@ from preflearn.dynamics.covariances.state_space import (
     StateSpace,
     check_finite,
 )
-from preflearn.dynamics.parametrized import Described
+from preflearn.dynamics.parametrized import Parametrized
 
 
-class Covariance(Described, family="covariance"):
+class Covariance(Parametrized, family="covariance"):
     """A covariance function k(t, t') of a score in time; `+` and `*` of two are
     covariances too.
 

@@ -39,12 +39,12 @@ from preflearn.core.validation import (
     raise_if_any,
     require,
 )
-from preflearn.dynamics.parametrized import Described
+from preflearn.dynamics.parametrized import Parametrized
 
 _INTEGRAL = "UniTuple(float64, 3)(float64, float64, float64, float64, float64)"
 
 
-class Likelihood(Described, family="likelihood"):
+class Likelihood(Parametrized, family="likelihood"):
     """What all likelihoods have in common: p(y | d), a log-concave function of d.
 
     Attributes

@@ -63,11 +63,11 @@ BASES: tuple[Covariance, ...] = (
     Matern32(),
     Matern52(),
 )
-_FIRST = 0.3  # the variance at the start, of the likelihood's noise
+_START_VARIANCE = 0.3  # in units of the likelihood's noise
 # of candidates: a few hundredths of a nat
 _TOL = 1e-5
 _GTOL = 0.05
-_STEPS = 40
+_MAX_STEPS = 40
 
 
 class Discovery(NamedTuple):
@@ -176,7 +176,7 @@ def discover_covariance(
     'Wiener'
     """
     best = DynamicComparisons(Constant(), likelihood, tol=_TOL, n_threads=1)
-    played = check_problem(best, matches, y, sample_weight, offset)
+    observations = check_problem(best, matches, y, sample_weight, offset)
     half = float(np.ptp(matches.time)) / 2
     require(
         half > 0,
@@ -187,14 +187,16 @@ def discover_covariance(
     grammar = Grammar(
         _check_bases(bases), half, check_count(max_parts, "max_parts", least=1)
     )
-    tried = grammar.singles(_FIRST * getattr(likelihood, "variance", 1.0))
+    tried = grammar.singles(_START_VARIANCE * getattr(likelihood, "variance", 1.0))
     structure = ()
     least = math.inf
     rows = list[dict[str, Any]]()
     # it ends, since the structures of max_parts are finitely many
     for step in count(1):
         calls = (
-            delayed(_maximum)(best, matches, played, grammar.label(starts[0]), starts)
+            delayed(_maximum)(
+                best, matches, observations, grammar.label(starts[0]), starts
+            )
             for starts in tried
         )
         found = in_parallel(calls, n_jobs)
@@ -210,14 +212,14 @@ def discover_covariance(
         )
     start = changed(best, tol=1e-6, n_threads=None)
     maximum = maximise_evidence(
-        start, matches, *played.T, fixed=fixed_in(start, structure)
+        start, matches, *observations.T, fixed=fixed_in(start, structure)
     )
     table = pd.DataFrame(rows)
     return Discovery(
         maximum.model,
         maximum,
         table,
-        _report(table, maximum, float(played[:, 1].sum()), 2 * half),
+        _report(table, maximum, float(observations[:, 1].sum()), 2 * half),
     )
 
 
@@ -232,7 +234,7 @@ def _check_bases(bases: Sequence[Covariance]) -> list[Covariance]:
             good,
             base,
             f"bases[{k}]",
-            "a covariance that is no sum and no product, with a variance",
+            "an elementary covariance, with a variance",
         )
         require(base not in listed[:k], base, f"bases[{k}]", "each base once")
     return listed
@@ -241,7 +243,7 @@ def _check_bases(bases: Sequence[Covariance]) -> list[Covariance]:
 def _maximum(
     model: DynamicComparisons,
     matches: Matches,
-    played: Floats,
+    observations: Floats,
     label: str,
     starts: list[Structure],
 ) -> tuple[Structure, DynamicComparisons, dict[str, Any]]:
@@ -253,16 +255,16 @@ def _maximum(
         "evidence": math.nan,
         "n_parameters": 0,
         "bic": math.inf,
+        "converged": False,
+        "covariance": "",
+        "error": "",
     }
-    row |= {"converged": False, "covariance": "", "error": ""}
     try:
         models = [changed(model, covariance=covariance_of(start)) for start in starts]
-        found = [evidence_of(start, matches, played, {}) for start in models]
-        best = int(
-            np.argmax(
-                [one["evidence"] if one["converged"] else -math.inf for one in found]
-            )
+        fits = pd.DataFrame(
+            [evidence_of(start, matches, observations, {}) for start in models]
         )
+        best = int(np.argmax(np.where(fits["converged"], fits["evidence"], -np.inf)))
         model = models[best]
         structure = starts[best]
         with warnings.catch_warnings():
@@ -270,10 +272,10 @@ def _maximum(
             found = maximise_evidence(
                 model,
                 matches,
-                *played.T,
+                *observations.T,
                 fixed=fixed_in(model, structure),
                 gtol=_GTOL,
-                max_iter=_STEPS,
+                max_iter=_MAX_STEPS,
             )
         model = changed(found.model)
         n = len(found.gradient)
@@ -283,9 +285,7 @@ def _maximum(
             "evidence": found.evidence,
             "n_parameters": n,
             "converged": found.converged,
-        }
-        row |= {
-            "bic": n * math.log(played[:, 1].sum()) - 2 * found.evidence,
+            "bic": n * math.log(observations[:, 1].sum()) - 2 * found.evidence,
             "covariance": repr(covariance),
         }
     except ValueError as error:

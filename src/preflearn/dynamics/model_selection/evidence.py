@@ -73,7 +73,7 @@ class EvidenceMaximum(NamedTuple):
         d evidence / d log parameter of `model`, in nats, by the parameters that were
         free.
     converged : bool
-        Whether no derivative is larger than `gtol`, but for those that push against a
+        Whether no derivative is larger than `gtol`, except those that push against a
         bound.
     at_bound : tuple of str
         Parameters that ended at a bound: the evidence has no maximum between the
@@ -167,7 +167,7 @@ def maximise_evidence(
     >>> {name: round(value, 2) for name, value in found.parameters.items()}, found.converged
     ({'Constant.variance': 0.16}, True)
     """
-    played = check_problem(model, matches, y, sample_weight, offset)
+    observations = check_problem(model, matches, y, sample_weight, offset)
     known = described(model)
     fixed = check_list(fixed, "fixed", "a list of names")
     check_names(fixed, known, "a fixed parameter")
@@ -178,29 +178,30 @@ def maximise_evidence(
     limits = _limits(start, matches.time)
     warn_about_ranges(model, limits, matches.time)
     check_real(gtol, "gtol", "a positive number", np.finfo(float).tiny)
-    climb = _Climb(model, (matches, played), limits, gtol)
+    objective = _Objective(model, (matches, observations), limits, gtol)
     minimize(
-        climb,
+        objective,
         np.log([found.value for found in start.values()]),
         jac=True,
         method="L-BFGS-B",
-        bounds=climb.limits,
-        callback=climb.stop,
+        bounds=objective.limits,
+        callback=objective.stop,
         options={
             "maxiter": check_count(max_iter, "max_iter", least=1),
             "gtol": 0,
             "ftol": 0,
         },
     )
-    found = climb.result()
+    found = objective.result()
     if not found.converged:
         text = f"no maximum of the evidence in {len(found.trace)} evaluations: a derivative of "
-        text += f"{climb.left:.1e} is left, more than gtol={gtol:g}; raise max_iter, or lower the model's "
-        warn_user(text + f"tol, which is {model.tol:g}", ConvergenceWarning)
+        text += f"{objective.left:.1e} is left, more than gtol={gtol:g}; raise max_iter, or lower "
+        text += f"the model's tol, which is {model.tol:g}"
+        warn_user(text, ConvergenceWarning)
     return found
 
 
-class _Climb:
+class _Objective:
     """Minus the evidence and its gradient, for a minimiser; it remembers the best fit.
 
     Both are divided by the largest derivative at the start: the first step of L-BFGS-B

@@ -35,15 +35,15 @@ from preflearn.dynamics.model import (
     check_problem,
     infer,
 )
-from preflearn.dynamics.parametrized import Described
+from preflearn.dynamics.parametrized import Parametrized
 from preflearn.matches import Matches
 from preflearn.solvers.search import (
     RandomSearch,
     Range,
     check_ranges,
     evaluate_candidates,
-    near_boundary,
     sample_candidates,
+    near_boundary,
 )
 
 
@@ -69,7 +69,7 @@ def parameters_of(model: DynamicComparisons) -> dict[str, float]:
     Raises
     ------
     ValueError
-        If two features have the same name in print, as 1 and "1" have.
+        If two features have the same name as text, as 1 and "1" have.
 
     Examples
     --------
@@ -112,11 +112,13 @@ def with_parameters(
         check_real(value, name, "a positive number", 1 / LARGEST, LARGEST)
     new = iter([values.get(name, found.value) for name, found in known.items()])
 
-    def rebuilt(one: Described) -> Any:
-        return one.changed(**{key: next(new) for key in one.positive()})
+    def rebuilt(part: Parametrized) -> Any:
+        return part.changed(**{key: next(new) for key in part.positive()})
 
     built = {name: k.mapped(rebuilt) for name, k in by_name(model.covariance).items()}
-    covariance = built if isinstance(model.covariance, Mapping) else built[REST]
+    covariance: Any = built
+    if not isinstance(model.covariance, Mapping):
+        covariance = built[REST]
     return changed(model, covariance=covariance, likelihood=rebuilt(model.likelihood))
 
 
@@ -132,27 +134,31 @@ class Parameter(NamedTuple):
 def described(model: DynamicComparisons) -> dict[str, Parameter]:
     """All of them by name, in the order in which they are written."""
     check_model(model)
-    owners = list[tuple[str, Described]]()
+    parts = list[tuple[str, Parametrized]]()
     for name, k in by_name(model.covariance).items():
-        prefix = f"{name}: " if isinstance(model.covariance, Mapping) else ""
-        seen = Counter[str]()
+        prefix = ""
+        if isinstance(model.covariance, Mapping):
+            prefix = f"{name}: "
+        counts = Counter[str]()
         for leaf in k.leaves():
-            seen[leaf.label] += 1
-            number = f"_{seen[leaf.label]}" * (seen[leaf.label] > 1)
-            owners.append((prefix + leaf.label + number, leaf))
-    owners.append(("likelihood", model.likelihood))
+            counts[leaf.label] += 1
+            label = prefix + leaf.label
+            if counts[leaf.label] > 1:
+                label += f"_{counts[leaf.label]}"
+            parts.append((label, leaf))
+    parts.append(("likelihood", model.likelihood))
     found = dict[str, Parameter]()
-    for label, owner in owners:
-        for key, value in owner.positive().items():
+    for label, part in parts:
+        for key, value in part.positive().items():
             name = f"{label}.{key}"
             require(
                 name not in found,
                 name,
                 "the name of two parameters",
-                "features that differ in print",
+                "features with different names as text",
             )
-            ends = owner.ranges.get(key, (1 / LARGEST, LARGEST))
-            found[name] = Parameter(value, key in owner.lengths(), *ends)
+            ends = part.ranges.get(key, (1 / LARGEST, LARGEST))
+            found[name] = Parameter(value, key in part.lengths(), *ends)
     return found
 
 
@@ -261,11 +267,11 @@ def random_search(
     >>> round(found.model.covariance.variance, 3), found.near_boundary
     (0.15, {})
     """
-    played = check_problem(model, matches, y, sample_weight, offset)
+    observations = check_problem(model, matches, y, sample_weight, offset)
     limits = check_ranges(ranges, parameters_of(model))
     warn_about_ranges(model, limits, matches.time)
     candidates = sample_candidates(limits, n_configurations, random_state)
-    judge = partial(evidence_of, changed(model, n_threads=1), matches, played)
+    judge = partial(evidence_of, changed(model, n_threads=1), matches, observations)
     table = evaluate_candidates(judge, candidates, n_jobs)
     good = np.where(table["converged"], table["evidence"], -np.inf)
     name = f"why none of {len(table)} configurations converged"
@@ -278,19 +284,19 @@ def random_search(
     )
     best = int(good.argmax())
     values: dict[str, Any] = candidates.iloc[best].to_dict()
-    fitted = infer(with_parameters(model, values), matches, played)
+    fitted = infer(with_parameters(model, values), matches, observations)
     return RandomSearch(table, best, fitted, near_boundary(values, limits))
 
 
 def evidence_of(
     model: DynamicComparisons,
     matches: Matches,
-    played: Floats,
+    observations: Floats,
     values: dict[str, float],
 ) -> dict[str, Any]:
-    """That of a model with some parameters, whatever happens to the fit."""
+    """Fit a model with some parameters; return a row of the table, also if it fails."""
     try:
-        fitted = infer(with_parameters(model, values), matches, played)
+        fitted = infer(with_parameters(model, values), matches, observations)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
         return {
             "evidence": math.nan,

@@ -80,8 +80,11 @@ class Grammar:
                     ]
                     yield [(*rest, term._replace(parts=some)) for some in parts]
                 if old is not None:
-                    less = _put(term.parts, place)
-                    yield [(*rest, term._replace(parts=less)) if less else rest]
+                    fewer = _put(term.parts, place)
+                    if fewer:
+                        yield [(*rest, term._replace(parts=fewer))]
+                    else:
+                        yield [rest]
 
     def _starts(self, base: int, like: Any = None) -> list[tuple[int, Any]]:
         """A base at some lengths of time, or at that of the part in whose place it
@@ -89,11 +92,9 @@ class Grammar:
         part: Any = self._bases[base]
         if not _has_length(part):
             return [(base, part)]
-        lengths = (
-            [like.lengthscale]
-            if _has_length(like)
-            else [share * self._span for share in _LENGTHS]
-        )
+        lengths = [fraction * self._span for fraction in _LENGTHS]
+        if _has_length(like):
+            lengths = [like.lengthscale]
         return [(base, part.changed(lengthscale=length)) for length in lengths]
 
     def _new(self, candidates: Iterable[list[Structure]]) -> list[list[Structure]]:

@@ -21,7 +21,7 @@ def in_words(covariance: Covariance, span: float = YEAR) -> str:
     ----------
     covariance : Covariance
         Its unit of time is taken to be the day, as where `Matches.from_frame` read
-        dates. Rates are told per year of 365.25 days, and lengths from one year on in
+        dates. Rates are per year of 365.25 days, and lengths from one year on in
         years.
     span : float
         How long after their origins parts that grow are compared with the others, in
@@ -56,7 +56,9 @@ def in_words(covariance: Covariance, span: float = YEAR) -> str:
     require(
         isinstance(covariance, Covariance), covariance, "covariance", "a Covariance"
     )
-    parts = covariance.parts if isinstance(covariance, Sum) else (covariance,)
+    parts = (covariance,)
+    if isinstance(covariance, Sum):
+        parts = covariance.parts
     names = [part.label for part in parts]
     counts = [names[: k + 1].count(name) for k, name in enumerate(names)]
     labels = [
@@ -67,11 +69,9 @@ def in_words(covariance: Covariance, span: float = YEAR) -> str:
         f"{label}: {part.to_text()}." for label, part in zip(labels, parts, strict=True)
     ]
     variances = [variance_after(part, span) for part in parts]
-    when = (
-        f"{length(span)} after the origin, "
-        if any(map(_grows, covariance.leaves()))
-        else ""
-    )
+    when = ""
+    if any(map(_grows, covariance.leaves())):
+        when = f"{length(span)} after the origin, "
     last = f"Together: {when}a difference of two scores has {deviation(2 * sum(variances))}"
     if len(parts) > 1:
         shares = [f"{100 * v / sum(variances):.3g} % " for v in variances]
