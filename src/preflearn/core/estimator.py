@@ -31,7 +31,10 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
 
     tau_: float = 1.0
     n_features_in_: int
-    classes_ = np.array([-1, 0, 1])
+    # For decisions and probabilities, scikit-learn's cross_val_predict encodes labels as
+    # 0, 1, ... before it fits, and then uses classes_ as column numbers. Floats make it
+    # fail there; integers would give wrong columns with a warning only.
+    classes_ = np.array([-1.0, 0.0, 1.0])
 
     def rank_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores r(x) of items, shape (n,); larger is better."""

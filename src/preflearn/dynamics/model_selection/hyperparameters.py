@@ -42,8 +42,8 @@ from preflearn.solvers.search import (
     Range,
     check_ranges,
     evaluate_candidates,
-    sample_candidates,
     near_boundary,
+    sample_candidates,
 )
 
 
