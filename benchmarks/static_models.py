@@ -428,7 +428,10 @@ def main() -> None:
                 lines,
             )
         if "ties" in parts:
-            header = "rankings|ours s|by subsets s|objective differs by|above its minimum by|largest difference"
+            header = (
+                "rankings|ours s|by subsets s|objective differs by"
+                "|above its minimum by|largest difference"
+            )
             show("Plackett-Luce with ties", header, with_ties(60))
         if "intervals" in parts:
             show(

@@ -74,7 +74,7 @@ _STYLES = {
     "reverse-KL": ("vermillion", "D"),
 }
 
-_RC = {
+_RC: dict[Any, Any] = {
     "figure.figsize": (6.4, 4.0),
     "figure.constrained_layout.use": True,
     "figure.facecolor": "white",
@@ -223,7 +223,7 @@ def _copy_legend(figure: Figure, legend: Legend) -> Legend:
     place = "outside lower center"
     if legend.get_window_extent().y0 > figure.bbox.height / 2:
         place = "outside upper center"
-    by_name = dict(zip(names, legend.legend_handles, strict=True))
+    by_name: dict[str, Any] = dict(zip(names, legend.legend_handles, strict=True))
     for panel in figure.axes:  # the handles of a legend have lost their markers
         drawn, labels = panel.get_legend_handles_labels()
         by_name |= dict(zip(labels, drawn, strict=True))

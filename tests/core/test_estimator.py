@@ -144,7 +144,7 @@ def test_cross_val_predict_gives_labels_and_refuses_decisions():
     strict = y != 0
     with (
         pytest.warns(RuntimeWarning, match="classes"),
-        pytest.raises((IndexError, ValueError), match="indices|shape"),
+        pytest.raises((IndexError, ValueError), match=r"indices|shape"),
     ):
         cross_val_predict(
             LeastSquares(),

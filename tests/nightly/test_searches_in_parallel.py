@@ -26,7 +26,7 @@ from preflearn.pairs import Pairs
 from preflearn.path import ItemFolds, cross_validated_path
 from preflearn.ranking import Davidson, bootstrap
 from preflearn.ratings import Elo
-from preflearn.solvers.search import Range, drawn, judged
+from preflearn.solvers.search import Range, evaluate_candidates, sample_candidates
 from preflearn_book.studies.ch14_ratings import select_rating
 
 pytestmark = pytest.mark.nightly
@@ -57,7 +57,9 @@ def models_ahead(n_jobs=None):
         }
 
     ranges = {"variance": Range(0.1, 10.0), "lengthscale": Range(1.0, 100.0)}
-    return judged(ahead, drawn(ranges, 6, random_state=0), n_jobs)["loss"]
+    return evaluate_candidates(
+        ahead, sample_candidates(ranges, 6, random_state=0), n_jobs
+    )["loss"]
 
 
 def configurations(n_jobs=None):

@@ -140,9 +140,8 @@ class OnItems(TransformerMixin, BaseEstimator):
         good = hasattr(self.transformer, "transform")
         require(good, self.transformer, "transformer", "one of scikit-learn")
         pairs = as_pairs(pairs, keep=True)
-        self.transformer_ = clone(self.transformer).fit(
-            pairs.items[distinct_items(pairs)[0]]
-        )  # pyright: ignore[reportAttributeAccessIssue]
+        transformer: Any = clone(self.transformer)
+        self.transformer_ = transformer.fit(pairs.items[distinct_items(pairs)[0]])
         return self
 
     def transform(self, pairs: Pairs | ArrayLike) -> Pairs:

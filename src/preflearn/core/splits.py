@@ -246,9 +246,9 @@ def check_leakage(pairs: Pairs | ArrayLike, train: ArrayLike, test: ArrayLike) -
     """
     pairs = as_compared(pairs)
     index = distinct_items(pairs)[1]
-    train = check_selection(train, len(pairs))
-    test = check_selection(test, len(pairs))
-    return int(np.isin(index[test], index[train]).all(axis=1).sum())
+    trained = index[check_selection(train, len(pairs))]
+    tested = index[check_selection(test, len(pairs))]
+    return int(np.isin(tested, trained).all(axis=1).sum())
 
 
 def _units_of_groups(groups: ArrayLike | None, pairs: Pairs, kind: str) -> NDArray:

@@ -188,7 +188,7 @@ def computed_verdict(holds: Answer | Mapping[str, Answer]) -> str:
 def _forms(holds: object) -> dict[str, Answer]:
     if not isinstance(holds, Mapping):
         holds = {_PRINTED: holds}
-    forms = dict(holds)
+    forms: dict[str, Answer] = dict(holds)
     require(
         _PRINTED in forms,
         list(forms),

@@ -26,9 +26,9 @@ from preflearn.ratings.system import RatingSystem, earlier_forecasts
 from preflearn.solvers.search import (
     RandomSearch,
     check_ranges,
-    drawn,
-    judged,
+    evaluate_candidates,
     near_boundary,
+    sample_candidates,
 )
 
 _LIKELIHOOD = "likelihood."  # prefix of the names of a likelihood's parameters
@@ -114,8 +114,10 @@ def select_rating(
             "the time of all matches",
             "a later one to forecast",
         )
-    candidates = drawn(limits, n_configurations, random_state)
-    table = judged(partial(_loss, system, matches, labels, start), candidates, n_jobs)
+    candidates = sample_candidates(limits, n_configurations, random_state)
+    table = evaluate_candidates(
+        partial(_loss, system, matches, labels, start), candidates, n_jobs
+    )
     best = int(table["loss"].argmin())
     if not np.isfinite(table["loss"][best]):
         raise ValueError(
