@@ -19,7 +19,7 @@ from preflearn_book.studies.ch10_study import (
     judged,
     tuned,
 )
-from preflearn_book.studies.ch10_users import UserTask
+from preflearn_book.studies.ch10_users import Counts, UserTask
 
 ALPHAS = [0.01, 0.5, 30.0]
 GAMMA = 0.05
@@ -34,7 +34,9 @@ def task(seed, n=14, t=9, scale=1.0):
     y[n : n + 3] = [1, 2, 4]
     y[:2] = [1, 2]
     none = np.zeros(0, dtype=np.int64)
-    return UserTask(X[:n], y[:n], X[n:], y[n:], X[:0], y[:0], seed, none)
+    return UserTask(
+        X[:n], y[:n], X[n:], y[n:], X[:0], y[:0], seed, none, Counts(0, 0, 0, 0)
+    )
 
 
 def check_family(task, method, estimator_at):

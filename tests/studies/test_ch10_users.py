@@ -49,6 +49,7 @@ def test_features_are_ratings_of_references_and_medians(small):
     for task in tasks:
         # user 3 with 4 ratings is of the next group
         assert task.references.tolist() == [0, 1, 2]
+        assert task.counts[:3] == (3, 3, 3)
         own = small[[task.user]].toarray()[0]
         items = [
             np.flatnonzero(own == y)[0] for y in np.append(task.y_train, task.y_test)
@@ -61,12 +62,15 @@ def test_features_are_ratings_of_references_and_medians(small):
         assert task.X_hidden.shape == (0, 3)
 
 
-def test_users_whose_ratings_are_all_equal_are_left_out(small):
+def test_users_whose_ratings_are_all_equal_are_passed_over_and_counted(small):
+    passed_over = set()
     for seed in range(20):
         tasks = user_tasks(
             small, (3, 4), 2, np.random.default_rng(seed), least=5, most=6
         )
-        assert {task.user for task in tasks} == {4, 5}
+        assert 6 not in {task.user for task in tasks}
+        passed_over |= {task.counts.passed_over for task in tasks}
+    assert passed_over == {0, 1}  # drawn before the other two users, or not at all
 
 
 def test_references_are_drawn_once_and_are_not_tested():
@@ -89,7 +93,10 @@ def test_references_are_drawn_once_and_are_not_tested():
     assert not set(users) & set(references.tolist())
     assert ((n_ratings[references] >= 20) & (n_ratings[references] < 30)).all()
     assert ((n_ratings[users] >= 15) & (n_ratings[users] <= 38)).all()
-    assert np.sum((n_ratings >= 20) & (n_ratings < 30)) > 7
+    assert tasks[0].counts.group == np.sum((n_ratings >= 20) & (n_ratings < 30)) > 7
+    assert (
+        tasks[0].counts.candidates == np.sum((n_ratings >= 15) & (n_ratings <= 38)) - 7
+    )
     for task in tasks:
         assert len(task.y_train) - len(task.y_test) in (0, 1)
         assert len(task.y_train) + len(task.y_test) == n_ratings[task.user]
@@ -126,12 +133,9 @@ def test_groups_of_users_have_the_sizes_counted_in_the_data(name, sizes):
         pytest.skip(f"{name} is not available")
     ratings = getattr(datasets, f"load_{name}")().ratings
     for low, size in zip((20, 40, 60), sizes, strict=True):
-        for n_reference in (300, 5000):
-            (task,) = user_tasks(
-                ratings, (low, low + 20), 1, rng=0, n_reference=n_reference
-            )
-            assert len(task.references) == min(size, n_reference)
-            assert len(task.references) == task.X_test.shape[1]
+        task = user_tasks(ratings, (low, low + 20), 1, np.random.default_rng(0))[0]
+        assert task.counts.group == size
+        assert task.counts.references == min(size, 300) == task.X_test.shape[1]
 
 
 @pytest.mark.parametrize(

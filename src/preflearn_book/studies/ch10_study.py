@@ -321,8 +321,9 @@ def curves(method: Method, problems: Sequence[Problem], gammas: ArrayLike) -> Er
 
     Examples
     --------
+    >>> from preflearn_book.studies.ch10_users import Counts
     >>> X, y, none = np.arange(12.0)[:, None], np.arange(12.0) ** 2, np.zeros(0, dtype=np.int64)
-    >>> task = UserTask(X[::2], y[::2], X[1::2], y[1::2], X[:0], y[:0], 0, none)
+    >>> task = UserTask(X[::2], y[::2], X[1::2], y[1::2], X[:0], y[:0], 0, none, Counts(0, 0, 0, 0))
     >>> method, gammas = by_pursuit("pursuit", [1, 2, 3]), [0.01, 0.1, 1.0]
     >>> width, level = tuned(curves(method, [Problem.of(task)], gammas))
     >>> gammas[width], method.levels[level]
