@@ -48,8 +48,8 @@ SLIPS = {  # the file, its text, and the changed text
     ),
     "09": (
         "preflearn/path/ranking.py",
-        "np.abs(margins - 1) <= _ON",
-        "np.abs(margins - 1.01) <= _ON",
+        "np.abs(margins - 1) <= tolerance",
+        "np.abs(margins - 1.01) <= tolerance",
     ),
     "10": RIDGE,
     # three users: a tenth moves no pair
@@ -57,8 +57,8 @@ SLIPS = {  # the file, its text, and the changed text
     "13": ("preflearn/dynamics/engine/acceleration.py", "_DEPTH = 12", "_DEPTH = 4"),
     "14": (
         "preflearn/dynamics/engine/algorithm.py",
-        "return total + 0.5 * math.log(product), math.sqrt(worst)",
-        "return total + 0.501 * math.log(product), math.sqrt(worst)",
+        "return total + 0.5 * math.log(product), math.sqrt(largest)",
+        "return total + 0.501 * math.log(product), math.sqrt(largest)",
     ),
     "16": (
         "preflearn/analogy/anker_rank.py",
