@@ -67,8 +67,8 @@ class TrueSkill(RatingSystem):
         Variance that is added per match, or per unit of time of the matches.
     step : "match" or "time"
         Unit of `dynamics`. "time" filters the Wiener process that starts with
-        `variance` at each player's first match, `Constant(variance) + Wiener(dynamics,
-        origin="first")`.
+        `variance` at each player's first match,
+        ``Constant(variance) + Wiener(dynamics, origin="first")``.
     margin : float
         Half the width of the interval of ties, in the unit of the skills; 0: no ties.
     advantage : float
