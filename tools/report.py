@@ -17,7 +17,7 @@ from tokens import tokens_by_folder
 ROOT = Path(__file__).parents[1]
 TOKEN_GOALS = {
     "src/preflearn": 125_000,
-    "src/bookrunner + src/preflearn_book/studies": 50_000,
+    "src/preflearn_book/runner + src/preflearn_book/studies": 50_000,
     "tests": 260_000,
     "benchmarks": 40_000,
 }

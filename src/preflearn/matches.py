@@ -197,7 +197,7 @@ class Matches:
         ------
         ValueError
             If a column or a value is missing or of another kind, some names are floats
-            and others are not, a player meets themself, no match is left, a name is
+            and others are not, a player meets themselves, no match is left, a name is
             "advantage", or the times are not ascending. Rows count from 0.
 
         Warns
@@ -1055,7 +1055,7 @@ def _opponents(
         k = np.argmax(twice)
         name = np.asarray(both[k]).tolist()  # as Python writes it
         raise ValueError(
-            f"{name!r} meets themself in row {rows[k]}; expected two different opponents"
+            f"{name!r} meets themselves in row {rows[k]}; expected two different opponents"
         )
     if single and (weights == 1).all():
         index = ids.reshape(2, -1).T

@@ -281,6 +281,18 @@ def test_rows_that_a_quick_run_computes_again_are_counted():
     }
 
 
+def test_a_missing_row_of_a_record_with_keys_is_reported():
+    table = "a,x\n1,2\n2,3\n3,4\n"
+    two = COMPARED | {
+        "flips": {"fraction": 0.0, "columns": [], "method": None},
+        "csv": "a,x\n1,2\n2,3\n",
+    }
+    one = two | {"csv": "a,x\n1,2\n"}
+    assert Record({"quick_rows": 2}, table, None).contradictions(two) == []
+    assert "recorded 2" in Record({"quick_rows": 2}, table, None).contradictions(one)[0]
+    assert "recorded no number" in Record({}, table, None).contradictions(two)[0]
+
+
 def test_tables_without_keys_are_compared_row_by_row():
     payload = COMPARED | {"keys": None, "csv": "x\n1\n2\n"}
     assert differences(payload, "x\n1\n2\n") == []

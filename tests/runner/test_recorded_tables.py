@@ -55,7 +55,8 @@ def load(name):
     for row in rows:
         groups.setdefault(row[FLIPS[name].method], []).append(row)
     rows = [row for group in groups.values() for row in group[:6]]
-    return Record({}, csv_text(rows), None), rows, keys
+    header = {"quick_rows": len(rows)}
+    return Record(header, csv_text(rows), None), rows, keys
 
 
 def parsed(text):

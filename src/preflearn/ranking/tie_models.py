@@ -143,9 +143,7 @@ class TieModel(Uncertain, LinearComparison):
         pairs = as_compared(pairs)
         y = check_labels(as_outcomes(y), len(pairs))
         weights = check_weights(sample_weight, len(pairs))
-        cluster = check_query_ids(
-            cluster, len(pairs), "cluster", "cluster id", "a pair"
-        )
+        cluster = check_query_ids(cluster, len(pairs), "cluster", "cluster id", "pair")
         check_scale(pairs.items, "items")
         check_kinds(y[weights > 0], name, ties=False)
         self._data = (pairs.items, pairs.B, y, weights, alpha)

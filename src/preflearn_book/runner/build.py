@@ -280,7 +280,9 @@ def record_chapter(
     chapter = project.chapter(name)
     folder = project.executed / chapter.name
     others = sorted((parameters or {}).keys() - chapter.sweep.keys())
-    expected = f"parameters of the chapter's sweep: {[*chapter.sweep]}"
+    expected = "none, since this chapter has no sweep"
+    if chapter.sweep:
+        expected = f"parameters of the chapter's sweep: {[*chapter.sweep]}"
     require(not others, others, "the list of parameters", expected)
     in_full = {"profile": "full"} | dict(parameters or {})
     tasks = [

@@ -192,7 +192,7 @@ class Record(NamedTuple):
         """List what a payload of a quick run contradicts in this record."""
         if payload["keys"] is not None:
             n_rows = len(_rows(payload["csv"], payload["keys"]))
-            n_recorded = self.header.get("quick_rows", n_rows)
+            n_recorded = self.header.get("quick_rows", "no number")
             found = contradictions(payload, self.table, subset=True)
             if n_rows != n_recorded:
                 found.append(f"{n_rows} rows of the quick run, recorded {n_recorded}")
