@@ -46,12 +46,10 @@ def in_words(covariance: Covariance, span: float = YEAR) -> str:
     --------
     >>> from preflearn.dynamics import Constant, Matern12
     >>> print(in_words(Constant(0.04) + Matern12(0.36, lengthscale=1461.0)))
-    Constant: a level that does not change, of standard deviation 0.2. Matern12: a rough
-    curve around 0, of standard deviation 0.6; its correlation falls to 0.37 over 4
-    years and to one half over 2.77 years. Together: a difference of two scores has
-    standard deviation 0.894; of its variance 10 % is from Constant and 90 % from
-    Matern12.
-    """
+    Constant: a level that does not change, of standard deviation 0.2.
+    Matern12: a rough curve around 0, of standard deviation 0.6; its correlation falls to 0.37 over 4 years and to one half over 2.77 years.
+    Together: a difference of two scores has standard deviation 0.894; of its variance 10 % is from Constant and 90 % from Matern12.
+    """  # noqa: E501
     span = check_real(span, "span", "a positive number", least=1e-100)
     require(
         isinstance(covariance, Covariance), covariance, "covariance", "a Covariance"
