@@ -35,3 +35,8 @@ def __getattr__(name: str) -> Any:
             if hasattr(imported, name):
                 return getattr(imported, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names, too, from which the API reference is made."""
+    return sorted({*globals(), *__all__})
