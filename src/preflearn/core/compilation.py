@@ -70,7 +70,7 @@ def njit_inner(function: Callable[..., Any], **options: Any) -> Any:
 njit_inside = partial(_jit, error_model="numpy", forceinline=True)
 # The compiler may reorder sums to vectorize them; arguments must be finite.
 njit_sums = partial(njit, fastmath=_SUMS)
-njit_part_sums = partial(njit_inner, fastmath=_SUMS)
+njit_inner_sums = partial(njit_inner, fastmath=_SUMS)
 
 
 class _Cache(FunctionCache):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.core.compilation import njit, njit_inner, njit_part_sums
+from preflearn.core.compilation import njit, njit_inner, njit_inner_sums
 from preflearn.core.gram import combine_into
 from preflearn.core.validation import Floats, Ids
 from preflearn.path.graph import BOUND_TOL
@@ -372,7 +372,7 @@ def _step_to_event(pairs, margin_set, rule, near, left):
     return max(step, 0.0)
 
 
-@njit_part_sums
+@njit_inner_sums
 def _score_range(g, dg, f_start, step, inverse):
     """By how much the scores f will have moved against each other since the start."""
     low = high = (g[0] + step * dg[0]) * inverse - f_start[0]

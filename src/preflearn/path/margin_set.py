@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.core.compilation import njit, njit_inner, njit_part_sums
+from preflearn.core.compilation import njit, njit_inner, njit_inner_sums
 from preflearn.core.gram import fixed
 from preflearn.core.validation import Floats, Ids
 
@@ -173,7 +173,7 @@ def solve(gram, delta, total, tau):
     return excess / unit + tau * total
 
 
-@njit_part_sums
+@njit_inner_sums
 def _dot_behind(row, values, i, n):
     """The inner product of a row and these values, behind position i."""
     total = 0.0

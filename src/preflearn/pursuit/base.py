@@ -77,12 +77,16 @@ def check_training_data(
     graph: object | None,
     mix: float,
     validation: object | None = None,
-    keep: Any = False,
+    kernel: Any = None,
 ) -> TrainingData:
     """Scored items, what compares them, and the held-out items of `validation`.
 
-    `keep` says which sparse items stay sparse, as in `check_items`.
+    Sparse items stay sparse if the kernel is linear and there are fewer items than
+    features.
     """
+    keep: Any = False
+    if kernel == "linear":
+        keep = "few"
     X = check_items(X, "X", keep=keep).copy()
     y = check_array(y, "y", X.shape[:1], "one score per item").copy()
     check_scale(y, "y")

@@ -147,9 +147,7 @@ class RankingPursuit(ScoredItemsEstimator):
         """
         expected = "a number from 0 (ranking) to 1 (regression)"
         mix = check_real(self.mix, "mix", expected, least=0.0, most=1.0)
-        data = check_training_data(
-            X, y, qid, graph, mix, validation, self.kernel == "linear" and "few"
-        )
+        data = check_training_data(X, y, qid, graph, mix, validation, self.kernel)
         functions = self._dictionary_functions(data.X)
         most = check_count(self.n_basis, "n_basis", 1)
         check_backfit(self.backfit)

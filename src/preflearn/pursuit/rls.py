@@ -143,9 +143,7 @@ class RankRLS(ScoredItemsEstimator):
             different scores in one query, or where no two items are compared and the
             loss is not that of regression.
         """
-        data = check_training_data(
-            X, y, qid, graph, self._mix, validation, self.kernel == "linear" and "few"
-        )
+        data = check_training_data(X, y, qid, graph, self._mix, validation, self.kernel)
         functions = functions_at_items(self, data.X)
         if self.kernel in SHIFTED:
             functions = functions.seen(self._mix)
@@ -380,9 +378,7 @@ class SparseRankRLS(ScoredItemsEstimator):
             several alphas without validation, held-out items without two of different
             scores in one query, or where no two items are compared.
         """
-        data = check_training_data(
-            X, y, qid, graph, 0.0, validation, self.kernel == "linear" and "few"
-        )
+        data = check_training_data(X, y, qid, graph, 0.0, validation, self.kernel)
         functions = functions_at_items(self, data.X)
         n_basis = check_count(self.n_basis, "n_basis", 1)
         alphas = _check_alphas(self.alpha, 0.0, "a number of at least 0")

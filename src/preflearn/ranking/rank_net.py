@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.core.compilation import njit_part_sums, njit_sums
+from preflearn.core.compilation import njit_inner_sums, njit_sums
 from preflearn.core.estimator import check_asked
 from preflearn.core.validation import Floats, check_count, generator, require
 from preflearn.pairs import Pairs
@@ -136,7 +136,7 @@ def _first_weights(rng: np.random.Generator, p: int, units: int) -> Floats:
     return weights
 
 
-@njit_part_sums
+@njit_inner_sums
 def _score(x, weights, hidden):
     """f(x); the hidden layer is kept."""
     p = len(x)
@@ -161,7 +161,7 @@ def _outputs(X, weights):
     return scores
 
 
-@njit_part_sums
+@njit_inner_sums
 def _add_slope(x, weights, hidden, factor, slope):
     """Add the factor times the gradient of f(x), whose hidden layer is lost."""
     p = len(x)
@@ -175,7 +175,7 @@ def _add_slope(x, weights, hidden, factor, slope):
             slope[k, h] += x[k] * hidden[h]
 
 
-@njit_part_sums
+@njit_inner_sums
 def _batch(X, index, weights, sigma, slope, hidden):
     """The sum of the losses of pairs (better, worse); the gradient of their mean goes
     to slope."""

@@ -28,9 +28,8 @@ _RANGE = re.compile(r"-?\d{1,18}(:-?\d{1,18}){1,2}")
 def require(good: object, value: object, name: str, expected: str) -> None:
     """Raise ValueError that shows a value, unless the value is good."""
     if not good:
-        from preflearn.core import (
-            validation,  # late, since the command's help comes without
-        )
+        # Imported late, since the command prints its help without NumPy.
+        from preflearn.core import validation
 
         validation.require(False, value, name, expected)
 

@@ -27,7 +27,7 @@ from preflearn.svm import LogisticCompare, LPCompare, SVMCompare, SVMRank
 from preflearn_book.studies import ch17_orders as orders
 from preflearn_book.studies import ch17_pairs as pairs
 from preflearn_book.studies import ch17_time as time
-from preflearn_book.studies.ch17_objects import _by_able, _by_anker
+from preflearn_book.studies.ch17_objects import fit_able2rank, fit_anker_rank
 from preflearn_book.studies.ch17_protocol import (
     BUDGET,
     CONSTANT,
@@ -100,7 +100,7 @@ _PAIR_BASELINES = (
 _WIDTHS = [0.03, 0.3]
 _BASES = {"n_basis": [1, 2, 4, 8, 16, 32, 64, 128], "width": _WIDTHS}
 _FIT_RANK_RLS = partial(orders.fit_least_squares, estimator=RankRLS)
-_EXPECTED_RANKS = _order_learner("expected rank regression", orders._by_err)
+_EXPECTED_RANKS = _order_learner("expected rank regression", orders.fit_expected_ranks)
 _ORDER_TREES = _order_learner(
     "boosted trees",
     orders.fit_trees,
@@ -201,8 +201,10 @@ LEARNERS: dict[str, tuple[Learner, ...]] = {
         *_PAIR_BASELINES,
     ),
     "objects": (
-        _order_learner("AnKer-rank", _by_anker, C=_powers_of_ten(-4, 3)),
-        _order_learner("able2rank", _by_able, k=[1, 3, 10, 30, 100, 300, 1000, 3000]),
+        _order_learner("AnKer-rank", fit_anker_rank, C=_powers_of_ten(-4, 3)),
+        _order_learner(
+            "able2rank", fit_able2rank, k=[1, 3, 10, 30, 100, 300, 1000, 3000]
+        ),
         _order_learner("ranking SVM", orders.fit_svm, C=_powers_of_ten(-5, 5)),
         _order_learner(
             "ranking SVM, rbf", orders.fit_svm, C=_powers_of_ten(-3, 8), width=_WIDTHS

@@ -53,11 +53,11 @@ TRANSFERS = [
 MAX_REPEATED_ITEMS = 50  # with more items, three folds are drawn once, not three times
 
 
-def _by_anker(train: Scored, C: float) -> Scores:
+def fit_anker_rank(train: Scored, C: float) -> Scores:
     return AnKerRank(C, random_state=train.seed).fit(train.X, train.y).rank_function
 
 
-def _by_able(train: Scored, k: int) -> Scores:
+def fit_able2rank(train: Scored, k: int) -> Scores:
     return Able2Rank(k).fit(train.X, train.y).rank_function
 
 

@@ -154,7 +154,7 @@ def fit_logistic(train: Scored, C: float, width: float | None = None) -> Scores:
 
 
 @standardized
-def _by_err(train: Scored) -> Scores:
+def fit_expected_ranks(train: Scored) -> Scores:
     return ExpectedRankRegression().fit(train.X, train.y).rank_function
 
 
