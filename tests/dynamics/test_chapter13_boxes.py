@@ -301,6 +301,21 @@ def test_eps_variances_can_be_above_the_exact_ones_where_rows_are_no_differences
 
 
 @pytest.mark.theorem("thm-inference-gaussian")
+def test_eps_variances_can_be_above_the_exact_ones_where_v_has_negative_entries():
+    """(e) needs V >= 0, also where all rows are differences."""
+    X = np.array([[1.0, -1, 0], [0, 1, -1], [0, 1, -1]])
+    time = np.array([-1.0, 1, 2])
+    covariance = Affine(1.0, 1.0, origin=0.0)
+    K = covariance.gram(time)
+    ben = np.linalg.solve(np.eye(3) + K * X[:, 1] ** 2 / 0.01, K)
+    assert ben.min() < 0
+    _, variance, _ = dense.exact_gaussian(covariance, 0.01, X, time, np.zeros(3))
+    model = fit(covariance, Gaussian(0.01), "ep", X, time, np.zeros(3), max_iter=5000)
+    ratio = (moments(model, time)[1] / variance)[0, :2]
+    np.testing.assert_allclose(ratio, [1.33, 1.34], atol=0.01)
+
+
+@pytest.mark.theorem("thm-inference-gaussian")
 def test_two_matches_of_a_pair_are_a_cycle():
     X = np.array([[1.0, -1], [1, -1]])
     time = np.array([0.0, 1])
