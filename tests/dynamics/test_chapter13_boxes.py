@@ -326,6 +326,92 @@ def test_two_matches_of_a_pair_are_a_cycle():
     assert model.log_marginal_likelihood_ < evidence - 1e-3
 
 
+@pytest.mark.theorem("lem-inference-concave")
+@pytest.mark.parametrize(
+    ("density", "outcomes"),
+    [
+        (dense.probit, (-1, 1)),
+        (dense.logit, (-1, 1)),
+        (dense.ordinal(log_ndtr, 0.4), (-1, 0, 1)),
+        (dense.poisson, (0, 1, 7)),
+        (dense.gaussian(0.5), (-0.3, 2.0)),
+    ],
+)
+def test_the_five_likelihoods_are_log_concave(density, outcomes):
+    u = np.linspace(-6, 6, 601)
+    mean = np.linspace(-3, 3, 25)
+    for y in outcomes:
+        assert np.diff(density(float(y), u), 2).max() < 1e-9
+        for variance in (0.01, 1.0, 9.0):
+            for integral in (dense.log_partition, dense.expected):
+                y_all = np.full(25, float(y))
+                second = integral(density, y_all, mean, np.full(25, variance))[2]
+                assert second.max() < 1e-8 / variance
+
+
+@pytest.mark.theorem("lem-inference-concave")
+def test_a_likelihood_that_is_not_log_concave_can_have_negative_precisions():
+    _, _, (second,) = dense.log_partition(
+        lambda y, d: DENSITIES["Student"](d), [0.0], [0.0], [2.0]
+    )
+    assert second > 0
+
+
+def evidence_gap(covariance, noise, method, X, time, y):
+    """Estimated minus exact evidence."""
+    model = fit(covariance, Gaussian(noise), method, X, time, y, max_iter=20_000)
+    exact = dense.exact_gaussian(covariance, noise, X, time, y)[2]
+    return model.log_marginal_likelihood_ - exact
+
+
+@pytest.mark.theorem("cor-inference-evidence")
+@pytest.mark.parametrize("method", ["ep", "kl"])
+@pytest.mark.parametrize("covariance", PRIORS, ids=repr)
+def test_the_error_of_the_evidence_does_not_depend_on_the_outcomes(covariance, method):
+    """(a), also for rows that are not differences."""
+    rng = np.random.default_rng(8)
+    time = np.sort(rng.uniform(0.1, 6, 10))
+    for X in (random_design(rng, 10, 4), rng.normal(size=(10, 3))):
+        gaps = [
+            evidence_gap(covariance, 0.8, method, X, time, y)
+            for y in (np.zeros(10), rng.normal(size=10), 3 + 5 * rng.normal(size=10))
+        ]
+        np.testing.assert_allclose(gaps, gaps[0], atol=1e-6)
+
+
+ROUND_ROBIN = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+
+
+@pytest.mark.theorem("cor-inference-evidence")
+@pytest.mark.parametrize("method", ["ep", "kl"])
+@pytest.mark.parametrize(
+    "pairs", [[(0, 1)] * 3, [(0, 1)] * 20, ROUND_ROBIN, ROUND_ROBIN + [(3, 4)] * 3]
+)
+def test_the_error_of_the_evidence_grows_with_half_the_log_of_the_variance(
+    pairs, method
+):
+    """(b)"""
+    X = np.zeros((len(pairs), 1 + np.max(pairs)))
+    for row, (i, j) in zip(X, pairs, strict=True):
+        row[[i, j]] = 1, -1
+    assert (X != 0).sum(axis=0).min() >= 3
+    zeros = np.zeros(len(pairs))
+    rest = [
+        evidence_gap(Constant(v), 1.0, method, X, zeros, zeros) + np.log(v) / 2
+        for v in (1e2, 1e4, 1e5)
+    ]
+    np.testing.assert_allclose(rest[1:], rest[1], atol=0.02)
+    np.testing.assert_allclose(rest[0], rest[1], atol=0.2)
+
+
+@pytest.mark.theorem("cor-inference-evidence")
+def test_forests_have_no_such_error_under_ep():
+    """(b) needs a minimum number of matches per player."""
+    X = np.array([[1.0, -1, 0], [0, 1, -1]])
+    gap = evidence_gap(Constant(1e4), 1.0, "ep", X, np.zeros(2), np.ones(2))
+    assert gap == pytest.approx(0, abs=1e-6)
+
+
 @pytest.mark.theorem("prop-inference-rates")
 @pytest.mark.parametrize("noise", [0.01, 1.0])
 @pytest.mark.parametrize("k", [1, 2, 3, 6])
