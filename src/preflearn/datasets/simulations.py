@@ -19,12 +19,8 @@ from preflearn.pairs import Pairs
 
 _ITEMS = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [4.0, 1.0]])
 _INDEX = [[1, 0], [2, 1], [3, 2], [3, 0]]
-_ORDERS = {
-    name: order
-    for order, text in ((1, "1"), (2, "2"), (np.inf, "inf"))
-    for name in (order, text, f"l{text}")
-}
-_DELTAS = {1: (-0.5, 0.5), 2: (-1.0, 0.5), np.inf: (-1.0, 1.0)}
+_ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
+_DELTAS = {"l1": (-0.5, 0.5), "l2": (-1.0, 0.5), "linf": (-1.0, 1.0)}
 _SIGMA = 0.25
 _GAUSSIAN_STEP = 0.5
 
@@ -84,13 +80,13 @@ class NormPairs(NamedTuple):
     scores: NDArray[np.float64]
 
 
-def squared_norm(X: ArrayLike, norm: float | str) -> NDArray[np.float64]:
+def squared_norm(X: ArrayLike, norm: Literal["l1", "l2", "linf"]) -> NDArray[np.float64]:
     """The ranking functions r(x) = ||x||_j^2 of section 4.1 of [Venuto2017]_.
 
     Parameters
     ----------
     X : array-like of shape (n, p)
-    norm : {1, 2, inf} or {"l1", "l2", "linf"}
+    norm : {"l1", "l2", "linf"}
 
     Returns
     -------
@@ -103,15 +99,16 @@ def squared_norm(X: ArrayLike, norm: float | str) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> squared_norm([[3.0, -4.0]], 1), squared_norm([[3.0, -4.0]], "l2"), squared_norm([[3.0, -4.0]], "linf")
-    (array([49.]), array([25.]), array([16.]))
+    >>> squared_norm([[3.0, -4.0]], "l1"), squared_norm([[3.0, -4.0]], "linf")
+    (array([49.]), array([16.]))
     """
+    check_choice(norm, "norm", tuple(_ORDERS))
     X = check_items(X, "X", scaled=True)
-    return np.linalg.norm(X, ord=_order(norm), axis=1) ** 2
+    return np.linalg.norm(X, ord=_ORDERS[norm], axis=1) ** 2
 
 
 def simulate_norm_pairs(
-    norm: float | str,
+    norm: Literal["l1", "l2", "linf"],
     n: int,
     tie_share: float,
     rng: np.random.Generator | int,
@@ -127,7 +124,7 @@ def simulate_norm_pairs(
 
     Parameters
     ----------
-    norm : {1, 2, inf} or {"l1", "l2", "linf"}
+    norm : {"l1", "l2", "linf"}
         The j of r(x).
     n : int
         The number of pairs.
@@ -157,7 +154,7 @@ def simulate_norm_pairs(
     >>> pairs, int((y == 0).sum())
     (Pairs(6 pairs of 12 items, 2 features), 3)
     """
-    order = _order(norm)
+    check_choice(norm, "norm", tuple(_ORDERS))
     n_ties = tie_quota(n, tie_share)
     check_choice(steps, "steps", ("uniform", "gaussian"))
     rng = generator(rng, "rng")
@@ -166,10 +163,10 @@ def simulate_norm_pairs(
     while len(chosen) < n:  # each batch has some tenths of ties, and of preferences
         second = rng.uniform(-2, 2, size=(n + 100, 2))
         if steps == "uniform":
-            first = second + rng.uniform(*_DELTAS[order], size=second.shape)
+            first = second + rng.uniform(*_DELTAS[norm], size=second.shape)
         else:
             first = second + rng.normal(scale=_GAUSSIAN_STEP, size=second.shape)
-        gain = squared_norm(first, order) - squared_norm(second, order)
+        gain = squared_norm(first, norm) - squared_norm(second, norm)
         noise = rng.normal(scale=_SIGMA, size=len(gain))
         batches.append((first, second, threshold(gain + noise, 1.0)))
         y = np.concatenate([labels for _, _, labels in batches])
@@ -180,15 +177,7 @@ def simulate_norm_pairs(
         np.concatenate(parts)[chosen] for parts in zip(*batches, strict=True)
     )
     pairs = Pairs.from_arrays(first, second)
-    return NormPairs(pairs, y, squared_norm(pairs.items, order))
-
-
-def _order(norm: float | str) -> float:
-    key = norm
-    if not isinstance(norm, str):
-        key = as_real(norm)
-    require(key in _ORDERS, norm, "norm", "1, 2, inf, or 'l1', 'l2', 'linf'")
-    return _ORDERS[key]
+    return NormPairs(pairs, y, squared_norm(pairs.items, norm))
 
 
 def tie_quota(n: int, tie_share: float) -> int:
