@@ -1,6 +1,5 @@
 import pickle
 import re
-import sys
 import tracemalloc
 import warnings
 
@@ -517,7 +516,7 @@ def test_a_missing_column_of_rankings_is_named():
         Matches.from_rankings(race(), rank="place")
 
 
-# ---- From a Parquet file: the same as from a frame of all of it, errors and their rows too
+# ---- Names as categories, as a Parquet file may hold them
 
 GAMES = {
     "first": ["Bob", "Ann", "Cy"] * 5,
@@ -535,102 +534,49 @@ def changed(column, value):
     return {column: values}
 
 
-@pytest.fixture
-def read_both(tmp_path):
-    """Readers of one table: from the whole frame, and from the file in parts."""
-    optional_import("pyarrow")
-    path = tmp_path / "games.parquet"
-
-    def write(changes, chunk, **columns):
-        pd.DataFrame(GAMES | changes).to_parquet(path)
-        return (
-            lambda: Matches.from_frame(pd.read_parquet(path), **columns),
-            lambda: Matches.from_parquet(path, chunk=chunk, **columns),
-        )
-
-    return write
-
-
-@pytest.mark.parametrize("chunk", [1, 4, 1000])
 @pytest.mark.parametrize(
-    ("changes", "columns"),
+    "games",
     [
-        ({}, {"advantage": "home", "interactions": True}),
-        ({"outcome": [1, 0.5, 0] * 5}, {"outcomes": "win-loss"}),
-        ({"first": [10, 2, 3] * 5, "second": [2, 3, 10] * 5}, {}),
-        ({"first": [10, 2, 3] * 5}, {}),
-        (
-            {
-                "first": np.array([2**64 - 1, 2**64 - 2, 3] * 5, np.uint64),
-                "second": [2, 3, 10] * 5,
-            },
-            {},
-        ),
-        ({"first": [1.5, 2.5, 3.5] * 5, "second": [2.5, 3.5, 1.5] * 5}, {}),
-        ({"first": pd.Categorical(GAMES["first"])}, {}),
-        ({"time": np.arange(15.0)}, {"outcome": None}),
-        ({"time": [f"2000-01-{k:02}" for k in range(1, 16)]}, {}),
-        ({"first": ["Ann"] * 5 + ["Bob"] * 5 + ["Ann"] * 5, "second": ["Cy"] * 15}, {}),
+        {},
+        {"first": [10, 2, 3] * 5, "second": [2, 3, 10] * 5},
+        {"first": [10, 2, 3] * 5},
+        {
+            "first": np.array([2**64 - 1, 2**64 - 2, 3] * 5, np.uint64),
+            "second": [2, 3, 10] * 5,
+        },
+        {"first": [1.5, 2.5, 3.5] * 5, "second": [2.5, 3.5, 1.5] * 5},
     ],
 )
-def test_parts_of_a_file_are_read_as_one_frame(read_both, changes, columns, chunk):
-    whole, read = (reader() for reader in read_both(changes, chunk, **columns))
-    if columns.get("outcome", "") is not None:
-        (whole, y), (read, read_y) = whole, read
-        np.testing.assert_array_equal(read_y, y)
-        assert read_y.dtype == y.dtype
-    for name in ("data", "indices", "indptr"):
-        a = getattr(read.design, name)
-        b = getattr(whole.design, name)
-        np.testing.assert_array_equal(a, b)
-        assert a.dtype == b.dtype
-    np.testing.assert_array_equal(read.time, whole.time)
-    assert (read.features, read.columns) == (whole.features, whole.columns)
+def test_categories_are_names(games):
+    """They take less memory than texts, and name the same players."""
+    frame = pd.DataFrame(GAMES | games)
+    options = {"advantage": "home", "interactions": True}
+    (expected, _), (matches, _) = (
+        Matches.from_frame(frame.astype(types), **options)
+        for types in ({}, {"first": "category", "second": "category"})
+    )
+    assert matches.features == expected.features
+    assert (matches.design != expected.design).nnz == 0
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("games", "message"),
     [
-        changed("first", None),
-        changed("outcome", None),
-        changed("second", "Bob"),
-        {"first": [1, 2, 3] * 5, "second": [2, 3, 3] * 5},
-        changed("time", pd.Timestamp("1999-01-01")),
-        {"second": [1.0, 2.0, 3.0] * 5, "first": [2, 3, 1] * 5},
-        {"first": [["Ann", "Bob"]] * 15},
-        {"first": [True] * 15},
+        (changed("first", None), r"'first'\[9\]"),
+        (changed("second", "Bob"), "'Bob' meets themselves in row 9"),
+        ({"second": [1.0, 2.0, 3.0] * 5, "first": [2, 3, 1] * 5}, "one kind"),
+        ({"first": [True] * 15}, "row 0 of column 'first'"),
     ],
 )
-def test_errors_name_the_row_in_the_file(read_both, changes):
-    whole, read = read_both(changes, 4)
-    with pytest.raises(ValueError, match=r".") as expected:
-        whole()
-    with pytest.raises(ValueError, match=re.escape(str(expected.value))):
-        read()
+def test_errors_in_categories_name_the_row(games, message):
+    frame = pd.DataFrame(GAMES | games).astype(
+        {"first": "category", "second": "category"}
+    )
+    with pytest.raises(ValueError, match=message):
+        Matches.from_frame(frame)
 
 
-def test_files_that_cannot_be_read_are_named(tmp_path, monkeypatch):
-    optional_import("pyarrow")
-    path = tmp_path / "games"
-    path.write_text("first,second\n")
-    with pytest.raises(ValueError, match="games"):
-        Matches.from_parquet(path)
-    with pytest.raises(OSError, match="nothing"):
-        Matches.from_parquet(tmp_path / "nothing")
-    pd.DataFrame(GAMES).to_parquet(path)
-    with pytest.raises(ValueError, match="chunk"):
-        Matches.from_parquet(path, chunk=0)
-    with pytest.raises(ValueError, match="'white'"):
-        Matches.from_parquet(path, first="white")
-    pd.DataFrame(GAMES)[:0].to_parquet(path)
-    with pytest.raises(ValueError, match="row"):
-        Matches.from_parquet(path)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"pyarrow.*\[book\]"):
-        Matches.from_parquet(path)
-
-
-def test_each_name_is_held_in_memory_once(tmp_path):
+def test_each_name_of_a_parquet_file_is_held_in_memory_once(tmp_path):
     """A frame holds each name once per row, here 400 letters; the ids of the names take
     a hundredth."""
     optional_import("pyarrow")
@@ -645,7 +591,8 @@ def test_each_name_is_held_in_memory_once(tmp_path):
     )
     games.assign(time=np.arange(n), outcome=1.0).to_parquet(path)
     tracemalloc.start()
-    Matches.from_parquet(path, chunk=500)
+    frame = pd.read_parquet(path, engine="pyarrow", read_dictionary=["first", "second"])
+    Matches.from_frame(frame)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 400 * n

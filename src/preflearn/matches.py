@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import difflib
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from itertools import chain
 from numbers import Real
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from pandas.api.types import union_categoricals
 from scipy import sparse
 
-from preflearn.core.compilation import njit
 from preflearn.core.validation import (
     LARGEST,
     Floats,
@@ -32,7 +30,6 @@ from preflearn.core.validation import (
     as_real,
     check_array,
     check_choice,
-    check_count,
     check_flag,
     check_selection,
     check_shape,
@@ -53,8 +50,7 @@ _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of times since 1970
 _MAX_LISTED = 5  # unseen names in a message
 _MAX_BARE_WINS = 3  # outcomes 1 and 0 without a warning that 0 may mean a loss
 _LABELS = -1, 0, 0.5, 1
-# pandas' inferred types of columns that cannot hold line-ups, and of those with dates
-_NAME_TYPES = "string", "integer"
+# pandas' inferred types of columns with dates
 _DATE_TYPES = "string", "date", "datetime", "datetime64"
 
 
@@ -266,65 +262,6 @@ class Matches:
         return matches, y
 
     @classmethod
-    def from_parquet(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        chunk: int = 1_000_000,
-        **columns: Any,
-    ) -> Any:
-        """Matches, and their outcomes, from a Parquet file that is read in parts.
-
-        The result is that of `from_frame` for the whole file, in less memory: names
-        become numbers part by part, so that each name is stored once, and not once per
-        match. This needs pyarrow, from the extra ``preflearn[book]``.
-
-        Parameters
-        ----------
-        path : path-like
-            Rows sorted by time. Line-ups are not read from files: give `from_frame` a
-            frame of lists.
-        chunk : int
-            Number of rows that are read at a time, at most.
-        first, second, time, outcome, advantage, interactions, outcomes
-            As in `from_frame`, which takes them as `columns`. Times that are timestamps
-            or numbers take less memory than texts.
-
-        Returns
-        -------
-        As `from_frame`.
-
-        Raises
-        ------
-        ValueError
-            As `from_frame`, whose rows are those of the file; or if it is not a Parquet
-            file.
-        OSError
-            If the file does not exist, or can't be read.
-        ImportError
-            Without pyarrow.
-
-        Examples
-        --------
-        >>> import pytest; _ = pytest.importorskip("pyarrow")
-        >>> import pandas as pd, tempfile
-        >>> games = {"first": ["Bob", "Cy"], "second": ["Ann", "Bob"], "time": [1.0, 3.0], "outcome": [1, -1]}
-        >>> with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
-        ...     pd.DataFrame(games).to_parquet(file.name)
-        ...     matches, y = Matches.from_parquet(file.name, chunk=1)
-        >>> matches.features, y.tolist()
-        (('Ann', 'Bob', 'Cy'), [1, -1])
-        """
-        defaults = {name: name for name in ("first", "second", "time", "outcome")}
-        names = [
-            columns.get(name, default)
-            for name, default in {**defaults, "advantage": None}.items()
-        ]
-        names = [name for name in names if name is not None]
-        frame = _read_parquet(names, path, check_count(chunk, "chunk", 1))
-        return cls.from_frame(frame, **columns)
-
-    @classmethod
     def from_rankings(
         cls,
         frame: pd.DataFrame,
@@ -468,18 +405,21 @@ class Matches:
             If some row is a match of line-ups: not exactly one +1 and one -1 among
             these features.
         """
-        named = np.array(
-            [isinstance(name, str) and name != ADVANTAGE for name in self.features]
-        )
-        ids, wrong = _two_players(
-            self.design.indptr, self.design.indices, self.design.data, named
-        )
-        if wrong >= 0:
-            row = slice(*self.design.indptr[wrong : wrong + 2])
-            values = self.design.data[row][named[self.design.indices[row]]].tolist()
-            name = f"the list of players' entries in match {wrong}"
+        named = np.flatnonzero([is_player(name) for name in self.features])
+        players = self.design[:, named]
+        # two entries with the sum 0 and the sizes 1 and 1
+        wrong = np.diff(players.indptr) != 2
+        wrong |= players.sum(axis=1) != 0
+        wrong |= abs(players).sum(axis=1) != 2
+        if wrong.any():
+            match = int(np.argmax(wrong))
+            values = players[[match]].data.tolist()
+            name = f"the list of players' entries in match {match}"
             expected = "one +1 and one -1: two players, no line-ups"
             require(False, values, name, expected)
+        ids = named[players.indices].reshape(-1, 2)
+        second_is_first = players.data[::2] < 0
+        ids[second_is_first] = ids[second_is_first, ::-1]
         return ids
 
 
@@ -535,7 +475,7 @@ def _list_unknown_names(names: Iterable[Hashable], known: Collection[Hashable]) 
     unknown = [name for name in names if name not in known]
     if not unknown:
         return ""
-    players = [name for name in known if isinstance(name, str) and name != ADVANTAGE]
+    players = [name for name in known if is_player(name)]
     parts = []
     for name in unknown[:_MAX_LISTED]:
         part = short_repr(name)
@@ -569,6 +509,11 @@ def normalize_names(values: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
         str(name): value for name, value in values.items() if isinstance(name, Real)
     }
     return texts | dict(values)
+
+
+def is_player(name: Hashable) -> TypeGuard[str]:
+    """Whether a feature is a player or a team."""
+    return isinstance(name, str) and name != ADVANTAGE
 
 
 def is_performance(name: Any) -> TypeGuard[tuple[str, str, str]]:
@@ -726,24 +671,6 @@ def trusted(
     return matches
 
 
-@njit
-def _two_players(starts, columns, values, named):
-    """The named columns of +1 and of -1 in each row, and a row with other entries or -1."""
-    ids = np.full((len(starts) - 1, 2), -1, dtype=np.int64)
-    for row in range(len(ids)):
-        for k in range(starts[row], starts[row + 1]):
-            if named[columns[k]]:
-                side = 1
-                if values[k] == 1:
-                    side = 0
-                if abs(values[k]) != 1 or ids[row, side] >= 0:
-                    return ids, row
-                ids[row, side] = columns[k]
-        if ids[row, 0] < 0 or ids[row, 1] < 0:
-            return ids, row
-    return ids, -1
-
-
 def _check_design(design: Any) -> Any:
     if not sparse.issparse(design):
         design = as_floats(design, "design")
@@ -851,50 +778,6 @@ def _performances(
     return table, dates
 
 
-def _read_parquet(
-    columns: list[str], path: str | os.PathLike[str], chunk: int
-) -> pd.DataFrame:
-    """The columns of a Parquet file; names in the first two become categories."""
-    try:
-        from pyarrow import ArrowInvalid, parquet
-    except ImportError:
-        raise ImportError(
-            "no pyarrow, which reads Parquet files: pip install '.[book]' has it"
-        ) from None
-    try:
-        opened = parquet.ParquetFile(path)
-    except ArrowInvalid as error:
-        raise ValueError(
-            f"{os.fspath(path)!r} is not a Parquet file: {error}"
-        ) from None
-    with opened as file:
-        rows = range(min(file.metadata.num_rows, 1))
-        _check_columns(
-            pd.DataFrame(columns=file.schema_arrow.names, index=rows), columns, "match"
-        )
-        parts: dict[str, list[pd.Series]] = {name: [] for name in columns}
-        for batch in file.iter_batches(chunk, columns=list(parts)):
-            for name, series in parts.items():
-                values = batch.column(name).to_pandas()
-                kind = pd.api.types.infer_dtype(values)
-                if name in columns[:2] and kind in _NAME_TYPES:
-                    values = values.astype("category")
-                series.append(values)
-    return pd.DataFrame(
-        {name: _stacked(parts.pop(name)) for name in list(parts)}, copy=False
-    )
-
-
-def _stacked(parts: list[pd.Series]) -> pd.Series:
-    """Concatenate columns; they stay categorical if their categories have one type."""
-    types = {part.cat.categories.dtype for part in parts if hasattr(part, "cat")}
-    if len(types) == 1 and all(hasattr(part, "cat") for part in parts):
-        return pd.Series(union_categoricals(parts, ignore_order=True))
-    # Objects keep integers and floats apart, which are different names.
-    objects = [part.astype(object) if hasattr(part, "cat") else part for part in parts]
-    return pd.concat(objects, ignore_index=True)
-
-
 def _numbers(
     values: pd.Series, kinds: str = "biuf", expected: str = "numbers"
 ) -> NDArray:
@@ -960,23 +843,28 @@ def _arguments_for_dates(numbers: Floats) -> str | None:
 def _texts(frame: pd.DataFrame, column: str) -> NDArray:
     """Names as texts."""
     names, ids = _number_names(
-        _complete(frame, column).to_numpy(object),
-        lambda k: f"row {k} of column {column!r}",
+        [_complete(frame, column)], lambda k: f"row {k} of column {column!r}"
     )
     return names[ids]
 
 
+def _types_of(values: pd.Series) -> set[type]:
+    """The types of the names in a column."""
+    distinct: Iterable[Any] = values
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        distinct = values.cat.categories
+    return set(map(type, distinct))
+
+
 def _number_names(
-    values: NDArray | pd.Categorical, where: Callable[[int], str]
+    columns: list[pd.Series], where: Callable[[int], str]
 ) -> tuple[NDArray, NDArray[np.int64]]:
     """The distinct names as sorted texts, and the number of each value among them."""
-    distinct = values
-    if isinstance(values, pd.Categorical):
-        distinct = np.asarray(values.categories, object)
-    types = set(map(type, distinct))
+    types = set[type]().union(*map(_types_of, columns))
     bad = {kind for kind in types if kind is bool or not issubclass(kind, str | Real)}
     floats = {kind for kind in types if issubclass(kind, float | np.floating)}
     if bad or floats:
+        values = list(chain(*columns))
         good = [
             type(name) not in bad and (isinstance(name, str) or abs(name) < math.inf)
             for name in values
@@ -987,10 +875,14 @@ def _number_names(
         for fine, expected in ((good, "a text or a number"), (alike, one_kind)):
             k = int(np.argmin(fine))
             require(fine[k], values[k], f"the name in {where(k)}", expected)
-    ids, distinct = pd.factorize(values)
-    texts = np.array([str(name) for name in distinct], dtype=object)
-    order, names = pd.factorize(texts, sort=True)
-    return np.asarray(names), order[ids]
+    ids = []
+    texts: list[str] = []
+    for column in columns:
+        numbers, names = pd.factorize(column)
+        ids.append(numbers + len(texts))
+        texts += map(str, names)
+    order, names = pd.factorize(np.array(texts, dtype=object), sort=True)
+    return names, order[np.concatenate(ids)]
 
 
 def _players_of_column(
@@ -998,13 +890,7 @@ def _players_of_column(
 ) -> tuple[NDArray, pd.Series, Floats]:
     """Row, name and weight of each player in a column, with several in a line-up."""
     values = _complete(frame, column)
-    categories = getattr(values, "cat", None)
-    if categories is None or categories.categories.inferred_type not in _NAME_TYPES:
-        values = values.astype(object)
-    mixed = pd.api.types.infer_dtype(values, skipna=False).startswith("mixed")
-    if not mixed or not any(
-        issubclass(kind, list | tuple | Mapping) for kind in set(map(type, values))
-    ):
+    if not any(issubclass(kind, list | tuple | Mapping) for kind in _types_of(values)):
         return np.arange(len(values)), values, np.ones(len(values))
     rows = []
     names = []
@@ -1038,13 +924,12 @@ def _opponents(
     other_rows, other_players, other_weights = _players_of_column(frame, second)
     rows = np.concatenate([rows, other_rows])
     weights = np.concatenate([weights, other_weights])
-    both: Any = _stacked([players, other_players]).values
 
     def where(k: int) -> str:
         column = first if k < n else second
         return f"row {rows[k]} of column {column!r}"
 
-    names, ids = _number_names(both, where)
+    names, ids = _number_names([players, other_players], where)
     _check_player_names(names)
     single = len(ids) == 2 * n == 2 * len(frame)
     if single:
@@ -1053,9 +938,8 @@ def _opponents(
         twice = pd.Series(rows * len(names) + ids).duplicated().to_numpy()
     if twice.any():
         k = np.argmax(twice)
-        name = np.asarray(both[k]).tolist()  # as Python writes it
         raise ValueError(
-            f"{name!r} meets themselves in row {rows[k]}; expected two different opponents"
+            f"{names[ids[k]]!r} meets themselves in row {rows[k]}; expected two different opponents"
         )
     if single and (weights == 1).all():
         index = ids.reshape(2, -1).T

@@ -61,7 +61,7 @@ PAGE = """\
 .. automodule:: preflearn.datasets
    :members: four_items
 .. autoclass:: preflearn.matches.Matches
-   :members: from_frame, from_parquet
+   :members: from_frame, from_rankings
 ```
 """
 CHAPTER = """\
