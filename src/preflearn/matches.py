@@ -634,19 +634,13 @@ def concatenate(old: Matches, new: Matches) -> Matches:
     column = {name: k for k, name in enumerate(features)}
     x = old.design
     z = new.design
+    x = sparse.csr_array((x.data, x.indices, x.indptr), (len(old), len(features)))
     place = np.array([column[name] for name in new.features])
     z = sparse.csr_array(
         (z.data, place[z.indices], z.indptr), (len(new), len(features)), copy=True
     )
     z.sort_indices()
-    parts = (
-        (x.data, z.data),
-        (x.indices, z.indices),
-        (x.indptr, x.indptr[-1] + z.indptr[1:]),
-    )
-    design = sparse.csr_array(
-        tuple(map(np.concatenate, parts)), (len(old) + len(new), len(features))
-    )
+    design = sparse.vstack([x, z], format="csr")
     return trusted(
         design,
         np.concatenate([old.time, new.time]),
@@ -682,7 +676,8 @@ def _check_design(design: Any) -> Any:
     design = sparse.csr_array(_checked_copy(design))
     design.data = as_floats(design.data, "design.data")
     wrong = ~(np.abs(design.data) <= LARGEST)  # true for NaN
-    raise_if_any(wrong, design, "design", "finite numbers up to 1e100 in size")
+    expected = "finite numbers up to 1e100 in size"
+    raise_if_any(wrong, design.data, "design.data", expected)
     design.sum_duplicates()
     design.eliminate_zeros()
     n_entries = np.diff(design.indptr)
@@ -853,6 +848,8 @@ def _types_of(values: pd.Series) -> set[type]:
     distinct: Iterable[Any] = values
     if isinstance(values.dtype, pd.CategoricalDtype):
         distinct = values.cat.categories
+    elif values.dtype != object:
+        distinct = values[:1]
     return set(map(type, distinct))
 
 

@@ -156,8 +156,11 @@ def test_leakage_is_that_of_items_with_equal_features(problem, random):
 def test_leakage_of_items_without_features_and_bad_rows():
     index = [[0, 1], [1, 2], [2, 0], [0, 3]]
     assert check_leakage(index, [0, 1], [2, 3]) == 1
-    with pytest.raises(ValueError, match="key"):
-        check_leakage(index, ["a"], [2])
+    for wrong in (["a"], [4], [-5], [True, False]):
+        with pytest.raises(ValueError, match="train"):
+            check_leakage(index, wrong, [2])
+        with pytest.raises(ValueError, match="test"):
+            check_leakage(index, [2], wrong)
 
 
 @pytest.mark.parametrize("splitter", [QueryKFold(3), DateSplit(3)])

@@ -182,7 +182,11 @@ def test_a_bad_download_leaves_nothing(toy, monkeypatch, content, answer):
 
 @pytest.mark.parametrize(
     ("content", "status", "words"),
-    [(b"sign in!!", 200, "hash"), (b"", 404, "404"), (b"", 429, "429 Too Many Requests")],
+    [
+        (b"sign in!!", 200, "hash"),
+        (b"", 404, "404"),
+        (b"", 429, "429 Too Many Requests"),
+    ],
 )
 def test_the_next_address_is_asked_when_one_has_other_bytes_or_none(
     toy, monkeypatch, content, status, words

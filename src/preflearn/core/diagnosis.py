@@ -178,7 +178,7 @@ def without_features(index: ArrayLike, n_items: int | None = None) -> Pairs:
     expected = f"below {_MAX_ITEMS:,}: number the items from 0 on"
     require(n <= _MAX_ITEMS, n - 1, "the largest row number", expected)
     items: Any = sparse.eye_array(n, format="csr")
-    return Pairs._trusted(items, check_index(index, n))
+    return Pairs._trusted(items, check_index(index, n, "pairs"))
 
 
 def as_compared(pairs: Pairs | ArrayLike, n_items: int | None = None) -> Pairs:

@@ -236,7 +236,7 @@ def check_leakage(pairs: Pairs | ArrayLike, train: ArrayLike, test: ArrayLike) -
     Raises
     ------
     ValueError
-        On bad pairs, row numbers or masks.
+        On bad pairs, row numbers or masks, or row numbers out of range.
 
     Examples
     --------
@@ -246,8 +246,14 @@ def check_leakage(pairs: Pairs | ArrayLike, train: ArrayLike, test: ArrayLike) -
     """
     pairs = as_compared(pairs)
     index = distinct_items(pairs)[1]
-    trained = index[check_selection(train, len(pairs))]
-    tested = index[check_selection(test, len(pairs))]
+    parts = []
+    for rows, name in ((train, "train"), (test, "test")):
+        try:
+            parts.append(index[check_selection(rows, len(pairs), name)])
+        except IndexError as error:
+            expected = f"row numbers, or a mask, of {len(pairs)} pairs ({error})"
+            require(False, rows, name, expected)
+    trained, tested = parts
     return int(np.isin(tested, trained).all(axis=1).sum())
 
 

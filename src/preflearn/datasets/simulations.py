@@ -80,7 +80,9 @@ class NormPairs(NamedTuple):
     scores: NDArray[np.float64]
 
 
-def squared_norm(X: ArrayLike, norm: Literal["l1", "l2", "linf"]) -> NDArray[np.float64]:
+def squared_norm(
+    X: ArrayLike, norm: Literal["l1", "l2", "linf"]
+) -> NDArray[np.float64]:
     """The ranking functions r(x) = ||x||_j^2 of section 4.1 of [Venuto2017]_.
 
     Parameters
