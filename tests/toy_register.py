@@ -88,7 +88,7 @@ def server(content=b"", status=200, promised=None, headers=None, body=None):
             self.end_headers()
             with suppress(ConnectionError):  # the client may have closed the connection
                 body(self.wfile) if body else self.wfile.write(content)
-            return None
+            return
 
         def log_message(self, *_):
             """Keep the output of the tests clean."""
