@@ -4,14 +4,13 @@
 import io
 import zipfile
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.core.validation import check_choice, check_list, raise_if_any, require
+from preflearn.core.validation import check_choice, raise_if_any
 from preflearn.datasets.registry import CorruptedFile
 from preflearn.datasets.storage import csv_table, provenance, r_arrays, read
 
@@ -150,7 +149,7 @@ def load_starcraft(name: str) -> MatchData:
     )
 
 
-def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
+def load_atp(level: str | None = None) -> MatchData:
     """Men's singles of the ATP, 1991 to 2017.
 
     The source lists winners first. Here the first is the player whose name sorts first,
@@ -162,9 +161,9 @@ def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
 
     Parameters
     ----------
-    levels : str or sequence of str
-        Some of "main" (89,498 matches of the tour, Davis Cup and Grand Slams), "qual_chall"
-        (qualifying and Challengers) and "futures" (Futures and satellites). All by
+    level : {"main", "qual_chall", "futures"}, optional
+        "main" (89,498 matches of the tour, Davis Cup and Grand Slams), "qual_chall"
+        (qualifying and Challengers) or "futures" (Futures and satellites). All by
         default.
 
     Returns
@@ -178,21 +177,19 @@ def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
     ValueError
         On an unknown level.
     """
-    expected = f"some of {list(_ATP_FILES)}"
-    if isinstance(levels, str):
-        levels = [levels]
-    levels = check_list(levels, "levels", expected)
-    known = levels and all(level in list(_ATP_FILES) for level in levels)
-    require(bool(known), levels, "levels", expected)
+    levels = tuple(_ATP_FILES)
+    if level is not None:
+        check_choice(level, "level", levels)
+        levels = (level,)
     files = {
-        f"{_ATP_FILES[level]}_{year}.csv": level
-        for level in levels
+        f"{_ATP_FILES[name]}_{year}.csv": name
+        for name in levels
         for year in range(1991, 2018)
     }
     text = {"usecols": list(_ATP_COLUMNS), "dtype": str}
     years = [
-        csv_table("atp_tennis", file, **text).assign(level=level)
-        for file, level in files.items()
+        csv_table("atp_tennis", file, **text).assign(level=name)
+        for file, name in files.items()
     ]
     table = pd.concat(years, ignore_index=True).query("winner_name != loser_name")
 
