@@ -407,12 +407,9 @@ class Matches:
         """
         named = np.flatnonzero([is_player(name) for name in self.features])
         players = self.design[:, named]
-        # two entries with the sum 0 and the sizes 1 and 1
-        wrong = np.diff(players.indptr) != 2
-        wrong |= players.sum(axis=1) != 0
-        wrong |= abs(players).sum(axis=1) != 2
-        if wrong.any():
-            match = int(np.argmax(wrong))
+        line_ups = is_line_up(players)
+        if line_ups.any():
+            match = int(np.argmax(line_ups))
             values = players[[match]].data.tolist()
             name = f"the list of players' entries in match {match}"
             expected = "one +1 and one -1: two players, no line-ups"
@@ -514,6 +511,13 @@ def normalize_names(values: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
 def is_player(name: Hashable) -> TypeGuard[str]:
     """Whether a feature is a player or a team."""
     return isinstance(name, str) and name != ADVANTAGE
+
+
+def is_line_up(design: sparse.csr_array) -> NDArray[np.bool_]:
+    """Whether each row has other entries than one +1 and one -1."""
+    two = np.diff(design.indptr) == 2
+    # two entries with the sum 0 and the sizes 1 and 1
+    return ~(two & (design.sum(axis=1) == 0) & (abs(design).sum(axis=1) == 2))
 
 
 def is_performance(name: Any) -> TypeGuard[tuple[str, str, str]]:

@@ -71,8 +71,6 @@ def comparison_loss(
     strange = ~np.isin(predicted, (-1, 0, 1))
     raise_if_any(strange, predicted, "predicted", "one of [-1, 0, 1]")
     wrong = predicted != check_labels(y, len(predicted))
-    if sample_weight is None:
-        return float(np.count_nonzero(wrong) / len(wrong))
     return float(np.average(wrong, weights=check_weights(sample_weight, len(wrong))))
 
 
@@ -396,13 +394,11 @@ def log_loss(
         labels = (-1, 0, 1)
     y = check_labels(y, m, allow=labels)
     happened = probabilities[np.arange(m), (y + 1) * (k - 1) // 2]
-    weights = None
-    if sample_weight is not None:
-        weights = check_weights(sample_weight, m)
-        happened = happened[weights > 0]
-        weights = weights[weights > 0]
+    weights = check_weights(sample_weight, m)
+    counted = weights > 0
     with np.errstate(divide="ignore"):  # probability 0 gives an infinite loss
-        return float(-np.average(np.log(happened), weights=weights)) + 0.0  # never -0.0
+        loss = -np.average(np.log(happened[counted]), weights=weights[counted])
+    return float(loss) + 0.0  # never -0.0
 
 
 def _check_probabilities(probabilities: ArrayLike) -> Floats:

@@ -438,13 +438,12 @@ class Pairs:
         """
         y = check_labels(y, len(self))
         better, worse, ties = (np.flatnonzero(y == label) for label in (1, -1, 0))
-        flipped = self[np.concatenate([better, worse, ties, ties])]
-        n_preferences = len(self) - len(ties)
-        for turned in (slice(len(better), n_preferences), slice(len(self), None)):
-            flipped.index[turned] = flipped.index[turned, ::-1].copy()
-        labels = np.ones(len(flipped), dtype=np.int8)
-        labels[n_preferences:] = -1
-        return flipped, labels
+        swapped = self.index[:, ::-1]
+        parts = self.index[better], swapped[worse], self.index[ties], swapped[ties]
+        index = np.concatenate(parts)
+        labels = np.ones(len(index), dtype=np.int8)
+        labels[len(better) + len(worse) :] = -1
+        return self._trusted(self.items, index), labels
 
 
 def ranks_to_scores(rank: ArrayLike, qid: ArrayLike | None = None) -> Floats:

@@ -28,7 +28,13 @@ from preflearn.core.validation import (
     short_repr,
     warn_user,
 )
-from preflearn.matches import ADVANTAGE, Matches, as_outcomes, given_outcomes
+from preflearn.matches import (
+    Matches,
+    as_outcomes,
+    given_outcomes,
+    is_line_up,
+    is_player,
+)
 from preflearn.pairs import Incidence, Pairs, as_pairs
 from preflearn.solvers.smooth_losses import DENSE
 
@@ -160,12 +166,8 @@ def warn_if_not_identified(
 
 def indicator_columns(items: Any) -> NDArray[np.int64] | None:
     """The column of the one in each row, if all rows are indicators; else None."""
-    if not sparse.issparse(items) and np.count_nonzero(items) != len(items):
-        return None  # without making a sparse array
     items = sparse.csr_array(items)
-    if items.nnz != items.shape[0] or (items.data != 1).any():
-        return None
-    if (np.diff(items.indptr) != 1).any():
+    if (np.diff(items.indptr) != 1).any() or (items.data != 1).any():
         return None
     return items.indices.astype(np.int64)
 
@@ -206,15 +208,12 @@ def _players(pairs: Any) -> tuple[Any, Any, Any]:
         return range(p), Incidence(ids[pairs.index], p).matrix(), None
     names = pairs.features
     design = pairs.design
-    chosen = [
-        k for k, name in enumerate(names) if isinstance(name, str) and name != ADVANTAGE
-    ]
+    chosen = [k for k, name in enumerate(names) if is_player(name)]
     if 0 < len(chosen) < len(names):
         return [names[k] for k in chosen], design[:, chosen], design
-    two = (np.diff(design.indptr) == 2).all() and (abs(design.data) == 1).all()
-    if two and not design.sum(axis=1).any():
-        return names, design, None
-    return names, design, design
+    if is_line_up(design).any():
+        return names, design, design
+    return names, design, None
 
 
 def _connected(

@@ -207,11 +207,10 @@ def split_units(
     require(count <= most, count, name, expected)
     places = places.reshape(units.shape)
     folds = []
-    for parts in scheme.split(names):
-        marks = np.zeros((2, len(names)), dtype=bool)
-        for mark, part in zip(marks, parts, strict=True):
-            mark[part] = True
-        folds.append(tuple(np.flatnonzero(mark[places].all(axis=1)) for mark in marks))
+    for train, test in scheme.split(names):
+        trained = np.isin(places, train).all(axis=1)
+        tested = np.isin(places, test).all(axis=1)
+        folds.append((np.flatnonzero(trained), np.flatnonzero(tested)))
     return folds
 
 
