@@ -92,28 +92,15 @@ def test_incidence_matrix_and_laplacian_match_their_definitions(data):
 @given(comparisons())
 def test_flipped_is_the_binary_problem_of_eq_8(data):
     pairs, y = data
-    forward = [
-        (i, j)
-        for (i, j), label in zip(pairs.index.tolist(), y, strict=True)
-        if label == 1
-    ]
-    backward = [
-        (j, i)
-        for (i, j), label in zip(pairs.index.tolist(), y, strict=True)
-        if label == -1
-    ]
-    ties = [
-        (i, j)
-        for (i, j), label in zip(pairs.index.tolist(), y, strict=True)
-        if label == 0
-    ]
-    flipped, labels = pairs.flipped(y)
-    assert len(flipped) == len(labels) == len(forward) + len(backward) + 2 * len(ties)
-    expected = forward + backward + ties + [(j, i) for i, j in ties]
-    assert [tuple(edge) for edge in flipped.index.tolist()] == expected
-    assert labels.tolist() == [1] * (len(forward) + len(backward)) + [-1] * (
-        2 * len(ties)
+    forward, backward, ties = (
+        [tuple(edge) for edge in pairs.index[y == label].tolist()]
+        for label in (1, -1, 0)
     )
+    flipped, labels = pairs.flipped(y)
+    expected = forward + [(j, i) for i, j in backward] + ties
+    expected += [(j, i) for i, j in ties]
+    assert [tuple(edge) for edge in flipped.index.tolist()] == expected
+    assert labels.tolist() == [1] * int((y != 0).sum()) + [-1] * 2 * len(ties)
     np.testing.assert_array_equal(flipped.items, pairs.items)
 
 

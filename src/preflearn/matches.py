@@ -804,9 +804,7 @@ def _numeric_times(times: pd.Series) -> tuple[Floats, bool]:
         days = texts.where(texts.str.match(r"\d{4}-\d\d-\d\d"))
         times = pd.to_datetime(days, format="ISO8601", utc=True, errors="coerce")
         expected = "numbers, or dates: ISO texts such as 2024-01-31, or pandas.to_datetime(..., format=...)"
-        wrong = times.isna().to_numpy()
-        if wrong.any():
-            raise_if_any(wrong, texts.to_numpy(object), name, expected)
+        raise_if_any(times.isna().to_numpy(), texts.to_numpy(object), name, expected)
     if times.dtype.kind != "M":
         expected = "numbers, or dates (pandas.to_datetime)"
         numbers = _numbers(times, "iuf", expected).astype(np.float64)
@@ -883,7 +881,7 @@ def _number_names(
         ids.append(numbers + len(texts))
         texts += map(str, names)
     order, names = pd.factorize(np.array(texts, dtype=object), sort=True)
-    return names, order[np.concatenate(ids)]
+    return np.asarray(names), order[np.concatenate(ids)]
 
 
 def _players_of_column(

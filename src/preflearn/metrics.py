@@ -407,9 +407,8 @@ def _check_probabilities(probabilities: ArrayLike) -> Floats:
     good = array.size > 0 and array.shape[1:] in ((), (2,), (3,)) and array.ndim > 0
     expected = "(m,) for a win of the first, (m, 2) for the outcomes -1, 1, or (m, 3) for -1, 0, 1"
     require(good, array.shape, "the shape of probabilities", expected)
-    if not 0 <= array.min() <= array.max() <= 1:  # also where one is NaN
-        wrong = ~((array >= 0) & (array <= 1))
-        raise_if_any(wrong, array, "probabilities", "values from 0 to 1")
+    wrong = ~((array >= 0) & (array <= 1))  # also where one is NaN
+    raise_if_any(wrong, array, "probabilities", "values from 0 to 1")
     if array.ndim == 1:
         return np.column_stack([1 - array, array])
     sums = array.sum(axis=1)

@@ -43,7 +43,7 @@ _BLOCK = 1 << 10
 _MAX_FEATURES = 20
 _MAX_TERMS = 10**7
 _CANCELLATION = 1 / 100  # |x - x'|² / |x|² below which a product loses too many digits
-_PSTRF = linalg.get_lapack_funcs("pstrf")
+_PSTRF: Any = linalg.get_lapack_funcs("pstrf")
 _MIN_GAMMA = np.finfo(np.float64).tiny
 
 

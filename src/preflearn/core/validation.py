@@ -55,7 +55,7 @@ def raise_if_any(wrong: NDArray, values: Any, name: str, expected: str) -> None:
         return
     where = tuple(np.argwhere(wrong)[0].tolist())
     if where:
-        name += f"[{', '.join(map(str, where))}]"
+        name += str(list(where))
     # tolist: as Python writes it, not np.float64(...)
     require(False, np.asarray(values[where]).tolist(), name, expected)
 
@@ -65,18 +65,11 @@ def check_shape(
 ) -> None:
     """Raise unless an array has this shape; a letter stands for any length, the same
     wherever it occurs."""
-    lengths: dict[int | str, int] = {}
-    wanted = []
-    for size, length in zip(shape, array.shape, strict=False):
-        if isinstance(size, str):
-            size = lengths.setdefault(size, length)
-        wanted.append(size)
-    if len(shape) == array.ndim and tuple(wanted) == array.shape:
+    lengths = dict(zip(shape, array.shape, strict=False))
+    wanted = [lengths.get(size) if isinstance(size, str) else size for size in shape]
+    if tuple(wanted) == array.shape:
         return
-    expected = ", ".join(map(str, shape))
-    if len(shape) == 1:
-        expected += ","
-    expected = f"({expected})"
+    expected = str(tuple(map(str, shape))).replace("'", "")
     if meaning:
         expected += f": {meaning}"
     raise ValueError(f"{name} has shape {array.shape}; expected {expected}")
