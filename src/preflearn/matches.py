@@ -895,13 +895,12 @@ def _players_of_column(
     names = []
     weights = []
     for row, value in enumerate(values):
-        line_up = value
-        if not isinstance(value, list | tuple | Mapping):
-            line_up = [value]
-        if not isinstance(line_up, Mapping):
-            line_up = [(name, 1.0) for name in line_up]
+        if isinstance(value, Mapping):
+            line_up = list(value.items())
+        elif isinstance(value, list | tuple):
+            line_up = [(name, 1.0) for name in value]
         else:
-            line_up = list(line_up.items())
+            line_up = [(value, 1.0)]
         where = f"row {row} of column {column!r}"
         require(len(line_up) > 0, value, f"the line-up in {where}", "a name at least")
         for name, weight in line_up:

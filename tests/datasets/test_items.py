@@ -32,10 +32,7 @@ def test_ratings_are_those_of_the_file_and_a_stored_zero_is_a_rating(
         "i": np.array([1, 0, 1]),
         "p": np.array([0, 1, 1, 3]),
     }
-    row |= {
-        "Dim": np.array([2, 3]),
-        "Dimnames": [np.array(["u", "v"]), np.array(["a", "é", "c"])],
-    }
+    row |= {"Dim": np.array([2, 3])}
     matrix = SimpleNamespace(data=SimpleNamespace(**row))
     seen = []
     objects = {"Jester5k": matrix, "MovieLense": matrix}
@@ -49,7 +46,7 @@ def test_ratings_are_those_of_the_file_and_a_stored_zero_is_a_rating(
     one = load()
     two = load()
     assert seen == [b"bytes"]
-    assert one[1:] == two[1:] == (("u", "v"), ("a", "é", "c"), one.provenance)
+    assert one.provenance == two.provenance
     assert isinstance(two.ratings, sparse.csr_array)
     assert two.ratings.nnz == 3
     for data in (one, two):
@@ -87,6 +84,6 @@ def test_scored_items(load, name, n_features, n_pairs):
 )
 def test_ratings(load, name, shape, n_ratings, low, high):
     data = load(name, getattr(datasets, f"load_{name}"))
-    assert data.ratings.shape == (len(data.user_names), len(data.item_names)) == shape
+    assert data.ratings.shape == shape
     assert data.ratings.nnz == n_ratings
     assert low <= data.ratings.data.min() < data.ratings.data.max() <= high

@@ -57,7 +57,7 @@ def toy_football(monkeypatch):
 
     def use(frame):
         features._known_before.cache_clear()
-        monkeypatch.setattr(features, "load_football", lambda: MatchData(frame, (), ()))
+        monkeypatch.setattr(features, "load_football", lambda: MatchData(frame, ()))
 
     use(frame)
     yield frame, use

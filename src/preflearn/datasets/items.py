@@ -36,13 +36,10 @@ class Ratings(NamedTuple):
     ratings : csr_array of shape (users, items)
         Stored entries are ratings, also stored zeros: `ratings.nnz` counts ratings, and
         `ratings.eliminate_zeros()` would lose some.
-    user_names, item_names : tuple of str
     provenance : tuple of dict
     """
 
     ratings: sparse.csr_array
-    user_names: tuple[str, ...]
-    item_names: tuple[str, ...]
     provenance: tuple[dict[str, str], ...]
 
 
@@ -166,19 +163,10 @@ def _ratings(dataset: str, file: str, name: str) -> Ratings:
     columns = sparse.csc_array(
         (stored["x"], stored["i"], stored["p"]), shape=tuple(stored["Dim"])
     )
-    users, items = (tuple(stored[names].tolist()) for names in ("users", "items"))
     ratings = sparse.csr_array(columns, dtype=np.float64)  # stored zeros stay stored
-    return Ratings(ratings, users, items, provenance(dataset, [file]))
+    return Ratings(ratings, provenance(dataset, [file]))
 
 
 def _slots(matrix: Any) -> dict[str, ArrayLike]:
     """The parts of an R dgCMatrix: a sparse matrix by columns."""
-    users, items = matrix.Dimnames
-    return {
-        "x": matrix.x,
-        "i": matrix.i,
-        "p": matrix.p,
-        "Dim": matrix.Dim,
-        "users": users,
-        "items": items,
-    }
+    return {"x": matrix.x, "i": matrix.i, "p": matrix.p, "Dim": matrix.Dim}

@@ -40,13 +40,10 @@ class MatchData(NamedTuple):
         zone; outcome: +1 first won, 0 draw, -1 second won (int8); and other columns of
         the source: first_score, second_score (points, int64), advantage (bool: first
         plays at home, or has the first move), surface, ...
-    names : tuple of str
-        All names that appear as first or second, sorted.
     provenance : tuple of dict
     """
 
     matches: pd.DataFrame
-    names: tuple[str, ...]
     provenance: tuple[dict[str, str], ...]
 
 
@@ -221,7 +218,7 @@ def load_chess() -> MatchData:
     Returns
     -------
     MatchData
-        Its names are numbers of players, as str, and its time is the first day of the
+        The names are numbers of players, as str, and the time is the first day of the
         month. Also advantage (True: White moves first) and month (1 is January 1999).
     """
     games = pd.concat(
@@ -283,5 +280,4 @@ def _match_data(
     """Matches from columns: first, second, time, outcome, and others of the source."""
     frame = pd.DataFrame(columns).astype({"first": "str", "second": "str"})
     frame = frame.sort_values("time", kind="stable", ignore_index=True)
-    names = set(frame["first"].unique()) | set(frame["second"].unique())
-    return MatchData(frame, tuple(sorted(names)), provenance(dataset, files))
+    return MatchData(frame, provenance(dataset, files))
