@@ -22,6 +22,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from preflearn.core.compilation import njit
 from preflearn.core.validation import (
     LARGEST,
     Floats,
@@ -405,18 +406,15 @@ class Matches:
             If some row is a match of line-ups: not exactly one +1 and one -1 among
             these features.
         """
-        named = np.flatnonzero([is_player(name) for name in self.features])
-        players = self.design[:, named]
-        line_ups = is_line_up(players)
-        if line_ups.any():
-            match = int(np.argmax(line_ups))
-            values = players[[match]].data.tolist()
-            name = f"the list of players' entries in match {match}"
+        named = np.array([is_player(name) for name in self.features])
+        x = self.design
+        ids, wrong = two_players(x.indptr, x.indices, x.data, named)
+        if wrong >= 0:
+            row = slice(*x.indptr[wrong : wrong + 2])
+            values = x.data[row][named[x.indices[row]]].tolist()
+            name = f"the list of players' entries in match {wrong}"
             expected = "one +1 and one -1: two players, no line-ups"
             require(False, values, name, expected)
-        ids = named[players.indices].reshape(-1, 2)
-        second_is_first = players.data[::2] < 0
-        ids[second_is_first] = ids[second_is_first, ::-1]
         return ids
 
 
@@ -511,13 +509,6 @@ def normalize_names(values: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
 def is_player(name: Hashable) -> TypeGuard[str]:
     """Whether a feature is a player or a team."""
     return isinstance(name, str) and name != ADVANTAGE
-
-
-def is_line_up(design: sparse.csr_array) -> NDArray[np.bool_]:
-    """Whether each row has other entries than one +1 and one -1."""
-    two = np.diff(design.indptr) == 2
-    # two entries with the sum 0 and the sizes 1 and 1
-    return ~(two & (design.sum(axis=1) == 0) & (abs(design).sum(axis=1) == 2))
 
 
 def is_performance(name: Any) -> TypeGuard[tuple[str, str, str]]:
@@ -667,6 +658,24 @@ def trusted(
     matches.columns = columns
     _check_order(time)
     return matches
+
+
+@njit
+def two_players(starts, columns, values, named):
+    """The named columns of +1 and of -1 in each row, and a row with other entries or -1."""
+    ids = np.full((len(starts) - 1, 2), -1, dtype=np.int64)
+    for row in range(len(ids)):
+        for k in range(starts[row], starts[row + 1]):
+            if named[columns[k]]:
+                side = 1
+                if values[k] == 1:
+                    side = 0
+                if abs(values[k]) != 1 or ids[row, side] >= 0:
+                    return ids, row
+                ids[row, side] = columns[k]
+        if ids[row, 0] < 0 or ids[row, 1] < 0:
+            return ids, row
+    return ids, -1
 
 
 def _check_design(design: Any) -> Any:

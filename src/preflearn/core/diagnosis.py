@@ -32,8 +32,8 @@ from preflearn.matches import (
     Matches,
     as_outcomes,
     given_outcomes,
-    is_line_up,
     is_player,
+    two_players,
 )
 from preflearn.pairs import Incidence, Pairs, as_pairs
 from preflearn.solvers.smooth_losses import DENSE
@@ -211,7 +211,9 @@ def _players(pairs: Any) -> tuple[Any, Any, Any]:
     chosen = [k for k, name in enumerate(names) if is_player(name)]
     if 0 < len(chosen) < len(names):
         return [names[k] for k in chosen], design[:, chosen], design
-    if is_line_up(design).any():
+    all_named = np.ones(len(names), dtype=bool)
+    _, line_up = two_players(design.indptr, design.indices, design.data, all_named)
+    if line_up >= 0:
         return names, design, design
     return names, design, None
 
