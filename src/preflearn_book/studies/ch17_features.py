@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,7 +36,7 @@ N_PAIRS = 300  # to learn from
 N_ASKED = 1000  # to forecast
 DRAWS = 5
 TIES = 0.3  # fraction of the pairs
-_NORMS = {"norm 1": 1, "norm 2": 2, "norm inf": np.inf}
+_NORMS: dict[str, Any] = {"norm 1": "l1", "norm 2": "l2", "norm inf": "linf"}
 _YEARS = ("1998", "2003", "2008", "2013", "2018")  # first year of the test matches
 _RECENT = 10  # matches of a team
 _PAIRS_PER_USER = 5  # from ten ratings, two at a time
@@ -134,10 +135,10 @@ def _real_problem(name: str) -> Problem:
 
 
 def _simulated(name: str) -> Problem:
-    return _norm_pairs(name, 2, np.random.default_rng([17, *name.encode()]))
+    return _norm_pairs(name, "l2", np.random.default_rng([17, *name.encode()]))
 
 
-def _norm_pairs(name: str, norm: float, rng: np.random.Generator) -> Problem:
+def _norm_pairs(name: str, norm: Any, rng: np.random.Generator) -> Problem:
     pairs, y, _ = simulate_norm_pairs(norm, N_PAIRS + N_ASKED, TIES, rng)
     # In the simulation the first item is better more often, which is not to be learned.
     swapped = rng.random(len(y)) < 0.5
