@@ -70,17 +70,24 @@ def sha256(content):
 
 
 @contextmanager
-def server(content=b"", status=200, promised=None, headers=None, body=None):
+def server(content=b"", status=200, promised=None, headers=None, body=None, answers=()):
     """Serve bytes at every path; yield the address and the list of requested paths.
 
     Without `headers`, the answer has a content length; `body` writes the answer to a
-    stream itself.
+    stream itself. `answers`, pairs of a status and headers, come first, one for each
+    request, without content.
     """
     asked = []
+    first = iter(answers)
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             asked.append(self.path)
+            if (early := next(first, None)) is not None:
+                self.send_response(early[0])
+                for name, value in early[1].items():
+                    self.send_header(name, value)
+                return self.end_headers()
             self.send_response(status)
             promise = {"Content-Length": str(promised or len(content))}
             for name, value in (promise if headers is None else headers).items():
@@ -88,7 +95,7 @@ def server(content=b"", status=200, promised=None, headers=None, body=None):
             self.end_headers()
             with suppress(ConnectionError):  # the client may have closed the connection
                 body(self.wfile) if body else self.wfile.write(content)
-            return
+            return None
 
         def log_message(self, *_):
             """Keep the output of the tests clean."""

@@ -1,6 +1,9 @@
 """Where data files are found, how they are verified and downloaded, and the cache of
 parsed R files."""
 
+import time
+from email.utils import formatdate
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -116,9 +119,9 @@ def test_there_is_no_download_offline_or_without_a_hash(
     monkeypatch.setenv("PREFLEARN_OFFLINE", offline)
     with server(b"1") as (url, asked):
         toy.add("a", "f", b"1", at=None, known=known, url=url)
-        words = ["a/f", url.rpartition("/")[0], str(toy.cache / "a"), "toy licence"]
+        words = ["a/f", url, str(toy.cache / "a"), "toy licence"]
         words += (
-            ["PREFLEARN_OFFLINE", "preflearn data fetch a", url, sha256(b"1")]
+            ["PREFLEARN_OFFLINE", "preflearn data fetch a"]
             if known
             else ["sha256sum f >> SHA256SUMS"]
         )
@@ -182,11 +185,7 @@ def test_a_bad_download_leaves_nothing(toy, monkeypatch, content, answer):
 
 @pytest.mark.parametrize(
     ("content", "status", "words"),
-    [
-        (b"sign in!!", 200, "hash"),
-        (b"", 404, "404"),
-        (b"", 429, "429 Too Many Requests"),
-    ],
+    [(b"sign in!!", 200, "hash"), (b"", 404, "404"), (b"", 500, "500")],
 )
 def test_the_next_address_is_asked_when_one_has_other_bytes_or_none(
     toy, monkeypatch, content, status, words
@@ -234,6 +233,52 @@ def test_software_heritage_is_asked_by_hash_for_a_file_of_a_public_repository(
         toy.add("a", "elsewhere", b"good data", at=None, url=f"{archive}-2")
         read("a", "elsewhere")
         assert asked[1:] == ["/file-2"], "not from a repository: no second address"
+
+
+def in_seconds(seconds, name):
+    """A header that asks for another try in so many seconds."""
+    when = time.time() + seconds
+    kinds = {"Retry-After": str(seconds), "date": formatdate(when, usegmt=True)}
+    kinds["X-RateLimit-Reset"] = str(int(when))
+    return {name.replace("date", "Retry-After"): kinds[name], "Content-Length": "0"}
+
+
+@pytest.mark.parametrize("name", ["Retry-After", "date", "X-RateLimit-Reset"])
+def test_a_server_that_was_asked_too_often_is_asked_again_after_a_short_wait(
+    toy, monkeypatch, name
+):
+    monkeypatch.delenv("PREFLEARN_OFFLINE")
+    waits = []
+    monkeypatch.setattr(storage.time, "sleep", waits.append)
+    with server(b"good data", answers=[(429, in_seconds(9, name))]) as (url, asked):
+        toy.add("a", "f", b"good data", at=None, url=url)
+        assert read("a", "f") == b"good data"
+        assert len(asked) == 2
+    (wait,) = waits
+    assert 5 < wait <= 9 < storage.MAX_WAIT
+
+
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [
+        (
+            in_seconds(3000, "X-RateLimit-Reset"),
+            r"429.*try again after \d{4}-\d\d-\d\d \d\d:\d\d UTC",
+        ),
+        (in_seconds(3000, "date"), r"429.*try again after .* UTC"),
+        ({"Retry-After": "soon", "Content-Length": "0"}, "429.*try again later"),
+        ({"Content-Length": "0"}, "429.*try again later"),
+    ],
+)
+def test_a_long_wait_is_named_and_not_waited_for(toy, monkeypatch, headers, words):
+    monkeypatch.delenv("PREFLEARN_OFFLINE")
+    monkeypatch.setattr(storage.time, "sleep", lambda _: pytest.fail("it waited"))
+    with server(b"good data", answers=[(429, headers)]) as (url, asked):
+        toy.add("a", "f", b"good data", at=None, url=url)
+        with pytest.raises(DatasetUnavailable, match=words):
+            read("a", "f")
+        assert len(asked) == 1
+        assert read("a", "f") == b"good data"
 
 
 # The list of data sets

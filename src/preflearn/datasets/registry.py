@@ -21,7 +21,7 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,7 +110,7 @@ def package_file(name: str) -> Path:
     )
 
 
-@cache
+@lru_cache(maxsize=1)
 def registered_files() -> list[RegisteredFile]:
     """All rows of the register, in its order."""
     with package_file("registry.csv").open(encoding="utf-8", newline="") as stream:
@@ -224,11 +224,16 @@ def _recorded_hash(file: str, sums: Path) -> str:
 
 def unavailable(entry: RegisteredFile, reason: str) -> DatasetUnavailable:
     """The error that says why a file is not available, how to get it, and its licence."""
-    how = how_to_get(entry.dataset)
+    place = cache_folder() / entry.dataset
     if entry.addresses:
         copy = f"a copy of {entry.url} with the SHA-256 {entry.sha256}"
-        place = cache_folder() / entry.dataset
-        how = f"connect this computer to the internet and run: {how}, or put {copy} into {place}"
+        command = f"preflearn data fetch {entry.dataset}"
+        how = f"connect this computer to the internet and run: {command}, or put {copy} into {place}"
+    else:
+        how = (
+            f"put {entry.url} into {place} yourself (the package downloads nothing that it can't verify) "
+            f"and, if you trust it, record its hash in that folder: sha256sum {entry.file} >> SHA256SUMS"
+        )
     what = f"{entry.dataset}/{entry.file} is not available: {reason}"
     return DatasetUnavailable(f"{what}. To get it, {how}. Licence: {entry.licence}")
 
@@ -268,6 +273,6 @@ def how_to_get(dataset: str, folder: str | None = None) -> str:
     )
     files = " ".join(entry.file for entry in entries)
     return (
-        f"download its files from {sources} into {place} (the package downloads nothing that it can't "
-        f"verify) and, if you trust them, record their hashes in that folder: sha256sum {files} >> SHA256SUMS"
+        f"download its files from {sources} into {place} and, if you trust them, record their hashes "
+        f"in that folder: sha256sum {files} >> SHA256SUMS"
     )

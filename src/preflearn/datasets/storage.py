@@ -8,9 +8,13 @@ address that has them. ``PREFLEARN_OFFLINE=1`` forbids downloads.
 import hashlib
 import io
 import os
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +28,9 @@ from preflearn.datasets.registry import (
     DatasetUnavailable,
     RegisteredFile,
 )
+
+MAX_WAIT = 20.0
+"""Longest wait in seconds if a server reports too many requests."""
 
 # Raise this number if loaders take other arrays from R files, so that they are made again.
 _ARRAYS_VERSION = 1
@@ -291,21 +298,51 @@ def _download(entry: RegisteredFile, progress: bool) -> Path:
 
 
 def _retrieved(entry: RegisteredFile, url: str, progress: bool) -> Path:
-    """Download a file from one address."""
+    """Download a file from one address; wait once, if a server asks for a short wait."""
     with warnings.catch_warnings():
         # late, since it loads tqdm, which warns inside notebooks
         warnings.simplefilter("ignore")
         import pooch
     # its messages would be printed on a chapter's page
     pooch.get_logger().setLevel("WARNING")
-    path = pooch.retrieve(
+    folder = registry.cache_folder() / entry.dataset
+    retrieve = partial(
+        pooch.retrieve,
         url,
         f"sha256:{entry.sha256}",
         fname=entry.file,
-        path=registry.cache_folder() / entry.dataset,
+        path=folder,
         progressbar=progress,
     )
-    return Path(path)
+    try:
+        return Path(retrieve())
+    except OSError as error:
+        seconds = _seconds_to_wait(error)
+        if seconds is None or seconds > MAX_WAIT:
+            raise
+    time.sleep(seconds)
+    return Path(retrieve())
+
+
+def _seconds_to_wait(error: Exception) -> float | None:
+    """The wait in seconds that a server asks for after too many requests (429), or None.
+
+    ``Retry-After`` holds seconds or a date, ``X-RateLimit-Reset`` of Software Heritage
+    seconds since 1970.
+    """
+    response = getattr(error, "response", None)
+    if response is None or response.status_code != 429:
+        return None
+    with suppress(ValueError):
+        after = response.headers.get("Retry-After", "")
+        if after.strip().isdigit():
+            return float(after)
+        if after:
+            until = parsedate_to_datetime(after).timestamp()
+        else:
+            until = float(response.headers.get("X-RateLimit-Reset", ""))
+        return max(until - time.time(), 0.0)
+    return None
 
 
 def _answer(error: Exception) -> str:
@@ -318,4 +355,10 @@ def _answer(error: Exception) -> str:
     response = getattr(error, "response", None)
     if response is None:
         return f"{type(error).__name__}: {str(error)[:400]}"
-    return f"{response.status_code} {response.reason}"
+    if response.status_code != 429:
+        return f"{response.status_code} {response.reason}"
+    seconds = _seconds_to_wait(error)
+    if seconds is None:
+        return "429, asked too often; try again later"
+    when = datetime.fromtimestamp(time.time() + seconds, UTC)
+    return f"429, asked too often; try again after {when:%Y-%m-%d %H:%M} UTC"
