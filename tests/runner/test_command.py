@@ -31,7 +31,7 @@ def project(tmp_path, monkeypatch):
         ("build --jobs 0 --no-render", "'--jobs'"),
         ("build --cell-time 0 --no-render", "'--cell-time'"),
         ("sweep first", "parameter"),
-        ("sweep first -p seed 3:1", "seed: '3:1'"),
+        ("sweep first -p seed 3:1", "seed is '3:1'"),
         ("sweep first -p n 1 --jobs 1 --scheduler x", "--jobs"),
     ],
 )

@@ -32,9 +32,6 @@ from preflearn_book.runner.parameters import (
         ("[1, 2.5]", [0.5], [1.0, 2.5]),
         ("(1, 2)", (0, 0), (1, 2)),
         ("{'a': 1}", {}, {"a": 1}),
-        ("null", None, None),
-        ("{", ..., "{"),
-        ("[1]", None, [1]),
     ],
 )
 def test_texts_become_values_of_the_kind_of_the_default(text, default, value):
@@ -74,7 +71,7 @@ def test_ranges_are_those_of_python(a, b, step):
             float
         ] * len(expected)
     else:
-        with pytest.raises(ValueError, match="0 values"):
+        with pytest.raises(ValueError, match="1 to 100,000 values"):
             grid_values("n", f"{a}:{b}:{step}", 0)
 
 
@@ -97,10 +94,10 @@ def test_lists_keep_values_and_types(values):
 @pytest.mark.parametrize(
     ("text", "default", "named"),
     [
-        ("", 0, "0 values"),
+        ("", 0, "1 to 100,000 values"),
         ("1:4:0", 0, "step"),
-        ("1,2,1", 0, "twice"),
-        ("0:100000000000", 0, "100,000,000,000 values"),
+        ("1,2,1", 0, "distinct"),
+        ("0:100000000000", 0, "1 to 100,000 values"),
         ("1,010", 0, "'010'"),
         ("1:4", True, "'1:4'.*True"),
     ],

@@ -1,5 +1,4 @@
 import csv
-import io
 import json
 import os
 import re
@@ -10,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
-import pandas as pd
 import psutil
 import pytest
 import toy_project
@@ -21,9 +19,8 @@ from toy_project import ONE_CLAIM, run_here, wait_until, write_project
 from preflearn_book.runner import records, tasks
 from preflearn_book.runner.command import main
 from preflearn_book.runner.dependencies import State
-from preflearn_book.runner.parameters import grid_values
 from preflearn_book.runner.project import Project
-from preflearn_book.runner.sweep import grid_points, planned, run_sweep, swept
+from preflearn_book.runner.sweep import planned, run_sweep, swept
 
 POINT = """\
 from preflearn_book.runner.claims import check
@@ -41,96 +38,18 @@ def in_process(monkeypatch):
 
 
 def rows_of(table):
-    return list(csv.DictReader(io.StringIO(table.read_text())))
+    with table.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def statuses(outcomes):
     return [outcome.status for outcome in outcomes]
 
 
-# ---- Points
-
-
-def test_a_sample_is_part_of_the_grid_and_the_same_again(tmp_path):
-    chapter = write_project(tmp_path, first=POINT).chapter("first")
-    grid = {"seed": "0:100", "n": "1:5"}
-    points, name = planned(chapter, grid, 30, 1)
-    whole, name_of_whole = planned(chapter, grid)
-    places = [whole.index(point) for point in points]
-    assert places == sorted(set(places))
-    assert len(places) == 30
-    assert planned(chapter, grid, 30, 1) == (points, name)
-    assert planned(chapter, grid, 30, 2)[0] != points
-    assert planned(chapter, grid, 400)[0] == whole
-    assert name != name_of_whole
-
-
 def test_a_grid_has_its_limits(tmp_path):
-    with pytest.raises(ValueError, match="1,000,000,000 points"):
-        grid_points(dict.fromkeys("abc", range(1000)))
-    with pytest.raises(ValueError, match=r"2\*\*63"):
-        grid_points(dict.fromkeys("abc", range(10**9)), sample=3)
-    with pytest.raises(ValueError, match=r"401.*400"):
-        planned(
-            write_project(tmp_path, first=POINT).chapter("first"),
-            {"seed": "0:400"},
-            401,
-        )
-
-
-def test_ratios_of_a_range_are_equal():
-    values = grid_values("gamma", "1e-300~1e300", 1.0)
-    assert (values[0], values[250], values[500], values[-1], len(values)) == (
-        1e-300,
-        1e-150,
-        1.0,
-        1e300,
-        1001,
-    )
-    assert grid_values("gamma", "1~1.0001", 1.0) == [
-        round(1 + k / 1e5, 5) for k in range(11)
-    ]
-    with pytest.raises(ValueError, match="gamma"):
-        grid_values("gamma", "2~1", 1.0)
-
-
-@pytest.mark.parametrize(
-    ("text", "points"),
-    [
-        ("{seed: [1, 2], n: '3:5'}", [(1, 3), (1, 4), (2, 3), (2, 4)]),
-        ("[{seed: 1, n: 2}, {n: 7, seed: '3'}]", [(1, 2), (3, 7)]),
-    ],
-)
-def test_a_sweep_from_a_file(tmp_path, in_process, monkeypatch, capsys, text, points):
-    monkeypatch.chdir(write_project(tmp_path, "", first="print(seed)").root)
-    (tmp_path / "sweep.yml").write_text(text)
-    assert main(["sweep", "1", "--file", "sweep.yml"]) == 0
-    table = Path(capsys.readouterr().out.split("results: ")[1].strip())
-    assert [(int(row["seed"]), int(row["n"])) for row in rows_of(table)] == points
-
-
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("seed: 1:20", "seed is 80"),  # YAML reads a number to the base 60
-        ("seed: [1, '1']", "seed: \"[1, '1']\""),
-        ("sed: [1]", "01_first.ipynb has no parameter 'sed'"),
-        ("[{seed: 1}, 2]", "point is 2"),
-        ("[{seed: 1}, {seed: '1'}]", "points"),
-        ("", "parameter"),
-        ("seed: [1]\nseed: [2]", "sweep.yml is not valid YAML: 'seed'"),
-    ],
-)
-def test_a_wrong_file_is_one_clean_line(tmp_path, monkeypatch, capsys, text, named):
-    project = write_project(tmp_path, "", first=POINT)
-    monkeypatch.chdir(project.root)
-    (tmp_path / "sweep.yml").write_text(text)
-    assert main(["sweep", "1", "--file", "sweep.yml"]) == 2
-    message = capsys.readouterr().err
-    assert message.startswith("preflearn: error: ")
-    assert named in message
-    assert message.count("\n") == 1
-    assert not project.build.exists()
+    chapter = write_project(tmp_path, first=POINT).chapter("first")
+    with pytest.raises(ValueError, match="points is 1000000"):
+        planned(chapter, {"seed": "0:1000", "n": "0:1000"})
 
 
 # ---- Runs and tables
@@ -165,9 +84,8 @@ def test_a_sweep_resumes_and_keeps_what_worked(tmp_path, capsys, in_process):
     assert len(executed) == 2
 
     # n = 10 is the default
-    again = [{"seed": seed} for seed in range(3)] + [{"seed": 2, "n": 10}]
-    _, outcomes = run_sweep(project, "first", again, jobs=2)
-    assert statuses(outcomes) == ["unchanged", "unchanged", "failed", "failed"]
+    _, outcomes = run_sweep(project, "first", {"seed": "0:3"}, jobs=2)
+    assert statuses(outcomes) == ["unchanged", "unchanged", "failed"]
     assert capsys.readouterr().err.count("FAILED after") == 2
     assert all(path.read_bytes() == content for path, content in executed.items())
 
@@ -209,7 +127,7 @@ def write_tables(root):
 
 def test_tables_of_several_rows_are_stacked_and_explained(tmp_path, in_process):
     project = write_tables(tmp_path)
-    grid = {"seed": "2,0", "n": [5, 6]}
+    grid = {"seed": "2,0", "n": "5,6"}
     table, outcomes = run_sweep(project, "first", grid, jobs=2)
     assert statuses(outcomes) == ["done"] * 4
     long = table.with_suffix(".runs.csv")
@@ -228,9 +146,6 @@ def test_tables_of_several_rows_are_stacked_and_explained(tmp_path, in_process):
     assert meanings["runs", "loss"]["meaning"] == "share of wrong forecasts"
     timings = {place for place, row in meanings.items() if row["timing"] == "True"}
     assert timings == {("", "run_time_s"), ("runs", "time_s")}
-    for path in (table, long, columns):
-        frame = pd.read_parquet(path.with_suffix(".parquet"))
-        pd.testing.assert_frame_equal(frame, pd.read_csv(path), check_dtype=False)
     serial, _ = run_sweep(project, "first", grid, jobs=1, output=tmp_path / "again")
     untimed = [
         [row | {"time_s": 0} for row in rows_of(path.with_suffix(".runs.csv"))]
@@ -245,7 +160,7 @@ def test_a_sweep_prints_its_numbers_and_the_verdicts_that_contradict(
     monkeypatch.chdir(write_project(tmp_path, ONE_CLAIM, first=POINT).root)
     assert main(["sweep", "first", "-p", "seed", "0,1,3"]) == 0
     printed = capsys.readouterr().out
-    assert "fit.loss: 0.1 (0 to 0.3), loss" in printed
+    assert "fit.loss: 0.1 (0 to 0.3)" in printed
     assert re.search("P1-01 .* 2 points", printed)
     assert main(["sweep", "first", "-p", "seed", "0"]) == 0
     assert "all 1 agree" in capsys.readouterr().out
@@ -261,15 +176,13 @@ record("runs", pd.DataFrame({"seed": [2**70, 8], "n": [5, 6], "who": ["a\\rb", "
 def test_a_recorded_column_hides_no_parameter(tmp_path, in_process):
     """A number beyond 64 bits and a text with a carriage return are kept, too."""
     project = write_project(tmp_path, "", first=COLLIDES)
-    table, _ = run_sweep(project, "first", [{"seed": 0}, {"seed": 1, "n": 2}], jobs=1)
-    names = ["seed", "n", "runs.seed", "runs.n", "who"]
-    for frame in (
-        pd.read_csv(table.with_suffix(".runs.csv"))[names],
-        pd.read_parquet(table.with_suffix(".runs.parquet"))[names],
-    ):
-        rows = frame.astype({"runs.seed": str}).to_numpy().tolist()
-        assert rows[2:] == [[1, 2, str(2**70), 5, "a\rb"], [1, 2, "8", 6, "c"]]
-        assert frame["seed"].tolist() == [0, 0, 1, 1]
+    table, _ = run_sweep(project, "first", {"seed": "0:2", "n": "2"}, jobs=1)
+    rows = rows_of(table.with_suffix(".runs.csv"))
+    assert [*rows[0]] == ["seed", "n", "runs.seed", "runs.n", "who"]
+    assert [[*row.values()] for row in rows[2:]] == [
+        ["1", "2", str(2**70), "5", "a\rb"],
+        ["1", "2", "8", "6", "c"],
+    ]
 
 
 def test_a_parameter_cannot_have_the_name_of_another_column(tmp_path, monkeypatch):
@@ -316,7 +229,7 @@ def test_a_chapter_reads_what_was_swept(tmp_path, in_process, monkeypatch):
     monkeypatch.setenv("PREFLEARN_ROOT", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     project = write_tables(tmp_path)
-    grid = {"seed": [0, 1], "n": "5"}
+    grid = {"seed": "0,1", "n": "5"}
     command = "preflearn sweep 01_first -p seed 0,1 -p n 5"
     with pytest.raises(FileNotFoundError, match=command):
         swept("first", "runs", grid)

@@ -55,7 +55,6 @@ def _preflearn() -> None:
     preflearn build --profile full --jobs 8  the papers' sizes
     preflearn record 03                      one chapter in full, into data/recorded
     preflearn sweep 03 -p seed 0:20 -p n_exact 20,40
-    preflearn sweep 04 -p gamma 0.01~10 -p seed 0:20 --sample 30
     preflearn report --example
     preflearn report games.csv -p first home -p second away -p time date -p outcome result
     preflearn data verify
@@ -97,11 +96,6 @@ def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
 )
 @click.option("--force", is_flag=True, help="Execute although nothing changed.")
 @click.option("--no-render", is_flag=True, help="Stop before the pages are rendered.")
-@click.option(
-    "--skip-recorded",
-    is_flag=True,
-    help="In full, run only chapters whose record is not valid.",
-)
 @_PARAMETERS
 @_execution_options
 def _build(
@@ -166,49 +160,23 @@ def _record(chapter: str, yes: bool, dry: bool, parameters: Any, **options: Any)
 @click.option(
     "--output", type=Path, metavar="DIR", help="Default: _build/sweeps/CHAPTER."
 )
-@click.option(
-    "--file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="YAML",
-)
-@click.option(
-    "--sample",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Draw so many points of the grid.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Seed of the draw.",
-)
 @_PARAMETERS
 @_execution_options
 def _sweep(
-    chapter: str, parameters: Any, jobs: Any, scheduler: Any, file: Any, **options: Any
+    chapter: str, parameters: Any, jobs: Any, scheduler: Any, **options: Any
 ) -> int:
     """Execute one chapter at every point of a grid: -p takes a range such as 0:20 or
-    0:20:5, a list such as 1,2,5, or low~high for a number that is not whole, in equal
-    ratios. --file holds the same as YAML, parameters with lists or texts such as
-    "0:20"; or a list of points. A point that is there already is not run again.
+    0:20:5, or a list such as 1,2,5. A point that is there already is not run again.
 
     A table named by the points, results-....csv, has one row per point. Tables that
     points record with several rows are written to the same folder, and a table that
-    explains the columns; all of them also as Parquet.
+    explains the columns.
     """
-    from preflearn_book.runner.files import read_yaml
-    from preflearn_book.runner.records import filled
     from preflearn_book.runner.sweep import run_sweep, summary_of_points
 
-    grid: Any = _named(parameters)
-    if file:
-        grid = read_yaml(file)
-    if not grid or (file and parameters) or not isinstance(grid, dict | list):
-        raise ValueError(
-            "a sweep needs at least one parameter, such as: -p seed 0:20, or --file, not both"
-        )
+    grid = _named(parameters)
+    if not grid:
+        raise ValueError("a sweep needs at least one parameter, such as: -p seed 0:20")
     if jobs is not None and scheduler is not None:
         raise ValueError(
             "--jobs is for this computer and --scheduler for a cluster; expected one of them"
@@ -216,14 +184,7 @@ def _sweep(
     table, outcomes = run_sweep(
         find_project(), chapter, grid, jobs=jobs, scheduler=scheduler, **options
     )
-    print(
-        filled(
-            "sweep.txt",
-            outcomes=outcomes,
-            table=table,
-            **summary_of_points(table, outcomes),
-        )
-    )
+    print(summary_of_points(table, outcomes))
     return int(any(outcome.status == "failed" for outcome in outcomes))
 
 
@@ -319,14 +280,14 @@ def _data(action: str, names: tuple[str, ...]) -> int:
 @_preflearn.command("claims")
 def _claims() -> int:
     """The claims list, with the last computed verdicts."""
-    from preflearn_book.runner.build import shown_chapters
+    from preflearn_book.runner.build import latest_chapters
     from preflearn_book.runner.claims import load_claims
     from preflearn_book.runner.pages import match_checks
     from preflearn_book.runner.records import filled
 
     project = find_project()
     checked, problems = match_checks(
-        load_claims(project.book / "claims.yml"), shown_chapters(project)
+        load_claims(project.book / "claims.yml"), latest_chapters(project)
     )
     print(filled("claims.txt", checked=checked, problems=problems))
     return int(any(entry.kind == "contradiction" for entry in checked))

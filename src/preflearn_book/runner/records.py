@@ -178,8 +178,7 @@ def record(
     ValueError
         If the name is malformed or "columns", the table is empty, a scalar is not
         finite, the index or the columns can't be written to a CSV file, an argument
-        names a column that is missing, keys name two equal rows, or the fraction of
-        `flips` is not in [0, 1).
+        names a column that is missing, or keys name two equal rows.
 
     Examples
     --------
@@ -188,11 +187,6 @@ def record(
     _check_name(name)
     frame = _as_frame(name, table)
     known = list(frame.columns)
-    require(
-        keys is None or isinstance(keys, Iterable), keys, "keys", "names of columns"
-    )
-    good = isinstance(flips, Flips) and 0 <= flips.fraction < 1
-    require(good, flips, "flips", "Flips with a fraction of at least 0 and less than 1")
     named = [*(keys or ()), *timings, *(columns or ()), *flips.columns]
     if flips.method is not None:
         named.append(flips.method)
@@ -201,19 +195,16 @@ def record(
             named += tolerance
     unknown = [column for column in named if column not in known]
     require(not unknown, known, f"the list of columns of {name!r}", f"also {unknown}")
-    if keys and frame.duplicated(list(keys)).any():
-        row = frame.loc[frame.duplicated(list(keys)), list(keys)].iloc[0].to_dict()
-        raise ValueError(
-            f"the table {name!r} has two rows {row}; expected keys that tell them apart"
+    if keys:
+        repeated = frame.loc[frame.duplicated(list(keys)), list(keys)].to_dict(
+            "records"
         )
+        expected = "keys that tell all rows apart"
+        require(not repeated, repeated, f"the list of equal rows of {name!r}", expected)
     good = keys is not None or not frame.empty
     require(good, frame.shape, f"the shape of the table {name!r}", "at least one value")
-    require(
-        name != "columns",
-        name,
-        "name",
-        "another: a sweep explains its columns in a table of this name",
-    )
+    # A sweep explains its columns in a table of this name.
+    require(name != "columns", name, "name", "another name")
     payload = {
         "name": name,
         "csv": csv_text(frame),
@@ -334,7 +325,7 @@ def published(name: str) -> pd.DataFrame:
     return read_table(f"data/published/{name}.csv")  # pyright: ignore[reportReturnType]  (it is there)
 
 
-def read_table(relative: str, texts: Iterable[str] = ()) -> pd.DataFrame | None:
+def read_table(relative: str) -> pd.DataFrame | None:
     """Read a table of the project, and note its digest for the provenance; None if the
     table is missing."""
     try:
@@ -343,7 +334,7 @@ def read_table(relative: str, texts: Iterable[str] = ()) -> pd.DataFrame | None:
         return note_read(f"table {relative}", None)
     note_read(f"table {relative}", digest(content))
     header, body = split_table(content.decode("utf-8"))
-    frame = parsed_table(body, texts)
+    frame = parsed_table(body)
     frame.attrs.update(header)
     return frame
 
@@ -357,20 +348,22 @@ def csv_text(frame: pd.DataFrame) -> str:
     return text
 
 
-def parsed_table(text: str, texts: Iterable[str] = ()) -> pd.DataFrame:
-    """Parse a CSV text; the columns `texts` hold texts, even if they look like
-    numbers."""
+def parsed_table(text: str) -> pd.DataFrame:
+    """Parse a CSV text."""
     import pandas as pd
 
     # This engine parses floats exactly, in every version. Only an empty cell is missing;
     # "None" is a text.
     return pd.read_csv(
-        io.StringIO(text),
-        dtype=dict.fromkeys(texts, str),
-        engine="python",
-        keep_default_na=False,
-        na_values=[""],
+        io.StringIO(text), engine="python", keep_default_na=False, na_values=[""]
     )
+
+
+def text_cells(text: str) -> pd.DataFrame:
+    """Parse a CSV text and keep each cell as the text that it is."""
+    import pandas as pd
+
+    return pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
 
 
 def split_table(text: str) -> tuple[dict[str, Any], str]:
