@@ -94,7 +94,7 @@ def print_prose_numbers() -> None:
         *(ROOT / "benchmarks").glob("*.md"),
     ]
     texts = [path.read_text("utf-8") for path in tables]
-    executed = sorted((ROOT / "_build" / "shown").glob("*.ipynb"))
+    executed = sorted((ROOT / "_build" / "latest").glob("*.ipynb"))
     if not executed:
         print("  (no executed chapters; `make book` executes them)")
     for path in executed:

@@ -10,7 +10,7 @@ from toy_project import (
 )
 
 from preflearn_book.runner import tasks
-from preflearn_book.runner.build import build_book, shown_chapters
+from preflearn_book.runner.build import build_book, latest_chapters
 from preflearn_book.runner.command import main
 from preflearn_book.runner.project import Project
 
@@ -60,8 +60,8 @@ def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(
     captured = capsys.readouterr()
     assert "1 executed, 0 unchanged" in captured.out
     assert captured.err.count(str(four)) == 1
-    (project.build / "shown" / "01_first.ipynb").write_bytes(b"")
-    assert shown_chapters(project).keys() == {"02_second"}
+    (project.latest / "01_first.ipynb").write_bytes(b"")
+    assert latest_chapters(project).keys() == {"02_second"}
 
 
 def test_a_chapter_that_fails_stops_no_other_and_keeps_its_last_good_page(

@@ -1,5 +1,4 @@
-"""Full builds: sweeps that chapters read, interrupts, and chapters whose records are
-still valid."""
+"""Full builds: sweeps that chapters read, interrupts, and records."""
 
 import json
 
@@ -81,7 +80,7 @@ def test_an_interrupted_full_build_goes_on_with_the_points_and_chapters_that_are
     assert "03_fails failed" in captured.out
     assert "chapter 03_fails: ZeroDivisionError" in captured.out
     assert all(path.read_bytes() == content for path, content in kept.items())
-    shown = json.loads((project.shown / "01_collects.ipynb").read_text())
+    shown = json.loads((project.latest / "01_collects.ipynb").read_text())
     assert shown["metadata"]["preflearn"]["run"]["profile"] == "full"
 
     status, ran = full_build(monkeypatch)
@@ -109,9 +108,7 @@ def test_a_record_takes_parameters_of_the_sweep_only(project, monkeypatch, capsy
     assert not list(project.recorded.glob("*.csv"))
 
 
-def test_a_record_is_made_from_a_sweep_and_while_it_is_valid_the_chapter_need_not_run_in_full(
-    project, monkeypatch, capsys
-):
+def test_a_record_is_made_from_a_sweep(project, monkeypatch):
     monkeypatch.setattr(tasks, "execute", run_here)
     assert main(["record", "1", "--yes", "--jobs", "1"]) == 0
     record = project.recorded / "01_collects_squares.csv"
@@ -127,15 +124,3 @@ def test_a_record_is_made_from_a_sweep_and_while_it_is_valid_the_chapter_need_no
         "3,9",
         "-4,16",
     ]
-
-    capsys.readouterr()
-    status, ran = full_build(monkeypatch, "--skip-recorded", "1", "2")
-    assert (status, ran) == (0, [{"profile": "full"}])
-    assert "not run in full: 01_collects" in capsys.readouterr().out
-    shown = json.loads((project.shown / "01_collects.ipynb").read_text())
-    assert shown["metadata"]["preflearn"]["run"]["profile"] == "quick"
-
-    record.write_text(record.read_text().replace("\n-1,1\n", "\n-1,2\n"))
-    status, ran = full_build(monkeypatch, "--skip-recorded", "--force", "1")
-    assert {"profile": "full"} in ran
-    assert "not run in full: none" in capsys.readouterr().out

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from toy_project import FIRST, write_project
 
-from preflearn_book.runner.build import build_book, collect, shown_chapters
+from preflearn_book.runner.build import build_book, collect, latest_chapters
 from preflearn_book.runner.claims import load_claims
 from preflearn_book.runner.dependencies import State
 from preflearn_book.runner.outputs import Executed
@@ -35,7 +35,7 @@ def executed(project):
 @pytest.fixture
 def checked(project):
     return match_checks(
-        load_claims(project.book / "claims.yml"), shown_chapters(project)
+        load_claims(project.book / "claims.yml"), latest_chapters(project)
     )[0]
 
 
@@ -49,7 +49,7 @@ def changed(checked, *changes):
 
 def test_build_succeeds_where_all_verdicts_agree(project):
     checked, problems = match_checks(
-        load_claims(project.book / "claims.yml"), shown_chapters(project)
+        load_claims(project.book / "claims.yml"), latest_chapters(project)
     )
     assert problems == []
     computed = [entry.result and entry.result["computed"] for entry in checked]

@@ -31,7 +31,7 @@ from preflearn_book.runner.record_check import (
 from preflearn_book.runner.records import filled
 from preflearn_book.runner.render import published, render, repository
 from preflearn_book.runner.sweep import run_needed_sweeps
-from preflearn_book.runner.tasks import Outcome, Task, duration, run_tasks, task_of
+from preflearn_book.runner.tasks import Outcome, duration, run_tasks, task_of
 
 
 def build_book(
@@ -40,7 +40,6 @@ def build_book(
     parameters: Mapping[str, Any] | None = None,
     *,
     rendered: bool = True,
-    skip_recorded: bool = False,
     **options: Any,
 ) -> int:
     """Execute chapters that changed, collect the outputs of all, and render the book.
@@ -58,9 +57,6 @@ def build_book(
         type.
     rendered : bool
         Whether to render the pages.
-    skip_recorded : bool
-        Whether chapters whose recorded tables are still valid run in the quick profile
-        instead of the full.
     **options
         As `run_tasks` takes them.
 
@@ -89,15 +85,13 @@ def build_book(
         read_yaml(project.book / "_toc.yml")
     with locked(project.build / "lock", "a build of this book"):
         check_writable([project.pages])
-        if skip_recorded:
-            tasks = _quick_where_recorded(project, state, tasks, **options)
         run_needed_sweeps(project, tasks, **options)
         outcomes = run_tasks(state, tasks, **options)
         for outcome in outcomes:
             # The book shows the outputs that were asked for last.
             if outcome.executed:
-                shown = project.shown / f"{outcome.task.chapter.name}.ipynb"
-                write_if_changed(shown, outcome.task.target.read_text("utf-8"))
+                copy = project.latest / f"{outcome.task.chapter.name}.ipynb"
+                write_if_changed(copy, outcome.task.target.read_text("utf-8"))
         failures = _failures(outcomes)
         problems = [f"chapter {name}: {summary}" for name, summary in failures.items()]
         problems += collect(project, state, failures)
@@ -118,51 +112,13 @@ def _failures(outcomes: Sequence[Outcome]) -> dict[str, str]:
     return {outcome.task.chapter.name: outcome.result.summary for outcome in failed}
 
 
-def _quick_where_recorded(
-    project: Project, state: State, tasks: Sequence[Task], **options: Any
-) -> list[Task]:
-    """Replace full runs by quick runs for chapters whose records are all still valid.
-
-    A quick run decides whether they are, unless it had to use other data.
-    """
-    records = {
-        task.chapter.name: records_of(project.recorded, task.chapter.name)
-        for task in tasks
+def latest_chapters(project: Project) -> dict[str, Executed]:
+    """The last executed notebook of each chapter, which the book shows, by name."""
+    found = {
+        chapter.name: read_executed(project.latest / f"{chapter.name}.ipynb")
+        for chapter in project.chapters
     }
-    full = [
-        task
-        for task in tasks
-        if task.parameters == {"profile": "full"} and records[task.chapter.name]
-    ]
-    quick = [task_of(task.chapter, {}, task.target.parent) for task in full]
-    valid = dict[str, Task]()
-    for outcome in run_tasks(state, quick, **options):
-        chapter = outcome.task.chapter
-        executed = outcome.executed
-        kept = records[chapter.name]
-        if (
-            executed is None
-            or to_run_again(kept, chapter, state)
-            or contradicted_records(kept, executed)
-        ):
-            continue
-        if all(
-            executed.replaced == record.header.get("replaced", [])
-            for record in kept.values()
-        ):
-            valid[chapter.name] = outcome.task
-    print(f"recorded tables are valid, not run in full: {', '.join(valid) or 'none'}")
-    return [valid.get(task.chapter.name, task) for task in tasks]
-
-
-def shown_chapters(project: Project) -> dict[str, Executed]:
-    """The executed chapters that the book shows, by name."""
-    shown = {}
-    for chapter in project.chapters:
-        executed = read_executed(project.shown / f"{chapter.name}.ipynb")
-        if executed is not None:
-            shown[chapter.name] = executed
-    return shown
+    return {name: executed for name, executed in found.items() if executed is not None}
 
 
 def collect(
@@ -183,13 +139,13 @@ def collect(
     list of str
         Problems with the claims list, and records that a quick run contradicts.
     """
-    shown = shown_chapters(project)
-    checked, problems = match_checks(state.claims, shown)
+    latest = latest_chapters(project)
+    checked, problems = match_checks(state.claims, latest)
     broken = dict[str, list[str]]()
     again = dict[str, list[str]]()
     recorded = dict[str, Mapping[str, Any]]()
     recomputed = dict[str, tuple[int, int]]()
-    for name, executed in shown.items():
+    for name, executed in latest.items():
         records = records_of(project.recorded, name)
         recorded |= {record: kept.header for record, kept in records.items()}
         if not executed.run["parameters"]:  # only the chapter's own make the quick rows
@@ -197,12 +153,12 @@ def collect(
             again |= to_run_again(records, project.chapter(name), state)
             recomputed |= recomputed_rows(records, executed)
     print(
-        filled("warnings.txt", shown=shown, again=again, missing=_missing(shown)),
+        filled("warnings.txt", latest=latest, again=again, missing=_missing(latest)),
         end="",
     )
     url = repository(project)
     front = project.book / "index.md"
-    waiting = [chapter for chapter in project.chapters if chapter.name not in shown]
+    waiting = [chapter for chapter in project.chapters if chapter.name not in latest]
     pages: dict[str, str | bytes] = {
         f"{name}.md": filled(
             "waiting.md", name=name, chapter=chapter, failures=failures or {}
@@ -211,7 +167,7 @@ def collect(
         for chapter in waiting
         for name in parts(chapter.name, chapter.notebook["cells"])
     }
-    for notebook in shown.values():
+    for notebook in latest.values():
         pages |= {
             f"{name}.ipynb": text
             for name, text in notebook.pages(url, broken, recomputed).items()
@@ -219,8 +175,8 @@ def collect(
     commit = _git(
         project, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"
     )
-    pages |= collected(checked, shown, broken, again, recorded, commit, published(url))
-    pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
+    pages |= collected(checked, latest, broken, again, recorded, commit, published(url))
+    pages |= figures(front.read_text("utf-8") if front.is_file() else "", latest)
     pages["notebooks.zip"] = archive(project.chapters, url)
     for name, content in pages.items():
         write_if_changed(project.pages / name, content)
@@ -234,7 +190,7 @@ def collect(
     return [f"claim {problem}" for problem in problems] + records
 
 
-def _missing(shown: Mapping[str, Executed]) -> list[tuple[str, list[str], str]]:
+def _missing(latest: Mapping[str, Executed]) -> list[tuple[str, list[str], str]]:
     """Data sets that were not available: the name, the chapters that asked for it, and
     how to get it."""
     from preflearn.datasets.registry import (
@@ -242,7 +198,7 @@ def _missing(shown: Mapping[str, Executed]) -> list[tuple[str, list[str], str]]:
     )
 
     chapters: dict[str, list[str]] = {}
-    for chapter, executed in shown.items():
+    for chapter, executed in latest.items():
         for dataset in executed.replaced:
             chapters.setdefault(dataset, []).append(chapter)
     return [(name, chapters[name], how_to_get(name)) for name in sorted(chapters)]
@@ -301,7 +257,7 @@ def record_chapter(
         known = records_of(project.recorded, chapter.name)
         header = _header(chapter, full, commit)
         print(summary(known, full), end="")
-        made = new_records(full, quick, header)
+        made = new_records(full, quick, header, known if parameters else {})
         replaced = {*quick.replaced, *full.replaced}
         missing = replaced.difference(
             *(kept.header.get("replaced", []) for kept in known.values())

@@ -37,7 +37,7 @@ class State:
             f"version {name}": number for name, number in main_versions().items()
         }
         self._known |= {
-            f"claim {claim.id}": claim.shown for claim in self.claims.values()
+            f"claim {claim.id}": claim.badge_digest for claim in self.claims.values()
         }
         # Read at once: a kernel imports what an editor may change before the run ends.
         for path in (path for name in PACKAGES for path in (source / name).rglob("*")):

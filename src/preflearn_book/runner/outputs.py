@@ -264,7 +264,7 @@ class Executed:
             if cell["cell_type"] != "code":
                 cells[-1]["source"] = _SECTION.sub(folded, "".join(cell["source"]))
                 continue
-            cells[-1]["outputs"] = _shown(cell["outputs"], claims, broken)
+            cells[-1]["outputs"] = _visible(cell["outputs"], claims, broken)
             if "hide-input" in tags:
                 code.append(("".join(cell["source"]), "parameters" in tags))
                 hidden = "remove-input" if cells[-1]["outputs"] else "remove-cell"
@@ -351,15 +351,15 @@ def _titles(cells: list[dict[str, Any]]) -> list[str]:
     return _TITLE.findall("\n".join(prose))
 
 
-def _shown(
+def _visible(
     outputs: list[Any], claims: list[tuple[str, str]], broken: Collection[str]
 ) -> list[Any]:
     """Prepare outputs for a page: without our machine-readable ones, and with badges
     moved to the claims unless an answer is in doubt."""
-    shown_outputs = []
+    visible_outputs = []
     for output in outputs:
         if "data" not in output:
-            shown_outputs.append(output)
+            visible_outputs.append(output)
             continue
         data = output["data"]
         visible = {mime: content for mime, content in data.items() if mime not in _OURS}
@@ -380,8 +380,8 @@ def _shown(
                 continue
             visible["text/html"] = html
         if visible:
-            shown_outputs.append(output | {"data": visible})
-    return shown_outputs
+            visible_outputs.append(output | {"data": visible})
+    return visible_outputs
 
 
 def _markdown(name: str, source: str, *tags: str) -> dict[str, Any]:

@@ -152,28 +152,28 @@ def collected(
     again, those of full runs by the headers of what is `recorded`, and how to take the
     book with one, which lies at `site` where it is published.
     """
-    shown = {
+    context = {
         "checked": checked,
         "executed": executed,
         "broken": broken or {},
         "again": again or {},
     }
-    shown |= {"recorded": recorded or {}, "commit": commit, "site": site}
+    context |= {"recorded": recorded or {}, "commit": commit, "site": site}
     versions = {
         found
         for chapter in executed.values()
         for found in chapter.provenance["versions"].items()
     }
-    shown |= {"versions": sorted(versions), "doubt": DOUBT}
+    context |= {"versions": sorted(versions), "doubt": DOUBT}
     seconds = sum(chapter.run["seconds"] for chapter in executed.values())
-    shown["run_time"] = duration(seconds)
-    shown |= {"claims_list": _claims, "duration": duration, "plain": _plain}
-    shown["datasets"] = _data_sets()
+    context["run_time"] = duration(seconds)
+    context |= {"claims_list": _claims, "duration": duration, "plain": _plain}
+    context["datasets"] = _data_sets()
     names = ("claims.md", "tally.md", "papers.md", "status.md", "reproduce.md")
-    pages = {name: filled(name, **shown) + "\n" for name in names}
+    pages = {name: filled(name, **context) + "\n" for name in names}
     for paper in {entry.claim.paper for entry in checked}:
         pages[f"errata_{paper.lower()}.md"] = (
-            filled("errata.md", paper=paper, **shown) + "\n"
+            filled("errata.md", paper=paper, **context) + "\n"
         )
     table = pd.DataFrame(
         [asdict(entry.claim) | entry.computed for entry in checked]

@@ -151,8 +151,8 @@ class Project:
         Everything else that is built.
     executed : Path
         Executed chapters, one folder per chapter.
-    shown : Path
-        Executed chapters that the book shows.
+    latest : Path
+        The last executed notebook of each chapter, which the book shows.
     """
 
     def __init__(self, root: Path) -> None:
@@ -163,7 +163,7 @@ class Project:
         self.recorded = root / "data" / "recorded"
         self.build = root / "_build"
         self.executed = self.build / "executed"
-        self.shown = self.build / "shown"
+        self.latest = self.build / "latest"
 
     @cached_property
     def chapters(self) -> list[Chapter]:

@@ -13,9 +13,11 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from preflearn_book.runner.dependencies import State
 from preflearn_book.runner.files import write_atomically
@@ -24,8 +26,6 @@ from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import filled, split_table
 
 QUICK_SUFFIX = ".witness.csv"  # of the tables of quick runs, in data/recorded
-
-Row = Mapping[str, float | str]
 
 
 class Difference(NamedTuple):
@@ -73,35 +73,25 @@ def differences(
     """
     old = _rows(recorded, payload["keys"])
     new = _rows(payload["csv"], payload["keys"])
-    return _differences(old, new, payload, subset)
+    found = []
+    for name in new if subset else {**old, **new}:
+        before = old.get(name, {})
+        now = new.get(name, {})
+        for column in {**before, **now}:
+            cell = Difference(name, column, before.get(column, ""), now.get(column, ""))
+            if column not in payload["timings"] and not _is_close(cell, payload):
+                found.append(cell)
+    return found
 
 
-def _differences(
-    old: Mapping[str, Row],
-    new: Mapping[str, Row],
-    payload: Mapping[str, Any],
-    subset: bool,
-) -> list[Difference]:
-    names = new if subset else {**old, **new}
-    return [
-        difference
-        for name in names
-        for difference in _row_differences(
-            name, old.get(name, {}), new.get(name, {}), payload
-        )
-    ]
-
-
-def _row_differences(
-    name: str, old: Row, new: Row, payload: Mapping[str, Any]
-) -> Iterator[Difference]:
-    for column in {**old, **new}:
-        before = old.get(column, "")
-        now = new.get(column, "")
-        rtol = payload["rtol"].get(column, 0.0)
-        atol = payload["atol"].get(column, 0.0)
-        if column not in payload["timings"] and not _close(before, now, rtol, atol):
-            yield Difference(name, column, before, now)
+def _is_close(cell: Difference, payload: Mapping[str, Any]) -> bool:
+    if cell.recorded == cell.now:
+        return True
+    if isinstance(cell.recorded, str) or isinstance(cell.now, str):
+        return False
+    rtol = payload["rtol"].get(cell.column, 0.0)
+    atol = payload["atol"].get(cell.column, 0.0)
+    return bool(np.isclose(cell.now, cell.recorded, rtol, atol, equal_nan=True))
 
 
 def contradictions(
@@ -113,33 +103,26 @@ def contradictions(
     allows them: in a column of discrete outcomes, in a limited fraction of the rows of
     each method. A row or a method that only one of the tables has always contradicts.
     """
-    old = _rows(recorded, payload["keys"])
-    new = _rows(payload["csv"], payload["keys"])
     flips = payload["flips"]
 
-    def method_of(row: Row) -> float | str:
-        return row.get(flips["method"], "")
+    def methods(text: str) -> dict[str, float | str]:
+        rows = _rows(text, payload["keys"])
+        return {name: row.get(flips["method"], "") for name, row in rows.items()}
 
-    methods = {name: method_of(row) for name, row in new.items()}
-    n_rows = Counter(methods.values())
-    changed = _differences(old, new, payload, subset)
-    n_changed = Counter(
-        (methods.get(difference.row), difference.column) for difference in changed
-    )
-
-    def is_allowed(difference: Difference) -> bool:
-        if not (difference.row in old and difference.row in new):
-            return False
-        method = methods[difference.row]
-        limit = flips["fraction"] * n_rows[method]
-        return (
-            difference.column in flips["columns"]
-            and n_changed[method, difference.column] <= limit
-        )
-
-    found = [str(difference) for difference in changed if not is_allowed(difference)]
+    old = methods(recorded)
+    new = methods(payload["csv"])
+    n_rows = Counter(new.values())
+    changed = differences(payload, recorded, subset=subset)
+    n_changed = Counter((new.get(cell.row), cell.column) for cell in changed)
+    found = []
+    for cell in changed:
+        in_both = cell.row in old and cell.row in new
+        limit = flips["fraction"] * n_rows[new.get(cell.row)]
+        is_discrete = in_both and cell.column in flips["columns"]
+        if not is_discrete or n_changed[new[cell.row], cell.column] > limit:
+            found.append(str(cell))
     if flips["method"] is not None:
-        for method in {method_of(row) for row in old.values()} - n_rows.keys():
+        for method in set(old.values()) - n_rows.keys():
             found.append(f"no row with {flips['method']} = {method}")
     return found
 
@@ -152,7 +135,9 @@ def _rows(text: str, keys: list[str] | None) -> dict[str, dict[str, float | str]
         if keys is None:
             name = str(number)
         else:
-            name = ", ".join(f"{key} = {_shown(values.get(key, ''))}" for key in keys)
+            name = ", ".join(
+                f"{key} = {_number_text(values.get(key, ''))}" for key in keys
+            )
         rows[f"row {name}".strip()] = values
     return rows
 
@@ -164,20 +149,10 @@ def _value(text: Any) -> float | str:
         return str(text)
 
 
-def _shown(value: float | str) -> str:
+def _number_text(value: float | str) -> str:
     if isinstance(value, str):
         return value
     return f"{value:.12g}"
-
-
-def _close(a: float | str, b: float | str, rtol: float, atol: float) -> bool:
-    if isinstance(a, str) or isinstance(b, str):
-        return a == b
-    return (
-        a == b
-        or abs(a - b) <= atol + rtol * abs(a)
-        or (math.isnan(a) and math.isnan(b))
-    )
 
 
 class Record(NamedTuple):
@@ -216,19 +191,29 @@ def records_of(folder: Path, chapter: str) -> dict[str, Record]:
 
 
 def new_records(
-    full: Executed, quick: Executed, header: Mapping[str, Any]
+    full: Executed,
+    quick: Executed,
+    header: Mapping[str, Any],
+    merged_into: Mapping[str, Record],
 ) -> dict[str, Record]:
-    """The records of a full run, with what its quick run has to reproduce, by name."""
+    """The records of a full run, with what its quick run has to reproduce, by name.
+
+    A record whose rows are merged into an earlier one keeps the header of the earlier
+    record, and notes the run there.
+    """
     records = {}
     for name, payload in full.records.items():
+        about = dict(header)
+        if name in merged_into:
+            about = dict(merged_into[name].header)
+            run = {key: header[key] for key in ("date", "commit", "parameters")}
+            about["merged"] = [*about.get("merged", []), run]
         table = quick.records.get(name, {}).get("csv")
         keys = payload["keys"]
-        if keys is None:
-            records[name] = Record(header, payload["csv"], table)
-        else:
-            n_rows = len(_rows(table or "", keys))
-            about = {**header, "quick_rows": n_rows}
-            records[name] = Record(about, payload["csv"], None)
+        if keys is not None:
+            about["quick_rows"] = len(_rows(table or "", keys))
+            table = None
+        records[name] = Record(about, payload["csv"], table)
     return records
 
 
