@@ -8,13 +8,11 @@ is missing.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     Executor,
@@ -40,7 +38,7 @@ from preflearn_book.runner.files import check_writable, file_name, write_atomica
 from preflearn_book.runner.outputs import Executed, read_executed, write_executed
 from preflearn_book.runner.parameters import require
 from preflearn_book.runner.project import Chapter
-from preflearn_book.runner.records import main_versions, split_table
+from preflearn_book.runner.records import main_versions
 
 SILENCE = 60
 """Seconds without output after which a log, which has no progress bar, gets a line that
@@ -130,31 +128,6 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def quick_seconds(root: Path) -> dict[str, float]:
-    """Seconds of the chapters in the quick profile, from `data/chapter_seconds.csv` if
-    there is one."""
-    path = root / "data" / "chapter_seconds.csv"
-    if not path.is_file():
-        return {}
-    _, table = split_table(path.read_text("utf-8"))
-    return {
-        row["chapter"]: float(row["seconds"])
-        for row in csv.DictReader(io.StringIO(table))
-    }
-
-
-def expected_seconds(
-    task: Task, last: Executed | None, measured: Mapping[str, float]
-) -> float:
-    """Seconds of the task's last run, else those measured in the quick profile, else
-    infinity."""
-    if last is not None:
-        return last.run["seconds"]
-    if task.chapter.profile(task.parameters) != "quick":
-        return math.inf
-    return measured.get(task.chapter.name, math.inf)
-
-
 def run_tasks(
     state: State,
     tasks: Sequence[Task],
@@ -207,12 +180,11 @@ def run_tasks(
     distinct = {task.target: task for task in tasks}.values()
     left = [task for task in distinct if force or not is_current(task)]
     check_writable({task.target.parent for task in left})
+    expected = dict.fromkeys([task.target for task in left], math.inf)
+    for task in left:
+        if executed := last[task.target]:
+            expected[task.target] = executed.run["seconds"]
     # The longest first: then no processor waits for one long chapter at the end.
-    measured = quick_seconds(Path(state.root))
-    expected = {
-        task.target: expected_seconds(task, last[task.target], measured)
-        for task in left
-    }
     left.sort(key=lambda task: expected[task.target], reverse=True)
     if jobs is None:
         jobs = cpu_count()
@@ -226,23 +198,28 @@ def run_tasks(
     ]
 
 
-def remaining_seconds(
-    elapsed: float, unfinished: Iterable[Path], expected: Mapping[Path, float]
-) -> float | None:
-    """Estimate how long unfinished tasks take, if those that are finished took
-    `elapsed` seconds.
+class Estimate:
+    """When all tasks will have ended, by the time that the finished ones took.
 
     Tasks are weighted by their expected seconds, or equally if these are not all known.
-    The result is None while nothing is finished.
+    Between two ends the remaining time decreases with the clock.
     """
-    weights = expected
-    if not all(map(math.isfinite, expected.values())):
-        weights = dict.fromkeys(expected, 1.0)
-    left = sum(weights[target] for target in unfinished)
-    finished = sum(weights.values()) - left
-    if finished <= 0:
-        return None
-    return elapsed * left / finished
+
+    def __init__(self, expected: Mapping[Path, float]) -> None:
+        self._weights = expected
+        if not all(map(math.isfinite, expected.values())):
+            self._weights = dict.fromkeys(expected, 1.0)
+        self._finished = 0.0
+        self._total = math.inf
+
+    def finish(self, target: Path, elapsed: float) -> None:
+        """Take notice of a task that ended `elapsed` seconds after the start."""
+        self._finished += self._weights[target]
+        self._total = elapsed * sum(self._weights.values()) / self._finished
+
+    def remaining(self, elapsed: float) -> float:
+        """The remaining seconds, at least 0; infinity before any task ended."""
+        return max(0.0, self._total - elapsed)
 
 
 def _outcomes(
@@ -262,6 +239,7 @@ def _outcomes(
     futures = dict[Future[Result], Task]()
     running = dict[str, str]()
     kernels = Kernels()
+    estimate = Estimate(expected)
     started = time.monotonic()
     terminal = sys.stderr.isatty()
     pause = SILENCE
@@ -277,11 +255,9 @@ def _outcomes(
         ] = task
 
     def progress() -> str:
-        ended = len(tasks) - len(futures)
-        unfinished = [task.target for task in futures.values()]
-        seconds = remaining_seconds(time.monotonic() - started, unfinished, expected)
-        text = f"{ended} of {len(tasks)}"
-        if seconds and futures:
+        text = f"{len(tasks) - len(futures)} of {len(tasks)}"
+        seconds = estimate.remaining(time.monotonic() - started)
+        if futures and 0 < seconds < math.inf:
             text += f", about {duration(seconds)} left"
         return f"({text})"
 
@@ -298,6 +274,7 @@ def _outcomes(
                     )
                 task = futures.pop(future)
                 outcome = _stored(state, task, future)
+                estimate.finish(task.target, time.monotonic() - started)
                 running.pop(outcome.task.label, None)
                 how = {"done": "done in", "failed": "FAILED after"}[outcome.status]
                 text = f"{outcome.task.label}: {how} {duration(outcome.result.seconds)}"
