@@ -28,7 +28,6 @@ from preflearn.ranking import Davidson
 from preflearn.ratings import Elo, Glicko, TrueSkill
 from preflearn.svm import SVMCompare, SVMRank
 from preflearn_book.runner.decision_rules import lead
-from preflearn_book.runner.explorers import _SHAPES
 
 COVARIANCES = [
     *(
@@ -297,13 +296,7 @@ class Problem:
             "coef": np.ones(2),
             "color": "C0",
             "path": self.folder / "x.npz",
-            "claim_id": "P1-01",
-            "holds": True,
-            "evidence": "On 3 cases.",
             "table": {"loss": 0.5},
-            "kind": self.pick(sorted(_SHAPES)),
-            "fallback": Figure(),
-            "alt": "A figure.",
             "data": data | {"players": names[:2], "mean": [0, 1], "std": [1, 1]},
             "grid": {"C": [0.1, 1]},
             "name": "loss",

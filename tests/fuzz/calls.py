@@ -24,7 +24,6 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, NotFittedError
 
 import preflearn
-import preflearn_book.runner
 from preflearn.core import NotIdentifiedWarning
 from preflearn.datasets import DatasetUnavailable
 from preflearn.matches import OutcomeWarning, TimeWarning, UnseenWarning
@@ -68,7 +67,7 @@ def is_ours(value: Any) -> bool:
 def public_names() -> dict[str, Callable[..., Any]]:
     """Each public class and function, and each alternative constructor, by where it is
     imported from."""
-    modules = [preflearn_book.runner.__name__, "preflearn_book.runner.decision_rules"]
+    modules = []
     for package in (preflearn, studies):
         found = pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
         modules += [

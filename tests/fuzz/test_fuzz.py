@@ -38,7 +38,6 @@ def test_new_names_are_found(monkeypatch):
     expected = {
         "preflearn.svm.added",
         "preflearn.pairs.Pairs.from_scores",
-        "preflearn_book.runner.check",
     }
     assert expected | {"preflearn_book.studies.ch15_proportions.proportion"} <= set(
         names

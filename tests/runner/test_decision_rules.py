@@ -11,7 +11,6 @@ from preflearn_book.runner.decision_rules import (
     every,
     lead,
     near_optimal,
-    robust,
     selection,
     some,
     sparse,
@@ -100,12 +99,6 @@ def test_words_over_several_leads():
         None,
         None,
     ]
-    assert [robust([level, other]) for other in (ahead, behind, level, unknown)] == [
-        True,
-        False,
-        True,
-        None,
-    ]
     assert [near_optimal(other) for other in (level, behind, unknown)] == [
         True,
         False,
@@ -117,7 +110,6 @@ def test_sparse_and_typical():
     assert sparse([8, 9, 10], [40, 40, 40]) is True
     assert sparse([30, 31, 32], [40, 40, 40]) is False
     assert sparse([10, 30, 20], [40, 40, 40]) is None
-    assert sparse([8, 9, 16], [40, 40, 40], cap=16) is None
     assert [typical([True] * k + [False] * (4 - k)) for k in range(5)] == [
         False,
         False,
@@ -144,7 +136,6 @@ def test_a_selection_counts_the_choices_at_the_ends(monkeypatch):
         (lambda: lead([1], [1]), "differences"),
         (lambda: lead([1, 2], [1]), "theirs"),
         (lambda: every([1, True]), "answers"),
-        (lambda: best([0.1]), "leads"),
         (lambda: sparse([1, 2], [1, 0]), "candidates"),
         (lambda: typical([True, None]), "answers"),
         (lambda: selection("C", [1], [1, 2], ends="top"), "ends.*'top'"),

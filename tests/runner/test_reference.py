@@ -61,7 +61,7 @@ PAGE = """\
 .. automodule:: preflearn.datasets
    :members: four_items
 .. autoclass:: preflearn.matches.Matches
-   :members: from_frame
+   :members: from_frame, from_parquet
 ```
 """
 CHAPTER = """\
@@ -130,7 +130,7 @@ def test_entries_show_docstrings_and_nothing_inherited(built):
 
 def test_parameters_of_one_line_share_their_text(built):
     page = built["api"]
-    assert "<strong>first</strong>, <strong>second</strong> (<em>str</em>)" in page
+    assert "<strong>first, second</strong> (<em>str</em>)" in page
 
 
 def test_a_citation_leads_to_the_references(built):

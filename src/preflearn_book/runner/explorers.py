@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from preflearn_book.runner.files import forms
 from preflearn_book.runner.parameters import require, show, with_extra
-from preflearn_book.runner.records import filled, for_both_themes, plain_scalar
+from preflearn_book.runner.records import filled, for_both_themes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SHAPES: dict[str, str] = forms()["explorers"]
-"""Names and shapes of the data of each kind; a word is the same size in all shapes."""
+FIELDS: dict[str, list[str]] = forms()["explorers"]
+"""Names of the data that each kind of explorer needs."""
 
 
 @with_extra()
@@ -80,8 +80,8 @@ def explorer(
     Raises
     ------
     ValueError
-        On an unknown kind, a missing field, one of another shape, what is neither a
-        finite number nor a text, or no alternative text.
+        On an unknown kind, a missing field, what is neither a finite number nor a
+        text, or no alternative text.
 
     Examples
     --------
@@ -90,29 +90,10 @@ def explorer(
     >>> explorer("graph", data, fallback=Figure(), alt="An edge joins a and b.")
     [explorer graph] An edge joins a and b.
     """
-    require(
-        isinstance(kind, str) and kind in _SHAPES,
-        kind,
-        "the explorer",
-        f"one of {sorted(_SHAPES)}",
-    )
-    require(
-        isinstance(alt, str) and alt.strip(), alt, "the alternative text", "a sentence"
-    )
-    require(
-        isinstance(caption_state, str),
-        caption_state,
-        "caption_state",
-        "a sentence, or ''",
-    )
-    require(hasattr(fallback, "savefig"), fallback, "fallback", "a matplotlib Figure")
-    require(
-        isinstance(data, Mapping),
-        data,
-        "data",
-        f"a mapping of names to values: {_SHAPES[kind]}",
-    )
-    _check_shapes(kind, data)
+    require(kind in FIELDS, kind, "the explorer", f"one of {sorted(FIELDS)}")
+    require(alt.strip(), alt, "the alternative text", "a sentence")
+    missing = [name for name in FIELDS[kind] if name not in data]
+    require(not missing, list(data), "the list of data's names", f"also {missing}")
     if kind == "timelines":
         data = _without_gaps(data)
     alt = " ".join(alt.split())
@@ -127,33 +108,6 @@ def explorer(
     )
     text = f"[explorer {kind}] {alt} {caption_state}".rstrip()
     show({"text/html": page, "text/plain": text})
-
-
-def _check_shapes(kind: str, data: Mapping[str, Any]) -> None:
-    import numpy as np
-
-    sizes: dict[str, int] = {}  # by word, from its first field
-    for name, *axes in map(str.split, _SHAPES[kind].split(", ")):
-        require(
-            name in data,
-            list(data),
-            "the list of data's names",
-            f"{name!r} in it, for {kind!r}",
-        )
-        found = np.asarray(data[name], dtype=object).shape
-        expected = []
-        for axis, size in zip(axes, found, strict=False):
-            if axis.isdigit():
-                expected.append(int(axis))
-            else:
-                expected.append(sizes.setdefault(axis, size))
-        good = len(found) == len(axes) and list(found) == expected
-        require(
-            good,
-            found,
-            f"the shape of data[{name!r}]",
-            f"({', '.join(axes)}) with {sizes}",
-        )
 
 
 def _without_gaps(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,9 +139,6 @@ def _inline(data: Mapping[str, Any]) -> str:
                 separators=(",", ":"),
                 allow_nan=False,
                 default=methodcaller("tolist"),
-            )
-            json.loads(
-                part, parse_int=lambda digits: plain_scalar("a number", int(digits))
             )
         except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(

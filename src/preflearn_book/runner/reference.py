@@ -6,8 +6,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from docutils import nodes
-from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.ext import autodoc, autosummary
 
@@ -36,7 +34,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     # before napoleon reads it
     app.connect("autodoc-process-docstring", _cite, priority=400)
     app.connect("autodoc-skip-member", _skip)
-    app.connect("doctree-read", _share)
     app.connect("html-page-context", _link)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -58,28 +55,6 @@ def _cite(
     lines[:] = re.sub(
         r"\[(\w+)\]_", r":cite:t:`\1`", _LIST.sub("", "\n".join(lines))
     ).split("\n")
-
-
-def _share(app: Sphinx, doctree: nodes.document) -> None:
-    """Join parameters that a docstring names in one line, "a, b : float", to one
-    entry."""
-    for entries in doctree.findall(nodes.bullet_list):
-        line = None
-        previous = ""
-        end = 1
-        for entry in list(entries):
-            name = entry.next_node(addnodes.literal_strong)
-            text = ""
-            if name:
-                text = entry.astext().removeprefix(name.astext())
-            if line is not None and name and text == previous:
-                entries.remove(entry)
-                line[end:end] = [nodes.Text(", "), name]
-                end += 2
-            else:
-                line = name and name.parent
-                previous = text
-                end = 1
 
 
 def _link(
