@@ -1,5 +1,4 @@
-"""The Gram matrix of the analogy kernel against NumPy, scikit-learn, and the limits of
-the machine.
+"""The Gram matrix of the analogy kernel against NumPy and scikit-learn.
 
 python benchmarks/analogy_gram.py            10,000 pairs of 28 features, four minutes, 2 GB
 python benchmarks/analogy_gram.py --quick    2,000 pairs
@@ -10,12 +9,9 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-import numba
 import numpy as np
-from _bandwidth import stream_gigabytes
 from _measure import alternate, markdown_table, peak_megabytes
 from numba.core import config
 from sklearn.metrics.pairwise import manhattan_distances, pairwise_kernels
@@ -67,7 +63,7 @@ def called(U: np.ndarray) -> np.ndarray:
     return pairwise_kernels(U, metric=one)
 
 
-# ---- Threads and limits
+# ---- Ours
 
 
 def with_threads(threads: int, degree: int, U: np.ndarray) -> np.ndarray:
@@ -78,46 +74,6 @@ def with_threads(threads: int, degree: int, U: np.ndarray) -> np.ndarray:
 def make(call: Callable, n: int) -> Callable[[], object]:
     analogy_kernel(sample(300))  # compiled before memory is measured
     return partial(call, sample(n))
-
-
-@numba.njit(nogil=True)
-def _hats(x, out, repeats):
-    """Sixteen hats for each number that is loaded: what the units of one core can do."""
-    for _ in range(repeats):
-        for j in range(len(x)):
-            t = x[j]
-            total = out[j]
-            for k in range(16):
-                total += max(0.0, 1.0 - abs(k - t))
-            out[j] = total
-
-
-@numba.njit(nogil=True)
-def _additions(x, out, repeats):
-    """Sixteen additions for each number that is loaded."""
-    for _ in range(repeats):
-        for j in range(len(x)):
-            t = x[j]
-            total = out[j]
-            for _ in range(16):
-                total += t
-            out[j] = total
-
-
-def rate(loop: Callable, threads: int, repeats: int = 50_000) -> float:
-    """Hats or additions a second, on so many threads, from numbers in the first cache;
-    the best of five."""
-    arrays = [(np.linspace(0, 1, 1024), np.zeros(1024)) for _ in range(threads)]
-    loop(*arrays[0], 1)
-    best = 0.0
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in range(5):
-            start = time.perf_counter()
-            list(pool.map(lambda pair: loop(*pair, repeats), arrays))
-            best = max(
-                best, 16 * 1024 * repeats * threads / (time.perf_counter() - start)
-            )
-    return best
 
 
 # ---- Tables
@@ -176,34 +132,6 @@ def against_peers(n: int) -> None:
     print(f"\nthe matrix itself: {8 * n * n / 2**20:.0f} MB\n")
 
 
-def against_limits(n: int) -> None:
-    U = sample(n)
-    V = sample(n)[::-1].copy()
-    rows = []
-    for threads in (1, 2):
-        config.NUMBA_NUM_THREADS = threads  # pyright: ignore[reportAttributeAccessIssue]
-        gram, cross = (
-            min(alternate([call], 1)[0] for _ in range(5))
-            for call in (partial(analogy_kernel, U), partial(analogy_kernel, U, V))
-        )
-        hats = rate(_hats, threads)
-        additions = rate(_additions, threads)
-        triad = stream_gigabytes(threads)["triad"]
-        for name, taken, share in (("Gram", gram, 0.5), ("cross-Gram", cross, 1.0)):
-            done = share * n * n * D / taken
-            cells = [
-                done / 1e9,
-                hats / 1e9,
-                done / hats,
-                3 * done / additions,
-                8 * n * n / taken / 1e9,
-                triad,
-            ]
-            rows.append([name, threads, taken, *cells])
-    header = "matrix|threads|s|10^9 hats/s|limit|share|additions, share of limit|GB/s written|triad GB/s"
-    print(markdown_table(header.split("|"), rows))
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -211,4 +139,3 @@ if __name__ == "__main__":
     parser.add_argument("--quick", action="store_true")
     size = 2_000 if parser.parse_args().quick else 10_000
     against_peers(size)
-    against_limits(size)

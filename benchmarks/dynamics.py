@@ -1,35 +1,38 @@
-"""DynamicComparisons by EP against kickscore 0.2.0: an iteration, the whole fit,
-memory, the same answer.
+"""DynamicComparisons by EP against kickscore 0.2.0: an iteration, the whole fit, and
+the same answer.
 
-python benchmarks/dynamics.py               ten minutes; ours alone where kickscore is not installed
-python benchmarks/dynamics.py NBA ATP       two of the four data sets
-python benchmarks/dynamics.py --whole       an hour: the peer's whole fits are run, too, not only computed
+    python benchmarks/dynamics.py               ten minutes
+    python benchmarks/dynamics.py NBA ATP       two of the four data sets
+
+Both run in turn, kickscore on one thread, as always. Its whole fit is computed: the
+seconds of a sweep times the sweeps that the same map needs, without its set-up.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import functools
+import operator
 import statistics
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+import kickscore
 import numpy as np
-from _kickscore import Peer, add_peer_option
-from _measure import in_process, peak_megabytes, print_tables
+from _measure import peak_megabytes, print_tables
 from _sports import SPORTS, Sport, sport
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from preflearn.dynamics import DynamicComparisons
 
 TOL = 1e-6  # of whole fits: the default
 FIXED_POINT = 1e-10
 SWEEPS = 40  # timed at once
+PEER_SWEEPS = 3
 TURNS = 3
 
 warnings.simplefilter("ignore", ConvergenceWarning)  # fits that are cut off for timing
@@ -51,10 +54,8 @@ def seconds_of(call: Callable[[], object]) -> np.ndarray:
 def sweep_seconds(data: Sport, n_threads: int) -> np.ndarray:
     """Of one plain iteration: that of Algorithm 1, with evidence and residual."""
     plain = partial(fitted, data, rate=1.0, tol=1e-300, n_threads=n_threads)
-    return (
-        seconds_of(partial(plain, max_iter=SWEEPS + 1))
-        - seconds_of(partial(plain, max_iter=1))
-    ) / SWEEPS
+    many = seconds_of(partial(plain, max_iter=SWEEPS + 1))
+    return (many - seconds_of(partial(plain, max_iter=1))) / SWEEPS
 
 
 def fit_seconds(data: Sport, n_threads: int) -> float:
@@ -62,36 +63,11 @@ def fit_seconds(data: Sport, n_threads: int) -> float:
     return statistics.median(seconds_of(fit)[0] for _ in range(TURNS))
 
 
-# ---- Processes of their own
-
-
 def whole_fit(name: str) -> Callable[[], object]:
     """For the memory of a fit; compiled code is loaded before."""
     data = sport(name)
     fitted(data._replace(matches=data.matches[:100], y=data.y[:100]))
     return partial(fitted, data, tol=TOL, n_threads=2)
-
-
-def first_fits() -> tuple[float, float]:
-    """Seconds of the first fit of a process, and of the same again."""
-    fit = partial(fitted, sport("NBA"), tol=TOL, n_threads=1)
-    return float(seconds_of(fit)[0]), float(seconds_of(fit)[0])
-
-
-def compile_seconds() -> list[float]:
-    """What the first fit takes beyond later ones: without compiled code on the disk,
-    and with it."""
-    taken = []
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["NUMBA_CACHE_DIR"] = folder
-        for _ in range(2):
-            first, second = in_process(first_fits)
-            taken.append(first - second)
-        del os.environ["NUMBA_CACHE_DIR"]
-    return taken
-
-
-# ---- Against the peer
 
 
 def by_side(data: Sport, values: np.ndarray) -> np.ndarray:
@@ -113,96 +89,85 @@ def moments(data: Sport, model: DynamicComparisons) -> np.ndarray:
     return by_side(data, found)
 
 
-def against_peer(name: str, data: Sport, python: str, whole: bool) -> dict[str, list]:
+# ---- kickscore
+
+
+def kickscore_model(data: Sport) -> Any:
+    """kickscore's model with all matches, before its first sweep."""
+    margin = data.peer["margin"]
+    model = kickscore.BinaryModel()
+    if margin is not None:
+        model = kickscore.TernaryModel(margin)
+    for player in range(len(data.matches.features)):
+        kernels = [
+            getattr(kickscore.kernel, name)(*values)
+            for name, values in data.peer["kernels"]
+        ]
+        model.add_item(str(player), functools.reduce(operator.add, kernels))
+    rows = zip(data.matches.players(), data.y, data.matches.time, strict=True)
+    for players, y, at in rows:
+        winner, loser = players[::-1] if y < 0 else players
+        options = {} if margin is None else {"tie": y == 0}
+        model.observe([str(winner)], [str(loser)], at, **options)
+    for item in model.item.values():
+        item.fitter.allocate()
+    return model
+
+
+def kickscore_fit(name: str) -> Callable[[], object]:
+    """For the memory of a fit, of which one sweep is made."""
+    data = sport(name)
+    return lambda: kickscore_model(data).fit(max_iter=1)
+
+
+def moments_at(model: Any, data: Sport, sites: np.ndarray) -> np.ndarray:
+    """kickscore's moments of both scores at each match, given pseudo-observations,
+    alpha and beta of first and second, (N, 2, 2)."""
+    entries = []
+    for observation, y, values in zip(model.observations, data.y, sites, strict=True):
+        for side in range(2):
+            k = 1 - side if y < 0 else side  # the winner stands first there
+            fitter = observation._items[k].fitter
+            place = observation._indices[k]
+            fitter.ns[place], fitter.xs[place] = values[side]
+            entries.append((fitter, place))
+    for item in model.item.values():
+        item.fitter.fit()
+    found = [(fitter.ms[k], fitter.vs[k] ** 0.5) for fitter, k in entries]
+    return np.array(found).reshape(-1, 2, 2)
+
+
+def rows_of(name: str, data: Sport) -> dict[str, list]:
     """Rows of the tables, by table."""
-    turns: list[list[float]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        peer = Peer(
-            python,
-            Path(folder),
-            data.matches.players(),
-            data.y,
-            data.matches.time,
-            data.peer,
-        )
-        compiling = peer.iterate(1)["seconds"]
-        for _ in range(TURNS):
-            run = peer.iterate(3)
-            theirs = [run["seconds"] / 3, run["processor"] / 3]
-            turns.append([*sweep_seconds(data, 1), *sweep_seconds(data, 2), *theirs])
-        one, work, two, _, a_sweep, their_work = np.median(turns, axis=0)
-        sweeps = fitted(data, rate=1.0, tol=TOL, max_iter=5000).n_iter_
-        fits = [fit_seconds(data, threads) for threads in (1, 2)]
-        set_up = peer.set_up_seconds
-        the_fit = sweeps * a_sweep
-        megabytes = run["megabytes"]
-        how = "computed"
-        if whole:
-            set_up = peer.restart()
-            how = "measured"
-            run = peer.iterate(5000, TOL)
-            the_fit = run["seconds"]
-            sweeps = int(run["iterations"])
-            own, own_moments = peer.moments()
-        model = fitted(data, tol=FIXED_POINT, max_iter=5000)
-        our_moments = moments(data, model)
-        peer.restart()
-        there, at_ours = peer.at(by_side(data, model.pseudo_observations_))
-        peer.close()
-    evaluations = fitted(data, tol=TOL).n_iter_
-    apart = np.abs(at_ours - our_moments).max(axis=(0, 1))
-    tables: dict[str, list] = {
-        "An iteration": [
-            [
-                name,
-                len(data.y),
-                work,
-                their_work,
-                their_work / work,
-                one,
-                two,
-                a_sweep,
-                a_sweep / one,
-                a_sweep / two,
-            ]
-        ],
+    begin = time.perf_counter()
+    peer = kickscore_model(data)
+    set_up = time.perf_counter() - begin
+    peer.fit(max_iter=1)  # compiles
+    turns = []
+    for _ in range(TURNS):
+        theirs = seconds_of(partial(peer.fit, max_iter=PEER_SWEEPS)) / PEER_SWEEPS
+        turns.append([*sweep_seconds(data, 1), *sweep_seconds(data, 2), *theirs])
+    one, work, two, _, a_sweep, their_work = np.median(turns, axis=0)
+    sweeps = fitted(data, rate=1.0, tol=TOL, max_iter=5000).n_iter_
+    fits = [fit_seconds(data, threads) for threads in (1, 2)]
+    the_fit = sweeps * a_sweep
+    model = fitted(data, tol=FIXED_POINT, max_iter=5000)
+    at_ours = moments_at(peer, data, by_side(data, model.pseudo_observations_))
+    apart = np.abs(at_ours - moments(data, model)).max(axis=(0, 1))
+    peer.fit(max_iter=1)
+    evidence = (model.log_marginal_likelihood_, peer.log_likelihood)
+    iteration = [work, their_work, their_work / work, one, two, a_sweep]
+    fit = [fitted(data, tol=TOL).n_iter_, *fits, sweeps, the_fit]
+    memory = [peak_megabytes(call, name) for call in (whole_fit, kickscore_fit)]
+    return {
+        "An iteration": [[name, len(data.y), *iteration, a_sweep / one, a_sweep / two]],
         "The whole fit": [
-            [
-                name,
-                evaluations,
-                *fits,
-                sweeps,
-                the_fit,
-                how,
-                *(the_fit / taken for taken in fits),
-                set_up,
-                compiling - a_sweep,
-                peak_megabytes(whole_fit, name),
-                megabytes,
-            ]
+            [name, *fit, *(the_fit / taken for taken in fits), set_up, *memory]
         ],
         "The same answer": [
-            [
-                name,
-                model.trace_["residual"].to_numpy()[-1],
-                there["residual"],
-                *(f"{gap:.1e}" for gap in apart),
-                *(
-                    f"{value:.7f}"
-                    for value in (
-                        model.log_marginal_likelihood_,
-                        there["log_likelihood"],
-                    )
-                ),
-            ]
+            [name, *(f"{gap:.1e}" for gap in apart), *(f"{v:.7f}" for v in evidence)]
         ],
     }
-    if whole:
-        distance = float(np.abs(own_moments - our_moments).max())
-        tables["The peer where its own sweeps end"] = [
-            [name, own["log_likelihood"], distance]
-        ]
-    return tables
 
 
 HEADERS = {
@@ -210,30 +175,13 @@ HEADERS = {
         "data|matches|ours, processor s|kickscore|ratio|ours, 1 thread s|2 threads|kickscore|ratio|2 threads"
     ),
     "The whole fit": (
-        "data|evaluations|ours with set-up, 1 thread s|2 threads|sweeps of kickscore|its fit, set up, s|"
-        "how|ratio|2 threads|its set-up s|it compiles s|ours MB|kickscore MB"
+        "data|evaluations|ours with set-up, 1 thread s|2 threads|sweeps of kickscore|its fit s|"
+        "ratio|2 threads|its set-up s|ours MB|kickscore MB"
     ),
     "The same answer": (
-        "data|our residual|kickscore's, there|means differ by|standard deviations by|our evidence|kickscore's"
+        "data|means differ by|standard deviations by|our evidence|kickscore's"
     ),
-    "The peer where its own sweeps end": "data|log-likelihood|moments differ by",
-    "Without a peer": "data|matches|an iteration s, 1 thread|2 threads|whole fit s|2 threads|evaluations|MB",
 }
-
-
-def alone(name: str, data: Sport) -> dict[str, list]:
-    sweeps = [sweep_seconds(data, threads)[0] for threads in (1, 2)]
-    fits = [fit_seconds(data, threads) for threads in (1, 2)]
-    evaluations = fitted(data, tol=TOL).n_iter_
-    row = [
-        name,
-        len(data.y),
-        *sweeps,
-        *fits,
-        evaluations,
-        peak_megabytes(whole_fit, name),
-    ]
-    return {"Without a peer": [row]}
 
 
 def main() -> None:
@@ -243,31 +191,15 @@ def main() -> None:
     parser.add_argument(
         "names", nargs="*", default=SPORTS, help=f"of {', '.join(SPORTS)}"
     )
-    parser.add_argument(
-        "--whole",
-        action="store_true",
-        help="run the peer's whole fits, not a few iterations",
-    )
-    add_peer_option(parser)
-    chosen = parser.parse_args()
     tables: dict[str, list] = {}
-    for name in chosen.names:
+    for name in parser.parse_args().names:
         data = sport(name)
         fitted(data, max_iter=2)  # loads compiled code
-        rows = (
-            against_peer(name, data, chosen.peer, chosen.whole)
-            if chosen.peer
-            else alone(name, data)
-        )
-        for title, found in rows.items():
-            tables.setdefault(title, []).extend(found)
-            print(name, title, flush=True)
+        with threadpool_limits(1, "blas"):  # kickscore's matrices are small
+            for title, found in rows_of(name, data).items():
+                tables.setdefault(title, []).extend(found)
+        print(name, flush=True)
     print_tables(HEADERS, tables)
-    cold, warm = compile_seconds()
-    print(
-        f"\nThe first fit of a process takes {cold:.1f} s longer without compiled code on the disk,"
-    )
-    print(f"{warm:.2f} s longer with it.")
 
 
 if __name__ == "__main__":

@@ -11,12 +11,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-import clarabel
 import cvxpy as cp
 import numpy as np
 from _measure import alternate, markdown_table, peak_megabytes
-from scipy import sparse
-from scipy.optimize import linprog
 from sklearn.svm import SVC
 
 from preflearn.margins import MarginLP, MarginQP
@@ -78,57 +75,12 @@ def cvxpy_lp(pairs: Pairs, y: np.ndarray, solver: str | None = None) -> np.ndarr
     return np.asarray(w.value)
 
 
-def linprog_all(pairs: Pairs, y: np.ndarray, method: str) -> np.ndarray:
-    """Eq. 7 with all rows at once."""
-    preferences, ties = split(pairs, y)
-    A = np.vstack([-preferences, ties, -ties])
-    A = np.column_stack([A, np.ones(len(A))])
-    b = np.append(-np.ones(len(preferences)), np.ones(2 * len(ties)))
-    cost = np.append(np.zeros(A.shape[1] - 1), -1.0)
-    return linprog(cost, A, b, bounds=[(None, None)] * len(cost), method=method).x[:-1]
-
-
-def linprog_dual(pairs: Pairs, y: np.ndarray) -> np.ndarray:
-    """The dual of eq. 7 with all columns at once, by the simplex method."""
-    preferences, ties = split(pairs, y)
-    columns = np.vstack([preferences, -ties, ties])
-    cost = np.repeat([-1.0, 1.0], [len(preferences), 2 * len(ties)])
-    A = np.column_stack([columns, np.ones(len(cost))]).T
-    b = np.append(np.zeros(len(A) - 1), 1.0)
-    return -linprog(cost, A_eq=A, b_eq=b, method="highs-ds").eqlin.marginals[:-1]
-
-
-def clarabel_all(pairs: Pairs, y: np.ndarray) -> np.ndarray:
-    """Eq. 12 with all rows at once."""
-    preferences, ties = split(pairs, y)
-    p = pairs.shape[2]
-    rows = np.vstack([-preferences, ties, -ties])
-    label = np.repeat([1.0, -1.0], [len(preferences), 2 * len(ties)])
-    settings = clarabel.DefaultSettings()  # pyright: ignore[reportAttributeAccessIssue]
-    settings.verbose = False
-    solver = clarabel.DefaultSolver(  # pyright: ignore[reportAttributeAccessIssue]
-        sparse.csc_matrix(np.diag(np.append(np.ones(p), 0.0))),
-        np.zeros(p + 1),
-        sparse.csc_matrix(np.column_stack([rows, -label])),
-        -np.ones(len(rows)),
-        [clarabel.NonnegativeConeT(len(rows))],  # pyright: ignore[reportAttributeAccessIssue]
-        settings,
-    )
-    return np.array(solver.solve().x[:p])
-
-
 METHODS: dict[str, Callable[[Pairs, np.ndarray], np.ndarray]] = {
     "MarginQP": lambda pairs, y: MarginQP().fit(pairs, y).u_,
     "MarginLP": lambda pairs, y: MarginLP().fit(pairs, y).coef_,
     "SVC": svc,
     "cvxpy": cvxpy_lp,
     "cvxpy, HiGHS": lambda pairs, y: cvxpy_lp(pairs, y, cp.HIGHS),
-    "LP, HiGHS simplex, all rows": lambda pairs, y: linprog_all(pairs, y, "highs-ds"),
-    "LP, HiGHS interior point, all rows": lambda pairs, y: linprog_all(
-        pairs, y, "highs-ipm"
-    ),
-    "LP, HiGHS simplex, dual": linprog_dual,
-    "QP, Clarabel, all rows": clarabel_all,
 }
 
 
@@ -177,30 +129,14 @@ def peers(sizes: list[int]) -> str:
     return markdown_table(header, lines)
 
 
-def solvers(sizes: list[int]) -> str:
-    """Median seconds of each way to solve the two programs; ours work on growing sets
-    of rows."""
-    names = [name for name in METHODS if name.startswith(("Margin", "LP", "QP"))]
-    lines = []
-    for p in (2, 10, 20):
-        for m in sizes:
-            lines.append(
-                [p, m, *alternate([prepared(name, m, p) for name in names], 3)]
-            )
-    return markdown_table(["features", "pairs", *names], lines)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="100 and 1,000 pairs only")
-    parser.add_argument(
-        "--solvers", action="store_true", help="compare solvers instead of packages"
-    )
     arguments = parser.parse_args()
     sizes = [100, 1_000] if arguments.quick else [100, 1_000, 5_000, 20_000]
-    print(solvers(sizes) if arguments.solvers else peers(sizes))
+    print(peers(sizes))
 
 
 if __name__ == "__main__":

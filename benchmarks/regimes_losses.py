@@ -1,13 +1,11 @@
-"""Smooth losses and the linear program with slack in the regimes where a direct method
-used to be faster.
+"""Smooth losses and the linear program with slack, by numbers of pairs and items.
 
 python benchmarks/regimes_losses.py             all
 python benchmarks/regimes_losses.py --quick     a tenth of the pairs
 
 Peers: L-BFGS of SciPy with gradients through the scores of the items, at its default
-tolerance and at 1e-13; Newton's method on the tie models with X'(B'WB)X; CPU seconds of
-one thread, the best of two; "above" is the relative excess over the best objective
-found.
+tolerance and at 1e-13; CPU seconds of one thread, the best of two; "above" is the
+relative excess over the best objective found.
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ from _measure import markdown_table, peak_megabytes
 from scipy.optimize import minimize
 from sklearn.kernel_approximation import RBFSampler
 
-from preflearn.core.outcome_losses import LINKS, davidson_loss, ordinal_loss
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson, OrdinalComparison
 from preflearn.svm import LogisticCompare, LPCompare
@@ -96,41 +93,6 @@ def ties(model: Davidson | OrdinalComparison, pairs: Pairs, y: np.ndarray) -> fl
     return model.fit(pairs, y).objective_
 
 
-def newton(kind: str, one_hot: bool, pairs: Pairs, y: np.ndarray) -> float:
-    """Newton's method with the Laplacian as (part of) the Hessian, alpha = 1, to a
-    decrement of 1e-9."""
-    X = pairs.items
-    B = pairs.B
-    p = X.shape[1]
-    t = 0.5
-    w = np.zeros(p)
-    value = np.inf
-    for _ in range(50):
-        d = B.differences(w if one_hot else X @ w)
-        loss = (
-            davidson_loss(d, t, y)
-            if kind == "davidson"
-            else ordinal_loss(d, t, y, LINKS["logit"])
-        )
-        value = loss.value.sum() + w @ w / 2
-        pull = B.adjoint(np.column_stack([loss.d, loss.dt]))
-        laplacian = B.laplacian(loss.dd)
-        H = np.empty((p + 1, p + 1))
-        H[:p, :p] = (
-            laplacian.toarray() if one_hot else X.T @ (laplacian @ X)
-        ) + np.eye(p)
-        pull = pull if one_hot else X.T @ pull
-        H[:p, p] = H[p, :p] = pull[:, 1]
-        H[p, p] = loss.tt.sum()
-        gradient = np.append(pull[:, 0] + w, loss.t.sum())
-        step = np.linalg.solve(H, gradient)
-        w = w - step[:p]
-        t = t - step[p]
-        if gradient @ step < 1e-9 * value:
-            break
-    return float(value)
-
-
 def program(radius: float, pairs: Pairs, y: np.ndarray) -> float:
     return -LPCompare(0.5, radius, gamma=0.1).fit(pairs, y).objective_
 
@@ -174,16 +136,12 @@ def regimes(scale: int) -> list[tuple[str, tuple, Call, Sequence[tuple[str, Call
             ("L-BFGS, tight", partial(lbfgs, alpha, kernel, *TIGHT)),
         ]
         lines.append((name, size, partial(logistic, alpha, kernel), peers))
-    for kind, model in (
-        ("davidson", Davidson(1.0)),
-        ("ordinal", OrdinalComparison(alpha=1.0)),
-    ):
+    for model in (Davidson(1.0), OrdinalComparison(alpha=1.0)):
         for size in ((10**5 // scale, 2_000, 0), (10**6 // scale, 20_000, 10)):
             name = f"{type(model).__name__}, n {size[1]:,}, " + (
                 f"p {size[2]}" if size[2] else "one-hot"
             )
-            peer = ("Newton, Laplacian", partial(newton, kind, not size[2]))
-            lines.append((name, size, partial(ties, model), [peer]))
+            lines.append((name, size, partial(ties, model), []))
     lines.append(
         (
             "LPCompare, n 2,000, RBF",

@@ -1,5 +1,5 @@
-"""Static models by their unknowns: features of a linear kernel, players, pairs,
-functions; with a peer each.
+"""Static models by their unknowns: features of a linear kernel, and players; with a
+reference implementation each.
 
     python benchmarks/regimes_unknowns.py            # some two minutes
     python benchmarks/regimes_unknowns.py --quick    # the smaller sizes
@@ -25,16 +25,13 @@ from regimes_losses import problem as compared
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
-from sklearn.linear_model import Ridge, orthogonal_mp
-from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.svm import SVC, LinearSVC
+from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_limits
 
 from preflearn.core.outcome_losses import LINKS, davidson_loss, ordinal_loss
 from preflearn.pairs import Pairs
-from preflearn.pursuit import RLS, RankingPursuit, RankRLS
+from preflearn.pursuit import RLS, RankRLS
 from preflearn.ranking import Davidson, OrdinalComparison, bradley_terry
-from preflearn.svm import SVMCompare, SVMRank
 
 Call = Callable[[], Any]
 # data, ours, the peer
@@ -187,95 +184,6 @@ def above(ours: float, theirs: float) -> str:
     return f"{theirs / ours - 1:.0e}"
 
 
-# ---- Pairs
-
-
-@cache
-def preferences(m: int, p: int) -> tuple[Pairs, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(m // 4, p))
-    n = m // 4
-    first = rng.integers(0, n, m)
-    pairs = Pairs(X, np.column_stack([first, (first + rng.integers(1, n, m)) % n]))
-    d = pairs.B.differences(X @ rng.normal(size=p))
-    return pairs, np.where(d + 0.5 * np.abs(d).mean() * rng.normal(size=m) > 0, 1, -1)
-
-
-def hinges(u: np.ndarray, m: int, p: int) -> float:
-    pairs, y = preferences(m, p)
-    return u @ u / 2 + 0.1 * np.maximum(0, 1 - y * (pairs.differences() @ u)).sum()
-
-
-def ours_linear(m: int, p: int) -> float:
-    return hinges(SVMRank(0.1, "linear").fit(*preferences(m, p)).coef_, m, p)
-
-
-def linear_svc(m: int, p: int) -> float:
-    """On differences, half of them turned: it wants two classes, and has no intercept."""
-    pairs, y = preferences(m, p)
-    turn = np.where(np.arange(m) % 2, 1, -1)
-    machine = LinearSVC(
-        C=0.1, loss="hinge", fit_intercept=False, tol=1e-4, max_iter=10_000
-    )
-    return hinges(
-        machine.fit(pairs.differences() * (turn * y)[:, None], turn).coef_[0], m, p
-    )
-
-
-@cache
-def used_once(m: int) -> tuple[Pairs, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(2 * m, 10))
-    pairs = Pairs(X, np.arange(2 * m).reshape(m, 2))
-    d = pairs.B.differences(
-        np.sin(X @ rng.normal(size=10)) + X[:, 0]
-    ) + 0.3 * rng.normal(size=m)
-    return pairs, np.where(
-        np.abs(d) < np.quantile(np.abs(d), 0.4), 0, np.sign(d)
-    ).astype(np.int8)
-
-
-def ours_once(m: int) -> float:
-    return SVMCompare(10.0, gamma=0.1).fit(*used_once(m)).objective_
-
-
-def libsvm(m: int) -> float:
-    pairs, labels = (given := used_once(m))[0].flipped(given[1])
-    K = rbf_kernel(pairs.items, gamma=0.1)
-    (first, second) = pairs.index.T
-    rows = K[first] - K[second]
-    Q = rows[:, first] - rows[:, second]
-    machine = SVC(C=10.0, kernel="precomputed", tol=1e-6, cache_size=1000).fit(
-        Q, labels
-    )
-    weights = np.zeros(len(labels))
-    weights[machine.support_] = machine.dual_coef_[0]
-    z = Q @ weights
-    return float(
-        weights @ z / 2
-        + 10 * np.maximum(0, 1 - labels * (z + machine.intercept_[0])).sum()
-    )
-
-
-# ---- Functions
-
-
-@cache
-def functions(n: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    K = rng.normal(size=(n, n))
-    return K / np.linalg.norm(K, axis=0), rng.normal(size=n)
-
-
-def pursuit(n: int) -> float:
-    return RankingPursuit(10, "precomputed", mix=1.0).fit(*functions(n)).losses_[-1]
-
-
-def omp(n: int) -> float:
-    K, y = functions(n)
-    return float(np.square(y - K @ orthogonal_mp(K, y, n_nonzero_coefs=10)).sum())
-
-
 def lines(quick: bool) -> Iterator[Line]:
     for n in (1000,) if quick else (1000, 8000):
         for kind in ("RankRLS", "RLS"):
@@ -321,32 +229,6 @@ def lines(quick: bool) -> Iterator[Line]:
                     *call,
                     above,
                 )
-    for m, p in ((2000, 10), (10_000, 50)):
-        call = partial(ours_linear, m, p), "LinearSVC", partial(linear_svc, m, p)
-        yield (
-            "SVMRank, linear, C = .1",
-            f"{m} pairs, {p} features",
-            partial(preferences, m, p),
-            *call,
-            above,
-        )
-    call = partial(ours_once, 1200), "libsvm, flipped Gram", partial(libsvm, 1200)
-    yield (
-        "SVMCompare, rbf, C = 10",
-        "1200 pairs, each item once",
-        partial(used_once, 1200),
-        *call,
-        above,
-    )
-    for n in (50, 300):
-        call = partial(pursuit, n), "orthogonal_mp", partial(omp, n)
-        yield (
-            "RankingPursuit, mix 1, 10 functions",
-            f"{n} items",
-            partial(functions, n),
-            *call,
-            above,
-        )
 
 
 def prepared(data: Callable[[], Any], call: Callable[[], Any]) -> Callable[[], Any]:

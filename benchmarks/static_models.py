@@ -2,7 +2,7 @@
 
     python benchmarks/static_models.py                   # ten minutes
     python benchmarks/static_models.py --quick           # the smaller sizes, fewer leagues
-    python benchmarks/static_models.py intervals         # one part: players, rankings, ties, intervals
+    python benchmarks/static_models.py intervals         # one part: players, intervals
 
 One thread, processor seconds, the best of two after one, in one run. `slope` is the
 largest entry of the gradient of the objective, minus log-likelihood and 1/2 w·w where
@@ -17,7 +17,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 import choix
@@ -25,7 +24,6 @@ import numpy as np
 from _measure import markdown_table, peak_megabytes
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
@@ -34,7 +32,7 @@ from threadpoolctl import threadpool_limits
 from preflearn.dynamics import Constant, DynamicComparisons, Probit, Wiener
 from preflearn.matches import Matches
 from preflearn.pairs import Incidence
-from preflearn.ranking import Davidson, PlackettLuce, bradley_terry
+from preflearn.ranking import Davidson, bradley_terry
 
 Floats = NDArray[np.float64]
 SLOPE = 1e-5
@@ -162,108 +160,6 @@ def players(n: int, m: int) -> Iterator[list[object]]:
                 else ""
             )
             yield [n, m, method, seconds, f"{left:.0e}", ratio, apart, megabytes]
-
-
-# ---- Rankings
-
-
-def drawn(m: int, n: int = 50, length: int = 5) -> list[list[int]]:
-    """Rankings of some of the items, by Gumbel's noise."""
-    rng = np.random.default_rng(0)
-    theta = rng.normal(size=n)
-    sets = [rng.choice(n, length, replace=False) for _ in range(m)]
-    return [s[np.argsort(-(theta[s] + rng.gumbel(size=length)))].tolist() for s in sets]
-
-
-def ranker(method: str, m: int) -> Callable[[], Floats]:
-    data = drawn(m)
-    calls = {
-        "PlackettLuce(1e-6)": lambda: PlackettLuce(1e-6).fit(data).coef_,
-        "choix, opt_rankings": lambda: choix.opt_rankings(
-            50, data, alpha=1e-6, tol=1e-8
-        ),
-        "choix, ilsr_rankings": lambda: choix.ilsr_rankings(50, data, tol=1e-8),
-        "choix, mm_rankings": lambda: choix.mm_rankings(50, data, tol=1e-8),
-    }
-    return calls[method]
-
-
-def rankings(m: int) -> Iterator[list[object]]:
-    """Rankings of five of fifty items, without ties."""
-    ours = 0.0
-    best = np.zeros(50)
-    for method in (
-        "PlackettLuce(1e-6)",
-        "choix, opt_rankings",
-        "choix, ilsr_rankings",
-        "choix, mm_rankings",
-    ):
-        seconds, w = timed(ranker(method, m))
-        if ours == 0.0:
-            ours = seconds
-            best = w
-        ratio = "" if w is best else seconds / ours
-        apart = "" if w is best else f"{np.abs(w - w.mean() - best).max():.0e}"
-        yield [m, method, seconds, ratio, apart]
-
-
-def tied(m: int) -> list[list[Any]]:
-    """Every third one has a pair at the top, every fifth three at the end."""
-    return [
-        [tuple(r[:2]), *r[2:]]
-        if k % 3 == 0
-        else [*r[:2], tuple(r[2:])]
-        if k % 5 == 0
-        else r
-        for k, r in enumerate(drawn(m, 8))
-    ]
-
-
-def by_subsets(data: list[list[Any]], alpha: float) -> Callable[[Floats], float]:
-    """Minus the penalised log-likelihood over all subsets of what is left, at theta and
-    log delta of 2, 3."""
-    choices = []
-    for ranking in data:
-        places = [place if isinstance(place, tuple) else (place,) for place in ranking]
-        for k, place in enumerate(places):
-            left = [item for other in places[k:] for item in other]
-            choices.append(
-                (place, [s for size in (1, 2, 3) for s in combinations(left, size)])
-            )
-
-    def loss(x: Floats) -> float:
-        delta = [0.0, 0.0, *x[8:]]
-        total = alpha / 2 * x[:8] @ x[:8]
-        for place, sets in choices:
-            logs = [delta[len(s)] + x[list(s)].mean() for s in sets]
-            total += (
-                np.logaddexp.reduce(logs) - delta[len(place)] - x[list(place)].mean()
-            )
-        return float(total)
-
-    return loss
-
-
-def with_ties(m: int) -> list[list[object]]:
-    """Ours against the maximum of a likelihood that is written down by its definition."""
-    data = tied(m)
-    seconds, model = timed(lambda: PlackettLuce(0.1).fit(data))
-    loss = by_subsets(data, 0.1)
-    begin = time.process_time()
-    found = minimize(loss, np.zeros(10), method="BFGS", options={"gtol": 1e-7})
-    taken = time.process_time() - begin
-    x = np.append(model.coef_, np.log([model.tie_weights_[k] for k in (2, 3)]))
-    apart = f"{np.abs(found.x - x).max():.0e}"
-    return [
-        [
-            m,
-            seconds,
-            taken,
-            f"{abs(loss(x) - model.objective_):.0e}",
-            f"{loss(x) - found.fun:.0e}",
-            apart,
-        ]
-    ]
 
 
 # ---- Intervals
@@ -400,45 +296,22 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument(
-        "parts", nargs="*", default=["players", "rankings", "ties", "intervals"]
+        "parts", nargs="*", default=["players", "intervals"], help="players, intervals"
     )
     parser.add_argument(
         "--quick", action="store_true", help="the smaller sizes, fewer leagues"
     )
     chosen = parser.parse_args()
-    parts = chosen.parts
-    quick = chosen.quick
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if "players" in parts:
-            lines = [
-                line for size in SIZES[: 2 if quick else 3] for line in players(*size)
-            ]
+        if "players" in chosen.parts:
+            sizes = SIZES[: 2 if chosen.quick else 3]
+            lines = [line for size in sizes for line in players(*size)]
             header = "players|games|method|s|slope|s over ours|largest difference to ours|peak MB"
             show("Bradley-Terry", header, lines)
-        if "rankings" in parts:
-            lines = [
-                line
-                for m in ((200,) if quick else (200, 1_000))
-                for line in rankings(m)
-            ]
-            show(
-                "Plackett-Luce",
-                "rankings|method|s|s over ours|largest difference to ours",
-                lines,
-            )
-        if "ties" in parts:
-            header = (
-                "rankings|ours s|by subsets s|objective differs by"
-                "|above its minimum by|largest difference"
-            )
-            show("Plackett-Luce with ties", header, with_ties(60))
-        if "intervals" in parts:
-            show(
-                "Intervals",
-                "leagues|what|level|share that holds",
-                coverage(50 if quick else 500),
-            )
+        if "intervals" in chosen.parts:
+            lines = coverage(50 if chosen.quick else 500)
+            show("Intervals", "leagues|what|level|share that holds", lines)
 
 
 if __name__ == "__main__":
