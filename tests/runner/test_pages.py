@@ -15,7 +15,6 @@ from preflearn_book.runner.dependencies import State
 from preflearn_book.runner.outputs import Executed
 from preflearn_book.runner.pages import archive, collected, figures, match_checks
 from preflearn_book.runner.project import Project
-from preflearn_book.runner.records import for_both_themes
 
 
 @pytest.fixture(scope="module")
@@ -230,19 +229,13 @@ def figure_cell(executed):
     return cell
 
 
-def test_figures_that_a_page_names_are_taken_from_the_chapters(executed, figure_cell):
-    figure_cell["outputs"].append({"data": {"image/svg+xml": ["<svg>", "</svg>"]}})
-    expected = {"fig-a.svg": for_both_themes("<svg></svg>")}
-    assert figures("{figure} chapters/fig-a.svg", {"01_first": executed}) == expected
-    assert figures("{figure} chapters/fig-b.svg", {"01_first": executed}) == {}
-
-
 def test_of_an_explorer_a_page_shows_the_static_figure(executed, figure_cell):
     shown = f'<img src="data:image/svg+xml;base64,{b64encode(b"<svg>").decode()}" alt="A line.">'
     figure_cell["outputs"].append({"data": {"text/html": [shown]}})
     assert figures("{figure} chapters/fig-a.svg", {"01_first": executed}) == {
         "fig-a.svg": "<svg>"
     }
+    assert figures("{figure} chapters/fig-b.svg", {"01_first": executed}) == {}
 
 
 HEADER = {

@@ -17,6 +17,7 @@ from preflearn_book.runner.command import main
 from preflearn_book.runner.record_check import (
     Record,
     differences,
+    new_records,
     recomputed_rows,
     records_of,
 )
@@ -291,6 +292,18 @@ def test_a_missing_row_of_a_record_with_keys_is_reported():
     assert Record({"quick_rows": 2}, table, None).contradictions(two) == []
     assert "recorded 2" in Record({"quick_rows": 2}, table, None).contradictions(one)[0]
     assert "recorded no number" in Record({}, table, None).contradictions(two)[0]
+
+
+def test_a_record_into_which_rows_are_merged_keeps_its_header():
+    payload = COMPARED | {"csv": "a,x\n1,2\n"}
+    run = SimpleNamespace(records={"01_x_runs": payload})
+    header = {"date": "2026-01-02", "commit": "1", "parameters": {}, "cells": "new"}
+    first = new_records(run, run, header, {})["01_x_runs"]
+    assert first.header == header | {"quick_rows": 1}
+    later = header | {"date": "2026-03-04", "parameters": {"learners": "Elo"}}
+    merged = new_records(run, run, later, {"01_x_runs": first})["01_x_runs"].header
+    part = {"date": "2026-03-04", "commit": "1", "parameters": {"learners": "Elo"}}
+    assert merged == first.header | {"merged": [part]}
 
 
 def test_tables_without_keys_are_compared_row_by_row():

@@ -26,7 +26,7 @@ from preflearn_book.runner.claims import (
 )
 from preflearn_book.runner.outputs import DOUBT, Executed
 from preflearn_book.runner.project import Chapter
-from preflearn_book.runner.records import NARROW_MIME, filled, for_both_themes
+from preflearn_book.runner.records import filled
 from preflearn_book.runner.tasks import duration
 
 # the static figure in an explorer
@@ -224,11 +224,8 @@ def archive(chapters: Sequence[Chapter], repository: str = "") -> bytes:
 
 
 def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
-    """The figures of chapters that a page shows as ``chapters/NAME.svg``: the drawings
-    by file name.
-
-    The drawing of an explorer is its static figure.
-    """
+    """The static figures of explorers that a page shows as ``chapters/NAME.svg``, by
+    file name."""
     drawn = {}
     for notebook in executed.values():
         for cell in notebook.notebook["cells"]:
@@ -236,12 +233,8 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
             if not name or f"chapters/{name}.svg" not in page:
                 continue
             for output in cell.get("outputs", []):
-                data = output.get("data", {})
-                if svg := data.get("image/svg+xml"):
-                    drawn[f"{name}.svg"] = for_both_themes(
-                        "".join(svg), "".join(data.get(NARROW_MIME, ""))
-                    )
-                elif svg := _STATIC.search("".join(data.get("text/html", ""))):
+                html = "".join(output.get("data", {}).get("text/html", ""))
+                if svg := _STATIC.search(html):
                     drawn[f"{name}.svg"] = b64decode(svg[1]).decode()
     return drawn
 
