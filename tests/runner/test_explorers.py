@@ -118,7 +118,6 @@ def test_timelines_are_rounded_and_gaps_have_std_0(short_repr):
     [
         ("grahp", GRAPH, {}, "'grahp'"),
         ("graph", {"items": ["a", "b"], "pairs": [[1, 0]]}, {}, "'y'"),
-        ("graph", GRAPH | {"more": {1, 2}}, {}, "'more'"),
         ("timelines", TIMELINES | {"years": [1, 2, 10**400]}, {}, "'years'"),
         ("graph", GRAPH, {"alt": "  "}, "alternative text"),
     ],

@@ -1,6 +1,4 @@
 import re
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import nbformat
@@ -139,31 +137,6 @@ def test_plain_papermill_cannot_set_a_parameter_that_the_chapter_lacks(
         check_profile("quick")
     cells["In"][1] += "\nseed = None"
     check_profile("quick")
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        "preflearn_book.runner.check('P1-01', True, 'It is so.')",
-        "preflearn_book.runner.explorer('graph', GRAPH, fallback=Drawn(), alt='Two items.')",
-    ],
-)
-def test_what_chapters_call_names_the_extra_that_is_missing(call):
-    absent = "\n".join(
-        f"sys.modules[{name!r}] = None"
-        for name in ("yaml", "jinja2", "matplotlib.pyplot")
-    )
-    code = f"""import sys, preflearn_book.runner
-{absent}
-GRAPH = {{"items": ["a", "b"], "pairs": [[1, 0]], "y": [1]}}
-class Drawn:
-    def savefig(self): ...
-try:
-    {call}
-except ModuleNotFoundError as error:
-    print(error)"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert re.search(r"\[book\]", done.stdout), done
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from preflearn.core.source_digest import digest
 from preflearn_book.runner.files import check_form, read_yaml
-from preflearn_book.runner.parameters import require, show, with_extra
+from preflearn_book.runner.parameters import require, show
 from preflearn_book.runner.records import filled, note_read, plain_scalar, project_file
 
 if TYPE_CHECKING:
@@ -196,12 +196,6 @@ def _forms(holds: object) -> dict[str, Answer]:
         f"{_PRINTED!r} among them",
     )
     for form, answer in forms.items():
-        require(
-            isinstance(form, str) and form.strip(),
-            form,
-            "a key of holds",
-            "a condition in words",
-        )
         # NumPy's counts, and is not imported here.
         good = answer is None or type(answer).__name__ in ("bool", "bool_")
         require(good, answer, f"holds[{form!r}]", "True, False or None")
@@ -222,7 +216,6 @@ def agrees(computed: str, written: str) -> bool:
     return computed == written
 
 
-@with_extra()
 def check(
     claim_id: str,
     holds: Answer | Mapping[str, Answer],

@@ -67,12 +67,14 @@ _PARAMETERS = click.option(
 _JOBS = click.option(
     "--jobs", type=click.IntRange(1), metavar="N", help="Default: one per processor."
 )
-_SECONDS: dict[str, Any] = {
-    "type": click.IntRange(1, 10**7),
-    "show_default": True,
-    "metavar": "SECONDS",
-}
-_CELL_TIME = click.option("--cell-time", "cell_seconds", default=21600, **_SECONDS)
+_CELL_TIME = click.option(
+    "--cell-time",
+    "cell_seconds",
+    type=click.IntRange(1, 10**7),
+    default=21600,
+    show_default=True,
+    metavar="SECONDS",
+)
 
 
 def _execution_options(command: Any) -> Any:

@@ -16,7 +16,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from preflearn_book.runner.files import forms
-from preflearn_book.runner.parameters import require, show, with_extra
+from preflearn_book.runner.parameters import require, show
 from preflearn_book.runner.records import filled, for_both_themes
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ FIELDS: dict[str, list[str]] = forms()["explorers"]
 """Names of the data that each kind of explorer needs."""
 
 
-@with_extra()
 def explorer(
     kind: str,
     data: Mapping[str, Any],
@@ -130,24 +129,11 @@ def _without_gaps(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _inline(data: Mapping[str, Any]) -> str:
     """Write data as JSON without the characters &, < and >, so that no text can end its
-    script element."""
-    parts = []
-    for name, value in data.items():
-        try:
-            part = json.dumps(
-                value,
-                separators=(",", ":"),
-                allow_nan=False,
-                default=methodcaller("tolist"),
-            )
-        except (AttributeError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"data[{name!r}]: {error}; expected texts and finite numbers"
-            ) from None
-        parts.append(f"{json.dumps(str(name))}:{part}")
-    return f"{{{','.join(parts)}}}".translate(
-        {ord(sign): f"\\u{ord(sign):04x}" for sign in "&<>"}
+    script element; ValueError for a number that is not finite."""
+    text = json.dumps(
+        data, separators=(",", ":"), allow_nan=False, default=methodcaller("tolist")
     )
+    return text.translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "&<>"})
 
 
 def _svg(figure: Figure) -> str:

@@ -10,8 +10,7 @@ import ast
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 PROFILES = ["quick", "full"]
@@ -30,18 +29,6 @@ def require(good: object, value: object, name: str, expected: str) -> None:
         from preflearn.core import validation
 
         validation.require(False, value, name, expected)
-
-
-@contextmanager
-def with_extra() -> Iterator[None]:
-    """Decorate a function that chapters call: if a package is missing, name the extra
-    that has it."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"no {error.name}: pip install '.[book]' has it", name=error.name
-        ) from None
 
 
 def typed(name: str, given: Any, default: Any) -> Any:

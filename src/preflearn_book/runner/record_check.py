@@ -116,10 +116,12 @@ def contradictions(
     n_changed = Counter((new.get(cell.row), cell.column) for cell in changed)
     found = []
     for cell in changed:
-        in_both = cell.row in old and cell.row in new
-        limit = flips["fraction"] * n_rows[new.get(cell.row)]
-        is_discrete = in_both and cell.column in flips["columns"]
-        if not is_discrete or n_changed[new[cell.row], cell.column] > limit:
+        is_allowed = False
+        if cell.row in old and cell.row in new and cell.column in flips["columns"]:
+            method = new[cell.row]
+            limit = flips["fraction"] * n_rows[method]
+            is_allowed = n_changed[method, cell.column] <= limit
+        if not is_allowed:
             found.append(str(cell))
     if flips["method"] is not None:
         for method in set(old.values()) - n_rows.keys():
