@@ -80,8 +80,8 @@ def test_an_interrupted_full_build_goes_on_with_the_points_and_chapters_that_are
     assert "03_fails failed" in captured.out
     assert "chapter 03_fails: ZeroDivisionError" in captured.out
     assert all(path.read_bytes() == content for path, content in kept.items())
-    shown = json.loads((project.latest / "01_collects.ipynb").read_text())
-    assert shown["metadata"]["preflearn"]["run"]["profile"] == "full"
+    latest = json.loads((project.latest / "01_collects.ipynb").read_text())
+    assert latest["metadata"]["preflearn"]["run"]["profile"] == "full"
 
     status, ran = full_build(monkeypatch)
     assert (status, ran) == (1, [{"profile": "full"}]), "only the chapter that failed"

@@ -65,7 +65,7 @@ def typed(name: str, given: Any, default: Any) -> Any:
             constants = {"true": "True", "false": "False"}
             value = ast.literal_eval(constants.get(given.strip().lower(), given))
         return _like(value, default)
-    except Exception:  # whatever the parser makes of the text
+    except Exception:  # the parser has many ways to fail
         raise ValueError(
             f"{name} is {str(given)[:60]!r}; expected one like {default!r}"
         ) from None
