@@ -3,7 +3,9 @@ table."""
 
 from __future__ import annotations
 
+import argparse
 import datetime
+import math
 import multiprocessing
 import platform
 import resource
@@ -15,15 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-
-__all__ = [
-    "alternate",
-    "in_process",
-    "markdown_table",
-    "peak_kilobytes",
-    "peak_megabytes",
-    "write_table",
-]
 
 
 def alternate(calls: Sequence[Callable[[], object]], repeats: int) -> list[float]:
@@ -38,6 +31,32 @@ def alternate(calls: Sequence[Callable[[], object]], repeats: int) -> list[float
             call()
             taken.append(time.perf_counter() - start)
     return [statistics.median(taken) for taken in seconds]
+
+
+def processor_seconds(
+    call: Callable[[], Any], repeats: int = 1, enough: float = math.inf
+) -> tuple[float, Any]:
+    """The least processor time of some calls, fewer if these take enough seconds, and
+    the last result."""
+    taken: list[float] = []
+    result = None
+    while len(taken) < repeats and sum(taken) < enough:
+        start = time.process_time()
+        result = call()
+        taken.append(time.process_time() - start)
+    return min(taken), result
+
+
+def script_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser of options that shows the docstring of a script as it is."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawTextHelpFormatter
+    )
+
+
+def count_peak_from_here() -> None:
+    """Forget the largest resident size so far (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_kilobytes() -> int:

@@ -6,13 +6,17 @@ python benchmarks/analogy_gram.py --quick    2,000 pairs
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from _measure import alternate, markdown_table, peak_megabytes
+from _measure import (
+    alternate,
+    markdown_table,
+    peak_megabytes,
+    processor_seconds,
+    script_parser,
+)
 from numba.core import config
 from sklearn.metrics.pairwise import manhattan_distances, pairwise_kernels
 
@@ -79,12 +83,6 @@ def make(call: Callable, n: int) -> Callable[[], object]:
 # ---- Tables
 
 
-def processor_seconds(call: Callable[[], object]) -> float:
-    start = time.process_time()
-    call()
-    return time.process_time() - start
-
-
 def against_peers(n: int) -> None:
     U = sample(n)
     few = sample(CALLABLE)
@@ -109,7 +107,7 @@ def against_peers(n: int) -> None:
             name,
             taken,
             taken / best,
-            processor_seconds(partial(call, U)),
+            processor_seconds(partial(call, U))[0],
             peak_megabytes(make, call, n),
         ]
         for (name, call), taken in zip(calls.items(), seconds, strict=True)
@@ -133,9 +131,7 @@ def against_peers(n: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--quick", action="store_true")
     size = 2_000 if parser.parse_args().quick else 10_000
     against_peers(size)

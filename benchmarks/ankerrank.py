@@ -12,12 +12,11 @@ python benchmarks/ankerrank.py --quick   from Düsseldorf to Frankfurt
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 
 import numpy as np
-from _measure import markdown_table, peak_megabytes
+from _measure import markdown_table, peak_megabytes, script_parser
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
@@ -126,9 +125,7 @@ def measured(method: str, train: str, test: str, repeats: int) -> list[object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument(
         "--quick",
         action="store_true",

@@ -10,7 +10,6 @@ seconds of a sweep times the sweeps that the same map needs, without its set-up.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import operator
 import statistics
@@ -22,7 +21,7 @@ from typing import Any
 
 import kickscore
 import numpy as np
-from _measure import peak_megabytes, print_tables
+from _measure import peak_megabytes, print_tables, script_parser
 from _sports import SPORTS, Sport, sport
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -185,9 +184,7 @@ HEADERS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument(
         "names", nargs="*", default=SPORTS, help=f"of {', '.join(SPORTS)}"
     )

@@ -13,9 +13,7 @@ run but extrapolated by the growth of the last two, tenfold at least; the table 
 
 from __future__ import annotations
 
-import argparse
 import json
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +21,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from _measure import in_process, peak_kilobytes, write_table
+from _measure import (
+    count_peak_from_here,
+    in_process,
+    peak_kilobytes,
+    processor_seconds,
+    script_parser,
+    write_table,
+)
 from threadpoolctl import threadpool_limits
 
 ROOT = Path(__file__).parents[1]
@@ -131,15 +136,11 @@ def timed(key: str, m: int) -> tuple[float, float]:
             "few": np.arange(values[2]),
             "rest": np.arange(values[2], len(values[0])),
         }
-    if (peak := Path("/proc/self/clear_refs")).exists():
-        peak.write_text("5")  # the peak of memory counts from here
+    count_peak_from_here()
     before = peak_kilobytes()
-    taken = list[float]()
-    while len(taken) < 3 and sum(taken) < QUICK:
-        begin = time.process_time()
-        exec(source[f"{key}-lines"], space)
-        taken.append(time.process_time() - begin)
-    return min(taken), (peak_kilobytes() - before) / 1024
+    lines = source[f"{key}-lines"]
+    taken, _ = processor_seconds(lambda: exec(lines, space), 3, QUICK)
+    return taken, (peak_kilobytes() - before) / 1024
 
 
 def beyond(found: list[tuple[float, float]]) -> tuple[float, float]:
@@ -177,9 +178,7 @@ def rows(key: str) -> list[list[object]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument(
         "--only", nargs="+", choices=SITUATIONS, help="the other rows are kept"
     )

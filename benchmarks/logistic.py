@@ -7,14 +7,13 @@ python benchmarks/logistic.py --quick     20,000 pairs of 2,000 items
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from _measure import markdown_table, peak_megabytes
+from _measure import markdown_table, peak_megabytes, script_parser
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from svm import problem
@@ -112,9 +111,7 @@ def lines(m: int, n: int, p: int) -> list[list[object]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="20,000 pairs only")
     table = []
     with warnings.catch_warnings():

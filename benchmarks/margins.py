@@ -8,12 +8,11 @@ python benchmarks/margins.py --solvers   why each solver was chosen
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 
 import cvxpy as cp
 import numpy as np
-from _measure import alternate, markdown_table, peak_megabytes
+from _measure import alternate, markdown_table, peak_megabytes, script_parser
 from sklearn.svm import SVC
 
 from preflearn.margins import MarginLP, MarginQP
@@ -130,9 +129,7 @@ def peers(sizes: list[int]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="100 and 1,000 pairs only")
     arguments = parser.parse_args()
     sizes = [100, 1_000] if arguments.quick else [100, 1_000, 5_000, 20_000]

@@ -10,7 +10,6 @@ Parquet, with names as texts and as categories.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 import warnings
@@ -19,7 +18,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _measure import in_process, peak_kilobytes, write_table
+from _measure import (
+    count_peak_from_here,
+    in_process,
+    peak_kilobytes,
+    script_parser,
+    write_table,
+)
 
 from preflearn.dynamics import Constant, DynamicComparisons, Matern12, OrdinalProbit
 from preflearn.dynamics.engine.acceleration import AndersonMixing
@@ -40,10 +45,6 @@ def problem(n: int) -> tuple[DynamicComparisons, Matches, np.ndarray]:
         Constant(0.5) + Matern12(0.25, 3652.5), OrdinalProbit(margin=margin)
     )
     return model.set_params(n_threads=1, max_iter=SWEEPS), matches, y
-
-
-def reset_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5")
 
 
 def layout(n: int) -> list[list[object]]:
@@ -88,7 +89,7 @@ def fitted(n: int) -> list[object]:
     small.fit(few, y)
     begin = peak_kilobytes()
     model, matches, y = problem(n)
-    reset_peak()
+    count_peak_from_here()
     start = time.process_time()
     model.fit(matches, y)
     taken = time.process_time() - start
@@ -131,7 +132,7 @@ def write(path: str, n: int) -> None:
 def read(path: str, categories: list[str]) -> list[float]:
     """Bytes a match at the peak, in the result, and processor seconds, where some
     columns are read as categories."""
-    reset_peak()
+    count_peak_from_here()
     before = peak_kilobytes()
     start = time.process_time()
     frame = pd.read_parquet(path, engine="pyarrow", read_dictionary=categories)
@@ -145,9 +146,7 @@ def read(path: str, categories: list[str]) -> list[float]:
 
 
 def main() -> None:
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    ).parse_args()
+    script_parser(__doc__).parse_args()
     rows: list[Any] = [*in_process(layout, MATCHES), in_process(fitted, MATCHES)]
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "matches.parquet")

@@ -7,14 +7,13 @@ python benchmarks/path.py --quick   1,000 points
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from _measure import alternate, markdown_table, peak_megabytes
+from _measure import alternate, markdown_table, peak_megabytes, script_parser
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
@@ -151,9 +150,7 @@ def compare(kind: str, m: int, gamma: float) -> list[object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="1,000 points only")
     sizes = (1000,) if parser.parse_args().quick else (1000, 2000, 4000)
     header = [

@@ -5,11 +5,10 @@ python benchmarks/pursuit.py
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
 
 import numpy as np
-from _measure import alternate, markdown_table, peak_megabytes
+from _measure import alternate, markdown_table, peak_megabytes, script_parser
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -131,9 +130,7 @@ def rls(repeats: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     repeats = parser.parse_args().repeats
     run_ours(300, 3)  # compiles

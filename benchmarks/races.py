@@ -12,7 +12,6 @@ processor seconds.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _measure import peak_megabytes, print_tables
+from _measure import peak_megabytes, print_tables, processor_seconds, script_parser
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -202,9 +201,7 @@ def whole_season(n_races: int, sides: int, players: int) -> Iterator[list[object
         call = solver(method, n_races, sides, players)
         if method == "from_rankings":
             call()  # compiled
-        start = time.process_time()
-        mean, std = call()
-        seconds = time.process_time() - start
+        seconds, (mean, std) = processor_seconds(call)
         off = mean - s
         held = float(np.mean(np.abs(off) <= 1.96 * std))
         error = float(np.sqrt(np.mean((off - off.mean()) ** 2)))
@@ -214,9 +211,7 @@ def whole_season(n_races: int, sides: int, players: int) -> Iterator[list[object
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer races")
     quick = parser.parse_args().quick
     sizes = [(1, 8, 8), (100, 8, 50), (1_000, 8, 200), (1_000, 2, 200), (100, 40, 200)]

@@ -6,14 +6,13 @@ python benchmarks/ranking_path.py --refits     with 100 cold refits (many minute
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from _measure import alternate, markdown_table, peak_megabytes
+from _measure import alternate, markdown_table, peak_megabytes, script_parser
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from preflearn import datasets
@@ -166,9 +165,7 @@ HEADER = [
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--refits", action="store_true", help="with 100 refits")
     options = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -10,14 +10,12 @@ relative excess over the best objective found.
 
 from __future__ import annotations
 
-import argparse
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from _measure import markdown_table, peak_megabytes
+from _measure import markdown_table, peak_megabytes, processor_seconds, script_parser
 from scipy.optimize import minimize
 from sklearn.kernel_approximation import RBFSampler
 
@@ -158,20 +156,8 @@ def prepared(call: Call, size: tuple) -> Callable[[], float]:
     return lambda: call(*data)
 
 
-def timed(call: Call, data: Problem, repeats: int) -> tuple[float, float]:
-    seconds = []
-    value = np.inf
-    for _ in range(repeats):
-        start = time.process_time()
-        value = call(*data)
-        seconds.append(time.process_time() - start)
-    return min(seconds), value
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the pairs")
     scale = 10 if parser.parse_args().quick else 1
     table = []
@@ -180,7 +166,7 @@ def main() -> None:
         methods = [("ours", ours), *peers]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = [timed(call, data, 2) for _, call in methods]
+            found = [processor_seconds(partial(call, *data), 2) for _, call in methods]
         best = min(value for _, value in found)
         for (method, call), (seconds, value) in zip(methods, found, strict=True):
             memory = peak_megabytes(prepared, call, size)

@@ -12,15 +12,13 @@ the largest difference of scores.
 
 from __future__ import annotations
 
-import argparse
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
-from _measure import markdown_table, peak_megabytes
+from _measure import markdown_table, peak_megabytes, processor_seconds, script_parser
 from regimes_losses import problem as compared
 from scipy import sparse
 from scipy.optimize import minimize
@@ -39,14 +37,9 @@ Line = tuple[str, str, Call, Call, str, Call, Callable[[Any, Any], str]]
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """The least processor time of three calls, and the last result."""
-    taken = []
-    result = call()
-    for _ in range(3):
-        start = time.process_time()
-        result = call()
-        taken.append(time.process_time() - start)
-    return min(taken), result
+    """The least processor time of three calls after one, and the last result."""
+    call()
+    return processor_seconds(call, 3)
 
 
 # ---- p unknowns of a linear kernel
@@ -237,9 +230,7 @@ def prepared(data: Callable[[], Any], call: Callable[[], Any]) -> Callable[[], A
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="the smaller sizes")
     quick = parser.parse_args().quick
     warnings.simplefilter("ignore")  # of peers

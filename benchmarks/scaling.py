@@ -12,8 +12,6 @@ fit over what the process held before the data were made.
 
 from __future__ import annotations
 
-import argparse
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from _measure import in_process, peak_kilobytes, write_table
+from _measure import (
+    count_peak_from_here,
+    in_process,
+    peak_kilobytes,
+    processor_seconds,
+    script_parser,
+    write_table,
+)
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
@@ -206,14 +211,10 @@ def timed(name: str, m: int) -> tuple[float, float]:
     make = METHODS[name].make
     make(1_000)()  # which compiles
     before = resident_kilobytes()
-    taken = list[float]()
     call = make(m)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak of memory counts from here
-    while len(taken) < 3 and sum(taken) < QUICK:
-        begin = time.process_time()
-        call()
-        taken.append(time.process_time() - begin)
-    return min(taken), (peak_kilobytes() - before) / 1024
+    count_peak_from_here()
+    taken, _ = processor_seconds(call, 3, QUICK)
+    return taken, (peak_kilobytes() - before) / 1024
 
 
 def rows(name: str) -> list[list[object]]:
@@ -238,9 +239,7 @@ def rows(name: str) -> list[list[object]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument(
         "--only", nargs="+", choices=METHODS, help="the other rows are kept"
     )

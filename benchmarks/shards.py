@@ -11,7 +11,6 @@ for each side of a match that crosses, and the size when pickled.
 
 from __future__ import annotations
 
-import argparse
 import pickle
 import time
 import warnings
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _measure import write_table
+from _measure import script_parser, write_table
 from distributed import Client, LocalCluster
 
 from preflearn.dynamics import Constant, DynamicComparisons, Matern12, Probit
@@ -140,9 +139,7 @@ def case(share: float, every: int) -> list[object]:
 
 
 def main() -> None:
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    ).parse_args()
+    script_parser(__doc__).parse_args()
     warnings.simplefilter("ignore")
     rows = []
     for share, every in CASES:

@@ -12,7 +12,6 @@ slope is at most 1e-5, or the last that it takes.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +20,7 @@ from typing import Any
 
 import choix
 import numpy as np
-from _measure import markdown_table, peak_megabytes
+from _measure import markdown_table, peak_megabytes, processor_seconds, script_parser
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
@@ -42,17 +41,9 @@ PATIENCE = 15.0  # seconds, for a peer that goes on and on
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """The least processor time of two calls after one, or of one that takes long, and
-    the last result."""
-    taken = []
-    result = None
-    for _ in range(3):
-        start = time.process_time()
-        result = call()
-        taken.append(time.process_time() - start)
-        if taken[-1] > 10:
-            break
-    return min(taken[1:] or taken), result
+    """The least processor time of three calls, or of one that takes long, and the last
+    result."""
+    return processor_seconds(call, 3, 10.0)
 
 
 # ---- Two sides
@@ -292,9 +283,7 @@ def show(title: str, header: str, rows: Sequence[Sequence[object]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument(
         "parts", nargs="*", default=["players", "intervals"], help="players, intervals"
     )

@@ -7,14 +7,13 @@ python benchmarks/svm.py --quick     kernels up to 2,000 pairs, linear up to 20,
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from _measure import markdown_table, peak_megabytes
+from _measure import markdown_table, peak_megabytes, script_parser
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC, LinearSVC
@@ -186,9 +185,7 @@ def lines(kernel: str, m: int, n: int, p: int, peers: list[str]) -> list[list[ob
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="small problems only")
     quick = parser.parse_args().quick
     gram_peers = ["Algorithm 1", "libsvm, indexed Gram", "libsvm, features"]

@@ -16,7 +16,6 @@ an m x m matrix.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import time
@@ -24,7 +23,7 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from _measure import markdown_table, peak_megabytes
+from _measure import markdown_table, peak_megabytes, processor_seconds, script_parser
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 from svm import problem
@@ -52,12 +51,6 @@ LARGE = [(200, 20000), (1000, 20000), (2000, 20000)]
 COSTS = [0.1, 10.0, 1000.0]
 WIDTHS = [0.02, 0.1, 0.5]
 STEPS = 3e7  # of libsvm times flipped pairs, about a second
-
-
-def seconds(call: Callable[[], float]) -> tuple[float, float]:
-    start = time.process_time()
-    gap = call()
-    return time.process_time() - start, gap
 
 
 def compare(pairs: Pairs, y: np.ndarray, C: float, gamma: float) -> float:
@@ -150,11 +143,11 @@ def line(n: int, m: int, C: float, gamma: float, patience: float) -> list[object
         first = call()
         return min([first] + [call() for _ in range(2 if first[0] < 2 else 0)])
 
-    ours = best(lambda: seconds(lambda: compare(pairs, y, C, gamma)))
+    ours = best(lambda: processor_seconds(lambda: compare(pairs, y, C, gamma)))
     used = min(n, len(np.unique(pairs.index)))
     point = (np.nan, np.nan)
     if used <= 2000:
-        point = best(lambda: seconds(lambda: interior(pairs, y, C, gamma)))
+        point = best(lambda: processor_seconds(lambda: interior(pairs, y, C, gamma)))
     peer = (np.nan, np.nan)
     if len(y) + np.count_nonzero(y == 0) <= 8000:
         peer = best_libsvm(pairs, y, C, gamma, patience)
@@ -178,9 +171,7 @@ def line(n: int, m: int, C: float, gamma: float, patience: float) -> list[object
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="up to 2,000 pairs")
     parser.add_argument(
         "--patience", type=float, default=60.0, help="seconds of libsvm, about"

@@ -9,7 +9,6 @@ a sweep moves no skill by more than 1e-6, and our tolerance is chosen to be as n
 
 from __future__ import annotations
 
-import argparse
 import math
 import warnings
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import trueskillthroughtime as ttt
-from _measure import alternate, markdown_table, peak_megabytes
+from _measure import alternate, markdown_table, peak_megabytes, script_parser
 from _sports import sport
 from numpy.typing import NDArray
 from scipy import sparse
@@ -160,9 +159,7 @@ def row(name: str) -> list[object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument(
         "names", nargs="*", default=["season"], help="season, NBA, ATP, football"
     )
