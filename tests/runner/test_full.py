@@ -1,4 +1,5 @@
-"""Full builds: sweeps that chapters read, interrupts, and records."""
+"""Full builds: sweeps that chapters read, interrupts, and chapters whose records are
+still valid."""
 
 import json
 
@@ -108,7 +109,9 @@ def test_a_record_takes_parameters_of_the_sweep_only(project, monkeypatch, capsy
     assert not list(project.recorded.glob("*.csv"))
 
 
-def test_a_record_is_made_from_a_sweep(project, monkeypatch):
+def test_a_record_is_made_from_a_sweep_and_while_it_is_valid_the_chapter_need_not_run_in_full(
+    project, monkeypatch, capsys
+):
     monkeypatch.setattr(tasks, "execute", run_here)
     assert main(["record", "1", "--yes", "--jobs", "1"]) == 0
     record = project.recorded / "01_collects_squares.csv"
@@ -124,3 +127,15 @@ def test_a_record_is_made_from_a_sweep(project, monkeypatch):
         "3,9",
         "-4,16",
     ]
+
+    capsys.readouterr()
+    status, ran = full_build(monkeypatch, "--skip-recorded", "1", "2")
+    assert (status, ran) == (0, [{"profile": "full"}])
+    assert "not run in full: 01_collects" in capsys.readouterr().out
+    latest = json.loads((project.latest / "01_collects.ipynb").read_text())
+    assert latest["metadata"]["preflearn"]["run"]["profile"] == "quick"
+
+    record.write_text(record.read_text().replace("\n-1,1\n", "\n-1,2\n"))
+    status, ran = full_build(monkeypatch, "--skip-recorded", "--force", "1")
+    assert {"profile": "full"} in ran
+    assert "not run in full: none" in capsys.readouterr().out

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from toy_project import FIRST, run_here, wait_until, write_project
@@ -16,7 +17,10 @@ from preflearn_book.runner.command import main
 from preflearn_book.runner.dependencies import State
 from preflearn_book.runner.tasks import (
     Estimate,
+    expected_seconds,
+    quick_seconds,
     run_tasks,
+    task_of,
 )
 
 WAITS = """\
@@ -130,6 +134,50 @@ def test_a_full_disk_is_named_and_leaves_nothing_half_written(
     assert [
         path.name for path in (project.build / "executed").rglob("*") if path.is_file()
     ] == []
+
+
+def _order_of_first_run(project, monkeypatch, capsys, *arguments):
+    monkeypatch.chdir(project.root)
+    monkeypatch.setattr(tasks, "execute", run_here)
+    assert main(["build", "--no-render", "--jobs", "1", *arguments]) == 0
+    done = [
+        line for line in capsys.readouterr().err.splitlines() if ": done in " in line
+    ]
+    return [line.split(":")[0] for line in done]
+
+
+def test_without_an_earlier_run_measured_seconds_put_the_longest_chapter_first(
+    tmp_path, monkeypatch, capsys
+):
+    project = write_project(tmp_path, "", short="1", long="2", unknown="3")
+    table = "# how it was measured\nchapter,seconds\n01_short,2.5\n02_long,100\n"
+    (tmp_path / "data" / "chapter_seconds.csv").write_text(table)
+    order = _order_of_first_run(project, monkeypatch, capsys)
+    assert order == ["03_unknown", "02_long", "01_short"]
+
+
+def test_an_earlier_run_counts_more_than_measured_seconds_of_the_quick_profile(
+    tmp_path,
+):
+    (chapter,) = write_project(tmp_path, "", first=FIRST).chapters
+    quick, full = (
+        task_of(chapter, {"profile": profile}, tmp_path)
+        for profile in ("quick", "full")
+    )
+    measured = {"01_first": 7.0}
+    assert (
+        expected_seconds(quick, SimpleNamespace(run={"seconds": 900.0}), measured)
+        == 900
+    )
+    assert expected_seconds(quick, None, measured) == 7
+    assert expected_seconds(full, None, measured) == math.inf
+    assert expected_seconds(quick, None, {}) == math.inf
+
+
+def test_every_measured_chapter_exists():
+    root = Path(__file__).parents[2]
+    chapters = {path.stem for path in (root / "notebooks").glob("*.ipynb")}
+    assert quick_seconds(root).keys() <= chapters
 
 
 def test_the_remaining_time_is_weighted_by_expected_seconds_and_decreases():

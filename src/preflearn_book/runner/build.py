@@ -31,7 +31,7 @@ from preflearn_book.runner.record_check import (
 from preflearn_book.runner.records import filled
 from preflearn_book.runner.render import published, render, repository
 from preflearn_book.runner.sweep import run_needed_sweeps
-from preflearn_book.runner.tasks import Outcome, duration, run_tasks, task_of
+from preflearn_book.runner.tasks import Outcome, Task, duration, run_tasks, task_of
 
 
 def build_book(
@@ -40,6 +40,7 @@ def build_book(
     parameters: Mapping[str, Any] | None = None,
     *,
     rendered: bool = True,
+    skip_recorded: bool = False,
     **options: Any,
 ) -> int:
     """Execute chapters that changed, collect the outputs of all, and render the book.
@@ -57,6 +58,9 @@ def build_book(
         type.
     rendered : bool
         Whether to render the pages.
+    skip_recorded : bool
+        Whether chapters whose recorded tables are still valid run in the quick profile
+        instead of the full.
     **options
         As `run_tasks` takes them.
 
@@ -85,6 +89,8 @@ def build_book(
         read_yaml(project.book / "_toc.yml")
     with locked(project.build / "lock", "a build of this book"):
         check_writable([project.pages])
+        if skip_recorded:
+            tasks = _quick_where_recorded(project, state, tasks, **options)
         run_needed_sweeps(project, tasks, **options)
         outcomes = run_tasks(state, tasks, **options)
         for outcome in outcomes:
@@ -110,6 +116,43 @@ def _failures(outcomes: Sequence[Outcome]) -> dict[str, str]:
     print(filled("outcomes.txt", outcomes=outcomes, duration=duration))
     failed = (outcome for outcome in outcomes if outcome.status == "failed")
     return {outcome.task.chapter.name: outcome.result.summary for outcome in failed}
+
+
+def _quick_where_recorded(
+    project: Project, state: State, tasks: Sequence[Task], **options: Any
+) -> list[Task]:
+    """Replace full runs by quick runs for chapters whose records are all still valid.
+
+    A quick run decides whether they are, unless it had to use other data.
+    """
+    records = {
+        task.chapter.name: records_of(project.recorded, task.chapter.name)
+        for task in tasks
+    }
+    full = [
+        task
+        for task in tasks
+        if task.parameters == {"profile": "full"} and records[task.chapter.name]
+    ]
+    quick = [task_of(task.chapter, {}, task.target.parent) for task in full]
+    valid = dict[str, Task]()
+    for outcome in run_tasks(state, quick, **options):
+        chapter = outcome.task.chapter
+        executed = outcome.executed
+        kept = records[chapter.name]
+        if (
+            executed is None
+            or to_run_again(kept, chapter, state)
+            or contradicted_records(kept, executed)
+        ):
+            continue
+        if all(
+            executed.replaced == record.header.get("replaced", [])
+            for record in kept.values()
+        ):
+            valid[chapter.name] = outcome.task
+    print(f"recorded tables are valid, not run in full: {', '.join(valid) or 'none'}")
+    return [valid.get(task.chapter.name, task) for task in tasks]
 
 
 def latest_chapters(project: Project) -> dict[str, Executed]:

@@ -98,6 +98,11 @@ def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
 )
 @click.option("--force", is_flag=True, help="Execute although nothing changed.")
 @click.option("--no-render", is_flag=True, help="Stop before the pages are rendered.")
+@click.option(
+    "--skip-recorded",
+    is_flag=True,
+    help="In full, run only chapters whose record is not valid.",
+)
 @_PARAMETERS
 @_execution_options
 def _build(

@@ -8,6 +8,8 @@ is missing.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import sys
@@ -38,7 +40,7 @@ from preflearn_book.runner.files import check_writable, file_name, write_atomica
 from preflearn_book.runner.outputs import Executed, read_executed, write_executed
 from preflearn_book.runner.parameters import require
 from preflearn_book.runner.project import Chapter
-from preflearn_book.runner.records import main_versions
+from preflearn_book.runner.records import main_versions, split_table
 
 SILENCE = 60
 """Seconds without output after which a log, which has no progress bar, gets a line that
@@ -128,6 +130,31 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def quick_seconds(root: Path) -> dict[str, float]:
+    """Seconds of the chapters in the quick profile, from `data/chapter_seconds.csv` if
+    there is one."""
+    path = root / "data" / "chapter_seconds.csv"
+    if not path.is_file():
+        return {}
+    _, table = split_table(path.read_text("utf-8"))
+    return {
+        row["chapter"]: float(row["seconds"])
+        for row in csv.DictReader(io.StringIO(table))
+    }
+
+
+def expected_seconds(
+    task: Task, last: Executed | None, measured: Mapping[str, float]
+) -> float:
+    """Seconds of the task's last run, else those measured in the quick profile, else
+    infinity."""
+    if last is not None:
+        return last.run["seconds"]
+    if task.chapter.profile(task.parameters) != "quick":
+        return math.inf
+    return measured.get(task.chapter.name, math.inf)
+
+
 def run_tasks(
     state: State,
     tasks: Sequence[Task],
@@ -180,10 +207,11 @@ def run_tasks(
     distinct = {task.target: task for task in tasks}.values()
     left = [task for task in distinct if force or not is_current(task)]
     check_writable({task.target.parent for task in left})
-    expected = dict.fromkeys([task.target for task in left], math.inf)
-    for task in left:
-        if executed := last[task.target]:
-            expected[task.target] = executed.run["seconds"]
+    measured = quick_seconds(Path(state.root))
+    expected = {
+        task.target: expected_seconds(task, last[task.target], measured)
+        for task in left
+    }
     # The longest first: then no processor waits for one long chapter at the end.
     left.sort(key=lambda task: expected[task.target], reverse=True)
     if jobs is None:
