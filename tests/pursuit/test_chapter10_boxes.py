@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from property_examples import examples
-from scipy.sparse.csgraph import connected_components
+from reference import laplacian, same_query
 from scipy.spatial.distance import cdist
 
 from preflearn.core.kernels import kernel_matrix
@@ -17,20 +17,17 @@ from preflearn.pursuit import RLS, RankingPursuit, RankRLS, SparseRankRLS
 seeds = st.integers(0, 2**31)
 
 
-def graph_problem(seed, n=9):
-    """Weights of a graph in parts, scores, and functions: some equal, zero, or constant
-    on each part."""
+def query_problem(seed, n=9):
+    """Queries, scores, and functions: some equal, zero, or constant on each query."""
     rng = np.random.default_rng(seed)
     part = rng.integers(0, 3, n)
     part[:2] = 0
-    W = np.triu(rng.integers(0, 3, (n, n)) * np.equal.outer(part, part), 1)
-    W[0, 1] = 1
-    W = (W + W.T).astype(float)
+    W = same_query(part)
     K = rng.normal(size=(n, 12))
     K[:, 3], K[:, 5], K[:, 7] = K[:, 2], 0.0, part
     K[:, 8] = K[:, 0] - 2 * K[:, 1] + part
     s = rng.normal(size=n) if seed % 3 else rng.integers(0, 3, n).astype(float)
-    return W, np.diag(W.sum(axis=1)) - W, K, s
+    return part, W, laplacian(W), K, s
 
 
 def least(V, W, s):
@@ -47,13 +44,14 @@ def least(V, W, s):
 @given(seeds)
 @examples(40)
 def test_pursuit_with_back_fitting(backfit, seed):
-    W, L, K, s = graph_problem(seed)
-    model = RankingPursuit(12, "precomputed", backfit=backfit).fit(K, s, graph=W)
+    part, W, L, K, s = query_problem(seed)
+    model = RankingPursuit(12, "precomputed", backfit=backfit).fit(K, s, part)
     tiny = 1e-9 * (s @ L @ s + 1e-12)
     chosen = []
-    parts, part = connected_components(W, directed=False)
+    parts = np.unique(part)
     for p in range(len(model.losses_)):
-        basis, coef = model.stage(p)
+        basis = model.basis_[:p]
+        coef = model.coefs_[:p, p]
         r = s - K[:, basis] @ coef
         # (a)
         assert np.abs(K[:, basis].T @ L @ r).max(initial=0) < 1e-8 * (
@@ -63,7 +61,7 @@ def test_pursuit_with_back_fitting(backfit, seed):
         if p:  # (b)
             V = K[:, chosen]
             k = K[:, basis[-1]]
-            rest = s - V @ model.stage(p - 1)[1]
+            rest = s - V @ model.coefs_[: p - 1, p - 1]
             fall = model.losses_[p - 1] - model.losses_[p]
             below = least(V, W, k)
             assert fall == pytest.approx(
@@ -85,10 +83,10 @@ def test_pursuit_with_back_fitting(backfit, seed):
         len(set(chosen))
         == len(chosen)
         <= np.linalg.matrix_rank(L @ K)
-        <= len(s) - parts
+        <= len(s) - len(parts)
     )
     constant = [
-        j for j in range(12) if all(np.ptp(K[part == c, j]) == 0 for c in range(parts))
+        j for j in range(12) if all(np.ptp(K[part == c, j]) == 0 for c in parts)
     ]
     assert {5, 7} <= set(constant)
     assert not set(constant) & set(chosen)
@@ -183,13 +181,12 @@ def test_beta_is_the_weight_of_the_offset(backfit, seed, beta):
     _, _, s, K = one_query(seed)
     q = len(s)
     fit = {"n_basis": 3, "kernel": "precomputed", "backfit": backfit}
-    # L / q
-    scaled = RankingPursuit(mix=beta, **fit).fit(K, s, graph=np.full((q, q), 1 / q))
-    printed = RankingPursuit(mix=beta * q / (beta * q + 1 - beta), **fit).fit(K, s)
-    assert scaled.basis_.tolist() == printed.basis_.tolist()
-    assert scaled.rank_function(K) == pytest.approx(
-        printed.rank_function(K), rel=1e-6, abs=1e-8
-    )
+    # with L / q in the place of L, at beta, and with L at another one
+    mix = beta * q / (beta * q + 1 - beta)
+    L = laplacian(same_query(np.zeros(q)))
+    scaled = beta * np.eye(q) + (1 - beta) * L / q
+    printed = mix * np.eye(q) + (1 - mix) * L
+    assert printed == pytest.approx(scaled * q / (beta * q + 1 - beta))
     ranking = RankingPursuit(mix=0, **fit).fit(K, s)
     centred = (
         RankingPursuit(mix=1, **fit).fit(K - K.mean(axis=0), s - s.mean())

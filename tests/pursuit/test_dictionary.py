@@ -26,7 +26,7 @@ def test_products_are_those_of_the_matrix(memory, own):
         RankingPursuit(gamma=0.3), X, None if own else X[::-1] + 0.1
     )
     K = functions.columns(X)
-    dictionary = Dictionary(functions, X, 300, memory, single=True)
+    dictionary = Dictionary(functions, X, memory, single=True)
     form = QueryForm(np.zeros(300, dtype=np.int64), 1.0)
     np.testing.assert_allclose(
         dictionary.squares(form), np.square(K).sum(axis=0), rtol=1e-12

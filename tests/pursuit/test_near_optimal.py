@@ -50,9 +50,6 @@ def test_models_are_combined():
     assert np.ptp(found.predict_models(X) - scores, axis=0) == pytest.approx(
         0, abs=1e-9
     )
-    assert np.ptp(found.rank_function(X) - scores.mean(axis=1)) == pytest.approx(
-        0, abs=1e-9
-    )
 
 
 @pytest.mark.parametrize(("name", "value"), [("epsilon", -1), ("beam", 0)])

@@ -310,7 +310,7 @@ def test_pursuit_step_by_step_is_that_of_the_package():
     coefs = np.zeros((len(mixes), size, size))
     for fit, rows in zip(fits, coefs, strict=True):
         for p in range(1, size + 1):
-            rows[p - 1, :p] = fit.stage(p)[1]
+            rows[p - 1, :p] = fit.coefs_[:p, p]
     data = {
         "train": np.column_stack([x, query, scores]).tolist(),
         "gamma": gamma,
@@ -339,7 +339,8 @@ def test_pursuit_step_by_step_is_that_of_the_package():
         assert np.allclose([step["loss"] for step in steps], fit.losses_, rtol=1e-9)
         assert [step["next"] for step in steps[:-1]] == fit.basis_.tolist()
         for p, (step, curve) in enumerate(zip(steps, curves, strict=True)):
-            basis, coef = fit.stage(p)
+            basis = fit.basis_[:p]
+            coef = fit.coefs_[:p, p]
             residual = scores - K[:, basis] @ coef
             assert np.allclose(step["residual"], residual, atol=1e-9)
             assert np.allclose(

@@ -1,14 +1,12 @@
-"""What the learners from scored items share: checks of training and held-out items, and
-predictions by sums of functions."""
+"""What the learners from scored items share: checks of training items, and predictions
+by sums of functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from preflearn.core.estimator import check_asked
@@ -24,62 +22,26 @@ from preflearn.core.validation import (
     Ids,
     check_array,
     check_items,
-    check_query_ids,
     check_scale,
     check_shape,
-    require,
 )
 from preflearn.metrics import disagreement_error, threshold
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.pursuit.quadratic_forms import Form, form_of
-
-
-class HeldOutItems(NamedTuple):
-    """Scored items that choose a parameter, and do not train."""
-
-    X: Floats
-    y: Floats
-    qid: NDArray | None
-
-    def errors(self, predicted: Floats, squared: bool) -> Floats:
-        """Mean squared errors, or disagreement errors, of columns of predictions.
-
-        Disagreement is counted over pairs of different scores.
-        """
-        if squared:
-            return np.square(self.y[:, None] - predicted).mean(axis=0)
-        return np.array(
-            [disagreement_error(self.y, f, self.qid, ties="drop") for f in predicted.T]
-        )
+from preflearn.pursuit.quadratic_forms import QueryForm, form_of
 
 
 class TrainingData(NamedTuple):
-    """Checked items and scores of a fit, what compares them, and held-out items."""
+    """Checked items and scores of a fit, and what compares them."""
 
     X: Floats  # (n, p); a copy, since a fit keeps it
     y: Floats  # (n,), up to constants that the form does not see
-    form: Form
-    held_out: HeldOutItems | None
-
-    def held_out_errors(
-        self, predict: Callable[[Floats], Floats], squared: bool
-    ) -> Floats | None:
-        """Errors of predictions for the held-out items; None without such items."""
-        if self.held_out is None:
-            return None
-        return self.held_out.errors(predict(self.held_out.X), squared)
+    form: QueryForm
 
 
 def check_training_data(
-    X: ArrayLike,
-    y: ArrayLike,
-    qid: ArrayLike | None,
-    graph: object | None,
-    mix: float,
-    validation: object | None = None,
-    kernel: Any = None,
+    X: ArrayLike, y: ArrayLike, qid: ArrayLike | None, mix: float, kernel: Any = None
 ) -> TrainingData:
-    """Scored items, what compares them, and the held-out items of `validation`.
+    """Scored items, and what compares them.
 
     Sparse items stay sparse if the kernel is linear and there are fewer items than
     features.
@@ -90,34 +52,10 @@ def check_training_data(
     X = check_items(X, "X", keep=keep).copy()
     y = check_array(y, "y", X.shape[:1], "one score per item").copy()
     check_scale(y, "y")
-    form = form_of(len(y), qid, graph, mix)
+    form = form_of(len(y), qid, mix)
     if not mix:
         y = form.without_offsets(y)
-    return TrainingData(X, y, form, _check_held_out(validation, X))
-
-
-def _check_held_out(validation: Any, training: Floats) -> HeldOutItems | None:
-    if validation is None:
-        return None
-    require(
-        isinstance(validation, tuple) and len(validation) in (2, 3),
-        validation,
-        "validation",
-        "a tuple (X, y) or (X, y, qid) of items that do not train",
-    )
-    X = check_items(
-        validation[0], "the X of validation", keep=sparse.issparse(training)
-    )
-    shape = ("n", training.shape[1])
-    check_shape(X, "the X of validation", shape, "the features of the fit")
-    y = check_array(
-        validation[1], "the y of validation", X.shape[:1], "one score per item"
-    )
-    qid = None
-    if len(validation) == 3:
-        qid = check_query_ids(validation[2], len(y), "the qid of validation")
-    disagreement_error(y, y, qid, ties="drop")  # raises where no pair is left
-    return HeldOutItems(X, y, qid)
+    return TrainingData(X, y, form)
 
 
 def functions_at_items(estimator: Any, X: Floats) -> Functions:
@@ -184,18 +122,3 @@ class ScoredItemsEstimator(KernelParameters, BaseEstimator):
     def _ranking_function(self, mix: float) -> Expansion:
         """r, or with mix = 0 r up to a constant."""
         return self._functions.seen(mix).expansion(self.basis_, self.coef_)
-
-    def _set_choice(
-        self, alphas: Floats, coefs: Floats, errors: Floats | None, best: int
-    ) -> None:
-        self.alphas_ = alphas
-        self.coefs_ = coefs
-        self.alpha_ = float(alphas[best])
-        self.coef_ = coefs[best]
-        self._set_errors("errors_", errors)
-
-    def _set_errors(self, name: str, errors: Floats | None) -> None:
-        """Errors of held-out items, which an attribute has only if this fit had some."""
-        vars(self).pop(name, None)
-        if errors is not None:
-            setattr(self, name, errors)

@@ -17,7 +17,7 @@ import numpy as np
 from preflearn.core.validation import Floats, Ids
 from preflearn.pursuit.dictionary import Dictionary, check_size
 from preflearn.pursuit.greedy import MIN_DECREASE, TIE_TOLERANCE
-from preflearn.pursuit.quadratic_forms import Form
+from preflearn.pursuit.quadratic_forms import QueryForm
 
 # an eigenvalue of B + C, scaled to a diagonal of ones, that is rounding
 _DEPENDENT = 1e-13
@@ -27,7 +27,7 @@ _ROUNDING = 16 * np.finfo(np.float64).eps  # of a value of a function
 class MultiViewItems(NamedTuple):
     """Scored or unscored items, and the values of the functions of each view there."""
 
-    form: Form
+    form: QueryForm
     views: list[Dictionary]
 
     def columns(self, choice: Ids) -> Floats:
@@ -254,6 +254,6 @@ class CoPursuit:
         return float(value)
 
 
-def rounding(form: Form, size: Floats) -> Floats:
+def rounding(form: QueryForm, size: Floats) -> Floats:
     """What v'Lv may be for values v of this size that differ by rounding alone."""
     return form.trace * np.square(_ROUNDING * size)

@@ -9,7 +9,7 @@ import numpy as np
 from preflearn.core.compilation import njit_sums
 from preflearn.core.expansion import Functions
 from preflearn.core.validation import LARGEST, Floats, Ids, require
-from preflearn.pursuit.quadratic_forms import Form
+from preflearn.pursuit.quadratic_forms import QueryForm
 
 _FLOAT32_ROUNDING = 2.0**-24
 _MAX_BLOCK_WIDTH = 256  # functions that are computed at a time
@@ -30,8 +30,6 @@ class Dictionary:
     ----------
     functions : Functions
     X : ndarray of shape (n, p)
-    height : int
-        Rows of what is made of a column, which bounds the blocks.
     memory : float
         Bytes.
     single : bool
@@ -49,7 +47,6 @@ class Dictionary:
         self,
         functions: Functions,
         X: Floats,
-        height: int,
         memory: float,
         single: bool = False,
     ):
@@ -58,7 +55,7 @@ class Dictionary:
         n = X.shape[0]
         N = functions.centres.shape[0]
         self.size = N
-        width = max(1, min(_MAX_BLOCK_WIDTH, N, _MAX_BLOCK_VALUES // max(n, height)))
+        width = max(1, min(_MAX_BLOCK_WIDTH, N, _MAX_BLOCK_VALUES // n))
         own = functions.centres is X
         self._symmetric = (
             own and isinstance(functions.kernel, str) and functions.kernel != "linear"
@@ -79,7 +76,9 @@ class Dictionary:
             slice(start, min(start + width, N)) for start in range(0, N, width)
         ]
 
-    def squares(self, form: Form, name: str = "the values of the functions") -> Floats:
+    def squares(
+        self, form: QueryForm, name: str = "the values of the functions"
+    ) -> Floats:
         """k'Lk of all functions, shape (N,): the first pass over them, which keeps what
         is to be kept.
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from preflearn.core.validation import Floats, Ids, require
 from preflearn.pursuit.dictionary import Dictionary
-from preflearn.pursuit.quadratic_forms import Form
+from preflearn.pursuit.quadratic_forms import QueryForm
 
 Backfit = Literal[False, "after", "pre"]
 BACKFITS = (False, "after", "pre")
@@ -56,7 +56,7 @@ class Search:
     Parameters
     ----------
     dictionary : Dictionary
-    form : Form
+    form : QueryForm
     scores : ndarray of shape (n,)
     backfit : False, "after" or "pre"
         As in `RankingPursuit`.
@@ -72,7 +72,7 @@ class Search:
     """
 
     def __init__(
-        self, dictionary: Dictionary, form: Form, scores: Floats, backfit: Backfit
+        self, dictionary: Dictionary, form: QueryForm, scores: Floats, backfit: Backfit
     ):
         self._dictionary = dictionary
         self._form = form

@@ -8,6 +8,7 @@ p functions in place of one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +19,7 @@ from preflearn.pursuit.greedy import Search, Step
 _EQUAL = 1e-9  # of a loss
 
 
+@dataclass(eq=False, repr=False)
 class NearOptimal:
     """Sparse models whose loss is at most (1 + epsilon) times the least one found, best
     first.
@@ -29,11 +31,8 @@ class NearOptimal:
         same functions.
     """
 
-    def __init__(
-        self, models: tuple[Step, ...], values: Callable[[ArrayLike, Step], Floats]
-    ):
-        self.models = models
-        self._values = values
+    models: tuple[Step, ...]
+    _values: Callable[[ArrayLike, Step], Floats]
 
     def __len__(self) -> int:
         return len(self.models)
@@ -41,10 +40,6 @@ class NearOptimal:
     def predict_models(self, X: ArrayLike) -> Floats:
         """The scores of each model, shape (n, models), up to a constant a model."""
         return np.column_stack([self._values(X, model) for model in self.models])
-
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """The mean of the models' scores, shape (n,), up to a constant."""
-        return self.predict_models(X).mean(axis=1)
 
 
 def beam_search(

@@ -22,11 +22,9 @@ from preflearn.core.expansion import Functions, functions_of, given_functions
 from preflearn.core.kernels import Kernel
 from preflearn.core.validation import (
     Floats,
-    Ids,
     check_array,
     check_count,
     check_real,
-    require,
 )
 from preflearn.pursuit.base import (
     ScoredItemsEstimator,
@@ -36,7 +34,7 @@ from preflearn.pursuit.base import (
 from preflearn.pursuit.dictionary import Dictionary, check_size
 from preflearn.pursuit.greedy import Backfit, Search, Step, check_backfit, follow
 from preflearn.pursuit.near_optimal import NearOptimal, beam_search
-from preflearn.pursuit.quadratic_forms import Form
+from preflearn.pursuit.quadratic_forms import QueryForm
 
 
 @dataclass(eq=False, repr=False)
@@ -76,12 +74,10 @@ class RankingPursuit(ScoredItemsEstimator):
         Rows of the dictionary in the order in which they were chosen; without
         back-fitting one may come back.
     coef_ : ndarray of shape (P,)
-    losses_ : ndarray of shape (steps + 1,)
-        The loss on the training items after 0, 1, ... steps, also those that validation
-        did not keep.
-    validation_errors_ : ndarray of shape (steps + 1,)
-        With validation: disagreement error (pairs of different scores), or mean squared
-        error at mix = 1.
+    coefs_ : ndarray of shape (P, P + 1)
+        Coefficients after 0, 1, ... steps, one column for each.
+    losses_ : ndarray of shape (P + 1,)
+        The loss on the training items after 0, 1, ... steps.
     n_features_in_ : int
 
     Notes
@@ -117,8 +113,6 @@ class RankingPursuit(ScoredItemsEstimator):
         X: ArrayLike,
         y: ArrayLike,
         qid: ArrayLike | None = None,
-        validation: tuple[ArrayLike, ...] | None = None,
-        graph: object | None = None,
     ) -> Self:
         """Learn from scored items.
 
@@ -131,23 +125,16 @@ class RankingPursuit(ScoredItemsEstimator):
             Scores; larger is better.
         qid : array-like of shape (n,), optional
             Query ids: only items with equal ids are compared. None: one query.
-        validation : tuple (X, y) or (X, y, qid), optional
-            Held-out items that choose the number of functions: the first of lowest
-            error.
-        graph : matrix W of shape (n, n), sparse or dense, optional
-            In place of qid: the weight of each pair in eq. 2; of a directed graph (W +
-            W') / 2.
 
         Raises
         ------
         ValueError
             On bad parameters, shapes or values, sizes whose squares leave the floats,
-            held-out items without two of different scores in one query, or where no two
-            items are compared and mix < 1.
+            or where no two items are compared and mix < 1.
         """
         expected = "a number from 0 (ranking) to 1 (regression)"
         mix = check_real(self.mix, "mix", expected, least=0.0, most=1.0)
-        data = check_training_data(X, y, qid, graph, mix, validation, self.kernel)
+        data = check_training_data(X, y, qid, mix, self.kernel)
         functions = self._dictionary_functions(data.X)
         most = check_count(self.n_basis, "n_basis", 1)
         check_backfit(self.backfit)
@@ -157,32 +144,14 @@ class RankingPursuit(ScoredItemsEstimator):
         check_size(float(np.abs(data.y).max()), values)
         search = self._search(functions, data, self.backfit)
         follow(search.step, most)
-        order = np.array(search.order, dtype=np.int64)
-        coefs = search.coefs()
-        stages = functions.seen(mix).expansion(order, coefs)
-        errors = data.held_out_errors(stages, mix == 1)
-        best = len(order)
-        if errors is not None:
-            best = int(np.argmin(errors))
-
-        self._order = order
-        self._coefs = coefs
+        self.basis_ = np.array(search.order, dtype=np.int64)
+        self.coefs_ = search.coefs()
+        self.coef_ = self.coefs_[:, -1]
         self.losses_ = np.array(search.losses)
-        self._set_errors("validation_errors_", errors)
-        self.basis_ = order[:best]
-        self.coef_ = coefs[:best, best]
         self._functions = functions
         self._training = data
         self.n_features_in_ = data.X.shape[1]
         return self
-
-    def stage(self, p: int) -> tuple[Ids, Floats]:
-        """Functions and coefficients after p steps, from 0 to ``len(losses_) - 1``."""
-        check_is_fitted(self, "n_features_in_")
-        most = len(self._order)
-        expected = f"a number of steps, from 0 to {most}"
-        require(check_count(p, "p", 0) <= most, p, "p", expected)
-        return self._order[:p], self._coefs[:p, p]
 
     def near_optimal(self, epsilon: float = 0.1, beam: int = 10) -> NearOptimal:
         """Other models of as many functions whose loss is at most (1 + epsilon) times
@@ -221,7 +190,7 @@ class RankingPursuit(ScoredItemsEstimator):
         expected = "a number of bytes of at least 0"
         memory = check_real(self.memory, "memory", expected, least=0.0)
         seen = functions.seen(data.form.mix)
-        dictionary = Dictionary(seen, data.X, data.form.height, memory, single=True)
+        dictionary = Dictionary(seen, data.X, memory, single=True)
         return Search(dictionary, data.form, data.y, backfit)
 
     def _model_scores(self, X: ArrayLike, model: Step) -> Floats:
@@ -231,11 +200,11 @@ class RankingPursuit(ScoredItemsEstimator):
 
 
 def searched(
-    K: Floats, form: Form, scores: Floats, most: int, backfit: Backfit
+    K: Floats, form: QueryForm, scores: Floats, most: int, backfit: Backfit
 ) -> Search:
     """A pursuit after up to `most` steps, of functions whose values K (n, N) are given,
     on trusted input."""
-    dictionary = Dictionary(given_functions(K.shape[1]), K, form.height, np.inf)
+    dictionary = Dictionary(given_functions(K.shape[1]), K, np.inf)
     search = Search(dictionary, form, scores, backfit)
     follow(search.step, most)
     return search

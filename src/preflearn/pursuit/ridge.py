@@ -15,7 +15,7 @@ from scipy import linalg
 
 from preflearn.core.kernels import indefinite
 from preflearn.core.validation import Floats, Ids
-from preflearn.pursuit.quadratic_forms import Form, QueryForm
+from preflearn.pursuit.quadratic_forms import QueryForm
 
 _EPS = float(np.finfo(np.float64).eps)
 _MIN_SINGULAR_VALUE = 1e-150  # the square of a smaller one underflows
@@ -95,30 +95,6 @@ class QueryRidge:
         return scores
 
 
-class GraphRidge:
-    """The same minima for any form: (L~ K + alpha I) a = L~ s."""
-
-    def __init__(self, K: Floats, form: Form, s: Floats):
-        self.K = K
-        self._LK = form.times(K)
-        self._Ls = form.times(s)
-        self.trace = float(np.trace(self._LK))
-
-    def solutions(self, alphas: Floats) -> Floats:
-        """The coefficients for each alpha, shape (k, n)."""
-        one = np.eye(len(self._Ls))
-        return np.array(
-            [np.linalg.solve(self._LK + alpha * one, self._Ls) for alpha in alphas]
-        )
-
-
-def kernel_ridge(K: Floats, form: Form, s: Floats) -> QueryRidge | GraphRidge:
-    """The engine in n unknowns."""
-    if isinstance(form, QueryForm):
-        return QueryRidge(K, form, s)
-    return GraphRidge(K, form, s)
-
-
 class LinearRidge:
     """The same minima for K = Z Z', in p unknowns: (Z'L~Z + alpha I) w = Z'L~s, and a =
     L~(s - Z w) / alpha.
@@ -130,14 +106,14 @@ class LinearRidge:
     ----------
     Z : ndarray of shape (n, p)
         Where L~ sees differences only: up to a constant row.
-    form : Form
+    form : QueryForm
     s : ndarray of shape (n,)
     """
 
-    def __init__(self, Z: Floats, form: Form, s: Floats):
+    def __init__(self, Z: Floats, form: QueryForm, s: Floats):
         self.Z = Z
         self._s = s
-        self._form = form
+        self.form = form
         self._D = form.root(Z)
         self._c = form.root(s)
         self._inner = self._D.T @ self._D
@@ -149,13 +125,13 @@ class LinearRidge:
         shape (k, p)."""
         self.weights = ridge(self._D, self._c, alphas)
         residuals = self._s[:, None] - self.Z @ self.weights.T
-        return np.ascontiguousarray(self._form.times(residuals).T) / alphas[:, None]
+        return np.ascontiguousarray(self.form.times(residuals).T) / alphas[:, None]
 
     def left_out(self, alphas: Floats) -> Floats:
         """As `QueryRidge.left_out`, by equations that the rows of the query are taken
         out of."""
         scores = np.zeros((len(alphas), len(self._s)))
-        for ids in _queries_with_others(self._form, self._c):
+        for ids in _queries_with_others(self.form, self._c):
             D = self._D[ids]
             c = self._c[ids]
             w = _by_spectrum(self._inner - D.T @ D, self._pull - c @ D, alphas)
@@ -163,12 +139,11 @@ class LinearRidge:
         return scores
 
 
-def _queries_with_others(form: Form, c: Floats) -> Iterator[Ids]:
+def _queries_with_others(form: QueryForm, c: Floats) -> Iterator[Ids]:
     """The items of each query without which the scores c of some others are not 0.
 
     Left-out scores of other queries are 0, as of a fit without data.
     """
-    assert isinstance(form, QueryForm)  # a graph has no queries to leave out
     order = np.argsort(form.query, kind="stable")
     for ids in np.split(order, np.cumsum(form.sizes[:-1]).astype(np.int64)):
         if np.count_nonzero(c[ids]) < np.count_nonzero(c):
@@ -194,7 +169,12 @@ def ridge(D: Floats, target: Floats, alphas: Floats) -> Floats:
 
 
 def subset_ridge(
-    Z: Floats, features: Floats, back: Floats, form: Form, s: Floats, alphas: Floats
+    Z: Floats,
+    features: Floats,
+    back: Floats,
+    form: QueryForm,
+    s: Floats,
+    alphas: Floats,
 ) -> tuple[Floats, Floats]:
     """The minima of (s - Z a)'L~(s - Z a) + alpha |f|² over f = Z a, and the penalty
     |f|² of each.

@@ -30,22 +30,22 @@ from preflearn.core.validation import (
     raise_if_any,
     require,
 )
+from preflearn.metrics import disagreement_error
 from preflearn.pursuit.base import (
-    HeldOutItems,
     ScoredItemsEstimator,
     TrainingData,
     check_training_data,
     functions_at_items,
 )
-from preflearn.pursuit.quadratic_forms import Form, QueryForm
 from preflearn.pursuit.ridge import (
     LinearRidge,
-    kernel_ridge,
+    QueryRidge,
     orthonormal,
     subset_ridge,
     wide_orthonormal,
 )
 
+Equations = QueryRidge | LinearRidge
 # times the trace of a matrix: adding a smaller alpha to it is lost in rounding
 _SMALLEST_ALPHA = 10 * float(np.finfo(np.float64).eps)
 
@@ -64,27 +64,26 @@ class RankRLS(ScoredItemsEstimator):
     ----------
     alpha : float or sequence of float
         Positive. Of several the one with the lowest disagreement error over pairs of
-        different scores is chosen, on `validation` or, without it, on each query by the
-        fit without it; of equal ones the largest. All take one decomposition.
+        different scores is chosen, on each query by the fit without it; of equal ones
+        the largest. All take one decomposition.
     kernel, gamma, degree, coef0
         As in `SVMRank`; "precomputed": X is the Gram matrix, shape (n, n).
 
     Attributes
     ----------
-    alpha_, alphas_, errors_, basis_, coef_, coefs_, objective_, n_features_in_
+    alpha_, errors_, basis_, coef_, objective_, n_features_in_
         As in `RLS`, with errors of pairs.
 
     Notes
     -----
     The gradient vanishes at a = L(s - K a) / alpha. Where K is singular there are other
     solutions with the same function; this one is returned. Its coefficients add up to 0
-    in each query, or connected part of the graph, so a constant added to the kernel, or
-    to the scores of a query, changes nothing.
+    in each query, so a constant added to the kernel, or to the scores of a query,
+    changes nothing.
 
     With a root of L = R'R, which within a query of q items is sqrt(q) (I - 11'/q), a =
-    R'b and (R K R' + alpha I) b = R s. With a graph (L K + alpha I) a = L s is solved,
-    once for each alpha. Without a query Q, b changes to b - G_Q G_QQ^-1 b_Q with G = (R
-    K R' + alpha I)^-1, and K R' times that is `leave_query_out`.
+    R'b and (R K R' + alpha I) b = R s. Without a query Q, b changes to b - G_Q G_QQ^-1
+    b_Q with G = (R K R' + alpha I)^-1, and K R' times that is `leave_query_out`.
 
     A query of one item adds nothing to the loss, and its coefficient is 0. Where the
     scores of each query are equal, so are all coefficients: 0. The loss of a query of q
@@ -92,8 +91,8 @@ class RankRLS(ScoredItemsEstimator):
     trace of R K R' is refused.
 
     With a linear kernel of p < n features X the function is w·x, with (X'LX + alpha I)
-    w = X'L s, and a = L(s - X w) / alpha: p unknowns, for queries and graphs, and p for
-    each query that is left out.
+    w = X'L s, and a = L(s - X w) / alpha: p unknowns, and p for each query that is left
+    out.
 
     Examples
     --------
@@ -111,8 +110,6 @@ class RankRLS(ScoredItemsEstimator):
         X: ArrayLike,
         y: ArrayLike,
         qid: ArrayLike | None = None,
-        validation: tuple[ArrayLike, ...] | None = None,
-        graph: object | None = None,
     ) -> Self:
         """Learn from scored items.
 
@@ -125,12 +122,6 @@ class RankRLS(ScoredItemsEstimator):
             Scores; larger is better.
         qid : array-like of shape (n,), optional
             Query ids: only items with equal ids are compared. None: one query.
-        validation : tuple (X, y) or (X, y, qid), optional
-            Held-out items that choose one of several alphas: the one of lowest
-            error, of equal ones the largest.
-        graph : matrix W of shape (n, n), sparse or dense, optional
-            In place of qid: the weight of each pair in eq. 2; of a directed graph (W +
-            W') / 2.
 
         Raises
         ------
@@ -138,43 +129,28 @@ class RankRLS(ScoredItemsEstimator):
             If the kernel is not positive semi-definite on the items.
         ValueError
             On bad parameters, shapes or values, sizes whose squares leave the floats,
-            an alpha that rounding hides, several alphas with nothing to choose one by
-            (neither validation nor a second query), held-out items without two of
-            different scores in one query, or where no two items are compared and the
-            loss is not that of regression.
+            an alpha that rounding hides, several alphas with one query, or where no two
+            items are compared and the loss is not that of regression.
         """
-        data = check_training_data(X, y, qid, graph, self._mix, validation, self.kernel)
+        data = check_training_data(X, y, qid, self._mix, self.kernel)
         functions = functions_at_items(self, data.X)
         if self.kernel in SHIFTED:
             functions = functions.seen(self._mix)
-        alphas = _check_alphas(self.alpha, 1 / LARGEST, "a positive number")
-        queries = None
-        if len(alphas) > 1 and data.held_out is None:
-            purpose = "choosing one of several alphas without validation"
-            queries = _check_queries(data.form, purpose).query
+        alphas = _check_alphas(self.alpha)
         equations = self._equations(functions, data)
         smallest = _SMALLEST_ALPHA * equations.trace
         expected = f"at least {smallest:.3g}: next to the kernel a smaller one is lost in rounding"
         require(alphas.min() >= smallest, float(alphas.min()), "alpha", expected)
 
-        coefs = equations.solutions(alphas)
-        linear = isinstance(equations, LinearRidge)
-        basis = np.arange(len(data.y))
-        seen = functions.seen(self._mix)
-        if linear:
-            candidates = Expansion(seen.k, equations.weights, np.eye(len(alphas)))
-        else:
-            candidates = seen.expansion(basis, coefs.T)
-        squared = bool(self._mix)
-        if queries is None:
-            errors = data.held_out_errors(candidates, squared)
-        else:
-            predicted = equations.left_out(alphas).T
-            errors = HeldOutItems(data.X, data.y, queries).errors(predicted, squared)
-        best = _best_alpha(alphas, errors)
-
-        self._set_choice(alphas, coefs, errors, best)
-        if linear:
+        best = 0
+        vars(self).pop("errors_", None)
+        if len(alphas) > 1:
+            self.errors_ = self._left_out_errors(equations, data, alphas)
+            # of equal errors the largest alpha
+            best = int(np.lexsort((-alphas, self.errors_))[0])
+        self.alpha_ = float(alphas[best])
+        self.coef_ = equations.solutions(alphas)[best]
+        if isinstance(equations, LinearRidge):
             self._weights = equations.weights[best]
             f = equations.Z @ self._weights
             penalty = self._weights @ self._weights
@@ -184,7 +160,7 @@ class RankRLS(ScoredItemsEstimator):
             penalty = self.coef_ @ f
         loss = data.form.squares(data.y - f)
         self.objective_ = float(loss + self.alpha_ * penalty)
-        self.basis_ = basis
+        self.basis_ = np.arange(len(data.y))
         self._functions = functions
         self._training = data
         self.n_features_in_ = data.X.shape[1]
@@ -201,14 +177,28 @@ class RankRLS(ScoredItemsEstimator):
         Raises
         ------
         ValueError
-            If the fit had only one query, or a graph.
+            If the fit had only one query.
         """
         check_is_fitted(self, "n_features_in_")
-        _check_queries(self._training.form, "leave_query_out")
         equations = self._equations(self._functions, self._training)
-        return equations.left_out(np.array([self.alpha_]))[0]
+        return _left_out(equations, np.array([self.alpha_]))[0]
 
-    def _equations(self, functions: Functions, data: TrainingData) -> Any:
+    def _left_out_errors(
+        self, equations: Equations, data: TrainingData, alphas: Floats
+    ) -> Floats:
+        """The error of each alpha on each query by the fit without it, shape (k,).
+
+        Disagreement is counted over pairs of different scores.
+        """
+        predicted = _left_out(equations, alphas).T
+        if self._mix:
+            return np.square(data.y[:, None] - predicted).mean(axis=0)
+        query = data.form.query
+        return np.array(
+            [disagreement_error(data.y, f, query, ties="drop") for f in predicted.T]
+        )
+
+    def _equations(self, functions: Functions, data: TrainingData) -> Equations:
         """The normal equations, in p unknowns for a linear kernel of p < n features.
 
         Those of RankRLS take a kernel up to constants.
@@ -229,7 +219,7 @@ class RankRLS(ScoredItemsEstimator):
         check_scale(K, "the Gram matrix")
         if kernel not in (*SHIFTED, "linear"):
             check_definite(K, rounding(K))
-        return kernel_ridge(K, data.form, data.y)
+        return QueryRidge(K, data.form, data.y)
 
     def _ranking_function(self, mix: float) -> Expansion:
         if self._weights is None:
@@ -248,14 +238,14 @@ class RLS(RankRLS):
         minimise |s - K a|² + alpha a'K a,
 
     which is `RankRLS` with L~ = I (mix = 1 in eq. 5). It uses no pairs: queries only
-    say what is left out; a graph is checked, and changes nothing.
+    say what is left out.
 
     Parameters
     ----------
     alpha : float or sequence of float
         Positive. Of several the one with the lowest mean squared error is chosen, on
-        `validation` or, without it, on each query by the fit without it; of equal ones
-        the largest. All take one decomposition.
+        each query by the fit without it; of equal ones the largest. All take one
+        decomposition.
     kernel, gamma, degree, coef0
         As in `SVMRank`; "precomputed": X is the Gram matrix, shape (n, n).
 
@@ -263,14 +253,11 @@ class RLS(RankRLS):
     ----------
     alpha_ : float
         The one that was given or chosen.
-    alphas_ : ndarray of shape (k,)
     errors_ : ndarray of shape (k,)
-        Errors of the alphas; only with several, or with validation.
+        Errors of the alphas; only with several.
     basis_ : ndarray of int, shape (n,)
         0, 1, ..., n - 1: all training items.
     coef_ : ndarray of shape (n,)
-    coefs_ : ndarray of shape (k, n)
-        For each alpha.
     objective_ : float
         The minimum, at `alpha_`.
     n_features_in_ : int
@@ -305,10 +292,9 @@ class SparseRankRLS(ScoredItemsEstimator):
     ----------
     n_basis : int
         The number r of functions; with r >= n all items take part.
-    alpha : float or sequence of float
+    alpha : float
         At least 0. The paper prints no regularizer, which is alpha = 0: least squares,
-        and of several solutions the coefficients of least norm. Of several alphas
-        `validation` chooses, as in `RankRLS`.
+        and of several solutions the coefficients of least norm.
     kernel, gamma, degree, coef0
         As in `RankRLS`.
     random_state : int, numpy Generator, RandomState or None
@@ -319,16 +305,14 @@ class SparseRankRLS(ScoredItemsEstimator):
     basis_ : ndarray of int, shape (r,)
         The subset, in increasing order.
     coef_ : ndarray of shape (r,)
-    coefs_ : ndarray of shape (k, r)
-    alpha_, alphas_, errors_, objective_, n_features_in_
+    objective_, n_features_in_
         As in `RankRLS`.
 
     Notes
     -----
     For alpha > 0 the function is that of RankRLS with the kernel k~(x, x') = k_R(x)
     K_RR^+ k_R(x'). At alpha = 0 no kernel says which one of several least squares
-    solutions is meant. Eigenvalues of K_RR below 1e-13 of the largest count as 0. A
-    graph takes r numbers an edge.
+    solutions is meant. Eigenvalues of K_RR below 1e-13 of the largest count as 0.
 
     Examples
     --------
@@ -338,7 +322,7 @@ class SparseRankRLS(ScoredItemsEstimator):
     """
 
     n_basis: int = 10
-    alpha: float | Sequence[float] = 1.0
+    alpha: float = 1.0
     kernel: Kernel = "rbf"
     _: KW_ONLY
     random_state: Any = None
@@ -348,8 +332,6 @@ class SparseRankRLS(ScoredItemsEstimator):
         X: ArrayLike,
         y: ArrayLike,
         qid: ArrayLike | None = None,
-        validation: tuple[ArrayLike, ...] | None = None,
-        graph: object | None = None,
     ) -> Self:
         """Learn from scored items.
 
@@ -362,12 +344,6 @@ class SparseRankRLS(ScoredItemsEstimator):
             Scores; larger is better.
         qid : array-like of shape (n,), optional
             Query ids: only items with equal ids are compared. None: one query.
-        validation : tuple (X, y) or (X, y, qid), optional
-            Held-out items that choose one of several alphas: the one of lowest
-            error, of equal ones the largest.
-        graph : matrix W of shape (n, n), sparse or dense, optional
-            In place of qid: the weight of each pair in eq. 2; of a directed graph (W +
-            W') / 2.
 
         Raises
         ------
@@ -375,19 +351,12 @@ class SparseRankRLS(ScoredItemsEstimator):
             If the kernel is not positive semi-definite on the subset.
         ValueError
             On bad parameters, shapes or values, sizes whose squares leave the floats,
-            several alphas without validation, held-out items without two of different
-            scores in one query, or where no two items are compared.
+            or where no two items are compared.
         """
-        data = check_training_data(X, y, qid, graph, 0.0, validation, self.kernel)
+        data = check_training_data(X, y, qid, 0.0, self.kernel)
         functions = functions_at_items(self, data.X)
         n_basis = check_count(self.n_basis, "n_basis", 1)
-        alphas = _check_alphas(self.alpha, 0.0, "a number of at least 0")
-        require(
-            len(alphas) == 1 or data.held_out is not None,
-            self.alpha,
-            "alpha",
-            "one number, or validation, to choose one of several",
-        )
+        alpha = check_real(self.alpha, "alpha", "a number of at least 0", 0.0, LARGEST)
         rng = legacy_rng(self.random_state, fresh=True)
         n = data.form.n
         basis = np.sort(rng.choice(n, min(n_basis, n), replace=False))
@@ -402,21 +371,30 @@ class SparseRankRLS(ScoredItemsEstimator):
             K = functions.columns(data.X[basis], basis)
             check_symmetric(K, "K", tolerance=1e-8)
             features, back = orthonormal(Z, K)
-        coefs, penalties = subset_ridge(Z, features, back, data.form, data.y, alphas)
-        errors = data.held_out_errors(relative.expansion(basis, coefs.T), False)
-        best = _best_alpha(alphas, errors)
-
-        self._set_choice(alphas, coefs, errors, best)
+        coefs, penalties = subset_ridge(
+            Z, features, back, data.form, data.y, np.array([alpha])
+        )
+        self.coef_ = coefs[0]
         loss = float(data.form.squares(data.y - Z @ self.coef_))
-        self.objective_ = loss + self.alpha_ * float(penalties[best])
+        self.objective_ = loss + alpha * float(penalties[0])
         self.basis_ = basis
         self._functions = functions
         self.n_features_in_ = data.X.shape[1]
         return self
 
 
-def _check_alphas(alpha: object, least: float, expected: str) -> Floats:
+def _left_out(equations: Equations, alphas: Floats) -> Floats:
+    """Scores of each query by the fit without it, for each alpha, shape (k, n)."""
+    n_queries = len(equations.form.sizes)
+    expected = "at least 2, of which each is left out: pass qid, or a single alpha"
+    require(n_queries > 1, n_queries, "the number of queries", expected)
+    return equations.left_out(alphas)
+
+
+def _check_alphas(alpha: object) -> Floats:
     """One alpha or several as an array, shape (k,)."""
+    expected = "a positive number"
+    least = 1 / LARGEST
     if isinstance(alpha, str) or not hasattr(alpha, "__len__"):
         return np.array(
             [check_real(alpha, "alpha", f"{expected}, or several", least, LARGEST)]
@@ -425,23 +403,3 @@ def _check_alphas(alpha: object, least: float, expected: str) -> Floats:
     values = check_array(several, "alpha", ("k",), "numbers to choose from")
     raise_if_any((values < least) | (values > LARGEST), values, "alpha", expected)
     return values
-
-
-def _best_alpha(alphas: Floats, errors: Floats | None) -> int:
-    """The place of the alpha of lowest error; of equal errors that of the largest."""
-    if errors is None:
-        return 0
-    return int(np.lexsort((-alphas, errors))[0])
-
-
-def _check_queries(form: Form, purpose: str) -> QueryForm:
-    """The form as one of at least two queries."""
-    if not isinstance(form, QueryForm):
-        raise ValueError(
-            f"{purpose} leaves out one query at a time, and the fit had a graph; expected qid"
-        )
-    if len(form.sizes) < 2:
-        raise ValueError(
-            f"{purpose} leaves out one query at a time, and there is 1; expected at least 2"
-        )
-    return form

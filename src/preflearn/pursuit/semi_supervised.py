@@ -8,7 +8,6 @@ References
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple
@@ -28,6 +27,7 @@ from preflearn.core.validation import (
     check_choice,
     check_count,
     check_flag,
+    check_list,
     check_real,
     raise_if_any,
     require,
@@ -36,7 +36,7 @@ from preflearn.pursuit.base import ScoredItemsEstimator, check_training_data
 from preflearn.pursuit.co_pursuit import CoPursuit, MultiViewItems
 from preflearn.pursuit.dictionary import Dictionary
 from preflearn.pursuit.greedy import follow
-from preflearn.pursuit.quadratic_forms import Form, form_of
+from preflearn.pursuit.quadratic_forms import QueryForm, form_of
 
 _MAX_SYSTEM_ENTRIES = 4 * 10**6  # of all choices without a shared index
 _MAX_KEPT_BYTES = 1 << 28  # of the values of the functions of all views
@@ -66,9 +66,8 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
     Parameters
     ----------
     views : sequence
-        M >= 1 views. Each is an array of columns of X (numbers, or a mask) or a slice,
-        with `kernel`; a name or callable of a kernel on all columns; or a tuple
-        (columns, kernel). With "precomputed" the columns are the values of N functions.
+        M >= 1 views. Each is an array of columns of X (numbers, or a mask) or a slice.
+        With kernel="precomputed" the columns are the values of N functions.
     n_basis : int
         The largest number P of steps.
     nu : float
@@ -169,7 +168,7 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         )
         check_choice(self.algorithm, "algorithm", ("corrected", "printed"))
         shared = check_flag(self.shared_index, "shared_index")
-        data = check_training_data(X, y, qid, graph=None, mix=0.0)
+        data = check_training_data(X, y, qid, mix=0.0)
         views = self._views_of(data.X)
         choices = _choices(views, shared)
         side = other = _items_in_views(data.form, data.X, views)
@@ -212,35 +211,14 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
 
     def _views_of(self, X: Floats) -> list[View]:
         """The views, checked."""
-        listed = not isinstance(self.views, (str, dict)) and hasattr(
-            self.views, "__len__"
-        )
-        require(
-            listed and len(self.views) > 0,
-            self.views,
-            "views",
-            "a sequence of at least one view",
-        )
-        return [
-            self._view(choice, f"views[{v}]", X) for v, choice in enumerate(self.views)
+        expected = "a sequence of at least one view"
+        choices = check_list(self.views, "views", expected)
+        require(len(choices) > 0, self.views, "views", expected)
+        columns = [
+            _columns(choice, f"views[{v}]", X.shape[1])
+            for v, choice in enumerate(choices)
         ]
-
-    def _view(self, choice: Any, name: str, X: Floats) -> View:
-        columns = choice
-        own = copy.copy(self)
-        if _names_kernel(choice):
-            columns = slice(None)
-            own.kernel = choice
-        elif (
-            isinstance(choice, tuple) and len(choice) == 2 and _names_kernel(choice[1])
-        ):
-            columns, own.kernel = choice
-        ids = _columns(columns, name, X.shape[1])
-        return View(ids, functions_of(own, X[:, ids]))
-
-
-def _names_kernel(value: Any) -> bool:
-    return isinstance(value, str) or callable(value)
+        return [View(ids, functions_of(self, X[:, ids])) for ids in columns]
 
 
 def _columns(choice: Any, name: str, n_features: int) -> Ids:
@@ -251,7 +229,7 @@ def _columns(choice: Any, name: str, n_features: int) -> Ids:
         ids = as_array(choice, name)
     if ids.dtype.kind == "b" and ids.shape == (n_features,):
         ids = np.flatnonzero(ids)
-    expected = "at least one column, as numbers, a mask or a slice, a kernel, or a tuple (columns, kernel)"
+    expected = "at least one column, as numbers, a mask or a slice"
     require(
         ids.ndim == 1 and len(ids) > 0 and ids.dtype.kind in "iu",
         choice,
@@ -293,18 +271,16 @@ def _choices(views: list[View], shared: bool) -> Ids:
     return np.indices((N,) * M).reshape(M, -1).T
 
 
-def _items_in_views(form: Form, X: Floats, views: list[View]) -> MultiViewItems:
+def _items_in_views(form: QueryForm, X: Floats, views: list[View]) -> MultiViewItems:
     """Items, and the functions of each view at them up to constants."""
     memory = _MAX_KEPT_BYTES / len(views)
     parts = [(view.functions.seen(0.0), X[:, view.columns]) for view in views]
-    return MultiViewItems(
-        form, [Dictionary(*part, form.height, memory) for part in parts]
-    )
+    return MultiViewItems(form, [Dictionary(*part, memory) for part in parts])
 
 
 def _unscored(
     X: ArrayLike | None, qid: ArrayLike | None, n_features: int
-) -> tuple[Floats, Form]:
+) -> tuple[Floats, QueryForm]:
     """Unscored items and what compares them, checked."""
     if X is None:
         raise ValueError(
@@ -312,6 +288,6 @@ def _unscored(
         )
     X = check_array(X, "X_unscored", ("l", n_features), "the features of X")
     try:
-        return X, form_of(len(X), qid, None, 0.0)
+        return X, form_of(len(X), qid, 0.0)
     except ValueError as error:
         raise ValueError(f"of the unscored items: {error}") from None
