@@ -90,29 +90,6 @@ def test_unknown_names_are_warned_of_or_refused(system):
 
 
 @every_system
-def test_initial_ratings_may_name_players_by_numbers(system):
-    """A frame makes "1" of 1, so ratings of 1 did nothing; nor did those of a name with
-    a slip in it."""
-    frame = pd.DataFrame(
-        {"first": [1, 3], "second": [2, 1], "time": [0, 1], "outcome": [1, -1]}
-    )
-    matches, y = Matches.from_frame(frame)
-    name = "initial" if hasattr(system, "initial") else "mean"
-    with warnings.catch_warnings(action="error"):
-        number, text, usual = (
-            clone(system)
-            .set_params(**{name: ratings})
-            .fit(matches, y)
-            .predict_proba(matches)
-            for ratings in ({1: 0.7}, {"1": 0.7}, {})
-        )
-    np.testing.assert_array_equal(number, text)
-    assert not np.allclose(number, usual)
-    with pytest.warns(UnseenWarning, match=f"{name} names '7'"):
-        clone(system).set_params(**{name: {7: 0.7}}).fit(matches, y)
-
-
-@every_system
 def test_losses_given_as_0_are_warned_of_and_half_points_are_ties(system):
     """A forecast of a tie had 0.65, of players who never tied."""
     matches, y = played(1)

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
-from preflearn.dynamics import Gaussian, Logit, OrdinalLogit, OrdinalProbit
+from preflearn.dynamics import Gaussian, Logit, OrdinalProbit
 from preflearn.matches import Matches, TimeWarning
 from preflearn.ratings import Elo, Glicko, TrueSkill, earlier_forecasts
 
@@ -75,9 +75,10 @@ def test_sides_names_order_and_the_origins_of_time_and_ratings_do_not_matter(
         Matches(matches.design[:, order], matches.time + 999, names), y
     )
     assert by_name(again) == pytest.approx(by_name(reference), rel=1e-12, abs=1e-10)
+    if getattr(system, "likelihood", None) is not None:
+        return  # scores start at 0
     # far below 2400
-    start = dict.fromkeys(matches.features[:6], reference.before_[0, 0] + 100)
-    lifted = clone(system).set_params(initial=start).fit(matches, y)
+    lifted = clone(system).set_params(initial=system.initial + 100).fit(matches, y)
     np.testing.assert_allclose(
         lifted.ratings_, reference.ratings_ + 100, rtol=1e-12, atol=1e-9
     )
@@ -254,14 +255,12 @@ def test_bad_matches_are_named_and_leave_the_old_fit(system):
         (matches, y[1:], {}, "y "),
         (four, [1], {"advantage": 0}, "match 0"),
         (two, [1], {"advantage": 10}, "advantage"),
-        (two, [1], {"sample_weight": [1001.0], "advantage": 0}, r"sample_weight\[0\]"),
     ]
     if 0 not in system.classes_:
         refused.append((matches, 0 * y, {}, r"y\[0\]"))
     for wrong, outcomes, changes, named in refused:
-        weights = changes.pop("sample_weight", None)
         with pytest.raises(ValueError, match=named):
-            fitted.set_params(**changes).fit(wrong, outcomes, weights)
+            fitted.set_params(**changes).fit(wrong, outcomes)
         fitted.set_params(**system.get_params())
         np.testing.assert_array_equal(fitted.predict_proba(matches), before)
 
@@ -272,7 +271,7 @@ def test_bad_matches_are_named_and_leave_the_old_fit(system):
         (Elo(k="uscf"), "k is 'uscf'"),
         (Elo(scale=-400), "scale"),
         (Elo(initial=np.nan), "initial"),
-        (Elo(initial={"p0": "1500"}), "initial.*p0"),
+        (Elo(initial={"p0": 1500}), "initial"),
         (Elo(advantage=np.inf), "advantage"),
         (Elo(likelihood=Logit(), rate=0), "rate"),
         (Elo(likelihood=Logit(), rate=1.5), "rate"),
@@ -328,122 +327,14 @@ def test_bad_questions_of_earlier_forecasts_are_named():
         earlier_forecasts("elo", matches, y, 20)
 
 
-# ---- Weights
-
-
-EACH = {
-    "Elo": (Elo(k=40.0), {"a": 1500.0, "b": 1350.0}),
-    "Elo, likelihood": (
-        Elo(likelihood=OrdinalLogit(0.3), rate=0.5),
-        {"a": 0.7, "b": -0.2},
-    ),
-    "Glicko": (Glicko(period=1.0), {"a": 1900.0, "b": 1400.0}),
-    "TrueSkill": (TrueSkill(margin=0.3, step="time"), {"a": 0.7, "b": -0.2}),
-}
-each = pytest.mark.parametrize(("system", "initial"), EACH.values(), ids=EACH)
-each_system = pytest.mark.parametrize(
-    "system", [system for system, _ in EACH.values()], ids=EACH
-)
 THREE = Matches([[1, -1, 0], [-1, 0, 1], [0, 1, -1]], [0.0, 1.0, 2.0], ["a", "b", "c"])
-
-
-def assert_rated_alike(one, other):
-    for name in {"ratings_", "deviations_"} & {*vars(one)}:
-        np.testing.assert_allclose(
-            getattr(one, name), getattr(other, name), rtol=1e-10, atol=1e-12
-        )
-
-
-@each_system
-def test_a_match_of_weight_two_is_rated_twice(system):
-    """One after the other; by Glicko, which looks at a period at once, two in one
-    period."""
-    matches, y = played(3, N=40)
-    matches = Matches(matches.design, np.arange(40.0), matches.features)
-    weights = np.random.default_rng(0).integers(1, 4, 40)
-    several = np.repeat(np.arange(40), weights)
-    whole = clone(system).fit(matches, y, sample_weight=weights)
-    twice = clone(system).fit(matches[several], y[several])
-    assert_rated_alike(whole, twice)
-    later = Matches(matches.design[:4], np.full(4, 50.0), matches.features)
-    np.testing.assert_allclose(
-        whole.decision_function(later), twice.decision_function(later), atol=1e-9
-    )
-    # the ties of Elo's forecasts see each rating before a match
-    if isinstance(system, Glicko | TrueSkill):
-        np.testing.assert_allclose(
-            whole.predict_proba(later), twice.predict_proba(later), atol=1e-6
-        )
-    ahead = earlier_forecasts(system, matches, y, 20, sample_weight=weights)
-    doubled = earlier_forecasts(
-        system, matches[several], y[several], int(weights[:20].sum())
-    )
-    if system._likelihood() is not None:
-        np.testing.assert_allclose(
-            ahead, doubled[np.cumsum(weights[20:]) - weights[20:]], atol=1e-9
-        )
-    part = clone(system).fit(matches[:20], y[:20], weights[:20])
-    assert_rated_alike(whole, part.partial_fit(matches[20:], y[20:], weights[20:]))
-
-
-@each_system
-def test_a_match_of_less_weight_moves_less_and_one_of_none_does_not(system):
-    moved = []
-    for weight in (1.0, 0.5, 0.1, 0.0):
-        before = clone(system).fit(THREE, [1, -1, 0], [weight, 1.0, 1.0]).before_
-        moved.append(before[1, 1] - before[0, 0])
-    assert np.all(np.diff(moved) < 0)
-    assert moved[-1] == 0
-
-
-def test_a_fraction_of_a_match_is_that_fraction_of_the_step():
-    """Elo: of K; TrueSkill: of what a match adds to mean / variance and to 1 /
-    variance."""
-    whole, part = (
-        Elo(k=40.0).fit(THREE[:1], [1], [weight]).ratings_ - 1200
-        for weight in (1.0, 0.3)
-    )
-    np.testing.assert_allclose(part, 0.3 * whole)
-    one, third = (TrueSkill().fit(THREE[:1], [1], [weight]) for weight in (1.0, 1 / 3))
-    precision, third_precision = (fitted.deviations_**-2 for fitted in (one, third))
-    np.testing.assert_allclose(third_precision - 1, (precision - 1) / 3)
-    np.testing.assert_allclose(
-        third.ratings_ * third_precision, one.ratings_ * precision / 3
-    )
-
-
-def test_a_match_counts_as_one_game_whatever_its_weight():
-    """By the rules of the FIDE, K is 15 after 30 games."""
-    weighted = Elo().fit(THREE[:1], [1], [31])
-    assert weighted.games_.tolist() == [1, 1]
-    month = Elo().fit(THREE[np.zeros(31, dtype=int)], [1] * 31)
-    assert weighted.ratings_[0] > month.ratings_[0] + 1
 
 
 # ---- Initial ratings, units of time and handicaps
 
 
-@each
-def test_ratings_begin_at_initial(system, initial):
-    usual = clone(system).fit(THREE, [1, 0, -1]).before_[0, 0]
-    fitted = clone(system).set_params(initial=initial).fit(THREE, [1, 0, -1])
-    assert fitted.before_[0].tolist() == [initial["a"], initial["b"]]
-    assert fitted.before_[1, 0] == usual  # of c, who is not named
-    newcomer = Matches([[1, -1]], [2.0], ["a", "z"])
-    known = (
-        clone(system)
-        .set_params(initial=initial | {"z": initial["b"]})
-        .fit(THREE, [1, 0, -1])
-    )
-    assert (
-        known.decision_function(newcomer, "ignore")[0]
-        == fitted.ratings_[0] - initial["b"]
-    )
-    assert fitted.decision_function(newcomer, "ignore")[0] == fitted.ratings_[0] - usual
-
-
 def test_who_begins_above_2400_has_the_k_of_the_elite_from_the_start():
-    elo = Elo(initial={"a": 2450.0, "b": 2450.0}).fit(THREE[:1], [1])
+    elo = Elo(initial=2450.0).fit(THREE[:1], [1])
     np.testing.assert_allclose(elo.ratings_, [2455, 2445])
 
 

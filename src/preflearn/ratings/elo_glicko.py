@@ -24,7 +24,6 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -80,10 +79,8 @@ class Elo(RatingSystem):
         PlayerRatings, which [Venuto2017]_ uses (its elo() has one K, 27). Before, the
         first K was 25, so also in the years of the chess data, 1999 to 2009; since July
         2014 the three are 40, 20 and 10.
-    initial : float or mapping of names to floats
-        Rating of a new player, whom a number names as `Matches.from_frame` reads it;
-        1200 for those that a mapping does not name. Only differences count, except for
-        the 2400 of "fide".
+    initial : float
+        Rating of a new player. Only differences count, except for the 2400 of "fide".
     scale : float
         The difference, in rating points, of odds 10 : 1.
     advantage : float
@@ -92,8 +89,8 @@ class Elo(RatingSystem):
         this unit, 1 adds them as they are: offsets.
     likelihood : Probit, Logit, OrdinalProbit or OrdinalLogit, optional
         Likelihood of the outcomes, which makes the forecasts; its noise is the unit of
-        the scores. With it, `k` and `scale` are not used, and scores start at 0
-        where a mapping `initial` does not name them.
+        the scores. With it, `k`, `initial` and `scale` are not used, and scores start
+        at 0.
     rate : float
         Length of step with a likelihood: above 0 and at most 1. k points are the rate k
         ln 10 / scale of Logit. All four have -1 <= d²/dd² log p <= 0, so that up to 1 a
@@ -124,10 +121,6 @@ class Elo(RatingSystem):
     none. With a likelihood it is p(y | d), of two columns where the likelihood has no
     ties.
 
-    A match of weight 2 moves ratings exactly as two in a row do, except with "fide",
-    which counts it as one game; `nu_` sees it twice from the ratings before it, so without a
-    likelihood forecasts differ a little.
-
     Examples
     --------
     >>> from preflearn.matches import Matches
@@ -143,7 +136,7 @@ class Elo(RatingSystem):
     """
 
     k: Literal["fide"] | float = "fide"
-    initial: float | Mapping[Hashable, float] = 1200.0
+    initial: float = 1200.0
     scale: float = 400.0
     advantage: float = 0.0
     likelihood: Likelihood | None = None
@@ -172,7 +165,7 @@ class Elo(RatingSystem):
     def _new_player(self) -> dict[str, float]:
         rating = 0.0
         if self.likelihood is None:
-            rating = self._default_rating()
+            rating = float(self.initial)
         return {"ratings_": rating, "games_": 0, "elite_": False}
 
     def _update_ratings(self, ids: NDArray[np.int64], matches: RatedMatches) -> Floats:
@@ -209,9 +202,8 @@ class Glicko(RatingSystem):
 
     Parameters
     ----------
-    initial : float or mapping of names to floats
-        Rating of a new player; 1500 for those that a mapping does not name. Only
-        differences count.
+    initial : float
+        Rating of a new player. Only differences count.
     deviation : float
         Deviation of a new player, and the largest one.
     c : float
@@ -250,10 +242,6 @@ class Glicko(RatingSystem):
     expected score; `nu_` maximises the likelihood of all outcomes so far, given the
     ratings that they were rated with.
 
-    A match of weight 2 is exactly two matches of one period. Without periods it is not
-    two in a row, of which the second has the ratings after the first: Glicko rates
-    period by period.
-
     Examples
     --------
     >>> from preflearn.matches import Matches
@@ -264,7 +252,7 @@ class Glicko(RatingSystem):
     ([1747.2, 1337.8, 1337.8], [253.3, 290.2, 290.2])
     """
 
-    initial: float | Mapping[Hashable, float] = 1500.0
+    initial: float = 1500.0
     deviation: float = 350.0
     c: float = 2.7
     period: float | None = None
@@ -279,7 +267,7 @@ class Glicko(RatingSystem):
 
     def _new_player(self) -> dict[str, float]:  # inf: no match yet, so no growth
         return {
-            "ratings_": self._default_rating(),
+            "ratings_": float(self.initial),
             "deviations_": float(self.deviation),
             "last_": math.inf,
         }
@@ -332,29 +320,25 @@ def _elo(ids, matches, players, steps, rate, law, margin):
         second = ids[row, 1]
         before[row, 0] = ratings[first]
         before[row, 1] = ratings[second]
-        left = matches.weight[row]
-        while left > 0:
-            difference = ratings[first] - ratings[second] + matches.advantage[row]
-            if margin < 0:
-                # s - E of the first
-                slope = (y[row] - math.tanh(rate * difference / 2)) / 2
+        difference = ratings[first] - ratings[second] + matches.advantage[row]
+        if margin < 0:
+            # s - E of the first
+            slope = (y[row] - math.tanh(rate * difference / 2)) / 2
+        else:
+            _, slope, _ = law(margin, 0.0, y[row], difference, 0.0)
+        for side in range(2):
+            player = ids[row, side]
+            step = steps[1]
+            if elite[player]:
+                step = steps[2]
+            elif games[player] < _FIDE_NEW_GAMES:
+                step = steps[0]
+            if side == 0:
+                ratings[player] += step * slope
             else:
-                _, slope, _ = law(margin, 0.0, y[row], difference, 0.0)
-            slope *= min(left, 1.0)
-            left -= 1
-            for side in range(2):
-                player = ids[row, side]
-                step = steps[1]
-                if elite[player]:
-                    step = steps[2]
-                elif games[player] < _FIDE_NEW_GAMES:
-                    step = steps[0]
-                if side == 0:
-                    ratings[player] += step * slope
-                else:
-                    ratings[player] += -step * slope
-                games[player] += left <= 0  # one game, however often it is rated
-                elite[player] |= ratings[player] >= _FIDE_ELITE_RATING
+                ratings[player] += -step * slope
+            games[player] += 1
+            elite[player] |= ratings[player] >= _FIDE_ELITE_RATING
     return before
 
 
@@ -366,7 +350,6 @@ def _glicko(ids, matches, ends, players, growth, largest):
     match of each period.
     """
     y = matches.y
-    weight = matches.weight
     ratings = players.means
     variances = players.variances
     last = players.last
@@ -391,8 +374,8 @@ def _glicko(ids, matches, ends, players, growth, largest):
             sign = 1 - 2 * side
             g = 1 / math.sqrt(1 + 3 * (_Q / math.pi) ** 2 * before[row, 3 - side])
             excess = 0.5 * math.tanh(g * half)  # E - 1/2 of the first
-            surprise[player] += weight[row] * (sign * g * (0.5 * y[row] - excess))
-            information[player] += weight[row] * (g * g * (0.25 - excess * excess))
+            surprise[player] += sign * g * (0.5 * y[row] - excess)
+            information[player] += g * g * (0.25 - excess * excess)
         if ends[row]:
             for played in range(begin, row + 1):
                 # a second visit of a player changes nothing: the sums are 0 by then

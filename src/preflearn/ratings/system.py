@@ -12,8 +12,8 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,12 +25,8 @@ from preflearn.core.outcome_losses import davidson_loss, davidson_probabilities
 from preflearn.core.validation import (
     LARGEST,
     Floats,
-    PerMatch,
     check_labels,
     check_number,
-    check_real,
-    check_weights,
-    raise_if_any,
     require,
     short_repr,
 )
@@ -44,15 +40,12 @@ from preflearn.matches import (
     check_matches,
     given_outcomes,
     n_earlier,
-    normalize_names,
     prepare_for_prediction,
-    warn_unknown_names,
 )
 from preflearn.metrics import comparison_loss
 from preflearn.pairs import Incidence
 
 _LOG_NU_BOUNDS = (-14.0, 14.0)  # up to nu = 1.2e6, where all matches are ties
-_MAX_WEIGHT = 1000.0
 
 
 class RatedMatches(NamedTuple):
@@ -60,7 +53,6 @@ class RatedMatches(NamedTuple):
 
     advantage: Floats  # of the first player, in the unit of the ratings
     y: NDArray[np.int8]
-    weight: Floats
     time: Floats
 
 
@@ -70,14 +62,6 @@ class GaussianRatings(NamedTuple):
     means: Floats
     variances: Floats
     last: Floats  # time of the last match; infinity before the first one
-
-
-class TieHistory(NamedTuple):
-    """What the tie parameter nu is estimated from."""
-
-    log_odds: Floats  # before each match
-    y: NDArray[np.int8]
-    weight: Floats
 
 
 class RatingSystem(ClassifierMixin, BaseEstimator):
@@ -99,7 +83,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     """
 
     advantage: float
-    initial: float | Mapping[Hashable, float]
+    initial: float
 
     players_: tuple[Hashable, ...]
     ratings_: Floats
@@ -126,21 +110,6 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """The fitted attributes with one value per player, as of a new player."""
         raise NotImplementedError
 
-    def _default_rating(self) -> float:
-        """The rating of new players whom `initial` does not name."""
-        initial: Any = self.initial
-        if isinstance(initial, Mapping):
-            initial = type(self).initial
-        return float(initial)
-
-    def _initial_ratings(self, names: Iterable[Hashable]) -> Floats:
-        """The ratings of new players."""
-        named = {}
-        if isinstance(self.initial, Mapping):
-            named = normalize_names(self.initial)
-        default = self._new_player()["ratings_"]
-        return np.array([float(named.get(name, default)) for name in names])
-
     def _update_ratings(self, ids: NDArray[np.int64], matches: RatedMatches) -> Floats:
         """Update the players' values match by match.
 
@@ -156,9 +125,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """The log-odds d, where there is no likelihood."""
         raise NotImplementedError
 
-    def fit(
-        self, matches: Matches, y: ArrayLike, sample_weight: PerMatch = None
-    ) -> Self:
+    def fit(self, matches: Matches, y: ArrayLike) -> Self:
         """Rate all players from the start: everyone begins at `initial`.
 
         Parameters
@@ -169,11 +136,6 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         y : array-like of shape (N,)
             +1 first won, 0 tie, -1 second won; no ties where the likelihood has none.
             Or 1, 1/2 and 0.
-        sample_weight : array-like of shape (N,), optional
-            How often each match counts, from 0 to 1000. `Elo` and `TrueSkill` rate it
-            that often, one time after the other; a fraction that is left makes this
-            fraction of the step. `Glicko` counts all at once, as in one rating period.
-            The notes of each class say where this equals repeated rows.
 
         Returns
         -------
@@ -192,26 +154,21 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             others.
         TimeWarning
             If a rate by the unit of time is absurd for the span of the matches.
-        UnseenWarning
-            If `initial` names someone who does not play in the matches.
         """
-        incidence, rated = self._check_matches(matches, y, sample_weight)
+        incidence, rated = self._check_matches(matches, y)
         self._rated_by = self._likelihood()
         self.players_ = ()
         self._places: dict[Hashable, int] = {}  # of the players, in players_
         for name, value in self._new_player().items():
             setattr(self, name, np.empty(0, dtype=type(value)))
-        self._history: list[TieHistory] = []  # one entry per call
+        # log-odds before each match and outcomes, one entry per call
+        self._history: list[tuple[Floats, NDArray[np.int8]]] = []
         self._latest = -math.inf
         self._features = set[Hashable]()
         self._columns = None
-        if isinstance(self.initial, Mapping):
-            warn_unknown_names("initial", self.initial, matches.features)
         return self._add(matches, incidence, rated)
 
-    def partial_fit(
-        self, matches: Matches, y: ArrayLike, sample_weight: PerMatch = None
-    ) -> Self:
+    def partial_fit(self, matches: Matches, y: ArrayLike) -> Self:
         """Add matches that are not earlier than those before, without rating these
         again.
 
@@ -221,8 +178,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         then.
         """
         if not hasattr(self, "players_"):
-            return self.fit(matches, y, sample_weight)
-        incidence, rated = self._check_matches(matches, y, sample_weight)
+            return self.fit(matches, y)
+        incidence, rated = self._check_matches(matches, y)
         self._check_likelihood()
         check_clock(matches.columns, self._columns)
         first = float(matches.time[0])
@@ -231,21 +188,18 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return self._add(matches, incidence, rated)
 
     def _check_matches(
-        self, matches: Matches, y: ArrayLike, sample_weight: PerMatch
+        self, matches: Matches, y: ArrayLike
     ) -> tuple[Incidence, RatedMatches]:
-        """Who plays, advantages, outcomes, weights and times, all checked."""
+        """Who plays, advantages, outcomes and times, all checked."""
         advantage = self._advantages(matches)
         incidence = _player_incidence(matches)
-        weight = check_weights(sample_weight, len(matches))
-        expected = f"weights from 0 to {_MAX_WEIGHT:g}"
-        raise_if_any(weight > _MAX_WEIGHT, weight, "sample_weight", expected)
         y = given_outcomes(y, matches)
         likelihood = self._likelihood()
         if likelihood is not None:
             likelihood.check(y, len(matches))  # its message names its outcomes
         outcomes = tuple(self.classes_.astype(int).tolist())
         labels = check_labels(y, len(matches), outcomes)
-        return incidence, RatedMatches(advantage, labels, weight, matches.time)
+        return incidence, RatedMatches(advantage, labels, matches.time)
 
     def _add(self, matches: Matches, incidence: Incidence, rated: RatedMatches) -> Self:
         self._features |= set(matches.features)
@@ -259,7 +213,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         if self._likelihood() is None:
             differences = self.before_[:, 0] - self.before_[:, 1] + rated.advantage
             log_odds = self._log_odds(differences, self._variances_before)
-            self._history.append(TieHistory(log_odds, rated.y, rated.weight))
+            self._history.append((log_odds, rated.y))
         return self
 
     def _add_players(self, names: Iterable[Hashable]) -> None:
@@ -271,7 +225,6 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         for name, value in self._new_player().items():
             values = np.append(getattr(self, name), np.full(len(new), value))
             setattr(self, name, values)
-        self.ratings_[len(self.ratings_) - len(new) :] = self._initial_ratings(new)
 
     @property
     def nu_(self) -> float:
@@ -285,8 +238,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
                 "ties are a matter of the likelihood; nu_ is for forecasts without one"
             )
         if self._nu is None:
-            columns: Any = zip(*self._history, strict=True)
-            self._nu = _fit_nu(TieHistory(*map(np.concatenate, columns)))
+            log_odds, y = zip(*self._history, strict=True)
+            self._nu = _fit_nu(np.concatenate(log_odds), np.concatenate(y))
         return self._nu
 
     def decision_function(self, matches: Fixtures, unseen: str = "warn") -> Floats:
@@ -315,8 +268,6 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         self._check_likelihood()
         ids = self._ids(matches, incidence)
         ratings = self._current("ratings_", ids)
-        unrated = (matches.features[k] for k in incidence.index[ids < 0])
-        ratings[ids < 0] = self._initial_ratings(unrated)
         return ratings[:, 0] - ratings[:, 1] + advantage, ids
 
     def predict_proba(self, matches: Fixtures, unseen: str = "warn") -> Floats:
@@ -366,18 +317,12 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         best = forecasts == forecasts.max(axis=1, keepdims=True)
         return np.sign(best @ self.classes_).astype(np.int8)
 
-    def score(
-        self,
-        matches: Fixtures,
-        y: ArrayLike,
-        sample_weight: PerMatch = None,
-        unseen: str = "warn",
-    ) -> float:
-        """The weighted fraction of matches whose outcome `predict` gives."""
+    def score(self, matches: Fixtures, y: ArrayLike, unseen: str = "warn") -> float:
+        """The fraction of matches whose outcome `predict` gives."""
         prepared = self._prepare(matches, unseen)
         outcomes = given_outcomes(y, prepared)
         predicted = self.predict(prepared, "ignore")
-        return 1.0 - comparison_loss(outcomes, predicted, sample_weight)
+        return 1.0 - comparison_loss(outcomes, predicted)
 
     def _advantages(self, matches: Matches) -> Floats:
         """The advantage of each first player, after a check of parameters and matches."""
@@ -412,21 +357,11 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     def check_parameters(self) -> None:
         """Raise ValueError unless all are in their range."""
         check_number(self, "advantage", most=LARGEST)
-        if not isinstance(self.initial, Mapping):
-            check_number(self, "initial", most=LARGEST)
-            return
-        for key, value in self.initial.items():
-            name = f"initial[{short_repr(key)}]"
-            check_real(value, name, "a number", -LARGEST, LARGEST)
+        check_number(self, "initial", most=LARGEST)
 
 
 def earlier_forecasts(
-    system: RatingSystem,
-    matches: Matches,
-    y: ArrayLike,
-    start: int,
-    *,
-    sample_weight: PerMatch = None,
+    system: RatingSystem, matches: Matches, y: ArrayLike, start: int
 ) -> Floats:
     """Forecast each match from `start` on from all matches of earlier times (section 4
     of [Maystre2019]_).
@@ -445,8 +380,6 @@ def earlier_forecasts(
         Their outcomes, as in `fit`.
     start : int
         The first match that is forecast. Some match must be earlier.
-    sample_weight : array-like of shape (N,), optional
-        As in `fit`.
 
     Returns
     -------
@@ -471,7 +404,7 @@ def earlier_forecasts(
     good = isinstance(system, RatingSystem)
     require(good, system, "system", "a rating system, such as Elo()")
     fitted: RatingSystem = clone(system)  # pyright: ignore[reportAssignmentType]
-    fitted.fit(matches, y, sample_weight)
+    fitted.fit(matches, y)
     known = n_earlier(matches, start)
     ids = fitted._ids(matches, _player_incidence(matches))
     # the first appearance of each player at each time
@@ -482,8 +415,8 @@ def earlier_forecasts(
     differences = ratings[:, 0] - ratings[:, 1] + fitted._advantages(matches)[start:]
     nu = 0.0
     if fitted._likelihood() is None:
-        columns: Any = fitted._history[0]
-        nu = _fit_nu(TieHistory(*(column[:known] for column in columns)))
+        log_odds, outcomes = fitted._history[0]
+        nu = _fit_nu(log_odds[:known], outcomes[:known])
     return fitted._forecasts(differences, variances, nu)
 
 
@@ -498,15 +431,14 @@ def _davidson_difference(log_odds: Floats, nu: float) -> Floats:
     return 2 * (half + np.arcsinh(nu / 2 * np.sinh(half)))
 
 
-def _fit_nu(history: TieHistory) -> float:
+def _fit_nu(log_odds: Floats, y: NDArray[np.int8]) -> float:
     """The most likely nu, from e^-14 to e^14; 0 without ties."""
-    log_odds, y, weight = history
-    if not (weight[y == 0] > 0).any():
+    if y.all():
         return 0.0
 
     def loss(log_nu: float) -> float:
         D = _davidson_difference(log_odds, math.exp(log_nu))
-        return float(np.average(davidson_loss(D, log_nu, y).value, weights=weight))
+        return float(davidson_loss(D, log_nu, y).value.mean())
 
     options = {"xatol": 1e-6}
     minimum = minimize_scalar(

@@ -23,7 +23,6 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -75,9 +74,8 @@ class TrueSkill(RatingSystem):
         What the feature "advantage" of the matches is worth, in the unit of the skills.
         Where its column holds numbers, such as handicaps in this unit, 1 adds them as
         they are: offsets.
-    initial : float or mapping of names to floats
-        Mean skill of a new player; 0 for those that a mapping does not name. Only
-        differences count.
+    initial : float
+        Mean skill of a new player. Only differences count.
 
     Attributes
     ----------
@@ -103,9 +101,6 @@ class TrueSkill(RatingSystem):
     A forecast includes what `dynamics` will add up to the match. Forecasts have two
     columns where the margin is 0, and three otherwise.
 
-    With step="time" a match of weight 2 is exactly two in a row at the same time; with
-    step="match" it is not, since `dynamics` is added for it once.
-
     Examples
     --------
     >>> from preflearn.matches import Matches
@@ -122,7 +117,7 @@ class TrueSkill(RatingSystem):
     step: Literal["match", "time"] = "match"
     margin: float = 0.0
     advantage: float = 0.0
-    initial: float | Mapping[Hashable, float] = 0.0
+    initial: float = 0.0
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -138,7 +133,7 @@ class TrueSkill(RatingSystem):
 
     def _new_player(self) -> dict[str, float]:  # inf: no match yet, so no growth
         return {
-            "ratings_": self._default_rating(),
+            "ratings_": float(self.initial),
             "deviations_": math.sqrt(self.variance),
             "last_": math.inf,
         }
@@ -171,7 +166,6 @@ def _trueskill(ids, matches, players, law, margin, dynamics, by_match):
     """Update players in place; return means and variances before each match, (N, 4)."""
     y = matches.y
     time = matches.time
-    weights = matches.weight
     means = players.means
     variances = players.variances
     last = players.last
@@ -179,32 +173,22 @@ def _trueskill(ids, matches, players, law, margin, dynamics, by_match):
     for row in range(len(y)):
         for side in range(2):
             player = ids[row, side]
-            if weights[row] > 0:
-                if last[player] < math.inf:
-                    elapsed = 1.0
-                    if not by_match:
-                        elapsed = time[row] - last[player]
-                    variances[player] += dynamics * elapsed
-                last[player] = time[row]
+            if last[player] < math.inf:
+                elapsed = 1.0
+                if not by_match:
+                    elapsed = time[row] - last[player]
+                variances[player] += dynamics * elapsed
+            last[player] = time[row]
             before[row, side] = means[player]
             before[row, 2 + side] = variances[player]
         first = ids[row, 0]
         second = ids[row, 1]
-        left = weights[row]
-        while left > 0:
-            center = means[first] - means[second] + matches.advantage[row]
-            variance = variances[first] + variances[second]
-            _, slope, bend = law(margin, 0.0, y[row], center, variance)
-            for side in range(2):
-                player = ids[row, side]
-                variance = variances[ids[row, side]]
-                rest = 1 + variance * bend
-                part = 1.0
-                # a part of the change of mean / variance and of 1 / variance
-                if left < 1:
-                    part = left / (rest - left * variance * bend)
-                    rest *= part / left
-                means[player] += (1 - 2 * side) * part * variance * slope
-                variances[player] = variance * rest
-            left -= 1
+        center = means[first] - means[second] + matches.advantage[row]
+        variance = variances[first] + variances[second]
+        _, slope, bend = law(margin, 0.0, y[row], center, variance)
+        for side in range(2):
+            player = ids[row, side]
+            variance = variances[player]
+            means[player] += (1 - 2 * side) * variance * slope
+            variances[player] = variance * (1 + variance * bend)
     return before
