@@ -51,37 +51,7 @@ def test_equals_a_plain_loop(seed, k, levels):
     assert (np.diag(P) == 0.5).all()
 
 
-def test_k_has_the_least_loss_over_halves_of_the_objects():
-    X, scores = rankings(7, n=14)
-    model = Able2Rank("cv", random_state=np.random.default_rng(2)).fit(X, scores)
-    rng = np.random.default_rng(2)
-    wrong = {10: [], 15: [], 20: []}
-    for _ in range(3):
-        half = rng.permutation(14) % 2
-        for part in (0, 1):
-            train = np.flatnonzero(half == part)
-            valid = np.flatnonzero(half != part)
-            for k, found in wrong.items():
-                P = Able2Rank(k).fit(X[train], scores[train]).preferences(X[valid])
-                better = scores[valid][:, None] > scores[valid]
-                found += ((P < 0.5) + (P == 0.5) / 2)[better].tolist()
-    assert model.losses_ == pytest.approx(
-        {k: np.mean(found) for k, found in wrong.items()}
-    )
-    assert model.k_ == min(model.losses_, key=model.losses_.get)
-    fixed = Able2Rank(model.k_).fit(X, scores)
-    np.testing.assert_array_equal(model.preferences(X[:8]), fixed.preferences(X[:8]))
-
-
 @pytest.mark.parametrize("k", [0, 2.5, "all"])
 def test_a_bad_k_is_named(k):
-    with pytest.raises(ValueError, match=f"k is .?{k}.*'cv'"):
+    with pytest.raises(ValueError, match=f"k is .?{k}"):
         Able2Rank(k).fit(*rankings(0))
-
-
-def test_too_few_objects_for_a_choice_are_named_and_leave_the_model_as_it_was():
-    model = Able2Rank(5).fit(*rankings(8))
-    before = model.preferences(rankings(9)[0])
-    with pytest.raises(ValueError, match=r"k is 'cv'.*3 objects"):
-        model.set_params(k="cv").fit(*rankings(0, n=3))
-    np.testing.assert_array_equal(model.preferences(rankings(9)[0]), before)

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from preflearn import plots
-from preflearn.analogy import Able2Rank, AnKerRank
+from preflearn.analogy import AnKerRank
 from preflearn.core import ItemKFold
 from preflearn.core.kernels import (
     check_kernel,
@@ -310,11 +310,7 @@ SYSTEMS = [Elo(), Glicko(), TrueSkill(margin=0.5)]
 def test_the_score_of_a_rating_system_is_its_fraction_of_right_predictions(system):
     fitted = clone(system).fit(MATCHES, Y)
     right = fitted.predict(MATCHES) == Y
-    weights = np.array([1.0, 2.0, 5.0])
     assert fitted.score(MATCHES, np.array(Y, object)) == pytest.approx(right.mean())
-    assert fitted.score(MATCHES, Y, weights) == pytest.approx(
-        (weights * right).sum() / 8
-    )
     rejects(lambda: fitted.score(MATCHES, ["a", "b", 1]), "y")
 
 
@@ -323,7 +319,6 @@ def test_the_score_of_a_rating_system_is_its_fraction_of_right_predictions(syste
 SOURCES = {
     "search": lambda source: simulate_norm_pairs("l2", 5, 0.5, source),
     "AnKerRank": lambda source: AnKerRank(random_state=source).fit(UNIT, SCORES),
-    "Able2Rank": lambda source: Able2Rank("cv", random_state=source).fit(UNIT, SCORES),
     "RankNet": lambda source: RankNet(n_epochs=1, random_state=source).fit(
         UNIT, SCORES
     ),
@@ -356,7 +351,6 @@ SOURCES = {
 }
 OPTIONAL = {
     "AnKerRank",
-    "Able2Rank",
     "RankNet",
     "ItemKFold",
     "LogisticCompare",

@@ -10,7 +10,7 @@ import pytest
 from distributed import Client, LocalCluster
 from joblib import parallel_config
 
-from preflearn.analogy import Able2Rank, AnKerRank
+from preflearn.analogy import AnKerRank
 from preflearn.dynamics import (
     Constant,
     DynamicComparisons,
@@ -111,14 +111,6 @@ def support_vectors(loss, n_jobs=None):
     return np.concatenate([found.curve_.losses, found.dual_coef_])
 
 
-def neighbours(n_jobs=None):
-    return list(
-        Able2Rank("cv", random_state=0, n_jobs=n_jobs)
-        .fit(FEATURES, TARGET)
-        .losses_.values()
-    )
-
-
 def ratings(n_jobs=None):
     found = select_rating(
         Elo(likelihood=Logit()),
@@ -139,7 +131,6 @@ SEARCHES = [
     refits,
     refits_by_judge,
     paths,
-    neighbours,
     ratings,
 ]
 SEARCHES += [partial(support_vectors, "hinge"), partial(support_vectors, "squared")]

@@ -11,21 +11,17 @@ References
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Literal, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-from joblib import delayed
 from numpy.typing import ArrayLike
 
 from preflearn.analogy.kernel import analogy_kernel, blocks
-from preflearn.analogy.training import Aggregate, PairwiseLearner, halves
-from preflearn.core.validation import Floats, as_real, generator, require
-from preflearn.pairs import Pairs
-from preflearn.solvers.search import in_parallel
+from preflearn.analogy.training import PairwiseLearner
+from preflearn.core.validation import Floats, check_count
 
 _DEGREE_DIGITS = 12  # degrees are compared after rounding to as many digits
-_K_GRID = (10, 15, 20)
 
 
 @dataclass(eq=False, repr=False)
@@ -38,28 +34,17 @@ class Able2Rank(PairwiseLearner):
     x_i); v is eq. 5, averaged over features (`analogy_kernel` of degree 1). Each
     training pair votes once, for the direction of its larger degree; the k pairs with
     the largest such degrees count, as in the authors' public code. The fractions of the
-    votes are p_ij, and the worths that aggregate P order the items. Only k is learned:
-    the training pairs are kept.
+    votes are p_ij, and the worths of `bradley_terry(P)` order the items. Nothing is
+    learned: the training pairs are kept.
 
     Parameters
     ----------
-    k : int or "cv"
-        Number of votes on each pair; all if there are fewer. "cv": that of 10, 15 and
-        20 with the lowest fraction of wrong directions in 2-fold cross-validation of
-        the objects, repeated three times; of several, the smallest.
-    aggregate : {"bradley-terry", "row sums", "copeland"}
-        See `preflearn.ranking`.
-    random_state : int, numpy Generator or None
-        Seed of the folds of k="cv". A Generator goes on from fit to fit.
-    n_jobs : int, optional
-        Processes for the folds; None: one, or as `joblib.parallel_config` says.
+    k : int
+        Number of votes on each pair; all if there are fewer.
 
     Attributes
     ----------
     k_ : int
-    losses_ : dict of int to float, or None
-        The fraction of wrong directions for each k, with k="cv"; an undecided one
-        counts half.
     differences_ : ndarray of shape (m, d)
         Better item minus worse item of the training pairs.
     n_features_in_ : int
@@ -84,14 +69,10 @@ class Able2Rank(PairwiseLearner):
     [2, 3, 1]
     """
 
-    k: int | Literal["cv"] = 10
-    _: KW_ONLY
-    aggregate: Aggregate = "bradley-terry"
-    random_state: int | np.random.Generator | None = None
-    n_jobs: int | None = None
+    k: int = 10
 
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
-        """Keep the preferences between scored items, and choose k.
+        """Keep the preferences between scored items.
 
         Parameters
         ----------
@@ -106,63 +87,25 @@ class Able2Rank(PairwiseLearner):
         Raises
         ------
         ValueError
-            On bad parameters, features outside [0, 1], where no pair is left, or where
-            k="cv" finds no pairs in both halves of the objects.
+            On a bad k, features outside [0, 1], or where no pair is left.
         """
-        rng = generator(self.random_state, fresh=True)
-        if self.k != "cv":
-            good = as_real(self.k) % 1 == 0 and self.k >= 1
-            require(good, self.k, "k", "an integer of at least 1 or 'cv'")
-        pairs, better = self._preferences(X, y, qid)
-        if self.k == "cv":
-            self.losses_ = self._cross_validate(pairs, better, rng)
-            self.k_ = min(self.losses_, key=self.losses_.__getitem__)
-        else:
-            self.losses_ = None
-            self.k_ = int(self.k)
+        k = check_count(self.k, "k", 1)
+        _, better = self._preferences(X, y, qid)
+        self.k_ = k
         self.differences_ = better
         self.n_features_in_ = better.shape[1]
         return self
 
     def _degrees(self, U: Floats) -> Floats:
-        return self._vote_fractions(U, self.differences_, (self.k_,))[0]
-
-    def _cross_validate(
-        self, pairs: Pairs, better: Floats, rng: np.random.Generator
-    ) -> dict[int, float]:
-        calls = [
-            delayed(self._vote_fractions)(better[valid], better[train], _K_GRID)
-            for train, valid in halves(pairs, "objects", 3, rng)
-            if len(train) and len(valid)
-        ]
-        wrong = [
-            (fraction < 0.5) + (fraction == 0.5) / 2
-            for fraction in in_parallel(calls, self.n_jobs)
-        ]
-        expected = (
-            f"a number, or more objects: no half of the {len(pairs.items)} objects "
-            "has pairs to train while the other has pairs to validate"
-        )
-        require(len(wrong) > 0, self.k, "k", expected)
-        return dict(zip(_K_GRID, np.hstack(wrong).mean(axis=1).tolist(), strict=True))
-
-    def _vote_fractions(
-        self, V: Floats, better: Floats, k_values: tuple[int, ...]
-    ) -> Floats:
-        """Fractions of votes for the first item of pairs with differences V.
-
-        The shape is (len(k_values), len(V)).
-        """
         fractions = []
-        for part in blocks(V, 2 * len(better)):
+        for part in blocks(U, 2 * len(self.differences_)):
             # many degrees of scaled integers are equal up to rounding
-            first = np.round(analogy_kernel(part, better), _DEGREE_DIGITS)
-            second = np.round(analogy_kernel(-part, better), _DEGREE_DIGITS)
-            strength = np.maximum(first, second)
+            first = np.round(analogy_kernel(part, self.differences_), _DEGREE_DIGITS)
+            second = np.round(analogy_kernel(-part, self.differences_), _DEGREE_DIGITS)
             votes = (1 + np.sign(first - second)) / 2
-            weights = np.array([_top_k_weights(strength, k) for k in k_values])
-            fractions.append((weights * votes).sum(axis=2) / weights.sum(axis=2))
-        return np.hstack(fractions)
+            weights = _top_k_weights(np.maximum(first, second), self.k_)
+            fractions.append((weights * votes).sum(axis=1) / weights.sum(axis=1))
+        return np.concatenate(fractions)
 
 
 def _top_k_weights(values: Floats, k: int) -> Floats:

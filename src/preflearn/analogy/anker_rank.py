@@ -17,7 +17,7 @@ from scipy.special import expit
 
 from preflearn.analogy.classifiers import LOSSES, Problem, out_of_fold, platt, select
 from preflearn.analogy.kernel import Zero, analogy_kernel, blocks, check_differences
-from preflearn.analogy.training import Aggregate, PairwiseLearner, Split, halves
+from preflearn.analogy.training import PairwiseLearner, Split, halves
 from preflearn.core.estimator import check_asked
 from preflearn.core.validation import (
     Floats,
@@ -42,7 +42,7 @@ class AnKerRank(PairwiseLearner):
         C sum over training pairs of (1 - y f(u))_+ + 1/2 |f|^2,    f(u) = b + sum_i coef_i k(u, u_i),
 
     turns f into q = 1 / (1 + exp(-a f - b')) (Platt), takes p_ij = (1 + q_ij - q_ji) /
-    2 for the items i, j of a query, and orders them by the worths that aggregate P.
+    2 for the items i, j of a query, and orders them by the worths of `bradley_terry(P)`.
 
     Parameters
     ----------
@@ -65,8 +65,6 @@ class AnKerRank(PairwiseLearner):
     split : {"pairs", "objects"}
         What the folds halve. "objects": a pair trains, or validates, if both of its
         items are in that half; the others are left out.
-    aggregate : {"bradley-terry", "row sums", "copeland"}
-        See `preflearn.ranking`.
     loss : {"hinge", "logistic", "squared"}
         A support vector machine; or kernel logistic regression, with log(1 + exp(-y f))
         in place of the hinge; or kernel ridge regression, with (y - f)^2 / 2, without
@@ -134,7 +132,6 @@ class AnKerRank(PairwiseLearner):
     orientation: Orientation = "coin"
     n_repeats: int = 3
     split: Split = "pairs"
-    aggregate: Aggregate = "bradley-terry"
     loss: Literal["hinge", "logistic", "squared"] = "hinge"
     zero: Zero = "apart"
     random_state: int | np.random.Generator | None = None

@@ -75,24 +75,18 @@ class Certificate(NamedTuple):
         if self.value is not None:
             value = _quadratic(matrix, np.array(self.witness)) / scale
             return self.value < 0 and self.value == value
-        rest = matrix
-        before = 1
-        pivots = []
-        for entries, place in zip(self.rows, self.order, strict=True):
+        if not len(self.rows) == len(self.order) == len(self.pivots) == self.rank:
+            return False
+        total = 0 * matrix
+        for k, (entries, pivot) in enumerate(zip(self.rows, self.pivots, strict=True)):
             row = np.array(entries, dtype=object)
-            pivot = row[place]
-            rest = rest * pivot - np.outer(row, row)
-            # a multiple of the pivot before, as minors are
-            if pivot <= 0 or (rest % before).any():
+            diagonal = row[self.order[k]]
+            # 0 at earlier pivots, so independent
+            if pivot <= 0 or not diagonal or row[list(self.order[:k])].any():
                 return False
-            pivots.append(Fraction(pivot, before * scale))
-            rest = rest // before
-            before = pivot
-        for k, row in enumerate(self.rows):  # 0 at earlier pivots, so independent
-            if any(row[place] for place in self.order[:k]):
-                return False
-        same = self.rank == len(pivots) and self.pivots == tuple(pivots)
-        return same and not rest.any()
+            column = row / Fraction(diagonal)
+            total = total + pivot * np.outer(column, column)
+        return not (scale * total - matrix).any()
 
 
 def psd_certificate(K: ArrayLike) -> Certificate:

@@ -20,10 +20,6 @@ from preflearn.analogy.kernel import check_differences, map_on_threads, njit_nog
 from preflearn.core.compilation import njit_inner
 from preflearn.core.validation import LARGEST, Floats, Ids, check_array, raise_if_any
 
-# about, in nanoseconds per difference
-_SORTING_TIME = 100.0
-_JOINING_TIME = 15.0
-_ADDING_TIME = 5.0
 _N_PARTIAL_SUMS = 8  # of a product, which are added in their order
 # where negative, zero and positive numbers begin, and end
 _SIGNS = (-2.0, 0.0, np.nextafter(0.0, 1.0), 2.0)
@@ -84,9 +80,7 @@ class AnalogyOperator:
         U = check_differences(U)
         self.shape = (len(U), len(U))
         self.features: list[SortedFeature] = map_on_threads(
-            lambda k: _sorted_feature(U[:, k]),
-            range(U.shape[1]),
-            _SORTING_TIME * U.size,
+            lambda k: _sorted_feature(U[:, k]), range(U.shape[1])
         )
 
     def times(self, v: ArrayLike) -> Floats:
@@ -123,10 +117,7 @@ class AnalogyOperator:
         d = len(self.features)
         V = check_differences(V, "V", ("N2", d))
         v = self._check_weights(v)
-        work = (_SORTING_TIME * len(V) + _JOINING_TIME * n) * d
-        both = map_on_threads(
-            lambda k: _joined(self.features[k], V[:, k]), range(d), work
-        )
+        both = map_on_threads(lambda k: _joined(self.features[k], V[:, k]), range(d))
         # new pairs have no weight
         return _product(both, np.append(v, np.zeros(len(V))))[n:]
 
@@ -176,7 +167,7 @@ def _product(features: list[SortedFeature], v: Floats) -> Floats:
 
     d = len(features)
     starts = range(min(_N_PARTIAL_SUMS, d))
-    total, *others = map_on_threads(partial_sum, starts, _ADDING_TIME * len(v) * d)
+    total, *others = map_on_threads(partial_sum, starts)
     for part in others:
         total += part
     return total / d

@@ -17,8 +17,9 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -40,14 +41,10 @@ _ROUNDING = 1e-9  # of differences of scaled features, at -1 and 1
 # of a block, whose columns stay in the cache
 _ROWS = 256
 _COLUMNS = 256
-_TRANSPOSED_ROWS = 8  # at once: a cache line of 64 bytes
 _BLOCK_VALUES = 1 << 22  # values of the kernel that are computed at a time
-_MIN_THREADED_TIME = 1e6  # nanoseconds of work; threads take some 3e5 to start
 
 
-def njit_nogil(function: Callable[..., Any]) -> Any:
-    """`preflearn.core.compilation.njit` for threads: other Python code runs meanwhile."""
-    return njit(function, nogil=True)
+njit_nogil = partial(njit, nogil=True)  # for threads: other Python code runs meanwhile
 
 
 def analogy_kernel(
@@ -112,10 +109,7 @@ def analogy_kernel(
     K = np.empty((len(S), len(other)))
     columns = np.ascontiguousarray(other.T)
     tops = range(0, len(S), _ROWS)
-    nanoseconds = 0.15 * K.size * S.shape[1]
-    map_on_threads(
-        lambda top: _fill(K, S, columns, degree, V is None, top), tops, nanoseconds
-    )
+    map_on_threads(lambda top: _fill(K, S, columns, degree, top), tops)
     return K
 
 
@@ -163,16 +157,10 @@ def blocks(V: Floats, n: int) -> list[Floats]:
     return np.array_split(V, min(len(V), -(-len(V) * n // _BLOCK_VALUES)))
 
 
-def map_on_threads(
-    function: Callable[[Any], Any], parts: Iterable, nanoseconds: float
-) -> list:
-    """The function of each part, in their order, on threads if that pays.
-
-    `nanoseconds` is about the time of all parts on one thread.
-    """
-    parts = list(parts)  # pyright: ignore[reportAttributeAccessIssue]
+def map_on_threads(function: Callable[[Any], Any], parts: range) -> list:
+    """The function of each part, in their order, on threads if there are several."""
     threads = config.NUMBA_NUM_THREADS  # pyright: ignore[reportAttributeAccessIssue]
-    if len(parts) == 1 or threads == 1 or nanoseconds < _MIN_THREADED_TIME:
+    if len(parts) == 1 or threads == 1:
         return [function(part) for part in parts]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(function, parts))
@@ -182,52 +170,26 @@ def map_on_threads(
 
 
 @njit_nogil
-def _fill(K, rows, columns, degree, symmetric, top):
-    """Write _ROWS rows of K from `top` on.
-
-    Where K is symmetric, only the part from the diagonal on, and its mirror image.
-    """
-    bottom = min(top + _ROWS, len(rows))
-    for left in range(top if symmetric else 0, K.shape[1], _COLUMNS):
+def _fill(K, rows, columns, degree, top):
+    """Write _ROWS rows of K from `top` on."""
+    for left in range(0, K.shape[1], _COLUMNS):
         right = min(left + _COLUMNS, K.shape[1])
-        for i in range(top, bottom):
+        for i in range(top, min(top + _ROWS, len(rows))):
             row = K[i, left:right]
             _add_hats(row, rows[i], columns, left, right)
             _raise(row, degree)
-        if symmetric and left > top:
-            for first in range(top, bottom, _TRANSPOSED_ROWS):
-                last = min(first + _TRANSPOSED_ROWS, bottom)
-                # an assignment of arrays would take two seconds to compile
-                for j in range(left, right):
-                    for i in range(first, last):
-                        K[j, i] = K[i, j]
 
 
 @njit_inner
 def _add_hats(row, x, columns, left, right):
-    """The mean of max(0, 1 - |x - column|) over features; four of them a pass, for
-    memory traffic."""
+    """The mean of max(0, 1 - |x - column|) over features."""
     d = len(x)
     row[:] = 0.0
-    for k in range(0, d - 3, 4):
+    for k in range(d):
         a = x[k]
-        b = x[k + 1]
-        c = x[k + 2]
-        e = x[k + 3]
-        first = columns[k, left:right]
-        second = columns[k + 1, left:right]
-        third = columns[k + 2, left:right]
-        fourth = columns[k + 3, left:right]
+        column = columns[k, left:right]
         for j in range(len(row)):
-            total = row[j] + max(0.0, 1.0 - abs(a - first[j]))
-            total += max(0.0, 1.0 - abs(b - second[j]))
-            total += max(0.0, 1.0 - abs(c - third[j]))
-            row[j] = total + max(0.0, 1.0 - abs(e - fourth[j]))
-    for k in range(d - d % 4, d):
-        a = x[k]
-        first = columns[k, left:right]
-        for j in range(len(row)):
-            row[j] += max(0.0, 1.0 - abs(a - first[j]))
+            row[j] += max(0.0, 1.0 - abs(a - column[j]))
     for j in range(len(row)):
         row[j] /= d  # not times 1/d: the mean of d ones is 1
 

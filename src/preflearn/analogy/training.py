@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike
 
 from preflearn.analogy.kernel import clipped
 from preflearn.core.estimator import check_asked
-from preflearn.core.validation import Floats, Ids, check_choice
+from preflearn.core.validation import Floats, Ids
 from preflearn.pairs import Pairs
-from preflearn.ranking.aggregation import AGGREGATES
+from preflearn.ranking.aggregation import bradley_terry
 from preflearn.ranking.base import RankingLearner, check_scored_items
 
 Split = Literal["pairs", "objects"]
-Aggregate = Literal["bradley-terry", "row sums", "copeland"]
 
 _UNIT = "features from 0 to 1, so that differences are from -1 to 1: use DomainScaler"
 
@@ -55,20 +54,16 @@ def halves(
 
 
 class PairwiseLearner(RankingLearner):
-    """Ranks by degrees of preference between the items of a query, which are then
-    aggregated.
+    """Ranks by degrees of preference between the items of a query, which
+    `bradley_terry` aggregates.
 
-    A subclass defines `_degrees(U)`, and has the parameter `aggregate`, a name of
-    `AGGREGATES`.
+    A subclass defines `_degrees(U)`.
     """
-
-    aggregate: Aggregate
 
     def _preferences(
         self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None
     ) -> tuple[Pairs, Floats]:
         """Pairs of items of different scores, and better item minus worse item (m, d)."""
-        check_choice(self.aggregate, "aggregate", tuple(AGGREGATES))
         X, scores, query = check_scored_items(X, y, qid)
         pairs, labels = Pairs.from_scores(clipped(X, "X", 0.0, _UNIT), scores, query)
         return pairs, pairs.differences() * labels[:, None]
@@ -100,9 +95,9 @@ class PairwiseLearner(RankingLearner):
         return self._degree_matrix(Q, "Q")
 
     def rank_function(self, X: ArrayLike) -> Floats:
-        """Aggregated `preferences` of the items of one query, (n,); larger is better."""
-        check_choice(self.aggregate, "aggregate", tuple(AGGREGATES))
-        return AGGREGATES[self.aggregate](self._degree_matrix(X, "X"))
+        """Log-worths of the items of one query by their `preferences`, (n,); larger is
+        better."""
+        return bradley_terry(self._degree_matrix(X, "X"))
 
     def _degree_matrix(self, Q: ArrayLike, name: str) -> Floats:
         Q = clipped(check_asked(self, Q, name), name, 0.0, _UNIT)

@@ -2,7 +2,7 @@
 from degrees."""
 
 from preflearn.ranking.active_learning import best_worst, next_pairs
-from preflearn.ranking.aggregation import AGGREGATES, bradley_terry, copeland, row_sums
+from preflearn.ranking.aggregation import bradley_terry, copeland, row_sums
 from preflearn.ranking.base import RankingLearner, RankTargetWarning
 from preflearn.ranking.plackett_luce import PlackettLuce
 from preflearn.ranking.rank_net import RankNet
@@ -11,7 +11,6 @@ from preflearn.ranking.tie_models import Davidson, OrdinalComparison
 from preflearn.ranking.uncertainty import Ranks, bootstrap
 
 __all__ = [
-    "AGGREGATES",
     "Davidson",
     "ExpectedRankRegression",
     "OrdinalComparison",

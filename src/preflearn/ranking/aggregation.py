@@ -15,7 +15,6 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -261,13 +260,6 @@ def copeland(P: ArrayLike) -> Floats:
     degrees = _check_degrees(P)
     better = degrees > degrees.T
     return (better.sum(axis=1) - better.sum(axis=0) + better.shape[0] - 1) / 2
-
-
-AGGREGATES: dict[str, Callable[[ArrayLike], Floats]] = {
-    "bradley-terry": bradley_terry,
-    "row sums": row_sums,
-    "copeland": copeland,
-}
 
 
 def _check_degrees(P: Any) -> Any:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
@@ -50,7 +51,9 @@ def check_scored_items(
     X = check_items(X, "X", scaled=True)
     scores = check_array(y, "y", (len(X),), "one score per item, larger is better")
     query = query_numbers(qid, len(X))
-    are_ranks = _are_ranks(scores, query)
+    # 1, ..., n in some order in every query
+    ranks = pd.Series(scores).groupby(query).rank("first")
+    are_ranks = np.array_equal(scores, ranks)
     values = np.asarray(y)
     # beyond 2^53 neighbours became one float; the order is what counts
     if values.dtype.kind in "iu":
@@ -70,14 +73,6 @@ def check_scored_items(
             RankTargetWarning,
         )
     return X, scores, query
-
-
-def _are_ranks(scores: Floats, query: NDArray) -> bool:
-    """Whether the scores of each query are 1, ..., n in some order."""
-    order = np.lexsort((scores, query))
-    sizes = np.bincount(query)
-    places = np.arange(len(scores)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
-    return np.array_equal(scores[order], places)
 
 
 def check_size(value: object, name: str, most: float, other: str = "") -> float:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
 from preflearn.core.estimator import check_asked
 from preflearn.core.validation import Floats, require
@@ -70,14 +70,9 @@ class ExpectedRankRegression(RankingLearner):
             or where no query has two items of different scores.
         """
         X, scores, query = check_scored_items(X, y, qid)
-        # Mean positions within queries: those in the order of (query, -score), less
-        # what came before.
-        counts = np.bincount(query)
-        _, place = np.unique(
-            np.column_stack([query, -scores]), axis=0, return_inverse=True
-        )
-        before = np.cumsum(counts) - counts
-        target = (rankdata(place) - before[query]) / (counts[query] + 1)
+        # mean positions within queries
+        positions = pd.Series(-scores).groupby(query).rank().to_numpy()
+        target = positions / (np.bincount(query)[query] + 1)
         away = X - X[0]  # exactly 0 where a feature is constant
         width = float(np.abs(away).max())
         expected = f"0 or at least {_MIN_RANGE:g}, since below weights overflow: standardise the features"

@@ -41,6 +41,7 @@ from preflearn.core.validation import (
     require,
 )
 from preflearn.matches import OutcomeWarning
+from preflearn.ranking.base import positions
 from preflearn.solvers.search import in_parallel
 from preflearn.solvers.smooth_losses import DENSE
 
@@ -162,7 +163,7 @@ class Uncertain(ABC):
             rankdata(-draws, axis=1), [(1 - level) / 2, (1 + level) / 2], axis=0
         )
         low, high = np.rint(tail).astype(np.int64)
-        return Ranks(rankdata(-scores, method="min").astype(np.int64), low, high)
+        return Ranks(positions(scores), low, high)
 
     def quasi_variances(self, pairs: Any = None) -> Floats:
         """Numbers q of which q_i + q_j is nearly the variance of s_i - s_j, for each

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from preflearn.core.validation import Floats, Ids
-from preflearn.ranking import AGGREGATES, row_sums
+from preflearn.ranking import bradley_terry, copeland, row_sums
 
 _MAX_EXACT_ITEMS = 16  # of one majority cycle; among more items, the search is local
 
@@ -56,7 +56,12 @@ def kemeny(P: Floats) -> Floats:
     return worths
 
 
-ORDERS = AGGREGATES | {"kemeny": kemeny}
+ORDERS = {
+    "bradley-terry": bradley_terry,
+    "row sums": row_sums,
+    "copeland": copeland,
+    "kemeny": kemeny,
+}
 
 
 # ---- The search among orders behind `kemeny`
