@@ -47,7 +47,7 @@ class AnKerRank(PairwiseLearner):
     Parameters
     ----------
     C : float or "path"
-        The cost, from 1e-100 to 1e100; with another loss than "hinge" from 1e-6 to 1e6.
+        The cost, from 1e-6 to 1e6.
         "path": that of lowest zero-one loss in 2-fold cross-validation, over all C; a
         path takes as long as ten to twenty fits.
     degree : int
@@ -80,8 +80,7 @@ class AnKerRank(PairwiseLearner):
     Attributes
     ----------
     C_ : float
-        The C chosen or given; a smaller one where rounding ends the path before it,
-        with a warning.
+        The C chosen or given.
     curve_ : Selection or None
         Zero-one loss over lambda = 1/C of the cross-validation, with C="path". A pair
         with f = 0 is wrong, except for the hinge with bias, which decides it for the first
@@ -177,13 +176,14 @@ class AnKerRank(PairwiseLearner):
         else:
             self.curve_ = None
             C = float(self.C)
-        coef, self.intercept_, self.C_ = LOSSES[self.loss](problem, C)
+        coef, self.intercept_ = LOSSES[self.loss](problem, C)
         a = 0.0
         b = 0.0
         if folds:
-            a, b = platt(*out_of_fold(problem, folds, self.loss, self.C_), kernel.odd)
+            a, b = platt(*out_of_fold(problem, folds, self.loss, C), kernel.odd)
         if a <= 0:
             a, b = platt(problem.K @ coef + self.intercept_, labels, kernel.odd)
+        self.C_ = C
         self.platt_ = max(a, 0.0), b
         self.support_ = np.flatnonzero(coef)
         self.differences_ = U[self.support_]
@@ -214,10 +214,7 @@ class AnKerRank(PairwiseLearner):
 
     def _check_parameters(self) -> np.random.Generator:
         if self.C != "path":
-            largest = 1e6
-            if self.loss == "hinge":
-                largest = 1e100
-            check_size(self.C, "C", largest, " or 'path'")
+            check_size(self.C, "C", 1e6, " or 'path'")
         check_choice(self.orientation, "orientation", ("coin", "both", "antisymmetric"))
         check_choice(self.split, "split", ("pairs", "objects"))
         check_choice(self.loss, "loss", tuple(LOSSES))

@@ -17,19 +17,18 @@ import numpy as np
 from joblib import delayed
 from scipy import linalg
 from scipy.special import logit
-from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.analogy.additive import Logistic
 from preflearn.analogy.low_rank import AllFunctions
 from preflearn.analogy.training import Fold
 from preflearn.core.gram import DenseGram
-from preflearn.core.validation import Floats, Ids, require, warn_user
+from preflearn.core.validation import Floats, Ids, require
 from preflearn.pairs import Pairs
 from preflearn.path.binary import BinaryPath, trusted_path
 from preflearn.path.ranking import RankingPath, ranksvm_path
 from preflearn.path.regularization import FoldCurve, Selection, merge_fold_curves
 from preflearn.solvers.hinge_dual import HingeTerms, best_bias, maximise
-from preflearn.solvers.newton import newton
+from preflearn.solvers.newton import newton, warn_about_gap
 from preflearn.solvers.search import in_parallel
 
 # lambda per example where a path ends; the first breakpoint is below 1 per example
@@ -38,7 +37,7 @@ GRID = np.logspace(3, -6, 10)  # lambda of classifiers without a path
 _ROUNDING = 1e-12  # relative rounding of a breakpoint, or of decision values
 _LOGISTIC_GAP = 1e-10
 _TARGET_GAP = 1e-12  # of the dual of the hinge
-_MAX_GAP = 1e-8  # beyond, the path is followed instead
+_MAX_GAP = 1e-8  # beyond, a warning
 _MAX_NEWTON_STEPS = 100
 
 
@@ -67,7 +66,6 @@ class Classifier(NamedTuple):
 
     coef: Floats  # (m,)
     bias: float
-    C: float  # as asked for, or smaller where rounding ended the path
 
 
 def hinge(problem: Problem, C: float) -> Classifier:
@@ -84,26 +82,11 @@ def hinge(problem: Problem, C: float) -> Classifier:
         biased,
     )
     coef, gap = maximise(gram, rows, np.zeros(len(K)), _TARGET_GAP)
-    if gap > _MAX_GAP:
-        return _hinge_by_path(problem, C)
+    warn_about_gap("AnKerRank", gap, _MAX_GAP, f"lower C = {C:g}")
     bias = 0.0
     if biased:
         bias = best_bias(rows, rows.slopes(gram.times(coef)))
-    return Classifier(coef, bias, C)
-
-
-def _hinge_by_path(problem: Problem, C: float) -> Classifier:
-    """`hinge` by the path down to lambda = 1/C, or to an earlier end of the path."""
-    path = _path(problem, 1 / C)
-    lam = 1 / C
-    if lam < path.lambda_end:
-        lam = path.lambda_end
-        text = f"rounding ends the path at C = {1 / lam:.3g}, taken in place of {C:.3g}"
-        warn_user(text, ConvergenceWarning)
-    bias = 0.0
-    if isinstance(path, BinaryPath):
-        bias = path.bias(lam)
-    return Classifier(problem.labels * path.alpha(lam) / lam, bias, 1 / lam)
+    return Classifier(coef, bias)
 
 
 def _path(problem: Problem, lambda_min: float) -> BinaryPath | RankingPath:
@@ -130,14 +113,14 @@ def logistic(problem: Problem, C: float) -> Classifier:
     objective = Logistic(functions.gram.times, functions.inverse, labels, C, biased)
     start = np.zeros(len(labels))
     optimum = newton(objective, start, _LOGISTIC_GAP, _MAX_NEWTON_STEPS).point
-    return Classifier(optimum.x, optimum.bias, C)
+    return Classifier(optimum.x, optimum.bias)
 
 
 def squared(problem: Problem, C: float) -> Classifier:
     """C sum (y - f)^2 / 2 + 1/2 |f|^2: kernel ridge regression on the labels, without
     bias."""
     ridge = problem.K + np.eye(len(problem.K)) / C
-    return Classifier(linalg.solve(ridge, problem.labels, assume_a="pos"), 0.0, C)
+    return Classifier(linalg.solve(ridge, problem.labels, assume_a="pos"), 0.0)
 
 
 LOSSES: dict[str, Callable[[Problem, float], Classifier]] = {
