@@ -364,7 +364,7 @@ def test_scale_is_that_of_the_columns_of_a_view():
         ({"shared_index": 1}, {}, "shared_index is 1"),
         ({"views": []}, {}, "views is"),
         ({"views": "rbf"}, {}, "views is 'rbf'"),
-        ({"views": [[0], [4]]}, {}, r"views\[1\]\[0\] is 4"),
+        ({"views": [[0], [4]]}, {}, r"views\[1\] is \[4\].* 3"),
         ({"views": [[0], slice(9, 9)]}, {}, r"views\[1\]"),
         ({"views": [[0.5]]}, {}, r"views\[0\]"),
         ({"kernel": "linear"}, {"X": 1e90 * problem(0)[0]}, "view 0"),

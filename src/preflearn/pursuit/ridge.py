@@ -196,7 +196,7 @@ def subset_ridge(
     penalties : ndarray of shape (levels,)
     """
     target = form.root(s)
-    w = ridge(form.root(features), form.root(s), alphas)
+    w = ridge(form.root(features), target, alphas)
     coefs = w @ back.T
     penalties = np.square(w).sum(axis=1)
     if not alphas.all():

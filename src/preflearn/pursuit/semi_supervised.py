@@ -29,7 +29,6 @@ from preflearn.core.validation import (
     check_flag,
     check_list,
     check_real,
-    raise_if_any,
     require,
 )
 from preflearn.pursuit.base import ScoredItemsEstimator, check_training_data
@@ -223,26 +222,19 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
 
 def _columns(choice: Any, name: str, n_features: int) -> Ids:
     """The numbers of a view's columns."""
-    if isinstance(choice, slice):
-        ids = np.arange(n_features)[choice]
-    else:
-        ids = as_array(choice, name)
-    if ids.dtype.kind == "b" and ids.shape == (n_features,):
-        ids = np.flatnonzero(ids)
-    expected = "at least one column, as numbers, a mask or a slice"
-    require(
-        ids.ndim == 1 and len(ids) > 0 and ids.dtype.kind in "iu",
-        choice,
-        name,
-        expected,
+    index = choice
+    if not isinstance(choice, slice):
+        index = as_array(choice, name)
+    try:
+        ids = np.arange(n_features)[index]
+    except IndexError:
+        ids = np.empty(0, dtype=np.int64)
+    last = n_features - 1
+    expected = (
+        f"at least one column, as numbers from 0 to {last}, as a mask or as a slice"
     )
-    raise_if_any(
-        (ids < 0) | (ids >= n_features),
-        ids,
-        name,
-        f"a column number, from 0 to {n_features - 1}",
-    )
-    return ids.astype(np.int64)
+    require(ids.ndim == 1 and len(ids) > 0, choice, name, expected)
+    return ids
 
 
 def _choices(views: list[View], shared: bool) -> Ids:
