@@ -29,15 +29,6 @@ def unmet(P, worths):
 # ---- Bradley–Terry
 
 
-@pytest.mark.parametrize("spread", [0.1, 4.0])
-@pytest.mark.parametrize("n", [2, 40, 149])
-def test_the_equations_of_the_maximum_hold(n, spread):
-    P = degrees(n, n, spread)
-    worths = bradley_terry(P)
-    np.testing.assert_allclose(unmet(P, worths), 0, atol=1e-7 * P.sum(axis=1).max())
-    assert worths.mean() == pytest.approx(0, abs=1e-8)
-
-
 def newton_steps(monkeypatch, P):
     solved = []
     solve = np.linalg.solve
@@ -169,7 +160,9 @@ def matches(n, m, seed=0):
 def test_sparse_counts_have_the_worths_of_the_dense_matrix(n, form):
     P = matches(n, 30 * n)
     counts = form(P.toarray())
-    np.testing.assert_allclose(unmet(P.toarray(), bradley_terry(counts)), 0, atol=1e-7)
+    worths = bradley_terry(counts)
+    np.testing.assert_allclose(unmet(P.toarray(), worths), 0, atol=1e-7)
+    assert worths.mean() == pytest.approx(0, abs=1e-8)
     for count in (row_sums, copeland):
         np.testing.assert_array_equal(count(counts), count(P.toarray()))
 

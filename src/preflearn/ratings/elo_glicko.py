@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,14 +46,6 @@ _FIDE_ELITE_RATING = 2400.0
 _LIKELIHOODS = (Probit, Logit, OrdinalProbit, OrdinalLogit)
 _Q = math.log(10) / 400
 _NOISE = math.pi / math.sqrt(3) / _Q  # standard deviation of a match, in rating points
-
-
-class EloPlayers(NamedTuple):
-    """Values of players, which the compiled loop updates in place."""
-
-    ratings: Floats
-    games: NDArray[np.int64]
-    elite: NDArray[np.bool_]
 
 
 @dataclass(eq=False, repr=False)
@@ -176,10 +168,10 @@ class Elo(RatingSystem):
         if self.likelihood is not None:
             steps = np.full(3, float(self.rate))
             margin = likelihood.parameters[0]
-        players = EloPlayers(self.ratings_, self.games_, self.elite_)
         rate = math.log(10) / float(self.scale)
         law = likelihood.compiled_integral(ep=True)
-        return _elo(ids, matches, players, steps, rate, law, margin)
+        players = self.ratings_, self.games_, self.elite_
+        return _elo(ids, matches, *players, steps, rate, law, margin)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
         return math.log(10) / float(self.scale) * differences
@@ -304,16 +296,13 @@ class Glicko(RatingSystem):
 
 
 @njit
-def _elo(ids, matches, players, steps, rate, law, margin):
-    """Update players in place; return ratings of both before each match.
+def _elo(ids, matches, ratings, games, elite, steps, rate, law, margin):
+    """Update values of players in place; return ratings of both before each match.
 
     The result has the shape (N, 4), with variances of 0. A margin of -1 stands for no
     likelihood.
     """
     y = matches.y
-    ratings = players.ratings
-    games = players.games
-    elite = players.elite
     before = np.zeros((len(y), 4))
     for row in range(len(y)):
         first = ids[row, 0]
