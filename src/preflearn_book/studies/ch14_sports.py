@@ -28,16 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from preflearn.core.validation import (
-    LARGEST,
-    Floats,
-    Ids,
-    check_count,
-    check_labels,
-    check_real,
-    generator,
-    short_repr,
-)
+from preflearn.core.validation import Floats, Ids, require
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import (
     Affine,
@@ -146,18 +137,10 @@ def _of_table_8(
     ]
     if likelihood is not None:
         rows = rows[rows["likelihood"] == likelihood]
-    names = sorted(set(rows["likelihood"]))
-    if len(names) != 1:
-        problem = "is not in Table 8"
-        if names:
-            problem = f"has the likelihoods {names}"
-        raise ValueError(
-            f"model {short_repr(model)} of {short_repr(dataset)} with likelihood "
-            f"{short_repr(likelihood)} {problem}; expected one of its models, and its "
-            "likelihood if there are several"
-        )
-    values = zip(rows["quantity"], rows["value"].astype(float), strict=True)
-    return names[0], dict(values)
+    names = rows["likelihood"].unique().tolist()
+    what = f"the likelihood of {model} of {dataset} in Table 8"
+    require(len(names) == 1, names, what, "one; pass it if there are several")
+    return names[0], rows.set_index("quantity")["value"].astype(float).to_dict()
 
 
 def _has_ties(table: pd.DataFrame, dataset: str) -> bool:
@@ -227,27 +210,19 @@ class ResultForecasts(NamedTuple):
     def _outcome_entries(self) -> tuple[Ids, Ids]:
         """Rows and columns of the outcomes in the probabilities."""
         n, k = self.probabilities.shape
-        allowed = (-1, 0, 1)
-        if k == 2:
-            allowed = (-1, 1)
-        y = check_labels(self.outcomes, n, allow=allowed)
-        return np.arange(n), np.searchsorted(allowed, y)
+        results = np.linspace(-1, 1, k)
+        return np.arange(n), np.searchsorted(results, self.outcomes)
 
 
 def training_size(n_games: int) -> int:
     """The number of games in the training set: the first 70 percent of them.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two.
 
     Examples
     --------
     >>> training_size(67_642)
     47349
     """
-    return math.floor(0.7 * check_count(n_games, "n_games", least=2))
+    return math.floor(0.7 * n_games)
 
 
 def observations(
@@ -264,9 +239,9 @@ def observations(
         One row per game, sorted by time: first, second, time; outcome (1, 0, -1), or
         first_score and second_score for a likelihood of points.
     likelihood : Likelihood, optional
-        Poisson: two rows per game, as in `scoring_matches`. Gaussian and Skellam: y is
-        the difference of points, as floats, so that it never overflows. Any other, and
-        None: the outcome.
+        Poisson: two rows per game, as in `scoring_matches`, without an advantage.
+        Gaussian and Skellam: y is the difference of points, as floats, so that it never
+        overflows. Any other, and None: the outcome.
     advantage : str, optional
         The column that becomes the feature "advantage".
 
@@ -274,11 +249,6 @@ def observations(
     -------
     matches : Matches
     y : ndarray
-
-    Raises
-    ------
-    ValueError
-        On frames as `Matches.from_frame`; for Poisson as `scoring_matches`.
 
     Examples
     --------
@@ -288,15 +258,12 @@ def observations(
     [[1], [2.0], [2.0, 0.0]]
     """
     if isinstance(likelihood, Poisson):
-        return scoring_matches(frame, advantage=advantage)
+        return scoring_matches(frame)
+    matches, y = Matches.from_frame(frame, advantage=advantage)
     if isinstance(likelihood, Gaussian | Skellam):
-        matches, own = Matches.from_frame(
-            frame, outcome="first_score", advantage=advantage
-        )
-        _, other = Matches.from_frame(frame, outcome="second_score")
-        # As floats, since a difference of unsigned integers can't be -1.
-        return matches, np.subtract(own, other, dtype=np.float64)
-    return Matches.from_frame(frame, advantage=advantage)
+        points = frame[["first_score", "second_score"]].to_numpy(dtype=np.float64)
+        return matches, points[:, 0] - points[:, 1]
+    return matches, y
 
 
 def forecast_results(
@@ -321,11 +288,6 @@ def forecast_results(
         for both teams; without ties, each team gets half the probability of equal
         points.
 
-    Raises
-    ------
-    ValueError
-        On frames as `Matches.from_frame`.
-
     Examples
     --------
     >>> frame = pd.DataFrame({"first": list("aabab"), "second": list("bcccc"),
@@ -335,16 +297,17 @@ def forecast_results(
     ([[0.158, 0.842], [0.307, 0.693]], [1.0, 1.0])
     """
     likelihood = getattr(model, "likelihood", None)
-    outcomes = check_labels(Matches.from_frame(frame)[1], len(frame))
+    outcomes = frame["outcome"].to_numpy()
     start = training_size(len(frame))
-    ties = bool((outcomes == 0).any())
     matches, y = observations(frame, likelihood)
     if isinstance(model, RatingSystem):
         probabilities = earlier_forecasts(model, matches, y, start)
     elif isinstance(likelihood, Poisson):
         ahead = one_step_ahead(model, matches, y, 2 * start, tol=tol)
         moments = ahead.mean.reshape(-1, 2), ahead.variance.reshape(-1, 2)
-        probabilities = result_probabilities(*moments, ties=ties)
+        probabilities = result_probabilities(*moments)
+        if (outcomes != 0).all():
+            probabilities = probabilities[:, ::2] + probabilities[:, 1:2] / 2
     else:
         probabilities = one_step_ahead(model, matches, y, start, tol=tol).probabilities
     return ResultForecasts(probabilities, outcomes[start:])
@@ -353,7 +316,7 @@ def forecast_results(
 # ---- Figure 5
 
 
-def random_split(n_games: int, rng: np.random.Generator | int) -> tuple[Ids, Ids, Ids]:
+def random_split(n_games: int, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
     """Numbers of 50 percent training, 20 percent validation, and 30 percent test games.
 
     The split of appendix B.2 of [Maystre2019]_, with floors: 30,828, 12,331 and 18,498
@@ -364,7 +327,7 @@ def random_split(n_games: int, rng: np.random.Generator | int) -> tuple[Ids, Ids
     >>> [len(part) for part in random_split(61_657, np.random.default_rng(0))]
     [30828, 12331, 18498]
     """
-    order = generator(rng, "rng").permutation(check_count(n_games, "n_games", 0))
+    order = rng.permutation(n_games)
     train, validation, test = np.split(order, [n_games // 2, 7 * n_games // 10])
     return np.sort(train), np.sort(validation), np.sort(test)
 
@@ -387,10 +350,11 @@ def interaction_model(
     DynamicComparisons
         Not fitted.
     """
-    players = [name for name in matches.features if isinstance(name, str)]
-    covariance: dict[Hashable, Covariance] = dict.fromkeys(
-        players, Constant(player_variance)
-    )
+    covariance: dict[Hashable, Covariance] = {
+        name: Constant(player_variance)
+        for name in matches.features
+        if isinstance(name, str)
+    }
     covariance[REST] = Constant(interaction_variance)
     return DynamicComparisons(covariance, Probit())
 
@@ -426,16 +390,11 @@ def bradley_terry_probabilities(
     >>> bradley_terry_probabilities(matches, [1, 1], matches[:1], regularization=0.5).round(4).tolist()
     [[0.2606, 0.7394]]
     """
-    signed = matches.design.multiply(
-        check_labels(y, len(matches), allow=(-1, 1))[:, None]
-    )
+    signed = matches.design.multiply(np.asarray(y)[:, None])
     # Each match in both orders, so that there are always two classes.
     both = sparse.vstack([signed, -signed])
     ones = np.ones(len(matches))
-    cost = 0.25 / check_real(
-        regularization, "regularization", "a positive number", 1 / LARGEST, LARGEST
-    )
     classifier = LogisticRegression(
-        C=cost, fit_intercept=False, tol=1e-12, max_iter=10_000
+        C=0.25 / regularization, fit_intercept=False, tol=1e-12, max_iter=10_000
     )
     return classifier.fit(both, np.append(ones, -ones)).predict_proba(asked.design)
