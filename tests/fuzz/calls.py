@@ -27,14 +27,11 @@ import preflearn
 from preflearn.core import NotIdentifiedWarning
 from preflearn.datasets import DatasetUnavailable
 from preflearn.matches import OutcomeWarning, TimeWarning, UnseenWarning
-from preflearn_book import studies
 
 OURS = ("preflearn", "preflearn_book")
-# No doors: their callers have checked what they are given, or it is a problem or a
-# table of chapter 17's.
-INSIDE = ("checks", "compiled", "source_digest", "counting", "ch14_shards", "ch17_")
-# What others make and check, or what takes a model that was fitted or a table that we
-# print.
+# No doors: their callers have checked what they are given.
+INSIDE = ("checks", "compiled", "source_digest", "counting")
+# What others make and check.
 NOT_CHECKED = {
     "Incidence",
     "DifferenceGram",
@@ -42,7 +39,6 @@ NOT_CHECKED = {
     "Separability",
     "Likelihood.check",
 }
-NOT_CHECKED |= {"cone_distance", "published_model", "at_end"}
 WARNINGS = (
     UserWarning,
     ConvergenceWarning,
@@ -67,14 +63,10 @@ def is_ours(value: Any) -> bool:
 def public_names() -> dict[str, Callable[..., Any]]:
     """Each public class and function, and each alternative constructor, by where it is
     imported from."""
-    modules = []
-    for package in (preflearn, studies):
-        found = pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
-        modules += [
-            name
-            for _, name, _ in found
-            if not name.rpartition(".")[2].startswith(INSIDE)
-        ]
+    found = pkgutil.iter_modules(preflearn.__path__, "preflearn.")
+    modules = [
+        name for _, name, _ in found if not name.rpartition(".")[2].startswith(INSIDE)
+    ]
     names = {}
     for module in map(importlib.import_module, modules):
         own = {
@@ -211,11 +203,7 @@ class Case:
         self.rng = np.random.default_rng([seed, again, *self.name.encode()])
         self.target = names[self.name]
         self.calls = list[dict[str, str]]()
-        # What stands in a chapter is called by us: with numbers of all kinds, but with
-        # the objects it takes.
-        self.problem = Problem(
-            self.rng, folder, things=not self.name.startswith("preflearn_book.studies")
-        )
+        self.problem = Problem(self.rng, folder)
 
     def run(self) -> list[dict[str, str]]:
         """Make the calls; one in four cases has nothing hostile in it."""

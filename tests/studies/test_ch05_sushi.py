@@ -39,11 +39,7 @@ def test_samples_are_disjoint_and_have_the_requested_share_of_ties(
 
 @pytest.mark.parametrize(
     ("sizes", "tie_share", "named"),
-    [
-        ([3, 3], 1.0, "ties.* 6"),
-        ([4, 2], 0.0, "preferences.* 6"),
-        ([2], 1.5, "tie_share"),
-    ],
+    [([3, 3], 1.0, "3 ties"), ([4, 2], 0.0, "2 preferences")],
 )
 def test_samples_that_cannot_be_drawn_are_an_error(sizes, tie_share, named):
     with pytest.raises(ValueError, match=named):

@@ -6,14 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from preflearn.core.validation import (
-    LARGEST,
-    as_floats,
-    check_array,
-    check_scale,
-    require,
-)
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
@@ -37,29 +29,15 @@ def level_lines(
         Its limits are kept.
     coef : array-like of shape (2,)
         A normal of the lines; not zero.
-    levels : array-like of float
+    levels : float or array-like of float
     color, linestyle, label
         Style of all lines; the label appears once in the legend.
-
-    Raises
-    ------
-    ValueError
-        If `coef` is zero or too large, or a level is not finite.
     """
-    coef = check_array(coef, "coef", (2,))
-    size = np.abs(coef).max()
-    require(
-        1 / LARGEST <= size <= LARGEST,
-        coef.tolist(),
-        "coef",
-        "a direction, from 1e-100 to 1e100 in size",
-    )
-    levels = check_array(np.atleast_1d(as_floats(levels, "levels")), "levels", ("k",))
-    check_scale(levels, "levels")
-    limits = axes.get_xlim(), axes.get_ylim()
-    for level in levels:
+    coef = np.asarray(coef)
+    limits = axes.axis()
+    for level in np.atleast_1d(levels):
         foot = level * (coef / (coef @ coef))
         across = foot + np.array([-coef[1], coef[0]])
         axes.axline(foot, across, color=color, linestyle=linestyle, lw=1.8, label=label)
         label = None
-    axes.set(xlim=limits[0], ylim=limits[1])
+    axes.axis(limits)

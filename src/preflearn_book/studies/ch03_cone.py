@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
 from preflearn.margins import MarginLP
-from preflearn.pairs import Pairs, as_pairs
+from preflearn.pairs import Pairs
 
 _EQUAL = 1e-9  # a tie whose value is this small is active both ways
 
 
-def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float:
+def cone_distance(lp: MarginLP, pairs: Pairs, y: ArrayLike) -> float:
     """How far the optimum of the LP is from being that of the QP: 0 if and only if they
     coincide.
 
@@ -32,7 +32,7 @@ def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float
     ----------
     lp : MarginLP
         Fitted to these pairs.
-    pairs : Pairs or array-like of shape (m, 2, p)
+    pairs : Pairs
     y : array-like of shape (m,)
 
     Returns
@@ -46,15 +46,12 @@ def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float
     >>> round(cone_distance(MarginLP().fit(pairs, [1, 1, 0]), pairs, [1, 1, 0]), 6)
     0.0
     """
-    d = as_pairs(pairs).differences()[lp.active_]
+    d = pairs.differences()[lp.active_]
     label = np.asarray(y)[lp.active_]
     preferences = np.unique(label[label != 0, None] * d[label != 0], axis=0)
     ties = d[label == 0]
     values = ties @ lp.coef_
-    ties = np.unique(
-        np.vstack([ties[values >= -_EQUAL], -ties[values <= _EQUAL]]), axis=0
-    )
-    generators = (preferences[:, None] - ties).reshape(-1, len(lp.coef_)) / np.abs(
-        d
-    ).max()
+    active = np.vstack([ties[values >= -_EQUAL], -ties[values <= _EQUAL]])
+    generators = preferences[:, None] - np.unique(active, axis=0)
+    generators = generators.reshape(-1, len(lp.coef_)) / np.abs(d).max()
     return float(nnls(generators.T, lp.coef_ / np.linalg.norm(lp.coef_))[1])

@@ -14,31 +14,29 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from preflearn.core.expansion import ItemKernel
 from preflearn.core.gram import fixed
-from preflearn.core.validation import (
-    LARGEST,
-    Floats,
-    check_array,
-    check_kinds,
-    check_labels,
-    raise_if_any,
-    require,
-)
+from preflearn.core.validation import Floats
 from preflearn.metrics import comparison_auc, comparison_loss, threshold
-from preflearn.pairs import Incidence, Pairs, as_pairs
+from preflearn.pairs import Incidence, Pairs
 from preflearn.path import ranksvm_path
 from preflearn.path.binary import BinaryPath, trusted_path
 from preflearn.path.ranking import RankingPath
 from preflearn.svm import DegenerateBiasError, SVMCompare, SVMRank
 from preflearn.svm.base import MAX_BETA, clear_threshold
 
-METHODS = ("rank", "rank2", "compare")
+_MODELS: dict[str, Any] = {
+    "rank": SVMRank,
+    "rank2": partial(SVMRank, ties="duplicate"),
+    "compare": SVMCompare,
+}
+METHODS = tuple(_MODELS)
 # Largest accepted violation of the optimality conditions, relative to the largest F.
 _MAX_KKT_RESIDUAL = 1e-7
 
@@ -94,8 +92,8 @@ def compare_methods(
     train: Labelled,
     valid: Labelled,
     test: Labelled,
-    C_grid: ArrayLike,
-    gamma_grid: ArrayLike,
+    C_grid: Floats,
+    gamma_grid: Floats,
 ) -> list[Outcome]:
     """Test results of rank, rank2 and compare, chosen on validation pairs by
     `select_on_grid`."""
@@ -107,7 +105,6 @@ def compare_methods(
         auc = comparison_auc(test[1], by_auc.decision_function(test[0]))
         return Outcome(method, error, auc, by_error, n_degenerate, by_auc)
 
-    _, test = _checked(train, test)
     outcomes = []
     for name, chosen in select_on_grid(train, valid, C_grid, gamma_grid).items():
         by_error, by_auc, n_degenerate, every_c = chosen
@@ -122,23 +119,20 @@ def direction_auc(
     train: Labelled,
     valid: Labelled,
     test: Labelled,
-    C_grid: ArrayLike,
-    gamma_grid: ArrayLike,
+    C_grid: Floats,
+    gamma_grid: Floats,
 ) -> tuple[float, float, float]:
     """Test AUC, C and gamma of SVMCompare's direction u, chosen by validation AUC.
 
     The sign of the bias does not matter. A C is left out where rounding ends the path
     above it. Parameters and errors are those of "compare" in `select_on_grid`.
     """
-    train, *others = _checked(train, valid, test)
-    check_kinds(train[1], "SVMCompare")
     areas = []
-    C = _checked_grid(C_grid, "C_grid")
-    for gamma in _checked_grid(gamma_grid, "gamma_grid"):
-        width = _Width.of(train, gamma)
-        path = width.path(1 / C[-1])
-        evaluations = [_Evaluation.of(width, part) for part in others]
-        for lam in 1 / C[path.lambda_end <= 1 / C]:
+    for gamma in gamma_grid:
+        width = _Width(train, gamma)
+        path = width.path(1 / C_grid[-1])
+        evaluations = [_Evaluation(width, part) for part in (valid, test)]
+        for lam in 1 / C_grid[path.lambda_end <= 1 / C_grid]:
             u = width.rows.adjoint(width.labels * path.alpha(lam))
             valid_auc, test_auc = (
                 comparison_auc(part.y, part.differences(u)) for part in evaluations
@@ -150,8 +144,8 @@ def direction_auc(
 def select_on_grid(
     train: Labelled,
     valid: Labelled,
-    C_grid: ArrayLike,
-    gamma_grid: ArrayLike,
+    C_grid: Floats,
+    gamma_grid: Floats,
     methods: Iterable[str] = METHODS,
 ) -> dict[str, GridSelection]:
     """Choose models of all C and gamma of a grid on validation pairs.
@@ -165,7 +159,7 @@ def select_on_grid(
     ----------
     train, valid : tuple of Pairs and ndarray of shape (m,)
         Pairs and labels to learn from, and to choose by.
-    C_grid, gamma_grid : array-like of shape (k,), (g,)
+    C_grid, gamma_grid : ndarray of shape (k,), (g,)
         Increasing and positive; rbf kernels exp(-gamma |x - x'|^2).
     methods : iterable of {"rank", "rank2", "compare"}
 
@@ -173,9 +167,6 @@ def select_on_grid(
     ------
     DegenerateBiasError
         If no point of the grid gives a ranking function.
-    ValueError
-        On pairs or labels that do not fit together, only ties or only preferences, or
-        another grid.
 
     Examples
     --------
@@ -186,77 +177,33 @@ def select_on_grid(
     >>> found.by_error.C, found.by_error.gamma, found.by_error.score(*train), found.n_degenerate
     (1.0, 1.0, 1.0, 0)
     """
-    train, valid = _checked(train, valid)
-    C = _checked_grid(C_grid, "C_grid")
-    gamma = _checked_grid(gamma_grid, "gamma_grid")
-    methods = list(methods)
-    for method in methods:
-        require(method in METHODS, method, "methods", f"some of {METHODS}")
-        check_kinds(train[1], "SVMCompare", ties=method == "compare")
-    return {method: _selection(method, train, valid, C, gamma) for method in methods}
-
-
-def _checked(*parts: Labelled) -> list[Labelled]:
-    """Pairs and labels, checked; all parts need the same number of features."""
-    checked = []
-    for part in parts:
-        require(
-            isinstance(part, tuple) and len(part) == 2,
-            part,
-            "a part of the data",
-            "(pairs, labels)",
-        )
-        pairs = as_pairs(part[0])
-        checked.append((pairs, check_labels(part[1], len(pairs))))
-        p = checked[0][0].shape[2]
-        require(
-            pairs.shape[2] == p,
-            pairs.shape[2],
-            "the number of features",
-            f"{p}, as in the training pairs",
-        )
-    return checked
-
-
-def _checked_grid(values: ArrayLike, name: str) -> Floats:
-    grid = check_array(values, name, ("k",), "increasing positive numbers")
-    wrong = (np.diff(grid, prepend=0) <= 0) | (grid < 1 / LARGEST) | (grid > LARGEST)
-    raise_if_any(
-        wrong, grid, name, "a number from 1e-100 to 1e100, larger than the one before"
-    )
-    return grid
+    grids = C_grid, gamma_grid
+    return {method: _selection(method, train, valid, *grids) for method in methods}
 
 
 def _machine(method: str, C: float, gamma: float) -> Machine:
-    if method == "compare":
-        return SVMCompare(float(C), gamma=float(gamma))
-    ties = {"rank": "ignore", "rank2": "duplicate"}[method]
-    return SVMRank(float(C), gamma=float(gamma), ties=ties)  # type: ignore[arg-type]
+    return _MODELS[method](float(C), gamma=float(gamma))
 
 
 def _selection(
     method: str, train: Labelled, valid: Labelled, C_grid: Floats, gamma_grid: Floats
 ) -> GridSelection:
-    errors = []
-    areas = []
+    scores = []
     best_of_paths = []
     for gamma in gamma_grid:
-        width = _Width.of(train, gamma)
-        evaluation = _Evaluation.of(width, valid)
+        width = _Width(train, gamma)
+        evaluation = _Evaluation(width, valid)
         if method == "compare":
             path = width.path(1 / C_grid[-1])
             solutions = width.solved(method, path, width.rows, width.labels, C_grid)
-            of_width = evaluation.compare(*solutions)
+            scores.append(evaluation.compare(*solutions))
             best = evaluation.best_of_path(path, 1 / C_grid[-1])
             if best is not None:
                 best_of_paths.append((*best, gamma))
         else:
-            of_width = evaluation.rank(*width.ranks(method, C_grid))
-        errors.append(of_width[0])
-        areas.append(of_width[1])
+            scores.append(evaluation.rank(*width.ranks(method, C_grid)))
     # Rows are values of C, columns of gamma.
-    error = np.array(errors).T
-    area = np.array(areas).T
+    error, area = np.transpose(scores, (1, 2, 0))
     if np.isinf(error).all():
         raise DegenerateBiasError(
             "beta is 0 or more on the whole grid; expected a larger C, or more ties"
@@ -275,23 +222,19 @@ def _selection(
     return GridSelection(by_error, by_auc, int(np.isinf(error).sum()), every_c)
 
 
-class _Width(NamedTuple):
+class _Width:
     """The training pairs and the kernel of one width."""
 
-    gamma: float
-    kernel: ItemKernel
-    gram: Floats  # (n, n)
-    y: NDArray
-    # From `Pairs.flipped`: preferences with the better item first, ties, swapped ties.
-    rows: Incidence
-    labels: NDArray
-
-    @classmethod
-    def of(cls, train: Labelled, gamma: float) -> _Width:
-        kernel = ItemKernel.of(SVMRank(gamma=float(gamma)), train[0])
-        flipped, labels = Pairs(kernel.items, kernel.B.index).flipped(train[1])
-        labels = labels.astype(np.float64)
-        return cls(gamma, kernel, kernel.gram(), train[1], flipped.B, labels)
+    def __init__(self, train: Labelled, gamma: float) -> None:
+        self.gamma = gamma
+        self.kernel = ItemKernel.of(SVMRank(gamma=float(gamma)), train[0])
+        self.gram = self.kernel.gram()
+        self.pairs = Pairs(self.kernel.items, self.kernel.B.index)
+        self.y = train[1]
+        # Preferences with the better item first, ties, swapped ties.
+        flipped, labels = self.pairs.flipped(self.y)
+        self.rows = flipped.B
+        self.labels = labels.astype(np.float64)
 
     def path(self, lambda_min: float) -> BinaryPath:
         """SVMCompare for each lambda."""
@@ -311,7 +254,7 @@ class _Width(NamedTuple):
         end = max(0.0, min(1 / C.max(), first / 2))
         path = ranksvm_path(pairs, ones, "precomputed", lambda_min=end)
         coef, _ = self.solved(method, path, pairs.B, ones, C)
-        z = self.kernel.B.differences(self.gram @ coef)
+        z = self.pairs.B.differences(self.gram @ coef)
         return coef, np.array([clear_threshold(self.y, column) for column in z.T])
 
     def solved(
@@ -335,28 +278,22 @@ class _Width(NamedTuple):
                     bias[k] = path.bias(1 / cost)
                 continue
             try:
-                machine = _machine(method, cost, self.gamma)
-                machine.fit(Pairs(self.kernel.items, self.kernel.B.index), self.y)
+                machine = _machine(method, cost, self.gamma).fit(self.pairs, self.y)
             except DegenerateBiasError:
                 continue
-            coef[:, k] = self.kernel.B.adjoint(machine.dual_coef_)
+            coef[:, k] = self.pairs.B.adjoint(machine.dual_coef_)
             bias[k] = getattr(machine, "bias_", 0.0)
         return coef, bias
 
 
-class _Evaluation(NamedTuple):
+class _Evaluation:
     """Pairs to evaluate on, and the kernel between their items and the training items."""
 
-    width: _Width
-    B: Incidence
-    y: NDArray
-    K: Floats
-
-    @classmethod
-    def of(cls, width: _Width, part: Labelled) -> _Evaluation:
-        pairs, y = part
-        ids, B = pairs.B.compacted()
-        return cls(width, B, y, width.kernel.functions.columns(pairs.items[ids]))
+    def __init__(self, width: _Width, part: Labelled) -> None:
+        pairs, self.y = part
+        self.width = width
+        ids, self.B = pairs.B.compacted()
+        self.K = width.kernel.functions.columns(pairs.items[ids])
 
     def differences(self, coef: Floats) -> Floats:
         """Score differences for coefficients (n,) or (n, k)."""
@@ -376,9 +313,8 @@ class _Evaluation(NamedTuple):
         errors = np.full(len(bias), np.inf)
         areas = np.full(len(bias), -np.inf)
         good = bias < MAX_BETA
-        errors[good], areas[good] = self.rank(
-            coef[:, good] / -bias[good], np.ones(good.sum())
-        )
+        unit = np.ones(good.sum())
+        errors[good], areas[good] = self.rank(coef[:, good] / -bias[good], unit)
         return errors, areas
 
     def best_of_path(

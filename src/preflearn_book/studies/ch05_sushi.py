@@ -11,17 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from preflearn.core.validation import (
-    check_count,
-    check_labels,
-    check_real,
-    generator,
-    require,
-)
+from preflearn.core.validation import require
 from preflearn.datasets.sushi import BEST, SushiData, pairs_of_neighbours
-from preflearn.pairs import Pairs, as_pairs
+from preflearn.pairs import Pairs
 
 
 def simulate_sushi(rng: np.random.Generator | int, n_users: int = 2500) -> SushiData:
@@ -40,14 +34,8 @@ def simulate_sushi(rng: np.random.Generator | int, n_users: int = 2500) -> Sushi
     -------
     SushiData
         With items without names, and no provenance.
-
-    Raises
-    ------
-    ValueError
-        On fewer than one user, or another source of randomness.
     """
-    rng = generator(rng, "rng")
-    n_users = check_count(n_users, "n_users", 1)
+    rng = np.random.default_rng(rng)
     user = np.repeat(np.arange(n_users), 10)
     items = np.hstack(
         [rng.normal(size=(len(user), 7)), rng.normal(size=(n_users, 7))[user]]
@@ -66,61 +54,46 @@ def simulate_sushi(rng: np.random.Generator | int, n_users: int = 2500) -> Sushi
 
 def disjoint_samples(
     pairs: Pairs,
-    y: ArrayLike,
+    y: NDArray,
     sizes: Iterable[int],
     tie_share: float,
-    rng: np.random.Generator | int,
+    rng: np.random.Generator,
 ) -> list[tuple[Pairs, NDArray]]:
     """Random samples without common pairs, each with the same fraction of ties.
 
     Parameters
     ----------
     pairs : Pairs
-    y : array-like of shape (m,)
+    y : ndarray of shape (m,)
     sizes : iterable of int
         Number of pairs of each sample.
     tie_share : float
         Fraction of ties, from 0 to 1; the number of ties is rounded.
-    rng : numpy Generator or int
-        Source of randomness, or its seed.
+    rng : numpy Generator
 
     Raises
     ------
     ValueError
-        On invalid labels, sizes or fractions, or if there are not enough ties or
-        preferences.
+        If there are not enough ties or preferences.
 
     Examples
     --------
-    >>> pairs, y = Pairs([[0.0], [1.0], [2.0]], [[1, 0], [2, 1], [2, 0], [0, 2]]), [0, 1, 1, 0]
+    >>> pairs, y = Pairs([[0.0], [1.0], [2.0]], [[1, 0], [2, 1], [2, 0], [0, 2]]), np.array([0, 1, 1, 0])
     >>> samples = disjoint_samples(pairs, y, [2, 2], 0.5, np.random.default_rng(0))
     >>> [sorted(labels.tolist()) for _, labels in samples]
     [[0, 1], [0, 1]]
     """
-    pairs = as_pairs(pairs)
-    y = check_labels(y, len(pairs))
-    rng = generator(rng, "rng")
-    require(np.iterable(sizes), sizes, "sizes", "the number of pairs of each sample")
-    sizes = [check_count(size, f"sizes[{k}]", 1) for k, size in enumerate(sizes)]
-    check_real(tie_share, "tie_share", "a number from 0 to 1", 0, 1)
     ties = rng.permutation(np.flatnonzero(y == 0))
     preferences = rng.permutation(np.flatnonzero(y != 0))
-    n_ties = np.array([round(size * tie_share) for size in sizes], dtype=int)
-    n_preferences = np.array(sizes, dtype=int) - n_ties
-    for name, rows, counts in (
-        ("ties", ties, n_ties),
-        ("preferences", preferences, n_preferences),
-    ):
-        needed = counts.sum()
-        require(
-            len(rows) >= needed, len(rows), f"number of {name}", f"at least {needed}"
-        )
     samples = []
-    for rows in zip(
-        np.split(ties, np.cumsum(n_ties))[:-1],
-        np.split(preferences, np.cumsum(n_preferences))[:-1],
-        strict=True,
-    ):
-        ids = np.concatenate(rows)
+    for size in sizes:
+        n_ties = round(size * tie_share)
+        parts = [ties[:n_ties], preferences[: size - n_ties]]
+        counts = [len(part) for part in parts]
+        expected = f"{n_ties} ties and {size - n_ties} preferences that are left"
+        require(counts == [n_ties, size - n_ties], counts, "a sample", expected)
+        ids = np.concatenate(parts)
         samples.append((pairs[ids], y[ids]))
+        ties = ties[n_ties:]
+        preferences = preferences[size - n_ties :]
     return samples
