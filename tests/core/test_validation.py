@@ -52,15 +52,6 @@ from preflearn.ranking import Davidson, OrdinalComparison, RankNet
 from preflearn.ratings import Elo, Glicko, TrueSkill
 from preflearn.svm import SVMRank
 from preflearn.svm.logistic import LogisticCompare
-from preflearn_book.studies.ch02_separable import simulate_separable_pairs
-from preflearn_book.studies.ch05_simulations import compare_methods, direction_auc
-from preflearn_book.studies.ch05_sushi import disjoint_samples, simulate_sushi
-from preflearn_book.studies.ch07_histories import match_features
-from preflearn_book.studies.ch07_protocol import season_tests
-from preflearn_book.studies.ch10_users import user_tasks
-from preflearn_book.studies.ch13_simulated import simulate_matches
-from preflearn_book.studies.ch14_sports import random_split
-from preflearn_book.studies.ch15_proportions import proportion_gram
 
 HUGE = 10**400  # a finite integer for which float() raises an OverflowError
 UNPRINTABLE = 10**5000  # repr() raises a ValueError
@@ -75,9 +66,6 @@ ONES = np.ones((3, 2))
 UNIT = np.linspace(0, 1, 24).reshape(12, 2) ** [1, 2]
 SCORES = -np.array([3, 1, 2, 4, 6, 5, 7, 8, 12, 10, 11, 9])
 MANY = Pairs.from_scores(UNIT, SCORES)
-TABLE = sparse.csr_array(
-    np.arange(1, 121).reshape(12, 10) % 7 * (np.arange(12)[:, None] + np.arange(10) > 5)
-)
 MATERN = Matern32().state_space()
 
 
@@ -258,7 +246,6 @@ CALLS = [
     (lambda: threshold([1.0], math.nan), "tau"),
     (lambda: threshold([1.0, math.nan], 1.0), "differences[1]"),
     (lambda: plots.style(["QP"]), "style"),
-    (lambda: proportion_gram("min-max", [[HUGE, 0], [0, 1]]), "pairs[0, 0]"),
     (lambda: Wiener(origin="first").state_space().initial(3.0), "time"),
     (lambda: MATERN.transitions(1.0, [3.0]), "start"),
     (lambda: MATERN.transitions([1.0, 2.0], [3.0]), "end"),
@@ -280,21 +267,6 @@ CALLS = [
     (lambda: kernel_matrix("poly", 1e200 * ONES, ONES, degree=3), "kernel"),
     (lambda: four_items(True), "n_features"),
     (lambda: squared_norm(ONES, np.array([1, 2])), "norm"),
-    (lambda: simulate_sushi(0, -1), "n_users"),
-    (lambda: disjoint_samples(PAIRS, Y, [1, math.inf], 0.5, 0), "sizes[1]"),
-    (lambda: disjoint_samples(PAIRS, Y, None, 0.5, 0), "sizes"),
-    (lambda: simulate_separable_pairs(5, 2, 0.5, 1.5, 0), "margin"),
-    (lambda: simulate_separable_pairs(5, 2, 0.5, 0.5, 0, [1]), "scale"),
-    (lambda: simulate_matches(5, 2.5, 0), "n_players"),
-    (lambda: simulate_matches("5", 2, 0), "n_matches"),
-    (lambda: random_split(math.inf, 0), "n_games"),
-    (lambda: user_tasks(TABLE, (1, 4), 2.5, 0), "n_tasks"),
-    (lambda: user_tasks(TABLE, 3, 2, 0), "group"),
-    (lambda: match_features(None, ONES, ONES), "frame"),
-    (
-        lambda: match_features(FRAME.assign(advantage=True), [[HUGE, 1]] * 3, ONES),
-        "elo[0, 0]",
-    ),
 ]
 
 
@@ -337,17 +309,6 @@ SOURCES = {
     "cross_validated_path": lambda source: cross_validated_path(
         *MANY, folds=ItemFolds(2, None, source)
     ),
-    "simulate_separable_pairs": lambda source: simulate_separable_pairs(
-        5, 2, 0.5, 0.5, source
-    ),
-    "simulate_sushi": lambda source: simulate_sushi(source, 20),
-    "disjoint_samples": lambda source: disjoint_samples(PAIRS, Y, [1, 1], 0.5, source),
-    "season_tests": lambda source: season_tests([1.0, 2.0], [0.5, 0.3], source),
-    "user_tasks": lambda source: user_tasks(
-        TABLE, (4, 12), 2, source, n_reference=3, least=4
-    ),
-    "simulate_matches": lambda source: simulate_matches(9, 4, source),
-    "random_split": lambda source: random_split(9, source),
 }
 OPTIONAL = {
     "AnKerRank",
@@ -418,24 +379,3 @@ TRAIN = (
     Pairs([[0.0], [0.4], [1.0], [1.1]], [[0, 1], [2, 0], [2, 3], [3, 1]]),
     [0, 1, 0, 1],
 )
-
-
-@pytest.mark.parametrize("search", [direction_auc, compare_methods])
-def test_a_search_checks_its_grids_and_data(search):
-    C = [1.0, 10.0]
-    gamma = [0.1, 1.0]
-    assert search(TRAIN, TRAIN, TRAIN, C, gamma)
-    for wrong in ([], [0.0, 1.0], [10.0, 1.0], 1.0):
-        rejects(lambda wrong=wrong: search(TRAIN, TRAIN, TRAIN, wrong, gamma), "C_grid")
-        rejects(lambda wrong=wrong: search(TRAIN, TRAIN, TRAIN, C, wrong), "gamma_grid")
-    pairs = TRAIN[0]
-    for k in range(3):
-        parts = [TRAIN, TRAIN, TRAIN]
-        parts[k] = pairs, [0, 1]
-        rejects(lambda parts=parts: search(*parts, C, gamma), "y")
-    rejects(lambda: search((pairs, [0] * 4), TRAIN, TRAIN, C, gamma), "y")
-    rejects(lambda: search(pairs, TRAIN, TRAIN, C, gamma), "pairs")
-    wide = Pairs(np.ones((4, 2)), pairs.index)
-    rejects(
-        lambda: search(TRAIN, TRAIN, (wide, TRAIN[1]), C, gamma), "number of features"
-    )

@@ -11,6 +11,7 @@ from property_examples import examples
 from reference import times
 
 from preflearn.margins import MarginLP, MarginQP
+from preflearn.pairs import as_pairs
 from preflearn_book.studies.ch03_cone import cone_distance
 
 
@@ -120,7 +121,8 @@ def test_theorem_exactly_when_the_programs_coincide(P, ties):
         qp.u_, np.array(u, dtype=float), atol=1e-10 * np.abs(qp.u_).max()
     )
     assert qp.bias_ == pytest.approx(float(beta), rel=1e-10)
-    assert (cone_distance(lp, *exact.package(P, ties)) < 1e-7) == (-1 / beta == mu)
+    pairs, y = exact.package(P, ties)
+    assert (cone_distance(lp, as_pairs(pairs), y) < 1e-7) == (-1 / beta == mu)
 
 
 @pytest.mark.theorem("thm-coincide")

@@ -17,7 +17,6 @@ from preflearn_book.studies.ch13_weekly import (
 )
 
 MOVING = Constant(0.5) + Matern12(1.0, lengthscale=4.0)
-MODEL = DynamicComparisons(MOVING, Gaussian(1.0))
 
 
 def season(n=30, n_players=5, seed=0):
@@ -89,15 +88,3 @@ def test_mean_field_has_the_exact_means_and_other_variances(method):
     mean, variance = weekly_moments(model, matches, y, weeks)
     np.testing.assert_allclose(mean, exact[0], atol=1e-8)
     assert np.abs(variance / exact[1] - 1).max() > 0.01
-
-
-def test_bad_weeks_and_origins_are_named():
-    matches, y = season()
-    with pytest.raises(ValueError, match="weeks"):
-        weekly_moments(MODEL, matches, y, [])
-    with pytest.raises(ValueError, match="weeks"):
-        exact_weekly_moments(MOVING, 1.0, matches, y, [3])
-    with pytest.raises(ValueError, match="'first'"):
-        exact_weekly_moments(
-            Constant(1.0) + Wiener(1.0, "first"), 1.0, matches, y, [slice(5, 30)]
-        )

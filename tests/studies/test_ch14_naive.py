@@ -43,16 +43,3 @@ def test_smoothing_1_is_the_posterior_mean_under_a_uniform_prior():
     mean = quad(lambda p: p * likelihood(p), 0, 1)[0] / quad(likelihood, 0, 1)[0]
     found = naive_probabilities([[0, 1]] * 6, [1] * wins + [-1] * losses, [[0, 1]])
     assert found[0, 1] == pytest.approx(mean)
-
-
-@pytest.mark.parametrize(
-    ("index", "y", "smoothing", "named"),
-    [
-        ([[0, 10**7]], [1], 1.0, "index.* 10000000"),
-        ([[0, 1]], [0], 1.0, "y"),
-        ([[0, 1]], [1], 0.0, "smoothing"),
-    ],
-)
-def test_bad_arguments_are_named(index, y, smoothing, named):
-    with pytest.raises(ValueError, match=named):
-        naive_probabilities(index, y, [[0, 1]], smoothing)

@@ -13,21 +13,13 @@ References
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from preflearn.core.validation import (
-    check_array,
-    check_count,
-    check_labels,
-    check_real,
-    check_scale,
-    raise_if_any,
-    require,
-)
+from preflearn.core.validation import require
 from preflearn.matches import Matches
 
 FEATURES = (
@@ -51,13 +43,14 @@ FEATURES = (
 
 _UNKNOWN = 0.5  # the authors' value; on the scale of points it is a draw
 _MONTH = 365.25 / 12  # days
+_MIN_MATCHES = 10  # of a player, to learn from
 _ENCOUNTERS = FEATURES.index("earlier encounters")
 
 
 def match_features(
     matches: pd.DataFrame,
-    elo: ArrayLike,
-    glicko: ArrayLike,
+    elo: NDArray,
+    glicko: NDArray,
     *,
     past: Literal["rows", "times"] = "rows",
     elite: float = 2400.0,
@@ -75,7 +68,7 @@ def match_features(
         One row per match, in the order of time: first, second, time (datetime64, or
         numbers that count months), outcome (+1, 0, -1), advantage (bool: the first has
         the first move, or plays at home).
-    elo, glicko : array-like of shape (N, 2)
+    elo, glicko : ndarray of shape (N, 2)
         Ratings of first and second before each match, in points.
     past : {"rows", "times"}
         What counts as the past of a match: all earlier rows, or those of strictly
@@ -94,28 +87,20 @@ def match_features(
         encounters" is the mean of the points (1, 1/2, 0) that a player made against
         this opponent; gaps are means, in points.
 
-    Raises
-    ------
-    ValueError
-        If a column is missing, times decrease or are missing, an outcome is unknown, a
-        player meets themselves, ratings have another shape or are not finite, or `elite`
-        is not a number.
-
     Examples
     --------
     >>> frame = pd.DataFrame({"first": ["a", "b"], "second": ["b", "a"], "time": [0, 2],
     ...                       "outcome": [1, 0], "advantage": True})
-    >>> X, names = match_features(frame, [[1200, 1200], [1190, 1210]], [[2200, 2200], [2100, 2300]])
+    >>> X, names = match_features(frame, np.full((2, 2), 1200), np.full((2, 2), 2200))
     >>> dict(zip(names, X[1, 1].tolist()))["earlier encounters"]  # a, who has won
     1.0
     """
-    codes, outcome, time = _parse_matches(matches)
-    shape = (len(codes), 2)
-    elo = check_array(elo, "elo", shape, "first and second player of each match")
-    glicko = check_array(
-        glicko, "glicko", shape, "first and second player of each match"
-    )
-    X = _features_by_rows(codes, outcome, time, elo, glicko, check_real(elite, "elite"))
+    parsed, outcome = Matches.from_frame(matches)
+    codes = parsed.players()
+    time = parsed.time
+    if pd.api.types.is_datetime64_any_dtype(matches["time"]):
+        time = time / _MONTH
+    X = _features_by_rows(codes, outcome, time, elo, glicko, elite)
     if past == "times":
         # A player's first row at a time has seen strictly earlier times only, and so
         # has that of a pair.
@@ -130,16 +115,9 @@ def match_features(
     return np.column_stack([X, first_move.ravel()]).reshape(len(codes), 2, -1), FEATURES
 
 
-class SeasonSplit(NamedTuple):
-    """Row numbers of the matches of a season to learn from, and of those to predict."""
-
-    train: NDArray[np.int64]
-    test: NDArray[np.int64]
-
-
 def season_split(
-    matches: pd.DataFrame, start: Any, cut: Any, stop: Any, *, min_matches: int = 10
-) -> SeasonSplit:
+    matches: pd.DataFrame, start: Any, cut: Any, stop: Any
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Split a season in two, without players of few matches (section 5.1 of
     [Venuto2017]_).
 
@@ -149,58 +127,42 @@ def season_split(
         As in `match_features`: all matches, also those before the season.
     start, cut, stop : datetime64 or number
         The matches to learn from have start <= time < cut, those to predict cut <= time
-        < stop.
-    min_matches : int
-        A match stays, in both parts, if both players have at least so many in the first
-        part.
+        < stop. A match stays, in both parts, if both players have at least ten in the
+        first part.
 
     Returns
     -------
-    SeasonSplit
-        From `train`, matches that are the first of a player in the whole frame are
-        dropped too.
+    train, test : ndarray of int
+        Row numbers. From `train`, matches that are the first of a player in the whole
+        frame are dropped too.
 
     Raises
     ------
     ValueError
-        If the frame is not as in `match_features`, a time does not compare with its, or
-        a part is empty.
+        If a part is empty.
     """
-    codes, _, _ = _parse_matches(matches)
-    time = matches["time"]
-    try:
-        learn, predict = (
-            ((a <= time) & (time < b)).to_numpy()
-            for a, b in ((start, cut), (cut, stop))
-        )
-    except (TypeError, OverflowError):
-        raise ValueError(
-            f"the ends are {start!r}, {cut!r}, {stop!r}; expected times"
-        ) from None
-    counts = np.bincount(codes[learn].ravel(), minlength=codes.max() + 1)
-    known = (counts[codes] >= check_count(min_matches, "min_matches", least=0)).all(
-        axis=1
+    time = matches["time"].to_numpy()
+    players = pd.Series(matches[["first", "second"]].to_numpy().ravel())
+    learn = (start <= time) & (time < cut)
+    counts = players[np.repeat(learn, 2)].value_counts()
+    known = _of_both_players(players.map(counts) >= _MIN_MATCHES)
+    train = np.flatnonzero(learn & known & _of_both_players(players.duplicated()))
+    test = np.flatnonzero((cut <= time) & (time < stop) & known)
+    require(
+        min(len(train), len(test)) > 0,
+        (len(train), len(test)),
+        f"the number of matches to learn from and to predict from {start} to {stop}",
+        f"players with at least {_MIN_MATCHES} matches before {cut}",
     )
-    debut = ~pd.Series(codes.ravel()).duplicated().to_numpy().reshape(-1, 2)
-    parts = SeasonSplit(
-        np.flatnonzero(learn & known & ~debut.any(axis=1)),
-        np.flatnonzero(predict & known),
-    )
-    for name, rows, total in zip(
-        parts._fields, parts, (learn.sum(), predict.sum()), strict=True
-    ):
-        what = f"the number of matches to {name}, of {total} between {start} and {stop} (cut at {cut}),"
-        require(
-            len(rows) > 0,
-            0,
-            what,
-            f"players with at least {min_matches} matches before the cut",
-        )
-    return parts
+    return train, test
+
+
+def _of_both_players(of_player: pd.Series) -> NDArray[np.bool_]:
+    return of_player.to_numpy().reshape(-1, 2).all(axis=1)
 
 
 def forward_splits(
-    n: int, shares: tuple[float, ...] = (0.5, 0.75, 0.8, 0.85)
+    n: int, shares: tuple[float, ...]
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Splits of n matches in order of time into the first ones and the rest (section
     5.2 of [Venuto2017]_).
@@ -216,22 +178,13 @@ def forward_splits(
     list of (train, validation)
         Row numbers, one tuple per fraction, as scikit-learn takes them as `cv`.
 
-    Raises
-    ------
-    ValueError
-        If n is below 2, or a fraction leaves one of the two parts empty.
-
     Examples
     --------
     >>> [(train.tolist(), rest.tolist()) for train, rest in forward_splits(4, (0.5, 0.75))]
     [([0, 1], [2, 3]), ([0, 1, 2], [3])]
     """
-    parts = check_array(shares, "shares", ("k",))
-    check_scale(parts, "shares")
-    cuts = np.floor(parts * check_count(n, "n", least=2))
-    expected = f"a number that leaves 1 to {n - 1} of {n} matches to learn from"
-    raise_if_any((cuts < 1) | (cuts >= n), parts, "shares", expected)
-    return [(np.arange(cut), np.arange(cut, n)) for cut in cuts.astype(int)]
+    cuts = [int(share * n) for share in shares]
+    return [(np.arange(cut), np.arange(cut, n)) for cut in cuts]
 
 
 def _features_by_rows(
@@ -315,14 +268,3 @@ def _first_rows(*keys: NDArray) -> NDArray[np.int64]:
     group = numbers.groupby(list(numbers), sort=False).ngroup().to_numpy()
     _, start = np.unique(group, return_index=True)
     return start[group]
-
-
-def _parse_matches(
-    frame: pd.DataFrame,
-) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.float64]]:
-    """Numbers of the players, shape (N, 2), outcomes, and times in months."""
-    matches, outcome = Matches.from_frame(frame, advantage="advantage")
-    time = matches.time
-    if pd.api.types.is_datetime64_any_dtype(frame["time"]):
-        time = time / _MONTH
-    return matches.players(), check_labels(outcome, len(matches)), time

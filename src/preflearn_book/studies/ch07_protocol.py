@@ -21,7 +21,7 @@ from scipy.stats import binomtest, wilcoxon
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from preflearn.core.validation import Floats, Ids, check_array, generator, raise_if_any
+from preflearn.core.validation import Floats
 from preflearn.metrics import comparison_auc
 from preflearn.pairs import Pairs, as_pairs
 from preflearn_book.studies.ch07_histories import forward_splits
@@ -32,12 +32,12 @@ _CONSTANT = -1.0  # score of a constant model, below any AUC
 _N_BOOTSTRAP = 5000
 
 
-def scaled_pairs(X: ArrayLike, rows: ArrayLike, by: ArrayLike) -> Pairs:
+def scaled_pairs(X: Floats, rows: ArrayLike, by: ArrayLike) -> Pairs:
     """Pairs of players, with features standardized by other matches.
 
     Parameters
     ----------
-    X : array-like of shape (N, 2, p)
+    X : ndarray of shape (N, 2, p)
         Features of the first and of the second player of each match, as
         `match_features` returns them.
     rows : array-like of int
@@ -51,31 +51,16 @@ def scaled_pairs(X: ArrayLike, rows: ArrayLike, by: ArrayLike) -> Pairs:
     Pairs
         One pair per match; no two pairs share an item.
 
-    Raises
-    ------
-    ValueError
-        If X has another shape or is not finite.
-
     Examples
     --------
-    >>> X = [[[1200.0, 1.0], [1300.0, 0.0]], [[1400.0, 1.0], [1300.0, 0.0]]]
+    >>> X = np.array([[[1200.0, 1.0], [1300.0, 0.0]], [[1400.0, 1.0], [1300.0, 0.0]]])
     >>> scaled_pairs(X, [0, 1], by=[0]).differences().tolist()
     [[-2.0, 2.0], [2.0, 2.0]]
     """
-    X = check_array(X, "X", ("N", 2, "p"), "features of both players of each match")
-    rows = _ids(rows, "rows", len(X))
-    by = _ids(by, "by", len(X))
     train = X[by].reshape(-1, X.shape[2])
     deviation = train.std(axis=0)
     scale = np.where(deviation > 0, deviation, 1)
     return as_pairs((X[rows] - train.mean(axis=0)) / scale)
-
-
-def _ids(ids: ArrayLike, name: str, n: int) -> Ids:
-    numbers = check_array(ids, name, ("k",), "numbers of matches")
-    expected = f"the number of a match, from 0 to {n - 1}"
-    raise_if_any(~np.isin(numbers, np.arange(n)), numbers, name, expected)
-    return numbers.astype(np.int64)
 
 
 def score_differences(model: Any, pairs: Pairs) -> Floats:
@@ -101,21 +86,6 @@ def auc_scorer(
     return comparison_auc(y, z, sample_weight)
 
 
-class ForwardSearch(NamedTuple):
-    """What `forward_search` returns.
-
-    Attributes
-    ----------
-    model : estimator
-        The model with the chosen parameters, not fitted.
-    failed : int
-        Number of fits of the search that were degenerate or constant.
-    """
-
-    model: Any
-    failed: int
-
-
 def forward_search(
     model: Any,
     grid: Mapping[str, Sequence],
@@ -124,7 +94,7 @@ def forward_search(
     *,
     shares: tuple[float, ...],
     sample_weight: ArrayLike | None = None,
-) -> ForwardSearch:
+) -> tuple[Any, int]:
     """The parameters with the best mean AUC on matches that come later (section 5.2 of
     [Venuto2017]_).
 
@@ -144,14 +114,11 @@ def forward_search(
 
     Returns
     -------
-    ForwardSearch
-        A model that fails or is constant on one split counts there as -1, so it is
-        chosen only where all are.
-
-    Raises
-    ------
-    TypeError, ValueError
-        On invalid pairs, labels or fractions, or as `GridSearchCV` on an invalid grid.
+    model : estimator
+        The model with the chosen parameters, not fitted. One that fails or is constant
+        on a split counts there as -1, so it is chosen only where all are.
+    failed : int
+        Number of fits of the search that were degenerate or constant.
 
     Examples
     --------
@@ -159,19 +126,16 @@ def forward_search(
     >>> pairs = Pairs([[0.0], [1.0], [3.0]], [[1, 0], [2, 0], [1, 2], [2, 1], [1, 0], [0, 2], [1, 0], [2, 1]])
     >>> y = [0, 1, -1, 1, 0, -1, 0, 1]
     >>> forward_search(SVMRank(kernel="linear"), {"C": [0.1, 1.0]}, pairs, y, shares=(0.5,))
-    ForwardSearch(model=SVMRank(C=0.1, kernel='linear'), failed=0)
+    (SVMRank(C=0.1, kernel='linear'), 0)
     """
     cv = forward_splits(len(pairs), shares)
     search = GridSearchCV(
-        model, dict(grid), scoring=auc_scorer, cv=cv, refit=False, error_score=_CONSTANT
+        model, grid, scoring=auc_scorer, cv=cv, refit=False, error_score=_CONSTANT
     )
     search.fit(pairs, y, sample_weight=sample_weight)
-    scores = np.array(
-        [search.cv_results_[f"split{i}_test_score"] for i in range(len(cv))]
-    )
-    best: Any = clone(model)
-    best.set_params(**search.best_params_)
-    return ForwardSearch(best, int(np.sum(scores == _CONSTANT)))
+    scores = [search.cv_results_[f"split{i}_test_score"] for i in range(len(cv))]
+    best: Any = clone(model).set_params(**search.best_params_)
+    return best, int(np.sum(np.array(scores) == _CONSTANT))
 
 
 class SeasonTests(NamedTuple):
@@ -195,9 +159,7 @@ class SeasonTests(NamedTuple):
     high: float
 
 
-def season_tests(
-    ours: ArrayLike, theirs: ArrayLike, seed: np.random.Generator | int = 0
-) -> SeasonTests:
+def season_tests(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> SeasonTests:
     """Three tests of the paired differences of two models over seasons.
 
     All assume independent seasons, and none is corrected for multiple comparisons.
@@ -206,13 +168,8 @@ def season_tests(
     ----------
     ours, theirs : array-like of shape (n,)
         Paired values, one per season; larger is better.
-    seed : int or numpy Generator
+    seed : int
         Seed of the bootstrap.
-
-    Raises
-    ------
-    ValueError
-        If the values are not paired or not finite, or the seed is invalid.
 
     Examples
     --------
@@ -220,8 +177,7 @@ def season_tests(
     >>> tests.won, tests.sign, tests.ranks
     (5, 0.0625, 0.0625)
     """
-    ours = check_array(ours, "ours", ("n",), "one value per season")
-    gap = ours - check_array(theirs, "theirs", (len(ours),), "one value per season")
+    gap = np.subtract(ours, theirs)
     won = int(np.sum(gap > 0))
     unequal = int(np.sum(gap != 0))
     sign = ranks = 1.0
@@ -229,6 +185,7 @@ def season_tests(
         signed_ranks: Any = wilcoxon(gap)
         sign = float(binomtest(won, unequal).pvalue)
         ranks = float(signed_ranks.pvalue)
-    means = generator(seed, "seed").choice(gap, (_N_BOOTSTRAP, len(gap))).mean(axis=1)
+    rng = np.random.default_rng(seed)
+    means = rng.choice(gap, (_N_BOOTSTRAP, len(gap))).mean(axis=1)
     low, high = np.percentile(means, [2.5, 97.5])
     return SeasonTests(won, sign, ranks, float(low), float(high))

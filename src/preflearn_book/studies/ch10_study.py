@@ -14,23 +14,14 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
 from preflearn.core.compilation import njit
-from preflearn.core.validation import (
-    LARGEST,
-    Floats,
-    Ids,
-    check_array,
-    check_count,
-    legacy_rng,
-    raise_if_any,
-    require,
-)
+from preflearn.core.validation import Floats, Ids
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
 from preflearn.pursuit.greedy import Backfit
@@ -66,14 +57,9 @@ class Problem(NamedTuple):
     @classmethod
     def of(cls, task: UserTask) -> Self:
         """The problem of a task, some test items of which differ in their scores."""
-        if np.ptp(task.y_test) == 0:
-            raise ValueError(
-                f"y_test of user {task.user} holds {len(task.y_test)} times {task.y_test[0]:g}; expected "
-                "different scores, whose order can be judged"
-            )
         items, alike = np.unique(task.X_test, axis=0, return_inverse=True)
-        train = cdist(task.X_train, task.X_train, "sqeuclidean").astype(np.float64)
-        test = cdist(items, task.X_train, "sqeuclidean").astype(np.float64)
+        train = cdist(task.X_train, task.X_train, "sqeuclidean")
+        test = cdist(items, task.X_train, "sqeuclidean")
         return cls(train, test, alike.ravel(), task.y_train, task.y_test)
 
     def kernel(self, gamma: float, constant: bool) -> tuple[Floats, Floats]:
@@ -85,9 +71,7 @@ class Problem(NamedTuple):
         for a wide kernel unless the `constant` matters, otherwise 0.
         """
         wide = not constant and gamma * max(self.train.max(), self.test.max()) < _WIDE
-        function = np.exp
-        if wide:
-            function = np.expm1
+        function = np.expm1 if wide else np.exp
         K = function(-gamma * self.train)
         T = function(-gamma * self.test)
         return K, np.vstack([T, K.mean(axis=0), np.full(len(K), float(wide))])
@@ -132,37 +116,29 @@ class Method(NamedTuple):
 # ---- Methods
 
 
-def by_least_squares(name: str, alphas: ArrayLike, ranking: bool) -> Method:
+def by_least_squares(name: str, alphas: Sequence[float], ranking: bool) -> Method:
     """RLS or RankRLS at every alpha, from one eigendecomposition.
 
     Parameters
     ----------
     name : str
-    alphas : array-like of shape (levels,)
+    alphas : sequence of float
         Positive.
     ranking : bool
         Whether to use RankRLS instead of RLS.
     """
-    alphas = check_array(alphas, "alphas", ("levels",))
-    raise_if_any(
-        (alphas <= 0) | (alphas > LARGEST),
-        alphas,
-        "alphas",
-        "positive numbers up to 1e100",
-    )
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, not ranking)
         form = problem.form(mix=1.0 - ranking)
-        system = QueryRidge(K, form, problem.y_train)
-        coef = system.solutions(alphas)
+        coef = QueryRidge(K, form, problem.y_train).solutions(np.asarray(alphas))
         return Family(coef @ follow.T, np.full(len(alphas), len(K)))
 
-    return Method(name, tuple(alphas.tolist()), solve)
+    return Method(name, alphas, solve)
 
 
 def by_sparse_least_squares(
-    name: str, sizes: Sequence[int], alphas: ArrayLike, seed: int = 0
+    name: str, sizes: Sequence[int], alphas: Sequence[float]
 ) -> Method:
     """Sparse RankRLS with nested random subsets of functions; levels are (size, alpha).
 
@@ -171,38 +147,29 @@ def by_sparse_least_squares(
     name : str
     sizes : sequence of int
         Numbers of functions; all training items if there are fewer.
-    alphas : array-like of shape (k,)
+    alphas : sequence of float
         Not negative; section 5 has no regularizer, which is 0.
-    seed : int
-        The `random_state` of `SparseRankRLS`.
     """
-    sizes = [check_count(size, "a size", 1) for size in sizes]
-    alphas = check_array(alphas, "alphas", ("k",))
-    raise_if_any(
-        (alphas < 0) | (alphas > LARGEST), alphas, "alphas", "numbers from 0 to 1e100"
-    )
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, False)
         form = problem.form(0.0)
         s = problem.y_train
-        # The same draw as in `SparseRankRLS`.
-        order = legacy_rng(seed, "seed").permutation(len(K))
+        # The same draw as in `SparseRankRLS` with random_state=0.
+        order = np.random.RandomState(0).permutation(len(K))
         values = []
         for ids in (order[:size] for size in sizes):
             subset = orthonormal(K[:, ids], K[np.ix_(ids, ids)] + follow[-1, 0])
-            coef, _ = subset_ridge(K[:, ids], *subset, form, s, alphas)
+            coef, _ = subset_ridge(K[:, ids], *subset, form, s, np.asarray(alphas))
             values.append(coef @ follow[:, ids].T)
         return Family(
             np.vstack(values), np.repeat(np.minimum(sizes, len(K)), len(alphas))
         )
 
-    return Method(
-        name, [(size, alpha) for size in sizes for alpha in alphas.tolist()], solve
-    )
+    return Method(name, list(product(sizes, alphas)), solve)
 
 
-def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
+def by_ranking_svm(name: str, shares: Sequence[float]) -> Method:
     """RankSVM at fractions of the first breakpoint of each path.
 
     Above the first breakpoint all pairs have weight 1. In this unit, one lambda suits
@@ -210,13 +177,6 @@ def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
     have smaller norms if it is wider. If rounding ends a path, the smaller levels equal
     its end.
     """
-    shares = check_array(shares, "shares", ("levels",))
-    raise_if_any(
-        (shares <= 0) | (shares > LARGEST),
-        shares,
-        "shares",
-        "positive numbers up to 1e100",
-    )
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, False)
@@ -225,17 +185,16 @@ def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
         first = 1.0
         if len(path.breakpoints):
             first = path.breakpoints[0]
-        if first * shares.min() < path.lambda_end:
-            path = ranksvm_path(
-                pairs, labels, "precomputed", lambda_min=first * shares.min()
-            )
-        lams = np.maximum(first * shares, path.lambda_end)
+        lams = first * np.asarray(shares)
+        if lams.min() < path.lambda_end:
+            path = ranksvm_path(pairs, labels, "precomputed", lambda_min=lams.min())
+        lams = np.maximum(lams, path.lambda_end)
         alphas = np.array([path.alpha(lam) for lam in lams])
         coef = pairs.B.adjoint((labels * alphas).T) / lams
         used = np.abs(coef) > _CANCELLED * np.abs(coef).max(axis=0)
         return Family((follow @ coef).T, used.sum(axis=0))
 
-    return Method(name, tuple(shares.tolist()), solve)
+    return Method(name, shares, solve)
 
 
 def by_pursuit(
@@ -260,9 +219,7 @@ def by_pursuit(
         values = (follow[:, order] @ search.coefs()[:, kept]).T
         return Family(values, np.array([len(set(order[:p])) for p in kept]))
 
-    return Method(
-        name, tuple(check_count(stage, "a stage", least=1) for stage in stages), solve
-    )
+    return Method(name, stages, solve)
 
 
 # ---- Errors
@@ -309,14 +266,16 @@ def errors_of(problem: Problem, family: Family) -> Errors:
     )
 
 
-def curves(method: Method, problems: Sequence[Problem], gammas: ArrayLike) -> Errors:
+def curves(
+    method: Method, problems: Sequence[Problem], gammas: Sequence[float]
+) -> Errors:
     """The errors of a method at all widths and levels: arrays (tasks, widths, levels).
 
     Parameters
     ----------
     method : Method
     problems : sequence of Problem
-    gammas : array-like of shape (widths,)
+    gammas : sequence of float
         Parameters of the kernel exp(-gamma d²).
 
     Examples
@@ -331,9 +290,8 @@ def curves(method: Method, problems: Sequence[Problem], gammas: ArrayLike) -> Er
     >>> judged(method, [Problem.of(task)], gammas[width], level).disagreement.tolist()
     [0.0]
     """
-    widths = np.asarray(gammas, dtype=np.float64).tolist()
     errors = [
-        [errors_of(problem, method.solve(problem, gamma)) for gamma in widths]
+        [errors_of(problem, method.solve(problem, gamma)) for gamma in gammas]
         for problem in problems
     ]
     return Errors(*np.moveaxis(np.array(errors), 2, 0))
@@ -349,24 +307,9 @@ def tuned(errors: Errors, measure: str = "disagreement") -> tuple[int, int]:
 def judged(
     method: Method, problems: Sequence[Problem], gamma: float, level: int
 ) -> Errors:
-    """The errors at one width and one level, a position in `Method.levels`.
-
-    Raises
-    ------
-    ValueError
-        If `level` is not a position in the levels of the method.
-    """
-    level = check_count(level, "level", 0)
-    last = len(method.levels) - 1
-    require(
-        level <= last,
-        level,
-        "level",
-        f"a place in the levels of {method.name!r}, from 0 to {last}",
-    )
-    return Errors(
-        *(values[:, 0, level] for values in curves(method, problems, [gamma]))
-    )
+    """The errors at one width and one level, a position in `Method.levels`."""
+    errors = curves(method, problems, [gamma])
+    return Errors(*(values[:, 0, level] for values in errors))
 
 
 @njit

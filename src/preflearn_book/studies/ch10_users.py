@@ -12,14 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from preflearn.core.validation import (
-    Floats,
-    Ids,
-    check_array,
-    check_count,
-    check_real,
-    generator,
-)
+from preflearn.core.validation import Floats, Ids, require
 
 
 class Counts(NamedTuple):
@@ -118,7 +111,7 @@ def user_tasks(
     Raises
     ------
     ValueError
-        On numbers out of their range, an empty group, or too few users to test.
+        If there are too few users to test.
 
     Examples
     --------
@@ -129,21 +122,8 @@ def user_tasks(
     [(11, 8), (15, 8), (13, 8)]
     """
     n_ratings = np.diff(ratings.indptr)
-    rng = generator(rng, "rng")
-    low, high = check_array(
-        group, "group", (2,), "its smallest number of ratings, and the next group's"
-    )
-    check_real(low, "group[0]", "at least 1 rating", least=1)
-    n_tasks = check_count(n_tasks, "n_tasks", 1)
-    n_reference = check_count(n_reference, "n_reference", 1)
-    least = check_count(least, "least", 0)
-    most = check_count(most, "most", 0)
-    check_real(hidden, "hidden", "a number from 0 to below 1", 0, 1 - 1e-9)
-    inside = np.flatnonzero((low <= n_ratings) & (n_ratings < high))
-    if len(inside) == 0:
-        raise ValueError(
-            f"no user has {low:g} to below {high:g} ratings; expected another group"
-        )
+    rng = np.random.default_rng(rng)
+    inside = np.flatnonzero((group[0] <= n_ratings) & (n_ratings < group[1]))
     references = np.sort(rng.permutation(inside)[:n_reference])
     usable = (least <= n_ratings) & (n_ratings <= most)
     usable[references] = False
@@ -159,11 +139,13 @@ def user_tasks(
             drawn.append((user, parts))
         else:
             passed += 1
-    if len(drawn) < n_tasks:
-        raise ValueError(
-            f"n_tasks is {n_tasks}; expected at most {len(drawn)}: {len(candidates)} other "
-            f"users have {least} to {most} ratings, and of {passed} a half would be all ties"
-        )
+    require(
+        len(drawn) == n_tasks,
+        n_tasks,
+        "n_tasks",
+        f"at most {len(drawn)}: {len(candidates)} other users have {least} to {most} "
+        f"ratings, and of {passed} a half would be all ties",
+    )
     counts = Counts(len(inside), len(references), len(candidates), passed)
     tasks = []
     for user, parts in drawn:
@@ -179,15 +161,12 @@ def _halves(
     """Items and ratings to train, to test, and hidden ones."""
     row = slice(ratings.indptr[user], ratings.indptr[user + 1])
     items = ratings.indices[row].astype(np.int64)
-    scores = np.asarray(ratings.data[row])
+    scores = ratings.data[row].astype(np.float64)
     order = rng.permutation(len(items))
     half = (len(items) + 1) // 2
     known = half - int(hidden * half)
     parts = order[:known], order[half:], order[known:half]
-    return [
-        (np.asarray(items[ids]), np.asarray(scores[ids], dtype=np.float64))
-        for ids in parts
-    ]
+    return [(items[ids], scores[ids]) for ids in parts]
 
 
 def _features(ratings: sparse.csr_array, references: Ids) -> Floats:

@@ -15,8 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from preflearn.core.validation import LARGEST, Floats, check_count, check_real
+from preflearn.core.validation import Floats
 from preflearn.dynamics.covariances.composite import Covariance
+
+_N_TIMES = 24
+_TOLERANCE = 1e-11  # singular values below this fraction of the largest count as 0
 
 
 class StateSize(NamedTuple):
@@ -32,8 +35,6 @@ def least_state_size(
     *,
     start: float = 0.0,
     step: float = 1.0,
-    n_times: int = 24,
-    tol: float = 1e-11,
 ) -> StateSize:
     """The smallest size of a state-space model that gives a covariance.
 
@@ -55,23 +56,14 @@ def least_state_size(
         Its lengths of time should not be much longer or shorter than the grid's step
         and span, nor almost equal: terms that are too much alike count as one.
     start, step : float
-        Start and step of the grid, in units of time.
-    n_times : int
-        Number of times of the grid, at least 4. Ranks from n_times // 2 on count as infinite.
-    tol : float
-        Singular values below this fraction of the largest count as 0.
+        Start and step of the grid of 24 times, in units of time. Ranks from 12 on count
+        as infinite.
 
     Returns
     -------
     sizes : StateSize
         `by_times` (int), `by_gap` (int or None), `noise_by_gap` (bool, or None without
         a size by gap).
-
-    Raises
-    ------
-    ValueError
-        If the grid or the tolerance is invalid, or the covariance is not defined on the
-        grid.
 
     Examples
     --------
@@ -81,28 +73,20 @@ def least_state_size(
     >>> least_state_size(PiecewiseConstant(boundaries=(12.5,)))
     StateSize(by_times=1, by_gap=None, noise_by_gap=None)
     """
-    start = check_real(start, "start")
-    tol = check_real(tol, "tol", "a number from 0 to 1", 0, 1)
-    step = check_real(step, "step", "a positive number", 1 / LARGEST, LARGEST)
-    n_times = check_count(n_times, "n_times", least=4)
-    K = covariance.gram(start + step * np.arange(n_times))
-    by_times = max(_rank(K[: now + 1, now:], tol) for now in range(n_times))
-    ahead = n_times // 2
-    presents = range(n_times - ahead + 1)
-    rows = np.vstack([K[: now + 1, now : now + ahead] for now in presents])
-    by_gap = _rank(rows, tol)
+    K = covariance.gram(start + step * np.arange(_N_TIMES))
+    by_times = max(_rank(K[: now + 1, now:]) for now in range(_N_TIMES))
+    ahead = _N_TIMES // 2
+    presents = range(_N_TIMES - ahead + 1)
+    rows = [K[: now + 1, now : now + ahead] for now in presents]
+    by_gap = _rank(np.vstack(rows))
     if by_gap == ahead:
         return StateSize(by_times, None, None)
-    changes = np.vstack(
-        [
-            K[now : now + ahead, now : now + ahead] - K[:ahead, :ahead]
-            for now in presents
-        ]
-    )
-    noise_by_gap = _rank(np.vstack([rows, changes]), tol) == by_gap
+    changes = [
+        K[now : now + ahead, now : now + ahead] - K[:ahead, :ahead] for now in presents
+    ]
+    noise_by_gap = _rank(np.vstack(rows + changes)) == by_gap
     return StateSize(by_times, by_gap, noise_by_gap)
 
 
-def _rank(rows: Floats, tol: float) -> int:
-    sizes = np.linalg.svd(rows, compute_uv=False)
-    return int(np.count_nonzero(sizes > tol * sizes[0]))
+def _rank(rows: Floats) -> int:
+    return int(np.linalg.matrix_rank(rows, rtol=_TOLERANCE))

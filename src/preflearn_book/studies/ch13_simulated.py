@@ -16,20 +16,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from preflearn.core.compilation import njit
-from preflearn.core.validation import (
-    LARGEST,
-    Floats,
-    as_real,
-    check_count,
-    check_real,
-    generator,
-    require,
-)
+from preflearn.core.validation import Floats
 from preflearn.matches import Matches
 from preflearn.pairs import Incidence
 
 # e-foldings of activity over the span: in 500 years, it doubles every 29 years
 _GROWTH = 12.0
+_TIE_SHARE = 1 / 3
 _CAREER = 0.024  # mean length of a career, as a fraction of the span: 12 of 500 years
 _EXPONENT = 1.2  # of Zipf's law
 _HEAD = 1 / 400  # fraction of the players, at the top, for whom it is nearly flat
@@ -65,7 +58,6 @@ def simulate_matches(
     rng: np.random.Generator | int,
     *,
     span: float = 182_625.0,
-    tie_share: float = 1 / 3,
 ) -> SimulatedMatches:
     """Simulate matches like the 7,169,202 of chess in section 4.3 of [Maystre2019]_.
 
@@ -81,7 +73,8 @@ def simulate_matches(
     Scores are Gaussian processes, a constant of variance 0.5 and a Matérn 1/2 process
     of variance 0.25 and length scale 10 years; outcomes follow the ordinal probit model
     (Table 1): with d = s_first - s_second and e ~ N(0, 1), the first wins if d + e >
-    margin, the second if d + e < -margin.
+    margin, the second if d + e < -margin. A third of the outcomes are ties on average,
+    which sets the margin.
 
     Parameters
     ----------
@@ -94,19 +87,12 @@ def simulate_matches(
     span : float
         Days from the first possible day, time 0, to the last; at least 1. 500 years by
         default.
-    tie_share : float
-        Expected fraction of ties, from 0 to below 1; it sets the margin.
 
     Returns
     -------
     SimulatedMatches
         matches, whose times are whole days and whose features are "player 0" to "player
         M-1"; y; the scores of both players at each match; the margin.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, or `rng` is neither a Generator nor a seed.
 
     Examples
     --------
@@ -116,23 +102,7 @@ def simulate_matches(
     >>> float((y == 0).mean()), round(margin, 3)
     (0.364, 0.681)
     """
-    n_matches = check_count(n_matches, "n_matches", 1)
-    n_players = check_count(n_players, "n_players", 2)
-    most = 2 * n_matches
-    rng = generator(rng, "rng")
-    require(
-        n_players <= most,
-        n_players,
-        "n_players",
-        f"from 2 to {most}, two for each match",
-    )
-    require(
-        0 <= as_real(tie_share) < 1,
-        tie_share,
-        "tie_share",
-        "a number from 0 to below 1",
-    )
-    check_real(span, "span", "a number of days of at least 1", 1, LARGEST)
+    rng = np.random.default_rng(rng)
     appearing, time = _appearances(2 * n_matches, n_players, span, rng)
     players = _without_repeats(appearing).reshape(-1, 2)
     day = np.floor(time[::2])
@@ -140,7 +110,7 @@ def simulate_matches(
     scores = constant[players]
     scores += _moving(players, day, n_players, rng.normal(size=players.shape))
     variance = 1 + 2 * (CONSTANT + MOVING)  # of d + e
-    margin = math.sqrt(variance) * float(ndtri((1 + as_real(tie_share)) / 2))
+    margin = math.sqrt(variance) * float(ndtri((1 + _TIE_SHARE) / 2))
     noisy = scores[:, 0] - scores[:, 1] + rng.normal(size=n_matches)
     y = (noisy > margin).astype(np.int8) - (noisy < -margin).astype(np.int8)
     names = [f"player {k}" for k in range(n_players)]

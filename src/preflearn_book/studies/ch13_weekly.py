@@ -15,14 +15,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 from sklearn.base import clone
 
-from preflearn.core.validation import LARGEST, Floats, check_list, check_real, require
+from preflearn.core.validation import Floats
 from preflearn.dynamics.covariances.composite import Covariance
-from preflearn.dynamics.likelihoods.normal import Gaussian
-from preflearn.dynamics.model import DynamicComparisons, check_problem
-from preflearn.matches import Matches, check_matches
+from preflearn.dynamics.model import DynamicComparisons
+from preflearn.matches import Matches
 
 
 def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
@@ -41,47 +40,20 @@ def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
     list of slice
         One after the other; the first begins with the first match at `begin` or later.
 
-    Raises
-    ------
-    ValueError
-        If no match is at `begin` or later, or `matches` is of another type.
-
     Examples
     --------
     >>> weeks_of(Matches([[1, -1]] * 4, [0, 3, 4, 20], "AB"), begin=2, length=7)
     [slice(1, 3, None), slice(3, 4, None)]
     """
-    check_matches(matches)
-    begin = check_real(begin, "begin", "a time", -LARGEST, LARGEST)
-    length = check_real(length, "length", "a positive number", 1 / LARGEST, LARGEST)
     first = int(np.searchsorted(matches.time, begin))
-    require(
-        first < len(matches),
-        begin,
-        "begin",
-        f"at most the time of the last match, {matches.time[-1]:g}",
-    )
     week = np.floor((matches.time[first:] - begin) / length)
     cuts = first + 1 + np.flatnonzero(np.diff(week))
-    return [
-        slice(low, high)
-        for low, high in pairwise([first, *cuts.tolist(), len(matches)])
-    ]
-
-
-def _check_weeks(weeks: Sequence[slice]) -> list[slice]:
-    listed = check_list(weeks, "weeks", "a list of slices")
-    require(
-        {type(week) for week in listed} == {slice},
-        weeks,
-        "weeks",
-        "slices of matches, as of weeks_of",
-    )
-    return listed
+    ends = [first, *cuts.tolist(), len(matches)]
+    return [slice(low, high) for low, high in pairwise(ends)]
 
 
 def weekly_moments(
-    model: DynamicComparisons, matches: Matches, y: ArrayLike, weeks: Sequence[slice]
+    model: DynamicComparisons, matches: Matches, y: NDArray, weeks: Sequence[slice]
 ) -> tuple[Floats, Floats]:
     """Mean and variance of score differences, each week from all matches before it.
 
@@ -90,7 +62,7 @@ def weekly_moments(
     model : DynamicComparisons
         Fitted anew for each week; it is not changed.
     matches : Matches
-    y : array-like of shape (N,)
+    y : ndarray of shape (N,)
     weeks : sequence of slice
         As of `weeks_of`: rows of the matches, one week after the other. Matches have to
         come before the first; between two weeks there may be more, which are not
@@ -100,30 +72,21 @@ def weekly_moments(
     -------
     mean, variance : ndarray
         One value per match of the weeks.
-
-    Raises
-    ------
-    ValueError
-        As `DynamicComparisons.fit`, also where no match is before the first week, or
-        `weeks` has no slices.
     """
-    y = check_problem(model, matches, y)[:, 0]
-    means = []
-    variances = []
-    for week in _check_weeks(weeks):
+    moments = []
+    for week in weeks:
         fresh: Any = clone(model)
         fresh.fit(matches[: week.start], y[: week.start])
-        mean, variance = fresh.moments(matches[week])
-        means.append(mean)
-        variances.append(variance)
-    return np.concatenate(means), np.concatenate(variances)
+        moments.append(fresh.moments(matches[week]))
+    mean, variance = np.hstack(moments)
+    return mean, variance
 
 
 def exact_weekly_moments(
     covariance: Covariance,
     variance: float,
     matches: Matches,
-    y: ArrayLike,
+    y: NDArray,
     weeks: Sequence[slice],
 ) -> tuple[Floats, Floats]:
     """`weekly_moments` of the exact posterior, where outcomes are Gaussian (footnote 5
@@ -147,28 +110,13 @@ def exact_weekly_moments(
     -------
     mean, variance : ndarray
         One value per match of the weeks.
-
-    Raises
-    ------
-    ValueError
-        If the variance is not positive, y is not finite, `weeks` has no slices, or
-        an origin of the covariance is "first".
     """
-    origins = [leaf.to_dict().get("origin") for leaf in covariance.leaves()]
-    require(
-        "first" not in origins,
-        "first",
-        "an origin of the covariance",
-        "a time, one for all features",
-    )
-    likelihood = Gaussian(variance)
-    y = check_problem(DynamicComparisons(covariance, likelihood), matches, y)[:, 0]
     joint = _Joint(covariance, matches)
     learned = 0
     moments = []
-    for week in _check_weeks(weeks):
+    for week in weeks:
         for row in range(learned, week.start):
-            joint.learn(row, y[row], likelihood.variance)
+            joint.learn(row, y[row], variance)
         learned = week.start
         # A shallow copy is enough, since arrays are replaced and never changed.
         forecaster = copy(joint)

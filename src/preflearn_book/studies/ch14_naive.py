@@ -14,15 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from preflearn.core.validation import (
-    LARGEST,
-    Floats,
-    check_index,
-    check_labels,
-    check_real,
-)
-
-_MAX_ITEMS = 10**7  # a matrix has a row for each
+from preflearn.core.validation import Floats
 
 
 def naive_probabilities(
@@ -59,23 +51,15 @@ def naive_probabilities(
     probabilities : ndarray of shape (q, 2)
         That the first is worse, and that it is better.
 
-    Raises
-    ------
-    ValueError
-        On numbers from 10^7 on, a pair of an item with itself, other labels, or no
-        comparison.
-
     Examples
     --------
     >>> naive_probabilities([[0, 1], [1, 0], [0, 1]], [1, -1, -1], [[1, 0], [0, 2]]).tolist()
     [[0.6, 0.4], [0.5, 0.5]]
     """
-    pairs = check_index(index, _MAX_ITEMS).T
-    first, second = check_index(asked, _MAX_ITEMS).T
-    y = check_labels(y, pairs.shape[1], allow=(-1, 1))
-    check_real(smoothing, "smoothing", "a positive number", 1 / LARGEST, LARGEST)
-    n = int(max(pairs.max(), first.max(), second.max())) + 1
-    better, worse = np.where(y > 0, pairs, pairs[::-1])
+    pairs = np.transpose(index)
+    first, second = np.transpose(asked)
+    n = int(max(pairs.max(), np.max(asked))) + 1
+    better, worse = np.where(np.asarray(y) > 0, pairs, pairs[::-1])
     wins: Any = sparse.csr_array((np.ones(len(better)), (better, worse)), shape=(n, n))
     chances = np.column_stack([wins[second, first], wins[first, second]]) + smoothing
     return chances / chances.sum(axis=1, keepdims=True)

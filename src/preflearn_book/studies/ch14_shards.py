@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.core.validation import Floats, check_count, require, warn_user
+from preflearn.core.validation import Floats, warn_user
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.engine.algorithm import Sweep
 from preflearn.dynamics.engine.posterior import Posterior
@@ -60,12 +60,11 @@ class Shard:
         self._prior = Prior(model.covariance, None)
         self._matches = matches
         self._mine = owner == me
-        played = check_problem(model, matches, y)
         schedule = make_schedule(matches, self._prior)
         self._sweep = Sweep(
             schedule,
             model.likelihood,
-            played,
+            check_problem(model, matches, y),
             ep=model.method == "ep",
             parallel_map=_map_serially,
         )
@@ -146,8 +145,8 @@ def fit_shards(
     client: Any,
     model: DynamicComparisons,
     matches: Matches,
-    y: ArrayLike,
-    owner: ArrayLike,
+    y: NDArray,
+    owner: NDArray,
     *,
     every: int = 1,
 ) -> Sharded:
@@ -159,13 +158,13 @@ def fit_shards(
         A client with at least as many workers as in `owner`.
     model : DynamicComparisons
         Its `tol` is the largest residual of a converged fit, and its `max_iter` the
-        largest number of exchanges. Steps are not mixed here, so a rate of "auto" is 1.
+        largest number of exchanges. Steps are not mixed here, so its rate is a number.
         If EP oscillates, as for a player with dozens of wins and no loss within a
         length scale of time, it needs a smaller rate, such as 1/2.
     matches, y
         As in `DynamicComparisons.fit`.
-    owner : array-like of int, shape (M,)
-        The worker of each feature, 0, 1, ...
+    owner : ndarray of int, shape (M,)
+        The worker of each feature, 0, 1, ..., with a match of each.
     every : int
         Number of sweeps between two exchanges.
 
@@ -173,47 +172,15 @@ def fit_shards(
     -------
     Sharded
 
-    Raises
-    ------
-    ValueError
-        If a worker has no player with matches, the client has fewer workers than
-        `owner`, or a number is out of its range.
-
     Warns
     -----
     ConvergenceWarning
         If the last residual is above the `tol` of the model.
     """
-    check_problem(model, matches, y)
-    rate = 1.0
-    if model.rate != "auto":
-        rate = float(model.rate)
-    owner = np.asarray(owner)
-    y = np.asarray(y)
+    rate = float(model.rate)
     run = uuid4().hex
-    good = (
-        owner.dtype.kind in "iu"
-        and owner.shape == (len(matches.features),)
-        and owner.min() >= 0
-    )
-    if good:
-        with_matches = owner[np.unique(matches.design.indices)]
-        good = len(np.unique(with_matches)) == owner.max() + 1
-    require(
-        good,
-        owner,
-        "owner",
-        "the worker of each feature, 0, 1, ..., and a player with matches on each",
-    )
     everyone = range(int(owner.max()) + 1)
-    every = check_count(every, "every", 1)
     workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
-    require(
-        len(workers) >= len(everyone),
-        len(workers),
-        "the number of workers",
-        f"at least {len(everyone)}",
-    )
 
     def on(me: int, task: Any, *arguments: Any) -> Any:
         return client.submit(
