@@ -83,19 +83,3 @@ def test_arguments_of_other_kinds_become_fractions_and_are_broadcast():
     assert proportion(
         "arithmetic", np.float32(0.5), 0, [[0.25], [0.5]], [0, 0.25]
     ).shape == (2, 2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "named"),
-    [
-        (("harmonic", 0, 0, 0, 0), {}, "'harmonic'"),
-        (("arithmetic", 0, 1.5, 0, 0), {}, "b is 1.5"),
-        (("approximate", 0, 0, 0, 0), {"tolerance": -1}, "tolerance"),
-        (("graded", 0, 0, 0, 0), {"tolerance": 0}, "tolerance"),
-        (("arithmetic", [[0.5, 2]]), {}, "pairs.* 2"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, options, named):
-    call = proportion if len(arguments) == 5 else proportion_gram
-    with pytest.raises(ValueError, match=named):
-        call(*arguments, **options)

@@ -11,7 +11,6 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,19 +18,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from preflearn.analogy.certificate import as_fractions
 from preflearn.analogy.kernel import Zero
-from preflearn.core.validation import (
-    as_array,
-    as_floats,
-    check_choice,
-    check_real,
-    check_shape,
-    raise_if_any,
-    require,
-)
+from preflearn.core.validation import require
 
 Degrees = NDArray[Any]  # floats, or Fractions in an array of objects
-# of a, b, c, d and the tolerance
-Proportion = Callable[[Degrees, Degrees, Degrees, Degrees, Any], Degrees]
+
+PROPORTIONS = (
+    "arithmetic",
+    "difference",
+    "clipped",
+    "softened",
+    "geometric",
+    "min-max",
+    "signed min-max",
+    "approximate",
+    "graded",
+)
 
 
 def proportion(
@@ -78,12 +79,6 @@ def proportion(
     number or ndarray
         The degrees.
 
-    Raises
-    ------
-    ValueError
-        On an unknown name or zero, values outside [0, 1], shapes that do not broadcast,
-        or a tolerance that is negative (for the graded one, not positive).
-
     Notes
     -----
     **Kernels** on pairs are arithmetic, difference, clipped, softened and geometric, by
@@ -106,32 +101,48 @@ def proportion(
     >>> proportion("arithmetic", 0.5, 0.25, 0.25, [0.0, 0.25, 0.5]).tolist()
     [1.0, 0.0, 0.0]
     """
-    check_choice(name, "name", PROPORTIONS)
-    check_choice(zero, "zero", ("apart", "positive"))
-    check_real(tolerance, "tolerance", "a number of at least 0", least=0.0)
-    require(
-        tolerance > 0 or name != "graded", tolerance, "tolerance", "a positive number"
-    )
-    first, second, third, fourth = np.broadcast_arrays(
-        _check_values(a, "a"),
-        _check_values(b, "b"),
-        _check_values(c, "c"),
-        _check_values(d, "d"),
-    )
-    agreeing, others = _FUNCTIONS[name]
-    degrees = np.asarray(agreeing(first, second, third, fourth, tolerance))
-    if others is not None:
+    require(name in PROPORTIONS, name, "name", f"one of {PROPORTIONS}")
+    numbers = [_exact_or_float(values) for values in (a, b, c, d)]
+    first, second, third, fourth = np.broadcast_arrays(*numbers)
+    degrees = _same_direction(name, first, second, third, fourth, tolerance)
+    if name in ("arithmetic", "softened", "geometric", "signed min-max"):
         u = first - second
         v = third - fourth
         agree = (u >= 0) == (v >= 0)
         if zero == "apart":
             agree &= (u <= 0) == (v <= 0)
-        degrees = np.where(
-            agree, degrees, others(first, second, third, fourth, tolerance)
-        )
-    if degrees.ndim == 0:
-        return degrees.item()
-    return degrees
+        otherwise = 0 * first
+        if name == "softened":
+            otherwise = 1 - np.maximum(abs(u), abs(v))
+        degrees = np.where(agree, degrees, otherwise)
+    degrees = np.asarray(degrees)
+    return degrees.item() if degrees.ndim == 0 else degrees
+
+
+def _same_direction(
+    name: str, a: Degrees, b: Degrees, c: Degrees, d: Degrees, tolerance: Any
+) -> Degrees:
+    """The degrees if the signs of a - b and c - d agree or do not matter."""
+    zero = 0 * a  # of the same kind
+    if name == "geometric":
+        low = np.minimum(a * d, b * c)
+        high = np.maximum(a * d, b * c)
+        is_zero = np.asarray(high == 0, dtype=bool)
+        return low / np.where(is_zero, 1 + zero, high)
+    if name in ("min-max", "signed min-max"):
+        low = abs(np.minimum(a, d) - np.minimum(b, c))
+        return 1 - np.maximum(low, abs(np.maximum(a, d) - np.maximum(b, c)))
+    if name in ("approximate", "graded"):
+        within = np.maximum(abs(a - b), abs(c - d))
+        between = np.maximum(abs(a - c), abs(b - d))
+        distance = np.minimum(within, between)  # e(x, y) decreases with it
+        if name == "approximate":
+            return zero + (distance <= tolerance)
+        return np.maximum(zero, 1 - distance / tolerance)
+    difference = 1 - abs((a - b) - (c - d))
+    if name == "clipped":
+        return np.maximum(difference, zero)
+    return difference
 
 
 def proportion_gram(
@@ -150,11 +161,6 @@ def proportion_gram(
     -------
     ndarray of shape (n, n)
 
-    Raises
-    ------
-    ValueError
-        As `proportion`, or if the pairs have another shape.
-
     Examples
     --------
     >>> from fractions import Fraction
@@ -162,8 +168,7 @@ def proportion_gram(
     >>> proportion_gram("min-max", [[0, 0], [half, half], [0, 1]]).tolist()[2]
     [Fraction(0, 1), Fraction(1, 2), Fraction(1, 1)]
     """
-    array = _check_values(pairs, "pairs")
-    check_shape(array, "pairs", ("n", 2), "the two numbers of a pair")
+    array = _exact_or_float(pairs)
     first = array[:, :1]
     second = array[:, 1:]
     return proportion(
@@ -171,78 +176,9 @@ def proportion_gram(
     )
 
 
-def _check_values(values: ArrayLike, name: str) -> Degrees:
+def _exact_or_float(values: ArrayLike) -> Degrees:
     """Floats stay floats, integers and Fractions become Fractions."""
-    array = as_array(values, name)
-    convert = as_floats
-    if array.dtype.kind in "biuO":
-        convert = as_fractions
-    array = convert(array, name)
-    outside = ~np.asarray((array >= 0) & (array <= 1), dtype=bool)
-    raise_if_any(outside, array, name, "a number in [0, 1]")
-    return array
-
-
-# ---- The proportions, on arrays, of a tolerance t
-
-
-def _nothing(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
-    return 0 * a  # a zero of the same kind
-
-
-def _difference(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
-    return 1 - abs((a - b) - (c - d))
-
-
-def _clipped(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
-    return np.maximum(_difference(a, b, c, d, t), 0 * a)
-
-
-def _smaller(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
-    return 1 - np.maximum(abs(a - b), abs(c - d))
-
-
-def _quotient(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
-    low = np.minimum(a * d, b * c)
-    high = np.maximum(a * d, b * c)
-    zero = np.asarray(high == 0, dtype=bool)
-    return low / np.where(zero, 1 + 0 * high, high)
-
-
-def _min_max(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
-    low = abs(np.minimum(a, d) - np.minimum(b, c))
-    return 1 - np.maximum(low, abs(np.maximum(a, d) - np.maximum(b, c)))
-
-
-def _distance(a: Degrees, b: Degrees, c: Degrees, d: Degrees) -> Degrees:
-    """The larger distance within the pairs or between them, whichever is smaller.
-
-    The function e(x, y) decreases with it.
-    """
-    within = np.maximum(abs(a - b), abs(c - d))
-    between = np.maximum(abs(a - c), abs(b - d))
-    return np.minimum(within, between)
-
-
-def _approximate(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
-    return 0 * a + (_distance(a, b, c, d) <= t)
-
-
-def _graded(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
-    return np.maximum(0 * a, 1 - _distance(a, b, c, d) / t)
-
-
-# One function if the signs of a - b and c - d agree, and one if not; None if the signs
-# do not matter.
-_FUNCTIONS: dict[str, tuple[Proportion, Proportion | None]] = {
-    "arithmetic": (_difference, _nothing),
-    "difference": (_difference, None),
-    "clipped": (_clipped, None),
-    "softened": (_difference, _smaller),
-    "geometric": (_quotient, _nothing),
-    "min-max": (_min_max, None),
-    "signed min-max": (_min_max, _nothing),
-    "approximate": (_approximate, None),
-    "graded": (_graded, None),
-}
-PROPORTIONS = tuple(_FUNCTIONS)
+    array = np.asarray(values)
+    if array.dtype.kind == "f":
+        return array.astype(np.float64)
+    return as_fractions(array, "values")
