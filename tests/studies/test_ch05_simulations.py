@@ -11,12 +11,10 @@ from sklearn.svm import SVC
 
 from preflearn.datasets import simulate_norm_pairs
 from preflearn.metrics import comparison_auc
-from preflearn.pairs import Pairs
 from preflearn.svm import DegenerateBiasError, SVMCompare, SVMRank
 from preflearn_book.studies import ch05_simulations as module
 from preflearn_book.studies.ch05_simulations import (
     METHODS,
-    compare_methods,
     direction_auc,
     select_on_grid,
 )
@@ -143,26 +141,3 @@ def test_direction_auc_equals_single_fits_of_libsvm(tie_share):
     sets = simulated(tie_share, THREE_SETS)
     found = direction_auc(*sets, SMALL_C_GRID, SMALL_GAMMA_GRID)
     assert found == pytest.approx(direction_by_libsvm(*sets), abs=1e-3)
-    unused = np.full((5, 2), 9.0)  # items that no pair names
-    padded = [
-        (Pairs(np.vstack([pairs.items, unused]), pairs.index), y) for pairs, y in sets
-    ]
-    assert direction_auc(*padded, SMALL_C_GRID, SMALL_GAMMA_GRID) == pytest.approx(
-        found, abs=1e-12
-    )
-
-
-def test_outcomes_are_those_of_the_selected_models_on_test_pairs():
-    train, valid, test = simulated(0.5, THREE_SETS)
-    selections = select_on_grid(train, valid, SMALL_C_GRID, SMALL_GAMMA_GRID)
-    compared = compare_methods(train, valid, test, SMALL_C_GRID, SMALL_GAMMA_GRID)
-    outcomes = {outcome.method: outcome for outcome in compared}
-    assert list(outcomes) == [*selections, "compare, every C"]
-    for name, selection in selections.items():
-        error = np.mean(selection.by_error.predict(test[0]) != test[1])
-        assert outcomes[name].test_error == pytest.approx(error)
-        area = comparison_auc(test[1], selection.by_auc.decision_function(test[0]))
-        assert outcomes[name].test_auc == area
-        assert outcomes[name].n_degenerate == selection.n_degenerate
-    every, best = (outcomes[name].machine for name in ("compare, every C", "compare"))
-    assert every.score(*valid) >= best.score(*valid)

@@ -59,11 +59,6 @@ def test_outcomes_follow_the_ordinal_probit_model(data):
         assert (np.abs(observed - expected) < 4 * np.sqrt(variance)).all()
 
 
-def test_a_third_of_the_outcomes_are_ties():
-    _, y, _, _ = simulate_matches(20_000, 10_000, rng=1)
-    assert abs(np.mean(y == 0) - 1 / 3) < 0.015
-
-
 def test_scores_have_the_stated_covariance(data):
     """Simulate all players on four days, two of which are equal: one draw of the
     process per player."""

@@ -10,7 +10,6 @@ from preflearn.dynamics import (
     Constant,
     DynamicComparisons,
     Gaussian,
-    Logit,
     Matern12,
     Matern32,
     OrdinalLogit,
@@ -82,7 +81,6 @@ MODELS = [
         Constant(0.003) + Matern32(0.138, lengthscale=1.753 * YEAR),
         Probit(),
     ),
-    (NBA, "Table 4", "Gaussian", Constant(0.059) + ou(17.667, 3.31), Gaussian(143.451)),
     (
         FOOTBALL,
         "Table 4",
@@ -101,7 +99,6 @@ MODELS = [
     ("ATP tennis", "Ours", "Probit", TENNIS, Probit()),
 ]
 SYSTEMS = [
-    (NBA, "Elo", None, Elo(likelihood=Logit(), rate=0.095)),
     (FOOTBALL, "Elo", None, Elo(likelihood=OrdinalLogit(0.578), rate=0.196)),
     (FOOTBALL, "TrueSkill", None, TrueSkill(1.42, 0.001, margin=0.381)),
 ]

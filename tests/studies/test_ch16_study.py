@@ -6,18 +6,16 @@ import numpy as np
 import pytest
 from sklearn.model_selection import RepeatedKFold
 
-from preflearn.analogy import Able2Rank, AnKerRank, DomainScaler
+from preflearn.analogy import Able2Rank, AnKerRank
 from preflearn.metrics import ranking_loss
 from preflearn.path.regularization import Selection
-from preflearn.ranking import ExpectedRankRegression, RankNet
+from preflearn.ranking import RankNet
 from preflearn.svm import SVMRank
 from preflearn_book.studies.ch16_study import (
     Task,
     at_end,
     choose,
     judged,
-    losses_by_analogy,
-    losses_by_utility,
     support,
 )
 
@@ -39,33 +37,6 @@ def test_items_that_a_ranking_svm_ties_count_half_whatever_rounding_gives():
     task = Task(X, np.array([-2.0, -1.0]), Q, -np.array([2.0, 3.0, 4.0, 1.0]))
     assert len(np.unique(task.rank_function(SVMRank(1.0, "linear")))) == 2
     assert task.loss(SVMRank(1.0, "linear")) == 3 / 2 / 6
-
-
-@pytest.mark.parametrize(
-    ("kind", "options"), [("standard", {}), ("min-max", {"decision": "apart"})]
-)
-def test_losses_are_those_of_the_learners_on_scaled_features(task, kind, options):
-    chosen = choose(task.X, task.y, {}, kind=kind)
-    found = losses_by_analogy(task, chosen, 3, **options) | losses_by_utility(
-        task, chosen, 3, **options
-    )
-    unit = task.scaled(**options)
-    scaled = task.scaled(kind, **options)
-    assert 0 <= unit.Q.min() <= unit.Q.max() <= 1
-    learners = {
-        "AnKer-rank": (unit, AnKerRank(random_state=3)),
-        "able2rank": (unit, Able2Rank(chosen.k)),
-        "ERR": (scaled, ExpectedRankRegression()),
-        "RankNet": (scaled, RankNet(random_state=3)),
-    }
-    for name, (data, learner) in learners.items():
-        assert found[name] == ranking_loss(
-            -task.truth, learner.fit(data.X, data.y).rank(data.Q)
-        ), name
-    if kind == "min-max":
-        own = DomainScaler().fit(task.X).transform(task.X)
-        assert chosen.svm.C_ == SVMRank("path", "linear").fit(own, task.y).C_
-        assert unit.Q.min(axis=0).tolist() == [0, 0, 0]
 
 
 def test_choices_have_the_least_loss_of_held_out_halves(task):

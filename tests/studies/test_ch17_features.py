@@ -7,15 +7,18 @@ import pytest
 
 import preflearn_book.studies.ch17_features as features
 from preflearn.datasets.sports import MatchData
+from preflearn.metrics import threshold
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson, OrdinalComparison
+from preflearn.svm import SVMCompare
 from preflearn_book.studies.ch05_sushi import simulate_sushi
 from preflearn_book.studies.ch17_learners import LEARNERS
 from preflearn_book.studies.ch17_pairs import (
-    PairProcess,
-    RankedPairs,
+    fit_gaussian_process,
     fit_logistic,
     fit_with_threshold,
+    on_a_line,
+    pair_covariance,
 )
 
 BY_NAME = {learner.name: learner for learner in LEARNERS["features"]}
@@ -72,7 +75,7 @@ def test_measures_by_hand():
         "log_loss": pytest.approx(-np.log([0.75, 0.5, 0.25, 0.5]).mean()),
         "overconfidence": pytest.approx((0.75 + 0.5 + 0.5 + 0.5) / 4 - 0.75),
     }
-    assert features.judge(truth, [1, 1, 0, 1]) == {"loss": 0.5}
+    assert features.judge(truth, np.array([1, 1, 0, 1])) == {"loss": 0.5}
 
 
 def test_simulated_pairs_of_training_and_test_share_no_item():
@@ -119,7 +122,7 @@ def test_recent_results_are_means_over_the_last_matches_of_earlier_days():
     )
     frame = frame.assign(first_score=goals[:, 0], second_score=goals[:, 1])
     frame["outcome"] = np.sign(goals[:, 0] - goals[:, 1])
-    found = features.recent_results(frame, 4)
+    found = features.recent_results(frame)
     for k, match in enumerate(frame.itertuples()):
         for side, team in enumerate((match.first, match.second)):
             past = []
@@ -128,7 +131,7 @@ def test_recent_results_are_means_over_the_last_matches_of_earlier_days():
                     past.append((row.outcome, row.first_score, row.second_score))
                 elif row.second == team:
                     past.append((-row.outcome, row.second_score, row.first_score))
-            expected = np.mean(past[-4:], axis=0) if past else np.zeros(3)
+            expected = np.mean(past[-10:], axis=0) if past else np.zeros(3)
             np.testing.assert_allclose(found[k, side], expected, atol=1e-12)
 
 
@@ -168,17 +171,15 @@ def test_swapped_pairs_flip_the_forecast_and_other_items_do_not_change_it(name):
     learner = BY_NAME[name]
     asked = simulated_pairs(1)[0]
     options = learner.configurations[5 % len(learner.configurations)]
-    found = learner.forecast(learner.fit((pairs, y), **options), asked)
-    swapped = learner.forecast(
-        learner.fit((pairs.swapped(), -y), **options), asked.swapped()
-    )
+    found = learner.fit((pairs, y), **options)(asked)
+    swapped = learner.fit((pairs.swapped(), -y), **options)(asked.swapped())
     if swapped.ndim == 1:
         # rounding may decide a pair on its threshold
         assert np.mean(found != -swapped) <= 0.02
     else:
         np.testing.assert_allclose(found, swapped[:, ::-1], atol=2e-3)
     more = Pairs(np.vstack([pairs.items, 100 + asked.items]), pairs.index)
-    again = learner.forecast(learner.fit((more, y), **options), asked)
+    again = learner.fit((more, y), **options)(asked)
     np.testing.assert_allclose(again, found, atol=1e-6)
 
 
@@ -186,7 +187,7 @@ def test_logistic_regression_in_both_orders_is_davidsons_model():
     pairs, y = simulated_pairs()
     for C in (0.05, 2.0):
         model = Davidson(alpha=1 / (4 * C)).fit(pairs, y)
-        found = fit_logistic((pairs, y), C).predict_proba(pairs)
+        found = fit_logistic((pairs, y), C)(pairs)
         np.testing.assert_allclose(found, model.predict_proba(pairs), atol=1e-3)
 
 
@@ -194,37 +195,28 @@ def test_the_link_of_the_gaussian_process_is_fitted_to_leave_one_out_forecasts()
     pairs, y = simulated_pairs(m=30)
     width = 0.5
     noise = 0.7
+    K = pair_covariance(pairs, pairs, width / 3) + noise * np.eye(30)
     without = []
     for k in range(30):
-        rest = np.arange(30) != k
-        K = PairProcess._covariance(pairs[rest], pairs[rest], width) + noise * np.eye(
-            29
-        )
-        without.append(
-            PairProcess._covariance(pairs[[k]], pairs[rest], width)
-            @ np.linalg.solve(K, y[rest])
-        )
-    line = Pairs.from_arrays(np.array(without), np.zeros((30, 1)))
-    expected = OrdinalComparison("probit").fit(line, y)
-    link = PairProcess.fit((pairs, y), width, noise).link
-    assert link.coef_[0] == pytest.approx(expected.coef_[0])
-    assert link.threshold_ == pytest.approx(expected.threshold_)
+        rest = np.delete(np.arange(30), k)
+        weights = np.linalg.solve(K[np.ix_(rest, rest)], y[rest])
+        without.append(K[k, rest] @ weights)
+    link = OrdinalComparison("probit", alpha=1e-3).fit(on_a_line(np.array(without)), y)
+    asked = simulated_pairs(1)[0]
+    means = pair_covariance(asked, pairs, width / 3) @ np.linalg.solve(K, y)
+    expected = link.predict_proba(on_a_line(means))
+    found = fit_gaussian_process((pairs, y), width, noise)(asked)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["RankNet", "SVMCompare"])
-def test_a_fitted_threshold_is_the_best_on_the_training_pairs(name):
+def test_a_fitted_threshold_is_the_best_on_the_training_pairs():
     pairs, y = simulated_pairs()
-    if name == "RankNet":
-        model = RankedPairs.fit((pairs, y), n_epochs=10)
-        differences = model.differences(pairs)
-    else:
-        model = fit_with_threshold((pairs, y), C=0.1, kernel="linear")
-        differences = model.decision_function(pairs)
-    loss = np.mean(model.predict(pairs) != y)
+    options = {"C": 0.1, "kernel": "linear"}
+    loss = np.mean(fit_with_threshold((pairs, y), **options)(pairs) != y)
+    model = SVMCompare(tie_weight="least", **options).fit(pairs, y)
+    differences = model.decision_function(pairs)
     for tau in np.linspace(0, np.abs(differences).max(), 50):
-        assert loss <= np.mean(
-            np.where(np.abs(differences) <= tau, 0, np.sign(differences)) != y
-        )
+        assert loss <= np.mean(threshold(differences, tau) != y)
 
 
 def test_the_constant_forecasts_smoothed_frequencies_and_chance_is_repeatable():
@@ -232,10 +224,10 @@ def test_the_constant_forecasts_smoothed_frequencies_and_chance_is_repeatable():
     y = np.repeat([1, 0, -1], [30, 20, 10]).astype(np.int8)
     constant = BY_NAME["constant"]
     chance = BY_NAME["random"]
-    frequencies = constant.forecast(constant.fit((pairs, y)), pairs)
+    frequencies = constant.fit((pairs, y))(pairs)
     np.testing.assert_allclose(
         frequencies, np.tile(np.array([11, 21, 31]) / 63, (60, 1))
     )
-    draws = [chance.forecast(chance.fit((pairs, y)), pairs) for _ in range(2)]
+    draws = [chance.fit((pairs, y))(pairs) for _ in range(2)]
     assert np.array_equal(*draws)
     assert set(draws[0]) == {-1, 0, 1}

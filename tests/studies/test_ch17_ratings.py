@@ -40,7 +40,7 @@ def test_the_loss_is_the_mean_over_users_and_not_over_their_pairs():
 def test_popularity_and_worths_use_the_reference_users_alone(name):
     (learner,) = select_learners("ratings", [name])
     Q = np.array([[5.0, 4.0, 3.0], [1.0, 2.0, 3.0], [3.0, 3.0, 4.0]])
-    (scores,) = learner.forecast(learner.fit([None]), [Q])
+    (scores,) = learner.fit([None])([Q])
     assert np.argsort(-scores).tolist() == [0, 2, 1]
 
 

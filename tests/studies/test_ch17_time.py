@@ -14,7 +14,6 @@ from preflearn_book.studies.ch17_learners import LEARNERS
 from preflearn_book.studies.ch17_seasons import (
     RECENT,
     Games,
-    judge,
     make_problem,
     problem,
     rolling,
@@ -49,7 +48,7 @@ def season(*, ties, home=True, seed=0, scrambled_from=None):
 def forecast(name, games):
     learner = BY_NAME[name]
     options = learner.configurations[len(learner.configurations) // 2]
-    return learner.forecast(learner.fit(games.block(0, games.start), **options), games)
+    return learner.fit(games.block(0, games.start), **options)(games)
 
 
 def swapped(games):
@@ -84,9 +83,7 @@ def test_a_table_is_refitted_after_some_days_to_matches_of_earlier_days(monkeypa
         seen.append((len(known.y), known.matches.time[-1]))
         return lambda asked: np.full((len(asked.y), 3), len(known.y) * 1.0)
 
-    found = ch17_time.forecast_and_refit(
-        ch17_time.fit_table(learn, games.block(0, START)), games
-    )
+    found = ch17_time.fit_table(learn, games.block(0, START))(games)
     # Day 120 is the first to be forecast; days are even, and have four matches each.
     assert seen == [(240, 118.0), (300, 148.0), (360, 178.0)]
     np.testing.assert_array_equal(
@@ -146,19 +143,6 @@ def test_swapped_players_have_opposite_features_and_swapped_forecasts(name):
     np.testing.assert_allclose(
         forecast(name, other)[:, ::-1], forecast(name, games), atol=1e-8
     )
-
-
-def test_measures_by_hand():
-    """The second match has two most probable results, of which one happened; the third
-    is a surprise."""
-    found = judge(
-        np.array([1, 0, -1], np.int8),
-        np.array([[0.2, 0.3, 0.5], [0.1, 0.45, 0.45], [0.1, 0.1, 0.8]]),
-    )
-    assert list(found) == ["loss", "error", "overconfidence"]
-    assert found["loss"] == pytest.approx(-math.log(0.5 * 0.45 * 0.1) / 3)
-    assert found["error"] == pytest.approx(0.5)
-    assert found["overconfidence"] == pytest.approx((0.5 + 0.45 + 0.8) / 3 - 0.5)
 
 
 def test_validation_is_the_last_third_of_the_days():

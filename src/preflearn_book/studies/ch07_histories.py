@@ -22,29 +22,9 @@ from numpy.typing import NDArray
 from preflearn.core.validation import require
 from preflearn.matches import Matches
 
-FEATURES = (
-    "elo",
-    "glicko",
-    "upset wins",
-    "upset wins, share",
-    "upset losses",
-    "upset losses, share",
-    "games",
-    "wins",
-    "draws",
-    "months since the last game",
-    "ever elite",
-    "earlier encounters",
-    "gap to opponents",
-    "gap where not lost",
-    "gap where not won",
-    "first move",
-)
-
 _UNKNOWN = 0.5  # the authors' value; on the scale of points it is a draw
 _MONTH = 365.25 / 12  # days
 _MIN_MATCHES = 10  # of a player, to learn from
-_ENCOUNTERS = FEATURES.index("earlier encounters")
 
 
 def match_features(
@@ -83,7 +63,7 @@ def match_features(
     X : ndarray of shape (N, 2, 16)
         Features of the first and of the second player; an unknown value is 0.5.
     names : tuple of str
-        `FEATURES`. Counts are of games; fractions are of all games before; "earlier
+        Names of the features. Counts are of games; fractions are of all games before; "earlier
         encounters" is the mean of the points (1, 1/2, 0) that a player made against
         this opponent; gaps are means, in points.
 
@@ -96,23 +76,24 @@ def match_features(
     1.0
     """
     parsed, outcome = Matches.from_frame(matches)
-    codes = parsed.players()
+    players = parsed.players()
     time = parsed.time
     if pd.api.types.is_datetime64_any_dtype(matches["time"]):
         time = time / _MONTH
-    X = _features_by_rows(codes, outcome, time, elo, glicko, elite)
+    table = _features_by_rows(players, outcome, time, elo, glicko, elite)
     if past == "times":
         # A player's first row at a time has seen strictly earlier times only, and so
         # has that of a pair.
-        player = codes.ravel()
-        meeting = np.repeat(np.sort(codes), 2, axis=0).T
+        player = players.ravel()
+        opponent = players[:, ::-1].ravel()
         time = np.repeat(time, 2)
-        encounters = X[_first_rows(player, *meeting, time), _ENCOUNTERS]
-        X = X[_first_rows(player, time)]
-        X[:, _ENCOUNTERS] = encounters
-    first_move = np.zeros((len(codes), 2))
-    first_move[:, 0] = matches["advantage"].to_numpy(dtype=bool)
-    return np.column_stack([X, first_move.ravel()]).reshape(len(codes), 2, -1), FEATURES
+        encounters = table.groupby([player, opponent, time])["earlier encounters"]
+        first_encounters = encounters.transform("first")
+        table = table.groupby([player, time]).transform("first")
+        table["earlier encounters"] = first_encounters
+    table["first move"] = 0.0
+    table.loc[::2, "first move"] = matches["advantage"].to_numpy(dtype=np.float64)
+    return table.to_numpy().reshape(len(players), 2, -1), tuple(table)
 
 
 def season_split(
@@ -188,83 +169,76 @@ def forward_splits(
 
 
 def _features_by_rows(
-    codes: NDArray,
+    players: NDArray,
     outcome: NDArray,
     time: NDArray,
     elo: NDArray,
     glicko: NDArray,
     elite: float,
-) -> NDArray[np.float64]:
+) -> pd.DataFrame:
     """All features except the last, from earlier rows; one row per appearance.
 
     The two appearances of each match, of its first and second player, follow each
     other.
     """
-    player = codes.ravel()
+    player = players.ravel()
+    opponent = players[:, ::-1].ravel()
     result = np.stack([outcome, -outcome], axis=1).ravel()
     gap = (elo[:, ::-1] - elo).ravel()
-    won = result > 0
-    drawn = result == 0
-    better = gap < 0
-    worse = gap > 0
-    now = {
-        "games": np.ones(len(player)),
-        "wins": won,
-        "draws": drawn,
-        "upset wins": (won | drawn) & worse,
-        "upset losses": ~won & better,
-        "gap": gap,
-        "gap not lost": gap * (won | drawn),
-        "gap not won": gap * ~won,
-    }
-    past = _sums_before(player, now)
+    not_lost = result >= 0
+    not_won = result <= 0
+    now = pd.DataFrame(
+        {
+            "games": 1,
+            "wins": result > 0,
+            "draws": result == 0,
+            "points": (1 + result) / 2,
+            "upset wins": not_lost & (gap > 0),
+            "upset losses": not_won & (gap < 0),
+            "gap": gap,
+            "gap not lost": gap * not_lost,
+            "gap not won": gap * not_won,
+        }
+    )
+    past = _sums_before(now, player)
+    met = _sums_before(now, [player, opponent])
     games = past["games"]
-    wins = past["wins"]
-    draws = past["draws"]
-    ever = pd.Series((elo.ravel() >= elite).astype(np.float64)).groupby(player).cummax()
-    idle = pd.Series(np.repeat(time, 2)).groupby(player).diff().fillna(_UNKNOWN)
-    columns = [elo.ravel(), glicko.ravel()]
-    columns += [past["upset wins"], _mean(past["upset wins"], games)]
-    columns += [past["upset losses"], _mean(past["upset losses"], games)]
-    columns += [games, wins, draws, idle, ever, _encounters(codes, outcome)]
-    columns += [_mean(past["gap"], games), _mean(past["gap not lost"], wins + draws)]
-    return np.column_stack([*columns, _mean(past["gap not won"], games - wins)])
+    is_elite = pd.Series(elo.ravel() >= elite, dtype=np.float64)
+    return pd.DataFrame(
+        {
+            "elo": elo.ravel(),
+            "glicko": glicko.ravel(),
+            "upset wins": past["upset wins"],
+            "upset wins, share": _mean(past["upset wins"], games),
+            "upset losses": past["upset losses"],
+            "upset losses, share": _mean(past["upset losses"], games),
+            "games": games,
+            "wins": past["wins"],
+            "draws": past["draws"],
+            "months since the last game": pd.Series(np.repeat(time, 2))
+            .groupby(player)
+            .diff()
+            .fillna(_UNKNOWN),
+            "ever elite": is_elite.groupby(player).cummax(),
+            "earlier encounters": _mean(met["points"], met["games"]),
+            "gap to opponents": _mean(past["gap"], games),
+            "gap where not lost": _mean(
+                past["gap not lost"], past["wins"] + past["draws"]
+            ),
+            "gap where not won": _mean(past["gap not won"], games - past["wins"]),
+        }
+    )
 
 
-def _sums_before(
-    group: NDArray, values: dict[str, NDArray]
-) -> dict[str, NDArray[np.float64]]:
+def _sums_before(values: pd.DataFrame, group: Any) -> pd.DataFrame:
     """Sums over the earlier rows of the same group.
 
     The cumulative sums are shifted. Subtracting the current row would let later values
     change the rounding.
     """
-    sums = pd.DataFrame(values).astype(np.float64).groupby(group, sort=False).cumsum()
-    before = sums.groupby(group, sort=False).shift(fill_value=0.0)
-    return dict(zip(values, before.to_numpy().T, strict=True))
+    sums = values.astype(np.float64).groupby(group, sort=False).cumsum()
+    return sums.groupby(group, sort=False).shift(fill_value=0.0)
 
 
-def _mean(total: NDArray, count: NDArray) -> NDArray[np.float64]:
-    return np.divide(total, count, out=np.full(len(total), _UNKNOWN), where=count > 0)
-
-
-def _encounters(codes: NDArray, outcome: NDArray) -> NDArray[np.float64]:
-    """Mean points against this opponent so far, one value per appearance."""
-    low, high = np.sort(codes, axis=1).T
-    swapped = codes[:, 0] != low
-    # Points of the player with the lower code.
-    points = np.where(swapped, 1 - outcome, 1 + outcome) / 2
-    before = _sums_before(
-        low * (codes.max() + 1) + high, {"low": points, "high": 1 - points}
-    )
-    games = before["low"] + before["high"]
-    means = [_mean(before[name], games) for name in ("low", "high")]
-    return np.where(swapped, means[::-1], means).T.ravel()
-
-
-def _first_rows(*keys: NDArray) -> NDArray[np.int64]:
-    """For each row, the first row with the same keys."""
-    numbers = pd.DataFrame({str(k): key for k, key in enumerate(keys)})
-    group = numbers.groupby(list(numbers), sort=False).ngroup().to_numpy()
-    _, start = np.unique(group, return_index=True)
-    return start[group]
+def _mean(total: pd.Series, count: pd.Series) -> pd.Series:
+    return (total / count).where(count > 0, _UNKNOWN)

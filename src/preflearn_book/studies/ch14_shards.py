@@ -16,6 +16,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -192,22 +193,15 @@ def fit_shards(
         rows = np.flatnonzero(abs(matches.design) @ (owner == me))
         ready.append(on(me, _place, model, matches[rows], y[rows], owner, me))
     residuals: list[float] = []
-    sizes = []
     for _ in range(model.max_iter):
         # A worker sends its moments after its last turn and before its next one.
         post = {
-            (a, b): on(a, _outbox, b, ready[a])
-            for a in everyone
-            for b in everyone
-            if a != b
+            (a, b): on(a, _outbox, b, ready[a]) for a, b in permutations(everyone, 2)
         }
         for me in everyone:
             inbox = {a: future for (a, b), future in post.items() if b == me}
             own = [future for (a, _), future in post.items() if a == me]
             ready[me] = on(me, _turn, inbox, every, rate, own)
-        sizes = sizes or client.gather(
-            [client.submit(len, future) for future in post.values()]
-        )
         residuals.append(max(client.gather(ready)))
         if residuals[-1] <= model.tol:
             break
@@ -222,7 +216,8 @@ def fit_shards(
     time = float(matches.time[-1])
     for part in client.gather([on(me, _scores, time) for me in everyone]):
         scores |= part
-    return Sharded(scores, residuals, sum(sizes))
+    sizes = [client.submit(len, future) for future in post.values()]
+    return Sharded(scores, residuals, sum(client.gather(sizes)))
 
 
 _PLACED: dict[tuple[str, int], Shard] = {}  # on a worker

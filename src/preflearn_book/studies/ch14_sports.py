@@ -29,25 +29,28 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from preflearn.core.validation import Floats, Ids, require
-from preflearn.dynamics.covariances.composite import Covariance
-from preflearn.dynamics.covariances.elementary import (
+from preflearn.dynamics import (
     Affine,
     Constant,
+    DynamicComparisons,
+    Gaussian,
+    Logit,
     Matern12,
     Matern32,
+    OrdinalLogit,
+    OrdinalProbit,
+    Poisson,
+    Probit,
+    Skellam,
     Wiener,
+    one_step_ahead,
 )
+from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.prior import REST
-from preflearn.dynamics.forecasting import one_step_ahead
-from preflearn.dynamics.likelihoods.counts import Poisson, Skellam
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
-from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
-from preflearn.dynamics.likelihoods.normal import Gaussian, OrdinalProbit, Probit
-from preflearn.dynamics.model import DynamicComparisons
 from preflearn.matches import ADVANTAGE, Matches
-from preflearn.ratings.elo_glicko import Elo
-from preflearn.ratings.system import RatingSystem, earlier_forecasts
-from preflearn.ratings.trueskill import TrueSkill
+from preflearn.ratings import Elo, TrueSkill, earlier_forecasts
+from preflearn.ratings.system import RatingSystem
 from preflearn_book.studies.ch14_points import result_probabilities, scoring_matches
 
 YEAR = 365.25  # days

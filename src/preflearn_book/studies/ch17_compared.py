@@ -19,8 +19,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import friedmanchisquare, gmean, studentized_range
 
-from preflearn.core.validation import check_array, check_real, require
+from preflearn.core.validation import require
 
+_LEVEL = 0.05  # of significance
 _DRAWS = 20_000  # of the posterior
 _PRIOR = 0.5  # weight of a difference of 0, in units of one domain
 
@@ -68,8 +69,8 @@ class Ranks(NamedTuple):
         return groups
 
 
-def by_domain(runs: pd.DataFrame, family: str, measure: str = "loss") -> pd.DataFrame:
-    """The mean of a measure over the units of each domain.
+def by_domain(runs: pd.DataFrame, family: str) -> pd.DataFrame:
+    """The mean loss over the units of each domain.
 
     Parameters
     ----------
@@ -77,8 +78,6 @@ def by_domain(runs: pd.DataFrame, family: str, measure: str = "loss") -> pd.Data
         A table with one row for each task and learner, as `evaluate` makes them.
     family : str
         A task family, named in the column "arena".
-    measure : str
-        A column.
 
     Returns
     -------
@@ -90,37 +89,24 @@ def by_domain(runs: pd.DataFrame, family: str, measure: str = "loss") -> pd.Data
     ValueError
         If a learner lacks a domain: all need the same problems.
     """
-    part = runs[(runs["arena"] == family) & runs[measure].notna()]
-    require(
-        len(part) > 0,
-        family,
-        "the task family",
-        f"one of {sorted(runs['arena'].unique())} with {measure}",
-    )
+    part = runs[runs["arena"] == family]
     table = part.pivot_table(
-        index="domain", columns="learner", values=measure, sort=False
+        index="domain", columns="learner", values="loss", sort=False
     )
     missing = list(table.columns[table.isna().any()])
     require(not missing, missing, f"learners without all domains of {family}", "none")
     return table
 
 
-def average_ranks(losses: pd.DataFrame, level: float = 0.05) -> Ranks:
-    """Average ranks over domains, and their critical difference.
+def average_ranks(losses: pd.DataFrame) -> Ranks:
+    """Average ranks over domains, and their critical difference at 5 percent.
 
     See section 3.2.2 of [Demsar2006]_.
 
     Parameters
     ----------
     losses : DataFrame
-        Rows are domains, columns learners; smaller is better.
-    level : float
-        Significance level of the tests.
-
-    Raises
-    ------
-    ValueError
-        On fewer than three learners or two domains, or losses that are not finite.
+        Rows are domains, columns at least three learners; smaller is better.
 
     Examples
     --------
@@ -129,27 +115,21 @@ def average_ranks(losses: pd.DataFrame, level: float = 0.05) -> Ranks:
     >>> ranks.mean.round(3).to_dict(), round(ranks.difference, 3)
     ({'a': 1.167, 'b': 1.833, 'c': 3.0}, 1.914)
     """
-    values = check_array(losses, "losses", ("n", "k"), "finite losses")
-    level = check_real(level, "level", "a number between 0 and 1", 1e-6, 1 - 1e-6)
-    n, k = values.shape
-    require(
-        n > 1 and k > 2,
-        values.shape,
-        "the shape of losses",
-        "at least 2 domains and 3 learners",
-    )
+    n, k = losses.shape
     mean = losses.rank(axis=1).mean().sort_values(kind="stable")
     # Nemenyi's test: the range of k independent normal means, over sqrt(2).
-    quantile = float(studentized_range.ppf(1 - level, k, np.inf)) / np.sqrt(2)
+    quantile = float(studentized_range.ppf(1 - _LEVEL, k, np.inf)) / np.sqrt(2)
     difference = quantile * np.sqrt(k * (k + 1) / (6 * n))
-    return Ranks(mean, float(difference), float(friedmanchisquare(*values.T)[1]), n)
+    return Ranks(
+        mean, float(difference), float(friedmanchisquare(*losses.to_numpy().T)[1]), n
+    )
 
 
 def chances(
     ours: ArrayLike,
     theirs: ArrayLike,
     margin: float,
-    rng: np.random.Generator | int = 0,
+    seed: int = 0,
 ) -> dict[str, float]:
     """Posterior probabilities that one learner is better, equivalent or worse.
 
@@ -164,8 +144,8 @@ def chances(
         Paired losses, one for each domain; smaller is better.
     margin : float
         Equivalence margin: the largest difference in loss of equivalent learners.
-    rng : numpy Generator or int
-        Source of randomness, or its seed.
+    seed : int
+        Seed of the draws.
 
     Returns
     -------
@@ -177,17 +157,15 @@ def chances(
     >>> chances([0.1] * 8, [0.3] * 8, margin=0.02)["better"] > 0.99
     True
     """
-    first = check_array(ours, "ours", ("n",), "one loss per domain")
-    second = check_array(theirs, "theirs", (len(first),), "as many losses as ours")
-    gains = np.concatenate([[0.0], second - first])
+    gains = np.append(0.0, np.subtract(theirs, ours))
     halves = np.add.outer(gains, gains) / 2
     regions = {
         "better": halves > margin,
         "level": np.abs(halves) <= margin,
         "worse": halves < -margin,
     }
-    prior = [_PRIOR, *[1.0] * len(first)]
-    weights = np.random.default_rng(rng).dirichlet(prior, _DRAWS)
+    prior = np.append(_PRIOR, np.ones(len(gains) - 1))
+    weights = np.random.default_rng(seed).dirichlet(prior, _DRAWS)
     masses = [
         np.einsum("di,ij,dj->d", weights, region, weights, optimize=True)
         for region in regions.values()

@@ -28,7 +28,7 @@ from preflearn.matches import Matches
 from preflearn.metrics import comparison_loss, log_loss, threshold
 from preflearn.pairs import Pairs
 from preflearn.ratings import Elo, Glicko
-from preflearn_book.studies.ch07_histories import FEATURES, match_features
+from preflearn_book.studies.ch07_histories import match_features
 from preflearn_book.studies.ch17_protocol import Problem, Split, problem_or_simulation
 
 N_FOLDS = 3
@@ -42,7 +42,7 @@ _RECENT = 10  # matches of a team
 _PAIRS_PER_USER = 5  # from ten ratings, two at a time
 
 
-def judge(truth: ArrayLike, forecast: ArrayLike) -> dict[str, float]:
+def judge(truth: ArrayLike, forecast: NDArray) -> dict[str, float]:
     """The zero-one loss; for probabilities (m, 3), also log loss and overconfidence.
 
     The overconfidence is the mean of the largest probability minus the accuracy, which
@@ -50,11 +50,10 @@ def judge(truth: ArrayLike, forecast: ArrayLike) -> dict[str, float]:
 
     Examples
     --------
-    >>> judge([1, 0], [1, 1]), judge([1], [[0.25, 0.25, 0.5]])["overconfidence"]
+    >>> judge([1, 0], [1, 1]), judge([1], np.array([[0.25, 0.25, 0.5]]))["overconfidence"]
     ({'loss': 0.5}, -0.5)
     """
-    forecast = np.asarray(forecast)
-    if forecast.ndim == 1:
+    if np.ndim(forecast) == 1:
         return {"loss": comparison_loss(truth, forecast)}
     loss = comparison_loss(truth, forecast.argmax(axis=1) - 1)
     confidence = float(forecast.max(axis=1).mean())
@@ -94,12 +93,7 @@ def make_problem(
         Numbers of training and test pairs among the first n.
     """
     domain, unit = name.split("/")
-    facts = {
-        "n_pairs": n,
-        "n_features": pairs.shape[2],
-        "n_items": len(np.unique(pairs.index[:n])),
-        "tie_share": round(float(np.mean(y[:n] == 0)), 3),
-    }
+    facts = {"n_pairs": n, "n_features": pairs.shape[2]}
     whole = scaled_split(pairs, y, np.arange(n), np.arange(n, len(y)))
     splits = [scaled_split(pairs, y, *fold) for fold in folds]
     return Problem(family, domain, unit, whole, splits, judge, facts)
@@ -192,12 +186,12 @@ def _known_before() -> tuple[pd.DataFrame, Floats]:
     )
     X = np.concatenate([X, recent_results(frame)], axis=2)
     X = np.delete(X, names.index("ever elite"), axis=2)
-    rows = (X[:, :, FEATURES.index("games")] >= _RECENT).all(axis=1)
+    rows = (X[:, :, names.index("games")] >= _RECENT).all(axis=1)
     return frame.loc[rows], X[rows]
 
 
-def recent_results(frame: pd.DataFrame, recent: int = _RECENT) -> Floats:
-    """Mean points, goals for and against in a team's last matches of earlier days.
+def recent_results(frame: pd.DataFrame) -> Floats:
+    """Mean points, goals for and against in a team's last ten matches of earlier days.
 
     The shape is (N, 2, 3). Points are 1, 0 and -1; all means of a team without earlier
     matches are 0.
@@ -216,7 +210,7 @@ def recent_results(frame: pd.DataFrame, recent: int = _RECENT) -> Floats:
     means = (
         pd.DataFrame(both)
         .groupby(teams)
-        .transform(lambda column: column.shift().rolling(recent, min_periods=1).mean())
+        .transform(lambda column: column.shift().rolling(_RECENT, min_periods=1).mean())
     )
     # The first match of a day knows no result of that day.
     of_day = means.fillna(0.0).groupby([teams, days]).transform("first")
@@ -234,14 +228,14 @@ def new_user() -> list[Problem]:
     illness, progression = load_diabetes(return_X_y=True)
     cells, healthy = load_breast_cancer(return_X_y=True)
     products = PolynomialFeatures(interaction_only=True, include_bias=False)
-    means_and_worst = np.hstack([cells[:, :10], cells[:, 20:]])
+    means_and_worst = np.delete(cells, np.arange(10, 20), axis=1)
     data = {
         "diabetes": (products.fit_transform(illness)[:, :20], progression),
         "breast cancer": (means_and_worst, 1.0 - healthy),
     }
     return [
-        _patients(f"{name}/{draw}", *data[name])
-        for name in data
+        _patients(f"{name}/{draw}", *table)
+        for name, table in data.items()
         for draw in range(DRAWS)
     ]
 

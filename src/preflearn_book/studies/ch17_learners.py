@@ -2,9 +2,9 @@
 
 To add a baseline, edit only this file:
 
-1. Write `fit(train, **configuration)`, which returns a fitted model, and
-   `forecast(model, test)`, which returns what the judge of the task family takes. The
-   modules `ch17_pairs`, `ch17_orders` and `ch17_time` say what `train` and `test` are.
+1. Write `fit(train, **configuration)`, which returns the fitted model: a function from
+   the test data to what the judge of the task family takes. The modules `ch17_pairs`,
+   `ch17_orders` and `ch17_time` say what the data are.
 2. Add a `Learner` at the end of its task families in `LEARNERS`, with `BUDGET`
    configurations, or without any if there is nothing to choose.
 3. Run ``preflearn record 17 -p learners "NAME"``. It evaluates only this learner, on
@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from preflearn.analogy import Able2Rank, AnKerRank
 from preflearn.core.validation import require
-from preflearn.pursuit import RLS, RankRLS
-from preflearn.ranking import OrdinalComparison
+from preflearn.pursuit import RLS, RankingPursuit, RankRLS
+from preflearn.ranking import ExpectedRankRegression
 from preflearn.solvers.search import grid
 from preflearn.svm import LogisticCompare, LPCompare, SVMCompare, SVMRank
 from preflearn_book.studies import ch17_orders as orders
 from preflearn_book.studies import ch17_pairs as pairs
 from preflearn_book.studies import ch17_time as time
-from preflearn_book.studies.ch17_objects import fit_able2rank, fit_anker_rank
 from preflearn_book.studies.ch17_protocol import (
     BUDGET,
     CONSTANT,
@@ -40,21 +40,19 @@ AFTERWARDS = ("SVMCompare, threshold refitted", "logistic, without counts")
 """Learners that were added after the losses were known, to find a cause. They are not
 ranked."""
 
-# A leaf holds at least one pair or item; k and n_basis count from 1.
-_NATURAL_ENDS = {"min_child_samples": "low", "k": "low", "n_basis": "low"}
+
+def _learner(name: str, fit: Callable, **values: Sequence[Any]) -> Learner:
+    return Learner(name, fit, configurations(values) if values else [{}])
 
 
-def _learner(
-    name: str, fit: Callable, forecast: Callable, **values: Sequence[Any]
-) -> Learner:
-    tried = configurations(values) if values else ({},)
-    return Learner(name, fit, forecast, tried, _NATURAL_ENDS)
+def _order_learner(name: str, estimator: Any, **values: Sequence[Any]) -> Learner:
+    fit = partial(orders.fit_estimator, estimator=estimator)
+    return _learner(name, fit, **values)
 
 
-def _order_learner(
-    name: str, fit: Callable[..., orders.Scores], **values: Sequence[Any]
-) -> Learner:
-    return _learner(name, fit, orders.score_items, **values)
+def _pair_learner(name: str, estimator: Any, **values: Sequence[Any]) -> Learner:
+    fit = partial(pairs.fit_estimator, estimator=estimator)
+    return _learner(name, fit, **values)
 
 
 def _powers_of_ten(low: float, high: float) -> list[float]:
@@ -65,55 +63,73 @@ def _powers_of_ten(low: float, high: float) -> list[float]:
 
 _KERNELS = ["linear", "rbf"]
 _SVM = {"kernel": _KERNELS, "C": spaced(1e-3, 3e3)}
-_SVM_COMPARE = _learner(
-    "SVMCompare",
-    partial(pairs.fit_estimator, partial(SVMCompare, tie_weight="least")),
-    pairs.predict,
-    **_SVM,
+_SVM_COMPARE = _pair_learner(
+    "SVMCompare", partial(SVMCompare, tie_weight="least"), **_SVM
 )
-_RANKING_SVM = _learner(
-    "ranking SVM", partial(pairs.fit_estimator, SVMRank), pairs.predict, **_SVM
-)
-_LOGISTIC = _learner(
-    "logistic regression", pairs.fit_logistic, pairs.predict_proba, C=spaced(1e-6, 1e3)
-)
+_RANKING_SVM = _pair_learner("ranking SVM", SVMRank, **_SVM)
+_LOGISTIC = _learner("logistic regression", pairs.fit_logistic, C=spaced(1e-6, 1e3))
 _KERNEL_LOGISTIC = _learner(
     "logistic, kernel features",
     pairs.fit_kernel_logistic,
-    pairs.predict_proba,
     width=[0.1, 1.0],
     C=spaced(1e-2, 1e4),
 )
 _TREES = _learner(
     "boosted trees",
     pairs.fit_trees,
-    pairs.predict_proba,
     n_estimators=[50, 150],
     min_child_samples=[1, 2, 4, 8, 16, 32, 64, 128],
 )
 _PAIR_BASELINES = (
-    _learner(CONSTANT, pairs.fit_frequencies, pairs.repeat_frequencies),
-    _learner("random", pairs.fit_coin, pairs.toss_coin),
+    _learner(CONSTANT, pairs.fit_frequencies),
+    _learner("random", pairs.fit_coin),
 )
 
 # Twice the width is the exponent of the kernel at the mean squared distance.
 _WIDTHS = [0.03, 0.3]
 _BASES = {"n_basis": [1, 2, 4, 8, 16, 32, 64, 128], "width": _WIDTHS}
-_FIT_RANK_RLS = partial(orders.fit_least_squares, estimator=RankRLS)
-_EXPECTED_RANKS = _order_learner("expected rank regression", orders.fit_expected_ranks)
-_ORDER_TREES = _order_learner(
-    "boosted trees",
-    orders.fit_trees,
-    min_child_samples=[1, 1, 3, 3, 9, 9, 27, 27],
-    num_leaves=[2, 6],
-)
-_ORDER_BASELINES = (
-    _order_learner("Gaussian process", orders.fit_gaussian_process),
-    _order_learner("correlation weights", orders.fit_correlations),
-    _order_learner("best feature", orders.fit_best_feature),
-    _order_learner(CONSTANT, orders.fit_zero),
-    _order_learner("random", orders.fit_random),
-)
+
+
+def _order_learners(
+    svm: Sequence[float],
+    rbf_svm: Sequence[float],
+    rank_rls: Sequence[float],
+    n_hidden: Sequence[int],
+    logistic: Sequence[float],
+    kernel_logistic: Sequence[float],
+) -> tuple[Learner, ...]:
+    """Learners of both families of orders, from their costs and numbers of units."""
+    return (
+        _order_learner("ranking SVM", partial(SVMRank, kernel="linear"), C=svm),
+        _order_learner("ranking SVM, rbf", SVMRank, C=rbf_svm, width=_WIDTHS),
+        _order_learner("RankRLS", RankRLS, alpha=rank_rls, width=_WIDTHS),
+        _order_learner("ranking pursuit", RankingPursuit, **_BASES),
+        _order_learner("expected rank regression", ExpectedRankRegression),
+        _learner(
+            "RankNet",
+            orders.fit_ranknet,
+            n_hidden=n_hidden,
+            learning_rate=_powers_of_ten(-5, 1),
+        ),
+        _learner("logistic regression", orders.fit_logistic, C=logistic),
+        _learner(
+            "logistic, kernel features",
+            orders.fit_logistic,
+            C=kernel_logistic,
+            width=_WIDTHS,
+        ),
+        _learner(
+            "boosted trees",
+            orders.fit_trees,
+            min_child_samples=[1, 1, 3, 3, 9, 9, 27, 27],
+            num_leaves=[2, 6],
+        ),
+        _learner("Gaussian process", orders.fit_gaussian_process),
+        _learner("correlation weights", orders.fit_correlations),
+        _learner("best feature", orders.fit_best_feature),
+        _learner(CONSTANT, orders.fit_zero),
+        _learner("random", orders.fit_random),
+    )
 
 
 # ---- Learners of results in time
@@ -126,8 +142,7 @@ def _grid(**values: Sequence[float]) -> list[dict[str, Any]]:
 def _table_learner(
     name: str, fit: Callable[..., time.Forecast], **values: Sequence[float]
 ) -> Learner:
-    fit_table = partial(time.fit_table, fit)
-    return Learner(name, fit_table, time.forecast_and_refit, _grid(**values))
+    return Learner(name, partial(time.fit_table, fit), _grid(**values))
 
 
 # Where scores change fast they vary less, so that each speed has half of the numbers.
@@ -153,38 +168,30 @@ LEARNERS: dict[str, tuple[Learner, ...]] = {
         _learner(
             "SVMCompare, threshold refitted",
             pairs.fit_with_threshold,
-            pairs.predict,
             **_SVM,
         ),
         _RANKING_SVM,
-        _learner(
+        _pair_learner(
             "LPCompare",
-            partial(pairs.fit_estimator, partial(LPCompare, nu=0.8)),
-            pairs.predict,
+            partial(LPCompare, nu=0.8),
             kernel=_KERNELS,
             radius=spaced(0.3, 3e3),
         ),
-        _learner(
+        _pair_learner(
             "LogisticCompare",
-            partial(
-                pairs.fit_estimator,
-                partial(LogisticCompare, tie_weight="least", random_state=0),
-            ),
-            pairs.predict,
+            partial(LogisticCompare, tie_weight="least", random_state=0),
             kernel=_KERNELS,
             alpha=spaced(1e-9, 10.0),
         ),
         _learner(
             "ordinal model",
-            partial(pairs.fit_estimator, OrdinalComparison),
-            pairs.predict_proba,
+            pairs.fit_ordinal,
             link=["logit", "probit"],
             alpha=spaced(1e-2, 1e3),
         ),
         _learner(
             "RankNet",
-            pairs.RankedPairs.fit,
-            pairs.predict,
+            pairs.fit_ranknet,
             learning_rate=[0.003, 0.01],
             n_epochs=[2, 4, 9, 20, 45, 100, 220, 500],
         ),
@@ -193,91 +200,51 @@ LEARNERS: dict[str, tuple[Learner, ...]] = {
         _TREES,
         _learner(
             "Gaussian process",
-            pairs.PairProcess.fit,
-            pairs.predict_proba,
+            pairs.fit_gaussian_process,
             width=[0.1, 1.0],
             noise=spaced(1e-4, 1e2),
         ),
         *_PAIR_BASELINES,
     ),
     "objects": (
-        _order_learner("AnKer-rank", fit_anker_rank, C=_powers_of_ten(-4, 3)),
-        _order_learner(
-            "able2rank", fit_able2rank, k=[1, 3, 10, 30, 100, 300, 1000, 3000]
+        _learner(
+            "AnKer-rank",
+            partial(orders.fit_by_analogy, estimator=AnKerRank),
+            C=_powers_of_ten(-4, 3),
         ),
-        _order_learner("ranking SVM", orders.fit_svm, C=_powers_of_ten(-5, 5)),
-        _order_learner(
-            "ranking SVM, rbf", orders.fit_svm, C=_powers_of_ten(-3, 8), width=_WIDTHS
+        _learner(
+            "able2rank",
+            partial(orders.fit_by_analogy, estimator=Able2Rank),
+            k=[1, 3, 10, 30, 100, 300, 1000, 3000],
         ),
-        _order_learner(
-            "RankRLS", _FIT_RANK_RLS, alpha=_powers_of_ten(-4, 4), width=_WIDTHS
-        ),
-        _order_learner("ranking pursuit", orders.fit_pursuit, **_BASES),
-        _EXPECTED_RANKS,
-        _order_learner(
-            "RankNet",
-            orders.fit_ranknet,
+        *_order_learners(
+            svm=_powers_of_ten(-5, 5),
+            rbf_svm=_powers_of_ten(-3, 8),
+            rank_rls=_powers_of_ten(-4, 4),
             n_hidden=[8, 32],
-            learning_rate=_powers_of_ten(-5, 1),
+            logistic=_powers_of_ten(-2, 9),
+            kernel_logistic=_powers_of_ten(0, 11),
         ),
-        _order_learner(
-            "logistic regression", orders.fit_logistic, C=_powers_of_ten(-2, 9)
-        ),
-        _order_learner(
-            "logistic, kernel features",
-            orders.fit_logistic,
-            C=_powers_of_ten(0, 11),
-            width=_WIDTHS,
-        ),
-        _ORDER_TREES,
-        *_ORDER_BASELINES,
     ),
     "ratings": orders.for_each_user(
-        _order_learner("ranking SVM", orders.fit_svm, C=_powers_of_ten(-7, 0)),
-        _order_learner(
-            "ranking SVM, rbf", orders.fit_svm, C=_powers_of_ten(-5, 4), width=_WIDTHS
-        ),
-        _order_learner(
-            "RankRLS", _FIT_RANK_RLS, alpha=_powers_of_ten(-3, 9), width=_WIDTHS
-        ),
-        _order_learner(
-            "RLS",
-            partial(orders.fit_least_squares, estimator=RLS),
-            alpha=_powers_of_ten(-3, 9),
-            width=_WIDTHS,
-        ),
-        _order_learner("ranking pursuit", orders.fit_pursuit, **_BASES),
-        _order_learner(
-            "combined pursuit", partial(orders.fit_pursuit, mix=0.5), **_BASES
-        ),
-        _EXPECTED_RANKS,
-        _order_learner(
-            "RankNet",
-            orders.fit_ranknet,
+        *_order_learners(
+            svm=_powers_of_ten(-7, 0),
+            rbf_svm=_powers_of_ten(-5, 4),
+            rank_rls=_powers_of_ten(-3, 9),
             n_hidden=[2, 8],
-            learning_rate=_powers_of_ten(-5, 1),
+            logistic=_powers_of_ten(-7, 3),
+            kernel_logistic=_powers_of_ten(-5, 8),
         ),
-        _order_learner(
-            "logistic regression", orders.fit_logistic, C=_powers_of_ten(-7, 3)
-        ),
-        _order_learner(
-            "logistic, kernel features",
-            orders.fit_logistic,
-            C=_powers_of_ten(-5, 8),
-            width=_WIDTHS,
-        ),
-        _ORDER_TREES,
-        *_ORDER_BASELINES,
-        _order_learner("popularity", orders.fit_popularity),
-        _order_learner("Bradley-Terry", orders.fit_bradley_terry),
+        _order_learner("RLS", RLS, alpha=_powers_of_ten(-3, 9), width=_WIDTHS),
+        _order_learner("combined pursuit", partial(RankingPursuit, mix=0.5), **_BASES),
+        _learner("popularity", orders.fit_popularity),
+        _learner("Bradley-Terry", orders.fit_bradley_terry),
     ),
     "time": (
-        Learner("dynamic model", time.fit_dynamic, time.forecast_by_day, _DYNAMIC),
-        Learner(
-            "Elo", time.fit_elo, time.forecast_by_day, _grid(rate=spaced(0.02, 1.0))
-        ),
-        Learner("Glicko", time.fit_glicko, time.forecast_by_day, _GLICKO),
-        Learner("TrueSkill", time.fit_trueskill, time.forecast_by_day, _TRUESKILL),
+        Learner("dynamic model", time.fit_dynamic, _DYNAMIC),
+        Learner("Elo", time.fit_elo, _grid(rate=spaced(0.02, 1.0))),
+        Learner("Glicko", time.fit_glicko, _GLICKO),
+        Learner("TrueSkill", time.fit_trueskill, _TRUESKILL),
         _table_learner(
             "Bradley-Terry", time.fit_bradley_terry, alpha=spaced(0.01, 100.0)
         ),
@@ -310,14 +277,12 @@ LEARNERS: dict[str, tuple[Learner, ...]] = {
         _TREES,
         _learner(
             "Davidson",
-            pairs.ItemDavidson,
-            pairs.predict_proba,
+            pairs.fit_davidson,
             alpha=spaced(1e-5, 30.0),
         ),
         _learner(
             "Davidson, also features",
-            pairs.ItemDavidson,
-            pairs.predict_proba,
+            pairs.fit_davidson,
             own=[0.5, 2.0],
             alpha=spaced(1e-4, 1e3),
         ),

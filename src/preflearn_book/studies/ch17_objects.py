@@ -23,14 +23,13 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.model_selection import RepeatedKFold
 
-from preflearn.analogy import Able2Rank, AnKerRank, DomainScaler
+from preflearn.analogy import DomainScaler
 from preflearn.core.validation import Floats
 from preflearn.datasets import load_object_ranking
 from preflearn.datasets.object_ranking import OBJECT_RANKINGS
 from preflearn.metrics import ranking_loss
 from preflearn_book.studies.ch17_orders import (
     Scored,
-    Scores,
     merge_rounded,
     seed_of,
 )
@@ -51,14 +50,6 @@ TRANSFERS = [
     if a[0] == b[0] and (a, b) != ("H2", "H1")
 ]
 MAX_REPEATED_ITEMS = 50  # with more items, three folds are drawn once, not three times
-
-
-def fit_anker_rank(train: Scored, C: float) -> Scores:
-    return AnKerRank(C, random_state=train.seed).fit(train.X, train.y).rank_function
-
-
-def fit_able2rank(train: Scored, k: int) -> Scores:
-    return Able2Rank(k).fit(train.X, train.y).rank_function
 
 
 def tasks(profile: str) -> list[str]:
@@ -83,10 +74,8 @@ def _real_problem(name: str) -> Problem:
 def _simulated(name: str) -> Problem:
     """Two sets whose items are ranked by one noisy linear utility."""
     rng = np.random.default_rng(seed_of(name))
-    n = 20
-    p = 6
-    X = rng.uniform(size=(2, n, p))
-    y = X @ np.linspace(1, 2, p) + 0.3 * rng.normal(size=(2, n))
+    X = rng.uniform(size=(2, 20, 6))
+    y = X @ np.linspace(1, 2, 6) + 0.3 * rng.normal(size=(2, 20))
     y = -rankdata(-y, axis=1)
     return make_problem(name, X[0], y[0], X[1], y[1])
 
@@ -95,22 +84,14 @@ def make_problem(name: str, X: Floats, y: Floats, Q: Floats, truth: Floats) -> P
     """The problem to learn the order of X, and to rank Q."""
     domain, unit = name.split("/")
     seed = seed_of(name)
-    n = len(X)
-    n_repeats = 1
-    if n <= MAX_REPEATED_ITEMS:
-        n_repeats = 3
+    n_repeats = 3 if len(X) <= MAX_REPEATED_ITEMS else 1
     splitter = RepeatedKFold(n_splits=3, n_repeats=n_repeats, random_state=seed)
     folds = [
         split(X[train], y[train], X[test], y[test], seed)
         for train, test in splitter.split(X)
     ]
-    facts = {
-        "n_items": n,
-        "n_features": X.shape[1],
-        "n_comparisons": n * (n - 1) // 2,
-        "n_asked": len(Q),
-    }
     whole = split(X, y, Q, truth, seed)
+    facts = {"n_features": X.shape[1]}
     return Problem("objects", domain, unit, whole, folds, judge, facts)
 
 

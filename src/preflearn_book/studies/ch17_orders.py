@@ -28,10 +28,8 @@ from sklearn.linear_model import LogisticRegression
 from preflearn.core.validation import Floats
 from preflearn.metrics import ranking_loss
 from preflearn.pairs import Pairs
-from preflearn.pursuit import RankingPursuit
-from preflearn.ranking import ExpectedRankRegression, RankNet, bradley_terry
+from preflearn.ranking import RankNet, bradley_terry
 from preflearn.ranking.aggregation import merged
-from preflearn.svm import SVMRank
 from preflearn_book.studies.ch17_protocol import QUIET_TREES, Learner
 
 # Scores that differ by less, relative to the range or size of a forecast, are tied.
@@ -84,10 +82,6 @@ def merge_rounded(scores: Floats) -> Floats:
     return merged(scores, max(of_range, of_size))
 
 
-def score_items(scores: Callable[..., Any], test: Any) -> Any:
-    return scores(test)
-
-
 def standardized(fit: Callable[..., Scores]) -> Callable[..., Scores]:
     """Fit to scores with mean 0, and to features with mean 0 and mean square 1 over
     all of them."""
@@ -109,24 +103,17 @@ def standardized(fit: Callable[..., Scores]) -> Callable[..., Scores]:
 
 
 @standardized
-def fit_least_squares(
-    train: Scored, alpha: float, width: float, estimator: Any
+def fit_estimator(
+    train: Scored, estimator: Any, width: float | None = None, **options: Any
 ) -> Scores:
-    model = estimator(alpha, "rbf", gamma=width / train.X.shape[1])
-    return model.fit(train.X, train.y).rank_function
-
-
-@standardized
-def fit_pursuit(train: Scored, n_basis: int, width: float, mix: float = 0.0) -> Scores:
-    model = RankingPursuit(n_basis, "rbf", gamma=width / train.X.shape[1], mix=mix)
-    return model.fit(train.X, train.y).rank_function
-
-
-@standardized
-def fit_svm(train: Scored, C: float, width: float | None = None) -> Scores:
-    model = SVMRank(C, "linear")
+    """An estimator of the package, with a Gaussian kernel if it has a `width`."""
     if width is not None:
-        model = SVMRank(C, "rbf", gamma=width / train.X.shape[1])
+        options |= {"kernel": "rbf", "gamma": width / train.X.shape[1]}
+    return estimator(**options).fit(train.X, train.y).rank_function
+
+
+def fit_by_analogy(train: Scored, estimator: Any, **options: Any) -> Scores:
+    model = estimator(**options, random_state=train.seed)
     return model.fit(train.X, train.y).rank_function
 
 
@@ -138,12 +125,12 @@ def fit_logistic(train: Scored, C: float, width: float | None = None) -> Scores:
     kernel, which is linear without a `width`.
     """
     n, p = train.X.shape
+    n_components = min(n, _MAX_KERNEL_FEATURES)
+    features = Nystroem(n_components=n_components, random_state=0)
     if width is None:
-        n_components = min(n, _MAX_KERNEL_FEATURES, p)
-        features = Nystroem("linear", n_components=n_components, random_state=0)
+        features.set_params(kernel="linear", n_components=min(n_components, p))
     else:
-        n_components = min(n, _MAX_KERNEL_FEATURES)
-        features = Nystroem(gamma=width / p, n_components=n_components, random_state=0)
+        features.set_params(gamma=width / p)
     pairs, labels = Pairs.from_scores(features.fit_transform(train.X), train.y)
     signs = np.where(np.arange(len(labels)) % 2, -1, 1)
     classifier = LogisticRegression(
@@ -151,11 +138,6 @@ def fit_logistic(train: Scored, C: float, width: float | None = None) -> Scores:
     )
     classifier.fit(signs[:, None] * pairs.differences(), signs * labels)
     return lambda Q: features.transform(Q) @ classifier.coef_[0]
-
-
-@standardized
-def fit_expected_ranks(train: Scored) -> Scores:
-    return ExpectedRankRegression().fit(train.X, train.y).rank_function
 
 
 @standardized

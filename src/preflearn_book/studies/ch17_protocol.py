@@ -11,8 +11,7 @@ Written down before a number was seen:
   anew to all data to learn from.
 - The loss that chooses is the first that the problem's judge returns, and is the loss
   of the task family.
-- A configuration that can't be fitted on a fold is passed over. A learner none of whose
-  configurations can be fitted forecasts as the constant does, and its row says so.
+- A configuration that can't be fitted on a fold is passed over.
 - A chosen number at an end of those tried is marked.
 - Times are of the processor, on one thread, after the choice has run the same code;
   memory is what the process grew by at its peak.
@@ -23,26 +22,21 @@ from __future__ import annotations
 import resource
 import sys
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-from joblib import delayed
 
-from preflearn.core.validation import require
 from preflearn.datasets import DatasetUnavailable
-from preflearn.solvers.search import in_parallel, near_boundary
+from preflearn.solvers.search import near_boundary
 
 BUDGET = 8
 """How many configurations each learner may try that has something to choose."""
 
 CONSTANT = "constant"
-"""The learner that forecasts the same for all. Each task family has one, and it can always
-be fitted."""
+"""The learner that forecasts the same for all. Each task family has one."""
 
 SIMULATED = "simulated "
 """The prefix of the domain of a problem that replaces one whose data are not available.
@@ -56,6 +50,9 @@ QUIET_TREES = {
 }
 """Settings of LightGBM by which the same data give the same trees, on one thread,
 without a word."""
+
+# A leaf holds at least one pair or item; k and n_basis count from 1.
+_COUNTED_FROM_ONE = ("min_child_samples", "k", "n_basis")
 
 # Raised by a learner that can't be fitted, such as an SVM without a ranking function.
 _UNFIT = (ValueError, ArithmeticError, np.linalg.LinAlgError)
@@ -91,7 +88,7 @@ class Problem(NamedTuple):
     folds : sequence of Split
         Of `whole.train` only.
     judge : callable
-        From truth and forecast to measures by name, all finite; the first of them is
+        From truth and forecast to measures by name; the first of them is
         the family's loss, which chooses; smaller is better.
     facts : mapping of str to number
         What describes the problem, such as the number of comparisons; columns of the
@@ -114,22 +111,16 @@ class Learner(NamedTuple):
     ----------
     name : str
     fit : callable
-        From data to learn from, and a configuration as keywords, to a fitted model;
-        raises ValueError where it can't be fitted.
-    forecast : callable
-        From a fitted model and data to forecast to what the family's judges take.
+        From data to learn from, and a configuration as keywords, to the fitted model;
+        raises ValueError if it can't be fitted. The model is a function from data to
+        forecast to what the family's judges take.
     configurations : sequence of dict
         `BUDGET` of them, or one. Numbers are spaced evenly or in proportion.
-    ends : mapping of str to str
-        For parameters one of whose ends is not of our making, such as one neighbour:
-        "low" or "high".
     """
 
     name: str
-    fit: Callable[..., Any]
-    forecast: Callable[[Any, Any], Any]
+    fit: Callable[..., Callable[[Any], Any]]
     configurations: Sequence[dict[str, Any]] = ({},)
-    ends: Mapping[str, str] = {}
 
 
 def spaced(low: float, high: float) -> list[float]:
@@ -180,103 +171,38 @@ def problem_or_simulation(
         return simulate(SIMULATED + name)
 
 
-def evaluate(problem: Problem, learner: Learner, constant: Learner) -> dict[str, Any]:
+def evaluate(problem: Problem, learner: Learner) -> dict[str, Any]:
     """One row of the table of runs: a learner on a problem, by the protocol.
-
-    Parameters
-    ----------
-    problem : Problem
-    learner, constant : Learner
-        The constant forecasts where the learner can't be fitted.
 
     Returns
     -------
     dict
-        arena (the task family), domain, unit, learner; the measures; fitted (1, or 0
-        where the constant forecasts instead); chosen (the configuration, in words);
-        at_end (such as "C high", empty where none is); passed (the number of
-        configurations that can't be fitted); fit_s and forecast_s (seconds); fit_mb and
-        forecast_mb; and the problem's facts.
-
-    Raises
-    ------
-    ValueError
-        If a learner has more or fewer configurations than it may, or a measure is not
-        finite.
+        arena (the task family), domain, unit, learner; the measures; chosen (the
+        configuration, in words); at_end (such as "C high", empty where none is); fit_s
+        and forecast_s (seconds); fit_mb and forecast_mb; and the problem's facts.
     """
-    tried = [dict(options) for options in learner.configurations]
-    require(
-        len(tried) in (1, BUDGET),
-        len(tried),
-        f"the number of configurations of {learner.name}",
-        f"1 or {BUDGET}",
-    )
-    losses = np.zeros(1)
+    tried = learner.configurations
+    losses = [0.0]
     if len(tried) > 1:
-        losses = np.array([_mean_loss(problem, learner, one) for one in tried])
+        losses = [_mean_loss(problem, learner, one) for one in tried]
     best = int(np.argmin(losses))
-    fitted = bool(np.isfinite(losses[best]))
-    if fitted:
-        try:
-            forecast, costs = _fit_and_forecast(problem.whole, learner, tried[best])
-        except _UNFIT:
-            fitted = False
-    if not fitted:
-        forecast, costs = _fit_and_forecast(
-            problem.whole, constant, dict(constant.configurations[0])
-        )
-    measures = dict(problem.judge(problem.whole.truth, forecast))
-    wrong = {name: value for name, value in measures.items() if not np.isfinite(value)}
-    require(
-        not wrong,
-        wrong,
-        f"measures of {learner.name} on {problem.domain}",
-        "finite numbers",
-    )
-    row = {
+    train, test, truth = problem.whole
+    model, fit_s, fit_mb = measured(partial(learner.fit, train, **tried[best]))
+    forecast, forecast_s, forecast_mb = measured(partial(model, test))
+    return {
         "arena": problem.family,
         "domain": problem.domain,
         "unit": problem.unit,
         "learner": learner.name,
-    }
-    choice = {
-        "fitted": int(fitted),
+        **problem.judge(truth, forecast),
         "chosen": _to_text(tried[best]),
-        "at_end": _values_at_ends(tried, best, learner.ends) if fitted else "",
-        "passed": int(np.isinf(losses).sum()),
+        "at_end": _values_at_ends(tried, best),
+        "fit_s": fit_s,
+        "forecast_s": forecast_s,
+        "fit_mb": fit_mb,
+        "forecast_mb": forecast_mb,
+        **problem.facts,
     }
-    return row | measures | choice | costs | dict(problem.facts)
-
-
-def evaluate_all(
-    problem: Problem,
-    learners: Sequence[Learner],
-    constant: Learner,
-    n_jobs: int | None = None,
-) -> pd.DataFrame:
-    """The rows of some learners on a problem, in order.
-
-    Parameters
-    ----------
-    problem : Problem
-    learners : sequence of Learner
-    constant : Learner
-        Forecasts where a learner can't be fitted.
-    n_jobs : int, optional
-        Number of processes, as in joblib.
-    """
-    rows = in_parallel(
-        [delayed(_evaluate_quietly)(problem, one, constant) for one in learners], n_jobs
-    )
-    return pd.DataFrame(rows)
-
-
-def _evaluate_quietly(
-    problem: Problem, learner: Learner, constant: Learner
-) -> dict[str, Any]:
-    """`evaluate` without warnings; the row says what could not be fitted."""
-    with warnings.catch_warnings(action="ignore"):
-        return evaluate(problem, learner, constant)
 
 
 def _mean_loss(
@@ -286,29 +212,12 @@ def _mean_loss(
     losses = []
     for fold in problem.folds:
         try:
-            model = learner.fit(fold.train, **configuration)
-            forecast = learner.forecast(model, fold.test)
+            forecast = learner.fit(fold.train, **configuration)(fold.test)
         except _UNFIT:
             return np.inf
         measures = problem.judge(fold.truth, forecast)
-        losses.append(float(next(iter(measures.values()))))
+        losses.append(next(iter(measures.values())))
     return float(np.mean(losses))
-
-
-def _fit_and_forecast(
-    split: Split, learner: Learner, configuration: dict[str, Any]
-) -> tuple[Any, dict[str, float]]:
-    """A forecast, and its costs by name."""
-    model, fit_s, fit_mb = measured(partial(learner.fit, split.train, **configuration))
-    forecast, forecast_s, forecast_mb = measured(
-        partial(learner.forecast, model, split.test)
-    )
-    return forecast, {
-        "fit_s": fit_s,
-        "forecast_s": forecast_s,
-        "fit_mb": fit_mb,
-        "forecast_mb": forecast_mb,
-    }
 
 
 def measured(call: Callable[[], Any]) -> tuple[Any, float, float]:
@@ -339,9 +248,7 @@ def _peak_memory(*, reset: bool = False) -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
-def _values_at_ends(
-    tried: Sequence[dict[str, Any]], best: int, natural: Mapping[str, str]
-) -> str:
+def _values_at_ends(tried: Sequence[dict[str, Any]], best: int) -> str:
     """Names of the chosen numbers at an end of those tried with the same other values.
 
     Natural ends do not count. Of two numbers each is an end, so at least three have to
@@ -350,22 +257,20 @@ def _values_at_ends(
     chosen = tried[best]
     values: dict[str, list[Any]] = {}
     for name, value in chosen.items():
-        if not isinstance(value, int | float):
-            continue
         others = chosen.items() - {(name, value)}
         same = {options[name] for options in tried if others <= options.items()}
         if len(same) > 2:
             values[name] = sorted(same)
     ends = near_boundary(chosen, values)
     return ", ".join(
-        f"{name} {end}" for name, end in ends.items() if natural.get(name) != end
+        f"{name} {end}"
+        for name, end in ends.items()
+        if not (name in _COUNTED_FROM_ONE and end == "low")
     )
 
 
 def _to_text(configuration: dict[str, Any]) -> str:
-    texts = []
-    for name, value in configuration.items():
-        if isinstance(value, float):
-            value = f"{value:.6g}"
-        texts.append(f"{name}={value}")
-    return ", ".join(texts)
+    return ", ".join(
+        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in configuration.items()
+    )

@@ -205,21 +205,13 @@ def _real_problem(name: str) -> Problem:
         return _starcraft(unit)
     sport = domain.removesuffix(" by history")
     year, _, seasons = unit.partition(" after ")
-    months = 12
-    history = 2.0
-    if sport == "ATP":
-        months = 6
-        history = 1.0
-    if seasons:
-        history = float(seasons)
+    months, usual_history = (6, 1.0) if sport == "ATP" else (12, 2.0)
+    history = float(seasons or usual_history)
     begin: Any = pd.Timestamp(f"{year}-01-01")
     if sport == "NBA":
-        begin = pd.Timestamp(f"{int(year) - 1}-08-01")
-    dates = (
-        begin - pd.DateOffset(years=math.ceil(history)),
-        begin,
-        begin + pd.DateOffset(months=months),
-    )
+        begin -= pd.DateOffset(months=5)
+    first_date = begin - pd.DateOffset(years=math.ceil(history))
+    dates = first_date, begin, begin + pd.DateOffset(months=months)
     window = _window(_frame(sport), sport, dates, min(history, 1.0))
     return make_problem(domain, unit, window)
 
@@ -276,18 +268,9 @@ def make_problem(
         first_day = days[2 * len(days) // 3]
         validation = int(np.searchsorted(known.matches.time, first_day))
     fold = known._replace(start=validation)
-    family = "time"
-    if domain.endswith(" by history"):
-        family = "history"
-    n = whole.start
+    family = "history" if domain.endswith(" by history") else "time"
     n_players = len(np.unique(known.matches.players()))
-    facts = {
-        "n_train": n,
-        "n_test": len(whole.y) - n,
-        "players": n_players,
-        "per_player": round(2 * n / n_players, 1),
-        "ties": round(float((known.y == 0).mean()), 4),
-    }
+    facts = {"n_train": whole.start, "players": n_players}
     return Problem(family, domain, unit, _split(whole), [_split(fold)], judge, facts)
 
 
@@ -295,11 +278,12 @@ def _split(games: Games) -> Split:
     return Split(games.block(0, games.start), games, games.y[games.start :])
 
 
-def _simulated(name: str, n_teams: int = 20, n_matches: int = 1500) -> Problem:
+def _simulated(name: str, n_teams: int = 20) -> Problem:
     """Three years of a league, of which the last one is to be forecast.
 
     Scores are random walks by month.
     """
+    n_matches = 1500
     domain, unit = name.split("/")
     sport = domain.removeprefix(SIMULATED).removesuffix(" by history")
     rng = np.random.default_rng([17, *name.encode()])
@@ -307,12 +291,8 @@ def _simulated(name: str, n_teams: int = 20, n_matches: int = 1500) -> Problem:
     sides = np.argsort(rng.random((n_matches, n_teams)), axis=1)[:, :2]
     moves = rng.normal(scale=0.1, size=(36, n_teams))
     scores = rng.normal(scale=0.7, size=n_teams) + np.cumsum(moves, axis=0)
-    home = 0.0
-    if sport in WITH_ADVANTAGE:
-        home = 0.3
-    margin = 0.0
-    if sport == "football":
-        margin = 0.4
+    home = 0.3 if sport in WITH_ADVANTAGE else 0.0
+    margin = 0.4 if sport == "football" else 0.0
     noise = rng.logistic(home, size=n_matches)
     gap = np.subtract(*scores[days[:, None] // 30, sides].T) + noise
     teams = np.char.add("team ", (sides + 1).astype("U"))
@@ -365,9 +345,7 @@ def _window(
 
 
 def _games(frame: Any, sport: str, start: int) -> Games:
-    advantage = None
-    if sport in WITH_ADVANTAGE:
-        advantage = "advantage"
+    advantage = "advantage" if sport in WITH_ADVANTAGE else None
     matches, y = Matches.from_frame(frame.reset_index(drop=True), advantage=advantage)
     return Games(matches, y, rolling(matches, y), sport == "football", start)
 

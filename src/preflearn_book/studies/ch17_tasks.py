@@ -6,12 +6,14 @@ by its number and, if wanted, learners; `merge_runs` puts new rows into a table.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Sequence
 from types import ModuleType
+from typing import Any
 
 import pandas as pd
 
-from preflearn.core.validation import check_choice, require
+from preflearn.core.validation import require
 from preflearn_book.studies import (
     ch17_features,
     ch17_objects,
@@ -19,13 +21,8 @@ from preflearn_book.studies import (
     ch17_seasons,
     ch17_worlds,
 )
-from preflearn_book.studies.ch17_learners import select_learners
-from preflearn_book.studies.ch17_protocol import (
-    CONSTANT,
-    Learner,
-    Problem,
-    evaluate_all,
-)
+from preflearn_book.studies.ch17_learners import LEARNERS, select_learners
+from preflearn_book.studies.ch17_protocol import CONSTANT, Problem, evaluate
 
 FAMILIES: dict[str, ModuleType] = {
     "features": ch17_features,
@@ -50,30 +47,16 @@ WORDS = {
     "error": "fraction of results that were forecast wrongly, where loss is another measure",
     "overconfidence": "mean of the largest probability less the fraction of right answers",
     "with_ties": "the disagreement error with pairs of equal ratings, as in the paper",
-    "fitted": "1, or 0 where no configuration could be fitted, so that the constant forecasts instead",
     "chosen": "the configuration that was chosen",
     "at_end": "chosen numbers that are the smallest or the largest of those tried",
-    "passed": "configurations that could not be fitted",
     "fit_s": "seconds of the processor of the last fit",
     "forecast_s": "seconds of the processor of the forecasts",
     "fit_mb": "megabytes that the fit needed at its peak",
     "forecast_mb": "megabytes that the forecasts needed at their peak",
     "n_pairs": "pairs to learn from",
     "n_features": "features, of ratings the other users whose ratings are known",
-    "n_items": "items to learn from",
-    "tie_share": "fraction of ties among the pairs to learn from",
-    "n_comparisons": "pairs of items that the rankings to learn from decide",
-    "n_asked": "items in a forecast order, of users their mean",
-    "n_users": "users of the unit",
     "n_train": "matches to learn from",
-    "n_test": "matches to forecast",
     "players": "players or teams",
-    "per_player": "matches to learn from, by player",
-    "ties": "fraction of draws among the matches",
-    "noise": "standard deviation of the noise in units of that of the scores",
-    "missing": "fraction of the features that learners do not see",
-    "explained": "fraction of the variance of the scores that all features explain",
-    "nonlinear": "1 in the non-linear world, else 0",
     "least": "the error rate of the true scores with the best threshold",
 }
 """What the columns of a table of runs mean."""
@@ -84,7 +67,6 @@ def tasks(profile: str) -> list[tuple[str, str]]:
 
     The tasks of "quick" are among those of "full".
     """
-    check_choice(profile, "profile", ("quick", "full"))
     return [
         (family, name)
         for family, module in FAMILIES.items()
@@ -107,9 +89,7 @@ def points() -> list[list[tuple[str, str]]]:
 
 
 def run_tasks(
-    wanted: Sequence[tuple[str, str]],
-    names: Collection[str] | None = None,
-    n_jobs: int | None = None,
+    wanted: Sequence[tuple[str, str]], names: Collection[str] | None = None
 ) -> pd.DataFrame:
     """The rows of learners on some tasks, in order.
 
@@ -120,48 +100,37 @@ def run_tasks(
     names : collection of str, optional
         Names of learners; all by default. Tasks whose family has none of them have no
         rows.
-    n_jobs : int, optional
-        Number of processes, as in joblib.
 
     Raises
     ------
     ValueError
         If none of the tasks has one of the learners.
     """
-    tables = []
+    rows = []
     for family, name in wanted:
-        if learners := select_learners(family, names):
-            problem = FAMILIES[family].problem(name)
-            tables.append(evaluate_all(problem, learners, _constant(family), n_jobs))
+        if select_learners(family, names):
+            rows += _evaluate(family, [FAMILIES[family].problem(name)], names)
+    families = sorted({family for family, _ in wanted})
     require(
-        bool(tables),
-        names,
-        "the list of learners",
-        f"some of the families {sorted({family for family, _ in wanted})}",
+        bool(rows), names, "the list of learners", f"some of the families {families}"
     )
-    return pd.concat(tables, ignore_index=True)
+    return pd.DataFrame(rows)
 
 
-def quick_runs(
-    names: Collection[str] | None = None, n_jobs: int | None = None
-) -> pd.DataFrame:
+def quick_runs(names: Collection[str] | None = None) -> pd.DataFrame:
     """Some rows of `run_tasks` for the tasks of "quick": each learner of a family on
     one of its tasks."""
-    problems: dict[str, list[Problem]] = {}
-    for family, name in tasks("quick"):
+    rows = []
+    for family, module in FAMILIES.items():
         if select_learners(family, names):
-            problems.setdefault(family, []).append(FAMILIES[family].problem(name))
-    tables = [
-        _evaluate_in_turn(family, some, names, n_jobs)
-        for family, some in problems.items()
-    ]
-    return pd.concat(tables, ignore_index=True)
+            problems = [module.problem(name) for name in module.tasks("quick")]
+            rows += _evaluate(family, problems, names, in_turn=True)
+    return pd.DataFrame(rows)
 
 
 def new_user_runs(
     families: Sequence[str],
     names: Collection[str] | None = None,
-    n_jobs: int | None = None,
     *,
     few: bool = False,
 ) -> pd.DataFrame:
@@ -174,28 +143,18 @@ def new_user_runs(
     names : collection of str, optional
         Names of learners; all by default. Without any learner in the families, the
         table is empty.
-    n_jobs : int, optional
-        Number of processes, as in joblib.
     few : bool
         Whether each learner is tried on one problem only, the first of a domain.
     """
-    tables = []
+    tables = [pd.DataFrame(columns=KEYS)]
     for family in families:
-        learners = select_learners(family, names)
-        if not learners:
-            continue
-        problems = FAMILIES[family].new_user()
-        if few:
-            first = {problem.domain: problem for problem in reversed(problems)}
-            table = _evaluate_in_turn(family, list(first.values()), names, n_jobs)
-        else:
-            constant = _constant(family)
-            table = pd.concat(
-                [evaluate_all(one, learners, constant, n_jobs) for one in problems]
-            )
-        tables.append(table.assign(arena=family))
-    if not tables:
-        return pd.DataFrame(columns=KEYS)
+        if select_learners(family, names):
+            problems = FAMILIES[family].new_user()
+            if few:
+                first = {problem.domain: problem for problem in reversed(problems)}
+                problems = list(first.values())
+            rows = _evaluate(family, problems, names, in_turn=few)
+            tables.append(pd.DataFrame(rows).assign(arena=family))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -223,26 +182,23 @@ def merge_runs(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     return kept.drop(columns=["task", "place"])
 
 
-def _constant(family: str) -> Learner:
-    (constant,) = select_learners(family, [CONSTANT])
-    return constant
-
-
-def _evaluate_in_turn(
+def _evaluate(
     family: str,
     problems: Sequence[Problem],
     names: Collection[str] | None,
-    n_jobs: int | None,
-) -> pd.DataFrame:
-    """Evaluate each learner on one of the problems, in turn, and the constant on all."""
-    tables = []
+    *,
+    in_turn: bool = False,
+) -> list[dict[str, Any]]:
+    """The rows of the learners of a family on problems.
+
+    With `in_turn`, each learner is tried on one of the problems, the constant on all.
+    """
+    chosen = select_learners(family, names)
+    rows = []
     for k, problem in enumerate(problems):
-        learners = [
-            learner
-            for place, learner in enumerate(select_learners(family))
-            if (names is None or learner.name in names)
-            and (learner.name == CONSTANT or place % len(problems) == k)
-        ]
-        if learners:
-            tables.append(evaluate_all(problem, learners, _constant(family), n_jobs))
-    return pd.concat(tables, ignore_index=True)
+        for place, learner in enumerate(LEARNERS[family]):
+            has_turn = learner.name == CONSTANT or place % len(problems) == k
+            if learner in chosen and (has_turn or not in_turn):
+                with warnings.catch_warnings(action="ignore"):
+                    rows.append(evaluate(problem, learner))
+    return rows

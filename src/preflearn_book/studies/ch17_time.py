@@ -26,7 +26,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from lightgbm import LGBMClassifier
@@ -42,6 +42,7 @@ from preflearn.matches import ADVANTAGE, Matches, TimeWarning, n_earlier
 from preflearn.pairs import Pairs
 from preflearn.ranking.tie_models import Davidson, OrdinalComparison
 from preflearn.ratings import Elo, Glicko, TrueSkill, earlier_forecasts
+from preflearn.ratings.system import RatingSystem
 from preflearn_book.studies.ch14_sports import YEAR
 from preflearn_book.studies.ch17_protocol import QUIET_TREES
 from preflearn_book.studies.ch17_seasons import Games
@@ -75,47 +76,50 @@ def _pairs(matches: Matches) -> Pairs:
     return Pairs(rows, np.column_stack([np.arange(n), np.full(n, n)]))
 
 
-def fit_dynamic(
-    train: Games, variance: float, years: float
-) -> dynamics.DynamicComparisons:
+def fit_dynamic(train: Games, variance: float, years: float) -> Forecast:
     margin, _ = margin_and_advantage(train, "probit")
     scores = dynamics.Matern12(variance, lengthscale=years * YEAR)
     covariance: Any = {ADVANTAGE: dynamics.Constant(1.0), "*": scores}
     likelihood = dynamics.Probit()
     if train.ties:
         likelihood = dynamics.OrdinalProbit(margin)
-    return dynamics.DynamicComparisons(covariance, likelihood, n_threads=1)
+    model = dynamics.DynamicComparisons(covariance, likelihood, n_threads=1)
+
+    def forecast(test: Games) -> Floats:
+        # Length scales may be longer than the window.
+        with warnings.catch_warnings(action="ignore", category=TimeWarning):
+            ahead = dynamics.one_step_ahead(model, test.matches, test.y, test.start)
+        return ahead.probabilities
+
+    return forecast
 
 
-def fit_elo(train: Games, rate: float) -> Elo:
+def fit_elo(train: Games, rate: float) -> Forecast:
     margin, advantage = margin_and_advantage(train, "logit")
     likelihood = dynamics.Logit()
     if train.ties:
         likelihood = dynamics.OrdinalLogit(margin)
-    return Elo(likelihood=likelihood, rate=rate, advantage=advantage)
+    elo = Elo(likelihood=likelihood, rate=rate, advantage=advantage)
+    return partial(forecast_by_day, elo)
 
 
-def fit_glicko(train: Games, deviation: float, c: float) -> Glicko:
+def fit_glicko(train: Games, deviation: float, c: float) -> Forecast:
     _, advantage = margin_and_advantage(train, "logit")
-    return Glicko(deviation=deviation, c=c, advantage=_POINTS * advantage)
+    glicko = Glicko(deviation=deviation, c=c, advantage=_POINTS * advantage)
+    return partial(forecast_by_day, glicko)
 
 
-def fit_trueskill(train: Games, variance: float, dynamics: float) -> TrueSkill:
+def fit_trueskill(train: Games, variance: float, dynamics: float) -> Forecast:
     margin, advantage = margin_and_advantage(train, "probit")
-    return TrueSkill(
+    trueskill = TrueSkill(
         variance, dynamics, margin=margin * train.ties, advantage=advantage
     )
+    return partial(forecast_by_day, trueskill)
 
 
-def forecast_by_day(model: Any, test: Games) -> Floats:
+def forecast_by_day(system: RatingSystem, test: Games) -> Floats:
     """Forecast each match from all matches of earlier days."""
-    games = test.matches, test.y, test.start
-    if isinstance(model, dynamics.DynamicComparisons):
-        with warnings.catch_warnings():
-            # Length scales may be longer than the window.
-            warnings.simplefilter("ignore", TimeWarning)
-            return dynamics.one_step_ahead(model, *games).probabilities
-    probabilities = earlier_forecasts(model, *games)
+    probabilities = earlier_forecasts(system, test.matches, test.y, test.start)
     if probabilities.shape[1] == 3 and not test.ties:
         return probabilities[:, [0, 2]]
     return probabilities
@@ -124,30 +128,24 @@ def forecast_by_day(model: Any, test: Games) -> Floats:
 # ---- Learners that are fitted to a table
 
 
-class TableModel(NamedTuple):
-    """The forecast that was learned from the window, and how to learn it again."""
-
-    forecast: Forecast
-    fit: Callable[[Games], Forecast]
-
-
-def fit_table(fit: Callable[..., Forecast], train: Games, **options: Any) -> TableModel:
-    fit_window = partial(fit, **options)
-    return TableModel(fit_window(train), fit_window)
-
-
-def forecast_and_refit(model: TableModel, test: Games) -> Floats:
+def fit_table(fit: Callable[..., Forecast], train: Games, **options: Any) -> Forecast:
     """Forecast `REFIT` days each time, from all matches of earlier days."""
-    time = test.matches.time
-    firsts = np.searchsorted(time, np.arange(time[test.start], time[-1] + 1e-9, REFIT))
-    begins = np.unique(np.maximum(firsts, test.start)).tolist()
-    forecast = model.forecast
-    blocks = []
-    for begin, end in pairwise([*begins, len(time)]):
-        if begin > test.start:
-            forecast = model.fit(test.block(0, n_earlier(test.matches, begin)))
-        blocks.append(forecast(test.block(begin, end)))
-    return np.vstack(blocks)
+    first_forecast = fit(train, **options)
+
+    def forecast_and_refit(test: Games) -> Floats:
+        time = test.matches.time
+        days = np.arange(time[test.start], time[-1] + 1e-9, REFIT)
+        begins = np.unique(np.maximum(np.searchsorted(time, days), test.start)).tolist()
+        forecast = first_forecast
+        blocks = []
+        for begin, end in pairwise([*begins, len(time)]):
+            if begin > test.start:
+                known = test.block(0, n_earlier(test.matches, begin))
+                forecast = fit(known, **options)
+            blocks.append(forecast(test.block(begin, end)))
+        return np.vstack(blocks)
+
+    return forecast_and_refit
 
 
 def fit_bradley_terry(
@@ -157,17 +155,13 @@ def fit_bradley_terry(
     `half_life` years."""
     age = (train.matches.time[-1] - train.matches.time) / YEAR
     weights = 0.5 ** (age / half_life)
-    with warnings.catch_warnings():
-        # Small values of alpha are tried on purpose.
-        warnings.simplefilter("ignore", NotIdentifiedWarning)
+    # Small values of alpha are tried on purpose.
+    with warnings.catch_warnings(action="ignore", category=NotIdentifiedWarning):
         model = Davidson(alpha).fit(_pairs(train.matches), train.y, weights)
     outcomes = [0, 1, 2] if train.ties else [0, 2]
-
-    def forecast(test: Games) -> Floats:
-        probabilities = model.probabilities(test.matches.design @ model.coef_)
-        return probabilities[:, outcomes]
-
-    return forecast
+    return lambda test: model.probabilities(test.matches.design @ model.coef_)[
+        :, outcomes
+    ]
 
 
 def fit_logistic(train: Games, C: float, *, counts: bool = True) -> Forecast:
@@ -193,8 +187,9 @@ def fit_logistic(train: Games, C: float, *, counts: bool = True) -> Forecast:
 
 
 def fit_trees(train: Games, n_estimators: int, num_leaves: int) -> Forecast:
-    sizes: dict[str, Any] = {"n_estimators": n_estimators, "num_leaves": num_leaves}
-    trees = LGBMClassifier(**sizes, learning_rate=0.1, **QUIET_TREES)
+    trees = LGBMClassifier(
+        n_estimators=n_estimators, num_leaves=num_leaves, **QUIET_TREES
+    )
     trees.fit(train.features, train.y)
     return lambda test: np.asarray(trees.predict_proba(test.features))
 
@@ -202,14 +197,10 @@ def fit_trees(train: Games, n_estimators: int, num_leaves: int) -> Forecast:
 def fit_frequencies(train: Games) -> Forecast:
     """Frequencies of the outcomes with and without home advantage, each counted once
     more."""
-    home = train.features[:, 4] > 0
-    outcomes = np.array([-1, 0, 1] if train.ties else [-1, 1])
-    counts = np.array(
-        [
-            (train.y[home == advantage][:, None] == outcomes).sum(axis=0) + 1.0
-            for advantage in (False, True)
-        ]
-    )
+    outcomes = [-1, 0, 1] if train.ties else [-1, 1]
+    counts = np.ones((2, len(outcomes)))
+    at_home = (train.features[:, 4] > 0).astype(int)
+    np.add.at(counts, (at_home, np.searchsorted(outcomes, train.y)), 1)
     frequencies = counts / counts.sum(axis=1, keepdims=True)
     return lambda test: frequencies[(test.features[:, 4] > 0).astype(int)]
 

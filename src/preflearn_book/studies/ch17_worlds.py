@@ -9,16 +9,16 @@ by number can be compared, too. Folds therefore split comparisons, not items.
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.core import QueryKFold
-from preflearn.core.validation import Floats, check_choice
+from preflearn.core.validation import Floats
 from preflearn.metrics import best_threshold, threshold
 from preflearn.pairs import Pairs
+from preflearn.solvers.search import grid
 from preflearn_book.studies.ch17_features import (
     N_ASKED,
     N_FOLDS,
@@ -55,13 +55,8 @@ DRAWS = 3
 def settings() -> list[dict[str, float]]:
     """Changes to the base case: none, one factor at a time, and two for the maps."""
     changes: list[dict[str, float]] = [{}]
-    for factor, values in SWEEPS.items():
-        changes += [{factor: value} for value in values]
-    for factors in MAPS:
-        changes += [
-            dict(zip(factors, values, strict=True))
-            for values in product(*factors.values())
-        ]
+    for factors in (*({factor: SWEEPS[factor]} for factor in SWEEPS), *MAPS):
+        changes += grid(factors).to_dict("records")  # pyright: ignore[reportOperatorIssue]
     return changes
 
 
@@ -81,12 +76,10 @@ def problem(name: str) -> Problem:
     """The problem of a name.
 
     A draw has the same random numbers in all worlds, so that only the factors differ.
-    The facts have all factors, and `least`: the loss of the true scores with the best
-    threshold.
+    The fact `least` is the loss of the true scores with the best threshold.
     """
     domain, draw = name.split("/")
     world, *changes = domain.split()
-    check_choice(world, "the world", WORLDS)
     factors = dict(BASE)
     for change in changes:
         factor, value = change.split("=")
@@ -94,15 +87,7 @@ def problem(name: str) -> Problem:
     simulated = simulate_world(world, int(draw), **factors)
     n = factors["comparisons"]
     least = best_threshold(simulated.y[n:], simulated.gap[n:])[1]
-    facts = {
-        "n_items": factors["items"],
-        "n_features": factors["features"],
-        "noise": factors["noise"],
-        "missing": factors["missing"],
-        "explained": factors["explained"],
-        "nonlinear": int(world == "non-linear"),
-        "least": least,
-    }
+    facts = {"n_features": factors["features"], "least": least}
     pairs = Pairs(simulated.X, simulated.index)
     folds = QueryKFold(N_FOLDS).split(pairs[:n], groups=np.arange(n))
     posed = make_problem(name, "regimes", pairs, simulated.y, n, folds)
