@@ -32,7 +32,7 @@ def test_result_probabilities_are_averages_over_both_rates(mean, variance):
     difference = skellam(rates[0][:, None], rates[1])
     given_rates = [difference.cdf(-1), difference.pmf(0), difference.sf(0)]
     expected = [weights @ part @ weights / (2 * np.pi) for part in given_rates]
-    found = result_probabilities([mean], [variance])[0]
+    found = result_probabilities(np.array([mean]), np.array([variance]))[0]
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 

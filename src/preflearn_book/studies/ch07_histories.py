@@ -80,7 +80,7 @@ def match_features(
     time = parsed.time
     if pd.api.types.is_datetime64_any_dtype(matches["time"]):
         time = time / _MONTH
-    table = _features_by_rows(players, outcome, time, elo, glicko, elite)
+    table: Any = _features_by_rows(players, outcome, time, elo, glicko, elite)
     if past == "times":
         # A player's first row at a time has seen strictly earlier times only, and so
         # has that of a pair.
@@ -123,7 +123,7 @@ def season_split(
         If a part is empty.
     """
     time = matches["time"].to_numpy()
-    players = pd.Series(matches[["first", "second"]].to_numpy().ravel())
+    players: Any = pd.Series(matches[["first", "second"]].to_numpy().ravel())
     learn = (start <= time) & (time < cut)
     counts = players[np.repeat(learn, 2)].value_counts()
     known = _of_both_players(players.map(counts) >= _MIN_MATCHES)
@@ -138,7 +138,7 @@ def season_split(
     return train, test
 
 
-def _of_both_players(of_player: pd.Series) -> NDArray[np.bool_]:
+def _of_both_players(of_player: Any) -> NDArray[np.bool_]:
     return of_player.to_numpy().reshape(-1, 2).all(axis=1)
 
 
@@ -230,7 +230,7 @@ def _features_by_rows(
     )
 
 
-def _sums_before(values: pd.DataFrame, group: Any) -> pd.DataFrame:
+def _sums_before(values: pd.DataFrame, group: Any) -> Any:
     """Sums over the earlier rows of the same group.
 
     The cumulative sums are shifted. Subtracting the current row would let later values
@@ -240,5 +240,5 @@ def _sums_before(values: pd.DataFrame, group: Any) -> pd.DataFrame:
     return sums.groupby(group, sort=False).shift(fill_value=0.0)
 
 
-def _mean(total: pd.Series, count: pd.Series) -> pd.Series:
+def _mean(total: Any, count: Any) -> Any:
     return (total / count).where(count > 0, _UNKNOWN)

@@ -21,7 +21,7 @@ from scipy.stats import binomtest, wilcoxon
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from preflearn.core.validation import Floats
+from preflearn.core.validation import Floats, Ids
 from preflearn.metrics import comparison_auc
 from preflearn.pairs import Pairs, as_pairs
 from preflearn_book.studies.ch07_histories import forward_splits
@@ -32,7 +32,7 @@ _CONSTANT = -1.0  # score of a constant model, below any AUC
 _N_BOOTSTRAP = 5000
 
 
-def scaled_pairs(X: Floats, rows: ArrayLike, by: ArrayLike) -> Pairs:
+def scaled_pairs(X: Floats, rows: Ids, by: Ids) -> Pairs:
     """Pairs of players, with features standardized by other matches.
 
     Parameters
@@ -40,9 +40,9 @@ def scaled_pairs(X: Floats, rows: ArrayLike, by: ArrayLike) -> Pairs:
     X : ndarray of shape (N, 2, p)
         Features of the first and of the second player of each match, as
         `match_features` returns them.
-    rows : array-like of int
+    rows : ndarray of int
         Numbers of the matches of the pairs.
-    by : array-like of int
+    by : ndarray of int
         Numbers of the training matches, whose 2 len(by) players give mean and standard
         deviation. A feature without variance there is centered only.
 
@@ -134,7 +134,8 @@ def forward_search(
     )
     search.fit(pairs, y, sample_weight=sample_weight)
     scores = [search.cv_results_[f"split{i}_test_score"] for i in range(len(cv))]
-    best: Any = clone(model).set_params(**search.best_params_)
+    best: Any = clone(model)
+    best.set_params(**search.best_params_)
     return best, int(np.sum(np.array(scores) == _CONSTANT))
 
 

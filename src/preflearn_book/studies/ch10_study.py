@@ -58,8 +58,8 @@ class Problem(NamedTuple):
     def of(cls, task: UserTask) -> Self:
         """The problem of a task, some test items of which differ in their scores."""
         items, alike = np.unique(task.X_test, axis=0, return_inverse=True)
-        train = cdist(task.X_train, task.X_train, "sqeuclidean")
-        test = cdist(items, task.X_train, "sqeuclidean")
+        train: Any = cdist(task.X_train, task.X_train, "sqeuclidean")
+        test: Any = cdist(items, task.X_train, "sqeuclidean")
         return cls(train, test, alike.ravel(), task.y_train, task.y_test)
 
     def kernel(self, gamma: float, constant: bool) -> tuple[Floats, Floats]:

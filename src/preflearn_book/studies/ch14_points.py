@@ -31,7 +31,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import gammaln
 from scipy.stats import norm
@@ -86,7 +85,7 @@ def scoring_matches(frame: pd.DataFrame) -> tuple[Matches, Floats]:
     return Matches(design[rows], np.repeat(games.time, 2), features), points
 
 
-def result_probabilities(mean: ArrayLike, variance: ArrayLike) -> Floats:
+def result_probabilities(mean: Floats, variance: Floats) -> Floats:
     """Probabilities of the results of games, by Poisson counts with uncertain rates.
 
     The two counts X, Y of a game are independent, with rates e^a and e^b, and a, b are
@@ -97,7 +96,7 @@ def result_probabilities(mean: ArrayLike, variance: ArrayLike) -> Floats:
 
     Parameters
     ----------
-    mean, variance : array-like of shape (G, 2)
+    mean, variance : ndarray of shape (G, 2)
         Moments of the log rates of first and second.
 
     Returns
@@ -113,7 +112,8 @@ def result_probabilities(mean: ArrayLike, variance: ArrayLike) -> Floats:
 
     Examples
     --------
-    >>> result_probabilities([[0.5, 0.0]], [[0.1, 0.1]]).round(4).tolist()
+    >>> mean, variance = np.array([[0.5, 0.0]]), np.array([[0.1, 0.1]])
+    >>> result_probabilities(mean, variance).round(4).tolist()
     [[0.2407, 0.2354, 0.5239]]
     """
     results = []

@@ -113,4 +113,5 @@ def _with_values(system: RatingSystem, values: Mapping[str, float]) -> RatingSys
     if _MARGIN in own:
         likelihood: Any = system.get_params()["likelihood"]
         own["likelihood"] = likelihood.changed(margin=own.pop(_MARGIN))
-    return clone(system).set_params(**own)
+    model: Any = clone(system)
+    return model.set_params(**own)

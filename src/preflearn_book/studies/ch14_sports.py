@@ -133,7 +133,7 @@ def _of_table_8(
     table: pd.DataFrame, dataset: str, model: str, likelihood: str | None
 ) -> tuple[str, dict[str, float]]:
     """The name of the likelihood, and the values by quantity."""
-    rows = table[
+    rows: Any = table[
         (table["place"] == "Table 8")
         & (table["dataset"] == dataset)
         & (table["model"] == model)

@@ -125,10 +125,9 @@ def judge(truth: Sequence[Floats], scores: Sequence[Floats]) -> dict[str, float]
     """Mean disagreement errors of the users (eq. 1), without pairs of equal ratings and
     with them."""
     users = [(y, merge_rounded(f)) for y, f in zip(truth, scores, strict=True)]
-    return {
-        name: float(np.mean([disagreement_error(y, f, ties=ties) for y, f in users]))
-        for name, ties in (("loss", "drop"), ("with_ties", "keep"))
-    }
+    loss = [disagreement_error(y, f, ties="drop") for y, f in users]
+    with_ties = [disagreement_error(y, f, ties="keep") for y, f in users]
+    return {"loss": float(np.mean(loss)), "with_ties": float(np.mean(with_ties))}
 
 
 @cache
