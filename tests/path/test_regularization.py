@@ -1,7 +1,5 @@
 """The methods that both kinds of path share."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from small_problems import along, points, two_classes
@@ -44,7 +42,6 @@ CONSTANT = ranksvm_path(Pairs(np.eye(2), [[0, 1], [1, 0]]), [1, 1])
     [
         (RANKING.decision_function, (1.0, np.ones((2, 5))), "X has shape"),
         (RANKING.select, (PAIRS, 0 * Y), r"\[0\] is 0"),
-        (partial(RANKING.select, loss=lambda *_: np.nan), (PAIRS, Y), "loss"),
         (CONSTANT.select, (PAIRS, Y), "no breakpoint"),
         (BINARY.decision_function, (1.0, np.ones((2, 3))), r"\(2, 3\).*30"),
         (BINARY.decision_function, (1.0, np.full((1, 30), np.nan)), "nan"),
@@ -89,22 +86,3 @@ def test_the_choice_is_exact_over_every_lambda(kind, seed):
     for lam in [*middles, *drawn[drawn < found.lambdas[0]]]:
         place = np.searchsorted(-found.lambdas, -lam, side="right") - 1
         assert error(path.decision_function(lam, valid)) == found.losses[place]
-
-
-@pytest.mark.parametrize("kind", ["integers", "two classes"])
-def test_by_a_loss_the_breakpoints_are_compared(kind):
-    path, valid, labels, _ = chosen(kind, 3)
-
-    def hinge(labels, f):
-        return np.maximum(0, 1 - labels * f).mean()
-
-    found = path.select(valid, labels, loss=hinge)
-    expected = [
-        hinge(labels, path.decision_function(lam, valid)) for lam in path.breakpoints
-    ]
-    np.testing.assert_array_equal(found.lambdas, path.breakpoints)
-    np.testing.assert_allclose(found.losses, expected, rtol=0, atol=1e-9)
-    assert (found.lam, found.loss) == (
-        path.breakpoints[np.argmin(found.losses)],
-        found.losses.min(),
-    )

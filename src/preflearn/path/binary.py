@@ -12,24 +12,21 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import linalg
 
 from preflearn.core.gram import check_gram, fixed
 from preflearn.core.kernels import check_definite
 from preflearn.core.validation import Floats, check_array, check_labels, check_real
-from preflearn.path.follower import PathFollower, PathSegment, WeightPath, constant_path
+from preflearn.path.follower import PathFollower, WeightPath, constant_path
 from preflearn.path.graph import BOUND_TOL, PairGraph, check_entries
 from preflearn.path.regularization import RegularizationPath, Selection
-from preflearn.path.replay import replay_points
-from preflearn.solvers.newton import warn_about_gap
 
 # a first breakpoint below this, relative to the largest entry of K, is rounding
 _MIN_BREAKPOINT = 1e-12
-_INACCURATE = 1e-4  # a duality gap, relative to the objective, that is worth a warning
 # A constant in K is taken out if it is so many times larger than the rest. A rest below
 # the second number, relative to the constant, is its rounding.
 _MAX_CONSTANT = 10.0
@@ -122,40 +119,25 @@ class BinaryPath(RegularizationPath):
         worst = max(0.0, wrong.max(), abs(self._y @ alpha))
         return float(worst / max(1.0, np.abs(f).max()))
 
-    def _objective_and_bound(self, lam: float) -> tuple[float, float]:
-        alpha = self._weights(lam)
-        signed = self._y * alpha
-        w = self._K @ signed / lam
-        bias = self._offset(lam, alpha) / lam
-        half = float(signed @ w) / 2
-        primal = half + float(np.maximum(0.0, 1 - self._y * (w + bias)).sum())
-        # Rounding of sum(y alpha) costs at most (1 + |b|) times as much.
-        missed = (1 + abs(bias)) * abs(float(self._y @ alpha))
-        return primal, float(alpha.sum()) - half - missed
-
     def select(
         self,
         K_valid: ArrayLike,
         y_valid: ArrayLike,
-        loss: Callable[[NDArray, Floats], float] | None = None,
     ) -> Selection:
         """The lambda with the lowest validation loss.
 
-        Without `loss` it is the zero-one loss of sign(f), with +1 at f = 0, as a
-        function of every lambda up to the first breakpoint: since F is piecewise
-        linear, the places where predictions change are computed. Then ``losses[i]``
-        holds from ``lambdas[i]`` down to ``lambdas[i + 1]``, and the best lambda is the
-        geometric middle of the widest of the best intervals. With `loss`, it is the
-        largest breakpoint at which the loss is lowest.
+        This is the zero-one loss of sign(f), with +1 at f = 0, as a function of every
+        lambda up to the first breakpoint: since F is piecewise linear, the places where
+        predictions change are computed. ``losses[i]`` holds from ``lambdas[i]`` down to
+        ``lambdas[i + 1]``, and the best lambda is the geometric middle of the widest of
+        the best intervals.
 
         Parameters
         ----------
         K_valid : array-like of shape (n, m)
             Kernel values of validation points (rows) with those of the fit.
         y_valid : array-like of shape (n,)
-            Labels -1 or +1; with `loss`, the first argument of `loss`.
-        loss : callable, optional
-            ``loss(y_valid, f)``, smaller is better.
+            Labels -1 or +1.
 
         Raises
         ------
@@ -172,9 +154,6 @@ class BinaryPath(RegularizationPath):
         """
         K_valid = self._check_kernel(K_valid)
         self._check_breakpoints()
-        if loss is not None:
-            truth = np.asarray(y_valid)
-            return self._select_breakpoint(K_valid, lambda f: loss(truth, f))
         y = check_labels(y_valid, len(K_valid), allow=(-1, 1))
         n_wrong = 0
         places = []
@@ -231,22 +210,6 @@ class BinaryPath(RegularizationPath):
                 lams = np.insert(lams, piece + 1, bends)
                 coefs = np.insert(coefs, [piece + 1] * len(bends), coefs[piece], axis=0)
             yield lams, coefs
-
-    def _fill_coefficients(
-        self, segment: PathSegment, alpha: Floats, coefs: Floats
-    ) -> None:
-        """By the recorded weights."""
-        pairs = segment.pairs
-        entering = int(np.count_nonzero(segment.changes[:, 2] < 0))
-        on_margin = np.append(pairs, np.full(entering, -1))
-        replay_points(
-            self._graph,
-            on_margin,
-            len(pairs),
-            segment.changes,
-            segment.piece_weights,
-            coefs,
-        )
 
     def _weights_within(self, k: int, lam: float) -> Floats:
         """A point's part of B'alpha is y alpha, which is linear between two knots."""
@@ -367,13 +330,7 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
     lambda_min = check_real(
         lambda_min, "lambda_min", "a finite number of at least 0", least=0.0
     )
-    path = trusted_path(K, y, lambda_min)._with_warning("svm_path")
-    if lambda_min > 0:
-        gap = path.duality_gap(max(lambda_min, path.lambda_end))
-        warn_about_gap(
-            "svm_path", gap, _INACCURATE, "raise lambda_min, and see duality_gap"
-        )
-    return path
+    return trusted_path(K, y, lambda_min)._with_warning("svm_path")
 
 
 def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:

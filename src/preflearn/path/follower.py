@@ -69,15 +69,12 @@ class PathSegment(NamedTuple):
     changes: Ids
     pairs: Ids  # on the margin at the first knot
     weights: Floats  # of these pairs there
-    # with bias, the weights of the margin set where each piece ends; else (0,)
-    piece_weights: Floats
 
     @classmethod
     def empty(cls, lam: float) -> PathSegment:
         """A segment without pieces at this lambda."""
         ids = np.zeros(0, dtype=np.int64)
-        weights = np.zeros(0)
-        return cls(np.array([lam]), ids.reshape(0, 3), ids, weights, weights)
+        return cls(np.array([lam]), ids.reshape(0, 3), ids, np.zeros(0))
 
 
 class WeightPath(NamedTuple):
@@ -244,9 +241,7 @@ class PathFollower:
             )
             self._reach *= min(2.0, max(0.5, effort**0.5))
         knots = log.knots[: log.used[0] + 1].copy()
-        piece_weights = log.weights[: log.used[2]].copy()
-        segment = PathSegment(knots, changes.copy(), pairs, weights, piece_weights)
-        return segment, status
+        return PathSegment(knots, changes.copy(), pairs, weights), status
 
     def _follow_pairs(
         self, ids: NDArray[np.int32], events: int, limits: SegmentLimits
@@ -254,9 +249,7 @@ class PathFollower:
         """Follow these pairs; return the log and the status of `follow_events`."""
         graph = self._graph
         margin_set = self._margin_set
-        # Without bias weights are replayed by `replay_pairs`, and take no memory.
-        n_weights = events * len(margin_set.rows) if self._has_bias else 0
-        log = new_log(events, n_weights)
+        log = new_log(events)
         pairs = WatchedPairs(
             ids,
             graph.first[ids],

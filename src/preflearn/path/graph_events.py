@@ -114,19 +114,16 @@ class EventLog(NamedTuple):
 
     knots: Floats  # (events + 1,)
     changes: Ids  # (capacity, 3)
-    used: Ids  # (3,): the numbers of pieces, changes and weights
-    # of the margin set where each piece ends, in turn; (0,) if they are not wanted
-    weights: Floats
+    used: Ids  # (2,): the numbers of pieces and changes
 
 
-def new_log(events: int, n_weights: int) -> EventLog:
-    """An empty log, with room for so many events and weights."""
+def new_log(events: int) -> EventLog:
+    """An empty log, with room for so many events."""
     capacity = _CHANGES_PER_EVENT * (events + _PIVOTS_BEFORE_RULE)
     return EventLog(
         np.zeros(events + 1),
         np.empty((capacity, 3), dtype=np.int64),
-        np.zeros(3, dtype=np.int64),
-        np.empty(n_weights),
+        np.zeros(2, dtype=np.int64),
     )
 
 
@@ -159,7 +156,6 @@ def follow_events(graph, pairs, margin_set, g, log, rule, lam, limits):
     fraction = max(_REFRESH_FRACTION, min(rounding / tolerated, _MAX_REFRESH_FRACTION))
     least = lam * fraction
     log.used[1] = 0
-    log.used[2] = 0
     log.knots[0] = lam
     for k in range(len(pairs.ids)):
         margin = g[pairs.first[k]] - g[pairs.second[k]]
@@ -191,8 +187,6 @@ def follow_events(graph, pairs, margin_set, g, log, rule, lam, limits):
             return REACHED
         lam = stop if short else lam - step
         _take_step(pairs, margin_set, g, step)
-        if len(log.weights):
-            _log_weights(log, pairs, margin_set.gram)
         log.knots[piece + 1] = lam
         log.used[0] = piece + 1
         if ended:
@@ -271,13 +265,6 @@ def _log_change(log, pair, weight):
     log.changes[k, 1] = pair
     log.changes[k, 2] = weight
     log.used[1] += 1
-
-
-@njit_inner
-def _log_weights(log, pairs, gram):
-    for k in range(gram.size[0]):
-        log.weights[log.used[2] + k] = pairs.alpha[gram.places[k]]
-    log.used[2] += gram.size[0]
 
 
 @njit_inner

@@ -13,12 +13,11 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from preflearn.core.compilation import njit, njit_inner
 from preflearn.core.expansion import ItemKernel, origin
@@ -127,31 +126,32 @@ class RankingPath(RegularizationPath):
 
     def objective(self, lam: float) -> float:
         """The minimum of eq. 6: the sum of hinges plus lambda/2 |f|²."""
-        return self._objective_and_bound(self._check_lambda(lam))[0]
+        lam = self._check_lambda(lam)
+        graph = self._graph
+        q = self._coefficients(lam)
+        g = graph.K @ q
+        hinges = np.maximum(0.0, 1 - (g[graph.first] - g[graph.second]) / lam)
+        return float(graph.bound @ hinges) + float(q @ g) / (2 * lam)
 
     def select(
         self,
         pairs_valid: Pairs | ArrayLike,
         y_valid: ArrayLike,
-        loss: Callable[[NDArray, Floats], float] | None = None,
     ) -> Selection:
         """The lambda with the lowest validation loss.
 
-        Without `loss` it is the pair error, the fraction of pairs in the wrong order,
-        as a function of every lambda up to the first breakpoint: between breakpoints
-        scores move on lines, and the places where two items change their order are
-        computed. Then ``losses[i]`` holds from ``lambdas[i]`` down to ``lambdas[i +
-        1]``, and the best lambda is the geometric middle of the widest of the best
-        intervals. Items with equal kernel values are never in order. With `loss`, it is
-        the largest breakpoint at which the loss is lowest.
+        This is the pair error, the fraction of pairs in the wrong order, as a function
+        of every lambda up to the first breakpoint: between breakpoints scores move on
+        lines, and the places where two items change their order are computed.
+        ``losses[i]`` holds from ``lambdas[i]`` down to ``lambdas[i + 1]``, and the best
+        lambda is the geometric middle of the widest of the best intervals. Items with
+        equal kernel values are never in order.
 
         Parameters
         ----------
         pairs_valid : Pairs or array-like of shape (m', 2, p)
         y_valid : array-like of shape (m',)
-            Labels -1 or +1; with `loss`, the first argument of `loss`.
-        loss : callable, optional
-            ``loss(y_valid, differences)``, smaller is better.
+            Labels -1 or +1.
 
         Raises
         ------
@@ -160,12 +160,6 @@ class RankingPath(RegularizationPath):
         """
         self._check_breakpoints()
         pairs = as_pairs(pairs_valid)
-        if loss is not None:
-            truth = np.asarray(y_valid)
-            B = pairs.B
-            return self._select_breakpoint(
-                self._kernel(pairs.items), lambda f: loss(truth, B.differences(f))
-            )
         y = check_labels(y_valid, len(pairs), allow=(-1, 1))
         # Items with equal features, or equal kernel values, have equal scores.
         items, item_of = np.unique(pairs.items, axis=0, return_inverse=True)
@@ -206,15 +200,6 @@ class RankingPath(RegularizationPath):
             middle = origin(kernel.items)
             return kernel.functions.k(X - middle, kernel.items - middle)
         return kernel.functions.minus_constant(X, kernel.functions.centres)
-
-    def _objective_and_bound(self, lam: float) -> tuple[float, float]:
-        graph = self._graph
-        alpha = self._weights(lam)
-        q = item_coefficients(graph, alpha)
-        g = graph.K @ q
-        half = float(q @ g) / (2 * lam)
-        hinges = np.maximum(0.0, 1 - (g[graph.first] - g[graph.second]) / lam)
-        return float(graph.bound @ hinges) + half, float(alpha.sum()) - half
 
     def _check_features(self, X: ArrayLike) -> Floats:
         shape = ("n", self._item_kernel.items.shape[1])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.core.validation import Floats, Ids, check_real, raise_if_any, warn_user
+from preflearn.core.validation import Floats, Ids, check_real, warn_user
 from preflearn.path.follower import MIN_LAMBDA_RATIO, PathSegment, WeightPath
 from preflearn.path.graph import PairGraph, item_coefficients
 from preflearn.path.margin_set import empty_margin_set, fill
@@ -69,7 +69,6 @@ class RegularizationPath(ABC):
         self.status = status
         self.lambda_end = path.end
         self._ids = ids  # which pair or point of the fit each pair of the graph is
-        self._last = np.inf, path.start  # lambda and weights of the last query
         self._cache: dict[int, Floats] = {}  # B'alpha at the knots of segments
         self.breakpoints = _breakpoints(path)
         self.breakpoints.setflags(write=False)
@@ -106,25 +105,6 @@ class RegularizationPath(ABC):
     @abstractmethod
     def kkt_residual(self, lam: float) -> float: ...
 
-    @abstractmethod
-    def _objective_and_bound(self, lam: float) -> tuple[float, float]:
-        """The objective, and a lower bound on its minimum."""
-
-    def duality_gap(self, lam: float) -> float:
-        """How far the objective may be above its minimum, relative to its value.
-
-        At a small lambda it says more than `kkt_residual`: where the data are nearly
-        separable, margins that are right to many digits can still leave much of a small
-        objective.
-
-        Raises
-        ------
-        ValueError
-            If lambda is not positive and finite, or is below `lambda_end`.
-        """
-        primal, dual = self._objective_and_bound(self._check_lambda(lam))
-        return max(0.0, primal - dual) / primal if primal > 0 else 0.0
-
     def _check_lambda(self, lam: float) -> float:
         expected = "a positive finite number (1/C)"
         lam = check_real(lam, "lambda", expected, least=np.finfo(np.float64).tiny)
@@ -158,31 +138,6 @@ class RegularizationPath(ABC):
         # An interval without an end is taken as wide as its half on this scale.
         end = self.lambda_end or float(min(lambdas[-1], self.breakpoints[-1])) / 2
         return select_widest(lambdas, counts / n, end)
-
-    def _select_breakpoint(
-        self, k: Floats, loss: Callable[[Floats], float]
-    ) -> Selection:
-        """The largest breakpoint of minimum loss of f, whose kernel with the items of
-        the graph is k."""
-        breakpoints = set(self.breakpoints.tolist())
-        losses = np.array(
-            [
-                float(loss(values / lam))
-                for lams, g in self._score_blocks(k)
-                for lam, values in zip(lams[:-1].tolist(), g.T, strict=False)
-                if lam in breakpoints
-            ]
-        )
-        raise_if_any(
-            ~np.isfinite(losses),
-            losses,
-            "the loss at the breakpoints",
-            "finite numbers",
-        )
-        best = int(np.argmin(losses))
-        return Selection(
-            float(self.breakpoints[best]), float(losses[best]), self.breakpoints, losses
-        )
 
     def _score_blocks(self, k: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Blocks of knots, and g = lambda f there, shape (n, knots).
@@ -222,34 +177,20 @@ class RegularizationPath(ABC):
         alpha = self._weights_before(k)
         coefs = np.zeros((len(segment.knots), self._graph.items))
         coefs[0] = item_coefficients(self._graph, alpha)
-        self._fill_coefficients(segment, alpha, coefs)
+        self._replay(segment, alpha, 0.0, coefs)
         if sum(kept.size for kept in self._cache.values()) + coefs.size > _MAX_CACHED:
             self._cache.clear()
         self._cache[k] = coefs
         return coefs
 
-    def _fill_coefficients(
-        self, segment: PathSegment, alpha: Floats, coefs: Floats
-    ) -> None:
-        """Write B'alpha at the knots of a segment, whose first row is set.
-
-        The weights at the first knot are alpha.
-        """
-        self._replay(segment, alpha, 0.0, coefs)
-
     def _weights(self, lam: float) -> Floats:
         """The weights of the pairs of the graph, at most as large as their bounds."""
-        if lam != self._last[0]:
-            self._last = lam, self._weights_at(lam)
-        return self._last[1].copy()
-
-    def _weights_at(self, lam: float) -> Floats:
         segments = self._path.segments
         last = self._path.last_knot
         if lam >= segments[0].knots[0]:
-            return self._path.start
+            return self._path.start.copy()
         if lam < last:
-            return self._weights_at(last) * (lam / last)
+            return self._weights(last) * (lam / last)
         # the last segment that begins at lambda or above
         begins = [-segments[k].knots[0] for k in self._pieced]
         return self._weights_within(self._pieced[bisect_right(begins, -lam) - 1], lam)

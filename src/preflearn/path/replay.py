@@ -49,43 +49,6 @@ def replay_pairs(graph, margin_set, alpha, knots, changes, lam, coefs):
             return
 
 
-@njit
-def replay_points(graph, on_margin, size, changes, weights, coefs):
-    """Write B'alpha of points at the knots, from the weights of the margin set.
-
-    The first row has to be set.
-
-    The first `size` entries of `on_margin` are the points on the margin at the first
-    knot; the rest is room for those that enter. Point i is pair i, with item i.
-    """
-    used = 0
-    recorded = 0
-    for piece in range(len(coefs) - 1):
-        while used < len(changes) and changes[used, 0] == piece:
-            point = changes[used, 1]
-            weight = changes[used, 2]
-            if weight < 0:
-                on_margin[size] = point
-                size += 1
-            else:
-                size -= 1
-                for k in range(_position(on_margin, point), size):
-                    on_margin[k] = on_margin[k + 1]
-                coefs[piece, point] = _signed(graph, point, weight)
-            used += 1
-        _copy_row(coefs, piece)
-        for k in range(size):
-            point = on_margin[k]
-            coefs[piece + 1, point] = _signed(graph, point, weights[recorded + k])
-        recorded += size
-
-
-@njit_inner
-def _signed(graph, point, weight):
-    """y alpha of a point: its item is the better one of its pair if y = +1."""
-    return weight if graph.first[point] == point else -weight
-
-
 @njit_inner
 def _position(ids, wanted):
     for k in range(len(ids)):
