@@ -98,7 +98,7 @@ PAIRS, Y, QID = queries(4, 3, seed=0)
         ({"gammas": 1.0}, "gammas is 1.0"),
         ({"span": 0.5}, r"span is 0\.5"),
         ({"folds": 5}, "folds is 5.*ItemFolds"),
-        ({"kernel_params": {"gamma": 1.0}}, "kernel_params.*degree and coef0"),
+        ({"degree": "3"}, "degree"),
         ({"folds": ItemFolds(2, QID[:-1])}, r"groups.*\(11,\).*\(12,\)"),
         ({"folds": ItemFolds(2, QID, -1)}, "random_state is -1"),
     ],

@@ -176,30 +176,22 @@ class BinaryPath(RegularizationPath):
         return self._select_by_count(n_wrong, places, changes, len(y))
 
     def _offsets(self, knots: Floats, coefs: Floats) -> Floats:
-        alphas = np.abs(coefs)
-        inner = np.minimum(alphas, 1 - alphas)
-        pins = inner.argmax(axis=1)
-        rows = np.arange(len(knots))
-        offsets = knots * self._y[pins] - np.einsum("km,km->k", self._K[pins], coefs)
-        unpinned = inner[rows, pins] <= BOUND_TOL
-        for k in np.flatnonzero(unpinned | (knots < self._path.last_knot)):
-            offsets[k] = self._offset(knots[k], alphas[k])
-        return offsets
+        return np.array(
+            [
+                self._offset(lam, np.abs(signed))
+                for lam, signed in zip(knots.tolist(), coefs, strict=True)
+            ]
+        )
 
     def _coefficient_blocks(self) -> Iterator[tuple[Floats, Floats]]:
         """Blocks of knots and y alpha there, with knots where a free offset bends."""
         for lams, coefs in super()._coefficient_blocks():
             coefs = coefs[:, :-1]
-            start = np.abs(coefs[0])
-            moved = (coefs != coefs[0]).any(axis=0)
-            inner = moved | (np.minimum(start, 1 - start) > BOUND_TOL)
-            middles = np.abs(coefs[1:, inner] + coefs[:-1, inner]) / 2
-            depth = np.minimum(middles, 1 - middles).max(axis=1, initial=0.0)
-            free = np.flatnonzero(depth <= BOUND_TOL)
-            for piece in free[::-1]:
-                middle = np.abs(coefs[piece + 1] + coefs[piece]) / 2
+            middles = np.abs(coefs[1:] + coefs[:-1]) / 2
+            inside = np.minimum(middles, 1 - middles).max(axis=1) > BOUND_TOL
+            for piece in np.flatnonzero(~inside)[::-1]:
                 one_plus, one_minus, zero_plus, zero_minus = _extreme_values(
-                    self._y, middle, self._K @ coefs[piece]
+                    self._y, middles[piece], self._K @ coefs[piece]
                 )
                 bends = {(one_minus + zero_plus) / 2, (one_plus + zero_minus) / 2}
                 bends = [

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.core.gram import combine
 from preflearn.core.validation import Floats, require
 
 MIN_ENTRY = 1e-100  # of a Gram matrix: its square is above 0
@@ -60,17 +59,3 @@ def item_coefficients(graph: PairGraph, alpha: Floats) -> Floats:
     for part in (at_bound, ~at_bound):
         add_adjoint(q, graph, part, alpha[part])
     return q
-
-
-def kkt_residual(graph: PairGraph, alpha: Floats, lam: float) -> float:
-    """max |a - clip(a + 1 - margin, 0, 1)| over the weights a = alpha / bound.
-
-    The scores f are computed anew.
-    """
-    q = item_coefficients(graph, alpha)
-    fraction = alpha / graph.bound
-    rows = np.flatnonzero(q)
-    g = combine(graph.K, rows, q[rows])
-    excess = 1 - (g[graph.first] - g[graph.second]) / lam
-    wrong = np.abs(fraction - np.clip(fraction + excess, 0.0, 1.0))
-    return float(np.max(wrong, initial=0.0))

@@ -19,9 +19,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.core.compilation import njit, njit_inner
+from preflearn.core.compilation import njit
 from preflearn.core.expansion import ItemKernel, origin
-from preflearn.core.gram import fixed
+from preflearn.core.gram import combine, fixed
 from preflearn.core.kernels import Kernel
 from preflearn.core.validation import (
     Floats,
@@ -35,12 +35,7 @@ from preflearn.core.validation import (
 )
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.path.follower import PathFollower, WeightPath, constant_path
-from preflearn.path.graph import (
-    PairGraph,
-    check_entries,
-    item_coefficients,
-    kkt_residual,
-)
+from preflearn.path.graph import PairGraph, check_entries, item_coefficients
 from preflearn.path.regularization import RegularizationPath, Selection
 
 # a largest margin below this, relative to the sum of sizes, is rounding
@@ -122,7 +117,14 @@ class RankingPath(RegularizationPath):
     def kkt_residual(self, lam: float) -> float:
         """max |alpha - clip(alpha + 1 - yBf, 0, 1)|, with f computed anew from alpha."""
         lam = self._check_lambda(lam)
-        return kkt_residual(self._graph, self._weights(lam), lam)
+        graph = self._graph
+        alpha = self._weights(lam)
+        q = item_coefficients(graph, alpha)
+        g = combine(graph.K, np.flatnonzero(q), q[q != 0])
+        fraction = alpha / graph.bound
+        excess = 1 - (g[graph.first] - g[graph.second]) / lam
+        wrong = np.abs(fraction - np.clip(fraction + excess, 0.0, 1.0))
+        return float(np.max(wrong, initial=0.0))
 
     def objective(self, lam: float) -> float:
         """The minimum of eq. 6: the sum of hinges plus lambda/2 |f|²."""
@@ -166,8 +168,10 @@ class RankingPath(RegularizationPath):
         k, row_of = np.unique(self._kernel(items), axis=0, return_inverse=True)
         oriented = np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])
         index = row_of.ravel()[item_of.ravel()][oriented]
-        keys = index[:, 0] * len(k) + index[:, 1]
-        counted = np.unique(keys, return_counts=True)
+        # how often the first of two items is the better one, less how often the other is
+        net = np.zeros((len(k), len(k)), dtype=np.int64)
+        np.add.at(net, tuple(index.T), 1)
+        net -= net.T.copy()
         n_wrong = 0
         size = 0.0
         places = []
@@ -182,7 +186,7 @@ class RankingPath(RegularizationPath):
             # scores are sums of larger numbers
             tied = np.maximum(_TIE_TOL * np.abs(g).max(axis=0), size / 1000)
             scores = np.ascontiguousarray(g.T)
-            place, change = _exchanges(order, scores, tied, lams, *counted)
+            place, change = _exchanges(order, scores, tied, lams, net)
             places.append(place)
             changes.append(change)
         return self._select_by_count(n_wrong, places, changes, len(y))
@@ -207,13 +211,12 @@ class RankingPath(RegularizationPath):
 
 
 @njit
-def _exchanges(order, scores, tied, lams, keys, counts):
+def _exchanges(order, scores, tied, lams, net):
     """Sort the order at each knot; record exchanges that change the wrong pairs.
 
     Between two knots scores are linear, so two items change places at most once, and an
     insertion sort meets exactly these. Items whose scores differ by at most `tied`
-    there, which is rounding, keep their order. The keys are n times the better item of
-    a pair, plus the other, and occur so often.
+    there, which is rounding, keep their order.
     """
     places = np.empty(64)
     changes = np.empty(64)
@@ -228,9 +231,8 @@ def _exchanges(order, scores, tied, lams, keys, counts):
             while j >= 0 and after[order[j]] < after[item] - tied[k]:
                 passed = order[j]
                 order[j + 1] = passed
-                now_wrong = _count_of(keys, counts, passed * n + item)
-                now_right = _count_of(keys, counts, item * n + passed)
-                if now_wrong != now_right:
+                now_wrong = net[passed, item]
+                if now_wrong != 0:
                     if used == len(places):
                         places = np.append(places, np.empty(used))
                         changes = np.append(changes, np.empty(used))
@@ -238,28 +240,11 @@ def _exchanges(order, scores, tied, lams, keys, counts):
                     lead_after = after[item] - after[passed]
                     fraction = lead_before / (lead_before + lead_after)
                     places[used] = lams[k - 1] - fraction * (lams[k - 1] - lams[k])
-                    changes[used] = now_wrong - now_right
+                    changes[used] = now_wrong
                     used += 1
                 j -= 1
             order[j + 1] = item
     return places[:used].copy(), changes[:used].copy()
-
-
-@njit_inner
-def _count_of(keys, counts, key):
-    """How often this pair occurs, by bisection.
-
-    This compiles faster than numpy.searchsorted.
-    """
-    low = 0
-    high = len(keys)
-    while low < high:
-        middle = (low + high) // 2
-        if keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return counts[low] if low < len(keys) and keys[low] == key else 0
 
 
 def ranksvm_path(

@@ -67,21 +67,20 @@ def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np
     [[1, 2], [1, 0], [2, 0], [3, 1]]
     """
     scores = check_array(scores, "scores", ("n",), "one value for each item")
-    n = len(scores)
     query = query_numbers(qid, len(scores))
     order = np.lexsort((scores, query))  # stable: the first item of a level comes first
-    query = query[order]
-    scores = scores[order]
-    lowest = np.diff(query, prepend=-1) > 0
-    starts = np.flatnonzero(lowest | np.append(True, scores[1:] != scores[:-1]))
-    lowest = lowest[starts]
-    maximum = order[starts]
-    level = np.repeat(np.arange(len(starts)), np.diff(starts, append=n))
-    inside = ~np.append(lowest[1:], True)[level]
-    inside[starts] = False
-    above = np.flatnonzero(~lowest[level])
-    pairs = np.column_stack([maximum[level[inside]], order[inside]])
-    upper = np.column_stack([order[above], maximum[level[above] - 1]])
-    index = np.vstack([pairs, upper])
-    check_left(len(index), n, " with different scores")
-    return index[np.argsort(np.append(level[inside], level[above]), kind="stable")]
+    new_query = np.diff(query[order], prepend=-1) > 0
+    ordered = scores[order]
+    new_level = new_query | np.append(True, ordered[1:] != ordered[:-1])
+    starts = np.flatnonzero(new_level)
+    levels = np.split(order, starts[1:])
+    is_lowest = new_query[starts]
+    is_highest = np.append(is_lowest[1:], True)
+    index = []
+    for k, level in enumerate(levels):
+        if not is_highest[k]:
+            index += [(level[0], other) for other in level[1:]]
+        if not is_lowest[k]:
+            index += [(item, levels[k - 1][0]) for item in level]
+    check_left(len(index), len(scores), " with different scores")
+    return np.array(index, dtype=np.int64)

@@ -146,7 +146,7 @@ class RegularizationPath(ABC):
         """
         for knots, coefs in self._coefficient_blocks():
             change = coefs - coefs[0]
-            moved = np.flatnonzero((coefs != coefs[0]).any(axis=0))
+            moved = np.flatnonzero(change.any(axis=0))
             g = (k @ coefs[0])[:, None] + k[:, moved] @ change[:, moved].T
             yield knots, g + self._offsets(knots, coefs)
 
@@ -228,23 +228,14 @@ class RegularizationPath(ABC):
 
 def _breakpoints(path: WeightPath) -> Floats:
     """The knots where the margin set changes, without pieces that are rounding."""
-    knots = [path.segments[0].knots[:1]]
-    changes = []
-    n_pieces = 0
-    for segment in path.segments:
-        knots.append(segment.knots[1:])
-        changes.append(n_pieces + segment.changes[:, 0])
-        n_pieces += len(segment.knots) - 1
+    knots = [
+        segment.knots[np.unique(segment.changes[:, 0])] for segment in path.segments
+    ]
     if path.end < path.last_knot:
-        knots.append(np.array([path.end]))
-        changes.append(np.array([n_pieces]))
+        knots.append(np.array([path.last_knot]))
     knots = np.concatenate(knots)
-    kept = knots[1:] < knots[:-1] * (1 - _MIN_PIECE)
-    place = np.append(0, np.cumsum(kept))
-    changed = np.zeros(len(knots), dtype=bool)
-    changed[place[np.concatenate(changes)]] = True
-    knots = knots[:-1][kept]
-    return knots[changed[: len(knots)]]
+    lower = np.append(knots[1:], path.end)
+    return knots[lower < knots * (1 - _MIN_PIECE)]
 
 
 def select_widest(lambdas: Floats, losses: Floats, end: float) -> Selection:

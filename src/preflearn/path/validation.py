@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -100,10 +100,10 @@ def cross_validated_path(
     kernel: Kernel = "rbf",
     *,
     gammas: Sequence[float | Literal["scale"]] = ("scale",),
-    kernel_params: Mapping[str, float] | None = None,
+    degree: float = 3,
+    coef0: float = 1.0,
     folds: ItemFolds | None = None,
     span: float = 1e4,
-    n_jobs: int | None = None,
 ) -> CrossValidation:
     """The pair error of held-out items for every lambda and some kernel widths.
 
@@ -123,17 +123,15 @@ def cross_validated_path(
         As in `ranksvm_path`.
     gammas : sequence of float or "scale"
         Widths of the kernel, each with its own paths.
-    kernel_params : mapping, optional
-        Values of `degree` and `coef0`, as in `ranksvm_path`.
+    degree, coef0 : float
+        Parameters of the kernel, as in `ranksvm_path`.
     folds : ItemFolds, optional
         The folds; None: five folds of items.
     span : float
         Ratio of the first breakpoint of each path to its end, if rounding does not end
         the path before. A ConvergenceWarning says so where this bounds the choice; from
         1e9 on paths run to their own end.
-    n_jobs : int, optional
-        Number of processes, which take one path each; None: one, or as
-        `joblib.parallel_config` says.
+
 
     Raises
     ------
@@ -160,22 +158,16 @@ def cross_validated_path(
         )
     folds = ItemFolds() if folds is None else folds
     require(isinstance(folds, ItemFolds), folds, "folds", "ItemFolds, or None")
-    params = {} if kernel_params is None else kernel_params
-    known = isinstance(params, Mapping) and params.keys() <= {"degree", "coef0"}
-    expected = "None, or a mapping of degree and coef0 to numbers"
-    require(known, kernel_params, "kernel_params", expected)
     splits = folds.split(pairs)
     occurring = pairs.items[pairs.B.occurring()]
     widths = tuple(scale_gamma(gamma, occurring) for gamma in gammas)
-    paths = [
-        partial(ranksvm_path, kernel=kernel, gamma=gamma, **params) for gamma in widths
-    ]
-    calls = [
-        delayed(_fold_curve)(path, pairs, y, *split, span)
-        for path in paths
+    follow = partial(ranksvm_path, kernel=kernel, degree=degree, coef0=coef0)
+    calls = (
+        delayed(_fold_curve)(partial(follow, gamma=gamma), pairs, y, *split, span)
+        for gamma in widths
         for split in splits
-    ]
-    parts = in_parallel(calls, n_jobs)
+    )
+    parts = in_parallel(calls)
     curves = [
         merge_fold_curves(parts[k : k + len(splits)], len(pairs))
         for k in range(0, len(parts), len(splits))

@@ -236,7 +236,8 @@ class SVMRank(SupportVectorRanker):
                     np.ones(len(pairs), dtype=np.int8),
                     self.kernel,
                     gammas=[gamma],
-                    kernel_params={"degree": self.degree, "coef0": self.coef0},
+                    degree=self.degree,
+                    coef0=self.coef0,
                     folds=ItemFolds(_N_FOLDS, random_state=seed),
                     span=_SPAN,
                 ).curves[0]
