@@ -318,7 +318,14 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
     >>> path.breakpoints.tolist(), path.alpha(1.0).tolist(), path.bias(1.0)
     ([2.0], [0.5, 0.5], 0.0)
     """
-    K, y = _check_problem(K, y)
+    K = check_gram(K)
+    y = check_labels(y, len(K), allow=(-1, 1)).astype(np.float64)
+    if np.all(y == y[0]):
+        raise ValueError(
+            f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1"
+        )
+    check_entries(max(float(K.max()), -float(K.min())), "the largest entry of K")
+    check_definite(K, _INDEFINITE_TOL * float(linalg.norm(K, 1, check_finite=False)))
     lambda_min = check_real(
         lambda_min, "lambda_min", "a finite number of at least 0", least=0.0
     )
@@ -411,15 +418,3 @@ def _without_constant(K: Floats) -> tuple[Floats, Floats | float]:
     if np.abs(K).max() <= _CONSTANT_ROUNDING * level:
         return np.zeros_like(K), mean
     return (K + K.T) / 2, mean
-
-
-def _check_problem(K: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
-    K = check_gram(K)
-    y = check_labels(y, len(K), allow=(-1, 1)).astype(np.float64)
-    if np.all(y == y[0]):
-        raise ValueError(
-            f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1"
-        )
-    check_entries(max(float(K.max()), -float(K.min())), "the largest entry of K")
-    check_definite(K, _INDEFINITE_TOL * float(linalg.norm(K, 1, check_finite=False)))
-    return K, y

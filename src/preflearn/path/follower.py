@@ -263,10 +263,6 @@ class PathFollower:
         off = pairs.side != 0
         add_adjoint(self._resting, pairs, off, -pairs.alpha[off])
         places = np.searchsorted(ids, self.on_margin)
-        if not np.array_equal(ids[places[places < len(ids)]], self.on_margin):
-            raise ArithmeticError(
-                "a pair on the margin is not among those that are followed"
-            )
         values = np.full(len(self.on_margin), -self._rule.margin_rate)
         fill(graph, pairs.first, pairs.second, margin_set, places, values)
         status = follow_events(

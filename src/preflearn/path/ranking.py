@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from preflearn.core.compilation import njit
 from preflearn.core.expansion import ItemKernel, origin
@@ -310,7 +310,10 @@ def ranksvm_path(
     ([6.0, 2.0, 1.0], [2.0])
     """
     pairs = as_pairs(pairs)
-    y = _check_preferences(y, len(pairs))
+    y = check_labels(y, len(pairs))
+    expected = "preferences, -1 or +1: leave out ties, of which there are "
+    expected += f"{np.count_nonzero(y == 0)} and which have no loss here (pairs[y != 0], y[y != 0])"
+    raise_if_any(y == 0, y, "y", expected)
     expected = "a finite number of at least 0"
     lambda_min = check_real(lambda_min, "lambda_min", expected, least=0.0)
     limit = np.inf
@@ -335,7 +338,9 @@ def ranksvm_path(
     return path._with_warning("ranksvm_path")
 
 
-def _preference_graph(item_kernel: ItemKernel, y: Floats) -> tuple[PairGraph, Ids, Ids]:
+def _preference_graph(
+    item_kernel: ItemKernel, y: NDArray
+) -> tuple[PairGraph, Ids, Ids]:
     """The distinct pairs, with their ids in the fit and the ids of the fit in them."""
     K = fixed(item_kernel.centred_gram()[0])
     n = len(K)
@@ -353,11 +358,3 @@ def _preference_graph(item_kernel: ItemKernel, y: Floats) -> tuple[PairGraph, Id
     check_entries(largest, "the largest k(x, x)")
     bound = count.astype(np.float64)
     return PairGraph(K, n, largest, first, second, bound, 0.0), ids, graph_pair
-
-
-def _check_preferences(y: ArrayLike, m: int) -> Floats:
-    y = check_labels(y, m)
-    expected = "preferences, -1 or +1: leave out ties, of which there are "
-    expected += f"{np.count_nonzero(y == 0)} and which have no loss here (pairs[y != 0], y[y != 0])"
-    raise_if_any(y == 0, y, "y", expected)
-    return y.astype(np.float64)

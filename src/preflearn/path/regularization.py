@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.core.validation import Floats, Ids, check_real, warn_user
-from preflearn.path.follower import MIN_LAMBDA_RATIO, PathSegment, WeightPath
+from preflearn.path.follower import MIN_LAMBDA_RATIO, WeightPath
 from preflearn.path.graph import PairGraph, item_coefficients
 from preflearn.path.margin_set import empty_margin_set, fill
 from preflearn.path.replay import replay_pairs
@@ -173,11 +173,7 @@ class RegularizationPath(ABC):
         """B'alpha at the knots of a segment, kept for later queries."""
         if k in self._cache:
             return self._cache[k]
-        segment = self._path.segments[k]
-        alpha = self._weights_before(k)
-        coefs = np.zeros((len(segment.knots), self._graph.items))
-        coefs[0] = item_coefficients(self._graph, alpha)
-        self._replay(segment, alpha, 0.0, coefs)
+        _, coefs = self._replay(k, 0.0)
         if sum(kept.size for kept in self._cache.values()) + coefs.size > _MAX_CACHED:
             self._cache.clear()
         self._cache[k] = coefs
@@ -196,9 +192,7 @@ class RegularizationPath(ABC):
         return self._weights_within(self._pieced[bisect_right(begins, -lam) - 1], lam)
 
     def _weights_within(self, k: int, lam: float) -> Floats:
-        alpha = self._weights_before(k)
-        self._replay(self._path.segments[k], alpha, lam, np.zeros((0, 0)))
-        return alpha
+        return self._replay(k, lam)[0]
 
     def _weights_before(self, k: int) -> Floats:
         """All weights where a segment begins."""
@@ -211,12 +205,14 @@ class RegularizationPath(ABC):
         alpha[segment.pairs] = segment.weights
         return alpha
 
-    def _replay(
-        self, segment: PathSegment, alpha: Floats, lam: float, coefs: Floats
-    ) -> None:
-        """Move the weights where a segment begins down to lambda (see `replay_pairs`)."""
+    def _replay(self, k: int, lam: float) -> tuple[Floats, Floats]:
+        """The weights at a lambda of a segment, and B'alpha at the knots above it."""
         graph = self._graph
+        segment = self._path.segments[k]
         pairs = segment.pairs
+        alpha = self._weights_before(k)
+        coefs = np.zeros((len(segment.knots), graph.items))
+        coefs[0] = item_coefficients(graph, alpha)
         entering = int(np.count_nonzero(segment.changes[:, 2] < 0))
         margin_set = empty_margin_set(len(pairs) + entering, graph.items)
         values = np.full(len(pairs), -1.0)
@@ -224,6 +220,7 @@ class RegularizationPath(ABC):
         replay_pairs(
             graph, margin_set, alpha, segment.knots, segment.changes, lam, coefs
         )
+        return alpha, coefs
 
 
 def _breakpoints(path: WeightPath) -> Floats:

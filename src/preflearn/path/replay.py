@@ -10,8 +10,7 @@ from preflearn.path.margin_set import MIN_PIVOT, add_pair, remove_pair, solve
 def replay_pairs(graph, margin_set, alpha, knots, changes, lam, coefs):
     """Move the weights from the first of these knots down to lambda.
 
-    Rows of `coefs`, if there are any, become B'alpha at the knots; the first row has to
-    be set.
+    Rows of `coefs` become B'alpha at the knots; the first row has to be set.
     """
     gram = margin_set.gram
     used = 0
@@ -37,8 +36,7 @@ def replay_pairs(graph, margin_set, alpha, knots, changes, lam, coefs):
             used += 1
         solve(gram, margin_set.moves, 0.0, graph.tau)
         fallen = knots[piece] - max(lam, knots[piece + 1])
-        if len(coefs):
-            _copy_row(coefs, piece)
+        _copy_row(coefs, piece)
         for k in range(gram.size[0]):
             pair = gram.places[k]
             weight = min(
@@ -59,10 +57,9 @@ def _position(ids, wanted):
 
 @njit_inner
 def _set_weight(pairs, alpha, coefs, knot, pair, weight):
-    """Give a pair this weight, also in B'alpha at a knot, if that is wanted."""
-    if len(coefs):
-        coefs[knot, pairs.first[pair]] += weight - alpha[pair]
-        coefs[knot, pairs.second[pair]] -= weight - alpha[pair]
+    """Give a pair this weight, also in B'alpha at a knot."""
+    coefs[knot, pairs.first[pair]] += weight - alpha[pair]
+    coefs[knot, pairs.second[pair]] -= weight - alpha[pair]
     alpha[pair] = weight
 
 

@@ -164,7 +164,6 @@ def maximise(
     s: Floats,
     tol: float,
     patience: float = np.inf,
-    most: int | None = None,
 ) -> tuple[Floats, float]:
     """Improve feasible weights s until the duality gap is at most `tol`.
 
@@ -182,11 +181,9 @@ def maximise(
     patience : float
         Limit on the work of Newton steps: the cubes of the unknowns of their systems,
         added up.
-    most : int, optional
-        Number of blocks to stop after; None: several times what is usually needed.
     """
-    if most is None:
-        most = _MIN_BLOCKS + rows.n_pairs // _PAIRS_PER_BLOCK
+    # several times what is usually needed
+    most = _MIN_BLOCKS + rows.n_pairs // _PAIRS_PER_BLOCK
     s = s.copy()
     best = s.copy()
     best_gap = np.inf  # of `best`, relative to its objective

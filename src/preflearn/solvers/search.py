@@ -108,13 +108,13 @@ def _check_range(values: Any, name: str) -> Range:
         scale = []
     low = as_real(low)
     high = as_real(high)
+    least = 1 / LARGEST
     if scale == ["linear"]:
-        good = -LARGEST <= low < high <= LARGEST
-        expected = "two numbers up to 1e100 in size"
-    else:
-        good = 1 / LARGEST <= low < high <= LARGEST
-        expected = "two positive numbers from 1e-100 to 1e100"
-    good = good and scale in ([], ["log"], ["linear"])
+        least = -LARGEST
+    good = scale in ([], ["log"], ["linear"]) and least <= low < high <= LARGEST
+    expected = (
+        f"(low, high) or (low, high, scale), with numbers from {least:g} to {LARGEST:g}"
+    )
     require(good, values, name, f"{expected}, the smaller one first")
     return Range(low, high, *scale)
 
@@ -225,10 +225,8 @@ def near_boundary(
             numbers = [as_real(value) for value in tried]  # NaN for strings
             low = values[name] == min(numbers)
             high = values[name] == max(numbers)
-        if low and not high:
-            ends[name] = "low"
-        elif high and not low:
-            ends[name] = "high"
+        if low != high:
+            ends[name] = "low" if low else "high"
     return ends
 
 

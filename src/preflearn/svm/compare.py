@@ -116,12 +116,9 @@ class SVMCompare(SupportVectorRanker):
     - The interior point has r unknowns: a step costs n r² and grows linearly in the
       number of pairs.
 
-    Where rounding stops the interior point, the dual polishes, in as many blocks as
-    cost what it did.
-
-    What is returned is polished, and judged by its own objective. No matrix over pairs
-    is formed. A constant added to all items, or to rows and columns of a Gram matrix,
-    changes nothing but rounding.
+    What is returned is judged by its own objective. No matrix over pairs is formed. A
+    constant added to all items, or to rows and columns of a Gram matrix, changes
+    nothing but rounding.
 
     At the optimum the dual weights of preferences and of ties have equal sums. Where
     beta > -1, each tie has a copy with slack, whose weight is C; so **if ties outweigh

@@ -52,8 +52,6 @@ _MAX_HINGES_PER_UNKNOWN = 8
 _MIN_PATIENCE = 1 / 4
 _MAX_PATIENCE = 4
 _HINGES_AT_PATIENCE_1 = 2.5
-# blocks of the dual after the interior point, whose some 30 steps cost as much
-_MAX_POLISH_BLOCKS = 20
 
 
 class Solution(NamedTuple):
@@ -188,10 +186,10 @@ class KernelProblem(ItemKernel):
     def _solve_by_interior_point(
         self, hinges: HingeProblem, tol: float
     ) -> list[Solution]:
-        """Solutions by the interior point, polished by the dual if necessary.
+        """Solutions by the interior point.
 
         The first is that of its dual weights; if this is not good enough, that of its
-        own u follows.
+        own u follows, which rounding affects later.
         """
         rows = hinges.rows
         features = hinges.features()
@@ -199,24 +197,10 @@ class KernelProblem(ItemKernel):
         matrix = HingeMatrix(features, rows)
         inner = minimise(Hinges(matrix, rows.cost, beta_column), tol)
         s = rows.feasible(rows.label * inner.dual)
-        solutions = [self._certify(hinges, s)]
-        if solutions[0].certificate.gap <= tol:
-            return solutions
-        if inner.primal_gap <= tol:
-            solutions.append(self._certify_features(hinges, features, s, inner.u))
-        if solutions[-1].certificate.gap > tol:
-            free = int(np.count_nonzero((s > rows.low) & (s < rows.high)))
-            work = 30 * len(s) * features.rank**2 + _MIN_UNKNOWNS**3
-            blocks = min(_MAX_POLISH_BLOCKS, 1 + work // max(free, 1) ** 3)
-            polished, _ = maximise(hinges.gram, rows, s, tol, most=blocks)
-            solutions.append(self._certify(hinges, polished))
-            # then dual_coef is only nearly u
-            if solutions[-1].certificate.gap > max(tol, INACCURATE):
-                for weights in (s, polished):
-                    solutions.append(
-                        self._certify_features(hinges, features, weights, inner.u)
-                    )
-        return solutions
+        solution = self._certify(hinges, s)
+        if solution.certificate.gap <= tol:
+            return [solution]
+        return [solution, self._certify_features(hinges, features, s, inner.u)]
 
     def _certify_features(
         self, hinges: HingeProblem, features: FeatureGram, s: Floats, u: Floats

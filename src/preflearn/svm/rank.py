@@ -31,7 +31,6 @@ from preflearn.core.validation import (
     check_choice,
     check_number,
     check_real,
-    check_shape,
     generator,
 )
 from preflearn.pairs import Pairs, as_pairs
@@ -185,7 +184,7 @@ class SVMRank(SupportVectorRanker):
         C = 1.0
         if not choose_C:
             C = check_real(self.C, "C", "a positive number or 'path'", _TINY)
-        pairs, y = _labelled_pairs(pairs, y, qid, sample_weight)
+        pairs, y = _labelled_pairs(pairs, y, qid)
         training = Training.validate(self, pairs, y, sample_weight, ties=False)
         if choose_C and sample_weight is not None:
             raise ValueError(
@@ -266,7 +265,6 @@ def _labelled_pairs(
     data: Pairs | ArrayLike,
     y: ArrayLike,
     qid: ArrayLike | None,
-    sample_weight: ArrayLike | None,
 ) -> tuple[Pairs | ArrayLike, ArrayLike]:
     """Pairs and labels, as they are or from scored items."""
     is_items = not isinstance(data, Pairs) and (
@@ -278,16 +276,7 @@ def _labelled_pairs(
                 "qid is given with pairs, which say what is compared; expected it with items"
             )
         return data, y
-    pairs, labels = Pairs.from_scores(data, y, qid, ties="keep")
-    if sample_weight is not None:
-        meaning = "one weight for each pair of items, as Pairs.from_scores with ties='keep' makes them"
-        check_shape(
-            as_array(sample_weight, "sample_weight"),
-            "sample_weight",
-            (len(pairs),),
-            meaning,
-        )
-    return pairs, labels
+    return Pairs.from_scores(data, y, qid, ties="keep")
 
 
 def _losses_at(curve: Selection, lambdas: Floats) -> Floats:
