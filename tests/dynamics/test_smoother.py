@@ -34,7 +34,8 @@ from preflearn.dynamics.engine.smoother import (
     StateTables,
     Visits,
     _of_size,
-    smoother,
+    loop_for,
+    smooth,
 )
 
 TERMS = (
@@ -189,10 +190,8 @@ def dense_moments(K, alpha, beta):
 @examples(60)
 def test_the_loops_are_the_algebra_of_normal_distributions(covariance, n, seed):
     visits = TwoFeatures(covariance, n, seed)
-    total, (mean, variance), _ = visits.smoothed(smoother(visits.space.layout))
-    _, (cavity_mean, cavity_variance), _ = visits.smoothed(
-        smoother(visits.space.layout), cavity=True
-    )
+    total, (mean, variance), _ = visits.smoothed(smooth)
+    _, (cavity_mean, cavity_variance), _ = visits.smoothed(smooth, cavity=True)
     expected = 0.0
     for k, time in enumerate(visits.time):
         K = dense.ImpliedCovariance(visits.space).gram(time)
@@ -220,7 +219,7 @@ def test_the_loops_of_one_size_equal_that_of_any_size_and_interpreted_ones(
     covariance, n, seed, cavity
 ):
     visits = TwoFeatures(covariance, n, seed)
-    loop = smoother(visits.space.layout)
+    loop = loop_for(visits.space.layout)
     general = _of_size(0)
     found = visits.smoothed(loop, cavity)
     for other in (general, getattr(loop, "py_func", loop)):

@@ -26,7 +26,6 @@ from preflearn.dynamics.covariances.blocks import (
 
 # check_finite says so in our words
 OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}
-_FULL = {2: 0, 3: 2}  # sizes whose loops have A as a whole: from this diagonal on
 _TOGETHER = 1000  # steps whose whole matrices are made together
 
 
@@ -54,8 +53,8 @@ class StateSpace:
     layout : ndarray of int, shape (K, 6)
         Where A may differ from 0: of each row the first column and the one after the
         last, of each column the first row and the one after the last; where a row
-        stands in `steps`, less its first column; and h. The blocks of a state of two or
-        three numbers count as one.
+        stands in `steps`, less its first column; and h. The blocks of a state of two
+        numbers count as one.
     depends : Needs
         What A and Q depend on.
 
@@ -87,7 +86,9 @@ class StateSpace:
         self.size: int = starts[-1]
         self.measurement: Floats = np.zeros(self.size)
         self.measurement[starts[:-1]] = 1.0
-        filled = np.tri(self.size, k=_FULL.get(self.size, -self.size), dtype=bool).T
+        filled = np.zeros((self.size, self.size), dtype=bool)
+        if self.size == 2:  # its loop reads a triangle
+            filled = np.tri(2, dtype=bool).T
         for where, block in zip(starts, self._groups, strict=False):
             here = slice(where, where + block.size)
             filled[here, here] |= np.tri(block.size, dtype=bool).T | (
@@ -191,16 +192,15 @@ class StateSpace:
         -------
         table : ndarray
             A by rows, those columns that `layout` tells; Q by rows, from the diagonal
-            on to the last of these columns; for states of two or three numbers, zeros
-            up to whole cache lines.
+            on to the last of these columns.
         """
         moves, noise = self._entries
         width = len(moves[0]) + len(noise[0])
-        table = np.zeros((len(start), {2: 8, 3: 16}.get(self.size, width)))
+        table = np.empty((len(start), width))
         for low in range(0, len(start), _TOGETHER):
             part = slice(low, low + _TOGETHER)
             A, Q = self.transitions(start[part], end[part], first[part])
-            table[part, :width] = np.hstack([A[:, *moves], Q[:, *noise]])
+            table[part] = np.hstack([A[:, *moves], Q[:, *noise]])
         return table
 
     def keys(

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from preflearn.core.validation import Floats, Ids, require
 from preflearn.dynamics.engine.schedule import Schedule
+from preflearn.dynamics.engine.smoother import smooth
 from preflearn.dynamics.engine.threads import (
     ParallelMap,
     balanced_slices,
@@ -122,7 +123,12 @@ def run_algorithm_1(
         # d1 and d2 of its log-likelihood, and the new alpha and beta of its features.
         update = sweep.update_matches(log_z)
         accepted = step.accepts(update)
-        _require_finite_start(accepted or iteration > 0, update)
+        require(
+            accepted or iteration > 0,
+            update.evidence,
+            "log p before anything is learned",
+            "one of moderate size: a prior variance at which outcomes of this size occur",
+        )
         trace.append(SweepRecord(update.residual, update.evidence, step.rate, accepted))
         # Line 11: until convergence.
         if accepted and update.residual <= tol:
@@ -137,13 +143,6 @@ def run_algorithm_1(
     if not accepted:
         step.restore()
     return trace, False
-
-
-def _require_finite_start(finite: bool, update: Update) -> None:
-    expected = (
-        "one of moderate size: a prior variance at which outcomes of this size occur"
-    )
-    require(finite, update.evidence, "log p before anything is learned", expected)
 
 
 class MatchArrays(NamedTuple):
@@ -230,7 +229,7 @@ class Sweep:
         # The most frequent features, which are the last, first: no thread waits for the
         # longest part at the end.
         self._feature_chunks = [
-            (group, features)
+            (group.tables, features)
             for group in schedule.groups
             for features in reversed(group.chunks)
         ]
@@ -239,13 +238,13 @@ class Sweep:
         """Run the Kalman filter and smoother of each feature, or of those in a mask;
         return the sum of their log Z~."""
 
-        def smooth(chunk: Any) -> float:
-            group, features = chunk
+        def smooth_chunk(chunk: Any) -> float:
+            tables, features = chunk
             if mask is not None:
                 features = features[mask[features]]
-            return group.smooth(self.entries, self.schedule.visits, features, self.ep)
+            return smooth(self.entries, self.schedule.visits, tables, features, self.ep)
 
-        return _exact_sum(self.parallel_map(smooth, self._feature_chunks))
+        return _exact_sum(self.parallel_map(smooth_chunk, self._feature_chunks))
 
     def check_score_scale(self) -> None:
         """Raise ValueError where scores, by the last call of `smooth_features`, deviate
@@ -432,16 +431,6 @@ def _pseudo_observation(ep, x, c, v, d1, d2):
         alpha = alpha * scale
         beta = beta * scale
     return alpha, beta
-
-
-@njit_nogil_inner
-def _squared_change(v, entries, updated, e):
-    """The square of `residual` for one entry; NaN unless alpha and beta are finite."""
-    alpha = updated[e, 0]
-    beta = updated[e, 1]
-    moved = alpha - entries[e, 0]
-    turned = v * (beta - entries[e, 1])
-    return max(v * moved * moved, turned * turned) + 0.0 * (alpha + beta)
 
 
 @njit_nogil_inner

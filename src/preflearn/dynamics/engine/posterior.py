@@ -20,6 +20,7 @@ from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace, check_finite
 from preflearn.dynamics.engine.schedule import make_schedule
+from preflearn.dynamics.engine.smoother import smooth
 from preflearn.dynamics.engine.threads import njit_nogil
 from preflearn.matches import Matches
 
@@ -63,8 +64,14 @@ class Posterior:
         entries = np.pad(sites[schedule.entry_order], [(0, 0), (0, 2)])
         for group in schedule.groups:
             for features in group.chunks:
-                group.smooth(
-                    entries, visits, features, False, self._after, self._before
+                smooth(
+                    entries,
+                    visits,
+                    group.tables,
+                    features,
+                    False,
+                    self._after,
+                    self._before,
                 )
 
     def feature_ids(self, names: tuple[Hashable, ...]) -> Ids:

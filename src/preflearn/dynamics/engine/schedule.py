@@ -24,11 +24,9 @@ from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.dynamics.engine.smoother import StateTables, Visits, smoother
+from preflearn.dynamics.engine.smoother import StateTables, Visits
 from preflearn.dynamics.engine.threads import balanced_slices, part_size
 from preflearn.matches import Matches
-
-_NOTHING = np.empty((0, 0))
 
 
 class FeatureGroup(NamedTuple):
@@ -43,19 +41,6 @@ class FeatureGroup(NamedTuple):
 
     tables: StateTables
     chunks: list[Ids]
-
-    def smooth(
-        self,
-        entries: Floats,
-        visits: Visits,
-        features: Ids,
-        cavity: bool,
-        after: Floats = _NOTHING,
-        before: Floats = _NOTHING,
-    ) -> float:
-        """Run the `smoother` of states of this size over some of these features."""
-        smooth = smoother(self.tables.layout)
-        return smooth(entries, visits, self.tables, features, cavity, after, before)
 
 
 class Schedule(NamedTuple):

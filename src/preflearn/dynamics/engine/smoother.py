@@ -36,7 +36,6 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +46,7 @@ from preflearn.dynamics.engine.threads import njit_nogil, njit_nogil_inner
 
 # a product of factors is turned into a sum of logarithms before it falls below
 _SMALL = 1e-200
+_NOTHING = np.empty((0, 0))
 
 
 class Visits(NamedTuple):
@@ -86,12 +86,19 @@ class StateTables(NamedTuple):
     steps: Floats
 
 
-def smoother(layout: Ids) -> Callable[..., float]:
-    """The smoother of states of a `StateSpace`, by its layout, compiled at its first
-    call.
+def smooth(
+    entries: Floats,
+    visits: Visits,
+    tables: StateTables,
+    features: Ids,
+    cavity: bool,
+    after: Floats = _NOTHING,
+    before: Floats = _NOTHING,
+) -> float:
+    """Smooth some features, by the loop for states of their size.
 
-    It is a function of
-
+    Parameters
+    ----------
     entries : ndarray of shape (E, 4)
         alpha, beta, mean, variance of each entry of the design; the last two are
         written. A match of two features is 64 bytes.
@@ -106,13 +113,20 @@ def smoother(layout: Ids) -> Callable[..., float]:
         given a visit and those after it. A row holds the matrix [P m] without what is
         below the diagonal, or [N r].
 
-    It returns log ∫ p(s_m) ∏ exp(alpha z - beta z²/2) ds_m, the sum over these
-    features.
+    Returns
+    -------
+    log_z : float
+        log ∫ p(s_m) ∏ exp(alpha z - beta z²/2) ds_m, the sum over these features.
     """
-    is_triangle = len(layout) != 2 or layout[1, 0] != 0
-    if is_triangle:
-        return {1: _smooth_1, 2: _smooth_2, 3: _smooth_3}.get(len(layout), _smooth_any)
-    return _smooth_any
+    loop = loop_for(tables.layout)
+    return loop(entries, visits, tables, features, cavity, after, before)
+
+
+def loop_for(layout: Ids) -> Any:
+    """Return the loop for states of this layout, compiled at its first call."""
+    if len(layout) == 2 and layout[1, 0] == 0:  # A is no triangle
+        return _smooth_any
+    return {1: _smooth_1, 2: _smooth_2, 3: _smooth_3}.get(len(layout), _smooth_any)
 
 
 @njit_nogil_inner
@@ -464,10 +478,7 @@ def _carry(size, layout, table, row, back, S, B, C):
     if back == 0:
         place = layout[size - 1, 4] + layout[size - 1, 1]
         for a in range(size):
-            high = layout[a, 1]
-            if size == 3:
-                high = 3
-            for b in range(a, high):
+            for b in range(a, layout[a, 1]):
                 S[a, b] += table[row, place]
                 S[b, a] = S[a, b]
                 place += 1
@@ -475,29 +486,20 @@ def _carry(size, layout, table, row, back, S, B, C):
 
 @njit_nogil_inner
 def _multiply(size, layout, table, row, back, X, Y, whole):
-    """Y = A X; back, A' X; if not whole, without its last column, or what is beyond the
-    diagonal."""
+    """Y = A X; back, A' X; if not whole, without its last column."""
     for a in range(size):
         columns = size
         if whole:
             columns = size + 1
-        elif size == 3:
-            columns = a + 1
-        low = 0
-        high = 3
-        if size != 3:
-            low = layout[a, 2 * back]
-            high = layout[a, 2 * back + 1]
+        low = layout[a, 2 * back]
+        high = layout[a, 2 * back + 1]
         for d in range(low, high):
             i = a
             j = d
             if back:
                 i = d
                 j = a
-            place = 3 * i
-            if size != 3:
-                place = layout[i, 4]
-            value = table[row, place + j]
+            value = table[row, layout[i, 4] + j]
             if d == low:
                 for b in range(columns):
                     Y[a, b] = value * X[d, b]
