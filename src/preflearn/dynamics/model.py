@@ -10,7 +10,7 @@ References
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -33,7 +33,6 @@ from preflearn.core.validation import (
     check_array,
     check_choice,
     check_count,
-    check_flag,
     check_real,
     check_weights,
     raise_if_any,
@@ -435,19 +434,7 @@ class DynamicComparisons(BaseEstimator):
         numbers overflow.
         """
 
-        def both(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-            return mean, variance
-
-        return self._forecast(self._prepare(matches, unseen), both, offset)
-
-    def _forecast(
-        self,
-        matches: Matches,
-        statistic: Callable[[Floats, Floats], Any],
-        offset: PerMatch,
-    ) -> Any:
-        """A statistic of mean and variance of each match, one column per match, in
-        parallel."""
+        matches = self._prepare(matches, unseen)
         design = matches.design
         posterior = self._fitted_posterior()
         known = _known_differences(offset, matches, self._prior)
@@ -456,19 +443,20 @@ class DynamicComparisons(BaseEstimator):
         names = tuple(matches.features[k] for k in present)
         ids[:, present] = posterior.feature_ids(names)
 
-        def forecast(part: slice) -> Any:
+        def forecast(part: slice) -> Floats:
             starts = design.indptr[part.start : part.stop + 1]
             entries = slice(starts[0], starts[-1])
             time = np.repeat(matches.time[part], np.diff(starts))
             mean, variance = posterior.moments(ids[:, design.indices[entries]], time)
             mean, variance = differences(design.data[entries], starts, mean, variance)
-            return statistic(mean + known[part], variance)
+            return np.stack([mean + known[part], variance])
 
         parts = [slice(0, len(matches))]
         if len(self._prior.spaces) <= _MAX_PARALLEL_SPACES:
             parts = balanced_slices(len(matches))
         with worker_pool(self._n_threads) as parallel_map:
-            return np.concatenate(parallel_map(forecast, parts), axis=-1)
+            mean, variance = np.hstack(parallel_map(forecast, parts))
+        return mean, variance
 
     def _parse_time(self, time: Any, name: str) -> float:
         """One time, in the unit of the matches."""
@@ -543,11 +531,7 @@ class DynamicComparisons(BaseEstimator):
         UnseenWarning
             With unseen="warn", where a name is new: it may be misspelt.
         """
-
-        def probabilities(mean: Floats, variance: Floats) -> Floats:
-            return self._likelihood.probabilities(mean, variance).T
-
-        return self._forecast(self._prepare(matches, unseen), probabilities, offset).T
+        return self._likelihood.probabilities(*self.moments(matches, offset, unseen))
 
     def _prepare(self, matches: Fixtures, unseen: str) -> Matches:
         check_is_fitted(self, "matches_")
@@ -560,10 +544,9 @@ class DynamicComparisons(BaseEstimator):
     ) -> NDArray[np.int8]:
         """The most probable outcome of each match: 1, 0 or -1, shape (N,); as
         `predict_proba`."""
-        matches = self._prepare(matches, unseen)
-        probabilities = self.predict_proba(matches, offset, "ignore")
-        labels = {2: [-1, 1], 3: [-1, 0, 1]}[probabilities.shape[1]]
-        return np.array(labels, dtype=np.int8)[np.argmax(probabilities, axis=1)]
+        probabilities = self.predict_proba(matches, offset, unseen)
+        labels = np.array(self._likelihood.labels, dtype=np.int8)
+        return labels[np.argmax(probabilities, axis=1)]
 
     def score(
         self,
@@ -693,17 +676,13 @@ def check_model(model: DynamicComparisons) -> None:
     require(
         isinstance(model, DynamicComparisons), model, "model", "a DynamicComparisons"
     )
-    if not (covariances := by_name(model.covariance)):
-        raise ValueError(
-            "covariance is an empty mapping; expected a covariance for each feature"
-        )
-    for k in covariances.values():
-        require(
-            isinstance(k, Covariance),
-            k,
-            "covariance",
-            "a Covariance, or a mapping of names to them",
-        )
+    covariances = by_name(model.covariance).values()
+    require(
+        len(covariances) > 0 and all(isinstance(k, Covariance) for k in covariances),
+        model.covariance,
+        "covariance",
+        "a Covariance, or a mapping of names to them",
+    )
     likelihood = model.likelihood
     require(
         isinstance(likelihood, Likelihood),
@@ -718,9 +697,8 @@ def check_model(model: DynamicComparisons) -> None:
             "log-concave likelihood, such as Probit() or OrdinalLogit(margin), for outcomes of this kind"
         )
     check_choice(model.method, "method", ("ep", "kl"))
-    valid_rate = isinstance(model.rate, str) and model.rate == "auto"
-    if not isinstance(model.rate, str):
-        valid_rate = 0 < as_real(model.rate) <= 1
+    is_auto = isinstance(model.rate, str) and model.rate == "auto"
+    valid_rate = is_auto or 0 < as_real(model.rate) <= 1
     require(valid_rate, model.rate, "rate", "'auto', or a number above 0 and up to 1")
     require(0 < as_real(model.tol) < np.inf, model.tol, "tol", "a positive number")
     check_count(model.max_iter, "max_iter", least=1)
@@ -887,67 +865,38 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
 
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
-    covariances = {
+    covariance: Any = {
         name: Covariance.from_dict(description)
         for name, description in _as_mapping(header["covariance"]).items()
     }
-    is_single = header["one_covariance"]
-    covariance: Any = covariances
-    if is_single:
-        covariance = covariances[REST]
+    if header["one_covariance"]:
+        covariance = covariance[REST]
     model = DynamicComparisons(
         covariance,
         Likelihood.from_dict(header["likelihood"]),
         **header["options"],
         mean=_as_mapping(header.get("mean", [])) or None,
     )
-    check_model(model)
     features = as_names(header["features"])
-    shape = (len(arrays["time"]), len(features))
-    # that integers point into the design, Matches checks
-    for name, array in arrays.items():
-        kind = {"indices": "i", "indptr": "i", "trace_accepted": "b"}.get(name, "f")
-        require(
-            array.dtype.kind == kind,
-            array.dtype,
-            f"the type of {name}",
-            f"one of kind {kind!r}",
-        )
     design = sparse.csr_array(
-        (arrays["data"], arrays["indices"], arrays["indptr"]), shape
+        (arrays["data"], arrays["indices"], arrays["indptr"]),
+        (len(arrays["time"]), len(features)),
     )
+    # that integers point into the design, Matches checks
     matches = Matches(design, arrays["time"], features)
-    columns = header.get("columns")
-    require(
-        columns is None or isinstance(columns, dict),
-        columns,
-        "columns",
-        "names of columns, or none",
-    )
-    matches.columns = columns
+    matches.columns = header.get("columns")
     observations = check_problem(
         model, matches, arrays["outcomes"], arrays.get("weights"), arrays.get("offset")
     )
-    sites = check_array(
-        arrays["pseudo_observations"], "pseudo_observations", (matches.design.nnz, 2)
-    )
+    sites = check_array(arrays["pseudo_observations"], "sites", (design.nnz, 2))
     trace = {name: arrays[f"trace_{name}"] for name in SweepRecord._fields}
-    prior = Prior(model.covariance, model.mean)
-    prior.space_index(features)  # each has one
-    same = is_single == prior.is_single
-    require(
-        same and len(header["covariance"]) == len(prior.covariances),
-        is_single,
-        "one_covariance",
-        "True with one covariance, else False with one for each name",
-    )
     return model._set_results(
-        prior,
+        Prior(model.covariance, model.mean),
         matches,
         observations,
         sites,
         pd.DataFrame(trace),
-        check_flag(header["converged"], "converged"),
+        header["converged"],
     )
 
 

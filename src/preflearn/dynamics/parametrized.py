@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import Annotated, Any, ClassVar
 
-from preflearn.core.validation import LARGEST, check_real, require, short_repr
+from preflearn.core.validation import LARGEST, check_list, check_real, require
 
 Positive = Annotated[float, "a parameter from 1e-100 to 1e100, which may be searched"]
 Length = Annotated[float, "one that is a length of time besides"]
@@ -102,30 +102,20 @@ class Parametrized:
         >>> Covariance.from_dict(covariance.to_dict())
         Constant(variance=2.0) + Matern12(variance=1.0, lengthscale=30.0)
         """
-        require(
-            isinstance(description, dict),
-            description,
-            f"the description of a {cls.family}",
-            "a dict",
-        )
-        values: Any = dict(description)  # pyright: ignore[reportCallIssue, reportArgumentType]
         kinds = {
             name: found for name, found in cls.kinds.items() if is_dataclass(found)
         }
-        kind = values.pop("kind", None)
-        good = isinstance(kind, str) and kind in kinds
-        require(good, kind, f"the kind of a {cls.family}", f"one of {sorted(kinds)}")
+        values: Any = {}
+        if isinstance(description, dict):
+            values = dict(description)
+        kind = str(values.pop("kind", None))
+        expected = f"a dict, with one of {sorted(kinds)} as its kind"
+        name = f"the description of a {cls.family}"
+        require(kind in kinds, description, name, expected)
         names = [field.name for field in fields(kinds[kind])]
-        if sorted(map(str, values)) != sorted(names):
-            raise ValueError(
-                f"the description of {kind} has {short_repr(list(values))}; expected {names}"
-            )
+        good = sorted(map(str, values)) == sorted(names)
+        require(good, list(values), f"the description of {kind}", f"one of {names}")
         if "parts" in values:
-            require(
-                isinstance(values["parts"], list),
-                values["parts"],
-                "parts",
-                "a list of descriptions",
-            )
-            values["parts"] = tuple(cls.from_dict(part) for part in values["parts"])
+            parts = check_list(values["parts"], "parts", "a list of descriptions")
+            values["parts"] = tuple(map(cls.from_dict, parts))
         return kinds[kind](**values)
