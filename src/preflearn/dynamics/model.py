@@ -437,7 +437,9 @@ class DynamicComparisons(BaseEstimator):
         matches = self._prepare(matches, unseen)
         design = matches.design
         posterior = self._fitted_posterior()
-        known = _known_differences(offset, matches, self._prior)
+        known = _check_offset(offset, len(matches))
+        if self._prior.mean:
+            known = known + self._prior.differences(matches)
         present = np.flatnonzero(np.bincount(design.indices, minlength=design.shape[1]))
         ids = np.zeros((2, design.shape[1]), dtype=np.int64)
         names = tuple(matches.features[k] for k in present)
@@ -653,9 +655,8 @@ def _warn_about_groups(matches: Matches) -> None:
 def _warn_about_missing_ties(likelihood: Likelihood, outcomes: Floats) -> None:
     """Warn where the likelihood would have several ties between equals, and there are
     none."""
-    if not isinstance(likelihood, Results):
-        return
-    if not likelihood.has_ties or not outcomes.all():
+    has_ties = isinstance(likelihood, Results) and likelihood.has_ties
+    if not has_ties or not outcomes.all():
         return
     tie = float(likelihood.probabilities([0.0], [0.0])[0, 1])
     if tie * len(outcomes) <= _MIN_EXPECTED_TIES:
@@ -749,7 +750,8 @@ def check_problem(
     outcomes = model.likelihood.check(y, len(matches))
     weights = check_weights(sample_weight, len(matches))
     _check_races(model, matches, weights)
-    return np.column_stack([outcomes, weights, _known_differences(offset, matches)])
+    offsets = _check_offset(offset, len(matches))
+    return np.column_stack([outcomes, weights, offsets])
 
 
 def _check_races(model: DynamicComparisons, matches: Matches, weights: Floats) -> None:
@@ -784,18 +786,13 @@ def _check_races(model: DynamicComparisons, matches: Matches, weights: Floats) -
     )
 
 
-def _known_differences(
-    offset: PerMatch, matches: Matches, prior: Prior | None = None
-) -> Floats:
-    """Known part of the score difference of each match: the offsets, and prior means."""
-    known = np.zeros(len(matches))
-    if offset is not None:
-        known = check_array(offset, "offset", (len(matches),), "one value per match")
-        raise_if_any(
-            np.abs(known) > LARGEST, known, "offset", "numbers up to 1e100 in size"
-        )
-    if prior is not None and prior.mean:
-        known = known + matches.design @ prior.means(matches.features)
+def _check_offset(offset: ArrayLike | None, n: int) -> Floats:
+    """Return the offset of each match; 0 if there is none."""
+    if offset is None:
+        return np.zeros(n)
+    known = check_array(offset, "offset", (n,), "one value per match")
+    expected = "numbers up to 1e100 in size"
+    raise_if_any(np.abs(known) > LARGEST, known, "offset", expected)
     return known
 
 
@@ -812,8 +809,8 @@ def prepare_sweep(
         prior = Prior(model.covariance, model.mean)
         schedule = make_schedule(matches, prior)
         if prior.mean:
-            known = _known_differences(observations[:, 2], matches, prior)
-            observations = np.column_stack([observations[:, :2], known])
+            observations = observations.copy()
+            observations[:, 2] += prior.differences(matches)
         sweep = Sweep(
             schedule,
             model.likelihood,

@@ -70,13 +70,9 @@ class Parametrized:
         return replace(found, **values)
 
     def to_dict(self) -> dict[str, Any]:
-        """The class and the parameters as values of JSON."""
+        """The class and the parameters, which can be written as JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore[reportArgumentType]
-        listed = {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
-        }
-        return {"kind": type(self).__name__, **listed}
+        return {"kind": type(self).__name__, **values}
 
     @classmethod
     def from_dict(cls, description: object) -> Any:

@@ -80,8 +80,10 @@ class Periodic(Covariance):
     def state_space(self) -> StateSpace:
         share = ive(np.arange(self.order + 1), self.lengthscale**-2.0)
         weights = (self.variance * np.append(share[0], 2 * share[1:])).tolist()
-        turns = [Rotation(weight, j, self.period) for j, weight in enumerate(weights)]
-        return StateSpace([Trend(weights[0]), *turns[1:]])
+        waves = [
+            Rotation(weight, j, self.period) for j, weight in enumerate(weights[1:], 1)
+        ]
+        return StateSpace([Trend(weights[0]), *waves])
 
     def to_text(self) -> str:
         lowest = self.gram([0.0], [self.period / 2])[0, 0] / self.variance

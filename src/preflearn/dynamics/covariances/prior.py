@@ -11,7 +11,13 @@ from preflearn.core.validation import Floats, Ids, require, warn_user
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Constant
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.matches import PERFORMANCE, TimeWarning, is_performance, normalize_names
+from preflearn.matches import (
+    PERFORMANCE,
+    Matches,
+    TimeWarning,
+    is_performance,
+    normalize_names,
+)
 
 # of a performance, so that the noise of a difference of two is that of Probit
 _ERROR = Constant(0.5)
@@ -60,7 +66,11 @@ class Prior:
     def space_index(self, names: tuple[Hashable, ...]) -> Ids:
         """Return the number of each feature's model in `spaces`; errors of performances
         have one without being named."""
-        found = [self._find_space(name) for name in names]
+        rest = self._space.get(REST, -1)
+        found = [
+            self._space.get(PERFORMANCE if is_performance(name) else name, rest)
+            for name in names
+        ]
         missing = [name for name, k in zip(names, found, strict=True) if k < 0]
         expected = f"none: one for each feature, or one for {REST!r}, all others"
         require(
@@ -71,16 +81,13 @@ class Prior:
         )
         return np.array(found, dtype=np.int64)
 
-    def _find_space(self, name: Hashable) -> int:
-        if name in self._space:
-            return self._space[name]
-        if is_performance(name):
-            return self._space[PERFORMANCE]
-        return self._space.get(REST, -1)
-
     def means(self, names: tuple[Hashable, ...]) -> Floats:
         """Prior means of features, shape (M,)."""
         return np.array([self._means.get(name, 0.0) for name in names])
+
+    def differences(self, matches: Matches) -> Floats:
+        """Prior means of the score differences x·s, shape (N,)."""
+        return matches.design @ self.means(matches.features)
 
 
 def warn_about_lengths(

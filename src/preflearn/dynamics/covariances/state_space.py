@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from preflearn.core.validation import Floats, Ids, as_array, check_shape, require
+from preflearn.core.validation import Floats, Ids, require
 from preflearn.dynamics.covariances.blocks import (
     AGE,
     GAP,
@@ -122,7 +122,7 @@ class StateSpace:
 
         Parameters
         ----------
-        time : array-like of shape (n,)
+        time : ndarray of shape (n,)
             First times.
 
         Returns
@@ -132,10 +132,9 @@ class StateSpace:
         Raises
         ------
         ValueError
-            On another shape, a time before the origin of a Wiener process, or if the
-            covariance overflows.
+            On a time before the origin of a Wiener process, or if the covariance
+            overflows.
         """
-        check_shape(time := as_array(time, "time"), "time", ("n",), "first times")
         with np.errstate(**OVERFLOW):
             return self._sum([block.covariance(time, time) for block in self.blocks])
 
@@ -147,9 +146,9 @@ class StateSpace:
 
         Parameters
         ----------
-        start, end : array-like of shape (n,)
+        start, end : ndarray of shape (n,)
             Times, start <= end.
-        first : array-like of shape (n,), optional
+        first : ndarray of shape (n,), optional
             The first time of each step's feature. It is needed if "age" is in
             `depends`: for a product with a covariance whose origin is "first".
 
@@ -160,14 +159,8 @@ class StateSpace:
         Raises
         ------
         ValueError
-            On other shapes, if `first` is needed and not given, or numbers overflow.
+            If `first` is needed and not given, or numbers overflow.
         """
-        check_shape(start := as_array(start, "start"), "start", ("n",), "times")
-        check_shape(end := as_array(end, "end"), "end", start.shape, "times")
-        if first is not None:
-            check_shape(
-                first := as_array(first, "first"), "first", start.shape, "times"
-            )
         with np.errstate(**OVERFLOW):
             noise = [block.noise(start, end, first) for block in self.blocks]
         return self.moves(start, end), self._sum(noise)
@@ -203,9 +196,7 @@ class StateSpace:
             table[part] = np.hstack([A[:, *moves], Q[:, *noise]])
         return table
 
-    def keys(
-        self, start: Floats, end: Floats, first: Floats | None = None
-    ) -> list[Floats]:
+    def keys(self, start: Floats, end: Floats, first: Floats) -> list[Floats]:
         """What A and Q depend on: steps whose keys are all equal have the same
         transition.
 
@@ -218,11 +209,7 @@ class StateSpace:
             is crossed (0 or 1); also the start, or the time since `first`, for products
             with a process that is not stationary.
         """
-        known: Any = {
-            GAP: end - start,
-            START: start,
-            AGE: None if first is None else start - first,
-        }
+        known: Any = {GAP: end - start, START: start, AGE: start - first}
         values = [
             crossed(need, start, end).astype(np.float64)
             if isinstance(need, tuple)

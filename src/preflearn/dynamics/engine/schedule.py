@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from preflearn.core.validation import Floats, Ids
-from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.dynamics.engine.smoother import StateTables, Visits
@@ -131,19 +130,12 @@ def _feature_group(
     later = np.repeat(mine, lengths)
     later[first] = False
     later = np.flatnonzero(later)
-    ages = None
-    if AGE in space.depends:
-        ages = _first_times(start, when, later)
-    kinds, step[later] = distinct(space.keys(when[later - 1], when[later], ages))
+    first_time = np.repeat(when[first], lengths[features] - 1)
+    kinds, step[later] = distinct(space.keys(when[later - 1], when[later], first_time))
     some = later[kinds]
-    table = space.steps(when[some - 1], when[some], _first_times(start, when, some))
+    table = space.steps(when[some - 1], when[some], first_time[kinds])
     tables = StateTables(space.layout, initial, table)
     return FeatureGroup(tables, _balanced_parts(features, lengths[features]))
-
-
-def _first_times(start: Ids, when: Floats, visits: Ids) -> Floats:
-    """First times of the features that have these visits."""
-    return when[start[np.searchsorted(start, visits, side="right") - 1]]
 
 
 def distinct(keys: Iterable[NDArray]) -> tuple[Ids, Ids]:
