@@ -313,7 +313,7 @@ class _OnlineInference:
         Returns the largest change that it would make.
         """
         sweep = self._sweep
-        window = _Window(known, features, self._pending, _MIN_MOVE * self._tol)
+        window = known, features, self._pending, _MIN_MOVE * self._tol
         change, self._pending = _update(
             sweep.ep, *sweep.likelihood, sweep.arrays, self._history, window
         )
@@ -331,30 +331,15 @@ class _OnlineInference:
         )
 
 
-class _Window(NamedTuple):
-    """Which matches one update is about.
-
-    Attributes
-    ----------
-    known : int
-        Number of matches, in the order of time, whose outcomes are known.
-    features : ndarray of int
-        Features whose matches are updated where their moments moved.
-    pending : ndarray of int
-        Matches that are updated in any case.
-    min_move : float
-        Largest change of moments that counts as none, in standard deviations.
-    """
-
-    known: int
-    features: Ids
-    pending: Ids
-    min_move: float
-
-
 @njit_nogil
 def _update(ep, integral, parameters, arrays, history, window):
-    """Update matches; the largest change, and which they are."""
+    """Update matches; the largest change, and which they are.
+
+    `window` is: the number of matches, in the order of time, whose outcomes are known;
+    features whose matches are updated where their moments moved; matches that are
+    updated in any case; and the largest change of moments that counts as none, in
+    standard deviations.
+    """
     _, rows, _, entries, _ = arrays
     match, _, date_order, entry, start, last_moments, is_listed, _ = history
     known, features, pending, min_move = window

@@ -175,7 +175,7 @@ class AndersonMixing(FixedRate):
         count = min(self._n_steps + 1, depth)
 
         def update(part: slice) -> Floats:
-            current = CurrentSweep(sweep.ep, rate, sweep.entries, sweep.updated)
+            current = sweep.ep, rate, sweep.entries, sweep.updated
             return _update_history(
                 current, self.history, slot, count, part.start, part.stop
             )
@@ -223,15 +223,6 @@ def _least_squares(gram: Floats, target: Floats) -> Floats:
     ridge = _RIDGE * np.eye(len(gram))
     scaled = gram / np.outer(scale, scale) + ridge
     return np.linalg.lstsq(scaled, target / scale, rcond=None)[0] / scale
-
-
-class CurrentSweep(NamedTuple):
-    """The present evaluation of the map, for the compiled loop."""
-
-    ep: bool
-    rate: float
-    entries: Floats
-    updated: Floats
 
 
 @njit_free_sums

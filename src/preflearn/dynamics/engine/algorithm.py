@@ -226,13 +226,6 @@ class Sweep:
         self.likelihood = likelihood.compiled_integral(ep), (float(a), float(b))
         self.safe_rate = min(1.0, 2 / int(np.diff(schedule.rows).max()))
         self.parts = balanced_slices(n_entries)
-        # The most frequent features, which are the last, first: no thread waits for the
-        # longest part at the end.
-        self._feature_chunks = [
-            (group.tables, features)
-            for group in schedule.groups
-            for features in reversed(group.chunks)
-        ]
 
     def smooth_features(self, mask: NDArray[np.bool_] | None = None) -> float:
         """Run the Kalman filter and smoother of each feature, or of those in a mask;
@@ -244,7 +237,10 @@ class Sweep:
                 features = features[mask[features]]
             return smooth(self.entries, self.schedule.visits, tables, features, self.ep)
 
-        return _exact_sum(self.parallel_map(smooth_chunk, self._feature_chunks))
+        # The most frequent features, which are the last, first: no thread waits for the
+        # longest part at the end.
+        chunks = self.schedule.feature_chunks[::-1]
+        return _exact_sum(self.parallel_map(smooth_chunk, chunks))
 
     def check_score_scale(self) -> None:
         """Raise ValueError where scores, by the last call of `smooth_features`, deviate

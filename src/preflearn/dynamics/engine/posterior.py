@@ -10,10 +10,8 @@ References
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
@@ -62,17 +60,8 @@ class Posterior:
         width = max(space.size * (space.size + 3) // 2 for space in prior.spaces)
         self._after, self._before = np.empty((2, len(source), width))
         entries = np.pad(sites[schedule.entry_order], [(0, 0), (0, 2)])
-        for group in schedule.groups:
-            for features in group.chunks:
-                smooth(
-                    entries,
-                    visits,
-                    group.tables,
-                    features,
-                    False,
-                    self._after,
-                    self._before,
-                )
+        for chunk in schedule.feature_chunks:
+            smooth(entries, visits, *chunk, False, self._after, self._before)
 
     def feature_ids(self, names: tuple[Hashable, ...]) -> Ids:
         """Return rank and state-space model of each feature, (2, k), also of those that
@@ -137,30 +126,8 @@ class Posterior:
         A, Q = model.transitions(before, time, begin)
         Q[early] = model.initial(time[early])
         A_next = model.moves(time, np.where(followed, self._time[place], time))
-        between = _BetweenVisits(place, early, followed, A, Q, A_next)
+        between = place, early, followed, A, Q, A_next
         return _score_moments(model.measurement, between, self._after, self._before)
-
-
-class _BetweenVisits(NamedTuple):
-    """Times of forecasts, and the transitions from and to the visits around them.
-
-    Attributes
-    ----------
-    next_visit : ndarray of int
-    early, followed : ndarray of bool
-        Whether no visit is before, and whether one is after.
-    A, Q : ndarray of shape (n, K, K)
-        From the visit before; if there is none, Q is the covariance of the state.
-    A_next : ndarray of shape (n, K, K)
-        To the next visit.
-    """
-
-    next_visit: Ids
-    early: NDArray[np.bool_]
-    followed: NDArray[np.bool_]
-    A: Floats
-    Q: Floats
-    A_next: Floats
 
 
 @njit_nogil
@@ -182,10 +149,13 @@ def _next_visits(start, known, rank, time):
 
 @njit_nogil
 def _score_moments(h, between, after, before):
-    """Mean and variance of scores.
+    """Mean and variance of scores at times between visits.
 
-    Rows of `after` and `before` are as `smoother` wrote them: of each row of the
-    matrix, its part from the diagonal on, and the entry of the vector.
+    `between` is, for each time: the next visit; whether no visit is before, and whether
+    one is after; A and Q from the visit before, or, if there is none, Q the covariance
+    of the state; and A to the next visit. Rows of `after` and `before` are as `smooth`
+    wrote them: of each row of the matrix, its part from the diagonal on, and the entry
+    of the vector.
     """
     next_visit, early, followed, A, Q, A_next = between
     size = len(h)

@@ -28,20 +28,6 @@ from preflearn.dynamics.engine.threads import balanced_slices, part_size
 from preflearn.matches import Matches
 
 
-class FeatureGroup(NamedTuple):
-    """The features of one covariance, with its state-space model.
-
-    Attributes
-    ----------
-    tables : StateTables
-    chunks : list of ndarray of int
-        The features, in parts of about equal work.
-    """
-
-    tables: StateTables
-    chunks: list[Ids]
-
-
 class Schedule(NamedTuple):
     """Matches, rearranged.
 
@@ -60,7 +46,8 @@ class Schedule(NamedTuple):
     coefficients : ndarray of shape (E,)
         x of each entry.
     visits : Visits
-    groups : list of FeatureGroup
+    feature_chunks : list of (StateTables, ndarray of int)
+        The features, in parts of about equal work, with their state-space model.
     chunks : list of slice
         The matches, in parts of about equal work.
     """
@@ -72,7 +59,7 @@ class Schedule(NamedTuple):
     rows: Ids
     coefficients: Floats
     visits: Visits
-    groups: list[FeatureGroup]
+    feature_chunks: list[tuple[StateTables, Ids]]
     chunks: list[slice]
 
 
@@ -100,10 +87,9 @@ def make_schedule(matches: Matches, prior: Prior) -> Schedule:
     space_here = np.empty(n_features, dtype=np.int64)
     space_here[rank] = prior.space_index(matches.features)
     step = np.zeros(len(entry), dtype=np.int32)
-    groups = [
-        _feature_group(space, space_here == k, start, when, step)
-        for k, space in enumerate(prior.spaces)
-    ]
+    feature_chunks = []
+    for k, space in enumerate(prior.spaces):
+        feature_chunks += _feature_chunks(space, space_here == k, start, when, step)
     return Schedule(
         prior,
         order,
@@ -112,14 +98,14 @@ def make_schedule(matches: Matches, prior: Prior) -> Schedule:
         rows,
         coefficients=design.data[entry_order],
         visits=Visits(entry, step, start),
-        groups=groups,
+        feature_chunks=feature_chunks,
         chunks=balanced_slices(n),
     )
 
 
-def _feature_group(
+def _feature_chunks(
     space: StateSpace, mine: NDArray[np.bool_], start: Ids, when: Floats, step: NDArray
-) -> FeatureGroup:
+) -> list[tuple[StateTables, Ids]]:
     """Tabulate all transitions that occur; fill in the `step` of these features'
     visits."""
     lengths = np.diff(start)
@@ -135,7 +121,10 @@ def _feature_group(
     some = later[kinds]
     table = space.steps(when[some - 1], when[some], first_time[kinds])
     tables = StateTables(space.layout, initial, table)
-    return FeatureGroup(tables, _balanced_parts(features, lengths[features]))
+    # about equally many visits in each part, for any number of threads
+    visits = lengths[features]
+    part = (np.cumsum(visits) - visits) // part_size(int(visits.sum()))
+    return [(tables, features[part == k]) for k in np.unique(part)]
 
 
 def distinct(keys: Iterable[NDArray]) -> tuple[Ids, Ids]:
@@ -148,10 +137,3 @@ def distinct(keys: Iterable[NDArray]) -> tuple[Ids, Ids]:
     first = np.empty(codes.max(initial=-1) + 1, dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     return first, codes
-
-
-def _balanced_parts(features: Ids, lengths: Ids) -> list[Ids]:
-    """Features in parts of about equally many visits; the same for any number of
-    threads."""
-    part = (np.cumsum(lengths) - lengths) // part_size(int(lengths.sum()))
-    return [features[part == k] for k in np.unique(part)]

@@ -183,9 +183,10 @@ def warn_about_ranges(
     this span."""
     least = float(np.ptp(time)) / MOST_LENGTHS
     known = described(model)
-    ranges = {name: found for name, found in ranges.items() if known[name].is_length}
     nearest = {
-        name: min(max(least, low), high) for name, (low, high, _) in ranges.items()
+        name: min(max(least, low), high)
+        for name, (low, high, _) in ranges.items()
+        if known[name].is_length
     }
     warn_about_lengths(with_parameters(model, nearest).covariance, time)
 
