@@ -271,10 +271,8 @@ class DynamicComparisons(BaseEstimator):
             weights = observations[:, 1]
             if self.method == "ep" and np.any((weights > 0) & (weights < 1)):
                 text += "or take method='kl': with weights below 1, EP may not converge"
-            elif self.rate != "auto":
-                text += "or leave rate='auto'"
             else:
-                text += "or look at trace_"
+                text += "or leave rate='auto'; see trace_"
             warn_user(text, ConvergenceWarning)
         return self
 

@@ -351,9 +351,6 @@ def _of_size(fixed: int) -> Any:
         size = fixed
         if fixed == 0:
             size = len(layout)
-        # of 0 and 1 themselves numba would compile copies
-        ahead = size - size
-        back = size // size
         total = 0.0
         t = np.empty(size)
         S = np.empty((size, size + 1))
@@ -372,7 +369,7 @@ def _of_size(fixed: int) -> Any:
                     S[a, b] = initial[step[first], a, b]
             for i in range(n):  # S is [P m]
                 if i > 0:
-                    _carry(size, layout, table, step[first + i], ahead, S, B, C)
+                    _carry(size, layout, table, step[first + i], 0, S, B, C)
                 p, c, u = _filter(size, layout, S, kept, i)
                 if len(after):
                     _record(size, S, after, first + i)
@@ -392,7 +389,7 @@ def _of_size(fixed: int) -> Any:
                 if len(before):
                     _record(size, S, before, first + i)
                 if i > 0:
-                    _carry(size, layout, table, step[first + i], back, S, B, C)
+                    _carry(size, layout, table, step[first + i], 1, S, B, C)
             _scatter(entries, entry, first, kept)
         return total
 

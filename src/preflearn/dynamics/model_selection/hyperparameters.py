@@ -168,12 +168,12 @@ def changed(model: DynamicComparisons, **options: Any) -> DynamicComparisons:
     return copy.set_params(**options)
 
 
-def check_names(names: Iterable[str], known: Iterable[str], what: str) -> None:
+def check_names(names: Iterable[str], known: Mapping[str, Any], what: str) -> None:
     """Raise ValueError that shows the first name that is not known; `what` says of what
     it is a name."""
-    known = list(known)
+    expected = f"one of {', '.join(known)}"
     for name in names:
-        require(name in known, name, what, f"one of {', '.join(known)}")
+        require(name in known, name, what, expected)
 
 
 def warn_about_ranges(
