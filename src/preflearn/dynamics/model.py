@@ -531,7 +531,8 @@ class DynamicComparisons(BaseEstimator):
         UnseenWarning
             With unseen="warn", where a name is new: it may be misspelt.
         """
-        return self._likelihood.probabilities(*self.moments(matches, offset, unseen))
+        mean, variance = self.moments(matches, offset, unseen)
+        return self._likelihood.probabilities(mean, variance)
 
     def _prepare(self, matches: Fixtures, unseen: str) -> Matches:
         check_is_fitted(self, "matches_")

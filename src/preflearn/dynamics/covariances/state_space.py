@@ -53,7 +53,7 @@ class StateSpace:
     layout : ndarray of int, shape (K, 6)
         Where A may differ from 0: of each row the first column and the one after the
         last, of each column the first row and the one after the last; where a row
-        stands in `steps`, less its first column; and h. The blocks of a state of two
+        is in `steps`, less its first column; and h. The blocks of a state of two
         numbers count as one.
     depends : Needs
         What A and Q depend on.

@@ -151,11 +151,11 @@ def _next_visits(start, known, rank, time):
 def _score_moments(h, between, after, before):
     """Mean and variance of scores at times between visits.
 
-    `between` is, for each time: the next visit; whether no visit is before, and whether
-    one is after; A and Q from the visit before, or, if there is none, Q the covariance
-    of the state; and A to the next visit. Rows of `after` and `before` are as `smooth`
-    wrote them: of each row of the matrix, its part from the diagonal on, and the entry
-    of the vector.
+    `between` has, for each time: the next visit; whether no visit is before, and
+    whether one is after; A and Q from the visit before; and A to the next visit. If no
+    visit is before, Q is the covariance of the state itself. Rows of `after` and
+    `before` are as `smooth` wrote them: for each row of the matrix, its part from the
+    diagonal on, and the entry of the vector.
     """
     next_visit, early, followed, A, Q, A_next = between
     size = len(h)

@@ -124,7 +124,7 @@ def smooth(
 
 def loop_for(layout: Ids) -> Any:
     """Return the loop for states of this layout, compiled at its first call."""
-    if len(layout) == 2 and layout[1, 0] == 0:  # A is no triangle
+    if len(layout) == 2 and layout[1, 0] == 0:  # A is not triangular
         return _smooth_any
     return {1: _smooth_1, 2: _smooth_2, 3: _smooth_3}.get(len(layout), _smooth_any)
 
