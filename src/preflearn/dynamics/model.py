@@ -10,7 +10,7 @@ References
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -271,8 +271,10 @@ class DynamicComparisons(BaseEstimator):
             weights = observations[:, 1]
             if self.method == "ep" and np.any((weights > 0) & (weights < 1)):
                 text += "or take method='kl': with weights below 1, EP may not converge"
+            elif self.rate != "auto":
+                text += "or leave rate='auto'"
             else:
-                text += "or leave rate='auto'; see trace_"
+                text += "or look at trace_"
             warn_user(text, ConvergenceWarning)
         return self
 
@@ -431,8 +433,17 @@ class DynamicComparisons(BaseEstimator):
         raises ValueError where times or entries of the design are so large that these
         numbers overflow.
         """
-
         matches = self._prepare(matches, unseen)
+        return self._forecast(matches, lambda *moments: moments, offset)
+
+    def _forecast(
+        self,
+        matches: Matches,
+        statistic: Callable[[Floats, Floats], Any],
+        offset: PerMatch,
+    ) -> Any:
+        """A statistic of mean and variance of each match, one column per match, in
+        parallel."""
         design = matches.design
         posterior = self._fitted_posterior()
         known = _check_offset(offset, len(matches))
@@ -443,20 +454,19 @@ class DynamicComparisons(BaseEstimator):
         names = tuple(matches.features[k] for k in present)
         ids[:, present] = posterior.feature_ids(names)
 
-        def forecast(part: slice) -> Floats:
+        def forecast(part: slice) -> Any:
             starts = design.indptr[part.start : part.stop + 1]
             entries = slice(starts[0], starts[-1])
             time = np.repeat(matches.time[part], np.diff(starts))
             mean, variance = posterior.moments(ids[:, design.indices[entries]], time)
             mean, variance = differences(design.data[entries], starts, mean, variance)
-            return np.stack([mean + known[part], variance])
+            return statistic(mean + known[part], variance)
 
         parts = [slice(0, len(matches))]
         if len(self._prior.spaces) <= _MAX_PARALLEL_SPACES:
             parts = balanced_slices(len(matches))
         with worker_pool(self._n_threads) as parallel_map:
-            mean, variance = np.hstack(parallel_map(forecast, parts))
-        return mean, variance
+            return np.concatenate(parallel_map(forecast, parts), axis=-1)
 
     def _parse_time(self, time: Any, name: str) -> float:
         """One time, in the unit of the matches."""
@@ -531,8 +541,11 @@ class DynamicComparisons(BaseEstimator):
         UnseenWarning
             With unseen="warn", where a name is new: it may be misspelt.
         """
-        mean, variance = self.moments(matches, offset, unseen)
-        return self._likelihood.probabilities(mean, variance)
+
+        def probabilities(mean: Floats, variance: Floats) -> Floats:
+            return self._likelihood.probabilities(mean, variance).T
+
+        return self._forecast(self._prepare(matches, unseen), probabilities, offset).T
 
     def _prepare(self, matches: Fixtures, unseen: str) -> Matches:
         check_is_fitted(self, "matches_")
