@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from preflearn.analogy import Able2Rank, AnKerRank
 from preflearn.core.validation import require
 from preflearn.pursuit import RLS, RankingPursuit, RankRLS
 from preflearn.ranking import ExpectedRankRegression
@@ -209,12 +208,12 @@ LEARNERS: dict[str, tuple[Learner, ...]] = {
     "objects": (
         _learner(
             "AnKer-rank",
-            partial(orders.fit_by_analogy, estimator=AnKerRank),
+            orders.fit_anker_rank,
             C=_powers_of_ten(-4, 3),
         ),
         _learner(
             "able2rank",
-            partial(orders.fit_by_analogy, estimator=Able2Rank),
+            orders.fit_able2rank,
             k=[1, 3, 10, 30, 100, 300, 1000, 3000],
         ),
         *_order_learners(

@@ -25,6 +25,7 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, WhiteKernel
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 
+from preflearn.analogy import Able2Rank, AnKerRank
 from preflearn.core.validation import Floats
 from preflearn.metrics import ranking_loss
 from preflearn.pairs import Pairs
@@ -112,9 +113,15 @@ def fit_estimator(
     return estimator(**options).fit(train.X, train.y).rank_function
 
 
-def fit_by_analogy(train: Scored, estimator: Any, **options: Any) -> Scores:
-    model = estimator(**options, random_state=train.seed)
+def fit_anker_rank(train: Scored, **options: Any) -> Scores:
+    """AnKer-rank, whose coins and folds are drawn from the seed of the training data."""
+    model = AnKerRank(**options, random_state=train.seed)
     return model.fit(train.X, train.y).rank_function
+
+
+def fit_able2rank(train: Scored, **options: Any) -> Scores:
+    """Able2rank, which draws nothing."""
+    return Able2Rank(**options).fit(train.X, train.y).rank_function
 
 
 @standardized
