@@ -262,11 +262,12 @@ def observations(
     """
     if isinstance(likelihood, Poisson):
         return scoring_matches(frame)
-    matches, y = Matches.from_frame(frame, advantage=advantage)
     if isinstance(likelihood, Gaussian | Skellam):
+        # Games that are only forecast have no outcome.
+        matches = Matches.from_frame(frame, outcome=None, advantage=advantage)
         points = frame[["first_score", "second_score"]].to_numpy(dtype=np.float64)
         return matches, points[:, 0] - points[:, 1]
-    return matches, y
+    return Matches.from_frame(frame, advantage=advantage)
 
 
 def forecast_results(
