@@ -43,7 +43,7 @@ _BLOCK = 1 << 10
 _MAX_FEATURES = 20
 _MAX_TERMS = 10**7
 _CANCELLATION = 1 / 100  # |x - x'|² / |x|² below which a product loses too many digits
-_PSTRF: Any = linalg.get_lapack_funcs("pstrf")
+_PSTRF, _TRTTF, _PFTRF = linalg.get_lapack_funcs(("pstrf", "trttf", "pftrf"))
 _MIN_GAMMA = np.finfo(np.float64).tiny
 
 
@@ -301,16 +301,16 @@ def check_definite(K: Floats, rounding: float) -> None:
     check_symmetric(K, "K", tolerance=1e-8)
     if not K.any():
         return
+    n = len(K)
     largest = float(K.diagonal().max())
-    shifted = K.copy()
-    shifted[np.diag_indices_from(K)] += max(
-        _NEGATIVE_TOLERANCE * largest, _ERROR_GROWTH * rounding
-    )
-    try:
-        # transposed, since LAPACK can overwrite only columns
-        linalg.cholesky(shifted.T, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
-        raise indefinite(K) from None
+    shift = max(_NEGATIVE_TOLERANCE * largest, _ERROR_GROWTH * rounding)
+    packed, _ = _TRTTF(K.T, uplo="L")  # one triangle, in half the memory of K
+    # The packed form (RFP) holds the diagonal in two strided parts.
+    odd = n % 2
+    packed[:: n + 2 - odd] += shift
+    packed[n if odd else 1 :: n + 2 - odd] += shift
+    if _PFTRF(n, packed, uplo="L", overwrite_a=1)[1] != 0:
+        raise indefinite(K)
 
 
 def indefinite(K: Floats) -> NotPositiveSemidefiniteError:

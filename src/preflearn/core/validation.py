@@ -50,14 +50,20 @@ def require(good: bool, value: object, name: str, expected: str) -> None:
 
 
 def raise_if_any(wrong: NDArray, values: Any, name: str, expected: str) -> None:
-    """Raise ValueError that shows the first of `values` that is wrong."""
+    """Raise ValueError that shows the first of `values`, or of their entries if sparse,
+    that is wrong."""
     if not wrong.any():
         return
     where = tuple(np.argwhere(wrong)[0].tolist())
+    if sparse.issparse(values):
+        value = values.data[where]
+        where = tuple(ids[where] for ids in values.tocoo().coords)
+    else:
+        value = values[where]
     if where:
-        name += str(list(where))
+        name += f"[{', '.join(map(str, where))}]"
     # tolist: as Python writes it, not np.float64(...)
-    require(False, np.asarray(values[where]).tolist(), name, expected)
+    require(False, np.asarray(value).tolist(), name, expected)
 
 
 def check_shape(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from preflearn.core.validation import Floats, Ids, require
+from preflearn.core.validation import Floats, Ids, as_array, check_shape, require
 from preflearn.dynamics.covariances.blocks import (
     AGE,
     GAP,
@@ -122,7 +122,7 @@ class StateSpace:
 
         Parameters
         ----------
-        time : ndarray of shape (n,)
+        time : array-like of shape (n,)
             First times.
 
         Returns
@@ -132,9 +132,11 @@ class StateSpace:
         Raises
         ------
         ValueError
-            On a time before the origin of a Wiener process, or if the covariance
-            overflows.
+            On another shape, a time before the origin of a Wiener process, or if the
+            covariance overflows.
         """
+        time = as_array(time, "time")
+        check_shape(time, "time", ("n",), "first times")
         with np.errstate(**OVERFLOW):
             return self._sum([block.covariance(time, time) for block in self.blocks])
 
@@ -146,9 +148,9 @@ class StateSpace:
 
         Parameters
         ----------
-        start, end : ndarray of shape (n,)
+        start, end : array-like of shape (n,)
             Times, start <= end.
-        first : ndarray of shape (n,), optional
+        first : array-like of shape (n,), optional
             The first time of each step's feature. It is needed if "age" is in
             `depends`: for a product with a covariance whose origin is "first".
 
@@ -159,8 +161,15 @@ class StateSpace:
         Raises
         ------
         ValueError
-            If `first` is needed and not given, or numbers overflow.
+            On other shapes, if `first` is needed and not given, or numbers overflow.
         """
+        start = as_array(start, "start")
+        check_shape(start, "start", ("n",), "times")
+        end = as_array(end, "end")
+        check_shape(end, "end", start.shape, "times")
+        if first is not None:
+            first = as_array(first, "first")
+            check_shape(first, "first", start.shape, "times")
         with np.errstate(**OVERFLOW):
             noise = [block.noise(start, end, first) for block in self.blocks]
         return self.moves(start, end), self._sum(noise)
