@@ -207,6 +207,7 @@ def test_answers_of_checks_are_computed_and_exceptions_are_claims():
     assert {name for name, call in calls if is_typed(call)} <= set(tool.exceptions())
 
 
+@pytest.mark.nightly
 def test_a_check_of_a_chapter_turns():
     (path,) = (path for path in NOTEBOOKS if path.stem == "03_lemma")
     found = tool.perturb_alone(path, only=["P1-15"])
