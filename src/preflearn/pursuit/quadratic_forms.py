@@ -108,6 +108,6 @@ def form_of(n: int, qid: ArrayLike | None, mix: float) -> QueryForm:
     """
     form = QueryForm(query_numbers(qid, n), mix)
     if mix < 1:
-        n_compared = np.count_nonzero(form.sizes > 1)
+        n_compared = int(np.count_nonzero(form.sizes > 1))
         check_left(n_compared, n, " (regression needs none: mix=1, or RLS)")
     return form
