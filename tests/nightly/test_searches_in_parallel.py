@@ -100,9 +100,10 @@ def refits_by_judge(n_jobs=None):
 
 
 def paths(n_jobs=None):
-    found = cross_validated_path(
-        PAIRS, Y, gammas=(0.1, 1.0), folds=ItemFolds(2), span=10, n_jobs=n_jobs
-    )
+    with parallel_config(n_jobs=n_jobs):
+        found = cross_validated_path(
+            PAIRS, Y, gammas=(0.1, 1.0), folds=ItemFolds(2), span=10
+        )
     return [*found[:3], *found.curves[0].losses, *found.curves[1].losses]
 
 

@@ -179,7 +179,7 @@ def test_chapter_7_runs_on_chess_files(tmp_path, monkeypatch, capsys):
             if cell["cell_type"] == "code":
                 exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
                 if "parameters" in cell["metadata"].get("tags", []):
-                    names |= {"n_seasons": 1, "n_train": 60}
+                    names |= {"n_seasons": 1, "n_train": 100}
         names["plt"].close("all")
     assert names["game"] == "chess"
     assert len(names["matches"]) == 16_000
