@@ -27,7 +27,6 @@ from preflearn.path import ItemFolds
 from preflearn.ranking import Davidson
 from preflearn.ratings import Elo, Glicko, TrueSkill
 from preflearn.svm import SVMCompare, SVMRank
-from preflearn_book.runner.decision_rules import lead
 
 COVARIANCES = [
     *(
@@ -115,19 +114,6 @@ THINGS = [
     "x",
     np.empty((0, 3)),
 ]
-PLAIN = (
-    int,
-    float,
-    str,
-    np.ndarray,
-    list,
-    tuple,
-    Mapping,
-    type(None),
-    pd.DataFrame,
-    Matches,
-    Pairs,
-)
 # How much work is asked for: a number that is large and good would only take its time.
 WORK = """n n_tasks n_configurations n_epochs n_hidden n_repeats n_users n_matches n_players n_times
 n_features p k n_components batch_size order max_parts n_games sizes n_threads n_jobs stages degree
@@ -141,12 +127,9 @@ ENORMOUS = 10_000
 class Problem:
     """A small problem, and what parameters of each name are in it."""
 
-    def __init__(
-        self, rng: np.random.Generator, folder: Path, things: bool = True
-    ) -> None:
+    def __init__(self, rng: np.random.Generator, folder: Path) -> None:
         self.rng = rng
         self.folder = folder
-        self.things = things
         self.n, self.p, self.m = (
             int(rng.integers(*ends)) for ends in ((3, 9), (1, 4), (4, 16))
         )
@@ -263,7 +246,6 @@ class Problem:
             "answers": [True, None, False],
             "typical.answers": [True, True, False],
             "cap": 9,
-            "leads": [lead(rng.random(5), rng.random(5))] * 2,
             "counts": [3, 4, 5],
             "candidates": [9, 9, 9],
             "chosen": [0.1, 1.0],
@@ -367,15 +349,7 @@ class Problem:
             "update.y": y[m - 1 :],
             "partial_fit.matches": matches[m - 1 :],
             "partial_fit.y": y[m - 1 :],
-            "naive_probabilities.asked": index,
             "difference_plane.differences": rng.normal(size=(m, 2)),
-            "select_rating.system": TrueSkill(),
-            "select_rating.ranges": {"variance": (0.1, 1.0)},
-            "result_probabilities.mean": rng.normal(size=(m, 2)),
-            "result_probabilities.variance": rng.random((m, 2)),
-            "scaled_pairs.X": rng.random((m, 2, p)),
-            "scaled_pairs.rows": [0, 1],
-            "scaled_pairs.by": [0, 1, 2],
         }
 
     def ordinary(self, call: Callable[..., Any], owner: Any = None) -> dict[str, Any]:
@@ -467,12 +441,12 @@ class Problem:
             return (
                 _damaged(value, rng) if damaged else pick([*TEXTS[:-1], value.parent])
             )
-        if name == "axes" or not (self.things or isinstance(value, PLAIN)):
+        if name == "axes":
             return value
-        if self.things and rng.random() < 0.1:
+        if rng.random() < 0.1:
             return pick(THINGS)
         if isinstance(value, str):
-            return pick(TEXTS + NUMBERS[:3] if self.things else TEXTS[:-4])
+            return pick(TEXTS + NUMBERS[:3])
         if isinstance(value, Pairs) and rng.random() < 0.8:
             largest = [1e150, 1e90, 1e-170, 5e-324, 0, 1]
             return pick([value[:0], Pairs(value.items * pick(largest), value.index)])
@@ -486,7 +460,7 @@ class Problem:
                     other,
                     other,
                     other,
-                    value.design if self.things else value[:1],
+                    value.design,
                 ]
             )
         if isinstance(value, pd.DataFrame):

@@ -29,8 +29,6 @@ from preflearn.datasets import DatasetUnavailable
 from preflearn.matches import OutcomeWarning, TimeWarning, UnseenWarning
 
 OURS = ("preflearn", "preflearn_book")
-# No doors: their callers have checked what they are given.
-INSIDE = ("checks", "compiled", "source_digest", "counting")
 # What others make and check.
 NOT_CHECKED = {
     "Incidence",
@@ -64,9 +62,7 @@ def public_names() -> dict[str, Callable[..., Any]]:
     """Each public class and function, and each alternative constructor, by where it is
     imported from."""
     found = pkgutil.iter_modules(preflearn.__path__, "preflearn.")
-    modules = [
-        name for _, name, _ in found if not name.rpartition(".")[2].startswith(INSIDE)
-    ]
+    modules = [name for _, name, _ in found]
     names = {}
     for module in map(importlib.import_module, modules):
         own = {

@@ -171,7 +171,7 @@ class Elo(RatingSystem):
         rate = math.log(10) / float(self.scale)
         law = likelihood.compiled_integral(ep=True)
         players = self.ratings_, self.games_, self.elite_
-        return _elo(ids, matches, *players, steps, rate, law, margin)
+        return _elo(ids, matches, players, steps, rate, law, margin)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
         return math.log(10) / float(self.scale) * differences
@@ -296,13 +296,15 @@ class Glicko(RatingSystem):
 
 
 @njit
-def _elo(ids, matches, ratings, games, elite, steps, rate, law, margin):
+def _elo(ids, matches, players, steps, rate, law, margin):
     """Update values of players in place; return ratings of both before each match.
 
+    `players` are three arrays: ratings, numbers of games, and whether a player is elite.
     The result has the shape (N, 4), with variances of 0. A margin of -1 stands for no
     likelihood.
     """
     y = matches.y
+    ratings, games, elite = players
     before = np.zeros((len(y), 4))
     for row in range(len(y)):
         first = ids[row, 0]

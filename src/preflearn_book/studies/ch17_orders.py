@@ -149,6 +149,7 @@ def fit_logistic(train: Scored, C: float, width: float | None = None) -> Scores:
 
 @standardized
 def fit_ranknet(train: Scored, n_hidden: int, learning_rate: float) -> Scores:
+    """RankNet, trained for at least `_MIN_STEPS` steps."""
     n = len(train.y)
     epochs = max(5, -(-_MIN_STEPS * 16 // (n * (n - 1) // 2)))  # batches hold 16 pairs
     net = RankNet(
@@ -163,6 +164,7 @@ def normal_scores(y: Floats) -> Floats:
 
 
 def fit_trees(train: Scored, min_child_samples: int, num_leaves: int) -> Scores:
+    """Gradient-boosted regression trees on the scores."""
     trees = LGBMRegressor(
         n_estimators=200,
         num_leaves=num_leaves,
@@ -212,10 +214,12 @@ def fit_correlations(train: Scored) -> Scores:
 
 
 def fit_zero(train: Scored) -> Scores:
+    """The score 0 for each item, so that all are tied."""
     return lambda Q: np.zeros(len(Q))
 
 
 def fit_random(train: Scored) -> Scores:
+    """Random scores from the seed of the training data."""
     return lambda Q: np.random.default_rng(train.seed).random(len(Q))
 
 

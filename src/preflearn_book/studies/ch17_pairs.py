@@ -40,10 +40,12 @@ Forecast = Callable[[Pairs], NDArray]
 
 
 def fit_estimator(train: Labelled, estimator: Any, **options: Any) -> Forecast:
+    """An estimator of the package that predicts labels."""
     return estimator(**options).fit(*train).predict
 
 
 def fit_ordinal(train: Labelled, **options: Any) -> Forecast:
+    """The ordinal model, which predicts probabilities."""
     return OrdinalComparison(**options).fit(*train).predict_proba
 
 
@@ -164,6 +166,7 @@ def fit_gaussian_process(train: Labelled, width: float, noise: float) -> Forecas
 
 
 def pair_covariance(pairs: Pairs, others: Pairs, gamma: float) -> Floats:
+    """Covariances of score differences under a Gaussian kernel between items."""
     kernel = partial(rbf_kernel, gamma=gamma)
     a = pairs.first
     b = pairs.second
@@ -204,6 +207,7 @@ def fit_davidson(train: Labelled, alpha: float, own: float = 0.0) -> Forecast:
 
 
 def fit_frequencies(train: Labelled) -> Forecast:
+    """Frequencies of the training labels, for every pair."""
     # Each outcome counts once more than it was seen, so that none is impossible.
     counts = np.bincount(train[1] + 1, minlength=3) + 1
     return lambda asked: np.tile(counts / counts.sum(), (len(asked), 1))

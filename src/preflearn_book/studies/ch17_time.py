@@ -77,6 +77,7 @@ def _pairs(matches: Matches) -> Pairs:
 
 
 def fit_dynamic(train: Games, variance: float, years: float) -> Forecast:
+    """Scores that change over time, with a Matérn 1/2 covariance and probit outcomes."""
     margin, _ = margin_and_advantage(train, "probit")
     scores = dynamics.Matern12(variance, lengthscale=years * YEAR)
     covariance: Any = {ADVANTAGE: dynamics.Constant(1.0), "*": scores}
@@ -95,6 +96,7 @@ def fit_dynamic(train: Games, variance: float, years: float) -> Forecast:
 
 
 def fit_elo(train: Games, rate: float) -> Forecast:
+    """Elo with a logit likelihood, ordinal if there are ties."""
     margin, advantage = margin_and_advantage(train, "logit")
     likelihood = dynamics.Logit()
     if train.ties:
@@ -104,12 +106,14 @@ def fit_elo(train: Games, rate: float) -> Forecast:
 
 
 def fit_glicko(train: Games, deviation: float, c: float) -> Forecast:
+    """Glicko, updated after each match."""
     _, advantage = margin_and_advantage(train, "logit")
     glicko = Glicko(deviation=deviation, c=c, advantage=_POINTS * advantage)
     return partial(forecast_by_day, glicko)
 
 
 def fit_trueskill(train: Games, variance: float, dynamics: float) -> Forecast:
+    """TrueSkill; the draw margin is 0 if there are no ties."""
     margin, advantage = margin_and_advantage(train, "probit")
     trueskill = TrueSkill(
         variance, dynamics, margin=margin * train.ties, advantage=advantage
@@ -187,6 +191,7 @@ def fit_logistic(train: Games, C: float, *, counts: bool = True) -> Forecast:
 
 
 def fit_trees(train: Games, n_estimators: int, num_leaves: int) -> Forecast:
+    """Gradient-boosted classification trees on the features."""
     trees = LGBMClassifier(
         n_estimators=n_estimators, num_leaves=num_leaves, **QUIET_TREES
     )
