@@ -15,6 +15,7 @@ KEPT = (
 )
 NOT_KEPT = (
     "src/pkg/module.py",
+    "src/pkg/forms.json",
     "_build/executed/01/failed/quick.ipynb",
     "_build/html/index.html",
 )
@@ -49,6 +50,19 @@ def test_cache_carries_computed_files_to_another_checkout(tmp_path):
     assert run(restore, "restore", PREFLEARN_CI_CACHE=kept).returncode == 0
     assert [(tmp_path / "second" / name).read_text() for name in KEPT] == list(KEPT)
     assert not any((tmp_path / "second" / name).exists() for name in NOT_KEPT)
+
+
+def test_cache_replaces_no_file_of_the_checkout(tmp_path):
+    kept = tmp_path / "cache"
+    kept.mkdir()
+    subprocess.run(
+        ["tar", "-cf", kept / "cache.tar", "-C", CI.parent, "pyproject.toml"],
+        check=True,
+    )
+    script = checkout(tmp_path / "checkout", ["pyproject.toml"])
+    assert run(script, "restore", PREFLEARN_CI_CACHE=str(kept)).returncode == 0
+    content = (tmp_path / "checkout" / "pyproject.toml").read_text()
+    assert content == "pyproject.toml"
 
 
 def test_an_empty_cache_variable_disables_the_cache(tmp_path):
