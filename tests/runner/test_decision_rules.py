@@ -1,16 +1,18 @@
 import itertools
-from fractions import Fraction
+import math
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.stats import ttest_1samp, ttest_rel
 
 from preflearn_book.runner.decision_rules import (
-    Lead,
-    best,
+    MARGIN_FACTORS,
+    PairedDifference,
+    compare,
+    equivalence_margin,
     every,
-    lead,
-    near_optimal,
     selection,
     some,
     sparse,
@@ -18,49 +20,102 @@ from preflearn_book.runner.decision_rules import (
 )
 
 VALUES = st.integers(-1000, 1000).map(lambda k: k / 1000)
-PAIRED = st.lists(st.tuples(VALUES, VALUES), min_size=2, max_size=12)
-
-
-@given(PAIRED)
-def test_a_lead_is_that_of_exact_arithmetic(pairs):
-    differences = [Fraction(a) - Fraction(b) for a, b in pairs]
-    mean = sum(differences) / len(pairs)
-    squared_error = (
-        sum((d - mean) ** 2 for d in differences) / (len(pairs) - 1) / len(pairs)
-    )
-    found = lead(*zip(*pairs, strict=True))
-    assert found.mean == pytest.approx(float(mean), abs=1e-14)
-    assert found.error**2 == pytest.approx(float(squared_error), abs=1e-14)
-    assume(abs(mean**2 - 4 * squared_error) > 1e-12)
-    assert (found.better is True) == (mean > 0 and mean**2 > 4 * squared_error)
-    ours, theirs = zip(*pairs, strict=True)
-    back = lead(theirs, ours)
-    assert (found.better, found.worse, found.similar) == (
-        back.worse,
-        back.better,
-        back.similar,
-    )
-
-
-LEADS = st.tuples(st.integers(-60, 60), st.integers(0, 30)).map(
-    lambda at: Lead(at[0] / 1000, at[1] / 1000, 5)
+PAIRED = st.lists(st.tuples(VALUES, VALUES), min_size=5, max_size=12).filter(
+    lambda pairs: len({round(a - b, 9) for a, b in pairs}) > 1
 )
 
 
-@given(LEADS)
-def test_each_word_is_about_where_the_truth_may_lie(found):
-    """A word holds if it holds for every value of the interval, and fails if it holds
-    for none."""
-    steps = [Fraction(k, 40) for k in range(-40, 41)]
-    true = [Fraction(found.mean) + 2 * step * Fraction(found.error) for step in steps]
-    band = Fraction(found.band)
-    assume(all(abs(abs(value) - band) > 1e-9 for value in (true[0], true[-1])))
-    inside = [abs(value) <= band for value in true]
-    assert found.as_good == decided([value >= -band for value in true])
-    assert found.notable == decided([value > band for value in true])
-    assert (found.similar is True) == all(inside)
-    assert (found.similar is False) == (min(true) > band or max(true) < -band)
-    assert found.better == decided([value > 0 for value in true])
+@given(PAIRED)
+def test_superior_is_a_two_sided_t_test(pairs):
+    first, second = np.transpose(pairs)
+    test = ttest_rel(first, second)
+    difference = compare(first, second)
+    assume(abs(test.pvalue - 0.05) > 1e-9)
+    assert difference.mean == pytest.approx(np.mean(first - second), abs=1e-12)
+    assert difference.interval() == pytest.approx(test.confidence_interval())
+    assert (difference.superior is True) == (test.pvalue < 0.05 and test.statistic > 0)
+    assert (difference.inferior is True) == (test.pvalue < 0.05 and test.statistic < 0)
+
+
+@given(PAIRED, st.floats(0.01, 0.5))
+def test_equivalent_is_two_one_sided_t_tests(pairs, margin):
+    first, second = np.transpose(pairs)
+    above = ttest_1samp(first - second, -margin, alternative="greater").pvalue
+    below = ttest_1samp(first - second, margin, alternative="less").pvalue
+    difference = compare(first, second)
+    assume(min(abs(above - 0.05), abs(below - 0.05)) > 1e-9)
+    passes = max(above, below) < 0.05
+    assert (difference.equivalent_within(margin) is True) == passes
+    assert (difference.non_inferior_within(margin) is True) == (above < 0.05)
+
+
+@given(PAIRED, st.floats(0.01, 0.5))
+def test_swapping_the_methods_swaps_the_answers(pairs, margin):
+    first, second = np.transpose(pairs)
+    there = compare(first, second, margin=margin)
+    back = compare(second, first, margin=margin)
+    assert (there.superior, there.inferior) == (back.inferior, back.superior)
+    assert there.equivalent == back.equivalent
+
+
+@given(PAIRED, st.integers(-5, 5))
+def test_a_shift_of_all_values_changes_no_answer(pairs, shift):
+    first, second = np.transpose(pairs)
+    there = compare(first, second, trivial=second - 1)
+    moved = compare(first + shift, second + shift, trivial=second + shift - 1)
+    assume(min(abs(end) for end in there.interval()) > 1e-9)
+    assert moved.mean == pytest.approx(there.mean, abs=1e-12)
+    assert moved.superior == there.superior
+
+
+@pytest.mark.parametrize("name", ["equivalent", "non_inferior", "superior_by_margin"])
+@pytest.mark.parametrize("mean", np.linspace(-0.3, 0.3, 13))
+def test_an_answer_is_the_same_at_each_multiple_of_the_margin(name, mean):
+    tests = {
+        "equivalent": PairedDifference.equivalent_within,
+        "non_inferior": PairedDifference.non_inferior_within,
+        "superior_by_margin": PairedDifference.superior_beyond,
+    }
+    difference = PairedDifference(mean, 0.01, 10, margin=0.1)
+    answers = {tests[name](difference, factor * 0.1) for factor in MARGIN_FACTORS}
+    expected = answers.pop() if len(answers) == 1 else None
+    assert getattr(difference, name) == expected
+
+
+def test_fewer_than_five_replicates_decide_nothing():
+    few = PairedDifference(1.0, 0.001, 4, margin=0.1)
+    assert [few.superior, few.non_inferior, few.superior_by_margin] == [None] * 3
+    assert few._replace(n=5).superior is True
+
+
+def test_a_trivial_baseline_that_passes_takes_the_power_away():
+    close = PairedDifference(0.0, 0.001, 10, margin=0.1)
+    assert close.equivalent is True
+    assert close._replace(trivial=close).equivalent is None
+    assert close._replace(trivial=close).non_inferior is None
+    worse = PairedDifference(-1.0, 0.001, 10)
+    assert close._replace(trivial=worse).equivalent is True
+
+
+def test_the_margin_is_a_tenth_of_the_distance_from_trivial_to_best():
+    first, second, trivial, best = ([x] * 5 for x in (0.8, 0.7, 0.5, 0.9))
+    assert compare(first, second, trivial=trivial).margin == pytest.approx(0.03)
+    found = compare(first, second, trivial=trivial, best=best)
+    assert found.margin == pytest.approx(equivalence_margin(trivial, best))
+    assert found.margin == pytest.approx(0.04)
+    assert compare(first, second, trivial=trivial, margin=0.2).margin == 0.2
+
+
+@pytest.mark.parametrize(
+    ("mean", "options", "text"),
+    [
+        (0.0123, {}, "0.012 (0.003 to 0.022)"),
+        (-0.00123, {}, "−0.0012 (−0.0022 to −0.0003)"),
+        (-0.0123, {"percentage_points": True}, "−1.2 (−2.2 to −0.3)"),
+    ],
+)
+def test_a_difference_is_written_with_its_interval(mean, options, text):
+    assert PairedDifference(mean, abs(mean) / 3, 8).to_text(**options) == text
 
 
 def decided(answers):
@@ -76,47 +131,20 @@ def test_three_valued_all_and_any_are_those_of_every_completion(answers):
     assert some(answers) == decided([any(filled) for filled in completions])
 
 
-@pytest.mark.parametrize(
-    ("mean", "points", "size"),
-    [
-        (0.0123, False, "0.012 ± 0.004"),
-        (-0.00123, False, "0.0012 ± 0.0004"),
-        (-0.0123, True, "1.2 ± 0.4"),
-    ],
-)
-def test_a_lead_is_written_without_a_sign(mean, points, size):
-    assert Lead(mean, abs(mean) / 3, 5).told("Elo", points=points).startswith(size)
+@given(st.integers(1, 40), st.data())
+def test_typical_is_a_sign_test(n, data):
+    count = data.draw(st.integers(0, n))
+    tail = sum(math.comb(n, k) for k in range(max(count, n - count), n + 1)) / 2**n
+    answer = typical([True] * count + [False] * (n - count))
+    assert answer == (count > n / 2 if 2 * tail <= 0.05 else None)
 
 
-def test_words_over_several_leads():
-    ahead = Lead(0.1, 0.01, 5)
-    behind = Lead(-0.1, 0.01, 5)
-    level = Lead(0.0, 0.001, 5)
-    unknown = Lead(0.01, 0.03, 5)
-    assert [best([ahead, other]) for other in (ahead, behind, level, unknown)] == [
-        True,
-        False,
-        None,
-        None,
-    ]
-    assert [near_optimal(other) for other in (level, behind, unknown)] == [
-        True,
-        False,
-        None,
-    ]
-
-
-def test_sparse_and_typical():
-    assert sparse([8, 9, 10], [40, 40, 40]) is True
-    assert sparse([30, 31, 32], [40, 40, 40]) is False
-    assert sparse([10, 30, 20], [40, 40, 40]) is None
-    assert [typical([True] * k + [False] * (4 - k)) for k in range(5)] == [
-        False,
-        False,
-        None,
-        True,
-        True,
-    ]
+def test_sparse():
+    candidates = [40] * 5
+    assert sparse([8, 9, 10, 8, 9], candidates) is True
+    assert sparse([30, 31, 32, 30, 31], candidates) is False
+    assert sparse([10, 30, 20, 10, 30], candidates) is None
+    assert sparse([8, 9, 16, 8, 9], candidates, cap=16) is None
 
 
 def test_a_selection_counts_the_choices_at_the_ends(monkeypatch):
@@ -133,9 +161,10 @@ def test_a_selection_counts_the_choices_at_the_ends(monkeypatch):
 @pytest.mark.parametrize(
     ("call", "named"),
     [
-        (lambda: lead([1], [1]), "differences"),
-        (lambda: lead([1, 2], [1]), "theirs"),
+        (lambda: compare([1], [1]), "differences"),
+        (lambda: compare([1, 2], [1]), "second"),
         (lambda: every([1, True]), "answers"),
+        (lambda: compare([1, 2], [1, 3]).equivalent, "margin"),
         (lambda: sparse([1, 2], [1, 0]), "candidates"),
         (lambda: typical([True, None]), "answers"),
         (lambda: selection("C", [1], [1, 2], ends="top"), "ends.*'top'"),

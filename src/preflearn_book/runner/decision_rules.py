@@ -1,31 +1,31 @@
-"""Decision rules for comparative sentences: each word has one computable meaning.
+"""Decision rules for comparative sentences: standard tests with margins that are fixed
+before the numbers.
 
-An answer is True, False, or None if the data do not decide. The words and the margins
-were fixed before any number was computed; chapter 01 states them in prose.
+An answer is True, False, or None if the data do not decide. Chapter 01 states the rules
+in prose.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from preflearn_book.runner.parameters import require, show
 
 SELECTION_MIME = "application/vnd.preflearn.selection+json"
 
-BANDS = {
-    "error rate": 0.02,
-    "AUC": 0.02,
-    "nats": 0.01,
-    "log squared error": 0.05,
-    "log cost": math.log(1.25),
-    "rank": 0.5,
-}
-"""Largest difference at which two values count as similar, by kind of measure."""
+MARGIN_FRACTION = 0.1
+"""The margin as a fraction of the distance from the trivial baseline to the best
+method."""
 
-BAND = BANDS["error rate"]
+MARGIN_FACTORS = (0.5, 1.0, 2.0)
+"""A verdict with a margin has to be the same at each of these multiples of the
+margin."""
+
+MIN_REPLICATES = 5
+"""Fewest independent replicates that can decide a sentence."""
 
 
 def _decide(holds: bool, fails: bool) -> bool | None:
@@ -35,153 +35,242 @@ def _decide(holds: bool, fails: bool) -> bool | None:
     return False if fails else None
 
 
-class Lead(NamedTuple):
-    """The mean difference between two methods, and its standard error.
+class PairedDifference(NamedTuple):
+    """The mean difference between two methods, from paired independent replicates.
 
-    Each word is judged on the interval of two standard errors about the mean.
+    Intervals are t intervals with n - 1 degrees of freedom. With fewer than
+    `MIN_REPLICATES` replicates no answer is True or False.
 
     Attributes
     ----------
-    mean, error : float
+    mean : float
+        Mean of the first method's value minus the second's; larger values are better.
+    std_error : float
+        Standard error of the mean.
     n : int
-        Number of differences.
-    unit : str
-        What was drawn independently, such as "data set"; each gives one difference.
-    band : float
-        Largest difference that counts as similar, one of `BANDS`.
+        Number of replicates.
+    replicate : str
+        What was drawn independently, such as "data set" or "season".
+    margin : float or None
+        Largest difference that does not matter, see `equivalence_margin`.
+    trivial : PairedDifference or None
+        The trivial baseline minus the second method. If it passes the same test, the
+        test has no power, and its answer is None.
     """
 
     mean: float
-    error: float
+    std_error: float
     n: int
-    unit: str = "data set"
-    band: float = BAND
+    replicate: str = "data set"
+    margin: float | None = None
+    trivial: PairedDifference | None = None
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the lower and the upper end of the t interval of the mean."""
+        from scipy.stats import t  # late: the command's help comes without SciPy
+
+        half_width = self.std_error * float(t.ppf((1 + confidence) / 2, self.n - 1))
+        return self.mean - half_width, self.mean + half_width
 
     @property
-    def low(self) -> float:
-        """The lower end of the interval."""
-        return self.mean - 2 * self.error
+    def superior(self) -> bool | None:
+        """Whether the first method is better: the 95 % interval lies above zero; False
+        if it lies below or at zero."""
+        low, high = self.interval()
+        return self._with_replicates(_decide(low > 0, high <= 0))
 
     @property
-    def high(self) -> float:
-        """The upper end of the interval."""
-        return self.mean + 2 * self.error
+    def inferior(self) -> bool | None:
+        """Whether the second method is better."""
+        low, high = self.interval()
+        return self._with_replicates(_decide(high < 0, low >= 0))
 
     @property
-    def better(self) -> bool | None:
-        """Whether the interval lies above zero; False if it lies at or below zero."""
-        return _decide(self.low > 0, self.high <= 0)
+    def equivalent(self) -> bool | None:
+        """Whether the 90 % interval lies within the margin on both sides of zero (two
+        one-sided tests); False if it lies outside."""
+        return self._at_all_margins(PairedDifference.equivalent_within)
 
     @property
-    def worse(self) -> bool | None:
-        """Whether the other method is better."""
-        return _decide(self.high < 0, self.low >= 0)
+    def non_inferior(self) -> bool | None:
+        """Whether the 90 % interval lies above minus the margin; False if it lies
+        below."""
+        return self._at_all_margins(PairedDifference.non_inferior_within)
 
     @property
-    def similar(self) -> bool | None:
-        """Similar, on a par: whether the interval lies within the band; False if it lies
-        outside."""
-        within = -self.band <= self.low and self.high <= self.band
-        return _decide(within, abs(self.mean) - 2 * self.error > self.band)
+    def superior_by_margin(self) -> bool | None:
+        """Whether the 95 % interval lies above the margin; False if it lies below."""
+        return self._at_all_margins(PairedDifference.superior_beyond, control=False)
 
-    @property
-    def as_good(self) -> bool | None:
-        """As good as, competitive: whether the interval lies above minus the band; False
-        if it lies below."""
-        return _decide(self.low >= -self.band, self.high < -self.band)
+    def equivalent_within(self, margin: float) -> bool | None:
+        """Return `equivalent` for one margin."""
+        low, high = self.interval(0.9)
+        within = -margin < low and high < margin
+        return self._with_replicates(_decide(within, low > margin or high < -margin))
 
-    @property
-    def notable(self) -> bool | None:
-        """Whether the interval lies above the band; False if it lies at or below the
-        band."""
-        return _decide(self.low > self.band, self.high <= self.band)
+    def non_inferior_within(self, margin: float) -> bool | None:
+        """Return `non_inferior` for one margin."""
+        low, high = self.interval(0.9)
+        return self._with_replicates(_decide(low > -margin, high < -margin))
 
-    def told(self, rival: str = "", *, points: bool = False) -> str:
-        """State the lead in words, such as "0.012 ± 0.004 ahead of Elo"; or in
-        percentage points."""
-        factor = 1
-        digits = 3 if self.error >= 5e-4 else 4
-        unit = ""
-        if points:
-            factor = 100
+    def superior_beyond(self, margin: float) -> bool | None:
+        """Return `superior_by_margin` for one margin."""
+        low, high = self.interval()
+        return self._with_replicates(_decide(low > margin, high <= margin))
+
+    def _with_replicates(self, answer: bool | None) -> bool | None:
+        return answer if self.n >= MIN_REPLICATES else None
+
+    def _at_all_margins(
+        self,
+        test: Callable[[PairedDifference, float], bool | None],
+        control: bool = True,
+    ) -> bool | None:
+        """The answer if it is the same at all multiples of the margin, and if the
+        trivial baseline does not pass."""
+        require(
+            self.margin is not None,
+            self.margin,
+            "the margin",
+            "a number; pass margin, or trivial, to `compare`",
+        )
+        answers = set()
+        for factor in MARGIN_FACTORS:
+            answer = test(self, factor * self.margin)
+            if answer and control and self.trivial is not None:
+                passes = test(self.trivial, factor * self.margin)
+                answer = None if passes else True
+            answers.add(answer)
+        return answers.pop() if len(answers) == 1 else None
+
+    def to_text(self, *, percentage_points: bool = False) -> str:
+        """Return the mean and its 95 % interval, such as "0.012 (0.004 to 0.020)"."""
+        values = [self.mean, *self.interval()]
+        digits = 3 if max(map(abs, values)) >= 0.005 else 4
+        if percentage_points:
+            values = [100 * value for value in values]
             digits = 1
-            unit = " points"
-        side = "ahead"
-        if self.mean < 0:
-            side = "behind"
-        elif rival:
-            side = "ahead of"
-        mean = factor * abs(self.mean)
-        error = factor * self.error
-        return f"{mean:.{digits}f} ± {error:.{digits}f}{unit} {side} {rival}".strip()
+        mean, low, high = (f"{value:.{digits}f}".replace("-", "−") for value in values)
+        return f"{mean} ({low} to {high})"
 
     def __str__(self) -> str:
-        return self.told()
+        return self.to_text()
 
 
-def lead(
-    ours: Iterable[float],
-    theirs: Iterable[float],
-    unit: str = "data set",
-    band: str = "error rate",
-) -> Lead:
-    """The lead of one method over another, from values that are paired by what was
-    drawn independently.
+def equivalence_margin(trivial: Iterable[float], best: Iterable[float]) -> float:
+    """Return a tenth of the distance from the trivial baseline to the best method.
 
     Parameters
     ----------
-    ours, theirs : iterable of float
-        One value per unit, paired; larger is better, so take minus an error.
-    unit : str
+    trivial, best : iterable of float
+        Values of the trivial baseline and of the best method on one data set, one per
+        replicate.
+
+    Examples
+    --------
+    >>> f"{equivalence_margin([0.5, 0.5], [0.8, 0.9]):.3f}"
+    '0.035'
+    """
+    distance = statistics.fmean(best) - statistics.fmean(trivial)
+    return MARGIN_FRACTION * abs(distance)
+
+
+def compare(
+    first: Iterable[float],
+    second: Iterable[float],
+    replicate: str = "data set",
+    *,
+    trivial: Iterable[float] | None = None,
+    best: Iterable[float] | None = None,
+    margin: float | None = None,
+) -> PairedDifference:
+    """Compare two methods by their values on the same independent replicates.
+
+    Parameters
+    ----------
+    first, second : iterable of float
+        One value per replicate, paired; larger is better, so take minus an error.
+    replicate : str
         What was drawn independently, such as "domain" or "season".
-    band : str
-        Kind of measure, one of `BANDS`.
+    trivial : iterable of float, optional
+        Values of the trivial baseline on the same replicates. It sets the margin, and
+        is the negative control of each answer that has a margin.
+    best : iterable of float, optional
+        Values of the best method; by default the better of the two.
+    margin : float, optional
+        Margin that comes from elsewhere, such as 0.1 for values that were divided by
+        the distance from the trivial baseline to the best.
 
     Returns
     -------
-    Lead
+    PairedDifference
 
     Raises
     ------
     ValueError
-        If the values are not finite, not paired, or fewer than two pairs, or the band
-        is unknown.
+        If the values are not finite, not paired, or fewer than two.
 
     Examples
     --------
-    >>> compared = lead([0.80, 0.82, 0.84], [0.80, 0.81, 0.82], "domain")
-    >>> str(compared), compared.better, compared.similar, compared.as_good
-    ('0.010 ± 0.006 ahead', None, None, True)
+    >>> auc = [0.81, 0.79, 0.84, 0.80, 0.82]
+    >>> found = compare(auc, [0.80, 0.77, 0.82, 0.79, 0.81], "season", trivial=[0.5] * 5)
+    >>> str(found), found.superior, found.equivalent, found.non_inferior
+    ('0.014 (0.007 to 0.021)', True, None, True)
     """
-    first = _numbers(ours, "ours", f"values, one per {unit}")
-    second = _numbers(theirs, "theirs", "as many values as ours", len(first))
-    what = f"the number of differences, one per {unit},"
-    require(len(first) > 1, len(first), what, "at least 2")
-    require(band in BANDS, band, "the band", f"one of {list(BANDS)}")
-    differences = (first - second).tolist()
-    error = statistics.stdev(differences) / math.sqrt(len(differences))
-    return Lead(
-        statistics.fmean(differences), error, len(differences), unit, BANDS[band]
+    ours = _numbers(first, "first", f"values, one per {replicate}")
+    theirs = _numbers(second, "second", "as many values as first", len(ours))
+    require(
+        len(ours) > 1,
+        len(ours),
+        f"the number of differences, one per {replicate},",
+        "at least 2",
     )
+    control = None
+    if trivial is not None:
+        baseline = _numbers(trivial, "trivial", "as many values as first", len(ours))
+        control = _paired(baseline - theirs, replicate)
+        if best is None:
+            best = max(ours, theirs, key=statistics.fmean)
+        if margin is None:
+            margin = equivalence_margin(baseline, best)
+    return _paired(ours - theirs, replicate)._replace(margin=margin, trivial=control)
 
 
-def _answers(answers: Iterable[Any]) -> list[bool | None]:
-    found = list(answers)
-    good = all(
-        type(answer).__name__ in ("bool", "bool_", "NoneType") for answer in found
+def _paired(differences: Any, replicate: str) -> PairedDifference:
+    values = differences.tolist()
+    std_error = statistics.stdev(values) / math.sqrt(len(values))
+    return PairedDifference(statistics.fmean(values), std_error, len(values), replicate)
+
+
+def _listed(
+    values: Any, name: str, expected: str, kinds: tuple[str, ...] = ()
+) -> list[Any]:
+    """Return values as a list; raise ValueError if one has a type of another name."""
+    is_sequence = isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
+    require(is_sequence, values, name, expected)
+    listed = list(values)
+    good = not kinds or all(type(value).__name__ in kinds for value in listed)
+    require(good, values, name, expected)
+    return listed
+
+
+def _answers(answers: Any) -> list[bool | None]:
+    listed = _listed(
+        answers,
+        "answers",
+        "a sequence of True, False or None",
+        ("bool", "bool_", "NoneType"),
     )
-    require(good, found, "answers", "a sequence of True, False or None")
     # The answers of NumPy become those of Python.
-    return [answer if answer is None else bool(answer) for answer in found]
+    return [answer if answer is None else bool(answer) for answer in listed]
 
 
-def _numbers(
-    values: Iterable[float], name: str, expected: str, length: int | str = "n"
-) -> Any:
-    # late, since the command's help comes without
-    from preflearn.core.validation import check_array
+def _numbers(values: Any, name: str, expected: str, length: int | str = "n") -> Any:
+    from preflearn.core.validation import (
+        check_array,  # late, since the command's help comes without
+    )
 
-    return check_array(list(values), name, (length,), expected)
+    return check_array(_listed(values, name, expected), name, (length,), expected)
 
 
 def every(answers: Iterable[bool | None]) -> bool | None:
@@ -192,54 +281,66 @@ def every(answers: Iterable[bool | None]) -> bool | None:
     >>> every([True, None]), every([None, False]), every([])
     (None, False, True)
     """
-    found = _answers(answers)
-    return _decide(not {False, None} & set(found), False in found)
+    listed = _answers(answers)
+    return _decide(not {False, None} & set(listed), False in listed)
 
 
 def some(answers: Iterable[bool | None]) -> bool | None:
     """Whether one holds: True if one does, else None if one is not decided."""
-    found = _answers(answers)
-    return _decide(True in found, None not in found)
+    listed = _answers(answers)
+    return _decide(True in listed, None not in listed)
 
 
-def best(leads: Iterable[Lead]) -> bool | None:
-    """The best: better than each baseline; False if a baseline is better."""
-    return every(one.better for one in leads)
+def typical(answers: Sequence[bool]) -> bool | None:
+    """Whether a sentence is typically true: in more than half of the replicates, by a
+    two-sided sign test at 5 %; False if in fewer than half.
 
-
-def near_optimal(over_best: Lead) -> bool | None:
-    """Near-optimal: as good as the best of all that were tried, on data that did not
-    choose it."""
-    return over_best.as_good
-
-
-def sparse(counts: Iterable[int], candidates: Iterable[int]) -> bool | None:
-    """Sparse: on average over the draws, at most half of the candidates have a
-    coefficient.
-
-    None if the mean is within two standard errors of one half.
+    Six replicates that agree are the fewest that decide.
 
     Examples
     --------
-    >>> sparse([8, 9, 10], [40, 40, 40]), sparse([16, 26, 18], [40, 40, 40])
+    >>> typical([True] * 6), typical([True] * 5), typical([True] + [False] * 8)
+    (True, None, False)
+    """
+    from scipy.stats import binomtest
+
+    listed = _answers(answers)
+    require(
+        len(listed) > 0 and None not in listed,
+        answers,
+        "answers",
+        "True or False, one per replicate",
+    )
+    count = listed.count(True)
+    if binomtest(count, len(listed)).pvalue > 0.05:
+        return None
+    return count > len(listed) / 2
+
+
+def sparse(
+    counts: Sequence[int], candidates: Sequence[int], cap: int | None = None
+) -> bool | None:
+    """Whether fewer than half of the candidates have a coefficient, on average over
+    the replicates.
+
+    None if the 95 % interval of the mean fraction contains one half, or if a cap of
+    ours decided a count.
+
+    Examples
+    --------
+    >>> few = [8, 9, 10, 9, 8]
+    >>> sparse(few, [40] * 5), sparse([16, *few[1:]], [40] * 5, cap=16)
     (True, None)
     """
-    found = _numbers(counts, "counts", "one number of coefficients per draw")
-    expected = "a positive number of candidates per draw"
-    among = _numbers(candidates, "candidates", expected, len(found))
-    require((among > 0).all(), among, "candidates", expected)
-    fewer = lead([0.5] * len(found), found / among)
-    return _decide(fewer.low >= 0, fewer.high < 0)
-
-
-def typical(answers: Iterable[bool]) -> bool | None:
-    """Typical, mainly, in general: in at least three of four draws; False if in fewer
-    than half."""
-    found = _answers(answers)
-    good = len(found) > 0 and None not in found
-    require(good, found, "answers", "True or False, one per draw")
-    fraction = found.count(True) / len(found)
-    return _decide(fraction >= 0.75, fraction < 0.5)
+    coefficients = _numbers(counts, "counts", "one number of coefficients per replicate")
+    expected = "a positive number of candidates per replicate"
+    available = _numbers(candidates, "candidates", expected, len(coefficients))
+    require((available > 0).all(), candidates, "candidates", expected)
+    if cap is not None:
+        limit = _numbers([cap], "cap", "None, or a number of coefficients")[0]
+        if coefficients.max() >= limit:
+            return None
+    return compare([0.5] * len(coefficients), coefficients / available).superior
 
 
 def selection(
