@@ -118,6 +118,15 @@ def test_a_difference_is_written_with_its_interval(mean, options, text):
     assert PairedDifference(mean, abs(mean) / 3, 8).to_text(**options) == text
 
 
+@given(st.integers(-50, 50), st.integers(1, 30))
+def test_a_description_is_the_same_from_both_sides(mean, std_error):
+    difference = PairedDifference(mean / 1000, std_error / 1000, 8)
+    swapped = difference._replace(mean=-difference.mean)
+    assume(mean != 0)
+    assert difference.describe("lower") == swapped.describe("higher")
+    assert difference.describe("lower").startswith("lower" if mean > 0 else "higher")
+
+
 def decided(answers):
     return answers[0] if len(set(answers)) == 1 else None
 
@@ -165,6 +174,7 @@ def test_a_selection_counts_the_choices_at_the_ends(monkeypatch):
         (lambda: compare([1, 2], [1]), "second"),
         (lambda: every([1, True]), "answers"),
         (lambda: compare([1, 2], [1, 3]).equivalent, "margin"),
+        (lambda: compare([1, 2], [1, 3]).describe("less"), "better.*'less'"),
         (lambda: sparse([1, 2], [1, 0]), "candidates"),
         (lambda: typical([True, None]), "answers"),
         (lambda: selection("C", [1], [1, 2], ends="top"), "ends.*'top'"),

@@ -153,6 +153,25 @@ class PairedDifference(NamedTuple):
         mean, low, high = (f"{value:.{digits}f}".replace("-", "−") for value in values)
         return f"{mean} ({low} to {high})"
 
+    def describe(self, better: str, *, percentage_points: bool = False) -> str:
+        """Return the difference in words, such as "lower by 0.012 (0.004 to 0.020)".
+
+        Parameters
+        ----------
+        better : {"lower", "higher"}
+            Which values of the measure are better: "lower" for a loss.
+        """
+        opposite = {"lower": "higher", "higher": "lower"}
+        require(better in opposite, better, "better", "'lower' or 'higher'")
+        if self.mean >= 0:
+            word = better
+            difference = self
+        else:
+            word = opposite[better]
+            difference = self._replace(mean=-self.mean)
+        text = difference.to_text(percentage_points=percentage_points)
+        return f"{word} by {text}"
+
     def __str__(self) -> str:
         return self.to_text()
 
