@@ -47,7 +47,7 @@ CLAIMS = """\
   statement: A.
   chapter: 01_first
   kind: formula
-  verdict: definition
+  verdict: open
   note: So.
 - {id: P2-01, where: section 4, statement: Later., chapter: 09_later, kind: formula, verdict: holds}
 """

@@ -3,8 +3,9 @@
 // The filters of the claims page. Without this script the page is whole: folds of papers, sections and claims.
 function claimFilters(claims) {
   const folds = [...document.querySelectorAll(".claims-fold")];
-  const [ours, theirs] = [true, false].map((made) =>
-    claims.filter((claim) => (claim.dataset.kind === "reproduction") === made));
+  const notCounted = ["reproduction", "background check"];
+  const [others, counted] = [true, false].map((apart) =>
+    claims.filter((claim) => notCounted.includes(claim.dataset.kind) === apart));
   const counts = new Map(folds.map((fold) => [fold, fold.querySelector(".counts")]));
   const heads = new Map([...counts.values()].map((head) => [head, head.textContent]));
   const shown = (some) => some.filter((claim) => !claim.hidden).length;
@@ -49,8 +50,8 @@ function claimFilters(claims) {
       head.textContent = used.length ? `${shown(inside)} of ${inside.length} shown` : heads.get(head);
     }
     reset.disabled = !used.length;
-    const apart = ours.length ? `, ${shown(ours)} of ${ours.length} reproductions` : "";
-    said.value = used.length ? `${shown(theirs)} of ${theirs.length} claims shown${apart}` : "";
+    const rest = others.length ? `, ${shown(others)} of ${others.length} other entries` : "";
+    said.value = used.length ? `${shown(counted)} of ${counted.length} claims shown${rest}` : "";
     if (location.protocol === "file:") return; // which has no address for a choice
     const query = new URLSearchParams(used.map(({ name, value }) => [name, value]));
     history.replaceState(null, "", location.pathname + (used.length ? `?${query}` : "") + location.hash);

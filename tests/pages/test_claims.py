@@ -5,9 +5,13 @@ from optional import optional_import
 from pages.browser import WINDOWS, opened
 from pages.claims_page import CLAIMS, ids_of, listed
 
-from preflearn_book.runner.claims import REPRODUCTION, load_claims
+from preflearn_book.runner.claims import NOT_COUNTED, load_claims
 
 sync_api = optional_import("playwright.sync_api")
+
+
+def ids_not_counted():
+    return [id_ for kind in NOT_COUNTED for id_ in ids_of(kind=kind)]
 
 
 def test_claims_page_fits_one_screen_and_is_filtered(desk, site):
@@ -22,13 +26,13 @@ def test_claims_page_fits_one_screen_and_is_filtered(desk, site):
         page.keyboard.type(verdict)
         expected = ids_of(verdict=verdict)
         assert sorted(listed(page)) == sorted(expected)
-        reproductions = ids_of(kind=REPRODUCTION)
-        wrong = len({*reproductions} & {*expected})
+        not_counted = ids_not_counted()
+        apart = len({*not_counted} & {*expected})
         numbers = [
-            len(expected) - wrong,
-            len(load_claims()) - len(reproductions),
-            wrong,
-            len(reproductions),
+            len(expected) - apart,
+            len(load_claims()) - len(not_counted),
+            apart,
+            len(not_counted),
         ]
         status = page.get_by_role("status").inner_text()
         assert [int(word) for word in status.split() if word.isdigit()] == numbers
@@ -36,14 +40,14 @@ def test_claims_page_fits_one_screen_and_is_filtered(desk, site):
             ".claims-section:not([hidden]) > summary .counts"
         ).all_inner_texts()
         assert (
-            sum(int(head.split(" of ")[0]) for head in heads) == len(expected) - wrong
+            sum(int(head.split(" of ")[0]) for head in heads) == len(expected) - apart
         )
         paper = expected[-1][6:8]
         page.get_by_label("paper").select_option(paper.upper())
         expected = [
             claim
             for claim in expected
-            if claim.startswith(f"claim-{paper}") and claim not in reproductions
+            if claim.startswith(f"claim-{paper}") and claim not in not_counted
         ]
         assert sorted(listed(page)) == sorted(expected)
         page.get_by_label("words").fill(expected[0].removeprefix("claim-").upper())
@@ -73,7 +77,7 @@ def test_the_essay_leads_to_the_claims_behind_each_part_of_a_bar(desk, site):
             "links => links.map((link) => link.getAttribute('aria-label'))"
         )
         of_papers = [
-            claim for claim in load_claims().values() if claim.kind != REPRODUCTION
+            claim for claim in load_claims().values() if claim.kind not in NOT_COUNTED
         ]
         assert sum(int(name.split()[1]) for name in names) == len(of_papers)
         parts.first.focus()
@@ -89,9 +93,7 @@ def test_the_essay_leads_to_the_claims_behind_each_part_of_a_bar(desk, site):
         )
         paper = seen.page.get_by_label("paper").input_value()
         verdict = seen.page.get_by_label("verdict").input_value()
-        expected = set(ids_of(paper=paper, verdict=verdict)) - set(
-            ids_of(kind=REPRODUCTION)
-        )
+        expected = set(ids_of(paper=paper, verdict=verdict)) - set(ids_not_counted())
         assert set(listed(seen.page)) == expected
         assert len(expected) == int(names[-1].split()[1])
         assert seen.errors == []

@@ -43,6 +43,7 @@ def claims(tmp_path, monkeypatch):
     monkeypatch.setenv("PREFLEARN_ROOT", str(tmp_path))
     ours = ENTRY | {"id": "P1-03", "ours": "fails"}
     definition = ENTRY | {"id": "P1-04", "verdict": "definition", "note": "By eq. 3."}
+    definition["kind"] = "background check"
     write(tmp_path / "book", ENTRY, typo, ours, definition)
 
 
@@ -66,6 +67,7 @@ def test_the_claims_list_keeps_order_and_content_and_is_read_again_when_it_chang
     [
         (ENTRY | {"verdit": "holds"}, "P1-01.*'verdit'"),
         (ENTRY | {"verdict": "true-ish"}, "P1-01.*verdict: 'true-ish'"),
+        (ENTRY | {"verdict": "definition", "note": "So."}, "P1-01.*background check"),
         (ENTRY | {"verdict": "fails"}, "P1-01.*'note'"),
         (ENTRY | {"verdict": "not shown", "note": " "}, "P1-01.*note"),
         (ENTRY | WRONG, "P1-01.*'consequence'"),

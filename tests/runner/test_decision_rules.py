@@ -153,7 +153,6 @@ def test_sparse():
     assert sparse([8, 9, 10, 8, 9], candidates) is True
     assert sparse([30, 31, 32, 30, 31], candidates) is False
     assert sparse([10, 30, 20, 10, 30], candidates) is None
-    assert sparse([8, 9, 16, 8, 9], candidates, cap=16) is None
 
 
 def test_a_selection_counts_the_choices_at_the_ends(monkeypatch):

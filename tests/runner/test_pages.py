@@ -116,7 +116,7 @@ def counts(page):
 
 def test_the_claims_page_links_both_ways_and_counts(project):
     page = (project.pages / "claims.md").read_text()
-    assert counts(page)["all"] == [4, 1, 1, 0, 1, 0, 0, 0, 1]
+    assert counts(page)["all"] == [4, 1, 0, 1, 0, 0, 1, 1]
     data = (
         'data-paper="P1" data-verdict="holds" data-kind="formula" data-consequence=""'
     )
@@ -158,17 +158,27 @@ def test_reproductions_are_not_counted_among_the_claims(checked):
     assert 'id="claim-p1-01"' in apart
     assert 'id="claim-p1-01"' not in page
     assert counts(page) == {
-        "theorem": [1, 0, 0, 0, 1, 0, 0, 0],
-        "formula": [1, 1, 0, 0, 0, 0, 0, 0],
-        "all": [2, 1, 0, 0, 1, 0, 0, 0],
+        "theorem": [1, 0, 0, 1, 0, 0, 0],
+        "formula": [1, 0, 0, 0, 0, 0, 1],
+        "all": [2, 0, 0, 1, 0, 0, 1],
     }
     assert "claims.html?kind=theorem&amp;verdict=typo" in page
     parts = re.findall(
         r'style="flex-grow: (\d+)" href="([^"]+)" aria-label="P1:', pages["papers.md"]
     )
     link = "chapters/claims.html?paper=P1&amp;verdict="
-    assert parts == [("1", f"{link}definition"), ("1", f"{link}typo")]
+    assert parts == [("1", f"{link}typo"), ("1", f"{link}open")]
     assert re.findall('<th scope="row">(P.)', pages["papers.md"]) == ["P1"]
+
+
+def test_background_checks_are_listed_apart_and_link_to_their_page(checked):
+    kinds = ({"kind": "background check"}, {}, {}, {})
+    page, apart = collected(changed(checked, *kinds), {})["claims.md"].split(
+        '<details class="claims-fold claims-background">'
+    )
+    assert 'id="claim-p1-01"' in apart
+    assert 'id="claim-p1-01"' not in page
+    assert "#check-P1-01" not in apart
 
 
 def test_the_tally_counts_the_claims_of_each_verdict(checked):
@@ -177,7 +187,7 @@ def test_the_tally_counts_the_claims_of_each_verdict(checked):
         r'<li class="claim-([\w-]+)"><strong>(\d+)</strong>.*?href="([^"]+)"', text
     )
     number = {verdict: int(count) for verdict, count, _ in found}
-    assert (number["holds"], number["typo"], number["open"]) == (1, 1, 0)
+    assert (number["holds"], number["typo"], number["open"]) == (1, 1, 1)
     assert "chapters/claims.html?verdict=not+shown" in {link for *_, link in found}
 
 
@@ -306,7 +316,7 @@ THERE = "A formula.\n  chapter: 09_later"
             "verdict: typo\n  ours: fails",
             "our numbers.*'holds if or typo'",
         ),
-        ("verdict: typo", "verdict: definition", "'definition'"),
+        ("verdict: typo", "verdict: open", "'open'"),
         ("chapter: 09_later", "chapter: 01_first", "P2-01: chapter 01_first"),
         (HERE, THERE, "P1-02: chapter 01_first.*09_later"),
         ("P1-02", "P1-05", "P1-02: chapter 01_first"),

@@ -43,8 +43,14 @@ true by the paper's own definitions is a definition, and one that was not tried 
 open. No computation could decide them otherwise, so no chapter checks either.
 """
 VERDICTS = tuple(MARKS)
+COUNTED_VERDICTS = VERDICTS[1:]
+"""The verdicts of claims; only a background check can be a definition."""
 REPRODUCTION = "reproduction"
 """The kind of our own results, which are listed apart from the papers' claims."""
+BACKGROUND = "background check"
+"""The kind of textbook identities and trivial statements, which are computed like
+claims, but not counted, and take no space on a chapter's page."""
+NOT_COUNTED = (REPRODUCTION, BACKGROUND)
 
 Answer = bool | None
 _ANSWERS = {True: "holds", False: "fails", None: "not shown"}
@@ -229,7 +235,8 @@ def check(
     """Settle a claim: show a badge with the verdict, and store the result in the
     notebook.
 
-    A chapter checks each of its claims once.
+    A chapter checks each of its claims once. A background check shows a badge only if
+    it contradicts the claims list.
 
     Parameters
     ----------
@@ -307,11 +314,11 @@ def check(
         result["recorded"] = str(recorded.attrs.get("date", "an unknown date"))[:10]
         result["record"] = recorded.attrs.get("record", "")
     result = compared(claim, result)
-    forms = {
-        "text/html": _badge_html(claim, result),
-        "text/plain": _badge_text(claim, result),
-    }
-    show({CLAIM_MIME: result} | forms)
+    badge: dict[str, str] = {}
+    if claim.kind != BACKGROUND or not result["agrees"]:
+        badge["text/html"] = _badge_html(claim, result)
+        badge["text/plain"] = _badge_text(claim, result)
+    show({CLAIM_MIME: result} | badge)
 
 
 def compared(claim: Claim, result: dict) -> dict:

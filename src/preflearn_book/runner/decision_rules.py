@@ -336,29 +336,23 @@ def typical(answers: Sequence[bool]) -> bool | None:
     return count > len(listed) / 2
 
 
-def sparse(
-    counts: Sequence[int], candidates: Sequence[int], cap: int | None = None
-) -> bool | None:
+def sparse(counts: Sequence[int], candidates: Sequence[int]) -> bool | None:
     """Whether fewer than half of the candidates have a coefficient, on average over
     the replicates.
 
-    None if the 95 % interval of the mean fraction contains one half, or if a cap of
-    ours decided a count.
+    None if the 95 % interval of the mean fraction contains one half.
 
     Examples
     --------
-    >>> few = [8, 9, 10, 9, 8]
-    >>> sparse(few, [40] * 5), sparse([16, *few[1:]], [40] * 5, cap=16)
-    (True, None)
+    >>> sparse([8, 9, 10, 9, 8], [40] * 5)
+    True
     """
-    coefficients = _numbers(counts, "counts", "one number of coefficients per replicate")
+    coefficients = _numbers(
+        counts, "counts", "one number of coefficients per replicate"
+    )
     expected = "a positive number of candidates per replicate"
     available = _numbers(candidates, "candidates", expected, len(coefficients))
     require((available > 0).all(), candidates, "candidates", expected)
-    if cap is not None:
-        limit = _numbers([cap], "cap", "None, or a number of coefficients")[0]
-        if coefficients.max() >= limit:
-            return None
     return compare([0.5] * len(coefficients), coefficients / available).superior
 
 

@@ -376,7 +376,8 @@ def _visible(
                 html = html.replace("<details", "<details open", 1)
                 html = html.removesuffix("</details>") + mark
             elif claim["agrees"] and not claim.get("missing"):
-                claims.append((claim["written"], html))
+                if html:
+                    claims.append((claim["written"], html))
                 continue
             visible["text/html"] = html
         if visible:
