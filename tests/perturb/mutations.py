@@ -132,7 +132,9 @@ class Mutation:
                 zip(value, self._parts(list(value.values()), depth), strict=False)
             )
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*self._lead(value) or self._each(value, depth))
+            return type(value)(
+                *self._paired_difference(value) or self._each(value, depth)
+            )
         if isinstance(value, list | tuple):
             return type(value)(self._parts(list(value), depth))
         return self._object(value, depth)
@@ -192,9 +194,9 @@ class Mutation:
             out.index = out.index[::-1]
         return out
 
-    def _lead(self, value: Any) -> Any:
-        """A lead with its sign or its error wrong; None for other records."""
-        if type(value).__name__ != "Lead":
+    def _paired_difference(self, value: Any) -> Any:
+        """A comparison with its sign or its error wrong; None for other records."""
+        if type(value).__name__ != "PairedDifference":
             return None
         mean, error, *rest = value
         changed = {

@@ -16,7 +16,7 @@ from perturb.chapter import perturb
 from perturb.mutations import KINDS, Mutation
 
 from preflearn.pairs import Pairs
-from preflearn_book.runner.decision_rules import lead
+from preflearn_book.runner.decision_rules import compare
 
 tool = import_module("perturb.__main__")
 
@@ -25,7 +25,7 @@ CELLS = [
     import numpy as np
 
     from preflearn_book.runner import check
-    from preflearn_book.runner.decision_rules import lead
+    from preflearn_book.runner.decision_rules import compare
     from preflearn import datasets
 
     calls, X = [], np.arange(12.0).reshape(6, 2) ** 2
@@ -52,7 +52,8 @@ CELLS = [
     """
     gap = abs(datasets.four_items()[0].items.sum() - 7)
     check("P1-06", holds=gap < 1e-9, evidence="By what a function of the package returns.")
-    check("P1-07", holds=lead([1, 2, 3.5], [0, 1, 2]).better, evidence="By numbers typed in the cell.")
+    gain = compare([1, 2, 3.5, 4, 5.2], [0, 1, 2, 3, 4])
+    check("P1-07", holds=gain.superior, evidence="By numbers typed in the cell.")
     assert calls == [3, 1] and X[1, 0] == 4
     check("P1-08", holds=1 < 2, evidence="After what fails where something is wrong.")
     """,
@@ -137,7 +138,7 @@ def test_a_run_that_takes_too_long_is_no_turn(tmp_path):
         {"a": 1, "b": 2.5},
         [True, False],
         Pairs(np.arange(6.0).reshape(3, 2), [[0, 1], [1, 2]]),
-        lead([1, 2, 3.5], [0, 1, 2]),
+        compare([1, 2, 3.5], [0, 1, 2]),
         np.array([Fraction(1, 2), Fraction(2)], dtype=object),
         -0.5,
     ],

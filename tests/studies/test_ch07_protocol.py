@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn.base import BaseEstimator
 
 from preflearn.metrics import comparison_auc
@@ -17,7 +16,6 @@ from preflearn_book.studies.ch07_protocol import (
     forward_search,
     scaled_pairs,
     score_differences,
-    season_tests,
 )
 
 
@@ -118,25 +116,3 @@ def test_the_search_counts_failures_and_never_chooses_them():
         )
     assert (model.fails, model.size) == (False, 1.0)
     assert failed == 9  # of four models on three splits
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_season_tests_equal_those_of_scipy(seed):
-    rng = np.random.default_rng(seed)
-    ours = rng.normal(0.3, 1, 8)
-    theirs = rng.normal(size=8)
-    gap = ours - theirs
-    tests = season_tests(ours, theirs)
-    assert tests.won == np.sum(gap > 0)
-    assert tests.sign == pytest.approx(stats.binomtest(tests.won, 8).pvalue)
-    assert tests.ranks == pytest.approx(stats.wilcoxon(gap, method="exact").pvalue)
-    spread = 1.96 * gap.std() / np.sqrt(8)
-    assert tests.low == pytest.approx(gap.mean() - spread, abs=0.25 * spread)
-    assert tests.high == pytest.approx(gap.mean() + spread, abs=0.25 * spread)
-    assert tests == season_tests(ours, theirs)
-
-
-def test_equal_seasons_count_for_neither_model():
-    assert season_tests([0.5, 0.4], [0.5, 0.4]) == (0, 1.0, 1.0, 0.0, 0.0)
-    tests = season_tests([0.5, 0.6, 0.7], [0.5, 0.5, 0.5])
-    assert (tests.won, tests.sign) == (2, 0.5)

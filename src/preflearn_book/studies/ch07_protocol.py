@@ -13,11 +13,10 @@ References
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import binomtest, wilcoxon
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
@@ -29,7 +28,6 @@ from preflearn_book.studies.ch07_histories import forward_splits
 # A solver may return values of u·d below 1e-9 instead of 0, which would rank items.
 _ROUNDING = 1e-8
 _CONSTANT = -1.0  # score of a constant model, below any AUC
-_N_BOOTSTRAP = 5000
 
 
 def scaled_pairs(X: Floats, rows: Ids, by: Ids) -> Pairs:
@@ -137,56 +135,3 @@ def forward_search(
     best: Any = clone(model)
     best.set_params(**search.best_params_)
     return best, int(np.sum(np.array(scores) == _CONSTANT))
-
-
-class SeasonTests(NamedTuple):
-    """What `season_tests` returns.
-
-    Attributes
-    ----------
-    won : int
-        Number of seasons in which the first model has the higher value.
-    sign, ranks : float
-        Two-sided p-values of the sign test, of seasons that differ, and of Wilcoxon's
-        signed-rank test.
-    low, high : float
-        The 95 percent bootstrap interval of the mean difference.
-    """
-
-    won: int
-    sign: float
-    ranks: float
-    low: float
-    high: float
-
-
-def season_tests(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> SeasonTests:
-    """Three tests of the paired differences of two models over seasons.
-
-    All assume independent seasons, and none is corrected for multiple comparisons.
-
-    Parameters
-    ----------
-    ours, theirs : array-like of shape (n,)
-        Paired values, one per season; larger is better.
-    seed : int
-        Seed of the bootstrap.
-
-    Examples
-    --------
-    >>> tests = season_tests([0.5, 0.6, 0.7, 0.8, 0.9], [0.4, 0.4, 0.4, 0.4, 0.4])
-    >>> tests.won, tests.sign, tests.ranks
-    (5, 0.0625, 0.0625)
-    """
-    gap = np.subtract(ours, theirs)
-    won = int(np.sum(gap > 0))
-    unequal = int(np.sum(gap != 0))
-    sign = ranks = 1.0
-    if unequal:
-        signed_ranks: Any = wilcoxon(gap)
-        sign = float(binomtest(won, unequal).pvalue)
-        ranks = float(signed_ranks.pvalue)
-    rng = np.random.default_rng(seed)
-    means = rng.choice(gap, (_N_BOOTSTRAP, len(gap))).mean(axis=1)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return SeasonTests(won, sign, ranks, float(low), float(high))
