@@ -53,6 +53,35 @@ def test_ratings_are_those_of_the_file_and_a_stored_zero_is_a_rating(
         assert data.ratings.toarray().tolist() == [[0, 0, 2.5], [0, 0, -1]]
 
 
+def add_queries(toy, sizes="2\n1\n"):
+    toy.add("lightgbm_ranking", "rank.train", b"2 1:0.5 3:1\n0 2:0.25\n1 1:1\n")
+    toy.add("lightgbm_ranking", "rank.train.query", sizes.encode())
+    toy.add("lightgbm_ranking", "rank.test", b"4 5:0.75\n")
+    toy.add("lightgbm_ranking", "rank.test.query", b"1\n")
+
+
+def test_documents_of_both_files_have_the_same_columns_and_their_queries(toy):
+    add_queries(toy)
+    data = datasets.load_lightgbm_ranking()
+    assert isinstance(data.X, sparse.csr_array)
+    assert data.X.toarray().tolist() == [
+        [0.5, 0, 1, 0, 0],
+        [0, 0.25, 0, 0, 0],
+        [1, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0.75],
+    ]
+    assert data.scores.tolist() == [2, 0, 1, 4]
+    assert data.qid.tolist() == [0, 0, 1, 2]
+    assert data.is_test.tolist() == [False, False, False, True]
+    assert len(data.provenance) == 4
+
+
+def test_query_sizes_that_do_not_fit_the_documents_are_an_error(toy):
+    add_queries(toy, sizes="2\n2\n")
+    with pytest.raises(ValueError, match=r"rank\.train\.query is 4; expected 3"):
+        datasets.load_lightgbm_ranking()
+
+
 def test_cancer_needs_no_file(toy):
     X, scores, features, _ = datasets.load_cancer()
     np.testing.assert_array_equal(X, load_breast_cancer().data)
@@ -87,3 +116,16 @@ def test_ratings(load, name, shape, n_ratings, low, high):
     assert data.ratings.shape == shape
     assert data.ratings.nnz == n_ratings
     assert low <= data.ratings.data.min() < data.ratings.data.max() <= high
+
+
+def test_search_results(load):
+    data = load("lightgbm_ranking", datasets.load_lightgbm_ranking)
+    assert data.X.shape == (len(data.scores), 300)
+    assert data.X.data.min() > 0
+    assert data.X.data.max() <= 1
+    assert set(data.scores) == {0, 1, 2, 3, 4}
+    n_queries = [
+        len(np.unique(data.qid[data.is_test == part])) for part in (False, True)
+    ]
+    assert n_queries == [201, 50]
+    assert np.bincount(data.qid).min() == 1

@@ -16,6 +16,7 @@ from preflearn.datasets.items import (
     load_cancer,
     load_diabetes,
     load_jester,
+    load_lightgbm_ranking,
     load_mixture,
     load_movielens,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "load_diabetes",
     "load_football",
     "load_jester",
+    "load_lightgbm_ranking",
     "load_mixture",
     "load_movielens",
     "load_nba",

@@ -1,6 +1,7 @@
-"""Items with scores, section 6 of [Zapien2009]_, and users' ratings, section 6 of
-[Tsivtsivadze2013]_."""
+"""Items with scores, section 6 of [Zapien2009]_, users' ratings, section 6 of
+[Tsivtsivadze2013]_, and documents of several queries."""
 
+import io
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from preflearn.datasets.storage import provenance, r_arrays
+from preflearn.core.validation import require
+from preflearn.datasets.storage import provenance, r_arrays, read
 
 
 class ScoredItems(NamedTuple):
@@ -40,6 +42,28 @@ class Ratings(NamedTuple):
     """
 
     ratings: sparse.csr_array
+    provenance: tuple[dict[str, str], ...]
+
+
+class QueryDocuments(NamedTuple):
+    """Documents of several queries, with relevance grades; larger is better.
+
+    Attributes
+    ----------
+    X : csr_array of shape (n, p)
+    scores : ndarray of shape (n,)
+        Relevance grades.
+    qid : ndarray of shape (n,)
+        Queries by number from 0, in the order of the files.
+    is_test : ndarray of shape (n,)
+        Whether the document is in the test file.
+    provenance : tuple of dict
+    """
+
+    X: sparse.csr_array
+    scores: NDArray[np.float64]
+    qid: NDArray[np.int64]
+    is_test: NDArray[np.bool_]
     provenance: tuple[dict[str, str], ...]
 
 
@@ -148,6 +172,49 @@ def load_movielens() -> Ratings:
     Ratings
     """
     return _ratings("movielens", "MovieLense.rda", "MovieLense")
+
+
+def load_lightgbm_ranking() -> QueryDocuments:
+    """Search results with relevance grades 0 to 4: the ranking example of LightGBM.
+
+    There are 201 training and 50 test queries, of 1 to 27 documents with 300 sparse
+    features. The source does not say what the features are.
+
+    Returns
+    -------
+    QueryDocuments
+
+    Raises
+    ------
+    ValueError
+        If a file has not as many documents as its list of query sizes says.
+    """
+    # late, since it loads much of scikit-learn
+    from sklearn.datasets import load_svmlight_files
+
+    names = ("rank.train", "rank.test")
+    files = [io.BytesIO(read("lightgbm_ranking", name)) for name in names]
+    # Read together, so that both have the same number of columns.
+    from_one: Any = False  # the features are numbered from 1
+    X_train, y_train, X_test, y_test = load_svmlight_files(files, zero_based=from_one)
+    sizes = []
+    for name, scores in zip(names, (y_train, y_test), strict=True):
+        text = read("lightgbm_ranking", f"{name}.query").decode("ascii")
+        sizes.append(np.array(text.split(), dtype=np.int64))
+        require(
+            sizes[-1].sum() == len(scores),
+            int(sizes[-1].sum()),
+            f"the number of documents in {name}.query",
+            f"{len(scores)}, as in {name}",
+        )
+    of_query = np.concatenate(sizes)
+    return QueryDocuments(
+        sparse.csr_array(sparse.vstack([X_train, X_test])),
+        np.concatenate([y_train, y_test]),
+        np.repeat(np.arange(len(of_query)), of_query),
+        np.repeat([False, True], [len(y_train), len(y_test)]),
+        provenance("lightgbm_ranking"),
+    )
 
 
 def _scored(
