@@ -118,6 +118,10 @@ class PairedDifference(NamedTuple):
         low, high = self.interval()
         return self._with_replicates(_decide(low > margin, high <= margin))
 
+    def non_inferior_by_margin(self) -> dict[float, bool | None]:
+        """Return the answer to `non_inferior` for each multiple of the margin alone."""
+        return self._by_margin(PairedDifference.non_inferior_within)
+
     def _with_replicates(self, answer: bool | None) -> bool | None:
         return answer if self.n >= MIN_REPLICATES else None
 
@@ -128,20 +132,30 @@ class PairedDifference(NamedTuple):
     ) -> bool | None:
         """The answer if it is the same at all multiples of the margin, and if the
         trivial baseline does not pass."""
+        answers = set(self._by_margin(test, control).values())
+        return answers.pop() if len(answers) == 1 else None
+
+    def _by_margin(
+        self,
+        test: Callable[[PairedDifference, float], bool | None],
+        control: bool = True,
+    ) -> dict[float, bool | None]:
+        """The answers at each multiple of the margin; None if the trivial baseline
+        passes."""
         require(
             self.margin is not None,
             self.margin,
             "the margin",
             "a number; pass margin, or trivial, to `compare`",
         )
-        answers = set()
+        answers = {}
         for factor in MARGIN_FACTORS:
             answer = test(self, factor * self.margin)
             if answer and control and self.trivial is not None:
                 passes = test(self.trivial, factor * self.margin)
                 answer = None if passes else True
-            answers.add(answer)
-        return answers.pop() if len(answers) == 1 else None
+            answers[factor] = answer
+        return answers
 
     def to_text(self, *, percentage_points: bool = False) -> str:
         """Return the mean and its 95 % interval, such as "0.012 (0.004 to 0.020)"."""
