@@ -62,7 +62,6 @@ RECORD |= {"rtol": {}, "atol": {}}
     [
         ({"record": RECORD}, "cell 1, .*record.*'flips'"),
         ({"claim": {"id": "P1-01"}, "text/html": ""}, "cell 1, .*claim"),
-        ({"claim": CLAIM}, "text/html.*claim"),
         ({"image/svg+xml": [1]}, "outputs: 0: data"),
         ({"about": "none"}, "the last cell"),
         ({"about": {"versions": {}}}, "the last cell: 'data'"),
