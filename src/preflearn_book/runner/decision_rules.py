@@ -142,12 +142,10 @@ class PairedDifference(NamedTuple):
     ) -> dict[float, bool | None]:
         """The answers at each multiple of the margin; None if the trivial baseline
         passes."""
-        require(
-            self.margin is not None,
-            self.margin,
-            "the margin",
-            "a number; pass margin, or trivial, to `compare`",
-        )
+        if self.margin is None:
+            raise ValueError(
+                "there is no margin; pass margin, or trivial, to `compare`"
+            )
         answers = {}
         for factor in MARGIN_FACTORS:
             answer = test(self, factor * self.margin)
@@ -262,10 +260,9 @@ def compare(
     if trivial is not None:
         baseline = _numbers(trivial, "trivial", "as many values as first", len(ours))
         control = _paired(baseline - theirs, replicate)
-        if best is None:
-            best = max(ours, theirs, key=statistics.fmean)
         if margin is None:
-            margin = equivalence_margin(baseline, best)
+            better = max(ours, theirs, key=statistics.fmean)
+            margin = equivalence_margin(baseline, better if best is None else best)
     return _paired(ours - theirs, replicate)._replace(margin=margin, trivial=control)
 
 
