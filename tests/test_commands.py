@@ -273,6 +273,11 @@ def test_python_of_the_page_runs_as_it_stands(clone, monkeypatch):
     assert Path("runs/04_wide.ipynb").is_file()
 
 
+def _written_whole(paths):
+    """The JSON files whose last character is there."""
+    return [path for path in paths if path.read_text().rstrip().endswith("}")]
+
+
 def test_jupyterlab_opens_the_notebook_and_has_its_extension(clone, tmp_path):
     """The line of the page as it stands, on a free port, without a browser."""
     optional_import("jupyterlab")
@@ -303,7 +308,8 @@ def test_jupyterlab_opens_the_notebook_and_has_its_extension(clone, tmp_path):
         )
     try:
         until = time.monotonic() + 120
-        while not (found := list(tmp_path.glob("jpserver-*.json"))):
+        # The file is there before its content, which ends with a brace.
+        while not (found := _written_whole(tmp_path.glob("jpserver-*.json"))):
             assert lab.poll() is None, (tmp_path / "log").read_text()
             assert time.monotonic() < until, (tmp_path / "log").read_text()
             time.sleep(0.1)
