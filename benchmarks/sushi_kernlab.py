@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -60,6 +61,15 @@ def by_kernlab(rows: Pairs, labels: NDArray, gammas: list[float]) -> Floats:
         return np.fromfile(out).reshape(-1, 3 + len(labels))
 
 
+def versions() -> str:
+    """The versions of R and kernlab, such as "R 4.2.2, kernlab 0.9-32"."""
+    code = 'cat(paste0("R ", getRversion(), ", kernlab ", packageVersion("kernlab")))'
+    done = subprocess.run(
+        ["Rscript", "-e", code], check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
 def exact(gram: Floats, labels: NDArray) -> Floats:
     """Bias and signed dual weights for each cost, from the path; NaN beyond its end."""
     path = svm_path(gram, labels, lambda_min=1 / COSTS[-1])
@@ -71,16 +81,14 @@ def exact(gram: Floats, labels: NDArray) -> Floats:
     return fits
 
 
-def main(gammas: list[float], kernlab: Floats | None = None) -> None:
+def main(gammas: list[float]) -> None:
     """Print the table."""
     (train, y), *others = data_set()
     rows, labels = train.flipped(y)
     rows = Pairs.from_arrays(rows.first, rows.second)
-    if kernlab is None:
-        kernlab = by_kernlab(rows, labels, gammas)
-    print(
-        '# source: "benchmarks/sushi_kernlab.py, R 4.2.2, kernlab 0.9-32, 2026-11-29"'
-    )
+    kernlab = by_kernlab(rows, labels, gammas)
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
+    print(f'# source: "benchmarks/sushi_kernlab.py, {versions()}, {today}"')
     print(COLUMNS)
     for gamma in gammas:
         gram = between(rows, rows, gamma)
