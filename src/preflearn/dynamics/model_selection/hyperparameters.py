@@ -201,10 +201,9 @@ def random_search(
     ranges: Mapping[str, tuple],
     n_configurations: int = 1000,
     *,
-    sample_weight: PerMatch = None,
-    offset: PerMatch = None,
     random_state: np.random.Generator | int,
     n_jobs: int | None = None,
+    **fit_params: PerMatch,
 ) -> RandomSearch:
     """Draw configurations at random and keep that of the largest evidence (appendix B.1
     of [Maystre2019]_).
@@ -224,13 +223,13 @@ def random_search(
     ranges : mapping of str to (low, high) or (low, high, "linear")
         Least and largest value, by the names of `parameters_of`.
     n_configurations : int
-    sample_weight, offset : array-like of shape (N,), optional
-        As in `DynamicComparisons.fit`.
     random_state : numpy Generator or int
         Source of randomness, or its seed.
     n_jobs : int, optional
         Processes, of one thread each; -1: as many as there are processors; None: one,
         or as `joblib.parallel_config` says.
+    **fit_params : array-like of shape (N,)
+        `sample_weight` and `offset` of `DynamicComparisons.fit`.
 
     Returns
     -------
@@ -268,7 +267,7 @@ def random_search(
     >>> round(found.model.covariance.variance, 3), found.near_boundary
     (0.15, {})
     """
-    observations = check_problem(model, matches, y, sample_weight, offset)
+    observations = check_problem(model, matches, y, **fit_params)
     limits = check_ranges(ranges, parameters_of(model))
     warn_about_ranges(model, limits, matches.time)
     candidates = sample_candidates(limits, n_configurations, random_state)
