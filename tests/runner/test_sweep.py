@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import psutil
 import pytest
 import toy_project
@@ -239,6 +240,8 @@ def test_a_chapter_reads_what_was_swept(tmp_path, in_process, monkeypatch):
     assert found.columns.tolist() == ["seed", "n", "learner", "loss", "time_s"]
     assert found["loss"].tolist() == [1, 1 / 2, 1 / 3, 2, 1, 2 / 3]
     assert len(records._READ) == 2
+    in_other_order = {"n": "5", "seed": "0,1"}
+    pd.testing.assert_frame_equal(swept("first", "runs", in_other_order), found)
     assert {name: State(project)[name] for name in records._READ} == records._READ
     path = tmp_path / "notebooks" / "01_first.ipynb"
     path.write_text(path.read_text().replace("1 / ", "1.0 / "))

@@ -71,7 +71,8 @@ def planned(chapter: Chapter, grid: Grid) -> tuple[list[dict[str, Any]], str]:
         dict(zip(values, point, strict=True))
         for point in itertools.product(*values.values())
     ]
-    return points, f"results-{file_name('-'.join(values))}-{digest(values)[:8]}"
+    names = "-".join(sorted(values))
+    return points, f"results-{file_name(names)}-{digest(values)[:8]}"
 
 
 def run_sweep(
@@ -290,7 +291,7 @@ def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
     name : str
         As given to `record`.
     grid : mapping of str to str
-        As the sweep had it, in the same order.
+        As the sweep had it.
 
     Returns
     -------
