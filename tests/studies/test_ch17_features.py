@@ -211,9 +211,9 @@ def test_the_link_of_the_gaussian_process_is_fitted_to_leave_one_out_forecasts()
 
 def test_a_fitted_threshold_is_the_best_on_the_training_pairs():
     pairs, y = simulated_pairs()
-    options = {"C": 0.1, "kernel": "linear"}
+    options = {"C": 0.1}
     loss = np.mean(fit_with_threshold((pairs, y), **options)(pairs) != y)
-    model = SVMCompare(tie_weight="least", **options).fit(pairs, y)
+    model = SVMCompare(kernel="linear", tie_weight="least", **options).fit(pairs, y)
     differences = model.decision_function(pairs)
     for tau in np.linspace(0, np.abs(differences).max(), 50):
         assert loss <= np.mean(threshold(differences, tau) != y)

@@ -10,7 +10,13 @@ import pytest
 
 from preflearn_book.runner.project import Project
 from preflearn_book.runner.sweep import planned
-from preflearn_book.studies import ch17_features, ch17_ratings, ch17_seasons, ch17_tasks
+from preflearn_book.studies import (
+    ch17_features,
+    ch17_queries,
+    ch17_ratings,
+    ch17_seasons,
+    ch17_tasks,
+)
 from preflearn_book.studies.ch17_learners import LEARNERS, parse_names, select_learners
 from preflearn_book.studies.ch17_protocol import CONSTANT, SIMULATED, Learner, evaluate
 
@@ -102,6 +108,7 @@ def without_data(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for cached in (
         ch17_features._known_before,
+        ch17_queries.search_results,
         ch17_ratings._users,
         ch17_seasons._frame,
     ):
@@ -113,6 +120,7 @@ def without_data(tmp_path, monkeypatch):
 NAMES = {
     "features": ["football/2018", "sushi/0"],
     "objects": ["Bundesliga/B1-B2"],
+    "queries": ["12 queries/9"],
     "ratings": ["jester 20-39/0", "movielens 60-79/5"],
     "time": [
         "ATP/2002",

@@ -38,6 +38,9 @@ BUDGET = 8
 CONSTANT = "constant"
 """The learner that forecasts the same for all. Each task family has one."""
 
+RANDOM = "random"
+"""The learner that answers at random. Each task family has one."""
+
 SIMULATED = "simulated "
 """The prefix of the domain of a problem that replaces one whose data are not available.
 """

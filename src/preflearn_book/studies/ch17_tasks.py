@@ -17,6 +17,7 @@ from preflearn.core.validation import require
 from preflearn_book.studies import (
     ch17_features,
     ch17_objects,
+    ch17_queries,
     ch17_ratings,
     ch17_seasons,
     ch17_worlds,
@@ -27,6 +28,7 @@ from preflearn_book.studies.ch17_protocol import CONSTANT, Problem, evaluate
 FAMILIES: dict[str, ModuleType] = {
     "features": ch17_features,
     "objects": ch17_objects,
+    "queries": ch17_queries,
     "ratings": ch17_ratings,
     "time": ch17_seasons,
     "regimes": ch17_worlds,
@@ -47,6 +49,7 @@ WORDS = {
     "error": "fraction of results that were forecast wrongly, where loss is another measure",
     "overconfidence": "mean of the largest probability less the fraction of right answers",
     "with_ties": "the disagreement error with pairs of equal ratings, as in the paper",
+    "ndcg": "normalized discounted cumulative gain of the first ten documents; larger is better",
     "chosen": "the configuration that was chosen",
     "at_end": "chosen numbers that are the smallest or the largest of those tried",
     "fit_s": "seconds of the processor of the last fit",
