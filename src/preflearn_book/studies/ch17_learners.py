@@ -240,12 +240,12 @@ LEARNERS: dict[str, tuple[Learner, ...]] = {
     ),
     "queries": (
         *_order_learners(
-            svm=_powers_of_ten(-7, 0),
+            svm=_powers_of_ten(-7, -1),
             rbf_svm=_powers_of_ten(-5, 2),
             rank_rls=_powers_of_ten(-2, 5),
             n_hidden=[2, 8],
             logistic=_powers_of_ten(-4, 3),
-            kernel_logistic=_powers_of_ten(-3, 4),
+            kernel_logistic=_powers_of_ten(-3, 3),
         ),
         _order_learner("RLS", RLS, alpha=_powers_of_ten(-2, 5), width=_WIDTHS),
         _learner(
