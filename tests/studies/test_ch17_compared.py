@@ -9,7 +9,7 @@ def runs_of(losses, seconds=None, units=1):
     """Return runs with a table of losses, domains by learners."""
     rows = [
         {
-            "arena": "a",
+            "family": "a",
             "domain": domain,
             "unit": str(unit),
             "learner": name,
@@ -62,7 +62,7 @@ def noisy_runs(excess, n_units, family="time"):
         for name, values in losses.items()
         for unit, loss in enumerate(values)
     ]
-    columns = ["arena", "domain", "unit", "learner", "loss", "fit_s", "forecast_s"]
+    columns = ["family", "domain", "unit", "learner", "loss", "fit_s", "forecast_s"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -113,7 +113,7 @@ def test_two_learners_of_a_domain_are_compared_only_if_both_were_run():
 
 def test_the_front_holds_learners_that_no_quicker_one_beats():
     runs = runs_of(TABLE, {"good": 3.0, "near": 0.5, "constant": 0.7}, units=2)
-    found = compared.summary(runs.assign(arena="time"), "time")
+    found = compared.summary(runs.assign(family="time"), "time")
     assert found["on_front"].to_dict() == {
         "good": True,
         "near": True,

@@ -28,7 +28,7 @@ def evaluated(monkeypatch):
 
     def record_keys(problem, learner):
         keys.append((problem.family, problem.name, learner.name))
-        return dict(zip(("arena", "name", "learner"), keys[-1], strict=True))
+        return dict(zip(("family", "name", "learner"), keys[-1], strict=True))
 
     monkeypatch.setattr(ch17_tasks, "evaluate", record_keys)
     for family, module in ch17_tasks.FAMILIES.items():
@@ -64,7 +64,7 @@ def test_a_run_of_some_learners_has_their_rows_only(evaluated):
     pd.testing.assert_frame_equal(some, expected.reset_index(drop=True))
     runs = ch17_tasks.run_tasks(ch17_tasks.tasks("full"), ["Elo"])
     assert set(runs["learner"]) == {"Elo"}
-    assert set(runs["arena"]) == {"time"}
+    assert set(runs["family"]) == {"time"}
     with pytest.raises(ValueError, match="learners"):
         ch17_tasks.run_tasks([("objects", "volleyball/V1-V2")], ["Elo"])
     with pytest.raises(ValueError, match="'Elos'"):

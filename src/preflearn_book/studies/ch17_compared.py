@@ -101,7 +101,7 @@ def by_domain(runs: pd.DataFrame, family: str) -> pd.DataFrame:
     runs : DataFrame
         A table with one row for each task and learner, as `evaluate` makes them.
     family : str
-        A task family, named in the column "arena".
+        The name of a task family.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def by_domain(runs: pd.DataFrame, family: str) -> pd.DataFrame:
     ValueError
         If a learner lacks a domain: all need the same problems.
     """
-    part = runs[runs["arena"] == family]
+    part = runs[runs["family"] == family]
     table = part.pivot_table(
         index="domain", columns="learner", values="loss", sort=False
     )
@@ -167,7 +167,7 @@ def by_unit_of(
     runs: pd.DataFrame, family: str, domain: str, measure: str = "loss"
 ) -> pd.DataFrame:
     """The values of a measure in a domain: rows are units, columns learners."""
-    part = runs[(runs["arena"] == family) & (runs["domain"] == domain)]
+    part = runs[(runs["family"] == family) & (runs["domain"] == domain)]
     return part.pivot(index="unit", columns="learner", values=measure)
 
 
@@ -300,7 +300,7 @@ def summary(runs: pd.DataFrame, family: str) -> pd.DataFrame:
         quicker learners have a larger fraction).
     """
     losses = by_domain(runs, family)
-    part = runs[runs["arena"] == family]
+    part = runs[runs["family"] == family]
     by_learner: Any = standing(runs, family).groupby("learner", sort=False)
     table = pd.DataFrame(
         {
@@ -330,7 +330,7 @@ def counted(runs: pd.DataFrame, family: str, names: Sequence[str]) -> str:
     --------
     >>> rows = [("x", "a", 0.1), ("x", "b", 0.3), ("y", "a", 0.1), ("y", "b", 0.11)]
     >>> rows += [("x", "constant", 0.5), ("y", "constant", 0.5)]
-    >>> runs = pd.DataFrame(rows, columns=["domain", "learner", "loss"]).assign(arena="time")
+    >>> runs = pd.DataFrame(rows, columns=["domain", "learner", "loss"]).assign(family="time")
     >>> runs = runs.assign(unit="0", fit_s=1.0, forecast_s=0.0)
     >>> print(counted(runs, "time", ["a", "b"]).replace(". ", ".\n"))
     Of 2 domains, the mean loss exceeds the lowest one by at most the margin in 2 for a and 1 for b.
@@ -434,7 +434,7 @@ def _seconds(runs: Any) -> Any:
 def intervals(runs: pd.DataFrame, measure: str = "loss") -> pd.DataFrame:
     """Mean, standard error over units, and number of units, by family, domain and
     learner."""
-    keys = ["arena", "domain", "learner"]
+    keys = ["family", "domain", "learner"]
     groups = runs[runs[measure].notna()].groupby(keys, sort=False)[measure]
     return groups.agg(mean="mean", error="sem", units="count").reset_index()
 

@@ -35,12 +35,12 @@ FAMILIES: dict[str, ModuleType] = {
 }
 """The module of each task family, with the functions `tasks` and `problem`."""
 
-KEYS = ["arena", "domain", "unit", "learner"]
-"""The columns that name a row: the task, of which "arena" is the family, and the learner.
+KEYS = ["family", "domain", "unit", "learner"]
+"""The columns that name a row: the task (its family, domain and unit), and the learner.
 """
 
 WORDS = {
-    "arena": "the task family: what kind of comparisons",
+    "family": "the task family: what kind of comparisons",
     "domain": "where the data come from",
     "unit": "what was drawn independently in it",
     "learner": "the learner",
@@ -142,7 +142,7 @@ def new_user_runs(
     Parameters
     ----------
     families : sequence of str
-        Task families whose learners are tried; the column "arena" has their names.
+        Task families whose learners are tried; the column "family" has their names.
     names : collection of str, optional
         Names of learners; all by default. Without any learner in the families, the
         table is empty.
@@ -157,7 +157,7 @@ def new_user_runs(
                 first = {problem.domain: problem for problem in reversed(problems)}
                 problems = list(first.values())
             rows = _evaluate(family, problems, names, in_turn=few)
-            tables.append(pd.DataFrame(rows).assign(arena=family))
+            tables.append(pd.DataFrame(rows).assign(family=family))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -168,7 +168,7 @@ def merge_runs(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> old = pd.DataFrame({"arena": "a", "domain": ["x", "x", "y"], "unit": "0",
+    >>> old = pd.DataFrame({"family": "a", "domain": ["x", "x", "y"], "unit": "0",
     ...                     "learner": ["p", "q", "p"], "loss": [0.1, 0.2, 0.3]})
     >>> new = old[:2].assign(learner=["q", "r"], loss=[0.5, 0.6])
     >>> merge_runs(old, new)[["domain", "learner", "loss"]].to_numpy().tolist()
