@@ -333,29 +333,29 @@ def counted(runs: pd.DataFrame, family: str, names: Sequence[str]) -> str:
     >>> runs = pd.DataFrame(rows, columns=["domain", "learner", "loss"]).assign(family="time")
     >>> runs = runs.assign(unit="0", fit_s=1.0, forecast_s=0.0)
     >>> print(counted(runs, "time", ["a", "b"]).replace(". ", ".\n"))
-    Of 2 domains, the mean loss exceeds the lowest one by at most the margin in 2 for a and 1 for b.
-    Shown to be non-inferior in 0 for a and 0 for b.
+    Of 2 domains, the mean loss is within the margin of the lowest in 2 (*a*) and 1 (*b*).
+    The learner is shown to be non-inferior in 0 (*a*) and 0 (*b*).
     """
     table = summary(runs, family)
     some = [name for name in names if name in table.index]
     n_domains = table["domains"].iloc[0]
 
     def count(column: str) -> str:
-        return join_names([f"{table.loc[name, column]} for {name}" for name in some])
+        return join_names([f"{table.loc[name, column]} (*{name}*)" for name in some])
 
     text = (
-        f"Of {n_domains} domains, the mean loss exceeds the lowest one by at most the "
-        f"margin in {count('close')}."
+        f"Of {n_domains} domains, the mean loss is within the margin of the lowest in "
+        f"{count('close')}."
     )
     if REPLICATES[family] != "domain":
-        return f"{text} Shown to be non-inferior in {count('non_inferior')}."
+        return f"{text} The learner is shown to be non-inferior in {count('non_inferior')}."
     lowest = lowest_over_domains(runs, family)
     others = [name for name in some if name != lowest]
     answers = [
-        f"{name}: {in_words(over_domains(runs, family, name, lowest))}"
+        f"*{name}* {in_words(over_domains(runs, family, name, lowest))}"
         for name in others
     ]
-    return f"{text} Over domains, next to {lowest}: {'; '.join(answers)}."
+    return f"{text} Losses over domains, next to *{lowest}*: {'; '.join(answers)}."
 
 
 def in_words(difference: PairedDifference, better: str = "lower") -> str:
