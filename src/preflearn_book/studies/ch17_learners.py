@@ -102,10 +102,6 @@ _PAIR_BASELINES = (
 )
 
 _WIDTHS = [0.03, 0.3]
-_ORDER_TREE_SIZES = {
-    "min_child_samples": [1, 1, 3, 3, 9, 9, 27, 27],
-    "num_leaves": [2, 6],
-}
 _BASES = {"n_basis": [1, 2, 4, 8, 16, 32, 64, 128], "width": _WIDTHS}
 
 
@@ -116,8 +112,13 @@ def _order_learners(
     n_hidden: Sequence[int],
     logistic: Sequence[float],
     kernel_logistic: Sequence[float],
+    smallest_leaf: int = 1,
 ) -> tuple[Learner, ...]:
     """Learners of all families of orders, from their costs and numbers of units."""
+    tree_sizes = {
+        "min_child_samples": [smallest_leaf * 3 ** (k // 2) for k in range(BUDGET)],
+        "num_leaves": [2, 6],
+    }
     return (
         _order_learner("ranking SVM", partial(SVMRank, kernel="linear"), C=svm),
         _order_learner("ranking SVM, rbf", SVMRank, C=rbf_svm, width=_WIDTHS),
@@ -137,8 +138,8 @@ def _order_learners(
             C=kernel_logistic,
             width=_WIDTHS,
         ),
-        _learner("boosted trees", orders.fit_trees, **_ORDER_TREE_SIZES),
-        _learner("LambdaMART", orders.fit_lambdamart, **_ORDER_TREE_SIZES),
+        _learner("boosted trees", orders.fit_trees, **tree_sizes),
+        _learner("LambdaMART", orders.fit_lambdamart, **tree_sizes),
         _learner("Gaussian process", orders.fit_gaussian_process),
         _learner("correlation weights", orders.fit_correlations),
         _learner("best feature", orders.fit_best_feature),
@@ -242,16 +243,17 @@ LEARNERS: dict[str, tuple[Learner, ...]] = {
         *_order_learners(
             svm=_powers_of_ten(-7, -1),
             rbf_svm=_powers_of_ten(-5, 2),
-            rank_rls=_powers_of_ten(-2, 5),
+            rank_rls=_powers_of_ten(-2, 8),
             n_hidden=[2, 8],
-            logistic=_powers_of_ten(-4, 3),
-            kernel_logistic=_powers_of_ten(-3, 3),
+            logistic=_powers_of_ten(-5, 4),
+            kernel_logistic=_powers_of_ten(-4, 5),
+            smallest_leaf=4,
         ),
-        _order_learner("RLS", RLS, alpha=_powers_of_ten(-2, 5), width=_WIDTHS),
+        _order_learner("RLS", RLS, alpha=_powers_of_ten(-4, 6), width=_WIDTHS),
         _learner(
             "RLS, centered by query",
             partial(orders.fit_centered, estimator=RLS),
-            alpha=_powers_of_ten(-2, 5),
+            alpha=_powers_of_ten(-4, 6),
             width=_WIDTHS,
         ),
     ),
