@@ -117,7 +117,11 @@ def test_claims_page_works_without_scripts(browser, site):
 
 def test_a_claim_and_its_chapter_link_to_each_other(desk, site):
     """The link back opens the claim and the folds around it."""
-    claim = next(claim for claim in load_claims().values() if claim.verdict == "holds")
+    claim = next(
+        claim
+        for claim in load_claims().values()
+        if claim.verdict == "holds" and claim.kind not in NOT_COUNTED
+    )
     with opened(desk, site, f"{CLAIMS}#claim-{claim.id.lower()}") as seen:
         entry = seen.page.locator(f"#claim-{claim.id.lower()}")
         entry.get_by_role("link", name=f"Chapter {claim.chapter[:2]}").click()
