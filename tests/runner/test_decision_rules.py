@@ -182,3 +182,23 @@ def test_a_selection_counts_the_choices_at_the_ends(monkeypatch):
 def test_bad_arguments_are_named(call, named):
     with pytest.raises(ValueError, match=named):
         call()
+
+
+def test_non_inferiority_at_each_margin_is_none_where_the_trivial_baseline_passes():
+    rng = np.random.default_rng(5)
+    seen = set()
+    for distance in (0.0, 0.4, 1.0, 3.0):
+        second = rng.normal(size=9)
+        first = second - 0.05 + 0.02 * rng.normal(size=9)
+        trivial = second - distance + 0.02 * rng.normal(size=9)
+        difference = compare(first, second, trivial=trivial)
+        for factor, answer in difference.non_inferior_by_margin().items():
+            margin = factor * abs(np.mean(trivial) - np.mean(second)) / 10
+            low, high = difference.interval(0.9)
+            passes = difference.trivial.interval(0.9)[0] > -margin
+            if low > -margin:
+                assert answer is (None if passes else True)
+            else:
+                assert answer is (False if high < -margin else None)
+            seen.add(answer)
+    assert {True, False} <= seen

@@ -170,10 +170,6 @@ def git(*arguments):
     return done.returncode, done.stdout.strip()
 
 
-# The commit of these two was lost when the branch of the run was rewritten.
-LOST = {"17_common_ground_runs", "17_common_ground_new_user"}
-
-
 @pytest.mark.skipif(
     git("rev-parse", "--is-shallow-repository") != (0, "false"),
     reason="no git checkout with its history",
@@ -185,4 +181,4 @@ def test_the_commits_of_records_are_ancestors_of_head():
         header, _ = split_table(path.read_text("utf-8"))
         if "commit" in header and header["commit"] not in ancestors:
             unknown.add(path.stem)
-    assert unknown <= LOST
+    assert unknown == set()

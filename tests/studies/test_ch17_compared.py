@@ -9,7 +9,7 @@ def runs_of(losses, seconds=None, units=1):
     """Return runs with a table of losses, domains by learners."""
     rows = [
         {
-            "arena": "a",
+            "family": "a",
             "domain": domain,
             "unit": str(unit),
             "learner": name,
@@ -47,50 +47,79 @@ def test_groups_are_the_largest_runs_within_the_difference():
     assert groups == {0.1: [], 0.5: [("b", "c")], 1.0: [("a", "c")], 9.0: [("a", "d")]}
 
 
-def signed_rank_by_loops(first, second, margin, draws, rng):
-    """Sum over pairs of domains, term by term."""
-    gains = [0.0, *(second - first)]
-    wins = np.zeros(3)
-    for weights in rng.dirichlet([0.5] + [1.0] * len(first), draws):
-        mass = np.zeros(3)
-        for i, gain in enumerate(gains):
-            for j, other in enumerate(gains):
-                mean = (gain + other) / 2
-                mass[int(mean <= margin) + int(mean < -margin)] += (
-                    weights[i] * weights[j]
-                )
-        wins[np.argmax(mass)] += 1
-    return wins / draws
+def noisy_runs(excess, n_units, family="time"):
+    """Return runs of one domain, in which the loss of "other" exceeds that of "best" by
+    about the given amount; that of the constant is 1 higher."""
+    rng = np.random.default_rng(4)
+    best = rng.normal(size=n_units)
+    losses = {
+        "best": best,
+        "other": best + excess + 0.02 * rng.normal(size=n_units),
+        "constant": best + 1.0,
+    }
+    rows = [
+        (family, "x", str(unit), name, loss, 1.0, 0.0)
+        for name, values in losses.items()
+        for unit, loss in enumerate(values)
+    ]
+    columns = ["family", "domain", "unit", "learner", "loss", "fit_s", "forecast_s"]
+    return pd.DataFrame(rows, columns=columns)
 
 
-def test_chances_agree_with_sums_term_by_term_and_are_exchanged_with_the_learners():
-    rng = np.random.default_rng(3)
-    first = rng.normal(0.30, 0.03, 6)
-    second = first + rng.normal(0.015, 0.03, 6)
-    slow = signed_rank_by_loops(first, second, 0.02, 2000, np.random.default_rng(1))
-    found = compared.chances(first, second, 0.02)
-    np.testing.assert_allclose(list(found.values()), slow, atol=0.05)
-    assert 0.05 < slow[0] < 0.95
-    assert found["better"] == pytest.approx(
-        compared.chances(second, first, 0.02)["worse"]
-    )
+@pytest.mark.parametrize(
+    ("excess", "close", "non_inferior", "inferior"),
+    [(0.02, True, True, True), (0.07, True, None, True), (0.5, False, False, True)],
+)
+def test_verdicts_are_those_at_all_margins(excess, close, non_inferior, inferior):
+    """The margin is a tenth of the distance 1; the second case fails at half of it."""
+    table = compared.standing(noisy_runs(excess, 8), "time")
+    found = table.loc[("x", "other")]
+    assert found["close"] == close
+    for word, expected in (("non_inferior", non_inferior), ("inferior", inferior)):
+        if expected is None:
+            assert pd.isna(found[word])
+        else:
+            assert found[word] == expected
+    assert found["fraction"] == pytest.approx(excess, abs=0.02)
+    at = [found[f"at {margin}"] for margin in ("0.5 margins", "1 margin", "2 margins")]
+    assert at == [excess < limit for limit in (0.05, 0.1, 0.2)]
+    assert not table.loc[("x", "constant"), "non_inferior"]
+    assert table.loc[("x", "best"), "non_inferior"]
+
+
+@pytest.mark.parametrize(("n_units", "family"), [(4, "time"), (8, "objects")])
+def test_few_units_or_units_that_depend_on_each_other_decide_nothing(n_units, family):
+    table = compared.standing(noisy_runs(0.5, n_units, family), family)
+    assert table["non_inferior"].isna().all()
+    assert table["inferior"].isna().all()
+    assert table["close"].tolist() == [True, False, False]
+
+
+def test_losses_that_do_not_differ_from_the_constant_decide_nothing():
+    runs = noisy_runs(0.0, 8)
+    constant = runs["learner"] == "constant"
+    runs.loc[constant, "loss"] -= 1.0
+    assert not compared.standing(runs, "time")["non_inferior"].any()
+
+
+def test_two_learners_of_a_domain_are_compared_only_if_both_were_run():
+    runs = noisy_runs(0.5, 8)
+    difference = compared.in_domain(runs, "time", "x", "other", "best")
+    assert difference.inferior
+    assert difference.mean == pytest.approx(-0.5, abs=0.02)
+    assert compared.in_domain(runs, "time", "x", "third", "best") is None
+    assert compared.in_domain(runs, "time", "y", "other", "best") is None
 
 
 def test_the_front_holds_learners_that_no_quicker_one_beats():
     runs = runs_of(TABLE, {"good": 3.0, "near": 0.5, "constant": 0.7}, units=2)
-    standing = compared.standing(runs, "a", 0.015)
-    assert standing["level"].to_dict() == {
-        "x": ("good", "near"),
-        "y": ("good", "near"),
-        "z": ("good",),
-    }
-    found = compared.summary(runs, "a", 0.015)
+    found = compared.summary(runs.assign(family="time"), "time")
     assert found["on_front"].to_dict() == {
         "good": True,
         "near": True,
         "constant": False,
     }
-    assert found["level"].to_dict() == {"good": 3, "near": 2, "constant": 0}
+    assert found["close"].to_dict() == {"good": 3, "near": 3, "constant": 0}
 
 
 def test_a_learner_without_all_domains_is_named():

@@ -20,6 +20,7 @@ from preflearn_book.studies.ch17_pairs import (
     on_a_line,
     pair_covariance,
 )
+from preflearn_book.studies.ch17_queries import Queries
 
 BY_NAME = {learner.name: learner for learner in LEARNERS["features"]}
 
@@ -100,6 +101,35 @@ def test_features_are_scaled_by_the_training_items():
     np.testing.assert_allclose(
         test.second, (pairs.second[ask] - items.mean(axis=0)) / items.std(axis=0)
     )
+
+
+def test_pairs_of_documents_are_of_one_query_and_draws_have_no_query_in_common(
+    monkeypatch,
+):
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(245), rng.integers(13, 18, 245))
+    # The first feature is the number of the document, the second one its query.
+    X = np.column_stack([np.arange(len(qid)), qid]).astype(float)
+    grades = rng.integers(0, 5, len(qid)).astype(float)
+    data = Queries(X, grades, qid)
+    monkeypatch.setattr(features, "search_results", lambda: data)
+    made = []
+    monkeypatch.setattr(features, "make_problem", lambda *call: made.append(call))
+    for draw in range(features.DRAWS):
+        features.problem(f"search/{draw}")
+    seen = set()
+    for _, _, pairs, y, n, folds in made:
+        numbers = [pairs.first[:, 0].astype(int), pairs.second[:, 0].astype(int)]
+        queries = qid[numbers[0]]
+        np.testing.assert_array_equal(queries, qid[numbers[1]])
+        np.testing.assert_array_equal(np.sign(np.subtract(*grades[numbers])), y)
+        assert len({frozenset(pair) for pair in np.transpose(numbers)}) == len(y)
+        assert not set(queries[:n]) & set(queries[n:])
+        for train, test in folds:
+            assert not set(queries[train]) & set(queries[test])
+        assert not seen & set(queries)
+        seen |= set(queries)
+        assert abs(y.mean()) < 0.1
 
 
 def test_sushi_users_of_training_and_test_differ(monkeypatch):
@@ -211,9 +241,9 @@ def test_the_link_of_the_gaussian_process_is_fitted_to_leave_one_out_forecasts()
 
 def test_a_fitted_threshold_is_the_best_on_the_training_pairs():
     pairs, y = simulated_pairs()
-    options = {"C": 0.1, "kernel": "linear"}
+    options = {"C": 0.1}
     loss = np.mean(fit_with_threshold((pairs, y), **options)(pairs) != y)
-    model = SVMCompare(tie_weight="least", **options).fit(pairs, y)
+    model = SVMCompare(kernel="linear", tie_weight="least", **options).fit(pairs, y)
     differences = model.decision_function(pairs)
     for tau in np.linspace(0, np.abs(differences).max(), 50):
         assert loss <= np.mean(threshold(differences, tau) != y)

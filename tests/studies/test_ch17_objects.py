@@ -8,7 +8,16 @@ import pandas as pd
 import pytest
 
 from preflearn import datasets
-from preflearn_book.studies.ch17_objects import TRANSFERS, judge, problem, split
+from preflearn.datasets.object_ranking import OBJECT_RANKINGS
+from preflearn_book.studies.ch17_objects import (
+    GROUPS,
+    SORT_KEYS,
+    TRANSFERS,
+    judge,
+    problem,
+    split,
+    without_sort_keys,
+)
 
 
 def test_tasks_are_the_rows_of_table_2_that_have_public_data():
@@ -49,7 +58,45 @@ def test_test_items_are_scaled_without_their_ranks_and_alone_where_they_are_of_a
     assert np.array_equal(near.test, split(X, y, X[::-1] + 1, -y, 0).test)
 
 
-@pytest.mark.skipif(not datasets.available("object_ranking"), reason="no data")
+needs_data = pytest.mark.skipif(
+    not datasets.available("object_ranking"), reason="no data"
+)
+
+
+def n_wrong(y, x):
+    """Return how many pairs a column orders wrongly, with the better one of both signs."""
+    better = np.subtract.outer(y, y) > 0
+    gaps = np.subtract.outer(x, x)[better]
+    return min((gaps < 0).sum(), (gaps > 0).sum())
+
+
+@needs_data
+@pytest.mark.parametrize("group", SORT_KEYS)
+def test_sort_keys_order_their_rankings_without_a_wrong_pair(group):
+    for name in OBJECT_RANKINGS:
+        if name[0] == group:
+            data = datasets.load_object_ranking(name)
+            better = np.subtract.outer(data.y, data.y) > 0
+            for key in SORT_KEYS[group]:
+                x = data.X[:, data.feature_names.index(key)]
+                gaps = np.subtract.outer(x, x)
+                assert (gaps[better] >= 0).all(), (name, key)
+                better &= gaps == 0
+
+
+@needs_data
+@pytest.mark.parametrize("group", GROUPS)
+def test_no_feature_that_is_left_sorts_all_rankings_of_its_group(group):
+    wrong = {}
+    for name in OBJECT_RANKINGS:
+        if name[0] == group:
+            data = without_sort_keys(name)
+            for feature, x in zip(data.feature_names, data.X.T, strict=True):
+                wrong[feature] = wrong.get(feature, 0) + n_wrong(data.y, x)
+    assert min(wrong.values()) > 0
+
+
+@needs_data
 def test_folds_hold_training_items_only_each_on_one_side():
     found = problem("volleyball/V1-V2")
     scores = sorted(found.whole.train.y)

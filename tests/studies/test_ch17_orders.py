@@ -10,6 +10,7 @@ from preflearn_book.studies.ch17_learners import LEARNERS
 from preflearn_book.studies.ch17_orders import (
     Scored,
     fit_best_feature,
+    fit_lambdamart,
     fit_logistic,
     merge_rounded,
 )
@@ -85,6 +86,41 @@ def test_logistic_regression_is_that_on_the_differences_of_all_pairs(toy):
     )
     expected = Q @ w / (train.X - train.X.mean(axis=0)).std()
     assert np.allclose(np.diff(scores), np.diff(expected), rtol=1e-3, atol=1e-5)
+
+
+def test_items_of_different_queries_are_not_compared(toy):
+    """An offset of each query does not change what learners of pairs learn."""
+    train, Q, _ = toy
+    qid = np.arange(len(train.y)) % 3
+    queries = train._replace(qid=qid, y=np.round(8 * train.y))
+    shifted = queries._replace(y=queries.y + 100.0 * qid)
+    of_pairs = (
+        "ranking SVM",
+        "RankRLS",
+        "RankNet",
+        "logistic regression",
+        "LambdaMART",
+        "best feature",
+        "RLS, centered by query",
+    )
+    for learner in LEARNERS["queries"]:
+        options = learner.configurations[0]
+        scores, other = (learner.fit(data, **options)(Q) for data in (queries, shifted))
+        same = np.allclose(scores - scores.mean(), other - other.mean(), atol=1e-4)
+        if learner.name in of_pairs:
+            assert same, learner.name
+        elif learner.name in ("RLS", "boosted trees", "Gaussian process"):
+            assert not same, learner.name
+
+
+def test_lambdamart_takes_queries_in_any_order(toy):
+    train, Q, _ = toy
+    qid = np.repeat([0, 1, 2], 10)
+    queries = train._replace(qid=qid)
+    mixed = np.argsort(np.arange(30) % 10, kind="stable")
+    shuffled = queries._replace(X=train.X[mixed], y=train.y[mixed], qid=qid[mixed])
+    one, other = (fit_lambdamart(data, 3, 6)(Q) for data in (queries, shuffled))
+    np.testing.assert_array_equal(one, other)
 
 
 def test_the_best_feature_may_be_one_that_is_better_small():

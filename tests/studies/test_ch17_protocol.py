@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from preflearn_book.studies import ch17_tasks
+from preflearn_book.studies.ch17_learners import LEARNERS
 from preflearn_book.studies.ch17_protocol import (
     BUDGET,
     Learner,
@@ -42,6 +43,18 @@ def test_a_row_has_the_configuration_that_the_folds_choose():
     assert evaluate(problem, learner("low", range(-8, 0)))["at_end"] == "number high"
     with pytest.raises(ValueError, match="cannot be fitted"):
         evaluate(problem, learner("none", range(7, 15)))
+
+
+def test_all_learners_have_the_same_budget():
+    for family, learners in LEARNERS.items():
+        widths = set()
+        for one in learners:
+            assert len(one.configurations) in (1, BUDGET), (family, one.name)
+            found = {options.get("width") for options in one.configurations} - {None}
+            widths.add(tuple(sorted(found)))
+            kernels = {"width" in options for options in one.configurations}
+            assert len(kernels) == 1, f"{one.name} has two kernels"
+        assert len(widths - {()}) <= 1, f"kernels of {family} have different widths"
 
 
 @pytest.mark.parametrize("name", ["runs", "new_user"])

@@ -10,7 +10,13 @@ import pytest
 
 from preflearn_book.runner.project import Project
 from preflearn_book.runner.sweep import planned
-from preflearn_book.studies import ch17_features, ch17_ratings, ch17_seasons, ch17_tasks
+from preflearn_book.studies import (
+    ch17_features,
+    ch17_queries,
+    ch17_ratings,
+    ch17_seasons,
+    ch17_tasks,
+)
 from preflearn_book.studies.ch17_learners import LEARNERS, parse_names, select_learners
 from preflearn_book.studies.ch17_protocol import CONSTANT, SIMULATED, Learner, evaluate
 
@@ -22,7 +28,7 @@ def evaluated(monkeypatch):
 
     def record_keys(problem, learner):
         keys.append((problem.family, problem.name, learner.name))
-        return dict(zip(("arena", "name", "learner"), keys[-1], strict=True))
+        return dict(zip(("family", "name", "learner"), keys[-1], strict=True))
 
     monkeypatch.setattr(ch17_tasks, "evaluate", record_keys)
     for family, module in ch17_tasks.FAMILIES.items():
@@ -58,7 +64,7 @@ def test_a_run_of_some_learners_has_their_rows_only(evaluated):
     pd.testing.assert_frame_equal(some, expected.reset_index(drop=True))
     runs = ch17_tasks.run_tasks(ch17_tasks.tasks("full"), ["Elo"])
     assert set(runs["learner"]) == {"Elo"}
-    assert set(runs["arena"]) == {"time"}
+    assert set(runs["family"]) == {"time"}
     with pytest.raises(ValueError, match="learners"):
         ch17_tasks.run_tasks([("objects", "volleyball/V1-V2")], ["Elo"])
     with pytest.raises(ValueError, match="'Elos'"):
@@ -102,6 +108,7 @@ def without_data(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for cached in (
         ch17_features._known_before,
+        ch17_queries.search_results,
         ch17_ratings._users,
         ch17_seasons._frame,
     ):
@@ -113,6 +120,7 @@ def without_data(tmp_path, monkeypatch):
 NAMES = {
     "features": ["football/2018", "sushi/0"],
     "objects": ["Bundesliga/B1-B2"],
+    "queries": ["12 queries/9"],
     "ratings": ["jester 20-39/0", "movielens 60-79/5"],
     "time": [
         "ATP/2002",

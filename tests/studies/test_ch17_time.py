@@ -187,6 +187,16 @@ def test_windows_of_seasons(small_nba, name, n):
     assert first == pd.Timestamp(1998, 11, 1)
 
 
+def test_learners_from_features_do_not_see_the_number_of_earlier_matches():
+    games = season(ties=True)
+    other = games._replace(features=games.features.copy())
+    other.features[:, 3] += np.arange(400)
+    for name in ("logistic regression", "boosted trees"):
+        np.testing.assert_array_equal(forecast(name, games), forecast(name, other))
+    counts = [forecast("logistic, with counts", one) for one in (games, other)]
+    assert not np.allclose(*counts)
+
+
 def test_the_authors_split_of_starcraft():
     """Cuts at 14,291 and 20,007 of 28,582 rows, in one of which a player meets himself."""
     if not datasets.available("starcraft"):

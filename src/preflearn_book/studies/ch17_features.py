@@ -30,6 +30,7 @@ from preflearn.pairs import Pairs
 from preflearn.ratings import Elo, Glicko
 from preflearn_book.studies.ch07_histories import match_features
 from preflearn_book.studies.ch17_protocol import Problem, Split, problem_or_simulation
+from preflearn_book.studies.ch17_queries import search_results
 
 N_FOLDS = 3
 N_PAIRS = 300  # to learn from
@@ -104,7 +105,9 @@ def tasks(profile: str) -> list[str]:
     if profile == "quick":
         return ["norm 1/0", "norm 2/0", "football/2018"]
     names = [
-        f"{domain}/{draw}" for domain in (*_NORMS, "sushi") for draw in range(DRAWS)
+        f"{domain}/{draw}"
+        for domain in (*_NORMS, "sushi", "search")
+        for draw in range(DRAWS)
     ]
     return names + [f"football/{year}" for year in _YEARS]
 
@@ -112,7 +115,8 @@ def tasks(profile: str) -> list[str]:
 def problem(name: str) -> Problem:
     """The problem of a name; simulations and sushi as in section 4 of [Venuto2017]_.
 
-    If sushi or football are not available, the problem is one more simulation with the
+    The last section of the paper wishes for data of search engines. If sushi, search
+    results or football are not available, the problem is one more simulation with the
     norm 2.
     """
     return problem_or_simulation(name, _real_problem, _simulated)
@@ -124,6 +128,8 @@ def _real_problem(name: str) -> Problem:
         return _football(name)
     if domain == "sushi":
         return _sushi(name)
+    if domain == "search":
+        return _search(name)
     rng = np.random.default_rng([17, list(_NORMS).index(domain), int(unit)])
     return _norm_pairs(name, _NORMS[domain], rng)
 
@@ -160,6 +166,41 @@ def _sushi(name: str) -> Problem:
         pairs[:N_PAIRS], groups=data.user[first[:N_PAIRS]]
     )
     return make_problem(name, "features", pairs, y, N_PAIRS, folds)
+
+
+def _search(name: str) -> Problem:
+    """Documents of one query, which tie if their grades are equal; draws have no query
+    in common."""
+    data = search_results()
+    draw = int(name.split("/")[1])
+    rng = np.random.default_rng([17, 4, draw])
+    n_queries = (int(data.qid[-1]) + 1) // DRAWS
+    first_query = n_queries * draw
+    first_asked = first_query + 2 * n_queries // 5
+    known = pairs_of_queries(data.qid, first_query, first_asked, N_PAIRS, rng)
+    asked = pairs_of_queries(
+        data.qid, first_asked, first_query + n_queries, N_ASKED, rng
+    )
+    first, second = np.vstack([known, asked]).T
+    pairs = Pairs.from_arrays(data.X[first], data.X[second])
+    y = np.sign(data.y[first] - data.y[second]).astype(np.int8)
+    groups = data.qid[first[:N_PAIRS]]
+    folds = QueryKFold(N_FOLDS).split(pairs[:N_PAIRS], groups=groups)
+    return make_problem(name, "features", pairs, y, N_PAIRS, folds)
+
+
+def pairs_of_queries(
+    qid: NDArray, start: int, stop: int, n: int, rng: np.random.Generator
+) -> NDArray:
+    """n different pairs of items of one query, in random order and direction.
+
+    The queries are those with numbers from start to stop - 1.
+    """
+    rows = np.flatnonzero((start <= qid) & (qid < stop))
+    i, j = np.triu_indices(len(rows), 1)
+    candidates = np.stack([rows[i], rows[j]], axis=1)
+    candidates = candidates[qid[rows[i]] == qid[rows[j]]]
+    return rng.permuted(rng.permutation(candidates)[:n], axis=1)
 
 
 def _football(name: str) -> Problem:

@@ -9,6 +9,9 @@ To add a baseline, edit only this file:
    configurations, or without any if there is nothing to choose.
 3. Run ``preflearn record 17 -p learners "NAME"``. It evaluates only this learner, on
    all tasks of its families, and merges its rows into the recorded tables.
+
+Linear and Gaussian kernels are separate learners, so that each has all of the budget. A
+Gaussian kernel has two widths, the same for all learners of a family.
 """
 
 from __future__ import annotations
@@ -30,12 +33,13 @@ from preflearn_book.studies import ch17_time as time
 from preflearn_book.studies.ch17_protocol import (
     BUDGET,
     CONSTANT,
+    RANDOM,
     Learner,
     configurations,
     spaced,
 )
 
-AFTERWARDS = ("SVMCompare, threshold refitted", "logistic, without counts")
+AFTERWARDS = ("SVMCompare, threshold refitted", "logistic, with counts")
 """Learners that were added after the losses were known, to find a cause. They are not
 ranked."""
 
@@ -60,31 +64,43 @@ def _powers_of_ten(low: float, high: float) -> list[float]:
 
 # ---- Learners of several families
 
-_KERNELS = ["linear", "rbf"]
-_SVM = {"kernel": _KERNELS, "C": spaced(1e-3, 3e3)}
-_SVM_COMPARE = _pair_learner(
-    "SVMCompare", partial(SVMCompare, tie_weight="least"), **_SVM
+# Twice the width is the exponent of the kernel at the mean squared distance.
+_PAIR_WIDTHS = [0.1, 1.0]
+
+
+def _pair_learners(
+    name: str, estimator: Any, **values: Sequence[Any]
+) -> tuple[Learner, Learner]:
+    """A learner from pairs with a linear kernel, and one with a Gaussian kernel."""
+    return (
+        _pair_learner(name, estimator, **values),
+        _pair_learner(f"{name}, rbf", estimator, **values, width=_PAIR_WIDTHS),
+    )
+
+
+_SVM_COMPARE = _pair_learners(
+    "SVMCompare", partial(SVMCompare, tie_weight="least"), C=spaced(1e-4, 1e4)
 )
-_RANKING_SVM = _pair_learner("ranking SVM", SVMRank, **_SVM)
+_RANKING_SVM = _pair_learners("ranking SVM", SVMRank, C=spaced(1e-4, 1e4))
 _LOGISTIC = _learner("logistic regression", pairs.fit_logistic, C=spaced(1e-6, 1e3))
 _KERNEL_LOGISTIC = _learner(
     "logistic, kernel features",
     pairs.fit_kernel_logistic,
-    width=[0.1, 1.0],
-    C=spaced(1e-2, 1e4),
+    width=_PAIR_WIDTHS,
+    C=spaced(1e-3, 1e5),
 )
-_TREES = _learner(
-    "boosted trees",
-    pairs.fit_trees,
-    n_estimators=[50, 150],
-    min_child_samples=[1, 2, 4, 8, 16, 32, 64, 128],
-)
+# With 256 of 600 rows in each leaf, a tree has at most one split.
+_TREE_SIZES = {
+    "n_estimators": [50, 150],
+    "min_child_samples": [2, 4, 8, 16, 32, 64, 128, 256],
+}
+_TREES = _learner("boosted trees", pairs.fit_trees, **_TREE_SIZES)
+_LAMBDAMART = _learner("LambdaMART", pairs.fit_lambdamart, **_TREE_SIZES)
 _PAIR_BASELINES = (
     _learner(CONSTANT, pairs.fit_frequencies),
-    _learner("random", pairs.fit_coin),
+    _learner(RANDOM, pairs.fit_coin),
 )
 
-# Twice the width is the exponent of the kernel at the mean squared distance.
 _WIDTHS = [0.03, 0.3]
 _BASES = {"n_basis": [1, 2, 4, 8, 16, 32, 64, 128], "width": _WIDTHS}
 
@@ -96,8 +112,13 @@ def _order_learners(
     n_hidden: Sequence[int],
     logistic: Sequence[float],
     kernel_logistic: Sequence[float],
+    smallest_leaf: int = 1,
 ) -> tuple[Learner, ...]:
-    """Learners of both families of orders, from their costs and numbers of units."""
+    """Learners of all families of orders, from their costs and numbers of units."""
+    tree_sizes = {
+        "min_child_samples": [smallest_leaf * 3 ** (k // 2) for k in range(BUDGET)],
+        "num_leaves": [2, 6],
+    }
     return (
         _order_learner("ranking SVM", partial(SVMRank, kernel="linear"), C=svm),
         _order_learner("ranking SVM, rbf", SVMRank, C=rbf_svm, width=_WIDTHS),
@@ -108,7 +129,7 @@ def _order_learners(
             "RankNet",
             orders.fit_ranknet,
             n_hidden=n_hidden,
-            learning_rate=_powers_of_ten(-5, 1),
+            learning_rate=_powers_of_ten(-5, 3),
         ),
         _learner("logistic regression", orders.fit_logistic, C=logistic),
         _learner(
@@ -117,17 +138,13 @@ def _order_learners(
             C=kernel_logistic,
             width=_WIDTHS,
         ),
-        _learner(
-            "boosted trees",
-            orders.fit_trees,
-            min_child_samples=[1, 1, 3, 3, 9, 9, 27, 27],
-            num_leaves=[2, 6],
-        ),
+        _learner("boosted trees", orders.fit_trees, **tree_sizes),
+        _learner("LambdaMART", orders.fit_lambdamart, **tree_sizes),
         _learner("Gaussian process", orders.fit_gaussian_process),
         _learner("correlation weights", orders.fit_correlations),
         _learner("best feature", orders.fit_best_feature),
         _learner(CONSTANT, orders.fit_zero),
-        _learner("random", orders.fit_random),
+        _learner(RANDOM, orders.fit_random),
     )
 
 
@@ -154,8 +171,8 @@ _GLICKO = [
     *_grid(deviation=(60.0, 180.0, 540.0, 1620.0), c=(2.0,)),
 ]
 _TRUESKILL = [
-    *_grid(variance=(0.025, 0.1, 0.4, 1.6), dynamics=(0.004,)),
-    *_grid(variance=(0.1, 0.4, 1.6, 6.4), dynamics=(0.001,)),
+    *_grid(variance=(0.006, 0.04, 0.25, 1.6), dynamics=(0.004,)),
+    *_grid(variance=(0.025, 0.16, 1.0, 6.4), dynamics=(0.001,)),
 ]
 
 
@@ -163,30 +180,26 @@ _TRUESKILL = [
 
 LEARNERS: dict[str, tuple[Learner, ...]] = {
     "features": (
-        _SVM_COMPARE,
+        *_SVM_COMPARE,
         _learner(
             "SVMCompare, threshold refitted",
             pairs.fit_with_threshold,
-            **_SVM,
+            C=spaced(1e-4, 1e4),
         ),
-        _RANKING_SVM,
-        _pair_learner(
-            "LPCompare",
-            partial(LPCompare, nu=0.8),
-            kernel=_KERNELS,
-            radius=spaced(0.3, 3e3),
+        *_RANKING_SVM,
+        *_pair_learners(
+            "LPCompare", partial(LPCompare, nu=0.8), radius=spaced(0.1, 1e4)
         ),
-        _pair_learner(
+        *_pair_learners(
             "LogisticCompare",
             partial(LogisticCompare, tie_weight="least", random_state=0),
-            kernel=_KERNELS,
-            alpha=spaced(1e-9, 10.0),
+            alpha=spaced(1e-9, 1e2),
         ),
         _learner(
             "ordinal model",
             pairs.fit_ordinal,
             link=["logit", "probit"],
-            alpha=spaced(1e-2, 1e3),
+            alpha=spaced(1e-3, 1e4),
         ),
         _learner(
             "RankNet",
@@ -197,11 +210,12 @@ LEARNERS: dict[str, tuple[Learner, ...]] = {
         _LOGISTIC,
         _KERNEL_LOGISTIC,
         _TREES,
+        _LAMBDAMART,
         _learner(
             "Gaussian process",
             pairs.fit_gaussian_process,
-            width=[0.1, 1.0],
-            noise=spaced(1e-4, 1e2),
+            width=_PAIR_WIDTHS,
+            noise=spaced(1e-5, 1e3),
         ),
         *_PAIR_BASELINES,
     ),
@@ -223,6 +237,24 @@ LEARNERS: dict[str, tuple[Learner, ...]] = {
             n_hidden=[8, 32],
             logistic=_powers_of_ten(-2, 9),
             kernel_logistic=_powers_of_ten(0, 11),
+        ),
+    ),
+    "queries": (
+        *_order_learners(
+            svm=_powers_of_ten(-7, -1),
+            rbf_svm=_powers_of_ten(-5, 2),
+            rank_rls=_powers_of_ten(-2, 8),
+            n_hidden=[2, 8],
+            logistic=_powers_of_ten(-5, 4),
+            kernel_logistic=_powers_of_ten(-4, 5),
+            smallest_leaf=4,
+        ),
+        _order_learner("RLS", RLS, alpha=_powers_of_ten(-4, 6), width=_WIDTHS),
+        _learner(
+            "RLS, centered by query",
+            partial(orders.fit_centered, estimator=RLS),
+            alpha=_powers_of_ten(-4, 6),
+            width=_WIDTHS,
         ),
     ),
     "ratings": orders.for_each_user(
@@ -255,8 +287,8 @@ LEARNERS: dict[str, tuple[Learner, ...]] = {
         ),
         _table_learner("logistic regression", time.fit_logistic, C=spaced(1e-4, 1e3)),
         _table_learner(
-            "logistic, without counts",
-            partial(time.fit_logistic, counts=False),
+            "logistic, with counts",
+            partial(time.fit_logistic, counts=True),
             C=spaced(1e-4, 1e3),
         ),
         _table_learner(
@@ -266,24 +298,25 @@ LEARNERS: dict[str, tuple[Learner, ...]] = {
             num_leaves=(3, 8),
         ),
         _table_learner(CONSTANT, time.fit_frequencies),
-        _table_learner("random", time.fit_equal_probabilities),
+        _table_learner(RANDOM, time.fit_equal_probabilities),
     ),
     "regimes": (
-        _SVM_COMPARE,
-        _RANKING_SVM,
+        *_SVM_COMPARE,
+        *_RANKING_SVM,
         _LOGISTIC,
         _KERNEL_LOGISTIC,
         _TREES,
+        _LAMBDAMART,
         _learner(
             "Davidson",
             pairs.fit_davidson,
-            alpha=spaced(1e-5, 30.0),
+            alpha=spaced(1e-6, 100.0),
         ),
         _learner(
             "Davidson, also features",
             pairs.fit_davidson,
             own=[0.5, 2.0],
-            alpha=spaced(1e-4, 1e3),
+            alpha=spaced(1e-5, 1e4),
         ),
         *_PAIR_BASELINES,
     ),

@@ -5,8 +5,9 @@ A domain is a group of sets, such as results of decathlons. A unit is a row of T
 of [AhmadiFahandar2019]_, except rows with a set that is not public. Rows of a domain
 share its sets, so they depend on each other.
 
-All learners get the features that chapter 16 gives to AnKer-rank, in [0, 1]. A query is
-scaled together with the training items if a Kolmogorov-Smirnov test does not reject
+All learners get the features that chapter 16 gives to AnKer-rank, in [0, 1], except
+the columns that the ranking is sorted by: with them, one column is the answer. A query
+is scaled together with the training items if a Kolmogorov-Smirnov test does not reject
 that they have the same distribution, and otherwise by itself.
 
 References
@@ -17,7 +18,7 @@ References
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import compress, permutations
 
 import numpy as np
 from scipy.stats import rankdata
@@ -26,7 +27,7 @@ from sklearn.model_selection import RepeatedKFold
 from preflearn.analogy import DomainScaler
 from preflearn.core.validation import Floats
 from preflearn.datasets import load_object_ranking
-from preflearn.datasets.object_ranking import OBJECT_RANKINGS
+from preflearn.datasets.object_ranking import OBJECT_RANKINGS, ObjectRanking
 from preflearn.metrics import ranking_loss
 from preflearn_book.studies.ch17_orders import (
     Scored,
@@ -49,6 +50,16 @@ TRANSFERS = [
     for a, b in permutations(OBJECT_RANKINGS, 2)
     if a[0] == b[0] and (a, b) != ("H2", "H1")
 ]
+SORT_KEYS = {
+    "B": ("Pts", "GD", "GF"),
+    "G": ("Goalsfor",),
+    "V": ("Matches_Won", "Points", "Sets_Ration", "Points_Ratio"),
+}
+"""The columns that sort the rankings of a group: the first one sorts all items, and each
+further one sorts those that are equal in the earlier ones. (The decathlon's points and
+CWUR's score are no features in chapter 16 either.)"""
+
+_COMPLEMENTS = {"V": ("Matches_Lost",)}  # all teams have as many matches
 MAX_REPEATED_ITEMS = 50  # with more items, three folds are drawn once, not three times
 
 
@@ -67,8 +78,18 @@ def problem(name: str) -> Problem:
 
 
 def _real_problem(name: str) -> Problem:
-    first, second = (load_object_ranking(one) for one in name.split("/")[1].split("-"))
+    first, second = (without_sort_keys(one) for one in name.split("/")[1].split("-"))
     return make_problem(name, first.X, first.y, second.X, second.y)
+
+
+def without_sort_keys(name: str) -> ObjectRanking:
+    """A ranking without the features in `SORT_KEYS`, and without those that differ from
+    one of them by sign and a constant."""
+    data = load_object_ranking(name)
+    left_out = {*SORT_KEYS.get(name[0], ()), *_COMPLEMENTS.get(name[0], ())}
+    kept = [feature not in left_out for feature in data.feature_names]
+    names = tuple(compress(data.feature_names, kept))
+    return data._replace(X=data.X[:, kept], feature_names=names)
 
 
 def _simulated(name: str) -> Problem:

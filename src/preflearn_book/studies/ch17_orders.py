@@ -1,9 +1,9 @@
-"""Learners of chapter 17 for the task families "objects" and "ratings": an order of
-items is learned from scores.
+"""Learners of chapter 17 for the task families "objects", "ratings" and "queries": an
+order of items is learned from scores.
 
-`train` is `Scored`: items and their scores, of which only the order counts. The fitted
-model is a function from the features of other items to scores; larger is better. In
-"ratings", `train` is a list of them, one for each user.
+`train` is `Scored`: items and their scores, of which only the order within a query
+counts. The fitted model is a function from the features of other items to scores;
+larger is better. In "ratings", `train` is a list of them, one for each user.
 
 Features are centered on the training items and divided by one number, so that one grid
 suits sets of any unit. Learners by analogy need features in [0, 1] instead.
@@ -16,8 +16,10 @@ from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import Any, NamedTuple
 
+import lightgbm
 import numpy as np
 from lightgbm import LGBMRegressor
+from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -26,8 +28,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 
 from preflearn.analogy import Able2Rank, AnKerRank
-from preflearn.core.validation import Floats
-from preflearn.metrics import ranking_loss
+from preflearn.core.validation import Floats, Ids
 from preflearn.pairs import Pairs
 from preflearn.ranking import RankNet, bradley_terry
 from preflearn.ranking.aggregation import merged
@@ -37,8 +38,10 @@ from preflearn_book.studies.ch17_protocol import QUIET_TREES, Learner
 _ROUNDING_OF_RANGE = 1e-9
 _ROUNDING_OF_SIZE = 1e-13
 _MIN_STEPS = 500  # of a network on few pairs; it makes at least five passes
-_MAX_KERNEL_FEATURES = 150  # no set has more items to learn from
+_N_TREES = 200
+_MAX_KERNEL_FEATURES = 150
 
+Labels = NDArray[np.int8]
 Scores = Callable[[Floats], Floats]
 
 
@@ -52,11 +55,25 @@ class Scored(NamedTuple):
         Scores; larger is better.
     seed : int
         Seed of learners that draw random numbers.
+    qid : ndarray of shape (n,), optional
+        Queries of the items, by number from 0; None: one query.
     """
 
     X: Floats
     y: Floats
     seed: int
+    qid: Ids | None = None
+
+    def pairs(self) -> tuple[Pairs, Labels]:
+        """All pairs of one query with different scores; the first item is better."""
+        return Pairs.from_scores(self.X, self.y, self.qid)
+
+    def query_means(self, values: Floats) -> Floats:
+        """The mean of values over the query of each item."""
+        if self.qid is None:
+            return np.full(len(values), values.mean())
+        sums = np.bincount(self.qid, values)
+        return (sums / np.maximum(np.bincount(self.qid), 1))[self.qid]
 
 
 def seed_of(name: str) -> int:
@@ -94,7 +111,8 @@ def standardized(fit: Callable[..., Scores]) -> Callable[..., Scores]:
         if scale == 0:
             scale = 1.0
         X = (train.X - mean) / scale
-        scores = fit(Scored(X, train.y - train.y.mean(), train.seed), **options)
+        y = train.y - train.y.mean()
+        scores = fit(train._replace(X=X, y=y), **options)
         return lambda Q: scores((Q - mean) / scale)
 
     return fit_standardized
@@ -110,7 +128,13 @@ def fit_estimator(
     """An estimator of the package, with a Gaussian kernel if it has a `width`."""
     if width is not None:
         options |= {"kernel": "rbf", "gamma": width / train.X.shape[1]}
-    return estimator(**options).fit(train.X, train.y).rank_function
+    return estimator(**options).fit(train.X, train.y, train.qid).rank_function
+
+
+def fit_centered(train: Scored, **options: Any) -> Scores:
+    """An estimator that is fitted to scores minus their means over queries."""
+    centered = train.y - train.query_means(train.y)
+    return fit_estimator(train._replace(y=centered), **options)
 
 
 def fit_anker_rank(train: Scored, **options: Any) -> Scores:
@@ -138,7 +162,7 @@ def fit_logistic(train: Scored, C: float, width: float | None = None) -> Scores:
         features.set_params(kernel="linear", n_components=min(n_components, p))
     else:
         features.set_params(gamma=width / p)
-    pairs, labels = Pairs.from_scores(features.fit_transform(train.X), train.y)
+    pairs, labels = train._replace(X=features.fit_transform(train.X)).pairs()
     signs = np.where(np.arange(len(labels)) % 2, -1, 1)
     classifier = LogisticRegression(
         C=C / len(labels), fit_intercept=False, solver="newton-cholesky"
@@ -150,12 +174,12 @@ def fit_logistic(train: Scored, C: float, width: float | None = None) -> Scores:
 @standardized
 def fit_ranknet(train: Scored, n_hidden: int, learning_rate: float) -> Scores:
     """RankNet, trained for at least `_MIN_STEPS` steps."""
-    n = len(train.y)
-    epochs = max(5, -(-_MIN_STEPS * 16 // (n * (n - 1) // 2)))  # batches hold 16 pairs
+    n_pairs = len(train.pairs()[1])
+    epochs = max(5, -(-_MIN_STEPS * 16 // n_pairs))  # batches hold 16 pairs
     net = RankNet(
         n_hidden, learning_rate=learning_rate, n_epochs=epochs, random_state=train.seed
     )
-    return net.fit(train.X, train.y).rank_function
+    return net.fit(train.X, train.y, train.qid).rank_function
 
 
 def normal_scores(y: Floats) -> Floats:
@@ -166,7 +190,7 @@ def normal_scores(y: Floats) -> Floats:
 def fit_trees(train: Scored, min_child_samples: int, num_leaves: int) -> Scores:
     """Gradient-boosted regression trees on the scores."""
     trees = LGBMRegressor(
-        n_estimators=200,
+        n_estimators=_N_TREES,
         num_leaves=num_leaves,
         min_child_samples=min_child_samples,
         min_data_in_bin=1,
@@ -176,6 +200,36 @@ def fit_trees(train: Scored, min_child_samples: int, num_leaves: int) -> Scores:
     )
     trees.fit(train.X, normal_scores(train.y))
     return lambda Q: np.asarray(trees.booster_.predict(Q, num_threads=1))
+
+
+def fit_lambdamart(train: Scored, min_child_samples: int, num_leaves: int) -> Scores:
+    """LambdaMART of LightGBM, with the sizes of `fit_trees`.
+
+    A swap of two items costs the change in discounted cumulative gain. The gain of an
+    item is the rank of its score in its query, and all positions count, since the loss
+    counts all pairs alike.
+    """
+    qid = np.zeros(len(train.y), dtype=np.int64)
+    if train.qid is not None:
+        qid = train.qid
+    order = np.argsort(qid, kind="stable")
+    starts = np.flatnonzero(np.diff(qid[order], prepend=-1))
+    queries = np.split(train.y[order], starts[1:])
+    grades = np.concatenate([rankdata(y, "dense") - 1 for y in queries]).astype(int)
+    sizes = [len(y) for y in queries]
+    settings = QUIET_TREES | {
+        "objective": "lambdarank",
+        "label_gain": list(range(int(grades.max()) + 1)),
+        "lambdarank_truncation_level": max(sizes),
+        "num_leaves": num_leaves,
+        "min_data_in_leaf": min_child_samples,
+        "min_data_in_bin": 1,
+        "feature_fraction": min(1.0, 30 / train.X.shape[1]),
+        "seed": train.seed,
+    }
+    data = lightgbm.Dataset(train.X[order], grades, group=sizes)
+    trees = lightgbm.train(settings, data, _N_TREES)
+    return lambda Q: np.asarray(trees.predict(Q, num_threads=1))
 
 
 @standardized
@@ -195,20 +249,22 @@ def fit_gaussian_process(train: Scored) -> Scores:
 
 def fit_best_feature(train: Scored) -> Scores:
     """The feature that orders the items best, with its sign."""
-    losses = np.array([ranking_loss(-train.y, -x) for x in train.X.T])
-    best = int(np.abs(losses - 0.5).argmax())
-    return lambda Q: np.sign(0.5 - losses[best]) * Q[:, best]
+    pairs, labels = train.pairs()
+    # The fraction of right pairs minus that of wrong ones.
+    agreement = np.sign(pairs.differences()).T @ labels
+    best = int(np.abs(agreement).argmax())
+    return lambda Q: np.sign(agreement[best]) * Q[:, best]
 
 
 @standardized
 def fit_correlations(train: Scored) -> Scores:
-    """Features weighted by their correlations with the ranks.
+    """Features weighted by their correlations with the ranks, within queries.
 
     Features of ratings are users, who are thus weighted by their similarity.
     """
     deviations = train.X.std(axis=0)
     targets = normal_scores(train.y)
-    covariances = train.X.T @ (targets - targets.mean())
+    covariances = train.X.T @ (targets - train.query_means(targets))
     weights = covariances / np.where(deviations > 0, deviations, 1.0)
     return lambda Q: Q @ weights
 

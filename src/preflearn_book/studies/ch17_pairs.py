@@ -39,9 +39,21 @@ Labelled = tuple[Pairs, NDArray]
 Forecast = Callable[[Pairs], NDArray]
 
 
-def fit_estimator(train: Labelled, estimator: Any, **options: Any) -> Forecast:
-    """An estimator of the package that predicts labels."""
+def fit_estimator(
+    train: Labelled, estimator: Any, width: float | None = None, **options: Any
+) -> Forecast:
+    """An estimator of the package that predicts labels, with a Gaussian kernel if it
+    has a `width`."""
+    options |= kernel_options(train, width)
     return estimator(**options).fit(*train).predict
+
+
+def kernel_options(train: Labelled, width: float | None) -> dict[str, Any]:
+    """A linear kernel, or a Gaussian one whose gamma is `width` over the number of
+    features."""
+    if width is None:
+        return {"kernel": "linear"}
+    return {"kernel": "rbf", "gamma": width / train[0].shape[2]}
 
 
 def fit_ordinal(train: Labelled, **options: Any) -> Forecast:
@@ -49,9 +61,10 @@ def fit_ordinal(train: Labelled, **options: Any) -> Forecast:
     return OrdinalComparison(**options).fit(*train).predict_proba
 
 
-def fit_with_threshold(train: Labelled, **options: Any) -> Forecast:
-    """SVMCompare with a threshold chosen on the training pairs, like a ranking SVM's."""
-    model = SVMCompare(tie_weight="least", **options).fit(*train)
+def fit_with_threshold(train: Labelled, C: float) -> Forecast:
+    """Linear SVMCompare with a threshold chosen on the training pairs, like a ranking
+    SVM's."""
+    model = SVMCompare(C, kernel="linear", tie_weight="least").fit(*train)
     return _with_best_threshold(train, model.decision_function)
 
 
@@ -145,6 +158,34 @@ def fit_trees(train: Labelled, min_child_samples: int, n_estimators: int) -> For
         return np.hstack([pairs.first, pairs.second, pairs.differences()])
 
     return fit_both_orders(train, rows, fit_rows)
+
+
+def fit_lambdamart(
+    train: Labelled, min_child_samples: int, n_estimators: int
+) -> Forecast:
+    """LambdaMART of LightGBM on preferences as queries of two items, with a threshold
+    chosen on the training pairs.
+
+    In a query of two items each swap costs the same, so trees are boosted for the
+    logistic loss of score differences.
+    """
+    pairs, y = train
+    both = np.stack([pairs.first, pairs.second], axis=1)
+    settings = QUIET_TREES | {
+        "objective": "lambdarank",
+        "num_leaves": 7,
+        "max_bin": 63,
+        "seed": 0,
+        "min_data_in_leaf": min_child_samples,
+    }
+    grades = np.stack([y > 0, y < 0], axis=1).astype(int)
+    data = lightgbm.Dataset(
+        both.reshape(-1, both.shape[2]), grades.ravel(), group=np.full(len(y), 2)
+    )
+    score: Any = lightgbm.train(settings, data, n_estimators).predict
+    return _with_best_threshold(
+        train, lambda asked: score(asked.first) - score(asked.second)
+    )
 
 
 def fit_gaussian_process(train: Labelled, width: float, noise: float) -> Forecast:

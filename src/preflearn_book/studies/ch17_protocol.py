@@ -38,6 +38,9 @@ BUDGET = 8
 CONSTANT = "constant"
 """The learner that forecasts the same for all. Each task family has one."""
 
+RANDOM = "random"
+"""The learner that answers at random. Each task family has one."""
+
 SIMULATED = "simulated "
 """The prefix of the domain of a problem that replaces one whose data are not available.
 """
@@ -177,7 +180,7 @@ def evaluate(problem: Problem, learner: Learner) -> dict[str, Any]:
     Returns
     -------
     dict
-        arena (the task family), domain, unit, learner; the measures; chosen (the
+        family (the task family), domain, unit, learner; the measures; chosen (the
         configuration, in words); at_end (such as "C high", empty where none is); fit_s
         and forecast_s (seconds); fit_mb and forecast_mb; and the problem's facts.
     """
@@ -190,7 +193,7 @@ def evaluate(problem: Problem, learner: Learner) -> dict[str, Any]:
     model, fit_s, fit_mb = measured(partial(learner.fit, train, **tried[best]))
     forecast, forecast_s, forecast_mb = measured(partial(model, test))
     return {
-        "arena": problem.family,
+        "family": problem.family,
         "domain": problem.domain,
         "unit": problem.unit,
         "learner": learner.name,

@@ -81,11 +81,11 @@ def _problem(name: str) -> Problem:
         train, [user.X_test for user in users], [user.y_test for user in users]
     )
     folds = [Split([], [], []), Split([], [], [])]
-    for X, y, own_seed in train:
-        for fold, (a, b) in zip(folds, halves(y, own_seed), strict=True):
-            fold.train.append(Scored(X[a], y[a], own_seed))
-            fold.test.append(X[b])
-            fold.truth.append(y[b])
+    for user in train:
+        for fold, (a, b) in zip(folds, halves(user.y, user.seed), strict=True):
+            fold.train.append(Scored(user.X[a], user.y[a], user.seed))
+            fold.test.append(user.X[b])
+            fold.truth.append(user.y[b])
     facts = {"n_features": train[0].X.shape[1]}
     return Problem("ratings", domain, unit, whole, folds, judge, facts)
 

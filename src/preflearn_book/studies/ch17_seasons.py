@@ -161,7 +161,7 @@ WITH_ADVANTAGE = ("NBA", "football")
 def tasks(profile: str) -> list[str]:
     """Names such as "NBA/2002": the season that ends in 2002, after two others.
 
-    Three years of the NBA and of football are also forecast after 1/4 to 4 seasons:
+    Five years of the NBA and of football are also forecast after 1/4 to 4 seasons:
     "NBA by history/2002 after 0.5".
     """
     if profile == "quick":
@@ -169,7 +169,7 @@ def tasks(profile: str) -> list[str]:
     usual = [
         f"{sport}/{year}" for sport, year in product(("NBA", "ATP", "football"), _YEARS)
     ]
-    kinds = product(("NBA", "football"), _YEARS[1::3], _HISTORIES)
+    kinds = product(("NBA", "football"), _YEARS[::2], _HISTORIES)
     lengths = [
         f"{sport} by history/{year} after {history:g}" for sport, year, history in kinds
     ]

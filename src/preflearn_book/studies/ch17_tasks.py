@@ -17,6 +17,7 @@ from preflearn.core.validation import require
 from preflearn_book.studies import (
     ch17_features,
     ch17_objects,
+    ch17_queries,
     ch17_ratings,
     ch17_seasons,
     ch17_worlds,
@@ -27,18 +28,19 @@ from preflearn_book.studies.ch17_protocol import CONSTANT, Problem, evaluate
 FAMILIES: dict[str, ModuleType] = {
     "features": ch17_features,
     "objects": ch17_objects,
+    "queries": ch17_queries,
     "ratings": ch17_ratings,
     "time": ch17_seasons,
     "regimes": ch17_worlds,
 }
 """The module of each task family, with the functions `tasks` and `problem`."""
 
-KEYS = ["arena", "domain", "unit", "learner"]
-"""The columns that name a row: the task, of which "arena" is the family, and the learner.
+KEYS = ["family", "domain", "unit", "learner"]
+"""The columns that name a row: the task (its family, domain and unit), and the learner.
 """
 
 WORDS = {
-    "arena": "the task family: what kind of comparisons",
+    "family": "the task family: what kind of comparisons",
     "domain": "where the data come from",
     "unit": "what was drawn independently in it",
     "learner": "the learner",
@@ -47,6 +49,7 @@ WORDS = {
     "error": "fraction of results that were forecast wrongly, where loss is another measure",
     "overconfidence": "mean of the largest probability less the fraction of right answers",
     "with_ties": "the disagreement error with pairs of equal ratings, as in the paper",
+    "ndcg": "normalized discounted cumulative gain of the first ten documents; larger is better",
     "chosen": "the configuration that was chosen",
     "at_end": "chosen numbers that are the smallest or the largest of those tried",
     "fit_s": "seconds of the processor of the last fit",
@@ -139,7 +142,7 @@ def new_user_runs(
     Parameters
     ----------
     families : sequence of str
-        Task families whose learners are tried; the column "arena" has their names.
+        Task families whose learners are tried; the column "family" has their names.
     names : collection of str, optional
         Names of learners; all by default. Without any learner in the families, the
         table is empty.
@@ -154,7 +157,7 @@ def new_user_runs(
                 first = {problem.domain: problem for problem in reversed(problems)}
                 problems = list(first.values())
             rows = _evaluate(family, problems, names, in_turn=few)
-            tables.append(pd.DataFrame(rows).assign(arena=family))
+            tables.append(pd.DataFrame(rows).assign(family=family))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -165,7 +168,7 @@ def merge_runs(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> old = pd.DataFrame({"arena": "a", "domain": ["x", "x", "y"], "unit": "0",
+    >>> old = pd.DataFrame({"family": "a", "domain": ["x", "x", "y"], "unit": "0",
     ...                     "learner": ["p", "q", "p"], "loss": [0.1, 0.2, 0.3]})
     >>> new = old[:2].assign(learner=["q", "r"], loss=[0.5, 0.6])
     >>> merge_runs(old, new)[["domain", "learner", "loss"]].to_numpy().tolist()

@@ -10,7 +10,8 @@ before its day is over:
 - The others are fitted to a table, and fitted anew every `REFIT` days to the matches of
   earlier days. (With 30 days, Bradley-Terry models had a loss 0.01 to 0.03 nats higher
   on the NBA, from this alone.)
-- Features of a match count what its players did on earlier days (`rolling`).
+- Features of a match count what its players did on earlier days (`rolling`). The
+  number of earlier matches is left out, since other learners do not have it either.
 
 All learners use the same data: who met when, who had the home advantage, and the
 outcomes, but no points. The margin of ties, and the advantage of the rating systems,
@@ -168,17 +169,22 @@ def fit_bradley_terry(
     ]
 
 
-def fit_logistic(train: Games, C: float, *, counts: bool = True) -> Forecast:
-    """Logistic regression on the features; without `counts`, all but the number of
-    earlier matches.
+_RESULTS = [0, 1, 2]  # columns of the features that summarize results
+_COUNTS = 3  # the column of the numbers of earlier matches
+_ADVANTAGE = 4
+
+
+def fit_logistic(train: Games, C: float, *, counts: bool = False) -> Forecast:
+    """Logistic regression on the features; with `counts`, also on the number of earlier
+    matches.
 
     The probability of a tie does not increase with a difference, so where there are
     ties, the absolute values of the features are added.
     """
-    columns = [0, 1, 2, 3] if counts else [0, 1, 2]
+    columns = [*_RESULTS, _COUNTS] if counts else _RESULTS
 
     def inputs(games: Games) -> Floats:
-        parts = [games.features[:, [*columns, 4]]]
+        parts = [games.features[:, [*columns, _ADVANTAGE]]]
         if games.ties:
             parts.append(np.abs(games.features[:, columns]))
         return np.hstack(parts)
@@ -191,12 +197,14 @@ def fit_logistic(train: Games, C: float, *, counts: bool = True) -> Forecast:
 
 
 def fit_trees(train: Games, n_estimators: int, num_leaves: int) -> Forecast:
-    """Gradient-boosted classification trees on the features."""
+    """Gradient-boosted classification trees on the features, without the number of
+    earlier matches."""
+    columns = [*_RESULTS, _ADVANTAGE]
     trees = LGBMClassifier(
         n_estimators=n_estimators, num_leaves=num_leaves, **QUIET_TREES
     )
-    trees.fit(train.features, train.y)
-    return lambda test: np.asarray(trees.predict_proba(test.features))
+    trees.fit(train.features[:, columns], train.y)
+    return lambda test: np.asarray(trees.predict_proba(test.features[:, columns]))
 
 
 def fit_frequencies(train: Games) -> Forecast:
@@ -204,10 +212,10 @@ def fit_frequencies(train: Games) -> Forecast:
     more."""
     outcomes = [-1, 0, 1] if train.ties else [-1, 1]
     counts = np.ones((2, len(outcomes)))
-    at_home = (train.features[:, 4] > 0).astype(int)
+    at_home = (train.features[:, _ADVANTAGE] > 0).astype(int)
     np.add.at(counts, (at_home, np.searchsorted(outcomes, train.y)), 1)
     frequencies = counts / counts.sum(axis=1, keepdims=True)
-    return lambda test: frequencies[(test.features[:, 4] > 0).astype(int)]
+    return lambda test: frequencies[(test.features[:, _ADVANTAGE] > 0).astype(int)]
 
 
 def fit_equal_probabilities(train: Games) -> Forecast:

@@ -49,7 +49,7 @@ MAPS = (
     {"items": (20, 60, 200), "explained": (0.1, 0.5, 1.0)},
 )
 WORLDS = ("linear", "non-linear")
-DRAWS = 3
+DRAWS = 5  # the fewest that can decide a comparison
 
 
 def settings() -> list[dict[str, float]]:
