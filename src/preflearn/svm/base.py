@@ -27,7 +27,7 @@ from preflearn.solvers.newton import warn_about_gap
 from preflearn.svm.kernel_problem import INACCURATE, Solution
 
 # Score differences of support vectors are 1 up to about the root of the gap.
-_MARGIN_TOL = 1e-6
+MARGIN_TOL = 1e-6
 MAX_BETA = -1e-8  # beta above it does not count as negative; its unit is the margin's
 # What ties weigh, relative to preferences; from 1 on beta is negative for all data.
 _TIE_FRACTIONS = (0.6, 0.7, 0.8, 0.9, 1.0)
@@ -39,7 +39,7 @@ def snap_to_margin(z: Floats) -> Floats:
 
     Else rounding would choose tau.
     """
-    return np.where(np.abs(np.abs(z) - 1) < _MARGIN_TOL, np.sign(z), z)
+    return np.where(np.abs(np.abs(z) - 1) < MARGIN_TOL, np.sign(z), z)
 
 
 def clear_threshold(
@@ -47,9 +47,9 @@ def clear_threshold(
 ) -> float:
     """tau of eq. 6, with all differences on the margin on one side of it."""
     tau, _ = best_threshold(y, snap_to_margin(z), sample_weight)
-    if abs(tau - 1) >= _MARGIN_TOL:
+    if abs(tau - 1) >= MARGIN_TOL:
         return tau
-    sides = (1 + _MARGIN_TOL, 1 - _MARGIN_TOL)
+    sides = (1 + MARGIN_TOL, 1 - MARGIN_TOL)
     return min(
         sides, key=lambda side: comparison_loss(y, threshold(z, side), sample_weight)
     )

@@ -126,7 +126,12 @@ class KernelProblem(ItemKernel):
         """
         rows = HingeTerms.from_labels(y[pairs], cost[pairs], biased)
         hinges = self.hinge_problem(pairs, rows)
-        _check_cost(rows.cost, hinges.largest)
+        check_cost(rows.cost, hinges.largest)
+        return self.solve_hinges(hinges, pairs, tol)
+
+    def solve_hinges(self, hinges: HingeProblem, pairs: Ids, tol: float) -> Solution:
+        """`solve`, after its checks."""
+        rows = hinges.rows
         solutions = []
         unfinished = True
         dual_first, patience = hinges.dual_first(len(self.ids))
@@ -253,7 +258,7 @@ class KernelProblem(ItemKernel):
         return Solution(a, expansion, certificate(rows, z, squared, dual, noise))
 
 
-def _check_cost(cost: Floats, size: float) -> None:
+def check_cost(cost: Floats, size: float) -> None:
     why = (
         "since beyond 1/2 u·u is lost in rounding: lower C, or standardise the features"
     )

@@ -18,15 +18,18 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from preflearn.core.expansion import Expansion, functions_of
 from preflearn.core.kernels import Kernel, scale_gamma
 from preflearn.core.validation import (
     Floats,
+    Ids,
     as_array,
     check_choice,
     check_number,
@@ -37,13 +40,17 @@ from preflearn.pairs import Pairs, as_pairs
 from preflearn.path import ItemFolds, cross_validated_path
 from preflearn.path.regularization import Selection, select_widest, warn_at_end
 from preflearn.svm.base import (
+    MARGIN_TOL,
     SupportVectorRanker,
     Training,
     check_gap,
     clear_threshold,
     preferences_first,
 )
+from preflearn.svm.counted_fit import CountedFit, CountedItems
+from preflearn.svm.counted_threshold import threshold_pairs
 from preflearn.svm.kernel_problem import KernelProblem
+from preflearn.svm.near_margin import solve_ranking
 
 # of [AhmadiFahandar2019]_
 _N_FOLDS = 2
@@ -86,7 +93,8 @@ class SVMRank(SupportVectorRanker):
     support_ : ndarray of int
         Ids of the pairs with a dual weight.
     dual_coef_ : ndarray of shape (m,)
-        u = sum_i dual_coef_[i] d_i.
+        u = sum_i dual_coef_[i] d_i. Of scored items, the pairs are those of
+        `Pairs.from_scores` with ties="keep".
     coef_ : ndarray of shape (p,)
         u, for the linear kernel only.
     tau_ : float
@@ -117,10 +125,20 @@ class SVMRank(SupportVectorRanker):
     error the middle of the widest interval is taken, on the logarithmic scale. For
     other folds, or a validation set, see `cross_validated_path` and `ranksvm_path`.
 
-    **Another tool.** For a linear kernel, a small C and an objective that may be 1e-6
-    too large, LinearSVC of scikit-learn on the differences (half of them turned,
-    loss="hinge", fit_intercept=False) may take less time: a fifth with 2,000 pairs of
-    10 features.
+    **Which method.** A linear kernel with more than 20,000 pairs of different scores,
+    and more than 20 for each unknown (features, or items if these are fewer), is solved
+    by Newton's method on smoothed hinges until few pairs are near the margin, and then
+    exactly by these pairs and the mean of those beyond it. Other problems are solved as
+    in `SVMCompare`. In the first case the pairs of scored items are counted instead of
+    listed, in n log n time and memory for n items, unless C is "path", ties are
+    duplicated, or pairs have weights; then `dual_coef_` and `support_`, which have one
+    entry per pair, are computed at their first access. Sparse features of fewer items
+    than features with listed pairs are solved as in `SVMCompare`.
+
+    **Another tool.** For sparse features that outnumber the items, and from some 5,000
+    pairs on, LinearSVC of scikit-learn on the differences (half of them turned,
+    loss="hinge", fit_intercept=False, tol=1e-6) takes a sixth of the time, for an
+    objective that is 1e-8 too large.
 
     Examples
     --------
@@ -184,7 +202,17 @@ class SVMRank(SupportVectorRanker):
         C = 1.0
         if not choose_C:
             C = check_real(self.C, "C", "a positive number or 'path'", _TINY)
-        pairs, y = _labelled_pairs(pairs, y, qid)
+        if _are_items(pairs):
+            countable = self.kernel == "linear" and self.ties == "ignore"
+            if countable and not choose_C and sample_weight is None:
+                items = CountedItems.validate(pairs, y, qid)
+                if items.are_many:
+                    return self._fit_counted(items, C, tol)
+            pairs, y = Pairs.from_scores(pairs, y, qid, ties="keep")
+        elif qid is not None:
+            raise ValueError(
+                "qid is given with pairs, which say what is compared; expected it with items"
+            )
         training = Training.validate(self, pairs, y, sample_weight, ties=False)
         if choose_C and sample_weight is not None:
             raise ValueError(
@@ -202,14 +230,54 @@ class SVMRank(SupportVectorRanker):
             cost = np.where(training.y != 0, 2.0, 1.0) * cost
         else:
             hinged = np.flatnonzero(training.y)
-        solution = problem.solve(training.y, cost, hinged, False, tol)
+        solution = solve_ranking(self, problem, training.y, cost, hinged, tol)
         check_gap(self, solution.certificate.gap, f"lower C = {C:g}", tol)
         self.C_ = C
         self.curve_ = curve
+        self._counted: CountedFit | None = None
         self._store(solution, training, 1.0)
         differences = self.decision_function(training.pairs)
         self.tau_ = clear_threshold(training.y, differences, training.weights)
         return self
+
+    def _fit_counted(self, items: CountedItems, C: float, tol: float) -> SVMRank:
+        """Fit to all pairs of items of a query, which are counted and not listed."""
+        fit = items.solve(self, C, tol)
+        proof = fit.solution.certificate
+        check_gap(self, proof.gap, f"lower C = {C:g}", tol)
+        self.C_ = C
+        self.curve_ = None
+        self.n_features_in_ = items.X.shape[1]
+        self.objective_, self.dual_gap_, _ = proof
+        self.coef_ = fit.solution.u
+        functions = functions_of(self, items.X)
+        self._expansion = Expansion(functions.k, self.coef_[None], np.ones(1))
+        self._counted = fit
+        # of an earlier fit
+        vars(self).pop("dual_coef_", None)
+        vars(self).pop("support_", None)
+        scores = self.rank_function(items.X)[items.order]
+        self.tau_ = clear_threshold(
+            *threshold_pairs(items.queries, scores, (1 - MARGIN_TOL, 1 + MARGIN_TOL))
+        )
+        return self
+
+    @cached_property
+    def dual_coef_(self) -> Floats:
+        """Weights of the pairs, listed at the first access where they were counted."""
+        return self._fitted_by_counts("dual_coef_").dual_coef()
+
+    @cached_property
+    def support_(self) -> Ids:
+        """Ids of the pairs with a dual weight, as `dual_coef_`."""
+        self._fitted_by_counts("support_")
+        return np.flatnonzero(self.dual_coef_)
+
+    def _fitted_by_counts(self, name: str) -> CountedFit:
+        fit = vars(self).get("_counted")
+        if fit is None:
+            raise AttributeError(f"{name} is not there before fit; call fit")
+        return fit
 
     def _cross_validate(self, problem: KernelProblem, training: Training) -> Selection:
         """The mean pair error of held-out items, as a function of every lambda."""
@@ -261,22 +329,11 @@ def _seeds(
     return [(int(random_state) + k) % 2**53 for k in range(_N_REPEATS)]
 
 
-def _labelled_pairs(
-    data: Pairs | ArrayLike,
-    y: ArrayLike,
-    qid: ArrayLike | None,
-) -> tuple[Pairs | ArrayLike, ArrayLike]:
-    """Pairs and labels, as they are or from scored items."""
-    is_items = not isinstance(data, Pairs) and (
-        sparse.issparse(data) or as_array(data, "pairs").ndim == 2
-    )
-    if not is_items:
-        if qid is not None:
-            raise ValueError(
-                "qid is given with pairs, which say what is compared; expected it with items"
-            )
-        return data, y
-    return Pairs.from_scores(data, y, qid, ties="keep")
+def _are_items(data: Pairs | ArrayLike) -> bool:
+    """Whether data are scored items, (n, p), and not pairs."""
+    if isinstance(data, Pairs):
+        return False
+    return sparse.issparse(data) or as_array(data, "pairs").ndim == 2
 
 
 def _losses_at(curve: Selection, lambdas: Floats) -> Floats:
