@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from reference import laplacian, same_query, solve
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
@@ -100,6 +101,21 @@ def test_by_definition(model, kernel):
             K @ expected,
             atol=1e-7,
         )
+
+
+@BOTH
+@pytest.mark.parametrize("alpha", [1.0, 1e-8])
+def test_sparse_items_are_fitted_as_their_gram_matrix(model, alpha):
+    X = sparse.random_array((30, 80), density=0.1, rng=np.random.default_rng(0))
+    _, y, qid = task(30)
+    K = (X @ X.T).toarray()
+    found = model(alpha, "linear").fit(X, y, qid)
+    expected = model(alpha, "precomputed").fit(K, y, qid)
+    assert_allclose(found.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    assert found.objective_ == pytest.approx(expected.objective_, abs=1e-12)
+    assert_allclose(
+        found.leave_query_out(), expected.leave_query_out(), rtol=1e-5, atol=1e-7
+    )
 
 
 def test_of_equal_errors_the_largest_alpha():

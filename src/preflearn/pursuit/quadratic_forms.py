@@ -10,6 +10,8 @@ References
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
@@ -80,11 +82,29 @@ class QueryForm:
         Within a query of q items the eigenvalues of L~ are mix, at the constant vector,
         and mix + (1 - mix) q.
         """
+        if self.mix == 1:
+            return V
         means = self.means(V)
         product = (self._root * (V - means).T).T
         if self.mix:
             product = product + np.sqrt(self.mix) * means
         return product
+
+    def trace_of_gram(self, Z: Any) -> float:
+        """The trace of R Z Z'R for dense or sparse Z.
+
+        R multiplies what differs from the mean m of a query of q items by the root of
+        mix + (1 - mix) q, and m by that of mix.
+        """
+        members = sparse.csr_array(
+            (np.ones(self.n), (self.query, np.arange(self.n))),
+            shape=(len(self.sizes), self.n),
+        )
+        sums = members @ Z
+        of_means = np.asarray((sums * sums).sum(axis=1)).ravel() / self.sizes
+        squares = members @ np.asarray((Z * Z).sum(axis=1)).ravel()
+        weight = self.mix + (1 - self.mix) * self.sizes
+        return float(weight @ (squares - of_means) + self.mix * of_means.sum())
 
     def squares(self, V: Floats) -> Floats:
         """The diagonal of V'L~V, shape (k,), or v'L~v."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -16,6 +17,7 @@ from scipy import linalg
 from preflearn.core.kernels import indefinite
 from preflearn.core.validation import Floats, Ids
 from preflearn.pursuit.quadratic_forms import QueryForm
+from preflearn.solvers.newton import conjugate_gradients
 
 _EPS = float(np.finfo(np.float64).eps)
 _MIN_SINGULAR_VALUE = 1e-150  # the square of a smaller one underflows
@@ -25,6 +27,10 @@ _EIGENVALUE_ROUNDING = 1e-13
 _MAX_NEGATIVE = 1e-9
 # an eigenvalue of differences is off by some hundred roundings of a value
 _DIFFERENCE_ROUNDINGS = 100
+# alpha relative to the trace: from there on Cholesky keeps ten digits
+_MIN_ALPHA_OF_CHOLESKY = 1e-8
+_CG_TOLERANCE = 1e-14  # of the residual
+_CG_STEPS_PER_ITEM = 2  # rounding may take more steps than there are unknowns
 
 
 class QueryRidge:
@@ -45,6 +51,10 @@ class QueryRidge:
         self._M = form.root(form.root(K).T)
         self._c = form.root(s)
         self.trace = float(np.trace(self._M))
+
+    def values(self, a: Floats) -> Floats:
+        """K a, shape (n,)."""
+        return self.K @ a
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:
@@ -95,6 +105,47 @@ class QueryRidge:
         return scores
 
 
+class SparseRidge:
+    """The same minima for K = Z Z' with sparse Z, by conjugate gradients, without K.
+
+    Parameters
+    ----------
+    Z : sparse array of shape (n, p)
+    form : QueryForm
+    s : ndarray of shape (n,)
+    """
+
+    def __init__(self, Z: Any, form: QueryForm, s: Floats):
+        self.Z = Z
+        self.form = form
+        self._s = s
+        self._c = form.root(s)
+        self.trace = form.trace_of_gram(Z)
+
+    def values(self, a: Floats) -> Floats:
+        """K a, shape (n,)."""
+        return self.Z @ (self.Z.T @ a)
+
+    def solutions(self, alphas: Floats) -> Floats:
+        """The coefficients for one alpha, shape (1, n); by a dense K where rounding
+        keeps conjugate gradients from their end."""
+        (alpha,) = alphas
+
+        def times(b: Floats) -> Floats:
+            return self.form.root(self.values(self.form.root(b))) + alpha * b
+
+        def enough(b: Floats, residual: Floats, size: float, first: float) -> bool:
+            return size <= _CG_TOLERANCE**2 * first
+
+        b = np.zeros_like(self._c)
+        residual = self._c.copy()
+        most = _CG_STEPS_PER_ITEM * len(b)
+        if not conjugate_gradients(times, np.copy, b, residual, enough, most):
+            K = (self.Z @ self.Z.T).toarray()
+            return QueryRidge(K, self.form, self._s).solutions(alphas)
+        return self.form.root(b)[None]
+
+
 class LinearRidge:
     """The same minima for K = Z Z', in p unknowns: (Z'L~Z + alpha I) w = Z'L~s, and a =
     L~(s - Z w) / alpha.
@@ -123,9 +174,31 @@ class LinearRidge:
     def solutions(self, alphas: Floats) -> Floats:
         """The coefficients for each alpha, shape (k, n); the w are kept in `weights`,
         shape (k, p)."""
-        self.weights = ridge(self._D, self._c, alphas)
+        w = None
+        if len(alphas) == 1 and alphas[0] >= _MIN_ALPHA_OF_CHOLESKY * self.trace:
+            w = self._solve_by_cholesky(float(alphas[0]))
+        if w is None:
+            w = ridge(self._D, self._c, alphas)
+        self.weights = w
         residuals = self._s[:, None] - self.Z @ self.weights.T
         return np.ascontiguousarray(self.form.times(residuals).T) / alphas[:, None]
+
+    def _solve_by_cholesky(self, alpha: float) -> Floats | None:
+        """w, shape (1, p), with a step of refinement; None where rounding makes the
+        matrix indefinite."""
+        moved = self._inner.copy()
+        moved.flat[:: len(moved) + 1] += alpha
+        try:
+            factor = linalg.cho_factor(
+                moved, lower=True, overwrite_a=True, check_finite=False
+            )
+        except linalg.LinAlgError:
+            return None
+        w = linalg.cho_solve(factor, self._pull, check_finite=False)
+        # the gradient from what is left of s is more precise than that of the equations
+        residual = (self._c - self._D @ w) @ self._D - alpha * w
+        w = w + linalg.cho_solve(factor, residual, check_finite=False)
+        return w[None]
 
     def left_out(self, alphas: Floats) -> Floats:
         """As `QueryRidge.left_out`, by equations that the rows of the query are taken

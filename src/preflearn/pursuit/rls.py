@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.core.expansion import Expansion, Functions, rounding
@@ -40,6 +41,7 @@ from preflearn.pursuit.base import (
 from preflearn.pursuit.ridge import (
     LinearRidge,
     QueryRidge,
+    SparseRidge,
     orthonormal,
     subset_ridge,
     wide_orthonormal,
@@ -137,14 +139,20 @@ class RankRLS(ScoredItemsEstimator):
         if self.kernel in SHIFTED:
             functions = functions.seen(self._mix)
         alphas = _check_alphas(self.alpha)
-        equations = self._equations(functions, data)
+        equations: Equations | SparseRidge
+        if sparse.issparse(data.X) and len(alphas) == 1:
+            rows = np.asarray((data.X * data.X).sum(axis=1)).ravel()
+            check_scale(rows, "the Gram matrix")
+            equations = SparseRidge(data.X, data.form, data.y)
+        else:
+            equations = self._equations(functions, data)
         smallest = _SMALLEST_ALPHA * equations.trace
         expected = f"at least {smallest:.3g}: next to the kernel a smaller one is lost in rounding"
         require(alphas.min() >= smallest, float(alphas.min()), "alpha", expected)
 
         best = 0
         vars(self).pop("errors_", None)
-        if len(alphas) > 1:
+        if not isinstance(equations, SparseRidge) and len(alphas) > 1:
             self.errors_ = self._left_out_errors(equations, data, alphas)
             # of equal errors the largest alpha
             best = int(np.lexsort((-alphas, self.errors_))[0])
@@ -156,7 +164,7 @@ class RankRLS(ScoredItemsEstimator):
             penalty = self._weights @ self._weights
         else:
             self._weights = None
-            f = equations.K @ self.coef_
+            f = equations.values(self.coef_)
             penalty = self.coef_ @ f
         loss = data.form.squares(data.y - f)
         self.objective_ = float(loss + self.alpha_ * penalty)
@@ -265,8 +273,11 @@ class RLS(RankRLS):
     Notes
     -----
     With a linear kernel of p < n features the equations have p unknowns, and cost O(n
-    p²); else n, and O(n³). There scikit-learn's Ridge (fit_intercept=False) has the
-    same answer, and takes less time for many items.
+    p²); else n, and O(n³). One alpha takes a Cholesky factorization, or the singular
+    values where alpha is below 1e-8 of the trace of the equations; sparse features of n
+    < p items take conjugate gradients, in time proportional to the entries. For dense
+    features scikit-learn's Ridge (fit_intercept=False) has the same answer, and takes
+    less time.
 
     Examples
     --------
