@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Set
 from itertools import chain
 from numbers import Real
 from typing import Any, Literal, TypeGuard
@@ -466,7 +466,8 @@ def prepare_for_prediction(
 
 def _list_unknown_names(names: Iterable[Hashable], known: Collection[Hashable]) -> str:
     """List the names that are not known, each with the closest known name."""
-    known = set(known)
+    if not isinstance(known, Set | Mapping):  # those are not copied: they may be long
+        known = set(known)
     unknown = [name for name in names if name not in known]
     if not unknown:
         return ""

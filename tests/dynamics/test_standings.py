@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 from dynamics import problems
 from dynamics.problems import NAMES, curves, small
+from numpy.testing import assert_array_equal
 from scipy.special import ndtr
+from scipy.stats import rankdata
 from sklearn.base import clone
 
 from preflearn.dynamics import Constant, DynamicComparisons, Probit, Wiener
+from preflearn.dynamics import model as model_module
 from preflearn.matches import Matches
 
 
@@ -77,6 +80,19 @@ def test_ranks_have_the_intervals_of_their_posterior():
     assert np.abs(total - 0.975).min() > 0.005
     np.testing.assert_array_equal(table["rank_low"], 1 + (total < 0.025).sum(axis=1))
     np.testing.assert_array_equal(table["rank_high"], 1 + (total < 0.975).sum(axis=1))
+
+
+def test_ranks_do_not_depend_on_the_draws_in_memory(monkeypatch):
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=30)
+    std = rng.uniform(0.1, 1, size=30)
+    draws = np.random.default_rng(0).standard_normal((1000, 30), dtype=np.float32)
+    ranks = np.sort(rankdata(-(draws * std + mean), axis=1), axis=0)
+    for block in (1, 30_000):
+        monkeypatch.setattr(model_module, "_RANK_BLOCK", block)
+        _, low, high = model_module._ranks(mean, std)
+        assert_array_equal(low, ranks[25])
+        assert_array_equal(high, ranks[974])
 
 
 def test_players_who_tie_share_a_rank():

@@ -318,6 +318,18 @@ def test_ratings_of_another_likelihood_are_not_mixed(system, change):
     np.testing.assert_array_equal(fitted.fit(matches, y).predict_proba(matches), again)
 
 
+def test_ratings_that_were_read_do_not_change_later():
+    one = Matches([[1.0, -1.0]], [0.0], ["Ann", "Bob"])
+    elo = Elo().fit(one, [1])
+    before = elo.ratings_
+    kept = before.copy()
+    elo.partial_fit(Matches([[1.0, -1.0]], [1.0], ["Bob", "Cy"]), [1])
+    assert (before == kept).all()
+    assert elo.players_ == ("Ann", "Bob", "Cy")
+    assert len(elo.ratings_) == len(elo.games_) == 3
+    assert not hasattr(elo, "deviations_")
+
+
 def test_bad_questions_of_earlier_forecasts_are_named():
     matches, y = played(3)
     for start in (0, 60, 2.5, True, 4):  # matches 0 to 4 are of the first day

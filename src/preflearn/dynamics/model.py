@@ -300,15 +300,12 @@ class DynamicComparisons(BaseEstimator):
             at a time.
         """
         check_is_fitted(self, "matches_")
-        require(
-            feature in self.features_,
-            feature,
-            "feature",
-            f"one of {short_repr(list(self.features_))}",
-        )
+        posterior = self._fitted_posterior()
+        if not _is_key(feature, posterior.column):
+            expected = f"one of {short_repr(list(self.features_))}"
+            require(False, feature, "feature", expected)
         parsed = as_times(time, self.matches_.columns)
         times = check_array(np.atleast_1d(parsed), "time", ("k",), "times")
-        posterior = self._fitted_posterior()
         ids = np.repeat(posterior.feature_ids((feature,)), len(times), axis=1)
         mean, variance = posterior.moments(ids, times)
         mean += self._prior.means((feature,))
@@ -549,9 +546,10 @@ class DynamicComparisons(BaseEstimator):
 
     def _prepare(self, matches: Fixtures, unseen: str) -> Matches:
         check_is_fitted(self, "matches_")
-        return prepare_for_prediction(
-            matches, self.matches_.columns, self.features_, unseen
-        )
+        known: Any = self.features_
+        if getattr(matches, "features", None) is not known:
+            known = self._fitted_posterior().column  # a dict, which is not copied
+        return prepare_for_prediction(matches, self.matches_.columns, known, unseen)
 
     def predict(
         self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn"
@@ -629,6 +627,8 @@ class DynamicComparisons(BaseEstimator):
 # with more covariances, each part of the forecasts would have few features of one
 _MAX_PARALLEL_SPACES = 16
 _N_RANK_DRAWS = 1000
+_RANK_PROBABILITY = 0.95
+_RANK_BLOCK = 1 << 16  # scores that are drawn together
 _MIN_GROUP_FRACTION = 1 / 8  # of the players: a group that is worth a warning
 _MIN_EXPECTED_TIES = 10  # between equals: with more, and none, a warning
 # Digits, in standard deviations, to which tied scores are equal: fits end with a tol.
@@ -637,22 +637,51 @@ _OBSERVATIONS = "outcomes", "weights", "offset"  # the columns of observations_
 _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads")
 
 
+def _is_key(name: Any, table: Mapping[Hashable, Any]) -> bool:
+    """Whether a name is in a table, also for names that cannot be hashed."""
+    try:
+        return name in table
+    except TypeError:
+        return False
+
+
 def _ranks(mean: Floats, std: Floats) -> tuple[NDArray, NDArray, NDArray]:
     """Ranks by the mean, and between which ranks are with probability 0.95 by draws of
-    independent scores."""
+    independent scores.
+
+    Only the draws of a block, and the smallest and largest ranks so far that the
+    quantiles need, are in memory.
+    """
     rng = np.random.default_rng(0)
-    normal = rng.standard_normal((_N_RANK_DRAWS, len(mean)), dtype=np.float32)
-    low, high = np.quantile(
-        rankdata(-(normal * std + mean), axis=1),
-        [0.025, 0.975],
-        axis=0,
-        method="nearest",
-    )
+    # of the draws on either side
+    kept = 1 + round((1 - _RANK_PROBABILITY) / 2 * (_N_RANK_DRAWS - 1))
+    size = max(2 * kept, _RANK_BLOCK // len(mean))
+    extremes = np.empty((len(mean), 0), np.int32)
+    for start in range(0, _N_RANK_DRAWS, size):
+        n_draws = min(size, _N_RANK_DRAWS - start)
+        normal = rng.standard_normal((n_draws, len(mean)), dtype=np.float32)
+        drawn = _ranks_of_rows(normal * std + mean)
+        extremes = np.hstack([extremes, drawn.T])
+        extremes.sort(axis=1)
+        if extremes.shape[1] > 2 * kept:
+            extremes = np.hstack([extremes[:, :kept], extremes[:, -kept:]])
     rounded = np.round(mean / (std.max() or 1.0), _TIE_DIGITS)
     rank = rankdata(-rounded, method="min").astype(np.int64)
-    low = np.minimum(low, rank).astype(np.int64)
-    high = np.maximum(high, rank).astype(np.int64)
+    low = np.minimum(extremes[:, kept - 1], rank)
+    high = np.maximum(extremes[:, -kept], rank)
     return rank, low, high
+
+
+def _ranks_of_rows(scores: Floats) -> NDArray[np.int32]:
+    """The ranks in each row, 1 for the largest; equal scores share their mean rank,
+    rounded down."""
+    order = np.argsort(-scores, axis=1)
+    if (np.diff(np.take_along_axis(scores, order, axis=1), axis=1) == 0).any():
+        return rankdata(-scores, axis=1).astype(np.int32)
+    ranks = np.empty(scores.shape, np.int32)
+    places = np.arange(1, scores.shape[1] + 1, dtype=np.int32)
+    np.put_along_axis(ranks, order, places[None], axis=1)
+    return ranks
 
 
 def _warn_about_groups(matches: Matches) -> None:

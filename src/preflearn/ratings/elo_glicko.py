@@ -160,8 +160,13 @@ class Elo(RatingSystem):
             rating = float(self.initial)
         return {"ratings_": rating, "games_": 0, "elite_": False}
 
-    def _update_ratings(self, ids: NDArray[np.int64], matches: RatedMatches) -> Floats:
-        self.elite_ |= self.ratings_ >= _FIDE_ELITE_RATING  # from the start
+    def _update_ratings(
+        self,
+        ids: NDArray[np.int64],
+        matches: RatedMatches,
+        values: dict[str, NDArray],
+    ) -> Floats:
+        values["elite_"] |= values["ratings_"] >= _FIDE_ELITE_RATING  # from the start
         likelihood = self.likelihood or Logit()
         steps = self._factors()
         margin = -1.0
@@ -170,7 +175,7 @@ class Elo(RatingSystem):
             margin = likelihood.parameters[0]
         rate = math.log(10) / float(self.scale)
         law = likelihood.compiled_integral(ep=True)
-        players = self.ratings_, self.games_, self.elite_
+        players = values["ratings_"], values["games_"], values["elite_"]
         return _elo(ids, matches, players, steps, rate, law, margin)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
@@ -264,16 +269,22 @@ class Glicko(RatingSystem):
             "last_": math.inf,
         }
 
-    def _update_ratings(self, ids: NDArray[np.int64], matches: RatedMatches) -> Floats:
+    def _update_ratings(
+        self,
+        ids: NDArray[np.int64],
+        matches: RatedMatches,
+        values: dict[str, NDArray],
+    ) -> Floats:
         starts = self._period_starts(matches.time)
         ends = np.append(starts[1:] > starts[:-1], True) | (self.period is None)
         growth = float(self.c) ** 2
         largest = float(self.deviation) ** 2
         warn_about_walks(f"c={float(self.c):g}", growth, matches.time, _NOISE)
-        players = GaussianRatings(self.ratings_, self.deviations_**2, self.last_)
+        variances = values["deviations_"] ** 2
+        players = GaussianRatings(values["ratings_"], variances, values["last_"])
         matches = matches._replace(time=starts)
         known = _glicko(ids, matches, ends, players, growth, largest)
-        self.deviations_ = np.sqrt(players.variances)
+        values["deviations_"] = np.sqrt(players.variances)
         self.deviation_before_ = np.sqrt(known[:, 2:])
         return known
 

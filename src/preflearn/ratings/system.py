@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,6 +64,28 @@ class GaussianRatings(NamedTuple):
     last: Floats  # time of the last match; infinity before the first one
 
 
+class PlayerValues:
+    """A fitted attribute with one value per player, a copy of what the system holds.
+
+    The system keeps it in an array that doubles where it is full, and updates it in
+    place, so a call costs what its own players cost.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, system: Any, owner: type | None = None) -> Any:
+        if system is None:
+            return self
+        values = vars(system).get("_values", {})
+        if self.name not in values:
+            raise AttributeError(f"{type(system).__name__} has no {self.name} yet")
+        return values[self.name][: len(system._places)].copy()
+
+    def __set__(self, system: Any, values: Floats) -> None:
+        system._values[self.name] = np.array(values)
+
+
 class RatingSystem(ClassifierMixin, BaseEstimator):
     """What rating systems share: players, their ratings, and forecasts with ties.
 
@@ -85,14 +107,20 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     advantage: float
     initial: float
 
-    players_: tuple[Hashable, ...]
-    ratings_: Floats
     before_: Floats
-    games_: NDArray[np.int64]  # of Elo, as the next one
-    elite_: NDArray[np.bool_]
-    deviations_: Floats  # of systems that know how sure they are, as the next two
-    deviation_before_: Floats
-    last_: Floats
+    deviation_before_: Floats  # of systems that know how sure they are
+    ratings_ = PlayerValues()
+    games_ = PlayerValues()  # of Elo, as the next one
+    elite_ = PlayerValues()
+    deviations_ = PlayerValues()  # of systems that know how sure they are, as the next
+    last_ = PlayerValues()
+
+    @property
+    def players_(self) -> tuple[Hashable, ...]:
+        """All who have played, in the order of their first matches."""
+        if "_places" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no players_ before fit")
+        return tuple(self._places)
 
     @property
     def classes_(self) -> Floats:
@@ -110,9 +138,16 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """The fitted attributes with one value per player, as of a new player."""
         raise NotImplementedError
 
-    def _update_ratings(self, ids: NDArray[np.int64], matches: RatedMatches) -> Floats:
-        """Update the players' values match by match.
+    def _update_ratings(
+        self,
+        ids: NDArray[np.int64],
+        matches: RatedMatches,
+        values: dict[str, NDArray],
+    ) -> Floats:
+        """Update the players' values match by match, in place.
 
+        `values` has the attributes of `_new_player`, of the players of these matches
+        only, to whose rows `ids` refer.
         Returns ratings and variances of both players before each match, (N, 4).
         """
         raise NotImplementedError
@@ -157,10 +192,12 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """
         incidence, rated = self._check_matches(matches, y)
         self._rated_by = self._likelihood()
-        self.players_ = ()
         self._places: dict[Hashable, int] = {}  # of the players, in players_
-        for name, value in self._new_player().items():
-            setattr(self, name, np.empty(0, dtype=type(value)))
+        # with room for more players
+        self._values: dict[str, NDArray] = {
+            name: np.empty(0, dtype=type(value))
+            for name, value in self._new_player().items()
+        }
         # log-odds before each match and outcomes, one entry per call
         self._history: list[tuple[Floats, NDArray[np.int8]]] = []
         self._latest = -math.inf
@@ -177,7 +214,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         far, only one of both was read from dates, or the likelihood is another since
         then.
         """
-        if not hasattr(self, "players_"):
+        if "_places" not in vars(self):
             return self.fit(matches, y)
         incidence, rated = self._check_matches(matches, y)
         self._check_likelihood()
@@ -204,8 +241,15 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     def _add(self, matches: Matches, incidence: Incidence, rated: RatedMatches) -> Self:
         self._features |= set(matches.features)
         self._columns = matches.columns or self._columns
-        self._add_players(matches.features[k] for k in incidence.occurring())
-        known = self._update_ratings(self._ids(matches, incidence), rated)
+        columns, compact = incidence.compacted()
+        names = [matches.features[column] for column in columns]
+        self._add_players(names)
+        places = np.array([self._places[name] for name in names])
+        values = {name: every[places] for name, every in self._values.items()}
+        ids = np.ascontiguousarray(compact.index)
+        known = self._update_ratings(ids, rated, values)
+        for name, updated in values.items():
+            self._values[name][places] = updated
         self.before_ = known[:, :2]
         self._variances_before = known[:, 2:]
         self._latest = matches.time[-1]
@@ -218,13 +262,17 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
     def _add_players(self, names: Iterable[Hashable]) -> None:
         """Append those of these names who have not played yet."""
-        new = [name for name in names if name not in self._places]
-        self._places |= {name: k for k, name in enumerate(new, len(self._places))}
-        self.players_ += tuple(new)
-        # always new arrays, since ratings are updated in place
+        n_before = len(self._places)
+        for name in names:
+            self._places.setdefault(name, len(self._places))
+        n_players = len(self._places)
         for name, value in self._new_player().items():
-            values = np.append(getattr(self, name), np.full(len(new), value))
-            setattr(self, name, values)
+            values = self._values[name]
+            if n_players > len(values):
+                room = np.empty(max(n_players, 2 * len(values)), values.dtype)
+                room[:n_before] = values[:n_before]
+                self._values[name] = values = room
+            values[n_before:n_players] = value
 
     @property
     def nu_(self) -> float:
@@ -232,7 +280,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
         It is estimated at the first access, since the search goes over all matches.
         """
-        check_is_fitted(self, "players_")
+        check_is_fitted(self, "_places")
         if not self._history:
             raise AttributeError(
                 "ties are a matter of the likelihood; nu_ is for forecasts without one"
@@ -258,7 +306,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return self._rating_differences(self._prepare(matches, unseen))[0]
 
     def _prepare(self, matches: Fixtures, unseen: str) -> Matches:
-        check_is_fitted(self, "players_")
+        check_is_fitted(self, "_places")
         return prepare_for_prediction(matches, self._columns, self._features, unseen)
 
     def _rating_differences(self, matches: Matches) -> tuple[Floats, NDArray[np.int64]]:
@@ -345,7 +393,11 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
     def _current(self, name: str, ids: NDArray[np.int64]) -> Floats:
         """An attribute of players, that of a new player at -1."""
-        return np.append(getattr(self, name), self._new_player()[name])[ids]
+        values = self._values[name]
+        current = np.full(ids.shape, self._new_player()[name], values.dtype)
+        rated = ids >= 0
+        current[rated] = values[ids[rated]]
+        return current
 
     def _check_likelihood(self) -> None:
         """Raise if the likelihood changed, whose noise is the unit of the ratings."""

@@ -138,7 +138,12 @@ class TrueSkill(RatingSystem):
             "last_": math.inf,
         }
 
-    def _update_ratings(self, ids: NDArray[np.int64], matches: RatedMatches) -> Floats:
+    def _update_ratings(
+        self,
+        ids: NDArray[np.int64],
+        matches: RatedMatches,
+        values: dict[str, NDArray],
+    ) -> Floats:
         likelihood = self._likelihood()
         law = likelihood.compiled_integral(ep=True)
         margin = likelihood.parameters[0]
@@ -146,9 +151,10 @@ class TrueSkill(RatingSystem):
         by_match = self.step == "match"
         if not by_match:
             warn_about_walks(f"dynamics={dynamics:g}", dynamics, matches.time, 1.0)
-        players = GaussianRatings(self.ratings_, self.deviations_**2, self.last_)
+        variances = values["deviations_"] ** 2
+        players = GaussianRatings(values["ratings_"], variances, values["last_"])
         known = _trueskill(ids, matches, players, law, margin, dynamics, by_match)
-        self.deviations_ = np.sqrt(players.variances)
+        values["deviations_"] = np.sqrt(players.variances)
         self.deviation_before_ = np.sqrt(known[:, 2:])
         return known
 
