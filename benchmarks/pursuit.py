@@ -9,10 +9,12 @@ from functools import partial
 
 import numpy as np
 from _measure import alternate, markdown_table, peak_megabytes, script_parser
+from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
+from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 
-from preflearn.pursuit import RankingPursuit, RankRLS
+from preflearn.pursuit import RLS, RankingPursuit, RankRLS
 from preflearn.pursuit.quadratic_forms import QueryForm
 
 P_FEATURES = 20
@@ -129,6 +131,32 @@ def rls(repeats: int) -> None:
     print(markdown_table(header, rows))
 
 
+# ---- One alpha of a linear kernel
+
+
+def linear(repeats: int) -> None:
+    """RLS against Ridge, for dense and for sparse items."""
+    rng = np.random.default_rng(0)
+    sparse_items = sparse.random_array(
+        (2000, 5000), density=0.002, rng=rng, format="csr"
+    )
+    rows = []
+    for X, solver in (
+        (rng.normal(size=(500, 150)), "cholesky"),
+        (rng.normal(size=(5000, 1500)), "cholesky"),
+        (sparse_items, "sparse_cg"),
+    ):
+        y = X @ rng.normal(size=X.shape[1]) + 0.1 * rng.normal(size=X.shape[0])
+        ridge = Ridge(alpha=1.0, fit_intercept=False, solver=solver, tol=1e-10)
+        calls = [partial(RLS(1.0, "linear").fit, X, y), partial(ridge.fit, X, y)]
+        ours, theirs = alternate(calls, repeats)
+        apart = calls[0]().rank_function(X) - calls[1]().predict(X)
+        spread = f"{np.abs(apart).max():.0e}"
+        rows.append([*X.shape, solver, ours, theirs, ours / theirs, spread])
+    header = ["n", "p", "solver of Ridge", "ours s", "Ridge s", "ratio"]
+    print(markdown_table([*header, "scores differ by"], rows))
+
+
 def main() -> None:
     parser = script_parser(__doc__)
     parser.add_argument("--repeats", type=int, default=3)
@@ -136,6 +164,7 @@ def main() -> None:
     run_ours(300, 3)  # compiles
     against_textbook(repeats)
     rls(repeats)
+    linear(repeats)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""Elo and Glicko on 700,000 matches against a compiled Elo with one K on arrays.
+"""Elo and Glicko on 700,000 matches against a compiled Elo with one K on arrays, and
+single calls of Elo by the number of players.
 
 python benchmarks/ratings.py
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
-from _measure import alternate, markdown_table
+from _measure import alternate, markdown_table, processor_seconds
 from numba import njit
 from scipy import sparse
 
@@ -44,6 +47,35 @@ def plain_elo(ids, y, ratings, k):
     return before
 
 
+def single_calls() -> None:
+    """Microseconds of a call with one match, by the number of players."""
+    rows = []
+    for players in (1000, 30_000, 1_000_000):
+        matches, y, _ = season(players, players)
+        elo = Elo().fit(matches, y)
+        ones = [
+            Matches([[1.0, -1.0]], [players + k], ["player 1", f"player {k}"])
+            for k in range(2, 52)
+        ]
+        added, _ = processor_seconds(partial(add_all, elo, ones))
+        elo.predict_proba(ones[0])  # estimates nu_
+        asked, _ = processor_seconds(partial(ask_all, elo, ones))
+        rows.append([players, 1e6 * added / len(ones), 1e6 * asked / len(ones)])
+    print(markdown_table(["players", "partial_fit us", "predict_proba us"], rows))
+
+
+def add_all(elo: Elo, ones: list[Matches]) -> None:
+    """Add matches one by one."""
+    for match in ones:
+        elo.partial_fit(match, [1])
+
+
+def ask_all(elo: Elo, ones: list[Matches]) -> None:
+    """Forecast matches one by one."""
+    for match in ones:
+        elo.predict_proba(match)
+
+
 def main() -> None:
     matches, y, ids = season(MATCHES, PLAYERS)
     calls = [
@@ -55,6 +87,7 @@ def main() -> None:
     rows = [["Elo.fit", elo, elo / plain], ["Glicko.fit", glicko, glicko / plain]]
     rows.append(["compiled Elo", plain, 1.0])
     print(markdown_table(["method", "s", "to the compiled Elo"], rows))
+    single_calls()
 
 
 if __name__ == "__main__":
