@@ -14,7 +14,7 @@ from scipy.sparse import csgraph
 from scipy.special import expit
 
 from preflearn.core import NotIdentifiedWarning
-from preflearn.ranking import aggregation, bradley_terry, copeland, row_sums
+from preflearn.ranking import Davidson, aggregation, bradley_terry, copeland, row_sums
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -203,11 +203,43 @@ def test_bad_degrees_are_named(form, degrees, words):
             aggregate(form(degrees))
 
 
-def test_only_few_sparse_items_are_filled_if_no_maximum_exists(monkeypatch):
+def test_few_pairs_of_different_parts_are_formed_if_no_maximum_exists(monkeypatch):
     assert bradley_terry(sparse.csr_array((3, 3))).tolist() == [0, 0, 0]
-    monkeypatch.setattr(aggregation, "_MAX_DENSE", 4)
-    with pytest.raises(ValueError, match=r"items is 5.* 4 "):
+    monkeypatch.setattr(aggregation, "_MAX_DIRECT", 4)
+    monkeypatch.setattr(aggregation, "_MAX_PAIRS_APART", 10)
+    with pytest.raises(ValueError, match=r"pairs is 20.* 10 .*Davidson"):
         bradley_terry(sparse.csr_array(np.triu(np.ones((5, 5)), 1)))
+
+
+@pytest.mark.filterwarnings("ignore::preflearn.core.NotIdentifiedWarning")
+@examples(30)
+@given(SEEDS, st.integers(3, 12), st.floats(0.1, 0.6), st.booleans())
+def test_parts_have_their_own_maximum_and_offsets_that_balance(
+    seed, n, density, filled
+):
+    """As with a billionth added to all pairs: within a part it hardly matters."""
+    rng = np.random.default_rng(seed)
+    P = rng.integers(1, 4, (n, n)) * (rng.random((n, n)) < density)
+    np.fill_diagonal(P, 0)
+    assume(P.any())
+    expected = bradley_terry(P)
+    form = np.asarray if filled else sparse.csr_array
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aggregation, "_MAX_DIRECT", 0)
+        found = bradley_terry(form(P))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_an_unbeaten_player_is_named_with_a_fit_that_has_finite_scores():
+    P = matches(20, 200).toarray()
+    P[:, 4] = 0
+    with pytest.warns(NotIdentifiedWarning, match=r"\[4\] never lost.*Davidson"):
+        bradley_terry(P)
+    i, j = P.nonzero()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Davidson(0.1).fit(np.column_stack([i, j]), np.ones(len(i)), P[i, j])
+    assert model.coef_.argmax() == 4
 
 
 # ---- Counts
@@ -279,7 +311,9 @@ def test_a_long_ring_is_solved_by_a_sparse_factorization(monkeypatch):
     """Conjugate gradients do not converge there, and a dense matrix would be too large."""
     P = ring(1500)
     monkeypatch.setattr(aggregation, "_MAX_CG_STEPS", 5)
-    filled = aggregation._maximum(P.toarray() / P.max(), False)
+    with monkeypatch.context() as patch:
+        patch.setattr(aggregation, "_MAX_DIRECT", 1500)
+        filled = aggregation.fit_worths(P.toarray())
     monkeypatch.setattr(np.linalg, "solve", None)
     found = bradley_terry(P)
     np.testing.assert_allclose(found, filled, atol=1e-7)
@@ -321,5 +355,6 @@ def test_groups_that_never_meet_cause_a_warning(form):
         bradley_terry(form(apart))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        bradley_terry(form(np.triu(np.ones((4, 4)), 1)))  # a total order
-        bradley_terry(form(apart[:3, :3]))  # one was never compared
+        aggregation.fit_worths(aggregation.check_degrees(form(apart)))
+    with pytest.warns(NotIdentifiedWarning, match=r"\[2\] met nobody"):
+        bradley_terry(form([[0, 2, 0], [0, 0, 0], [0, 0, 0]]))

@@ -14,7 +14,7 @@ from preflearn.analogy.kernel import clipped
 from preflearn.core.estimator import check_asked
 from preflearn.core.validation import Floats, Ids
 from preflearn.pairs import Pairs
-from preflearn.ranking.aggregation import bradley_terry
+from preflearn.ranking.aggregation import check_degrees, fit_worths
 from preflearn.ranking.base import RankingLearner, check_scored_items
 
 Split = Literal["pairs", "objects"]
@@ -97,7 +97,7 @@ class PairwiseLearner(RankingLearner):
     def rank_function(self, X: ArrayLike) -> Floats:
         """Log-worths of the items of one query by their `preferences`, (n,); larger is
         better."""
-        return bradley_terry(self._degree_matrix(X, "X"))
+        return fit_worths(check_degrees(self._degree_matrix(X, "X")))
 
     def _degree_matrix(self, Q: ArrayLike, name: str) -> Floats:
         Q = clipped(check_asked(self, Q, name), name, 0.0, _UNIT)

@@ -114,8 +114,13 @@ def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
     return diagnose_design(names, design, rows, np.sign(outcomes))
 
 
-def diagnose_design(names: Any, design: Any, rows: Any, y: Any = None) -> Diagnosis:
-    """Diagnose a design (m, n) of named players, and rows of features or None."""
+def diagnose_design(
+    names: Any, design: Any, rows: Any, y: Any = None, remedy: str | None = None
+) -> Diagnosis:
+    """Diagnose a design (m, n) of named players, and rows of features or None.
+
+    The message ends with the remedy for infinite scores: that of `Davidson`, if None.
+    """
     players = design.indices
     (m, n) = design.shape
     comparison = np.repeat(np.arange(m), np.diff(design.indptr))
@@ -142,22 +147,27 @@ def diagnose_design(names: Any, design: Any, rows: Any, y: Any = None) -> Diagno
         separable = strong[0] > n_groups
     else:
         separable = _separable(rows, y)
-    message = _message(components, unbeaten, winless, separable)
+    message = _message(components, unbeaten, winless, separable, remedy)
     return Diagnosis(components, unbeaten, separable, message)
 
 
 def warn_if_not_identified(
-    model: str, names: Any, index: Any, y: Any = None, bounded: bool = False
+    model: str,
+    names: Any,
+    index: Any,
+    y: Any = None,
+    bounded: bool = False,
+    remedy: str | None = None,
 ) -> None:
     """Warn if groups never met or, unless the fit has `bounded` them, scores are
-    infinite.
+    infinite, and name the remedy.
 
     Without an index of players there are features, and some w was right on all pairs.
     """
     diagnosis = Diagnosis([], [], True, _message([], separable=True))
     if index is not None:
         design = Incidence(index, len(names)).matrix()
-        diagnosis = diagnose_design(names, design, None, y)
+        diagnosis = diagnose_design(names, design, None, y, remedy)
     # an item that met nobody has the score 0
     groups = [part for part in diagnosis.components if len(part) > 1]
     if len(groups) > 1 or (diagnosis.separable and not bounded):
@@ -249,7 +259,11 @@ def _separable(rows: Any, y: NDArray) -> bool:
 
 
 def _message(
-    components: list, unbeaten: Any = (), winless: Any = (), separable: bool = False
+    components: list,
+    unbeaten: Any = (),
+    winless: Any = (),
+    separable: bool = False,
+    remedy: str | None = None,
 ) -> str:
     findings = []
     alone = [part[0] for part in components if len(part) == 1]
@@ -270,9 +284,10 @@ def _message(
         cause = "a part of the items never loses to the rest, or some w is right on all pairs"
         if named:
             cause = " and ".join(named)
-        remedy = "choose alpha by validation"
-        if sum(map(len, components)) <= DENSE:
-            remedy = f"Davidson(bias_reduced=True) has finite ones, or {remedy}"
+        if remedy is None:
+            remedy = "choose alpha by validation"
+            if sum(map(len, components)) <= DENSE:
+                remedy = f"Davidson(bias_reduced=True) has finite ones, or {remedy}"
         findings.append(
             f"{cause}: the most likely scores are infinite, and a fit's are as large as its penalty or prior "
             f"allows: {remedy}"

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg, spsolve
@@ -50,7 +50,11 @@ _EQUAL_SUMS = 1e-12  # the same for row sums, relative to the largest
 _MAX_DIRECT = 300  # items up to which equations are solved directly
 _CG_TOLERANCE = 1e-4
 _MAX_CG_STEPS = 500
-_MAX_DENSE = 20_000  # items up to which a sparse matrix is filled
+_MAX_PAIRS_APART = 50_000_000  # of items in different strongly connected parts
+_REMEDY = (
+    "Davidson(alpha=0.1), fitted to the pairs (i, j) with P[i, j] > 0, the label 1 and "
+    "sample_weight=P[i, j], has finite ones"
+)
 _DEGREES = "a degree for each ordered pair of items"
 
 
@@ -76,20 +80,24 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     Raises
     ------
     ValueError
-        If P is not square, negative somewhere, or not finite, or if it is sparse with
-        more than 20,000 items and the maximum does not exist.
+        If P is not square, negative somewhere, or not finite, or if the maximum does
+        not exist and more than 50 million pairs of items are in different parts.
 
     Warns
     -----
     NotIdentifiedWarning
-        If groups of items never met.
+        If groups of items never met, or the maximum does not exist. The message names
+        the items that never lost, or never won, and the penalised fit by `Davidson`,
+        which has finite scores for them.
 
     Notes
     -----
     The maximum exists if and only if the graph of the p_ij > 0 is strongly connected
     ([Ford1957]_): each part of the items loses to the rest at least once. Where
     that fails (degrees of 0 and 1, items that were never compared), or hangs on degrees
-    below 1e-9 of the largest, this much is added to all p_ij with i != j. As the
+    below 1e-9 of the largest, this much is added to all p_ij with i != j; of more than
+    300 items only to pairs of different strongly connected parts, each of which has its
+    own maximum, so that one unbeaten player costs little. As the
     addition goes to 0, the worths of a and b grow apart without end if a chain of
     preferences leads from a to b, and none back: the chain decides. Without any
     preference all worths are 0.
@@ -99,62 +107,123 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     theta_j), which grows with theta_i.
 
     Newton's method, as a rule in 5 to 60 steps, for total orders as well; its steps are
-    shortened where neighbours in the order would move far apart, and only there. With
-    more than 300 items and a maximum a step takes conjugate gradients, some ten
-    products with the p_ij > 0, or a sparse factorisation where these do not converge;
-    else it takes O(n^3), and a sparse P is filled.
+    shortened where neighbours in the order would move far apart, and only there. In a
+    part of more than 300 items a step takes conjugate gradients, some ten products with
+    the p_ij > 0, or a sparse factorisation where these do not converge; in a smaller one
+    O(n^3). A step for the offsets of k parts takes O(k^3), and a pass over the pairs of
+    items of different parts.
 
     Examples
     --------
     >>> bradley_terry([[0, 3], [1, 0]]).round(6).tolist()  # theta in the ratio 3 : 1
     [0.549306, -0.549306]
-    >>> worths = bradley_terry([[0, 1, 1], [0, 0, 1], [0, 0, 0]])
+    >>> worths = bradley_terry([[0, 1, 1], [0, 0, 1], [0, 0, 0]])  # warns: unbeaten
     >>> bool(np.isfinite(worths).all()), np.argsort(-worths).tolist()
     (True, [0, 1, 2])
+
+    The penalised fit that the warning names:
+
+    >>> from preflearn.ranking import Davidson
+    >>> P = np.array([[0, 3, 1], [0, 0, 2], [0, 1, 0]])
+    >>> i, j = P.nonzero()
+    >>> model = Davidson(alpha=0.1)
+    >>> model.fit(np.column_stack([i, j]), np.ones(4), sample_weight=P[i, j]).coef_.round(1)
+    array([ 2.1, -0.9, -1.2])
     """
-    degrees = _check_degrees(P)
+    return fit_worths(check_degrees(P), warn=True)
+
+
+def fit_worths(degrees: Any, warn: bool = False) -> Floats:
+    """The worths of `bradley_terry`, for `degrees` from `check_degrees`, which change.
+
+    Aggregated votes are often unanimous, so that only a user's call is to `warn` where
+    no maximum exists.
+    """
     largest = degrees.max()
+    n = degrees.shape[0]
     if not largest > 0:
-        return np.zeros(degrees.shape[0])
+        return np.zeros(n)
     if sparse.issparse(degrees):  # degrees /= would multiply by 1 / largest
         degrees.data /= largest
     else:
         degrees /= largest
     counted = degrees > _MIN_DEGREE
-    connected = connected_components(counted, connection="strong")[0] == 1
-    if not connected:
-        n = degrees.shape[0]
-        fits = n <= _MAX_DENSE or not sparse.issparse(P)
-        expected = (
-            f"at most {_MAX_DENSE} where no maximum exists and all entries are filled"
-        )
-        require(fits, n, "the number of items", expected)
+    n_parts, part = connected_components(counted, connection="strong")
+    if n_parts > 1 and warn:
         index = np.column_stack(counted.nonzero())
-        warn_if_not_identified("bradley_terry", range(n), index)
-        degrees = degrees + _MIN_DEGREE * ~np.eye(n, dtype=bool)
-    return merged(_maximum(degrees, connected), _EQUAL_WORTHS)
+        won = np.ones(len(index), dtype=np.int8)
+        warn_if_not_identified("bradley_terry", range(n), index, won, remedy=_REMEDY)
+    if n_parts == 1:
+        worths = _maximum(degrees)
+    elif n <= _MAX_DIRECT:
+        worths = _maximum(degrees + _MIN_DEGREE * ~np.eye(n, dtype=bool))
+    else:
+        worths = _maximum_of_parts(degrees, part)
+    return merged(worths, _EQUAL_WORTHS)
 
 
-def _maximum(P: Any, connected: bool) -> Floats:
-    """Newton's method with steps of bounded length.
+def _maximum(P: Any) -> Floats:
+    """The worths of strongly connected degrees, with mean 0."""
+    n = P.shape[0]
+    pairs = (sparse if sparse.issparse(P) else np).triu(P + P.T, 1).nonzero()
+    B = Incidence(np.column_stack(pairs), n)
+    pair_numbers = None
+    if n > _MAX_DIRECT:
+        ends = np.hstack([B.index.T, B.index[:, ::-1].T])
+        number = np.tile(np.arange(1, B.shape[0] + 1), 2)
+        pair_numbers = sparse.csr_array((number, tuple(ends)), shape=P.shape)
+    return _newton(B, P[pairs], P.T[pairs], 0.0, pair_numbers)
+
+
+def _maximum_of_parts(P: Any, part: NDArray) -> Floats:
+    """The maximum within each strongly connected part, and then over their offsets.
+
+    Between parts all preferences have one direction, so that the smallest degree is
+    added to all pairs there.
+    """
+    worths = np.zeros(len(part))
+    sizes = np.bincount(part)
+    for k in np.flatnonzero(sizes > 1):
+        members = np.flatnonzero(part == k)
+        worths[members] = _maximum(P[members][:, members])
+    largest = part == sizes.argmax()
+    rest = np.flatnonzero(~largest)
+    everyone = np.arange(len(part))
+    n_pairs = len(rest) * len(part)
+    expected = f"at most {_MAX_PAIRS_APART:,} where no maximum exists: {_REMEDY}, for any number"
+    require(n_pairs <= _MAX_PAIRS_APART, n_pairs, "the number of pairs", expected)
+    # each pair of the rest once, and all pairs of the rest and the largest part
+    apart = part[rest, None] != part
+    apart &= largest | (rest[:, None] < everyone)
+    row, second = apart.nonzero()
+    first = rest[row]
+    won = _filled(P[rest])[apart] + _MIN_DEGREE
+    lost = _filled(P.T[rest])[apart] + _MIN_DEGREE
+    B = Incidence(np.column_stack([part[first], part[second]]), len(sizes))
+    offsets = _newton(B, won, lost, worths[first] - worths[second], None)
+    worths += offsets[part]
+    return worths - worths.mean()
+
+
+def _filled(P: Any) -> Floats:
+    if sparse.issparse(P):
+        return P.toarray()
+    return P
+
+
+def _newton(
+    B: Incidence, won: Floats, lost: Floats, shift: Floats | float, pair_numbers: Any
+) -> Floats:
+    """Newton's method for d = shift + B worths, with steps of bounded length.
 
     Far from the maximum, the curvature of an item with nearly certain outcomes is tiny
     and its step far too long. Such an item moves away from its neighbours, while the
     items of a long order move far together, so changes between neighbours are bounded.
     """
-    pairs = (sparse if sparse.issparse(P) else np).triu(P + P.T, 1).nonzero()
-    B = Incidence(np.column_stack(pairs), P.shape[0])
-    won = P[pairs]
-    lost = P.T[pairs]
-    worths = np.zeros(P.shape[0])
+    worths = np.zeros(B.shape[1])
     last = np.inf
-    pair_numbers = None
-    if connected and P.shape[0] > _MAX_DIRECT:
-        ends = np.hstack([B.index.T, B.index[:, ::-1].T])
-        number = np.tile(np.arange(1, B.shape[0] + 1), 2)
-        pair_numbers = sparse.csr_array((number, tuple(ends)), shape=P.shape)
     for count in range(_MAX_STEPS):
-        d = B.differences(worths)
+        d = shift + B.differences(worths)
         p_first = expit(d)
         p_second = expit(-d)
         slope = B.adjoint(won * p_second - lost * p_first)
@@ -180,9 +249,9 @@ def _newton_step(
     on, by conjugate gradients, or by factors where these do not converge."""
     n = B.shape[1]
     if pair_numbers is None:
-        off = np.zeros((n, n))
-        off[B.first, B.second] = weights
-        off += off.T
+        place = B.first * n + B.second
+        off = np.bincount(place, weights, n * n).reshape(n, n)
+        off = off + off.T
         # 1 / n keeps the mean
         return np.linalg.solve(np.diag(off.sum(axis=1)) - off + 1 / n, slope)
     entries = weights[pair_numbers.data - 1]
@@ -227,7 +296,7 @@ def row_sums(P: ArrayLike) -> Floats:
     >>> row_sums([[0, 0.75, 0.5], [0.25, 0, 0.5], [0.5, 0.5, 0]]).tolist()
     [1.25, 0.75, 1.0]
     """
-    sums = _check_degrees(P).sum(axis=1)
+    sums = check_degrees(P).sum(axis=1)
     return merged(sums, _EQUAL_SUMS * float(sums.max()))
 
 
@@ -257,12 +326,12 @@ def copeland(P: ArrayLike) -> Floats:
     >>> copeland([[0, 0.75, 0.5], [0.25, 0, 0.5], [0.5, 0.5, 0]]).tolist()
     [1.5, 0.5, 1.0]
     """
-    degrees = _check_degrees(P)
+    degrees = check_degrees(P)
     better = degrees > degrees.T
     return (better.sum(axis=1) - better.sum(axis=0) + better.shape[0] - 1) / 2
 
 
-def _check_degrees(P: Any) -> Any:
+def check_degrees(P: Any) -> Any:
     """A copy with a diagonal of 0; sparse where P is."""
     expected = "degrees from 0 to 1e100"
     if sparse.issparse(P):

@@ -30,8 +30,8 @@ from sklearn.linear_model import LogisticRegression
 from preflearn.analogy import Able2Rank, AnKerRank
 from preflearn.core.validation import Floats, Ids
 from preflearn.pairs import Pairs
-from preflearn.ranking import RankNet, bradley_terry
-from preflearn.ranking.aggregation import merged
+from preflearn.ranking import RankNet
+from preflearn.ranking.aggregation import check_degrees, fit_worths, merged
 from preflearn_book.studies.ch17_protocol import QUIET_TREES, Learner
 
 # Scores that differ by less, relative to the range or size of a forecast, are tied.
@@ -286,7 +286,7 @@ def fit_popularity(train: Scored) -> Scores:
 
 def fit_bradley_terry(train: Scored) -> Scores:
     """Worths from the fraction of reference users that rate one item above another."""
-    return lambda Q: bradley_terry((Q[:, None] > Q).mean(axis=2))
+    return lambda Q: fit_worths(check_degrees((Q[:, None] > Q).mean(axis=2)))
 
 
 # ---- Learners of several users
