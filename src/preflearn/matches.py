@@ -554,6 +554,8 @@ def as_outcomes(
         array = pd.Series(array).infer_objects().to_numpy()
     if kind == "labels" or array.dtype.kind not in "iuf" or array.ndim != 1:
         return y
+    # pandas takes no bytes in the other order
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
     values = set(pd.unique(array).tolist())
     if kind is None:
         if values <= set(seen):

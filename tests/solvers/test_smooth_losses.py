@@ -81,10 +81,10 @@ def test_only_many_pairs_per_player_are_a_start(monkeypatch, n, fits):
     monkeypatch.setattr(
         smooth_losses, "newton", lambda *given: (started.append(1), newton(*given))[1]
     )
+    copy = n * rng.integers(0, 40, 400)  # so that hardly any pair of rows is repeated
     first = rng.integers(0, n, 400)
-    pairs = Pairs(
-        np.eye(n), np.column_stack([first, (first + rng.integers(1, n, 400)) % n])
-    )
+    second = copy + (first + rng.integers(1, n, 400)) % n
+    pairs = Pairs(np.tile(np.eye(n), (40, 1)), np.column_stack([first, second]))
     Davidson(0.1).fit(pairs, rng.choice([-1, 0, 1], 400))
     assert len(started) == fits
 

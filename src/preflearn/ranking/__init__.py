@@ -8,7 +8,7 @@ from preflearn.ranking.plackett_luce import PlackettLuce
 from preflearn.ranking.rank_net import RankNet
 from preflearn.ranking.regression import ExpectedRankRegression
 from preflearn.ranking.tie_models import Davidson, OrdinalComparison
-from preflearn.ranking.uncertainty import Ranks, bootstrap
+from preflearn.ranking.uncertainty import Ranks, Reliability, bootstrap
 
 __all__ = [
     "Davidson",
@@ -19,6 +19,7 @@ __all__ = [
     "RankTargetWarning",
     "RankingLearner",
     "Ranks",
+    "Reliability",
     "best_worst",
     "bootstrap",
     "bradley_terry",

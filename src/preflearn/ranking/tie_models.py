@@ -15,6 +15,8 @@ References
   80, 1993.
 .. [GlennDavid1960] W. A. Glenn, H. A. David, "Ties in paired-comparison experiments
    using a modified Thurstone-Mosteller model", Biometrics 16, 1960.
+.. [Pollitt2012] A. Pollitt, "The method of adaptive comparative judgement", Assessment
+   in Education 19, 2012.
 .. [RaoKupper1967] P. V. Rao, L. L. Kupper, "Ties in paired-comparison experiments: A
    generalization of the Bradley-Terry model", JASA 62, 1967.
 """
@@ -27,10 +29,10 @@ from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import brentq
-from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.core.diagnosis import (
@@ -55,13 +57,18 @@ from preflearn.core.validation import (
     check_kinds,
     check_labels,
     check_number,
-    check_query_ids,
     check_scale,
     check_weights,
     require,
 )
 from preflearn.matches import as_outcomes
 from preflearn.pairs import Incidence, Pairs
+from preflearn.ranking.judgments import (
+    Judgments,
+    check_judges,
+    merge_equal,
+    outer_sum,
+)
 from preflearn.ranking.uncertainty import SOME_PAIRS, Uncertain
 from preflearn.solvers.newton import warn_about_gap
 from preflearn.solvers.smooth_losses import DENSE, Minimum, TieLaw, minimise, problem_at
@@ -72,7 +79,7 @@ _WARNING_GAP = 1e-6
 _FAILURE_GAP = 1e-2
 _MAX_BIAS_ROUNDS = 500  # rounds of pseudo-counts
 _BIAS_TOLERANCE = 1e-8  # change of the parameters in the last round
-_CG_TOLERANCE = 1e-6  # the relative error of a variance is its square
+_TINY = np.finfo(np.float64).tiny
 _MAX_LOG_TIES = 700.0  # the exponential of more overflows
 
 
@@ -143,12 +150,13 @@ class TieModel(Uncertain, LinearComparison):
         pairs = as_compared(pairs)
         y = check_labels(as_outcomes(y), len(pairs))
         weights = check_weights(sample_weight, len(pairs))
-        cluster = check_query_ids(cluster, len(pairs), "cluster", "cluster id", "pair")
         check_scale(pairs.items, "items")
         check_kinds(y[weights > 0], name, ties=False)
-        self._data = (pairs.items, pairs.B, y, weights, alpha)
-        self._cluster = cluster
-        self._inverse = None
+        given = Judgments(pairs.B, y, weights)
+        merged, self._judges = merge_equal(given, cluster)
+        self._data = (pairs.items, *merged, alpha)
+        self._n_judgments = float(weights.sum())
+        self._covariance_of_w = None
         optimum = self._minimum()
         if not (optimum.gap <= _FAILURE_GAP and optimum.t < _MAX_LOG_TIES):
             raise ValueError(
@@ -159,7 +167,7 @@ class TieModel(Uncertain, LinearComparison):
         warn_about_gap(name, optimum.gap, _WARNING_GAP, remedy)
         if alpha < INFORMATIVE_PENALTY:
             model = f"{name}(alpha={alpha:g})"
-            _warn_if_not_identified(model, pairs, y, weights > 0, optimum.w, reduced)
+            _warn_if_not_identified(model, pairs.items, merged, optimum.w, reduced)
         self.coef_ = optimum.w
         self.objective_ = optimum.objective
         self.dual_gap_ = optimum.gap
@@ -176,6 +184,61 @@ class TieModel(Uncertain, LinearComparison):
         """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
         return self.probabilities(self.decision_function(pairs))
 
+    def misfit(self, of: Literal["items", "judges"] = "items") -> pd.DataFrame:
+        """Mean squares of residuals of items or judges, which say where the model fails.
+
+        The observed score x of the first item is 1, 1/2 for a tie, or 0. With its
+        expectation E and variance V by the model, and z² = (x - E)²/V, the outfit is
+        the mean of z² over the judgments of an item or a judge, and the infit the mean
+        weighted by V, sum of (x - E)² over sum of V ([WrightMasters1982]_, chapter 5).
+        Both are near 1 where the model holds. Larger values are answers that
+        contradict the scores; outfit is sensitive to a few unexpected ones. In
+        comparative judgment, judges whose infit exceeds the mean of the judges by two
+        standard deviations are looked at [Pollitt2012]_.
+
+        Parameters
+        ----------
+        of : {"items", "judges"}
+            What the residuals are collected by; judges are those of `cluster` in `fit`.
+
+        Returns
+        -------
+        table : DataFrame
+            With the columns `judgments` (the sum of weights), `infit` and `outfit`, and
+            the row numbers of the items, or the ids of the judges, as index.
+
+        Raises
+        ------
+        ValueError
+            If judges are asked for, and `fit` was given no `cluster`.
+
+        Examples
+        --------
+        >>> index, judge = [[0, 1], [1, 2], [0, 2]] * 4, [1, 1, 1, 2, 2, 2] * 2
+        >>> model = Davidson().fit(index, [1, 1, 1, 1, 1, -1] * 2, cluster=judge)
+        >>> model.misfit("judges").round(2).to_dict("index")[2]
+        {'judgments': 6.0, 'infit': 1.24, 'outfit': 1.34}
+        """
+        check_choice(of, "of", ("items", "judges"))
+        check_is_fitted(self, "n_features_in_")
+        X, B, y, weights, _ = self._data
+        P = self.probabilities(B.differences(X @ self.coef_))
+        expected = P[:, 2] + P[:, 1] / 2
+        variance = P[:, 2] + P[:, 1] / 4 - expected**2
+        variance = np.maximum(variance, _TINY)  # of an outcome that is certain
+        squares = ((y + 1) / 2 - expected) ** 2
+        if of == "items":
+            index = np.arange(B.shape[1])
+            table = abs(B.matrix()).T @ sparse.diags_array(weights)
+        else:
+            index, table = check_judges(self._judges)
+        index = pd.Index(index, name=of[:-1])
+        n = table @ np.ones(len(y))
+        infit = (table @ squares) / np.maximum(table @ variance, _TINY)
+        outfit = (table @ (squares / variance)) / np.maximum(n, _TINY)
+        columns = {"judgments": n, "infit": infit, "outfit": outfit}
+        return pd.DataFrame(columns, index=index)[n > 0]
+
     def _rows_and_scores(self, pairs: Pairs | ArrayLike | None) -> tuple[Any, Floats]:
         check_is_fitted(self, "n_features_in_")
         if pairs is not None:
@@ -184,44 +247,59 @@ class TieModel(Uncertain, LinearComparison):
         X: Any = self._data[0]
         size = max(X.shape)
         require(size <= DENSE, size, "the number of items or features", SOME_PAIRS)
-        if sparse.issparse(X):
-            X = X.toarray()
-        else:
+        if not sparse.issparse(X):
             X = X - X[0]  # a large offset would leave rounding after the mean is taken
-        X = X - X.mean(axis=0)
+            X -= X.mean(axis=0)
         return X, X @ self.coef_
 
-    def _covariance_of(self, rows: Any) -> Floats:
+    def _covariance_function(self) -> Callable[[Any], Floats]:
         p = self.n_features_in_
-        x = self._x
-        if self._inverse is not None and self._cluster is None:
-            return rows @ self._inverse[:p, :p] @ rows.T
-        problem, point, order = problem_at(self._law(), *self._data, x)
-        if p > DENSE:
-            H = LinearOperator((p + 1, p + 1), lambda v: problem.times(point, v))  # pyright: ignore[reportCallIssue]
-            M = sparse.diags_array(1 / problem.diagonal(point))
-            rows = sparse.csr_array(rows).toarray()
-            targets = [np.append(row, 0.0) for row in rows]
-            solved = np.array([cg(H, v, rtol=_CG_TOLERANCE, M=M)[0] for v in targets])
-        else:
-            if self._inverse is None:
-                self._inverse = problem.inverse(point)
-            solved = rows @ self._inverse[:p]
-        if self._cluster is None:
-            return rows @ solved[:, :p].T
-        cluster = np.unique(self._cluster[order], return_inverse=True)[1]
-        n = int(cluster.max()) + 1
-        require(n > 1, n, "the number of clusters", "at least 2")
-        d = problem.B.differences(problem.X @ x[:p])
-        loss = problem.law.loss(d, x[p], problem.y)
-        m = len(cluster)
-        sums = sparse.csr_array((np.ones(m), (cluster, np.arange(m))))
-        weighted = sparse.diags_array(problem.weights * loss.d) @ problem.B.matrix()
-        # gradients G of the clusters, times V
-        GV = (sums @ weighted @ problem.X) @ solved[:, :p].T
-        GV += np.outer(sums @ (problem.weights * loss.t * problem.free), solved[:, p])
-        solved = solved[:, :p]  # the gradient of the prior does not vary with clusters
-        return n / (n - 1) * GV.T @ GV + self._data[-1] * solved @ solved.T
+        law = self._law()
+        if p <= DENSE:
+            if self._covariance_of_w is None:
+                problem, point, _ = problem_at(law, *self._data, self._x)
+                V = problem.inverse(point)
+                self._covariance_of_w = V[:p, :p]
+                if self._judges is not None:
+                    M = outer_sum(self._judge_gradients(problem))
+                    self._covariance_of_w = self._sandwich(V[:p], V[:p] @ M @ V[:p].T)
+            C = self._covariance_of_w
+            return lambda rows: rows @ (rows @ C).T
+        problem, point, _ = problem_at(law, *self._data, self._x)
+        solve = problem.solver(point)
+        if self._judges is None:
+            return lambda rows: rows @ solve(rows)[:, :p].T
+        G = self._judge_gradients(problem)
+
+        def covariance_of(rows: Any) -> Floats:
+            solved = solve(rows)
+            GV = G @ solved.T
+            return self._sandwich(solved, GV.T @ GV)
+
+        return covariance_of
+
+    def _sandwich(self, V: Floats, middle: Floats) -> Floats:
+        """V (G'G n/(n - 1) + alpha) V' for n judges, from V and V G'G V'.
+
+        The gradient of the prior, alpha w, does not vary with judges.
+        """
+        n = len(check_judges(self._judges, 2).ids)
+        V = V[:, : self.n_features_in_]
+        return n / (n - 1) * middle + self._data[-1] * V @ V.T
+
+    def _judge_gradients(self, problem: Any) -> Any:
+        """Gradients G of the losses of each judge in (w, t), shape (n_judges, p + 1)."""
+        judges = check_judges(self._judges)
+        X = problem.X
+        _, B, y, _, _ = self._data
+        d = B.differences(X @ self._x[:-1])
+        loss = problem.law.loss(d, self._x[-1], y)
+        of_scores = judges.weights @ (sparse.diags_array(loss.d) @ B.matrix())
+        of_t = problem.free * (judges.weights @ loss.t)
+        blocks = [of_scores @ X, of_t[:, None]]
+        if sparse.issparse(X):
+            return sparse.hstack(blocks, format="csr")
+        return np.hstack(blocks)
 
 
 class Davidson(TieModel):
@@ -401,21 +479,19 @@ class OrdinalComparison(TieModel):
 
 
 def _warn_if_not_identified(
-    model: str,
-    pairs: Pairs,
-    y: NDArray[np.int8],
-    used: NDArray[np.bool_],
-    w: Floats,
-    reduced: bool,
+    model: str, items: Any, merged: Judgments, w: Floats, reduced: bool
 ) -> None:
-    """Warn where only a small alpha keeps the scores of used pairs finite."""
-    ids = indicator_columns(pairs.items)
+    """Warn where only a small alpha keeps the scores of weighted pairs finite."""
+    used = merged.weights > 0
+    B = merged.B[used]
+    y = merged.y[used]
+    ids = indicator_columns(items)
     index = None
     if ids is not None:
-        index = ids[pairs.index[used]]
-    elif not (y * pairs.B.differences(pairs.items @ w) > 0)[used].all():
+        index = ids[B.index]
+    elif not (y * B.differences(items @ w) > 0).all():
         return
-    warn_if_not_identified(model, range(pairs.shape[2]), index, y[used], reduced)
+    warn_if_not_identified(model, range(items.shape[1]), index, y, reduced)
 
 
 def _reduce_bias(

@@ -12,40 +12,56 @@ References
 ----------
 .. [LiangZeger1986] K.-Y. Liang, S. L. Zeger, "Longitudinal data analysis using
    generalized linear models", Biometrika 73, 1986.
+.. [Bramley2015] T. Bramley, "Investigating the reliability of adaptive comparative
+   judgment", Cambridge Assessment Research Report, 2015.
 .. [FirthMenezes2004] D. Firth, R. X. de Menezes, "Quasi-variances", Biometrika 91,
   2004.
+.. [WrightMasters1982] B. D. Wright, G. N. Masters, "Rating scale analysis", MESA Press,
+   1982.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import delayed
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import least_squares
+from scipy.linalg import blas
 from scipy.special import ndtri
-from scipy.stats import rankdata
 from sklearn.base import clone
 
-from preflearn.core.diagnosis import NotIdentifiedWarning, as_compared
+from preflearn.core.diagnosis import (
+    INFORMATIVE_PENALTY,
+    NotIdentifiedWarning,
+    as_compared,
+)
 from preflearn.core.validation import (
     Floats,
     check_count,
+    check_labels,
     check_query_ids,
     check_real,
     generator,
     raise_if_any,
     require,
 )
-from preflearn.matches import OutcomeWarning
+from preflearn.matches import OutcomeWarning, as_outcomes
 from preflearn.ranking.base import positions
+from preflearn.solvers.newton import conjugate_gradients
 from preflearn.solvers.search import in_parallel
 from preflearn.solvers.smooth_losses import DENSE
 
-_BLOCK = 256  # rows whose covariance is formed at once
+_BLOCK = 64  # rows whose covariance is formed at once
+_DRAWS = 256  # draws that are ranked at once
+_MAX_QUASI_STEPS = 200
+_QUASI_TOLERANCE = 1e-11  # change of quasi-variances in the last step
+_SQUARED_CG_TOLERANCE = 1e-16
+_SHORTEST = 1e-9  # part of a step
 _TINY = np.finfo(np.float64).tiny
 SOME_PAIRS = f"at most {DENSE}: ask for the errors of some pairs"
 
@@ -58,33 +74,53 @@ class Ranks(NamedTuple):
     high: NDArray[np.int64]
 
 
+class Reliability(NamedTuple):
+    """Reliability of scores, and what it would take to reach a target."""
+
+    value: float
+    separation: float  # true standard deviation, in units of the error
+    n_needed: float  # judgments still to be made
+
+
 class Uncertain(ABC):
     """A model with scores that have a covariance.
 
     Items are those of the fit; scores are less their mean.
     """
 
-    @abstractmethod
-    def _rows_and_scores(self, pairs: Any) -> tuple[Any, Floats]:
-        """Features x (k, p) of items, or feature differences of pairs, and w·x (k,)."""
+    _n_judgments: float  # the sum of the weights of the fit
 
     @abstractmethod
-    def _covariance_of(self, rows: Any) -> Floats:
-        """The covariance of w·x for rows x (k, p) of features, (k, k)."""
+    def _rows_and_scores(self, pairs: Any) -> tuple[Any, Floats]:
+        """Features x (k, p) of items, or feature differences of pairs, and w·x (k,).
+
+        Rows of items may differ by a constant, which `_covariance` removes.
+        """
+
+    @abstractmethod
+    def _covariance_function(self) -> Callable[[Any], Floats]:
+        """From rows x (k, p) of features to the covariance (k, k) of w·x."""
 
     def _covariance(self, pairs: Any = None) -> tuple[Floats, Floats]:
         rows, scores = self._rows_and_scores(pairs)
         n = len(scores)
         require(n <= DENSE, n, "the number of items", SOME_PAIRS)
-        return scores, self._covariance_of(rows)
+        covariance = self._covariance_function()(rows)
+        if pairs is None:
+            means = covariance.mean(axis=0)
+            covariance = covariance - means - means[:, None] + means.mean()
+            scores = scores - scores.mean()
+        return scores, covariance
 
     def moments(self, pairs: Any) -> tuple[Floats, Floats]:
         """Mean and variance of the difference of scores of each pair, shape (m,) both."""
+        if pairs is None:
+            mean, covariance = self._covariance()
+            return mean, np.diag(covariance)
         rows, mean = self._rows_and_scores(pairs)
+        covariance_of = self._covariance_function()
         parts = [rows[k : k + _BLOCK] for k in range(0, rows.shape[0], _BLOCK)]
-        return mean, np.concatenate(
-            [np.diag(self._covariance_of(part)) for part in parts]
-        )
+        return mean, np.concatenate([np.diag(covariance_of(part)) for part in parts])
 
     def standard_errors(self, pairs: Any = None) -> Floats:
         """Standard errors of the scores of the items, less their mean, or of the
@@ -154,15 +190,21 @@ class Uncertain(ABC):
         """
         _quantile(level)
         scores, covariance = self._covariance(pairs)
-        values, vectors = np.linalg.eigh(covariance)
-        noise = generator(random_state).standard_normal(
-            (check_count(n_draws, "n_draws", 1), len(scores))
-        )
-        draws = scores + noise * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
-        tail = np.quantile(
-            rankdata(-draws, axis=1), [(1 - level) / 2, (1 + level) / 2], axis=0
-        )
-        low, high = np.rint(tail).astype(np.int64)
+        n = len(scores)
+        n_draws = check_count(n_draws, "n_draws", 1)
+        rng = generator(random_state)
+        root = _square_root(covariance)
+        drawn = np.empty((n, n_draws), dtype=np.int16)  # n is at most 5,000
+        for start in range(0, n_draws, _DRAWS):
+            noise = rng.standard_normal((min(_DRAWS, n_draws - start), n))
+            draws = scores + blas.dtrmm(1.0, root, noise.T, lower=1).T
+            rank = np.empty(draws.shape, dtype=np.int16)
+            order = np.argsort(-draws, axis=1)
+            np.put_along_axis(rank, order, np.arange(1, n + 1, dtype=np.int16), axis=1)
+            drawn[:, start : start + _DRAWS] = rank.T
+        drawn.sort(axis=1)
+        low = _quantile_of_sorted(drawn, (1 - level) / 2)
+        high = _quantile_of_sorted(drawn, (1 + level) / 2)
         return Ranks(positions(scores), low, high)
 
     def quasi_variances(self, pairs: Any = None) -> Floats:
@@ -189,19 +231,146 @@ class Uncertain(ABC):
         own = np.diag(covariance)
         expected = "at least 3: of two items only the sum is determined"
         require(n > 2, n, "the number of items", expected)
-        first, second = np.triu_indices(n, 1)
-        variance = own[first] + own[second] - 2 * covariance[first, second]
+        variance = own[:, None] + own - 2 * covariance
+        np.fill_diagonal(variance, 1.0)
         raise_if_any(
             variance <= 0, variance, "the variance of pairs", "items that are not alike"
         )
-        logs = np.log(variance)
+        return _fit_quasi_variances(np.log(variance), own)
 
-        def errors(q: Floats) -> Floats:
-            return np.log(np.maximum(q[first] + q[second], _TINY)) - logs
+    def reliability(self, target: float = 0.8) -> Reliability:
+        """Scale separation reliability of the scores, and how many judgments it lacks.
 
-        return least_squares(
-            errors, own, x_scale=own, xtol=1e-12, ftol=1e-12, gtol=1e-12
-        ).x
+        The variance of the n scores is that of the true ones plus the mean squared
+        error, so with standard errors e_i::
+
+            R = 1 - mean(e_i²) / (sum of (s_i - mean(s))² / (n - 1)),    G = sqrt(R / (1 - R)),
+
+        is the reliability and the separation, the true standard deviation in units of
+        the error [WrightMasters1982]_. Errors fall with the number N of judgments as
+        1/N; so the reliability `target` takes N (target / (1 - target)) / G² of them,
+        as the formula of Spearman and Brown has it.
+
+        Parameters
+        ----------
+        target : float
+            Reliability that is wanted, between 0 and 1.
+
+        Returns
+        -------
+        reliability : Reliability
+            `value`, from 0 to 1, `separation`, and `n_needed`, the number of judgments
+            (of rankings, for `PlackettLuce`; a weight of two counts twice) still to be
+            made. It is 0 if the target is reached, and infinite if the errors explain
+            all differences.
+
+        Raises
+        ------
+        ValueError
+            If alpha is 0.1 or more: a strong penalty makes scores and errors smaller.
+
+        Notes
+        -----
+        Pairs that were chosen because their scores were close make R too large
+        [Bramley2015]_; so do judges who share an opinion, unless `cluster` names them.
+
+        Examples
+        --------
+        >>> from preflearn.ranking import Davidson
+        >>> index = [[0, 1], [1, 2], [0, 2]] * 10
+        >>> Davidson().fit(index, [1, 1, 1, 1, 1, -1] * 5).reliability().n_needed
+        15
+        """
+        check_real(target, "target", "a number between 0 and 1", 1e-9, 1 - 1e-9)
+        scores, covariance = self._covariance()
+        alpha = self.alpha  # pyright: ignore[reportAttributeAccessIssue]
+        expected = "less than 0.1: a penalty makes scores and errors smaller"
+        require(alpha < INFORMATIVE_PENALTY, alpha, "alpha", expected)
+        observed = float(np.var(scores, ddof=1))
+        error = float(np.diag(covariance).mean())
+        if observed <= error:
+            return Reliability(0.0, 0.0, math.inf)
+        separation = math.sqrt(observed / error - 1)
+        wanted = target / (1 - target) / separation**2
+        n_needed = max(0, math.ceil(self._n_judgments * (wanted - 1)))
+        return Reliability(1 - error / observed, separation, n_needed)
+
+
+def _square_root(covariance: Floats) -> Floats:
+    """A lower triangular L with LL' = covariance, which may be singular.
+
+    With its diagonal scaled to 1 and raised by the size of rounding errors, as in
+    Newton's equations, it is not.
+    """
+    n = len(covariance)
+    scale = np.sqrt(np.maximum(np.diag(covariance), _TINY))
+    scaled = covariance / scale / scale[:, None]
+    scaled[np.diag_indices(n)] += 1e-14 * (10 + n)
+    return np.asfortranarray(scale[:, None] * np.linalg.cholesky(scaled))
+
+
+def _quantile_of_sorted(values: NDArray, probability: float) -> NDArray[np.int64]:
+    """The quantile of each row of sorted values, interpolated, as an integer."""
+    place = probability * (values.shape[1] - 1)
+    lower = math.floor(place)
+    upper = math.ceil(place)
+    part = place - lower
+    mixed = (1 - part) * values[:, lower] + part * values[:, upper]
+    return np.rint(mixed).astype(np.int64)
+
+
+def _fit_quasi_variances(logs: Floats, start: Floats) -> Floats:
+    """The q of least sum over pairs of r_ij² with r_ij = log(q_i + q_j) - logs_ij.
+
+    Gauss-Newton steps d solve A d = -g with u_ij = 1/(q_i + q_j), g_i = sum of u_ij
+    r_ij, A_ij = u_ij² and A_ii = sum of u_ij², over j other than i. They are halved
+    until all q_i + q_j are positive and the sum is smaller. The diagonal of `logs` is 0.
+    """
+
+    def residuals(q: Floats) -> tuple[Floats, Floats]:
+        total = q[:, None] + q
+        np.fill_diagonal(total, 1.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return total, np.log(total) - logs  # NaN if negative, so not smaller
+
+    q = start.astype(np.float64)
+    total, r = residuals(q)
+    value = float((r * r).sum())
+    for _ in range(_MAX_QUASI_STEPS):
+        u = 1 / total
+        np.fill_diagonal(u, 0.0)
+        gradient = (u * r).sum(axis=1)
+        u *= u
+        step = _solve_signless(u, -gradient)
+        size = 1.0
+        while size > _SHORTEST:
+            total, r = residuals(q + size * step)
+            smaller = float((r * r).sum())
+            if smaller < value:
+                break
+            size /= 2
+        else:
+            return q  # only rounding is left
+        q = q + size * step
+        value = smaller
+        if np.abs(size * step).max() <= _QUASI_TOLERANCE * np.abs(q).max():
+            return q
+    return q
+
+
+def _solve_signless(weights: Floats, target: Floats) -> Floats:
+    """Solve (D + W) x = target, with the row sums D of W, by conjugate gradients."""
+    degree = weights.sum(axis=1)
+    x = np.zeros_like(target)
+    conjugate_gradients(
+        lambda v: degree * v + weights @ v,
+        lambda v: v / degree,
+        x,
+        target.copy(),
+        lambda x, residual, size, first: size <= _SQUARED_CG_TOLERANCE * first,
+        len(target),
+    )
+    return x
 
 
 def bootstrap(
@@ -253,13 +422,13 @@ def bootstrap(
         np.bincount(rng.integers(n, size=n), minlength=n)[number]
         for _ in range(check_count(n_draws, "n_draws", 1))
     )
-    calls = (delayed(_refitted_weights)(fitted, pairs, y, c) for c in counts)
+    labels = check_labels(as_outcomes(y), m)
+    calls = (delayed(_refitted_weights)(fitted, pairs, labels, c) for c in counts)
     return np.array(in_parallel(calls, n_jobs))
 
 
-def _refitted_weights(fitted: Any, pairs: Any, y: ArrayLike, counts: Any) -> Floats:
-    labels = fitted._data[2]
-    if not labels[counts > 0].any():  # ties alone: all scores are equal
+def _refitted_weights(fitted: Any, pairs: Any, y: NDArray, counts: Any) -> Floats:
+    if not y[counts > 0].any():  # ties alone: all scores are equal
         return 0 * fitted.coef_
     with warnings.catch_warnings():
         for category in (NotIdentifiedWarning, OutcomeWarning):  # the first fit warned

@@ -22,7 +22,11 @@ from scipy import linalg, sparse
 from preflearn.core.outcome_losses import Loss
 from preflearn.core.validation import Floats, Ids
 from preflearn.pairs import Incidence
-from preflearn.solvers.newton import conjugate_gradients, newton
+from preflearn.solvers.newton import (
+    conjugate_gradient_columns,
+    conjugate_gradients,
+    newton,
+)
 
 _MAX_STEPS = 200  # of Newton's method
 # Steps of conjugate gradients, with and without a Hessian; with one, more of them would
@@ -281,6 +285,28 @@ class _Problem:
         degree = degree + np.bincount(self.B.second, point.dd, n)
         of_w = (self.X * self.X).T @ degree + self.alpha
         return np.append(of_w, point.sums[:, 3].sum())
+
+    def solver(self, point: _Point) -> Solve:
+        """A function from rows v (k, p), sparse or dense, to the solutions (k, p + 1) of
+        the Hessian's equations with right-hand sides (v, 0)."""
+        laplacian = self.B.laplacian(point.dd)
+        mixed = self.X.T @ self.B.adjoint(point.dt)
+        corner = point.sums[:, 3].sum()
+        diagonal = self.diagonal(point)[:, None]
+
+        def times(v: Floats) -> Floats:
+            w = v[:-1]
+            of_w = self.X.T @ (laplacian @ (self.X @ w)) + self.alpha * w
+            of_w += np.outer(mixed, v[-1])
+            return np.vstack([of_w, mixed @ w + corner * v[-1]])
+
+        def solve(rows: Any) -> Floats:
+            if sparse.issparse(rows):
+                rows = rows.toarray()
+            targets = np.vstack([rows.T, np.zeros(len(rows))])
+            return conjugate_gradient_columns(times, diagonal, targets).T
+
+        return solve
 
     def inverse(self, point: _Point) -> Floats:
         """The inverse of the Hessian, for differences of scores.

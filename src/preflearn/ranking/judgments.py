@@ -1,0 +1,114 @@
+"""Judgments of pairs, each kind once with the sum of its weights, and their judges."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from preflearn.core.validation import Floats, Ids, check_query_ids, require
+from preflearn.pairs import Incidence
+
+_BLOCK = 1 << 16  # judgments that are counted at once
+
+
+class Judgments(NamedTuple):
+    """Two items of each judgment, its label and its weight."""
+
+    B: Incidence
+    y: NDArray[np.int8]
+    weights: Floats
+
+
+class Judges(NamedTuple):
+    """The distinct judges, and the weight of each kind of judgment by each of them."""
+
+    ids: Any  # (n_judges,)
+    weights: sparse.csr_array  # (n_judges, n_kinds)
+
+
+def merge_equal(
+    given: Judgments, cluster: ArrayLike | None = None
+) -> tuple[Judgments, Judges | None]:
+    """Judgments with equal ones merged where they must repeat, and their judges.
+
+    A model in which swapped items have the opposite label has one loss for (i, j, y)
+    and (j, i, -y). Of n items there are 3n(n - 1)/2 kinds of judgments; if the
+    judgments are fewer, they are returned as they are.
+    """
+    m, n = given.B.shape
+    n_kinds = 3 * n * (n - 1) // 2
+    if n_kinds > m:
+        return given, _judges(cluster, np.arange(m), given.weights, m)
+    kind = np.empty(0, dtype=np.int64)
+    if cluster is not None:
+        kind = np.empty(m, dtype=np.int64)
+    total = np.zeros(n_kinds)
+    for start in range(0, m, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        numbers = _kind_numbers(given.B.index[part], given.y[part])
+        total += np.bincount(numbers, given.weights[part], n_kinds)
+        if cluster is not None:
+            kind[part] = numbers
+    kept = np.flatnonzero(total)
+    pair, label = np.divmod(kept, 3)
+    larger = ((1 + np.sqrt(1 + 8 * pair)) / 2).astype(np.int64)
+    smaller = pair - larger * (larger - 1) // 2
+    index = np.column_stack([smaller, larger])
+    merged = Judgments(Incidence(index, n), (label - 1).astype(np.int8), total[kept])
+    place = np.zeros(n_kinds, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    if cluster is not None:
+        kind = place[kind]
+    return merged, _judges(cluster, kind, given.weights, len(kept))
+
+
+def _kind_numbers(index: Ids, y: NDArray[np.int8]) -> Ids:
+    """3 (j(j - 1)/2 + i) + y + 1 for items i < j and the label y of (i, j)."""
+    first, second = index.T
+    larger = np.maximum(first, second)
+    pair = larger * (larger - 1) // 2 + np.minimum(first, second)
+    return 3 * pair + np.where(first < second, y, -y) + 1
+
+
+def _judges(
+    cluster: ArrayLike | None, kind: Ids, weights: Floats, n_kinds: int
+) -> Judges | None:
+    ids = check_query_ids(cluster, len(weights), "cluster", "cluster id", "pair")
+    if ids is None:
+        return None
+    judge, distinct = pd.factorize(ids)
+    n = int(judge.max()) + 1
+    table = sparse.csr_array((weights, (judge, kind)), shape=(n, n_kinds))
+    return Judges(distinct, table)
+
+
+def outer_sum(G: Any) -> Floats:
+    """G'G for gradients G of judges, shape (n_judges, k), dense or sparse.
+
+    Sparse products take some fifty times as long per multiplication as dense ones, so
+    blocks of rows become dense if a seventh of the entries is filled.
+    """
+    (n, k) = G.shape
+    if not sparse.issparse(G):
+        return G.T @ G
+    if 7 * G.nnz < n * k:
+        return (G.T @ G).toarray()
+    total = np.zeros((k, k))
+    rows = 1 + _BLOCK // k
+    for start in range(0, n, rows):
+        block = G[start : start + rows].toarray()
+        total += block.T @ block
+    return total
+
+
+def check_judges(judges: Judges | None, least: int = 1) -> Judges:
+    """The judges of a fit, at least so many."""
+    if judges is None:
+        raise ValueError("the model has no judges; pass cluster=, their ids, to fit")
+    n = len(judges.ids)
+    require(n >= least, n, "the number of clusters", f"at least {least}")
+    return judges
