@@ -447,3 +447,11 @@ def test_steps_of_scikit_learn_refuse_pairs_except_on_items():
         == check_array(pairs, allow_nd=True).shape
         == (3, 2, 2)
     )
+
+
+def test_sorting_the_incidence_matrix_in_place_leaves_the_pairs_alone():
+    pairs = Pairs(np.eye(3), [[2, 0], [1, 0]])
+    B = pairs.incidence()
+    B.sort_indices()
+    assert B.indices.tolist() == [0, 2, 0, 1]
+    assert pairs.index.tolist() == [[2, 0], [1, 0]]

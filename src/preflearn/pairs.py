@@ -125,8 +125,9 @@ class Incidence:
         """B itself, sparse."""
         m = self.shape[0]
         data = np.tile([1.0, -1.0], m)
+        columns = self.index.flatten()  # a copy, which SciPy may sort in place
         return sparse.csr_array(
-            (data, self.index.ravel(), np.arange(0, 2 * m + 1, 2)), shape=self.shape
+            (data, columns, np.arange(0, 2 * m + 1, 2)), shape=self.shape
         )
 
     def occurring(self) -> Ids:
