@@ -106,6 +106,62 @@ def test_rankings_of_two_items_give_davidsons_model():
     )
 
 
+@pytest.mark.parametrize("ties", [False, True])
+def test_errors_are_those_of_second_differences_of_the_likelihood(ties):
+    rankings = drawn(4, n=5, m=30)
+    if ties:
+        rankings = tied(rankings)
+    model = PlackettLuce(0.2).fit(rankings, np.arange(30) % 3)
+    kinds = list(model.tie_weights_)
+    point = np.append(model.coef_, [np.log(model.tie_weights_[k]) for k in kinds[1:]])
+
+    def value(x):
+        deltas = dict(zip(kinds, np.exp(np.append(0.0, x[5:])), strict=True))
+        total = sum(
+            weight * log_likelihood([ranking], x[:5], deltas)
+            for ranking, weight in zip(rankings, np.arange(30) % 3, strict=True)
+            if weight
+        )
+        return 0.1 * x[:5] @ x[:5] - total
+
+    h = 1e-3
+    steps = h * np.eye(len(point))
+    H = np.array(
+        [
+            [
+                value(point + a + b)
+                - value(point + a - b)
+                - value(point - a + b)
+                + value(point - a - b)
+                for a in steps
+            ]
+            for b in steps
+        ]
+    ) / (4 * h * h)
+    V = np.linalg.inv(H)[:5, :5]
+    pairs = [(i, j) for i in range(5) for j in range(i)]
+    variance = [V[i, i] + V[j, j] - 2 * V[i, j] for i, j in pairs]
+    np.testing.assert_allclose(
+        model.standard_errors(pairs), np.sqrt(variance), rtol=1e-4
+    )
+
+
+def test_a_long_ranking_among_short_ones_is_fitted_as_choices_one_by_one():
+    """The ranking of n items is n - 1 choices from those that are left."""
+    rng = np.random.default_rng(5)
+    long = rng.permutation(40).tolist()
+    short = [rng.choice(40, 2, replace=False).tolist() for _ in range(300)]
+    model = PlackettLuce(0.1).fit([long, *short])
+    theta = model.coef_
+    slope = 0.1 * theta
+    for row in [long, *short]:
+        for place in range(len(row) - 1):
+            left = row[place:]
+            slope[left] += np.exp(theta[left]) / np.exp(theta[left]).sum()
+            slope[row[place]] -= 1
+    assert np.abs(slope).max() < 1e-6
+
+
 def test_a_weight_of_two_is_the_same_ranking_twice():
     rankings = tied(drawn(3, m=10))
     twice = PlackettLuce().fit(rankings, np.arange(10) % 2 + 1.0)
@@ -125,6 +181,8 @@ def test_a_weight_of_two_is_the_same_ranking_twice():
         (["ab"], "'ab'"),
         ([{"a": 2, "b": 1}], "sorted"),
         ([[1.0, 2.0, np.nan]], "nan"),
+        (None, "rankings is None.*list"),
+        ("ab", "rankings is 'ab'"),
     ],
 )
 def test_bad_rankings_are_named(rankings, words):
@@ -149,8 +207,11 @@ def test_unbounded_ties_cause_a_warning_and_unknown_items_are_named():
 
 
 def test_unbeaten_items_and_groups_that_never_meet_cause_a_warning():
-    with pytest.warns(NotIdentifiedWarning, match=r"alpha=0.001.*\['a'\].*\['c'\]"):
+    with pytest.warns(
+        NotIdentifiedWarning, match=r"alpha=0.001.*\['a'\].*\['c'\].*raise alpha"
+    ) as caught:
         PlackettLuce().fit([["a", "b", "c"]] * 5)
+    assert "Davidson" not in str(caught[0].message)  # which takes no rankings
     with pytest.warns(NotIdentifiedWarning, match=r"\['a', 'b'\], \['c', 'd'\]"):
         PlackettLuce().fit(
             [["a", "b"], ["b", "a"], ["c", "d"], ["d", "c"], ["a", "c"]],

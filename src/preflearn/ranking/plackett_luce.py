@@ -10,21 +10,25 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Self
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from preflearn.core.compilation import njit, njit_inner
 from preflearn.core.diagnosis import INFORMATIVE_PENALTY, warn_if_not_identified
 from preflearn.core.outcome_losses import davidson_probabilities
 from preflearn.core.validation import (
     LARGEST,
     Floats,
+    Ids,
     check_list,
     check_number,
     check_weights,
@@ -33,11 +37,15 @@ from preflearn.core.validation import (
     warn_user,
 )
 from preflearn.ranking.uncertainty import Uncertain
-from preflearn.solvers.newton import warn_about_gap
+from preflearn.solvers.newton import conjugate_gradients, newton, warn_about_gap
+from preflearn.solvers.smooth_losses import DENSE
 
-_STEP = 1e-4  # of differences of gradients
 _MAX_LOG_TIE_WEIGHT = 15.0  # beyond, all choices that could be ties are ties
-_WARNING_SLOPE = 1e-4  # times the weights of the rankings
+_TARGET_SLOPE = 1e-10  # times the weights of the rankings
+_WARNING_SLOPE = 1e-4
+_MAX_STEPS = 200
+_MAX_CG_STEPS = 1000
+_REMEDY = "raise alpha to 0.1 or more: 1/alpha is the variance of the scores' prior"
 
 
 class PlackettLuce(Uncertain, BaseEstimator):
@@ -73,7 +81,10 @@ class PlackettLuce(Uncertain, BaseEstimator):
     -----
     Sums over sets of k items are elementary symmetric polynomials of e^(theta/k), which
     grow by one product with each item: a ranking of L items takes O(L D²), though it
-    has sums over (L over D) sets.
+    has sums over (L over D) sets. The loss is convex in (theta, log delta), and
+    Newton's equations are solved by conjugate gradients, with exact products of the
+    second derivatives with vectors. Standard errors form them for at most 5,000 items,
+    which takes O(L² D²) for a ranking.
 
     Examples
     --------
@@ -113,8 +124,8 @@ class PlackettLuce(Uncertain, BaseEstimator):
         Raises
         ------
         ValueError
-            If a ranking has an item twice, none has two items that are not tied, or
-            names cannot be sorted.
+            If rankings is not a sequence, a ranking has an item twice, none has two
+            items that are not tied, or names cannot be sorted.
 
         Warns
         -----
@@ -125,45 +136,22 @@ class PlackettLuce(Uncertain, BaseEstimator):
             loses to the rest.
         """
         alpha = check_number(self, "alpha", positive=True, most=LARGEST)
-        sets = [_sets(ranking) for ranking in rankings]
-        flat = [[name for tied in ranking for name in tied] for ranking in sets]
+        expected = "a list of rankings, each a list of names, the best first"
+        sets = [_sets(row) for row in check_list(rankings, "rankings", expected)]
+        flat = [list(chain.from_iterable(ranking)) for ranking in sets]
         good = any(len(ranking) > 1 for ranking in sets)
         require(good, sets, "rankings", "one with two items that are not tied")
         weights = check_weights(sample_weight, len(sets))
         self.items_ = _sorted_names(sets, flat)
         n = len(self.items_)
-        longest = max(map(len, flat))
         self._place = {name: k for k, name in enumerate(self.items_)}
-        table = np.full((longest, len(sets)), n)
-        sizes = np.ones((longest, len(sets)))
-        begins = np.zeros((longest, len(sets)), dtype=bool)
-        for row, (ranking, names) in enumerate(zip(sets, flat, strict=True)):
-            lengths = np.array([len(tied) for tied in ranking])
-            table[: len(names), row] = [self._place[name] for name in names]
-            sizes[: len(names), row] = np.repeat(lengths, lengths)
-            begins[np.cumsum(lengths) - lengths, row] = True
-        kinds = np.union1d(1, sizes[begins & (weights > 0)]).astype(int)
+        data, kinds = _choices(sets, flat, self._place, weights)
         if alpha < INFORMATIVE_PENALTY:
-            # each item and the next one of its ranking, tied (0) or not (1)
-            later = (table[1:] < n) & (weights > 0)
-            index = np.column_stack([table[:-1][later], table[1:][later]])
-            labels = 1 * begins[1:][later]
             model = f"PlackettLuce(alpha={alpha:g})"
-            warn_if_not_identified(model, self.items_, index, labels)
-        self._data = alpha, kinds, table, sizes, begins, weights
-        limits = (-_MAX_LOG_TIE_WEIGHT, _MAX_LOG_TIE_WEIGHT)
-        bounds = [(None, None)] * n + [limits] * (len(kinds) - 1)
-        options = {
-            "maxiter": 10_000,
-            "maxfun": 100_000,
-            "ftol": 0.0,
-            "gtol": 1e-9 * weights.sum(),
-        }
-        start = np.zeros(len(bounds))
-        best = minimize(
-            _loss, start, self._data, "L-BFGS-B", True, bounds=bounds, options=options
-        )
-        slope = np.abs(_loss(best.x, *self._data)[1]).max() / weights.sum()
+            _warn_if_not_identified(model, self.items_, data)
+        problem = _Problem(alpha, n, kinds, data)
+        x = np.zeros(n + len(kinds) - 1)
+        best, slope, _ = newton(problem, x, _TARGET_SLOPE, _MAX_STEPS)
         remedy = f"raise alpha = {alpha:g}"
         warn_about_gap("PlackettLuce", slope, _WARNING_SLOPE, remedy)
         unbounded = kinds[1:][np.abs(best.x[n:]) >= _MAX_LOG_TIE_WEIGHT]
@@ -176,7 +164,9 @@ class PlackettLuce(Uncertain, BaseEstimator):
             )
         self.coef_ = best.x[:n]
         self._x = best.x
-        self.objective_ = float(best.fun)
+        self._problem = problem
+        self._n_judgments = float(weights.sum())
+        self.objective_ = float(best.value)
         self._inverse = None
         deltas = np.exp(np.append(0.0, best.x[n:]))
         self.tie_weights_ = dict(zip(kinds.tolist(), deltas.tolist(), strict=True))
@@ -188,10 +178,10 @@ class PlackettLuce(Uncertain, BaseEstimator):
 
     def _rows_and_scores(self, pairs: Any) -> tuple[Any, Floats]:
         check_is_fitted(self, "coef_")
-        rows = np.eye(len(self.coef_))
-        if pairs is None:
-            rows -= rows.mean(axis=0)
-        else:
+        n = len(self.coef_)
+        require(n <= DENSE, n, "the number of items", f"at most {DENSE}")
+        rows: Any = sparse.eye_array(n, format="csr")
+        if pairs is not None:
             try:
                 places = [(self._place[a], self._place[b]) for a, b in pairs]
                 ids = np.array(places).reshape(-1, 2)
@@ -203,15 +193,12 @@ class PlackettLuce(Uncertain, BaseEstimator):
                 ) from None
         return rows, rows @ self.coef_
 
-    def _covariance_of(self, rows: Any) -> Floats:
-        # the inverse of the second derivatives, by central differences of gradients
+    def _covariance_function(self) -> Callable[[Any], Floats]:
         if self._inverse is None:
-            steps = _STEP * np.eye(len(self._x))
-            up = [_loss(self._x + step, *self._data)[1] for step in steps]
-            down = [_loss(self._x - step, *self._data)[1] for step in steps]
-            self._inverse = np.linalg.inv(np.subtract(up, down) / (2 * _STEP))
+            self._inverse = np.linalg.inv(self._problem.hessian(self._x))
         n = len(self.coef_)
-        return rows @ self._inverse[:n, :n] @ rows.T
+        V = self._inverse[:n, :n]
+        return lambda rows: rows @ (rows @ V).T
 
 
 def _sets(ranking: Any) -> list[list[Hashable]]:
@@ -242,53 +229,291 @@ def _sorted_names(
         ) from None
 
 
-def _loss(
-    x: Floats,
-    alpha: float,
-    kinds: NDArray,
-    table: NDArray,
-    sizes: Floats,
-    begins: NDArray[np.bool_],
-    weights: Floats,
-) -> tuple[float, Floats]:
-    """Minus the penalised log-likelihood at x = (theta, log delta of ties), and its
-    gradient.
+class _Choices(NamedTuple):
+    """Rankings as compressed rows: ranking r has the places start[r] to start[r + 1]."""
 
-    Column r of the table has the items of ranking r, the best first, then n. E[i, m] is
-    the elementary symmetric polynomial of degree m in the items from place i on.
+    start: Ids  # (m + 1,)
+    item: Ids  # number of the item, the best first
+    size: Ids  # number of items that are tied with it, and itself
+    begins: NDArray[np.bool_]  # whether it is the first of those
+    weights: Floats  # (m,) of rankings
+
+
+def _choices(
+    sets: list[list[list[Hashable]]],
+    flat: list[list[Hashable]],
+    place: Mapping[Any, int],
+    weights: Floats,
+) -> tuple[_Choices, Ids]:
+    """Rankings as compressed rows, and the sizes of ties in them, from 1 on."""
+    lengths = [len(names) for names in flat]
+    start = np.concatenate([[0], np.cumsum(lengths)])
+    names = chain.from_iterable(flat)
+    item = np.fromiter((place[name] for name in names), np.int64, start[-1])
+    tied = np.fromiter((len(group) for row in sets for group in row), np.int64)
+    size = np.repeat(tied, tied)
+    begins = np.zeros(len(item), dtype=bool)
+    begins[np.cumsum(tied) - tied] = True
+    used = begins & np.repeat(weights > 0, lengths)
+    kinds = np.union1d(1, size[used])
+    return _Choices(start, item, size, begins, weights), kinds
+
+
+def _warn_if_not_identified(model: str, items: list[Any], data: _Choices) -> None:
+    """Warn of groups that never meet, or where a part never loses: each item and the
+    next one of its ranking, tied (0) or not (1), decide."""
+    weight = np.repeat(data.weights, np.diff(data.start))
+    later = weight > 0
+    later[data.start[:-1]] = False
+    later = np.flatnonzero(later)
+    index = np.column_stack([data.item[later - 1], data.item[later]])
+    labels = 1 * data.begins[later]
+    warn_if_not_identified(model, items, index, labels, remedy=_REMEDY)
+
+
+class _Point(NamedTuple):
+    x: Floats  # theta, and log delta of ties
+    value: float
+    gradient: Floats
+    diagonal: Floats  # of the second derivatives, or more
+
+
+class _Problem(NamedTuple):
+    """Minus the penalised log-likelihood at x = (theta, log delta of ties)."""
+
+    alpha: float
+    n: int
+    kinds: Ids  # sizes of ties, from 1 on
+    data: _Choices
+
+    def at(self, x: Floats) -> _Point:
+        value, gradient, _, diagonal = self._derivatives(x, np.zeros_like(x))
+        value = float(value)
+        theta = x[: self.n]
+        value += self.alpha / 2 * (theta @ theta)
+        gradient[: self.n] += self.alpha * theta
+        diagonal[: self.n] += self.alpha
+        return _Point(x, value, gradient, diagonal)
+
+    def _derivatives(self, x: Floats, v: Floats) -> Any:
+        n = self.n
+        x = np.insert(x, n, 0.0)  # log delta_1
+        v = np.insert(v, n, 0.0)
+        value, *arrays = _loss(x, v, self.kinds, *self.data)
+        return value, *(np.delete(array, n) for array in arrays)
+
+    def times(self, x: Floats, v: Floats) -> Floats:
+        """The second derivatives times v."""
+        image = self._derivatives(x, v)[2]
+        image[: self.n] += self.alpha * v[: self.n]
+        return image
+
+    def _free(self, point: _Point) -> NDArray[np.bool_]:
+        """False for weights of ties at a limit that they would pass."""
+        free = np.ones(len(point.x), dtype=bool)
+        t = point.x[self.n :]
+        outward = -point.gradient[self.n :] * t > 0
+        free[self.n :] = (np.abs(t) < _MAX_LOG_TIE_WEIGHT) | ~outward
+        return free
+
+    def gap(self, point: _Point) -> float:
+        """The largest slope, relative to the weights of the rankings."""
+        slopes = point.gradient[self._free(point)]
+        return float(np.abs(slopes).max() / self.data.weights.sum())
+
+    def step(self, point: _Point) -> Floats:
+        """Newton's step, or the part of it that keeps weights of ties in their limits."""
+        free = self._free(point)
+        step = np.zeros_like(point.x)
+        conjugate_gradients(
+            lambda v: free * self.times(point.x, v),
+            lambda v: v / point.diagonal,
+            step,
+            -1.0 * free * point.gradient,
+            lambda x, residual, size, first: (
+                size <= first * min(0.01, math.sqrt(first / point.value))
+            ),
+            _MAX_CG_STEPS,
+        )
+        t = point.x[self.n :]
+        room = _MAX_LOG_TIE_WEIGHT - np.sign(step[self.n :]) * t
+        beyond = np.abs(step[self.n :]) > room
+        if beyond.any():
+            step *= (room / np.abs(step[self.n :]))[beyond].min()
+        return step
+
+    def hessian(self, x: Floats) -> Floats:
+        """The second derivatives."""
+        n = self.n
+        system = _hessian(np.insert(x, n, 0.0), n, self.kinds, *self.data)
+        system = np.delete(np.delete(system, n, axis=0), n, axis=1)
+        system[np.arange(n), np.arange(n)] += self.alpha
+        return system
+
+
+@njit_inner
+def _workspace(longest, kinds):
+    """Room for the quantities of `_ranking_loss`, with those of the direction last."""
+    n_kinds = len(kinds)
+    u = np.empty((n_kinds, longest, 2))
+    E = np.zeros((n_kinds, longest + 1, kinds[-1] + 1, 2))
+    total = np.empty((longest, 2))
+    back = np.empty((kinds[-1] + 1, 2))
+    scores = np.empty((longest + n_kinds, 2))
+    slopes = np.empty((longest + n_kinds, 2))
+    return u, E, total, back, scores, slopes
+
+
+@njit_inner
+def _ranking_loss(work, kinds, first, L, size, begins):
+    """Minus the log-likelihood of one ranking of L items, with derivatives.
+
+    work holds scores[:, 0], theta of its items, the best first, and log delta, and
+    scores[:, 1], a direction; slopes become the gradient, and the second derivatives
+    times the direction. For sets of k items, E[i, j] is the elementary symmetric
+    polynomial of degree j of u = e^(theta/k) for the items from place i on. The last
+    axis has each quantity and its derivative in the direction: the formulas of the
+    derivatives differentiate the line before.
     """
-    n = len(x) - len(kinds) + 1
-    (longest, count) = table.shape
-    theta = np.append(x[:n], -np.inf)
-    deltas = np.exp(np.append(0.0, x[n:]))
-    # a constant per ranking, which changes no probability, avoids overflow
-    scores = theta[table] - theta[table].max(axis=0)
-    total = np.zeros((longest, count))
-    steps = []
-    for k, delta in zip(kinds, deltas, strict=True):
-        worth = np.exp(scores / k)
-        E = np.zeros((longest + 1, k + 1, count))
-        E[:, 0] = 1.0
-        for i in reversed(range(longest)):
-            E[i, 1:] = E[i + 1, 1:] + worth[i] * E[i + 1, :-1]
-        total += delta * E[:longest, k]
-        steps.append((k, delta, worth, E))
-    total = np.where(begins, total, 1.0)
-    chosen = [np.sum(weights * (begins & (sizes == k))) for k in kinds]
-    share = weights * begins / total
-    present = table < n
-    value = np.sum(weights * np.log(total)) - np.sum(
-        weights * np.where(present, scores, 0.0) / sizes
-    )
-    slope = -weights * present / sizes
-    slopes = []
-    for (k, delta, worth, E), c in zip(steps, chosen, strict=True):
-        back = np.zeros((k + 1, count))  # the derivatives in E[i]
-        for i in range(longest):
-            back[k] += delta * share[i]
-            slope[i] += np.sum(back[1:] * E[i + 1, :-1], axis=0) * worth[i] / k
-            back[:-1] += worth[i] * back[1:]
-        slopes.append(np.sum(delta * share * E[:longest, k]) - c)
-    value += alpha / 2 * (x[:n] @ x[:n]) - chosen[1:] @ x[n:]
-    of_items = np.bincount(table.ravel(), slope.ravel(), n + 1)[:n] + alpha * x[:n]
-    return float(value), np.append(of_items, slopes[1:])
+    u, E, total, back, scores, slopes = work
+    top = scores[0, 0]  # a constant, which changes no probability, avoids overflow
+    for i in range(L):
+        top = max(top, scores[i, 0])
+        total[i, 0] = 0.0
+        total[i, 1] = 0.0
+    for c in range(len(kinds)):
+        k = kinds[c]
+        delta = np.exp(scores[L + c, 0])
+        for j in range(1, k + 1):
+            E[c, L, j, 0] = 0.0
+            E[c, L, j, 1] = 0.0
+        E[c, L, 0, 0] = 1.0
+        for i in range(L - 1, -1, -1):
+            a = np.exp((scores[i, 0] - top) / k)
+            da = a * scores[i, 1] / k
+            u[c, i, 0] = a
+            u[c, i, 1] = da
+            E[c, i, 0, 0] = 1.0
+            for j in range(1, k + 1):
+                e = E[c, i + 1, j - 1, 0]
+                de = E[c, i + 1, j - 1, 1]
+                E[c, i, j, 0] = E[c, i + 1, j, 0] + a * e
+                E[c, i, j, 1] = E[c, i + 1, j, 1] + da * e + a * de
+            e = E[c, i, k, 0]
+            total[i, 0] += delta * e
+            total[i, 1] += delta * (E[c, i, k, 1] + scores[L + c, 1] * e)
+    value = 0.0
+    for i in range(L):
+        slopes[i, 0] = -1.0 / size[first + i]
+        slopes[i, 1] = 0.0
+        value -= (scores[i, 0] - top) / size[first + i]
+        if begins[first + i]:
+            value += np.log(total[i, 0])
+    for c in range(len(kinds)):
+        k = kinds[c]
+        delta = np.exp(scores[L + c, 0])
+        slopes[L + c, 0] = 0.0
+        slopes[L + c, 1] = 0.0
+        for j in range(k + 1):
+            back[j, 0] = 0.0  # derivatives of the value in E[c, i, j]
+            back[j, 1] = 0.0
+        for i in range(L):
+            if begins[first + i]:
+                share = delta / total[i, 0]
+                d_share = share * (scores[L + c, 1] - total[i, 1] / total[i, 0])
+                back[k, 0] += share
+                back[k, 1] += d_share
+                e = E[c, i, k, 0]
+                slopes[L + c, 0] += share * e
+                slopes[L + c, 1] += d_share * e + share * E[c, i, k, 1]
+                if size[first + i] == k:
+                    slopes[L + c, 0] -= 1.0
+                    value -= scores[L + c, 0]
+            a = u[c, i, 0]
+            da = u[c, i, 1]
+            inner = 0.0
+            d_inner = 0.0
+            for j in range(1, k + 1):
+                e = E[c, i + 1, j - 1, 0]
+                de = E[c, i + 1, j - 1, 1]
+                inner += back[j, 0] * e
+                d_inner += back[j, 1] * e + back[j, 0] * de
+                back[j - 1, 0] += a * back[j, 0]
+                back[j - 1, 1] += da * back[j, 0] + a * back[j, 1]
+            slopes[i, 0] += inner * a / k
+            slopes[i, 1] += (d_inner * a + inner * da) / k
+    return value
+
+
+@njit
+def _loss(x, v, kinds, start, item, size, begins, weights):
+    """Minus the log-likelihood at x = (theta, log delta), its gradient, its second
+    derivatives times v, and an upper bound of their diagonal."""
+    n_kinds = len(kinds)
+    n = len(x) - n_kinds
+    longest = 0
+    for r in range(len(weights)):
+        longest = max(longest, start[r + 1] - start[r])
+    work = _workspace(longest, kinds)
+    scores = work[4]
+    slopes = work[5]
+    gradient = np.zeros(len(x))
+    image = np.zeros(len(x))
+    diagonal = np.zeros(len(x))
+    value = 0.0
+    for r in range(len(weights)):
+        first = start[r]
+        L = start[r + 1] - first
+        for i in range(L):
+            scores[i, 0] = x[item[first + i]]
+            scores[i, 1] = v[item[first + i]]
+        for c in range(n_kinds):
+            scores[L + c, 0] = x[n + c]
+            scores[L + c, 1] = v[n + c]
+        w = weights[r]
+        value += w * _ranking_loss(work, kinds, first, L, size, begins)
+        for i in range(L):
+            place = item[first + i]
+            gradient[place] += w * slopes[i, 0]
+            image[place] += w * slopes[i, 1]
+            # a choice of probability p adds p to the slope, and at most p here
+            diagonal[place] += w * (slopes[i, 0] + 1.0 / size[first + i])
+            if begins[first + i]:
+                for c in range(n_kinds):
+                    if size[first + i] == kinds[c]:
+                        diagonal[n + c] += w
+        for c in range(n_kinds):
+            gradient[n + c] += w * slopes[L + c, 0]
+            image[n + c] += w * slopes[L + c, 1]
+            diagonal[n + c] += w * slopes[L + c, 0]
+    return value, gradient, image, diagonal
+
+
+@njit
+def _hessian(x, n, kinds, start, item, size, begins, weights):
+    """The second derivatives of `_loss`: of each ranking, one column for each item."""
+    n_kinds = len(kinds)
+    longest = 0
+    for r in range(len(weights)):
+        longest = max(longest, start[r + 1] - start[r])
+    work = _workspace(longest, kinds)
+    scores = work[4]
+    slopes = work[5]
+    place = np.empty(longest + n_kinds, dtype=np.int64)
+    system = np.zeros((len(x), len(x)))
+    for r in range(len(weights)):
+        first = start[r]
+        L = start[r + 1] - first
+        for i in range(L + n_kinds):
+            place[i] = n + i - L
+            if i < L:
+                place[i] = item[first + i]
+            scores[i, 0] = x[place[i]]
+            scores[i, 1] = 0.0
+        for column in range(L + n_kinds):
+            scores[column, 1] = 1.0
+            _ranking_loss(work, kinds, first, L, size, begins)
+            scores[column, 1] = 0.0
+            for i in range(L + n_kinds):
+                system[place[i], place[column]] += weights[r] * slopes[i, 1]
+    return system
