@@ -241,12 +241,12 @@ class Uncertain(ABC):
     def reliability(self, target: float = 0.8) -> Reliability:
         """Scale separation reliability of the scores, and how many judgments it lacks.
 
-        The variance of the n scores is that of the true ones plus the mean squared
-        error, so with standard errors e_i::
+        The sum of squares of the scores s_i less their mean is expected to be that of
+        the true ones plus that of the standard errors e_i of these differences, so that::
 
-            R = 1 - mean(e_i²) / (sum of (s_i - mean(s))² / (n - 1)),    G = sqrt(R / (1 - R)),
+            R = 1 - sum of e_i² / sum of (s_i - mean(s))²,    G = sqrt(R / (1 - R))
 
-        is the reliability and the separation, the true standard deviation in units of
+        are the reliability and the separation, the true standard deviation in units of
         the error [WrightMasters1982]_. Errors fall with the number N of judgments as
         1/N; so the reliability `target` takes N (target / (1 - target)) / G² of them,
         as the formula of Spearman and Brown has it.
@@ -273,6 +273,10 @@ class Uncertain(ABC):
         -----
         Pairs that were chosen because their scores were close make R too large
         [Bramley2015]_; so do judges who share an opinion, unless `cluster` names them.
+        Other programs take the error of each score as if the other scores were known,
+        which is larger by about n / (n - 1), squared in `e_i`; with few items their R
+        is smaller. Some print R = G²/(1 + G²) with the standard deviation of the
+        observed scores in G, which is too large.
 
         Examples
         --------
@@ -286,8 +290,8 @@ class Uncertain(ABC):
         alpha = self.alpha  # pyright: ignore[reportAttributeAccessIssue]
         expected = "less than 0.1: a penalty makes scores and errors smaller"
         require(alpha < INFORMATIVE_PENALTY, alpha, "alpha", expected)
-        observed = float(np.var(scores, ddof=1))
-        error = float(np.diag(covariance).mean())
+        observed = float(scores @ scores)
+        error = float(np.trace(covariance))
         if observed <= error:
             return Reliability(0.0, 0.0, math.inf)
         separation = math.sqrt(observed / error - 1)
