@@ -119,7 +119,7 @@ def plain_plackett_luce(rows: list[list[int]], n: int) -> Floats:
     item = np.concatenate(rows)
     ends = np.cumsum([len(row) for row in rows])
     chosen = np.ones(len(item), dtype=bool)
-    chosen[ends - 1] = False  # the last one is no choice
+    chosen[ends - 1] = False  # the last one is left over
     wins = np.bincount(item[chosen], minlength=n)
     row = np.repeat(np.arange(len(rows)), np.diff(ends, prepend=0))
 
@@ -284,9 +284,10 @@ def unbeaten_call(method: str, n: int) -> Call:
     if method.startswith("plain"):
         return lambda: plain_bradley_terry(P)
 
+    beaten = np.isfinite(plain_bradley_terry(P))
+
     def ours() -> Floats:
         worths = bradley_terry(P)
-        beaten = np.isfinite(plain_bradley_terry(P)) if n <= 200 else worths < 10
         return np.where(beaten, worths - worths[beaten].mean(), np.inf)
 
     return ours

@@ -10,7 +10,6 @@ References
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, Self
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -37,14 +37,12 @@ from preflearn.core.validation import (
     warn_user,
 )
 from preflearn.ranking.uncertainty import Uncertain
-from preflearn.solvers.newton import conjugate_gradients, newton, warn_about_gap
+from preflearn.solvers.newton import warn_about_gap
 from preflearn.solvers.smooth_losses import DENSE
 
 _MAX_LOG_TIE_WEIGHT = 15.0  # beyond, all choices that could be ties are ties
-_TARGET_SLOPE = 1e-10  # times the weights of the rankings
+_TARGET_SLOPE = 1e-9  # times the weights of the rankings
 _WARNING_SLOPE = 1e-4
-_MAX_STEPS = 200
-_MAX_CG_STEPS = 1000
 _REMEDY = "raise alpha to 0.1 or more: 1/alpha is the variance of the scores' prior"
 
 
@@ -81,10 +79,11 @@ class PlackettLuce(Uncertain, BaseEstimator):
     -----
     Sums over sets of k items are elementary symmetric polynomials of e^(theta/k), which
     grow by one product with each item: a ranking of L items takes O(L D²), though it
-    has sums over (L over D) sets. The loss is convex in (theta, log delta), and
-    Newton's equations are solved by conjugate gradients, with exact products of the
-    second derivatives with vectors. Standard errors form them for at most 5,000 items,
-    which takes O(L² D²) for a ranking.
+    has sums over (L over D) sets. The loss is convex in (theta, log delta) and
+    minimised by L-BFGS. Standard errors form its second derivatives, for at most 5,000
+    items, which takes O(L² D²) for a ranking. From some 2,000 items on, rankings without
+    ties are fitted five times as fast by a program that allows no ties: the twenty
+    lines `plain_plackett_luce` of benchmarks/static_plain.py (0.06 s, 0.3 s here).
 
     Examples
     --------
@@ -150,8 +149,24 @@ class PlackettLuce(Uncertain, BaseEstimator):
             model = f"PlackettLuce(alpha={alpha:g})"
             _warn_if_not_identified(model, self.items_, data)
         problem = _Problem(alpha, n, kinds, data)
-        x = np.zeros(n + len(kinds) - 1)
-        best, slope, _ = newton(problem, x, _TARGET_SLOPE, _MAX_STEPS)
+        start = np.zeros(n + len(kinds) - 1)
+        limits = (-_MAX_LOG_TIE_WEIGHT, _MAX_LOG_TIE_WEIGHT)
+        bounds = [(None, None)] * n + [limits] * (len(kinds) - 1)
+        options = {
+            "maxiter": 10_000,
+            "maxfun": 100_000,
+            "ftol": 0.0,
+            "gtol": _TARGET_SLOPE * weights.sum(),
+        }
+        best = minimize(
+            problem.at,
+            start,
+            method="L-BFGS-B",
+            jac=True,
+            bounds=bounds,
+            options=options,
+        )
+        slope = np.abs(problem.at(best.x)[1]).max() / weights.sum()
         remedy = f"raise alpha = {alpha:g}"
         warn_about_gap("PlackettLuce", slope, _WARNING_SLOPE, remedy)
         unbounded = kinds[1:][np.abs(best.x[n:]) >= _MAX_LOG_TIE_WEIGHT]
@@ -166,7 +181,7 @@ class PlackettLuce(Uncertain, BaseEstimator):
         self._x = best.x
         self._problem = problem
         self._n_judgments = float(weights.sum())
-        self.objective_ = float(best.value)
+        self.objective_ = float(best.fun)
         self._inverse = None
         deltas = np.exp(np.append(0.0, best.x[n:]))
         self.tie_weights_ = dict(zip(kinds.tolist(), deltas.tolist(), strict=True))
@@ -271,13 +286,6 @@ def _warn_if_not_identified(model: str, items: list[Any], data: _Choices) -> Non
     warn_if_not_identified(model, items, index, labels, remedy=_REMEDY)
 
 
-class _Point(NamedTuple):
-    x: Floats  # theta, and log delta of ties
-    value: float
-    gradient: Floats
-    diagonal: Floats  # of the second derivatives, or more
-
-
 class _Problem(NamedTuple):
     """Minus the penalised log-likelihood at x = (theta, log delta of ties)."""
 
@@ -286,61 +294,14 @@ class _Problem(NamedTuple):
     kinds: Ids  # sizes of ties, from 1 on
     data: _Choices
 
-    def at(self, x: Floats) -> _Point:
-        value, gradient, _, diagonal = self._derivatives(x, np.zeros_like(x))
-        value = float(value)
-        theta = x[: self.n]
-        value += self.alpha / 2 * (theta @ theta)
-        gradient[: self.n] += self.alpha * theta
-        diagonal[: self.n] += self.alpha
-        return _Point(x, value, gradient, diagonal)
-
-    def _derivatives(self, x: Floats, v: Floats) -> Any:
+    def at(self, x: Floats) -> tuple[float, Floats]:
+        """The value and its gradient."""
         n = self.n
-        x = np.insert(x, n, 0.0)  # log delta_1
-        v = np.insert(v, n, 0.0)
-        value, *arrays = _loss(x, v, self.kinds, *self.data)
-        return value, *(np.delete(array, n) for array in arrays)
-
-    def times(self, x: Floats, v: Floats) -> Floats:
-        """The second derivatives times v."""
-        image = self._derivatives(x, v)[2]
-        image[: self.n] += self.alpha * v[: self.n]
-        return image
-
-    def _free(self, point: _Point) -> NDArray[np.bool_]:
-        """False for weights of ties at a limit that they would pass."""
-        free = np.ones(len(point.x), dtype=bool)
-        t = point.x[self.n :]
-        outward = -point.gradient[self.n :] * t > 0
-        free[self.n :] = (np.abs(t) < _MAX_LOG_TIE_WEIGHT) | ~outward
-        return free
-
-    def gap(self, point: _Point) -> float:
-        """The largest slope, relative to the weights of the rankings."""
-        slopes = point.gradient[self._free(point)]
-        return float(np.abs(slopes).max() / self.data.weights.sum())
-
-    def step(self, point: _Point) -> Floats:
-        """Newton's step, or the part of it that keeps weights of ties in their limits."""
-        free = self._free(point)
-        step = np.zeros_like(point.x)
-        conjugate_gradients(
-            lambda v: free * self.times(point.x, v),
-            lambda v: v / point.diagonal,
-            step,
-            -1.0 * free * point.gradient,
-            lambda x, residual, size, first: (
-                size <= first * min(0.01, math.sqrt(first / point.value))
-            ),
-            _MAX_CG_STEPS,
-        )
-        t = point.x[self.n :]
-        room = _MAX_LOG_TIE_WEIGHT - np.sign(step[self.n :]) * t
-        beyond = np.abs(step[self.n :]) > room
-        if beyond.any():
-            step *= (room / np.abs(step[self.n :]))[beyond].min()
-        return step
+        theta = x[:n]
+        value, gradient = _loss(np.insert(x, n, 0.0), n, self.kinds, *self.data)
+        gradient = np.delete(gradient, n)  # in log delta_1, which is 0
+        gradient[:n] += self.alpha * theta
+        return value + self.alpha / 2 * (theta @ theta), gradient
 
     def hessian(self, x: Floats) -> Floats:
         """The second derivatives."""
@@ -359,7 +320,7 @@ def _workspace(longest, kinds):
     E = np.zeros((n_kinds, longest + 1, kinds[-1] + 1, 2))
     total = np.empty((longest, 2))
     back = np.empty((kinds[-1] + 1, 2))
-    scores = np.empty((longest + n_kinds, 2))
+    scores = np.zeros((longest + n_kinds, 2))
     slopes = np.empty((longest + n_kinds, 2))
     return u, E, total, back, scores, slopes
 
@@ -446,11 +407,9 @@ def _ranking_loss(work, kinds, first, L, size, begins):
 
 
 @njit
-def _loss(x, v, kinds, start, item, size, begins, weights):
-    """Minus the log-likelihood at x = (theta, log delta), its gradient, its second
-    derivatives times v, and an upper bound of their diagonal."""
+def _loss(x, n, kinds, start, item, size, begins, weights):
+    """Minus the log-likelihood at x = (theta, log delta), and its gradient."""
     n_kinds = len(kinds)
-    n = len(x) - n_kinds
     longest = 0
     for r in range(len(weights)):
         longest = max(longest, start[r + 1] - start[r])
@@ -458,35 +417,21 @@ def _loss(x, v, kinds, start, item, size, begins, weights):
     scores = work[4]
     slopes = work[5]
     gradient = np.zeros(len(x))
-    image = np.zeros(len(x))
-    diagonal = np.zeros(len(x))
     value = 0.0
     for r in range(len(weights)):
         first = start[r]
         L = start[r + 1] - first
         for i in range(L):
             scores[i, 0] = x[item[first + i]]
-            scores[i, 1] = v[item[first + i]]
         for c in range(n_kinds):
             scores[L + c, 0] = x[n + c]
-            scores[L + c, 1] = v[n + c]
         w = weights[r]
         value += w * _ranking_loss(work, kinds, first, L, size, begins)
         for i in range(L):
-            place = item[first + i]
-            gradient[place] += w * slopes[i, 0]
-            image[place] += w * slopes[i, 1]
-            # a choice of probability p adds p to the slope, and at most p here
-            diagonal[place] += w * (slopes[i, 0] + 1.0 / size[first + i])
-            if begins[first + i]:
-                for c in range(n_kinds):
-                    if size[first + i] == kinds[c]:
-                        diagonal[n + c] += w
+            gradient[item[first + i]] += w * slopes[i, 0]
         for c in range(n_kinds):
             gradient[n + c] += w * slopes[L + c, 0]
-            image[n + c] += w * slopes[L + c, 1]
-            diagonal[n + c] += w * slopes[L + c, 0]
-    return value, gradient, image, diagonal
+    return value, gradient
 
 
 @njit

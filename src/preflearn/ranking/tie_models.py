@@ -154,7 +154,7 @@ class TieModel(Uncertain, LinearComparison):
         check_kinds(y[weights > 0], name, ties=False)
         given = Judgments(pairs.B, y, weights)
         merged, self._judges = merge_equal(given, cluster)
-        self._data = (pairs.items, *merged, alpha)
+        self._data = (pairs.items, merged.B, merged.y, merged.weights, alpha)
         self._n_judgments = float(weights.sum())
         self._covariance_of_w = None
         optimum = self._minimum()

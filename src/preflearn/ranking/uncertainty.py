@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import delayed
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import blas
+from scipy.linalg import get_blas_funcs
 from scipy.special import ndtri
 from sklearn.base import clone
 
@@ -194,10 +194,11 @@ class Uncertain(ABC):
         n_draws = check_count(n_draws, "n_draws", 1)
         rng = generator(random_state)
         root = _square_root(covariance)
+        triangular_product: Any = get_blas_funcs("trmm", (root,))
         drawn = np.empty((n, n_draws), dtype=np.int16)  # n is at most 5,000
         for start in range(0, n_draws, _DRAWS):
             noise = rng.standard_normal((min(_DRAWS, n_draws - start), n))
-            draws = scores + blas.dtrmm(1.0, root, noise.T, lower=1).T
+            draws = scores + triangular_product(1.0, root, noise.T, lower=1).T
             rank = np.empty(draws.shape, dtype=np.int16)
             order = np.argsort(-draws, axis=1)
             np.put_along_axis(rank, order, np.arange(1, n + 1, dtype=np.int16), axis=1)
@@ -310,7 +311,8 @@ def _square_root(covariance: Floats) -> Floats:
     scale = np.sqrt(np.maximum(np.diag(covariance), _TINY))
     scaled = covariance / scale / scale[:, None]
     scaled[np.diag_indices(n)] += 1e-14 * (10 + n)
-    return np.asfortranarray(scale[:, None] * np.linalg.cholesky(scaled))
+    root: Floats = np.linalg.cholesky(scaled)
+    return np.asfortranarray(scale[:, None] * root)
 
 
 def _quantile_of_sorted(values: NDArray, probability: float) -> NDArray[np.int64]:
