@@ -217,7 +217,7 @@ class TieModel(Uncertain, LinearComparison):
         >>> index, judge = [[0, 1], [1, 2], [0, 2]] * 4, [1, 1, 1, 2, 2, 2] * 2
         >>> model = Davidson().fit(index, [1, 1, 1, 1, 1, -1] * 2, cluster=judge)
         >>> model.misfit("judges").round(2).to_dict("index")[2]
-        {'judgments': 6.0, 'infit': 1.24, 'outfit': 1.34}
+        {'judgments': 6.0, 'infit': 1.5, 'outfit': 1.82}
         """
         check_choice(of, "of", ("items", "judges"))
         check_is_fitted(self, "n_features_in_")

@@ -284,7 +284,7 @@ class Uncertain(ABC):
         >>> from preflearn.ranking import Davidson
         >>> index = [[0, 1], [1, 2], [0, 2]] * 10
         >>> Davidson().fit(index, [1, 1, 1, 1, 1, -1] * 5).reliability().n_needed
-        15
+        23
         """
         check_real(target, "target", "a number between 0 and 1", 1e-9, 1 - 1e-9)
         scores, covariance = self._covariance()
