@@ -237,7 +237,7 @@ class TieModel(Uncertain, LinearComparison):
         infit = (table @ squares) / np.maximum(table @ variance, _TINY)
         outfit = (table @ (squares / variance)) / np.maximum(n, _TINY)
         columns = {"judgments": n, "infit": infit, "outfit": outfit}
-        return pd.DataFrame(columns, index=index)[n > 0]
+        return pd.DataFrame(columns, index=index).loc[n > 0]
 
     def _rows_and_scores(self, pairs: Pairs | ArrayLike | None) -> tuple[Any, Floats]:
         check_is_fitted(self, "n_features_in_")

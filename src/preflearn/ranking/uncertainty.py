@@ -311,7 +311,7 @@ def _square_root(covariance: Floats) -> Floats:
     scale = np.sqrt(np.maximum(np.diag(covariance), _TINY))
     scaled = covariance / scale / scale[:, None]
     scaled[np.diag_indices(n)] += 1e-14 * (10 + n)
-    root: Floats = np.linalg.cholesky(scaled)
+    root: Any = np.linalg.cholesky(scaled)
     return np.asfortranarray(scale[:, None] * root)
 
 
