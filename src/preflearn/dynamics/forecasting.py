@@ -145,6 +145,8 @@ def one_step_ahead(
     [[0.283, 0.717], [0.204, 0.796]]
     """
     observations = check_problem(model, matches, y, sample_weight, offset)
+    expected = "'factorized': with 'joint', fit a model for each date"
+    require(model.posterior == "factorized", model.posterior, "posterior", expected)
     require(0 < as_real(tol) < np.inf, tol, "tol", "a positive number")
     first = n_earlier(matches, start)
     fitted: Any = clone(model)

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -33,8 +34,10 @@ from preflearn.core.validation import (
     check_array,
     check_choice,
     check_count,
+    check_list,
     check_real,
     check_weights,
+    generator,
     raise_if_any,
     require,
     short_repr,
@@ -44,13 +47,22 @@ from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_about_units
 from preflearn.dynamics.covariances.state_space import OVERFLOW, check_finite
 from preflearn.dynamics.engine.acceleration import make_step
-from preflearn.dynamics.engine.algorithm import Sweep, SweepRecord, run_algorithm_1
+from preflearn.dynamics.engine.algorithm import (
+    Sweep,
+    SweepRecord,
+    UpdateMap,
+    run_algorithm_1,
+)
+from preflearn.dynamics.engine.joint import JointSweep
+from preflearn.dynamics.engine.joint_filter import Rows
+from preflearn.dynamics.engine.joint_posterior import JointPosterior
 from preflearn.dynamics.engine.posterior import Posterior
 from preflearn.dynamics.engine.schedule import make_schedule
 from preflearn.dynamics.engine.threads import balanced_slices, worker_pool
 from preflearn.dynamics.likelihoods.counts import Poisson
 from preflearn.dynamics.likelihoods.likelihood import Likelihood, Results
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
+from preflearn.dynamics.simulation import draw_differences, square_root
 from preflearn.matches import (
     ADVANTAGE,
     PERFORMANCE,
@@ -76,7 +88,9 @@ class DynamicComparisons(BaseEstimator):
     The score s_m(t) of feature m has a prior with mean 0 and covariance k_m(t, t'), and
     a match at time t has an outcome of likelihood p(y | x·s(t)). The posterior is
     approximated by a Gaussian in which features are independent ([Maystre2019]_); an
-    iteration takes time in proportion to the number of matches.
+    iteration takes time in proportion to the number of matches. With
+    posterior="joint" the Gaussian keeps all covariances between features, which takes
+    longer: use it where the evidence or the uncertainty of score differences matters.
 
     Parameters
     ----------
@@ -103,6 +117,14 @@ class DynamicComparisons(BaseEstimator):
     mean : mapping of feature name to float, optional
         Prior means of scores, as from an earlier season; 0 for features that are not
         named. A number names the player whom `Matches.from_frame` reads of it.
+    posterior : {"factorized", "joint"}
+        "factorized": features are independent, as in [Maystre2019]_. Its evidence
+        prefers small variances, and variances of score differences are off where few
+        matches link groups of players. "joint": one pseudo-observation exp(alpha z -
+        beta z²/2) for each match's difference of scores z = x·s, which for Gaussian
+        outcomes is exact. A sweep takes time in proportion to the cube of the number of
+        features if no score moves, else to the matches times the squared size of the
+        state of all features between their first and last match.
 
     Attributes
     ----------
@@ -124,7 +146,9 @@ class DynamicComparisons(BaseEstimator):
         Outcome, weight and offset of each match.
     pseudo_observations_ : ndarray of shape (E, 2)
         alpha and beta of each entry of the design of `matches_`, in its order: the
-        posterior of feature m is its prior times all exp(alpha s - beta s²/2).
+        posterior of feature m is its prior times all exp(alpha s - beta s²/2). With
+        posterior="joint" of shape (N, 2), of each match: the posterior of all features
+        is their prior times all exp(alpha z - beta z²/2), z = x·s.
 
     References
     ----------
@@ -155,6 +179,7 @@ class DynamicComparisons(BaseEstimator):
     max_iter: int = 1000
     n_threads: int | None = None
     mean: Mapping[Hashable, float] | None = None
+    posterior: str = "factorized"
 
     def fit(
         self,
@@ -189,8 +214,10 @@ class DynamicComparisons(BaseEstimator):
             On parameters out of range, a likelihood that is not log-concave, features
             without a covariance, no match, or an outcome that the likelihood cannot
             have; if an entry of the design times its score has a prior standard
-            deviation above 1e7 times that of noise, where arithmetic ends; in races, on
-            other weights than 0 and 1, or method="kl".
+            deviation above 1e7 times that of noise (1e4 with posterior="joint"), where
+            arithmetic ends; in races, on other weights than 0 and 1, or method="kl";
+            with posterior="joint", if the state of all features has more than 5,000
+            numbers, or a sweep would take more than 2e11 operations.
 
         Warns
         -----
@@ -251,8 +278,13 @@ class DynamicComparisons(BaseEstimator):
             "the time of the first match",
             expected,
         )
-        sites = np.vstack(
-            [self.pseudo_observations_, np.zeros((matches.design.nnz, 2))]
+        n_new = _n_sites(self._is_joint, matches)
+        sites = np.vstack([self.pseudo_observations_, np.zeros((n_new, 2))])
+        require(
+            (self.posterior == "joint") == self._is_joint,
+            self.posterior,
+            "posterior",
+            "that of the fit, or another fit of all matches",
         )
         together = concatenate(self.matches_, matches)
         _check_races(self, together, np.ones(len(together)))
@@ -299,17 +331,139 @@ class DynamicComparisons(BaseEstimator):
             If the feature was in no match, or its prior is not defined, or overflows,
             at a time.
         """
-        check_is_fitted(self, "matches_")
-        posterior = self._fitted_posterior()
-        if not _is_key(feature, posterior.column):
-            expected = f"one of {short_repr(list(self.features_))}"
-            require(False, feature, "feature", expected)
+        self._check_feature(feature, "feature")
         parsed = as_times(time, self.matches_.columns)
         times = check_array(np.atleast_1d(parsed), "time", ("k",), "times")
-        ids = np.repeat(posterior.feature_ids((feature,)), len(times), axis=1)
-        mean, variance = posterior.moments(ids, times)
-        mean += self._prior.means((feature,))
+        design = sparse.csr_array(np.ones((len(times), 1)))
+        mean, variance = self._row_moments(design, (feature,), times)
         return mean.reshape(parsed.shape)[()], np.sqrt(variance.reshape(parsed.shape))
+
+    def difference(
+        self, first: Hashable, second: Hashable, time: ArrayLike
+    ) -> tuple[NDArray, NDArray]:
+        """Posterior mean and standard deviation of the score of `first` less that of
+        `second`.
+
+        With posterior="joint" their covariance counts. In the factorized posterior they
+        are independent: the standard deviation is too small between groups that hardly
+        meet.
+
+        Parameters
+        ----------
+        first, second : hashable
+            Two names of features.
+        time : float or date, or array-like of shape (k,)
+            As in `scores`.
+
+        Returns
+        -------
+        mean, std : ndarray, of the shape of `time`
+
+        Raises
+        ------
+        ValueError
+            As `scores`, and if both names are the same.
+
+        Examples
+        --------
+        >>> from preflearn.dynamics import Constant, DynamicComparisons, Probit
+        >>> matches = Matches([[1, -1, 0], [0, 1, -1]], [0.0, 1.0], ["Ann", "Bob", "Cy"])
+        >>> for posterior in ("factorized", "joint"):
+        ...     model = DynamicComparisons(Constant(4.0), Probit(), posterior=posterior)
+        ...     mean, std = model.fit(matches, [1, 1]).difference("Ann", "Bob", 1.0)
+        ...     print(posterior, mean.round(2), std.round(2))
+        factorized 1.9 2.08
+        joint 1.88 1.81
+        """
+        for name, value in (("first", first), ("second", second)):
+            self._check_feature(value, name)
+        require(first != second, second, "second", "another feature than first")
+        parsed = as_times(time, self.matches_.columns)
+        times = check_array(np.atleast_1d(parsed), "time", ("k",), "times")
+        design = sparse.csr_array(np.tile([1.0, -1.0], (len(times), 1)))
+        mean, variance = self._row_moments(design, (first, second), times)
+        return mean.reshape(parsed.shape)[()], np.sqrt(variance.reshape(parsed.shape))
+
+    def joint_scores(
+        self, features: Iterable[Hashable], time: Any
+    ) -> tuple[Floats, Floats]:
+        """Posterior mean and covariance of the scores of several features at a time.
+
+        Parameters
+        ----------
+        features : iterable of F hashables
+            Names of features, each once.
+        time : float or date
+            As in `scores`.
+
+        Returns
+        -------
+        mean : ndarray of shape (F,)
+        covariance : ndarray of shape (F, F)
+            Diagonal for the factorized posterior, in which features are independent.
+
+        Raises
+        ------
+        ValueError
+            As `scores`, and if a name is given twice.
+
+        Examples
+        --------
+        >>> from preflearn.dynamics import Constant, DynamicComparisons, Gaussian
+        >>> matches = Matches([[1, -1]] * 3, [0.0, 1.0, 2.0], ["Ann", "Bob"])
+        >>> model = DynamicComparisons(Constant(1.0), Gaussian(1.0), posterior="joint")
+        >>> mean, covariance = model.fit(matches, [1.0, 2.0, 0.0]).joint_scores(["Ann", "Bob"], 2.0)
+        >>> mean.round(3).tolist(), covariance.round(3).tolist()
+        ([0.429, -0.429], [[0.571, 0.429], [0.429, 0.571]])
+        """
+        names = tuple(check_list(features, "features", "a list of names"))
+        require(len(names) > 0, names, "features", "at least one name")
+        for name in names:
+            self._check_feature(name, "a feature")
+        require(len(set(names)) == len(names), names, "features", "each name once")
+        return self._joint_scores(names, self._parse_time(time, "time"))
+
+    def _joint_scores(
+        self, names: tuple[Hashable, ...], time: float
+    ) -> tuple[Floats, Floats]:
+        posterior = self._fitted_posterior()
+        if isinstance(posterior, JointPosterior):
+            mean, covariance = posterior.joint(names, time)
+        else:
+            ids = posterior.feature_ids(names)
+            mean, variance = posterior.moments(ids, np.full(len(names), time))
+            covariance = np.diag(variance)
+        return mean + self._prior.means(names), covariance
+
+    def _check_feature(self, name: Hashable, argument: str) -> None:
+        check_is_fitted(self, "matches_")
+        if not _is_key(name, self._fitted_posterior().column):
+            expected = f"one of {short_repr(list(self.features_))}"
+            require(False, name, argument, expected)
+
+    def _row_moments(
+        self, design: Any, names: tuple[Hashable, ...], time: Floats
+    ) -> tuple[Floats, Floats]:
+        """Mean and variance of x·s of rows of a design over named features, at times."""
+        mean, variance = self._moments_of(design, names)(design, time)
+        return mean + design @ self._prior.means(names), variance
+
+    def _moments_of(self, design: Any, names: tuple[Hashable, ...]) -> RowMoments:
+        """A function of rows of this design and their times: mean and variance of x·s,
+        less prior means."""
+        posterior = self._fitted_posterior()
+        if isinstance(posterior, JointPosterior):
+            return partial(posterior.differences, names)
+        present = np.flatnonzero(np.bincount(design.indices, minlength=len(names)))
+        ids = np.zeros((2, len(names)), dtype=np.int64)
+        ids[:, present] = posterior.feature_ids(tuple(names[k] for k in present))
+
+        def moments(rows: Any, time: Floats) -> tuple[Floats, Floats]:
+            times = np.repeat(time, np.diff(rows.indptr))
+            found = posterior.moments(ids[:, rows.indices], times)
+            return differences(rows.data, rows.indptr, *found)
+
+        return moments
 
     def standings(self, time: Any = None, since: Any = None) -> pd.DataFrame:
         """The players at a time, the best first: scores, and ranks with their
@@ -329,8 +483,7 @@ class DynamicComparisons(BaseEstimator):
         DataFrame
             `name`; `score` and `std`, as of `scores`; `rank` by score, one for all who
             tie; `rank_low` and `rank_high`, between which the rank is with probability
-            0.95, by 1,000 draws from the posterior, in which features are independent;
-            `matches`, how many by then, an event of a race being one.
+            0.95, by 1,000 draws from the posterior; `matches`, how many by then, an event of a race being one.
 
         Raises
         ------
@@ -339,10 +492,11 @@ class DynamicComparisons(BaseEstimator):
 
         Notes
         -----
-        `std` is the standard deviation of a score relative to the others. How the
-        common offset of all scores moves does not affect outcomes, and is not included.
-        Intervals of differences have their nominal coverage
-        (benchmarks/static_models.py).
+        In the factorized posterior `std` is the standard deviation of a score relative
+        to the others. How the common offset of all scores moves does not affect
+        outcomes, and is not included. Intervals of differences have their nominal
+        coverage (benchmarks/static_models.py). With posterior="joint" `std` includes
+        the common offset; ranks do not depend on it, nor does `difference`.
 
         Examples
         --------
@@ -383,12 +537,17 @@ class DynamicComparisons(BaseEstimator):
         players = np.flatnonzero(is_player & is_active)
         names = tuple(self.features_[k] for k in players)
         posterior = self._fitted_posterior()
-        mean, variance = posterior.moments(
-            posterior.feature_ids(names), np.full(len(players), now)
-        )
+        if isinstance(posterior, JointPosterior):
+            mean, covariance = posterior.joint(names, now)
+            std = np.sqrt(np.diag(covariance))
+            factor = square_root(covariance).T
+        else:  # without the covariance matrix of a hundred thousand players
+            ids = posterior.feature_ids(names)
+            mean, variance = posterior.moments(ids, np.full(len(names), now))
+            std = np.sqrt(variance)
+            factor = std
         mean = mean + self._prior.means(names)
-        std = np.sqrt(variance)
-        rank, low, high = _ranks(mean, std)
+        rank, low, high = _ranks(mean, std, factor)
         table = pd.DataFrame(
             {
                 "name": names,
@@ -424,9 +583,9 @@ class DynamicComparisons(BaseEstimator):
         """Mean and variance of the difference of scores x·s(t) of each match, shape
         (N,) both.
 
-        Features that were in no match have their prior. Features of one match count as
-        independent, as they are in the approximation: between groups that hardly meet
-        the variance is too small. Arguments and warnings as of `predict_proba`. It
+        Features that were in no match have their prior. Unless posterior="joint",
+        features of one match count as independent, as they are in the approximation:
+        between groups that hardly meet the variance is too small. Arguments and warnings as of `predict_proba`. It
         raises ValueError where times or entries of the design are so large that these
         numbers overflow.
         """
@@ -441,26 +600,18 @@ class DynamicComparisons(BaseEstimator):
     ) -> Any:
         """A statistic of mean and variance of each match, one column per match, in
         parallel."""
-        design = matches.design
-        posterior = self._fitted_posterior()
         known = _check_offset(offset, len(matches))
         if self._prior.mean:
             known = known + self._prior.differences(matches)
-        present = np.flatnonzero(np.bincount(design.indices, minlength=design.shape[1]))
-        ids = np.zeros((2, design.shape[1]), dtype=np.int64)
-        names = tuple(matches.features[k] for k in present)
-        ids[:, present] = posterior.feature_ids(names)
+        moments = self._moments_of(matches.design, matches.features)
+        spaces = self._prior.spaces
 
         def forecast(part: slice) -> Any:
-            starts = design.indptr[part.start : part.stop + 1]
-            entries = slice(starts[0], starts[-1])
-            time = np.repeat(matches.time[part], np.diff(starts))
-            mean, variance = posterior.moments(ids[:, design.indices[entries]], time)
-            mean, variance = differences(design.data[entries], starts, mean, variance)
+            mean, variance = moments(matches.design[part], matches.time[part])
             return statistic(mean + known[part], variance)
 
         parts = [slice(0, len(matches))]
-        if len(self._prior.spaces) <= _MAX_PARALLEL_SPACES:
+        if len(spaces) <= _MAX_PARALLEL_SPACES and not self._is_joint:
             parts = balanced_slices(len(matches))
         with worker_pool(self._n_threads) as parallel_map:
             return np.concatenate(parallel_map(forecast, parts), axis=-1)
@@ -494,15 +645,24 @@ class DynamicComparisons(BaseEstimator):
         self._prior = prior
         self._likelihood = self.likelihood
         self._n_threads = self.n_threads
-        self._posterior: Posterior | None = None
+        self._is_joint = self.posterior == "joint"
+        self._posterior: Posterior | JointPosterior | None = None
         return self
 
-    def _fitted_posterior(self) -> Posterior:
+    def _fitted_posterior(self) -> Posterior | JointPosterior:
         """Posterior by the parameters of the fit, computed at the first call."""
         if self._posterior is None:
-            self._posterior = Posterior(
-                self._prior, self.matches_, self.pseudo_observations_
-            )
+            if self._is_joint:
+                self._posterior = JointPosterior(
+                    self._prior,
+                    self.matches_,
+                    self.observations_,
+                    self.pseudo_observations_,
+                )
+            else:
+                self._posterior = Posterior(
+                    self._prior, self.matches_, self.pseudo_observations_
+                )
         return self._posterior
 
     def predict_proba(
@@ -543,6 +703,69 @@ class DynamicComparisons(BaseEstimator):
             return self._likelihood.probabilities(mean, variance).T
 
         return self._forecast(self._prepare(matches, unseen), probabilities, offset).T
+
+    def simulate(
+        self,
+        fixtures: Matches,
+        n_draws: int = 1000,
+        random_state: int | np.random.Generator | None = None,
+        *,
+        offset: PerMatch = None,
+        unseen: str = "warn",
+    ) -> Floats:
+        """Draw the outcomes of matches to come, together.
+
+        Each draw has its own scores, from the posterior, and their moves from match to
+        match by the prior; outcomes are drawn from the likelihood, given the scores. So
+        outcomes of one draw belong together: a team that is better than thought is so
+        in all of its matches.
+
+        Parameters
+        ----------
+        fixtures : Matches
+            Not before the last match of the fit, where scores move.
+        n_draws : int
+        random_state : int or Generator, optional
+        offset : array-like of shape (N,), optional
+            As in `fit`.
+        unseen : "warn", "raise" or "ignore"
+            As in `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_draws, N)
+            Outcomes, as those of `fit`: 1, 0 or -1, or points.
+
+        Raises
+        ------
+        ValueError
+            On bad matches; if scores move, and one of them is before the last match of
+            the fit; with unseen="raise", where a name is new.
+
+        Examples
+        --------
+        >>> from preflearn.dynamics import Constant, DynamicComparisons, Probit
+        >>> matches = Matches([[1, -1, 0], [0, 1, -1]], [0.0, 1.0], ["Ann", "Bob", "Cy"])
+        >>> model = DynamicComparisons(Constant(1.0), Probit(), posterior="joint").fit(matches, [1, 1])
+        >>> fixtures = Matches([[1, -1, 0], [1, 0, -1]], [2.0, 2.0], ["Ann", "Bob", "Cy"])
+        >>> outcomes = model.simulate(fixtures, n_draws=10_000, random_state=0)
+        >>> float((outcomes == 1).all(axis=1).mean().round(1))
+        0.6
+        """
+        matches = self._prepare(fixtures, unseen)
+        known = _check_offset(offset, len(matches))
+        n_draws = check_count(n_draws, "n_draws", least=1)
+        rng = generator(random_state)
+        present = np.flatnonzero(np.bincount(matches.design.indices))
+        names = tuple(matches.features[k] for k in present)
+        state = self._fitted_posterior().state_of(names)
+        first = float(matches.time[0])
+        expected = f"a time from the last match of the fit on, {state.time:g}: later ones have to be forecast"
+        require(first >= state.time, first, "the time of the first fixture", expected)
+        rows = Rows(matches.design[:, present], matches.time)
+        draws = draw_differences(state, self._prior, names, rows, (n_draws, rng))
+        draws += known + self._prior.differences(matches)
+        return self._likelihood.draw(draws, rng)
 
     def _prepare(self, matches: Fixtures, unseen: str) -> Matches:
         check_is_fitted(self, "matches_")
@@ -624,6 +847,7 @@ class DynamicComparisons(BaseEstimator):
         write_npz(path, header, arrays)
 
 
+RowMoments = Callable[[Any, Floats], tuple[Floats, Floats]]
 # with more covariances, each part of the forecasts would have few features of one
 _MAX_PARALLEL_SPACES = 16
 _N_RANK_DRAWS = 1000
@@ -634,7 +858,7 @@ _MIN_EXPECTED_TIES = 10  # between equals: with more, and none, a warning
 # Digits, in standard deviations, to which tied scores are equal: fits end with a tol.
 _TIE_DIGITS = 6
 _OBSERVATIONS = "outcomes", "weights", "offset"  # the columns of observations_
-_OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads")
+_OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads", "posterior")
 
 
 def _is_key(name: Any, table: Mapping[Hashable, Any]) -> bool:
@@ -645,12 +869,16 @@ def _is_key(name: Any, table: Mapping[Hashable, Any]) -> bool:
         return False
 
 
-def _ranks(mean: Floats, std: Floats) -> tuple[NDArray, NDArray, NDArray]:
+def _ranks(
+    mean: Floats, std: Floats, factor: Floats
+) -> tuple[NDArray, NDArray, NDArray]:
     """Ranks by the mean, and between which ranks are with probability 0.95 by draws of
-    independent scores.
+    scores.
 
-    Only the draws of a block, and the smallest and largest ranks so far that the
-    quantiles need, are in memory.
+    `factor` is their standard deviations, if they are independent, else a matrix whose
+    product with independent normal numbers, from the left, has their covariance. Only
+    the draws of a block, and the smallest and largest ranks so far that the quantiles
+    need, are in memory.
     """
     rng = np.random.default_rng(0)
     # of the draws on either side
@@ -660,7 +888,8 @@ def _ranks(mean: Floats, std: Floats) -> tuple[NDArray, NDArray, NDArray]:
     for start in range(0, _N_RANK_DRAWS, size):
         n_draws = min(size, _N_RANK_DRAWS - start)
         normal = rng.standard_normal((n_draws, len(mean)), dtype=np.float32)
-        drawn = _ranks_of_rows(normal * std + mean)
+        draws = normal * factor if factor.ndim == 1 else normal @ factor
+        drawn = _ranks_of_rows(draws + mean)
         extremes = np.hstack([extremes, drawn.T])
         extremes.sort(axis=1)
         if extremes.shape[1] > 2 * kept:
@@ -739,6 +968,7 @@ def check_model(model: DynamicComparisons) -> None:
             "log-concave likelihood, such as Probit() or OrdinalLogit(margin), for outcomes of this kind"
         )
     check_choice(model.method, "method", ("ep", "kl"))
+    check_choice(model.posterior, "posterior", ("factorized", "joint"))
     is_auto = isinstance(model.rate, str) and model.rate == "auto"
     valid_rate = is_auto or 0 < as_real(model.rate) <= 1
     require(valid_rate, model.rate, "rate", "'auto', or a number above 0 and up to 1")
@@ -827,6 +1057,11 @@ def _check_races(model: DynamicComparisons, matches: Matches, weights: Floats) -
     )
 
 
+def _n_sites(joint: bool, matches: Matches) -> int:
+    """The number of pseudo-observations of matches."""
+    return len(matches) if joint else matches.design.nnz
+
+
 def _check_offset(offset: ArrayLike | None, n: int) -> Floats:
     """Return the offset of each match; 0 if there is none."""
     if offset is None:
@@ -843,24 +1078,25 @@ def prepare_sweep(
     matches: Matches,
     observations: Floats,
     sites: Floats | None = None,
-) -> Iterator[Sweep]:
+) -> Iterator[UpdateMap]:
     """Make the sweep of a model, from given pseudo-observations or none; its threads
     live as long as the context."""
     with worker_pool(model.n_threads) as parallel_map:
         prior = Prior(model.covariance, model.mean)
-        schedule = make_schedule(matches, prior)
         if prior.mean:
             observations = observations.copy()
             observations[:, 2] += prior.differences(matches)
-        sweep = Sweep(
-            schedule,
-            model.likelihood,
-            observations,
-            ep=model.method == "ep",
-            parallel_map=parallel_map,
-        )
+        options: Any = {"ep": model.method == "ep", "parallel_map": parallel_map}
+        sweep: Any
+        if model.posterior == "joint":
+            sweep = JointSweep(
+                matches, prior, model.likelihood, observations, **options
+            )
+        else:
+            schedule = make_schedule(matches, prior)
+            sweep = Sweep(schedule, model.likelihood, observations, **options)
         if sites is not None:
-            sweep.entries[:, :2] = sites[schedule.entry_order]
+            sweep.sites = sites
         yield sweep
 
 
@@ -876,11 +1112,10 @@ def infer(
         trace, converged = run_algorithm_1(
             sweep, step, tol=model.tol, max_iter=int(model.max_iter)
         )
-    schedule = sweep.schedule
-    sites = np.empty((len(sweep.entries), 2))
-    sites[schedule.entry_order] = sweep.entries[:, :2]
+        sites = sweep.sites
+    prior = Prior(model.covariance, model.mean)
     return model._set_results(
-        schedule.prior, matches, observations, sites, pd.DataFrame(trace), converged
+        prior, matches, observations, sites, pd.DataFrame(trace), converged
     )
 
 
@@ -926,7 +1161,8 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
     observations = check_problem(
         model, matches, arrays["outcomes"], arrays.get("weights"), arrays.get("offset")
     )
-    sites = check_array(arrays["pseudo_observations"], "sites", (design.nnz, 2))
+    n_sites = _n_sites(model.posterior == "joint", matches)
+    sites = check_array(arrays["pseudo_observations"], "sites", (n_sites, 2))
     trace = {name: arrays[f"trace_{name}"] for name in SweepRecord._fields}
     return model._set_results(
         Prior(model.covariance, model.mean),

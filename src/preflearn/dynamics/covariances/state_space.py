@@ -236,6 +236,11 @@ class StateSpace:
         return check_finite(total)
 
 
+def is_static(space: StateSpace) -> bool:
+    """Whether a score is one number for all times."""
+    return space.size == 1 and not space.depends
+
+
 def check_finite(values: Floats) -> Floats:
     if not np.isfinite(values).all():
         raise ValueError(

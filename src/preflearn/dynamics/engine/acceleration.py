@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.core.validation import Floats, as_real
-from preflearn.dynamics.engine.algorithm import FixedRate, Sweep, Update
+from preflearn.dynamics.engine.algorithm import FixedRate, Update, UpdateMap
 from preflearn.dynamics.engine.threads import njit_free_sums, njit_nogil_inner
 
 _DEPTH = 12  # how many differences are kept
@@ -80,7 +80,7 @@ class History(NamedTuple):
 class AndersonMixing(FixedRate):
     """Anderson's mixing, with a rate that falls where a step fails."""
 
-    def __init__(self, sweep: Sweep) -> None:
+    def __init__(self, sweep: UpdateMap) -> None:
         super().__init__(sweep, sweep.safe_rate)
         size = 2 * len(sweep.entries)
         depth = int(np.clip(_MAX_HISTORY // (8 * size), 2, _DEPTH))
@@ -209,7 +209,7 @@ class AndersonMixing(FixedRate):
         self._sweep.move(min(self.rate, self._max_kl_rate))
 
 
-def make_step(sweep: Sweep, rate: float | str) -> FixedRate:
+def make_step(sweep: UpdateMap, rate: float | str) -> FixedRate:
     """Make the step for the `rate` of `DynamicComparisons`."""
     if rate == "auto":
         return AndersonMixing(sweep)

@@ -86,7 +86,7 @@ class SweepRecord(NamedTuple):
 
 
 def run_algorithm_1(
-    sweep: Sweep, step: FixedRate, *, tol: float, max_iter: int
+    sweep: UpdateMap, step: FixedRate, *, tol: float, max_iter: int
 ) -> tuple[list[SweepRecord], bool]:
     """Algorithm 1, from the pseudo-observations that `sweep.entries` holds.
 
@@ -95,7 +95,7 @@ def run_algorithm_1(
 
     Parameters
     ----------
-    sweep : Sweep
+    sweep : UpdateMap
         The matches, their likelihood, and the pseudo-observations.
     step : FixedRate
         How pseudo-observations move after a sweep; or `AndersonMixing`.
@@ -165,16 +165,21 @@ class MatchArrays(NamedTuple):
     updated: Floats
 
 
-class Sweep:
+class UpdateMap:
     """The map of Algorithm 1, from all pseudo-observations to all, without damping.
+
+    A subclass says which pseudo-observations a match has, and smooths: `Sweep`, one for
+    each of its features; `JointSweep`, one for its difference of scores.
 
     Parameters
     ----------
-    schedule : Schedule
-    likelihood : Likelihood
     observations : ndarray of shape (N, 3)
-        Outcome, weight and known part of the score difference of each match, in the
-        caller's order.
+        Outcome, weight and known part of the score difference of each match.
+    rows : ndarray of int, shape (N + 1,)
+        Where the entries of each match begin.
+    coefficients : ndarray of shape (E,)
+        x of each entry.
+    likelihood : Likelihood
     ep : bool
         EP, else reverse-KL.
     parallel_map : callable
@@ -193,9 +198,103 @@ class Sweep:
         The likelihood's compiled integral for this method, and its parameters.
     safe_rate : float
         A rate that is small enough for a Gaussian likelihood (chapter 13): 2 by the
-        most features of a match.
-    parts : list of slice
-        The entries, in parts of about equal work.
+        most entries of a match.
+    chunks, parts : list of slice
+        The matches, and the entries, in parts of about equal work.
+    """
+
+    def __init__(
+        self,
+        observations: Floats,
+        rows: Ids,
+        coefficients: Floats,
+        likelihood: Likelihood,
+        *,
+        ep: bool,
+        parallel_map: ParallelMap,
+    ) -> None:
+        self.ep = ep
+        self.parallel_map = parallel_map
+        n_entries = len(coefficients)
+        self.entries = np.zeros((n_entries, 4))
+        self.updated = np.empty((n_entries, 2))
+        self.arrays = MatchArrays(
+            observations, rows, coefficients, self.entries, self.updated
+        )
+        self._noise = likelihood.noise
+        # outside `arrays`: compiled code calls a function in a tuple more slowly
+        a, b = likelihood.parameters
+        self.likelihood = likelihood.compiled_integral(ep), (float(a), float(b))
+        self.safe_rate = min(1.0, 2 / int(np.diff(rows).max()))
+        self.chunks = balanced_slices(len(observations))
+        self.parts = balanced_slices(n_entries)
+
+    def smooth_features(self) -> float:
+        """Find mean and variance of all entries; return log Z~."""
+        raise NotImplementedError
+
+    def check_score_scale(self) -> None:
+        """Raise ValueError where scores deviate too much for arithmetic."""
+        raise NotImplementedError
+
+    @property
+    def sites(self) -> Floats:
+        """The pseudo-observations in the caller's order, as `pseudo_observations_`."""
+        raise NotImplementedError
+
+    @sites.setter
+    def sites(self, sites: Floats) -> None:
+        raise NotImplementedError
+
+    def update_matches(self, log_z: float) -> Update:
+        """Find new pseudo-observations of each match, from the moments of its
+        features."""
+
+        def update(part: slice) -> tuple[float, float]:
+            return update_matches(
+                self.ep, *self.likelihood, self.arrays, part.start, part.stop
+            )
+
+        results = self.parallel_map(update, self.chunks)
+        evidences, residuals = zip(*results, strict=True)
+        return Update(log_z + _exact_sum(evidences), max(residuals))
+
+    def move(
+        self,
+        rate: float,
+        gamma: Floats = _NO_WEIGHTS,
+        steps: NDArray[np.float32] = _NO_STEPS,
+    ) -> None:
+        """Make a damped step: a fraction `rate` of the way to the last update, less a
+        sum of other steps.
+
+        Parameters
+        ----------
+        rate : float
+        gamma : ndarray of shape (J,)
+            Weights in this sum.
+        steps : ndarray of float32, shape (J or more, 2E)
+            Steps of alpha and of log beta of each entry.
+        """
+
+        def move(part: slice) -> None:
+            _move(rate, self.entries, self.updated, gamma, steps, part.start, part.stop)
+
+        self.parallel_map(move, self.parts)
+
+
+class Sweep(UpdateMap):
+    """The map of the factorized posterior: a pseudo-observation for each entry of the
+    design.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    likelihood, ep, parallel_map
+        As of `UpdateMap`.
+    observations : ndarray of shape (N, 3)
+        Outcome, weight and known part of the score difference of each match, in the
+        caller's order.
     """
 
     def __init__(
@@ -208,24 +307,14 @@ class Sweep:
         parallel_map: ParallelMap,
     ) -> None:
         self.schedule = schedule
-        self.ep = ep
-        self.parallel_map = parallel_map
-        n_entries = len(schedule.coefficients)
-        self.entries = np.zeros((n_entries, 4))
-        self.updated = np.empty((n_entries, 2))
-        self.arrays = MatchArrays(
+        super().__init__(
             observations[schedule.order],
             schedule.rows,
             schedule.coefficients,
-            self.entries,
-            self.updated,
+            likelihood,
+            ep=ep,
+            parallel_map=parallel_map,
         )
-        self._noise = likelihood.noise
-        # outside `arrays`: compiled code calls a function in a tuple more slowly
-        a, b = likelihood.parameters
-        self.likelihood = likelihood.compiled_integral(ep), (float(a), float(b))
-        self.safe_rate = min(1.0, 2 / int(np.diff(schedule.rows).max()))
-        self.parts = balanced_slices(n_entries)
 
     def smooth_features(self, mask: NDArray[np.bool_] | None = None) -> float:
         """Run the Kalman filter and smoother of each feature, or of those in a mask;
@@ -256,47 +345,21 @@ class Sweep:
             expected,
         )
 
-    def update_matches(self, log_z: float) -> Update:
-        """Find new pseudo-observations of each match, from the moments of its
-        features."""
+    @property
+    def sites(self) -> Floats:
+        sites = np.empty((len(self.entries), 2))
+        sites[self.schedule.entry_order] = self.entries[:, :2]
+        return sites
 
-        def update(part: slice) -> tuple[float, float]:
-            return update_matches(
-                self.ep, *self.likelihood, self.arrays, part.start, part.stop
-            )
-
-        results = self.parallel_map(update, self.schedule.chunks)
-        evidences, residuals = zip(*results, strict=True)
-        return Update(log_z + _exact_sum(evidences), max(residuals))
-
-    def move(
-        self,
-        rate: float,
-        gamma: Floats = _NO_WEIGHTS,
-        steps: NDArray[np.float32] = _NO_STEPS,
-    ) -> None:
-        """Make a damped step: a fraction `rate` of the way to the last update, less a
-        sum of other steps.
-
-        Parameters
-        ----------
-        rate : float
-        gamma : ndarray of shape (J,)
-            Weights in this sum.
-        steps : ndarray of float32, shape (J or more, 2E)
-            Steps of alpha and of log beta of each entry.
-        """
-
-        def move(part: slice) -> None:
-            _move(rate, self.entries, self.updated, gamma, steps, part.start, part.stop)
-
-        self.parallel_map(move, self.parts)
+    @sites.setter
+    def sites(self, sites: Floats) -> None:
+        self.entries[:, :2] = sites[self.schedule.entry_order]
 
 
 class FixedRate:
     """Steps of Algorithm 1 with a fixed learning rate lambda."""
 
-    def __init__(self, sweep: Sweep, rate: float) -> None:
+    def __init__(self, sweep: UpdateMap, rate: float) -> None:
         self._sweep = sweep
         self.rate = rate
 

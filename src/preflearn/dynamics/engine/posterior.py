@@ -16,8 +16,13 @@ import numpy as np
 from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
-from preflearn.dynamics.covariances.state_space import StateSpace, check_finite
+from preflearn.dynamics.covariances.state_space import (
+    StateSpace,
+    check_finite,
+    is_static,
+)
 from preflearn.dynamics.engine.schedule import make_schedule
+from preflearn.dynamics.engine.score_state import ScoreState
 from preflearn.dynamics.engine.smoother import smooth
 from preflearn.dynamics.engine.threads import njit_nogil
 from preflearn.matches import Matches
@@ -58,6 +63,7 @@ class Posterior:
         known = np.repeat(matches.time, np.diff(matches.design.indptr))[source]
         self._time = np.append(known, 0.0)  # also where no visit follows
         width = max(space.size * (space.size + 3) // 2 for space in prior.spaces)
+        self._last_time = float(matches.time[-1])
         self._after, self._before = np.empty((2, len(source), width))
         entries = np.pad(sites[schedule.entry_order], [(0, 0), (0, 2)])
         for chunk in schedule.feature_chunks:
@@ -74,6 +80,34 @@ class Posterior:
         """
         column = np.array([self.column.get(name, -1) for name in names], dtype=np.int64)
         return np.stack([self._rank[column], self._prior.space_index(names)])
+
+    def state_of(self, names: tuple[Hashable, ...]) -> ScoreState:
+        """The states of those features that were seen, at the last match; independent."""
+        seen = tuple(name for name in names if self._is_seen(name))
+        rank, space = self.feature_ids(seen)
+        sizes = np.array([self._prior.spaces[k].size for k in space], dtype=np.int64)
+        place = np.concatenate([[0], np.cumsum(sizes)])
+        mean = np.zeros(place[-1])
+        covariance = np.zeros((place[-1], place[-1]))
+        last = self._start[rank + 1] - 1
+        first = self._time[self._start[rank]]
+        now = self._last_time
+        if all(is_static(self._prior.spaces[k]) for k in space):
+            now = -np.inf
+        for i, k in enumerate(space):
+            model = self._prior.spaces[k]
+            here = slice(place[i], place[i + 1])
+            m, P = _unpacked(self._after[last[i]], model.size)
+            start = self._time[last[i : i + 1]]
+            end = np.maximum(start, now)
+            A, Q = model.transitions(start, end, first[i : i + 1])
+            mean[here] = A[0] @ m
+            covariance[here, here] = A[0] @ P @ A[0].T + Q[0]
+        return ScoreState(seen, space, first, place, mean, covariance, now)
+
+    def _is_seen(self, name: Hashable) -> bool:
+        k = self.column.get(name, -1)
+        return k >= 0 and self._start[self._rank[k] + 1] > self._start[self._rank[k]]
 
     def moments(self, feature_ids: Ids, time: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of scores, each of a feature and at a time.
@@ -128,6 +162,16 @@ class Posterior:
         A_next = model.moves(time, np.where(followed, self._time[place], time))
         between = place, early, followed, A, Q, A_next
         return _score_moments(model.measurement, between, self._after, self._before)
+
+
+def _unpacked(row: Floats, size: int) -> tuple[Floats, Floats]:
+    """m and P from a row that `smooth` wrote."""
+    whole = np.zeros((size, size + 1))
+    ends = [(a, b) for a in range(size) for b in range(a, size + 1)]
+    for value, (a, b) in zip(row, ends, strict=False):
+        whole[a, b] = value
+    P = whole[:, :-1]
+    return whole[:, -1], P + np.triu(P, 1).T
 
 
 @njit_nogil

@@ -24,7 +24,7 @@ from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.dynamics.engine.smoother import StateTables, Visits
-from preflearn.dynamics.engine.threads import balanced_slices, part_size
+from preflearn.dynamics.engine.threads import part_size
 from preflearn.matches import Matches
 
 
@@ -48,8 +48,6 @@ class Schedule(NamedTuple):
     visits : Visits
     feature_chunks : list of (StateTables, ndarray of int)
         The features, in parts of about equal work, with their state-space model.
-    chunks : list of slice
-        The matches, in parts of about equal work.
     """
 
     prior: Prior
@@ -60,13 +58,12 @@ class Schedule(NamedTuple):
     coefficients: Floats
     visits: Visits
     feature_chunks: list[tuple[StateTables, Ids]]
-    chunks: list[slice]
 
 
 def make_schedule(matches: Matches, prior: Prior) -> Schedule:
     """Arrange matches for inference; ValueError if a feature has no covariance."""
     design = matches.design
-    n, n_features = design.shape
+    n_features = design.shape[1]
     counts = np.bincount(design.indices, minlength=n_features)
     rank = np.empty(n_features, dtype=np.int32)
     rank[np.argsort(counts, kind="stable")] = np.arange(n_features, dtype=np.int32)
@@ -99,7 +96,6 @@ def make_schedule(matches: Matches, prior: Prior) -> Schedule:
         coefficients=design.data[entry_order],
         visits=Visits(entry, step, start),
         feature_chunks=feature_chunks,
-        chunks=balanced_slices(n),
     )
 
 

@@ -149,6 +149,9 @@ class Poisson(Likelihood):
         wrong = (y < 0) | (y != np.floor(y)) | (y > _MOST_POINTS)
         return wrong, f"numbers of points (whole, from 0 to {_MOST_POINTS:g})"
 
+    def draw(self, d: Floats, rng: np.random.Generator) -> Floats:
+        return _draw_points(1.0, d, rng)
+
     def _results(self, mean: Floats, variance: Floats) -> Floats:
         return Skellam(1.0)._results(2 * mean, 4 * variance)
 
@@ -185,6 +188,12 @@ class Skellam(Likelihood):
         wrong = (y != np.floor(y)) | (abs(y) > _MOST_POINTS)
         return wrong, f"whole differences of points, of at most {_MOST_POINTS:g}"
 
+    def draw(self, d: Floats, rng: np.random.Generator) -> Floats:
+        first, second = (
+            _draw_points(self.base_rate, sign * d / 2, rng) for sign in (1, -1)
+        )
+        return first - second
+
     def _results(self, mean: Floats, variance: Floats) -> Floats:
         # p(0 | d) <= exp(-4 r sinh(d/4)^2), which is below e^-800, no number, beyond
         # this reach. So is the chance of 40 deviations; and so far out, quadrature may
@@ -200,6 +209,12 @@ class Skellam(Likelihood):
         )
         chances = np.column_stack([losses, tie, wins])
         return chances / chances.sum(axis=1, keepdims=True)
+
+
+def _draw_points(base: float, d: Floats, rng: np.random.Generator) -> Floats:
+    """Poisson counts with the rates base e^d, which are cut where points end."""
+    rates = base * np.exp(np.minimum(d, math.log(_MOST_POINTS / base)))
+    return rng.poisson(rates).astype(np.float64)
 
 
 def _wins(base: float, mean: Floats, variance: Floats) -> Floats:

@@ -189,6 +189,11 @@ class Likelihood(Parametrized, family="likelihood"):
         """
         return self._results(*_check_moments(mean, variance))
 
+    def draw(self, d: Floats, rng: np.random.Generator) -> Floats:
+        """Draw an outcome for each difference of scores, of the shape of `d`."""
+        name = type(self).__name__
+        raise NotImplementedError(f"{name} has no draw; simulate needs one")
+
     def _results(self, mean: Floats, variance: Floats) -> Floats:
         logs = [
             self._each(True, np.full(len(mean), float(y)), mean, variance)[0]
@@ -212,6 +217,13 @@ def _check_moments(mean: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats
 
 class Results(Likelihood):
     """Outcomes are -1, 1 and, with ties, 0."""
+
+    def draw(self, d: Floats, rng: np.random.Generator) -> Floats:
+        mean = np.ravel(d)
+        chances = self._results(mean, np.zeros(len(mean)))
+        steps = np.cumsum(chances, axis=1)[:, :-1]
+        result = (rng.random((len(mean), 1)) > steps).sum(axis=1)
+        return np.array(self.labels, dtype=np.float64)[result].reshape(np.shape(d))
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
         return ~np.isin(y, self.labels), f"one of {self.labels}"

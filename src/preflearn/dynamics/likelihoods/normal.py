@@ -269,6 +269,9 @@ class Gaussian(Likelihood):
         """Whether 0 counts as a tie, which takes a margin."""
         return self.margin > 0
 
+    def draw(self, d: Floats, rng: np.random.Generator) -> Floats:
+        return rng.normal(d, math.sqrt(self.variance))
+
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
         return abs(y) > LARGEST, f"differences of points, of at most {LARGEST:g}"
 

@@ -1,0 +1,135 @@
+"""The joint posterior of scores that do not move, by one Cholesky factor of size F.
+
+With the design X of R distinct rows, standard deviations D of the prior, Y = X D, and
+the sums alpha, beta of the pseudo-observations of each row, the scores are s = D w with
+
+    w ~ N(0, I) prod exp(alpha y·w - beta (y·w)²/2) = N(V'V Y'alpha, V'V) Z~,
+    M = I + Y' diag(beta) Y = L L',   V = L⁻¹,
+    log Z~ = -1/2 log det M + 1/2 |g|²,   g = V Y'alpha.
+
+A difference z = y·w has the mean V y·g and the variance |V y|². In this form nothing
+cancels although the common offset of all scores may be far less certain than z.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+from preflearn.core.validation import Floats
+from preflearn.dynamics.engine.threads import (
+    ParallelMap,
+    balanced_slices,
+    njit_free_sums,
+    njit_nogil_inner,
+)
+
+_MIN_REST = 1e-15  # rounding leaves no more of 1 - beta v
+
+
+class StaticScores:
+    """Scores that do not move, given pseudo-observations of the distinct rows.
+
+    Parameters
+    ----------
+    design : csr_array of shape (R, F)
+        Distinct rows of the design.
+    std : ndarray of shape (F,)
+        Standard deviations of the prior.
+    parallel_map : callable
+        From `worker_pool`.
+    """
+
+    def __init__(self, design: Any, std: Floats, parallel_map: ParallelMap) -> None:
+        self._std = std
+        scaled = design.data * std[design.indices]
+        self._scaled = sparse.csr_array(
+            (scaled, design.indices, design.indptr), design.shape
+        )
+        self._parallel_map = parallel_map
+        self._parts = balanced_slices(design.shape[0])
+        self.max_std = float(np.abs(self._scaled.data).max())
+
+    def smooth(self, sites: Floats, moments: Floats) -> float:
+        """Write mean and variance of each row's z without its own pseudo-observations;
+        return log Z~.
+
+        Parameters
+        ----------
+        sites, moments : ndarray of shape (R, 2)
+            alpha and beta, and the cavity's mean and variance.
+        """
+        try:
+            g, W, log_z = self._factor(sites)
+        # the pseudo-observations make no Gaussian
+        except (LinAlgError, ValueError):
+            moments[:] = math.nan
+            return math.nan
+        Y = self._scaled
+        rows = Y.indptr, Y.indices, Y.data
+
+        def write(part: slice) -> None:
+            _write_cavities(rows, W, g, sites, moments, part.start, part.stop)
+
+        self._parallel_map(write, self._parts)
+        return log_z
+
+    def posterior(self, sites: Floats) -> tuple[Floats, Floats]:
+        """Mean (F,) and covariance (F, F) of the scores."""
+        g, W, _ = self._factor(sites)
+        scaled = self._std[:, None] * W
+        return scaled @ g, scaled @ scaled.T
+
+    def _factor(self, sites: Floats) -> tuple[Floats, Floats, float]:
+        """g, V' and log Z~ of the module's docstring."""
+        Y = self._scaled
+        alpha, beta = sites.T
+        M = (Y.T @ (sparse.diags_array(beta) @ Y)).toarray()
+        M[np.diag_indices_from(M)] += 1.0
+        L = cholesky(M, lower=True, overwrite_a=True)
+        V = solve_triangular(L, np.eye(len(L)), lower=True, overwrite_b=True)
+        g = V @ (Y.T @ alpha)
+        log_z = 0.5 * float(g @ g) - float(np.log(np.diag(L)).sum())
+        return g, np.ascontiguousarray(V.T), log_z
+
+
+@njit_free_sums
+def _write_cavities(rows, W, g, sites, moments, begin, end):
+    """Mean and variance of z of rows begin..end, without the row's own alpha and beta;
+    W = V'."""
+    starts, features, values = rows
+    size = len(g)
+    v = np.empty(size)
+    for row in range(begin, end):
+        v[:] = 0.0
+        prior = 0.0
+        for i in range(starts[row], starts[row + 1]):
+            x = values[i]
+            prior += x * x
+            f = features[i]
+            for k in range(f, size):  # V is triangular
+                v[k] += x * W[f, k]
+        mean = 0.0
+        variance = 0.0
+        for k in range(size):
+            mean += v[k] * g[k]
+            variance += v[k] * v[k]
+        _leave_out(mean, variance, prior, sites, moments, row)
+
+
+@njit_nogil_inner
+def _leave_out(mean, variance, prior, sites, moments, row):
+    """The cavity of a row; of a pseudo-observation that outweighs the rest by 1e15,
+    what remains is bounded by the prior variance."""
+    alpha = sites[row, 0]
+    beta = sites[row, 1]
+    rest = max(1.0 - beta * variance, _MIN_REST)
+    cavity = variance / rest
+    if beta > 0.0:
+        cavity = min(cavity, prior)
+    moments[row, 0] = mean + cavity * (beta * mean - alpha)
+    moments[row, 1] = cavity
