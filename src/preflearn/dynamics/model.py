@@ -10,7 +10,7 @@ References
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -50,7 +50,6 @@ from preflearn.dynamics.engine.acceleration import make_step
 from preflearn.dynamics.engine.algorithm import (
     Sweep,
     SweepRecord,
-    UpdateMap,
     run_algorithm_1,
 )
 from preflearn.dynamics.engine.joint import JointSweep
@@ -217,7 +216,8 @@ class DynamicComparisons(BaseEstimator):
             deviation above 1e7 times that of noise (1e4 with posterior="joint"), where
             arithmetic ends; in races, on other weights than 0 and 1, or method="kl";
             with posterior="joint", if the state of all features has more than 5,000
-            numbers, or a sweep would take more than 2e11 operations.
+            numbers, or, if scores move, a sweep would keep more than 2.5e8 numbers or
+            take more than 2e11 operations.
 
         Warns
         -----
@@ -483,7 +483,8 @@ class DynamicComparisons(BaseEstimator):
         DataFrame
             `name`; `score` and `std`, as of `scores`; `rank` by score, one for all who
             tie; `rank_low` and `rank_high`, between which the rank is with probability
-            0.95, by 1,000 draws from the posterior; `matches`, how many by then, an event of a race being one.
+            0.95, by 1,000 draws from the posterior; `matches`, how many by then, an
+            event of a race being one.
 
         Raises
         ------
@@ -585,9 +586,9 @@ class DynamicComparisons(BaseEstimator):
 
         Features that were in no match have their prior. Unless posterior="joint",
         features of one match count as independent, as they are in the approximation:
-        between groups that hardly meet the variance is too small. Arguments and warnings as of `predict_proba`. It
-        raises ValueError where times or entries of the design are so large that these
-        numbers overflow.
+        between groups that hardly meet the variance is too small. Arguments and
+        warnings as of `predict_proba`. It raises ValueError where times or entries of
+        the design are so large that these numbers overflow.
         """
         matches = self._prepare(matches, unseen)
         return self._forecast(matches, lambda *moments: moments, offset)
@@ -1078,7 +1079,7 @@ def prepare_sweep(
     matches: Matches,
     observations: Floats,
     sites: Floats | None = None,
-) -> Iterator[UpdateMap]:
+) -> Iterator[Any]:
     """Make the sweep of a model, from given pseudo-observations or none; its threads
     live as long as the context."""
     with worker_pool(model.n_threads) as parallel_map:

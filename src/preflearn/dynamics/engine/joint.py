@@ -30,7 +30,7 @@ from preflearn.core.validation import Floats, Ids, require
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace, is_static
 from preflearn.dynamics.engine.algorithm import UpdateMap
-from preflearn.dynamics.engine.joint_filter import JointFilter, Rows, n_operations
+from preflearn.dynamics.engine.joint_filter import JointFilter, Rows, costs
 from preflearn.dynamics.engine.joint_static import StaticScores
 from preflearn.dynamics.engine.schedule import distinct
 from preflearn.dynamics.engine.threads import ParallelMap, njit_nogil
@@ -38,7 +38,8 @@ from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.matches import Matches
 
 MAX_SIZE = 5000  # of the state: its covariance takes 200 MB
-MAX_OPERATIONS = 2e11  # per sweep: about a minute or two
+MAX_NUMBERS = 2.5e8  # that a sweep of the filter keeps: 2 GB
+MAX_OPERATIONS = 2e11  # per sweep: a minute or two
 # deviations of noise: the common offset of all scores keeps the variance of the prior,
 # and with its square differences are rounded
 MAX_JOINT_STD = 1e4
@@ -194,11 +195,11 @@ class JointSweep(UpdateMap):
 
 def check_size(rows: Rows, sizes: Ids) -> None:
     """Raise ValueError if the filter over all features would take too long."""
-    n_features = np.unique(rows.design.indices)
-    _check(
-        int(sizes[n_features].sum()), "the size of the state of all features", MAX_SIZE
-    )
-    operations = n_operations(rows, sizes)
+    visited = np.unique(rows.design.indices)
+    _check(int(sizes[visited].sum()), "the size of the state of all features", MAX_SIZE)
+    numbers, operations = costs(rows, sizes)
+    name = "the sum over matches of the size of the state of the features between their first and last match,"
+    _check(numbers, name, MAX_NUMBERS)
     name = "the number of operations per sweep, the sum over matches of the squared size of the state,"
     _check(operations, name, MAX_OPERATIONS)
 

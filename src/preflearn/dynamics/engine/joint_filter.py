@@ -384,8 +384,9 @@ class _StepTable:
         )
 
 
-def n_operations(rows: Rows, sizes: Ids) -> float:
-    """The sum of D² over all visits, D the size of the stack."""
+def costs(rows: Rows, sizes: Ids) -> tuple[float, float]:
+    """The sums of D and of D² over all visits, D the size of the stack: the numbers that
+    a sweep keeps, and its operations."""
     design = rows.design
     n = len(rows.time)
     visit = np.repeat(np.arange(n), np.diff(design.indptr))
@@ -398,7 +399,7 @@ def n_operations(rows: Rows, sizes: Ids) -> float:
     np.add.at(change, first[seen], sizes[seen])
     np.subtract.at(change, last[seen] + 1, sizes[seen])
     size = np.cumsum(change[:-1])
-    return float(size @ size)
+    return float(size.sum()), float(size @ size)
 
 
 # ---- Compiled

@@ -183,7 +183,8 @@ class JointPosterior:
         early = varies[self._space[feature]] & (time < self._first[feature])
         if early.any():
             at = np.argmax(early)
-            text = f"a time is {time[at]:g}, before the feature's first match, at {self._first[feature[at]]:g}"
+            first = self._first[feature[at]]
+            text = f"a time is {time[at]:g}, before the feature's first match, at {first:g}"
             raise ValueError(
                 f"{text}; expected times from it on, since the covariance has origin='first'"
             )
