@@ -537,17 +537,15 @@ class DynamicComparisons(BaseEstimator):
         is_active = self._count_entries(begin, end) > 0
         players = np.flatnonzero(is_player & is_active)
         names = tuple(self.features_[k] for k in players)
-        posterior = self._fitted_posterior()
-        if isinstance(posterior, JointPosterior):
-            mean, covariance = posterior.joint(names, now)
+        if self._is_joint:
+            mean, covariance = self._joint_scores(names, now)
             std = np.sqrt(np.diag(covariance))
             factor = square_root(covariance).T
-        else:  # without the covariance matrix of a hundred thousand players
-            ids = posterior.feature_ids(names)
-            mean, variance = posterior.moments(ids, np.full(len(names), now))
+        else:
+            each = sparse.csr_array(sparse.eye_array(len(names)))
+            mean, variance = self._row_moments(each, names, np.full(len(names), now))
             std = np.sqrt(variance)
             factor = std
-        mean = mean + self._prior.means(names)
         rank, low, high = _ranks(mean, std, factor)
         table = pd.DataFrame(
             {

@@ -42,6 +42,7 @@ _MAX_HISTORY = 700_000_000  # bytes of them
 _MAX_KL_STEP = 10.0  # posterior standard deviations that a step of reverse-KL may take
 _PATIENCE = 30  # sweeps of EP without a new least residual, which must be
 _PROGRESS = 0.98  # of the last one
+_FAST_FALL = 0.5  # of the residual, in one sweep
 _MIN_STEADY_RATE = 1 / 8  # where EP goes on at a smaller rate
 # nats, and fraction of itself, by which EP's evidence may fall
 _EVIDENCE_SLACK = 5.0
@@ -162,10 +163,17 @@ class AndersonMixing(FixedRate):
             self._residuals.clear()
             self._evidences.clear()
             return
+        if self._sweep.contracts and self._falls_fast():
+            self._n_steps = -1  # a plain step, whose history begins here
         rate = min(self.rate, self._max_kl_rate)
         gamma = self._update_history(rate)
         self._sweep.move(rate, gamma, self.history.steps)
         self.rate = min(self._max_rate, _RECOVERY * self.rate)
+
+    def _falls_fast(self) -> bool:
+        """Whether plain steps are good enough: mixing first steps leads them astray."""
+        last = list(self._residuals)[-2:]
+        return len(last) < 2 or last[1] <= _FAST_FALL * last[0]
 
     def _update_history(self, rate: float) -> Floats:
         """Put the present sweep in the history; return gamma of the module's formula."""

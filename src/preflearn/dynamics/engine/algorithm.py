@@ -201,7 +201,11 @@ class UpdateMap:
         most entries of a match.
     chunks, parts : list of slice
         The matches, and the entries, in parts of about equal work.
+    contracts : bool
+        Whether plain sweeps come close to the fixed point in a few steps.
     """
+
+    contracts = False
 
     def __init__(
         self,

@@ -96,12 +96,16 @@ def _row_codes(design: Any) -> Ids:
     return distinct(keys)[1]
 
 
-def static_std(spaces: list[StateSpace], space_of: Ids) -> Floats:
-    """Prior standard deviations of features that do not move, shape (F,)."""
+def make_static_scores(
+    rows: Rows, spaces: list[StateSpace], space_of: Ids, parallel_map: ParallelMap
+) -> tuple[StaticScores, Ids]:
+    """The scores of those features that are in some row, and which these are."""
+    visited = np.unique(rows.design.indices)
     variances = np.zeros(len(spaces))
-    for k in np.unique(space_of):
+    for k in np.unique(space_of[visited]):
         variances[k] = spaces[k].initial(np.zeros(1))[0, 0, 0]
-    return np.sqrt(variances[space_of])
+    std = np.sqrt(variances[space_of[visited]])
+    return StaticScores(rows.design[:, visited], std, parallel_map), visited
 
 
 class JointSweep(UpdateMap):
@@ -121,6 +125,8 @@ class JointSweep(UpdateMap):
     ValueError
         If there are too many features.
     """
+
+    contracts = True
 
     def __init__(
         self,
@@ -159,8 +165,9 @@ class JointSweep(UpdateMap):
         else:
             n_features = len(np.unique(matches.design.indices))
             _check(n_features, "the number of features", MAX_SIZE)
-            std = static_std(prior.spaces, space_of)
-            self._scores = StaticScores(rows.design, std, parallel_map)
+            self._scores, _ = make_static_scores(
+                rows, prior.spaces, space_of, parallel_map
+            )
 
     def smooth_features(self) -> float:
         """Find the cavity (EP) or the posterior (reverse-KL) of each group's z."""

@@ -37,6 +37,7 @@ from preflearn.dynamics.engine.threads import (
 )
 
 _NO_ADJOINTS = np.empty((0, 0))
+_NO_FEATURES = np.empty(0, dtype=np.int64)
 
 
 class Rows(NamedTuple):
@@ -112,8 +113,8 @@ class JointFilter:
     spaces : list of StateSpace
     space_of : ndarray of int, shape (F,)
         State-space model of each feature.
-    keep_all : bool
-        Whether features stay in the stack to the last time.
+    keep : ndarray of int
+        Features that stay in the stack to the last time.
     """
 
     def __init__(
@@ -121,8 +122,7 @@ class JointFilter:
         rows: Rows,
         spaces: list[StateSpace],
         space_of: Ids,
-        *,
-        keep_all: bool = False,
+        keep: Ids = _NO_FEATURES,
     ) -> None:
         self._spaces = spaces
         self._space_of = space_of
@@ -130,8 +130,8 @@ class JointFilter:
         self.sizes = np.array([spaces[k].size for k in space_of])
         self._times, self._when = np.unique(rows.time, return_inverse=True)
         self.first, self.last = self._windows()
-        if keep_all:
-            self.last[self.first < len(self._times)] = len(self._times) - 1
+        visited = keep[self.last[keep] >= 0]
+        self.last[visited] = len(self._times) - 1
         self._measurements = self._make_measurements()
         self._epochs, self._survivors, self._steps = self._make_epochs()
         self._gains = [

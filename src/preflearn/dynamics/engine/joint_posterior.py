@@ -8,7 +8,6 @@ are asked for are visits without pseudo-observation in a pass of the filter and 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +18,8 @@ from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import check_finite, is_static
-from preflearn.dynamics.engine.joint import group_matches, static_std
+from preflearn.dynamics.engine.joint import group_matches, make_static_scores
 from preflearn.dynamics.engine.joint_filter import JointFilter, Rows
-from preflearn.dynamics.engine.joint_static import StaticScores
 from preflearn.dynamics.engine.score_state import ScoreState, restricted
 from preflearn.dynamics.engine.threads import njit_nogil
 from preflearn.matches import Matches
@@ -54,24 +52,35 @@ class JointPosterior:
         self.column = {name: k for k, name in enumerate(matches.features)}
         start = matches.design.indptr[:-1]
         time = np.repeat(matches.time, np.diff(np.append(start, matches.design.nnz)))
+        self._end = float(matches.time[-1]) if self.moving else -np.inf
+        self._state: ScoreState | None = None
+        self._kept = np.zeros(len(matches.features), dtype=bool)
         self._first = np.full(len(matches.features), np.inf)
         np.minimum.at(self._first, matches.design.indices, time)
 
-    @cached_property
-    def final(self) -> ScoreState:
-        """The state of all features that were seen, after the last match."""
-        time = -np.inf
+    def _final(self, names: tuple[Hashable, ...]) -> ScoreState:
+        """The state after the last match of at least those of some features that were
+        seen; it is kept, and grows with the names that are asked for."""
+        asked = np.array([self._column.get(name, -1) for name in names])
+        asked = asked[asked >= 0]
+        asked = asked[np.isfinite(self._first[asked])]
+        if self._state is None or not self._kept[asked].all():
+            self._kept[asked] = True
+            self._state = self._make_state(np.flatnonzero(self._kept))
+        return self._state
+
+    def _make_state(self, keep: Ids) -> ScoreState:
+        spaces = self._prior.spaces
         if self.moving:
-            rows = self._rows
-            joint = JointFilter(rows, self._prior.spaces, self._space, keep_all=True)
+            joint = JointFilter(self._rows, spaces, self._space, keep)
             features, mean, covariance = joint.final_state(self._sites)
-            time = float(rows.time[-1])
         else:
-            std = static_std(self._prior.spaces, self._space)
-            scores = StaticScores(self._rows.design, std, lambda f, x: list(map(f, x)))
+            scores, features = make_static_scores(
+                self._rows, spaces, self._space, lambda f, parts: list(map(f, parts))
+            )
             mean, covariance = scores.posterior(self._sites)
-            features = np.arange(len(std))
-        sizes = [self._prior.spaces[k].size for k in self._space[features]]
+        self._kept[features] = True
+        sizes = [spaces[k].size for k in self._space[features]]
         return ScoreState(
             tuple(self._matches.features[k] for k in features),
             self._space[features],
@@ -79,12 +88,12 @@ class JointPosterior:
             np.concatenate([[0], np.cumsum(sizes)]),
             mean,
             covariance,
-            time,
+            self._end,
         )
 
     def state_of(self, names: tuple[Hashable, ...]) -> ScoreState:
         """The state of those features that were seen, after the last match."""
-        return restricted(self.final, names)
+        return restricted(self._final(names), names)
 
     def differences(
         self, names: tuple[Hashable, ...], design: Any, time: Floats
@@ -107,11 +116,12 @@ class JointPosterior:
         ValueError
             As `Posterior.moments`.
         """
-        late = time >= self.final.time
+        late = time >= self._end
         mean = np.empty(len(time))
         variance = np.empty(len(time))
-        projected = self._project(design[late], names, time[late])
-        mean[late], variance[late] = projected.moments(self.final)
+        if late.any():
+            state, projected = self._project(design[late], names, time[late])
+            mean[late], variance[late] = projected.moments(state)
         if not late.all():
             early = ~late
             mean[early], variance[early] = self._smoothed(
@@ -123,9 +133,9 @@ class JointPosterior:
         """Mean (F,) and covariance (F, F) of the scores of features at a time."""
         design = sparse.csr_array(sparse.eye_array(len(names)))
         times = np.full(len(names), time)
-        if time >= self.final.time:
-            projected = self._project(design, names, times)
-            mean, covariance = projected.joint(self.final)
+        if time >= self._end:
+            state, projected = self._project(design, names, times)
+            mean, covariance = projected.joint(state)
         else:
             rows, sites, queries, alone = self._with_queries(design, names, times)
             joint = JointFilter(rows, self._prior.spaces, self._space)
@@ -214,9 +224,10 @@ class JointPosterior:
 
     def _project(
         self, design: Any, names: tuple[Hashable, ...], time: Floats
-    ) -> _Projection:
-        """Rows of h'A for the state at the last match, and the noise since then."""
-        state = self.final
+    ) -> tuple[ScoreState, _Projection]:
+        """The state at the last match, rows of h'A for it, and the noise since then."""
+        used = np.unique(design.indices)
+        state = self._final(tuple(names[k] for k in used))
         slot_of = {name: k for k, name in enumerate(state.names)}
         slots = np.array([slot_of.get(name, -1) for name in names], dtype=np.int64)
         slot = slots[design.indices]
@@ -244,7 +255,7 @@ class JointPosterior:
         values, rows, columns = (np.concatenate(p) for p in zip(*parts, strict=True))
         size = len(state.mean)
         gain = sparse.csr_array((values, (rows, columns)), (len(time), size))
-        return _Projection(gain, noise)
+        return state, _Projection(gain, noise)
 
 
 class _Projection(NamedTuple):
