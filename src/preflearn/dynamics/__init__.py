@@ -6,6 +6,8 @@ from preflearn.dynamics.covariances import *  # noqa: F403
 from preflearn.dynamics.forecasting import OneStepAhead, one_step_ahead
 from preflearn.dynamics.likelihoods import *  # noqa: F403
 from preflearn.dynamics.model import DynamicComparisons, load
+from preflearn.dynamics.model_selection.averaged import AveragedComparisons
+from preflearn.dynamics.model_selection.averaging import average_over_hyperparameters
 from preflearn.dynamics.model_selection.discovery import Discovery, discover_covariance
 from preflearn.dynamics.model_selection.evidence import (
     EvidenceMaximum,
@@ -20,11 +22,13 @@ from preflearn.dynamics.model_selection.summary import in_words
 from preflearn.solvers.search import RandomSearch
 
 __all__ = [
+    "AveragedComparisons",
     "Discovery",
     "DynamicComparisons",
     "EvidenceMaximum",
     "OneStepAhead",
     "RandomSearch",
+    "average_over_hyperparameters",
     "discover_covariance",
     "in_words",
     "load",

@@ -796,16 +796,7 @@ class DynamicComparisons(BaseEstimator):
         one side.
         """
         matches = self._prepare(matches, unseen)
-        require(
-            not isinstance(self._likelihood, Poisson),
-            self._likelihood,
-            "the likelihood",
-            "one of results, or of differences of points",
-        )
-        outcomes: Any = y
-        if isinstance(self._likelihood, Results):
-            outcomes = given_outcomes(y, matches)
-        result = np.sign(self._likelihood.check(outcomes, len(matches)))
+        result = results_of(self._likelihood, matches, y)
         predicted = self.predict(matches, offset, "ignore")
         return 1.0 - comparison_loss(result, predicted, sample_weight)
 
@@ -1002,6 +993,23 @@ def differences(
         np.add.reduceat(values, begin) for values in (x * mean, x * x * variance)
     )
     return check_finite(mean), check_finite(variance)
+
+
+def results_of(likelihood: Likelihood, matches: Matches, y: ArrayLike) -> Floats:
+    """Results of matches, 1, 0 or -1, from the outcomes of a likelihood, shape (N,).
+
+    It raises ValueError with `Poisson`, whose outcomes are points of one side.
+    """
+    require(
+        not isinstance(likelihood, Poisson),
+        likelihood,
+        "the likelihood",
+        "one of results, or of differences of points",
+    )
+    outcomes: Any = y
+    if isinstance(likelihood, Results):
+        outcomes = given_outcomes(y, matches)
+    return np.sign(likelihood.check(outcomes, len(matches)))
 
 
 def check_problem(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -178,19 +178,10 @@ def maximise_evidence(
     limits = _limits(start, matches.time)
     warn_about_ranges(model, limits, matches.time)
     check_real(gtol, "gtol", "a positive number", np.finfo(float).tiny)
-    objective = _Objective(model, (matches, observations), limits, gtol)
-    minimize(
-        objective,
+    objective = Objective(model, (matches, observations), limits, gtol)
+    objective.climb(
         np.log([found.value for found in start.values()]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=objective.limits,
-        callback=objective.stop,
-        options={
-            "maxiter": check_count(max_iter, "max_iter", least=1),
-            "gtol": 0,
-            "ftol": 0,
-        },
+        check_count(max_iter, "max_iter", least=1),
     )
     found = objective.result()
     if not found.converged:
@@ -201,12 +192,21 @@ def maximise_evidence(
     return found
 
 
-class _Objective:
+class LogDensity(Protocol):
+    """A function of logarithms of parameters, shape (p,), and its gradient."""
+
+    def __call__(self, at: Floats, /) -> float: ...
+
+    def gradient(self, at: Floats, /) -> Floats: ...
+
+
+class Objective:
     """Minus the evidence and its gradient, for a minimiser; it remembers the best fit.
 
     Both are divided by the largest derivative at the start: the first step of L-BFGS-B
     is as long as the gradient, so that it changes no parameter by more than a factor of
-    e.
+    e. With a log prior density of the logarithms, which is added to the evidence, the
+    maximum is the mode of the posterior of the hyperparameters.
     """
 
     def __init__(
@@ -215,57 +215,96 @@ class _Objective:
         data: tuple[Matches, Floats],
         limits: dict[str, Range],
         gtol: float,
+        log_prior: LogDensity | None = None,
     ) -> None:
         self._model = model
         self._data = data
         self._gtol = gtol
+        self._log_prior = log_prior
         self._names = list(limits)
         self.limits = np.log([found[:2] for found in limits.values()])
         self._best: Any = None
+        self._value = -math.inf
         self._at = self._gradient = np.zeros(len(limits))
         # the largest derivative that does not push against a bound, of the best fit
         self.left = math.inf
         self._scale = 1.0
         self._rows = list[dict[str, float]]()
 
+    def climb(self, start: Floats, max_iter: int) -> None:
+        """Maximise from logarithms of the parameters, by L-BFGS-B."""
+        minimize(
+            self,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self.limits,
+            callback=self.stop,
+            options={"maxiter": max_iter, "gtol": 0, "ftol": 0},
+        )
+
     def __call__(self, at: Floats) -> tuple[float, Floats]:
         values = dict(zip(self._names, np.exp(at).tolist(), strict=True))
         row = {**values, "evidence": math.nan, "gradient": math.nan, "n_iter": 0}
         self._rows.append(row)
-        fitted = self._fit(values)
+        fitted = self._fit_next(at)
         # below the best evidence, and lower farther away: the line search goes back
         if fitted is None:
             away = at - self._at
-            best = self._best.log_marginal_likelihood_
-            return 1.0 - best / self._scale + float(away @ away), 2 * away
-        evidence = fitted.log_marginal_likelihood_
-        gradient = gradient_of(fitted, self._names)
+            return (
+                1.0 - self._value / self._scale + float(away @ away),
+                2 * away,
+            )
+        value = self.value(fitted, at)
+        gradient = self.gradient(fitted, at)
         low, high = self.limits.T
         stopped = ((at <= low) & (gradient < 0)) | ((at >= high) & (gradient > 0))
         left = float(np.abs(np.where(stopped, 0, gradient)).max())
+        evidence = fitted.log_marginal_likelihood_
         row |= {"evidence": evidence, "gradient": left, "n_iter": fitted.n_iter_}
         if self._best is None:
             self._scale = max(1.0, float(np.abs(gradient).max()))
-        if self._best is None or evidence >= self._best.log_marginal_likelihood_:
+        if self._best is None or value >= self._value:
             self._best = fitted
+            self._value = value
             self._at = at.copy()
             self._gradient = gradient
             self.left = left
-        return -evidence / self._scale, -gradient / self._scale
+        return -value / self._scale, -gradient / self._scale
 
-    def _fit(self, values: dict[str, float]) -> DynamicComparisons | None:
-        """From the best fit's pseudo-observations; if that fails, from nothing; None if
-        that fails, too."""
-        if self._best is None:
-            fitted = infer(changed(self._model), *self._data)
-            require(
-                fitted.converged_,
-                fitted.n_iter_,
-                "max_iter",
-                "enough sweeps for a fit at the start",
-            )
-            return fitted
-        for sites in (self._best.pseudo_observations_, None):
+    def value(self, fitted: DynamicComparisons, at: Floats) -> float:
+        """The evidence of a model that was fitted at these logarithms, and the log
+        prior."""
+        evidence = fitted.log_marginal_likelihood_
+        if self._log_prior is None:
+            return evidence
+        return evidence + self._log_prior(at)
+
+    def gradient(self, fitted: DynamicComparisons, at: Floats) -> Floats:
+        """The gradient of `value`, shape (p,)."""
+        gradient = gradient_of(fitted, self._names)
+        if self._log_prior is None:
+            return gradient
+        return gradient + self._log_prior.gradient(at)
+
+    def _fit_next(self, at: Floats) -> DynamicComparisons | None:
+        """From the best fit so far, or, as the first, from nothing."""
+        if self._best is not None:
+            return self.fit(at, self._best)
+        fitted = infer(changed(self._model), *self._data)
+        require(
+            fitted.converged_,
+            fitted.n_iter_,
+            "max_iter",
+            "enough sweeps for a fit at the start",
+        )
+        return fitted
+
+    def fit(self, at: Floats, start: DynamicComparisons) -> DynamicComparisons | None:
+        """From the pseudo-observations of another fit; if that fails, from nothing;
+        None if that fails, too."""
+        values = dict(zip(self._names, np.exp(at).tolist(), strict=True))
+        for sites in (start.pseudo_observations_, None):
             try:
                 fitted = infer(with_parameters(self._model, values), *self._data, sites)
             except ValueError:  # out of the likelihood's range, or it overflows
@@ -278,6 +317,10 @@ class _Objective:
         """After each step of the minimiser."""
         if self.left <= self._gtol:
             raise StopIteration
+
+    def best(self) -> tuple[DynamicComparisons, Floats]:
+        """The best fit, and the logarithms of its parameters."""
+        return self._best, self._at
 
     def result(self) -> EvidenceMaximum:
         bound = (self._at[:, None] == self.limits).any(axis=1)
