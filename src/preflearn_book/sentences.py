@@ -53,8 +53,8 @@ def leading_sentence(
         return f"**{best} leads** the {n:,} {whom}, before {others}."
     if len(candidates) == n:
         return (
-            f"**The file cannot tell the {n:,} {whom} apart**: by these {evidence} any of them may be the "
-            f"best. {best} has the highest score."
+            f"**The file cannot tell who leads** the {n:,} {whom}: by these {evidence} any of them may be "
+            f"the best. {best} has the highest score."
         )
     if len(candidates) > _MAX_NAMES:
         return (

@@ -59,12 +59,12 @@ PROBLEMS = {
     "one": (
         DynamicComparisons(Constant(1.0), Probit()),
         duel(9, 7),
-        [np.linspace(-12, 6, 200)],
+        [np.linspace(-12, 6, 90)],
     ),
     "two": (
         DynamicComparisons(Constant(0.3), OrdinalProbit(0.3)),
         informative(30),
-        [np.linspace(-6, 5, 30), np.linspace(-3.5, 0.7, 25)],
+        [np.linspace(-6, 5, 20), np.linspace(-3, 0.5, 18)],
     ),
 }
 

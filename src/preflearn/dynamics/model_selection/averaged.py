@@ -421,29 +421,28 @@ class AveragedComparisons:
 
     def simulate(
         self,
-        fixtures: Fixtures,
-        n_draws: int,
-        random_state: np.random.Generator | int,
-    ) -> NDArray:
-        """Draw the outcomes of fixtures together, from the models in proportion to
-        their weights.
+        fixtures: Matches,
+        n_draws: int = 1000,
+        random_state: int | np.random.Generator | None = None,
+        *,
+        offset: PerMatch = None,
+        unseen: str = "warn",
+    ) -> Floats:
+        """Draw the outcomes of matches to come, together.
 
-        Parameters
-        ----------
-        fixtures : Matches or DataFrame
-        n_draws : int
-        random_state : numpy Generator or int
+        Each draw is from one model, so hyperparameters are uncertain, too. Arguments,
+        errors and warnings as of `DynamicComparisons.simulate`.
 
         Returns
         -------
         ndarray of shape (n_draws, N)
-            As `DynamicComparisons.simulate`.
         """
+        matches = self._prepare(fixtures, unseen)
         size = check_count(n_draws, "n_draws", least=1)
         rng = generator(random_state)
-        sizes = rng.multinomial(size, self.weights_)
+        sizes = rng.multinomial(size, self.weights_).tolist()
         parts = [
-            model.simulate(fixtures, int(n), rng)
+            model.simulate(matches, n, rng, offset=offset, unseen="ignore")
             for model, n in zip(self.models_, sizes, strict=True)
             if n > 0
         ]
@@ -503,8 +502,8 @@ def _joint_moments(
 ) -> tuple[Floats, Floats]:
     """Mean (F,) and covariance (F, F) of scores; variances (F,) if the posterior is
     factorized."""
-    if getattr(model, "posterior", "factorized") == "joint":
-        return model.joint_scores(names, now)  # pyright: ignore[reportAttributeAccessIssue]
+    if model.posterior == "joint":
+        return model.joint_scores(names, now)
     single = Matches(np.eye(len(names)), np.full(len(names), now), names)
     mean, variance = model.moments(single, unseen="ignore")
     return mean, variance
