@@ -94,7 +94,7 @@ def test_more_points_change_little():
     model = DynamicComparisons(Constant(0.5) + Matern12(0.5, 1.0), Probit())
     matches, y = informative(margin=0)
     few, many = (
-        average_over_hyperparameters(model, matches, y, n_points=n) for n in (50, 200)
+        average_over_hyperparameters(model, matches, y, n_points=n) for n in (30, 90)
     )
     assert few.log_marginal_likelihood_ == pytest.approx(
         many.log_marginal_likelihood_, abs=0.03
@@ -123,12 +123,43 @@ def test_intervals_keep_their_width_where_the_evidence_is_largest_at_variance_ze
     """Of as many wins as losses: about the binomial interval."""
     for n in (20, 200):
         matches, y = duel(n // 2, n // 2)
-        model = DynamicComparisons(Constant(1.0), Probit())
+        model = DynamicComparisons(Constant(1.0), Probit(), posterior="joint")
         low, high = average_over_hyperparameters(model, matches, y).proba_interval(
             matches[:1]
         )[0]
         binomial = 2 * 1.96 * np.sqrt(0.25 / n)
         assert 0.7 * binomial < high - low < 1.1 * binomial
+
+
+# the larger the skewness of the exact posterior, the worse is a mixture of Gaussians
+@pytest.mark.parametrize(
+    ("won", "lost", "error"),
+    [(5, 5, 0.01), (86, 74, 0.01), (9, 1, 0.04), (12, 0, 0.15)],
+)
+def test_two_players_by_exact_integration(won, lost, error):
+    """The joint posterior against the integral over difference and variance."""
+    d = np.linspace(-12, 12, 6001)
+    logs = np.linspace(-14, 10, 400)
+    variances = np.exp(logs)
+    prior = stats.lomax(2).pdf(variances) * variances * (logs[1] - logs[0])
+    density = stats.norm.pdf(d[:, None], 0, np.sqrt(2 * variances)) @ prior
+    log_likelihood = won * stats.norm.logcdf(d) + lost * stats.norm.logcdf(-d)
+    joint = density * np.exp(log_likelihood) * (d[1] - d[0])
+    matches, y = duel(won, lost)
+    found = average_over_hyperparameters(
+        DynamicComparisons(Constant(1.0), Probit(), posterior="joint"), matches, y
+    )
+    assert found.log_marginal_likelihood_ == pytest.approx(
+        np.log(joint.sum()), abs=0.06
+    )
+    share = np.cumsum(joint) / joint.sum()
+    exact = np.interp([0.025, 0.975], share, d)
+    spread = exact[1] - exact[0]
+    np.testing.assert_allclose(
+        found.interval(matches[:1])[0], exact, atol=error * spread
+    )
+    chance = (joint / joint.sum()) @ ndtr(d)
+    assert found.predict_proba(matches[:1])[0, 1] == pytest.approx(chance, abs=0.004)
 
 
 def test_an_unbeaten_player_has_finite_moments():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,11 @@ from preflearn.matches import Fixtures, Matches, as_times, prepare_for_predictio
 from preflearn.metrics import comparison_loss
 
 _N_RANK_DRAWS = 4000
-_N_BISECTIONS = 60
-_N_NODES = 200  # quantiles of each component, in intervals of probabilities
+_N_BISECTIONS = 50
+_N_NODES = 4001  # differences at which win probabilities are inverted
+_REACH = 40.0  # deviations of noise, beyond which win probabilities are 0 or 1
+_TAILS = 8.0  # standard deviations of differences
 _TIE_DIGITS = 6  # in standard deviations, to which scores that are tied are equal
-_BLOCK = 500  # fixtures whose intervals of probabilities are formed at once
 _MIN_STD = 1e-150
 
 
@@ -351,33 +352,28 @@ class AveragedComparisons:
         level = _check_level(level)
         matches = self._prepare(matches, unseen)
         mean, variance = self._component_moments(matches, offset)
-        std = np.sqrt(variance)
-        blocks = [
-            self._proba_quantiles(
-                mean[:, k : k + _BLOCK], std[:, k : k + _BLOCK], level
-            )
-            for k in range(0, len(matches), _BLOCK)
-        ]
-        return np.vstack(blocks)
+        return self._proba_quantiles(mean, np.sqrt(variance), level)
 
     def _proba_quantiles(self, mean: Floats, std: Floats, level: float) -> Floats:
-        """Quantiles of the win probability at equally probable differences of each
-        component."""
-        steps = (np.arange(_N_NODES) + 0.5) / _N_NODES
-        nodes = mean[:, :, None] + std[:, :, None] * ndtri(steps)
-        values = np.empty_like(nodes)
-        for k, model in enumerate(self.models_):
-            flat = nodes[k].ravel()
-            chances = model.likelihood.probabilities(flat, np.zeros(len(flat)))
-            values[k] = chances[:, -1].reshape(nodes.shape[1:])
-        weights = np.repeat(self.weights_ / _N_NODES, _N_NODES)
-        ends = np.empty((mean.shape[1], 2))
-        for n in range(len(ends)):
-            column = values[:, n].ravel()
-            order = np.argsort(column)
-            share = np.cumsum(weights[order]) - weights[order] / 2
-            ends[n] = np.interp(_tails(level), share, column[order])
-        return ends
+        """Quantiles of the win probability g_k(d), which increases in the difference d
+        of model k: its distribution function at p is that of d at the inverse of g_k."""
+        std = np.maximum(std, _MIN_STD)
+        reach = _REACH * max(model.likelihood.noise for model in self.models_)
+        low = np.clip(np.min(mean - _TAILS * std), -reach, reach - 1e-6)
+        high = np.clip(np.max(mean + _TAILS * std), low + 1e-6, reach)
+        d = np.linspace(low, high, _N_NODES)
+        curves = [
+            model.likelihood.probabilities(d, np.zeros(len(d)))[:, -1]
+            for model in self.models_
+        ]
+
+        def below(p: Floats) -> Floats:
+            ends = [np.interp(p, curve, d, -np.inf, np.inf) for curve in curves]
+            return self.weights_ @ ndtr((np.array(ends) - mean) / std)
+
+        n = mean.shape[1]
+        quantiles = [_bisect(below, q, np.zeros(n), np.ones(n)) for q in _tails(level)]
+        return np.stack(quantiles, axis=-1)
 
     def predict_proba(
         self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn"
@@ -473,19 +469,28 @@ class AveragedComparisons:
         """Ends of central intervals, the last axis, by bisection of the mixture's
         distribution function."""
         std = np.maximum(std, _MIN_STD)
+
+        def below(x: Floats) -> Floats:
+            return np.tensordot(self.weights_, ndtr((x - mean) / std), axes=1)
+
         ends = []
         for q in _tails(level):
-            z = ndtri(q)
             # a quantile of a mixture is between those of its components
-            low = (mean + z * std).min(axis=0)
-            high = (mean + z * std).max(axis=0)
-            for _ in range(_N_BISECTIONS):
-                middle = (low + high) / 2
-                below = np.tensordot(self.weights_, ndtr((middle - mean) / std), axes=1)
-                low = np.where(below < q, middle, low)
-                high = np.where(below < q, high, middle)
-            ends.append((low + high) / 2)
+            own = mean + ndtri(q) * std
+            ends.append(_bisect(below, q, own.min(axis=0), own.max(axis=0)))
         return np.stack(ends, axis=-1)
+
+
+def _bisect(
+    below: Callable[[Floats], Floats], q: float, low: Floats, high: Floats
+) -> Floats:
+    """Where a distribution function is q, between low and high."""
+    for _ in range(_N_BISECTIONS):
+        middle = (low + high) / 2
+        is_low = below(middle) < q
+        low = np.where(is_low, middle, low)
+        high = np.where(is_low, high, middle)
+    return (low + high) / 2
 
 
 def _check_level(level: float) -> float:
