@@ -81,9 +81,10 @@ class AveragedComparisons:
     >>> from preflearn.matches import Matches
     >>> matches = Matches([[1, -1]] * 10, range(10), ["Ann", "Bob"])
     >>> outcomes = [1] * 6 + [-1] * 4
-    >>> fits = [DynamicComparisons(Constant(v), Probit()).fit(matches, outcomes) for v in (0.01, 1.0)]
+    >>> models = [DynamicComparisons(Constant(v), Probit(), posterior="joint") for v in (0.01, 1.0)]
+    >>> fits = [model.fit(matches, outcomes) for model in models]
     >>> AveragedComparisons(fits, [0.5, 0.5]).interval(matches[:1]).round(2).tolist()
-    [[-0.32, 0.87]]
+    [[-0.4, 0.88]]
     """
 
     def __init__(

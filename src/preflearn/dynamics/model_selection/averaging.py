@@ -168,11 +168,10 @@ def average_over_hyperparameters(
     >>> from preflearn.dynamics import Constant, DynamicComparisons, Probit
     >>> from preflearn.matches import Matches
     >>> matches = Matches([[1, -1]] * 10, range(10), ["Ann", "Bob"])
-    >>> model = DynamicComparisons(Constant(1.0), Probit())
+    >>> model = DynamicComparisons(Constant(1.0), Probit(), posterior="joint")
     >>> found = average_over_hyperparameters(model, matches, [1] * 6 + [-1] * 4)
-    >>> low, high = found.proba_interval(matches[:1])[0]
-    >>> 0.3 < low < 0.4, 0.7 < high < 0.9
-    (True, True)
+    >>> found.proba_interval(matches[:1]).round(2).tolist()
+    [[0.32, 0.81]]
     """
     observations = check_problem(model, matches, y, sample_weight, offset)
     known = described(model)
