@@ -63,8 +63,8 @@ def leading_sentence(
         )
     if len(candidates) == 1:
         return (
-            f"**{best} probably leads** the {n:,} {whom}: with 95 % the rank is 1 to "
-            f"{np.asarray(rank_high)[0]:.0f}."
+            f"**{best} probably leads** the {n:,} {whom}: the rank is 1 to "
+            f"{np.asarray(rank_high)[0]:.0f} with probability 95 %."
         )
     listed = ", ".join(candidates[:-1]) + f" or {candidates[-1]}"
     return (

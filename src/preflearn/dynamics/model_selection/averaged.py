@@ -49,8 +49,8 @@ class AveragedComparisons:
     weights : array-like of shape (K,)
         Posterior probabilities of the models; they add to 1.
     log_marginal_likelihood : float, optional
-        Logarithm of the probability of the outcomes under the mixture; by default that
-        of one model, and NaN for several.
+        Logarithm of the probability of the outcomes under the mixture. By default that
+        of the model if there is one, else None.
     hyperparameters : DataFrame, optional
         The points of the integration.
 
@@ -64,16 +64,16 @@ class AveragedComparisons:
         models are left out of `models_` because together they have less than 0.001 of
         the posterior: the free parameters, `evidence`, `log_prior` (the density of
         their logarithms) and `weight`.
-    log_marginal_likelihood_ : float
-        log of the integral of evidence times prior.
+    log_marginal_likelihood_ : float or None
+        Logarithm of the integral of evidence times prior.
     features_, matches_
         As of the models.
 
     Raises
     ------
     ValueError
-        If there is no model, one is not fitted or has other features, or the weights
-        are negative or do not add to 1.
+        If `models` is empty, one is not fitted or has other features, or the weights are
+        negative or do not add to 1.
 
     Examples
     --------
