@@ -13,13 +13,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pages.browser import chromium, opened, served, window
+from pages.browser import chromium, launch, opened, served, window
 from pages.builds import HTML, contents
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 PDF = HTML.parent / "learning-from-comparisons.pdf"
+MAX_SECONDS = 1800  # a quiet machine takes two minutes
 WHOLE = Path(__file__).with_name("pages") / "whole.js"
 
 
@@ -28,7 +29,7 @@ def print_book(browser: Browser, html: Path, names: list[str], pdf: Path) -> Non
     with (
         served(html) as site,
         window(browser) as context,
-        opened(context, site, f"{names[0]}.html") as seen,
+        opened(context, site, f"{names[0]}.html", seconds=MAX_SECONDS) as seen,
     ):
         seen.emulate_paper()
         seen.page.evaluate(WHOLE.read_text("utf-8"), names)
@@ -46,9 +47,7 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
-        browser = play.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox"]
-        )
+        browser = launch(play.chromium)
         print_book(browser, HTML, contents(), PDF)
         browser.close()
     print(f"the book: {PDF}, {PDF.stat().st_size / 1e6:.0f} MB")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from pages.browser import chromium, opened, served, window
+from pages.browser import launch, opened, served, window
 from pages.builds import HTML, ROOT
 
 PAGE = "chapters/14_sports.html"
@@ -25,9 +25,7 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     with served(HTML) as site, sync_playwright() as play:
-        browser = play.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox"]
-        )
+        browser = launch(play.chromium)
         with window(browser) as context, opened(context, site, PAGE) as seen:
             explorer = seen.page.locator(f'.explorer[data-explorer="{KIND}"]')
             explorer.evaluate(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import http.server
+import os
 import re
 import shutil
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, BrowserType, Page
 
 PROBES = Path(__file__).with_name("probes.js").read_text("utf-8")
 THEMES = ("light", "dark")
 WINDOWS = {1400: 1000, 768: 1024, 400: 850}  # width: height, in pixels
 PATIENCE = 300_000  # milliseconds; a slow machine is not a fault of the page
+VISIT_SECONDS = 600  # of all that is done with a page; the slowest visits take a tenth
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _MATH_DONE = """() => typeof MathJax === "undefined"
   || MathJax.startup.promise.then(() => true)"""
@@ -29,6 +32,48 @@ _MATH_DONE = """() => typeof MathJax === "undefined"
 def chromium() -> str | None:
     """Return the path of the installed browser; Playwright's own download is not used."""
     return next(filter(None, map(shutil.which, _BROWSERS)), None)
+
+
+def launch(browser_type: BrowserType) -> Browser:
+    """Start the installed browser."""
+    return browser_type.launch(executable_path=chromium(), args=["--no-sandbox"])
+
+
+def _process_id(browser: Browser) -> int:
+    session = browser.new_browser_cdp_session()
+    processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
+    session.detach()
+    return next(one["id"] for one in processes if one["type"] == "browser")
+
+
+@contextmanager
+def time_limit(browser: Browser, name: str, seconds: float) -> Iterator[None]:
+    """Kill the browser if the context takes longer, and raise TimeoutError.
+
+    Playwright's `evaluate` and `emulate_media` wait without a limit for a page whose
+    scripts never end. They raise once the browser is gone, and so do later tests of
+    the same process.
+    """
+    expired = threading.Event()
+    process = _process_id(browser)
+
+    def kill() -> None:
+        expired.set()
+        os.kill(process, signal.SIGKILL)
+
+    timer = threading.Timer(seconds, kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except Exception as error:
+        if not expired.is_set():
+            raise
+        raise TimeoutError(
+            f"{name} was not done after {seconds:g} s, so the browser was killed"
+        ) from error
+    finally:
+        timer.cancel()
 
 
 def window(browser: Browser, theme: str = "light", width: int = 1400) -> BrowserContext:
@@ -148,35 +193,41 @@ class Opened:
 
 @contextmanager
 def opened(
-    context: BrowserContext, base: str, name: str, width: int | None = None
+    context: BrowserContext,
+    base: str,
+    name: str,
+    width: int | None = None,
+    seconds: float = VISIT_SECONDS,
 ) -> Iterator[Opened]:
-    """Open ``base + name`` and wait for its equations.
+    """Open ``base + name``, wait for its equations, and close it within a time limit.
 
     The tab of the context is used again: a new tab would load all scripts and
     fonts anew, which takes four times as long.
     """
-    page = context.pages[0] if context.pages else context.new_page()
-    before = page.viewport_size
-    page.goto("about:blank")  # else only the fragment might change
-    if width:
-        page.set_viewport_size({"width": width, "height": WINDOWS[width]})
-    seen = Opened(page, base)
-    listeners = seen.listeners()
-    for event, listener in listeners.items():
-        page.on(event, listener)
-    try:
-        page.goto(base + name, wait_until="load")
-        page.wait_for_function(_MATH_DONE)
-        page.evaluate(PROBES)
-        yield seen
-    finally:
+    assert context.browser is not None
+    with time_limit(context.browser, name, seconds):
+        page = context.pages[0] if context.pages else context.new_page()
+        before = page.viewport_size
+        page.goto("about:blank")  # else only the fragment might change
+        if width:
+            page.set_viewport_size({"width": width, "height": WINDOWS[width]})
+        seen = Opened(page, base)
+        listeners = seen.listeners()
         for event, listener in listeners.items():
-            page.remove_listener(event, listener)
-        page.emulate_media(media="screen")
-        page.unroute_all()
-        if before:
-            page.set_viewport_size(before)
-        page.mouse.move(0, 0)
+            page.on(event, listener)
+        try:
+            page.goto(base + name, wait_until="load")
+            page.wait_for_function(_MATH_DONE)
+            page.evaluate(PROBES)
+            yield seen
+        finally:
+            for event, listener in listeners.items():
+                page.remove_listener(event, listener)
+            page.emulate_media(media="screen")
+            page.unroute_all()
+            if before:
+                page.set_viewport_size(before)
+            page.mouse.move(0, 0)
 
 
 def page_names(html: Path) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from optional import optional_import, skip_or_fail
-from pages.browser import chromium, linked_anchors, served, window
+from pages.browser import chromium, launch, linked_anchors, served, window
 from pages.builds import HTML, build_once
 from pages.visited import VisitedPages
 
@@ -51,9 +51,7 @@ def browser():
         skip_or_fail("Chromium is not installed")
     sync_api.expect.set_options(timeout=60_000)  # a slow machine is not a fault
     with sync_api.sync_playwright() as play:
-        browser = play.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox"]
-        )
+        browser = launch(play.chromium)
         yield browser
         browser.close()
 
