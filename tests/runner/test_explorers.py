@@ -2,15 +2,13 @@ import base64
 import json
 import math
 import re
-import shutil
-import subprocess
 from fractions import Fraction
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from optional import skip_or_fail
+from node import run_in_node
 from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
@@ -28,8 +26,7 @@ from preflearn_book.runner import explorer, parameters
 from preflearn_book.studies.ch02_separable import simulate_separable_pairs
 from preflearn_book.studies.ch15_proportions import PROPORTIONS, proportion_gram
 
-SCRIPT = Path(__file__).parents[2] / "book" / "_static" / "explorers.js"
-NODE = shutil.which("node")
+in_node = partial(run_in_node, "explorers.js")
 
 GRAPH = {"items": ["a", "b", "c"], "pairs": [[1, 0], [2, 1]], "y": [1, 0]}
 MARGINS = {"preferences": [[2.0, 1.0]], "ties": [[0.5, 0.0]]}
@@ -126,21 +123,6 @@ def test_timelines_are_rounded_and_gaps_have_std_0(short_repr):
 def test_bad_arguments_are_named(kind, data, options, named):
     with pytest.raises(ValueError, match=named):
         explorer(kind, data, **{"fallback": Figure(), "alt": "What is seen."} | options)
-
-
-def in_node(code, data):
-    """Return what `code`, a function of (script, data), returns in node."""
-    if NODE is None:
-        skip_or_fail("node is not installed")
-    program = (
-        f"const script = require({json.dumps(str(SCRIPT))}), text = require('fs').readFileSync(0, 'utf8');"
-        f"console.log(JSON.stringify(({code})(script, JSON.parse(text))))"
-    )
-    done = subprocess.run(
-        [NODE, "-e", program], input=json.dumps(data), capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_margins_agree_with_the_solvers():
