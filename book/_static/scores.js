@@ -712,7 +712,7 @@ Comté,Gouda,Gouda
   function picker(parent, name, text, options, then) {
     const row = make("label", {}, parent);
     make("span", {}, row, text);
-    const list = make("select", { name }, row);
+    const list = make("select", { name, "aria-label": text }, row);
     const fill = (entries, value) => {
       list.replaceChildren(...entries.map(([key, shown]) => make("option", { value: key }, null, shown)));
       if (value !== undefined) list.value = value;
@@ -833,5 +833,5 @@ Comté,Gouda,Gouda
   }
 
   if (typeof module !== "undefined") module.exports = { EXAMPLE, command, compare, fit, readTable };
-  else document.querySelectorAll("#scores").forEach(start);
+  else document.querySelectorAll("#scores-calculator").forEach(start);
 })();

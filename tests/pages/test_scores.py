@@ -28,7 +28,7 @@ def paste(page, text):
 
 def rows(page):
     """The texts of the table of scores, row by row."""
-    return page.locator("#scores tbody tr").evaluate_all(
+    return page.locator("#scores-calculator tbody tr").evaluate_all(
         "rows => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
     )
 
@@ -48,7 +48,7 @@ def test_a_pasted_table_is_computed(calculator):
     for name, score, *_ in found:
         assert float(score.replace("−", "-")) == pytest.approx(scores[name], abs=0.0051)
     assert page.locator(".scores-picture circle").count() == len(found)
-    command = page.locator("#scores code").inner_text()
+    command = page.locator("#scores-calculator code").inner_text()
     assert command.startswith("preflearn report FILE --judgements")
 
 
@@ -59,7 +59,7 @@ def test_a_choice_by_keyboard_changes_the_scores(calculator):
         page.get_by_label(name, exact=True).focus()
         page.keyboard.press("ArrowDown")
         assert rows(page) != before, name
-    said = page.locator("#scores p[aria-live]")
+    said = page.locator("#scores-calculator p[aria-live]")
     before = said.inner_text()
     page.get_by_label("with", exact=True).focus()
     page.keyboard.press("ArrowDown")
@@ -72,31 +72,31 @@ def test_names_are_text_whatever_they_contain(calculator):
     lines = [f'"{a}","{b}","{a}"' for a in names for b in names if a != b]
     paste(page, "\n".join(lines))
     assert sorted(row[0] for row in rows(page)) == sorted(names)
-    assert page.locator("#scores :is(img, b, script)").count() == 0
+    assert page.locator("#scores-calculator :is(img, b, script)").count() == 0
 
 
 def test_groups_and_unbeaten_items_are_named(calculator):
     page = calculator.page
     paste(page, ROUND_ROBIN + "Dan,Eve,Dan\n")
-    status = page.locator("#scores").get_by_role("status").inner_text()
+    status = page.locator("#scores-calculator").get_by_role("status").inner_text()
     assert "2 groups" in status
     assert "“Dan” won every comparison" in status
     assert "penalty of 0.1" in status
     page.get_by_label("Compare").select_option("Ann")
     page.get_by_label("with", exact=True).select_option("Eve")
-    assert "never meet" in page.locator("#scores p[aria-live]").inner_text()
+    assert "never meet" in page.locator("#scores-calculator p[aria-live]").inner_text()
 
 
 def test_an_error_names_the_line_and_goes_once_it_is_mended(calculator):
     page = calculator.page
     paste(page, ROUND_ROBIN + "Ann,Bob,Zoe\n")
-    alert = page.locator("#scores").get_by_role("alert")
+    alert = page.locator("#scores-calculator").get_by_role("alert")
     sync_api.expect(alert).to_contain_text("Line 6")
     sync_api.expect(alert).to_contain_text("“Zoe”")
-    assert not page.locator("#scores table").is_visible()
+    assert not page.locator("#scores-calculator table").is_visible()
     paste(page, ROUND_ROBIN)
     sync_api.expect(alert).to_be_empty()
-    assert page.locator("#scores table").is_visible()
+    assert page.locator("#scores-calculator table").is_visible()
 
 
 def test_a_file_is_read_on_the_page(calculator, tmp_path):
@@ -104,8 +104,8 @@ def test_a_file_is_read_on_the_page(calculator, tmp_path):
     path.write_text("winner;loser\nJosé;Ann\nAnn;José\nAnn;José\n", "utf-8")
     page = calculator.page
     page.get_by_label("or open a file").set_input_files(path)
-    sync_api.expect(page.locator("#scores tbody tr").first).to_contain_text("Ann")
-    assert "winner -p second loser" in page.locator("#scores code").inner_text()
+    sync_api.expect(page.locator("#scores-calculator tbody tr").first).to_contain_text("Ann")
+    assert "winner -p second loser" in page.locator("#scores-calculator code").inner_text()
 
 
 @pytest.mark.parametrize("width", WINDOWS)
@@ -127,9 +127,9 @@ def test_the_longest_table_fits(calculator, width):
 def test_a_finger_works_the_page(telephone, site):
     with opened(telephone, site, PAGE) as seen:
         seen.page.get_by_role("button", name="Clear").tap()
-        assert not seen.page.locator("#scores table").is_visible()
+        assert not seen.page.locator("#scores-calculator table").is_visible()
         seen.page.get_by_role("button", name="Show the example").tap()
-        assert seen.page.locator("#scores table").is_visible()
+        assert seen.page.locator("#scores-calculator table").is_visible()
         assert seen.complaints == []
 
 
@@ -137,6 +137,6 @@ def test_without_scripts_the_example_is_there(browser, site):
     with browser.new_context(java_script_enabled=False) as context:
         page = context.new_page()
         page.goto(f"{site}{PAGE}")
-        assert page.locator("#scores tbody tr").count() > 2
-        assert page.locator("#scores").get_by_text("JavaScript").is_visible()
-        assert page.locator("#scores textarea").count() == 0
+        assert page.locator("#scores-calculator tbody tr").count() > 2
+        assert page.locator("#scores-calculator").get_by_text("JavaScript").is_visible()
+        assert page.locator("#scores-calculator textarea").count() == 0
