@@ -825,9 +825,12 @@ Comté,Gouda,Gouda
       update();
     });
     let width = 0;
+    // Drawn in the next frame: a change of size within the observer's call would be reported as an error.
     new ResizeObserver(() => {
-      if (state && !answer.hidden && picture.clientWidth !== width) draw(picture, state);
-      width = picture.clientWidth;
+      const now = picture.clientWidth;
+      if (!now || now === width) return;
+      width = now;
+      requestAnimationFrame(() => { if (state && !answer.hidden) draw(picture, state); });
     }).observe(picture);
     load(EXAMPLE);
   }

@@ -13,6 +13,7 @@ window.probes = (() => {
   const shown = (element) => element.checkVisibility({ visibilityProperty: true, opacityProperty: true });
   const isMath = (element) => element.closest("mjx-container") !== null && element.tagName !== "MJX-CONTAINER";
   const sideways = (element) => /auto|scroll/.test(style(element).overflowX);
+  const isTyped = (element) => element.tagName === "TEXTAREA"; // its text is the reader's own, and scrolls as in every form
   const overflow = (element) => element.scrollWidth - element.clientWidth;
 
   // Text that is only for screen readers lies in a box of one pixel.
@@ -76,7 +77,7 @@ window.probes = (() => {
   };
   const cut = () =>
     visible()
-      .filter((element) => element.clientWidth > 0 && !["inline", "contents"].includes(style(element).display))
+      .filter((element) => element.clientWidth > 0 && !["inline", "contents"].includes(style(element).display) && !isTyped(element))
       .flatMap((element) => {
         const { overflowX, overflowY } = style(element);
         const wide = /hidden|clip/.test(overflowX) && overflow(element) > SLACK;
@@ -101,7 +102,7 @@ window.probes = (() => {
   const scrolling = () => visible().filter((element) => sideways(element) && overflow(element) > SLACK);
   const uncued = () =>
     scrolling()
-      .filter((element) => !cue(element))
+      .filter((element) => !cue(element) && !isTyped(element))
       .map((element) => `${name(element)} scrolls ${element.scrollWidth} in ${element.clientWidth} without a cue`);
 
   // An equation's number stands beside it, never on it. On a wide page a numbered equation needs no scrolling.
