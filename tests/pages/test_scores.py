@@ -104,8 +104,12 @@ def test_a_file_is_read_on_the_page(calculator, tmp_path):
     path.write_text("winner;loser\nJosé;Ann\nAnn;José\nAnn;José\n", "utf-8")
     page = calculator.page
     page.get_by_label("or open a file").set_input_files(path)
-    sync_api.expect(page.locator("#scores-calculator tbody tr").first).to_contain_text("Ann")
-    assert "winner -p second loser" in page.locator("#scores-calculator code").inner_text()
+    sync_api.expect(page.locator("#scores-calculator tbody tr").first).to_contain_text(
+        "Ann"
+    )
+    assert (
+        "winner -p second loser" in page.locator("#scores-calculator code").inner_text()
+    )
 
 
 @pytest.mark.parametrize("width", WINDOWS)
