@@ -99,6 +99,38 @@ def test_what_suits_the_times_is_not_warned_of(covariance, unit):
         fit(covariance, unit, max_iter=2)
 
 
+def weekly(n_rounds=40):
+    """Four players, each with a match every 7 days."""
+    rounds = [[[1.0, -1, 0, 0], [0, 0, 1, -1]], [[1, 0, -1, 0], [0, 1, 0, -1]]]
+    rows = np.reshape([rounds[k % 2] for k in range(n_rounds)], (-1, 4))
+    time = 18262.0 + 7 * np.repeat(np.arange(n_rounds), 2)
+    matches = Matches(rows, time, ["a", "b", "c", "d"])
+    return matches, np.resize([1, -1, -1], len(rows))
+
+
+@pytest.mark.parametrize(
+    ("covariance", "named"),
+    [
+        (Constant(1.0) + Matern12(1.0, lengthscale=2.0), r"lengthscale 2 .* 7 on"),
+        ({"a": Matern12(1.0, 1.5), "*": Constant(1.0)}, "lengthscale 1.5 "),
+        ({"a": Constant(1.0), "*": Matern12(1.0, 1.5)}, "lengthscale 1.5 "),
+        (Matern12(1.0, lengthscale=2 * 365.25), None),
+        (Matern12(1.0, lengthscale=7.5), None),
+        (Matern12(1.0, 100.0) * Periodic(1.0, 1.0, period=5.0), None),
+    ],
+)
+def test_lengths_in_years_are_warned_of_where_times_are_days(covariance, named):
+    matches, y = weekly()
+    model = DynamicComparisons(covariance, Probit())
+    if named is None:
+        with warnings.catch_warnings(action="error"):
+            model.fit(matches, y)
+        return
+    with pytest.warns(TimeWarning, match=named) as found:
+        model.fit(matches, y)
+    assert found[0].filename == __file__
+
+
 def test_updates_are_warned_of_units_too():
     matches, y = season(np.arange(40.0))
     model = DynamicComparisons(Constant(1.0) + Wiener(0.01), Probit()).fit(matches, y)

@@ -27,7 +27,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.core.validation import Floats, Ids, PerMatch, as_real, require, warn_user
-from preflearn.dynamics.covariances.prior import warn_about_units
+from preflearn.dynamics.covariances.prior import warn_about_gaps, warn_about_units
 from preflearn.dynamics.engine.algorithm import (
     Sweep,
     larger_or_inf,
@@ -151,6 +151,7 @@ def one_step_ahead(
     first = n_earlier(matches, start)
     fitted: Any = clone(model)
     warn_about_units(fitted.covariance, matches.time, fitted.likelihood.noise)
+    warn_about_gaps(fitted.covariance, matches)
     with prepare_sweep(fitted, matches, observations) as sweep:
         sweep.smooth_features()
         sweep.check_score_scale()

@@ -44,7 +44,13 @@ from preflearn.core.validation import (
     warn_user,
 )
 from preflearn.dynamics.covariances.composite import Covariance
-from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_about_units
+from preflearn.dynamics.covariances.prior import (
+    REST,
+    Prior,
+    by_name,
+    warn_about_gaps,
+    warn_about_units,
+)
 from preflearn.dynamics.covariances.state_space import OVERFLOW, check_finite
 from preflearn.dynamics.engine.acceleration import make_step
 from preflearn.dynamics.engine.algorithm import (
@@ -225,8 +231,9 @@ class DynamicComparisons(BaseEstimator):
             If `max_iter` sweeps were not enough.
         TimeWarning
             If a length scale or a rate is absurd for the span of the data, as where
-            units of time are mixed up; if an origin lies far before them, or nothing
-            but an origin at the first match is known.
+            units of time are mixed up, or a length scale is below the mean time between
+            two matches of a player; if an origin lies far before them, or nothing but an
+            origin at the first match is known.
         OutcomeWarning
             If outcomes are only 1 and 0, or 1, 1/2 and 0, and those of the frame were
             others; or if the likelihood would have ten ties between equals, and there
@@ -295,6 +302,7 @@ class DynamicComparisons(BaseEstimator):
         self, matches: Matches, observations: Floats, sites: Floats | None
     ) -> Self:
         warn_about_units(self.covariance, matches.time, self.likelihood.noise)
+        warn_about_gaps(self.covariance, matches)
         infer(self, matches, observations, sites)
         if not self.converged_:
             change = self.trace_["residual"].iloc[-1]

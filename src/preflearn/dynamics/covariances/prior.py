@@ -25,6 +25,7 @@ REST = "*"  # stands for all features that a mapping of covariances does not nam
 # in the span of the data: one more and most scores forget between two matches
 MOST_LENGTHS = 1000
 MOST_SPANS = 100  # in a length: one more and a constant would do
+_MIN_GAPS = 30  # between the matches of players: fewer have no typical length
 _UNIT = "the unit of Matches.time: days, where from_frame read dates"
 # times that read as years, in which lengths and rates are rarely meant so
 _YEARS = 1800, 2200
@@ -120,6 +121,51 @@ def warn_about_lengths(
             text = f"the {name} {length:g} is very {how} for data that span {span:g}, from {time[0]:g} to "
             text += f"{time[-1]:g}; expected one between {span / MOST_LENGTHS:.3g} and {most:.3g}. "
             warn_user(f"{text}Both are in {_UNIT}", TimeWarning)
+            return
+
+
+def warn_about_gaps(
+    covariance: Covariance | Mapping[Hashable, Covariance], matches: Matches
+) -> None:
+    """Warn of the first length scale that is below the mean time between two matches of
+    a player.
+
+    Then the score of a match hardly counts in the next one, as where dates are days and
+    the length scale was meant in years.
+
+    Parameters
+    ----------
+    covariance : Covariance or mapping of them
+        Each is compared with the matches of the features that have it.
+    matches : Matches
+
+    Warns
+    -----
+    TimeWarning
+        If there are at least 30 pairs of consecutive matches of a player.
+    """
+    by_feature = matches.design.tocsc()
+    counts = np.diff(by_feature.indptr)
+    n_gaps = np.maximum(counts - 1, 0)
+    rows = by_feature.indices
+    spans = np.zeros(len(counts))
+    seen = np.flatnonzero(counts)
+    last = rows[by_feature.indptr[seen + 1] - 1]
+    spans[seen] = matches.time[last] - matches.time[rows[by_feature.indptr[seen]]]
+    covariances = by_name(covariance)
+    owner = [name if name in covariances else REST for name in matches.features]
+    for name, k in covariances.items():
+        mine = np.array([found == name for found in owner])
+        total = int(n_gaps[mine].sum())
+        if total < _MIN_GAPS:
+            continue
+        gap = float(spans[mine].sum()) / total
+        lengths = (leaf.lengths().get("lengthscale", np.inf) for leaf in k.leaves())
+        shortest = min(lengths, default=np.inf)
+        if shortest < gap:
+            text = f"the lengthscale {shortest:g} is shorter than the time between two matches of a player, "
+            text += f"{gap:.3g} on average, so that a match says little about the next; expected a longer "
+            warn_user(f"{text}one. Both are in {_UNIT}", TimeWarning)
             return
 
 
