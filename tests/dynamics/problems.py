@@ -110,9 +110,10 @@ def with_density(likelihood, outcomes):
     return likelihood, density, list(outcomes)
 
 
-LIKELIHOODS = {
+LIKELIHOODS = {  # those that are log-concave
     type(likelihood).__name__: with_density(likelihood, outcomes)
     for likelihood, outcomes in likelihoods.EXAMPLES.items()
+    if likelihood.log_concave
 }
 NAMES = ("Ann", "Bob", "Cy", "Dee")
 LINE_UPS = {  # players in a match, players, matches

@@ -22,11 +22,14 @@ from dynamics.problems import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from property_examples import examples
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from preflearn.core import NotIdentifiedWarning
 from preflearn.dynamics import (
+    Affine,
     Constant,
     DynamicComparisons,
     Gaussian,
@@ -437,26 +440,26 @@ def test_nothing_warns_and_nothing_is_nan():
 @both_methods
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_a_match_of_weight_two_is_two_matches(name, method):
-    """And three thirds of a match are one, to the last digit; a match of weight 0 is
-    none."""
+    """To the last digit; a match of weight 0 is none. With "kl" two halves of a match are
+    one, while EP approximates each of them."""
     likelihood, _, outcomes = LIKELIHOODS[name]
     matches, y = small(outcomes=outcomes)
     weights = np.random.default_rng(0).integers(0, 4, len(y))
     weights[:4] = 1
     several = np.repeat(np.arange(len(y)), weights)
-    thirds = np.repeat(np.arange(len(y)), 3)
+    several_twice = np.repeat(np.arange(len(y)), 2 * (weights > 0))
+    halves = weights[several_twice] / 2
     fit = partial(fitted, likelihood=likelihood, method=method)
     twice = fit(matches[several], y[several])
     assert_same(twice, fit(matches, y, sample_weight=weights))
-    assert_same(
-        twice, fit(matches[thirds], y[thirds], sample_weight=np.repeat(weights / 3, 3))
-    )
+    if method == "kl":
+        found = fit(matches[several_twice], y[several_twice], sample_weight=halves)
+        assert_same(twice, found)
 
 
 @both_methods
 def test_a_small_weight_is_a_fractional_power_of_the_likelihood(method):
-    """One match of two constant scores, with the power by brute force; power EP is
-    wider, by 0.03."""
+    """One match of two constant scores, with the power by brute force: EP is exact."""
     matches = matches_of([[1.0, -1.0]])
     weight = 0.3
     model = fitted(
@@ -466,9 +469,42 @@ def test_a_small_weight_is_a_fractional_power_of_the_likelihood(method):
         [[1, -1]], [1, 1], lambda y, d: weight * dense.probit(y, d), [1]
     )
     mean, std = curves(model, ("f0", "f1"), (0.0,))[..., 0].T
-    np.testing.assert_allclose(mean, exact.mean, atol=0.02)
-    np.testing.assert_allclose(std**2, exact.variance, atol=0.035)
-    assert model.log_marginal_likelihood_ == pytest.approx(exact.log_evidence, abs=0.02)
+    atol = 1e-8 if method == "ep" else 0.02
+    np.testing.assert_allclose(mean, exact.mean, atol=atol)
+    np.testing.assert_allclose(std**2, exact.variance, atol=atol)
+    assert model.log_marginal_likelihood_ == pytest.approx(exact.log_evidence, abs=atol)
+
+
+TREE = (
+    [[0, 0, 1, -1, 0], [-1, 0, 0, 1, 0], [1, -1, 0, 0, 0], [-1, 0, 0, 0, 1]],
+    [6.0, 29.0, 31.0, 38.0],
+)
+
+
+@pytest.mark.parametrize("covariance", [Constant(100.0), Affine(1.0, 0.4, "first")])
+@given(weights=arrays(float, 4, elements=st.floats(0.05, 1.0)))
+@examples(8)
+def test_a_weight_divides_the_variance_of_a_gaussian(covariance, weights):
+    """Under EP, by the dense reference with N(y; d, variance / weight) for each match."""
+    matches = matches_of(*TREE)
+    y = np.array([-1.0, 0.0, 1.0, 0.0])
+    model = fitted(matches, y, covariance, Gaussian(0.7), sample_weight=weights)
+    noise = 0.7 / weights[:, None]
+
+    def divided(y, d):
+        return -0.5 * ((y - d) ** 2 / noise + np.log(2 * np.pi * noise))
+
+    problem = dense.Problem(matches, covariance)
+    fixed = dense.fixed_point(problem, divided, y, "ep", rate=0.5)
+    assert fixed.converged
+    assert model.converged_
+    for m, name in enumerate(model.features_):
+        np.testing.assert_allclose(
+            model.scores(name, [40.0]),
+            dense.scores(problem, fixed.state, m, [40.0]),
+            atol=1e-8,
+            rtol=1e-8,
+        )
 
 
 @both_methods

@@ -22,7 +22,6 @@ from preflearn.core.compilation import njit_inside
 from preflearn.dynamics import (
     Constant,
     Covariance,
-    DynamicComparisons,
     Gaussian,
     Likelihood,
     StateSpace,
@@ -231,21 +230,17 @@ def test_a_toy_likelihood_and_a_toy_covariance_are_fitted(method):
     assert_equals_dense(model, own_density(likelihood))
 
 
-@dataclass(frozen=True)
-class LapsingProbit(ToyLikelihood):
-    """One match in twenty is decided by a coin: the logarithm is not concave."""
-
-    log_concave = False
-
-
-def test_likelihoods_that_are_not_log_concave_are_refused():
+def test_a_likelihood_without_powers_takes_weights_from_one_on():
     matches, y = small(outcomes=(1, -1))
-    with pytest.raises(ValueError, match=r"LapsingProbit.*log-concave.*Probit"):
-        fitted(Constant(), LapsingProbit(), matches, y)
-    with pytest.raises(ValueError, match="log-concave"):
-        one_step_ahead(
-            DynamicComparisons(Constant(), LapsingProbit()), matches, y, start=6
+    weights = np.linspace(0.5, 2.0, len(y))
+    likelihood = ToyLikelihood()
+    with pytest.raises(ValueError, match=r"sample_weight.*ToyLikelihood.*method='kl'"):
+        fitted(Constant(), likelihood, matches, y, sample_weight=weights)
+    for method, given_weights in (("kl", weights), ("ep", 2 * weights)):
+        model = fitted(
+            Constant(), likelihood, matches, y, method, sample_weight=given_weights
         )
+        assert model.converged_
 
 
 def test_a_new_covariance_takes_part_in_a_discovery():

@@ -214,6 +214,38 @@ def test_the_loops_are_the_algebra_of_normal_distributions(covariance, n, seed):
 @given(
     st.sampled_from(TERMS), st.integers(1, 6), st.integers(0, 2**32 - 1), st.booleans()
 )
+@examples(60)
+def test_negative_precisions_are_smoothed_where_the_posterior_is_normal(
+    covariance, n, seed, cavity
+):
+    """Also where the prior with the first visits is not a normal distribution; NaN where
+    the prior with all visits is not one."""
+    visits = TwoFeatures(covariance, n, seed)
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], 2 * n, p=[0.3, 0.7])
+    visits.sites[1] *= signs
+    total, (mean, variance), _ = visits.smoothed(smooth, cavity)
+    normal = []
+    for k, time in enumerate(visits.time):
+        K = dense.ImpliedCovariance(visits.space).gram(time)
+        alpha, beta = visits.sites[:, k * n : (k + 1) * n]
+        # the eigenvalues of K^1/2 (K^-1 + B) K^1/2, which are real
+        eigenvalues = np.linalg.eigvals(np.eye(n) + K * beta).real
+        if np.abs(eigenvalues).min() < 1e-3:
+            return
+        normal.append(bool((eigenvalues > 0).all()))
+        assert np.isfinite(variance[k]).all() == normal[-1]
+        if not normal[-1] or cavity:
+            continue
+        _, *moments = dense_moments(K, alpha, beta)
+        np.testing.assert_allclose(
+            [mean[k], variance[k]], moments, rtol=1e-6, atol=1e-8
+        )
+    assert np.isfinite(total) == all(normal)
+
+
+@given(
+    st.sampled_from(TERMS), st.integers(1, 6), st.integers(0, 2**32 - 1), st.booleans()
+)
 @examples(40)
 def test_the_loops_of_one_size_equal_that_of_any_size_and_interpreted_ones(
     covariance, n, seed, cavity

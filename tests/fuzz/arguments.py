@@ -45,6 +45,7 @@ LIKELIHOODS = [
         dynamics.OrdinalLogit(0.3),
     ),
     *(dynamics.Poisson(), dynamics.Gaussian(1.0), dynamics.Skellam(1.0)),
+    *(dynamics.Lapse(dynamics.Probit(), 0.1), dynamics.StudentT(1.0, 4.0)),
 ]
 SYSTEMS = [
     Elo(),

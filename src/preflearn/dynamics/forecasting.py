@@ -335,7 +335,7 @@ class _OnlineInference:
 
 
 @njit_nogil
-def _update(ep, integral, parameters, arrays, history, window):
+def _update(ep, integral, power_integral, parameters, arrays, history, window):
     """Update matches; the largest change, and which they are.
 
     `window` is: the number of matches, in the order of time, whose outcomes are known;
@@ -369,7 +369,9 @@ def _update(ep, integral, parameters, arrays, history, window):
                 count += 1
     is_listed[listed[:count]] = False
     for n in listed[:count]:
-        change = update_matches(ep, integral, parameters, arrays, n, n + 1)[1]
+        change = update_matches(
+            ep, integral, power_integral, parameters, arrays, n, n + 1
+        )[1]
         last_moments[rows[n] : rows[n + 1]] = entries[rows[n] : rows[n + 1], 2:]
         largest = larger_or_inf(change, largest)
     return largest, listed[:count].copy()

@@ -104,7 +104,8 @@ class DynamicComparisons(BaseEstimator):
         not name. Lengths of time are in the unit of `Matches.time`: days, where
         `Matches.from_frame` read dates.
     likelihood : Likelihood
-        Likelihood of an outcome, given the score difference.
+        Likelihood of an outcome, given the score difference. `Lapse` allows for careless
+        judgments, `StudentT` for points far from what is expected.
     method : {"ep", "kl"}
         Expectation propagation, or minimal Kullback-Leibler divergence from the
         approximation to the posterior ("reverse KL").
@@ -203,8 +204,7 @@ class DynamicComparisons(BaseEstimator):
             also 1, 1/2 and 0.
         sample_weight : array-like of shape (N,), optional
             Powers of the likelihoods of matches, from 0 to 1e100: a match of weight 2
-            is two matches. With weights below 1, EP may not converge; a
-            ConvergenceWarning says so. Then try ``method="kl"``.
+            is two matches, and of weight 1/2 one whose likelihood is its square root.
         offset : array-like of shape (N,), optional
             What is known of the difference of scores, in their unit, and added to x·s:
             a handicap, komi.
@@ -216,14 +216,14 @@ class DynamicComparisons(BaseEstimator):
         Raises
         ------
         ValueError
-            On parameters out of range, a likelihood that is not log-concave, features
-            without a covariance, no match, or an outcome that the likelihood cannot
-            have; if an entry of the design times its score has a prior standard
-            deviation above 1e7 times that of noise (1e4 with posterior="joint"), where
-            arithmetic ends; in races, on other weights than 0 and 1, or method="kl";
-            with posterior="joint", if the state of all features has more than 5,000
-            numbers, or, if scores move, a sweep would keep more than 2.5e8 numbers or
-            take more than 2e11 operations.
+            On parameters out of range, features without a covariance, no match, or an
+            outcome that the likelihood cannot have; under EP, on weights between 0 and 1
+            if the likelihood has no integral for them; if an entry of the design times
+            its score has a prior standard deviation above 1e7 times that of noise (1e4
+            with posterior="joint"), where arithmetic ends; in races, on other weights
+            than 0 and 1, or method="kl"; with posterior="joint", if the state of all
+            features has more than 5,000 numbers, or, if scores move, a sweep would keep
+            more than 2.5e8 numbers or take more than 2e11 operations.
 
         Warns
         -----
@@ -308,9 +308,8 @@ class DynamicComparisons(BaseEstimator):
             change = self.trace_["residual"].iloc[-1]
             text = f"no convergence in {self.n_iter_} sweeps: the last one would change a pseudo-observation "
             text += f"by {change:.1e} standard deviations, more than tol={self.tol:g}; raise max_iter, "
-            weights = observations[:, 1]
-            if self.method == "ep" and np.any((weights > 0) & (weights < 1)):
-                text += "or take method='kl': with weights below 1, EP may not converge"
+            if self.method == "ep" and not self.likelihood.log_concave:
+                text += "or take method='kl', which converges also where the likelihood is not log-concave"
             elif self.rate != "auto":
                 text += "or leave rate='auto'"
             else:
@@ -930,7 +929,8 @@ def _warn_about_missing_ties(likelihood: Likelihood, outcomes: Floats) -> None:
     if tie * len(outcomes) <= _MIN_EXPECTED_TIES:
         return
     text = f"{likelihood} has a tie in {100 * tie:.0f} % of matches between equals, and y none in"
-    other = type(likelihood).__name__.removeprefix("Ordinal")
+    ordinal = getattr(likelihood, "likelihood", likelihood)  # of a Lapse
+    other = type(ordinal).__name__.removeprefix("Ordinal")
     warn_user(
         f"{text} {len(outcomes):,}: where there are no ties, take {other}()",
         OutcomeWarning,
@@ -959,12 +959,6 @@ def check_model(model: DynamicComparisons) -> None:
         "likelihood",
         "a likelihood, such as Probit()",
     )
-    # EP's variances may be negative, and the bound have several maxima, without it
-    if not likelihood.log_concave:
-        raise ValueError(
-            f"likelihood={likelihood!r} is not log-concave, and EP and reverse-KL would not converge; use a "
-            "log-concave likelihood, such as Probit() or OrdinalLogit(margin), for outcomes of this kind"
-        )
     check_choice(model.method, "method", ("ep", "kl"))
     check_choice(model.posterior, "posterior", ("factorized", "joint"))
     is_auto = isinstance(model.rate, str) and model.rate == "auto"

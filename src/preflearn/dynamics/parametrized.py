@@ -40,7 +40,7 @@ class Parametrized:
             cls.kinds[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        for name, value in self.positive().items():
+        for name, value in self._annotated(_POSITIVE).items():
             low, high = self.ranges.get(name, (1 / LARGEST, LARGEST))
             expected = "a positive number"
             if name in self.ranges:
@@ -72,6 +72,9 @@ class Parametrized:
     def to_dict(self) -> dict[str, Any]:
         """The class and the parameters, which can be written as JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore[reportArgumentType]
+        for name, value in values.items():
+            if isinstance(value, Parametrized):
+                values[name] = value.to_dict()
         return {"kind": type(self).__name__, **values}
 
     @classmethod
@@ -82,7 +85,8 @@ class Parametrized:
         ----------
         description : dict
             "kind": the name of the class; the other keys: its parameters, all of them.
-            A sum or a product has "parts", a list of descriptions.
+            A sum or a product has "parts", a list of descriptions; a parameter that is
+            itself of this family is a description.
 
         Raises
         ------
@@ -114,4 +118,7 @@ class Parametrized:
         if "parts" in values:
             parts = check_list(values["parts"], "parts", "a list of descriptions")
             values["parts"] = tuple(map(cls.from_dict, parts))
+        for name, value in values.items():
+            if isinstance(value, dict):
+                values[name] = cls.from_dict(value)
         return kinds[kind](**values)

@@ -8,7 +8,8 @@ differences dx, dr of the last iterates and residuals,
     x <- x + rate r - sum_j gamma_j (dx_j + rate dr_j),
 
 and gamma such that |w (r - sum_j gamma_j dr_j)| is least. Here x holds alpha and log
-beta, so that no beta becomes negative, and the weights w turn changes of both into
+beta, so that no beta becomes negative (beta itself, if the likelihood is not
+log-concave, where it may be), and the weights w turn changes of both into
 units of the posterior standard deviation. The plain part, x + rate r, is taken in alpha
 and beta, where it is a natural gradient of the bound of reverse-KL: if it is short
 enough, the bound rises.
@@ -65,7 +66,7 @@ class History(NamedTuple):
     Attributes
     ----------
     x, residual : ndarray of shape (2E,)
-        x and r of the last accepted sweep.
+        alpha and beta of the last accepted sweep, and r.
     steps : ndarray of float32, shape (depth, 2E)
         dx + rate dr.
     changes : ndarray of float32, shape (depth, 2E)
@@ -183,7 +184,7 @@ class AndersonMixing(FixedRate):
         count = min(self._n_steps + 1, depth)
 
         def update(part: slice) -> Floats:
-            current = sweep.ep, rate, sweep.entries, sweep.updated
+            current = sweep.ep, sweep.is_signed, rate, sweep.entries, sweep.updated
             return _update_history(
                 current, self.history, slot, count, part.start, part.stop
             )
@@ -212,8 +213,11 @@ class AndersonMixing(FixedRate):
         alpha, beta = self._sweep.entries[:, :2].T
         residual = self.history.residual
         self._sweep.updated[:, 0] = alpha + residual[::2]
-        log_beta = np.log(np.maximum(beta, _TINY)) + residual[1::2]
-        self._sweep.updated[:, 1] = np.exp(log_beta)
+        if self._sweep.is_signed:
+            self._sweep.updated[:, 1] = beta + residual[1::2]
+        else:
+            log_beta = np.log(np.maximum(beta, _TINY)) + residual[1::2]
+            self._sweep.updated[:, 1] = np.exp(log_beta)
         self._sweep.move(min(self.rate, self._max_kl_rate))
 
 
@@ -237,7 +241,7 @@ def _least_squares(gram: Floats, target: Floats) -> Floats:
 def _update_history(current, history, slot, count, begin, end):
     """Move x and r to the present evaluation; products of the new change, and of w r,
     with all changes."""
-    ep, rate, entries, updated = current
+    ep, is_signed, rate, entries, updated = current
     x, r, steps, changes = history
     products = np.zeros((2, len(changes)))
     weighted = np.empty(2 * _BLOCK)
@@ -250,17 +254,17 @@ def _update_history(current, history, slot, count, begin, end):
             if ep:  # from the cavity to the posterior
                 v /= 1.0 + beta * v
             to_alpha = updated[e, 0] - alpha
-            to_z = _log_ratio(updated[e, 1], beta)
+            to_z = _step_between(is_signed, updated[e, 1], beta)
             w_alpha = math.sqrt(v)
-            w_z = v * beta
+            w_z = v if is_signed else v * beta
             i = 2 * e
             if count > 0:
                 d_alpha = to_alpha - r[i]
                 d_z = to_z - r[i + 1]
                 s_alpha = alpha - x[i] + rate * d_alpha
-                s_z = _log_ratio(beta, x[i + 1]) + rate * d_z
+                s_z = _step_between(is_signed, beta, x[i + 1]) + rate * d_z
                 # a beta of 0 before has no logarithm to differ from
-                if x[i + 1] < 2 * _TINY:
+                if x[i + 1] < 2 * _TINY and not is_signed:
                     d_z = 0.0
                     s_z = 0.0
                 steps[slot, i] = s_alpha
@@ -283,6 +287,14 @@ def _update_history(current, history, slot, count, begin, end):
             products[0, j] += with_change
             products[1, j] += with_residual
     return products
+
+
+@njit_nogil_inner
+def _step_between(is_signed, a, b):
+    """From b to a, in beta itself or in its logarithm."""
+    if is_signed:
+        return a - b
+    return _log_ratio(a, b)
 
 
 @njit_nogil_inner

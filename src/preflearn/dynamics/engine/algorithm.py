@@ -15,10 +15,19 @@ where EP leaves the match's own pseudo-observation out of c_m and v_m (the cavit
 d1, d2 are derivatives in the mean of z: of log E p(y | z) for EP, of E log p(y | z) for
 reverse-KL. They are derived in chapter 13.
 
-A match of weight w counts as w of them, whole or not: its likelihood is p^w. Reverse-KL
-multiplies d1 and d2. EP leaves the w-th part of the pseudo-observation out, and takes w
-times what it finds, power EP [Minka2004]_ with the power 1/w: so a match of weight 2 is
-two matches to the last digit, as they are at the fixed point.
+A match of weight w has the likelihood p^w. Reverse-KL multiplies d1 and d2. If w > 1, EP
+leaves the w-th part of the pseudo-observation out, and takes w times what it finds,
+power EP [Minka2004]_ with the power 1/w: so a match of weight 2 is two matches to the
+last digit, as they are at the fixed point. If w < 1, that part would be more than there
+is, and sweeps diverge. Then EP leaves the whole pseudo-observation out, and d1, d2 are
+derivatives of log E p(y | z)^w: so weight w of Gaussian(v) is Gaussian(v / w).
+
+If the likelihood is not log-concave, d2 may be positive, as where y is an outlier that
+makes z less certain, and then beta < 0. Such pseudo-observations are kept, as in
+[Jylanki2011]_: without them the moments would not match, and the evidence would not be
+stationary in the pseudo-observations, so that its gradient would be wrong. Sweeps are
+damped, and a step is taken back and halved that leaves a posterior or a cavity which is
+not a Gaussian: `smooth_features` and `update_matches` return NaN or infinity there.
 
 References
 ----------
@@ -26,6 +35,8 @@ References
    flexible time-dynamics", KDD 2019.
 .. [Minka2004] T. Minka, "Power EP", Microsoft Research technical report
   MSR-TR-2004-149, 2004.
+.. [Jylanki2011] P. Jylänki, J. Vanhatalo, A. Vehtari, "Robust Gaussian process regression
+   with a Student-t likelihood", JMLR 12, 2011.
 """
 
 from __future__ import annotations
@@ -194,8 +205,11 @@ class UpdateMap:
     updated : ndarray of shape (E, 2)
         alpha and beta by the last call of `update_matches`, undefined before it.
     arrays : MatchArrays
-    likelihood : (function, (float, float))
-        The likelihood's compiled integral for this method, and its parameters.
+    likelihood : (function, function, (float, float))
+        The likelihood's compiled integral for this method, the one for weights below 1
+        under EP, and the parameters.
+    is_signed : bool
+        Whether a beta may be negative, as under EP if the likelihood is not log-concave.
     safe_rate : float
         A rate that is small enough for a Gaussian likelihood (chapter 13): 2 by the
         most entries of a match.
@@ -228,7 +242,14 @@ class UpdateMap:
         self._noise = likelihood.noise
         # outside `arrays`: compiled code calls a function in a tuple more slowly
         a, b = likelihood.parameters
-        self.likelihood = likelihood.compiled_integral(ep), (float(a), float(b))
+        weights = observations[:, 1]
+        has_powers = ep and bool(np.any((weights > 0) & (weights < 1)))
+        self.likelihood = (
+            likelihood.compiled_integral(ep),
+            likelihood.compiled_power(has_powers),
+            (float(a), float(b)),
+        )
+        self.is_signed = ep and not likelihood.log_concave
         self.safe_rate = min(1.0, 2 / int(np.diff(rows).max()))
         self.chunks = balanced_slices(len(observations))
         self.parts = balanced_slices(n_entries)
@@ -278,11 +299,12 @@ class UpdateMap:
         gamma : ndarray of shape (J,)
             Weights in this sum.
         steps : ndarray of float32, shape (J or more, 2E)
-            Steps of alpha and of log beta of each entry.
+            Steps of alpha and of log beta of each entry, or of beta if it is signed.
         """
 
         def move(part: slice) -> None:
-            _move(rate, self.entries, self.updated, gamma, steps, part.start, part.stop)
+            states = self.is_signed, self.entries, self.updated
+            _move(rate, states, gamma, steps, part.start, part.stop)
 
         self.parallel_map(move, self.parts)
 
@@ -377,7 +399,7 @@ class FixedRate:
 
     def restore(self) -> None:
         """Return to the last accepted sweep, which a fixed rate cannot."""
-        text = f"the pseudo-observations overflow at rate {self.rate:g}; expected a rate at which sweeps "
+        text = f"the pseudo-observations diverge at rate {self.rate:g}; expected a rate at which sweeps "
         raise ValueError(f"{text}converge: take a smaller one, or 'auto'")
 
     def retreat(self) -> None:
@@ -399,7 +421,7 @@ def _exact_sum(parts: Any) -> float:
 
 
 @njit_nogil
-def update_matches(ep, integral, parameters, arrays, begin, end):
+def update_matches(ep, integral, power_integral, parameters, arrays, begin, end):
     """Update the entries of matches begin..end; their part of the evidence, and the
     largest change."""
     # named before the loop: each access would count references
@@ -410,20 +432,31 @@ def update_matches(ep, integral, parameters, arrays, begin, end):
     largest = 0.0
     for n in range(begin, end):
         weight = observations[n, 1]
-        power = weight if ep else 1.0
+        power = 1.0
+        if ep and 0.0 < weight < 1.0:
+            power = weight
+            weight = 1.0
+        copies = weight if ep else 1.0
         # z = x·s under the cavity (EP) or the posterior (reverse-KL)
         mean = observations[n, 2]
         variance = 0.0
         for e in range(rows[n], rows[n + 1]):
-            _, _, c, v = _cavity(power, entries, e)
+            _, _, c, v = _cavity(copies, entries, e)
             x = coefficients[e]
             mean += x * c
             variance += x * x * v
+            if not v >= 0.0:  # not a Gaussian
+                variance = math.nan
         # log E p(y | z) or E log p(y | z), and its derivatives in the mean of z
-        value, d1, d2 = integral(a, b, observations[n, 0], mean, variance)
+        if power == 1.0:
+            value, d1, d2 = integral(a, b, observations[n, 0], mean, variance)
+        else:
+            value, d1, d2 = power_integral(
+                a, b, observations[n, 0], mean, variance, power
+            )
         total += weight * value
         for e in range(rows[n], rows[n + 1]):
-            alpha, beta, c, v = _cavity(power, entries, e)
+            alpha, beta, c, v = _cavity(copies, entries, e)
             x = coefficients[e]
             new_alpha, new_beta = _pseudo_observation(ep, x, c, v, d1, d2)
             new_alpha = weight * new_alpha
@@ -507,7 +540,8 @@ def larger_or_inf(change, largest):
 
 
 @njit_nogil
-def _move(rate, entries, updated, gamma, steps, begin, end):
+def _move(rate, states, gamma, steps, begin, end):
+    is_signed, entries, updated = states
     for e in range(begin, end):
         entries[e, 0] += rate * (updated[e, 0] - entries[e, 0])
         entries[e, 1] += rate * (updated[e, 1] - entries[e, 1])
@@ -519,5 +553,8 @@ def _move(rate, entries, updated, gamma, steps, begin, end):
             move_alpha += gamma[j] * steps[j, 2 * e]
             move_z += gamma[j] * steps[j, 2 * e + 1]
         entries[e, 0] -= move_alpha
+        if is_signed:
+            entries[e, 1] -= move_z
+            continue
         move_z = min(max(move_z, -_MAX_LOG_BETA_STEP), _MAX_LOG_BETA_STEP)
         entries[e, 1] *= math.exp(-move_z)

@@ -25,12 +25,23 @@ strong it is: with g = q u² and D = u + beta g
     marginal:   mean ((p + alpha c) + k·r) u,               variance c u - g
     cavity:     mean ((p + k·r) u + alpha g) / D,           variance (c u - g) / D   (without this visit).
 
+beta is negative where an outcome makes a score less certain, as an outlier does if the
+likelihood is not log-concave. Then the filtered N(m, P) may have a negative variance
+although later visits make up for it, and all equations hold as they are. The posterior
+of all visits is a Gaussian exactly if as many visits of beta < 0 have u < 0 as visits of
+beta > 0 have: with K the prior covariance of the scores and B = diag(beta), the u are
+the inverse pivots of I + K B, and the number of negative eigenvalues of K⁻¹ + B is that of
+K + B⁻¹, whose pivots are 1/(beta u), less that of B⁻¹ [Haynsworth1968]_. If it is not, log
+Z~ and all variances are NaN.
+
 References
 ----------
 .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with
    flexible time-dynamics", KDD 2019.
 .. [deJong1989] P. de Jong, "Smoothing and interpolation with the state-space model",
   JASA 84, 1989.
+.. [Haynsworth1968] E. V. Haynsworth, "Determination of the inertia of a partitioned
+   Hermitian matrix", Linear Algebra and its Applications 1, 1968.
 """
 
 from __future__ import annotations
@@ -44,8 +55,9 @@ from numpy.typing import NDArray
 from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.engine.threads import njit_nogil, njit_nogil_inner
 
-# a product of factors is turned into a sum of logarithms before it falls below
+# a product of factors is turned into a sum of logarithms before it leaves this range
 _SMALL = 1e-200
+_LARGE = 1e200
 _NOTHING = np.empty((0, 0))
 
 
@@ -145,11 +157,28 @@ def _moments(cavity, alpha, beta, p, c, u, kr, q):
 def _add_log_z(total, product, alpha, beta, p, c, u):
     """The sum of log Z~ with one more visit, except half the logarithm of a product."""
     total += 0.5 * u * (alpha * (alpha * c + 2.0 * p) - beta * p * p)
-    product *= u
-    if product < _SMALL:
+    product *= abs(u)
+    if product < _SMALL or product > _LARGE:
         total += 0.5 * math.log(product)
         product = 1.0
     return total, product
+
+
+@njit_nogil_inner
+def _count_negative(count, beta, u):
+    """The number of negative eigenvalues of the posterior precision, with one more
+    visit; below 0 by rounding only."""
+    if u < 0.0:
+        count += 1 if beta < 0.0 else -1
+    return count
+
+
+@njit_nogil_inner
+def _finish_log_z(total, product, n_negative):
+    """log Z~ after the last visit of a feature; NaN if the posterior is not a Gaussian."""
+    if n_negative > 0:
+        return math.nan
+    return total + 0.5 * math.log(product)
 
 
 @njit_nogil_inner
@@ -161,11 +190,11 @@ def _gather(entries, entry, first, kept):
 
 
 @njit_nogil_inner
-def _scatter(entries, entry, first, kept):
+def _scatter(entries, entry, first, kept, n_negative):
     """Mean and variance, which are kept where alpha and beta were."""
     for i in range(len(kept)):
         entries[entry[first + i], 2] = kept[i, 0]
-        entries[entry[first + i], 3] = kept[i, 1]
+        entries[entry[first + i], 3] = kept[i, 1] if n_negative <= 0 else math.nan
 
 
 @njit_nogil
@@ -180,6 +209,7 @@ def _smooth_1(entries, visits, tables, features, cavity, after, before):
         # of each visit: alpha, beta, p, c, u
         kept = np.empty((n, 5))
         product = 1.0
+        n_negative = 0
         _gather(entries, entry, first, kept)
         m = 0.0
         P = initial[step[first], 0, 0]
@@ -197,12 +227,13 @@ def _smooth_1(entries, visits, tables, features, cavity, after, before):
             kept[i, 3] = P
             kept[i, 4] = u
             total, product = _add_log_z(total, product, alpha, beta, m, P, u)
+            n_negative = _count_negative(n_negative, beta, u)
             m = (m + alpha * P) * u
             P *= u
             if len(after):
                 after[visit, 0] = P
                 after[visit, 1] = m
-        total += 0.5 * math.log(product)
+        total = _finish_log_z(total, product, n_negative)
         r = 0.0
         N = 0.0
         for i in range(n - 1, -1, -1):
@@ -224,7 +255,7 @@ def _smooth_1(entries, visits, tables, features, cavity, after, before):
                 a = table[step[visit], 0]
                 r *= a
                 N *= a * a
-        _scatter(entries, entry, first, kept)
+        _scatter(entries, entry, first, kept, n_negative)
     return total
 
 
@@ -245,6 +276,7 @@ def _smooth_2(entries, visits, tables, features, cavity, after, before):
         # of each visit: alpha, beta, p, c, u, k
         kept = np.empty((n, 7))
         product = 1.0
+        n_negative = 0
         _gather(entries, entry, first, kept)
         m1 = 0.0
         m2 = 0.0
@@ -279,6 +311,7 @@ def _smooth_2(entries, visits, tables, features, cavity, after, before):
             kept[i, 5] = k1
             kept[i, 6] = k2
             total, product = _add_log_z(total, product, alpha, beta, p, c, u)
+            n_negative = _count_negative(n_negative, beta, u)
             e = (alpha - beta * p) * u
             w = beta * u
             m1 += k1 * e
@@ -292,7 +325,7 @@ def _smooth_2(entries, visits, tables, features, cavity, after, before):
                 after[visit, 2] = m1
                 after[visit, 3] = P22
                 after[visit, 4] = m2
-        total += 0.5 * math.log(product)
+        total = _finish_log_z(total, product, n_negative)
         r1 = 0.0
         r2 = 0.0
         N11 = 0.0
@@ -336,7 +369,7 @@ def _smooth_2(entries, visits, tables, features, cavity, after, before):
                 N22 = a22 * a22 * N22 + (2.0 * a12 * a22 * N12 + a12 * a12 * N11)
                 N12 = a11 * a22 * N12 + a11 * a12 * N11
                 N11 = a11 * a11 * N11
-        _scatter(entries, entry, first, kept)
+        _scatter(entries, entry, first, kept, n_negative)
     return total
 
 
@@ -362,6 +395,7 @@ def _of_size(fixed: int) -> Any:
             # of each visit: alpha, beta, p, c, u, k
             kept = np.empty((n, 5 + size))
             product = 1.0
+            n_negative = 0
             _gather(entries, entry, first, kept)
             S.fill(0.0)
             for a in range(size):
@@ -376,7 +410,8 @@ def _of_size(fixed: int) -> Any:
                 total, product = _add_log_z(
                     total, product, kept[i, 0], kept[i, 1], p, c, u
                 )
-            total += 0.5 * math.log(product)
+                n_negative = _count_negative(n_negative, kept[i, 1], u)
+            total = _finish_log_z(total, product, n_negative)
             S.fill(0.0)
             for i in range(n - 1, -1, -1):  # S is [N r]
                 kr, q = _smooth_back(size, layout, S, kept, i, t)
@@ -390,7 +425,7 @@ def _of_size(fixed: int) -> Any:
                     _record(size, S, before, first + i)
                 if i > 0:
                     _carry(size, layout, table, step[first + i], 1, S, B, C)
-            _scatter(entries, entry, first, kept)
+            _scatter(entries, entry, first, kept, n_negative)
         return total
 
     return smooth

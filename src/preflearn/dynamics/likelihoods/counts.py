@@ -80,8 +80,18 @@ def _expected(a, b, y, mean, variance):
 
 
 def _log_partition(a, b, y, mean, variance):
+    return _tilted(a, b, y, mean, variance, 1.0)
+
+
+def _log_partition_of_power(a, b, y, mean, variance, power):
+    return _tilted(a, b, y, mean, variance, power)
+
+
+@njit_inside
+def _tilted(a, b, y, mean, variance, power):
     if variance < TINY:
-        return _expectation(a, y, mean, 0.0)
+        value, first, second = _expectation(a, y, mean, 0.0)
+        return power * value, power * first, power * second
     if a == 0:  # at the mode e^u = y - (u - mean) / variance
         start = min(mean, math.log(y + 1 + max(mean, 0.0) / variance))
     else:
@@ -94,8 +104,11 @@ def _log_partition(a, b, y, mean, variance):
         stretch,
         (0.1 if a == 0 else 0.32 / stretch),
     )
-    mode, value, first, second = tilted(_points, a, b, y, mean, variance, start, sinh)
-    return min(value + _expectation(a, y, mode, 0.0)[0], 0.0), first, second
+    mode, value, first, second = tilted(
+        _points, a, b, y, mean, variance, start, sinh, power
+    )
+    value += power * _expectation(a, y, mode, 0.0)[0]
+    return min(value, 0.0), first, second
 
 
 @njit_inside
@@ -143,7 +156,7 @@ class Poisson(Likelihood):
     [[0.3457, 0.3085, 0.3457], [0.0463, 0.1141, 0.8396]]
     """
 
-    integrals = _log_partition, _expected
+    integrals = _log_partition, _expected, _log_partition_of_power
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
         wrong = (y < 0) | (y != np.floor(y)) | (y > _MOST_POINTS)
@@ -182,7 +195,7 @@ class Skellam(Likelihood):
 
     base_rate: Positive = 1.0
     ranges = {"base_rate": (1e-6, 1e6)}  # noqa: RUF012
-    integrals = _log_partition, _expected
+    integrals = _log_partition, _expected, _log_partition_of_power
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
         wrong = (y != np.floor(y)) | (abs(y) > _MOST_POINTS)

@@ -1,17 +1,22 @@
 """Likelihoods: how the outcome y of a match depends on the difference d of two scores.
 
-Those of Table 1 of [Maystre2019]_, the ordinal logit and the Skellam distribution. A
-likelihood answers scalar questions only, and knows nothing of time or inference: its
-file holds a class and two laws, the compiled functions of appendix A.
+Those of Table 1 of [Maystre2019]_, the ordinal logit and the Skellam distribution, and
+robust ones. A likelihood answers scalar questions only, and knows nothing of time or
+inference: its file holds a class and its integrals, compiled functions as in appendix A:
 
-    log_partition(a, b, y, mean, variance)    log E p(y | u), u ~ N(mean, variance),
-    expected(a, b, y, mean, variance)         E log p(y | u),
+    log_partition(a, b, y, mean, variance)           log E p(y | u), u ~ N(mean, variance),
+    expected(a, b, y, mean, variance)                E log p(y | u),
+    log_partition_of_power(a, b, y, mean, variance, power)    log E p(y | u)^power,
 
 each with its first two derivatives in the mean, where a and b are the parameters. The
-first is for EP, the second for reverse-KL. In closed form, or by quadrature, whose
-error is below 1e-10 (relative, or absolute for values below 1) for means up to ±50 and
-variances from 1e-12 to 1e6; measured, 1e-12. Both second derivatives are at most 0, and
-1 + variance times that of `log_partition` is positive.
+first is for EP, the second for reverse-KL, and the third, which a class may lack, for EP
+with weights below 1. In closed form, or by quadrature, whose error is below 1e-10
+(relative, or absolute for values below 1) for means up to ±50 and variances from 1e-12 to
+1e6; measured, 1e-12. 1 + variance times the second derivative of `log_partition` is
+positive, and the second derivatives are at most 0 if the likelihood is log-concave.
+
+If it is not, `expected` is a lower bound of E log p instead, with twice its derivative in
+the variance as the second one, which is at most 0 (`robust.py`).
 
 References
 ----------
@@ -21,6 +26,7 @@ References
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, ClassVar
@@ -42,19 +48,25 @@ from preflearn.core.validation import (
 from preflearn.dynamics.parametrized import Parametrized
 
 _INTEGRAL = "UniTuple(float64, 3)(float64, float64, float64, float64, float64)"
+_POWER = "UniTuple(float64, 3)(float64, float64, float64, float64, float64, float64)"
+
+
+def _no_power(a, b, y, mean, variance, power):
+    return math.nan, math.nan, math.nan
 
 
 class Likelihood(Parametrized, family="likelihood"):
-    """What all likelihoods have in common: p(y | d), a log-concave function of d.
+    """What all likelihoods have in common: p(y | d), d the score difference.
 
     Attributes
     ----------
     integrals : tuple
         `log_partition` and `expected` of the family, to be compiled; see the head of
-        this module.
+        this module. The third one, `log_partition_of_power`, may be left out; then EP
+        refuses weights between 0 and 1.
     log_concave : bool
-        Whether log p(y | d) is a concave function of d, for each y; `fit` accepts no
-        others.
+        Whether log p(y | d) is a concave function of d, for each y. If it is not, an
+        outcome may make a score less certain, and EP may have several fixed points.
     parameters : ndarray of shape (2,)
         The parameters in these functions, those that are not used 0.
     has_ties : bool
@@ -64,7 +76,7 @@ class Likelihood(Parametrized, family="likelihood"):
         The size of differences of scores that outcomes can tell apart.
     """
 
-    integrals: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]
+    integrals: ClassVar[tuple[Callable[..., Any], ...]]
     log_concave: ClassVar[bool] = True
     has_ties: ClassVar[bool] = True
     noise: ClassVar[float] = 1.0
@@ -86,10 +98,29 @@ class Likelihood(Parametrized, family="likelihood"):
     def compiled_integral(self, ep: bool) -> Any:
         """Compile `log_partition` for EP, or else `expected` for reverse-KL, as an
         argument for compiled loops."""
-        log_partition, expected = self.integrals
+        log_partition, expected = self.integrals[:2]
         if check_flag(ep, "ep"):
             return pointer(log_partition, _INTEGRAL)
         return pointer(expected, _INTEGRAL)
+
+    def compiled_power(self, needed: bool = True) -> Any:
+        """Compile `log_partition_of_power` in the same way; if it is not needed, a
+        function of the same signature.
+
+        Raises
+        ------
+        ValueError
+            If it is needed, and the likelihood lacks it.
+        """
+        if not needed:
+            return pointer(_no_power, _POWER)
+        if len(self.integrals) < 3:
+            name = type(self).__name__
+            raise ValueError(
+                f"sample_weight has values between 0 and 1, for which EP needs a third function "
+                f"in {name}.integrals, log_partition_of_power; take method='kl', or weights of at least 1"
+            )
+        return pointer(self.integrals[2], _POWER)
 
     def check(self, y: ArrayLike, n: int) -> Floats:
         """Return the outcomes of n matches as floats, or say which one this likelihood
@@ -162,7 +193,9 @@ class Likelihood(Parametrized, family="likelihood"):
         mean: for reverse-KL.
 
         As `log_partition`, but mean and variance are those of the posterior. Where the
-        expectation of a rate of points is above 1e100, it counts as 1e100.
+        expectation of a rate of points is above 1e100, it counts as 1e100. If the
+        likelihood is not log-concave, it is a lower bound of E log p, and the last array
+        is twice its derivative in the variance.
         """
         mean, variance = _check_moments(mean, variance)
         return self._each(False, self.check(y, len(mean)), mean, variance)

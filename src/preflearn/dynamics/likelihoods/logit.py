@@ -179,6 +179,14 @@ def _log_partition(a, b, y, mean, variance):
     return min(value + _log_factor(a, y), 0.0), first, second
 
 
+def _log_partition_of_power(a, b, y, mean, variance, power):
+    mode, value, first, second = tilted(
+        _win_or_tie, a, b, y, mean, variance, mean, around(a, y), power
+    )
+    value += power * (_win_or_tie(a, b, y, mode, 0.0)[0] + _log_factor(a, y))
+    return min(value, 0.0), first, second
+
+
 def _expected(a, b, y, mean, variance):
     if y == 0:
         value_up, first_up, second_up = expected_win(
@@ -209,7 +217,7 @@ class Logit(Results):
     [[0.5, 0.5], [0.3033, 0.6967]]
     """
 
-    integrals = _log_partition, _expected
+    integrals = _log_partition, _expected, _log_partition_of_power
     has_ties = False
 
 
@@ -236,4 +244,4 @@ class OrdinalLogit(Results):
     """
 
     margin: Positive
-    integrals = _log_partition, _expected
+    integrals = _log_partition, _expected, _log_partition_of_power

@@ -34,6 +34,7 @@ from preflearn.dynamics.likelihoods.quadrature import (
     around,
     averaged,
     expected_win,
+    tilted,
 )
 from preflearn.dynamics.parametrized import Positive
 
@@ -164,12 +165,31 @@ def _expected(a, b, y, mean, variance):
     return value, y * first, second
 
 
+def _log_partition_of_power(a, b, y, mean, variance, power):
+    mode, value, first, second = tilted(
+        _win_or_tie, a, b, y, mean, variance, mean, around(a, y), power
+    )
+    value += power * _win_or_tie(a, b, y, mode, 0.0)[0]
+    return min(value, 0.0), first, second
+
+
 def _log_partition_of_points(a, b, y, mean, variance):
     first = (y - mean) / (a + variance)
     return (
         -0.5 * (first * (y - mean) + math.log(2 * math.pi * (a + variance))),
         first,
         -1 / (a + variance),
+    )
+
+
+def _log_partition_of_power_of_points(a, b, y, mean, variance, power):
+    """N(y; u, a)^power is N(y; u, a / power), times a constant."""
+    first = (y - mean) / (a / power + variance)
+    size = power * math.log(2 * math.pi * a) + math.log1p(power * variance / a)
+    return (
+        -0.5 * (first * (y - mean) + size),
+        first,
+        -1 / (a / power + variance),
     )
 
 
@@ -200,7 +220,7 @@ class Probit(Results):
     [[0.5, 0.5], [0.2398, 0.7602]]
     """
 
-    integrals = _log_partition, _expected
+    integrals = _log_partition, _expected, _log_partition_of_power
     has_ties = False
 
 
@@ -227,7 +247,7 @@ class OrdinalProbit(Results):
     """
 
     margin: Positive
-    integrals = _log_partition, _expected
+    integrals = _log_partition, _expected, _log_partition_of_power
 
 
 @dataclass(frozen=True)
@@ -256,7 +276,11 @@ class Gaussian(Likelihood):
 
     variance: Positive = 1.0
     margin: float = 0.0
-    integrals = _log_partition_of_points, _expected_of_points
+    integrals = (
+        _log_partition_of_points,
+        _expected_of_points,
+        _log_partition_of_power_of_points,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -88,12 +88,15 @@ def around(a, y):
 
 
 @njit_inside
-def _mode(density, a, b, y, mean, variance, start):
-    """Where log p(y | u) - (u - mean)² / (2 variance) is largest, to a tenth of its
-    width; with the width."""
+def _mode(density, integrand, start, power):
+    """Where power log p(y | u) - (u - mean)² / (2 variance) is largest, to a tenth of
+    its width; with the width. The integrand is (a, b, y, mean, variance)."""
+    a, b, y, mean, variance = integrand
     mode = start
     before = math.inf
     _, first, second = density(a, b, y, mode, 0.0)
+    first *= power
+    second *= power
     other = mean + variance * first  # since first falls
     low = min(mode, other)
     high = max(mode, other)
@@ -113,13 +116,15 @@ def _mode(density, a, b, y, mean, variance, start):
             mode = newton
         before = abs(slope)
         _, first, second = density(a, b, y, mode, 0.0)
+        first *= power
+        second *= power
     return mode, width
 
 
 @njit_inside
-def _sums(density, integrand, mode, width, sinh, tilt, least=1e-17):
-    """Sums of N(u; mean, variance) by itself, or times p(y | u), and of this times
-    other functions of u; the integrand is (a, b, y, mean, variance).
+def _sums(density, integrand, mode, width, sinh, power, least=1e-17):
+    """Sums of N(u; mean, variance) times p(y | u)^power, and of this times other
+    functions of u; the integrand is (a, b, y, mean, variance).
 
     They end where a term is a smaller fraction of the sum than `least`.
 
@@ -150,7 +155,7 @@ def _sums(density, integrand, mode, width, sinh, tilt, least=1e-17):
             value = value - top
             first = first - slope
             exponent = -0.5 * x * (x + 2 * (mode - mean)) / variance
-            weight = math.exp(exponent + value * tilt) * (
+            weight = math.exp(exponent + value * power) * (
                 up * (1 + rise) + down * (1 - fall)
             )
             if not weight > least * total:
@@ -176,12 +181,12 @@ def _sums(density, integrand, mode, width, sinh, tilt, least=1e-17):
 
 
 @njit_inside
-def tilted(density, a, b, y, mean, variance, start, sinh):
-    """The mode; log E p(y | u), u ~ N(mean, variance), from log p there; its two
-    derivatives in the mean.
+def tilted(density, a, b, y, mean, variance, start, sinh, power=1.0):
+    """The mode; log E p(y | u)^power, u ~ N(mean, variance), from power times log p
+    there; its two derivatives in the mean.
 
-    With q the density that is proportional to p(y | u) N(u; mean, variance), and l =
-    log p(y | u), they are E_q l' and E_q l'' + Var_q l'; equally (E_q u - mean) /
+    With q the density that is proportional to p(y | u)^power N(u; mean, variance), and
+    l = power log p(y | u), they are E_q l' and E_q l'' + Var_q l'; equally (E_q u - mean) /
     variance and (Var_q u / variance - 1) / variance, which do not cancel where q is
     much narrower than the normal distribution. The search for the mode of q starts at
     `start`; sinh is (low, high, stretch, largest step), the center being the place
@@ -189,11 +194,16 @@ def tilted(density, a, b, y, mean, variance, start, sinh):
     """
     if variance < TINY:
         _, first, second = density(a, b, y, mean, 0.0)
-        return mean, 0.0, first, second
-    mode, width = _mode(density, a, b, y, mean, variance, start)
+        return mean, 0.0, power * first, power * second
+    integrand = a, b, y, mean, variance
+    mode, width = _mode(density, integrand, start, power)
     _, slope, total, (x, xx, _, first, square, second) = _sums(
-        density, (a, b, y, mean, variance), mode, width, sinh, 1.0
+        density, integrand, mode, width, sinh, power
     )
+    slope *= power
+    first *= power
+    square *= power * power
+    second *= power
     offset = mode - mean
     # floating point is too coarse to find the mode: q is normal there
     if not total < math.inf:
@@ -214,6 +224,29 @@ def tilted(density, a, b, y, mean, variance, start, sinh):
     if spread < 0.5:
         return mode, value, (offset + x) / variance, (spread - 1) / variance
     return mode, value, slope + first, min(second + square - first * first, 0.0)
+
+
+@njit_inside
+def tilted_from_mean(density, a, b, y, mean, variance, sinh, power):
+    """log E p(y | u)^power, u ~ N(mean, variance), and its two derivatives in the mean.
+
+    For p that is not log-concave, but bounded from below: as far from the mean as
+    anything counts, the normal distribution decides where the sums end.
+    """
+    top, first, second = density(a, b, y, mean, 0.0)
+    if variance < TINY:
+        return power * top, power * first, power * second
+    _, slope, total, (_, _, _, first, square, second) = _sums(
+        density,
+        (a, b, y, mean, variance),
+        mean,
+        math.sqrt(variance),
+        sinh,
+        power,
+    )
+    value = power * top + math.log(total / math.sqrt(2 * math.pi * variance))
+    second = power * (second + power * (square - first * first))
+    return value, power * (slope + first), second
 
 
 @njit_inside

@@ -1,0 +1,412 @@
+"""Likelihoods for outcomes of which some are wrong or far off; they are not log-concave.
+
+Both are mixtures p(y | u) = E_h p(y | u, h) over something hidden, h: whether the outcome
+is noise for `Lapse`, the precision of the noise for `StudentT`. That gives the integrals
+for EP from those of p(y | u, h), and a lower bound for reverse-KL. With
+u ~ N(mean, variance), for any distribution q of h,
+
+    E log p(y | u) >= E_q [E log p(y | u, h)] - KL(q || p(h)),
+
+whose largest value over q is log E_h exp E log p(y | u, h). At the best q its derivatives
+are averages over q of those of E log p(y | u, h). So each pseudo-observation of
+reverse-KL is a weighted one of a log-concave likelihood: no precision is negative, and
+the bound rises at each step that is short enough [Jaakkola2000]_.
+
+References
+----------
+.. [Jaakkola2000] T. S. Jaakkola, M. I. Jordan, "Bayesian parameter estimation via
+   variational methods", Statistics and Computing 10, 2000.
+.. [Jylanki2011] P. Jylänki, J. Vanhatalo, A. Vehtari, "Robust Gaussian process regression
+   with a Student-t likelihood", JMLR 12, 2011.
+.. [WichmannHill2001] F. A. Wichmann, N. J. Hill, "The psychometric function: I. Fitting,
+   sampling, and goodness of fit", Perception & Psychophysics 63, 2001.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from preflearn.core.compilation import njit_inside
+from preflearn.core.validation import LARGEST, Floats, check_real, require
+from preflearn.dynamics.likelihoods.likelihood import Likelihood, Results
+from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
+from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
+from preflearn.dynamics.likelihoods.quadrature import TINY, around, tilted_from_mean
+from preflearn.dynamics.parametrized import Positive
+
+# ---- Lapses: a is the margin, or 0 without ties, and b the rate
+
+_FINE_STEP = 0.12
+_probit, _expected_probit, _ = map(njit_inside, Probit.integrals)
+_logit, _expected_logit, _ = map(njit_inside, Logit.integrals)
+
+
+@njit_inside
+def _mixed(a, b, log_p, first, second):
+    """log((1 - b) p + b / n), n the number of outcomes, and two derivatives, from those of
+    log p; and the probability that y is no lapse."""
+    log_lapse = math.log(b / (3.0 if a > 0 else 2.0))
+    log_rest = math.log1p(-b) + log_p
+    largest = max(log_lapse, log_rest)
+    value = largest + math.log(
+        math.exp(log_lapse - largest) + math.exp(log_rest - largest)
+    )
+    r = math.exp(log_rest - value)
+    lapse = math.exp(log_lapse - value)
+    return value, r * first, r * (second + lapse * first * first), r
+
+
+def _lapsing_probit(a, b, y, mean, variance):
+    return _mixed(a, b, *_probit(a, 0.0, y, mean, variance))[:3]
+
+
+def _lapsing_logit(a, b, y, mean, variance):
+    return _mixed(a, b, *_logit(a, 0.0, y, mean, variance))[:3]
+
+
+def _bound_of_lapsing_probit(a, b, y, mean, variance):
+    log_p, first, second = _expected_probit(a, 0.0, y, mean, variance)
+    value, first, _, r = _mixed(a, b, log_p, first, second)
+    return value, first, r * second
+
+
+def _bound_of_lapsing_logit(a, b, y, mean, variance):
+    log_p, first, second = _expected_logit(a, 0.0, y, mean, variance)
+    value, first, _, r = _mixed(a, b, log_p, first, second)
+    return value, first, r * second
+
+
+@njit_inside
+def _density_of_lapsing_probit(a, b, y, u, x):
+    return _mixed(a, b, *_probit(a, 0.0, y, u + x, 0.0))[:3]
+
+
+@njit_inside
+def _density_of_lapsing_logit(a, b, y, u, x):
+    return _mixed(a, b, *_logit(a, 0.0, y, u + x, 0.0))[:3]
+
+
+@njit_inside
+def _fine_rule(a, y):
+    """`around` in steps that resolve the zeros of the mixture: where Phi(u) is minus a
+    tiny rate, u is 0.6 from the real line."""
+    low, high, stretch, _ = around(a, y)
+    return low, high, stretch, _FINE_STEP / stretch
+
+
+def _power_of_lapsing_probit(a, b, y, mean, variance, power):
+    density = _density_of_lapsing_probit
+    return tilted_from_mean(density, a, b, y, mean, variance, _fine_rule(a, y), power)
+
+
+def _power_of_lapsing_logit(a, b, y, mean, variance, power):
+    density = _density_of_lapsing_logit
+    return tilted_from_mean(density, a, b, y, mean, variance, _fine_rule(a, y), power)
+
+
+_PROBIT = _lapsing_probit, _bound_of_lapsing_probit, _power_of_lapsing_probit
+_LOGIT = _lapsing_logit, _bound_of_lapsing_logit, _power_of_lapsing_logit
+_LAPSING: dict[type, tuple[Callable[..., Any], ...]] = {
+    Probit: _PROBIT,
+    OrdinalProbit: _PROBIT,
+    Logit: _LOGIT,
+    OrdinalLogit: _LOGIT,
+}
+
+
+# ---- Student's t distribution: a is the scale, b the degrees of freedom
+
+_NEGLIGIBLE = 40.0  # e^-40 = 4e-18
+_LARGEST_STEP = 0.3  # of e^{kt - e^t}: the error is e^{-pi²/0.3} = 5e-15
+_STEP = 0.7  # in widths of a peak, as of a normal distribution
+
+
+@njit_inside
+def _log_constant(a, df):
+    """log p(y | y)."""
+    gammas = math.lgamma(0.5 * (df + 1.0)) - math.lgamma(0.5 * df)
+    return gammas - 0.5 * math.log(math.pi * df) - math.log(a)
+
+
+@njit_inside
+def _log_student(a, df, z, variance):
+    """log p, where (y - u)² is z² + variance on average."""
+    square = (z * z + variance) / (df * a * a)
+    return _log_constant(a, df) - 0.5 * (df + 1.0) * math.log1p(square)
+
+
+@njit_inside
+def _log_weight(t, k, df, square, spread):
+    """Logarithm of the integrand of `_power_of_student` in t, and a bound on minus its
+    second derivative."""
+    h = math.exp(t)
+    rest = 1.0 / (1.0 + spread * h)
+    value = 0.5 * (k * t - df * h - square * h * rest + math.log(rest))
+    return value, 0.5 * h * (df + square * rest * rest) + 0.125
+
+
+@njit_inside
+def _trapezoid_rule(k, df, square, spread):
+    """For `_log_weight`: about its largest value, the ends of what counts, and a step.
+
+    Modes are between log(k / (df + square)) and log(k / df), from which on it falls;
+    and it is at most k t / 2.
+    """
+    high = math.log(k / df)
+    low = math.log(k / (df + square))
+    n = 8 + int(high - low)
+    top = -math.inf
+    for i in range(n + 1):
+        value, _ = _log_weight(low + (high - low) * i / n, k, df, square, spread)
+        top = max(top, value)
+    low = min(low, 2.0 * (top - _NEGLIGIBLE) / k)
+    beyond = min(1.0, 4.0 / math.sqrt(k))
+    while _log_weight(high, k, df, square, spread)[0] > top - _NEGLIGIBLE:
+        high += beyond
+    n = 16 + int(high - low)
+    step = (high - low) / n
+    begin = high
+    end = low
+    bend = 0.0
+    for i in range(n + 1):
+        t = low + i * step
+        value, curvature = _log_weight(t, k, df, square, spread)
+        if value > top - _NEGLIGIBLE:
+            begin = min(begin, t - step)
+            end = max(end, t + step)
+            bend = max(bend, min(curvature, _NEGLIGIBLE + curvature - (top - value)))
+    return top, begin, end, min(_LARGEST_STEP, _STEP / math.sqrt(bend))
+
+
+@njit_inside
+def _power_of_student(a, df, y, mean, variance, power):
+    """log E p^power and its derivatives, as an integral over the precision of the noise.
+
+    With z = (y - u) / a and k = power (df + 1), p^power is p(y | y)^power times
+
+        (1 + z²/df)^{-k/2} = (df/2)^{k/2} / Gamma(k/2) ∫ h^{k/2 - 1} e^{-h (df + z²)/2} dh,
+
+    and E e^{-h z²/2} = (1 + h V)^{-1/2} exp(-h R / (2 (1 + h V))), V = variance / a² and
+    R = (y - mean)² / a². Given h, derivatives are those of N(y; mean, variance + a²/h).
+    By the trapezoid rule in t = log h.
+    """
+    z = y - mean
+    if variance < TINY:
+        total = df * a * a + z * z
+        second = (df + 1.0) * (z * z - df * a * a) / (total * total)
+        value = _log_student(a, df, z, 0.0)
+        return power * value, power * (df + 1.0) * z / total, power * second
+    k = power * (df + 1.0)
+    square = z * z / (a * a)
+    spread = variance / (a * a)
+    top, begin, end, step = _trapezoid_rule(k, df, square, spread)
+    middle = k / (df * a * a + z * z + k * variance)
+    total = first = second = 0.0
+    for i in range(int((end - begin) / step) + 2):
+        t = begin + i * step
+        h = math.exp(t)
+        weight = math.exp(_log_weight(t, k, df, square, spread)[0] - top)
+        # relative to a precision in between, so that a small variance keeps its digits
+        precision = h / (a * a + h * variance) - middle
+        total += weight
+        first += weight * precision
+        second += weight * precision * precision
+    first /= total
+    second = second / total - first * first
+    first += middle
+    constant = 0.5 * k * math.log(0.5 * df) - math.lgamma(0.5 * k)
+    value = constant + top + math.log(total * step) + power * _log_constant(a, df)
+    return value, z * first, z * z * second - first
+
+
+def _log_partition_of_student(a, b, y, mean, variance):
+    return _power_of_student(a, b, y, mean, variance, 1.0)
+
+
+def _log_partition_of_power_of_student(a, b, y, mean, variance, power):
+    return _power_of_student(a, b, y, mean, variance, power)
+
+
+def _bound_of_student(a, b, y, mean, variance):
+    z = y - mean
+    precision = (b + 1.0) / (b * a * a + z * z + variance)
+    return _log_student(a, b, z, variance), precision * z, -precision
+
+
+# ---- Likelihoods
+
+
+@dataclass(frozen=True)
+class Lapse(Results):
+    """P(y | d) = (1 - rate) P0(y | d) + rate / n: of n results a fraction is noise.
+
+    For judgments of which some are careless, misclicks, or wrong entries. A few upsets
+    of sure favorites then move scores less: where P0 of the result is far below
+    rate / n, it is taken for a lapse. Psychometric functions have such a rate
+    [WichmannHill2001]_.
+
+    Parameters
+    ----------
+    likelihood : Probit, OrdinalProbit, Logit or OrdinalLogit
+        P0, the likelihood of an outcome that is no lapse.
+    rate : float
+        Fraction of the outcomes that are lapses, each result with equal probability; from
+        1e-6 to 0.9.
+
+    Raises
+    ------
+    ValueError
+        If the likelihood is another one, or the rate is out of range.
+
+    Notes
+    -----
+    It is not log-concave. EP is damped, and its integral is in closed form, given that of
+    P0. With method "kl" the bound has a responsibility r of each match, the probability
+    that it is no lapse, and the match counts with weight r.
+
+    Examples
+    --------
+    >>> from preflearn.dynamics import Lapse, Probit
+    >>> Lapse(Probit(), rate=0.1).probabilities([0.0, 3.0], [0.0, 0.0]).round(4).tolist()
+    [[0.5, 0.5], [0.0512, 0.9488]]
+    """
+
+    likelihood: Likelihood
+    rate: Positive = 0.05
+    ranges = {"rate": (1e-6, 0.9)}  # noqa: RUF012
+    log_concave = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names = sorted(kind.__name__ for kind in _LAPSING)
+        expected = f"an instance of {', '.join(names[:-1])} or {names[-1]}"
+        require(
+            type(self.likelihood) in _LAPSING, self.likelihood, "likelihood", expected
+        )
+
+    @property
+    def integrals(self) -> tuple[Callable[..., Any], ...]:
+        """Those of the likelihood, mixed with lapses."""
+        return _LAPSING[type(self.likelihood)]
+
+    @property
+    def has_ties(self) -> bool:
+        return self.likelihood.has_ties
+
+    @property
+    def parameters(self) -> Floats:
+        """The margin of the likelihood, or 0, and the rate."""
+        return np.array([self.likelihood.parameters[0], self.rate])
+
+    def positive(self) -> dict[str, float]:
+        """The parameters of the likelihood, and the rate."""
+        return {**self.likelihood.positive(), **super().positive()}
+
+    def changed(self, **values: Any) -> Lapse:
+        """The same with other values of some parameters, also of the likelihood's."""
+        inner = {
+            name: values.pop(name)
+            for name in self.likelihood.positive()
+            if name in values
+        }
+        likelihood = values.pop("likelihood", self.likelihood).changed(**inner)
+        return Lapse(likelihood, values.pop("rate", self.rate), **values)
+
+
+@dataclass(frozen=True)
+class StudentT(Likelihood):
+    """y is a difference of points around d, with noise of Student's t distribution.
+
+    (y - d) / scale has the density of Student's t with df degrees of freedom. For points
+    with blowouts or wrong entries: unlike for `Gaussian`, whose scores follow y however
+    far off it is, an outcome far from d counts little.
+
+    Parameters
+    ----------
+    scale : float
+        Size of the noise, in points; its variance is scale² df / (df - 2) if df > 2.
+    df : float
+        Degrees of freedom, from 0.5 to 1e4: 1 is the Cauchy distribution, and 1e4 as
+        good as `Gaussian`.
+    margin : float
+        In forecasts a difference of points of at most this size is a tie, as for
+        `Gaussian`; 0, no ties.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    It is not log-concave. EP is damped, as in [Jylanki2011]_; its integral is one over
+    the precision of the noise. With method "kl" the bound has the closed form log p(y |
+    d), (y - d)² replaced by its expectation.
+
+    Examples
+    --------
+    >>> from preflearn.dynamics import StudentT
+    >>> StudentT(scale=1.5, df=4, margin=0.5).probabilities([0.0, 1.0], [0.0, 1.0]).round(4).tolist()
+    [[0.3778, 0.2444, 0.3778], [0.2262, 0.1731, 0.6006]]
+    """
+
+    scale: Positive = 1.0
+    df: Positive = 4.0
+    margin: float = 0.0
+    ranges = {"df": (0.5, 1e4)}  # noqa: RUF012
+    log_concave = False
+    integrals = (
+        _log_partition_of_student,
+        _bound_of_student,
+        _log_partition_of_power_of_student,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        margin = check_real(self.margin, "margin", "a number of at least 0", 0, LARGEST)
+        object.__setattr__(self, "margin", margin)
+        object.__setattr__(self, "noise", self.scale)
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether 0 counts as a tie, which takes a margin."""
+        return self.margin > 0
+
+    @property
+    def parameters(self) -> Floats:
+        """Scale and degrees of freedom; the margin is for forecasts only."""
+        return np.array([self.scale, self.df])
+
+    def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
+        return abs(y) > LARGEST, f"differences of points, of at most {LARGEST:g}"
+
+    def _results(self, mean: Floats, variance: Floats) -> Floats:
+        """Averages over the precision of those of Gaussian noise."""
+        log_precision, weights = _precisions(self.df)
+        loss = np.zeros(len(mean))
+        win = np.zeros(len(mean))
+        for t, weight in zip(log_precision, weights, strict=True):
+            deviation = np.sqrt(variance + self.scale**2 * np.exp(-t))
+            loss += weight * ndtr((-self.margin - mean) / deviation)
+            win += weight * ndtr((mean - self.margin) / deviation)
+        if not self.has_ties:
+            return np.column_stack([loss, win]) / (loss + win)[:, None]
+        return np.column_stack([loss, np.maximum(1 - loss - win, 0.0), win])
+
+
+def _precisions(df: float) -> tuple[Floats, Floats]:
+    """Logarithms of the precision of the noise, and their weights: those of Gamma(df/2,
+    df/2), by the trapezoid rule."""
+    step = min(_LARGEST_STEP, _STEP * math.sqrt(2 / df))
+    low = -2 * _NEGLIGIBLE / df - 10 / math.sqrt(df)
+    t = np.arange(low, math.log1p(2 * _NEGLIGIBLE / df) + 10 / math.sqrt(df), step)
+    log_weights = 0.5 * df * (t - np.exp(t))
+    weights = np.exp(log_weights - log_weights.max())
+    return t, weights / weights.sum()
