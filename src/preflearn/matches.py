@@ -832,19 +832,38 @@ def _numeric_times(times: pd.Series) -> tuple[Floats, bool]:
     return days.to_numpy(dtype=np.float64), True
 
 
+def reads_as_date(numbers: Floats, form: str) -> NDArray[np.bool_]:
+    """Which numbers read as dates from 1600 to 2200, or as times since 1970.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n,)
+    form : {"%Y%m%d", "%Y%m", "s", "ms", "us", "ns"}
+        Format of the digits, or unit of a time since 1970: from 1979 to 2103.
+
+    Examples
+    --------
+    >>> reads_as_date(np.array([20240131.0, 20241301.0]), "%Y%m%d").tolist()
+    [True, False]
+    """
+    if form in _UNITS:
+        size = _UNITS[form]
+        return (3e8 * size < numbers) & (numbers < 4.2e9 * size)
+    size = 10.0 ** (2 * form.count("%") - 2)
+    # only integers match
+    month = numbers * 100 // size % 100
+    day = numbers % 100
+    in_range = (1600 * size < numbers) & (numbers < 2201 * size)
+    return in_range & np.isin(month, range(1, 13)) & np.isin(day, range(1, 32))
+
+
 def _arguments_for_dates(numbers: Floats) -> str | None:
     """Arguments of pandas.to_datetime for numbers that look like dates, or None."""
-    low = numbers.min()
-    high = numbers.max()
-    for form, size in (("%Y%m%d", 1_00_00), ("%Y%m", 1_00)):
-        if 1600 * size < low <= high < 2201 * size:
-            # only integers match
-            month = numbers * 100 // size % 100
-            day = numbers % 100
-            if (np.isin(month, range(1, 13)) & np.isin(day, range(1, 32))).all():
-                return f"time.astype(int).astype(str), format={form!r}"
-    for unit, size in _UNITS.items():
-        if 3e8 * size < low <= high < 4.2e9 * size:  # 1979 to 2103
+    for form in ("%Y%m%d", "%Y%m"):
+        if reads_as_date(numbers, form).all():
+            return f"time.astype(int).astype(str), format={form!r}"
+    for unit in _UNITS:
+        if reads_as_date(numbers, unit).all():
             return f"time, unit={unit!r}"
     return None
 

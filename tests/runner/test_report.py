@@ -3,9 +3,8 @@
 import json
 import re
 import tomllib
-import unicodedata
 import warnings
-from io import StringIO
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import matplotlib
@@ -19,7 +18,7 @@ from toy_project import run_here
 
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson
-from preflearn_book.runner import report
+from preflearn_book.runner import execution
 from preflearn_book.runner.command import main
 from preflearn_book.runner.execution import Result
 from preflearn_book.runner.project import Chapter
@@ -48,7 +47,7 @@ def own_settings(monkeypatch):
 @pytest.fixture
 def here(monkeypatch, tmp_path):
     """Run templates in this process, in a folder of their own."""
-    monkeypatch.setattr(report, "execute", run_here)
+    monkeypatch.setattr(execution, "execute", run_here)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -74,7 +73,6 @@ def run_cells(template, *words, **names):
         "np": np,
         "pd": pd,
         "Path": Path,
-        "StringIO": StringIO,
         "source": "own.csv",
     } | names
     for cell in cells(template):
@@ -112,26 +110,6 @@ def tastes(n=80):
 # ---- The templates
 
 
-def test_both_templates_read_files_in_the_same_way():
-    functions = [
-        "column",
-        "labels",
-        "said",
-        "clock",
-        "read",
-        "identified",
-        "slips",
-        "by_form",
-    ]
-    sources = [["".join(cell["source"]) for cell in cells(name)] for name in TEMPLATES]
-    for function in functions:
-        first, second = (
-            [one for one in source if f"def {function}(" in one] for source in sources
-        )
-        assert len(first) == 1
-        assert first == second
-
-
 @pytest.mark.parametrize(
     "template",
     [pytest.param("use_matches", marks=pytest.mark.nightly), "use_judgements"],
@@ -148,147 +126,6 @@ def test_a_template_runs_on_its_example(template):
     # of the simulated judges, number 12 answers by chance
     if template == "use_judgements":
         assert "unlike the rest: judge 12." in json.dumps(result.notebook)
-
-
-@pytest.mark.parametrize(
-    ("column", "expected"),
-    [
-        ([1, 0, 0, 1], [1, -1, -1, 1]),  # won and lost
-        ([1, 0.5, 0, None], [1, 0, -1, None]),
-        ([3, 0, -2, None], [1, 0, -1, None]),
-        (["H", "d", "A", None], [1, 0, -1, None]),
-        (["Ann", "Bob", "tie (both bad)", ""], [1, 1, 0, None]),  # names of the winners
-        (["Home", "away", "tie", "home"], [1, -1, 0, 1]),  # names of the columns
-        (["1-0", "0-1", "1/2-1/2", None], [1, -1, 0, None]),
-        (["3-0", "1 : 1", "10–2 (4–1)", "?"], [1, 0, 1, None]),
-        (["True", "False", "No preference", "n/a"], [1, -1, 0, None]),
-        (["A", "b", "tie", "B"], [1, -1, 0, -1]),  # not "away"
-    ],
-)
-def test_outcomes_are_read_as_they_are_meant(column, expected):
-    raw = pd.DataFrame(
-        {"home": ["Ann", "Bob"] * 2, "away": ["Bob", "Cy"] * 2, "x": column}
-    )
-    words = ("def column(", "def labels(", "def said(")
-    names = run_cells("use_matches", *words, first="home", second="away", outcome="x")
-    found = names["labels"](raw, raw["home"], raw["away"])
-    np.testing.assert_array_equal(found, np.array(expected, dtype=float))
-
-
-def read_times(days, form=""):
-    names = run_cells(
-        "use_matches",
-        "def column(",
-        "def by_form(",
-        "def clock(",
-        time="day",
-        time_format=form,
-    )
-    return names["clock"](pd.DataFrame({"day": days})), names["notes"]
-
-
-@pytest.mark.parametrize(
-    ("column", "form", "expected"),
-    [
-        (["2024-01-31", "2024-02-01 18:00"], "", "2024-01-31"),
-        (["31.01.2024", "01.02.2024"], "", "2024-01-31"),
-        (["1/31/2024", "2/1/2024"], "", "2024-01-31"),
-        (["31/01/24", "01/02/24"], "", "2024-01-31"),
-        (["January 31, 2024", "February 1, 2024"], "", "2024-01-31"),
-        ([20240131, 20240201], "", "2024-01-31"),
-        (["03/04/2024", "05/04/2024"], "%d/%m/%Y", "2024-04-03"),
-        # and ISO, which has one reading
-        (["31/01/2024", "2024-02-01"], "%d/%m/%Y", "2024-01-31"),
-        ([3.5, 7], "", 3.5),
-    ],
-)
-def test_times_are_read_by_the_only_form_that_fits(column, form, expected):
-    times, _ = read_times(column, form)
-    assert times[0] == (
-        pd.Timestamp(expected) if isinstance(expected, str) else expected
-    )
-    assert len(times) == 2
-
-
-@pytest.mark.parametrize("form", ["", "%d/%m/%Y"])
-def test_dates_of_two_forms_are_read_and_noted(form):
-    day = pd.Series(pd.date_range("2023-01-01", periods=300))
-    mixed = day.dt.strftime("%Y-%m-%d").where(
-        np.arange(300) % 20 > 0, day.dt.strftime("%d/%m/%Y")
-    )
-    times, (note,) = read_times(mixed[::-1].reset_index(drop=True), form)
-    assert times.tolist() == [*day[::-1]]
-    assert "15 of 300" in note
-
-
-@pytest.mark.parametrize(
-    ("days", "form", "named"),
-    [
-        (["03.11.2026", "", "24.11.2026"], "", "line 3.*deleted"),
-        (
-            ["13/01/2024", "14/01/2024", "02/03/2024", "01/15/2024"],
-            "",
-            "'01/15/2024' in line 5",
-        ),
-        # two readings
-        (["2024-01-31", "2024-02-01", "01/02/2024"], "", "'01/02/2024'.*time_format"),
-        (["2024-01-31"] * 3, "%d.%m.%Y", "'2024-01-31' in line 2"),
-    ],
-)
-def test_dates_that_cannot_be_read_are_an_error(days, form, named):
-    with pytest.raises(ValueError, match=named):
-        read_times(days, form)
-
-
-@pytest.mark.parametrize("far", ["1926-03-01", "2062-11-03"])
-def test_a_date_far_from_all_others_is_noted(far):
-    names = run_cells("use_matches", "def by_form(", notes=[])
-    days = pd.Series(pd.date_range("2026-01-01", periods=12))
-    names["lonely"](days)
-    assert names["notes"] == []
-    names["lonely"](pd.concat([days, days, pd.Series([pd.NaT, pd.Timestamp(far)])]))
-    assert f"{pd.Timestamp(far):%d %B %Y}" in names["notes"][0]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "a,b\nCafé,1\n".encode(),
-        "a;b\nCafé;1\n".encode("cp1252"),
-        "a\tb\r\nCafé\t1\r\n\r\n".encode("utf-16"),
-        "\ufeffa,b\nCafé,1\n,\n".encode(),
-    ],
-)
-def test_a_file_is_read_with_its_encoding_and_separators(tmp_path, content):
-    (tmp_path / "own.csv").write_bytes(content)
-    names = run_cells("use_matches", "def column(", "def read(")
-    assert names["read"](tmp_path / "own.csv").to_dict("list") == {
-        "a": ["Café"],
-        "b": ["1"],
-    }
-
-
-@pytest.mark.parametrize(
-    ("rare", "noted"),
-    [
-        ("Red Lyon", True),
-        ("red  lion", True),
-        ("Red Lino", True),
-        ("Rd Lion", True),
-        ("Red Bull", False),
-        ("LION, RÉDE", True),
-        ("Team 1", False),  # of "Team 2"
-        ("Ale", False),  # too short
-    ],
-)
-def test_a_rare_name_that_resembles_a_frequent_one_is_noted(rare, noted):
-    names = run_cells(
-        "use_matches", "def slips(", notes=[], some=", ".join, unicodedata=unicodedata
-    )
-    names["slips"](
-        pd.Series({"Red Lion": 57, "Team 2": 30, "Pale": 20, "Red Lima": 4, rare: 2})
-    )
-    assert (rare in " ".join(names["notes"])) == noted
 
 
 # ---- The reports
@@ -525,7 +362,7 @@ WRONG = [
     (games(20), MATCHES, "20 matches.* 30"),
     (games().assign(result="tie"), MATCHES, "ties"),
     (games().assign(result=1), MATCHES, "first won"),
-    (games().assign(day="2024-01-01"), MATCHES, "1 times"),
+    (games().assign(day="2024-01-01"), MATCHES, "at 1 time;"),
     ("home,away\nAnn,Bob\nAnn,Bob,1\n", MATCHES, "own.csv"),
     (tastes(), [*JUDGEMENTS, "-p", "features", "sweet"], "'right_sweet'"),
     (tastes(), [*JUDGEMENTS, "-p", "until", "2024"], "until.*-p time"),
@@ -570,10 +407,50 @@ def test_a_missing_file_and_a_bad_output_path_are_one_line(here, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_report_replaces_neither_the_file_nor_what_is_not_a_file(here, capsys):
+    games().to_csv("own.csv", index=False)
+    before = Path("own.csv").read_text()
+    for output, named in (("own.csv", "the file itself"), (".", "not a file")):
+        assert main(["report", "own.csv", *MATCHES, "--output", output]) == 2
+        assert named in capsys.readouterr().err
+    assert Path("own.csv").read_text() == before
+
+
+def test_an_error_in_a_file_needs_no_kernel(here, monkeypatch):
+    monkeypatch.setattr(execution, "execute", lambda *_, **__: pytest.fail("executed"))
+    games().assign(day="soon").to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", *MATCHES]) == 2
+
+
+def test_a_pipe_is_read_once_and_matches_are_as_asked(here, monkeypatch):
+    seen = []
+
+    def execute(notebook, given, *_, **__):
+        seen.append((given["data"], Path(given["data"]).read_text("utf-8")))
+        return Result(None, "KeyError: 'x' in cell 3")
+
+    monkeypatch.setattr(execution, "execute", execute)
+    text = games().assign(judge="eve").to_csv(index=False)
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(text.encode())))
+    assert main(["report", "-", "--matches", *MATCHES]) == 1
+    ((name, content),) = seen
+    assert Path(name).name == "standard_input.csv"
+    assert content == text
+
+
+def test_names_are_shown_as_they_are_written(here):
+    names = {"ale": "$a$_x", "bitter": "_b*[c](d)", "cider": "x`y<z>"}
+    page = make_report(tastes().replace(names), JUDGEMENTS)
+    for name in names.values():
+        shown = name.replace("<", "&lt;").replace(">", "&gt;")
+        assert page.count(f">{shown}</td>") >= 2
+    assert re.search(r"against (\$a\$_x|_b\*\[c\]\(d\)|x`y&lt;z&gt;)\.", page)
+
+
 def test_an_unexpected_failure_of_a_cell_has_its_traceback(here, capsys, monkeypatch):
     games().to_csv("own.csv", index=False)
     failed = Result(None, "KeyError: 'x' in cell 3", "a traceback")
-    monkeypatch.setattr(report, "execute", lambda *_, **__: failed)
+    monkeypatch.setattr(execution, "execute", lambda *_, **__: failed)
     assert main(["report", "own.csv", *MATCHES]) == 1
     message = capsys.readouterr().err
     assert "a traceback" in message

@@ -199,7 +199,9 @@ def _sweep(
     "report", short_help="Run a template on your own matches or judgements."
 )
 @click.argument(
-    "data", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+    "data",
+    required=False,
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
 )
 @click.option(
     "--example",
@@ -207,8 +209,15 @@ def _sweep(
     help="Write a simulated league, games.csv, and report on it.",
 )
 @click.option(
+    "--matches",
+    "kind",
+    flag_value="matches",
+    help="The file holds matches with times.",
+)
+@click.option(
     "--judgements",
-    is_flag=True,
+    "kind",
+    flag_value="judgements",
     help="The file holds judgements, with or without judges.",
 )
 @click.option(
@@ -221,16 +230,18 @@ def _sweep(
 def _report(
     data: Path | None,
     example: bool,
-    judgements: bool,
+    kind: str | None,
     output: Path | None,
     parameters: Any,
 ) -> int:
-    """Run a template on DATA, a CSV file of matches with times, or of judgements, and
+    """Run a template on DATA, a table of matches with times, or of judgements, and
     write one HTML page.
 
-    -p names columns, such as: -p first home -p second away -p time date -p outcome
-    result. The templates, notebooks/use_matches.ipynb and use_judgements.ipynb, say
-    what there is; a file with a column "judge" is one of judgements.
+    DATA is CSV, JSON, JSON lines, Parquet, or .xlsx, also compressed by gzip; "-" is the
+    standard input. -p names columns, such as: -p first home -p second away -p time date
+    -p outcome result. The templates, notebooks/use_matches.ipynb and
+    use_judgements.ipynb, say what there is. Without --matches or --judgements, a file
+    with a column "judge" holds judgements, unless -p time names a column.
     """
     from preflearn_book.runner.report import (
         EXAMPLE_COLUMNS,
@@ -240,7 +251,7 @@ def _report(
 
     named = _named(parameters)
     if example:
-        if data is not None or judgements:
+        if data is not None or kind == "judgements":
             raise ValueError(
                 "--example brings its own file of matches; leave out DATA and --judgements"
             )
@@ -250,8 +261,7 @@ def _report(
         raise ValueError(
             "the file is missing: preflearn report FILE.csv, or preflearn report --example"
         )
-    path = output or Path(f"{data.stem}_report.html")
-    return write_report(data, named, judgements, path)
+    return write_report(data, named, kind or "", output)
 
 
 @_preflearn.command("data", short_help="The public data sets: list, fetch, verify.")

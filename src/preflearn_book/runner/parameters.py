@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 PROFILES = ["quick", "full"]
@@ -120,6 +121,28 @@ def grid_values(name: str, text: str, default: Any) -> list[Any]:
     distinct = {json.dumps(value) for value in values}
     require(len(distinct) == len(values), text, name, "distinct values")
     return values
+
+
+def report_command(data: str, kind: str, given: Mapping[str, Any]) -> str:
+    """The command that makes a report again, with the parameters that are not empty.
+
+    Parameters
+    ----------
+    data : str
+        Name of the file; "" stands for one that is still to be named.
+    kind : {"--matches", "--judgements"}
+    given : mapping of str to object
+
+    Examples
+    --------
+    >>> report_command("my games.csv", "--matches", {"first": "home", "until": ""})
+    "preflearn report 'my games.csv' --matches -p first home"
+    """
+    words = ["preflearn", "report", data or "FILE", kind]
+    for name, value in given.items():
+        if str(value):
+            words += ["-p", name, str(value)]
+    return shlex.join(words)
 
 
 def assigned_names(source: str) -> dict[str, Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from base64 import b64encode
 from pathlib import Path
+from typing import Any
 
-from markdown_it import MarkdownIt
-
-from preflearn_book.runner.execution import Kernels, execute
+from preflearn_book.reading.comparisons import Columns, guess_kind, load
+from preflearn_book.reading.formats import read_file
 from preflearn_book.runner.files import check_writable, write_atomically
 from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import filled, project_file
@@ -49,21 +50,22 @@ def write_example(folder: Path) -> Path:
 
 
 def write_report(
-    data: Path, parameters: dict[str, str], judgements: bool, path: Path
+    data: Path, parameters: dict[str, str], kind: str, path: Path | None
 ) -> int:
     """Run a template on a file and write its outputs, without code, as one HTML file.
+
+    The file is read, and the place of the report is tried, before a kernel starts.
 
     Parameters
     ----------
     data : Path
-        The user's file.
+        The user's file; a pipe, such as /dev/stdin or "-", is read once.
     parameters : dict of str to str
         Parameters of the template, such as the names of columns.
-    judgements : bool
-        Whether the file holds judgements; this is also assumed if the file has a column
-        "judge" or a parameter names one.
-    path : Path
-        File of the report.
+    kind : {"", "matches", "judgements"}
+        What the file holds; "": as its columns and the parameters say.
+    path : Path or None
+        File of the report; None: NAME_report.html in this folder.
 
     Returns
     -------
@@ -74,28 +76,76 @@ def write_report(
     Raises
     ------
     ValueError
-        If the template has no such parameter, or reports an error in the file or a
-        column.
+        If the template has no such parameter, the file or a column has an error, or
+        the report would replace the file.
     OSError
         If the file can't be read, or the report can't be written.
     """
-    with data.open(encoding="utf-8-sig", errors="replace") as file:
-        header = file.readline().replace(";", ",").replace("\t", ",").strip().split(",")
-    kind = "matches"
-    if judgements or "judge" in header or {"judge", "features"} & parameters.keys():
-        kind = "judgements"
+    path = path or Path(f"{_stem(data)}_report.html")
+    _check_output(path, data)
+    with tempfile.TemporaryDirectory() as folder:
+        if not data.is_file():
+            data = _copy_of_pipe(data, Path(folder))
+        return _report_on(data, parameters, kind, path)
+
+
+def _stem(data: Path) -> str:
+    """The name of a file without its endings: "games" of games.csv.gz."""
+    if str(data) == "-":
+        return "standard_input"
+    return Path(data.name.removesuffix(".gz")).stem
+
+
+def _check_output(path: Path, data: Path) -> None:
+    """Raise unless the report can be written, and is not the user's file."""
+    if path.exists():
+        if data.exists() and path.samefile(data):
+            raise ValueError(
+                f"--output is {str(path)!r}, the file itself; expected another name, so that the file stays"
+            )
+        if not path.is_file():
+            raise ValueError(
+                f"--output is {str(path)!r}, which is not a file; expected the name of a file"
+            )
+    check_writable([path.absolute().parent])
+
+
+def _copy_of_pipe(data: Path, folder: Path) -> Path:
+    """Keep what a pipe holds, which can be read only once, in a file."""
+    if str(data) == "-":
+        content = sys.stdin.buffer.read()
+    else:
+        content = data.read_bytes()
+    copy = folder / f"{_stem(data)}.csv"
+    copy.write_bytes(content)
+    return copy
+
+
+def _report_on(data: Path, parameters: dict[str, str], kind: str, path: Path) -> int:
+    table = read_file(data)
+    kind = kind or guess_kind(map(str, table.frame.columns), parameters)
     template = Chapter(project_file(f"notebooks/use_{kind}.ipynb"))
     given = template.checked_parameters({**parameters, "data": str(data.resolve())})
-    check_writable([path.absolute().parent])
+    load(table, kind, Columns.of(template.parameters | given))
+    return _run_template(template, given, data.name, path)
+
+
+def _run_template(
+    template: Chapter, given: dict[str, Any], title: str, path: Path
+) -> int:
+    # Imported late: an error in the file appears before these are loaded.
+    from markdown_it import MarkdownIt
+
+    from preflearn_book.runner import execution
 
     def begun(cell: str) -> None:
         if sys.stderr.isatty():
             print(f"\r{template.name}: {cell} ", end="", file=sys.stderr, flush=True)
 
-    kernels = Kernels()
+    kernels = execution.Kernels()
     root = str(template.path.parents[1])
     try:
-        result = execute(
+        result = execution.execute(
             template.notebook,
             given,
             template.parameters,
@@ -121,7 +171,7 @@ def write_report(
     page = filled(
         "report.html",
         **result.notebook,
-        title=data.name,
+        title=title,
         markdown=markdown,
         b64encode=b64encode,
     )

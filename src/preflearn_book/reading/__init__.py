@@ -1,0 +1,1 @@
+"""Reading of a user's file: formats, columns, names, outcomes, and times."""

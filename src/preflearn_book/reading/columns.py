@@ -1,0 +1,144 @@
+"""The rows of a user's file, and what is said about them: notes and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from preflearn_book.reading.labels import escape_markdown
+
+NOTHING = ("", "na", "n/a", "nan", "none", "null", "<na>", "-", "?", "*", "\\n")
+"""Texts in lower case that stand for a missing value."""
+
+MAX_FRACTION_LEFT_OUT = 0.01
+_YES = ("true", "t", "yes", "y", "1", "1.0")
+_NO = ("false", "f", "no", "n", "0", "0.0", *NOTHING)
+
+
+class UserTable:
+    """The rows of a file as texts, the notes for the reader, and the rows left out.
+
+    Parameters
+    ----------
+    frame : DataFrame of str
+        One row per comparison; the index is the number of the line or row in the file.
+        Columns may share a name.
+    source : str
+        Name of the file in notes and errors.
+    unit : {"line", "row"}
+        What the index counts.
+
+    Attributes
+    ----------
+    notes : list of str
+        Markdown for the reader of a report.
+    left_out : set of int
+        Index labels of rows with a wrong value.
+    """
+
+    def __init__(self, frame: pd.DataFrame, source: str, unit: str = "line") -> None:
+        self.frame = frame
+        self.source = source
+        self.unit = unit
+        self.notes = list[str]()
+        self.left_out = set[int]()
+
+    def __contains__(self, name: str) -> bool:
+        return name in list(self.frame.columns)
+
+    def note(self, text: str) -> None:
+        """Add a note in Markdown, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def column(self, name: str, parameter: str, otherwise: str = "") -> pd.Series:
+        """The texts of a column without blanks around them; "" for a missing one.
+
+        Raises
+        ------
+        ValueError
+            If no column, or more than one, has this name.
+        """
+        columns = [str(column) for column in self.frame.columns]
+        n_found = columns.count(name)
+        if n_found == 0:
+            raise ValueError(
+                f"{self.source} has the columns {', '.join(columns)}; expected one called {name!r}, "
+                f"or -p {parameter} NAME{otherwise}"
+            )
+        if n_found > 1:
+            raise ValueError(
+                f"{self.source} has {n_found} columns called {name!r}; expected names that differ: "
+                f"rename or delete one of them"
+            )
+        values = self.frame.iloc[:, columns.index(name)]
+        return values.astype("string").str.strip().fillna("")
+
+    def describe(self, row: int, value: object, name: str) -> str:
+        """Where a value is, such as "games.csv has 'x' in line 3, column 'home'"."""
+        shown = repr(value)
+        if len(shown) > 80:
+            shown = f"{shown[:60]}… ({len(str(value)):,} characters)"
+        return f"{self.source} has {shown} in {self.unit} {row}, column {name!r}"
+
+    def reject(
+        self, wrong: pd.Series, values: pd.Series, name: str, expected: str
+    ) -> None:
+        """Leave out the rows with a wrong value and say so, or raise if they are many.
+
+        Raises
+        ------
+        ValueError
+            If more than one row in a hundred is wrong.
+        """
+        wrong = wrong.fillna(False).astype(bool)
+        n_wrong = int(wrong.sum())
+        if n_wrong == 0:
+            return
+        row = wrong.idxmax()
+        text = f"{self.describe(row, values[row], name)}; expected {expected}"
+        if n_wrong > MAX_FRACTION_LEFT_OUT * len(wrong):
+            raise ValueError(text)
+        self.left_out.update(wrong.index[wrong])
+        if n_wrong > 1:
+            text += f", and {n_wrong - 1:,} more like it"
+        self.note(f"**Left out**: {escape_markdown(text)}.")
+
+
+def read_numbers(
+    table: UserTable, name: str, parameter: str, expected: str = "a number"
+) -> pd.Series:
+    """A column of numbers; rows with another value are left out or refused."""
+    text = table.column(name, parameter)
+    numbers = to_numbers(text)
+    table.reject(numbers.isna(), text, name, expected)
+    return numbers
+
+
+def to_numbers(text: pd.Series) -> pd.Series:
+    """Texts as floats, also with a decimal comma and a typographic minus; else NaN."""
+    plain = text.astype("string").str.replace("−", "-", regex=False)
+    plain = plain.str.replace(r"^([-+]?\d+),(\d+)$", r"\1.\2", regex=True)
+    numbers = pd.to_numeric(plain, errors="coerce").astype("Float64")
+    numbers = numbers.astype(float)
+    return numbers.where(np.isfinite(numbers))
+
+
+def read_flags(table: UserTable, name: str, parameter: str) -> pd.Series:
+    """A column of yes and no, as bools; a missing value is False."""
+    text = table.column(name, parameter)
+    low = text.str.lower()
+    expected = "yes or no, true or false, 1 or 0"
+    table.reject(~low.isin(_YES + _NO), text, name, expected)
+    return low.isin(_YES)
+
+
+def first_few(names: Iterable[object], most: int = 5) -> str:
+    """The first names of a list, as Markdown, and how many more there are."""
+    names = list(map(str, names))
+    text = ", ".join(map(escape_markdown, names[:most]))
+    if len(names) > most:
+        text += f" and {len(names) - most:,} more"
+    return text

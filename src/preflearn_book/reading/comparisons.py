@@ -1,0 +1,376 @@
+"""Tables of matches and of judgements, as the templates of reports use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from preflearn_book.reading.columns import UserTable, read_flags, read_numbers
+from preflearn_book.reading.formats import read_file
+from preflearn_book.reading.labels import escape_markdown
+from preflearn_book.reading.names import note_similar_names, read_names, read_pair
+from preflearn_book.reading.outcomes import FIRST_WON, Outcomes, Sides, read_outcomes
+from preflearn_book.reading.times import TimeScale, read_times
+
+MIN_MATCHES = 30
+MIN_TIMES = 4
+MIN_JUDGEMENTS = 10
+MAX_ITEMS = 2_000
+MAX_ROWS = 5_000_000
+"""Rows after weights and counts are written out as single comparisons."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns of a file, and how to read them: parameters of a template.
+
+    Attributes
+    ----------
+    first, second, time, outcome : str
+        Columns with both sides, the time, and the outcome; see `read_outcomes`.
+    weight : str
+        Column with the number of comparisons that a row stands for, or "".
+    counts : {"auto", "yes", "no"}
+        Whether two columns of outcomes count comparisons.
+    neutral : str
+        Column that says where the first has no advantage; "": "neutral", if there.
+    judge : str
+        Column with the judge; "": "judge", if there.
+    features : str
+        Titles of features, separated by commas: "length" names the columns
+        "first_length" and "second_length".
+    until : str
+        Last time to learn from, or "".
+    time_format : str
+        Format of dates, or "".
+    pair : str
+        Two names, "ONE - OTHER", or "".
+    """
+
+    first: str = "first"
+    second: str = "second"
+    time: str = "time"
+    outcome: str = "outcome"
+    weight: str = ""
+    counts: str = "auto"
+    neutral: str = ""
+    judge: str = ""
+    features: str = ""
+    until: str = ""
+    time_format: str = ""
+    pair: str = ""
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Columns:
+        """The columns among the parameters of a template; others are ignored."""
+        names = {entry.name for entry in fields(cls)}
+        return cls(**{k: str(v) for k, v in parameters.items() if k in names})
+
+
+@dataclass
+class MatchFile:
+    """Matches of a file in the order of time.
+
+    Attributes
+    ----------
+    source : str
+    played : DataFrame
+        Columns first, second, time, outcome (1, 0, -1), at_home (1 or 0), and margin
+        (points of the first less those of the second) if the file has points.
+    to_come : DataFrame
+        Matches to be forecast: without an outcome, or later than `until`.
+    scale : TimeScale
+    last : Timestamp or float
+        The last time that matches are learned from.
+    has_neutral : bool
+        Whether a column says where nobody has an advantage.
+    asked : tuple of str, optional
+        The pair that is asked about.
+    notes : list of str
+        Markdown for the reader of the report.
+    """
+
+    source: str
+    played: pd.DataFrame
+    to_come: pd.DataFrame
+    scale: TimeScale
+    last: Any
+    has_neutral: bool
+    asked: tuple[str, str] | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class JudgementFile:
+    """Judgements of a file.
+
+    Attributes
+    ----------
+    source : str
+    table : DataFrame
+        Columns first, second, outcome (1, 0, -1), judge if there are judges, and
+        first_NAME and second_NAME of each feature.
+    judge : str
+        Title of the column of judges, or "".
+    features : list of str
+    notes : list of str
+        Markdown for the reader of the report.
+    """
+
+    source: str
+    table: pd.DataFrame
+    judge: str
+    features: list[str]
+    notes: list[str] = field(default_factory=list)
+
+
+def guess_kind(titles: Iterable[str], parameters: Iterable[str]) -> str:
+    """Whether a file holds "matches" or "judgements".
+
+    Parameters of one kind decide; else a column "judge" means judgements.
+
+    Examples
+    --------
+    >>> guess_kind(["first", "second", "judge"], []), guess_kind(["judge"], ["time"])
+    ('judgements', 'matches')
+    """
+    given = set(parameters)
+    if given & {"judge", "features"}:
+        return "judgements"
+    if given & {"time", "neutral", "pair"} or "judge" not in set(titles):
+        return "matches"
+    return "judgements"
+
+
+def load(
+    data: str | Path | UserTable, kind: str, columns: Columns
+) -> MatchFile | JudgementFile:
+    """Read a file, or the rows of one, as matches or as judgements."""
+    table = data if isinstance(data, UserTable) else read_file(data)
+    if kind == "judgements":
+        return load_judgements(table, columns)
+    return load_matches(table, columns)
+
+
+def load_matches(data: str | Path | UserTable, columns: Columns) -> MatchFile:
+    """Read matches in time.
+
+    Raises
+    ------
+    ValueError
+        If the file can't be read, or has too few matches to choose a model.
+    OSError
+        If there is no such file.
+    """
+    raw = data if isinstance(data, UserTable) else read_file(data)
+    _note_copies(raw)
+    sides = _read_sides(raw, columns)
+    otherwise = ", or --judgements, for comparisons without times"
+    times, scale = read_times(raw, columns.time, columns.time_format, otherwise)
+    outcomes = read_outcomes(raw, columns.outcome, sides, columns.counts)
+    table = pd.DataFrame({"first": sides.first, "second": sides.second, "time": times})
+    neutral = columns.neutral or ("neutral" if "neutral" in raw else "")
+    table["at_home"] = 1
+    if neutral:
+        table["at_home"] = 1 - read_flags(raw, neutral, "neutral").astype(int)
+    table = _single_comparisons(raw, table, outcomes, columns)
+    if columns.outcome == FIRST_WON:
+        _turn_half(raw, table)
+    table = table.sort_values("time", kind="stable", ignore_index=True)
+    is_known = table["outcome"].notna()
+    last = table["time"].max()
+    if columns.until:
+        is_early = scale.is_until(table["time"], columns.until)
+        is_known &= is_early
+        last = table["time"][is_early].max()
+    played = table[is_known].astype({"outcome": int}).reset_index(drop=True)
+    _check_matches(raw.source, played)
+    names = pd.concat([played["first"], played["second"]]).value_counts()
+    note_similar_names(raw, names)
+    asked = read_pair(columns.pair, set(names.index)) if columns.pair else None
+    to_come = table[~is_known].reset_index(drop=True)
+    return MatchFile(
+        raw.source, played, to_come, scale, last, bool(neutral), asked, raw.notes
+    )
+
+
+def load_judgements(data: str | Path | UserTable, columns: Columns) -> JudgementFile:
+    """Read judgements, with or without judges.
+
+    Raises
+    ------
+    ValueError
+        If the file can't be read, or has too few judgements.
+    OSError
+        If there is no such file.
+    """
+    raw = data if isinstance(data, UserTable) else read_file(data)
+    sides = _read_sides(raw, columns)
+    outcomes = read_outcomes(raw, columns.outcome, sides, columns.counts)
+    table = pd.DataFrame({"first": sides.first, "second": sides.second})
+    judge = columns.judge or ("judge" if "judge" in raw else "")
+    time = columns.time if columns.time != Columns.time or columns.until else ""
+    if judge or time:
+        _note_copies(raw)
+    if judge:
+        table["judge"] = read_names(raw, judge, "judge")
+    features = [name.strip() for name in columns.features.split(",") if name.strip()]
+    for name in features:
+        for side, title in (("first", columns.first), ("second", columns.second)):
+            table[f"{side}_{name}"] = read_numbers(raw, f"{title}_{name}", "features")
+    is_early = pd.Series(True, table.index)
+    if columns.until:
+        if time not in raw:
+            raise ValueError(
+                f"until is {columns.until!r}, but no column has times; expected one: -p time NAME"
+            )
+        times, scale = read_times(raw, time, columns.time_format)
+        is_early = scale.is_until(times, columns.until)
+        raw.note(f"Judgements are those up to {escape_markdown(columns.until)}.")
+    raw.left_out.update(table.index[~is_early])
+    table = _single_comparisons(raw, table, outcomes, columns)
+    table = table[table["outcome"].notna()].astype({"outcome": int})
+    table = _most_judged(raw, table.reset_index(drop=True))
+    _check_judgements(raw.source, table, columns.outcome)
+    names = pd.concat([table["first"], table["second"]]).value_counts()
+    note_similar_names(raw, names)
+    return JudgementFile(raw.source, table, judge, features, raw.notes)
+
+
+def _read_sides(raw: UserTable, columns: Columns) -> Sides:
+    first = read_names(raw, columns.first, "first")
+    second = read_names(raw, columns.second, "second")
+    expected = f"another name than in column {columns.first!r}"
+    raw.reject((first == second) & (first != ""), second, columns.second, expected)
+    return Sides((columns.first, columns.second), first, second)
+
+
+def _single_comparisons(
+    raw: UserTable, table: pd.DataFrame, outcomes: Outcomes, columns: Columns
+) -> pd.DataFrame:
+    """One row per comparison, with its outcome: counts and weights repeat a row."""
+    table = table.assign(outcome=outcomes.sign)
+    if outcomes.margin is not None:
+        table["margin"] = outcomes.margin
+    times = np.ones(len(table), dtype=np.int64)
+    if columns.weight:
+        times = _read_weights(raw, columns.weight)
+    is_kept = ~table.index.isin(list(raw.left_out))
+    counts = outcomes.counts
+    if counts is None:
+        return _repeated(raw, table[is_kept], times[is_kept])
+    parts = [
+        _repeated(
+            raw,
+            table[is_kept].assign(outcome=value),
+            (times * counts[side].to_numpy(np.int64))[is_kept],
+        )
+        for side, value in (("first", 1.0), ("tie", 0.0), ("second", -1.0))
+    ]
+    to_come = table[is_kept & outcomes.sign.isna().to_numpy()]
+    return pd.concat([*parts, to_come]).sort_index(kind="stable")
+
+
+def _read_weights(raw: UserTable, title: str) -> np.ndarray:
+    """How many comparisons each row stands for."""
+    numbers = read_numbers(raw, title, "weight", "the number of comparisons of the row")
+    texts = raw.column(title, "weight")
+    wrong = (numbers < 0) | (numbers != np.round(numbers))
+    expected = "how often the row was observed: 0, 1, 2, and so on"
+    raw.reject(wrong & numbers.notna(), texts, title, expected)
+    numbers = numbers.where(~wrong, 0.0).fillna(0.0)
+    raw.note(
+        f"Each row counts as often as {escape_markdown(repr(title))} says: {len(numbers):,} rows are "
+        f"{int(numbers.sum()):,} comparisons."
+    )
+    return numbers.to_numpy(np.int64)
+
+
+def _repeated(raw: UserTable, table: pd.DataFrame, times: np.ndarray) -> pd.DataFrame:
+    total = int(times.sum())
+    if total > MAX_ROWS:
+        raise ValueError(
+            f"{raw.source} stands for {total:,} comparisons; expected at most {MAX_ROWS:,}: divide "
+            f"the counts, or take a part of the rows"
+        )
+    if (times == 1).all():
+        return table
+    return table.iloc[np.repeat(np.arange(len(table)), times)]
+
+
+def _turn_half(raw: UserTable, table: pd.DataFrame) -> None:
+    """Exchange the sides of half of the rows, so that their order says nothing."""
+    turned = np.random.default_rng(0).random(len(table)) < 0.5
+    rows = table.index[turned]
+    sides = table.loc[turned, ["second", "first"]].to_numpy()
+    is_turned = pd.Series(turned, table.index)
+    table["first"] = table["first"].mask(is_turned, pd.Series(sides[:, 0], rows))
+    table["second"] = table["second"].mask(is_turned, pd.Series(sides[:, 1], rows))
+    table["outcome"] = table["outcome"].mask(is_turned, -table["outcome"])
+    raw.note(
+        "Each row names its winner first, so half of the rows were turned at random."
+    )
+
+
+def _note_copies(raw: UserTable) -> None:
+    """Note rows that are there twice, where a time or a judge tells rows apart."""
+    n_copies = int(raw.frame.duplicated().sum())
+    if n_copies:
+        rows_are = (
+            "1 row is a copy" if n_copies == 1 else f"{n_copies:,} rows are copies"
+        )
+        raw.note(f"**{rows_are} of another row**; each counts.")
+
+
+def _most_judged(raw: UserTable, table: pd.DataFrame) -> pd.DataFrame:
+    """The judgements among the items that were judged most often."""
+    counts = pd.concat([table["first"], table["second"]]).value_counts()
+    if len(counts) <= MAX_ITEMS:
+        return table
+    kept = counts.index[:MAX_ITEMS]
+    inside = table["first"].isin(kept) & table["second"].isin(kept)
+    raw.note(
+        f"**Left out**: all but the {MAX_ITEMS:,} items of the {len(counts):,} that were judged most often, "
+        f"and the {int((~inside).sum()):,} judgements of others, since errors of all items are computed "
+        f"together."
+    )
+    return table[inside].reset_index(drop=True)
+
+
+def _check_matches(source: str, played: pd.DataFrame) -> None:
+    found = f"{source} has {len(played):,} matches with an outcome"
+    fewer = "preflearn report --judgements takes fewer, and matches of one time"
+    n_times = played["time"].nunique()
+    if len(played) < MIN_MATCHES:
+        raise ValueError(
+            f"{found}; expected {MIN_MATCHES} at least, to choose a model by: {fewer}"
+        )
+    if n_times < MIN_TIMES:
+        times = "1 time" if n_times == 1 else f"{n_times} times"
+        raise ValueError(f"{found} at {times}; expected {MIN_TIMES} at least: {fewer}")
+    if played["outcome"].abs().max() == 0:
+        raise ValueError(f"{found}, all of them ties; expected some that were won")
+    if played["outcome"].nunique() == 1:
+        raise ValueError(
+            f"{found}, all the same; expected both sides to win, or -p outcome 'first won', if each "
+            f"row names its winner first"
+        )
+
+
+def _check_judgements(source: str, table: pd.DataFrame, outcome: str) -> None:
+    n_won = int((table["outcome"] != 0).sum())
+    found = f"{source} has {len(table):,} judgements, {n_won:,} without a tie"
+    if len(table) < MIN_JUDGEMENTS or n_won == 0:
+        raise ValueError(
+            f"{found}; expected {MIN_JUDGEMENTS} at least, not all of them ties"
+        )
+    if table["outcome"].nunique() == 1 and outcome != FIRST_WON:
+        raise ValueError(
+            f"{found}, all the same; expected both sides to win, or -p outcome 'first won', if each "
+            f"row names the better first"
+        )

@@ -1,0 +1,394 @@
+"""Outcomes of comparisons, from names of winners, words, numbers, points, or counts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from preflearn_book.reading.columns import (
+    NOTHING,
+    UserTable,
+    first_few,
+    to_numbers,
+)
+from preflearn_book.reading.labels import code_span, escape_markdown
+from preflearn_book.reading.names import normalized_name
+
+FIRST_WON = "first won"
+"""The value of `outcome` for files that name the winner of each row first."""
+
+WORDS = {"h": 1, "d": 0, "a": -1, "w": 1, "l": -1, "win": 1, "loss": -1}
+WORDS |= {"won": 1, "lost": -1, "first": 1, "second": -1, "true": 1, "false": -1}
+WORDS |= {"left": 1, "right": -1, "yes": 1, "no": -1}
+TIES = ("tie", "draw", "drawn", "tied", "no preference", "neither", "equal", "same")
+WORDS |= dict.fromkeys(TIES, 0)
+_SIDES = {"a": 1, "b": -1}  # of files without h and d
+_TRUTH = {"t": 1, "f": -1}
+_FORFEITS = {"+/-": 1, "+:-": 1, "-/+": -1, "-:+": -1}
+_BETTING = {"1": 1, "x": 0, "2": -1}
+_POINTS = re.compile(
+    r"^(?P<first>\d+(?:\.\d+)?)\s*[-:]\s*(?P<second>\d+(?:\.\d+)?)"
+    r"(?P<forfeit>\s*f{1,2}\b)?[a-z. ]*$"
+)
+_COUNT_TITLE = re.compile(
+    r"(?<![a-z])(wins?|victories|votes?|prefer(red|s|ences)?)(?![a-z])"
+)
+_SIDE = {1: "won", 0: "a tie", -1: "lost"}
+_NEARLY_ALL = 0.99
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The titles of the columns with both sides, and the names in them."""
+
+    titles: tuple[str, str]
+    first: pd.Series
+    second: pd.Series
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Outcomes of the rows of a file.
+
+    Attributes
+    ----------
+    sign : Series of float
+        1 the first won, 0 a tie, -1 the second won, NaN nothing yet.
+    margin : Series of float, optional
+        Points of the first less points of the second.
+    counts : DataFrame of float, optional
+        How often the first won, the second won, and neither, where a row is a summary
+        of several comparisons.
+    """
+
+    sign: pd.Series
+    margin: pd.Series | None = None
+    counts: pd.DataFrame | None = None
+
+
+def read_outcomes(
+    table: UserTable, outcome: str, sides: Sides, counts: str = "auto"
+) -> Outcomes:
+    """Read outcomes as a column, or columns, of a file give them.
+
+    A value that is a name of its own row is a name, also if it is a number or a letter,
+    where this holds for most values of the column.
+
+    Parameters
+    ----------
+    table : UserTable
+    outcome : str
+        A column; two, "ONE - OTHER", or three with ties, "ONE - OTHER - TIES"; or
+        "first won".
+    sides : Sides
+    counts : {"auto", "yes", "no"}
+        Whether two columns count comparisons that each side won, instead of points of
+        one comparison; "auto" asks the titles.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or has many values that can't be read, or can be read
+        in two ways.
+    """
+    if counts not in ("auto", "yes", "no"):
+        raise ValueError(f"counts is {counts!r}; expected auto, yes, or no")
+    if outcome == FIRST_WON:
+        return Outcomes(_all_won(table))
+    parts = [outcome]
+    if outcome not in table:
+        parts = [part.strip() for part in outcome.split(" - ")]
+    if len(parts) == 1:
+        return _read_column(table, parts[0], sides)
+    if len(parts) > 3:
+        raise ValueError(
+            f"outcome is {outcome!r}; expected a column, or two or three with ' - ' between them"
+        )
+    numbers = pd.concat([_numbers_or_nothing(table, part) for part in parts], axis=1)
+    by_title = all(_COUNT_TITLE.search(_spaced(part)) for part in parts[:2])
+    if counts == "yes" or (counts == "auto" and (by_title or len(parts) == 3)):
+        return _count_outcomes(table, numbers, parts)
+    if len(parts) == 3:
+        raise ValueError(
+            f"outcome names three columns, {parts}; expected two, or -p counts yes for wins, losses, and ties"
+        )
+    return _point_outcomes(table, numbers, parts)
+
+
+def _spaced(title: str) -> str:
+    """A title in lower case whose words, as in homeWins and home.wins, are apart."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", title).lower().replace("_", " ")
+
+
+def _all_won(table: UserTable) -> pd.Series:
+    """Every row won by the first; a row with gaps may be a match that is still to come."""
+    frame = table.frame
+    most = frame.loc[:, ((frame != "").mean() > 0.9).to_numpy()]
+    has_gap = (most == "").to_numpy(bool)
+    if has_gap.any():
+        rows = frame.index[has_gap.any(axis=1)]
+        title = escape_markdown(repr(str(most.columns[has_gap.any(axis=0)][0])))
+        plural = "s" if len(rows) > 1 else ""
+        table.note(
+            f"**Taken as won, with nothing in {title}: {table.unit}{plural} {first_few(rows)}.** If "
+            f"these are still to come, `-p until DATE` learns from those before them."
+        )
+    return pd.Series(1.0, frame.index)
+
+
+# ---- Two or three columns
+
+
+def _numbers_or_nothing(table: UserTable, title: str) -> pd.Series:
+    text = table.column(title, "outcome")
+    text = text.mask(text.str.lower().isin(NOTHING), "")
+    numbers = to_numbers(_plain(text))
+    table.reject(numbers.isna() & (text != ""), text, title, "a number")
+    return numbers.rename(title)
+
+
+def _point_outcomes(
+    table: UserTable, numbers: pd.DataFrame, titles: list[str]
+) -> Outcomes:
+    margin = numbers.iloc[:, 0] - numbers.iloc[:, 1]
+    both = " and ".join(code_span(title) for title in titles)
+    table.note(
+        f"Each row is read as one comparison with points in {both}: who won counts, not by how much. "
+        f"If the columns count wins in several comparisons, use `-p counts yes`."
+    )
+    return Outcomes(np.sign(margin), margin)
+
+
+def _count_outcomes(
+    table: UserTable, numbers: pd.DataFrame, titles: list[str]
+) -> Outcomes:
+    """Counts of wins of both sides, and of ties; a row without any is left out."""
+    known = numbers.notna().any(axis=1)
+    counts = numbers.fillna(0.0)
+    for title in titles:
+        wrong = (counts[title] < 0) | (counts[title] != np.round(counts[title]))
+        texts = table.column(title, "outcome")
+        table.reject(wrong, texts, title, "a count: 0, 1, 2, and so on")
+    if len(titles) == 2:
+        counts["ties"] = 0.0
+    counts.columns = ["first", "second", "tie"]
+    counts = counts.where(known, 0.0)
+    total = int(counts.to_numpy().sum())
+    columns = " and ".join(code_span(title) for title in titles)
+    table.note(
+        f"The columns {columns} are read as counts: {len(counts):,} rows are {total:,} comparisons. If they "
+        f"are points of one comparison per row, use `-p counts no`."
+    )
+    sign = np.sign(counts["first"] - counts["second"])
+    return Outcomes(sign.where(known), counts=counts)
+
+
+# ---- One column
+
+
+def _read_column(table: UserTable, title: str, sides: Sides) -> Outcomes:
+    text = table.column(title, "outcome")
+    text = text.mask(text.str.lower().isin(NOTHING) & ~_is_own_name(text, sides), "")
+    given = text != ""
+    named = _named_sides(table, text, sides)
+    low = _words(text)
+    by_title = _titled_sides(low, sides)
+    is_neutral = low.isin(TIES) | by_title.notna() | _is_half(low)
+    n_named = int(named.notna().sum())
+    if n_named > int((given & named.isna() & ~is_neutral).sum()):
+        _check_other_reading(table, text, named, sides, title)
+        return _read_winners(table, text, named, by_title, title)
+    if n_named:
+        example = escape_markdown(text[named.notna()].iloc[0])
+        table.note(
+            f"**Values such as {example} are also names.** They are not read as names, since most values of "
+            f"the column are not a name of their row."
+        )
+    numbers = to_numbers(_plain(text))
+    betting = set(low[given].unique())
+    if betting <= set(_BETTING) and "2" in betting:
+        return _read_words(table, text, low, by_title, (title, _BETTING))
+    n_wrong = int((numbers.isna() & given).sum())
+    if n_wrong <= (1 - _NEARLY_ALL) * given.sum():
+        return _read_single_numbers(table, text, numbers, title)
+    return _read_words(table, text, low, by_title, (title, _meanings(low)))
+
+
+def _is_own_name(text: pd.Series, sides: Sides) -> pd.Series:
+    return ((text == sides.first) | (text == sides.second)).astype(bool)
+
+
+def _named_sides(table: UserTable, text: pd.Series, sides: Sides) -> pd.Series:
+    """1 or -1 where a value is the first or the second name of its row, else NaN."""
+    named = pd.Series(np.nan, text.index)
+    named[(text == sides.first).to_numpy(bool)] = 1.0
+    named[(text == sides.second).to_numpy(bool)] = -1.0
+    left = text[named.isna() & (text != "")]
+    known = pd.unique(pd.concat([sides.first, sides.second, left]))
+    key = {name: normalized_name(name) for name in known}
+    value = left.map(key)
+    is_first = value == sides.first[left.index].map(key)
+    is_second = value == sides.second[left.index].map(key)
+    found = is_first ^ is_second
+    keys = pd.Series(np.where(is_first, 1.0, -1.0), left.index)[found]
+    named[keys.index] = keys
+    if len(keys):
+        example = escape_markdown(repr(text[keys.index[0]]))
+        table.note(
+            f"{len(keys):,} winners such as {example} are written unlike the name in their row (case, "
+            f"blanks, or the encoding of a letter), and are read as that name."
+        )
+    return named
+
+
+def _words(text: pd.Series) -> pd.Series:
+    """Values in lower case without a remark in parentheses: "tie (both bad)" is a tie."""
+    return _plain(text).str.lower().str.partition("(")[0].str.strip()
+
+
+def _plain(text: pd.Series) -> pd.Series:
+    """Values with halves as 0.5, decimal points, and hyphens instead of dashes."""
+    plain = text.str.replace(r"(\d)½", r"\1.5", regex=True)
+    plain = plain.str.replace("½", "0.5", regex=False)
+    plain = plain.str.replace(r"(?<![\d.])1/2(?!\d)", "0.5", regex=True)
+    plain = plain.str.replace(r"(?<=\d),(?=\d)", ".", regex=True)
+    return plain.str.replace(r"[−–—]", "-", regex=True)
+
+
+def _is_half(low: pd.Series) -> pd.Series:
+    return low.isin(["0.5", "0.5-0.5"])
+
+
+def _titled_sides(low: pd.Series, sides: Sides) -> pd.Series:
+    """1 or -1 where a value is the title of the column of a side, else NaN."""
+    titles = {sides.titles[0].lower(): 1.0, sides.titles[1].lower(): -1.0}
+    return low.map(titles).astype(float)
+
+
+def _read_winners(
+    table: UserTable,
+    text: pd.Series,
+    named: pd.Series,
+    by_title: pd.Series,
+    title: str,
+) -> Outcomes:
+    """Outcomes of a column with the names of winners."""
+    low = _words(text)
+    sign = named.fillna(by_title)
+    is_tie = sign.isna() & (low.isin(TIES) | _is_half(low))
+    sign[is_tie] = 0.0
+    given = text != ""
+    wrong = sign.isna() & given
+    table.reject(
+        wrong, text, title, "the name of the winner, one of the two in this row, or tie"
+    )
+    return Outcomes(sign)
+
+
+def _check_other_reading(
+    table: UserTable, text: pd.Series, named: pd.Series, sides: Sides, title: str
+) -> None:
+    """Note that names of winners are also words or numbers; refuse if nothing decides.
+
+    With three names or more, words would not always be a name of their row.
+
+    Raises
+    ------
+    ValueError
+        If there are two names, and both readings fit all values.
+    """
+    low = _words(text)
+    numbers = to_numbers(text)
+    as_numbers = np.sign(2 * numbers - 1).where(numbers.isin([1, 0.5, 0]))
+    other = low.map(_meanings(low)).astype(float).fillna(as_numbers)
+    differs = named.notna() & other.notna() & (named != other)
+    if not differs.any():
+        return
+    row = differs.idxmax()
+    n_names = pd.concat([sides.first, sides.second]).nunique()
+    if n_names <= 2 and other[text != ""].notna().all():
+        raise ValueError(
+            f"{table.describe(row, text[row], title)}, which is the name of a winner or a word for "
+            f"{_SIDE[int(other[row])]} (by the first); expected one reading: rename "
+            f"the players, or write 1, 0, -1"
+        )
+    name = escape_markdown(text[row])
+    table.note(
+        f"**Values of {code_span(title)} that are a name of their row are read as the winner**: {name} means "
+        f"that {name} won."
+    )
+
+
+def _read_single_numbers(
+    table: UserTable, text: pd.Series, numbers: pd.Series, title: str
+) -> Outcomes:
+    """Outcomes from numbers: 1, 0, -1, or 1, 1/2, 0, or a difference of points."""
+    table.reject(numbers.isna() & (text != ""), text, title, "a number")
+    if not (numbers.min() >= 0):
+        margin = numbers if numbers.abs().max() > 1 else None
+        return Outcomes(np.sign(numbers), margin)
+    expected = "1, 0, -1, or 1, 1/2, 0, or points of both: -p outcome 'ONE - OTHER'"
+    table.reject(numbers > 1, text, title, expected)
+    table.note("Outcomes of 1 and 0 are read as won and lost by the first.")
+    return Outcomes(np.sign(2 * numbers - 1))
+
+
+def _meanings(low: pd.Series) -> dict[str, int]:
+    """What words mean: A and B are sides where no H is, and T is true next to F."""
+    present = set(low.unique())
+    meanings = WORDS | _FORFEITS
+    if {"b", "h", "d"} & present == {"b"}:
+        return meanings | _SIDES
+    if "t" in present and "f" in present:
+        return meanings | _TRUTH
+    return meanings | {"t": 0}
+
+
+def _read_words(
+    table: UserTable,
+    text: pd.Series,
+    low: pd.Series,
+    by_title: pd.Series,
+    titled_meanings: tuple[str, dict[str, int]],
+) -> Outcomes:
+    """Outcomes from titles of columns, words, and points such as 3-0."""
+    title, meanings = titled_meanings
+    is_word = by_title.isna() & low.isin(list(meanings))
+    sign = by_title.fillna(low.map(meanings).astype(float))
+    margin = _margins_of_texts(table, text, low.where(sign.isna(), ""))
+    sign = sign.fillna(np.sign(margin))
+    sign[sign.isna() & _is_half(low)] = 0.0
+    used = sorted(low[is_word].unique())
+    if any(meanings[word] for word in used):  # a tie alone needs no explanation
+        meaning = ", ".join(f"{word} as {_SIDE[meanings[word]]}" for word in used)
+        table.note(f"Outcomes of the first are read so: {meaning}.")
+    wrong = sign.isna() & (text != "")
+    table.reject(wrong, text, title, _expected_words())
+    return Outcomes(sign, margin if margin.notna().any() else None)
+
+
+def _expected_words() -> str:
+    return (
+        f"the winner's name or column, points of both such as 3-0, numbers alone, or one of "
+        f"{', '.join(WORDS)}; write tie if neither won, and delete rows that were not played or judged"
+    )
+
+
+def _margins_of_texts(table: UserTable, text: pd.Series, low: pd.Series) -> pd.Series:
+    """Differences of points of both sides in texts such as 3-0, else NaN."""
+    points = low.str.extract(_POINTS)
+    first = to_numbers(points["first"].fillna(""))
+    margin = first - to_numbers(points["second"].fillna(""))
+    if margin.notna().any():
+        example = escape_markdown(text[margin.notna()].iloc[0])
+        table.note(
+            f"Outcomes such as {example} are points of both sides, those of the first before: who won "
+            f"counts, not by how much."
+        )
+    forfeits = points["forfeit"].notna() & margin.notna()
+    if forfeits.any():
+        table.note(f"{int(forfeits.sum()):,} results by forfeit (F) count as won.")
+    return margin

@@ -1,0 +1,371 @@
+"""Times of a user's file: dates in any common form, seconds since 1970, or numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from preflearn.matches import reads_as_date
+from preflearn_book.reading.columns import UserTable, to_numbers
+from preflearn_book.reading.labels import escape_markdown
+
+FORMS = (
+    *("ISO8601", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y"),
+    *("%Y/%m/%d", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d %b %Y", "%b %d, %Y"),
+    *("%d %B %Y", "%B %d, %Y", "%Y.%m.%d"),
+)
+"""Formats of dates in the order in which they are tried."""
+
+_DIGITS = ("%Y%m%d", "%Y%m")
+_UNITS = {
+    "s": "seconds",
+    "ms": "milliseconds",
+    "us": "microseconds",
+    "ns": "nanoseconds",
+}
+_SEASON = re.compile(r"(?P<year>\d{4})\s*[-/–]\s*(?P<next>\d{4}|\d{2})")
+_FIRST_YEAR = 1600
+_LAST_YEAR = 2200
+_NEARLY_ALL = 0.99
+_PERIODS = {"month": "M", "year": "Y", "season": "Y"}
+_FEW_DAYS = pd.Timedelta(days=3)
+_MANY_DATES = 10  # from here on a date far from all others is noted
+
+
+@dataclass(frozen=True)
+class TimeScale:
+    """How the times of a file were read, and how they are shown.
+
+    Attributes
+    ----------
+    resolution : {"number", "minute", "moment", "day", "month", "season", "year"}
+        What a value of the file names; "number" if times are not dates. "moment" is
+        shown as a date, and "minute" with its time of day.
+    forms : tuple of str
+        Formats that read the values; "" for numbers and seasons.
+    unit : str
+        Unit of a time since 1970, such as "ms", or "".
+    """
+
+    resolution: str = "number"
+    forms: tuple[str, ...] = ()
+    unit: str = ""
+
+    @property
+    def dated(self) -> bool:
+        """Whether times are dates."""
+        return self.resolution != "number"
+
+    def moment(self, time: Any) -> str:
+        """A time as a reader writes it: a date, a number, or days since 1970.
+
+        Examples
+        --------
+        >>> TimeScale("day").moment(19753.0), TimeScale("season").moment(pd.Timestamp(2019, 1, 1))
+        ('2024-01-31', '2019/20')
+        """
+        if not self.dated:
+            return f"{time:,.0f}" if time == round(time) else f"{time:g}"
+        unit = "D" if isinstance(time, float | int) else None
+        date = pd.Timestamp(time, unit=unit)
+        if self.resolution == "month":
+            return str(_first_start(date, "M").strftime("%Y-%m"))
+        if self.resolution == "year":
+            return str(_first_start(date, "Y").year)
+        if self.resolution == "season":
+            year = _first_start(date, "Y").year
+            return f"{year}/{(year + 1) % 100:02d}"
+        if self.resolution == "minute":
+            return f"{date:%Y-%m-%d %H:%M}"
+        return str(date.date())
+
+    def is_until(self, times: pd.Series, until: str) -> pd.Series:
+        """Which times are not later than `until`, whose whole day, month or year counts.
+
+        Raises
+        ------
+        ValueError
+            If `until` is not a time of this scale.
+        """
+        if not self.dated:
+            number = to_numbers(pd.Series([until])).iloc[0]
+            if np.isnan(number):
+                raise ValueError(
+                    f"until is {until!r}; expected a number, as the times of the file are"
+                )
+            return times <= number
+        date, resolution = self._parse(until.strip())
+        if resolution == "moment":
+            return times <= date
+        return times < _period_end(date, resolution)
+
+    def _parse(self, until: str) -> tuple[pd.Timestamp, str]:
+        """The date that a text names, and its resolution."""
+        season = _SEASON.fullmatch(until)
+        if season and _is_season(season):
+            return pd.Timestamp(int(season["year"]), 1, 1), "year"
+        if self.unit:
+            number = to_numbers(pd.Series([until])).iloc[0]
+            if reads_as_date(np.array([number]), self.unit)[0]:
+                return pd.Timestamp(number, unit=self.unit), "moment"
+        for form in dict.fromkeys((*filter(None, self.forms), "ISO8601")):
+            date = _parse_dates(pd.Series([until]), form).iloc[0]
+            if not pd.isna(date):
+                return date, _resolution(pd.Series([until]), form)
+        form = next((form for form in self.forms if form), "2024-01-31")
+        raise ValueError(
+            f"until is {until!r}; expected a date as in the file ({form}) or such as 2024-01-31"
+        )
+
+
+def _first_start(date: pd.Timestamp, period: str) -> pd.Timestamp:
+    """The first month or year that begins at a date or after it."""
+    start = date.to_period(period).start_time
+    if start < date:
+        start = (date.to_period(period) + 1).start_time
+    return start
+
+
+def _period_end(date: pd.Timestamp, resolution: str) -> pd.Timestamp:
+    """The end of the day, month or year that begins at a date; it is excluded."""
+    steps = {
+        "month": pd.DateOffset(months=1),
+        "year": pd.DateOffset(years=1),
+        "season": pd.DateOffset(years=1),
+    }
+    return date + steps.get(resolution, pd.DateOffset(days=1))
+
+
+def read_times(
+    table: UserTable, column: str, time_format: str = "", otherwise: str = ""
+) -> tuple[pd.Series, TimeScale]:
+    """Times as dates or numbers, and how they were read.
+
+    Dates are read by the form that fits most of them; the others by one form that fits
+    only these. Numbers are dates if nearly all of them are years, 202401, 20240131, or
+    a time since 1970.
+
+    Raises
+    ------
+    ValueError
+        If a value can be read in two ways, or many can't be read.
+    """
+    text = table.column(column, "time", otherwise)
+    if not time_format:
+        found = _read_seasons(table, text, column)
+        if found is not None:
+            return found
+        numbers = to_numbers(text)
+        if numbers.notna().mean() > _NEARLY_ALL:
+            return _read_numbers(table, text, numbers, column)
+    return _read_dates(table, text, column, time_format)
+
+
+def _read_seasons(
+    table: UserTable, text: pd.Series, column: str
+) -> tuple[pd.Series, TimeScale] | None:
+    """Seasons such as 2019/20 as their first year; None if the texts are not seasons."""
+    unique = text[text != ""].unique()
+    matches = [_SEASON.fullmatch(value) for value in unique]
+    is_season = [match is not None and _is_season(match) for match in matches]
+    if not is_season or np.mean(is_season) <= _NEARLY_ALL:
+        return None
+    years = text.str.extract(r"^(\d{4})", expand=False).fillna("")
+    dates = _parse_dates(years, "%Y")
+    table.reject(dates.isna(), text, column, "a season such as 2019/20")
+    return dates, TimeScale("season", ("",))
+
+
+def _is_season(match: re.Match) -> bool:
+    follows = (int(match["year"]) + 1) % 10 ** len(match["next"])
+    return follows == int(match["next"])
+
+
+def _read_numbers(
+    table: UserTable, text: pd.Series, numbers: pd.Series, column: str
+) -> tuple[pd.Series, TimeScale]:
+    """Numbers, or the dates that nearly all of them mean."""
+    values = numbers.to_numpy(float)
+    with np.errstate(invalid="ignore"):
+        for form in _DIGITS:
+            if np.mean(reads_as_date(values, form)) > _NEARLY_ALL:
+                digits = numbers.astype("Int64").astype("string").fillna("")
+                return _dates_of_numbers(table, text, digits, column, form)
+        for unit, words in _UNITS.items():
+            fits = reads_as_date(values, unit)
+            if np.mean(fits) > _NEARLY_ALL:
+                table.reject(
+                    pd.Series(~fits, text.index), text, column, f"{words} since 1970"
+                )
+                dates = pd.to_datetime(numbers.where(fits), unit=unit, errors="coerce")
+                k = int(np.argmax(fits))
+                table.note(
+                    f"Times are read as {words} since 1970: {escape_markdown(text.iloc[k])} is "
+                    f"{dates.iloc[k]:%d %B %Y}."
+                )
+                _note_isolated(table, dates)
+                return dates, TimeScale(_resolution_of_span(dates), ("",), unit)
+        is_year = (values == np.round(values)) & (values > 1700) & (values < 2200)
+        if np.mean(is_year) > _NEARLY_ALL:
+            digits = numbers.astype("Int64").astype("string").fillna("")
+            return _dates_of_numbers(table, text, digits, column, "%Y")
+    table.reject(numbers.isna(), text, column, "a number")
+    return numbers, TimeScale()
+
+
+def _dates_of_numbers(
+    table: UserTable, text: pd.Series, digits: pd.Series, column: str, form: str
+) -> tuple[pd.Series, TimeScale]:
+    dates = _parse_dates(digits, form)
+    table.reject(dates.isna(), text, column, f"a date in the format {form}")
+    resolution = _resolution(digits, form)
+    if resolution == "month":
+        k = int(np.argmax(dates.notna()))
+        table.note(
+            f"Times are read as months: {text.iloc[k]} is {dates.iloc[k]:%B %Y}."
+        )
+    _note_isolated(table, dates)
+    return dates, TimeScale(resolution, (form,))
+
+
+def _read_dates(
+    table: UserTable, text: pd.Series, column: str, time_format: str
+) -> tuple[pd.Series, TimeScale]:
+    codes, unique = pd.factorize(text)
+    values = pd.Series(unique, dtype="string")
+    dates, used = _dates_of_forms(table, values, column, time_format)
+    for form, is_read in used.items():
+        n_rows = int(is_read.to_numpy()[codes].sum())
+        if form != "ISO8601" and n_rows:
+            k = int(np.argmax(is_read))
+            part = (
+                "Dates" if n_rows == len(text) else f"{n_rows:,} of {len(text):,} dates"
+            )
+            table.note(
+                f"{part} are read as {form}: {escape_markdown(values[k])} is {dates[k]:%d %B %Y}."
+            )
+    resolutions = {
+        _resolution(values[is_read], form)
+        for form, is_read in used.items()
+        if is_read.any()
+    }
+    all_dates = pd.Series(dates.to_numpy()[codes], text.index)
+    expected = (
+        "a number, or a date such as 2024-01-31, or a format: -p time_format '%d/%m/%Y'"
+    )
+    missing = all_dates.isna()
+    if (text[missing] == "").all():
+        expected = "a date, or that the lines without one are deleted"
+    elif _has_distant_year(text[missing]):
+        expected = f"a date from {_FIRST_YEAR} to {_LAST_YEAR}"
+    table.reject(missing, text, column, expected)
+    _note_isolated(table, all_dates)
+    resolution = resolutions.pop() if len(resolutions) == 1 else "day"
+    if resolution == "moment":
+        resolution = _resolution_of_span(all_dates)
+    return all_dates, TimeScale(resolution, tuple(used))
+
+
+def _has_distant_year(texts: pd.Series) -> bool:
+    """Whether all texts have a year that no date of this package has, such as 9999."""
+    years = to_numbers(texts.str.extract(r"(?<!\d)(\d{4})(?!\d)", expand=False))
+    return bool(((years < _FIRST_YEAR) | (years > _LAST_YEAR)).all())
+
+
+def _resolution_of_span(dates: pd.Series) -> str:
+    """ "minute" for the moments of a few days, which a date alone would not tell apart."""
+    return "minute" if dates.max() - dates.min() < _FEW_DAYS else "moment"
+
+
+def _dates_of_forms(
+    table: UserTable, values: pd.Series, column: str, time_format: str
+) -> tuple[pd.Series, dict[str, pd.Series]]:
+    """Dates of distinct texts, and which of them each form read."""
+    forms = [time_format] if time_format else list(FORMS)
+    form, dates = _best_form(table, values, column, forms)
+    used = {form: dates.notna()}
+    is_read = dates.notna()
+    others = FORMS[: 1 if time_format else None]
+    # A form that would also read some of the others has two readings.
+    others = [
+        other for other in others if _parse_dates(values[is_read], other).isna().all()
+    ]
+    if is_read.any() and not is_read.all() and others:
+        form, more = _best_form(table, values[~is_read], column, others)
+        used[form] = more.notna().reindex(values.index, fill_value=False)
+        dates = dates.fillna(more)
+    return dates, used
+
+
+def _best_form(
+    table: UserTable, values: pd.Series, column: str, forms: list[str]
+) -> tuple[str, pd.Series]:
+    """The form that fits most texts, and their dates.
+
+    Raises
+    ------
+    ValueError
+        If two forms fit as many and give other dates.
+    """
+    dates: dict[str, pd.Series] = {}
+    for form in forms:
+        dates[form] = _parse_dates(values, form)
+        if form == "ISO8601" and dates[form].notna().all():
+            break  # no other form reads such texts
+    most = max(found.notna().sum() for found in dates.values())
+    fitting = {
+        form: found for form, found in dates.items() if found.notna().sum() == most
+    }
+    form, found = next(iter(fitting.items()))
+    if most and not all(other.equals(found) for other in fitting.values()):
+        ways = " or ".join(f"-p time_format '{form}'" for form in fitting)
+        example = values[found.first_valid_index()]
+        raise ValueError(
+            f"{table.source} has {example!r} in column {column!r}; expected {ways}"
+        )
+    return form, found
+
+
+def _parse_dates(texts: pd.Series, form: str) -> pd.Series:
+    """Dates in UTC without a time zone; NaT for what the form does not read."""
+    try:
+        dates = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"time_format is {form!r}: {error}") from None
+    dates = dates.dt.tz_localize(None)
+    return dates.where(dates.dt.year.between(_FIRST_YEAR, _LAST_YEAR))
+
+
+def _resolution(texts: pd.Series, form: str) -> str:
+    """What texts of a form name: a moment, a day, a month, or a year."""
+    if form == "ISO8601":
+        lengths = texts.str.len()
+        for longest, resolution in ((4, "year"), (7, "month"), (10, "day")):
+            if (lengths <= longest).all():
+                return resolution
+        return "moment"
+    for directives, resolution in (
+        (("%H", "%I", "%c", "%X", "%s"), "moment"),
+        (("%d", "%j", "%x", "%D"), "day"),
+        (("%m", "%b", "%B"), "month"),
+    ):
+        if any(directive in form for directive in directives):
+            return resolution
+    return "year"
+
+
+def _note_isolated(table: UserTable, dates: pd.Series) -> None:
+    """Note a first or last date farther from the others than these from each other."""
+    days = pd.DatetimeIndex(dates.dropna().unique()).sort_values()
+    if len(days) < _MANY_DATES:
+        return
+    for side, row in (("first", days), ("last", days[::-1])):
+        if abs(row[0] - row[1]) > abs(row[1] - row[-1]):
+            table.note(
+                f"**The {side} date, {row[0]:%d %B %Y}, is far from all others**; if it is a slip, "
+                f"correct the file."
+            )

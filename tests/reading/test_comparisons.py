@@ -1,0 +1,145 @@
+"""Matches and judgements of a user's file."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from preflearn_book.reading.columns import UserTable
+from preflearn_book.reading.comparisons import (
+    Columns,
+    guess_kind,
+    load_judgements,
+    load_matches,
+)
+
+
+def games(n=60):
+    rng = np.random.default_rng(1)
+    sides = [
+        rng.choice(["Ann", "Bob", "Cy", "Dee"], 2, replace=False) for _ in range(n)
+    ]
+    day = pd.date_range("2024-01-01", periods=n, freq="3D").strftime("%Y-%m-%d")
+    frame = pd.DataFrame(sides, columns=["first", "second"])
+    return frame.assign(time=day, outcome=rng.choice([1, 0, -1], n))
+
+
+def as_table(frame):
+    texts = frame.astype("string").fillna("")
+    texts.index = np.arange(2, len(frame) + 2)
+    return UserTable(texts, "own.csv")
+
+
+def matches_of(frame, **columns):
+    return load_matches(as_table(frame), Columns(**columns))
+
+
+def judgements_of(frame, **columns):
+    return load_judgements(as_table(frame), Columns(time="", **columns))
+
+
+@pytest.mark.parametrize(
+    ("titles", "parameters", "kind"),
+    [
+        (["first", "second", "time"], [], "matches"),
+        (["first", "judge"], [], "judgements"),
+        (["first", "judge"], ["outcome"], "judgements"),
+        (["first", "judge"], ["time"], "matches"),
+        (["first"], ["judge"], "judgements"),
+        (["first"], ["features", "time"], "judgements"),
+    ],
+)
+def test_the_kind_is_guessed_from_parameters_then_columns(titles, parameters, kind):
+    assert guess_kind(titles, parameters) == kind
+
+
+def test_a_match_without_an_outcome_is_to_come():
+    frame = games()
+    frame.loc[59, "outcome"] = None
+    file = matches_of(frame)
+    assert len(file.played) == 59
+    assert len(file.to_come) == 1
+
+
+@pytest.mark.parametrize("text", ["1.0", "T", "yes", "TRUE"])
+def test_neutral_places_are_read_from_a_named_column(text):
+    frame = games().assign(where=[text, "0"] * 30, neutral="no")
+    assert matches_of(frame).played["at_home"].all()
+    at_home = matches_of(frame, neutral="where").played["at_home"]
+    assert at_home.tolist() == [0, 1] * 30
+
+
+def test_a_neutral_column_with_other_values_is_refused():
+    with pytest.raises(ValueError, match="'maybe' in line 2, column 'neutral'"):
+        matches_of(games().assign(neutral="maybe"))
+
+
+def test_weights_and_counts_are_single_comparisons():
+    frame = (
+        games(12).drop(columns="outcome").assign(wins_1=[2, 0] * 6, wins_2=[1, 3] * 6)
+    )
+    table = judgements_of(frame, outcome="wins_1 - wins_2").table
+    assert table["outcome"].value_counts().to_dict() == {-1: 24, 1: 12}
+    frame = games(40).assign(n=[3, 1] * 20)
+    counted = judgements_of(frame, weight="n").table
+    repeated = judgements_of(frame.loc[np.repeat(frame.index, frame["n"])]).table
+    pd.testing.assert_frame_equal(counted, repeated)
+    file = matches_of(frame, weight="n")
+    assert len(file.played) == 80
+    assert "40 rows are 80 comparisons" in " ".join(file.notes)
+
+
+@pytest.mark.parametrize("weight", ["0.5", "-1", "many"])
+def test_weights_that_count_nothing_are_refused(weight):
+    with pytest.raises(ValueError, match=f"'{weight}' in line 2, column 'n'"):
+        judgements_of(games().assign(n=weight), weight="n")
+
+
+def test_winners_named_first_are_turned_at_random():
+    file = matches_of(games(), outcome="first won")
+    assert 10 < (file.played["outcome"] == 1).sum() < 50
+    frame = games()
+    named = frame["first"] < frame["second"]
+    won = np.where(file.played["outcome"] == 1, "first", "second")
+    winners = [
+        row[side] for side, (_, row) in zip(won, file.played.iterrows(), strict=True)
+    ]
+    assert winners == frame["first"].tolist()
+    assert named.any()
+
+
+def test_until_leaves_later_judgements_out():
+    frame = games().assign(day=games()["time"])
+    file = load_judgements(as_table(frame), Columns(time="day", until="2024-02-01"))
+    assert len(file.table) == (frame["day"] <= "2024-02-01").sum()
+    with pytest.raises(ValueError, match=r"until.*-p time"):
+        load_judgements(as_table(games()), Columns(time="", until="2024"))
+
+
+@pytest.mark.parametrize(
+    ("frame", "columns", "named"),
+    [
+        (games(), {"first": "guest"}, "first, second, time, outcome.*'guest'"),
+        (games().rename(columns={"time": "day"}), {}, "-p time.*--judgements"),
+        (games(20), {}, "20 matches.* 30"),
+        (games().assign(time="2024-01-01"), {}, "1 time"),
+        (games().assign(outcome="tie"), {}, "ties"),
+        (games().assign(outcome=1), {}, "first won"),
+        (games().assign(first="Ann", second="Ann"), {}, "'Ann' in line 2"),
+        (games(), {"pair": "Ann - Zoe"}, "'Ann - Zoe'"),
+        (games().assign(first=None), {}, "'' in line 2.*a name"),
+    ],
+)
+def test_what_is_wrong_with_matches_is_one_line(frame, columns, named):
+    with pytest.raises(ValueError, match=named) as error:
+        matches_of(frame, **columns)
+    assert "\n" not in str(error.value)
+
+
+def test_two_columns_of_one_name_are_refused():
+    frame = pd.concat([games(), games()["outcome"]], axis=1)
+    with pytest.raises(ValueError, match="2 columns called 'outcome'"):
+        matches_of(frame)
+    twice = pd.concat(
+        [games(), games()["time"].rename("x"), games()["time"].rename("x")], axis=1
+    )
+    assert len(matches_of(twice).played) == 60  # which nothing asks for

@@ -1,0 +1,50 @@
+"""Names in a user's file."""
+
+import pandas as pd
+import pytest
+
+from preflearn_book.reading.columns import UserTable
+from preflearn_book.reading.names import note_similar_names, read_names, read_pair
+
+
+def notes_on(counts):
+    table = UserTable(pd.DataFrame(), "own.csv")
+    note_similar_names(table, pd.Series(counts))
+    return " ".join(table.notes)
+
+
+@pytest.mark.parametrize(
+    ("rare", "noted"),
+    [
+        ("Red Lyon", True),
+        ("red  lion", True),
+        ("Red Lino", True),
+        ("Rd Lion", True),
+        ("Red Bull", False),
+        ("LION, RÉDE", True),
+        ("Team 1", False),  # of "Team 2"
+        ("Ale", False),  # too short
+    ],
+)
+def test_a_rare_name_that_resembles_a_frequent_one_is_noted(rare, noted):
+    counts = {"Red Lion": 57, "Team 2": 30, "Pale": 20, "Red Lima": 4, rare: 2}
+    assert (rare in notes_on(counts)) == noted
+
+
+@pytest.mark.parametrize("other", ["Jose\u0301", "josé", "JOSÉ"])
+def test_names_that_differ_in_form_only_are_noted_at_any_frequency(other):
+    assert "43 rows" in notes_on({"José": 50, other: 43, "Bob": 60})
+    assert notes_on({"José": 50, "Bob": 43}) == ""
+
+
+@pytest.mark.parametrize("name", ["one\ntwo", "x" * 300])
+def test_a_name_of_several_lines_or_hundreds_of_letters_is_refused(name):
+    frame = pd.DataFrame({"who": ["Ann"] * 500 + [name]}, index=range(2, 503))
+    with pytest.raises(ValueError, match=r"line 502.*quotation mark"):
+        read_names(UserTable(frame, "own.csv"), "who", "first")
+
+
+def test_a_pair_may_have_a_hyphen_in_its_names():
+    assert read_pair("A - B - C", {"A - B", "C"}) == ("A - B", "C")
+    with pytest.raises(ValueError, match="'A - Z'"):
+        read_pair("A - Z", {"A", "B"})
