@@ -511,6 +511,54 @@ def test_bad_rankings_are_rejected_and_named(changes, named):
         Matches.from_rankings(race(**changes))
 
 
+def test_retirements_are_ranked_last_or_left_out_as_asked():
+    frame = race(rank=["DNF", "1", " nc ", "2"])
+    last, _ = Matches.from_rankings(frame, unranked="last")
+    same, _ = Matches.from_rankings(race())
+    np.testing.assert_array_equal(last.design.toarray(), same.design.toarray())
+    dropped, _ = Matches.from_rankings(frame, unranked="drop")
+    finishers, _ = Matches.from_rankings(race().iloc[[1, 3]])
+    assert dropped.features == finishers.features
+    # who did not start is not behind those who retired
+    frame.loc[0, "rank"] = "DNS"
+    started, _ = Matches.from_rankings(frame, unranked="last")
+    assert [name for name in started.features if isinstance(name, str)] == [
+        "Ann",
+        "Bob",
+        "Dee",
+    ]
+
+
+def test_retirements_without_a_rule_name_the_remedy():
+    with pytest.raises(ValueError, match=r"'DNF'.*unranked='last'.*unranked='drop'"):
+        Matches.from_rankings(race(rank=["DNF", "1", "3", "2"]))
+    with pytest.raises(ValueError, match="'1st'"):
+        Matches.from_rankings(race(rank=["1st", "1", "3", "2"]), unranked="last")
+
+
+@pytest.mark.parametrize(
+    "kind", ["category", "string[pyarrow]", "large_string", "date32", "timestamp"]
+)
+def test_dates_of_other_column_types_are_days(kind):
+    frame = pd.DataFrame(
+        {"first": ["Ann", "Bob"], "second": ["Bob", "Ann"], "outcome": [1, -1]}
+    )
+    days = pd.Series(["1970-01-02", "1970-01-04"])
+    if kind in ("large_string", "date32", "timestamp"):
+        arrow = optional_import("pyarrow")
+        types = {
+            "large_string": arrow.large_string(),
+            "date32": arrow.date32(),
+            "timestamp": arrow.timestamp("us"),
+        }
+        days = pd.to_datetime(days) if kind != "large_string" else days
+        days = days.dt.date if kind == "date32" else days
+        frame["time"] = days.astype(pd.ArrowDtype(types[kind]))
+    else:
+        frame["time"] = days.astype(kind)
+    assert Matches.from_frame(frame)[0].time.tolist() == [1.0, 3.0]
+
+
 def test_a_missing_column_of_rankings_is_named():
     with pytest.raises(ValueError, match="place"):
         Matches.from_rankings(race(), rank="place")

@@ -455,3 +455,16 @@ def test_sorting_the_incidence_matrix_in_place_leaves_the_pairs_alone():
     B.sort_indices()
     assert B.indices.tolist() == [0, 2, 0, 1]
     assert pairs.index.tolist() == [[2, 0], [1, 0]]
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [2**53, 2**53 + 1, 2**53],
+        np.array([2**53, 2**53 + 1, 2**53]),
+        [2**80, 2**80 + 1, 2**80],
+        np.array([2**64 - 2, 2**64 - 1, 2**64 - 2], dtype=np.uint64),
+    ],
+)
+def test_integers_that_floats_merge_keep_their_order(scores):
+    pairs, y = Pairs.from_scores(np.eye(3), scores, ties="keep")
+    assert pairs.index.tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert y.tolist() == [-1, 0, 1]

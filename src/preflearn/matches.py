@@ -51,6 +51,9 @@ _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of times since 1970
 _MAX_LISTED = 5  # unseen names in a message
 _MAX_BARE_WINS = 3  # outcomes 1 and 0 without a warning that 0 may mean a loss
 _LABELS = -1, 0, 0.5, 1
+# Codes instead of a rank, of those who started and of those who did not.
+_STARTED_CODES = ("DNF", "DQ", "DSQ", "NC", "EX", "OTL", "RET", "R", "D", "E", "N")
+_NOT_STARTED_CODES = ("DNS", "DNQ", "DNPQ", "WD", "W", "F")
 # pandas' inferred types of columns with dates
 _DATE_TYPES = "string", "date", "datetime", "datetime64"
 
@@ -134,9 +137,8 @@ class Matches:
         self.time = check_array(time, "time", (n_matches,), "one time per match")
         _check_order(self.time)
 
-    @classmethod
+    @staticmethod
     def from_frame(
-        cls,
         frame: pd.DataFrame,
         *,
         first: str = "first",
@@ -242,7 +244,7 @@ class Matches:
         if len(blocks) > 1:
             design = sparse.hstack(blocks, format="csr")
         times, dates = _numeric_times(_complete(frame, time))
-        matches = cls(design, times, features)
+        matches = Matches(design, times, features)
         matches.columns = {
             "first": first,
             "second": second,
@@ -271,6 +273,7 @@ class Matches:
         player: str = "player",
         rank: str = "rank",
         time: str = "time",
+        unranked: Literal["raise", "last", "drop"] = "raise",
     ) -> tuple[Matches, NDArray[np.int8]]:
         """Races, podiums and free-for-alls as comparisons of performances.
 
@@ -291,7 +294,13 @@ class Matches:
             The columns with the names of events and of players, texts or numbers.
         rank, time : str
             The columns with the rank, the smallest is the best, and with the time, as
-            in `from_frame`, which is one time in an event.
+            in `from_frame`, which is one time in an event. Ranks may be texts, such as
+            "1" and "DNF".
+        unranked : {"raise", "last", "drop"}
+            Treatment of players who started but have no rank: DNF, DQ, DSQ, NC, EX,
+            OTL, RET, R, D, E, or N. "last": all of them share the rank behind the
+            others of their event; "drop": they are left out; "raise": an error. Players
+            who did not start (DNS, DNQ, DNPQ, WD, W, or F) are left out by "last", too.
 
         Returns
         -------
@@ -305,8 +314,9 @@ class Matches:
         Raises
         ------
         ValueError
-            If a column or a value is missing or of another kind, a player is twice in
-            an event, an event has two times, or no event has two ranks.
+            If a column or a value is missing or of another kind, a player has no rank
+            and `unranked` is "raise", a player is twice in an event, an event has two
+            times, or no event has two ranks.
 
         Notes
         -----
@@ -344,8 +354,19 @@ class Matches:
         ([[100, -100, 0], [0, 100, -100]], [1, 1])
         >>> matches.features[3:5]
         (('performance', 'final', 'Ann'), ('performance', 'final', 'Bob'))
+
+        A retirement counts as the last place:
+
+        >>> race["rank"] = ["DNF", "1", "2"]
+        >>> matches, y = Matches.from_rankings(race, unranked="last")
+        >>> matches.design.toarray()[:, :3].astype(int).tolist()
+        [[100, -100, 0], [0, 100, -100]]
         """
-        table, dates = _performances(frame, event, player, rank, time)
+        check_choice(unranked, "unranked", ("raise", "last", "drop"))
+        _check_columns(frame, [event, player, rank, time], "player in an event")
+        ranks = _read_ranks(frame[rank], unranked)
+        ranked = frame.assign(**{rank: ranks})[~np.isnan(ranks)]
+        table, dates = _performances(ranked, event, player, rank, time)
         # all players of one rank with all of the next one
         next_rank = table.assign(place=table["place"] - 1)
         pairs = table.merge(next_rank, on=["event", "place"])
@@ -769,11 +790,10 @@ def _performances(
 ) -> tuple[pd.DataFrame, bool]:
     """A row per player in an event, sorted by time, event and place, with its number in
     the column `index`; and whether the times were dates."""
-    _check_columns(frame, [event, player, rank, time], "player in an event")
     table = pd.DataFrame(
         {"event": _texts(frame, event), "player": _texts(frame, player)}
     )
-    table["rank"] = _numbers(_complete(frame, rank), "iuf")
+    table["rank"] = frame[rank].to_numpy(np.float64)
     table["time"], dates = _numeric_times(_complete(frame, time))
     times = table["time"].to_numpy()
     first_times = table.groupby("event")["time"].transform("first").to_numpy()
@@ -787,6 +807,36 @@ def _performances(
     table = table.sort_values(order, ignore_index=True).reset_index()
     table["place"] = table.groupby("event")["rank"].rank("dense")
     return table, dates
+
+
+def _read_ranks(values: pd.Series, unranked: str) -> Floats:
+    """Ranks as numbers: inf for a shared last place, NaN for a player left out.
+
+    Raises
+    ------
+    ValueError
+        If a text is neither a number nor a code of `unranked`, or is one of these codes
+        and `unranked` is "raise".
+    """
+    name = f"column {values.name!r}"
+    if values.dtype.kind in "biuf":
+        ranks = _numbers(_complete(values.to_frame(), values.name), "iuf")
+        return ranks.astype(np.float64)
+    texts = values.astype("string").str.strip().str.upper().fillna("").to_numpy(object)
+    numbers = np.array(pd.to_numeric(pd.Series(texts), errors="coerce"), float)
+    is_number = np.isfinite(numbers)
+    is_started = np.isin(texts, _STARTED_CODES)
+    is_code = is_started | np.isin(texts, _NOT_STARTED_CODES)
+    expected = f"a rank, or one of {', '.join(_STARTED_CODES + _NOT_STARTED_CODES)}"
+    shown = values.to_numpy(object)
+    raise_if_any(~is_number & ~is_code, shown, name, expected)
+    if unranked == "raise":
+        remedy = "a rank; pass unranked='last' to rank all who did not finish behind the others, or "
+        raise_if_any(is_code, shown, name, remedy + "unranked='drop' to leave them out")
+    numbers[is_code] = np.nan
+    if unranked == "last":
+        numbers[is_started] = np.inf
+    return numbers
 
 
 def _numbers(
@@ -811,6 +861,10 @@ def _describe_column(values: pd.Series) -> str:
 def _numeric_times(times: pd.Series) -> tuple[Floats, bool]:
     """Times as numbers, and whether they were dates."""
     name = _describe_column(times)
+    if isinstance(times.dtype, pd.CategoricalDtype):
+        times = times.astype(times.cat.categories.dtype)
+    if isinstance(times.dtype, pd.ArrowDtype) and times.dtype.kind not in "iuf":
+        times = times.astype(object)
     if times.dtype.kind == "O" and pd.api.types.infer_dtype(times) in _DATE_TYPES:
         texts = times.astype(str)  # 03/04/2024 has two meanings, and 2024 is a number
         days = texts.where(texts.str.match(r"\d{4}-\d\d-\d\d"))

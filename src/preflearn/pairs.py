@@ -5,6 +5,7 @@ Methods use four products of B: B f, B'v, B'WB and B K B' (`Incidence`).
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +32,7 @@ from preflearn.core.validation import (
 __all__ = ["DifferenceGram", "Incidence", "Pairs", "as_pairs", "ranks_to_scores"]
 
 _BLOCK = 1 << 15  # pairs
+_LARGEST_EXACT = 2.0**53  # integers up to here are floats
 
 
 class Incidence:
@@ -314,7 +316,7 @@ class Pairs:
         ([[0, 1], [0, 2], [1, 2]], [0, -1, -1])
         """
         items = check_items(X, "X", keep=True)
-        scores = check_array(scores, "scores", items.shape[:1], "one value per item")
+        scores = _check_scores(scores, items.shape[0])
         qid = check_query_ids(qid, len(scores))
         check_choice(ties, "ties", ("drop", "keep"))
         order = np.arange(len(scores))
@@ -501,6 +503,23 @@ def as_pairs(pairs: Pairs | ArrayLike, keep: bool = False) -> Pairs:
     if sparse.issparse(pairs.items) and not keep:
         return pairs.with_items(check_items(pairs.items))
     return pairs
+
+
+def _check_scores(scores: ArrayLike, n_items: int) -> NDArray[np.float64]:
+    """Return scores as floats; integers that floats merge become their ranks.
+
+    Only the order of scores counts, and the floats next to 2^53 are 2 apart.
+    """
+    checked = check_array(scores, "scores", (n_items,), "one value per item")
+    if (np.abs(checked) < _LARGEST_EXACT).all():
+        return checked
+    exact = np.asarray(scores)
+    is_integer = exact.dtype.kind in "iu" or all(
+        isinstance(value, Integral) for value in exact.tolist()
+    )
+    if not is_integer:
+        return checked
+    return np.unique(exact, return_inverse=True)[1].astype(np.float64)
 
 
 @njit

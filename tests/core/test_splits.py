@@ -201,6 +201,38 @@ def test_dates_may_be_iso_texts_and_pairs_row_numbers():
     ] == [[0], [1, 2]]
 
 
+DAYS = ["2024-02-01", "2023-12-31", "2024-01-15", "2024-03-01"]
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        pd.Categorical(DAYS, categories=sorted(DAYS, reverse=True)),
+        pd.Series(DAYS, dtype="category"),
+        np.array(DAYS, dtype=bytes),
+        [day.encode() for day in DAYS],
+        pd.Categorical(
+            ["c", "a", "b", "x"], categories=["a", "b", "c", "x"], ordered=True
+        ),
+        pd.Categorical([3, 1, 2, 7]),
+    ],
+)
+def test_dates_of_any_type_train_on_the_past(dates):
+    splits = DateSplit(3).split([[0, 1]] * 4, groups=dates)
+    found = [(train.tolist(), test.tolist()) for train, test in splits]
+    assert found == [([1], [2]), ([1, 2], [0]), ([0, 1, 2], [3])]
+
+
+@pytest.mark.parametrize("kind", ["category", bytes])
+def test_texts_that_are_not_dates_are_refused_in_any_type(kind):
+    texts = pd.Series(["01/03/2024", "15/02/2024", "20/01/2024", "21/01/2024"])
+    dates = texts.astype("category")
+    if kind is bytes:
+        dates = texts.to_numpy(bytes)
+    with pytest.raises(ValueError, match="01/03/2024"):
+        list(DateSplit(2).split([[0, 1]] * 4, groups=dates))
+
+
 MODELS = [
     *(
         SVMRank(kernel="linear"),

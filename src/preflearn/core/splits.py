@@ -149,9 +149,10 @@ class DateSplit(_Splitter):
 
     The groups of `split` are the dates of the pairs, shape (m,), of any kind that can
     be sorted, or ISO texts such as 2024-01-31; other texts are refused, as 03/04/2024
-    has two meanings. Different dates are cut into n_splits + 1 blocks in turn; each but
-    the first is tested, after training on all earlier ones. Pairs of one date stay
-    together. Items may come again, as players do.
+    has two meanings. Ordered categories are in their own order. Different dates are cut
+    into n_splits + 1 blocks in turn; each but the first is tested, after training on
+    all earlier ones. Pairs of one date stay together. Items may come again, as players
+    do.
 
     Parameters
     ----------
@@ -172,12 +173,23 @@ class DateSplit(_Splitter):
         return TimeSeriesSplit(self.get_n_splits())
 
     def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
-        if (
-            pd.api.types.is_list_like(groups)
-            and pd.api.types.infer_dtype(groups) == "string"
-        ):
-            groups = as_times(groups, None)
+        if isinstance(getattr(groups, "dtype", None), pd.CategoricalDtype):
+            groups = _categories_as_dates(pd.Series(groups))
+        if pd.api.types.is_list_like(groups):
+            kind = pd.api.types.infer_dtype(groups)
+            if kind == "bytes":
+                groups = [text.decode(errors="replace") for text in groups]
+            if kind in ("bytes", "string"):
+                groups = as_times(groups, None)
         return _units_of_groups(groups, pairs, "date")
+
+
+def _categories_as_dates(groups: pd.Series) -> pd.Series:
+    """Dates that are categories: their values, or the order that the user gave them."""
+    if not groups.cat.ordered:
+        return groups.astype(groups.cat.categories.dtype)
+    codes = groups.cat.codes.astype(np.float64)
+    return codes.where(groups.notna())
 
 
 def split_units(
