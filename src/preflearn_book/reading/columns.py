@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,12 @@ from preflearn_book.reading.labels import escape_markdown
 
 NOTHING = ("", "na", "n/a", "nan", "none", "null", "<na>", "-", "?", "*", "\\n")
 """Texts in lower case that stand for a missing value."""
+
+Column = Any
+"""A Series of pandas, whose stubs know too little of the results of its methods."""
+
+Frame = Any
+"""A DataFrame of pandas."""
 
 MAX_FRACTION_LEFT_OUT = 0.01
 _YES = ("true", "t", "yes", "y", "1", "1.0")
@@ -38,7 +45,7 @@ class UserTable:
         Index labels of rows with a wrong value.
     """
 
-    def __init__(self, frame: pd.DataFrame, source: str, unit: str = "line") -> None:
+    def __init__(self, frame: Frame, source: str, unit: str = "line") -> None:
         self.frame = frame
         self.source = source
         self.unit = unit
@@ -53,7 +60,7 @@ class UserTable:
         if text not in self.notes:
             self.notes.append(text)
 
-    def column(self, name: str, parameter: str, otherwise: str = "") -> pd.Series:
+    def column(self, name: str, parameter: str, otherwise: str = "") -> Column:
         """The texts of a column without blanks around them; "" for a missing one.
 
         Raises
@@ -83,9 +90,7 @@ class UserTable:
             shown = f"{shown[:60]}… ({len(str(value)):,} characters)"
         return f"{self.source} has {shown} in {self.unit} {row}, column {name!r}"
 
-    def reject(
-        self, wrong: pd.Series, values: pd.Series, name: str, expected: str
-    ) -> None:
+    def reject(self, wrong: Column, values: Column, name: str, expected: str) -> None:
         """Leave out the rows with a wrong value and say so, or raise if they are many.
 
         Raises
@@ -109,7 +114,7 @@ class UserTable:
 
 def read_numbers(
     table: UserTable, name: str, parameter: str, expected: str = "a number"
-) -> pd.Series:
+) -> Column:
     """A column of numbers; rows with another value are left out or refused."""
     text = table.column(name, parameter)
     numbers = to_numbers(text)
@@ -117,7 +122,7 @@ def read_numbers(
     return numbers
 
 
-def to_numbers(text: pd.Series) -> pd.Series:
+def to_numbers(text: Column) -> Column:
     """Texts as floats, also with a decimal comma and a typographic minus; else NaN."""
     plain = text.astype("string").str.replace("−", "-", regex=False)
     plain = plain.str.replace(r"^([-+]?\d+),(\d+)$", r"\1.\2", regex=True)
@@ -126,7 +131,7 @@ def to_numbers(text: pd.Series) -> pd.Series:
     return numbers.where(np.isfinite(numbers))
 
 
-def read_flags(table: UserTable, name: str, parameter: str) -> pd.Series:
+def read_flags(table: UserTable, name: str, parameter: str) -> Column:
     """A column of yes and no, as bools; a missing value is False."""
     text = table.column(name, parameter)
     low = text.str.lower()

@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from preflearn_book.reading.columns import UserTable, read_flags, read_numbers
+from preflearn_book.reading.columns import (
+    Frame,
+    UserTable,
+    read_flags,
+    read_numbers,
+)
 from preflearn_book.reading.formats import read_file
 from preflearn_book.reading.labels import escape_markdown
 from preflearn_book.reading.names import note_similar_names, read_names, read_pair
@@ -96,8 +101,8 @@ class MatchFile:
     """
 
     source: str
-    played: pd.DataFrame
-    to_come: pd.DataFrame
+    played: Frame
+    to_come: Frame
     scale: TimeScale
     last: Any
     has_neutral: bool
@@ -123,7 +128,7 @@ class JudgementFile:
     """
 
     source: str
-    table: pd.DataFrame
+    table: Frame
     judge: str
     features: list[str]
     notes: list[str] = field(default_factory=list)
@@ -251,8 +256,8 @@ def _read_sides(raw: UserTable, columns: Columns) -> Sides:
 
 
 def _single_comparisons(
-    raw: UserTable, table: pd.DataFrame, outcomes: Outcomes, columns: Columns
-) -> pd.DataFrame:
+    raw: UserTable, table: Frame, outcomes: Outcomes, columns: Columns
+) -> Frame:
     """One row per comparison, with its outcome: counts and weights repeat a row."""
     table = table.assign(outcome=outcomes.sign)
     if outcomes.margin is not None:
@@ -291,7 +296,7 @@ def _read_weights(raw: UserTable, title: str) -> np.ndarray:
     return numbers.to_numpy(np.int64)
 
 
-def _repeated(raw: UserTable, table: pd.DataFrame, times: np.ndarray) -> pd.DataFrame:
+def _repeated(raw: UserTable, table: Frame, times: np.ndarray) -> Frame:
     total = int(times.sum())
     if total > MAX_ROWS:
         raise ValueError(
@@ -303,7 +308,7 @@ def _repeated(raw: UserTable, table: pd.DataFrame, times: np.ndarray) -> pd.Data
     return table.iloc[np.repeat(np.arange(len(table)), times)]
 
 
-def _turn_half(raw: UserTable, table: pd.DataFrame) -> None:
+def _turn_half(raw: UserTable, table: Frame) -> None:
     """Exchange the sides of half of the rows, so that their order says nothing."""
     turned = np.random.default_rng(0).random(len(table)) < 0.5
     rows = table.index[turned]
@@ -327,7 +332,7 @@ def _note_copies(raw: UserTable) -> None:
         raw.note(f"**{rows_are} of another row**; each counts.")
 
 
-def _most_judged(raw: UserTable, table: pd.DataFrame) -> pd.DataFrame:
+def _most_judged(raw: UserTable, table: Frame) -> Frame:
     """The judgements among the items that were judged most often."""
     counts = pd.concat([table["first"], table["second"]]).value_counts()
     if len(counts) <= MAX_ITEMS:
@@ -342,7 +347,7 @@ def _most_judged(raw: UserTable, table: pd.DataFrame) -> pd.DataFrame:
     return table[inside].reset_index(drop=True)
 
 
-def _check_matches(source: str, played: pd.DataFrame) -> None:
+def _check_matches(source: str, played: Frame) -> None:
     found = f"{source} has {len(played):,} matches with an outcome"
     fewer = "preflearn report --judgements takes fewer, and matches of one time"
     n_times = played["time"].nunique()
@@ -362,7 +367,7 @@ def _check_matches(source: str, played: pd.DataFrame) -> None:
         )
 
 
-def _check_judgements(source: str, table: pd.DataFrame, outcome: str) -> None:
+def _check_judgements(source: str, table: Frame, outcome: str) -> None:
     n_won = int((table["outcome"] != 0).sum())
     found = f"{source} has {len(table):,} judgements, {n_won:,} without a tie"
     if len(table) < MIN_JUDGEMENTS or n_won == 0:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from preflearn_book.reading.columns import UserTable
+from preflearn_book.reading.columns import Column, Frame, UserTable
 
 FORMATS = (
     "CSV, JSON, JSON lines, Parquet, or .xlsx, also compressed by gzip; "
@@ -156,7 +156,7 @@ def _header(body: str, separator: str) -> tuple[list[str], str]:
     return [name.strip() for name in headers[best]], best
 
 
-def _parse_csv(body: str, separator: str, n_columns: int, source: str) -> pd.DataFrame:
+def _parse_csv(body: str, separator: str, n_columns: int, source: str) -> Frame:
     """All rows, also that of the header, with a place for separators at their ends."""
     first_rows = islice(csv.reader(StringIO(body), delimiter=separator), 3)
     n_fields = max(n_columns + 1, *map(len, first_rows))
@@ -194,7 +194,7 @@ def _parser_message(error: str, source: str) -> str:
     )
 
 
-def _line_numbers(frame: pd.DataFrame) -> np.ndarray:
+def _line_numbers(frame: Frame) -> np.ndarray:
     """The line in which each row begins: values may have line breaks."""
     extra = np.zeros(len(frame), dtype=np.int64)
     for column in frame:
@@ -204,7 +204,7 @@ def _line_numbers(frame: pd.DataFrame) -> np.ndarray:
     return np.arange(1, len(frame) + 1) + np.cumsum(extra) - extra
 
 
-def _check_swallowed_lines(frame: pd.DataFrame, separator: str, source: str) -> None:
+def _check_swallowed_lines(frame: Frame, separator: str, source: str) -> None:
     """Raise ValueError if a value holds whole rows, as after a stray quotation mark."""
     n_separators = frame.shape[1] - 2  # the last column is a spare one
     for column in frame:
@@ -330,9 +330,7 @@ def _text(value: Any) -> str:
 # ---- Tables of other programs
 
 
-def _with_package(
-    package: str, source: str, read: Callable[[], pd.DataFrame]
-) -> pd.DataFrame:
+def _with_package(package: str, source: str, read: Callable[[], pd.DataFrame]) -> Frame:
     """What `read` returns; errors of the package that reads the format are one line."""
     try:
         return read()
@@ -348,14 +346,14 @@ def _with_package(
         ) from None
 
 
-def _read_parquet(content: bytes) -> pd.DataFrame:
+def _read_parquet(content: bytes) -> Frame:
     # Integers with missing values stay integers.
     frame = pd.read_parquet(BytesIO(content), dtype_backend="numpy_nullable")
     frame.index = np.arange(1, len(frame) + 1)
     return frame
 
 
-def _read_excel(content: bytes) -> pd.DataFrame:
+def _read_excel(content: bytes) -> Frame:
     frame = pd.read_excel(
         BytesIO(content), engine="openpyxl", header=None, dtype=object
     )
@@ -366,7 +364,7 @@ def _read_excel(content: bytes) -> pd.DataFrame:
     return frame.iloc[1:].set_axis(header, axis=1).set_axis(frame.index[1:] + 1, axis=0)
 
 
-def _texts_of(frame: pd.DataFrame) -> pd.DataFrame:
+def _texts_of(frame: Frame) -> Frame:
     """All columns as texts; dates in ISO form, missing values empty."""
     columns = [_column_texts(frame.iloc[:, k]) for k in range(frame.shape[1])]
     if not columns or not len(frame):
@@ -376,7 +374,7 @@ def _texts_of(frame: pd.DataFrame) -> pd.DataFrame:
     return texts
 
 
-def _column_texts(values: pd.Series) -> pd.Series:
+def _column_texts(values: Column) -> Column:
     if values.dtype.kind == "M":
         texts = values.dt.strftime("%Y-%m-%dT%H:%M:%S.%f%z")
         midnight = texts.str.fullmatch(r".*T00:00:00\.0+").fillna(False).all()

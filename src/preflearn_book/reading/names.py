@@ -6,9 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-import pandas as pd
-
-from preflearn_book.reading.columns import UserTable, first_few
+from preflearn_book.reading.columns import Column, UserTable, first_few
 
 MAX_NAME_LENGTH = 200
 _MIN_FREQUENT = 10  # rows of a name that a rare one may be a misspelling of
@@ -16,7 +14,7 @@ _MAX_RARE = 2
 _MIN_LETTERS = 4
 
 
-def read_names(table: UserTable, column: str, parameter: str) -> pd.Series:
+def read_names(table: UserTable, column: str, parameter: str) -> Column:
     """The names in a column, one in each row.
 
     Raises
@@ -50,7 +48,7 @@ def normalized_name(name: str) -> str:
     return re.sub(r"^(\d+)\.0$", r"\1", " ".join(text.split()))
 
 
-def note_similar_names(table: UserTable, counts: pd.Series) -> None:
+def note_similar_names(table: UserTable, counts: Column) -> None:
     """Note names that may be one: alike but for their form, or rare and nearly alike.
 
     Parameters
@@ -85,7 +83,7 @@ def note_similar_names(table: UserTable, counts: pd.Series) -> None:
         )
 
 
-def _misspelt(counts: pd.Series) -> Iterator[tuple[str, str]]:
+def _misspelt(counts: Column) -> Iterator[tuple[str, str]]:
     """Rare names, each with a frequent name that it resembles."""
     frequent: dict[str, str] = {}
     for name in counts.index[counts >= _MIN_FREQUENT]:

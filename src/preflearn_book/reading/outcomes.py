@@ -10,6 +10,8 @@ import pandas as pd
 
 from preflearn_book.reading.columns import (
     NOTHING,
+    Column,
+    Frame,
     UserTable,
     first_few,
     to_numbers,
@@ -45,8 +47,8 @@ class Sides:
     """The titles of the columns with both sides, and the names in them."""
 
     titles: tuple[str, str]
-    first: pd.Series
-    second: pd.Series
+    first: Column
+    second: Column
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,9 @@ class Outcomes:
         of several comparisons.
     """
 
-    sign: pd.Series
-    margin: pd.Series | None = None
-    counts: pd.DataFrame | None = None
+    sign: Column
+    margin: Column | None = None
+    counts: Frame | None = None
 
 
 def read_outcomes(
@@ -123,7 +125,7 @@ def _spaced(title: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", title).lower().replace("_", " ")
 
 
-def _all_won(table: UserTable) -> pd.Series:
+def _all_won(table: UserTable) -> Column:
     """Every row won by the first; a row with gaps may be a match that is still to come."""
     frame = table.frame
     most = frame.loc[:, ((frame != "").mean() > 0.9).to_numpy()]
@@ -142,7 +144,7 @@ def _all_won(table: UserTable) -> pd.Series:
 # ---- Two or three columns
 
 
-def _numbers_or_nothing(table: UserTable, title: str) -> pd.Series:
+def _numbers_or_nothing(table: UserTable, title: str) -> Column:
     text = table.column(title, "outcome")
     text = text.mask(text.str.lower().isin(NOTHING), "")
     numbers = to_numbers(_plain(text))
@@ -150,9 +152,7 @@ def _numbers_or_nothing(table: UserTable, title: str) -> pd.Series:
     return numbers.rename(title)
 
 
-def _point_outcomes(
-    table: UserTable, numbers: pd.DataFrame, titles: list[str]
-) -> Outcomes:
+def _point_outcomes(table: UserTable, numbers: Frame, titles: list[str]) -> Outcomes:
     margin = numbers.iloc[:, 0] - numbers.iloc[:, 1]
     both = " and ".join(code_span(title) for title in titles)
     table.note(
@@ -162,9 +162,7 @@ def _point_outcomes(
     return Outcomes(np.sign(margin), margin)
 
 
-def _count_outcomes(
-    table: UserTable, numbers: pd.DataFrame, titles: list[str]
-) -> Outcomes:
+def _count_outcomes(table: UserTable, numbers: Frame, titles: list[str]) -> Outcomes:
     """Counts of wins of both sides, and of ties; a row without any is left out."""
     known = numbers.notna().any(axis=1)
     counts = numbers.fillna(0.0)
@@ -217,11 +215,11 @@ def _read_column(table: UserTable, title: str, sides: Sides) -> Outcomes:
     return _read_words(table, text, low, by_title, (title, _meanings(low)))
 
 
-def _is_own_name(text: pd.Series, sides: Sides) -> pd.Series:
+def _is_own_name(text: Column, sides: Sides) -> Column:
     return ((text == sides.first) | (text == sides.second)).astype(bool)
 
 
-def _named_sides(table: UserTable, text: pd.Series, sides: Sides) -> pd.Series:
+def _named_sides(table: UserTable, text: Column, sides: Sides) -> Column:
     """1 or -1 where a value is the first or the second name of its row, else NaN."""
     named = pd.Series(np.nan, text.index)
     named[(text == sides.first).to_numpy(bool)] = 1.0
@@ -244,12 +242,12 @@ def _named_sides(table: UserTable, text: pd.Series, sides: Sides) -> pd.Series:
     return named
 
 
-def _words(text: pd.Series) -> pd.Series:
+def _words(text: Column) -> Column:
     """Values in lower case without a remark in parentheses: "tie (both bad)" is a tie."""
     return _plain(text).str.lower().str.partition("(")[0].str.strip()
 
 
-def _plain(text: pd.Series) -> pd.Series:
+def _plain(text: Column) -> Column:
     """Values with halves as 0.5, decimal points, and hyphens instead of dashes."""
     plain = text.str.replace(r"(\d)½", r"\1.5", regex=True)
     plain = plain.str.replace("½", "0.5", regex=False)
@@ -258,11 +256,11 @@ def _plain(text: pd.Series) -> pd.Series:
     return plain.str.replace(r"[−–—]", "-", regex=True)
 
 
-def _is_half(low: pd.Series) -> pd.Series:
+def _is_half(low: Column) -> Column:
     return low.isin(["0.5", "0.5-0.5"])
 
 
-def _titled_sides(low: pd.Series, sides: Sides) -> pd.Series:
+def _titled_sides(low: Column, sides: Sides) -> Column:
     """1 or -1 where a value is the title of the column of a side, else NaN."""
     titles = {sides.titles[0].lower(): 1.0, sides.titles[1].lower(): -1.0}
     return low.map(titles).astype(float)
@@ -270,9 +268,9 @@ def _titled_sides(low: pd.Series, sides: Sides) -> pd.Series:
 
 def _read_winners(
     table: UserTable,
-    text: pd.Series,
-    named: pd.Series,
-    by_title: pd.Series,
+    text: Column,
+    named: Column,
+    by_title: Column,
     title: str,
 ) -> Outcomes:
     """Outcomes of a column with the names of winners."""
@@ -289,7 +287,7 @@ def _read_winners(
 
 
 def _check_other_reading(
-    table: UserTable, text: pd.Series, named: pd.Series, sides: Sides, title: str
+    table: UserTable, text: Column, named: Column, sides: Sides, title: str
 ) -> None:
     """Note that names of winners are also words or numbers; refuse if nothing decides.
 
@@ -323,7 +321,7 @@ def _check_other_reading(
 
 
 def _read_single_numbers(
-    table: UserTable, text: pd.Series, numbers: pd.Series, title: str
+    table: UserTable, text: Column, numbers: Column, title: str
 ) -> Outcomes:
     """Outcomes from numbers: 1, 0, -1, or 1, 1/2, 0, or a difference of points."""
     table.reject(numbers.isna() & (text != ""), text, title, "a number")
@@ -336,7 +334,7 @@ def _read_single_numbers(
     return Outcomes(np.sign(2 * numbers - 1))
 
 
-def _meanings(low: pd.Series) -> dict[str, int]:
+def _meanings(low: Column) -> dict[str, int]:
     """What words mean: A and B are sides where no H is, and T is true next to F."""
     present = set(low.unique())
     meanings = WORDS | _FORFEITS
@@ -349,9 +347,9 @@ def _meanings(low: pd.Series) -> dict[str, int]:
 
 def _read_words(
     table: UserTable,
-    text: pd.Series,
-    low: pd.Series,
-    by_title: pd.Series,
+    text: Column,
+    low: Column,
+    by_title: Column,
     titled_meanings: tuple[str, dict[str, int]],
 ) -> Outcomes:
     """Outcomes from titles of columns, words, and points such as 3-0."""
@@ -377,7 +375,7 @@ def _expected_words() -> str:
     )
 
 
-def _margins_of_texts(table: UserTable, text: pd.Series, low: pd.Series) -> pd.Series:
+def _margins_of_texts(table: UserTable, text: Column, low: Column) -> Column:
     """Differences of points of both sides in texts such as 3-0, else NaN."""
     points = low.str.extract(_POINTS)
     first = to_numbers(points["first"].fillna(""))

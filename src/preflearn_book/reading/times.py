@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from preflearn.matches import reads_as_date
-from preflearn_book.reading.columns import UserTable, to_numbers
+from preflearn_book.reading.columns import Column, UserTable, to_numbers
 from preflearn_book.reading.labels import escape_markdown
 
 FORMS = (
@@ -83,7 +83,7 @@ class TimeScale:
             return f"{date:%Y-%m-%d %H:%M}"
         return str(date.date())
 
-    def is_until(self, times: pd.Series, until: str) -> pd.Series:
+    def is_until(self, times: Column, until: str) -> Column:
         """Which times are not later than `until`, whose whole day, month or year counts.
 
         Raises
@@ -142,7 +142,7 @@ def _period_end(date: pd.Timestamp, resolution: str) -> pd.Timestamp:
 
 def read_times(
     table: UserTable, column: str, time_format: str = "", otherwise: str = ""
-) -> tuple[pd.Series, TimeScale]:
+) -> tuple[Column, TimeScale]:
     """Times as dates or numbers, and how they were read.
 
     Dates are read by the form that fits most of them; the others by one form that fits
@@ -166,8 +166,8 @@ def read_times(
 
 
 def _read_seasons(
-    table: UserTable, text: pd.Series, column: str
-) -> tuple[pd.Series, TimeScale] | None:
+    table: UserTable, text: Column, column: str
+) -> tuple[Column, TimeScale] | None:
     """Seasons such as 2019/20 as their first year; None if the texts are not seasons."""
     unique = text[text != ""].unique()
     matches = [_SEASON.fullmatch(value) for value in unique]
@@ -186,8 +186,8 @@ def _is_season(match: re.Match) -> bool:
 
 
 def _read_numbers(
-    table: UserTable, text: pd.Series, numbers: pd.Series, column: str
-) -> tuple[pd.Series, TimeScale]:
+    table: UserTable, text: Column, numbers: Column, column: str
+) -> tuple[Column, TimeScale]:
     """Numbers, or the dates that nearly all of them mean."""
     values = numbers.to_numpy(float)
     with np.errstate(invalid="ignore"):
@@ -218,8 +218,8 @@ def _read_numbers(
 
 
 def _dates_of_numbers(
-    table: UserTable, text: pd.Series, digits: pd.Series, column: str, form: str
-) -> tuple[pd.Series, TimeScale]:
+    table: UserTable, text: Column, digits: Column, column: str, form: str
+) -> tuple[Column, TimeScale]:
     dates = _parse_dates(digits, form)
     table.reject(dates.isna(), text, column, f"a date in the format {form}")
     resolution = _resolution(digits, form)
@@ -233,8 +233,8 @@ def _dates_of_numbers(
 
 
 def _read_dates(
-    table: UserTable, text: pd.Series, column: str, time_format: str
-) -> tuple[pd.Series, TimeScale]:
+    table: UserTable, text: Column, column: str, time_format: str
+) -> tuple[Column, TimeScale]:
     codes, unique = pd.factorize(text)
     values = pd.Series(unique, dtype="string")
     dates, used = _dates_of_forms(table, values, column, time_format)
@@ -270,20 +270,20 @@ def _read_dates(
     return all_dates, TimeScale(resolution, tuple(used))
 
 
-def _has_distant_year(texts: pd.Series) -> bool:
+def _has_distant_year(texts: Column) -> bool:
     """Whether all texts have a year that no date of this package has, such as 9999."""
     years = to_numbers(texts.str.extract(r"(?<!\d)(\d{4})(?!\d)", expand=False))
     return bool(((years < _FIRST_YEAR) | (years > _LAST_YEAR)).all())
 
 
-def _resolution_of_span(dates: pd.Series) -> str:
+def _resolution_of_span(dates: Column) -> str:
     """ "minute" for the moments of a few days, which a date alone would not tell apart."""
     return "minute" if dates.max() - dates.min() < _FEW_DAYS else "moment"
 
 
 def _dates_of_forms(
-    table: UserTable, values: pd.Series, column: str, time_format: str
-) -> tuple[pd.Series, dict[str, pd.Series]]:
+    table: UserTable, values: Column, column: str, time_format: str
+) -> tuple[Column, dict[str, pd.Series]]:
     """Dates of distinct texts, and which of them each form read."""
     forms = [time_format] if time_format else list(FORMS)
     form, dates = _best_form(table, values, column, forms)
@@ -302,7 +302,7 @@ def _dates_of_forms(
 
 
 def _best_form(
-    table: UserTable, values: pd.Series, column: str, forms: list[str]
+    table: UserTable, values: Column, column: str, forms: list[str]
 ) -> tuple[str, pd.Series]:
     """The form that fits most texts, and their dates.
 
@@ -330,7 +330,7 @@ def _best_form(
     return form, found
 
 
-def _parse_dates(texts: pd.Series, form: str) -> pd.Series:
+def _parse_dates(texts: Column, form: str) -> Column:
     """Dates in UTC without a time zone; NaT for what the form does not read."""
     try:
         dates = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
@@ -340,7 +340,7 @@ def _parse_dates(texts: pd.Series, form: str) -> pd.Series:
     return dates.where(dates.dt.year.between(_FIRST_YEAR, _LAST_YEAR))
 
 
-def _resolution(texts: pd.Series, form: str) -> str:
+def _resolution(texts: Column, form: str) -> str:
     """What texts of a form name: a moment, a day, a month, or a year."""
     if form == "ISO8601":
         lengths = texts.str.len()
@@ -358,7 +358,7 @@ def _resolution(texts: pd.Series, form: str) -> str:
     return "year"
 
 
-def _note_isolated(table: UserTable, dates: pd.Series) -> None:
+def _note_isolated(table: UserTable, dates: Column) -> None:
     """Note a first or last date farther from the others than these from each other."""
     days = pd.DatetimeIndex(dates.dropna().unique()).sort_values()
     if len(days) < _MANY_DATES:
