@@ -1,0 +1,43 @@
+"""The effect of being listed first."""
+
+import numpy as np
+import pytest
+
+from preflearn_book.reading.order_effect import order_effect
+
+
+def judgements(effect, n_rounds=12):
+    """All pairs of eight items in one order, the better items mostly first."""
+    rng = np.random.default_rng(3)
+    scores = np.linspace(1.75, -1.75, 8)
+    index = np.array([(a, b) for a in range(8) for b in range(a + 1, 8)] * n_rounds)
+    lead = scores[index[:, 0]] - scores[index[:, 1]] + effect
+    return index, np.where(lead + rng.logistic(size=len(index)) > 0, 1, -1), rng
+
+
+def test_better_items_that_are_listed_first_make_no_order_effect():
+    index, y, rng = judgements(0.0)
+    found = order_effect(index, y)
+    assert found.one_order
+    assert not found.matters("auto")
+    turned = rng.random(len(y)) < 0.5
+    index[turned] = index[turned, ::-1]
+    shuffled = order_effect(index, np.where(turned, -y, y))
+    assert not shuffled.one_order
+    assert not shuffled.matters("auto")
+    assert shuffled.half_width < found.half_width
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_an_order_effect_is_estimated_next_to_scores(clustered):
+    rng = np.random.default_rng(4)
+    index = np.array([rng.choice(6, 2, replace=False) for _ in range(3000)])
+    amount = (rng.random(3000) < 0.7).astype(int)
+    lead = 0.5 * (index[:, 0] - index[:, 1]) + 0.6 * amount + rng.logistic(size=3000)
+    cluster = rng.integers(30, size=3000) if clustered else None
+    found = order_effect(index, np.where(lead > 0, 1, -1), amount, cluster)
+    assert abs(found.estimate - 0.6) < 1.6 * found.half_width
+    assert found.matters("auto")
+    assert not found.matters("no")
+    with pytest.raises(ValueError, match="advantage"):
+        found.matters("maybe")
