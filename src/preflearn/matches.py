@@ -364,8 +364,8 @@ class Matches:
         """
         check_choice(unranked, "unranked", ("raise", "last", "drop"))
         _check_columns(frame, [event, player, rank, time], "player in an event")
-        ranks = _read_ranks(frame[rank], unranked)
-        ranked = frame.assign(**{rank: ranks})[~np.isnan(ranks)]
+        ranks = _read_ranks(frame, rank, unranked)
+        ranked: Any = frame.assign(**{rank: ranks})[~np.isnan(ranks)]
         table, dates = _performances(ranked, event, player, rank, time)
         # all players of one rank with all of the next one
         next_rank = table.assign(place=table["place"] - 1)
@@ -809,7 +809,7 @@ def _performances(
     return table, dates
 
 
-def _read_ranks(values: pd.Series, unranked: str) -> Floats:
+def _read_ranks(frame: pd.DataFrame, column: str, unranked: str) -> Floats:
     """Ranks as numbers: inf for a shared last place, NaN for a player left out.
 
     Raises
@@ -818,9 +818,10 @@ def _read_ranks(values: pd.Series, unranked: str) -> Floats:
         If a text is neither a number nor a code of `unranked`, or is one of these codes
         and `unranked` is "raise".
     """
-    name = f"column {values.name!r}"
+    name = f"column {column!r}"
+    values = pd.Series(frame[column])
     if values.dtype.kind in "biuf":
-        ranks = _numbers(_complete(values.to_frame(), values.name), "iuf")
+        ranks = _numbers(_complete(frame, column), "iuf")
         return ranks.astype(np.float64)
     texts = values.astype("string").str.strip().str.upper().fillna("").to_numpy(object)
     numbers = np.array(pd.to_numeric(pd.Series(texts), errors="coerce"), float)

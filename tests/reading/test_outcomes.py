@@ -68,6 +68,14 @@ def test_a_name_of_its_own_row_is_the_winner(first, second, winners, expected):
     assert outcomes.sign.tolist() == expected * 4
 
 
+def test_numbers_that_are_sometimes_a_name_are_numbers():
+    rng = np.random.default_rng(3)
+    index = np.array([rng.choice(4, 2, replace=False) for _ in range(200)]).astype(str)
+    outcomes, notes = read(["1", "0"] * 100, index[:, 0], index[:, 1])
+    assert outcomes.sign.tolist() == [1, -1] * 100
+    assert "also names" in notes
+
+
 def test_names_that_are_numbers_are_named_as_such():
     _, notes = read(["1", "1", "0"], ["0", "1", "2"], ["1", "2", "0"])
     assert "name of their row" in notes

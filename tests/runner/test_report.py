@@ -354,7 +354,7 @@ WRONG = [
     (games(), [*SIDES, "-p", "outcome", "result"], "-p time.*--judgements"),
     (games().assign(day="03/04/2024"), MATCHES, "'03/04/2024'.*time_format"),
     (games().assign(day="soon"), MATCHES, "'soon' in line 2, column 'day'"),
-    (games().assign(result="lost"), MATCHES, "'lost' in line 2, column 'result'"),
+    (games().assign(result="later"), MATCHES, "'later' in line 2, column 'result'"),
     (games().assign(result=["3:1", "31"] * 30), MATCHES, "'31' in line 3"),
     (not_played(), MATCHES, "'w.o.' in line 9"),
     (won_by_another(), MATCHES, "'B' in line 4"),  # not the second side

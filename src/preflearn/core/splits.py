@@ -178,7 +178,7 @@ class DateSplit(_Splitter):
         if pd.api.types.is_list_like(groups):
             kind = pd.api.types.infer_dtype(groups)
             if kind == "bytes":
-                groups = [text.decode(errors="replace") for text in groups]
+                groups = pd.Series(groups).str.decode("utf-8", "replace")
             if kind in ("bytes", "string"):
                 groups = as_times(groups, None)
         return _units_of_groups(groups, pairs, "date")

@@ -126,8 +126,8 @@ def to_numbers(text: Column) -> Column:
     """Texts as floats, also with a decimal comma and a typographic minus; else NaN."""
     plain = text.astype("string").str.replace("−", "-", regex=False)
     plain = plain.str.replace(r"^([-+]?\d+),(\d+)$", r"\1.\2", regex=True)
-    numbers = pd.to_numeric(plain, errors="coerce").astype("Float64")
-    numbers = numbers.astype(float)
+    values: Any = pd.to_numeric(plain, errors="coerce")
+    numbers: Column = values.astype("Float64").astype(float)
     return numbers.where(np.isfinite(numbers))
 
 

@@ -97,7 +97,7 @@ def order_effect(
     fits = [Davidson(_PENALTY).fit(pairs, y[kept])]
     if cluster is not None:
         fits.append(Davidson(_PENALTY).fit(pairs, y[kept], cluster=cluster[kept]))
-    row = sparse.csr_array(([_SCALE], ([0], [n])), shape=(2, n + 1))
+    row: Any = sparse.csr_array(([_SCALE], ([0], [n])), shape=(2, n + 1))
     moments = [model.moments(Pairs(row, [[0, 1]])) for model in fits]
     variance = max(float(variance[0]) for _, variance in moments)
     listed = np.unique(index, axis=0)
@@ -117,4 +117,5 @@ def _pairs_with_order(ids: NDArray[np.int64], n: int, amount: NDArray[Any]) -> P
         for value in (0.0, *levels)
     ]
     index = np.column_stack([ids[:, 0] + n * (1 + level.ravel()), ids[:, 1]])
-    return Pairs(sparse.vstack(sides, format="csr"), index)
+    stacked: Any = sparse.vstack(sides, format="csr")
+    return Pairs(stacked, index)

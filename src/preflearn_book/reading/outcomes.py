@@ -77,7 +77,8 @@ def read_outcomes(
     """Read outcomes as a column, or columns, of a file give them.
 
     A value that is a name of its own row is a name, also if it is a number or a letter,
-    where this holds for most values of the column.
+    where this holds for nearly all values of the column, or for most if they are not
+    all numbers or words.
 
     Parameters
     ----------
@@ -196,16 +197,19 @@ def _read_column(table: UserTable, title: str, sides: Sides) -> Outcomes:
     by_title = _titled_sides(low, sides)
     is_neutral = low.isin(TIES) | by_title.notna() | _is_half(low)
     n_named = int(named.notna().sum())
-    if n_named > int((given & named.isna() & ~is_neutral).sum()):
+    n_other = int((given & named.isna() & ~is_neutral).sum())
+    numbers = to_numbers(_plain(text))
+    other_reading = numbers.notna() | low.isin(list(_meanings(low))) | by_title.notna()
+    least = _NEARLY_ALL if other_reading[given].all() else 0.5
+    if n_named > least * (n_named + n_other):
         _check_other_reading(table, text, named, sides, title)
         return _read_winners(table, text, named, by_title, title)
     if n_named:
         example = escape_markdown(text[named.notna()].iloc[0])
         table.note(
-            f"**Values such as {example} are also names.** They are not read as names, since most values of "
+            f"**Values such as {example} are also names.** They are not read as names, since others in "
             f"the column are not a name of their row."
         )
-    numbers = to_numbers(_plain(text))
     betting = set(low[given].unique())
     if betting <= set(_BETTING) and "2" in betting:
         return _read_words(table, text, low, by_title, (title, _BETTING))
@@ -225,13 +229,13 @@ def _named_sides(table: UserTable, text: Column, sides: Sides) -> Column:
     named[(text == sides.first).to_numpy(bool)] = 1.0
     named[(text == sides.second).to_numpy(bool)] = -1.0
     left = text[named.isna() & (text != "")]
-    known = pd.unique(pd.concat([sides.first, sides.second, left]))
+    known = pd.concat([sides.first, sides.second, left]).unique()
     key = {name: normalized_name(name) for name in known}
     value = left.map(key)
     is_first = value == sides.first[left.index].map(key)
     is_second = value == sides.second[left.index].map(key)
     found = is_first ^ is_second
-    keys = pd.Series(np.where(is_first, 1.0, -1.0), left.index)[found]
+    keys: Column = pd.Series(np.where(is_first, 1.0, -1.0), left.index)[found]
     named[keys.index] = keys
     if len(keys):
         example = escape_markdown(repr(text[keys.index[0]]))
@@ -302,8 +306,8 @@ def _check_other_reading(
     numbers = to_numbers(text)
     as_numbers = np.sign(2 * numbers - 1).where(numbers.isin([1, 0.5, 0]))
     other = low.map(_meanings(low)).astype(float).fillna(as_numbers)
-    differs = named.notna() & other.notna() & (named != other)
-    if not differs.any():
+    differs: Column = named.notna() & other.notna() & (named != other)
+    if not bool(differs.any()):
         return
     row = differs.idxmax()
     n_names = pd.concat([sides.first, sides.second]).nunique()

@@ -71,7 +71,7 @@ class TimeScale:
         if not self.dated:
             return f"{time:,.0f}" if time == round(time) else f"{time:g}"
         unit = "D" if isinstance(time, float | int) else None
-        date = pd.Timestamp(time, unit=unit)
+        date: Any = pd.Timestamp(time, unit=unit)
         if self.resolution == "month":
             return str(_first_start(date, "M").strftime("%Y-%m"))
         if self.resolution == "year":
@@ -103,7 +103,7 @@ class TimeScale:
             return times <= date
         return times < _period_end(date, resolution)
 
-    def _parse(self, until: str) -> tuple[pd.Timestamp, str]:
+    def _parse(self, until: str) -> tuple[Any, str]:
         """The date that a text names, and its resolution."""
         season = _SEASON.fullmatch(until)
         if season and _is_season(season):
@@ -364,7 +364,8 @@ def _note_isolated(table: UserTable, dates: Column) -> None:
     if len(days) < _MANY_DATES:
         return
     for side, row in (("first", days), ("last", days[::-1])):
-        if abs(row[0] - row[1]) > abs(row[1] - row[-1]):
+        gap: Any = abs(row[0] - row[1])
+        if gap > abs(row[1] - row[-1]):
             table.note(
                 f"**The {side} date, {row[0]:%d %B %Y}, is far from all others**; if it is a slip, "
                 f"correct the file."
