@@ -455,6 +455,8 @@ def test_sorting_the_incidence_matrix_in_place_leaves_the_pairs_alone():
     B.sort_indices()
     assert B.indices.tolist() == [0, 2, 0, 1]
     assert pairs.index.tolist() == [[2, 0], [1, 0]]
+
+
 @pytest.mark.parametrize(
     "scores",
     [
