@@ -1121,10 +1121,10 @@ def infer(
         trace, converged = run_algorithm_1(
             sweep, step, tol=model.tol, max_iter=int(model.max_iter)
         )
-        sites = sweep.sites
+        found = sweep.sites
     prior = Prior(model.covariance, model.mean)
     return model._set_results(
-        prior, matches, observations, sites, pd.DataFrame(trace), converged
+        prior, matches, observations, found, pd.DataFrame(trace), converged
     )
 
 

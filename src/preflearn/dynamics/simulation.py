@@ -30,7 +30,7 @@ def draw_differences(
     Parameters
     ----------
     state : ScoreState
-        Of features of these names; the others have their prior.
+        The features that are not in it have their prior.
     prior : Prior
     names : tuple of length F
         Features of the columns.

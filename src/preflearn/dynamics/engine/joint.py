@@ -10,8 +10,8 @@ of z in the cavity,
     alpha = (d1 - c d2) / D,   beta = -d2 / D,   D = 1 + v d2.
 
 For Gaussian outcomes of variance a, d1 = (y - c)/(a + v) and d2 = -1/(a + v), so that
-alpha = y/a and beta = 1/a whatever the cavity is: pseudo-observations are the
-likelihoods, and posterior and evidence are exact.
+alpha = y/a and beta = 1/a for any cavity: pseudo-observations are the likelihoods, and
+posterior and evidence are exact.
 
 What remains are the marginals of all z. Where no score moves, one Cholesky factor of
 size F gives them (`joint_static`), else a Kalman filter and smoother over all features
@@ -25,6 +25,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from preflearn.core.validation import Floats, Ids, require
 from preflearn.dynamics.covariances.prior import Prior
@@ -72,7 +73,7 @@ def group_matches(matches: Matches, observations: Floats, moving: bool) -> Group
     additive there.
     """
     design = matches.design
-    keys = [_row_codes(design)]
+    keys: list[NDArray] = [_row_codes(design)]
     if moving:
         keys.append(matches.time)
     row, row_of_match = distinct(keys)
@@ -89,7 +90,7 @@ def _row_codes(design: Any) -> Ids:
     lengths = np.diff(design.indptr)
     if lengths.max() > _MOST_MERGED:
         return np.arange(len(lengths))
-    keys = [lengths]
+    keys: list[NDArray] = [lengths]
     for k in range(lengths.max()):
         at = start + np.minimum(k, lengths - 1)
         keys += [design.indices[at], design.data[at]]
@@ -106,6 +107,12 @@ def make_static_scores(
         variances[k] = spaces[k].initial(np.zeros(1))[0, 0, 0]
     std = np.sqrt(variances[space_of[visited]])
     return StaticScores(rows.design[:, visited], std, parallel_map), visited
+
+
+def sums_of(sites: Floats, group: Ids, n_groups: int) -> Floats:
+    """The sums of alpha and of beta of each group, (n_groups, 2)."""
+    sums = [np.bincount(group, site, n_groups) for site in sites.T]
+    return np.column_stack(sums).astype(np.float64)
 
 
 class JointSweep(UpdateMap):
@@ -172,9 +179,7 @@ class JointSweep(UpdateMap):
     def smooth_features(self) -> float:
         """Find the cavity (EP) or the posterior (reverse-KL) of each group's z."""
         sites = self.entries[:, :2]
-        totals = np.column_stack(
-            [np.bincount(self._row, site, len(self._moments)) for site in sites.T]
-        )
+        totals = sums_of(sites, self._row, len(self._moments))
         log_z = self._scores.smooth(totals, self._moments)
         _give_back(self.ep, self._row, totals, self._moments, self.entries)
         return log_z
@@ -194,10 +199,8 @@ class JointSweep(UpdateMap):
 
     @sites.setter
     def sites(self, sites: Floats) -> None:
-        for column in range(2):
-            self.entries[:, column] = np.bincount(
-                self._groups.group_of_match, sites[:, column], len(self.entries)
-            )
+        groups = self._groups.group_of_match
+        self.entries[:, :2] = sums_of(sites, groups, len(self.entries))
 
 
 def check_size(rows: Rows, sizes: Ids) -> None:

@@ -239,8 +239,8 @@ class JointFilter:
         return total, m, P
 
     def _enter(self, e: int, P: Floats, m: Floats) -> tuple[Floats, Floats]:
-        """The prediction for an epoch's first time: of features that stay, and the prior
-        of those that enter."""
+        """The prediction for an epoch's first time; features that enter have their
+        prior."""
         epoch = self._epochs[e]
         survivors = self._survivors[e]
         P = np.ascontiguousarray(P[survivors][:, survivors])

@@ -18,7 +18,11 @@ from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import check_finite, is_static
-from preflearn.dynamics.engine.joint import group_matches, make_static_scores
+from preflearn.dynamics.engine.joint import (
+    group_matches,
+    make_static_scores,
+    sums_of,
+)
 from preflearn.dynamics.engine.joint_filter import JointFilter, Rows
 from preflearn.dynamics.engine.score_state import ScoreState, restricted
 from preflearn.dynamics.engine.threads import njit_nogil
@@ -46,12 +50,9 @@ class JointPosterior:
         self.moving = not all(is_static(prior.spaces[k]) for k in set(self._space))
         groups = group_matches(matches, observations, self.moving)
         self._rows = groups.rows
-        self._sites = np.column_stack(
-            [np.bincount(groups.row_of_match, site) for site in sites.T]
-        )
+        self._sites = sums_of(sites, groups.row_of_match, len(groups.rows.time))
         self.column = {name: k for k, name in enumerate(matches.features)}
-        start = matches.design.indptr[:-1]
-        time = np.repeat(matches.time, np.diff(np.append(start, matches.design.nnz)))
+        time = np.repeat(matches.time, np.diff(matches.design.indptr))
         self._end = float(matches.time[-1]) if self.moving else -np.inf
         self._state: ScoreState | None = None
         self._kept = np.zeros(len(matches.features), dtype=bool)
@@ -61,7 +62,7 @@ class JointPosterior:
     def _final(self, names: tuple[Hashable, ...]) -> ScoreState:
         """The state after the last match of at least those of some features that were
         seen; it is kept, and grows with the names that are asked for."""
-        asked = np.array([self._column.get(name, -1) for name in names])
+        asked = np.array([self.column.get(name, -1) for name in names])
         asked = asked[asked >= 0]
         asked = asked[np.isfinite(self._first[asked])]
         if self._state is None or not self._kept[asked].all():
@@ -179,8 +180,9 @@ class JointPosterior:
         )
         times = np.append(self._rows.time, time)
         order = np.argsort(times, kind="stable")
-        both = sparse.vstack([self._rows.design, own], format="csr")[order]
-        sites = np.vstack([self._sites, np.zeros((len(time), 2))])[order]
+        both: Any = sparse.vstack([self._rows.design, own], format="csr")
+        both = both[order]
+        sites: Floats = np.pad(self._sites, [(0, len(time)), (0, 0)])[order]
         place = np.argsort(order)[len(self._rows.time) :]
         return Rows(both, times[order]), sites, place, alone
 

@@ -106,8 +106,8 @@ class Posterior:
         return ScoreState(seen, space, first, place, mean, covariance, now)
 
     def _is_seen(self, name: Hashable) -> bool:
-        k = self.column.get(name, -1)
-        return k >= 0 and self._start[self._rank[k] + 1] > self._start[self._rank[k]]
+        rank = self._rank[self.column.get(name, -1)]
+        return bool(self._start[rank + 1] > self._start[rank])
 
     def moments(self, feature_ids: Ids, time: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of scores, each of a feature and at a time.
