@@ -51,7 +51,7 @@ _logit, _expected_logit, _ = map(njit_inside, Logit.integrals)
 @njit_inside
 def _mixed(a, b, log_p, first, second):
     """log((1 - b) p + b / n), n the number of outcomes, and two derivatives, from those of
-    log p; and the probability that y is no lapse."""
+    log p; and the probability that y is not a lapse."""
     log_lapse = math.log(b / (3.0 if a > 0 else 2.0))
     log_rest = math.log1p(-b) + log_p
     largest = max(log_lapse, log_rest)
@@ -255,7 +255,7 @@ class Lapse(Results):
     Parameters
     ----------
     likelihood : Probit, OrdinalProbit, Logit or OrdinalLogit
-        P0, the likelihood of an outcome that is no lapse.
+        P0, the likelihood of an outcome that is not a lapse.
     rate : float
         Fraction of the outcomes that are lapses, each result with equal probability; from
         1e-6 to 0.9.
@@ -269,7 +269,7 @@ class Lapse(Results):
     -----
     It is not log-concave. EP is damped, and its integral is in closed form, given that of
     P0. With method "kl" the bound has a responsibility r of each match, the probability
-    that it is no lapse, and the match counts with weight r.
+    that it is not a lapse, and the match counts with weight r.
 
     Examples
     --------
