@@ -204,7 +204,7 @@ def measure(cell: Cell, n_leagues: int, posterior: str, seed: int) -> dict[str, 
         for kind, found in fits(cell, league, posterior).items():
             rows.append({"kind": kind, **held(found, cell, league)})
     table = pd.DataFrame(rows)
-    mean = table.groupby("kind").mean()
+    mean: Any = table.groupby("kind").mean()
     row: dict[str, Any] = {"cell": cell.label(), "leagues": len(table) // 2}
     for kind in ("average", "plug-in"):
         for name in QUANTITIES:

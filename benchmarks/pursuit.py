@@ -6,6 +6,7 @@ python benchmarks/pursuit.py
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from _measure import alternate, markdown_table, peak_megabytes, script_parser
@@ -141,16 +142,18 @@ def linear(repeats: int) -> None:
         (2000, 5000), density=0.002, rng=rng, format="csr"
     )
     rows = []
-    for X, solver in (
+    cases: list[tuple[Any, str]] = [
         (rng.normal(size=(500, 150)), "cholesky"),
         (rng.normal(size=(5000, 1500)), "cholesky"),
         (sparse_items, "sparse_cg"),
-    ):
+    ]
+    for X, solver in cases:
         y = X @ rng.normal(size=X.shape[1]) + 0.1 * rng.normal(size=X.shape[0])
         ridge = Ridge(alpha=1.0, fit_intercept=False, solver=solver, tol=1e-10)
         calls = [partial(RLS(1.0, "linear").fit, X, y), partial(ridge.fit, X, y)]
         ours, theirs = alternate(calls, repeats)
-        apart = calls[0]().rank_function(X) - calls[1]().predict(X)
+        fits: list[Any] = [call() for call in calls]
+        apart = fits[0].rank_function(X) - fits[1].predict(X)
         spread = f"{np.abs(apart).max():.0e}"
         rows.append([*X.shape, solver, ours, theirs, ours / theirs, spread])
     header = ["n", "p", "solver of Ridge", "ours s", "Ridge s", "ratio"]

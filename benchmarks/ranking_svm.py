@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import clarabel
 import numpy as np
@@ -78,7 +79,8 @@ def plain_bundle(X: np.ndarray, y: np.ndarray, C: float) -> float:
     offsets = np.zeros(0)
     w = np.zeros(X.shape[1])
     best = np.inf
-    options = clarabel.DefaultSettings()
+    solvers: Any = clarabel  # its stubs name nothing
+    options = solvers.DefaultSettings()
     options.verbose = False
     while True:
         loss, gradient = hinges(X @ w, rank)
@@ -88,9 +90,9 @@ def plain_bundle(X: np.ndarray, y: np.ndarray, C: float) -> float:
         k = len(offsets)
         P = sparse.csc_matrix(np.triu(planes @ planes.T))
         A = sparse.csc_matrix(np.vstack([np.ones((1, k)), -np.eye(k)]))
-        cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(k)]
+        cones = [solvers.ZeroConeT(1), solvers.NonnegativeConeT(k)]
         right = np.append(1.0, np.zeros(k))
-        solver = clarabel.DefaultSolver(P, -offsets, A, right, cones, options)
+        solver = solvers.DefaultSolver(P, -offsets, A, right, cones, options)
         weights = np.maximum(solver.solve().x, 0)
         w = -planes.T @ (weights / weights.sum())
         if best - offsets @ weights / weights.sum() + w @ w / 2 <= GAP * best:

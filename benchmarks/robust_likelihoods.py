@@ -110,7 +110,7 @@ def season_replicates(wrong: float, n_seasons: int) -> Iterator[dict[str, Any]]:
     games = load_nba().matches
     for season in range(LAST_SEASON - n_seasons + 1, LAST_SEASON + 1):
         frame = games[games["season"] == season]
-        points = (frame["first_score"] - frame["second_score"]).to_numpy(float)
+        points = np.asarray(frame["first_score"] - frame["second_score"], float)
         matches, _ = Matches.from_frame(
             frame.drop(columns=["first_score", "second_score"]), advantage="advantage"
         )

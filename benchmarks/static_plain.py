@@ -91,7 +91,8 @@ def plain_davidson(index: NDArray, y: NDArray, judge: NDArray | None = None) -> 
     J = int(judge.max()) + 1
     table = sparse.csr_array((np.ones(len(y)), (judge, place[code])), shape=(J, len(w)))
     D = sparse.hstack([B * of_d[:, None], of_t[:, None]], format="csr")
-    GV = (table @ D).toarray() @ V[:, :n] @ C
+    summed: Any = table @ D
+    GV = summed.toarray() @ V[:, :n] @ C
     W = V[:n, :n] @ C
     return np.sqrt(np.diag(J / (J - 1) * GV.T @ GV + ALPHA * W.T @ W))
 
@@ -195,7 +196,8 @@ def plain_ranks(scores: Floats, covariance: Floats, n_draws: int = 10_000) -> Fl
         np.put_along_axis(rank, order, np.arange(1, n + 1, dtype=np.int16)[None], 1)
         drawn[:, k : k + 256] = rank.T
     drawn.sort(axis=1)
-    return np.array([drawn[:, int(p * n_draws)] for p in (0.025, 0.975)])
+    ends = [drawn[:, int(p * n_draws)] for p in (0.025, 0.975)]
+    return np.array(ends, dtype=np.float64)
 
 
 def ranks_call(method: str, n: int) -> Call:
@@ -203,7 +205,7 @@ def ranks_call(method: str, n: int) -> Call:
     scores, covariance = model._covariance()
     if method.startswith("plain"):
         return lambda: plain_ranks(scores, covariance)
-    return lambda: np.array(model.ranks()[1:])
+    return lambda: np.array(model.ranks()[1:], dtype=np.float64)
 
 
 # ---- Errors of 100 pairs of many items

@@ -90,7 +90,7 @@ def test_ranks_do_not_depend_on_the_draws_in_memory(monkeypatch):
     ranks = np.sort(rankdata(-(draws * std + mean), axis=1), axis=0)
     for block in (1, 30_000):
         monkeypatch.setattr(model_module, "_RANK_BLOCK", block)
-        _, low, high = model_module._ranks(mean, std)
+        _, low, high = model_module._ranks(mean, std, std)
         assert_array_equal(low, ranks[25])
         assert_array_equal(high, ranks[974])
 

@@ -93,8 +93,8 @@ class ListedPairs:
         weights = self.cost[near] / (2 * width)
         B = self.B[near]
         n = len(f)
-        diagonal = np.bincount(B.first, weights, n)
-        diagonal = diagonal + np.bincount(B.second, weights, n)
+        diagonal: Floats = np.bincount(B.first, weights, n).astype(np.float64)
+        diagonal += np.bincount(B.second, weights, n)
         return SmoothedLoss(
             float(self.cost @ value),
             -self.B.adjoint(self.cost * slope),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -199,7 +200,9 @@ def _read_column(table: UserTable, title: str, sides: Sides) -> Outcomes:
     n_named = int(named.notna().sum())
     n_other = int((given & named.isna() & ~is_neutral).sum())
     numbers = to_numbers(_plain(text))
-    other_reading = numbers.notna() | low.isin(list(_meanings(low))) | by_title.notna()
+    other_reading: Any = (
+        numbers.notna() | low.isin(list(_meanings(low))) | by_title.notna()
+    )
     least = _NEARLY_ALL if other_reading[given].all() else 0.5
     if n_named > least * (n_named + n_other):
         _check_other_reading(table, text, named, sides, title)
@@ -311,7 +314,8 @@ def _check_other_reading(
         return
     row = differs.idxmax()
     n_names = pd.concat([sides.first, sides.second]).nunique()
-    if n_names <= 2 and other[text != ""].notna().all():
+    has_other: Any = other[text != ""].notna()
+    if n_names <= 2 and bool(has_other.all()):
         raise ValueError(
             f"{table.describe(row, text[row], title)}, which is the name of a winner or a word for "
             f"{_SIDE[int(other[row])]} (by the first); expected one reading: rename "

@@ -472,7 +472,8 @@ class AveragedComparisons:
         std = np.maximum(std, _MIN_STD)
 
         def below(x: Floats) -> Floats:
-            return np.tensordot(self.weights_, ndtr((x - mean) / std), axes=1)
+            chance: Floats = ndtr((x - mean) / std)
+            return np.tensordot(self.weights_, chance, axes=1)
 
         ends = []
         for q in _tails(level):

@@ -271,9 +271,11 @@ class _Integral:
         p = len(self._mode)
         step = _grid_step(p, n_points)
         log_volume = self._log_volume + p * math.log(step)
-        origin = (0,) * p
-        points = {origin: self._point(np.zeros(p), self._best, log_volume)}
-        pending = deque([origin])
+        origin: tuple[int, ...] = (0,) * p
+        points: dict[tuple[int, ...], _Point | None] = {
+            origin: self._point(np.zeros(p), self._best, log_volume)
+        }
+        pending: deque[tuple[int, ...]] = deque([origin])
         highest = -math.inf
         while pending and len(points) < _MAX_GROWTH * n_points:
             node = pending.popleft()
@@ -304,7 +306,8 @@ class _Integral:
         uniform = qmc.Sobol(p + 1, scramble=False).random_base2(size) + 0.5**size / 2
         scale = np.sqrt(_DEGREES / chi2.ppf(uniform[:, p], _DEGREES))
         draws = ndtri(uniform[:, :p]) * scale[:, None]
-        log_proposal = multivariate_t(shape=np.eye(p), df=_DEGREES).logpdf(draws)
+        proposal: Any = multivariate_t
+        log_proposal = proposal(shape=np.eye(p), df=_DEGREES).logpdf(draws)
         log_volumes = self._log_volume - log_proposal - math.log(len(draws))
         points = [
             self._point(z, self._best, log_volume)
@@ -341,7 +344,8 @@ def _mixture(
     """The mixture of the points that matter, the heaviest first."""
     points = sorted(points, key=lambda point: -point.log_weight)
     log_weights = np.array([point.log_weight for point in points])
-    evidence = float(logsumexp(log_weights))
+    total: Any = logsumexp(log_weights)
+    evidence = float(total)
     weights = np.exp(log_weights - evidence)
     table = pd.DataFrame(np.exp([point.at for point in points]), columns=names)
     table["evidence"] = [point.fitted.log_marginal_likelihood_ for point in points]
