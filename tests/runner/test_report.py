@@ -323,8 +323,9 @@ def test_an_advantage_of_the_first_item_is_estimated(here):
     won = rng.random(600) < 1 / (1 + np.exp(-(1.5 + 0.5 * (first - second))))
     frame = pd.DataFrame({"left": first, "right": second, "better": won.astype(int)})
     page = make_report(frame, ["--judgements", *JUDGEMENTS])
-    advantage = float(re.search(r"Being first adds ([\d.]+) to a score", page)[1])
-    assert advantage == pytest.approx(1.5, abs=0.25)
+    percent = int(re.search(r"the first is better in (\d+) %", page)[1])
+    assert percent == pytest.approx(100 / (1 + np.exp(-1.5)), abs=4)
+    assert "corrected for it" in page
     names = re.findall(r'<td>\d</td>\s*<td style="text-align: left">(\d)</td>', page)
     assert names[:4] == ["3", "2", "1", "0"]
 
