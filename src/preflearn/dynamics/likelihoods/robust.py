@@ -387,6 +387,9 @@ class StudentT(Likelihood):
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
         return abs(y) > LARGEST, f"differences of points, of at most {LARGEST:g}"
 
+    def draw(self, d: Floats, rng: np.random.Generator) -> Floats:
+        return d + self.scale * rng.standard_t(self.df, np.shape(d))
+
     def _results(self, mean: Floats, variance: Floats) -> Floats:
         """Averages over the precision of those of Gaussian noise."""
         log_precision, weights = _precisions(self.df)
