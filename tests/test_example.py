@@ -11,7 +11,7 @@ import pytest
 from example_games import CLUBS, EXAMPLE, games, to_csv
 from toy_project import run_here
 
-from preflearn_book.runner import report
+from preflearn_book.runner import execution
 from preflearn_book.runner.command import main
 
 ROOT = Path(__file__).parents[1]
@@ -62,7 +62,7 @@ def test_it_is_installed_where_the_command_looks_for_it():
 
 
 def test_the_command_writes_the_example_and_reports_on_it(here, monkeypatch, capsys):
-    monkeypatch.setattr(report, "execute", run_here)
+    monkeypatch.setattr(execution, "execute", run_here)
     assert main(["report", "--example", "-p", "n_next", "3"]) == 0
     assert {path.name for path in here.iterdir()} == {"games.csv", "games_report.html"}
     assert (here / "games.csv").read_text("utf-8") == WRITTEN
@@ -76,7 +76,7 @@ def test_the_command_writes_the_example_and_reports_on_it(here, monkeypatch, cap
         for line in said.splitlines()
         if line.strip().startswith("preflearn report")
     ]
-    monkeypatch.setattr(report, "execute", stop)
+    monkeypatch.setattr(execution, "execute", stop)
     with pytest.raises(StoppedError):
         main(command.split()[1:])
 

@@ -14,6 +14,7 @@ from dynamics.problems import (
     random_design,
 )
 from scipy.special import log_ndtr
+from scipy.stats import multivariate_normal
 from scipy.stats import t as student
 
 from preflearn.dynamics import (
@@ -490,3 +491,79 @@ def test_ep_has_no_such_rates():
         residual[method] = model.trace_["residual"].to_numpy()
     assert residual["ep"][-1] > 1e3 * residual["ep"][100]
     assert residual["kl"][-1] < 0.1 * residual["kl"][100]
+
+
+def grid_moments(mean, covariance, x, log_density):
+    """Mean, covariance, and log integral of N(s; mean, covariance) p(x·s) by a grid over
+    two scores."""
+    deviation = np.sqrt(np.diag(covariance))
+    z = np.linspace(-9, 9, 901)
+    s = np.stack(np.meshgrid(*(mean[:, None] + deviation[:, None] * z), indexing="ij"))
+    s = s.reshape(2, -1)
+    prior = multivariate_normal(mean, covariance).logpdf(s.T)
+    logs = prior + log_density(x @ s)
+    weight = np.exp(logs - logs.max())
+    cell = deviation.prod() * (z[1] - z[0]) ** 2
+    log_total = np.log(weight.sum() * cell) + logs.max()
+    weight /= weight.sum()
+    center = s @ weight
+    return center, (s * weight) @ s.T - np.outer(center, center), log_total
+
+
+@pytest.mark.theorem("prop-inference-joint")
+@pytest.mark.parametrize("name", ["probit", "logit", "Gaussian", "Student"])
+def test_one_site_per_match_keeps_all_means_and_covariances(name):
+    mean = np.array([0.4, -0.3])
+    covariance = np.array([[1.5, 0.8], [0.8, 1.0]])
+    x = np.array([1.0, -1.5])
+    c = x @ mean
+    v = x @ covariance @ x
+    exact_mean, exact_covariance, log_z = grid_moments(
+        mean, covariance, x, DENSITIES[name]
+    )
+    # moments of u by a grid over u alone
+    u = c + np.sqrt(v) * np.linspace(-12, 12, 40_001)
+    logs = DENSITIES[name](u) - (u - c) ** 2 / (2 * v)
+    weight = np.exp(logs - logs.max())
+    weight /= weight.sum()
+    d1 = (u @ weight - c) / v
+    d2 = ((u - u @ weight) ** 2 @ weight - v) / v**2
+    alpha = (d1 - c * d2) / (1 + v * d2)
+    beta = -d2 / (1 + v * d2)
+    after = np.linalg.inv(np.linalg.inv(covariance) + beta * np.outer(x, x))
+    center = after @ (np.linalg.solve(covariance, mean) + alpha * x)
+    assert center == pytest.approx(exact_mean, abs=1e-6)
+    assert after == pytest.approx(exact_covariance, abs=1e-6)
+    assert np.isfinite(log_z)
+
+
+@pytest.mark.theorem("prop-inference-joint")
+@pytest.mark.parametrize("covariance", PRIORS, ids=str)
+def test_one_site_per_match_is_exact_for_gaussian_outcomes(covariance):
+    rng = np.random.default_rng(5)
+    X = random_design(rng, 25, 4)
+    time = np.sort(rng.uniform(0.1, 6, size=25))
+    y = rng.normal(size=25)
+    model = fit(covariance, Gaussian(0.7), "ep", X, time, y, posterior="joint")
+    total = (X @ X.T) * covariance.gram(time) + 0.7 * np.eye(25)
+    log_p = multivariate_normal(np.zeros(25), total).logpdf(y)
+    assert model.log_marginal_likelihood_ == pytest.approx(log_p, abs=1e-8)
+    mean, found = model.joint_scores(model.features_, 3.0)
+    cross = X.T * covariance.gram([3.0], time)  # of scores at 3 and outcomes
+    prior = covariance.gram([3.0]).item() * np.eye(4)
+    assert mean == pytest.approx(cross @ np.linalg.solve(total, y), abs=1e-8)
+    rest = prior - cross @ np.linalg.solve(total, cross.T)
+    assert found == pytest.approx(rest, abs=1e-8)
+
+
+@pytest.mark.theorem("prop-inference-joint")
+def test_one_match_is_exact_with_one_site():
+    X = np.array([[1.0, -1.0]])
+    model = fit(Constant(2.0), Probit(), "ep", X, np.zeros(1), [1], posterior="joint")
+    mean, covariance, log_z = grid_moments(
+        np.zeros(2), 2 * np.eye(2), X[0], DENSITIES["probit"]
+    )
+    found = model.joint_scores(model.features_, 0.0)
+    assert found[0] == pytest.approx(mean, abs=1e-6)
+    assert found[1] == pytest.approx(covariance, abs=1e-6)
+    assert model.log_marginal_likelihood_ == pytest.approx(log_z, abs=1e-6)

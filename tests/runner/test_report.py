@@ -299,9 +299,10 @@ def test_a_match_to_come_among_winners_is_named_and_a_pair_is_forecast(here, cap
     frame.loc[89, "points"] = ""
     page = make_report(frame, [*WINNER_FIRST, "-p", "pair", "Cy - Ann"])
     assert re.search("'points': line 91", page)
-    low, high = map(
-        int, re.search(r"Cy against Ann, .*with (\d+)\s+to\s+(\d+) %", page).groups()
+    beats = (
+        r"Cy beats\s+Ann with probability\s+\d+\s+%\s+\((\d+)\s+to\s+(\d+)\s+% given"
     )
+    low, high = map(int, re.search(beats, page).groups())
     assert 0 <= low < 50 < high <= 100
     page = make_report(
         frame,
