@@ -29,7 +29,7 @@ from papermill.cli import papermill
 
 from preflearn import datasets
 from preflearn.datasets import registry
-from preflearn_book.runner import build, report, tasks
+from preflearn_book.runner import build, execution, tasks
 from preflearn_book.runner.command import main
 from preflearn_book.runner.parameters import check_names, declared
 
@@ -164,7 +164,7 @@ def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
     monkeypatch.chdir(clone)
     monkeypatch.setattr(build, "run_tasks", _reached)
     monkeypatch.setattr(tasks, "run_tasks", _reached)
-    monkeypatch.setattr(report, "execute", _reached)
+    monkeypatch.setattr(execution, "execute", _reached)
     monkeypatch.setattr(
         datasets, "fetch", lambda name, progress: registry.files_of(name)
     )

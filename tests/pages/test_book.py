@@ -173,8 +173,10 @@ def test_chapter_page_is_whole(book, chapter):
     assert "<figure" in article
     assert 'class="math' in article
     assert 'class="eqno"' in article
-    assert "proof" in article
     assert "exercise" in article
+    source = (ROOT / "notebooks" / f"{chapter}.ipynb").read_text("utf-8")
+    boxes = re.findall(r"\{prf:(?!ref\})[a-z]+\}", source)
+    assert "".join(texts).count('<div class="proof ') == len(boxes)
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

@@ -317,7 +317,12 @@ def test_returned_models_meet_their_certificate(seed, machine, kernel, C):
         except ValueError as error:
             assert "lower C" in str(error)  # noqa: PT017
             return
-    kinds = [warning.category for warning in caught]
+    # files that other tests left open may be collected here
+    kinds = [
+        warning.category
+        for warning in caught
+        if warning.category is not ResourceWarning
+    ]
     assert kinds == [ConvergenceWarning] * (fitted.dual_gap_ > 1e-6)
     objective, dual = primal_and_dual(fitted, pairs, y, C * weights)
     # beyond 1e-6 rounding decides, and is known by its order only
