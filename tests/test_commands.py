@@ -159,6 +159,25 @@ def _jupyter_book(clone, *arguments):
     return sentence, re.search("`(.*?)`", sentence)[1]
 
 
+def _comparisons(options):
+    """Return a file of 30 rows with the columns that the options of a report name."""
+    columns = {
+        "first": ["Ann", "Bob", "Cy"] * 10,
+        "second": ["Bob", "Cy", "Ann"] * 10,
+        "time": [f"2024-01-{day:02}" for day in range(1, 31)],
+        "outcome": ["Ann", "Cy", "Cy"] * 10,
+        "judge": ["Kim", "Lee"] * 15,
+    }
+    rows = [
+        (title, *columns[parameter])
+        for flag, parameter, title in zip(
+            options, options[1:], options[2:], strict=False
+        )
+        if flag == "-p"
+    ]
+    return "".join(",".join(row) + "\n" for row in zip(*rows, strict=True))
+
+
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
     monkeypatch.chdir(clone)
@@ -181,8 +200,8 @@ def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
                 clone / "examples" / "games.csv"
             ).read_bytes()
             (clone / "games.csv").unlink()
-        case ["preflearn", "report", file, *_]:
-            (clone / file).write_text("first,second\n")
+        case ["preflearn", "report", file, *options]:
+            (clone / file).write_text(_comparisons(options))
             with pytest.raises(ReachedError):
                 main(list(words[1:]))
         case ["preflearn", *arguments]:
