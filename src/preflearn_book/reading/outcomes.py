@@ -313,7 +313,8 @@ def _check_other_reading(
     if not bool(differs.any()):
         return
     row = differs.idxmax()
-    n_names = pd.concat([sides.first, sides.second]).nunique()
+    players: Any = pd.concat([sides.first, sides.second])
+    n_names = int(players.nunique())
     has_other: Any = other[text != ""].notna()
     if n_names <= 2 and bool(has_other.all()):
         raise ValueError(
