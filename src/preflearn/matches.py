@@ -829,11 +829,11 @@ def _read_ranks(frame: pd.DataFrame, column: str, unranked: str) -> Floats:
     is_started = np.isin(texts, _STARTED_CODES)
     is_code = is_started | np.isin(texts, _NOT_STARTED_CODES)
     expected = f"a rank, or one of {', '.join(_STARTED_CODES + _NOT_STARTED_CODES)}"
-    shown = values.to_numpy(object)
-    raise_if_any(~is_number & ~is_code, shown, name, expected)
+    given = values.to_numpy(object)
+    raise_if_any(~is_number & ~is_code, given, name, expected)
     if unranked == "raise":
         remedy = "a rank; pass unranked='last' to rank all who did not finish behind the others, or "
-        raise_if_any(is_code, shown, name, remedy + "unranked='drop' to leave them out")
+        raise_if_any(is_code, given, name, remedy + "unranked='drop' to leave them out")
     numbers[is_code] = np.nan
     if unranked == "last":
         numbers[is_started] = np.inf

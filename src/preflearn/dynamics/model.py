@@ -339,11 +339,7 @@ class DynamicComparisons(BaseEstimator):
             at a time.
         """
         self._check_feature(feature, "feature")
-        parsed = as_times(time, self.matches_.columns)
-        times = check_array(np.atleast_1d(parsed), "time", ("k",), "times")
-        design = sparse.csr_array(np.ones((len(times), 1)))
-        mean, variance = self._row_moments(design, (feature,), times)
-        return mean.reshape(parsed.shape)[()], np.sqrt(variance.reshape(parsed.shape))
+        return self._moments_at((feature,), [1.0], time)
 
     def difference(
         self, first: Hashable, second: Hashable, time: ArrayLike
@@ -385,11 +381,7 @@ class DynamicComparisons(BaseEstimator):
         for name, value in (("first", first), ("second", second)):
             self._check_feature(value, name)
         require(first != second, second, "second", "another feature than first")
-        parsed = as_times(time, self.matches_.columns)
-        times = check_array(np.atleast_1d(parsed), "time", ("k",), "times")
-        design = sparse.csr_array(np.tile([1.0, -1.0], (len(times), 1)))
-        mean, variance = self._row_moments(design, (first, second), times)
-        return mean.reshape(parsed.shape)[()], np.sqrt(variance.reshape(parsed.shape))
+        return self._moments_at((first, second), [1.0, -1.0], time)
 
     def joint_scores(
         self, features: Iterable[Hashable], time: Any
@@ -447,6 +439,17 @@ class DynamicComparisons(BaseEstimator):
         if not _is_key(name, self._fitted_posterior().column):
             expected = f"one of {short_repr(list(self.features_))}"
             require(False, name, argument, expected)
+
+    def _moments_at(
+        self, names: tuple[Hashable, ...], row: list[float], time: ArrayLike
+    ) -> tuple[NDArray, NDArray]:
+        """Mean and standard deviation of x·s for one row x over named features, of the
+        shape of `time`."""
+        parsed = as_times(time, self.matches_.columns)
+        times = check_array(np.atleast_1d(parsed), "time", ("k",), "times")
+        design = sparse.csr_array(np.tile(row, (len(times), 1)))
+        mean, variance = self._row_moments(design, names, times)
+        return mean.reshape(parsed.shape)[()], np.sqrt(variance.reshape(parsed.shape))
 
     def _row_moments(
         self, design: Any, names: tuple[Hashable, ...], time: Floats
@@ -785,9 +788,9 @@ class DynamicComparisons(BaseEstimator):
     ) -> NDArray[np.int8]:
         """The most probable outcome of each match: 1, 0 or -1, shape (N,); as
         `predict_proba`."""
-        probabilities = self.predict_proba(matches, offset, unseen)
-        labels = np.array(self._likelihood.labels, dtype=np.int8)
-        return labels[np.argmax(probabilities, axis=1)]
+        return most_probable(
+            self._likelihood, self.predict_proba(matches, offset, unseen)
+        )
 
     def score(
         self,
@@ -866,6 +869,18 @@ def _is_key(name: Any, table: Mapping[Hashable, Any]) -> bool:
         return False
 
 
+def most_probable(likelihood: Likelihood, probabilities: Floats) -> NDArray[np.int8]:
+    """The most probable outcome of each row of probabilities."""
+    labels = np.array(likelihood.labels, dtype=np.int8)
+    return labels[np.argmax(probabilities, axis=1)]
+
+
+def ranks_by_mean(mean: Floats, std: Floats) -> NDArray[np.int64]:
+    """Ranks of scores, 1 for the largest mean; all who tie have the same."""
+    rounded = np.round(mean / (std.max() or 1.0), _TIE_DIGITS)
+    return rankdata(-rounded, method="min").astype(np.int64)
+
+
 def _ranks(
     mean: Floats, std: Floats, factor: Floats
 ) -> tuple[NDArray, NDArray, NDArray]:
@@ -891,8 +906,7 @@ def _ranks(
         extremes.sort(axis=1)
         if extremes.shape[1] > 2 * kept:
             extremes = np.hstack([extremes[:, :kept], extremes[:, -kept:]])
-    rounded = np.round(mean / (std.max() or 1.0), _TIE_DIGITS)
-    rank = rankdata(-rounded, method="min").astype(np.int64)
+    rank = ranks_by_mean(mean, std)
     low = np.minimum(extremes[:, kept - 1], rank)
     high = np.maximum(extremes[:, -kept], rank)
     return rank, low, high
@@ -1122,9 +1136,8 @@ def infer(
             sweep, step, tol=model.tol, max_iter=int(model.max_iter)
         )
         found = sweep.sites
-    prior = Prior(model.covariance, model.mean)
     return model._set_results(
-        prior, matches, observations, found, pd.DataFrame(trace), converged
+        sweep.prior, matches, observations, found, pd.DataFrame(trace), converged
     )
 
 

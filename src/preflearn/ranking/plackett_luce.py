@@ -313,9 +313,13 @@ class _Problem(NamedTuple):
 
 
 @njit_inner
-def _workspace(longest, kinds):
-    """Room for the quantities of `_ranking_loss`, with those of the direction last."""
+def _workspace(start, kinds):
+    """Room for the quantities of `_ranking_loss` of the longest ranking, with those of
+    the direction last."""
     n_kinds = len(kinds)
+    longest = 0
+    for r in range(len(start) - 1):
+        longest = max(longest, start[r + 1] - start[r])
     u = np.empty((n_kinds, longest, 2))
     E = np.zeros((n_kinds, longest + 1, kinds[-1] + 1, 2))
     total = np.empty((longest, 2))
@@ -410,10 +414,7 @@ def _ranking_loss(work, kinds, first, L, size, begins):
 def _loss(x, n, kinds, start, item, size, begins, weights):
     """Minus the log-likelihood at x = (theta, log delta), and its gradient."""
     n_kinds = len(kinds)
-    longest = 0
-    for r in range(len(weights)):
-        longest = max(longest, start[r + 1] - start[r])
-    work = _workspace(longest, kinds)
+    work = _workspace(start, kinds)
     scores = work[4]
     slopes = work[5]
     gradient = np.zeros(len(x))
@@ -438,13 +439,10 @@ def _loss(x, n, kinds, start, item, size, begins, weights):
 def _hessian(x, n, kinds, start, item, size, begins, weights):
     """The second derivatives of `_loss`: of each ranking, one column for each item."""
     n_kinds = len(kinds)
-    longest = 0
-    for r in range(len(weights)):
-        longest = max(longest, start[r + 1] - start[r])
-    work = _workspace(longest, kinds)
+    work = _workspace(start, kinds)
     scores = work[4]
     slopes = work[5]
-    place = np.empty(longest + n_kinds, dtype=np.int64)
+    place = np.empty(len(scores), dtype=np.int64)
     system = np.zeros((len(x), len(x)))
     for r in range(len(weights)):
         first = start[r]

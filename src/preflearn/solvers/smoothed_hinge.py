@@ -179,14 +179,15 @@ def approach_minimum(losses: HingeLosses, X: Any, most: int) -> Approach:
     """Minimise 1/2 w·w plus smoothed hinges, narrower ones each time, until at most
     `most` pairs are near the margin."""
     w = np.zeros(X.shape[1])
-    width = 1.0
+    width = _NARROWING
     squares = X * X
-    while True:
+    near = most + 1
+    while near > most and width > _MIN_WIDTH:
+        width /= _NARROWING
         problem = _Problem(losses, X, squares, width)
         point = problem.at(w)
         tol = _ACCURACY * point.loss.excess / point.value
         point = newton(problem, w, max(tol, 1e-15), _MAX_STEPS).point
         w = point.x
-        if point.loss.near <= most or width <= _MIN_WIDTH:
-            return Approach(w, width)
-        width /= _NARROWING
+        near = point.loss.near
+    return Approach(w, width)

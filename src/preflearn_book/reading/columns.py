@@ -85,10 +85,10 @@ class UserTable:
 
     def describe(self, row: int, value: object, name: str) -> str:
         """Where a value is, such as "games.csv has 'x' in line 3, column 'home'"."""
-        shown = repr(value)
-        if len(shown) > 80:
-            shown = f"{shown[:60]}… ({len(str(value)):,} characters)"
-        return f"{self.source} has {shown} in {self.unit} {row}, column {name!r}"
+        text = repr(value)
+        if len(text) > 80:
+            text = f"{text[:60]}… ({len(str(value)):,} characters)"
+        return f"{self.source} has {text} in {self.unit} {row}, column {name!r}"
 
     def reject(self, wrong: Column, values: Column, name: str, expected: str) -> None:
         """Leave out the rows with a wrong value and say so, or raise if they are many.

@@ -48,6 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.core.validation import Floats, Ids, require
+from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.engine.schedule import Schedule
 from preflearn.dynamics.engine.smoother import smooth
 from preflearn.dynamics.engine.threads import (
@@ -205,6 +206,8 @@ class UpdateMap:
     updated : ndarray of shape (E, 2)
         alpha and beta by the last call of `update_matches`, undefined before it.
     arrays : MatchArrays
+    prior : Prior
+        Of the scores, which a subclass sets.
     likelihood : (function, function, (float, float))
         The likelihood's compiled integral for this method, the one for weights below 1
         under EP, and the parameters.
@@ -220,6 +223,7 @@ class UpdateMap:
     """
 
     contracts = False
+    prior: Prior
 
     def __init__(
         self,
@@ -332,6 +336,7 @@ class Sweep(UpdateMap):
         ep: bool,
         parallel_map: ParallelMap,
     ) -> None:
+        self.prior = schedule.prior
         self.schedule = schedule
         super().__init__(
             observations[schedule.order],

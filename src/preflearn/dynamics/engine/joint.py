@@ -147,6 +147,7 @@ class JointSweep(UpdateMap):
     ) -> None:
         space_of = prior.space_index(matches.features)
         moving = not all(is_static(prior.spaces[k]) for k in np.unique(space_of))
+        self.prior = prior
         self._groups = group_matches(matches, observations, moving)
         rows, _, group, match = self._groups
         weight = np.bincount(group, observations[:, 1])

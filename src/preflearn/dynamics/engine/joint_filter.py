@@ -29,7 +29,7 @@ from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.dynamics.engine.schedule import distinct
-from preflearn.dynamics.engine.smoother import _add_log_z, _moments
+from preflearn.dynamics.engine.smoother import _add_log_z, _count_negative, _moments
 from preflearn.dynamics.engine.threads import (
     njit_free_sums,
     njit_nogil,
@@ -440,8 +440,7 @@ def _filter_epoch(P, m, epoch, steps, visits):
         kept[visit, 0] = p
         kept[visit, 1] = c
         kept[visit, 2] = u
-        if u < 0.0:
-            n_negative += 1 if beta < 0.0 else -1
+        n_negative = _count_negative(n_negative, beta, u)
         total, product = _add_log_z(total, product, alpha, beta, p, c, u)
         e = (alpha - beta * p) * u
         if beta == 0.0 and e == 0.0:

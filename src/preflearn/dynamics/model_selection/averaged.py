@@ -21,7 +21,13 @@ from preflearn.core.validation import (
     raise_if_any,
     require,
 )
-from preflearn.dynamics.model import DynamicComparisons, results_of
+from preflearn.dynamics.model import (
+    DynamicComparisons,
+    most_probable,
+    ranks_by_mean,
+    results_of,
+)
+from preflearn.dynamics.simulation import square_root
 from preflearn.matches import Fixtures, Matches, as_times, prepare_for_prediction
 from preflearn.metrics import comparison_loss
 
@@ -30,7 +36,6 @@ _N_BISECTIONS = 50
 _N_NODES = 4001  # differences at which win probabilities are inverted
 _REACH = 40.0  # deviations of noise, beyond which win probabilities are 0 or 1
 _TAILS = 8.0  # standard deviations of differences
-_TIE_DIGITS = 6  # in standard deviations, to which scores that are tied are equal
 _MIN_STD = 1e-150
 
 
@@ -398,9 +403,8 @@ class AveragedComparisons:
         self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn"
     ) -> NDArray[np.int8]:
         """The most probable outcome of each match: 1, 0 or -1, shape (N,)."""
-        probabilities = self.predict_proba(matches, offset, unseen)
-        labels = np.array(self.models_[0].likelihood.labels, dtype=np.int8)
-        return labels[np.argmax(probabilities, axis=1)]
+        likelihood = self.models_[0].likelihood
+        return most_probable(likelihood, self.predict_proba(matches, offset, unseen))
 
     def score(
         self,
@@ -539,17 +543,14 @@ def _draw(
     normal = rng.standard_normal((size, len(mean)))
     if covariance.ndim == 1:
         return mean + normal * np.sqrt(covariance)
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return mean + normal @ root.T
+    return mean + normal @ square_root(covariance).T
 
 
 def _ranks(
     mean: Floats, std: Floats, draws: Floats, level: float
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Ranks by the mean, and their intervals by draws of all scores."""
-    rounded = np.round(mean / (std.max() or 1.0), _TIE_DIGITS)
-    rank = rankdata(-rounded, method="min").astype(np.int64)
+    rank = ranks_by_mean(mean, std)
     low, high = np.quantile(
         rankdata(-draws, axis=1), _tails(level), axis=0, method="nearest"
     )

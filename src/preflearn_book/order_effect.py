@@ -27,8 +27,8 @@ class OrderEffect(NamedTuple):
     half_width : float
         Half of the interval of 95 %.
     one_order : bool
-        Whether each pair is listed in one order only, so that the effect can be told
-        from the scores only by way of other pairs.
+        Whether each pair is listed in one order only, so that the effect can be
+        separated from the scores only by way of other pairs.
     """
 
     estimate: float

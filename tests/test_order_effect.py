@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from preflearn_book.reading.order_effect import order_effect
+from preflearn_book.order_effect import order_effect
 
 
 def judgements(effect, n_rounds=12):
