@@ -1,5 +1,8 @@
+import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
@@ -9,6 +12,7 @@ from toy_project import FIRST, run_here, write_project
 import preflearn
 from preflearn_book.runner import tasks
 from preflearn_book.runner.command import main
+from preflearn_book.runner.parameters import declared
 
 
 @pytest.fixture
@@ -103,6 +107,16 @@ def test_data_commands_report_each_data_set(monkeypatch, capsys):
     assert captured.out == "cache/sushi.txt\n"
     assert main(["data", "verify"]) == 0
     assert main(["data", "verify", "sushi", "nba"]) == 1
+
+
+def test_help_of_report_lists_the_parameters_of_both_templates(capsys):
+    assert main(["report", "--help"]) == 0
+    lines = re.findall(r"^    (\w+)  ", capsys.readouterr().out, re.MULTILINE)
+    notebooks = Path(__file__).parents[2] / "notebooks"
+    found = set()
+    for name in ("use_matches", "use_judgements"):
+        found |= set(declared(json.loads((notebooks / f"{name}.ipynb").read_text())))
+    assert set(lines) == found - {"data"}
 
 
 def test_help_is_shown_without_slow_imports():

@@ -1,5 +1,5 @@
-"""The command `preflearn`: build the book, record full runs, sweep, manage the data,
-list the claims."""
+"""The command line `preflearn`: reports, builds of the book, sweeps, records of full
+runs, data sets, and the claims list."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from preflearn_book.runner.project import find_project
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the result is its exit status.
 
-    0: success; 1: a cell, a claim, the rendering or a file failed; 2: the command was
-    wrong; 130: interrupted.
+    0: success; 1: a cell, a claim, the rendering, or a file failed; 2: the command line
+    has an error; 130: interrupted.
     """
-    # A termination is handled as an interrupt.
+    # SIGTERM is handled like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _preflearn.main(arguments, prog_name="preflearn", standalone_mode=False)
     except (KeyboardInterrupt, click.Abort):
-        text = "interrupted; what was finished is kept"
+        text = "interrupted; finished parts are kept"
         status = 130
     except click.ClickException as error:
         text = f"error: {error.format_message()}"
         status = 2
     except ModuleNotFoundError as error:
-        need = "install what the book and a cluster need, in a checkout: pip install '.[book,cluster]'"
-        text = f"error: {error.name} is missing; {need}"
+        need = "in a clone of the repository, run: pip install '.[book,cluster]'"
+        text = f"error: the package {error.name} is not installed; {need}"
         status = 2
-    except OSError as error:  # such as a full disk, a lock, a data set
+    except OSError as error:  # such as a full disk, a lock, a missing data set
         text = f"error: {error}"
         status = 1
     except ValueError as error:
@@ -47,25 +47,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @click.group()
 def _preflearn() -> None:
-    """Learning from Comparisons: build the book and rerun its experiments.
+    """Write reports on your comparisons, and build the book Learning from Comparisons.
+
+    Write a report on a file of your own. It needs no other part of the repository:
 
     \b
-    preflearn build                          the whole book, quick profile
-    preflearn build 03 -p seed 7             one chapter, with another seed
-    preflearn build --profile full --jobs 8  the papers' sizes
-    preflearn record 03                      one chapter in full, into data/recorded
-    preflearn sweep 03 -p seed 0:20 -p n_exact 20,40
-    preflearn report --example
-    preflearn report games.csv -p first home -p second away -p time date -p outcome result
-    preflearn data verify
+      preflearn report --example
+      preflearn report games.csv -p first home -p second away \\
+          -p time date -p outcome result
+
+    Build the book, or run its chapters with other parameters, in a clone of the
+    repository:
+
+    \b
+      preflearn build                          all chapters, small problems
+      preflearn build 03 -p seed 7             one chapter, with another seed
+      preflearn build --profile full --jobs 8  problem sizes of the papers
+      preflearn sweep 03 -p seed 0:20          one chapter for 20 seeds
+      preflearn record 03                      full run into data/recorded
+      preflearn data list                      the public data sets
+      preflearn claims                         the claims of the papers
+
+    For the options of a command, use for example: preflearn report --help
     """
 
 
-_PARAMETERS = click.option(
-    "-p", "parameters", nargs=2, multiple=True, metavar="NAME VALUE", help="May recur."
-)
+def _parameter_option(text: str) -> Any:
+    """The option -p, with the help text of one command."""
+    return click.option(
+        "-p", "parameters", nargs=2, multiple=True, metavar="NAME VALUE", help=text
+    )
+
+
 _JOBS = click.option(
-    "--jobs", type=click.IntRange(1), metavar="N", help="Default: one per processor."
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Number of chapters or points that run in parallel. Default: the number of processors.",
 )
 _CELL_TIME = click.option(
     "--cell-time",
@@ -74,6 +92,7 @@ _CELL_TIME = click.option(
     default=21600,
     show_default=True,
     metavar="SECONDS",
+    help="Time limit for each cell of a notebook.",
 )
 
 
@@ -90,32 +109,37 @@ def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 @_preflearn.command(
-    "build", short_help="Execute chapters that changed, and render the book."
+    "build", short_help="Execute the chapters that changed and render the book."
 )
 @click.argument("chapters", nargs=-1, metavar="[CHAPTER]...")
 @click.option(
-    "--profile", type=click.Choice(["quick", "full"]), help="full: the papers' sizes."
+    "--profile",
+    type=click.Choice(["quick", "full"]),
+    help="quick (the default): small problems, minutes. full: the problem sizes of the papers, hours.",
 )
-@click.option("--force", is_flag=True, help="Execute although nothing changed.")
-@click.option("--no-render", is_flag=True, help="Stop before the pages are rendered.")
+@click.option(
+    "--force", is_flag=True, help="Execute chapters that did not change, too."
+)
+@click.option("--no-render", is_flag=True, help="Do not render the pages.")
 @click.option(
     "--skip-recorded",
     is_flag=True,
-    help="In full, run only chapters whose record is not valid.",
+    help="With --profile full: run chapters whose recorded results are still valid in the quick profile.",
 )
-@_PARAMETERS
+@_parameter_option("Value of a notebook parameter, such as: -p seed 7. Repeatable.")
 @_execution_options
 def _build(
     chapters: Any, profile: Any, no_render: bool, parameters: Any, **options: Any
 ) -> int:
-    """Execute chapters whose notebook, modules, parameters, data or versions changed,
-    side by side; collect their pages and claims; compare with data/recorded; render the
-    book into _build/html.
+    """Execute the chapters that changed and render the book into _build/html.
 
-    A CHAPTER is such as 03 or 03_lemma; the default is all. The profile quick takes
-    minutes, full has the papers' sizes, and computes a sweep that a chapter reads. An
-    interrupted build goes on where it was. -p gives a chapter's parameter another
-    value. A cell may take --cell-time seconds.
+    A CHAPTER is a number or a name, such as 03 or 03_lemma. The default is all chapters.
+    A chapter is executed if its notebook, a module that it imports, a parameter, the
+    data, or a package version changed. Chapters are executed in parallel.
+
+    The build compares the results with the claims list and with the recorded results in
+    data/recorded, and fails if they disagree. If you interrupt a build and start it
+    again, finished chapters are not executed again.
     """
     from preflearn_book.runner.build import build_book
 
@@ -129,20 +153,23 @@ def _build(
 
 @_preflearn.command(
     "record",
-    short_help="Run one chapter in full, and write its tables to data/recorded.",
+    short_help="Run a chapter in full and write its tables to data/recorded.",
 )
 @click.argument("chapter")
 @click.option("--yes", is_flag=True, help="Write without asking.")
-@click.option("--dry", is_flag=True, help="Only show what moves.")
-@_PARAMETERS
+@click.option("--dry", is_flag=True, help="Show the changes and write nothing.")
+@_parameter_option("Value of a notebook parameter. Repeatable.")
 @_execution_options
 def _record(chapter: str, yes: bool, dry: bool, parameters: Any, **options: Any) -> int:
-    """Run one chapter in both profiles, show what moves against data/recorded, and
-    write the tables there.
+    """Run one chapter in both profiles and write its tables to data/recorded.
 
-    If the full run reads a sweep, its points are computed first. With a parameter of
-    the sweep, such as -p learners "Elo; Glicko" of chapter 17, no point is computed;
-    the chapter computes the rows itself and merges them into its record.
+    The command first shows what differs from the recorded tables and asks before it
+    writes. If the full run of a chapter reads the results of a sweep, the command
+    computes the missing points of the sweep first.
+
+    Chapter 17 can record some learners only, for example with -p learners "Elo; Glicko".
+    Then the sweep is not run. The chapter computes the rows of these learners and merges
+    them into the recorded tables.
     """
     from preflearn_book.runner.build import record_chapter
 
@@ -156,28 +183,40 @@ def _record(chapter: str, yes: bool, dry: bool, parameters: Any, **options: Any)
 
 
 @_preflearn.command(
-    "sweep", short_help="Execute one chapter at many points of its parameters."
+    "sweep", short_help="Execute a chapter at every point of a parameter grid."
 )
 @click.argument("chapter")
 @click.option(
     "--scheduler",
     metavar="ADDRESS",
-    help="Run on a Dask cluster, such as tcp://host:8786.",
+    help="Address of a Dask scheduler, such as tcp://host:8786, to run on a cluster.",
 )
 @click.option(
-    "--output", type=Path, metavar="DIR", help="Default: _build/sweeps/CHAPTER."
+    "--output",
+    type=Path,
+    metavar="DIR",
+    help="Folder of the results. Default: _build/sweeps/CHAPTER.",
 )
-@_PARAMETERS
+@_parameter_option(
+    "Values of a notebook parameter: a list, or a range without its end. Repeatable."
+)
 @_execution_options
 def _sweep(
     chapter: str, parameters: Any, jobs: Any, scheduler: Any, **options: Any
 ) -> int:
-    """Execute one chapter at every point of a grid: -p takes a range such as 0:20 or
-    0:20:5, or a list such as 1,2,5. A point that is there already is not run again.
+    """Execute one chapter at every point of a parameter grid.
 
-    A table named by the points, results-....csv, has one row per point. Tables that
-    points record with several rows are written to the same folder, and a table that
-    explains the columns.
+    \b
+    For example, 20 seeds times 2 problem numbers give 40 points:
+      preflearn sweep 03 -p seed 0:20 -p n_problems 10,20
+
+    The values are a list such as 1,2,5 or a range such as 0:20 or 0:20:5 (start, end,
+    step; the end is not included). Points that were computed before are not computed
+    again.
+
+    The command writes a table with one row per point, results-....csv, into the output
+    folder, next to the executed notebooks. Further files there contain the tables that
+    the chapter records and the meaning of all columns.
     """
     from preflearn_book.runner.sweep import run_sweep, summary_of_points
 
@@ -196,7 +235,7 @@ def _sweep(
 
 
 @_preflearn.command(
-    "report", short_help="Run a template on your own matches or judgements."
+    "report", short_help="Write a report on a file of matches or judgments."
 )
 @click.argument(
     "data",
@@ -206,27 +245,27 @@ def _sweep(
 @click.option(
     "--example",
     is_flag=True,
-    help="Write a simulated league, games.csv, and report on it.",
+    help="Write an example file, games.csv (a simulated league), and a report on it.",
 )
 @click.option(
     "--matches",
     "kind",
     flag_value="matches",
-    help="The file holds matches with times.",
+    help="The file contains matches with dates or times.",
 )
 @click.option(
     "--judgements",
     "kind",
     flag_value="judgements",
-    help="The file holds judgements, with or without judges.",
+    help="The file contains judgments, such as votes, with or without judges.",
 )
 @click.option(
     "--output",
     type=Path,
     metavar="FILE",
-    help="Default: NAME_report.html in this folder.",
+    help="File of the report. Default: NAME_report.html in the current folder.",
 )
-@_PARAMETERS
+@_parameter_option("A parameter of the report; see the table above. Repeatable.")
 def _report(
     data: Path | None,
     example: bool,
@@ -234,14 +273,55 @@ def _report(
     output: Path | None,
     parameters: Any,
 ) -> int:
-    """Run a template on DATA, a table of matches with times, or of judgements, and
-    write one HTML page.
+    """Write a report on DATA, a file of matches or judgments, as one HTML page.
 
-    DATA is CSV, JSON, JSON lines, Parquet, or .xlsx, also compressed by gzip; "-" is the
-    standard input. -p names columns, such as: -p first home -p second away -p time date
-    -p outcome result. The templates, notebooks/use_matches.ipynb and
-    use_judgements.ipynb, say what there is. Without --matches or --judgements, a file
-    with a column "judge" holds judgements, unless -p time names a column.
+    DATA is a CSV, JSON, JSON lines, Parquet, or .xlsx file with one row per comparison,
+    optionally compressed by gzip. Use - to read standard input.
+
+    \b
+    Examples:
+      preflearn report --example
+      preflearn report games.csv -p first home -p second away \\
+          -p time date -p outcome result
+      preflearn report votes.csv --judgements -p first model_a \\
+          -p second model_b -p outcome winner -p judge who
+
+    Without --matches and --judgements, the parameters judge and features mean judgments;
+    time, neutral, and pair mean matches. If you pass none of them, a file with a column
+    "judge" contains judgments, and any other file contains matches.
+
+    \b
+    Parameters of both reports (-p NAME VALUE):
+      first        column with the first side, such as the home team
+      second       column with the second side
+      outcome      column with the winner, tie, 1/0/-1, H/D/A, or 3-0; or two
+                   columns, as in "home_goals - away_goals"; or "first won"
+                   if the first side of every row won
+      weight       column with the number of comparisons that a row represents
+      counts       whether two columns of outcomes count wins, not points:
+                   yes, no, or auto
+      advantage    whether the first side has an advantage, such as playing at
+                   home: yes, no, or auto (if the data show one)
+      until        last date or number to learn from; later matches are forecast
+      n_next       number of forecasts, or of pairs to compare next
+      time_format  format of the dates if they are ambiguous, as in %d/%m/%Y
+      profile      quick or full (more computation)
+      seed         random seed
+
+    \b
+    Parameters of the report on matches:
+      time         column with dates, seasons, years, or numbers
+      neutral      column that says where no side has the advantage; by
+                   default the column "neutral", if the file has one
+      pair         two names, as in "Ann - Bob", whose match is also forecast
+
+    \b
+    Parameters of the report on judgments:
+      judge        column with the name of the judge; by default the column
+                   "judge", if the file has one
+      features     features of both sides: length stands for the columns
+                   first_length and second_length
+      time         column with dates or numbers, needed only with until
     """
     from preflearn_book.runner.report import (
         EXAMPLE_COLUMNS,
@@ -253,24 +333,30 @@ def _report(
     if example:
         if data is not None or kind == "judgements":
             raise ValueError(
-                "--example brings its own file of matches; leave out DATA and --judgements"
+                "--example writes its own file of matches; leave out DATA and --judgements"
             )
         data = write_example(Path())
         named = EXAMPLE_COLUMNS | named
     elif data is None:
         raise ValueError(
-            "the file is missing: preflearn report FILE.csv, or preflearn report --example"
+            "no file is given; run preflearn report FILE, or preflearn report --example"
         )
     return write_report(data, named, kind or "", output)
 
 
-@_preflearn.command("data", short_help="The public data sets: list, fetch, verify.")
+@_preflearn.command(
+    "data", short_help="List, download, or verify the public data sets."
+)
 @click.argument("action", type=click.Choice(["list", "fetch", "verify"]))
 @click.argument("names", nargs=-1, metavar="[DATASET]...")
 def _data(action: str, names: tuple[str, ...]) -> int:
-    """List all data sets, their licenses, and whether they are here; download some into
-    the cache; or compare the files that are here with their registered hashes. A
-    missing data set is not an error.
+    """List, download, or verify the public data sets of the chapters.
+
+    \b
+    list    show all data sets, their licenses, and which are on this computer
+    fetch   download the named data sets into the cache
+    verify  compare the files on this computer with their registered SHA-256
+            hashes; a missing file is not an error
     """
     import pandas as pd
 
@@ -294,9 +380,9 @@ def _data(action: str, names: tuple[str, ...]) -> int:
     return int(not set(rows["status"]) <= {"ok", "missing", "unverifiable"})
 
 
-@_preflearn.command("claims")
+@_preflearn.command("claims", short_help="Print the claims and the computed verdicts.")
 def _claims() -> int:
-    """The claims list, with the last computed verdicts."""
+    """Print the claims of the papers with the verdicts that were computed last."""
     from preflearn_book.runner.build import latest_chapters
     from preflearn_book.runner.claims import load_claims
     from preflearn_book.runner.pages import match_checks

@@ -24,12 +24,12 @@ EXAMPLE_COLUMNS = {
 
 
 def write_example(folder: Path) -> Path:
-    """Write the example, a simulated league, as ``games.csv``, and print how to use it.
+    """Write the example file ``games.csv``, and print the command that reports on it.
 
     Raises
     ------
     FileExistsError
-        If the folder has another file of this name, which stays as it is.
+        If the folder already contains another file with this name. It is not changed.
     OSError
         If the file can't be written.
     """
@@ -37,14 +37,14 @@ def write_example(folder: Path) -> Path:
     content = project_file("examples/games.csv").read_bytes()
     if path.exists() and path.read_bytes() != content:
         raise FileExistsError(
-            f"{path} exists and is not the example; run the command in another folder, or report on this "
-            f"file: preflearn report {path}"
+            f"{path} exists and is not the example file; run the command in another folder, or write a "
+            f"report on this file: preflearn report {path}"
         )
     write_atomically(path, content)
     columns = " ".join(
         f"-p {name} {column}" for name, column in EXAMPLE_COLUMNS.items()
     )
-    print(f"the example: {path}, a simulated league; the report on it is that of")
+    print(f"wrote the example file {path}; to write its report again, run:")
     print(f"  preflearn report {path} {columns}")
     return path
 
@@ -101,11 +101,11 @@ def _check_output(path: Path, data: Path) -> None:
     if path.exists():
         if data.exists() and path.samefile(data):
             raise ValueError(
-                f"--output is {str(path)!r}, the file itself; expected another name, so that the file stays"
+                f"--output is {str(path)!r}, the file itself; pass another name, so that it is not overwritten"
             )
         if not path.is_file():
             raise ValueError(
-                f"--output is {str(path)!r}, which is not a file; expected the name of a file"
+                f"--output is {str(path)!r}, which is not a file; pass the name of a file"
             )
     check_writable([path.absolute().parent])
 
@@ -175,8 +175,6 @@ def _run_template(
         markdown=markdown,
         b64encode=b64encode,
     )
-    report = "the report"
-    if path.exists():
-        report += ", replaced"
-    print(f"{report}: {write_atomically(path, page)} ({result.seconds:.0f} s)")
+    verb = "replaced" if path.exists() else "wrote"
+    print(f"{verb} the report {write_atomically(path, page)} ({result.seconds:.0f} s)")
     return 0
