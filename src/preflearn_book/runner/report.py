@@ -101,7 +101,7 @@ def _check_output(path: Path, data: Path) -> None:
     if path.exists():
         if data.exists() and path.samefile(data):
             raise ValueError(
-                f"--output is {str(path)!r}, the file itself; pass another name, so that it is not overwritten"
+                f"--output is {str(path)!r}, the file itself; pass another name, or it would be overwritten"
             )
         if not path.is_file():
             raise ValueError(
