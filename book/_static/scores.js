@@ -1,9 +1,9 @@
 "use strict";
 
-/* Scores from a table of comparisons that a reader pastes: the page scores_in_the_browser.
+/* The calculator of the page scores_in_the_browser: scores from a table of comparisons that a reader pastes.
 
-   Nothing is loaded and nothing leaves the page. The first two parts, which read a table and fit a model, need no
-   page; tests run them in node. Names and values from a table become text nodes, never markup. */
+   The script loads nothing and sends nothing. The first two parts, which read a table and fit a model, do not use the
+   page, so that tests can run them in node. Names and values from a table become text nodes, never markup. */
 (function () {
   // ---- The table
 
@@ -19,7 +19,7 @@
     weight: ["weight", "count", "n", "times", "frequency"],
   };
 
-  /** What is wrong with a table, in which line, and how to mend it. */
+  /** An error in a table. The message names the line, the problem, and the remedy. */
   class TableError extends Error {}
 
   const shorten = (letters, most) => (letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : letters.join(""));
@@ -46,9 +46,9 @@
         cells.push(quoted[1].replace(/""/g, '"').trim());
         rest = rest.slice(quoted[0].length);
         if (rest && !rest.startsWith(separator))
-          throw new TableError(`Line ${number}: after the quoted value ${quote(quoted[1])} comes ${quote(rest)}. Write two quotes for one within a quoted value.`);
+          throw new TableError(`Line ${number}: after the quoted value ${quote(quoted[1])} follows ${quote(rest)}. Inside a quoted value, write each quote as two quotes.`);
       } else if (/^ *"/.test(rest)) {
-        throw new TableError(`Line ${number}: the quote that begins ${quote(rest.trim())} is not closed in this line. Close it, or delete it; a name may not contain a line break.`);
+        throw new TableError(`Line ${number}: the quote at the beginning of ${quote(rest.trim())} is not closed in this line. Close it or delete it. A name may not contain a line break.`);
       } else {
         const end = rest.indexOf(separator);
         const value = end < 0 ? rest : rest.slice(0, end);
@@ -65,14 +65,14 @@
     const lines = text.replace(/^\uFEFF/, "").normalize("NFC").split(/\r\n|\r|\n/)
       .map((line, k) => ({ number: k + 1, line })).filter(({ line }) => line.trim());
     if (!lines.length) throw new TableError("The table is empty. Paste one line for each comparison, such as: Ann, Bob, Ann");
-    if (text.includes("\uFFFD")) throw new TableError("The table has characters that could not be read. Save the file in UTF-8, or copy the table from the program that shows it.");
+    if (text.includes("\uFFFD")) throw new TableError("Some characters of the table could not be read. Save the file in UTF-8, or copy the table from the program that displays it.");
     const separator = separatorOf(lines[0].line);
     const rows = lines.map(({ number, line }) => ({ number, cells: splitLine(line, separator, number) }));
     const lengths = rows.map(({ cells }) => cells.findLastIndex(cell => cell) + 1);
     const width = lengths[0];
-    if (width < 2) throw new TableError(`Line ${rows[0].number}: ${quote(lines[0].line.trim())} is one value. Separate values by commas, semicolons, or tabs.`);
+    if (width < 2) throw new TableError(`Line ${rows[0].number}: ${quote(lines[0].line.trim())} contains only one value. Separate the values by commas, semicolons, or tabs.`);
     rows.forEach(({ number, cells }, k) => {
-      if (lengths[k] > width) throw new TableError(`Line ${number} has ${lengths[k]} values, but line ${rows[0].number} has ${width}. Put a value that contains the separator in quotes.`);
+      if (lengths[k] > width) throw new TableError(`Line ${number} has ${lengths[k]} values, but line ${rows[0].number} has ${width}. If a value contains the separator, write it in quotes.`);
       rows[k].cells = Array.from({ length: width }, (_, j) => cells[j] ?? "");
     });
     return { rows, separator, width, composed: text !== text.normalize("NFC") };
@@ -129,8 +129,8 @@
     const signed = entries.some(({ outcome }) => number(outcome) < 0);
     const known = new Set(entries.flatMap(({ first, second }) => [first, second]));  // an item may be called "Draw"
     const names = {
-      expected: row => `${quote(row.first)} or ${quote(row.second)}, who won, or tie`,
-      note: "An outcome is the name of the item that won.",
+      expected: row => `${quote(row.first)} or ${quote(row.second)} (the winner), or tie`,
+      note: "Outcomes are read as the name of the winner.",
       read: ({ first, second, outcome }) => {
         if (outcome === first) return 1;
         if (outcome === second) return -1;
@@ -138,10 +138,10 @@
       },
     };
     const numbers = {
-      expected: () => (signed ? "a number: positive if the first won, negative if the second won, 0 for a tie"
+      expected: () => (signed ? "a positive number if the first item won, a negative number if the second won, or 0 for a tie"
         : "1 (the first won), 0.5 (a tie) or 0 (the second won); or 1, 0 and -1"),
-      note: signed ? "Positive outcomes are read as won by the first item, negative ones by the second, 0 as ties."
-        : "Outcomes of 1 are read as won by the first item, 0 as won by the second, 0.5 as ties.",
+      note: signed ? "Positive outcomes are read as a win of the first item, negative ones as a win of the second, and 0 as a tie."
+        : "An outcome of 1 is read as a win of the first item, 0 as a win of the second, and 0.5 as a tie.",
       read: row => {
         const value = number(row.outcome);
         if (Number.isNaN(value)) return undefined;
@@ -150,8 +150,8 @@
       },
     };
     const points = {
-      expected: () => "points of both such as 3-1",
-      note: "An outcome has the points of both items, those of the first before those of the second; who has more won.",
+      expected: () => "the points of both items, such as 3-1",
+      note: "Outcomes are read as points, those of the first item before those of the second. The item with more points won.",
       read: ({ outcome }) => {
         const both = outcome.replace(/½|1\/2/g, "0.5").match(/^(\d+(?:\.\d+)?) *[-–:] *(\d+(?:\.\d+)?)$/);
         return both ? Math.sign(both[1] - both[2]) : undefined;
@@ -160,7 +160,7 @@
     const pairs = [titles.map(title => title.toLowerCase()), ...SIDES];
     const sides = pairs.map(([one, other]) => ({
       expected: () => `${quote(one)}, ${quote(other)} or tie`,
-      note: `Outcomes of ${quote(one)} are read as won by the first item, ${quote(other)} as won by the second.`,
+      note: `The outcome ${quote(one)} is read as a win of the first item, and ${quote(other)} as a win of the second.`,
       read: ({ outcome }) => {
         const word = outcome.toLowerCase();
         if (word === one) return 1;
@@ -181,13 +181,13 @@
     const best = ways.find(({ fits }) => fits === most);
     if (most < entries.length) {
       const row = entries[best.values.indexOf(undefined)];
-      throw new TableError(`Line ${row.line}: the outcome ${quote(row.outcome)} is not clear. Write ${most ? best.expected(row) : ways[0].expected(row)}; or choose another column.`);
+      throw new TableError(`Line ${row.line}: the outcome ${quote(row.outcome)} is not clear. Write ${most ? best.expected(row) : ways[0].expected(row)}. Or choose another column for the outcome.`);
     }
     // A name of an item of the line is that item, whatever else it may mean.
     const other = best === ways[0] ? null : ways.find(({ fits, values }) => fits === most && values.some((value, k) => value !== best.values[k]));
     if (other) {
       const row = entries[best.values.findIndex((value, k) => value !== other.values[k])];
-      throw new TableError(`Line ${row.line}: the outcome ${quote(row.outcome)} may mean that the first or that the second won. Write ${ways[0].expected(row)}.`);
+      throw new TableError(`Line ${row.line}: the outcome ${quote(row.outcome)} may mean a win of the first or of the second item. Write ${ways[0].expected(row)}.`);
     }
     return best;
   }
@@ -195,7 +195,7 @@
   /** The weight of a line: a number that is not negative. */
   function readWeight(text, line, separator) {
     const weight = toNumber(text, separator);
-    if (!(weight >= 0 && weight <= 1e9)) throw new TableError(`Line ${line}: the weight ${quote(text)} is not a number from 0 to 1e9. Write how many times this was the result, or choose another column.`);
+    if (!(weight >= 0 && weight <= 1e9)) throw new TableError(`Line ${line}: the weight ${quote(text)} is not a number from 0 to 1e9. Write how often this result occurred, or choose another column.`);
     return weight;
   }
 
@@ -206,7 +206,7 @@
     const titles = headed ? rows[0].cells.map((name, k) => name || `column ${k + 1}`)
       : Array.from({ length: width }, (_, k) => `column ${k + 1}`);
     const columns = { ...guessColumns(titles, headed), ...chosen.columns };
-    const notes = composed ? ["Letters with accents that are composed of two characters are read as one character."] : [];
+    const notes = composed ? ["Accented letters that consist of two characters are read as one character."] : [];
     const table = { titles, headed, columns, separator, notes };
     try {
       return { ...table, ...readComparisons(rows.slice(headed ? 1 : 0), table) };
@@ -219,7 +219,7 @@
   function readComparisons(rows, { titles, columns, separator, notes }) {
     const twice = titles.find((title, k) => titles.indexOf(title) !== k);
     if (twice !== undefined) throw new TableError(`Line 1: two columns are called ${quote(twice)}. Rename or delete one of them.`);
-    if (columns.first === columns.second) throw new TableError(`The two items are both read from ${quote(titles[columns.first])}. Choose two columns.`);
+    if (columns.first === columns.second) throw new TableError(`Both items are read from the column ${quote(titles[columns.first])}. Choose two different columns.`);
     let entries = rows.map(({ number, cells }) => ({
       line: number, first: cells[columns.first], second: cells[columns.second],
       outcome: columns.outcome === null ? "" : cells[columns.outcome],
@@ -238,14 +238,14 @@
     if (columns.outcome !== null) leave(({ outcome }) => !outcome, "an empty outcome");
     if (!entries.length) throw new TableError("The table has no comparison. Paste one line for each comparison, such as: Ann, Bob, Ann");
     let values = entries.map(() => 1);
-    if (columns.outcome === null) notes.push("The first item of each line is read as the one that won.");
+    if (columns.outcome === null) notes.push("The first item of each line is read as the winner.");
     else {
       const reading = readOutcomes(entries, [titles[columns.first], titles[columns.second]], separator);
       notes.push(reading.note);
       values = reading.values;
     }
     const items = [...new Set(entries.flatMap(({ first, second }) => [first, second]))];
-    if (items.length > MAX_ITEMS) throw new TableError(`The table has ${items.length} items, more than the ${MAX_ITEMS} that this page takes. For larger files install the package: ${REPORT}`);
+    if (items.length > MAX_ITEMS) throw new TableError(`The table has ${items.length} items, but this page can handle at most ${MAX_ITEMS}. For larger tables, install the package and run: ${REPORT}`);
     noteSimilarNames(items, notes);
     const place = new Map(items.map((name, k) => [name, k]));
     const comparisons = entries.map(({ first, second, weight }, k) => ({ i: place.get(first), j: place.get(second), y: values[k], weight }));
@@ -257,7 +257,7 @@
     const seen = new Map();
     for (const name of items) {
       const plain = name.toLowerCase().replace(/\s+/g, " ");
-      if (seen.has(plain)) notes.push(`${quote(seen.get(plain))} and ${quote(name)} are two items. If they are the same, write them alike.`);
+      if (seen.has(plain)) notes.push(`${quote(seen.get(plain))} and ${quote(name)} are treated as two different items. If they are the same item, use one spelling.`);
       else seen.set(plain, name);
     }
   }
@@ -434,7 +434,7 @@
         for (let k = 0; k < j; k++) rest -= L[i][k] * L[j][k];
         if (i !== j) L[i][j] = rest / L[j][j];
         else if (rest > 0) L[i][i] = Math.sqrt(rest);
-        else throw new TableError("The scores could not be computed: rounding errors are too large. Choose a penalty.");
+        else throw new TableError("The scores could not be computed because rounding errors are too large. Choose a penalty.");
       }
     }
     return L;
@@ -478,7 +478,7 @@
       ({ s, t, value } = next);
       if (length < 1e-9) return { s, t, covariance: covariance(problem, factor, n) };
     }
-    throw new TableError(`The scores did not converge in ${MAX_STEPS} steps. Choose a larger penalty.`);
+    throw new TableError(`The computation did not converge in ${MAX_STEPS} steps. Choose a larger penalty.`);
   }
 
   /** The covariance of the scores less the mean of their group, from the inverse of the Hessian. */
@@ -517,7 +517,7 @@
     }
     const modeled = model === "davidson";
     if (modeled && pairs.every(({ first, second }) => !first && !second))
-      throw new TableError("All comparisons are ties, from which Davidson's model learns nothing. Choose half a win for each.");
+      throw new TableError("All comparisons are ties, so Davidson's model cannot be fitted. Choose to count ties as half a win for each item.");
     const diagnosis = diagnose(n, pairs, modeled);
     if (!modeled) pairs = pairs.map(pair => ({ ...pair, first: pair.first + pair.tie / 2, tie: 0, second: pair.second + pair.tie / 2 }));
     const used = alpha || (diagnosis.exists ? 0 : FALLBACK);
@@ -560,7 +560,7 @@ Gouda,Edam,Gouda
 Brie,Feta,Brie
 Comté,Gouda,Gouda
 `;
-  const MODELS = [["davidson", "have a probability of their own (Davidson)"], ["bradley-terry", "are half a win for each item (Bradley–Terry)"]];
+  const MODELS = [["davidson", "are modeled (Davidson)"], ["bradley-terry", "count as half a win for each item (Bradley–Terry)"]];
   const PENALTIES = [["0", "none (maximum likelihood)"], ["0.01", "0.01"], ["0.1", "0.1 (weak)"], ["1", "1 (strong)"]];
   const ROW = 24;  // pixels of the picture's height for an item
   const HEAD = 44;  // pixels above the first item, for the axis
@@ -588,15 +588,15 @@ Comté,Gouda,Gouda
   /** Numbers of the items of each group, the highest score first. */
   const ranked = ({ diagnosis, scores }) => diagnosis.groups.map(group => [...group].sort((a, b) => scores[b] - scores[a]));
 
-  /** What the comparisons tell, and what they do not: sentences. */
+  /** Sentences on what the comparisons determine, and what they do not. */
   function findings({ items, comparisons, result, asked }) {
     const { groups, unbeaten, parts, separable } = result.diagnosis;
     const names = numbers => some(numbers.map(k => items[k]));
     const total = comparisons.reduce((sum, { weight }) => sum + weight, 0);
     const ties = comparisons.reduce((sum, { y, weight }) => sum + (y ? 0 : weight), 0);
-    const found = [`${plural(total, "comparison")} of ${items.length} items, ${ties ? `with ${plural(ties, "tie")}` : "without ties"}.`];
+    const found = [`${plural(total, "comparison")} of ${items.length} items, ${ties ? `including ${plural(ties, "tie")}` : "without ties"}.`];
     if (groups.length > 1) {
-      found.push(`The items form ${groups.length} groups that never meet: ${groups.slice(0, 4).map(names).join("; ")}${groups.length > 4 ? "; …" : ""}. Compare scores within a group only; add comparisons between the groups to connect them.`);
+      found.push(`The items form ${groups.length} groups that never meet: ${groups.slice(0, 4).map(names).join("; ")}${groups.length > 4 ? "; …" : ""}. You can compare scores only within a group. To connect the groups, add comparisons between them.`);
     }
     if (unbeaten.length) found.push(`${names(unbeaten)} won every comparison.`);
     for (const { top, bottom } of parts) {
@@ -604,17 +604,17 @@ Comté,Gouda,Gouda
       found.push(top.length <= bottom.length ? `${names(top)} never lost to or tied with the rest of the group.`
         : `${names(bottom)} never won against or tied with the rest of the group.`);
     }
-    if (separable) found.push("Every winner can be placed at least one step above the loser, and the items of every tie at most one step apart.");
+    if (separable) found.push("There are scores for which every winner is at least one step above the loser, and the items of every tie are at most one step apart.");
     if (result.alpha !== asked) {
-      found.push(`So the scores of maximum likelihood are infinite. Shown are scores with a penalty of ${result.alpha}, which sets how large they get; more comparisons would settle it.`);
+      found.push(`Therefore the maximum likelihood scores are infinite. The page shows scores with a penalty of ${result.alpha} instead. Their size depends on the penalty; more comparisons would determine it.`);
     } else if (result.alpha && (parts.length || separable)) {
-      found.push("So the penalty sets how large the largest scores get; more comparisons would settle it.");
+      found.push("Therefore the size of the largest scores depends on the penalty; more comparisons would determine it.");
     }
     if (result.nu) found.push(`Two items with equal scores tie with probability ${percent(result.nu / (2 + result.nu))}.`);
     return found;
   }
 
-  /** A label of the picture in the room that it has; the number before it keeps shortened names distinct. */
+  /** A label of the picture, shortened to the available width; the number before it keeps shortened names distinct. */
   function label(parent, text, full, room, place) {
     const node = make("text", place, parent, text);
     const letters = [...text];
@@ -635,7 +635,7 @@ Comté,Gouda,Gouda
     return found.map(x => [x, number(x, Math.max(0, -Math.floor(Math.log10(step))))]);
   }
 
-  /** The scores as dots with 95 % intervals, a row for each item, drawn as wide as the page. */
+  /** The scores as dots with 95 % intervals, one row per item, as wide as the page. */
   function draw(parent, { items, result }) {
     const width = Math.min(720, parent.clientWidth || 720);
     const orders = ranked(result);
@@ -649,7 +649,7 @@ Comté,Gouda,Gouda
     const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
       "aria-label": `Scores with 95 % intervals. The highest: ${best.join(", ")}. The table below has all of them.` });
     parent.replaceChildren(svg);
-    make("text", { x: width, y: 14, "text-anchor": "end" }, svg, groups > 1 ? "score less the mean of the group" : "score less the mean");
+    make("text", { x: width, y: 14, "text-anchor": "end" }, svg, groups > 1 ? "score (the mean of each group is 0)" : "score (the mean is 0)");
     for (const [value, text] of ticks(low, high)) {
       make("line", { class: value === 0 ? "zero" : "grid", x1: x(value), x2: x(value), y1: HEAD - 6, y2: height }, svg);
       make("text", { x: x(value), y: HEAD - 12, "text-anchor": "middle" }, svg, text);
@@ -687,22 +687,22 @@ Comté,Gouda,Gouda
     table.replaceChildren(table.caption, table.tHead, ...bodies);
   }
 
-  /** What the scores say of two items. */
+  /** What the scores say about two items. */
   function comparison({ items, result }, i, j) {
     if (i === j) return "Choose two different items.";
     if (!result.diagnosis.groups.some(group => group.includes(i) && group.includes(j)))
-      return `${quote(items[i])} and ${quote(items[j])} are in groups that never meet, so nothing compares them.`;
+      return `${quote(items[i])} and ${quote(items[j])} are in groups that never meet, so they cannot be compared.`;
     const { d, error, tie, win, low, high } = compare(result, i, j);
     const decided = result.nu ? "of the comparisons that are not ties" : "of the comparisons";
     const verdict = low > 0.5 || high < 0.5 ? `The interval excludes 50 %, so these comparisons show that ${quote(items[d > 0 ? i : j])} is better.`
       : "The interval includes 50 %, so these comparisons do not show which is better.";
     return `${quote(items[i])} beats ${quote(items[j])} in ${percent(win)} ${decided} (95 % interval ${percent(low)} to ${percent(high)})`
-      + `${result.nu ? `; ${percent(tie)} of all are ties` : ""}. The score difference is ${number(d)}, its standard error ${number(error)}. ${verdict}`;
+      + `${result.nu ? `; ${percent(tie)} of all are ties` : ""}. The score difference is ${number(d)} with a standard error of ${number(error)}. ${verdict}`;
   }
 
   /** The command that reports on the same columns of a file. */
   function command({ titles, columns, headed }) {
-    if (!headed) return `${REPORT}   # after a first line with names of columns, such as first,second,outcome`;
+    if (!headed) return `${REPORT}   # first add a line with the column names, such as first,second,outcome`;
     const quoted = text => (/^[\w.-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`);
     const outcome = columns.outcome === null ? "first won" : titles[columns.outcome];
     return `${REPORT} -p first ${quoted(titles[columns.first])} -p second ${quoted(titles[columns.second])} -p outcome ${quoted(outcome)}`;
@@ -722,14 +722,14 @@ Comté,Gouda,Gouda
     return { list, fill };
   }
 
-  /** Everything that a reader sees and moves; `state` is the last table that could be read. */
+  /** Build the calculator in a box of the page; `state` is the last table that could be read. */
   function start(box) {
     box.replaceChildren();
     box.classList.add("scores-live");
     let state = null;
 
     const text = make("textarea", { id: "scores-text", rows: 9, spellcheck: "false", autocomplete: "off", wrap: "off" });
-    make("label", { for: "scores-text" }, box, "Comparisons, one per line: two items, who won, and perhaps a weight");
+    make("label", { for: "scores-text" }, box, "Comparisons, one per line: two items, the winner, and optionally a weight");
     box.append(text);
     const buttons = make("div", { class: "scores-buttons" }, box);
     const button = (name, then) => make("button", { type: "button" }, buttons, name).addEventListener("click", then);
@@ -759,7 +759,7 @@ Comté,Gouda,Gouda
     make("caption", {}, table, "Scores, highest first");
     const head = make("tr", {}, make("thead", {}, table));
     for (const name of ["item", "score", "95 % interval", "won", "tied", "lost"]) make("th", { scope: "col" }, head, name);
-    make("p", {}, answer, "The full report on the same table, saved as FILE, comes from this command:");
+    make("p", {}, answer, "To write the full report, save the table as FILE and run:");
     const line = make("code", {}, make("pre", {}, answer));
 
     function chosenColumns() {
@@ -770,7 +770,7 @@ Comté,Gouda,Gouda
     function showColumns({ titles, headed: named, columns: numbers }) {
       headed.list.value = String(named);
       const options = titles.map((title, k) => [String(k), title]);
-      const none = { outcome: [["", "none: the first item won"]], weight: [["", "none: each line counts once"]] };
+      const none = { outcome: [["", "none (the first item won)"]], weight: [["", "none (each line counts once)"]] };
       for (const [role, { fill }] of Object.entries(columns)) fill([...(none[role] ?? []), ...options], String(numbers[role] ?? ""));
     }
 
@@ -780,7 +780,7 @@ Comté,Gouda,Gouda
       update();
     }
 
-    /** Read the table and show what follows, or what is wrong. */
+    /** Read the table and show the result, or the error. */
     function update(chosen) {
       answer.hidden = true;
       wrong.textContent = "";
