@@ -1,41 +1,41 @@
-# Thin: everything real is the command `preflearn` and pytest.
+# Shortcuts for the command `preflearn`, pytest, and the linters. Each target installs .venv first if necessary.
 PYTHON ?= python3
 CONSTRAINTS ?= -c constraints.txt
 BIN := .venv/bin
 STAMP := .venv/.installed
 TYPES := $(BIN)/basedpyright --pythonpath $(BIN)/python
-# One test worker per processor, at most four; an idle worker takes over tests from a busy one.
+# One test worker per processor, at most four. worksteal moves tests from busy workers to idle ones.
 PYTEST := $(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist worksteal
 
-# A mirror of the data sets beside the checkout is used where there is one.
+# If a folder with the data sets is next to the clone, use it instead of downloads.
 ifneq ($(wildcard ../shared/datasets),)
 export PREFLEARN_DATA ?= $(abspath ../shared/datasets)
 endif
 
-# Without saved bytecode each of some hundred processes would compile the libraries again, for seconds.
+# About a hundred processes start. Without saved bytecode, each of them would spend seconds on compiling libraries.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: book full pdf notebooks test lint nightly perturb report bench open clean
 
-book: $(STAMP)          ## the whole book, quick profile, into _build/html
+book: $(STAMP)          ## build the book with small problems into _build/html
 	@$(BIN)/preflearn build
 
-full: $(STAMP)          ## the same with the papers' sizes (into data/recorded: preflearn record NN)
+full: $(STAMP)          ## build the book with the papers' problem sizes (preflearn record NN writes data/recorded)
 	@$(BIN)/preflearn build --profile full
 
-pdf: book               ## the built book as one PDF, by Debian's chromium, two minutes
+pdf: book               ## print the book to one PDF with Debian's chromium (two minutes)
 	@$(BIN)/python tests/pdf.py
 
-notebooks: book         ## the executed notebooks with their outputs, in one archive
+notebooks: book         ## pack the executed notebooks into one archive
 	@$(BIN)/python tools/executed_notebooks.py
 
-lint: $(STAMP)          ## ruff and basedpyright
+lint: $(STAMP)          ## run ruff and basedpyright
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(TYPES)
 
-# Types are checked while the tests run; type errors are printed after pytest's result.
-test: $(STAMP)          ## lint, types, doctests, and the tests that run on every commit
+# The type checker runs in parallel with pytest; its errors are printed after the test results.
+test: $(STAMP)          ## run the linters, the type checker, the doctests, and the tests of every commit
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@mkdir -p _build; $(TYPES) >_build/types.log 2>&1 & types=$$!; \
@@ -43,33 +43,33 @@ test: $(STAMP)          ## lint, types, doctests, and the tests that run on ever
 		wait $$types || { cat _build/types.log; exit 1; }; \
 		exit $$tests
 
-nightly: lint           ## every chapter from scratch, all tests in random order with new examples, coverage, and make perturb
+nightly: lint           ## execute all chapters from scratch, run all tests in random order, measure coverage, run make perturb
 	@$(BIN)/preflearn build --force
 	@HYPOTHESIS_PROFILE=nightly PREFLEARN_VISIT=all $(PYTEST) -m '' -p randomly --cov
 	@$(MAKE) --no-print-directory perturb
 
-perturb: $(STAMP)       ## whether each check of the book can fail, a quarter of an hour
+perturb: $(STAMP)       ## test that each check of the book can fail (a quarter of an hour)
 	@PREFLEARN_QUIET=1 $(BIN)/python -m tests.perturb --jobs 2
 
-report: $(STAMP)        ## code size, chapter and page lengths, and numbers in prose that no output shows
+report: $(STAMP)        ## print code size, chapter and page lengths, and numbers in prose that no output shows
 	@$(BIN)/python tools/report.py
 
-bench: $(STAMP)         ## speed against reference implementations, one table for each script
+bench: $(STAMP)         ## measure the speed against other programs, one table per script (hours)
 	@set -e; for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script; done
 
-open: book
+open: book              ## build the book and open it in the browser
 	@$(BIN)/python -m webbrowser -t "file://$(CURDIR)/_build/html/index.html"
 
-clean:                  ## what was built; the environment stays
+clean:                  ## delete what was built, but not .venv
 	rm -rf _build book/chapters
 
-# Some systems ship venv without ensurepip; then pip installs pip.
+# Some systems have venv without ensurepip. There, the system's pip installs pip into .venv.
 $(STAMP): pyproject.toml constraints.txt
-	@echo "Installing into .venv (a minute or two, once) ..."
+	@echo "Installing into .venv (one or two minutes, only once) ..."
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv 2>/dev/null || { \
 		rm -rf .venv && $(PYTHON) -m venv --without-pip .venv && \
 		$(PYTHON) -m pip --python .venv/bin/python install --quiet pip; }
 	@$(BIN)/python -m pip install --quiet --no-compile --editable '.[book,lab,test,cluster]' $(CONSTRAINTS)
-	@echo "Compiling loops for this machine (a minute, once) ..."
+	@echo "Compiling loops for this computer (one minute, only once) ..."
 	@PREFLEARN_QUIET=1 $(BIN)/python tests/warm.py
 	@touch $@
