@@ -285,8 +285,10 @@ def test_a_missing_maximum_is_found():
     for rows, found in zip(cases, in_node(code, cases), strict=True):
         pairs, y = np.array(rows)[:, :2], np.array(rows)[:, 2]
         n = pairs.max() + 1
-        infinite = bool(diagnose(pairs, y).separable)
+        diagnosis = diagnose(pairs, y)
+        infinite = bool(diagnosis.separable)
         stepped = bool((y == 0).any() and separated(n, rows))
+        assert diagnosis.ties_unbounded == (stepped and not infinite)
         assert bool(found["parts"]) == infinite
         assert found["separable"] == stepped
         assert found["exists"] == (not infinite and not stepped)

@@ -59,6 +59,68 @@ def test_the_graph_decides_as_the_linear_program_does(seed, n, m, ties):
     }
 
 
+def more_wins_than_ties(n, index, y):
+    """Whether some cycle of comparisons, with wins along it, has more wins than ties.
+
+    By powers of the adjacency matrix in max-plus algebra: a closed walk of positive
+    weight contains a cycle of positive weight, of at most n steps.
+    """
+    step = np.full((n, n), -np.inf)
+    for (i, j), outcome in zip(index, y, strict=True):
+        if outcome == 0:
+            step[i, j] = max(step[i, j], -1)
+            step[j, i] = max(step[j, i], -1)
+        elif outcome > 0:
+            step[i, j] = 1
+        else:
+            step[j, i] = 1
+    walk = step
+    for _ in range(n):
+        if (np.diag(walk) > 0).any():
+            return True
+        walk = (walk[:, :, None] + step[None]).max(axis=1)
+    return False
+
+
+@pytest.mark.filterwarnings("ignore::preflearn.matches.OutcomeWarning")
+@examples(60)
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 5), m=st.integers(2, 12))
+def test_cycles_decide_whether_ties_have_a_finite_parameter(seed, n, m):
+    rng = np.random.default_rng(seed)
+    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
+    y = rng.choice([-1, 0, 0, 1], m)
+    y[:2] = [1, 0]
+    found = diagnose(index, y)
+    unbounded = not more_wins_than_ties(n, index, y)
+    assert found.ties_unbounded == (unbounded and not found.separable)
+    # as features, the same items take the linear program
+    same = diagnose(Pairs(np.eye(n) + 1e-9, index), y)
+    assert (same.separable, same.ties_unbounded) == (
+        found.separable,
+        found.ties_unbounded,
+    )
+    # swapping the items of a pair changes nothing
+    assert diagnose(index[:, ::-1], -y).ties_unbounded == found.ties_unbounded
+
+
+@pytest.mark.parametrize("model", [Davidson(), OrdinalComparison()])
+def test_scores_that_grow_with_the_parameter_for_ties_cause_a_warning(model):
+    index = [[0, 1], [1, 2], [2, 0]]
+    with pytest.warns(NotIdentifiedWarning, match=r"parameter for ties.*alpha"):
+        weak = clone(model).set_params(alpha=1e-6).fit(index, [1, 0, 0])
+    items = np.array([[0.0, 1.0], [1.0, 0.5], [0.5, 2.0]])
+    with pytest.warns(NotIdentifiedWarning, match="alpha"):
+        clone(model).fit(Pairs(items, index), [1, 0, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        strong = clone(model).set_params(alpha=0.2).fit(index, [1, 0, 0])
+        # two wins and one tie around the cycle
+        bounded = clone(model).set_params(alpha=1e-6).fit(index, [1, 1, 0])
+    scores = [np.ptp(fit.coef_) for fit in (weak, strong, bounded)]
+    assert scores[0] > 20 > scores[1]
+    assert scores[2] < 20
+
+
 def test_features_are_separable_where_some_w_is_right_on_all():
     X = np.random.default_rng(0).normal(size=(8, 2))
     pairs, y = Pairs.from_scores(X, X @ [1.0, -2.0])

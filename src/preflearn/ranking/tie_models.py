@@ -139,8 +139,9 @@ class TieModel(Uncertain, LinearComparison):
         -----
         NotIdentifiedWarning
             If alpha is below 0.1 and, of items without features, groups never met, or
-            somebody won or lost all (`diagnose`); of others, if the w that was found is
-            right on all pairs.
+            somebody won or lost all, or ties do not bound their parameter (`diagnose`).
+            Of items with features, if the w that was found is right on all preferences,
+            and no tied pair differs by more than they do.
         OutcomeWarning
             If y holds only 1 and 0, or half points: 1, 1/2 and 0.
         """
@@ -485,13 +486,22 @@ def _warn_if_not_identified(
     used = merged.weights > 0
     B = merged.B[used]
     y = merged.y[used]
+    d = B.differences(items @ w)
+    wins = (y * d)[y != 0]
+    ties = np.abs(d[y == 0])
+    # scores that put ties closer together than preferences may grow with t
+    ties_unbounded = len(ties) > 0 and bool(0 < wins.min() >= ties.max())
+    names = range(items.shape[1])
     ids = indicator_columns(items)
-    index = None
     if ids is not None:
         index = ids[B.index]
-    elif not (y * B.differences(items @ w) > 0).all():
-        return
-    warn_if_not_identified(model, range(items.shape[1]), index, y, reduced)
+        warn_if_not_identified(
+            model, names, index, y, reduced, ties_unbounded=ties_unbounded
+        )
+    elif ties_unbounded or (y * d > 0).all():
+        warn_if_not_identified(
+            model, names, None, y, reduced, ties_unbounded=ties_unbounded
+        )
 
 
 def _reduce_bias(
