@@ -275,7 +275,7 @@ def test_a_block_of_the_page_runs_as_it_stands(block, clone):
         assert (clone / name).is_file()
     if "--to html" in block:
         page = (clone / "runs" / "04_svmcompare.html").read_text("utf-8")
-        assert "Can one machine learn from preferences and from ties at once?" in page
+        assert "Can one model learn from preferences and ties at once?" in page
         assert "image/png;base64" in page
     if "sweep" in block:
         files = (clone / "_build" / "sweeps" / "03_lemma").glob("results-*.csv")
