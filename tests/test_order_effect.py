@@ -41,3 +41,18 @@ def test_an_order_effect_is_estimated_next_to_scores(clustered):
     assert not found.matters("no")
     with pytest.raises(ValueError, match="advantage"):
         found.matters("maybe")
+
+
+@pytest.mark.parametrize(("n_cycles", "identified"), [(1, False), (21, True)])
+def test_an_effect_that_only_one_cycle_shows_is_not_included(n_cycles, identified):
+    """Three items that beat each other in a circle fit any order effect."""
+    n = {1: 3, 21: 8}[n_cycles]
+    index = np.array([(a, b) for a in range(n) for b in range(a + 1, n)] * 12)
+    y = np.ones(len(index), dtype=int)
+    y[(index[:, 1] - index[:, 0]) == 1] = -1
+    found = order_effect(index, y)
+    assert found.one_order
+    assert found.identified == identified
+    if not identified:
+        assert not found.matters("auto")
+        assert found.matters("yes")

@@ -8,51 +8,65 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
+from scipy.sparse.csgraph import connected_components
 
 from preflearn.core.validation import check_choice
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson
 
-_PENALTY = 0.1  # of scores; a strong one would leave differences of items to the order
-_SCALE = 10.0  # the order effect is pulled to 0 a hundred times less than scores
+# A weak penalty: a strong one would attribute score differences to the order.
+_PENALTY = 0.1
+# The penalty on the order effect is 1 / _SCALE**2 of the penalty on scores.
+_SCALE = 10.0
 _MAX_ITEMS = 1_000
+_MIN_CYCLES = 10
 
 
 class OrderEffect(NamedTuple):
-    """What being first adds to a score, in log-odds, estimated next to all scores.
+    """Log-odds that being listed first adds to a score, estimated with all scores.
 
     Attributes
     ----------
     estimate : float
     half_width : float
-        Half of the interval of 95 %.
+        Half of the width of the 95 % interval.
     one_order : bool
-        Whether each pair is listed in one order only, so that the effect can be
-        separated from the scores only by way of other pairs.
+        Whether each pair is listed in one order only, so that only cycles of pairs
+        separate the effect from the scores.
+    identified : bool
+        Whether the data separate the effect from the scores: some pair is listed in
+        both orders, or the pairs form at least ten independent cycles.
     """
 
     estimate: float
     half_width: float
     one_order: bool
+    identified: bool = True
 
     def matters(self, advantage: str) -> bool:
-        """Whether models have the effect: "yes", "no", or "auto" where the data show it.
+        """Whether the models include the effect.
+
+        Parameters
+        ----------
+        advantage : {"auto", "yes", "no"}
+            "auto" includes the effect if it is identified and its 95 % interval
+            excludes 0.
 
         Raises
         ------
         ValueError
-            If `advantage` is none of these.
+            If `advantage` is another value.
         """
         check_choice(advantage, "advantage", ("auto", "yes", "no"))
         if advantage == "auto":
-            return abs(self.estimate) > self.half_width
+            return self.identified and abs(self.estimate) > self.half_width
         return advantage == "yes"
 
     def percentages(self) -> str:
-        """How often the first wins against an equal, ties aside, with its interval."""
+        """Percentage of wins of the first against an equal, without ties."""
         ends = self.estimate + self.half_width * np.array([0.0, -1.0, 1.0])
         middle, low, high = 100 * special.expit(ends)
-        return f"{middle:.0f} % (95 %: {low:.0f} to {high:.0f} %)"
+        return f"{middle:.0f} % (95 % interval: {low:.0f} to {high:.0f} %)"
 
 
 def order_effect(
@@ -61,11 +75,11 @@ def order_effect(
     amount: NDArray[Any] | None = None,
     cluster: NDArray[Any] | None = None,
 ) -> OrderEffect:
-    """Estimate how much being first adds, next to the scores of all items.
+    """Estimate the effect of being listed first together with the scores of all items.
 
-    The model is Davidson's with the difference s_first - s_second + a * effect, where a
-    is the `amount`. Wins of the first alone say nothing: the better item may be listed
-    first.
+    The model is Davidson's with the score difference s_first - s_second + a * effect,
+    where a is the `amount`. The percentage of wins of the first is not enough, because
+    the better item may be listed first.
 
     Parameters
     ----------
@@ -74,16 +88,17 @@ def order_effect(
     y : ndarray of shape (m,)
         Outcomes 1, 0, -1.
     amount : ndarray of shape (m,), optional
-        Amount of the advantage in each comparison, such as 0 at a neutral place; by
+        Amount of the advantage in each comparison, such as 0 at a neutral venue; by
         default 1.
     cluster : ndarray of shape (m,), optional
-        Judge of each comparison; the interval is the wider one with and without.
+        Judge of each comparison. The interval is the wider of the intervals with and
+        without clustering by judge.
 
     Examples
     --------
     >>> index = np.array([[0, 1], [1, 0]] * 40)
     >>> order_effect(index, np.array([1, 1, 1, 1, 1, 1, -1, -1] * 10)).percentages()
-    '75 % (95 %: 64 to 83 %)'
+    '75 % (95 % interval: 64 to 83 %)'
     """
     if amount is None:
         amount = np.ones(len(y))
@@ -100,16 +115,35 @@ def order_effect(
     row: Any = sparse.csr_array(([_SCALE], ([0], [n])), shape=(2, n + 1))
     moments = [model.moments(Pairs(row, [[0, 1]])) for model in fits]
     variance = max(float(variance[0]) for _, variance in moments)
-    listed = np.unique(index, axis=0)
-    width = int(index.max()) + 1
-    one_order = not np.isin(listed @ [width, 1], listed @ [1, width]).any()
+    one_order = _is_one_order(index)
     return OrderEffect(
-        float(moments[0][0][0]), 1.96 * math.sqrt(variance), bool(one_order)
+        float(moments[0][0][0]),
+        1.96 * math.sqrt(variance),
+        one_order,
+        not one_order or _n_cycles(index) >= _MIN_CYCLES,
     )
 
 
+def _is_one_order(index: NDArray[np.int64]) -> bool:
+    """Whether no pair is listed in both orders."""
+    pairs = np.unique(index, axis=0)
+    width = int(index.max()) + 1
+    return not np.isin(pairs @ [width, 1], pairs @ [1, width]).any()
+
+
+def _n_cycles(index: NDArray[np.int64]) -> int:
+    """Number of independent cycles in the graph of compared pairs."""
+    pairs = np.unique(np.sort(index, axis=1), axis=0)
+    items, ends = np.unique(pairs, return_inverse=True)
+    ends = ends.reshape(-1, 2)
+    edges = (np.ones(len(pairs)), (ends[:, 0], ends[:, 1]))
+    graph = sparse.csr_array(edges, shape=(len(items), len(items)))
+    n_components, _ = connected_components(graph, directed=False)
+    return len(pairs) - len(items) + int(n_components)
+
+
 def _pairs_with_order(ids: NDArray[np.int64], n: int, amount: NDArray[Any]) -> Pairs:
-    """Pairs whose first item has one more feature: the amount of its advantage."""
+    """Pairs whose first item has the amount of its advantage as one more feature."""
     levels, level = np.unique(amount, return_inverse=True)
     items = sparse.eye_array(n, format="csr")
     sides = [
