@@ -15,59 +15,52 @@ def leading_sentence(
     rank_low: ArrayLike,
     rank_high: ArrayLike,
     whom: str,
-    evidence: str,
 ) -> str:
-    """Say who leads, or that the file cannot tell, as Markdown.
+    """Name the leader, or the candidates if the data do not decide, as Markdown.
 
     Parameters
     ----------
     names : sequence of str
-        The best first, as Markdown.
+        Names as Markdown, the best first.
     rank_low, rank_high : array-like of shape (n,)
-        Intervals of the ranks; 1 is the best.
+        Ends of the 95 % interval of each rank; 1 is the best.
     whom : str
-        Who is ranked, such as "items".
-    evidence : str
-        What ranks them, such as "judgements".
+        Plural noun for the ranked items, such as "players".
 
     Returns
     -------
     str
-        Someone leads only if the interval of the first one's rank is 1 alone. Otherwise
-        all whose interval contains 1 may be the best.
+        A leader is named only if the interval of the first rank is 1 alone. Otherwise
+        the candidates are all items whose interval contains 1.
 
     Examples
     --------
-    >>> leading_sentence(["Ann", "Bob", "Cy"], [1, 2, 2], [1, 3, 3], "players", "matches")
-    '**Ann leads** the 3 players, before Bob and Cy.'
-    >>> leading_sentence(["Ann", "Bob", "Cy"], [1, 1, 3], [2, 2, 3], "players", "matches")
-    '**The file cannot tell who leads** the 3 players: by these matches Ann or Bob may be the best.'
+    >>> leading_sentence(["Ann", "Bob", "Cy"], [1, 2, 2], [1, 3, 3], "players")
+    '**Ann leads** the 3 players, followed by Bob and Cy.'
+    >>> leading_sentence(["Ann", "Bob", "Cy"], [1, 1, 3], [2, 2, 3], "players")
+    '**It is uncertain who leads** the 3 players: Ann or Bob. Their ranks have 95 % intervals that include 1.'
     """
     n = len(names)
     best = names[0]
+    worst_rank = np.asarray(rank_high)[0]
     candidates = [
         name for name, low in zip(names, np.asarray(rank_low), strict=True) if low == 1
     ]
-    if np.asarray(rank_high)[0] == 1:
+    if worst_rank == 1:
         others = " and ".join(names[1:3])
-        return f"**{best} leads** the {n:,} {whom}, before {others}."
+        return f"**{best} leads** the {n:,} {whom}, followed by {others}."
     if len(candidates) == n:
-        return (
-            f"**The file cannot tell who leads** the {n:,} {whom}: by these {evidence} any of them may be "
-            f"the best. {best} has the highest score."
-        )
-    if len(candidates) > _MAX_NAMES:
-        return (
-            f"**The file cannot tell who leads** the {n:,} {whom}: by these {evidence} any of the first "
-            f"{len(candidates):,} may be the best. {best} has the highest score."
-        )
+        return f"**The data cannot tell the {n:,} {whom} apart**: each of them may be the best."
     if len(candidates) == 1:
         return (
-            f"**{best} probably leads** the {n:,} {whom}: the rank is 1 to "
-            f"{np.asarray(rank_high)[0]:.0f} with probability 95 %."
+            f"**{best} probably leads** the {n:,} {whom}. The 95 % interval of this rank is "
+            f"1 to {worst_rank:.0f}."
+        )
+    uncertain = f"**It is uncertain who leads** the {n:,} {whom}: "
+    if len(candidates) > _MAX_NAMES:
+        return (
+            f"{uncertain}{len(candidates):,} of them have ranks with 95 % intervals that include 1. "
+            f"{best} has the highest score."
         )
     listed = ", ".join(candidates[:-1]) + f" or {candidates[-1]}"
-    return (
-        f"**The file cannot tell who leads** the {n:,} {whom}: by these {evidence} {listed} may be the "
-        "best."
-    )
+    return f"{uncertain}{listed}. Their ranks have 95 % intervals that include 1."

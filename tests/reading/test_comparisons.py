@@ -46,10 +46,43 @@ def judgements_of(frame, **columns):
         (["first", "judge"], ["time"], "matches"),
         (["first"], ["judge"], "judgements"),
         (["first"], ["features", "time"], "judgements"),
+        (["first", "second", "outcome"], [], "judgements"),
+        (["first", "second", "outcome"], ["pair"], "matches"),
     ],
 )
 def test_the_kind_is_guessed_from_parameters_then_columns(titles, parameters, kind):
-    assert guess_kind(titles, parameters) == kind
+    table = as_table(pd.DataFrame([["x"] * len(titles)], columns=titles))
+    assert guess_kind(table, dict.fromkeys(parameters, "x")) == kind
+
+
+@pytest.mark.parametrize(
+    ("title", "values", "kind"),
+    [
+        ("played", ["2024-01-31", "2024-02-01"], "matches"),
+        ("when", ["31.01.2024", "01.02.2024"], "matches"),
+        ("when", ["2022/23", "2023/24"], "matches"),
+        ("kickoffTime", ["1706652000", "1706738400"], "matches"),
+        ("year", ["2022", "2023"], "matches"),
+        ("home_wins", ["5", "7"], "judgements"),
+        ("time_control", ["600+5", "180"], "judgements"),
+        ("venue", ["Oslo", "Bern"], "judgements"),
+        ("date", ["", ""], "judgements"),
+    ],
+)
+def test_a_file_without_times_holds_judgements(title, values, kind):
+    sides = {"first": ["Ann", "Bob"], "second": ["Bob", "Ann"], "outcome": ["1", "0"]}
+    table = as_table(pd.DataFrame(sides | {title: values}))
+    assert guess_kind(table, {}) == kind
+
+
+def test_a_report_without_times_says_so():
+    frame = games().drop(columns="time")
+    file = judgements_of(frame)
+    assert "no column with times" in " ".join(file.notes)
+    file = judgements_of(frame.assign(day=games()["time"]))
+    assert "`--matches -p time day`" in " ".join(file.notes)
+    file = judgements_of(frame.assign(judge="eve"))
+    assert "times" not in " ".join(file.notes)
 
 
 def test_a_match_without_an_outcome_is_to_come():
@@ -118,8 +151,8 @@ def test_until_leaves_later_judgements_out():
 @pytest.mark.parametrize(
     ("frame", "columns", "named"),
     [
-        (games(), {"first": "guest"}, "first, second, time, outcome.*'guest'"),
-        (games().rename(columns={"time": "day"}), {}, "-p time.*--judgements"),
+        (games(), {"first": "guest"}, "'guest'.*first, second, time, outcome"),
+        (games().rename(columns={"time": "day"}), {}, "-p time day.*--judgements"),
         (games(20), {}, "20 matches.* 30"),
         (games().assign(time="2024-01-01"), {}, "1 time"),
         (games().assign(outcome="tie"), {}, "ties"),

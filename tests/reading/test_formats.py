@@ -101,9 +101,9 @@ ROWS = "".join(f"Ann,Bob,{k}\n" for k in range(20))
 @pytest.mark.parametrize(
     ("content", "named"),
     [
-        (b"", "empty"),
-        (b"first,second\n", "empty"),
-        (b"first,second\n,\n", "empty"),
+        (b"", "no rows"),
+        (b"first,second\n", "no rows"),
+        (b"first,second\n,\n", "no rows"),
         (f'a,b,c\nAnn,"Bob,1\n{ROWS}Ann,"Bob,2\n'.encode(), "line 2"),
         (f'a,b,c\n{ROWS}Ann,"Bob,1\nAnn,Bob,2\n'.encode(), "quotation mark.*line 22"),
         (b"a,b\n" + b"1,2\n" * 5 + b"1,2,3,4\n", "4 values in line 7"),
@@ -113,8 +113,8 @@ ROWS = "".join(f"Ann,Bob,{k}\n" for k in range(20))
         (b"<!doctype html><html>", "HTML"),
         (b"%PDF-1.7", "PDF"),
         (gzip.compress(b"a,b\n1,2\n", mtime=0)[:-4], "gzip"),
-        (b"PAR1 and nothing else", "own.csv can't be read|needs pyarrow"),
-        (json.dumps([]).encode(), "empty"),
+        (b"PAR1 and nothing else", "own.csv cannot be read|needs pyarrow"),
+        (json.dumps([]).encode(), "no records"),
     ],
 )
 def test_what_is_not_a_table_is_refused_in_one_line(content, named):

@@ -51,9 +51,9 @@ def test_figures_draw_names_as_they_are():
     for texts in (legend.get_texts(), axis.get_xticklabels()):
         assert len(texts) == len(NAMES)
         for text, name in zip(texts, NAMES, strict=True):
-            shown, is_math = text._preprocess_math(text.get_text())
+            visible, is_math = text._preprocess_math(text.get_text())
             assert is_math is False
-            assert shown.strip("\u200a") == name
+            assert visible.strip("\u200a") == name
     plt.close(figure)
 
 

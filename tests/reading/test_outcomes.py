@@ -78,7 +78,7 @@ def test_numbers_that_are_sometimes_a_name_are_numbers():
 
 def test_names_that_are_numbers_are_named_as_such():
     _, notes = read(["1", "1", "0"], ["0", "1", "2"], ["1", "2", "0"])
-    assert "name of their row" in notes
+    assert "read as names of winners" in notes
 
 
 def test_letters_that_are_also_names_are_read_by_the_whole_column():

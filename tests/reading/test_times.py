@@ -100,7 +100,7 @@ def test_until_is_read_as_the_file_and_its_day_counts(column, form, until, n_kno
 )
 def test_until_that_is_not_a_time_is_refused(column, until):
     times, scale, _ = read(column)
-    with pytest.raises(ValueError, match=f"until is '{until}'"):
+    with pytest.raises(ValueError, match=f"until='{until}'"):
         scale.is_until(times, until)
 
 
@@ -118,7 +118,7 @@ def test_dates_of_two_forms_are_read_and_noted(form):
 @pytest.mark.parametrize(
     ("days", "form", "named"),
     [
-        (["03.11.2026", "", "24.11.2026"], "", "line 3.*deleted"),
+        (["03.11.2026", "", "24.11.2026"], "", "line 3.*delete"),
         (
             ["13/01/2024", "14/01/2024", "02/03/2024", "01/15/2024"],
             "",

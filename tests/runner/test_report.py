@@ -125,7 +125,7 @@ def test_a_template_runs_on_its_example(template):
             assert cell["metadata"]["mystnb"]["image"]["alt"]
     # of the simulated judges, number 12 answers by chance
     if template == "use_judgements":
-        assert "unlike the rest: judge 12." in json.dumps(result.notebook)
+        assert "from the others: judge 12." in json.dumps(result.notebook)
 
 
 # ---- The reports
@@ -162,7 +162,7 @@ def test_nothing_is_learned_from_matches_after_until(here):
         frame = games()
         frame.loc[45:, "result"] *= change
         page = make_report(frame, [*MATCHES, "-p", "until", frame["day"][44]])
-        pages.append(page[: page.index("What comes next")])
+        pages.append(page[: page.index("Next matches")])
         assert "45 matches" in page
         assert "15 rows" in page
     assert pages[0] == pages[1]
@@ -262,7 +262,17 @@ def test_a_file_with_a_column_judge_holds_judgements(here, outcome):
     page = make_report(
         "\ufeff" + tastes()[names].to_csv(index=False), [*JUDGEMENTS[:-1], outcome]
     )
-    assert "<h1>Judgements" in page
+    assert "<h1>Comparisons" in page
+
+
+def test_a_file_without_times_needs_no_option(here):
+    """Rows of a small league, each with the number of wins of both sides."""
+    rows = [("North", "South", 6, 1), ("South", "East", 4, 3), ("East", "North", 0, 7)]
+    names = ["home", "away", "home_wins", "away_wins"]
+    frame = pd.DataFrame(rows, columns=names)
+    page = make_report(frame, [*SIDES, "-p", "outcome", "home_wins - away_wins"])
+    assert "<strong>21 comparisons</strong>" in page
+    assert "has no column with times" in page
 
 
 def test_repeated_rows_are_noted_where_a_judge_is_named(here):
@@ -286,10 +296,10 @@ def test_a_few_wrong_rows_are_left_out_and_named(here):
     )
     assert re.search(r"'Bob' in line 9, column 'away'", page)
     assert "of another row" in page
-    assert "Dees (in 1; Dee in" in page
-    assert "Annn (in" not in page, "only names of matches that were played"
+    assert "Dees (1 row; Dee: " in page
+    assert "Annn (1 row" not in page, "only names of matches that were played"
     assert "<strong>299 matches</strong>" in page
-    assert "Annn" in page[page.index("What comes next") :]
+    assert "Annn" in page[page.index("Next matches") :]
 
 
 def test_a_match_to_come_among_winners_is_named_and_a_pair_is_forecast(here, capsys):
@@ -324,9 +334,9 @@ def test_an_advantage_of_the_first_item_is_estimated(here):
     won = rng.random(600) < 1 / (1 + np.exp(-(1.5 + 0.5 * (first - second))))
     frame = pd.DataFrame({"left": first, "right": second, "better": won.astype(int)})
     page = make_report(frame, ["--judgements", *JUDGEMENTS])
-    percent = int(re.search(r"the first is better in (\d+) %", page)[1])
+    percent = int(re.search(r"the\s+first-named item is better in (\d+) %", page)[1])
     assert percent == pytest.approx(100 / (1 + np.exp(-1.5)), abs=4)
-    assert "corrected for it" in page
+    assert "so the scores are corrected" in page
     names = re.findall(r'<td>\d</td>\s*<td style="text-align: left">(\d)</td>', page)
     assert names[:4] == ["3", "2", "1", "0"]
 
@@ -368,7 +378,7 @@ WRONG = [
     ("home,away\nAnn,Bob\nAnn,Bob,1\n", MATCHES, "own.csv"),
     (tastes(), [*JUDGEMENTS, "-p", "features", "sweet"], "'right_sweet'"),
     (tastes(), [*JUDGEMENTS, "-p", "until", "2024"], "until.*-p time"),
-    (tastes().assign(better="tie"), JUDGEMENTS, "80 judgements.* 10"),
+    (tastes().assign(better="tie"), JUDGEMENTS, "80 comparisons.* 10"),
 ]
 
 
@@ -412,7 +422,7 @@ def test_a_missing_file_and_a_bad_output_path_are_one_line(here, capsys):
 def test_a_report_replaces_neither_the_file_nor_what_is_not_a_file(here, capsys):
     games().to_csv("own.csv", index=False)
     before = Path("own.csv").read_text()
-    for output, named in (("own.csv", "the file itself"), (".", "not a file")):
+    for output, named in (("own.csv", "the data file itself"), (".", "not a file")):
         assert main(["report", "own.csv", *MATCHES, "--output", output]) == 2
         assert named in capsys.readouterr().err
     assert Path("own.csv").read_text() == before
@@ -444,8 +454,8 @@ def test_names_are_shown_as_they_are_written(here):
     names = {"ale": "$a$_x", "bitter": "_b*[c](d)", "cider": "x`y<z>"}
     page = make_report(tastes().replace(names), JUDGEMENTS)
     for name in names.values():
-        shown = name.replace("<", "&lt;").replace(">", "&gt;")
-        assert page.count(f">{shown}</td>") >= 2
+        visible = name.replace("<", "&lt;").replace(">", "&gt;")
+        assert page.count(f">{visible}</td>") >= 2
     assert re.search(r"against (\$a\$_x|_b\*\[c\]\(d\)|x`y&lt;z&gt;)\.", page)
 
 

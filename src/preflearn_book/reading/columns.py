@@ -1,7 +1,8 @@
-"""The rows of a user's file, and what is said about them: notes and errors."""
+"""The rows of a user's file, with notes for the reader and errors."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,10 +15,10 @@ NOTHING = ("", "na", "n/a", "nan", "none", "null", "<na>", "-", "?", "*", "\\n")
 """Texts in lower case that stand for a missing value."""
 
 Column = Any
-"""A Series of pandas, whose stubs know too little of the results of its methods."""
+"""A pandas Series; the stubs of its methods are incomplete."""
 
 Frame = Any
-"""A DataFrame of pandas."""
+"""A pandas DataFrame."""
 
 MAX_FRACTION_LEFT_OUT = 0.01
 _YES = ("true", "t", "yes", "y", "1", "1.0")
@@ -25,7 +26,7 @@ _NO = ("false", "f", "no", "n", "0", "0.0", *NOTHING)
 
 
 class UserTable:
-    """The rows of a file as texts, the notes for the reader, and the rows left out.
+    """The rows of a file as text, notes for the reader, and the rows left out.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class UserTable:
             self.notes.append(text)
 
     def column(self, name: str, parameter: str, otherwise: str = "") -> Column:
-        """The texts of a column without blanks around them; "" for a missing one.
+        """The texts of a column without surrounding spaces; "" for a missing value.
 
         Raises
         ------
@@ -72,31 +73,30 @@ class UserTable:
         n_found = columns.count(name)
         if n_found == 0:
             raise ValueError(
-                f"{self.source} has the columns {', '.join(columns)}; expected one called {name!r}, "
-                f"or -p {parameter} NAME{otherwise}"
+                f"column {name!r} not found in {self.source}; the file has: {', '.join(columns)}. "
+                f"Name the column with -p {parameter} NAME{otherwise}"
             )
         if n_found > 1:
             raise ValueError(
-                f"{self.source} has {n_found} columns called {name!r}; expected names that differ: "
-                f"rename or delete one of them"
+                f"{self.source} has {n_found} columns called {name!r}; rename or delete one of them"
             )
         values = self.frame.iloc[:, columns.index(name)]
         return values.astype("string").str.strip().fillna("")
 
     def describe(self, row: int, value: object, name: str) -> str:
-        """Where a value is, such as "games.csv has 'x' in line 3, column 'home'"."""
+        """Say where a value is: "games.csv has 'x' in line 3, column 'home'"."""
         text = repr(value)
         if len(text) > 80:
             text = f"{text[:60]}… ({len(str(value)):,} characters)"
         return f"{self.source} has {text} in {self.unit} {row}, column {name!r}"
 
     def reject(self, wrong: Column, values: Column, name: str, expected: str) -> None:
-        """Leave out the rows with a wrong value and say so, or raise if they are many.
+        """Leave out rows with an invalid value and note them; raise if there are many.
 
         Raises
         ------
         ValueError
-            If more than one row in a hundred is wrong.
+            If more than 1 % of the rows have an invalid value.
         """
         wrong = wrong.fillna(False).astype(bool)
         n_wrong = int(wrong.sum())
@@ -105,17 +105,26 @@ class UserTable:
         row = wrong.idxmax()
         text = f"{self.describe(row, values[row], name)}; expected {expected}"
         if n_wrong > MAX_FRACTION_LEFT_OUT * len(wrong):
-            raise ValueError(text)
+            raise ValueError(text + _more_rows(n_wrong - 1))
         self.left_out.update(wrong.index[wrong])
-        if n_wrong > 1:
-            text += f", and {n_wrong - 1:,} more like it"
-        self.note(f"**Left out**: {escape_markdown(text)}.")
+        rows = "1 row" if n_wrong == 1 else f"{n_wrong:,} rows"
+        first = "" if n_wrong == 1 else "The first: "
+        self.note(
+            f"**Left out: {rows} with an invalid value.** {first}{escape_markdown(text)}."
+        )
+
+
+def _more_rows(n: int) -> str:
+    if n == 0:
+        return ""
+    rows = "1 more row has" if n == 1 else f"{n:,} more rows have"
+    return f" ({rows} an invalid value)"
 
 
 def read_numbers(
     table: UserTable, name: str, parameter: str, expected: str = "a number"
 ) -> Column:
-    """A column of numbers; rows with another value are left out or refused."""
+    """A column of numbers; rows with other values are left out, or an error if many."""
     text = table.column(name, parameter)
     numbers = to_numbers(text)
     table.reject(numbers.isna(), text, name, expected)
@@ -123,7 +132,7 @@ def read_numbers(
 
 
 def to_numbers(text: Column) -> Column:
-    """Texts as floats, also with a decimal comma and a typographic minus; else NaN."""
+    """Texts as floats, with a decimal point or comma and any minus sign; else NaN."""
     plain = text.astype("string").str.replace("−", "-", regex=False)
     plain = plain.str.replace(r"^([-+]?\d+),(\d+)$", r"\1.\2", regex=True)
     values: Any = pd.to_numeric(plain, errors="coerce")
@@ -132,7 +141,7 @@ def to_numbers(text: Column) -> Column:
 
 
 def read_flags(table: UserTable, name: str, parameter: str) -> Column:
-    """A column of yes and no, as bools; a missing value is False."""
+    """A column of yes and no as bools; a missing value is False."""
     text = table.column(name, parameter)
     low = text.str.lower()
     expected = "yes or no, true or false, 1 or 0"
@@ -140,8 +149,19 @@ def read_flags(table: UserTable, name: str, parameter: str) -> Column:
     return low.isin(_YES)
 
 
+def spaced_title(title: str) -> str:
+    """A title in lower case with its words apart, as in homeWins and home_wins.
+
+    Examples
+    --------
+    >>> spaced_title("homeWins"), spaced_title("home_wins")
+    ('home wins', 'home wins')
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", title).lower().replace("_", " ")
+
+
 def first_few(names: Iterable[object], most: int = 5) -> str:
-    """The first names of a list, as Markdown, and how many more there are."""
+    """The first names of a list as Markdown, and the number of further names."""
     names = list(map(str, names))
     text = ", ".join(map(escape_markdown, names[:most]))
     if len(names) > most:

@@ -1,8 +1,9 @@
-"""Tables of matches and of judgements, as the templates of reports use them."""
+"""Tables of matches and of judgments for the report templates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -17,37 +18,38 @@ from preflearn_book.reading.columns import (
     read_numbers,
 )
 from preflearn_book.reading.formats import read_file
-from preflearn_book.reading.labels import escape_markdown
+from preflearn_book.reading.labels import code_span, escape_markdown
 from preflearn_book.reading.names import note_similar_names, read_names, read_pair
 from preflearn_book.reading.outcomes import FIRST_WON, Outcomes, Sides, read_outcomes
-from preflearn_book.reading.times import TimeScale, read_times
+from preflearn_book.reading.times import TimeScale, find_time_columns, read_times
 
 MIN_MATCHES = 30
 MIN_TIMES = 4
 MIN_JUDGEMENTS = 10
 MAX_ITEMS = 2_000
 MAX_ROWS = 5_000_000
-"""Rows after weights and counts are written out as single comparisons."""
+"""Maximum number of single comparisons after weights and counts are expanded."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns of a file, and how to read them: parameters of a template.
+    """Column names of a file and how to read them: the parameters of a template.
 
     Attributes
     ----------
     first, second, time, outcome : str
         Columns with both sides, the time, and the outcome; see `read_outcomes`.
     weight : str
-        Column with the number of comparisons that a row stands for, or "".
+        Column with the number of comparisons in a row, or "".
     counts : {"auto", "yes", "no"}
-        Whether two columns of outcomes count comparisons.
+        Whether two outcome columns count comparisons.
     neutral : str
-        Column that says where the first has no advantage; "": "neutral", if there.
+        Column that marks comparisons in which the first side has no advantage; "":
+        "neutral", if the file has it.
     judge : str
-        Column with the judge; "": "judge", if there.
+        Column with the judge; "": "judge", if the file has it.
     features : str
-        Titles of features, separated by commas: "length" names the columns
+        Names of features, separated by commas: "length" means the columns
         "first_length" and "second_length".
     until : str
         Last time to learn from, or "".
@@ -72,30 +74,30 @@ class Columns:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Columns:
-        """The columns among the parameters of a template; others are ignored."""
+        """Take the columns from the parameters of a template; ignore all others."""
         names = {entry.name for entry in fields(cls)}
         return cls(**{k: str(v) for k, v in parameters.items() if k in names})
 
 
 @dataclass
 class MatchFile:
-    """Matches of a file in the order of time.
+    """Matches of a file in the order of their times.
 
     Attributes
     ----------
     source : str
     played : DataFrame
         Columns first, second, time, outcome (1, 0, -1), at_home (1 or 0), and margin
-        (points of the first less those of the second) if the file has points.
+        (points of the first minus points of the second) if the file has points.
     to_come : DataFrame
-        Matches to be forecast: without an outcome, or later than `until`.
+        Matches to forecast: without an outcome, or later than `until`.
     scale : TimeScale
     last : Timestamp or float
-        The last time that matches are learned from.
+        Time of the last match to learn from.
     has_neutral : bool
-        Whether a column says where nobody has an advantage.
+        Whether a column marks matches without an advantage.
     asked : tuple of str, optional
-        The pair that is asked about.
+        Pair named by the parameter `pair`.
     notes : list of str
         Markdown for the reader of the report.
     """
@@ -112,7 +114,7 @@ class MatchFile:
 
 @dataclass
 class JudgementFile:
-    """Judgements of a file.
+    """Judgments, or other comparisons without times, of a file.
 
     Attributes
     ----------
@@ -121,7 +123,7 @@ class JudgementFile:
         Columns first, second, outcome (1, 0, -1), judge if there are judges, and
         first_NAME and second_NAME of each feature.
     judge : str
-        Title of the column of judges, or "".
+        Name of the column with judges, or "".
     features : list of str
     notes : list of str
         Markdown for the reader of the report.
@@ -134,28 +136,42 @@ class JudgementFile:
     notes: list[str] = field(default_factory=list)
 
 
-def guess_kind(titles: Iterable[str], parameters: Iterable[str]) -> str:
+def guess_kind(table: UserTable, parameters: Mapping[str, Any]) -> str:
     """Whether a file holds "matches" or "judgements".
 
-    Parameters of one kind decide; else a column "judge" means judgements.
+    Parameters that only one template has decide; then a column "judge" means judgments,
+    and a column with times means matches. A file without times holds judgments, or
+    undated matches, which have the same report.
 
     Examples
     --------
-    >>> guess_kind(["first", "second", "judge"], []), guess_kind(["judge"], ["time"])
-    ('judgements', 'matches')
+    >>> frame = pd.DataFrame({"first": ["a"], "second": ["b"], "played": ["2024-01-31"]})
+    >>> guess_kind(UserTable(frame, "own.csv"), {})
+    'matches'
+    >>> guess_kind(UserTable(frame[["first", "second"]], "own.csv"), {})
+    'judgements'
     """
     given = set(parameters)
     if given & {"judge", "features"}:
         return "judgements"
-    if given & {"time", "neutral", "pair"} or "judge" not in set(titles):
+    if given & {"time", "neutral", "pair"}:
         return "matches"
-    return "judgements"
+    if "judge" in table:
+        return "judgements"
+    has_times = Columns.time in table or _time_columns(table, Columns.of(parameters))
+    return "matches" if has_times else "judgements"
+
+
+def _time_columns(table: UserTable, columns: Columns) -> list[str]:
+    """Columns that look like times and are not used for anything else."""
+    used = {columns.first, columns.second, columns.outcome, columns.weight}
+    return find_time_columns(table, used | set(columns.outcome.split(" - ")))
 
 
 def load(
     data: str | Path | UserTable, kind: str, columns: Columns
 ) -> MatchFile | JudgementFile:
-    """Read a file, or the rows of one, as matches or as judgements."""
+    """Read a file, or its rows, as matches or as judgments."""
     table = data if isinstance(data, UserTable) else read_file(data)
     if kind == "judgements":
         return load_judgements(table, columns)
@@ -163,19 +179,21 @@ def load(
 
 
 def load_matches(data: str | Path | UserTable, columns: Columns) -> MatchFile:
-    """Read matches in time.
+    """Read matches with times.
 
     Raises
     ------
     ValueError
-        If the file can't be read, or has too few matches to choose a model.
+        If the file cannot be read, or has too few matches to choose a model.
     OSError
         If there is no such file.
     """
     raw = data if isinstance(data, UserTable) else read_file(data)
     _note_copies(raw)
     sides = _read_sides(raw, columns)
-    otherwise = ", or --judgements, for comparisons without times"
+    candidates = _time_columns(raw, columns)
+    otherwise = f", such as -p time {shlex.quote(candidates[0])}" if candidates else ""
+    otherwise += ", or pass --judgements for comparisons without times"
     times, scale = read_times(raw, columns.time, columns.time_format, otherwise)
     outcomes = read_outcomes(raw, columns.outcome, sides, columns.counts)
     table = pd.DataFrame({"first": sides.first, "second": sides.second, "time": times})
@@ -205,12 +223,12 @@ def load_matches(data: str | Path | UserTable, columns: Columns) -> MatchFile:
 
 
 def load_judgements(data: str | Path | UserTable, columns: Columns) -> JudgementFile:
-    """Read judgements, with or without judges.
+    """Read judgments, with or without judges, or undated matches.
 
     Raises
     ------
     ValueError
-        If the file can't be read, or has too few judgements.
+        If the file cannot be read, or has too few judgments.
     OSError
         If there is no such file.
     """
@@ -224,6 +242,8 @@ def load_judgements(data: str | Path | UserTable, columns: Columns) -> Judgement
         _note_copies(raw)
     if judge:
         table["judge"] = read_names(raw, judge, "judge")
+    if not judge and not time:
+        _note_that_times_are_unused(raw, columns)
     features = [name.strip() for name in columns.features.split(",") if name.strip()]
     for name in features:
         for side, title in (("first", columns.first), ("second", columns.second)):
@@ -232,11 +252,13 @@ def load_judgements(data: str | Path | UserTable, columns: Columns) -> Judgement
     if columns.until:
         if time not in raw:
             raise ValueError(
-                f"until is {columns.until!r}, but no column has times; expected one: -p time NAME"
+                f"until={columns.until!r} needs a column with times; name it with -p time NAME"
             )
         times, scale = read_times(raw, time, columns.time_format)
         is_early = scale.is_until(times, columns.until)
-        raw.note(f"Judgements are those up to {escape_markdown(columns.until)}.")
+        raw.note(
+            f"The report uses only comparisons up to {escape_markdown(columns.until)}."
+        )
     raw.left_out.update(table.index[~is_early])
     table = _single_comparisons(raw, table, outcomes, columns)
     table = table[table["outcome"].notna()].astype({"outcome": int})
@@ -250,7 +272,7 @@ def load_judgements(data: str | Path | UserTable, columns: Columns) -> Judgement
 def _read_sides(raw: UserTable, columns: Columns) -> Sides:
     first = read_names(raw, columns.first, "first")
     second = read_names(raw, columns.second, "second")
-    expected = f"another name than in column {columns.first!r}"
+    expected = f"a name that differs from that in column {columns.first!r}"
     raw.reject((first == second) & (first != ""), second, columns.second, expected)
     return Sides((columns.first, columns.second), first, second)
 
@@ -258,7 +280,7 @@ def _read_sides(raw: UserTable, columns: Columns) -> Sides:
 def _single_comparisons(
     raw: UserTable, table: Frame, outcomes: Outcomes, columns: Columns
 ) -> Frame:
-    """One row per comparison, with its outcome: counts and weights repeat a row."""
+    """One row per comparison with its outcome; counts and weights repeat rows."""
     table = table.assign(outcome=outcomes.sign)
     if outcomes.margin is not None:
         table["margin"] = outcomes.margin
@@ -282,16 +304,16 @@ def _single_comparisons(
 
 
 def _read_weights(raw: UserTable, title: str) -> np.ndarray:
-    """How many comparisons each row stands for."""
-    numbers = read_numbers(raw, title, "weight", "the number of comparisons of the row")
+    """Number of comparisons in each row."""
+    numbers = read_numbers(raw, title, "weight", "the number of comparisons in the row")
     texts = raw.column(title, "weight")
     wrong = (numbers < 0) | (numbers != np.round(numbers))
-    expected = "how often the row was observed: 0, 1, 2, and so on"
+    expected = "the number of comparisons in the row: 0, 1, 2, and so on"
     raw.reject(wrong & numbers.notna(), texts, title, expected)
     numbers = numbers.where(~wrong, 0.0).fillna(0.0)
     raw.note(
-        f"Each row counts as often as {escape_markdown(repr(title))} says: {len(numbers):,} rows are "
-        f"{int(numbers.sum()):,} comparisons."
+        f"The column {code_span(title)} gives the number of comparisons in each row: {len(numbers):,} "
+        f"rows are {int(numbers.sum()):,} comparisons."
     )
     return numbers.to_numpy(np.int64)
 
@@ -300,8 +322,8 @@ def _repeated(raw: UserTable, table: Frame, times: np.ndarray) -> Frame:
     total = int(times.sum())
     if total > MAX_ROWS:
         raise ValueError(
-            f"{raw.source} stands for {total:,} comparisons; expected at most {MAX_ROWS:,}: divide "
-            f"the counts, or take a part of the rows"
+            f"{raw.source} stands for {total:,} comparisons, and the maximum is {MAX_ROWS:,}; use a "
+            f"part of the rows, or divide all counts by the same number"
         )
     if (times == 1).all():
         return table
@@ -309,7 +331,7 @@ def _repeated(raw: UserTable, table: Frame, times: np.ndarray) -> Frame:
 
 
 def _turn_half(raw: UserTable, table: Frame) -> None:
-    """Exchange the sides of half of the rows, so that their order says nothing."""
+    """Exchange the sides of a random half of the rows."""
     turned = np.random.default_rng(0).random(len(table)) < 0.5
     rows = table.index[turned]
     sides = table.loc[turned, ["second", "first"]].to_numpy()
@@ -318,64 +340,88 @@ def _turn_half(raw: UserTable, table: Frame) -> None:
     table["second"] = table["second"].mask(is_turned, pd.Series(sides[:, 1], rows))
     table["outcome"] = table["outcome"].mask(is_turned, -table["outcome"])
     raw.note(
-        "Each row names its winner first, so half of the rows were turned at random."
+        "Each row names its winner first. The report exchanges the two sides in a random half of the "
+        "rows, so that the order carries no information."
     )
 
 
 def _note_copies(raw: UserTable) -> None:
-    """Note rows that are there twice, where a time or a judge tells rows apart."""
+    """Note identical rows, which are suspicious if rows have a time or a judge."""
     n_copies = int(raw.frame.duplicated().sum())
     if n_copies:
         rows_are = (
             "1 row is a copy" if n_copies == 1 else f"{n_copies:,} rows are copies"
         )
-        raw.note(f"**{rows_are} of another row**; each counts.")
+        raw.note(
+            f"**{rows_are} of another row.** Each counts; if they are entered twice by mistake, "
+            f"correct the file."
+        )
+
+
+def _note_that_times_are_unused(raw: UserTable, columns: Columns) -> None:
+    candidates = _time_columns(raw, columns)
+    if candidates:
+        command = f"--matches -p time {shlex.quote(candidates[0])}"
+        raw.note(
+            f"**The report does not use times**: one score describes an item over the whole file. "
+            f"For scores that change over time, pass {code_span(command)}."
+        )
+    else:
+        raw.note(
+            "**The file has no column with times.** Its rows are read as judgments or undated "
+            "matches, and one score describes an item over the whole file."
+        )
 
 
 def _most_judged(raw: UserTable, table: Frame) -> Frame:
-    """The judgements among the items that were judged most often."""
+    """The comparisons among the items that were compared most often."""
     counts = pd.concat([table["first"], table["second"]]).value_counts()
     if len(counts) <= MAX_ITEMS:
         return table
     kept = counts.index[:MAX_ITEMS]
     inside = table["first"].isin(kept) & table["second"].isin(kept)
     raw.note(
-        f"**Left out**: all but the {MAX_ITEMS:,} items of the {len(counts):,} that were judged most often, "
-        f"and the {int((~inside).sum()):,} judgements of others, since errors of all items are computed "
-        f"together."
+        f"**Only the {MAX_ITEMS:,} items with the most comparisons, of {len(counts):,}, are in the "
+        f"report.** {int((~inside).sum()):,} comparisons with other items are left out, because the "
+        f"standard errors of more items would need too much memory."
     )
     return table[inside].reset_index(drop=True)
 
 
 def _check_matches(source: str, played: Frame) -> None:
     found = f"{source} has {len(played):,} matches with an outcome"
-    fewer = "preflearn report --judgements takes fewer, and matches of one time"
+    fewer = f"use --judgements, which needs {MIN_JUDGEMENTS} comparisons and no times"
     n_times = played["time"].nunique()
     if len(played) < MIN_MATCHES:
         raise ValueError(
-            f"{found}; expected {MIN_MATCHES} at least, to choose a model by: {fewer}"
+            f"{found}, and a report on matches needs {MIN_MATCHES}; {fewer}"
         )
     if n_times < MIN_TIMES:
         times = "1 time" if n_times == 1 else f"{n_times} times"
-        raise ValueError(f"{found} at {times}; expected {MIN_TIMES} at least: {fewer}")
+        raise ValueError(
+            f"{found} at {times}; a report on matches needs {MIN_TIMES} different times. Check the "
+            f"column of -p time, or {fewer}"
+        )
     if played["outcome"].abs().max() == 0:
-        raise ValueError(f"{found}, all of them ties; expected some that were won")
+        raise ValueError(
+            f"{found}, and all are ties; scores need matches with a winner: check -p outcome"
+        )
     if played["outcome"].nunique() == 1:
         raise ValueError(
-            f"{found}, all the same; expected both sides to win, or -p outcome 'first won', if each "
-            f"row names its winner first"
+            f"{found}, and the same side wins them all; check -p outcome, or pass -p outcome 'first won' "
+            f"if each row names the winner first"
         )
 
 
 def _check_judgements(source: str, table: Frame, outcome: str) -> None:
     n_won = int((table["outcome"] != 0).sum())
-    found = f"{source} has {len(table):,} judgements, {n_won:,} without a tie"
+    found = f"{source} has {len(table):,} comparisons, {n_won:,} of them without a tie"
     if len(table) < MIN_JUDGEMENTS or n_won == 0:
         raise ValueError(
-            f"{found}; expected {MIN_JUDGEMENTS} at least, not all of them ties"
+            f"{found}; a report needs at least {MIN_JUDGEMENTS}, and not all may be ties: check -p outcome"
         )
     if table["outcome"].nunique() == 1 and outcome != FIRST_WON:
         raise ValueError(
-            f"{found}, all the same; expected both sides to win, or -p outcome 'first won', if each "
-            f"row names the better first"
+            f"{found}, and the same side is always better; check -p outcome, or pass -p outcome "
+            f"'first won' if each row names the better item first"
         )

@@ -1,4 +1,4 @@
-"""The formats of a user's file: each becomes a table of texts.
+"""The formats of a user's file; each is read as a table of texts.
 
 The content decides, not the name of the file: CSV with any common separator and
 encoding, JSON, JSON lines, Parquet, Excel, and each of these compressed by gzip.
@@ -54,7 +54,7 @@ def read_file(path: Path | str) -> UserTable:
     ValueError
         If the file is empty, has another format, or is not a table.
     OSError
-        If the file can't be read.
+        If the file cannot be read.
     """
     path = Path(path)
     return read_content(path.read_bytes(), path.name)
@@ -66,7 +66,9 @@ def read_content(content: bytes, source: str) -> UserTable:
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{source} is not a whole gzip file: {error}") from None
+            raise ValueError(
+                f"{source} is not a complete gzip file: {error}; compress or download it again"
+            ) from None
     for start, what in _OTHER_FILES:
         if content.startswith(start):
             raise ValueError(f"{source} is {what}; expected {FORMATS}")
@@ -107,7 +109,8 @@ def _decode(content: bytes) -> tuple[str, list[str]]:
     except UnicodeDecodeError:
         text = content.decode("cp1252", "replace")
         notes.append(
-            "The file is not in UTF-8: letters with accents are read in the encoding Windows-1252."
+            "The file is not in UTF-8, so it is read in the encoding Windows-1252. If names look wrong, "
+            "save the file in UTF-8."
         )
     return text.replace("\r\n", "\n").replace("\r", "\n"), notes
 
@@ -126,7 +129,7 @@ def _encoding(content: bytes) -> str:
 
 
 def _read_csv(text: str, source: str) -> UserTable:
-    """Read separated values; the index is the line in which a row begins."""
+    """Read separated values; the index is the first line of each row."""
     n_skipped = len(text) - len(text.lstrip("\n"))
     separator = ""
     if declared := re.match(r"\n*sep=(.)\n", text):  # as Excel writes it
@@ -136,7 +139,8 @@ def _read_csv(text: str, source: str) -> UserTable:
     header, separator = _header(body, separator)
     if len(body.splitlines()) < 2:
         raise ValueError(
-            f"{source} is empty; expected a line with the names of the columns, then one line per comparison"
+            f"{source} has no rows; expected a line with the names of the columns, then one line per "
+            f"comparison"
         )
     frame = _parse_csv(body, separator, len(header), source)
     lines = _line_numbers(frame) + text[:n_skipped].count("\n")
@@ -147,7 +151,7 @@ def _read_csv(text: str, source: str) -> UserTable:
 
 
 def _header(body: str, separator: str) -> tuple[list[str], str]:
-    """The names of the columns, and the separator: the one that makes most names."""
+    """The column names, and the separator: the one that gives the most names."""
     headers = {
         mark: next(csv.reader(StringIO(body), delimiter=mark), [])
         for mark in separator or _SEPARATORS
@@ -157,7 +161,7 @@ def _header(body: str, separator: str) -> tuple[list[str], str]:
 
 
 def _parse_csv(body: str, separator: str, n_columns: int, source: str) -> Frame:
-    """All rows, also that of the header, with a place for separators at their ends."""
+    """All rows with the header, and one more column for separators at line ends."""
     first_rows = islice(csv.reader(StringIO(body), delimiter=separator), 3)
     n_fields = max(n_columns + 1, *map(len, first_rows))
     try:
@@ -180,22 +184,22 @@ def _parser_message(error: str, source: str) -> str:
     if ragged := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", error):
         expected, line, n_found = ragged.groups()
         return (
-            f"{source} has {n_found} values in line {line}; expected at most {int(expected) - 1}, as many as "
-            f"there are columns"
+            f"{source} has {n_found} values in line {line}, but {int(expected) - 1} columns; remove the "
+            f"additional values, or put values with a separator in quotation marks"
         )
     if opened := re.search(r"EOF inside string starting at row (\d+)", error):
         return (
-            f"{source} has a quotation mark that is never closed, in line {int(opened[1]) + 1} or "
-            f"soon after; expected a pair, or none"
+            f"{source} has a quotation mark without a partner in line {int(opened[1]) + 1} or soon after; "
+            f"remove or close it"
         )
     return (
-        f"{source} can't be read: {error.strip()}; expected as many values in each line as there "
+        f"{source} cannot be read: {error.strip()}; expected as many values in each line as there "
         f"are columns"
     )
 
 
 def _line_numbers(frame: Frame) -> np.ndarray:
-    """The line in which each row begins: values may have line breaks."""
+    """The first line of each row; values may contain line breaks."""
     extra = np.zeros(len(frame), dtype=np.int64)
     for column in frame:
         has_break = frame[column].str.contains("\n", regex=False)
@@ -205,7 +209,7 @@ def _line_numbers(frame: Frame) -> np.ndarray:
 
 
 def _check_swallowed_lines(frame: Frame, separator: str, source: str) -> None:
-    """Raise ValueError if a value holds whole rows, as after a stray quotation mark."""
+    """Raise ValueError if a value contains rows, as after a stray quotation mark."""
     n_separators = frame.shape[1] - 2  # the last column is a spare one
     for column in frame:
         values = frame[column]
@@ -214,14 +218,13 @@ def _check_swallowed_lines(frame: Frame, separator: str, source: str) -> None:
             n_rows = sum(part.count(separator) == n_separators for part in inner)
             if n_rows > 2 and n_rows > len(inner) / 2 and n_separators > 0:
                 raise ValueError(
-                    f"{source} has a quotation mark in line {line} that takes the next "
-                    f"{len(inner) + 1} lines for one value; expected a pair of "
-                    f"quotation marks around a value, or none"
+                    f"{source} has a quotation mark without a partner in line {line}, so the next "
+                    f"{len(inner) + 1} lines would be one value; remove or close it"
                 )
 
 
 def _without_empty_parts(table: UserTable) -> UserTable:
-    """Leave out empty rows, and columns without a name that are empty.
+    """Drop empty rows, and empty columns without a name.
 
     Raises
     ------
@@ -239,13 +242,13 @@ def _without_empty_parts(table: UserTable) -> UserTable:
             value = frame.iloc[row, int(np.argmax(filled[row]))]
             raise ValueError(
                 f"{table.source} has the value {value!r} in {table.unit} {frame.index[row]} after the last "
-                f"column; expected as many values as there are columns"
+                f"column; delete it, or name this column in the header"
             )
     keep = ~(nameless & is_empty.all(axis=0))
     table.frame = frame.loc[~is_empty.all(axis=1), keep]
     if not len(table.frame):
         raise ValueError(
-            f"{table.source} is empty; expected the names of the columns, then one row per comparison"
+            f"{table.source} has no rows; expected the names of the columns, then one row per comparison"
         )
     return table
 
@@ -300,7 +303,7 @@ def _records_of_mapping(value: dict[str, Any]) -> Any:
 
 def _table_of_records(records: list[dict[str, Any]], source: str) -> UserTable:
     if not records:
-        raise ValueError(f"{source} is empty; expected {_JSON}")
+        raise ValueError(f"{source} has no records; expected {_JSON}")
     columns = list(dict.fromkeys(key for record in records for key in record))
     data = {
         column: pd.array(
@@ -331,7 +334,7 @@ def _text(value: Any) -> str:
 
 
 def _with_package(package: str, source: str, read: Callable[[], pd.DataFrame]) -> Frame:
-    """What `read` returns; errors of the package that reads the format are one line."""
+    """The result of `read`; an error of the package becomes a one-line ValueError."""
     try:
         return read()
     except ImportError:
@@ -342,7 +345,7 @@ def _with_package(package: str, source: str, read: Callable[[], pd.DataFrame]) -
     except Exception as error:  # of the parser of another package
         line = next(iter(str(error).splitlines()), type(error).__name__)
         raise ValueError(
-            f"{source} can't be read: {line}; expected {FORMATS}"
+            f"{source} cannot be read: {line}; expected {FORMATS}"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Names from a file as they are shown: in Markdown, on axes, and shortened."""
+"""Names of a file for display: escaped for Markdown and plots, and shortened."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>$&~|^@#])")
 
 
 def escape_markdown(text: object) -> str:
-    r"""A text that Markdown shows as it is, without formulas, links, or HTML.
+    r"""Escape a text, so that Markdown shows it without formulas, links, or HTML.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def escape_markdown(text: object) -> str:
 
 
 def code_span(text: object) -> str:
-    """A text as inline code of Markdown, whatever backticks it has.
+    """A text as inline code of Markdown; the text may contain backticks.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def code_span(text: object) -> str:
 
 
 def plot_text(text: object) -> str:
-    r"""A text that matplotlib draws as it is: no formula, and not hidden in a legend.
+    r"""Escape a text, so that matplotlib draws no formula and shows it in legends.
 
     Examples
     --------
@@ -53,10 +53,10 @@ def plot_text(text: object) -> str:
 
 
 def short_labels(names: Iterable[object], width: int = 24) -> list[str]:
-    """Labels of at most `width` characters that differ wherever the names do.
+    """Labels of at most `width` characters; different names get different labels.
 
-    A long name keeps its beginning and its end. If two long names agree there, their
-    labels grow until they differ.
+    The middle of a long name is left out. If two long names then look the same, their
+    labels are extended until they differ.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Names of players, items, and judges: which are refused, and which may be the same."""
+"""Names of players, items, and judges: invalid names, and names that may be the same."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from preflearn_book.reading.columns import Column, UserTable, first_few
 
 MAX_NAME_LENGTH = 200
-_MIN_FREQUENT = 10  # rows of a name that a rare one may be a misspelling of
+_MIN_FREQUENT = 10  # rows of a frequent name, which rare names may misspell
 _MAX_RARE = 2
 _MIN_LETTERS = 4
 
 
 def read_names(table: UserTable, column: str, parameter: str) -> Column:
-    """The names in a column, one in each row.
+    """Read the names in a column.
 
     Raises
     ------
     ValueError
-        If a name has a line break or hundreds of characters, which a quotation mark
-        that is not closed causes; or if many rows have none.
+        If a name has a line break or more than 200 characters, as after an unclosed
+        quotation mark; or if many rows have no name.
     """
     values = table.column(column, parameter)
     too_long = values.str.len() > MAX_NAME_LENGTH
@@ -37,7 +37,7 @@ def read_names(table: UserTable, column: str, parameter: str) -> Column:
 
 
 def normalized_name(name: str) -> str:
-    """A name without differences of Unicode form, case, blanks, and a ".0" of numbers.
+    """Normalize the Unicode form, case, spaces, and a trailing ".0" of a name.
 
     Examples
     --------
@@ -49,13 +49,13 @@ def normalized_name(name: str) -> str:
 
 
 def note_similar_names(table: UserTable, counts: Column) -> None:
-    """Note names that may be one: alike but for their form, or rare and nearly alike.
+    """Note names that may mean the same: equal when normalized, or rare and similar.
 
     Parameters
     ----------
     table : UserTable
     counts : Series of int
-        Rows of each name, the index.
+        Number of rows of each name; the names are the index.
     """
     groups: dict[str, list[str]] = {}
     for name in counts.index:
@@ -67,24 +67,25 @@ def note_similar_names(table: UserTable, counts: Column) -> None:
     ]
     if alike:
         table.note(
-            f"**Names that differ only in case, blanks, or the encoding of a letter**: "
-            f"{first_few(alike)}. Each counts as a name of its own; if they are the same, correct the file."
+            f"**Names that differ only in case, spaces, or the encoding of a letter**: "
+            f"{first_few(alike)}. The report treats them as different; if they are the same, correct the "
+            f"file."
         )
     listed = {name for names in groups.values() if len(names) > 1 for name in names}
     texts = [
-        f"{name} (in {counts[name]}; {near} in {counts[near]:,})"
+        f"{name} ({'1 row' if counts[name] == 1 else f'{counts[name]} rows'}; {near}: {counts[near]:,} rows)"
         for name, near in _misspelt(counts)
         if name not in listed
     ]
     if texts:
         table.note(
-            f"**Names in one or two rows that resemble another**: {first_few(texts)}. Each counts as a name "
-            f"of its own; if two are the same, correct the file."
+            f"**Rare names that resemble a frequent one**: {first_few(texts)}. The report treats them as "
+            f"different; if they are the same, correct the file."
         )
 
 
 def _misspelt(counts: Column) -> Iterator[tuple[str, str]]:
-    """Rare names, each with a frequent name that it resembles."""
+    """Rare names, each with a similar frequent name."""
     frequent: dict[str, str] = {}
     for name in counts.index[counts >= _MIN_FREQUENT]:
         for shape in _shapes(name):
@@ -101,9 +102,9 @@ def _misspelt(counts: Column) -> Iterator[tuple[str, str]]:
 
 
 def _shapes(name: str) -> Iterator[str]:
-    """A name without accents and order of words, and without one of its letters.
+    """A name without accents or word order, and the same without one letter each.
 
-    A digit is never left out: "Team 1" is not "Team 2".
+    Digits are never left out, because "Team 1" is not "Team 2".
     """
     low = unicodedata.normalize("NFKD", name).casefold()
     plain = "".join(c for c in low if not unicodedata.combining(c))
@@ -116,7 +117,7 @@ def _shapes(name: str) -> Iterator[str]:
 
 
 def read_pair(pair: str, names: set[str]) -> tuple[str, str]:
-    """The two names of "ONE - OTHER", which may have " - " in themselves.
+    """The two names of "ONE - OTHER"; each may contain " - ".
 
     Raises
     ------
@@ -131,5 +132,5 @@ def read_pair(pair: str, names: set[str]) -> tuple[str, str]:
             return one, other
     example = " - ".join(sorted(names)[:2])
     raise ValueError(
-        f"pair is {pair!r}; expected two names of the file, such as {example!r}"
+        f"pair={pair!r} does not consist of two names of the file; write it such as {example!r}"
     )

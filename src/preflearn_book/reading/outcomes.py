@@ -1,4 +1,4 @@
-"""Outcomes of comparisons, from names of winners, words, numbers, points, or counts."""
+"""Outcomes of comparisons from names of winners, words, numbers, points, or counts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from preflearn_book.reading.columns import (
     Frame,
     UserTable,
     first_few,
+    spaced_title,
     to_numbers,
 )
 from preflearn_book.reading.labels import code_span, escape_markdown
 from preflearn_book.reading.names import normalized_name
 
 FIRST_WON = "first won"
-"""The value of `outcome` for files that name the winner of each row first."""
+"""Value of `outcome` for files that name the winner first in each row."""
 
 WORDS = {"h": 1, "d": 0, "a": -1, "w": 1, "l": -1, "win": 1, "loss": -1}
 WORDS |= {"won": 1, "lost": -1, "first": 1, "second": -1, "true": 1, "false": -1}
 WORDS |= {"left": 1, "right": -1, "yes": 1, "no": -1}
 TIES = ("tie", "draw", "drawn", "tied", "no preference", "neither", "equal", "same")
 WORDS |= dict.fromkeys(TIES, 0)
-_SIDES = {"a": 1, "b": -1}  # of files without h and d
+_SIDES = {"a": 1, "b": -1}  # in files without h and d
 _TRUTH = {"t": 1, "f": -1}
 _FORFEITS = {"+/-": 1, "+:-": 1, "-/+": -1, "-:+": -1}
 _BETTING = {"1": 1, "x": 0, "2": -1}
@@ -45,7 +46,7 @@ _NEARLY_ALL = 0.99
 
 @dataclass(frozen=True)
 class Sides:
-    """The titles of the columns with both sides, and the names in them."""
+    """Titles of the two columns with the sides, and the names in them."""
 
     titles: tuple[str, str]
     first: Column
@@ -59,12 +60,12 @@ class Outcomes:
     Attributes
     ----------
     sign : Series of float
-        1 the first won, 0 a tie, -1 the second won, NaN nothing yet.
+        1 if the first won, 0 for a tie, -1 if the second won, NaN if not yet known.
     margin : Series of float, optional
-        Points of the first less points of the second.
+        Points of the first minus points of the second.
     counts : DataFrame of float, optional
-        How often the first won, the second won, and neither, where a row is a summary
-        of several comparisons.
+        Numbers of wins of the first, wins of the second, and ties, if a row summarizes
+        several comparisons.
     """
 
     sign: Column
@@ -75,11 +76,11 @@ class Outcomes:
 def read_outcomes(
     table: UserTable, outcome: str, sides: Sides, counts: str = "auto"
 ) -> Outcomes:
-    """Read outcomes as a column, or columns, of a file give them.
+    """Read the outcomes of a file.
 
-    A value that is a name of its own row is a name, also if it is a number or a letter,
-    where this holds for nearly all values of the column, or for most if they are not
-    all numbers or words.
+    Values are read as names of winners, even if they are numbers or letters, if nearly
+    all of them are a name in their row; a majority is enough if some values are neither
+    numbers nor known words.
 
     Parameters
     ----------
@@ -89,17 +90,16 @@ def read_outcomes(
         "first won".
     sides : Sides
     counts : {"auto", "yes", "no"}
-        Whether two columns count comparisons that each side won, instead of points of
-        one comparison; "auto" asks the titles.
+        Whether two columns count the wins of each side, instead of points of one
+        comparison; "auto" decides by the titles.
 
     Raises
     ------
     ValueError
-        If a column is missing, or has many values that can't be read, or can be read
-        in two ways.
+        If a column is missing, has many values that cannot be read, or is ambiguous.
     """
     if counts not in ("auto", "yes", "no"):
-        raise ValueError(f"counts is {counts!r}; expected auto, yes, or no")
+        raise ValueError(f"counts={counts!r} is unknown; use auto, yes, or no")
     if outcome == FIRST_WON:
         return Outcomes(_all_won(table))
     parts = [outcome]
@@ -109,26 +109,23 @@ def read_outcomes(
         return _read_column(table, parts[0], sides)
     if len(parts) > 3:
         raise ValueError(
-            f"outcome is {outcome!r}; expected a column, or two or three with ' - ' between them"
+            f"outcome={outcome!r} names {len(parts)} columns; name one, or two or three with ' - ' "
+            f"between them"
         )
     numbers = pd.concat([_numbers_or_nothing(table, part) for part in parts], axis=1)
-    by_title = all(_COUNT_TITLE.search(_spaced(part)) for part in parts[:2])
+    by_title = all(_COUNT_TITLE.search(spaced_title(part)) for part in parts[:2])
     if counts == "yes" or (counts == "auto" and (by_title or len(parts) == 3)):
         return _count_outcomes(table, numbers, parts)
     if len(parts) == 3:
         raise ValueError(
-            f"outcome names three columns, {parts}; expected two, or -p counts yes for wins, losses, and ties"
+            f"outcome={outcome!r} names three columns, but points have two; name two columns, or pass "
+            f"-p counts yes for wins, losses, and ties"
         )
     return _point_outcomes(table, numbers, parts)
 
 
-def _spaced(title: str) -> str:
-    """A title in lower case whose words, as in homeWins and home.wins, are apart."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", title).lower().replace("_", " ")
-
-
 def _all_won(table: UserTable) -> Column:
-    """Every row won by the first; a row with gaps may be a match that is still to come."""
+    """Count every row as won by the first; note rows with gaps, which may be future."""
     frame = table.frame
     most = frame.loc[:, ((frame != "").mean() > 0.9).to_numpy()]
     has_gap = (most == "").to_numpy(bool)
@@ -137,8 +134,9 @@ def _all_won(table: UserTable) -> Column:
         title = escape_markdown(repr(str(most.columns[has_gap.any(axis=0)][0])))
         plural = "s" if len(rows) > 1 else ""
         table.note(
-            f"**Taken as won, with nothing in {title}: {table.unit}{plural} {first_few(rows)}.** If "
-            f"these are still to come, `-p until DATE` learns from those before them."
+            f"**Counted as wins despite a missing value in {title}: {table.unit}{plural} "
+            f"{first_few(rows)}.** If these matches are not played yet, exclude them with "
+            f"`-p until DATE`, the date of the last match that was played."
         )
     return pd.Series(1.0, frame.index)
 
@@ -158,14 +156,15 @@ def _point_outcomes(table: UserTable, numbers: Frame, titles: list[str]) -> Outc
     margin = numbers.iloc[:, 0] - numbers.iloc[:, 1]
     both = " and ".join(code_span(title) for title in titles)
     table.note(
-        f"Each row is read as one comparison with points in {both}: who won counts, not by how much. "
-        f"If the columns count wins in several comparisons, use `-p counts yes`."
+        f"The columns {both} are read as the points of one comparison in each row. Only the winner "
+        f"matters, not the margin. If the columns count wins in several comparisons, pass "
+        f"`-p counts yes`."
     )
     return Outcomes(np.sign(margin), margin)
 
 
 def _count_outcomes(table: UserTable, numbers: Frame, titles: list[str]) -> Outcomes:
-    """Counts of wins of both sides, and of ties; a row without any is left out."""
+    """Counts of wins of both sides and of ties; rows without counts are unknown."""
     known = numbers.notna().any(axis=1)
     counts = numbers.fillna(0.0)
     for title in titles:
@@ -179,8 +178,8 @@ def _count_outcomes(table: UserTable, numbers: Frame, titles: list[str]) -> Outc
     total = int(counts.to_numpy().sum())
     columns = " and ".join(code_span(title) for title in titles)
     table.note(
-        f"The columns {columns} are read as counts: {len(counts):,} rows are {total:,} comparisons. If they "
-        f"are points of one comparison per row, use `-p counts no`."
+        f"The columns {columns} are read as counts of wins: {len(counts):,} rows are {total:,} "
+        f"comparisons. If they are the points of one comparison in each row, pass `-p counts no`."
     )
     sign = np.sign(counts["first"] - counts["second"])
     return Outcomes(sign.where(known), counts=counts)
@@ -210,8 +209,8 @@ def _read_column(table: UserTable, title: str, sides: Sides) -> Outcomes:
     if n_named:
         example = escape_markdown(text[named.notna()].iloc[0])
         table.note(
-            f"**Values such as {example} are also names.** They are not read as names, since others in "
-            f"the column are not a name of their row."
+            f"**Values such as {example} are also names.** They are not read as names of winners, because "
+            f"other values of the column are not names in their row."
         )
     betting = set(low[given].unique())
     if betting <= set(_BETTING) and "2" in betting:
@@ -227,7 +226,7 @@ def _is_own_name(text: Column, sides: Sides) -> Column:
 
 
 def _named_sides(table: UserTable, text: Column, sides: Sides) -> Column:
-    """1 or -1 where a value is the first or the second name of its row, else NaN."""
+    """1 or -1 if a value is the first or the second name in its row, else NaN."""
     named = pd.Series(np.nan, text.index)
     named[(text == sides.first).to_numpy(bool)] = 1.0
     named[(text == sides.second).to_numpy(bool)] = -1.0
@@ -243,8 +242,8 @@ def _named_sides(table: UserTable, text: Column, sides: Sides) -> Column:
     if len(keys):
         example = escape_markdown(repr(text[keys.index[0]]))
         table.note(
-            f"{len(keys):,} winners such as {example} are written unlike the name in their row (case, "
-            f"blanks, or the encoding of a letter), and are read as that name."
+            f"{len(keys):,} winners, such as {example}, differ from the name in their row in case, "
+            f"spaces, or the encoding of a letter; they are read as that name."
         )
     return named
 
@@ -268,7 +267,7 @@ def _is_half(low: Column) -> Column:
 
 
 def _titled_sides(low: Column, sides: Sides) -> Column:
-    """1 or -1 where a value is the title of the column of a side, else NaN."""
+    """1 or -1 if a value is the title of the column of a side, else NaN."""
     titles = {sides.titles[0].lower(): 1.0, sides.titles[1].lower(): -1.0}
     return low.map(titles).astype(float)
 
@@ -287,18 +286,16 @@ def _read_winners(
     sign[is_tie] = 0.0
     given = text != ""
     wrong = sign.isna() & given
-    table.reject(
-        wrong, text, title, "the name of the winner, one of the two in this row, or tie"
-    )
+    table.reject(wrong, text, title, "one of the two names in this row, or tie")
     return Outcomes(sign)
 
 
 def _check_other_reading(
     table: UserTable, text: Column, named: Column, sides: Sides, title: str
 ) -> None:
-    """Note that names of winners are also words or numbers; refuse if nothing decides.
+    """Note that names of winners are also words or numbers; raise if undecidable.
 
-    With three names or more, words would not always be a name of their row.
+    With three names or more, words would not always be a name in their row.
 
     Raises
     ------
@@ -318,33 +315,34 @@ def _check_other_reading(
     has_other: Any = other[text != ""].notna()
     if n_names <= 2 and bool(has_other.all()):
         raise ValueError(
-            f"{table.describe(row, text[row], title)}, which is the name of a winner or a word for "
-            f"{_SIDE[int(other[row])]} (by the first); expected one reading: rename "
-            f"the players, or write 1, 0, -1"
+            f"{table.describe(row, text[row], title)}, which can mean the name of the winner, or "
+            f"{_SIDE[int(other[row])]} for the first side; rename the players, or write 1, 0, -1"
         )
     name = escape_markdown(text[row])
     table.note(
-        f"**Values of {code_span(title)} that are a name of their row are read as the winner**: {name} means "
-        f"that {name} won."
+        f"**Values of {code_span(title)} are read as names of winners**, although they have another "
+        f"meaning, too: {name} means that {name} won."
     )
 
 
 def _read_single_numbers(
     table: UserTable, text: Column, numbers: Column, title: str
 ) -> Outcomes:
-    """Outcomes from numbers: 1, 0, -1, or 1, 1/2, 0, or a difference of points."""
+    """Outcomes from numbers: 1, 0, -1; or 1, 1/2, 0; or differences of points."""
     table.reject(numbers.isna() & (text != ""), text, title, "a number")
     if not (numbers.min() >= 0):
         margin = numbers if numbers.abs().max() > 1 else None
         return Outcomes(np.sign(numbers), margin)
-    expected = "1, 0, -1, or 1, 1/2, 0, or points of both: -p outcome 'ONE - OTHER'"
+    expected = (
+        "1, 0, -1, or 1, 1/2, 0, or two columns with points: -p outcome 'ONE - OTHER'"
+    )
     table.reject(numbers > 1, text, title, expected)
-    table.note("Outcomes of 1 and 0 are read as won and lost by the first.")
+    table.note("The outcome 1 is read as a win of the first side, and 0 as a loss.")
     return Outcomes(np.sign(2 * numbers - 1))
 
 
 def _meanings(low: Column) -> dict[str, int]:
-    """What words mean: A and B are sides where no H is, and T is true next to F."""
+    """Meanings of words: A and B are sides if there is no H, and T is true next to F."""
     present = set(low.unique())
     meanings = WORDS | _FORFEITS
     if {"b", "h", "d"} & present == {"b"}:
@@ -371,7 +369,7 @@ def _read_words(
     used = sorted(low[is_word].unique())
     if any(meanings[word] for word in used):  # a tie alone needs no explanation
         meaning = ", ".join(f"{word} as {_SIDE[meanings[word]]}" for word in used)
-        table.note(f"Outcomes of the first are read so: {meaning}.")
+        table.note(f"Outcomes are read for the first side: {meaning}.")
     wrong = sign.isna() & (text != "")
     table.reject(wrong, text, title, _expected_words())
     return Outcomes(sign, margin if margin.notna().any() else None)
@@ -379,23 +377,29 @@ def _read_words(
 
 def _expected_words() -> str:
     return (
-        f"the winner's name or column, points of both such as 3-0, numbers alone, or one of "
-        f"{', '.join(WORDS)}; write tie if neither won, and delete rows that were not played or judged"
+        f"the name of the winner or of its column, points such as 3-0, only numbers, or one of "
+        f"{', '.join(WORDS)}. Write tie if neither won, and delete rows that were not played or judged"
     )
 
 
 def _margins_of_texts(table: UserTable, text: Column, low: Column) -> Column:
-    """Differences of points of both sides in texts such as 3-0, else NaN."""
+    """Point differences of texts such as 3-0, else NaN."""
     points = low.str.extract(_POINTS)
     first = to_numbers(points["first"].fillna(""))
     margin = first - to_numbers(points["second"].fillna(""))
     if margin.notna().any():
         example = escape_markdown(text[margin.notna()].iloc[0])
         table.note(
-            f"Outcomes such as {example} are points of both sides, those of the first before: who won "
-            f"counts, not by how much."
+            f"Outcomes such as {example} are read as the points of both sides, the first side before the "
+            f"second. Only the winner matters, not the margin."
         )
     forfeits = points["forfeit"].notna() & margin.notna()
     if forfeits.any():
-        table.note(f"{int(forfeits.sum()):,} results by forfeit (F) count as won.")
+        n_forfeits = int(forfeits.sum())
+        are = (
+            "1 result by forfeit (F) counts"
+            if n_forfeits == 1
+            else f"{n_forfeits:,} results by forfeit (F) count"
+        )
+        table.note(f"{are} like other wins.")
     return margin

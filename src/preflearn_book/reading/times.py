@@ -1,8 +1,9 @@
-"""Times of a user's file: dates in any common form, seconds since 1970, or numbers."""
+"""Times of a user's file: dates in common formats, seconds since 1970, or numbers."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from preflearn.matches import reads_as_date
-from preflearn_book.reading.columns import Column, UserTable, to_numbers
+from preflearn_book.reading.columns import Column, UserTable, spaced_title, to_numbers
 from preflearn_book.reading.labels import escape_markdown
 
 FORMS = (
@@ -18,7 +19,7 @@ FORMS = (
     *("%Y/%m/%d", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d %b %Y", "%b %d, %Y"),
     *("%d %B %Y", "%B %d, %Y", "%Y.%m.%d"),
 )
-"""Formats of dates in the order in which they are tried."""
+"""Date formats in the order in which they are tried."""
 
 _DIGITS = ("%Y%m%d", "%Y%m")
 _UNITS = {
@@ -33,22 +34,26 @@ _LAST_YEAR = 2200
 _NEARLY_ALL = 0.99
 _PERIODS = {"month": "M", "year": "Y", "season": "Y"}
 _FEW_DAYS = pd.Timedelta(days=3)
-_MANY_DATES = 10  # from here on a date far from all others is noted
+_MANY_DATES = 10  # fewer dates cannot show that one is far from the others
+_TIME_WORDS = (
+    *("date", "day", "time", "timestamp", "tstamp", "datetime", "kickoff"),
+    *("week", "month", "season", "year"),
+)
 
 
 @dataclass(frozen=True)
 class TimeScale:
-    """How the times of a file were read, and how they are shown.
+    """How the times of a file are read and shown.
 
     Attributes
     ----------
     resolution : {"number", "minute", "moment", "day", "month", "season", "year"}
-        What a value of the file names; "number" if times are not dates. "moment" is
-        shown as a date, and "minute" with its time of day.
+        Precision of the values; "number" if times are not dates. "moment" is shown as a
+        date, "minute" with the time of day.
     forms : tuple of str
-        Formats that read the values; "" for numbers and seasons.
+        Formats of the values; "" for numbers and seasons.
     unit : str
-        Unit of a time since 1970, such as "ms", or "".
+        Unit of times since 1970, such as "ms", or "".
     """
 
     resolution: str = "number"
@@ -61,7 +66,7 @@ class TimeScale:
         return self.resolution != "number"
 
     def moment(self, time: Any) -> str:
-        """A time as a reader writes it: a date, a number, or days since 1970.
+        """Format a time, given as a timestamp, days since 1970, or a number.
 
         Examples
         --------
@@ -84,7 +89,7 @@ class TimeScale:
         return str(date.date())
 
     def is_until(self, times: Column, until: str) -> Column:
-        """Which times are not later than `until`, whose whole day, month or year counts.
+        """Which times are not later than `until`, including its whole day, month or year.
 
         Raises
         ------
@@ -95,7 +100,7 @@ class TimeScale:
             number = to_numbers(pd.Series([until])).iloc[0]
             if np.isnan(number):
                 raise ValueError(
-                    f"until is {until!r}; expected a number, as the times of the file are"
+                    f"until={until!r} is not a number, but the times of the file are; pass a number"
                 )
             return times <= number
         date, resolution = self._parse(until.strip())
@@ -104,7 +109,7 @@ class TimeScale:
         return times < _period_end(date, resolution)
 
     def _parse(self, until: str) -> tuple[Any, str]:
-        """The date that a text names, and its resolution."""
+        """The date of a text, and its resolution."""
         season = _SEASON.fullmatch(until)
         if season and _is_season(season):
             return pd.Timestamp(int(season["year"]), 1, 1), "year"
@@ -118,12 +123,12 @@ class TimeScale:
                 return date, _resolution(pd.Series([until]), form)
         form = next((form for form in self.forms if form), "2024-01-31")
         raise ValueError(
-            f"until is {until!r}; expected a date as in the file ({form}) or such as 2024-01-31"
+            f"until={until!r} is not a date; write it as in the file ({form}) or as 2024-01-31"
         )
 
 
 def _first_start(date: pd.Timestamp, period: str) -> pd.Timestamp:
-    """The first month or year that begins at a date or after it."""
+    """Start of the first month or year that begins at a date or later."""
     start = date.to_period(period).start_time
     if start < date:
         start = (date.to_period(period) + 1).start_time
@@ -131,7 +136,7 @@ def _first_start(date: pd.Timestamp, period: str) -> pd.Timestamp:
 
 
 def _period_end(date: pd.Timestamp, resolution: str) -> pd.Timestamp:
-    """The end of the day, month or year that begins at a date; it is excluded."""
+    """Excluded end of the day, month or year that begins at a date."""
     steps = {
         "month": pd.DateOffset(months=1),
         "year": pd.DateOffset(years=1),
@@ -140,19 +145,47 @@ def _period_end(date: pd.Timestamp, resolution: str) -> pd.Timestamp:
     return date + steps.get(resolution, pd.DateOffset(days=1))
 
 
+def find_time_columns(table: UserTable, excluded: Collection[str]) -> list[str]:
+    """Names of the columns that look like times.
+
+    The values are dates or seasons, or they are numbers and the last word of the name
+    is such as "date" or "year".
+    """
+    titles = [str(title) for title in table.frame.columns]
+    found = []
+    for title in titles:
+        if title in excluded or titles.count(title) > 1:
+            continue
+        values = table.column(title, "time")
+        distinct = pd.Series(values[values != ""].unique()[:1000], dtype="string")
+        if len(distinct) and _look_like_times(title, distinct):
+            found.append(title)
+    return found
+
+
+def _look_like_times(title: str, values: Column) -> bool:
+    if to_numbers(values).notna().mean() > _NEARLY_ALL:
+        words = re.findall("[a-z]+", spaced_title(title))
+        return bool(words) and words[-1] in _TIME_WORDS
+    seasons = [_SEASON.fullmatch(value) for value in values]
+    if all(match is not None and _is_season(match) for match in seasons):
+        return True
+    return any(_parse_dates(values, f).notna().mean() > _NEARLY_ALL for f in FORMS)
+
+
 def read_times(
     table: UserTable, column: str, time_format: str = "", otherwise: str = ""
 ) -> tuple[Column, TimeScale]:
-    """Times as dates or numbers, and how they were read.
+    """Read times as dates or numbers, and return how they were read.
 
-    Dates are read by the form that fits most of them; the others by one form that fits
-    only these. Numbers are dates if nearly all of them are years, 202401, 20240131, or
-    a time since 1970.
+    Dates are read in the format that fits most of them; a second format may read the
+    rest. Numbers are dates if nearly all are years, 202401, 20240131, or a time since
+    1970.
 
     Raises
     ------
     ValueError
-        If a value can be read in two ways, or many can't be read.
+        If a value is ambiguous, or many values cannot be read.
     """
     text = table.column(column, "time", otherwise)
     if not time_format:
@@ -188,7 +221,7 @@ def _is_season(match: re.Match) -> bool:
 def _read_numbers(
     table: UserTable, text: Column, numbers: Column, column: str
 ) -> tuple[Column, TimeScale]:
-    """Numbers, or the dates that nearly all of them mean."""
+    """Read numbers, or dates if nearly all numbers mean dates."""
     values = numbers.to_numpy(float)
     with np.errstate(invalid="ignore"):
         for form in _DIGITS:
@@ -259,7 +292,7 @@ def _read_dates(
     )
     missing = all_dates.isna()
     if (text[missing] == "").all():
-        expected = "a date, or that the lines without one are deleted"
+        expected = "a date; complete or delete the lines without one"
     elif _has_distant_year(text[missing]):
         expected = f"a date from {_FIRST_YEAR} to {_LAST_YEAR}"
     table.reject(missing, text, column, expected)
@@ -271,26 +304,26 @@ def _read_dates(
 
 
 def _has_distant_year(texts: Column) -> bool:
-    """Whether all texts have a year that no date of this package has, such as 9999."""
+    """Whether all texts have a year outside the supported range, such as 9999."""
     years = to_numbers(texts.str.extract(r"(?<!\d)(\d{4})(?!\d)", expand=False))
     return bool(((years < _FIRST_YEAR) | (years > _LAST_YEAR)).all())
 
 
 def _resolution_of_span(dates: Column) -> str:
-    """ "minute" for the moments of a few days, which a date alone would not tell apart."""
+    """ "minute" if all times lie within a few days, else "moment"."""
     return "minute" if dates.max() - dates.min() < _FEW_DAYS else "moment"
 
 
 def _dates_of_forms(
     table: UserTable, values: Column, column: str, time_format: str
 ) -> tuple[Column, dict[str, pd.Series]]:
-    """Dates of distinct texts, and which of them each form read."""
+    """Dates of distinct texts, and which texts each format read."""
     forms = [time_format] if time_format else list(FORMS)
     form, dates = _best_form(table, values, column, forms)
     used = {form: dates.notna()}
     is_read = dates.notna()
     others = FORMS[: 1 if time_format else None]
-    # A form that would also read some of the others has two readings.
+    # A format that also reads some of these dates would be ambiguous.
     others = [
         other for other in others if _parse_dates(values[is_read], other).isna().all()
     ]
@@ -304,12 +337,12 @@ def _dates_of_forms(
 def _best_form(
     table: UserTable, values: Column, column: str, forms: list[str]
 ) -> tuple[str, pd.Series]:
-    """The form that fits most texts, and their dates.
+    """The format that fits most texts, and their dates.
 
     Raises
     ------
     ValueError
-        If two forms fit as many and give other dates.
+        If two formats fit equally many texts and give different dates.
     """
     dates: dict[str, pd.Series] = {}
     for form in forms:
@@ -325,23 +358,26 @@ def _best_form(
         ways = " or ".join(f"-p time_format '{form}'" for form in fitting)
         example = values[found.first_valid_index()]
         raise ValueError(
-            f"{table.source} has {example!r} in column {column!r}; expected {ways}"
+            f"{table.source} has {example!r} in column {column!r}, which can be read in two ways; pass "
+            f"{ways}"
         )
     return form, found
 
 
 def _parse_dates(texts: Column, form: str) -> Column:
-    """Dates in UTC without a time zone; NaT for what the form does not read."""
+    """Dates in UTC without a time zone; NaT for texts in another format."""
     try:
         dates = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"time_format is {form!r}: {error}") from None
+        raise ValueError(
+            f"time_format={form!r} is not a valid format: {error}; write it such as '%d/%m/%Y'"
+        ) from None
     dates = dates.dt.tz_localize(None)
     return dates.where(dates.dt.year.between(_FIRST_YEAR, _LAST_YEAR))
 
 
 def _resolution(texts: Column, form: str) -> str:
-    """What texts of a form name: a moment, a day, a month, or a year."""
+    """Precision of texts in a format: a moment, a day, a month, or a year."""
     if form == "ISO8601":
         lengths = texts.str.len()
         for longest, resolution in ((4, "year"), (7, "month"), (10, "day")):
@@ -359,7 +395,7 @@ def _resolution(texts: Column, form: str) -> str:
 
 
 def _note_isolated(table: UserTable, dates: Column) -> None:
-    """Note a first or last date farther from the others than these from each other."""
+    """Note a first or last date whose gap exceeds the range of all other dates."""
     days = pd.DatetimeIndex(dates.dropna().unique()).sort_values()
     if len(days) < _MANY_DATES:
         return
@@ -367,6 +403,6 @@ def _note_isolated(table: UserTable, dates: Column) -> None:
         gap: Any = abs(row[0] - row[1])
         if gap > abs(row[1] - row[-1]):
             table.note(
-                f"**The {side} date, {row[0]:%d %B %Y}, is far from all others**; if it is a slip, "
+                f"**The {side} date, {row[0]:%d %B %Y}, is far from all others.** If it is an error, "
                 f"correct the file."
             )

@@ -1,4 +1,4 @@
-"""Reports on a user's own file: an executed template of the book as one HTML file."""
+"""Reports on a user's own file: an executed template as one HTML file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLE_COLUMNS = {
     "time": "date",
     "outcome": "result",
 }
-"""The columns of the example, as parameters of the template for matches."""
+"""Column names of the example, as parameters of the template for matches."""
 
 
 def write_example(folder: Path) -> Path:
@@ -31,7 +31,7 @@ def write_example(folder: Path) -> Path:
     FileExistsError
         If the folder already contains another file with this name. It is not changed.
     OSError
-        If the file can't be written.
+        If the file cannot be written.
     """
     path = folder / "games.csv"
     content = project_file("examples/games.csv").read_bytes()
@@ -52,34 +52,33 @@ def write_example(folder: Path) -> Path:
 def write_report(
     data: Path, parameters: dict[str, str], kind: str, path: Path | None
 ) -> int:
-    """Run a template on a file and write its outputs, without code, as one HTML file.
+    """Run a template on a file, and write its output without code as one HTML file.
 
-    The file is read, and the place of the report is tried, before a kernel starts.
+    The data file and the output path are checked before a kernel starts.
 
     Parameters
     ----------
     data : Path
         The user's file; a pipe, such as /dev/stdin or "-", is read once.
     parameters : dict of str to str
-        Parameters of the template, such as the names of columns.
+        Parameters of the template, such as column names.
     kind : {"", "matches", "judgements"}
-        What the file holds; "": as its columns and the parameters say.
+        Kind of the rows; "" decides by the columns and the parameters.
     path : Path or None
-        File of the report; None: NAME_report.html in this folder.
+        Output file; None means NAME_report.html in the current folder.
 
     Returns
     -------
     int
-        0, or 1 if a cell failed for another reason than the content of the file; then
-        a traceback is printed.
+        0, or 1 after an unexpected error in a cell, whose traceback is printed.
 
     Raises
     ------
     ValueError
-        If the template has no such parameter, the file or a column has an error, or
-        the report would replace the file.
+        If a parameter is unknown, the file or a column has an error, or the report
+        would overwrite the data file.
     OSError
-        If the file can't be read, or the report can't be written.
+        If the file cannot be read, or the report cannot be written.
     """
     path = path or Path(f"{_stem(data)}_report.html")
     _check_output(path, data)
@@ -90,28 +89,29 @@ def write_report(
 
 
 def _stem(data: Path) -> str:
-    """The name of a file without its endings: "games" of games.csv.gz."""
+    """Name of a file without its extensions: "games" for games.csv.gz."""
     if str(data) == "-":
         return "standard_input"
     return Path(data.name.removesuffix(".gz")).stem
 
 
 def _check_output(path: Path, data: Path) -> None:
-    """Raise unless the report can be written, and is not the user's file."""
+    """Raise if the report cannot be written, or would overwrite the data file."""
     if path.exists():
         if data.exists() and path.samefile(data):
             raise ValueError(
-                f"--output is {str(path)!r}, the file itself; pass another name, or it would be overwritten"
+                f"--output {str(path)!r} is the data file itself; choose another name, so that the report "
+                f"does not overwrite it"
             )
         if not path.is_file():
             raise ValueError(
-                f"--output is {str(path)!r}, which is not a file; pass the name of a file"
+                f"--output {str(path)!r} is not a file; pass the name of a file, such as report.html"
             )
     check_writable([path.absolute().parent])
 
 
 def _copy_of_pipe(data: Path, folder: Path) -> Path:
-    """Keep what a pipe holds, which can be read only once, in a file."""
+    """Copy a pipe, which can be read only once, to a file."""
     if str(data) == "-":
         content = sys.stdin.buffer.read()
     else:
@@ -123,7 +123,7 @@ def _copy_of_pipe(data: Path, folder: Path) -> Path:
 
 def _report_on(data: Path, parameters: dict[str, str], kind: str, path: Path) -> int:
     table = read_file(data)
-    kind = kind or guess_kind(map(str, table.frame.columns), parameters)
+    kind = kind or guess_kind(table, parameters)
     template = Chapter(project_file(f"notebooks/use_{kind}.ipynb"))
     given = template.checked_parameters({**parameters, "data": str(data.resolve())})
     load(table, kind, Columns.of(template.parameters | given))
@@ -156,7 +156,7 @@ def _run_template(
     finally:
         kernels.stop()
     error, _, message = result.summary.rpartition(" in cell ")[0].partition(": ")
-    if error == "ValueError":  # of the checks of the template and the package
+    if error == "ValueError":  # from checks of the template and the package
         raise ValueError(message)
     if result.summary or result.notebook is None:
         print(
@@ -166,7 +166,7 @@ def _run_template(
             file=sys.stderr,
         )
         return 1
-    # HTML in names from a file is shown as text.
+    # This preset shows HTML in names of the file as text.
     markdown = MarkdownIt("js-default").render
     page = filled(
         "report.html",
