@@ -125,7 +125,7 @@ def test_a_template_runs_on_its_example(template):
             assert cell["metadata"]["mystnb"]["image"]["alt"]
     # of the simulated judges, number 12 answers by chance
     if template == "use_judgements":
-        assert "from the others: judge 12." in json.dumps(result.notebook)
+        assert "others**: judge 12." in json.dumps(result.notebook)
 
 
 # ---- The reports
@@ -334,11 +334,31 @@ def test_an_advantage_of_the_first_item_is_estimated(here):
     won = rng.random(600) < 1 / (1 + np.exp(-(1.5 + 0.5 * (first - second))))
     frame = pd.DataFrame({"left": first, "right": second, "better": won.astype(int)})
     page = make_report(frame, ["--judgements", *JUDGEMENTS])
-    percent = int(re.search(r"the\s+first-named item is better in (\d+) %", page)[1])
+    percent = int(re.search(r"the\s+first-named item is better in (\d+)\s%", page)[1])
     assert percent == pytest.approx(100 / (1 + np.exp(-1.5)), abs=4)
     assert "so the scores are corrected" in page
-    names = re.findall(r'<td>\d</td>\s*<td style="text-align: left">(\d)</td>', page)
+    names = re.findall(
+        r'<td>\d</td>\s*<td style="text-align: left[^"]*">(\d)</td>', page
+    )
     assert names[:4] == ["3", "2", "1", "0"]
+
+
+def test_a_model_of_point_differences_is_tested_if_asked_for(here, capsys):
+    rng = np.random.default_rng(4)
+    names = ["Ann", "Bob", "Cy", "Dee"]
+    sides = np.array([rng.choice(4, 2, replace=False) for _ in range(120)])
+    margin = np.round(4 * (sides[:, 1] - sides[:, 0]) + rng.normal(0, 6, 120))
+    frame = games(120).assign(points=10 + np.abs(margin), result="tie")
+    frame["home"], frame["away"] = np.array(names)[sides.T]
+    frame["lost"] = np.where(margin > 0, 10, frame["points"])
+    frame["won"] = np.where(margin > 0, frame["points"], 10)
+    options = [*SIDES, "-p", "time", "day", "-p", "outcome", "won - lost"]
+    page = make_report(frame, [*options, "-p", "margins", "yes"])
+    assert "The size of wins" in page
+    assert re.search(r">point differences</td>\s*<td>0\.\d{3}", page)
+    games().to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", *MATCHES, "-p", "margins", "yes"]) == 2
+    assert "-p outcome 'ONE - OTHER'" in capsys.readouterr().err
 
 
 def won_by_another():
@@ -374,7 +394,7 @@ WRONG = [
     (games(20), MATCHES, "20 matches.* 30"),
     (games().assign(result="tie"), MATCHES, "ties"),
     (games().assign(result=1), MATCHES, "first won"),
-    (games().assign(day="2024-01-01"), MATCHES, "at 1 time;"),
+    (games().assign(day="2024-01-01"), MATCHES, "at only 1 time;"),
     ("home,away\nAnn,Bob\nAnn,Bob,1\n", MATCHES, "own.csv"),
     (tastes(), [*JUDGEMENTS, "-p", "features", "sweet"], "'right_sweet'"),
     (tastes(), [*JUDGEMENTS, "-p", "until", "2024"], "until.*-p time"),

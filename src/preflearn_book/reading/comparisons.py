@@ -399,7 +399,7 @@ def _check_matches(source: str, played: Frame) -> None:
     if n_times < MIN_TIMES:
         times = "1 time" if n_times == 1 else f"{n_times} times"
         raise ValueError(
-            f"{found} at {times}; a report on matches needs {MIN_TIMES} different times. Check the "
+            f"{found}, but at only {times}; a report on matches needs {MIN_TIMES} different times. Check the "
             f"column of -p time, or {fewer}"
         )
     if played["outcome"].abs().max() == 0:

@@ -371,7 +371,9 @@ def _texts_of(frame: Frame) -> Frame:
     """All columns as texts; dates in ISO form, missing values empty."""
     columns = [_column_texts(frame.iloc[:, k]) for k in range(frame.shape[1])]
     if not columns or not len(frame):
-        raise ValueError(f"the table is empty; expected {FORMATS}")
+        raise ValueError(
+            "the table has no rows; expected the names of the columns, then one row per comparison"
+        )
     texts = pd.concat(columns, axis=1)
     texts.columns = [str(name).strip() for name in frame.columns]
     return texts

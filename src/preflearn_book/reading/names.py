@@ -32,7 +32,7 @@ def read_names(table: UserTable, column: str, parameter: str) -> Column:
             f"{table.describe(row, values[row], column)}; expected a name of one line and at most "
             f"{MAX_NAME_LENGTH} characters: look for a quotation mark that is not closed"
         )
-    table.reject(values == "", values, column, "a name")
+    table.reject(values == "", values, column, "a name: complete or delete the row")
     return values
 
 

@@ -40,7 +40,7 @@ _POINTS = re.compile(
 _COUNT_TITLE = re.compile(
     r"(?<![a-z])(wins?|victories|votes?|prefer(red|s|ences)?)(?![a-z])"
 )
-_SIDE = {1: "won", 0: "a tie", -1: "lost"}
+_SIDE = {1: "a win", 0: "a tie", -1: "a loss"}
 _NEARLY_ALL = 0.99
 
 
@@ -185,6 +185,10 @@ def _count_outcomes(table: UserTable, numbers: Frame, titles: list[str]) -> Outc
     return Outcomes(sign.where(known), counts=counts)
 
 
+def _counted(n: int, one: str, several: str) -> str:
+    return f"1 {one}" if n == 1 else f"{n:,} {several}"
+
+
 # ---- One column
 
 
@@ -242,8 +246,9 @@ def _named_sides(table: UserTable, text: Column, sides: Sides) -> Column:
     if len(keys):
         example = escape_markdown(repr(text[keys.index[0]]))
         table.note(
-            f"{len(keys):,} winners, such as {example}, differ from the name in their row in case, "
-            f"spaces, or the encoding of a letter; they are read as that name."
+            f"{_counted(len(keys), 'winner is', 'winners are')} spelled differently from the name in the "
+            f"row, such as {example}, and read as that name: only case, spaces, or the encoding of a "
+            f"letter differ."
         )
     return named
 
@@ -316,7 +321,7 @@ def _check_other_reading(
     if n_names <= 2 and bool(has_other.all()):
         raise ValueError(
             f"{table.describe(row, text[row], title)}, which can mean the name of the winner, or "
-            f"{_SIDE[int(other[row])]} for the first side; rename the players, or write 1, 0, -1"
+            f"{_SIDE[int(other[row])]} of the first side; rename the players, or write 1, 0, -1"
         )
     name = escape_markdown(text[row])
     table.note(
@@ -395,11 +400,10 @@ def _margins_of_texts(table: UserTable, text: Column, low: Column) -> Column:
         )
     forfeits = points["forfeit"].notna() & margin.notna()
     if forfeits.any():
-        n_forfeits = int(forfeits.sum())
-        are = (
-            "1 result by forfeit (F) counts"
-            if n_forfeits == 1
-            else f"{n_forfeits:,} results by forfeit (F) count"
+        are = _counted(
+            int(forfeits.sum()),
+            "result by forfeit (F) counts",
+            "results by forfeit (F) count",
         )
         table.note(f"{are} like other wins.")
     return margin

@@ -121,9 +121,10 @@ class TimeScale:
             date = _parse_dates(pd.Series([until]), form).iloc[0]
             if not pd.isna(date):
                 return date, _resolution(pd.Series([until]), form)
-        form = next((form for form in self.forms if form), "2024-01-31")
+        formats = [form for form in self.forms if form and form != "ISO8601"]
+        as_in_file = f"as in the file ({formats[0]}) or " if formats else ""
         raise ValueError(
-            f"until={until!r} is not a date; write it as in the file ({form}) or as 2024-01-31"
+            f"until={until!r} is not a date; write it {as_in_file}as 2024-01-31"
         )
 
 

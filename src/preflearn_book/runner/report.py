@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from base64 import b64encode
@@ -167,7 +168,12 @@ def _run_template(
         )
         return 1
     # This preset shows HTML in names of the file as text.
-    markdown = MarkdownIt("js-default").render
+    renderer = MarkdownIt("js-default")
+
+    def markdown(text: str) -> str:
+        """HTML in which a line never ends between a number and its percent sign."""
+        return re.sub(r"(?<=\d) %(?!\w)", "\N{NO-BREAK SPACE}%", renderer.render(text))
+
     page = filled(
         "report.html",
         **result.notebook,
