@@ -1,5 +1,5 @@
-"""What the benchmark scripts share: fair timing, memory of a fresh process, a Markdown
-table."""
+"""Shared functions of the benchmark scripts: timing, memory of a fresh process, and
+Markdown tables."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ import pandas as pd
 
 
 def alternate(calls: Sequence[Callable[[], object]], repeats: int) -> list[float]:
-    """Median seconds of each call, after one warm-up, taken in turns so that a busy
-    machine hits all."""
+    """Median seconds of each call, after one warm-up.
+
+    The calls are timed in turn, so that other work on the computer slows all of them.
+    """
     for call in calls:
         call()
     seconds: list[list[float]] = [[] for _ in calls]
@@ -36,8 +38,10 @@ def alternate(calls: Sequence[Callable[[], object]], repeats: int) -> list[float
 def processor_seconds(
     call: Callable[[], Any], repeats: int = 1, enough: float = math.inf
 ) -> tuple[float, Any]:
-    """The least processor time of some calls, fewer if these take enough seconds, and
-    the last result."""
+    """The minimum processor time over the repeats of a call, and the last result.
+
+    No further repeat starts when the repeats have taken `enough` seconds.
+    """
     taken: list[float] = []
     result = None
     while len(taken) < repeats and sum(taken) < enough:
@@ -48,22 +52,22 @@ def processor_seconds(
 
 
 def script_parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser of options that shows the docstring of a script as it is."""
+    """A command-line parser that shows the docstring of a script unchanged."""
     return argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawTextHelpFormatter
     )
 
 
 def count_peak_from_here() -> None:
-    """Forget the largest resident size so far (Linux)."""
+    """Reset the peak resident size of this process (Linux)."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_kilobytes() -> int:
-    """The largest resident size of this process so far.
+    """The peak resident size of this process.
 
-    Linux counts the parent's size into ru_maxrss of a child, so its own high-water mark
-    is read there.
+    On Linux, ru_maxrss of a child process includes the size of its parent. Therefore
+    the function reads VmHWM instead.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -86,9 +90,10 @@ def _send(call: Callable, arguments: tuple, connection: Any) -> None:
 
 
 def in_process(call: Callable, *arguments: object, limit: float | None = None) -> Any:
-    """What `call(*arguments)` returns in a fresh process.
+    """The result of `call(*arguments)` in a fresh process.
 
-    With a limit None, if it takes more seconds, or is killed for want of memory.
+    If a limit is given, the result is None if the call takes more seconds, or if the
+    operating system kills the process because memory is exhausted.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
@@ -99,7 +104,7 @@ def in_process(call: Callable, *arguments: object, limit: float | None = None) -
         return receiver.recv() if receiver.poll(limit) else None
     except EOFError:
         process.join()
-        # which is how memory ends
+        # The operating system kills a process with SIGKILL if memory is exhausted.
         if limit is None or process.exitcode != -signal.SIGKILL:
             raise RuntimeError(
                 f"{call.__name__}{arguments} failed; its traceback is above"
@@ -113,10 +118,11 @@ def in_process(call: Callable, *arguments: object, limit: float | None = None) -
 def peak_megabytes(
     make: Callable[..., Callable[[], object]], *arguments: object
 ) -> float:
-    """By how many MB the peak resident size of a fresh process grows during
+    """The growth in MB of the peak resident size of a fresh process during
     `make(*arguments)()`.
 
-    Native memory of solvers counts; imports and the data, which `make` loads, do not.
+    The growth includes native memory of solvers. It does not include imports and the
+    data that `make` loads.
     """
     return in_process(_growth, make, *arguments)
 
@@ -134,8 +140,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> s
 def print_tables(
     headers: Mapping[str, str], tables: Mapping[str, Sequence[Sequence[object]]]
 ) -> None:
-    """Markdown tables under their titles; the columns of each header are set apart by
-    "|"."""
+    """Print Markdown tables under their titles. "|" separates the columns of a header."""
     for title, rows in tables.items():
         print(f"\n{title}\n\n{markdown_table(headers[title].split('|'), rows)}")
 
@@ -143,8 +148,10 @@ def print_tables(
 def write_table(
     path: Path, table: pd.DataFrame, script: str, machine: str = "one thread"
 ) -> None:
-    """A CSV for the pages, which says when, where and by which script it was measured;
-    shown as Markdown."""
+    """Write a CSV file with the date, the computer, and the script of a measurement.
+
+    Also print the table as Markdown.
+    """
     where = f"{machine} of {platform.machine()}, Python {platform.python_version()}"
     lines = [
         f"# date: {datetime.date.today()}",

@@ -1,5 +1,7 @@
-"""The data sets of section 4 of P4 with the models of its Tables 8 and 9; times are in
-years since 1970."""
+"""The data sets of section 4 of P4 and the models of its Tables 8 and 9.
+
+Times are in years since 1970.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ __all__ = ["SPORTS", "Sport", "sport"]
 
 SPORTS = ("NBA", "ATP", "football", "StarCraft")
 _YEAR = 365.25
-_ORIGIN = 20.0  # 1990, before the first match of the ATP
+_ORIGIN = 20.0  # 1990, before the first ATP match
 
 
 class Sport(NamedTuple):
-    """Matches, and a model for us and for kickscore."""
+    """Matches, and the same model for preflearn and for kickscore."""
 
     matches: Matches
     y: NDArray
@@ -31,7 +33,7 @@ class Sport(NamedTuple):
 
 
 def sport(name: str) -> Sport:
-    """One of `SPORTS`."""
+    """Load one of the data sets in `SPORTS`."""
     return {"NBA": _nba, "ATP": _atp, "football": _football, "StarCraft": _starcraft}[
         name
     ]()

@@ -1,4 +1,4 @@
-"""The Gram matrix of the analogy kernel against NumPy and scikit-learn.
+"""Time the Gram matrix of the analogy kernel against NumPy and scikit-learn.
 
 python benchmarks/analogy_gram.py            10,000 pairs of 28 features, four minutes, 2 GB
 python benchmarks/analogy_gram.py --quick    2,000 pairs
@@ -23,19 +23,19 @@ from sklearn.metrics.pairwise import manhattan_distances, pairwise_kernels
 from preflearn.analogy import analogy_kernel
 
 D = 28
-BLOCK = 8  # rows of a broadcast, some megabytes
-CALLABLE = 300  # pairs for a kernel that is called for each entry
+BLOCK = 8  # rows per broadcast, a few megabytes
+CALLABLE = 300  # pairs for the kernel that is called for each entry
 
 
 def sample(n: int) -> np.ndarray:
     return np.random.default_rng(0).uniform(-1, 1, (n, D))
 
 
-# ---- The peers
+# ---- Other implementations
 
 
 def broadcast(U: np.ndarray) -> np.ndarray:
-    """Eq. 5 and 8 as they are written, a few rows at a time."""
+    """Eqs. 5 and 8 as written, a few rows at a time."""
     K = np.empty((len(U), len(U)))
     for top in range(0, len(U), BLOCK):
         u = U[top : top + BLOCK, None]
@@ -45,7 +45,7 @@ def broadcast(U: np.ndarray) -> np.ndarray:
 
 
 def by_feature(U: np.ndarray) -> np.ndarray:
-    """The kinder order for NumPy: features one after another, signs once, long rows."""
+    """Eqs. 5 and 8 one feature at a time, which is faster in NumPy."""
     K = np.zeros((len(U), len(U)))
     columns = np.ascontiguousarray(U.T)
     signs = np.sign(columns)
@@ -67,7 +67,7 @@ def called(U: np.ndarray) -> np.ndarray:
     return pairwise_kernels(U, metric=one)
 
 
-# ---- Ours
+# ---- preflearn
 
 
 def with_threads(threads: int, degree: int, U: np.ndarray) -> np.ndarray:
@@ -76,7 +76,7 @@ def with_threads(threads: int, degree: int, U: np.ndarray) -> np.ndarray:
 
 
 def make(call: Callable, n: int) -> Callable[[], object]:
-    analogy_kernel(sample(300))  # compiled before memory is measured
+    analogy_kernel(sample(300))  # Compile before memory is measured.
     return partial(call, sample(n))
 
 
@@ -91,7 +91,7 @@ def against_peers(n: int) -> None:
     }
     ours["ours, degree 2, 2 threads"] = partial(with_threads, 2, 2)
     peers = {"NumPy, broadcast": broadcast, "NumPy, by feature": by_feature}
-    peers["scikit-learn, manhattan_distances (another kernel)"] = manhattan_distances
+    peers["scikit-learn, manhattan_distances (other kernel)"] = manhattan_distances
     K = analogy_kernel(U)
     print(
         "largest difference from the broadcast formula:",
@@ -124,7 +124,7 @@ def against_peers(n: int) -> None:
     )
     print(
         markdown_table(
-            ["method", "s", "to ours on 2 threads", "processor s", "MB"], rows
+            ["method", "s", "divided by ours, 2 threads", "processor s", "MB"], rows
         )
     )
     print(f"\nthe matrix itself: {8 * n * n / 2**20:.0f} MB\n")

@@ -1,10 +1,10 @@
-"""AnKer-rank end to end, with C from the whole path, beside a plain scikit-learn
-pipeline of the same task.
+"""Time AnKer-rank from data to ranking against a plain scikit-learn pipeline.
 
-Both normalise, make the Gram matrix of all training pairs, choose C by 2-fold
-cross-validation repeated three times, fit, scale the decisions out of fold, and rank
-the other town's hotels. The peer has the NumPy formula of the kernel and a grid of 13
-values of C. Needs the data sets H1 and H2.
+Both programs normalize the features and compute the Gram matrix of all training pairs.
+They choose C by 2-fold cross-validation, repeated three times, fit, calibrate the
+decision values out of fold, and rank the hotels of the other city. `AnKerRank` chooses
+C on the whole path. The plain pipeline computes the kernel with NumPy and uses a grid
+of 13 values of C. The script needs the data sets H1 and H2.
 
 python benchmarks/ankerrank.py           also from Frankfurt to Düsseldorf, several minutes
 python benchmarks/ankerrank.py --quick   from Düsseldorf to Frankfurt
@@ -32,11 +32,11 @@ from preflearn.metrics import ranking_loss
 from preflearn.ranking.base import positions
 
 COSTS = np.logspace(-3, 3, 13)
-ROWS = 16  # of the NumPy formula at a time
+ROWS = 16  # rows of the NumPy formula at a time
 
 
 def broadcast_gram(U: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Eq. 9 as one writes it down, some rows at a time."""
+    """Eq. 9 as written, a few rows at a time."""
     K = np.empty((len(U), len(V)))
     for start in range(0, len(U), ROWS):
         part = U[start : start + ROWS, None]
@@ -48,7 +48,8 @@ def broadcast_gram(U: np.ndarray, V: np.ndarray) -> np.ndarray:
 
 
 def plain(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """AnKer-rank by NumPy and scikit-learn; row sums order as Bradley-Terry does."""
+    """AnKer-rank with NumPy and scikit-learn. Row sums and Bradley-Terry scores have
+    the same order."""
     first, second = np.triu_indices(len(X), 1)
     apart = y[first] != y[second]
     first = first[apart]
@@ -89,12 +90,14 @@ METHODS = {"ours": ours, "plain": plain}
 
 
 def prepared(method: str, train: str, test: str) -> Callable[[], np.ndarray]:
-    """A call without arguments, of compiled code: this method from one town to the
-    other."""
+    """A call without arguments that runs a method from one city to the other.
+
+    All code is compiled before.
+    """
     source = load_object_ranking(train)
     target = load_object_ranking(test)
     rng = np.random.default_rng(0)
-    # loads compiled code
+    # Load compiled code.
     ours(rng.uniform(size=(60, 28)), np.arange(60), rng.uniform(size=(5, 28)))
 
     def call() -> np.ndarray:

@@ -1,11 +1,11 @@
-"""DynamicComparisons by EP against kickscore 0.2.0: an iteration, the whole fit, and
-the same answer.
+"""Time DynamicComparisons by EP against kickscore 0.2.0: an iteration and a whole fit.
 
     python benchmarks/dynamics.py               ten minutes
     python benchmarks/dynamics.py NBA ATP       two of the four data sets
 
-Both run in turn, kickscore on one thread, as always. Its whole fit is computed: the
-seconds of a sweep times the sweeps that the same map needs, without its set-up.
+The script also checks that both programs compute the same posterior. They run in turn.
+kickscore always uses one thread. The time of its whole fit is computed: the seconds per
+sweep times the number of sweeps that plain iteration needs, without the set-up.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from threadpoolctl import threadpool_limits
 
 from preflearn.dynamics import DynamicComparisons
 
-TOL = 1e-6  # of whole fits: the default
+TOL = 1e-6  # default tolerance of whole fits
 FIXED_POINT = 1e-10
-SWEEPS = 40  # timed at once
+SWEEPS = 40  # sweeps per timing
 PEER_SWEEPS = 3
 TURNS = 3
 
-warnings.simplefilter("ignore", ConvergenceWarning)  # fits that are cut off for timing
+# Fits are stopped early for timing.
+warnings.simplefilter("ignore", ConvergenceWarning)
 
 
 def fitted(data: Sport, **options: Any) -> DynamicComparisons:
@@ -44,14 +45,14 @@ def fitted(data: Sport, **options: Any) -> DynamicComparisons:
 
 
 def seconds_of(call: Callable[[], object]) -> np.ndarray:
-    """Of the clock, and of the processors."""
+    """Wall-clock seconds and processor seconds."""
     begin = np.array([time.perf_counter(), time.process_time()])
     call()
     return np.array([time.perf_counter(), time.process_time()]) - begin
 
 
 def sweep_seconds(data: Sport, n_threads: int) -> np.ndarray:
-    """Of one plain iteration: that of Algorithm 1, with evidence and residual."""
+    """Seconds of one plain iteration of Algorithm 1, with evidence and residual."""
     plain = partial(fitted, data, rate=1.0, tol=1e-300, n_threads=n_threads)
     many = seconds_of(partial(plain, max_iter=SWEEPS + 1))
     return (many - seconds_of(partial(plain, max_iter=1))) / SWEEPS
@@ -63,15 +64,14 @@ def fit_seconds(data: Sport, n_threads: int) -> float:
 
 
 def whole_fit(name: str) -> Callable[[], object]:
-    """For the memory of a fit; compiled code is loaded before."""
+    """A fit whose memory is measured. Compiled code is loaded before."""
     data = sport(name)
     fitted(data._replace(matches=data.matches[:100], y=data.y[:100]))
     return partial(fitted, data, tol=TOL, n_threads=2)
 
 
 def by_side(data: Sport, values: np.ndarray) -> np.ndarray:
-    """Values of the entries of the design, of the first and of the second of each
-    match."""
+    """Values per entry of the design, for the first and the second side of each match."""
     first = data.matches.design.data[::2] > 0
     pairs = values.reshape(len(first), 2, -1)
     return np.where(first[:, None, None], pairs, pairs[:, ::-1])
@@ -92,7 +92,7 @@ def moments(data: Sport, model: DynamicComparisons) -> np.ndarray:
 
 
 def kickscore_model(data: Sport) -> Any:
-    """kickscore's model with all matches, before its first sweep."""
+    """The model of kickscore with all matches, before its first sweep."""
     margin = data.peer["margin"]
     model = kickscore.BinaryModel()
     if margin is not None:
@@ -114,18 +114,20 @@ def kickscore_model(data: Sport) -> Any:
 
 
 def kickscore_fit(name: str) -> Callable[[], object]:
-    """For the memory of a fit, of which one sweep is made."""
+    """One sweep of a fit whose memory is measured."""
     data = sport(name)
     return lambda: kickscore_model(data).fit(max_iter=1)
 
 
 def moments_at(model: Any, data: Sport, sites: np.ndarray) -> np.ndarray:
-    """kickscore's moments of both scores at each match, given pseudo-observations,
-    alpha and beta of first and second, (N, 2, 2)."""
+    """Moments of both scores at each match in kickscore, (N, 2, 2).
+
+    They are computed from given pseudo-observations, alpha and beta of both sides.
+    """
     entries = []
     for observation, y, values in zip(model.observations, data.y, sites, strict=True):
         for side in range(2):
-            k = 1 - side if y < 0 else side  # the winner stands first there
+            k = 1 - side if y < 0 else side  # In kickscore, the winner comes first.
             fitter = observation._items[k].fitter
             place = observation._indices[k]
             fitter.ns[place], fitter.xs[place] = values[side]
@@ -141,7 +143,7 @@ def rows_of(name: str, data: Sport) -> dict[str, list]:
     begin = time.perf_counter()
     peer = kickscore_model(data)
     set_up = time.perf_counter() - begin
-    peer.fit(max_iter=1)  # compiles
+    peer.fit(max_iter=1)  # Compile before timing.
     turns = []
     for _ in range(TURNS):
         theirs = seconds_of(partial(peer.fit, max_iter=PEER_SWEEPS)) / PEER_SWEEPS
@@ -171,14 +173,16 @@ def rows_of(name: str, data: Sport) -> dict[str, list]:
 
 HEADERS = {
     "An iteration": (
-        "data|matches|ours, processor s|kickscore|ratio|ours, 1 thread s|2 threads|kickscore|ratio|2 threads"
+        "data|matches|ours, processor s|kickscore|ratio|ours, 1 thread s|2 threads s|"
+        "kickscore s|ratio, 1 thread|ratio, 2 threads"
     ),
     "The whole fit": (
-        "data|evaluations|ours with set-up, 1 thread s|2 threads|sweeps of kickscore|its fit s|"
-        "ratio|2 threads|its set-up s|ours MB|kickscore MB"
+        "data|evaluations|ours with set-up, 1 thread s|2 threads s|sweeps of kickscore|"
+        "kickscore fit s|ratio, 1 thread|ratio, 2 threads|kickscore set-up s|ours MB|kickscore MB"
     ),
     "The same answer": (
-        "data|means differ by|standard deviations by|our evidence|kickscore's"
+        "data|difference of means|difference of standard deviations|our evidence|"
+        "evidence of kickscore"
     ),
 }
 
@@ -191,8 +195,8 @@ def main() -> None:
     tables: dict[str, list] = {}
     for name in parser.parse_args().names:
         data = sport(name)
-        fitted(data, max_iter=2)  # loads compiled code
-        with threadpool_limits(1, "blas"):  # kickscore's matrices are small
+        fitted(data, max_iter=2)  # Load compiled code.
+        with threadpool_limits(1, "blas"):  # The matrices of kickscore are small.
             for title, found in rows_of(name, data).items():
                 tables.setdefault(title, []).extend(found)
         print(name, flush=True)

@@ -1,14 +1,17 @@
-"""What the lines of the guide cost at 1,000 to 10,000,000 comparisons: the table
-data/guide_costs.csv.
+"""Measure the costs of the code in the guide; write data/guide_costs.csv.
 
-    python benchmarks/guide_costs.py                  # some minutes of a processor, up to 6 GB
+    python benchmarks/guide_costs.py                  # a few minutes, up to 6 GB
     python benchmarks/guide_costs.py --only races     # some situations; the other rows are kept
 
-The cells of notebooks/guide.ipynb are run as they stand, each size in a process of its
-own, on one thread: the cell that simulates the data, with another size, and then,
-timed, the cell of five lines, after a small run that compiles. What would take longer
-than the limit, at ten times the time for a tenth of the size, or more memory, is not
-run but extrapolated by the growth of the last two, tenfold at least; the table says so.
+The script measures time and memory for 1,000 to 10,000,000 comparisons. It runs the
+cells of notebooks/guide.ipynb unchanged, on one thread, with one process per size. It
+first runs the cell that simulates the data, with another size. After a small run that
+compiles the code, it times the cell of at most five lines.
+
+Before each run, the script predicts the time as ten times the time for a tenth of the
+size. If the prediction exceeds the limit of time or memory, the run is left out and the
+numbers are extrapolated from the last two sizes, with at least tenfold growth. The table
+marks such numbers.
 """
 
 from __future__ import annotations
@@ -34,16 +37,16 @@ from threadpoolctl import threadpool_limits
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "data" / "guide_costs.csv"
 SIZES = (10**3, 10**4, 10**5, 10**6, 10**7)
-# of one run here
+# limits of one run
 SECONDS = 25.0
 MEGABYTES = 6_000.0
-QUICK = 2.0  # seconds: what takes less is run three times, and the least counts
-REACH = 86_400.0, 64_000.0  # a day, and the memory of a large machine
+QUICK = 2.0  # seconds; a faster run is repeated, and the minimum of three counts
+REACH = 86_400.0, 64_000.0  # one day, and the memory of a large computer
 
 
 class Situation(NamedTuple):
-    """A section of the guide: its name; its simulator, what that gives, its last
-    argument, and in words."""
+    """A section of the guide: its name, its simulator, the names of the simulated data,
+    the last argument of the simulator, and a description of the data."""
 
     name: str
     simulator: str
@@ -52,7 +55,7 @@ class Situation(NamedTuple):
     data: str
 
 
-SITUATIONS = {  # by how the cells of a section begin
+SITUATIONS = {  # by the prefix of the cell ids of a section
     "matches": Situation(
         "matches with dates",
         "played",
@@ -120,20 +123,19 @@ SITUATIONS = {  # by how the cells of a section begin
 
 
 def cells() -> dict[str, str]:
-    """Sources of the guide, by the ids of its cells."""
+    """Sources of the guide by cell id."""
     notebook = json.loads((ROOT / "notebooks" / "guide.ipynb").read_text("utf-8"))
     return {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
 
 
 @threadpool_limits.wrap(limits=1)
 def timed(key: str, m: int) -> tuple[float, float]:
-    """Processor seconds of the lines on data of this size, and MB by which memory
-    grows."""
+    """Processor seconds of the code on data of this size, and growth of memory in MB."""
     warnings.simplefilter("ignore")
     source = cells()
     space = dict[str, Any]()
     _, simulator, names, argument, _ = SITUATIONS[key]
-    # a small run, which compiles
+    # a small run that compiles the code
     for cell in ("parameters", "setup", f"{key}-data", f"{key}-lines"):
         exec(source[cell], space)
     values = space[simulator](m, np.random.default_rng(0), argument(m))
@@ -152,14 +154,16 @@ def timed(key: str, m: int) -> tuple[float, float]:
 
 
 def beyond(found: list[tuple[float, float]]) -> tuple[float, float]:
-    """Seconds and MB at ten times the size, by the growth of the last two: tenfold at
-    least, or at most."""
+    """Seconds and MB at ten times the size, extrapolated from the last two sizes.
+
+    The growth of seconds is at least tenfold, that of MB at most tenfold.
+    """
     (s, mb), (t, mc) = found[-2:]
     return t * max(t / s, 10.0), mc * min(max(mc / max(mb, 1.0), 1.0), 10.0)
 
 
 def rows(key: str) -> list[list[object]]:
-    """The lines of the table of one situation."""
+    """The rows of one situation."""
     found = list[tuple[float, float]]()
     table = list[list[object]]()
     measured = True
@@ -197,7 +201,7 @@ def main() -> None:
     )
     if only:
         kept = pd.read_csv(TABLE, comment="#", dtype=str).set_index("situation")
-        # a new situation has no rows there yet
+        # The file has no rows for a new situation.
         kept = kept[~kept.index.isin(table["situation"])]
         table = pd.concat([kept, table.set_index("situation")])
         table = table.loc[[one.name for one in SITUATIONS.values()]].reset_index()

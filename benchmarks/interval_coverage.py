@@ -1,22 +1,27 @@
-"""Coverage of 95 % intervals in simulated leagues: averaged over hyperparameters, and
-with the maximum of the evidence plugged in.
+"""Measure the coverage of 95 % intervals in simulated leagues.
+
+One kind of interval averages over the hyperparameters. The other kind uses the
+hyperparameters that maximize the evidence ("plug-in").
 
     python benchmarks/interval_coverage.py --quick       some cells, 40 leagues each
     python benchmarks/interval_coverage.py               all cells, hours
     python benchmarks/interval_coverage.py --cells "2 players, 20" "prior" --leagues 200
 
-A cell fixes the number of players and matches, the standard deviation of scores in
-units of noise, whether scores drift, and whether there are ties. The Bayesian statement
-is that of the cells named "prior": if hyperparameters are drawn from the prior, 95 % of
-intervals hold. For one fixed standard deviation they may differ, most where the data
-say little of it: where players are nearly equal compared with the standard errors of
-scores, intervals cover more, because the prior allows for larger differences.
+A cell is a group of leagues with the same number of players and matches and the same
+standard deviation of scores, in units of the noise. The cell also determines whether
+scores drift and whether there are ties. The cells named "prior" check the Bayesian
+statement: if hyperparameters are drawn from the prior, 95 % of the intervals contain the
+true value. For one fixed standard deviation, the coverage may differ, mostly if the data
+contain little information about it. If players are nearly equal compared with the
+standard errors of scores, the coverage is higher, because the prior allows for larger
+differences.
 
-The table shows percentages of intervals that contain the truth, of scores less their
-mean, of differences of all pairs, of probabilities that the first wins, and of ranks;
-then the mean half-width of the differences, relative to the plug-in posterior's, and
-the number of leagues in which the latter's mean half-width is below 0.02. "±" is the
-standard error over leagues of the column "differences".
+The table shows the percentage of intervals that contain the true value. The quantities
+are scores minus their mean, differences of all pairs, probabilities that the first
+player wins, and ranks. The table then shows the mean half-width of the intervals for
+differences, divided by the half-width of the plug-in posterior. It also shows the number
+of leagues in which the mean half-width of the plug-in posterior is below 0.02. "±" is
+the standard error over leagues of the column "differences".
 """
 
 from __future__ import annotations
@@ -45,14 +50,14 @@ from preflearn.dynamics import (
 from preflearn.matches import Matches
 
 MARGIN = 0.35
-LENGTH = 0.5  # of the span
+LENGTH = 0.5  # fraction of the span
 MAX_PAIRS = 60
 COLLAPSED = 0.02
 QUANTITIES = "scores", "differences", "chances", "ranks"
 
 
 class Cell(NamedTuple):
-    """What is fixed in a group of leagues; sd is None where it comes from the prior."""
+    """A group of leagues. `sd` is None if it is drawn from the prior."""
 
     players: int
     matches: int
@@ -89,7 +94,7 @@ def all_cells() -> list[Cell]:
 
 
 def quick_cells() -> list[Cell]:
-    """The corners and the middle."""
+    """The corner cells and the middle cell of the grid."""
     static = [
         Cell(n, m, sd, False, False)
         for n, m in ((2, 20), (2, 200), (8, 60), (8, 500), (40, 400))
@@ -136,7 +141,7 @@ def simulate(cell: Cell, rng: np.random.Generator) -> League:
 
 
 def fits(cell: Cell, league: League, posterior: str) -> dict[str, AveragedComparisons]:
-    """The average over hyperparameters, and the plug-in posterior."""
+    """The posterior averaged over hyperparameters, and the plug-in posterior."""
     covariance = Constant(1.0)
     if cell.drifts:
         covariance = Matern12(1.0, LENGTH)
@@ -158,7 +163,7 @@ def fits(cell: Cell, league: League, posterior: str) -> dict[str, AveragedCompar
 def held(
     found: AveragedComparisons, cell: Cell, league: League
 ) -> dict[str, float | NDArray]:
-    """Fractions of the intervals that contain the truth, and mean half-widths."""
+    """Fractions of intervals that contain the true value, and mean half-widths."""
     names = league.matches.features
     truth = dict(zip(names, league.truth - league.truth.mean(), strict=True))
     table = found.standings()
@@ -197,7 +202,7 @@ def measure(cell: Cell, n_leagues: int, posterior: str, seed: int) -> dict[str, 
     start = time.perf_counter()
     rows = []
     for k in range(n_leagues):
-        # the same leagues for each posterior, and for each selection of cells
+        # The leagues are the same for each posterior and for each selection of cells.
         drawn = int(1000 * (cell.sd or 0)), cell.drifts, cell.ties
         key = [seed, k, cell.players, cell.matches, *map(int, drawn)]
         league = simulate(cell, np.random.default_rng(key))

@@ -1,11 +1,14 @@
-"""The joint posterior of DynamicComparisons against the factorized one, and against
-plain EP by dense matrices: time and peak memory over players and matches.
+"""Time the joint posterior of DynamicComparisons against the factorized posterior.
+
+The script also compares it with plain EP by dense matrices. It measures time and peak
+memory by numbers of players and matches.
 
     python benchmarks/joint.py               a quarter of an hour
     python benchmarks/joint.py --quick       up to 40 moving players and 100,000 matches
 
-All fits are to the default tol, in turn. Slopes are those of log seconds by log size.
-Plain EP has the same fixed point as the joint posterior and takes N³ for each sweep.
+All fits stop at the default tol and run in turn. Slopes are slopes of log seconds in log
+size. Plain EP has the same fixed point as the joint posterior, and each sweep takes
+O(N³) time.
 """
 
 from __future__ import annotations
@@ -29,8 +32,8 @@ POSTERIORS = "factorized", "joint"
 STATIC = Constant(1.0)
 MOVING = Constant(0.5) + Matern12(0.5, 100.0)
 HEADERS = {
-    "Players who do not move": "players|matches|factorized, s|joint, s|ratio|factorized, MB|joint, MB",
-    "Players who move": "players|matches|factorized, s|joint, s|ratio|factorized, MB|joint, MB",
+    "Constant scores": "players|matches|factorized, s|joint, s|ratio|factorized, MB|joint, MB",
+    "Scores that change": "players|matches|factorized, s|joint, s|ratio|factorized, MB|joint, MB",
     "Slopes of the joint posterior": "what|by|slope",
     "Plain EP by dense matrices": "players|matches|plain, s|joint, s|ratio|difference of evidence",
     "NBA, Constant + Matern12": "posterior|matches|s|sweeps|MB|evidence",
@@ -38,7 +41,7 @@ HEADERS = {
 
 
 def league(covariance: Any, n_players: int, n: int) -> Sport:
-    """Random matches, ten a day over 1,000 days at most; some players win more."""
+    """Random matches, ten per day for at most 1,000 days. Some players win more often."""
     rng = np.random.default_rng(0)
     first = rng.integers(n_players, size=n)
     second = (first + rng.integers(1, n_players, n)) % n_players
@@ -60,7 +63,7 @@ def fitted(data: Sport, posterior: str) -> DynamicComparisons:
 
 
 def fit_of(covariance: Any, size: tuple[int, int], posterior: str) -> Callable:
-    """A fit for the memory of a fresh process; compiled code is loaded before."""
+    """A fit whose memory is measured. Compiled code is loaded before."""
     data = league(covariance, *size)
     fitted(data._replace(matches=data.matches[:50], y=data.y[:50]), posterior)
     return partial(fitted, data, posterior)
@@ -89,7 +92,7 @@ def compare(covariance: Any, sizes: list[tuple[int, int]]) -> list[list[Any]]:
 
 
 def slope(rows: list[list[Any]], column: int, other: int) -> float:
-    """Of log seconds by log size, in the rows that share the largest other size."""
+    """Slopes of log seconds in log size, in the rows with the largest other size."""
     largest = max(
         row[other] for row in rows if [r[other] for r in rows].count(row[other]) > 1
     )
@@ -99,7 +102,7 @@ def slope(rows: list[list[Any]], column: int, other: int) -> float:
 
 
 def plain_ep(G: np.ndarray, y: np.ndarray, tol: float = 1e-6) -> float:
-    """The evidence by EP for z ~ N(0, G), with all sites at once, until none moves."""
+    """The evidence by EP for z ~ N(0, G), with parallel updates until convergence."""
     alpha, beta = np.zeros((2, len(y)))
     while True:
         system = np.eye(len(y)) + G * beta
@@ -160,12 +163,12 @@ def main() -> None:
     if not quick:
         static += [(1000, 100_000), (300, 1_000_000)]
         moving += [(80, 4000), (160, 4000), (40, 16_000)]
-    for covariance in (STATIC, MOVING):  # compile
+    for covariance in (STATIC, MOVING):  # Compile before timing.
         for name in POSTERIORS:
             fitted(league(covariance, 5, 30), name)
     tables = {
-        "Players who do not move": compare(STATIC, static),
-        "Players who move": compare(MOVING, moving),
+        "Constant scores": compare(STATIC, static),
+        "Scores that change": compare(MOVING, moving),
     }
     slopes = []
     for what, rows in tables.items():

@@ -1,5 +1,6 @@
-"""LogisticCompare against SVMCompare and scikit-learn's logistic regression on all
-flipped differences.
+"""Time LogisticCompare against SVMCompare and scikit-learn.
+
+The reference is logistic regression on all flipped differences.
 
 python benchmarks/logistic.py             up to 1,000,000 pairs of 100,000 items, 50 features
 python benchmarks/logistic.py --quick     20,000 pairs of 2,000 items
@@ -22,24 +23,24 @@ from preflearn.pairs import Pairs
 from preflearn.svm import LogisticCompare, SVMCompare
 
 ALPHA = 1e-4
-TEST = 20_000  # pairs that no method sees in its fit
+TEST = 20_000  # test pairs
 
 
 class Fit(NamedTuple):
-    """u·d + beta of a pair, whose ranking function is -u·x / beta."""
+    """A fit u·d + beta of pairs. Its ranking function is -u·x / beta."""
 
     u: np.ndarray
     bias: float
 
 
 def logistic(pairs: Pairs, y: np.ndarray) -> Fit:
-    """This package."""
+    """LogisticCompare of preflearn."""
     machine = LogisticCompare(ALPHA).fit(pairs, y)
     return Fit(machine.weights_, machine.bias_)
 
 
 def svm(pairs: Pairs, y: np.ndarray) -> Fit:
-    """This package, the hinge loss at the same strength of regularisation."""
+    """SVMCompare of preflearn: the hinge loss with the same regularization."""
     machine = SVMCompare(
         1 / (ALPHA * (len(y) + np.count_nonzero(y == 0))), "linear"
     ).fit(pairs, y)
@@ -47,7 +48,7 @@ def svm(pairs: Pairs, y: np.ndarray) -> Fit:
 
 
 def regression(solver: str) -> Callable[[Pairs, np.ndarray], Fit]:
-    """scikit-learn with this solver, on the matrix of all flipped differences."""
+    """LogisticRegression of scikit-learn on the matrix of all flipped differences."""
 
     def fit(pairs: Pairs, y: np.ndarray) -> Fit:
         flipped, labels = pairs.flipped(y)
@@ -69,7 +70,7 @@ METHODS: dict[str, Callable[[Pairs, np.ndarray], Fit]] = {
 
 
 def objective(fit: Fit, pairs: Pairs, y: np.ndarray) -> float:
-    """The regularised logistic loss that LogisticCompare minimises."""
+    """The regularized logistic loss that LogisticCompare minimizes."""
     flipped, labels = pairs.flipped(y)
     z = labels * (fit.bias + flipped.B.differences(flipped.items @ fit.u))
     return float(np.logaddexp(0, -z).mean() + ALPHA / 2 * fit.u @ fit.u)
@@ -82,7 +83,7 @@ def error(fit: Fit, pairs: Pairs, y: np.ndarray) -> float:
 
 
 def prepared(method: str, m: int, n: int, p: int) -> Callable[[], Fit]:
-    """A call without arguments: this method on the first m pairs."""
+    """A call without arguments that fits a method to the first m pairs."""
     pairs, y = problem(m + TEST, n, p)
     train = pairs[:m]
     labels = y[:m]
@@ -90,7 +91,7 @@ def prepared(method: str, m: int, n: int, p: int) -> Callable[[], Fit]:
 
 
 def lines(m: int, n: int, p: int) -> list[list[object]]:
-    """One line a method on one problem."""
+    """One row per method on one problem."""
     pairs, y = problem(m + TEST, n, p)
     table = []
     first = None
@@ -128,7 +129,7 @@ def main() -> None:
         "method",
         "s",
         "MB",
-        "logistic objective against ours",
+        "excess logistic objective",
         "test error",
     ]
     print(markdown_table(header, table))

@@ -1,5 +1,6 @@
-"""MarginQP against scikit-learn's SVC, and MarginLP against cvxpy: time, memory,
-objective.
+"""Compare MarginQP with scikit-learn's SVC, and MarginLP with cvxpy.
+
+The script measures time, memory, and the objective.
 
 python benchmarks/margins.py             100 to 20,000 pairs
 python benchmarks/margins.py --quick     100 and 1,000 pairs
@@ -23,7 +24,7 @@ REPEATS = 5
 
 
 def problem(m: int, p: int = FEATURES, seed: int = 0) -> tuple[Pairs, np.ndarray]:
-    """m pairs, half of them ties, separable with a modest margin along a random
+    """m separable pairs, half of them ties, with a moderate margin along a random
     direction."""
     rng = np.random.default_rng(seed)
     w = rng.standard_normal(p)
@@ -38,7 +39,7 @@ def problem(m: int, p: int = FEATURES, seed: int = 0) -> tuple[Pairs, np.ndarray
 
 
 def split(pairs: Pairs, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Preferences turned the right way, and ties."""
+    """Differences of preferences, better minus worse, and differences of ties."""
     d = pairs.differences()
     return d[y != 0] * y[y != 0][:, None], d[y == 0]
 
@@ -52,7 +53,7 @@ def mu_of(w: np.ndarray, pairs: Pairs, y: np.ndarray) -> float:
 
 
 def distance_of(u: np.ndarray, pairs: Pairs, y: np.ndarray) -> float:
-    """The distance that direction u puts between the hulls: the objective of the QP."""
+    """The distance between the hulls in direction u, which is the objective of the QP."""
     preferences, ties = split(pairs, y)
     return float(((preferences @ u).min() - np.abs(ties @ u).max()) / np.linalg.norm(u))
 
@@ -64,12 +65,12 @@ def svc(pairs: Pairs, y: np.ndarray) -> np.ndarray:
 
 
 def cvxpy_lp(pairs: Pairs, y: np.ndarray, solver: str | None = None) -> np.ndarray:
-    """Eq. 7 as it stands, in cvxpy."""
+    """Eq. 7 as written, in cvxpy."""
     preferences, ties = split(pairs, y)
     w = cp.Variable(pairs.shape[2])
     mu = cp.Variable(nonneg=True)
     limits = [mu <= 1 - cp.abs(ties @ w), mu <= preferences @ w - 1]
-    with np.errstate(invalid="ignore"):  # cvxpy multiplies infinite bounds by zero
+    with np.errstate(invalid="ignore"):  # cvxpy multiplies infinite bounds by zero.
         cp.Problem(cp.Maximize(mu), limits).solve(solver=solver)
     return np.asarray(w.value)
 
@@ -84,13 +85,13 @@ METHODS: dict[str, Callable[[Pairs, np.ndarray], np.ndarray]] = {
 
 
 def prepared(method: str, m: int, p: int = FEATURES) -> Callable[[], np.ndarray]:
-    """A call without arguments: this method on this problem."""
+    """A call without arguments that solves this problem with this method."""
     data = problem(m, p)
     return lambda: METHODS[method](*data)
 
 
 def peers(sizes: list[int]) -> str:
-    """One line for each problem, size and peer."""
+    """One row per problem, size, and other program."""
     lines = []
     matches = (
         ("QP", "MarginQP", "SVC"),
@@ -119,11 +120,11 @@ def peers(sizes: list[int]) -> str:
         "problem",
         "pairs",
         "ours s",
-        "peer s",
+        "other s",
         "ratio",
         "ours MB",
-        "peer MB",
-        "peer's objective",
+        "other MB",
+        "objective of the other",
     ]
     return markdown_table(header, lines)
 

@@ -1,11 +1,10 @@
-"""Where the bytes of a large fit are, and of reading its matches: the table
-data/scaling_memory.csv.
+"""Measure the memory of a large fit and of reading its matches.
 
-    python benchmarks/memory.py         ten million matches; some three minutes, 6 GB and a file of 100 MB
+    python benchmarks/memory.py         ten million matches; three minutes, 6 GB and a file of 100 MB
 
-The arrays of a fit of the dynamic model, in bytes a match, and the peak of the whole
-fit; then the peak of reading the same number of matches of 100,000 players from
-Parquet, with names as texts and as categories.
+The table data/scaling_memory.csv lists the arrays of a fit of the dynamic model, in
+bytes per match, and the peak of the whole fit. It also has the peak when the same number
+of matches of 100,000 players is read from Parquet, with names as text and as categories.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ TABLE = Path(__file__).parents[1] / "data" / "scaling_memory.csv"
 MATCHES = 10_000_000
 PLAYERS = 100_000
 BATCH = 1_000_000
-SWEEPS = 10  # which touch all that a whole fit touches
+SWEEPS = 10  # sweeps that use all arrays of a whole fit
 
 
 def problem(n: int) -> tuple[DynamicComparisons, Matches, np.ndarray]:
@@ -48,7 +47,7 @@ def problem(n: int) -> tuple[DynamicComparisons, Matches, np.ndarray]:
 
 
 def layout(n: int) -> list[list[object]]:
-    """What stands in memory during a fit, in bytes a match."""
+    """The arrays in memory during a fit, in bytes per match."""
     model, matches, y = problem(n)
     played = check_problem(model, matches, y)
     with prepare_sweep(model, matches, played) as sweep:
@@ -103,8 +102,7 @@ def fitted(n: int) -> list[object]:
 
 
 def write(path: str, n: int) -> None:
-    """Matches on days of thirty years, in batches, so that they are never in memory
-    together."""
+    """Matches on the days of thirty years, in batches that are never in memory together."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -130,8 +128,10 @@ def write(path: str, n: int) -> None:
 
 
 def read(path: str, categories: list[str]) -> list[float]:
-    """Bytes a match at the peak, in the result, and processor seconds, where some
-    columns are read as categories."""
+    """Bytes per match at the peak and in the result, and processor seconds.
+
+    Some columns are read as categories.
+    """
     count_peak_from_here()
     before = peak_kilobytes()
     start = time.process_time()

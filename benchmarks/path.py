@@ -1,7 +1,6 @@
-"""svm_path against libsvm: the whole path, one fit, and 20 refits, on the same Gram
-matrix.
+"""Time svm_path against one fit and against 20 fits of libsvm, on the same Gram matrix.
 
-python benchmarks/path.py           1,000 to 4,000 points; some minutes, since libsvm is slow at large C
+python benchmarks/path.py           1,000 to 4,000 points; a few minutes, because libsvm is slow at large C
 python benchmarks/path.py --quick   1,000 points
 """
 
@@ -22,7 +21,7 @@ from preflearn.path import svm_path
 
 REFITS = 20
 REPEATS = 3
-# of libsvm, whose float32 kernel allows no smaller residual than some 1e-6
+# of libsvm; its float32 kernel limits the residual to about 1e-6
 TOLERANCE = 1e-8
 # last C, gammas
 CASES = {
@@ -32,7 +31,7 @@ CASES = {
 
 
 class Problem(NamedTuple):
-    """A binary problem, with as many points to validate."""
+    """A binary problem with as many validation points as training points."""
 
     K: np.ndarray
     y: np.ndarray
@@ -41,8 +40,8 @@ class Problem(NamedTuple):
 
 
 def flipped_pairs(m: int, gamma: float) -> Problem:
-    """The machine of SVMCompare: m flipped pairs, half of the comparisons ties,
-    differences of items."""
+    """The binary problem of SVMCompare: differences of m flipped pairs, half of the
+    comparisons ties."""
     rng = np.random.default_rng(0)
     parts = []
     for _ in range(2):
@@ -91,16 +90,19 @@ def worst_kkt(problem: Problem, svc: SVC) -> float:
 
 
 def prepared(method: str, file: str, last: float) -> Callable[[], object]:
-    """A call without arguments, of compiled code: this method on the problem in a file."""
+    """A call without arguments that runs a method on the problem in a file.
+
+    All code is compiled before.
+    """
     problem = Problem(**np.load(file))
-    svm_path(np.eye(4), [1, 1, 1, -1])  # loads compiled code
+    svm_path(np.eye(4), [1, 1, 1, -1])  # Load compiled code.
     if method == "path":
         return lambda: svm_path(problem.K, problem.y, lambda_min=1 / last)
     return lambda: libsvm(problem, last)
 
 
 def megabytes(problem: Problem, last: float) -> list[float]:
-    """Growth of the peak memory of a process that holds the problem: by the path, and
+    """Growth of the peak memory of a process that has loaded the problem, by the path and
     by one fit."""
     with tempfile.TemporaryDirectory() as folder:
         file = str(Path(folder) / "problem.npz")

@@ -1,4 +1,4 @@
-"""Ranking pursuit and RankRLS against textbook versions with a dense Laplacian.
+"""Time ranking pursuit and RankRLS against textbook versions with a dense Laplacian.
 
 python benchmarks/pursuit.py
 """
@@ -32,7 +32,7 @@ def problem(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def dense_laplacian(qid: np.ndarray) -> np.ndarray:
-    """L of all pairs of items of one query."""
+    """The Laplacian L of all item pairs within a query."""
     same = np.equal.outer(qid, qid).astype(float)
     return np.diag(same.sum(axis=1)) - same
 
@@ -43,8 +43,10 @@ def dense_laplacian(qid: np.ndarray) -> np.ndarray:
 def textbook(
     K: np.ndarray, L: np.ndarray, s: np.ndarray, n_basis: int
 ) -> tuple[list[int], np.ndarray]:
-    """Figure 1 with back-fitting, L dense, K'L and diag(K'LK) computed once, all
-    vectorised."""
+    """Figure 1 with back-fitting, vectorized.
+
+    L is dense, and K'L and diag(K'LK) are computed once.
+    """
     KL = K.T @ L
     squares = np.einsum("ij,ji->i", KL, K)
     r = s
@@ -110,7 +112,7 @@ def against_textbook(repeats: int) -> None:
 def dense_rankrls(
     X: np.ndarray, y: np.ndarray, qid: np.ndarray, alpha: float
 ) -> np.ndarray:
-    """(LK + alpha I) a = Ls, with L dense."""
+    """Solve (LK + alpha I) a = Ls with a dense L."""
     L = dense_laplacian(qid)
     K = rbf_kernel(X, gamma=GAMMA)
     return K @ np.linalg.solve(L @ K + alpha * np.eye(len(K)), L @ y)
@@ -128,8 +130,8 @@ def rls(repeats: int) -> None:
         apart = calls[1]() - calls[0]().rank_function(X)
         spread = np.abs(QueryForm(qid).centred(apart)).max()
         rows.append([n, ours, theirs, ours / theirs, f"{spread:.0e}"])
-    header = ["n", "ours s", "dense algebra s", "ours / it", "scores differ by"]
-    print(markdown_table(header, rows))
+    header = ["n", "ours s", "dense algebra s", "ours / dense"]
+    print(markdown_table([*header, "difference of scores"], rows))
 
 
 # ---- One alpha of a linear kernel
@@ -156,15 +158,15 @@ def linear(repeats: int) -> None:
         apart = fits[0].rank_function(X) - fits[1].predict(X)
         spread = f"{np.abs(apart).max():.0e}"
         rows.append([*X.shape, solver, ours, theirs, ours / theirs, spread])
-    header = ["n", "p", "solver of Ridge", "ours s", "Ridge s", "ratio"]
-    print(markdown_table([*header, "scores differ by"], rows))
+    header = ["n", "p", "solver of Ridge", "ours s", "Ridge s", "ours / Ridge"]
+    print(markdown_table([*header, "difference of scores"], rows))
 
 
 def main() -> None:
     parser = script_parser(__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     repeats = parser.parse_args().repeats
-    run_ours(300, 3)  # compiles
+    run_ours(300, 3)  # Compile before timing.
     against_textbook(repeats)
     rls(repeats)
     linear(repeats)

@@ -1,13 +1,13 @@
-"""Races of many sides: `Matches.from_rankings` against trueskill 0.4.5, openskill 6.2.0
-and integrals.
+"""Compare `Matches.from_rankings` with trueskill 0.4.5, openskill 6.2.0, and integrals.
 
     python benchmarks/races.py            # needs trueskill and openskill; two minutes
     python benchmarks/races.py --quick    # fewer races
 
-Equal players of variance 1 and a performance's noise of variance 1/2, no drawn games.
-First one race, where each answer is compared with an integral; then a season, in which
-the peers rate race after race, and ours learns from all races at once. One thread,
-processor seconds.
+All players have the prior variance 1, and the noise of a performance has the variance
+1/2. There are no ties. The first table is for one race, in which each result is compared
+with an integral. The second table is for a season: trueskill and openskill update the
+scores race by race, and preflearn learns from all races at once. The times are processor
+seconds of one thread.
 """
 
 from __future__ import annotations
@@ -30,13 +30,16 @@ from preflearn.matches import Matches
 Floats = NDArray[np.float64]
 NOISE = 0.5
 HEADERS = {
-    "One race": "sides|method|means off by|deviations off by|ms a race",
-    "A season": "races|sides|players|method|s|RMS error|correlation|95 % intervals that hold|peak MB",
+    "One race": "sides|method|error of means|relative error of deviations|ms per race",
+    "A season": "races|sides|players|method|s|RMS error|correlation|coverage of 95 % intervals|peak MB",
 }
 
 
 def races(order: NDArray) -> pd.DataFrame:
-    """One row a player in an event; rows of the order are events, the best first."""
+    """A table with one row per player in an event.
+
+    Each row of `order` is an event, with the best player first.
+    """
     n, k = order.shape
     event = np.repeat(np.arange(n), k)
     rank = np.tile(np.arange(k), n)
@@ -54,14 +57,14 @@ def model(covariance: Any) -> DynamicComparisons:
 
 
 def exact(n: int) -> tuple[Floats, Floats]:
-    """Means and deviations of scores, given performances p_1 > ...
+    """Means and standard deviations of scores, given performances p_1 > ... > p_n.
 
-    > p_n: integrals from both ends.
+    The integrals are computed from both ends.
     """
     z, step = np.linspace(-9, 9, 20_001, retstep=True)
     v = 1 + NOISE
     density = np.exp(-(z**2) / 2 / v)
-    # of all later ones below z, all earlier ones above
+    # all later performances are below z, all earlier ones above
     behind = [np.ones_like(z)]
     ahead = [np.ones_like(z)]
     for _ in range(n - 1):
@@ -73,7 +76,7 @@ def exact(n: int) -> tuple[Floats, Floats]:
     weights /= weights.sum(axis=1, keepdims=True)
     mean = weights @ z
     variance = weights @ z**2 - mean**2
-    # of a score, given its performance
+    # moments of a score, given its performance
     return mean / v, np.sqrt(variance / v**2 + NOISE / v)
 
 
@@ -84,8 +87,10 @@ def performances(matches: Matches, y: NDArray, n: int) -> tuple[Floats, Floats]:
 
 
 def one_process(matches: Matches, y: NDArray, n: int) -> tuple[Floats, Floats]:
-    """Score and noise of a player in one covariance, of which the score's part is told
-    by regression."""
+    """One covariance for the score and the noise of a player.
+
+    The moments of the score are computed by regression.
+    """
     alone = Matches(matches.design[:, :n], matches.time, matches.features[:n])
     fitted = model(Constant(1.0) + PiecewiseConstant(NOISE, boundaries=(1.0,))).fit(
         alone, y
@@ -200,7 +205,7 @@ def whole_season(n_races: int, sides: int, players: int) -> Iterator[list[object
     for method in ("from_rankings", *PEERS):
         call = solver(method, n_races, sides, players)
         if method == "from_rankings":
-            call()  # compiled
+            call()  # Compile before timing.
         seconds, (mean, std) = processor_seconds(call)
         off = mean - s
         held = float(np.mean(np.abs(off) <= 1.96 * std))

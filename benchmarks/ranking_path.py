@@ -1,7 +1,7 @@
-"""ranksvm_path on full graphs against one fit of SVMRank, and against 100 cold refits.
+"""Time ranksvm_path on complete graphs against fits of SVMRank.
 
 python benchmarks/ranking_path.py              the four data sets, RBF and linear kernels
-python benchmarks/ranking_path.py --refits     with 100 cold refits (many minutes)
+python benchmarks/ranking_path.py --refits     also with 100 fits without warm start (many minutes)
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
 from preflearn.svm import SVMRank
 
-SPAN = 1e4  # from the first breakpoint to the end
+SPAN = 1e4  # ratio of the first and the last lambda
 REFITS = 100
 
 
 class Case(NamedTuple):
-    """Preferences, first item better, and their kernel."""
+    """Preferences, with the better item first, and their kernel."""
 
     pairs: Pairs
     kernel: str
     gamma: float
 
     def path(self, span: float = SPAN):
-        """The path from its first breakpoint down to this part of it."""
+        """The path from its first breakpoint down to this fraction of it."""
         return trace(self, lambda_min=first_breakpoint(self) / span)
 
 
@@ -49,8 +49,10 @@ def first_breakpoint(case: Case) -> float:
 
 
 def of_scores(X, scores, kernel: str, gamma: float | None = None) -> Case:
-    """All pairs with different scores, better item first; features standardised, gamma
-    = 1/p."""
+    """All pairs with different scores, with the better item first.
+
+    Features are standardized, and gamma is 1/p.
+    """
     X = np.asarray(X, dtype=float)
     spread = X.std(axis=0)
     X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
@@ -69,11 +71,11 @@ def data_case(name: str, kernel: str) -> Case:
     return of_scores(data.X, data.scores, kernel)
 
 
-# ---- One solve: minimise sum(slack) + lambda/2 |w|^2 with scores f = L w, K = L L', and sparse rows P f
+# ---- One fit: minimize sum(slack) + lambda/2 |w|^2 with scores f = L w, K = L L', and sparse rows P f
 
 
 def residual(case: Case, alpha: np.ndarray, lam: float) -> float:
-    """max |alpha - clip(alpha + 1 - Pf, 0, 1)| with f of these alpha."""
+    """max |alpha - clip(alpha + 1 - Pf, 0, 1)|, where f belongs to alpha."""
     K = centred(
         pairwise_kernels(
             case.pairs.items, metric=case.kernel, gamma=case.gamma, filter_params=True
@@ -115,7 +117,7 @@ def margin_sets(path) -> np.ndarray:
 
 def make_path(name: str, kernel: str) -> Callable[[], object]:
     case = data_case(name, kernel)
-    trace(case, max_events=10)  # compiled, before memory is read
+    trace(case, max_events=10)  # Compile before memory is measured.
     return case.path
 
 
@@ -154,7 +156,7 @@ HEADER = [
     "per pair",
     "margin set: mean, largest",
     "path, s",
-    "µs an event",
+    "µs per event",
     "MB",
     "KKT, path",
     "SVMRank once, s",
@@ -191,7 +193,7 @@ def refits(cases: list[tuple[str, str]]) -> None:
         cold = cold_refits(case, lams)
         rows.append([f"{name}, {kernel}", path, cold, cold / path])
         print(rows[-1], flush=True)
-    print(markdown_table(["case", "path, s", "100 cold, s", "cold / path"], rows))
+    print(markdown_table(["case", "path, s", "100 fits, s", "fits / path"], rows))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
-"""SVMRank, linear kernel: all pairs of one query against a plain bundle method that
-counts them, and listed pairs against liblinear; time, memory, objective.
+"""Compare SVMRank with a linear kernel with cutting planes and with liblinear.
+
+With all pairs of one query, the reference is a plain bundle method that counts pairs.
+With given pairs, the reference is liblinear. The script measures time, memory, and the
+objective.
 
 python benchmarks/ranking_svm.py             one query of up to 20,000 items
 python benchmarks/ranking_svm.py --quick     up to 3,000 items
@@ -28,7 +31,7 @@ from preflearn.pairs import Pairs
 from preflearn.svm import SVMRank
 
 COST = 100.0  # C times the number of pairs
-GAP = 1e-6  # relative, of the plain program
+GAP = 1e-6  # relative gap of the plain program
 Problem = tuple[np.ndarray, np.ndarray, float]
 
 
@@ -49,7 +52,7 @@ def hinges(f, rank):
     n = len(f)
     order = np.argsort(f)
     gradient = np.zeros(n)
-    for sign in (1, -1):  # items as the better, then as the worse one
+    for sign in (1, -1):  # each item as the better, then as the worse item
         tree = np.zeros(n + 1)
         enters = 0
         for count in range(n):
@@ -73,13 +76,13 @@ def hinges(f, rank):
 
 
 def plain_bundle(X: np.ndarray, y: np.ndarray, C: float) -> float:
-    """The objective that cutting planes come to."""
+    """The objective that cutting planes reach."""
     rank = np.argsort(np.argsort(y))
     planes = np.zeros((0, X.shape[1]))
     offsets = np.zeros(0)
     w = np.zeros(X.shape[1])
     best = np.inf
-    solvers: Any = clarabel  # its stubs name nothing
+    solvers: Any = clarabel  # its type stubs are incomplete
     options = solvers.DefaultSettings()
     options.verbose = False
     while True:
@@ -104,7 +107,7 @@ def ours(X: np.ndarray, y: np.ndarray, C: float) -> float:
     return SVMRank(C=C, kernel="linear").fit(X, y).objective_
 
 
-# ---- Listed pairs
+# ---- Given pairs
 
 
 def listed(m: int) -> tuple[Pairs, np.ndarray]:
@@ -123,7 +126,7 @@ def ours_listed(pairs: Pairs, y: np.ndarray) -> float:
 
 
 def liblinear(pairs: Pairs, y: np.ndarray) -> float:
-    """The objective of LinearSVC on the differences, half of them turned."""
+    """The objective of LinearSVC on the differences, half of them with flipped sign."""
     turned = np.where(np.arange(len(y)) % 2, 1, -1)
     D = pairs.differences() * y[:, None]
     model = LinearSVC(loss="hinge", fit_intercept=False, tol=1e-6, max_iter=20_000)
@@ -136,7 +139,7 @@ def prepared(call: Callable, make: Callable, size: int) -> Callable[[], float]:
 
 
 def growth(call: Callable[[], float]) -> float:
-    """By how many MB the peak resident size grows during a call, which ran before."""
+    """Growth in MB of the peak resident size during the second run of a call."""
     count_peak_from_here()
     before = peak_kilobytes()
     call()
@@ -144,10 +147,10 @@ def growth(call: Callable[[], float]) -> float:
 
 
 def rows(make: Callable, sizes: list[int], ours: Callable, plain: Callable) -> list:
-    """One row for each size."""
+    """One row per size."""
     table = []
     for call in (ours, plain):
-        prepared(call, make, sizes[0])()  # compiles
+        prepared(call, make, sizes[0])()  # Compile before timing.
     for size in sizes:
         calls = [prepared(call, make, size) for call in (ours, plain)]
         results = [processor_seconds(call, 3, 2) for call in calls]
@@ -163,13 +166,20 @@ def main() -> None:
     parser = script_parser(__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
-    head = ["ours s", "plain s", "ratio", "ours MB", "plain MB", "plain's objective"]
+    head = [
+        "ours s",
+        "other s",
+        "ours / other",
+        "ours MB",
+        "other MB",
+        "other objective",
+    ]
     sizes = [300, 3000] if quick else [300, 3000, 5000, 20_000]
     table = rows(one_query, sizes, ours, plain_bundle)
     print(markdown_table(["items of one query", *head], table))
     sizes = [1000, 10_000, 100_000]
     table = rows(listed, sizes, ours_listed, liblinear)
-    print(markdown_table(["listed pairs", *head], table))
+    print(markdown_table(["given pairs", *head], table))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
-"""Elo and Glicko on 700,000 matches against a compiled Elo with one K on arrays, and
-single calls of Elo by the number of players.
+"""Time Elo and Glicko on 700,000 matches against a compiled loop of the Elo update.
+
+The loop has one K and works on arrays. The script also times single calls of Elo by the
+number of players.
 
 python benchmarks/ratings.py
 """
@@ -36,7 +38,7 @@ def season(N: int, players: int) -> tuple[Matches, np.ndarray, np.ndarray]:
 
 @njit
 def plain_elo(ids, y, ratings, k):
-    """Elo's rule with one K on arrays, and the ratings before each match."""
+    """The Elo update with one K on arrays, and the ratings before each match."""
     before = np.empty(ids.shape)
     for row in range(len(y)):
         a, b = ids[row]
@@ -48,7 +50,7 @@ def plain_elo(ids, y, ratings, k):
 
 
 def single_calls() -> None:
-    """Microseconds of a call with one match, by the number of players."""
+    """Print the microseconds of a call with one match, by the number of players."""
     rows = []
     for players in (1000, 30_000, 1_000_000):
         matches, y, _ = season(players, players)
@@ -86,7 +88,7 @@ def main() -> None:
     elo, glicko, plain = alternate(calls, 2)
     rows = [["Elo.fit", elo, elo / plain], ["Glicko.fit", glicko, glicko / plain]]
     rows.append(["compiled Elo", plain, 1.0])
-    print(markdown_table(["method", "s", "to the compiled Elo"], rows))
+    print(markdown_table(["method", "s", "divided by compiled Elo"], rows))
     single_calls()
 
 

@@ -1,11 +1,11 @@
-"""Smooth losses and the linear program with slack, by numbers of pairs and items.
+"""Time smooth losses and the linear program with slack, by numbers of pairs and items.
 
 python benchmarks/regimes_losses.py             all
 python benchmarks/regimes_losses.py --quick     a tenth of the pairs
 
-Peers: L-BFGS of SciPy with gradients through the scores of the items, at its default
-tolerance and at 1e-13; CPU seconds of one thread, the best of two; "above" is the
-relative excess over the best objective found.
+The reference is L-BFGS of SciPy with gradients through the scores of the items, at its
+default tolerance and at 1e-13. The times are processor seconds of one thread, the best
+of two runs. The last column is the relative excess over the best objective.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ COMPONENTS = 300
 
 
 def problem(m: int, n: int, p: int, condition: float = 1.0) -> Problem:
-    """Noisy comparisons of n items, half of them ties; p = 0: items that are rows of
-    the identity."""
+    """Noisy comparisons of n items, half of them ties.
+
+    With p = 0, the items are the rows of the identity matrix.
+    """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p)) if p else np.eye(n)
     scores = X @ rng.standard_normal(X.shape[1]) / np.sqrt(p or 1)
@@ -54,7 +56,7 @@ def logistic(alpha: float, kernel: str, pairs: Pairs, y: np.ndarray) -> float:
 def lbfgs(
     alpha: float, kernel: str, ftol: float, gtol: float, pairs: Pairs, y: np.ndarray
 ) -> float:
-    """The same objective; one pass over the pairs for its value and its gradient."""
+    """The same objective, with its gradient, in one pass over the pairs."""
     X = pairs.items
     ties = y == 0
     if kernel == "rbf":
@@ -101,7 +103,7 @@ DEFAULT = (2.2e-9, 1e-5)
 
 
 def regimes(scale: int) -> list[tuple[str, tuple, Call, Sequence[tuple[str, Call]]]]:
-    """Name, problem, ours, and the peers by name."""
+    """Name, problem, the method of preflearn, and the reference methods by name."""
     lines = []
     for name, kernel, alpha, size in [
         (
@@ -177,7 +179,7 @@ def main() -> None:
             print(*table[-1], flush=True)
     print(
         markdown_table(
-            ["pairs", "regime", "method", "s", "ours / it", "MB", "above"], table
+            ["pairs", "problem", "method", "s", "ours / other", "MB", "excess"], table
         )
     )
 

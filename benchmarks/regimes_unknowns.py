@@ -1,13 +1,13 @@
-"""Static models by their unknowns: features of a linear kernel, and players; with a
-reference implementation each.
+"""Time static models by their number of unknowns: features of a linear kernel, or players.
 
-    python benchmarks/regimes_unknowns.py            # some two minutes
+    python benchmarks/regimes_unknowns.py            # about two minutes
     python benchmarks/regimes_unknowns.py --quick    # the smaller sizes
 
-One thread, processor seconds without those of the data, the best of three after one, in
-one run. `excess` says how accurate the peer is: by how much its objective is above
-ours, for bradley_terry the largest entry of its gradient and of ours, for least squares
-the largest difference of scores.
+Each method has a reference implementation, which runs in the same process. The times are
+processor seconds of one thread without the data, the best of three runs after a warm-up.
+`excess` is the accuracy of the reference: the relative difference of its objective from
+ours. For bradley_terry, it is the largest gradient entry of the reference and of ours.
+For least squares, it is the largest difference of scores.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from preflearn.pursuit import RLS, RankRLS
 from preflearn.ranking import Davidson, OrdinalComparison, bradley_terry
 
 Call = Callable[[], Any]
-# data, ours, the peer
+# data, preflearn, reference
 Line = tuple[str, str, Call, Call, str, Call, Callable[[Any, Any], str]]
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """The least processor time of three calls after one, and the last result."""
+    """The minimum processor time of three calls after a warm-up, and the last result."""
     call()
     return processor_seconds(call, 3)
 
@@ -59,7 +59,7 @@ def ours_of_scores(kind: str, n: int, p: int) -> np.ndarray:
 
 
 def ridge(kind: str, n: int, p: int) -> np.ndarray:
-    """Of one query the loss of RankRLS is n times that of centred scores."""
+    """For one query, the loss of RankRLS is n times the loss of centered scores."""
     X, y = scored(n, p)
     ranking = kind == "RankRLS"
     return (
@@ -101,7 +101,7 @@ def slope(P: sparse.csr_array, worths: np.ndarray) -> np.ndarray:
 
 
 def newton_cg(n: int, m: int) -> np.ndarray:
-    """SciPy's Newton-CG with products of the sparse Hessian."""
+    """Newton-CG of SciPy with products of the sparse Hessian."""
     counts = wins(n, m).tocoo()
     i = counts.row
     j = counts.col
@@ -149,8 +149,10 @@ def ties(kind: str, alpha: float, n: int) -> float:
 
 
 def lbfgs(kind: str, alpha: float, n: int) -> float:
-    """The same objective on B, all that one-hot players need; of a positive threshold
-    the logarithm."""
+    """The same objective on the incidence matrix B, which suffices for one-hot players.
+
+    A positive threshold is represented by its logarithm.
+    """
     pairs, y = one_hot(n)
     B = pairs.incidence()
     adjoint = B.T.tocsr()
@@ -233,17 +235,17 @@ def main() -> None:
     parser = script_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="the smaller sizes")
     quick = parser.parse_args().quick
-    warnings.simplefilter("ignore")  # of peers
+    warnings.simplefilter("ignore")  # of the references
     header = [
         "method",
         "size",
         "ours s",
-        "peer",
-        "peer s",
-        "ours / peer",
+        "other program",
+        "other s",
+        "ours / other",
         "excess",
         "ours MB",
-        "peer MB",
+        "other MB",
     ]
     print(markdown_table(header, []))
     with threadpool_limits(1):

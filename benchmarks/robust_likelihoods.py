@@ -1,13 +1,15 @@
-"""Held-out outcomes with and without a robust likelihood: simulated judgments of which some
-judges answer at random, and points of NBA games.
+"""Compare robust and plain likelihoods on held-out outcomes.
+
+The data are simulated judgments, in which some judges answer at random, and points of
+NBA games.
 
     python benchmarks/robust_likelihoods.py
-    python benchmarks/robust_likelihoods.py judges --replicates 5    without the NBA
+    python benchmarks/robust_likelihoods.py judges --replicates 5    without NBA games
 
-Both models of a pair have the same covariance, and all hyperparameters of both maximise
-the evidence of the training part. A replicate is a simulated panel of judges, or a season;
-differences are paired, robust minus plain, with standard errors over replicates. Larger
-is better: the log probability or density of a held-out outcome, in nats.
+Both models have the same covariance, and all hyperparameters maximize the evidence of
+the training data. A replicate is a simulated panel of judges or a season. The table
+shows the mean log probability or log density of a held-out outcome, in nats; larger is
+better. Differences are paired (robust minus plain), with standard errors over replicates.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from preflearn.matches import ADVANTAGE, Matches
 N_REPLICATES = 12
 N_ITEMS = 30
 N_JUDGES = 60
-N_JUDGMENTS = 30  # of each judge, of which a third is held out
+N_JUDGMENTS = 30  # per judge; a third is held out
 CARELESS = 0.0, 0.1, 0.3  # fractions of the judges
 LAST_SEASON = 2018
 WRONG = 0.0, 0.03  # fractions of the training games whose score is mistyped
@@ -49,7 +51,7 @@ Held = tuple[Matches, NDArray]
 
 
 def log_probability(model: DynamicComparisons, matches: Matches, y: NDArray) -> NDArray:
-    """Of each outcome, by the forecast of the score difference."""
+    """Log probability of each outcome, by the forecast of the score difference."""
     mean, variance = model.moments(matches)
     return model.likelihood.log_partition(y, mean, variance)[0]
 
@@ -61,7 +63,7 @@ def compare(
     train: Held,
     tests: dict[str, Held],
 ) -> dict[str, Any]:
-    """Mean log probabilities of both, and what the evidence chose."""
+    """Mean log probabilities of both models, and the chosen hyperparameters."""
     row: dict[str, Any] = {}
     for label, likelihood in (("plain", plain), ("robust", robust)):
         start = DynamicComparisons(Constant(variance), likelihood)
@@ -76,7 +78,7 @@ def compare(
 
 
 def panel(careless: float, rng: np.random.Generator) -> tuple[Held, dict[str, Held]]:
-    """Judgments of pairs of items, of which careless judges decide by a coin."""
+    """Judgments of item pairs, in which careless judges answer at random."""
     n = N_JUDGES * N_JUDGMENTS
     score = rng.normal(size=N_ITEMS) * 1.5
     design = np.zeros((n, N_ITEMS))
@@ -106,7 +108,7 @@ def judge_replicates(careless: float, n: int) -> Iterator[dict[str, Any]]:
 
 
 def season_replicates(wrong: float, n_seasons: int) -> Iterator[dict[str, Any]]:
-    """Two thirds of each season to learn from, the rest held out."""
+    """Two thirds of each season for training, the rest held out."""
     games = load_nba().matches
     for season in range(LAST_SEASON - n_seasons + 1, LAST_SEASON + 1):
         frame = games[games["season"] == season]
@@ -132,7 +134,7 @@ def season_replicates(wrong: float, n_seasons: int) -> Iterator[dict[str, Any]]:
 
 
 def summary(label: str, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """One line for each held-out part."""
+    """One row per held-out part."""
     for column in rows.columns[rows.columns.str.startswith("robust, ")]:
         part = column.removeprefix("robust, ")
         difference = rows[column] - rows[f"plain, {part}"]
@@ -159,7 +161,7 @@ def table(
         chosen = rows.filter(like="robust likelihood").median().round(3).to_dict()
         for line in summary(f"{100 * value:g} % {name}", rows):
             short = {key.rpartition(".")[2]: found for key, found in chosen.items()}
-            lines.append({**line, "median of the evidence's choice": str(short)})
+            lines.append({**line, "median hyperparameters": str(short)})
     header = list(lines[0])
     print(markdown_table(header, [list(line.values()) for line in lines]), flush=True)
 

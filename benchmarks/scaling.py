@@ -1,13 +1,13 @@
-"""Seconds and memory of each main method against the number of comparisons: the table
-data/scaling.csv.
+"""Measure seconds and memory of each main method by the number of comparisons.
 
-    python benchmarks/scaling.py                    # some ten minutes of a processor, up to 6 GB
+    python benchmarks/scaling.py                    # about ten minutes, up to 6 GB
     python benchmarks/scaling.py --only Elo         # some methods; the other rows are kept
 
-Three decades, seven sizes or more, each in a fresh process, on one thread, after a
-small run that compiles. What would take more than a minute, by the growth of the last
-two sizes, is left out. Memory is that of the data and of the fit: the peak during the
-fit over what the process held before the data were made.
+The script writes data/scaling.csv. The sizes cover three decades, with at least seven
+sizes. Each size runs in a fresh process, on one thread, after a small run that compiles
+the code. A run is left out if, extrapolated from the last two sizes, it would take more
+than a minute. Memory includes the data and the fit: it is the peak during the fit minus
+the memory of the process before the data were made.
 """
 
 from __future__ import annotations
@@ -47,19 +47,18 @@ from preflearn.svm import LogisticCompare, SVMCompare, SVMRank
 from preflearn_book.studies.ch13_simulated import simulate_matches
 
 TABLE = Path(__file__).parents[1] / "data" / "scaling.csv"
-SECONDS = 60.0  # of one run
-QUICK = 2.0  # seconds: what takes less is run three times, and the least counts
-STEP = 0.5  # of the logarithm of the size, seven in three decades
+SECONDS = 60.0  # limit of one run
+QUICK = 2.0  # seconds; a faster run is repeated, and the minimum of three counts
+STEP = 0.5  # step of the logarithm of the size; seven sizes in three decades
 DECADES = 3.0
-# of an item; items of a query; of a ranking
-FEATURES = 10
-QUERY = 20
-RANKED = 5
+FEATURES = 10  # per item
+QUERY = 20  # items per query
+RANKED = 5  # items per ranking
 Call = Callable[[], object]
 
 
 def couples(m: int, n: int, rng: np.random.Generator) -> np.ndarray:
-    """m pairs of two of n items."""
+    """m random pairs of n items."""
     first = rng.integers(n, size=m)
     return np.column_stack([first, (first + rng.integers(1, n, m)) % n])
 
@@ -85,7 +84,7 @@ def rated(m: int) -> Call:
 def named(m: int, counted: bool) -> Call:
     rng = np.random.default_rng(0)
     n = max(m // 50, 10)
-    # so that nobody loses, or wins, all
+    # so that no player loses all matches, or wins all
     index = couples(m, n, rng)
     worth = rng.normal(0, 0.5, n)
     lead = worth[index[:, 0]] - worth[index[:, 1]] + rng.logistic(size=m)
@@ -113,7 +112,7 @@ def featured(
 
 
 def graded(m: int, learner: Callable[[], Any], query: int = QUERY) -> Call:
-    """Queries of so many items that m pairs can be read off."""
+    """Queries with enough items for m pairs."""
     rng = np.random.default_rng(0)
     queries = max(round(m / (query * (query - 1) / 2)), 1)
     X = rng.random((query * queries, FEATURES))
@@ -127,15 +126,14 @@ def graded(m: int, learner: Callable[[], Any], query: int = QUERY) -> Call:
 
 
 def one_set(m: int) -> Call:
-    """One ranking of so many items that it has m pairs."""
+    """One ranking with enough items for m pairs."""
     return graded(
         m, lambda: AnKerRank(random_state=0), round(0.5 + np.sqrt(0.25 + 2 * m))
     )
 
 
 def ordered(m: int) -> Call:
-    """Rankings, of which ten pairs can be read off each; their items grow as those of
-    pairs."""
+    """Rankings that imply ten pairs each. The number of items grows as for pairs."""
     rng = np.random.default_rng(0)
     n = max(m // 50, 10)
     worth = rng.normal(size=n)
@@ -149,8 +147,8 @@ def ordered(m: int) -> Call:
 
 
 class Method(NamedTuple):
-    """Its least number of comparisons; data and a call that fits; the data in words;
-    the step of sizes."""
+    """A method: its minimum number of comparisons, its data and a call that fits, a
+    description of the data, and the step of sizes."""
 
     least: int
     make: Callable[[int], Call]
@@ -206,10 +204,10 @@ def resident_kilobytes() -> int:
 
 @threadpool_limits.wrap(limits=1)
 def timed(name: str, m: int) -> tuple[float, float]:
-    """Processor seconds of a fit of m comparisons, and MB of data and fit."""
+    """Processor seconds of a fit to m comparisons, and MB of the data and the fit."""
     warnings.simplefilter("ignore")
     make = METHODS[name].make
-    make(1_000)()  # which compiles
+    make(1_000)()  # a small run that compiles the code
     before = resident_kilobytes()
     call = make(m)
     count_peak_from_here()
@@ -218,7 +216,7 @@ def timed(name: str, m: int) -> tuple[float, float]:
 
 
 def rows(name: str) -> list[list[object]]:
-    """The lines of the table of one method, until a run would take too long."""
+    """The rows of one method, until a run would take too long."""
     found = list[float]()
     table = list[list[object]]()
     least, _, _, step = METHODS[name]

@@ -1,12 +1,12 @@
-"""Two shards on two workers against one machine, and what they send: the table
-data/scaling_shards.csv.
+"""Time two shards on two workers against one process, and count the bytes they send.
 
-    python benchmarks/shards.py         some minutes
+    python benchmarks/shards.py         a few minutes
 
-Matches of two divisions, of which some cross; a dask cluster of two processes on this
-machine. What a worker sends to the other is counted there: the bytes of each answer to
-a request for data, with all that dask adds to it. Beside it stand the plan, 16 bytes
-for each side of a match that crosses, and the size when pickled.
+The script writes data/scaling_shards.csv. The data are matches within two divisions and
+some matches between them. The workers are two processes of a Dask cluster on this
+computer. Each worker counts the bytes that it sends to the other: each answer to a
+request for data, including the overhead of Dask. The table also has the expected number,
+16 bytes per side of a match between divisions, and the pickled size.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TABLE = Path(__file__).parents[1] / "data" / "scaling_shards.csv"
 MATCHES = 20_000
 DIVISION = 200
 TOL = 1e-10
-# share, sweeps a turn
+# fraction between divisions, sweeps per turn
 CASES = [(0.01, 1), (0.1, 1), (0.5, 1), (0.1, 2), (0.1, 4), (0.1, 8), (0.1, 16)]
 HEADER = [
     "crossing_share",
@@ -55,7 +55,7 @@ HEADER += [
 
 
 def season(share: float) -> tuple[Matches, np.ndarray]:
-    """Matches within two divisions, and a share of them between both."""
+    """Matches within two divisions, and a fraction of matches between them."""
     rng = np.random.default_rng(0)
     n = 2 * DIVISION
     first = rng.integers(n, size=MATCHES)
@@ -75,8 +75,7 @@ def season(share: float) -> tuple[Matches, np.ndarray]:
 
 
 def count(dask_worker: Any) -> None:
-    """From here on, count the answers to other workers' requests for data, and their
-    bytes."""
+    """Start counting the answers to other workers' requests for data, and their bytes."""
     from distributed.comm.tcp import TCP
 
     written = TCP.write
@@ -115,7 +114,7 @@ def case(share: float, every: int) -> list[object]:
         "dashboard_address": ":0",
     }
     with LocalCluster(**options) as cluster, Client(cluster) as client:
-        # which compiles
+        # a small run that compiles the code
         short = DynamicComparisons(**plain.get_params()).set_params(max_iter=2)
         fit_shards(client, short, matches[:400], y[:400], owner)
         client.run(count)

@@ -1,13 +1,13 @@
-"""Static models against their peers, and how often intervals hold the truth.
+"""Time static models against other programs, and measure the coverage of intervals.
 
     python benchmarks/static_models.py                   # ten minutes
     python benchmarks/static_models.py --quick           # the smaller sizes, fewer leagues
     python benchmarks/static_models.py intervals         # one part: players, intervals
 
-One thread, processor seconds, the best of two after one, in one run. `slope` is the
-largest entry of the gradient of the objective, minus log-likelihood and 1/2 w·w where
-there is a penalty, at what each found. A peer has the loosest tolerance with which its
-slope is at most 1e-5, or the last that it takes.
+The times are processor seconds of one thread, the best of two runs after a warm-up.
+`slope` is the largest gradient entry of the objective at the solution of each program.
+The objective is minus the log-likelihood, plus 1/2 w·w if there is a penalty. Each other
+program uses its loosest tolerance for which the slope is at most 1e-5, or its smallest.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from preflearn.ranking import Davidson, bradley_terry
 Floats = NDArray[np.float64]
 SLOPE = 1e-5
 SIZES = [(20, 400), (1_000, 20_000), (50_000, 400_000)]
-DENSE = 1_000  # players up to which peers with n x n arrays are run
-PATIENCE = 15.0  # seconds, for a peer that goes on and on
+DENSE = 1_000  # largest number of players for programs with n x n arrays
+PATIENCE = 15.0  # seconds after which mm_pairwise is stopped
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """The least processor time of three calls, or of one that takes long, and the last
+    """The minimum processor time of three calls, or of one long call, and the last
     result."""
     return processor_seconds(call, 3, 10.0)
 
@@ -50,8 +50,10 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def games(n: int, m: int) -> tuple[NDArray, NDArray]:
-    """Players of each game, and who won; a ring of games, both won once, leaves nobody
-    unbeaten."""
+    """Players of each game, and the labels.
+
+    Each pair of neighbors in a ring wins once against the other, so nobody is unbeaten.
+    """
     rng = np.random.default_rng(0)
     s = rng.normal(size=n)
     first = rng.integers(n, size=m - 2 * n)
@@ -66,8 +68,7 @@ def games(n: int, m: int) -> tuple[NDArray, NDArray]:
 
 
 def mm(n: int, data: list) -> Floats:
-    """Passes of choix's minorise-maximise, two at a time, until it moves no more or
-    patience ends."""
+    """Minorize-maximize steps of choix, two at a time, until convergence or time out."""
     w = np.zeros(n)
     begin = time.process_time()
     while time.process_time() - begin < PATIENCE:
@@ -79,7 +80,7 @@ def mm(n: int, data: list) -> Floats:
 
 
 def solver(method: str, tol: float, n: int, m: int) -> Callable[[], Floats]:
-    """A fit; what it takes is made before."""
+    """A call that fits. Its data are prepared before."""
     index, y = games(n, m)
     wins = np.where(y[:, None] > 0, index, index[:, ::-1])
     if method == "bradley_terry":
@@ -106,7 +107,7 @@ def solver(method: str, tol: float, n: int, m: int) -> Callable[[], Floats]:
 
 
 def players(n: int, m: int) -> Iterator[list[object]]:
-    """Lines of one size, ours before the peers that have its objective."""
+    """Rows of one size: preflearn, then the programs with the same objective."""
     index, y = games(n, m)
     B = sparse.csr_array(Incidence(index, n).matrix())
 
@@ -130,7 +131,7 @@ def players(n: int, m: int) -> Iterator[list[object]]:
         ours = 0.0
         best = np.zeros(n)
         for method in (own, *peers):
-            # theirs is of the mean loss
+            # their tolerance is for the mean loss
             largest = SLOPE / m if method.startswith("scikit") else 1e-4
             for tol in largest * 10.0 ** -np.arange(
                 1 if method in (own, "choix, mm_pairwise") else 6
@@ -157,7 +158,7 @@ def players(n: int, m: int) -> Iterator[list[object]]:
 
 
 def outcomes(rng: np.random.Generator, d: Floats) -> NDArray:
-    """Of Davidson's model with nu = 0.6."""
+    """Draw outcomes of Davidson's model with nu = 0.6."""
     weights = np.cumsum([np.exp(-d / 2), np.full(len(d), 0.6), np.exp(d / 2)], axis=0)
     return (rng.random(len(d)) * weights[-1] > weights).sum(axis=0) - 1
 
@@ -167,8 +168,7 @@ def within(low: Floats, truth: Floats, high: Floats) -> float:
 
 
 def static_league(seed: int) -> Iterator[tuple[str, float, float]]:
-    """What is meant, at which level, and the share that holds: ten players, four games
-    of each two."""
+    """Quantity, confidence level, and coverage for ten players and four games per pair."""
     rng = np.random.default_rng(seed)
     s = rng.normal(size=10)
     s -= s.mean()
@@ -193,7 +193,7 @@ def static_league(seed: int) -> Iterator[tuple[str, float, float]]:
 
 
 def judged_league(seed: int) -> Iterator[tuple[str, float, float]]:
-    """Sixty judges of eight pairs each, who say everything three times."""
+    """Coverage for sixty judges of eight pairs, who give every answer three times."""
     rng = np.random.default_rng(seed)
     s = rng.normal(size=10)
     s -= s.mean()
@@ -206,18 +206,22 @@ def judged_league(seed: int) -> Iterator[tuple[str, float, float]]:
         model = Davidson().fit(index, y, cluster=cluster)
         for level in (0.8, 0.95):
             low, high = model.interval(level).T
-            yield f"answers said thrice, {name}: scores", level, within(low, s, high)
+            yield (
+                f"each answer three times, {name}: scores",
+                level,
+                within(low, s, high),
+            )
             low, high = model.interval(level, pairs).T
             yield (
-                f"answers said thrice, {name}: differences",
+                f"each answer three times, {name}: differences",
                 level,
                 within(low, s[pairs[:, 0]] - s[pairs[:, 1]], high),
             )
 
 
 def moving_league(seed: int, n_games: int) -> Iterator[tuple[str, float, float]]:
-    """Scores drawn from the prior: ten players over 30 days; what is known of the last
-    one."""
+    """Coverage on the last of 30 days for ten players whose scores are drawn from the
+    prior."""
     rng = np.random.default_rng(seed)
     days = 30
     n = 10
@@ -250,7 +254,7 @@ def moving_league(seed: int, n_games: int) -> Iterator[tuple[str, float, float]]
         yield f"{said}: scores", level, within(score - z * std, s, score + z * std)
         apart = score - score.mean(), s - s.mean()
         yield (
-            f"{said}: scores less their mean",
+            f"{said}: scores minus their mean",
             level,
             within(apart[0] - z * std, apart[1], apart[0] + z * std),
         )
@@ -261,7 +265,7 @@ def moving_league(seed: int, n_games: int) -> Iterator[tuple[str, float, float]]
 
 
 def coverage(leagues: int) -> list[list[object]]:
-    """Shares of intervals that hold, mean and standard error over leagues."""
+    """Coverage of intervals: mean and standard error over leagues."""
     held: dict[tuple[str, float], list[float]] = {}
     kinds = (
         static_league,
@@ -296,11 +300,11 @@ def main() -> None:
         if "players" in chosen.parts:
             sizes = SIZES[: 2 if chosen.quick else 3]
             lines = [line for size in sizes for line in players(*size)]
-            header = "players|games|method|s|slope|s over ours|largest difference to ours|peak MB"
-            show("Bradley-Terry", header, lines)
+            header = "players|games|method|s|slope|s / ours|largest difference from ours|peak MB"
+            show("Bradley–Terry and Davidson models", header, lines)
         if "intervals" in chosen.parts:
             lines = coverage(50 if chosen.quick else 500)
-            show("Intervals", "leagues|what|level|share that holds", lines)
+            show("Intervals", "leagues|quantity|confidence level|coverage", lines)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""Static models against plain programs of 5 to 40 lines, which are written out here.
+"""Time static models against plain programs of 5 to 40 lines, which this script contains.
 
     python benchmarks/static_plain.py                    # all sizes
     python benchmarks/static_plain.py --quick            # without the largest size
-    python benchmarks/static_plain.py votes ranks        # some parts
+    python benchmarks/static_plain.py votes ranks        # selected parts
 
-One thread, processor seconds, the least of three calls or of one that takes long; peak
-memory of a fresh process. `power` is that of the size to which the time of ours grew
-since the line before. `apart` is the largest difference of the results.
+The times are processor seconds of one thread, the minimum of three calls or of one long
+call. The memory is the peak of a fresh process. `power` is the exponent with which the
+time of preflearn grew since the previous size. `difference` is the largest difference
+between the results.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ALPHA = 1e-3
 Call = Callable[[], Floats]
 
 
-# ---- Votes: scores and errors of 200 items
+# ---- Votes: scores and standard errors of 200 items
 
 
 def votes(m: int, n: int = 200) -> tuple[NDArray, NDArray, NDArray]:
@@ -48,7 +49,7 @@ def votes(m: int, n: int = 200) -> tuple[NDArray, NDArray, NDArray]:
 
 
 def plain_davidson(index: NDArray, y: NDArray, judge: NDArray | None = None) -> Floats:
-    """Newton's method on the counts of (first, second, label), and the sandwich."""
+    """Newton's method on the counts of (first, second, label), with sandwich errors."""
     n = int(index.max()) + 1
     code = (index[:, 0] * n + index[:, 1]) * 3 + y + 1
     counts = np.bincount(code, minlength=3 * n * n)
@@ -105,29 +106,29 @@ def votes_call(method: str, m: int) -> Call:
     return lambda: Davidson(ALPHA).fit(index, y, cluster=cluster).standard_errors()
 
 
-# ---- Rankings of unequal lengths: worths and errors
+# ---- Rankings of unequal lengths: worths and standard errors
 
 
 def rankings(n: int) -> list[list[int]]:
-    """Short ones, and one of a quarter of the items."""
+    """Short rankings, and one ranking of a quarter of the items."""
     rng = np.random.default_rng(0)
     short = [rng.choice(n, 3, replace=False).tolist() for _ in range(5 * n)]
     return [*short, rng.choice(n, max(4, n // 4), replace=False).tolist()]
 
 
 def plain_plackett_luce(rows: list[list[int]], n: int) -> Floats:
-    """L-BFGS for the worths, over compressed rows."""
+    """L-BFGS for the worths, on compressed rows."""
     item = np.concatenate(rows)
     ends = np.cumsum([len(row) for row in rows])
     chosen = np.ones(len(item), dtype=bool)
-    chosen[ends - 1] = False  # the last one is left over
+    chosen[ends - 1] = False  # The last item is not chosen.
     wins = np.bincount(item[chosen], minlength=n)
     row = np.repeat(np.arange(len(rows)), np.diff(ends, prepend=0))
 
     def loss(theta: Floats) -> tuple[float, Floats]:
         worth = np.exp(theta[item])
         total = np.cumsum(worth)
-        left = total[ends - 1][row] - total + worth  # of those not yet chosen
+        left = total[ends - 1][row] - total + worth  # of the items not yet chosen
         sums = np.cumsum(np.where(chosen, 1 / left, 0.0))
         share = worth * (sums - np.append(0.0, sums[ends[:-1] - 1])[row])
         value = np.log(left[chosen]).sum() - wins @ theta + ALPHA / 2 * theta @ theta
@@ -159,7 +160,7 @@ def league(n: int, games: int = 20) -> tuple[NDArray, NDArray]:
 
 
 def plain_quasi_variances(covariance: Floats) -> Floats:
-    """Gauss-Newton with dense equations."""
+    """Gauss-Newton steps with dense equations."""
     own = np.diag(covariance)
     logs = np.log(own[:, None] + own - 2 * covariance + np.eye(len(own)))
     q = own.copy()
@@ -177,16 +178,17 @@ def plain_quasi_variances(covariance: Floats) -> Floats:
 
 def quasi_call(method: str, n: int) -> Call:
     model = Davidson(0.1).fit(*league(n))
-    covariance = model._covariance()[1]  # which both need, and the model keeps
+    # Both programs need the covariance, and the model keeps it.
+    covariance = model._covariance()[1]
     if method.startswith("plain"):
         return lambda: plain_quasi_variances(covariance)
     return model.quasi_variances
 
 
 def plain_ranks(scores: Floats, covariance: Floats, n_draws: int = 10_000) -> Floats:
-    """Ranks of 256 draws at a time, and their sorted quantiles."""
+    """Ranks of 256 draws at a time, and the quantiles of the sorted ranks."""
     n = len(scores)
-    root = np.linalg.cholesky(covariance + 1 / n)  # a constant changes no rank
+    root = np.linalg.cholesky(covariance + 1 / n)  # A constant does not change ranks.
     rng = np.random.default_rng(0)
     drawn = np.empty((n, n_draws), dtype=np.int16)
     for k in range(0, n_draws, 256):
@@ -208,7 +210,7 @@ def ranks_call(method: str, n: int) -> Call:
     return lambda: np.array(model.ranks()[1:], dtype=np.float64)
 
 
-# ---- Errors of 100 pairs of many items
+# ---- Standard errors of 100 pairs of many items
 
 
 def plain_errors(index: NDArray, y: NDArray, w: Floats, pairs: NDArray) -> Floats:
@@ -257,7 +259,7 @@ def unbeaten_counts(n: int) -> Any:
 
 
 def plain_bradley_terry(P: Any) -> Floats:
-    """Newton's method for the largest component; infinite for the rest."""
+    """Newton's method for the largest component. Other scores are infinite."""
     part = connected_components(P, connection="strong")[1]
     members = np.flatnonzero(part == np.bincount(part).argmax())
     Q = P[members][:, members]
@@ -297,7 +299,7 @@ def unbeaten_call(method: str, n: int) -> Call:
 
 # ---- Tables
 
-# calls of a method and a size; methods, ours first; sizes
+# a call by method and size; the methods, preflearn first; the sizes
 PARTS: dict[str, tuple[Callable[[str, int], Call], list[str], list[int]]] = {
     "votes": (votes_call, ["Davidson", "plain"], [10**4, 10**5, 10**6, 10**7]),
     "judges": (votes_call, ["Davidson, judges", "plain, judges"], [10**5, 10**6]),
@@ -349,7 +351,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
     parser.add_argument("--quick", action="store_true", help="without the largest size")
     chosen = parser.parse_args()
-    header = ["size", "method", "s", "ours over it", "power", "apart", "peak MB"]
+    header = ["size", "method", "s", "ours / plain", "power", "difference", "peak MB"]
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for part in chosen.parts:

@@ -1,11 +1,11 @@
-"""SVMcompare with a tenth of ties on the sushi data: kernlab's ksvm next to exact fits.
+"""Compare kernlab's ksvm with exact fits of SVMcompare on the sushi data.
 
     python benchmarks/sushi_kernlab.py 1e-5 1e-4 > data/published/P1_kernlab.csv
 
-Needs R and kernlab (Debian: r-base-core, r-cran-kernlab). The arguments are widths of
-the Gaussian kernel; the costs are those of the authors' script sushi.proportion.R. Some
-of kernlab's fits take a minute. The data set is the first one of chapter 5 with 400
-training pairs and a tenth of ties.
+The script needs R and kernlab (Debian: r-base-core, r-cran-kernlab). The arguments are
+widths of the Gaussian kernel. The costs are from the authors' script
+sushi.proportion.R. Some fits of kernlab take a minute. The data set is the first one of
+chapter 5 with 400 training pairs, a tenth of which are ties.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 
 def data_set() -> list[tuple[Pairs, NDArray]]:
-    """Training, validation and test pairs and labels, as in chapter 5."""
+    """Training, validation, and test pairs with labels, as in chapter 5."""
     sushi = datasets.load_sushi()
     raw = sushi.pairs.items
     items = (raw - raw.mean(axis=0)) / raw.std(axis=0)
@@ -48,7 +48,7 @@ def between(rows: Pairs, others: Pairs, gamma: float) -> Floats:
 
 
 def by_kernlab(rows: Pairs, labels: NDArray, gammas: list[float]) -> Floats:
-    """gamma, C, bias b, and the signed dual weights, a row per fit."""
+    """One row per fit: gamma, C, bias b, and the signed dual weights."""
     with TemporaryDirectory() as folder:
         names = ("second", "first", "labels", "costs", "gammas")
         parts = (rows.second, rows.first, labels, COSTS, gammas)
@@ -71,7 +71,10 @@ def versions() -> str:
 
 
 def exact(gram: Floats, labels: NDArray) -> Floats:
-    """Bias and signed dual weights for each cost, from the path; NaN beyond its end."""
+    """Bias and signed dual weights for each cost, from the path.
+
+    They are NaN beyond the end of the path.
+    """
     path = svm_path(gram, labels, lambda_min=1 / COSTS[-1])
     fits = np.full((len(COSTS), 1 + len(labels)), np.nan)
     for row, C in zip(fits, COSTS, strict=True):

@@ -1,5 +1,6 @@
-"""SVMCompare against libsvm and liblinear through scikit-learn: time, memory,
-objective.
+"""Compare SVMCompare with libsvm and liblinear, as scikit-learn calls them.
+
+The script measures time, memory, and the objective.
 
 python benchmarks/svm.py             kernels up to 20,000 pairs, linear up to 1,000,000 (libsvm needs 12 GB)
 python benchmarks/svm.py --quick     kernels up to 2,000 pairs, linear up to 20,000
@@ -24,11 +25,11 @@ from preflearn.svm import SVMCompare
 
 COST = 1.0
 GAMMA = 0.2
-BIAS_SCALE = 10.0  # liblinear penalises the bias by one over the square of this
+BIAS_SCALE = 10.0  # liblinear penalizes the bias by 1 over the square of this
 
 
 class Fit(NamedTuple):
-    """What a solver found: u·d of the pairs, |u|^2 and beta."""
+    """The solution of a solver: u·d of the pairs, |u|^2, and beta."""
 
     values: np.ndarray
     squared_norm: float
@@ -36,7 +37,7 @@ class Fit(NamedTuple):
 
 
 def problem(m: int, n: int, p: int, seed: int = 0) -> tuple[Pairs, np.ndarray]:
-    """m noisy comparisons of n items by a smooth score; half of the pairs are ties."""
+    """m noisy comparisons of n items with a smooth score. Half of the pairs are ties."""
     rng = np.random.default_rng(seed)
     items = rng.standard_normal((n, p))
     scores = items @ rng.standard_normal(p) / np.sqrt(p) + np.sin(items[:, 0])
@@ -49,12 +50,12 @@ def problem(m: int, n: int, p: int, seed: int = 0) -> tuple[Pairs, np.ndarray]:
     return Pairs(items, np.column_stack([first, second])), y.astype(int)
 
 
-# in each process, before anything is measured: loads compiled code
+# Load compiled code in each process before measuring.
 SVMCompare().fit(*problem(50, 30, 2))
 
 
 def objective(fit: Fit, y: np.ndarray) -> float:
-    """Eq. 15 at what a solver found."""
+    """The objective of eq. 15 at the solution of a solver."""
     z = fit.values
     beta = fit.bias
     preferred = np.maximum(0, 1 - beta - y * z)[y != 0].sum()
@@ -63,15 +64,17 @@ def objective(fit: Fit, y: np.ndarray) -> float:
 
 
 def compare(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
-    """This package."""
+    """SVMCompare of preflearn."""
     machine = SVMCompare(COST, kernel, gamma=GAMMA).fit(pairs, y)
     values = -machine.bias_ * machine.decision_function(pairs)
     return Fit(values, float(machine.dual_coef_ @ values), machine.bias_)
 
 
 def rows_of_flipped(fit_values: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The u·d of the pairs from those of the flipped pairs, whose order is that of
-    `Pairs.flipped`."""
+    """The u·d of the pairs, from the u·d of the flipped pairs.
+
+    The flipped pairs are in the order of `Pairs.flipped`.
+    """
     values = np.empty(len(y))
     positive, negative, tied = (np.flatnonzero(y == label) for label in (1, -1, 0))
     ends = np.cumsum([len(positive), len(negative), len(tied)])
@@ -91,8 +94,7 @@ def from_classifier(
 
 
 def straightforward(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
-    """Algorithm 1 as printed: the kernel of all flipped items with all, then M'KM, then
-    libsvm."""
+    """Algorithm 1 as published: the kernel matrix of all flipped items, M'KM, libsvm."""
     flipped, labels = pairs.flipped(y)
     both = np.vstack([flipped.second, flipped.first])
     m = len(labels)
@@ -107,7 +109,7 @@ def straightforward(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
 
 
 def libsvm_on_indexed_gram(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
-    """libsvm on K-tilde that is indexed out of the Gram matrix of the items."""
+    """libsvm on K-tilde, which is indexed from the Gram matrix of the items."""
     flipped, labels = pairs.flipped(y)
     K = pairwise_kernels(pairs.items, metric=kernel, filter_params=True, gamma=GAMMA)
     every = np.arange(len(labels))
@@ -121,8 +123,7 @@ def libsvm_on_indexed_gram(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
 
 
 def libsvm_on_features(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
-    """libsvm with its linear kernel and cache, on features of the items: no matrix over
-    pairs."""
+    """libsvm with its own kernel and cache, without a matrix over pairs."""
     flipped, labels = pairs.flipped(y)
     K = pairwise_kernels(pairs.items, metric=kernel, filter_params=True, gamma=GAMMA)
     L, _ = pivoted_features(K)
@@ -133,9 +134,9 @@ def libsvm_on_features(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
 
 
 def liblinear(_: str, pairs: Pairs, y: np.ndarray) -> Fit:
-    """liblinear's dual coordinate descent; its bias is penalised, so this is eq.
+    """Dual coordinate descent of liblinear.
 
-    15 only nearly.
+    It penalizes the bias, so the objective is only approximately that of eq. 15.
     """
     flipped, labels = pairs.flipped(y)
     d = flipped.differences()
@@ -159,13 +160,13 @@ METHODS: dict[str, Callable[[str, Pairs, np.ndarray], Fit]] = {
 
 
 def prepared(method: str, kernel: str, m: int, n: int, p: int) -> Callable[[], Fit]:
-    """A call without arguments: this method on this problem."""
+    """A call without arguments that solves this problem with this method."""
     data = problem(m, n, p)
     return lambda: METHODS[method](kernel, *data)
 
 
 def lines(kernel: str, m: int, n: int, p: int, peers: list[str]) -> list[list[object]]:
-    """One line for us and for each peer on one problem."""
+    """One row per method on one problem, preflearn first."""
     table = []
     least = None
     _, y = problem(m, n, p)
@@ -204,7 +205,7 @@ def main() -> None:
         "method",
         "s",
         "MB",
-        "objective against ours",
+        "excess objective",
     ]
     print(markdown_table(header, table))
 

@@ -1,17 +1,20 @@
-"""SVMCompare against its best peer at equal accuracy, over a grid of sizes, costs and
-widths of the kernel.
+"""Compare SVMCompare with the best other method at equal accuracy.
+
+The problems are a grid of sizes, costs, and kernel widths.
 
 python benchmarks/svm_grid.py            the whole grid: half an hour, up to 5 GB
 python benchmarks/svm_grid.py --quick    up to 2,000 pairs
 
-Peers are libsvm on the Gram matrix of the flipped pairs, built from the items' kernel,
-at the largest tolerance of 1e-3, 1e-4, ... whose relative duality gap is at most 1e-6
-(only this fit is timed), and the interior-point method in the rank of the items' Gram
-matrix, always. Seconds are CPU seconds of this process. A fit of libsvm is cut off
-after about a minute; its gap is printed then. It is left out beyond 8,000 flipped
-pairs, whose matrix alone takes 500 MB; the interior point beyond a rank of 2,000. MB is
-the growth of the peak memory of a fresh process in our fit, and beside it the size of
-an m x m matrix.
+There are two other methods. One is libsvm on the Gram matrix of the flipped pairs, built
+from the kernel of the items. It uses the largest tolerance of 1e-3, 1e-4, ... for which
+the relative duality gap is at most 1e-6; only this fit is timed. The other is the
+interior-point method in the rank of the Gram matrix of the items.
+
+Seconds are processor seconds of this process. A fit of libsvm is stopped after about a
+minute; the table then shows its gap. libsvm is not run with more than 8,000 flipped
+pairs, whose matrix alone takes 500 MB. The interior point is not run beyond a rank of
+2,000. MB is the growth of the peak memory of a fresh process in the fit of preflearn,
+next to the size of an m x m matrix.
 """
 
 from __future__ import annotations
@@ -50,11 +53,11 @@ SIZES = [
 LARGE = [(200, 20000), (1000, 20000), (2000, 20000)]
 COSTS = [0.1, 10.0, 1000.0]
 WIDTHS = [0.02, 0.1, 0.5]
-STEPS = 3e7  # of libsvm times flipped pairs, about a second
+STEPS = 3e7  # steps of libsvm times flipped pairs, about one second
 
 
 def compare(pairs: Pairs, y: np.ndarray, C: float, gamma: float) -> float:
-    """This package."""
+    """SVMCompare of preflearn."""
     return SVMCompare(C, gamma=gamma, tol=GAP).fit(pairs, y).dual_gap_
 
 
@@ -86,10 +89,10 @@ def gap_of_libsvm(
 def best_libsvm(
     pairs: Pairs, y: np.ndarray, C: float, gamma: float, patience: float
 ) -> tuple[float, float]:
-    """Seconds and gap of the quickest fit that is good enough, or of the last one."""
+    """Seconds and gap of the fastest fit that is accurate enough, or of the last fit."""
     taken = np.inf
     gap = np.inf
-    # larger ones never suffice then
+    # Larger tolerances are never enough there.
     for tol in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)[0 if C < 1 else 2 :]:
         start = time.process_time()
         machine, K = libsvm(pairs, y, C, gamma, tol, patience)
@@ -101,7 +104,7 @@ def best_libsvm(
 
 
 class Plain(FeatureGram):
-    """With the products of the interior point as they were: no triangle, no halves."""
+    """Use the earlier products of the interior point, without symmetry."""
 
     __slots__ = ()
 
@@ -110,7 +113,7 @@ class Plain(FeatureGram):
 
 
 def interior(pairs: Pairs, y: np.ndarray, C: float, gamma: float) -> float:
-    """What SVMCompare was before: all by the interior point."""
+    """The earlier SVMCompare, which always used the interior point."""
     order = preferences_first(y)
     rows = HingeTerms.from_labels(y[order], np.full(len(y), C), biased=True)
     ids, B = pairs.B[order].compacted()
@@ -122,7 +125,7 @@ def interior(pairs: Pairs, y: np.ndarray, C: float, gamma: float) -> float:
 
 
 def fresh_fit(n: int, m: int, C: float, gamma: float) -> Callable[[], float]:
-    """A fit for the measurement of memory, compiled before."""
+    """A fit whose memory is measured. Compiled code is loaded before."""
     warnings.simplefilter("ignore")
     compare(*problem(50, 30, FEATURES), 1.0, 0.1)
     pairs, y = problem(m, n, FEATURES)
@@ -136,7 +139,7 @@ def short_repr(taken: float, gap: float) -> str:
 
 
 def line(n: int, m: int, C: float, gamma: float, patience: float) -> list[object]:
-    """One cell: the best of three runs each where they are short."""
+    """One row of the grid. Short runs are the best of three."""
     pairs, y = problem(m, n, FEATURES)
 
     def best(call: Callable[[], tuple[float, float]]) -> tuple[float, float]:
@@ -152,7 +155,7 @@ def line(n: int, m: int, C: float, gamma: float, patience: float) -> list[object
     if len(y) + np.count_nonzero(y == 0) <= 8000:
         peer = best_libsvm(pairs, y, C, gamma, patience)
     good = [taken for taken, gap in (point, peer) if gap <= GAP]
-    ratio = f"{ours[0] / min(good):.2f}" if good else "no peer"
+    ratio = f"{ours[0] / min(good):.2f}" if good else "none"
     memory = [peak_megabytes(fresh_fit, n, m, C, gamma), 8e-6 * m**2]
     row = [
         n,
@@ -181,7 +184,7 @@ def main() -> None:
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
         print("set OPENBLAS_NUM_THREADS=1 to compare one thread with one")
     warnings.simplefilter("ignore")
-    compare(*problem(50, 30, FEATURES), 1.0, 0.1)  # compiles
+    compare(*problem(50, 30, FEATURES), 1.0, 0.1)  # Compile before timing.
     sizes = [size for size in SIZES + LARGE if not quick or size[1] <= 2000]
     table = [
         line(n, m, C, gamma, arguments.patience)

@@ -1,13 +1,13 @@
-"""A sweep on a cluster whose workers are killed every few seconds, against the same
-sweep without one.
+"""Run a sweep on a cluster whose workers are killed every few seconds.
 
     python benchmarks/sweep_under_kills.py 05 -p seed 0:10 --every 5
 
-starts a scheduler and two workers on this machine, runs `preflearn sweep 05 -p seed
-0:10` on them, kills one of them with SIGKILL every five seconds, then runs the same
-with --jobs 1, or takes the table of such a sweep (--alone TABLE). One line says how
-many cells of the tables differ, but for times; the status is 1 if any does or a kernel
-outlived its worker. --record PATH writes a table of it, for chapter 17.
+starts a scheduler and two workers on this computer and runs `preflearn sweep 05 -p seed
+0:10` on them. Every five seconds, it kills one worker with SIGKILL. Then it runs the same
+sweep with --jobs 1, or reads the table of such a sweep (--alone TABLE). It prints the
+number of cells in which the tables differ, without times. The exit status is 1 if a cell
+differs or a kernel outlived its worker. --record PATH writes these numbers to a table,
+for chapter 17.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ import psutil
 from dask import config
 from distributed import LocalCluster
 
-SETTLED = 10  # seconds after which no kernel of a killed worker may be left
+SETTLED = 10  # seconds after which no kernel of a killed worker may still run
 
 
 def swept(chapter: str, options: list[str], *where: str) -> subprocess.Popen:
-    """The command, under way; its table is named on the last line of its output."""
+    """Start the command. The last line of its output names its table."""
     code = (
         "import sys; from preflearn_book.runner.command import main; sys.exit(main())"
     )
@@ -52,11 +52,10 @@ def table_of(process: subprocess.Popen) -> Path:
 def killed_while(
     process: subprocess.Popen, cluster: LocalCluster, every: float
 ) -> tuple[int, int]:
-    """How many workers were killed until a process ended, and how many of their kernels
-    lived on.
+    """Number of workers killed until a process ended, and number of surviving kernels.
 
-    Those that are still starting are spared: a nanny whose worker dies before it is
-    there gives up.
+    Workers that are still starting are not killed, because a nanny gives up if its
+    worker dies during the start.
     """
     rng = random.Random(0)
     kills = 0
@@ -84,8 +83,7 @@ def killed_while(
 
 
 def differing_cells(here: Path, there: Path) -> int:
-    """Cells that differ in any of the tables of two sweeps, byte for byte; times are
-    not compared."""
+    """Cells that differ in any table of two sweeps, byte by byte, without times."""
     columns = pd.read_csv(here.with_suffix(".columns.csv"), keep_default_na=False)
     found = 0
     for name in columns["table"].unique():
@@ -110,18 +108,22 @@ def main() -> int:
     parser.add_argument("chapter")
     parser.add_argument("--every", type=float, default=5.0, metavar="SECONDS")
     parser.add_argument(
-        "--output", type=Path, help="where the points go; a temporary folder by default"
+        "--output",
+        type=Path,
+        help="folder of the points; a temporary folder by default",
     )
     parser.add_argument(
-        "--alone", type=Path, metavar="TABLE", help="of the same sweep with --jobs 1"
+        "--alone",
+        type=Path,
+        metavar="TABLE",
+        help="table of the same sweep with --jobs 1",
     )
     parser.add_argument(
-        "--record", type=Path, metavar="PATH", help="of a table of what was found"
+        "--record", type=Path, metavar="PATH", help="path of a table with the results"
     )
     given, options = parser.parse_known_args()
     folder = given.output or Path(tempfile.mkdtemp(prefix="sweep_under_kills_"))
-    # This kind of cluster gives up a worker that happens to be away, 15 s after it was
-    # lost once.
+    # Otherwise the cluster removes a worker 15 s after it is lost, even if it restarts.
     config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
     # A point may lose its worker more often than Dask allows by default.
     config.set({"distributed.scheduler.allowed-failures": 1000})

@@ -1,10 +1,13 @@
-"""DynamicComparisons against TrueSkill Through Time 1.1.0, which has the same model: a
-Wiener process from each player's first match, probit, and ties.
+"""Time DynamicComparisons against TrueSkill Through Time 1.1.0.
+
+Both use the same model: a Wiener process from each player's first match, the probit
+likelihood, and ties.
 
     python benchmarks/through_time.py season ATP    a season of the NBA, ten seconds; the ATP, ten minutes
 
-Both go to the fixed point within the same distance: TrueSkill Through Time stops where
-a sweep moves no skill by more than 1e-6, and our tolerance is chosen to be as near.
+Both programs stop at the same distance from the fixed point. TrueSkill Through Time stops
+when a sweep changes no skill by more than 1e-6, and the tolerance of preflearn is chosen
+accordingly.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ EPSILON = 1e-6
 FIXED_POINT = 1e-10
 YEAR = 365.25
 
-# Variance at the first match, and gain a year, which maximise the evidence of this
+# Variance at the first match, and its growth per year. They maximize the evidence of this
 # model on these data.
 VARIANCES = {
     "NBA": (0.103, 0.0787),
@@ -55,7 +58,7 @@ class Data(NamedTuple):
     matches: Matches
     y: NDArray
     variance: float
-    drift: float  # a day
+    drift: float  # time of one day
     margin: float
 
     def model(self, **options: Any) -> DynamicComparisons:
@@ -88,10 +91,11 @@ def moments(model: DynamicComparisons, matches: Matches) -> NDArray:
 
 
 def through_time(data: Data) -> Any:
-    """Its history after its convergence loop.
+    """The history of TrueSkill Through Time after its convergence loop.
 
-    A performance has variance beta² around the skill, so the difference of two has 2
-    beta² = 1, the noise of our Probit. Matches of one time are one batch.
+    A performance has the variance beta² around the skill. The difference of two has
+    the variance 2 beta² = 1, which is the noise of Probit. Matches at the same time are
+    one batch.
     """
     results = {1: [1, 0], -1: [0, 1], 0: [0, 0]}
     history = ttt.History(
@@ -119,8 +123,8 @@ def its_moments(history: Any) -> NDArray:
 
 
 def as_near(data: Data, exact: NDArray, error: float) -> float:
-    """A tolerance, at most the default, with which our fit ends no farther from the
-    fixed point."""
+    """A tolerance, at most the default, with which preflearn ends at least as close to
+    the fixed point."""
     tol = EPSILON
     while tol > FIXED_POINT:
         model = data.model(tol=tol, max_iter=5000).fit(data.matches, data.y)
@@ -131,7 +135,7 @@ def as_near(data: Data, exact: NDArray, error: float) -> float:
 
 
 def our_fit(name: str, tol: float) -> Callable[[], object]:
-    """For the memory of a fit; compiled code is loaded before."""
+    """A fit whose memory is measured. Compiled code is loaded before."""
     data = data_of(name)
     model = data.model(tol=tol)
     model.fit(data.matches[:100], data.y[:100])
@@ -165,8 +169,8 @@ def main() -> None:
     )
     names = parser.parse_args().names
     header = (
-        "data|matches|our tol|ours, 1 thread s|2 threads|its fit s|ratio|2 threads|"
-        "ours MB|its MB|distance from the fixed point"
+        "data|matches|our tol|ours, 1 thread s|2 threads s|other s|ratio, 1 thread|"
+        "ratio, 2 threads|ours MB|other MB|distance from the fixed point"
     )
     print(markdown_table(header.split("|"), [row(name) for name in names]))
 
