@@ -1,1 +1,1 @@
-"""What only an experiment of one chapter needs, a module or two a chapter."""
+"""Code for the experiments of single chapters, one or two modules per chapter."""

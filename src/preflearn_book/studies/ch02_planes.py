@@ -1,4 +1,4 @@
-"""Lines in the plane of differences."""
+"""Lines in plots of two-dimensional differences."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def level_lines(
     axes : matplotlib Axes
         Its limits are kept.
     coef : array-like of shape (2,)
-        A normal of the lines; not zero.
+        Normal vector of the lines; not zero.
     levels : float or array-like of float
     color, linestyle, label
-        Style of all lines; the label appears once in the legend.
+        Style of the lines. The label appears once in the legend.
     """
     coef = np.asarray(coef)
     limits = axes.axis()

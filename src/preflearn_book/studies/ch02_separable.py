@@ -19,7 +19,7 @@ from preflearn.pairs import Pairs
 
 
 class SeparablePairs(NamedTuple):
-    """What `simulate_separable_pairs` returns.
+    """Result of `simulate_separable_pairs`.
 
     Attributes
     ----------
@@ -45,25 +45,27 @@ def simulate_separable_pairs(
     rng: np.random.Generator | int,
     scale: ArrayLike = 1.0,
 ) -> SeparablePairs:
-    """Comparisons that some w separates with at least the given margin, eq. 7 of
-    [Venuto2017]_.
+    """Simulate comparisons that are separable with at least a given margin.
 
-    With d = first - second, |w'd| <= 1 - margin where y = 0, and y w'd >= 1 + margin
-    elsewhere, up to rounding; so the optimum of the linear program (7) is at least
-    `margin`.
+    The margin is that of eq. 7 of [Venuto2017]_.
+
+    Let d = first - second. Up to rounding, |w'd| <= 1 - margin if y = 0, and
+    y w'd >= 1 + margin otherwise. Therefore the optimum of the linear program (7) is at
+    least `margin`.
 
     Parameters
     ----------
     n, p : int
         Numbers of pairs and of features.
     tie_share : float
-        Fraction of pairs with label 0: exactly round(n * tie_share) pairs.
+        Fraction of pairs with label 0. Exactly round(n * tie_share) pairs have it.
     margin : float
         mu, strictly between 0 and 1.
     rng : numpy Generator or int
         Source of randomness, or its seed.
     scale : float or array-like of shape (p,)
-        Unit of each feature, positive: feature j is multiplied by it, and w_j divided.
+        Positive unit of each feature. Feature j is multiplied by it, and w_j is divided
+        by it.
 
     Returns
     -------

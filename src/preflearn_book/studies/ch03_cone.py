@@ -1,5 +1,5 @@
-"""How far the optimum of the LP of section 3.1 of [Venuto2017]_ is from that of the QP,
-by the LP alone.
+"""The distance of the optimum of the LP of section 3.1 of [Venuto2017]_ from that of the
+QP, computed from the LP only.
 
 References
 ----------
@@ -16,22 +16,21 @@ from scipy.optimize import nnls
 from preflearn.margins import MarginLP
 from preflearn.pairs import Pairs
 
-_EQUAL = 1e-9  # a tie whose value is this small is active both ways
+_EQUAL = 1e-9  # A tie with a smaller value is active in both orders.
 
 
 def cone_distance(lp: MarginLP, pairs: Pairs, y: ArrayLike) -> float:
-    """How far the optimum of the LP is from being that of the QP: 0 if and only if they
-    coincide.
+    """The distance of the LP optimum from the QP optimum; 0 if and only if they coincide.
 
-    The weights w of the LP are those of the QP exactly if w = sum c_ij (y_i d_i - t_j)
-    with c >= 0, over the preferences i and the ties t_j = d_j or -d_j that are active
-    at w: this is stationarity of eq. 12 of [Venuto2017]_ at w / mu, whose dual weights
-    must vanish elsewhere.
+    The weights w of the LP are those of the QP if and only if
+    w = sum c_ij (y_i d_i - t_j) with c >= 0. The sum is over the preferences i and the
+    ties t_j = d_j or -d_j that are active at w. This is the stationarity condition of
+    eq. 12 of [Venuto2017]_ at w / mu, where all other dual weights must be 0.
 
     Parameters
     ----------
     lp : MarginLP
-        Fitted to these pairs.
+        The LP, fitted to these pairs.
     pairs : Pairs
     y : array-like of shape (m,)
 

@@ -1,9 +1,9 @@
-"""The experiments of section 4 of [Venuto2017]_: fit, choose C and the width of a
-Gaussian kernel, evaluate.
+"""The experiments of section 4 of [Venuto2017]_: fit, choose C and the kernel width,
+evaluate.
 
 The search does not fit each point of the grid. One path over lambda = 1/C gives the
 solutions for all C at once, and one product with the kernel of the validation items
-gives all of their decisions.
+gives all of their decision values.
 
 References
 ----------
@@ -45,7 +45,10 @@ Machine = SVMCompare | SVMRank
 
 
 class GridSelection(NamedTuple):
-    """The chosen models of a method, fitted; among equals, the smallest C, then gamma.
+    """The chosen and fitted models of a method.
+
+    Of several equally good models, the one with the smallest C is chosen, then the one
+    with the smallest gamma.
 
     Attributes
     ----------
@@ -54,8 +57,8 @@ class GridSelection(NamedTuple):
     n_degenerate : int
         Number of points of the grid with beta >= 0, which give no ranking function.
     every_c : SVMCompare or None
-        For compare: the model with the lowest error over all C up to the largest of the
-        grid; among equals, the one with the largest C.
+        For compare, the model with the lowest error over all C up to the largest C of
+        the grid. Of several such models, the one with the largest C is chosen.
     """
 
     by_error: Machine
@@ -65,13 +68,13 @@ class GridSelection(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A method on one data set.
+    """Results of a method on one data set.
 
     Attributes
     ----------
     method : str
-        One of `METHODS`, or "compare, every C", whose C is any up to the largest of the
-        grid.
+        One of `METHODS`, or "compare, every C", which chooses C from all values up to
+        the largest C of the grid.
     test_error, test_auc : float
         Test error of `machine`; test AUC of `by_auc`.
     machine, by_auc : SVMRank or SVMCompare
@@ -95,8 +98,10 @@ def compare_methods(
     C_grid: Floats,
     gamma_grid: Floats,
 ) -> list[Outcome]:
-    """Test results of rank, rank2 and compare, chosen on validation pairs by
-    `select_on_grid`."""
+    """Test results of rank, rank2, and compare.
+
+    `select_on_grid` chooses the models on the validation pairs.
+    """
 
     def outcome(
         method: str, by_error: Machine, by_auc: Machine, n_degenerate: int
@@ -122,10 +127,11 @@ def direction_auc(
     C_grid: Floats,
     gamma_grid: Floats,
 ) -> tuple[float, float, float]:
-    """Test AUC, C and gamma of SVMCompare's direction u, chosen by validation AUC.
+    """Test AUC, C, and gamma of the direction u of SVMCompare, chosen by validation AUC.
 
-    The sign of the bias does not matter. A C is left out where rounding ends the path
-    above it. Parameters and errors are those of "compare" in `select_on_grid`.
+    The sign of the bias does not matter. If rounding ends the path early, the values of
+    C beyond its end are left out. Parameters and errors are those of "compare" in
+    `select_on_grid`.
     """
     areas = []
     for gamma in gamma_grid:
@@ -148,19 +154,19 @@ def select_on_grid(
     gamma_grid: Floats,
     methods: Iterable[str] = METHODS,
 ) -> dict[str, GridSelection]:
-    """Choose models of all C and gamma of a grid on validation pairs.
+    """Choose C and gamma from a grid on validation pairs.
 
-    The result is that of one fit per point: of `SVMRank` with ties="ignore" (rank) or
-    "duplicate" (rank2), or of `SVMCompare` (compare), without fits that raise
-    DegenerateBiasError. Where rounding ends a path early, the other points are fitted
-    so.
+    The result is the same as with one fit per grid point. The fits are by `SVMRank` with
+    ties="ignore" (rank) or "duplicate" (rank2), or by `SVMCompare` (compare). Points at
+    which a fit raises DegenerateBiasError are left out. If rounding ends a path early,
+    the remaining points are fitted one by one.
 
     Parameters
     ----------
     train, valid : tuple of Pairs and ndarray of shape (m,)
-        Pairs and labels to learn from, and to choose by.
+        Pairs and labels for training and for validation.
     C_grid, gamma_grid : ndarray of shape (k,), (g,)
-        Increasing and positive; rbf kernels exp(-gamma |x - x'|^2).
+        Increasing positive values. The kernels are exp(-gamma |x - x'|^2).
     methods : iterable of {"rank", "rank2", "compare"}
 
     Raises
@@ -206,7 +212,7 @@ def _selection(
     error, area = np.transpose(scores, (1, 2, 0))
     if np.isinf(error).all():
         raise DegenerateBiasError(
-            "beta is 0 or more on the whole grid; expected a larger C, or more ties"
+            "beta is 0 or more at every grid point; pass a larger C, or more ties"
         )
 
     def fit_at(place: np.intp) -> Machine:
@@ -223,7 +229,7 @@ def _selection(
 
 
 class _Width:
-    """The training pairs and the kernel of one width."""
+    """The training pairs and the kernel matrix for one width."""
 
     def __init__(self, train: Labelled, gamma: float) -> None:
         self.gamma = gamma
@@ -246,7 +252,8 @@ class _Width:
         """Coefficients (n, k) and thresholds (k,) of SVMRank for each C."""
         used = np.flatnonzero(self.labels > 0)
         if method == "rank2":
-            # Preferences twice, so that they weigh as much as a tie in both orders.
+            # Preferences appear twice, so that they have the same weight as a tie, which
+            # appears in both orders.
             used = np.append(used, np.arange(len(self.labels)))
         pairs = Pairs(self.gram, self.rows.index[used])
         ones = np.ones(len(used), dtype=int)
@@ -265,7 +272,7 @@ class _Width:
         signs: NDArray,
         C: Floats,
     ) -> tuple[Floats, Floats]:
-        """Coefficients (n, k) of u, and beta (k,) where there is one, for each C."""
+        """Coefficients (n, k) of u and beta (k,), if it exists, for each C."""
         coef = np.zeros((B.shape[1], len(C)))
         bias = np.zeros(len(C))
         for k, cost in enumerate(C):
@@ -287,7 +294,7 @@ class _Width:
 
 
 class _Evaluation:
-    """Pairs to evaluate on, and the kernel between their items and the training items."""
+    """Evaluation pairs, and the kernel between their items and the training items."""
 
     def __init__(self, width: _Width, part: Labelled) -> None:
         pairs, self.y = part
@@ -309,7 +316,7 @@ class _Evaluation:
         return np.array(errors), np.array([comparison_auc(self.y, gap) for gap in z])
 
     def compare(self, coef: Floats, bias: Floats) -> tuple[Floats, Floats]:
-        """Errors and AUCs of -u / beta; inf and -inf if it is not a ranking function."""
+        """Errors and AUCs of -u / beta; inf and -inf if this is not a ranking function."""
         errors = np.full(len(bias), np.inf)
         areas = np.full(len(bias), -np.inf)
         good = bias < MAX_BETA
@@ -320,7 +327,7 @@ class _Evaluation:
     def best_of_path(
         self, path: BinaryPath, lambda_min: float
     ) -> tuple[float, float] | None:
-        """Error and C of the best lambda of the path, in the middle of its interval."""
+        """Error and C of the best lambda on the path, in the middle of its interval."""
         if len(path.breakpoints) == 0:
             return None
         pairs = Pairs(np.zeros((self.B.shape[1], 1)), self.B.index)

@@ -19,10 +19,11 @@ from preflearn.pairs import Pairs
 
 
 def simulate_sushi(rng: np.random.Generator | int, n_users: int = 2500) -> SushiData:
-    """Simulate ratings in the form of the sushi data, for when these are not available.
+    """Simulate ratings in the form of the sushi data, which may not be available.
 
-    Each user rates ten items. An item has seven random features and the seven of its
-    user; its score is a noisy linear function of all, rounded to five steps.
+    Each user rates ten items. An item has seven random features of its own and seven of
+    its user. Its score is a noisy linear function of all features, rounded to five
+    values.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def simulate_sushi(rng: np.random.Generator | int, n_users: int = 2500) -> Sushi
     Returns
     -------
     SushiData
-        With items without names, and no provenance.
+        The data, without item names and provenance.
     """
     rng = np.random.default_rng(rng)
     user = np.repeat(np.arange(n_users), 10)
@@ -59,7 +60,7 @@ def disjoint_samples(
     tie_share: float,
     rng: np.random.Generator,
 ) -> list[tuple[Pairs, NDArray]]:
-    """Random samples without common pairs, each with the same fraction of ties.
+    """Draw samples without common pairs and with the same fraction of ties.
 
     Parameters
     ----------

@@ -1,9 +1,8 @@
-"""What is known of two players before they meet: features of matches, section 5.1 of
-[Venuto2017]_.
+"""Features of matches from earlier matches of both players, section 5.1 of [Venuto2017]_.
 
-Every number of a row comes from earlier rows. The protocol of its section 5.2 stands
-here too: seasons, each cut into a first part to learn from and a rest to predict, and
-splits that never learn from what comes later.
+All features of a row are computed from earlier rows. The module also has the splits of
+section 5.2: each season is split into a first part for training and a rest for
+prediction, and no split trains on later matches.
 
 References
 ----------
@@ -22,9 +21,9 @@ from numpy.typing import NDArray
 from preflearn.core.validation import require
 from preflearn.matches import Matches
 
-_UNKNOWN = 0.5  # the authors' value; on the scale of points it is a draw
+_UNKNOWN = 0.5  # the authors' value; on the scale of points, it means a draw
 _MONTH = 365.25 / 12  # days
-_MIN_MATCHES = 10  # of a player, to learn from
+_MIN_MATCHES = 10  # training matches of a player
 
 
 def match_features(
@@ -35,12 +34,11 @@ def match_features(
     past: Literal["rows", "times"] = "rows",
     elite: float = 2400.0,
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """The 16 features of both players of each match, from the past only (section 5.1 of
-    [Venuto2017]_).
+    """The 16 features of both players of each match, from earlier matches only.
 
-    "Better" and "worse" compare the Elo ratings before a match. A draw counts both as a
-    win and as a loss where it is an upset. The gap of a match is the opponent's Elo
-    rating minus one's own.
+    They are described in section 5.1 of [Venuto2017]_. "Better" and "worse" compare the
+    Elo ratings before a match. A draw that is an upset counts both as a win and as a
+    loss. The gap of a match is the Elo rating of the opponent minus that of the player.
 
     Parameters
     ----------
@@ -51,21 +49,21 @@ def match_features(
     elo, glicko : ndarray of shape (N, 2)
         Ratings of first and second before each match, in points.
     past : {"rows", "times"}
-        What counts as the past of a match: all earlier rows, or those of strictly
+        Definition of the past of a match: all earlier rows, or all rows with strictly
         earlier times. If times are coarse (months), the order of rows within one time
-        may tell more than was known.
+        may contain information that was not known before the match.
     elite : float
-        A player who ever had this Elo rating counts as elite; 2400 is the bound of the
-        FIDE for its smallest step of updates.
+        Elo rating from which a player counts as elite for all later matches. FIDE uses
+        2400 as the bound for its smallest update step.
 
     Returns
     -------
     X : ndarray of shape (N, 2, 16)
         Features of the first and of the second player; an unknown value is 0.5.
     names : tuple of str
-        Names of the features. Counts are of games; fractions are of all games before; "earlier
-        encounters" is the mean of the points (1, 1/2, 0) that a player made against
-        this opponent; gaps are means, in points.
+        Names of the features. Counts are numbers of games, and fractions refer to all
+        earlier games. "earlier encounters" is the mean of the points (1, 1/2, 0) of a
+        player against this opponent. Gaps are means, in points.
 
     Examples
     --------
@@ -99,23 +97,24 @@ def match_features(
 def season_split(
     matches: pd.DataFrame, start: Any, cut: Any, stop: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split a season in two, without players of few matches (section 5.1 of
-    [Venuto2017]_).
+    """Split a season in two, without players who have few matches.
+
+    The rule is that of section 5.1 of [Venuto2017]_.
 
     Parameters
     ----------
     matches : DataFrame
-        As in `match_features`: all matches, also those before the season.
+        All matches, including those before the season, as in `match_features`.
     start, cut, stop : datetime64 or number
-        The matches to learn from have start <= time < cut, those to predict cut <= time
-        < stop. A match stays, in both parts, if both players have at least ten in the
-        first part.
+        Training matches have start <= time < cut, and test matches have cut <= time <
+        stop. In both parts, a match is kept if both players have at least ten matches
+        in the first part.
 
     Returns
     -------
     train, test : ndarray of int
-        Row numbers. From `train`, matches that are the first of a player in the whole
-        frame are dropped too.
+        Row numbers. `train` also leaves out each match that is the first match of a
+        player in the whole frame.
 
     Raises
     ------
@@ -132,7 +131,7 @@ def season_split(
     require(
         min(len(train), len(test)) > 0,
         (len(train), len(test)),
-        f"the number of matches to learn from and to predict from {start} to {stop}",
+        f"the number of training and test matches from {start} to {stop}",
         f"players with at least {_MIN_MATCHES} matches before {cut}",
     )
     return train, test
@@ -145,19 +144,20 @@ def _of_both_players(of_player: Any) -> NDArray[np.bool_]:
 def forward_splits(
     n: int, shares: tuple[float, ...]
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Splits of n matches in order of time into the first ones and the rest (section
-    5.2 of [Venuto2017]_).
+    """Split n matches in order of time into a first part and the rest.
+
+    The splits are those of section 5.2 of [Venuto2017]_.
 
     Parameters
     ----------
     n : int
     shares : tuple of float
-        Fractions of the matches to learn from, each between 0 and 1.
+        Fractions of training matches, each between 0 and 1.
 
     Returns
     -------
     list of (train, validation)
-        Row numbers, one tuple per fraction, as scikit-learn takes them as `cv`.
+        Row numbers, one tuple per fraction, in the form of scikit-learn's `cv`.
 
     Examples
     --------
@@ -178,8 +178,7 @@ def _features_by_rows(
 ) -> pd.DataFrame:
     """All features except the last, from earlier rows; one row per appearance.
 
-    The two appearances of each match, of its first and second player, follow each
-    other.
+    The appearances of the first and the second player of a match follow each other.
     """
     player = players.ravel()
     opponent = players[:, ::-1].ravel()
@@ -233,8 +232,8 @@ def _features_by_rows(
 def _sums_before(values: pd.DataFrame, group: Any) -> Any:
     """Sums over the earlier rows of the same group.
 
-    The cumulative sums are shifted. Subtracting the current row would let later values
-    change the rounding.
+    The function shifts the cumulative sums instead of subtracting the current row.
+    Otherwise later values could change the rounding.
     """
     sums = values.astype(np.float64).groupby(group, sort=False).cumsum()
     return sums.groupby(group, sort=False).shift(fill_value=0.0)

@@ -1,8 +1,8 @@
-"""Selection and comparison of models of matches: the protocol of section 5.2 of
+"""Model selection and comparison on matches: the protocol of section 5.2 of
 [Venuto2017]_.
 
-Players' features are scaled, a model is chosen on matches that come later than those it
-learned from, and two models are compared season by season.
+The features of the players are scaled. A model is chosen on matches that are later than
+its training matches, and two models are compared season by season.
 
 References
 ----------
@@ -25,13 +25,13 @@ from preflearn.metrics import comparison_auc
 from preflearn.pairs import Pairs, as_pairs
 from preflearn_book.studies.ch07_histories import forward_splits
 
-# A solver may return values of u·d below 1e-9 instead of 0, which would rank items.
+# Instead of 0, a solver may return values of u·d below 1e-9, which would rank items.
 _ROUNDING = 1e-8
 _CONSTANT = -1.0  # score of a constant model, below any AUC
 
 
 def scaled_pairs(X: Floats, rows: Ids, by: Ids) -> Pairs:
-    """Pairs of players, with features standardized by other matches.
+    """Pairs of players with features that are standardized by the training matches.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ def scaled_pairs(X: Floats, rows: Ids, by: Ids) -> Pairs:
     rows : ndarray of int
         Numbers of the matches of the pairs.
     by : ndarray of int
-        Numbers of the training matches, whose 2 len(by) players give mean and standard
-        deviation. A feature without variance there is centered only.
+        Numbers of the training matches. Their 2 len(by) players determine the mean and
+        the standard deviation. A feature without variance there is only centered.
 
     Returns
     -------
@@ -64,8 +64,8 @@ def scaled_pairs(X: Floats, rows: Ids, by: Ids) -> Pairs:
 def score_differences(model: Any, pairs: Pairs) -> Floats:
     """Differences r(first) - r(second); all 0 if they are only rounding errors.
 
-    An SVM with a bias ranks by -u/bias. It counts as constant, u = 0, if no \\|u·d\\| of
-    the pairs exceeds 1e-8. The differences of other models are returned as they are.
+    An SVM with a bias ranks by -u/bias. It counts as constant (u = 0) if no \\|u·d\\| of
+    the pairs exceeds 1e-8. The differences of other models are returned unchanged.
     """
     z = model.decision_function(pairs)
     bias = getattr(model, "bias_", None)
@@ -93,30 +93,32 @@ def forward_search(
     shares: tuple[float, ...],
     sample_weight: ArrayLike | None = None,
 ) -> tuple[Any, int]:
-    """The parameters with the best mean AUC on matches that come later (section 5.2 of
-    [Venuto2017]_).
+    """Choose the parameters with the best mean AUC on later matches.
+
+    The splits are those of section 5.2 of [Venuto2017]_.
 
     Parameters
     ----------
     model : estimator
     grid : mapping of str to sequence
-        Values to try of each parameter.
+        Values to try for each parameter.
     pairs : Pairs
-        In the order of time.
+        Pairs in the order of time.
     y : array-like of shape (m,)
     shares : tuple of float
-        Fractions of the matches, the first ones, that the model learns from before it
-        is evaluated on the rest.
+        Fractions of the matches on which the model is trained, starting with the first
+        match. The model is evaluated on the rest.
     sample_weight : array-like of shape (m,), optional
         Weights of the training pairs.
 
     Returns
     -------
     model : estimator
-        The model with the chosen parameters, not fitted. One that fails or is constant
-        on a split counts there as -1, so it is chosen only where all are.
+        The model with the chosen parameters, not fitted. A model that fails or is
+        constant on a split has the score -1 there. It is chosen only if this holds for
+        all models.
     failed : int
-        Number of fits of the search that were degenerate or constant.
+        Number of fits in the search that were degenerate or constant.
 
     Examples
     --------

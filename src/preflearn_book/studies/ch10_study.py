@@ -1,10 +1,10 @@
-"""The experiments of section 6 of [Tsivtsivadze2013]_: many small problems, widths and
-parameters.
+"""The experiments of section 6 of [Tsivtsivadze2013]_: many small problems, kernel widths,
+and parameters.
 
 For one user and one width of the Gaussian kernel, a method has a family of solutions
-along its second parameter: the number of functions of a pursuit, alpha of least
-squares, or lambda of a ranking SVM. A family comes from one search, one factorization
-or one path of the engines under the estimators.
+along its second parameter. This parameter is the number of functions of a pursuit,
+alpha of least squares, or lambda of a ranking SVM. The module computes a whole family
+by one search, one factorization, or one path of the internal solvers.
 
 References
 ----------
@@ -30,13 +30,13 @@ from preflearn.pursuit.quadratic_forms import QueryForm
 from preflearn.pursuit.ridge import QueryRidge, orthonormal, subset_ridge
 from preflearn_book.studies.ch10_users import UserTask
 
-_WIDE = 1.0  # if gamma d² is below this for all items, k - 1 is more exact than k
-# A coefficient is 0 if it is smaller, relative to the largest one: its terms cancel.
+_WIDE = 1.0  # If gamma d² is smaller for all items, k - 1 is more accurate than k.
+# A smaller coefficient, relative to the largest one, counts as 0.
 _CANCELLED = 1e-12
 
 
 class Problem(NamedTuple):
-    """A user's task by squared distances, which serve all widths.
+    """The task of a user in terms of squared distances, which all kernel widths share.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Problem(NamedTuple):
 
     @classmethod
     def of(cls, task: UserTask) -> Self:
-        """The problem of a task, some test items of which differ in their scores."""
+        """Create the problem of a task, in which some test items have different scores."""
         items, alike = np.unique(task.X_test, axis=0, return_inverse=True)
         train: Any = cdist(task.X_train, task.X_train, "sqeuclidean")
         test: Any = cdist(items, task.X_train, "sqeuclidean")
@@ -77,12 +77,12 @@ class Problem(NamedTuple):
         return K, np.vstack([T, K.mean(axis=0), np.full(len(K), float(wide))])
 
     def form(self, mix: float) -> QueryForm:
-        """All training items in one query."""
+        """The training items as one query."""
         return QueryForm(np.zeros(len(self.y_train), dtype=np.int64), mix)
 
 
 class Family(NamedTuple):
-    """Solutions at all levels of the second parameter.
+    """Solutions for all values of the second parameter.
 
     Attributes
     ----------
@@ -97,15 +97,15 @@ class Family(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A learner, and the levels of its second parameter that are tried.
+    """A learner and the values of its second parameter to try.
 
     Attributes
     ----------
     name : str
     levels : sequence
-        Values of the parameter, for display.
+        Values of the second parameter, for display.
     solve : callable
-        From problem and gamma to a Family.
+        Function from a problem and gamma to a Family.
     """
 
     name: str
@@ -117,13 +117,13 @@ class Method(NamedTuple):
 
 
 def by_least_squares(name: str, alphas: Sequence[float], ranking: bool) -> Method:
-    """RLS or RankRLS at every alpha, from one eigendecomposition.
+    """RLS or RankRLS for every alpha, from one eigendecomposition.
 
     Parameters
     ----------
     name : str
     alphas : sequence of float
-        Positive.
+        Positive values.
     ranking : bool
         Whether to use RankRLS instead of RLS.
     """
@@ -146,16 +146,16 @@ def by_sparse_least_squares(
     ----------
     name : str
     sizes : sequence of int
-        Numbers of functions; all training items if there are fewer.
+        Numbers of functions. If there are fewer training items, all are used.
     alphas : sequence of float
-        Not negative; section 5 has no regularizer, which is 0.
+        Nonnegative values. Section 5 has no regularizer, which corresponds to 0.
     """
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, False)
         form = problem.form(0.0)
         s = problem.y_train
-        # The same draw as in `SparseRankRLS` with random_state=0.
+        # The draw is the same as in `SparseRankRLS` with random_state=0.
         order = np.random.RandomState(0).permutation(len(K))
         values = []
         for ids in (order[:size] for size in sizes):
@@ -172,10 +172,10 @@ def by_sparse_least_squares(
 def by_ranking_svm(name: str, shares: Sequence[float]) -> Method:
     """RankSVM at fractions of the first breakpoint of each path.
 
-    Above the first breakpoint all pairs have weight 1. In this unit, one lambda suits
-    users with few and with many pairs, and all widths of the kernel, whose differences
-    have smaller norms if it is wider. If rounding ends a path, the smaller levels equal
-    its end.
+    Above the first breakpoint, all pairs have the weight 1. In this unit, the same lambda
+    suits users with few and with many pairs, and all kernel widths. (With a wider kernel,
+    differences have smaller norms.) If rounding ends a path early, all smaller values use
+    the solution at its end.
     """
 
     def solve(problem: Problem, gamma: float) -> Family:
@@ -200,15 +200,15 @@ def by_ranking_svm(name: str, shares: Sequence[float]) -> Method:
 def by_pursuit(
     name: str, stages: Sequence[int], mix: float = 0.0, backfit: Backfit = "after"
 ) -> Method:
-    """Ranking pursuit, combined pursuit or matching pursuit after numbers of steps.
+    """Ranking pursuit, combined pursuit, or matching pursuit by number of steps.
 
     Parameters
     ----------
     name : str
     stages : sequence of int
-        Numbers of steps; a pursuit that ends before keeps its last solution.
+        Numbers of steps. A pursuit that ends earlier keeps its last solution.
     mix, backfit
-        As in `RankingPursuit`.
+        Parameters of `RankingPursuit`.
     """
 
     def solve(problem: Problem, gamma: float) -> Family:
@@ -234,12 +234,12 @@ class Errors(NamedTuple):
         Normalized disagreement error of eq. 1 on the test items, over pairs of
         different scores.
     disagreement_with_ties : ndarray
-        The same over all pairs, as eq. 1 is printed.
+        The same over all pairs, as in the published eq. 1.
     squared : ndarray
         Mean squared error of f on the test items.
     squared_levelled : ndarray
-        The same after a constant is added to f, so that its mean over the training
-        items is the mean of their scores.
+        The same after adding a constant to f. The constant is chosen such that the mean
+        of f over the training items equals the mean of their scores.
     n_basis : ndarray
         Number of functions with a nonzero coefficient.
     """
@@ -269,7 +269,7 @@ def errors_of(problem: Problem, family: Family) -> Errors:
 def curves(
     method: Method, problems: Sequence[Problem], gammas: Sequence[float]
 ) -> Errors:
-    """The errors of a method at all widths and levels: arrays (tasks, widths, levels).
+    """The errors of a method for all widths and levels: arrays (tasks, widths, levels).
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def curves(
 
 
 def tuned(errors: Errors, measure: str = "disagreement") -> tuple[int, int]:
-    """Positions of the width and the level with the lowest mean error over the tasks."""
+    """Indices of the width and the level with the lowest mean error over the tasks."""
     means = getattr(errors, measure).mean(axis=0)
     width, level = np.unravel_index(np.argmin(means), means.shape)
     return int(width), int(level)
@@ -307,7 +307,7 @@ def tuned(errors: Errors, measure: str = "disagreement") -> tuple[int, int]:
 def judged(
     method: Method, problems: Sequence[Problem], gamma: float, level: int
 ) -> Errors:
-    """The errors at one width and one level, a position in `Method.levels`."""
+    """The errors for one width and one level, an index into `Method.levels`."""
     errors = curves(method, problems, [gamma])
     return Errors(*(values[:, 0, level] for values in errors))
 
@@ -316,9 +316,10 @@ def judged(
 def _disagreements(values, scores):
     """Counts of pairs, for each row of values and over all pairs.
 
-    For each row: 2 for each pair in the wrong order, 1 for each pair with different
-    scores and equal values; 1 for each pair with equal scores and different values.
-    Over all pairs: the number with different scores, and the number of pairs.
+    There are two counts for each row. The first adds 2 for each pair in the wrong order
+    and 1 for each pair with different scores and equal values. The second adds 1 for
+    each pair with equal scores and different values. The other two results are the
+    number of pairs with different scores and the number of all pairs.
     """
     wrong = np.zeros(len(values))
     separated = np.zeros(len(values))

@@ -16,15 +16,15 @@ from preflearn.core.validation import Floats, Ids, require
 
 
 class Counts(NamedTuple):
-    """How many users there were to choose from.
+    """Numbers of users that were available for the tasks.
 
     Attributes
     ----------
     group : int
-        Number of users whose number of ratings is in the group.
+        Number of users whose number of ratings is within the group.
     references : int
-        Number of these whose ratings are features: all, if there are fewer than
-        `n_reference`.
+        Number of users of the group whose ratings are features. If the group has fewer
+        than `n_reference` users, it is all of them.
     candidates : int
         Number of other users with `least` to `most` ratings.
     passed_over : int
@@ -39,18 +39,18 @@ class Counts(NamedTuple):
 
 
 class UserTask(NamedTuple):
-    """Items that a user has rated, and the ratings as scores.
+    """Items that a user has rated, with the ratings as scores.
 
     Attributes
     ----------
     X_train, X_test, X_hidden : ndarray of shape (n, p), (t, p), (h, p)
         Ratings of the items by the p reference users.
     y_train, y_test, y_hidden : ndarray of shape (n,), (t,), (h,)
-        The user's ratings. Those of the hidden items are not for learning.
+        The ratings of the user. The ratings of hidden items are not used for learning.
     user : int
         Row of the ratings.
     references : ndarray of int, shape (p,)
-        Rows of the reference users; all tasks of one call share them.
+        Rows of the reference users, which all tasks of one call share.
     counts : Counts
     """
 
@@ -76,33 +76,33 @@ def user_tasks(
     most: int = 300,
     hidden: float = 0.0,
 ) -> list[UserTask]:
-    """Users whose order of half of their items is to be learned from the other half.
+    """Draw users. The task is to rank half of a user's items, given the other half.
 
-    Reference users are drawn from those with low <= number of ratings < high. Their
-    ratings of an item are its features, with the median of a reference user's ratings
-    where it is missing. Test users are drawn from all others with `least` to
-    `most` ratings; half of a user's items, drawn at random, train (of an odd number the
-    larger half), the others test.
+    Reference users are drawn from the users with low <= number of ratings < high. The
+    features of an item are its ratings by the reference users. A missing rating is
+    replaced by the median rating of the reference user. Test users are drawn from all
+    other users with `least` to `most` ratings. A random half of a user's items is used
+    for training (the larger half of an odd number), and the rest for testing.
 
     Parameters
     ----------
     ratings : csr_array of shape (users, items)
-        What is stored was rated, a stored 0 too.
+        Ratings. Stored entries, including stored zeros, are ratings.
     group : tuple of int
-        (low, high): low belongs to the group, high to the next one. Low is at least 1:
-        who has rated nothing has no median.
+        (low, high) with low included and high excluded. Low is at least 1, because a
+        user without ratings has no median.
     n_tasks : int
     rng : numpy Generator or int
-        Source of randomness, or its seed. It gives the same users and halves for each
-        value of `hidden` (except for users who are passed over).
+        Source of randomness, or its seed. Users and halves are the same for each value
+        of `hidden`, except for users who are passed over.
     n_reference : int
-        Number of reference users; all users of a smaller group (see `Counts`). In
-        Jester, 350, 1191 and 1681 of 5000 users have 20 to 39, 40 to 59 and 60 to 79
-        ratings; in MovieLens, 289, 143 and 86 of 943.
+        Number of reference users. If the group is smaller, all its users are reference
+        users (see `Counts`). In Jester, 350, 1191, and 1681 of 5000 users have 20 to 39,
+        40 to 59, and 60 to 79 ratings. In MovieLens, it is 289, 143, and 86 of 943 users.
     least, most : int
     hidden : float
-        Fraction of the training items whose scores are hidden, below 1; 1/2 in Tables 2
-        and 4.
+        Fraction of the training items whose scores are hidden; below 1. It is 1/2 in
+        Tables 2 and 4.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def user_tasks(
     Raises
     ------
     ValueError
-        If there are too few users to test.
+        If there are too few test users.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def user_tasks(
 def _halves(
     ratings: sparse.csr_array, user: int, hidden: float, rng: np.random.Generator
 ) -> list[tuple[Ids, Floats]]:
-    """Items and ratings to train, to test, and hidden ones."""
+    """Training, test, and hidden items with their ratings."""
     row = slice(ratings.indptr[user], ratings.indptr[user + 1])
     items = ratings.indices[row].astype(np.int64)
     scores = ratings.data[row].astype(np.float64)

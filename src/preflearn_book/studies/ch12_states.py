@@ -1,4 +1,4 @@
-"""How large a state-space model of a covariance has to be (section 3.2 of
+"""The smallest state-space model of a covariance function (section 3.2 of
 [Maystre2019]_).
 
 References
@@ -23,11 +23,13 @@ _TOLERANCE = 1e-11  # singular values below this fraction of the largest count a
 
 
 class StateSize(NamedTuple):
-    """What `least_state_size` found."""
+    """Result of `least_state_size`."""
 
-    by_times: int  # least K if A, Q and h may depend on the times
-    by_gap: int | None  # least K if A depends on the gap alone; None if there is none
-    noise_by_gap: bool | None  # whether Q may depend on the gap alone too, with this K
+    # smallest K if A, Q, and h may depend on the times
+    by_times: int
+    # smallest K if A depends on the gap only; None if there is no such K
+    by_gap: int | None
+    noise_by_gap: bool | None  # whether Q may also depend on the gap only, with this K
 
 
 def least_state_size(
@@ -36,25 +38,26 @@ def least_state_size(
     start: float = 0.0,
     step: float = 1.0,
 ) -> StateSize:
-    """The smallest size of a state-space model that gives a covariance.
+    """The smallest size of a state-space model that has a given covariance function.
 
-    It looks at k on the grid start, start + step, ... only. The score's future depends
-    on its past through the state at the present t, hence:
+    The function evaluates k on the grid start, start + step, ... only. The future of the
+    score depends on its past only through the state at the present time t. This has
+    three consequences:
 
-    * the covariances of what is up to t with what is from t on have at most rank K
-      (section 3.2 of [Maystre2019]_), and this rank is enough if A, Q and h may depend
-      on the times;
-    * if A depends on the gap alone, k(t - a, t + b) = h' A(b) c(t, a). Then the rows
-      of covariances between the past and a time b after t, for *all* t, lie in one
-      space of K dimensions [HoKalman1966]_;
-    * if Q does so too, k(t + a, t + b) - k(t' + a, t' + b) = h' A(a) (P(t) - P(t'))
-      A(b)' h lies in it too.
+    * The covariance matrix between the scores up to t and the scores from t on has at
+      most rank K (section 3.2 of [Maystre2019]_). A model of this size exists if A, Q,
+      and h may depend on the times.
+    * If A depends on the gap only, k(t - a, t + b) = h' A(b) c(t, a). Then the rows of
+      covariances between the past and a time b after t, for *all* t, are in one space
+      of K dimensions [HoKalman1966]_.
+    * If Q also depends on the gap only, k(t + a, t + b) - k(t' + a, t' + b) =
+      h' A(a) (P(t) - P(t')) A(b)' h is in this space, too.
 
     Parameters
     ----------
     covariance : Covariance
-        Its lengths of time should not be much longer or shorter than the grid's step
-        and span, nor almost equal: terms that are too much alike count as one.
+        Covariance function. Its length scales should be of the order of the step and the
+        span of the grid, and not almost equal, because very similar terms count as one.
     start, step : float
         Start and step of the grid of 24 times, in units of time. Ranks from 12 on count
         as infinite.

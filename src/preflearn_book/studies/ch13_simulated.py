@@ -24,8 +24,8 @@ from preflearn.pairs import Incidence
 _GROWTH = 12.0
 _TIE_SHARE = 1 / 3
 _CAREER = 0.024  # mean length of a career, as a fraction of the span: 12 of 500 years
-_EXPONENT = 1.2  # of Zipf's law
-_HEAD = 1 / 400  # fraction of the players, at the top, for whom it is nearly flat
+_EXPONENT = 1.2  # exponent of Zipf's law
+_HEAD = 1 / 400  # fraction of the most active players, for whom the law is nearly flat
 # Variances of the scores, and the length scale in days.
 CONSTANT = 0.5
 MOVING = 0.25
@@ -33,13 +33,13 @@ LENGTHSCALE = 3652.5
 
 
 class SimulatedMatches(NamedTuple):
-    """What `simulate_matches` returns.
+    """Result of `simulate_matches`.
 
     Attributes
     ----------
     matches : Matches
     y : ndarray of int8, shape (N,)
-        +1 the first won, 0 a tie, -1 the second won.
+        +1 if the first player won, 0 for a tie, -1 if the second player won.
     scores : ndarray of shape (N, 2)
         Scores of the first and of the second player at the match.
     margin : float
@@ -59,22 +59,23 @@ def simulate_matches(
     *,
     span: float = 182_625.0,
 ) -> SimulatedMatches:
-    """Simulate matches like the 7,169,202 of chess in section 4.3 of [Maystre2019]_.
+    """Simulate matches like the 7,169,202 chess matches in section 4.3 of [Maystre2019]_.
 
-    A player has a career: it starts at a time whose density grows exponentially, by a
-    factor e^12 over the span (doubling every 29 of 500 years), so that most matches are
-    late; its length is drawn from a gamma distribution of shape 3 and mean 2.4 % of the
-    span, cut off at the end. Each player appears once, and the other 2N - M appearances
-    are drawn by Zipf's law: with weights (rank + M/400)^-1.2, in a random order of the
-    players. Appearances are uniform over a career. Sorted by time, each two neighbors
-    meet, on the day of the earlier one (rounded down). If both are the same player, the
-    next other player is the opponent.
+    Each player has a career. The density of its start grows exponentially, by a factor
+    e^12 over the span (it doubles every 29 of 500 years). Therefore most matches are
+    late. The length of a career has a gamma distribution with shape 3 and a mean of
+    2.4 % of the span, and careers stop at the end of the span. Each player appears at
+    least once. The other 2N - M appearances are drawn by Zipf's law with the weights
+    (rank + M/400)^-1.2, in a random order of the players. Appearances are uniform over a
+    career. In the order of time, appearances 2k and 2k + 1 form a match, on the day of
+    the earlier one (rounded down). If both are of the same player, the next
+    other player is the opponent.
 
-    Scores are Gaussian processes, a constant of variance 0.5 and a Matérn 1/2 process
-    of variance 0.25 and length scale 10 years; outcomes follow the ordinal probit model
-    (Table 1): with d = s_first - s_second and e ~ N(0, 1), the first wins if d + e >
-    margin, the second if d + e < -margin. A third of the outcomes are ties on average,
-    which sets the margin.
+    Scores are Gaussian processes: the sum of a constant with variance 0.5 and a
+    Matérn 1/2 process with variance 0.25 and a length scale of 10 years. Outcomes follow
+    the ordinal probit model (Table 1). With d = s_first - s_second and e ~ N(0, 1), the
+    first player wins if d + e > margin, and the second if d + e < -margin. The margin is
+    such that a third of the outcomes are ties on average.
 
     Parameters
     ----------
@@ -85,14 +86,14 @@ def simulate_matches(
     rng : numpy Generator or int
         Source of randomness, or its seed, at least 0.
     span : float
-        Days from the first possible day, time 0, to the last; at least 1. 500 years by
-        default.
+        Number of days from the first possible day, time 0, to the last; at least 1. The
+        default is 500 years.
 
     Returns
     -------
     SimulatedMatches
-        matches, whose times are whole days and whose features are "player 0" to "player
-        M-1"; y; the scores of both players at each match; the margin.
+        The matches, whose times are full days and whose features are "player 0" to
+        "player M-1"; y; the scores of both players at each match; the margin.
 
     Examples
     --------
@@ -109,7 +110,7 @@ def simulate_matches(
     constant = rng.normal(scale=math.sqrt(CONSTANT), size=n_players)
     scores = constant[players]
     scores += _moving(players, day, n_players, rng.normal(size=players.shape))
-    variance = 1 + 2 * (CONSTANT + MOVING)  # of d + e
+    variance = 1 + 2 * (CONSTANT + MOVING)  # standard deviation of d + e
     margin = math.sqrt(variance) * float(ndtri((1 + _TIE_SHARE) / 2))
     noisy = scores[:, 0] - scores[:, 1] + rng.normal(size=n_matches)
     y = (noisy > margin).astype(np.int8) - (noisy < -margin).astype(np.int8)
@@ -140,8 +141,8 @@ def _appearances(
 def _without_repeats(players: NDArray) -> NDArray:
     """Replace the second of two equal neighbors 2k and 2k + 1 by the next other player.
 
-    The first one stays, so that each player still appears. After the last run of equal
-    players there is no other player, so the one before it is taken.
+    The first one is kept, so that each player still appears. After the last run of equal
+    players there is no other player, so the player before the run is used.
     """
     repeated = np.flatnonzero(players[::2] == players[1::2])
     # The last position of each run of equal players, except the last run.

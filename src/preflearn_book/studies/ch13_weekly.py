@@ -25,20 +25,20 @@ from preflearn.matches import Matches
 
 
 def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
-    """The rows of the matches of each week from a time on, without empty weeks.
+    """The rows of the matches of each week from a given time on, without empty weeks.
 
     Parameters
     ----------
     matches : Matches
     begin : float
-        When the first week begins, in the unit of `Matches.time`.
+        Start of the first week, in the unit of `Matches.time`.
     length : float
         Length of a week, in the same unit; above 0.
 
     Returns
     -------
     list of slice
-        One after the other; the first begins with the first match at `begin` or later.
+        Consecutive slices. The first starts with the first match at `begin` or later.
 
     Examples
     --------
@@ -55,18 +55,17 @@ def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
 def weekly_moments(
     model: DynamicComparisons, matches: Matches, y: NDArray, weeks: Sequence[slice]
 ) -> tuple[Floats, Floats]:
-    """Mean and variance of score differences, each week from all matches before it.
+    """Mean and variance of score differences, forecast from all matches before each week.
 
     Parameters
     ----------
     model : DynamicComparisons
-        Fitted anew for each week; it is not changed.
+        Model that is fitted again for each week. The object itself is not changed.
     matches : Matches
     y : ndarray of shape (N,)
     weeks : sequence of slice
-        As of `weeks_of`: rows of the matches, one week after the other. Matches have to
-        come before the first; between two weeks there may be more, which are not
-        forecast.
+        Rows of the matches of consecutive weeks, as returned by `weeks_of`. There must
+        be matches before the first week. Matches between two weeks are not forecast.
 
     Returns
     -------
@@ -89,22 +88,21 @@ def exact_weekly_moments(
     y: NDArray,
     weeks: Sequence[slice],
 ) -> tuple[Floats, Floats]:
-    """`weekly_moments` of the exact posterior, where outcomes are Gaussian (footnote 5
-    of [Maystre2019]_).
+    """`weekly_moments` of the exact posterior for Gaussian outcomes.
 
-    One Kalman filter runs over the states of all features together. With M features of
-    state size K and rows of few entries it takes time O(N (MK)² K), where the Gram
-    matrix of all outcomes takes O(N³).
+    See footnote 5 of [Maystre2019]_. One Kalman filter processes the states of all
+    features together. With M features of state size K and few entries per row, it takes
+    O(N (MK)² K) time. With the Gram matrix of all outcomes, it would take O(N³).
 
     Parameters
     ----------
     covariance : Covariance
         Covariance of each feature. All features start at the same time, so its origin
-        can't be "first".
+        cannot be "first".
     variance : float
         Variance of an outcome given the scores; above 0.
     matches, y, weeks
-        As of `weekly_moments`; y (N,) are numbers.
+        As in `weekly_moments`, where y (N,) are numbers.
 
     Returns
     -------
@@ -160,6 +158,5 @@ class _Joint:
 
 
 def _multiply_blocks(A: Floats, matrix: Floats) -> Floats:
-    """A times each block of rows: the product with a block-diagonal matrix, without its
-    zeros."""
+    """The product of a block-diagonal matrix with a matrix, without using its zeros."""
     return (A @ matrix.reshape(-1, len(A), len(matrix))).reshape(matrix.shape)

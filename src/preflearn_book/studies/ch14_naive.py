@@ -1,4 +1,4 @@
-"""The naive estimator: how often one item was better than the other, and nothing else.
+"""The naive estimator, which only uses how often one item was better than another.
 
 References
 ----------
@@ -20,36 +20,36 @@ from preflearn.core.validation import Floats
 def naive_probabilities(
     index: ArrayLike, y: ArrayLike, asked: ArrayLike, smoothing: float = 1.0
 ) -> Floats:
-    """Probabilities by the past comparisons of each pair only.
+    """Forecast each pair from its own past comparisons only.
 
     This is "naive" in section 4.2.3 of [Maystre2019]_.
 
-    With w_ij the number of times that i was better than j::
+    Let w_ij be the number of times that i was better than j, and a the smoothing::
 
-        P(i better than j) = (w_ij + a) / (w_ij + w_ji + 2a),   a the smoothing.
+        P(i better than j) = (w_ij + a) / (w_ij + w_ji + 2a).
 
-    It assumes nothing of the items, no order and no scores, so that it can follow any
-    intransitivity; and it learns nothing of a pair from other pairs: one that was never
-    compared has 1/2.
+    The estimator does not assume scores or an order of the items, so it can represent any
+    intransitivity. However, it learns nothing about a pair from other pairs. A pair that
+    was never compared has the probability 1/2.
 
     Parameters
     ----------
     index : array-like of int, shape (m, 2)
-        First and second item of each comparison, any numbers from 0 on;
-        `Matches.players()`, for instance.
+        First and second item of each comparison, as integers from 0, such as
+        `Matches.players()`.
     y : array-like of shape (m,)
-        +1: the first was better; -1: the second. No ties.
+        +1 if the first item was better, -1 if the second item was better. No ties.
     asked : array-like of int, shape (q, 2)
-        The pairs to be forecast, in the same numbers.
+        The pairs to forecast, with the same numbers.
     smoothing : float
-        a, positive: wins that are added to each side of every pair. With 1 it is
-        Laplace's rule of succession, the mean of p_ij given the counts where all values
-        were equally likely before.
+        Positive number of wins that are added to each side of every pair. With 1, the
+        estimator is Laplace's rule of succession: the posterior mean of p_ij under a
+        uniform prior.
 
     Returns
     -------
     probabilities : ndarray of shape (q, 2)
-        That the first is worse, and that it is better.
+        Probabilities that the first item is worse, and that it is better.
 
     Examples
     --------

@@ -1,23 +1,24 @@
-"""The points of both teams as Poisson counts, and the result that they decide (4.2.1 of
+"""The points of both teams as Poisson counts, and the resulting outcomes (section 4.2.1 of
 [Maystre2019]_).
 
-The limits of Poisson-exp: with one score per team, the points of the two teams of a
-match have the rates e^d and e^-d, where d is the difference of their scores (Table 1).
-Their product is 1 for any two teams: the geometric mean of the two rates is one point.
-But teams of the NBA score a hundred points each, and in international football, with
-1.8 goals for the home team and 1.2 for the other on average, the mean is 1.5.
+The likelihood Poisson-exp has a limitation. With one score per team, the points of the
+two teams have the rates e^d and e^-d, where d is the score difference (Table 1). The
+product of the rates is 1 for any two teams, so their geometric mean is one point. But
+NBA teams score about a hundred points each. In international football, the home team
+scores 1.8 goals and the other team 1.2 goals on average, with a mean of 1.5.
 
-The remedy: a feature that is +1 in both rows of a match, of score c, gives rates whose
-product is e^{2c}, but the same one in all matches. Two features for each team, attack
+If both rows of a match have +1 for a common feature with score c, the product of the
+rates is e^{2c}, but it is the same in all matches. Two features for each team, attack
 and defence, give ::
 
     log rate of the first = attack_first - defence_second,
     log rate of the second = attack_second - defence_first,
 
-where all products are possible. `scoring_matches` makes these rows. The two log rates
+Then all products are possible. `scoring_matches` makes these rows. The two log rates
 have no feature in common, and features are independent in the approximate posterior
-(eq. 4). So the log rates are independent, as `result_probabilities` assumes. A feature
-in both rows of a match, such as the common c, would make them dependent.
+(eq. 4). Therefore the log rates are independent, as `result_probabilities` assumes. A
+feature in both rows of a match, such as the common feature above, would make them
+dependent.
 
 References
 ----------
@@ -38,13 +39,13 @@ from scipy.stats import norm
 from preflearn.core.validation import Floats
 from preflearn.matches import Matches
 
-# Standard deviations of a log rate, and the weights of the trapezoid rule.
+# Nodes, in standard deviations of a log rate, and weights of the trapezoidal rule.
 _GRID = np.linspace(-8, 8, 129)
 _WEIGHTS = norm.pdf(_GRID) / norm.pdf(_GRID).sum()
 
 
 def scoring_matches(frame: pd.DataFrame) -> tuple[Matches, Floats]:
-    """Two rows per game, the points of the first and of the second team, for `Poisson`.
+    """Two rows per game for `Poisson`: the points of the first and of the second team.
 
     x·s(t) is attack_first - defence_second in row 2g, attack_second - defence_first in
     row 2g + 1.
@@ -53,12 +54,14 @@ def scoring_matches(frame: pd.DataFrame) -> tuple[Matches, Floats]:
     ----------
     frame : DataFrame
         One row per game, sorted by time, with the columns first, second and time of
-        `Matches.from_frame`, and first_score and second_score, the points of both.
+        `Matches.from_frame`, and with the points of both teams, first_score and
+        second_score.
 
     Returns
     -------
     matches : Matches
-        2 G rows. Features: ("attack", name) and ("defence", name), names sorted.
+        2 G rows. The features are ("attack", name) and ("defence", name), sorted by
+        name.
     points : ndarray of shape (2 G,)
 
     Examples
@@ -86,10 +89,10 @@ def scoring_matches(frame: pd.DataFrame) -> tuple[Matches, Floats]:
 
 
 def result_probabilities(mean: Floats, variance: Floats) -> Floats:
-    """Probabilities of the results of games, by Poisson counts with uncertain rates.
+    """Probabilities of the results of games, from Poisson counts with uncertain rates.
 
-    The two counts X, Y of a game are independent, with rates e^a and e^b, and a, b are
-    independent and normal: the forecasts of the two rows of `scoring_matches`. So X
+    The counts X and Y of a game have the rates e^a and e^b. Here a and b are independent
+    and normal; they are the forecasts of the two rows of `scoring_matches`. Therefore X
     and Y are independent mixtures of Poisson counts, and ::
 
         P(X > Y) = sum_k P(X = k) P(Y < k),   P(X = Y) = sum_k P(X = k) P(Y = k).
@@ -102,13 +105,13 @@ def result_probabilities(mean: Floats, variance: Floats) -> Floats:
     Returns
     -------
     ndarray of shape (G, 3)
-        Loss, tie and win of the first. Rows add to 1.
+        Probabilities that the first team loses, ties, and wins. Each row sums to 1.
 
     Notes
     -----
-    Counts go up to what a rate of six standard deviations above the mean could give.
-    Where the standard deviation of a log rate is at most one and rates are those of
-    sports, each probability is right to 1e-7.
+    The sums include all counts that are plausible for a log rate of six standard
+    deviations above the mean. If the standard deviation of a log rate is at most one and
+    the rates are typical of sports, each probability is accurate to 1e-7.
 
     Examples
     --------

@@ -1,5 +1,6 @@
-"""Selection of the parameters of rating systems by the log loss of their forecasts (appendix B.1 of
-[Maystre2019]_).
+"""Selection of the parameters of rating systems by the log loss of their forecasts.
+
+See appendix B.1 of [Maystre2019]_.
 
 References
 ----------
@@ -44,25 +45,26 @@ def select_rating(
     """Select parameters by random search (appendix B.1 of [Maystre2019]_).
 
     Each parameter is drawn log-uniformly from its range. The loss is the mean of
-    -log p(y_n | all matches of earlier times), over the matches after the first time,
-    by `earlier_forecasts`.
+    -log p(y_n | all matches at earlier times), over the matches after the first time.
+    `earlier_forecasts` computes these probabilities.
 
-    The paper minimizes a "leave-one-out log loss" for Elo and TrueSkill, which has two
-    readings. Here each match is forecast before its outcome is used, in one pass. In
-    the other reading, the system would be fitted to all other matches, including later
-    ones, which takes N passes and is not a forecast.
+    The paper minimizes a "leave-one-out log loss" for Elo and TrueSkill. This term has
+    two interpretations. Here each match is forecast before its outcome is used, in one
+    pass. In the other interpretation, the system is fitted to all other matches,
+    including later ones. This takes N passes and is not a forecast.
 
     Parameters
     ----------
     system : RatingSystem
-        Parameters without a range keep its values; it is not changed.
+        Rating system. Parameters without a range keep its values. The object itself is
+        not changed.
     matches : Matches
         Training matches.
     y : ndarray of shape (N,)
-        Their outcomes.
+        Outcomes of the matches.
     ranges : mapping of str to (low, high)
-        Smallest and largest value of parameters, such as "rate" or "dynamics";
-        "likelihood.margin" is that of the likelihood of `Elo`.
+        Smallest and largest value of each parameter, such as "rate" or "dynamics".
+        "likelihood.margin" is the margin of the likelihood of `Elo`.
     n_configurations : int
     random_state : int
     n_jobs : int, optional
@@ -71,8 +73,9 @@ def select_rating(
     Returns
     -------
     RandomSearch
-        Its table has `loss`, the mean log loss in nats; `best` is the row
-        with the lowest one, and `model` the system with this configuration, not fitted.
+        Its table has the column `loss`, the mean log loss in nats. `best` is the row
+        with the lowest loss, and `model` is the system with these parameters, not
+        fitted.
 
     Examples
     --------

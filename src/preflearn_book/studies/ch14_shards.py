@@ -1,11 +1,12 @@
 """Algorithm 1 of [Maystre2019]_ on several workers, each with some players and all
 their matches.
 
-A match between players of two workers is stored on both. After a sweep of the smoother,
-each worker sends the mean and the variance of its own side of each such match, without
-that match, and nothing else of a player's history. From the moments of both sides, both
-workers compute the same new pseudo-observations. So a match between workers costs two
-numbers each way and sweep, 32 bytes, and the other matches cost nothing.
+If the players of a match belong to two workers, both workers store the match. After a
+sweep of the smoother, each worker sends the mean and the variance of its own side of
+each such match, computed without this match. It sends nothing else about the history of
+a player. From the moments of both sides, both workers compute the same new
+pseudo-observations. A match between workers therefore needs two numbers in each
+direction per sweep, 32 bytes in total. Other matches need no communication.
 
 References
 ----------
@@ -32,18 +33,18 @@ from preflearn.dynamics.engine.schedule import make_schedule
 from preflearn.dynamics.model import DynamicComparisons, check_problem
 from preflearn.matches import Matches
 
-Inbox = Mapping[int, Floats]  # by sender
+Inbox = Mapping[int, Floats]  # Keys are senders.
 
 
 class Shard:
-    """The players of one worker, and their matches.
+    """The players of one worker and their matches.
 
     Parameters
     ----------
     model : DynamicComparisons
-        Its covariance, likelihood and method; without prior means.
+        Model with the covariance, likelihood, and method to use, without prior means.
     matches : Matches
-        Matches with all features; each has a player of this worker.
+        Matches with all features, in each of which a player of this worker takes part.
     y : array-like of shape (N,)
     owner : ndarray of int, shape (M,)
         The worker of each feature.
@@ -91,9 +92,9 @@ class Shard:
         return self._sweep.entries[self._sent.get(to, []), 2:]
 
     def turn(self, inbox: Inbox, sweeps: int = 1, rate: float = 1.0) -> float:
-        """Do some sweeps with new moments of other workers' players.
+        """Run sweeps with new moments of the players of other workers.
 
-        Returns the largest change in the first sweep.
+        Return the largest change in the first sweep.
         """
         for sender, moments in inbox.items():
             self._sweep.entries[self._received.get(sender, []), 2:] = moments
@@ -132,9 +133,9 @@ class Sharded(NamedTuple):
     scores : dict
         Mean and standard deviation of each player at the time of the last match.
     residuals : list of float
-        Residual of each turn, in the first sweep after an exchange.
+        Residual in the first sweep after each exchange.
     crossing : int
-        Number of sides of matches that all workers send in each turn.
+        Number of sides of matches that all workers send in each exchange.
     """
 
     scores: dict[str, tuple[float, float]]
@@ -151,21 +152,22 @@ def fit_shards(
     *,
     every: int = 1,
 ) -> Sharded:
-    """Fit on the workers of a Dask client, which send each other only moments.
+    """Fit on the workers of a Dask client, which exchange only moments.
 
     Parameters
     ----------
     client : distributed.Client
-        A client with at least as many workers as in `owner`.
+        Client with at least as many workers as `owner` uses.
     model : DynamicComparisons
-        Its `tol` is the largest residual of a converged fit, and its `max_iter` the
-        largest number of exchanges. Steps are not mixed here, so its rate is a number.
-        If EP oscillates, as for a player with dozens of wins and no loss within a
-        length scale of time, it needs a smaller rate, such as 1/2.
+        Model, whose `tol` is the largest residual of a converged fit and whose
+        `max_iter` is the largest number of exchanges. The sweeps are not accelerated
+        here, so its rate must be a number. If EP oscillates, use a smaller rate, such as
+        1/2. This happens, for example, if a player has dozens of wins and no loss within
+        one length scale.
     matches, y
-        As in `DynamicComparisons.fit`.
+        Matches and outcomes, as in `DynamicComparisons.fit`.
     owner : ndarray of int, shape (M,)
-        The worker of each feature, 0, 1, ..., with a match of each.
+        The worker of each feature, 0, 1, .... Each worker must have a match.
     every : int
         Number of sweeps between two exchanges.
 

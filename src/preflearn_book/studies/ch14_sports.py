@@ -1,14 +1,16 @@
 """Evaluation of models of sports: the protocol of section 4 and appendix B of
 [Maystre2019]_.
 
-The training set is "the first 70% of the observations": the first floor(0.7 N) games,
-which may end within a day. A game is forecast from "all the data up to the day
-preceding" it, so test games of the last training day are forecast without the training
-games of that day. Hyperparameters come from the training set only. Accuracy is the
-fraction of games whose result has the largest probability. If k results share it, as in
-the row "Random" of Table 3, a game that ends in one of them counts 1/k.
+The training set is "the first 70% of the observations": the first floor(0.7 N) games. It
+may end in the middle of a day. A game is forecast from "all the data up to the day
+preceding" it. Therefore test games on the last training day are forecast without the
+training games of that day. Hyperparameters are chosen on the training set only.
 
-Data are frames as the loaders of `preflearn.datasets` return them.
+Accuracy is the fraction of games whose result has the largest probability. If k results
+have the same largest probability, as in the row "Random" of Table 3, a game with one of
+these results counts 1/k.
+
+The data are frames in the form that the loaders of `preflearn.datasets` return.
 
 References
 ----------
@@ -54,7 +56,7 @@ from preflearn.ratings.system import RatingSystem
 from preflearn_book.studies.ch14_points import result_probabilities, scoring_matches
 
 YEAR = 365.25  # days
-_TIED = 1e-9  # probabilities that differ by less are equal
+_TIED = 1e-9  # Probabilities that differ by less count as equal.
 _MATERN = {0.5: Matern12, 1.5: Matern32}
 # Likelihoods with and without ties.
 _RESULTS = {"Probit": (OrdinalProbit, Probit), "Logit": (OrdinalLogit, Logit)}
@@ -73,31 +75,32 @@ def published_model(
 ) -> DynamicComparisons | Elo | TrueSkill:
     """An unfitted model with the hyperparameters of Table 8 of [Maystre2019]_.
 
-    Times are in days; the table's unit is the year of 365.25 days. Wiener and linear parts begin at
-    each feature's first match, as in the authors' scripts. The learning rates of the
-    table are left out: the fixed point of Algorithm 1 does not depend on its rate.
+    Times are in days. The unit of the table is the year of 365.25 days. Wiener and linear
+    parts start at the first match of each feature, as in the authors' scripts. The
+    learning rates of the table are not used, because the fixed point of Algorithm 1 does
+    not depend on the rate.
 
     Parameters
     ----------
     table : DataFrame
-        data/published/P4_tables.csv: one number per row, in the columns place, dataset,
-        model, likelihood, quantity and value.
+        The table data/published/P4_tables.csv, with one number per row and the columns
+        place, dataset, model, likelihood, quantity, and value.
     dataset, model : str
-        As in the paper, such as "NBA basketball" and "Ours"; "Figure 4", "Table 4" and
-        "Table 5" are models.
+        Names in the paper, such as "NBA basketball" and "Ours". "Figure 4", "Table 4",
+        and "Table 5" are also names of models.
     likelihood : str, optional
-        "Logit", "Gaussian" or "Poisson-exp", where the model has several.
+        "Logit", "Gaussian", or "Poisson-exp", if the model has several likelihoods.
     advantage_variance : float, optional
-        Prior variance of the feature "advantage", constant in time, in the scores' unit
-        squared. Table 8 does not have it, and without it this feature has the prior of
-        the teams.
+        Prior variance of the feature "advantage", which is constant in time, in squared
+        units of the scores. Table 8 does not have this variance. If it is not given, the
+        feature has the same prior as the teams.
 
     Returns
     -------
     DynamicComparisons, Elo or TrueSkill
-        With ties if the data have them (Table 2): a margin, which is half a point for
-        the Gaussian likelihood. TrueSkill has the variance and the dynamics of the
-        table; its dynamics are those of one match.
+        The model. If the data have ties (Table 2), it has a margin, which is half a
+        point for the Gaussian likelihood. TrueSkill has the variance and the dynamics of
+        the table; the dynamics are per match.
 
     Raises
     ------
@@ -132,7 +135,7 @@ def published_model(
 def _of_table_8(
     table: pd.DataFrame, dataset: str, model: str, likelihood: str | None
 ) -> tuple[str, dict[str, float]]:
-    """The name of the likelihood, and the values by quantity."""
+    """The name of the likelihood, and its values by quantity."""
     rows: Any = table[
         (table["place"] == "Table 8")
         & (table["dataset"] == dataset)
@@ -190,7 +193,8 @@ class ResultForecasts(NamedTuple):
     Attributes
     ----------
     probabilities : ndarray of shape (n, 3) or (n, 2)
-        Probabilities of loss, tie and win of the first; without ties, of loss and win.
+        Probabilities that the first side loses, ties, and wins; without ties, that it
+        loses and wins.
     outcomes : ndarray of int8, shape (n,)
         -1, 0 or 1.
 
@@ -218,7 +222,7 @@ class ResultForecasts(NamedTuple):
 
 
 def training_size(n_games: int) -> int:
-    """The number of games in the training set: the first 70 percent of them.
+    """The number of training games, the first 70 percent.
 
     Examples
     --------
@@ -234,19 +238,22 @@ def observations(
     *,
     advantage: str | None = None,
 ) -> tuple[Matches, NDArray]:
-    """Games as matches and outcomes for a likelihood (section 4.2.1 of [Maystre2019]_).
+    """Convert games to matches and outcomes for a likelihood.
+
+    See section 4.2.1 of [Maystre2019]_.
 
     Parameters
     ----------
     frame : DataFrame
-        One row per game, sorted by time: first, second, time; outcome (1, 0, -1), or
-        first_score and second_score for a likelihood of points.
+        One row per game, sorted by time, with the columns first, second, time, and
+        outcome (1, 0, -1). For a likelihood of points, the columns first_score and
+        second_score replace outcome.
     likelihood : Likelihood, optional
-        Poisson: two rows per game, as in `scoring_matches`, without an advantage.
-        Gaussian and Skellam: y is the difference of points, as floats, so that it never
-        overflows. Any other, and None: the outcome.
+        For Poisson, there are two rows per game, as in `scoring_matches`, without an
+        advantage. For Gaussian and Skellam, y is the point difference as a float, which
+        never overflows. For other likelihoods and None, y is the outcome.
     advantage : str, optional
-        The column that becomes the feature "advantage".
+        Column that becomes the feature "advantage".
 
     Returns
     -------
@@ -278,19 +285,19 @@ def forecast_results(
     Parameters
     ----------
     model : DynamicComparisons, or a rating system
-        With its hyperparameters; it is not changed.
+        Model with its hyperparameters. The object itself is not changed.
     frame : DataFrame
-        As in `observations`, always with the outcomes. Ties are forecast if there is
-        one among the outcomes.
+        Games as in `observations`, always with the column outcome. Ties are forecast if
+        the outcomes contain a tie.
     tol : float
-        Tolerance of `one_step_ahead`; rating systems have none.
+        Tolerance of `one_step_ahead`. It has no effect on rating systems.
 
     Returns
     -------
     ResultForecasts
-        One row per test game. Points with a Poisson likelihood are forecast
-        for both teams; without ties, each team gets half the probability of equal
-        points.
+        One row per test game. With a Poisson likelihood, the points of both teams are
+        forecast. If there are no ties, the probability of equal points is split in half
+        between the teams.
 
     Examples
     --------
@@ -321,10 +328,10 @@ def forecast_results(
 
 
 def random_split(n_games: int, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
-    """Numbers of 50 percent training, 20 percent validation, and 30 percent test games.
+    """Split games into 50 percent training, 20 percent validation, and 30 percent test.
 
-    The split of appendix B.2 of [Maystre2019]_, with floors: 30,828, 12,331 and 18,498
-    of 61,657.
+    This is the split of appendix B.2 of [Maystre2019]_. The numbers are rounded down:
+    30,828, 12,331, and 18,498 of 61,657 games.
 
     Examples
     --------
@@ -339,20 +346,21 @@ def random_split(n_games: int, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]
 def interaction_model(
     matches: Matches, player_variance: float, interaction_variance: float
 ) -> DynamicComparisons:
-    """d = s_i - s_j + s_ij, all constant, and a probit likelihood (section 4.2.3 of
-    [Maystre2019]_).
+    """The constant model d = s_i - s_j + s_ij with a probit likelihood.
+
+    See section 4.2.3 of [Maystre2019]_.
 
     Parameters
     ----------
     matches : Matches
-        Of `Matches.from_frame` with interactions=True.
+        Matches from `Matches.from_frame` with interactions=True.
     player_variance, interaction_variance : float
-        Variances of s_i and of s_ij: the constants of Table 9.
+        Variances of s_i and of s_ij, the constants of Table 9.
 
     Returns
     -------
     DynamicComparisons
-        Not fitted.
+        The model, not fitted.
     """
     covariance: dict[Hashable, Covariance] = {
         name: Constant(player_variance)
@@ -369,24 +377,24 @@ def bradley_terry_probabilities(
     """Forecasts by regularized logistic regression, "logit" in Figure 5.
 
     The scores minimize -log-likelihood + regularization · |s|², as in the function
-    opt_pairwise of the Python library choix, with P(first wins) = 1 / (1 + e^-d), d =
-    x·s.
+    opt_pairwise of the Python package choix. The model is P(first wins) = 1 / (1 + e^-d)
+    with d = x·s.
 
     Parameters
     ----------
     matches : Matches
     y : array-like of shape (N,)
-        1: the first won; -1: the second did. No ties.
+        1 if the first player won, -1 if the second player won. No ties.
     asked : Matches
-        The matches to be forecast, with the same features.
+        The matches to forecast, with the same features.
     regularization : float
-        The alpha of Table 9, positive; 1 / (2 alpha) is the variance of a normal prior
-        of the scores.
+        The positive alpha of Table 9. It corresponds to a normal prior of the scores
+        with the variance 1 / (2 alpha).
 
     Returns
     -------
     ndarray of shape (n, 2)
-        Probabilities that the first loses, and that the first wins.
+        Probabilities that the first player loses and wins.
 
     Examples
     --------
@@ -395,7 +403,7 @@ def bradley_terry_probabilities(
     [[0.2606, 0.7394]]
     """
     signed = matches.design.multiply(np.asarray(y)[:, None])
-    # Each match in both orders, so that there are always two classes.
+    # Each match appears in both orders, so that there are always two classes.
     both = sparse.vstack([signed, -signed])
     ones = np.ones(len(matches))
     classifier = LogisticRegression(

@@ -1,5 +1,6 @@
-"""Analogical proportions of numbers in [0, 1], as degrees and as kernels on pairs;
-exact on Fractions.
+"""Analogical proportions of numbers in [0, 1], as degrees and as kernels on pairs.
+
+Computations with Fractions are exact.
 
 References
 ----------
@@ -20,7 +21,7 @@ from preflearn.analogy.certificate import as_fractions
 from preflearn.analogy.kernel import Zero
 from preflearn.core.validation import require
 
-Degrees = NDArray[Any]  # floats, or Fractions in an array of objects
+Degrees = NDArray[Any]  # floats, or Fractions in an object array
 
 PROPORTIONS = (
     "arithmetic",
@@ -47,18 +48,18 @@ def proportion(
 ) -> Any:
     """The degree to which a relates to b as c relates to d, for one feature.
 
-    With u = a - b, v = c - d, "signs agree" for sign(u) = sign(v), "near" for a
-    distance of at most the tolerance t, and e(x, y) = max(0, 1 - |x - y| / t), these
-    are eq. 5 of [AhmadiFahandar2019]_, the others of [AhmadiFahandar2018]_, and
-    variants::
+    Let u = a - b and v = c - d. "Signs agree" means sign(u) = sign(v), and "near" means a
+    distance of at most the tolerance t. Let e(x, y) = max(0, 1 - |x - y| / t). The
+    following degrees are eq. 5 of [AhmadiFahandar2019]_, the degrees of
+    [AhmadiFahandar2018]_, and variants::
 
-        arithmetic         1 - |u - v| where signs agree, else 0
+        arithmetic         1 - |u - v| if signs agree, else 0
         difference         1 - |u - v|, which goes down to -1
         clipped            max(0, 1 - |u - v|)
-        softened           1 - |u - v| where signs agree, else 1 - max(|u|, |v|)
-        geometric          min(ad, bc) / max(ad, bc) where signs agree, else 0; 0/0 counts as 0
+        softened           1 - |u - v| if signs agree, else 1 - max(|u|, |v|)
+        geometric          min(ad, bc) / max(ad, bc) if signs agree, else 0; 0/0 counts as 0
         min-max            1 - max(|min(a, d) - min(b, c)|, |max(a, d) - max(b, c)|)
-        signed min-max     as min-max where signs agree, else 0
+        signed min-max     as min-max if signs agree, else 0
         approximate        1 if a is near b and c near d, or a near c and b near d, else 0
         graded             max(min(e(a, b), e(c, d)), min(e(a, c), e(b, d)))
 
@@ -67,12 +68,12 @@ def proportion(
     name : str
         One of `PROPORTIONS`.
     a, b, c, d : array-like
-        Numbers in [0, 1] that broadcast. Integers and Fractions are taken exactly, also
-        in arrays of objects.
+        Numbers in [0, 1] with shapes that broadcast. Integers and Fractions are used
+        exactly, also in object arrays.
     zero : {"apart", "positive"}
-        Whether sign(0) is a class of its own or joins the positive ones.
+        Whether 0 has a sign of its own ("apart") or counts as positive.
     tolerance : number
-        t of the last two; the graded one needs it positive.
+        The tolerance t of the last two degrees. It must be positive for "graded".
 
     Returns
     -------
@@ -81,16 +82,17 @@ def proportion(
 
     Notes
     -----
-    **Kernels** on pairs are arithmetic, difference, clipped, softened and geometric, by
-    both conventions of sign(0), and approximate with a tolerance of 0, or from 1 on.
-    All others are refuted by three pairs.
+    **Kernels.** Arithmetic, difference, clipped, softened, and geometric are kernels on
+    pairs, with both conventions for sign(0). Approximate is a kernel if the tolerance is
+    0 or at least 1. For each of the others, three pairs show that it is not a kernel.
 
-    **Axioms.** The threshold of signs costs the central permutation, the degree of a,
-    b, c, d is not that of a, c, b, d, unless a function of the differences is 0
-    wherever they differ. Clipped has it, as it depends on |a - b - c + d| only. It is
-    reflexive and symmetric, stays in [0, 1], is 1 if and only if a - b = c - d, and is
-    a kernel. It differs from arithmetic where signs do: there it is max(0, 1 - |u| -
-    |v|) in place of 0, so that a small rise is like a small fall.
+    **Axioms.** Central permutation means that the degree of a, b, c, d equals that of
+    a, c, b, d. If the degree depends on whether signs agree, this axiom fails, except for
+    a function of the differences that is 0 wherever the two signs differ. The clipped
+    degree satisfies the axiom, because it depends on |a - b - c + d| only. It is
+    reflexive and symmetric, is in [0, 1], equals 1 if and only if a - b = c - d, and is a
+    kernel. It differs from the arithmetic degree only if the signs differ. There it is
+    max(0, 1 - |u| - |v|) instead of 0, so a small rise is similar to a small fall.
 
     Examples
     --------
@@ -122,7 +124,7 @@ def proportion(
 def _same_direction(
     name: str, a: Degrees, b: Degrees, c: Degrees, d: Degrees, tolerance: Any
 ) -> Degrees:
-    """The degrees if the signs of a - b and c - d agree or do not matter."""
+    """The degrees if the signs of a - b and c - d agree or are not used."""
     zero = 0 * a  # of the same kind
     if name == "geometric":
         low = np.minimum(a * d, b * c)
@@ -153,7 +155,7 @@ def proportion_gram(
     Parameters
     ----------
     pairs : array-like of shape (n, 2)
-        Numbers in [0, 1]; Fractions are taken exactly, as `psd_certificate` wants them.
+        Numbers in [0, 1]. Fractions are used exactly, as `psd_certificate` requires.
     name, zero, tolerance
         As in `proportion`.
 

@@ -1,5 +1,7 @@
-"""Kemeny's order of items by degrees of preference, which chapter 16 compares with
-those of the package."""
+"""Kemeny's order of items by degrees of preference.
+
+Chapter 16 compares it with the aggregation methods of the package.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +11,30 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 from preflearn.core.validation import Floats, Ids
 from preflearn.ranking import bradley_terry, copeland, row_sums
 
-_MAX_EXACT_ITEMS = 16  # of one majority cycle; among more items, the search is local
+_MAX_EXACT_ITEMS = 16  # items of a majority cycle; with more items, the search is local
 
 
 def kemeny(P: Floats) -> Floats:
     """An order with the smallest sum of p_ji over all i that come before j.
 
-    Items with a majority over all others come before them in some best order, so the
-    order is searched only within the cycles of the majority p_ij > p_ji. In cycles of
-    up to 16 items the search is exact, by dynamic programming over subsets. A longer
-    one starts in the order of row sums, and single items move as long as that lowers
-    the sum, which may end in a local minimum.
+    If all items of a set have a majority over all other items, they come before the
+    others in some best order. Therefore the order is searched only within the cycles of
+    the majority relation p_ij > p_ji. In cycles of up to 16 items, the search is exact,
+    by dynamic programming over subsets. In longer cycles, it starts with the order of
+    row sums and moves single items as long as that lowers the sum. It may end in a local
+    minimum.
 
     Parameters
     ----------
     P : ndarray of shape (n, n)
-        Degrees of preference, as in `bradley_terry`; the diagonal does not count.
+        Degrees of preference, as in `bradley_terry`. The diagonal is ignored.
 
     Returns
     -------
     worths : ndarray of shape (n,)
-        n for the first item, 1 for the last; no two are equal. Where several orders are
-        as good, row sums tend to decide, and then the place in P.
+        n for the first item, 1 for the last; all values differ. If several orders are
+        equally good, the order of row sums is preferred where possible, and then the
+        order in P.
 
     Examples
     --------
@@ -40,7 +44,7 @@ def kemeny(P: Floats) -> Floats:
     """
     by_sums = np.argsort(-row_sums(P), kind="stable")
     excess = (P - P.T)[np.ix_(by_sums, by_sums)]
-    # Whether i is before j by a chain of majorities, or i = j.
+    # Whether a chain of majorities leads from i to j, or i = j.
     reach = np.isfinite(shortest_path(excess > 0, unweighted=True))
     cycle = connected_components(reach, connection="strong")[1]
     # An item before a cycle reaches more items than those of the cycle.
@@ -70,8 +74,8 @@ ORDERS = {
 def _best_order(excess: Floats) -> Ids:
     """The order with the largest sum of excess[i, j] over all i before j.
 
-    For each set of items, as bits of a number, the best order of the set is found, if
-    its items come first.
+    For each set of items, encoded as bits of an integer, the function finds the best
+    order of the set under the condition that its items come first.
     """
     n = len(excess)
     sets = np.arange(1 << n)
@@ -98,10 +102,11 @@ def _best_order(excess: Floats) -> Ids:
 
 
 def _improved_order(excess: Floats) -> Ids:
-    """The order 0, 1, ... improved by moves of one item, until none raises the sum."""
+    """Improve the order 0, 1, ... by moves of one item until no move raises the sum."""
     order = np.arange(len(excess))
     min_gain = 1e-12 * np.abs(excess).max()
-    # Each move raises the sum, so a few rounds are enough; the bound guards rounding.
+    # Each move raises the sum, so a few rounds suffice. The bound prevents endless
+    # rounds due to rounding.
     for _ in range(len(excess) ** 2):
         before = order
         for start in range(len(order)):

@@ -1,5 +1,5 @@
-"""The experiment of section 6 of [AhmadiFahandar2019]_: a row of its Table 2, and what
-can be varied in it.
+"""The experiment of section 6 of [AhmadiFahandar2019]_: rows of its Table 2 and
+variations.
 
 References
 ----------
@@ -32,7 +32,7 @@ _ROUNDING = 1e-9  # of a score of a ranking SVM, relative to their range
 
 
 class Task(NamedTuple):
-    """A row of Table 2: a ranking to learn from, and one to predict.
+    """A row of Table 2: a training ranking and a ranking to predict.
 
     Attributes
     ----------
@@ -51,8 +51,7 @@ class Task(NamedTuple):
     truth: Floats
 
     def scaled(self, kind: Kind = "min-max", **options: Any) -> Self:
-        """With the features normalised, each part for the other; options as in
-        `DomainScaler`.
+        """A copy with normalized features. Options are those of `DomainScaler`.
 
         Examples
         --------
@@ -65,8 +64,9 @@ class Task(NamedTuple):
         return self._replace(X=X, Q=Q)
 
     def loss(self, learner: RankingLearner | SVMRank) -> float:
-        """The ranking loss of a learner, which is fitted: eq. of section 2, a pair tied
-        by it counts half.
+        """Fit a learner and return its ranking loss.
+
+        The loss is the equation in section 2, where a pair with tied scores counts half.
 
         Examples
         --------
@@ -78,11 +78,11 @@ class Task(NamedTuple):
         return ranking_loss(-self.truth, -self.rank_function(learner))
 
     def rank_function(self, learner: RankingLearner | SVMRank) -> Floats:
-        """The scores of the query's items by a learner, which is fitted; a ranking SVM
-        is linear.
+        """Fit a learner and return its scores of the query items.
 
-        Where features are counts, its solution often ties items that differ: what
-        rounding tells apart is made equal again, or it would decide who comes first.
+        A ranking SVM must be linear. If features are counts, its solution often assigns
+        equal scores to different items. Scores that differ only by rounding are set
+        equal, because otherwise rounding would decide their order.
         """
         if isinstance(learner, SVMRank):
             # the chapter tells of ends
@@ -94,19 +94,18 @@ class Task(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """What is chosen once a training set.
+    """Parameters that are chosen once per training set.
 
     Attributes
     ----------
     k : int
-        Of able2rank.
+        Parameter k of able2rank.
     svm : SVMRank
-        With C_, fitted.
+        Fitted ranking SVM with its cost `C_`.
     net : RankNet
-        With the number of units, the size of batches, and the rate.
+        RankNet with the chosen number of units, batch size, and learning rate.
     kind : {"standard", "min-max"}
-        How features are normalised for the learners of a utility: ERR, Ranking SVM and
-        RankNet.
+        How features are normalized for ERR, Ranking SVM, and RankNet.
     """
 
     k: int
@@ -122,8 +121,9 @@ def choose(
     kind: Kind = "standard",
     random_state: int = 0,
 ) -> Choices:
-    """Choose by 2-fold cross-validation of the items of a training set, normalised by
-    its own numbers.
+    """Choose parameters by 2-fold cross-validation over the items of a training set.
+
+    The features are normalized by the training set only.
 
     Parameters
     ----------
@@ -131,11 +131,11 @@ def choose(
     y : ndarray of shape (n,)
         Scores; larger is better.
     kind : {"standard", "min-max"}
-        See `Choices`; the methods of analogy need "min-max".
+        See `Choices`. The analogy-based methods need "min-max".
     grids : dict of str to (dict, int)
-        For "able2rank", "Ranking SVM" and "RankNet" a grid of their parameters, and how
-        often the items are halved. Without one for the Ranking SVM, it chooses C on its
-        path, by three halvings.
+        For "able2rank", "Ranking SVM", and "RankNet", a parameter grid and the number of
+        repetitions of the cross-validation. Without a grid for the Ranking SVM, C is
+        chosen on its path, with three repetitions.
     random_state : int
         Seed of the folds.
     """
@@ -164,10 +164,10 @@ def searched(
     y: Floats,
     folds: list[tuple[Ids, Ids]],
 ) -> dict[str, Any]:
-    """The parameters of a grid with the least sum of losses on held-out items; the
-    first of several.
+    """The parameters of a grid with the lowest sum of losses on held-out items.
 
-    The learner is left with the last ones.
+    Of several such parameters, the first are returned. Afterwards, the learner has the
+    last parameters of the grid.
 
     Examples
     --------
@@ -190,11 +190,11 @@ def searched(
 def losses_by_analogy(
     task: Task, chosen: Choices, random_state: int, **options: Any
 ) -> dict[str, float]:
-    """The losses of AnKer-rank, with the cost that it chose, and of able2rank: features
-    in [0, 1].
+    """The losses of AnKer-rank, with its chosen cost, and of able2rank.
 
-    Options are those of `DomainScaler`. Of all methods of Table 2 only AnKer-rank (its
-    coins and folds) and RankNet (its first weights and batches) depend on the seed.
+    Features are scaled to [0, 1], with the options of `DomainScaler`. Of all methods in
+    Table 2, only AnKer-rank (random signs and folds) and RankNet (initial weights and
+    batches) depend on the seed.
     """
     task = task.scaled(**options)
     anker = AnKerRank(random_state=random_state)
@@ -206,12 +206,11 @@ def losses_by_analogy(
 
 
 def at_end(learner: AnKerRank) -> int:
-    """Whether the end of the path decides the cost: 0 where it does not, 1 where a
-    wider one could matter.
+    """1 if a longer path could change the chosen cost, otherwise 0.
 
-    It can if the best interval of the cross-validation goes down to the end of the
-    path, and some coefficient is at its bound C; if none is, every larger C gives the
-    same machine.
+    A longer path could matter if the best interval of the cross-validation reaches the
+    end of the path and some coefficient is at its bound C. If no coefficient is at its
+    bound, every larger C gives the same model.
     """
     curve: Any = learner.curve_
     bound = np.abs(learner.dual_coef_).max(initial=0) >= learner.C_ * (1 - _ROUNDING)
@@ -221,8 +220,10 @@ def at_end(learner: AnKerRank) -> int:
 def losses_by_utility(
     task: Task, chosen: Choices, random_state: int, **options: Any
 ) -> dict[str, float]:
-    """The losses of ERR, Ranking SVM and RankNet: features normalised as they were for
-    the choice."""
+    """The losses of ERR, Ranking SVM, and RankNet.
+
+    Features are normalized in the same way as for the choice of parameters.
+    """
     task = task.scaled(chosen.kind, **options)
     return {
         "ERR": task.loss(ExpectedRankRegression()),
@@ -234,18 +235,19 @@ def losses_by_utility(
 
 
 def judged(task: Task, learner: AnKerRank) -> dict[str, float]:
-    """The degrees of preference P of a fitted AnKer-rank, on a query that is normalised
-    for it.
+    """Evaluate the degrees of preference P of a fitted AnKer-rank on a normalized query.
 
     Returns
     -------
     dict of str to float
-        The loss of each aggregation of this P, by its name; "pairs", the share of pairs
-        whose larger degree is wrong; "brier", the mean of (p - truth)² over pairs,
-        where truth is 1 or 0; "one side", the mean of it for q_ij alone and for 1 -
-        q_ji; "miscalibration", the mean over pairs of the distance between p and the
-        share of wins among the pairs of its bin of ten; "reciprocity", the mean of
-        abs(q_ij + q_ji - 1).
+        The loss of each aggregation of P, by its name, and these numbers:
+
+        - "pairs": fraction of pairs whose larger degree is wrong.
+        - "brier": mean of (p - truth)² over pairs, where truth is 1 or 0.
+        - "one side": mean of the Brier scores of q_ij and of 1 - q_ji.
+        - "miscalibration": mean over pairs of the distance between p and the fraction of
+          wins among the pairs in the same one of ten bins.
+        - "reciprocity": mean of abs(q_ij + q_ji - 1).
     """
     P = learner.preferences(task.Q)
     Q = support(learner, task.Q)

@@ -1,7 +1,7 @@
-"""Comparisons of learners in a table of runs: average ranks, the decision rules, costs.
+"""Comparisons of learners in a table of runs: average ranks, decision rules, and costs.
 
-Losses are judged by the rules of `preflearn_book.runner.decision_rules`: the margin is
-a tenth of the distance from the constant forecast to the best learner, on the same
+Losses are judged by the rules of `preflearn_book.runner.decision_rules`. The margin is a
+tenth of the distance from the constant forecast to the best learner on the same
 problems.
 
 References
@@ -38,10 +38,10 @@ REPLICATES = {
     "time": "window",
     "regimes": "draw",
 }
-"""What was drawn independently in each task family.
+"""The independent replicates of each task family.
 
-The units of a domain are independent replicates in all families but "objects", where
-they share data sets, so that only domains are.
+The units of a domain are independent replicates in all families except "objects". There
+the units share data sets, so only the domains are independent.
 """
 
 
@@ -51,9 +51,10 @@ class Ranks(NamedTuple):
     Attributes
     ----------
     mean : Series
-        Average rank by learner, the best first; tied learners get their mean rank.
+        Average rank by learner, with the best learner first. Tied learners get their
+        mean rank.
     difference : float
-        Critical difference of Nemenyi's test: average ranks that differ by less are not
+        Critical difference of Nemenyi's test. Average ranks that differ by less are not
         significantly different.
     p : float
         p-value of Friedman's test that all learners are equal.
@@ -67,8 +68,10 @@ class Ranks(NamedTuple):
     n: int
 
     def groups(self) -> list[tuple[str, str]]:
-        """The first and the last learner of each largest group without a significant
-        difference, as bars of a diagram.
+        """The bars of a critical-difference diagram.
+
+        Each bar is the first and the last learner of a maximal group without significant
+        differences.
 
         Examples
         --------
@@ -89,7 +92,7 @@ class Ranks(NamedTuple):
 
 
 def without_controls(losses: pd.DataFrame) -> pd.DataFrame:
-    """A table with a column for each learner, without the trivial baselines."""
+    """A table with one column per learner, without the trivial baselines."""
     return losses.drop(columns=[CONSTANT, RANDOM], errors="ignore")
 
 
@@ -99,7 +102,7 @@ def by_domain(runs: pd.DataFrame, family: str) -> pd.DataFrame:
     Parameters
     ----------
     runs : DataFrame
-        A table with one row for each task and learner, as `evaluate` makes them.
+        A table with one row per task and learner, as returned by `evaluate`.
     family : str
         The name of a task family.
 
@@ -111,7 +114,7 @@ def by_domain(runs: pd.DataFrame, family: str) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        If a learner lacks a domain: all need the same problems.
+        If a learner has no results for a domain. All learners need the same problems.
     """
     part = runs[runs["family"] == family]
     table = part.pivot_table(
@@ -152,7 +155,7 @@ def average_ranks(losses: pd.DataFrame) -> Ranks:
 def close_to_lowest(losses: pd.Series) -> pd.Series:
     """Whether each learner's mean loss exceeds the lowest one by at most the margin.
 
-    This describes the means, and is no test.
+    This compares means and is not a statistical test.
 
     Examples
     --------
@@ -174,8 +177,10 @@ def by_unit_of(
 def in_domain(
     runs: pd.DataFrame, family: str, domain: str, first: str, second: str
 ) -> PairedDifference | None:
-    """Compare two learners over the units of a domain; None if the runs lack one of
-    them, or have one unit only."""
+    """Compare two learners over the units of a domain.
+
+    The result is None if the runs have only one unit or do not contain both learners.
+    """
     by_unit = by_unit_of(runs, family, domain)
     if len(by_unit) < 2 or not {first, second} <= set(by_unit.columns):
         return None
@@ -185,7 +190,7 @@ def in_domain(
 def compare_losses(
     losses: pd.DataFrame, first: str, second: str, replicate: str
 ) -> PairedDifference:
-    """Compare two learners; the constant forecast is the trivial baseline.
+    """Compare two learners, with the constant forecast as the trivial baseline.
 
     Parameters
     ----------
@@ -197,7 +202,8 @@ def compare_losses(
     Returns
     -------
     PairedDifference
-        Of minus the losses. The margin refers to the learner with the lowest mean loss.
+        Difference of minus the losses. The margin refers to the learner with the lowest
+        mean loss.
     """
     gains = -losses
     return compare(
@@ -227,19 +233,23 @@ def standing(runs: pd.DataFrame, family: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by domain and learner: loss (mean over units), fraction (of the distance
-        from the lowest loss, 0, to the constant forecast, 1), close (see
-        `close_to_lowest`), units (their number), non_inferior and inferior (True, False
-        or None, by the decision rules over units; None where units are not
-        independent; None is missing), and non-inferiority at each multiple of the
-        margin, such as "at 0.5 margins".
+        A table indexed by domain and learner with these columns:
+
+        - loss: mean over units.
+        - fraction: loss on the scale from the lowest loss (0) to the loss of the
+          constant forecast (1).
+        - close: see `close_to_lowest`.
+        - units: number of units.
+        - non_inferior, inferior: answers of the decision rules over units. They are
+          missing if the rules give no answer or if units are not independent.
+        - non-inferiority at each multiple of the margin, such as "at 0.5 margins".
     """
     rows = []
     for domain, losses in by_domain(runs, family).iterrows():
         by_unit = by_unit_of(runs, family, str(domain))
         lowest = losses.idxmin()
         excess: Any = losses - losses[lowest]
-        # Without a learner that is better than the constant there is no scale.
+        # If no learner is better than the constant forecast, the scale is undefined.
         fractions = excess / excess.where(excess > 0)[CONSTANT]
         close = close_to_lowest(losses)
         for name, loss in losses.items():
@@ -249,14 +259,14 @@ def standing(runs: pd.DataFrame, family: str) -> pd.DataFrame:
             row["units"] = len(by_unit)
             rows.append(row | _verdicts(by_unit, name, lowest, family))
     table = pd.DataFrame(rows).set_index(["domain", "learner"])
-    # None is missing; True and False can be counted.
+    # With this type, None is missing, and True and False can be counted.
     return table.astype(dict.fromkeys(_ANSWERS, "boolean"))
 
 
 def _verdicts(
     by_unit: pd.DataFrame, name: Any, lowest: Any, family: str
 ) -> dict[str, bool | None]:
-    """The answers of the decision rules on a learner and the one of lowest loss."""
+    """Answers of the decision rules for a learner and the one with the lowest loss."""
     answers: dict[str, bool | None] = dict.fromkeys(_ANSWERS)
     if REPLICATES[family] == "domain" or len(by_unit) < 2:
         return answers
@@ -276,7 +286,7 @@ def over_domains(
 
 
 def lowest_over_domains(runs: pd.DataFrame, family: str) -> str:
-    """The learner of lowest mean loss over the domains of a family."""
+    """The learner with the lowest mean loss over the domains of a family."""
     return str(by_domain(runs, family).mean().idxmin())
 
 
@@ -291,13 +301,18 @@ def summary(runs: pd.DataFrame, family: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by learner: rank (the average over domains), close (the number of
-        domains in which the mean loss exceeds the lowest one by at most the margin),
-        non_inferior and inferior (the numbers of domains with these answers), domains
-        (their number), fraction (the mean over domains of the fraction of the distance
-        from the lowest loss to the constant forecast), error (the standard error of
-        this mean), seconds (geometric mean of fit and forecast), on_front (whether all
-        quicker learners have a larger fraction).
+        A table indexed by learner with these columns:
+
+        - rank: average rank over domains.
+        - close: number of domains in which the mean loss exceeds the lowest mean loss by
+          at most the margin.
+        - non_inferior, inferior: numbers of domains with these answers.
+        - domains: number of domains.
+        - fraction: mean over domains of the loss on the scale from the lowest loss (0)
+          to the loss of the constant forecast (1).
+        - error: standard error of this mean.
+        - seconds: geometric mean of the time of fit and forecast.
+        - on_front: whether all faster learners have a larger fraction.
     """
     losses = by_domain(runs, family)
     part = runs[runs["family"] == family]
@@ -321,10 +336,11 @@ def summary(runs: pd.DataFrame, family: str) -> pd.DataFrame:
 
 
 def counted(runs: pd.DataFrame, family: str, names: Sequence[str]) -> str:
-    r"""Sentences about learners of a family: in how many domains they are close to the
-    lowest loss, and in how many this is shown.
+    r"""Describe the results of some learners of a task family in sentences.
 
-    Learners that the runs lack are left out.
+    The sentences count the domains in which a learner is close to the lowest loss, and
+    the domains in which it is shown to be non-inferior. Learners without runs are left
+    out.
 
     Examples
     --------
@@ -333,8 +349,9 @@ def counted(runs: pd.DataFrame, family: str, names: Sequence[str]) -> str:
     >>> runs = pd.DataFrame(rows, columns=["domain", "learner", "loss"]).assign(family="time")
     >>> runs = runs.assign(unit="0", fit_s=1.0, forecast_s=0.0)
     >>> print(counted(runs, "time", ["a", "b"]).replace(". ", ".\n"))
-    Of 2 domains, the mean loss is within the margin of the lowest in 2 (*a*) and 1 (*b*).
-    The learner is shown to be non-inferior in 0 (*a*) and 0 (*b*).
+    Each learner was run in 2 domains.
+    Its mean loss is within the margin of the lowest in 2 (*a*) and 1 (*b*) of them.
+    It is shown to be non-inferior in 0 (*a*) and 0 (*b*).
     """
     table = summary(runs, family)
     some = [name for name in names if name in table.index]
@@ -344,22 +361,27 @@ def counted(runs: pd.DataFrame, family: str, names: Sequence[str]) -> str:
         return join_names([f"{table.loc[name, column]} (*{name}*)" for name in some])
 
     text = (
-        f"Of {n_domains} domains, the mean loss is within the margin of the lowest in "
-        f"{count('close')}."
+        f"Each learner was run in {n_domains} domain{'' if n_domains == 1 else 's'}. Its "
+        f"mean loss is within the margin of the lowest in {count('close')} of them."
     )
     if REPLICATES[family] != "domain":
-        return f"{text} The learner is shown to be non-inferior in {count('non_inferior')}."
+        return f"{text} It is shown to be non-inferior in {count('non_inferior')}."
     lowest = lowest_over_domains(runs, family)
     others = [name for name in some if name != lowest]
     answers = [
-        f"*{name}* {in_words(over_domains(runs, family, name, lowest))}"
+        f"the loss of *{name}* is {in_words(over_domains(runs, family, name, lowest))}"
         for name in others
     ]
-    return f"{text} Losses over domains, next to *{lowest}*: {'; '.join(answers)}."
+    if not answers:
+        return text
+    return (
+        f"{text} On average over all domains and compared with *{lowest}*, "
+        f"{'; '.join(answers)}."
+    )
 
 
 def in_words(difference: PairedDifference, better: str = "lower") -> str:
-    """The difference of a learner to another in a measure, and the answer.
+    """Describe the difference between two learners and the answer of the decision rules.
 
     Parameters
     ----------
@@ -387,22 +409,23 @@ def in_words(difference: PairedDifference, better: str = "lower") -> str:
 
 
 def advice(runs: pd.DataFrame, **facts: float) -> pd.DataFrame:
-    """The learners that are close to the lowest loss in the domains nearest to a case.
+    """The learners that are close to the lowest loss in the most similar domains.
 
     Parameters
     ----------
     runs : DataFrame
-        Runs of one task family, or a part of them.
+        All or some runs of one task family.
     **facts : float
-        Positive numbers that describe the case, by the names of their columns. The
-        distance is the sum of the absolute differences of logarithms from the means of
-        a domain.
+        Positive numbers that describe the new problem, by column name. The distance of
+        a domain is the sum of the absolute differences between the logarithms of these
+        numbers and of the means of the domain.
 
     Returns
     -------
     DataFrame
-        Indexed by learner, the quickest first: loss and seconds, means over the nearest
-        domains, which `attrs["domains"]` names. See `close_to_lowest`.
+        A table indexed by learner, with the fastest first. Its columns are the mean loss
+        and the mean seconds over the nearest domains, which are listed in
+        `attrs["domains"]`. See `close_to_lowest`.
 
     Examples
     --------
@@ -440,7 +463,7 @@ def intervals(runs: pd.DataFrame, measure: str = "loss") -> pd.DataFrame:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Names in a sentence.
+    """Join names for use in a sentence.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The task family "features" of chapter 17: pairs with ties, of items with features.
+"""The task family "features" of chapter 17: pairs of items with features, with ties.
 
 Features are scaled by the training items. Folds never split the pairs of a user or the
-matches of a day, and no match is forecast from later ones.
+matches of a day. No match is forecast from later matches.
 
 References
 ----------
@@ -33,21 +33,21 @@ from preflearn_book.studies.ch17_protocol import Problem, Split, problem_or_simu
 from preflearn_book.studies.ch17_queries import search_results
 
 N_FOLDS = 3
-N_PAIRS = 300  # to learn from
-N_ASKED = 1000  # to forecast
+N_PAIRS = 300  # training pairs
+N_ASKED = 1000  # test pairs
 DRAWS = 5
 TIES = 0.3  # fraction of the pairs
 _NORMS: dict[str, Any] = {"norm 1": "l1", "norm 2": "l2", "norm inf": "linf"}
 _YEARS = ("1998", "2003", "2008", "2013", "2018")  # first year of the test matches
-_RECENT = 10  # matches of a team
+_RECENT = 10  # matches per team
 _PAIRS_PER_USER = 5  # from ten ratings, two at a time
 
 
 def judge(truth: ArrayLike, forecast: NDArray) -> dict[str, float]:
-    """The zero-one loss; for probabilities (m, 3), also log loss and overconfidence.
+    """The zero-one loss. For probabilities (m, 3), also log loss and overconfidence.
 
-    The overconfidence is the mean of the largest probability minus the accuracy, which
-    is 0 for calibrated forecasts.
+    The overconfidence is the mean of the largest probability minus the accuracy. It is 0
+    for calibrated forecasts.
 
     Examples
     --------
@@ -66,8 +66,7 @@ def judge(truth: ArrayLike, forecast: NDArray) -> dict[str, float]:
 
 
 def scaled_split(pairs: Pairs, y: NDArray, train: NDArray, test: NDArray) -> Split:
-    """Pairs to learn from and pairs to forecast, with features scaled by the items
-    learned from."""
+    """Training and test pairs, with features that are scaled by the training items."""
     scaler = OnItems(StandardScaler()).fit(pairs[train])
     return Split(
         (scaler.transform(pairs[train]), y[train]),
@@ -79,7 +78,7 @@ def scaled_split(pairs: Pairs, y: NDArray, train: NDArray, test: NDArray) -> Spl
 def make_problem(
     name: str, family: str, pairs: Pairs, y: NDArray, n: int, folds: Iterable
 ) -> Problem:
-    """The problem to learn from the first n pairs, and to forecast the others.
+    """The problem with the first n pairs for training and the others for testing.
 
     Parameters
     ----------
@@ -91,7 +90,7 @@ def make_problem(
         Labels.
     n : int
     folds : iterable of (ndarray, ndarray)
-        Numbers of training and test pairs among the first n.
+        Row numbers of training and validation pairs among the first n.
     """
     domain, unit = name.split("/")
     facts = {"n_pairs": n, "n_features": pairs.shape[2]}
@@ -101,7 +100,7 @@ def make_problem(
 
 
 def tasks(profile: str) -> list[str]:
-    """Names of the problems, domain/unit."""
+    """Names of the problems in the form domain/unit."""
     if profile == "quick":
         return ["norm 1/0", "norm 2/0", "football/2018"]
     names = [
@@ -113,11 +112,11 @@ def tasks(profile: str) -> list[str]:
 
 
 def problem(name: str) -> Problem:
-    """The problem of a name; simulations and sushi as in section 4 of [Venuto2017]_.
+    """The problem with a given name.
 
-    The last section of the paper wishes for data of search engines. If sushi, search
-    results or football are not available, the problem is one more simulation with the
-    norm 2.
+    Simulations and sushi data are as in section 4 of [Venuto2017]_. The last section of
+    the paper suggests data from search engines. If the data on sushi, search results, or
+    football are not available, the problem is another simulation with the norm 2.
     """
     return problem_or_simulation(name, _real_problem, _simulated)
 
@@ -140,7 +139,7 @@ def _simulated(name: str) -> Problem:
 
 def _norm_pairs(name: str, norm: Any, rng: np.random.Generator) -> Problem:
     pairs, y, _ = simulate_norm_pairs(norm, N_PAIRS + N_ASKED, TIES, rng)
-    # In the simulation the first item is better more often, which is not to be learned.
+    # In the simulation, the first item is better more often. This must not be learned.
     swapped = rng.random(len(y)) < 0.5
     index = np.where(swapped[:, None], pairs.index[:, ::-1], pairs.index)
     pairs = Pairs(pairs.items, index)
@@ -151,7 +150,7 @@ def _norm_pairs(name: str, norm: Any, rng: np.random.Generator) -> Problem:
 
 
 def _sushi(name: str) -> Problem:
-    """Ratings of users who are in no other draw, each rating in one random pair."""
+    """Random pairs of ratings. Users are in one draw only, and ratings in one pair."""
     data = load_sushi()
     rng = np.random.default_rng(17)
     own = data.user.reshape(-1, 2 * _PAIRS_PER_USER)
@@ -169,8 +168,10 @@ def _sushi(name: str) -> Problem:
 
 
 def _search(name: str) -> Problem:
-    """Documents of one query, which tie if their grades are equal; draws have no query
-    in common."""
+    """Pairs of documents of one query, tied if their grades are equal.
+
+    Draws have no query in common.
+    """
     data = search_results()
     draw = int(name.split("/")[1])
     rng = np.random.default_rng([17, 4, draw])
@@ -192,9 +193,9 @@ def _search(name: str) -> Problem:
 def pairs_of_queries(
     qid: NDArray, start: int, stop: int, n: int, rng: np.random.Generator
 ) -> NDArray:
-    """n different pairs of items of one query, in random order and direction.
+    """n different pairs of items of the same query, in random order and direction.
 
-    The queries are those with numbers from start to stop - 1.
+    The queries have the numbers from start to stop - 1.
     """
     rows = np.flatnonzero((start <= qid) & (qid < stop))
     i, j = np.triu_indices(len(rows), 1)
@@ -204,7 +205,7 @@ def pairs_of_queries(
 
 
 def _football(name: str) -> Problem:
-    """The last matches before a year, and those that follow."""
+    """The last matches before a year, and the following matches."""
     matches, X = _known_before()
     cut = int(np.searchsorted(matches["time"], np.datetime64(name.split("/")[1])))
     rows = np.arange(cut - N_PAIRS, cut + N_ASKED)
@@ -217,8 +218,10 @@ def _football(name: str) -> Problem:
 
 @cache
 def _known_before() -> tuple[pd.DataFrame, Floats]:
-    """Matches of teams with at least ten earlier ones, and features (N, 2, p) from
-    earlier days."""
+    """Matches of teams with at least ten earlier matches, and features (N, 2, p).
+
+    Features are computed from earlier days.
+    """
     frame = load_football().matches
     matches, y = Matches.from_frame(frame, advantage="advantage")
     elo = Elo(k=30.0, advantage=100.0).fit(matches, y).before_
@@ -232,10 +235,10 @@ def _known_before() -> tuple[pd.DataFrame, Floats]:
 
 
 def recent_results(frame: pd.DataFrame) -> Floats:
-    """Mean points, goals for and against in a team's last ten matches of earlier days.
+    """Mean points, goals for, and goals against in the last ten matches of each team.
 
-    The shape is (N, 2, 3). Points are 1, 0 and -1; all means of a team without earlier
-    matches are 0.
+    Only matches of earlier days count. The shape is (N, 2, 3). Points are 1, 0, and -1.
+    If a team has no earlier matches, all its means are 0.
 
     Examples
     --------
@@ -253,18 +256,19 @@ def recent_results(frame: pd.DataFrame) -> Floats:
         .groupby(teams)
         .transform(lambda column: column.shift().rolling(_RECENT, min_periods=1).mean())
     )
-    # The first match of a day knows no result of that day.
+    # Features at the first match of a day do not contain results of that day.
     of_day = means.fillna(0.0).groupby([teams, days]).transform("first")
     return of_day.to_numpy().reshape(-1, 2, 3)
 
 
 def new_user() -> list[Problem]:
-    """ "I have 300 pairs and 20 features": pairs of patients of two other data sets.
+    """ "I have 300 pairs and 20 features": pairs of patients from two other data sets.
 
-    Diabetes: which patient's disease progresses further in a year, by ten measurements
-    and ten products of them; the smallest differences are ties. Breast cancer: which
-    patient is ill, by means and worst values of ten measures of cells; two patients
-    with the same diagnosis tie.
+    In the diabetes data, the better item is the patient whose disease progresses further
+    in a year. The features are ten measurements and ten products of them, and the
+    smallest differences are ties. In the breast cancer data, it is the patient with
+    cancer. The features are the means and the worst values of ten cell measurements, and
+    two patients with the same diagnosis are tied.
     """
     illness, progression = load_diabetes(return_X_y=True)
     cells, healthy = load_breast_cancer(return_X_y=True)

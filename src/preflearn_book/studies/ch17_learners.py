@@ -2,11 +2,11 @@
 
 To add a baseline, edit only this file:
 
-1. Write `fit(train, **configuration)`, which returns the fitted model: a function from
-   the test data to what the judge of the task family takes. The modules `ch17_pairs`,
-   `ch17_orders` and `ch17_time` say what the data are.
+1. Write `fit(train, **configuration)`, which returns the fitted model. The model is a
+   function from the test data to the input of the judge of the task family. The modules
+   `ch17_pairs`, `ch17_orders`, and `ch17_time` describe the data.
 2. Add a `Learner` at the end of its task families in `LEARNERS`, with `BUDGET`
-   configurations, or without any if there is nothing to choose.
+   configurations, or without configurations if there is nothing to choose.
 3. Run ``preflearn record 17 -p learners "NAME"``. It evaluates only this learner, on
    all tasks of its families, and merges its rows into the recorded tables.
 
@@ -40,7 +40,7 @@ from preflearn_book.studies.ch17_protocol import (
 )
 
 AFTERWARDS = ("SVMCompare, threshold refitted", "logistic, with counts")
-"""Learners that were added after the losses were known, to find a cause. They are not
+"""Learners that were added to explain losses after these were known. They are not
 ranked."""
 
 
@@ -64,14 +64,14 @@ def _powers_of_ten(low: float, high: float) -> list[float]:
 
 # ---- Learners of several families
 
-# Twice the width is the exponent of the kernel at the mean squared distance.
+# The exponent of the kernel at the mean squared distance is twice the width.
 _PAIR_WIDTHS = [0.1, 1.0]
 
 
 def _pair_learners(
     name: str, estimator: Any, **values: Sequence[Any]
 ) -> tuple[Learner, Learner]:
-    """A learner from pairs with a linear kernel, and one with a Gaussian kernel."""
+    """A learner from pairs with a linear kernel and with a Gaussian kernel."""
     return (
         _pair_learner(name, estimator, **values),
         _pair_learner(f"{name}, rbf", estimator, **values, width=_PAIR_WIDTHS),
@@ -89,7 +89,7 @@ _KERNEL_LOGISTIC = _learner(
     width=_PAIR_WIDTHS,
     C=spaced(1e-3, 1e5),
 )
-# With 256 of 600 rows in each leaf, a tree has at most one split.
+# With at least 256 of 600 rows in each leaf, a tree has at most one split.
 _TREE_SIZES = {
     "n_estimators": [50, 150],
     "min_child_samples": [2, 4, 8, 16, 32, 64, 128, 256],
@@ -114,7 +114,7 @@ def _order_learners(
     kernel_logistic: Sequence[float],
     smallest_leaf: int = 1,
 ) -> tuple[Learner, ...]:
-    """Learners of all families of orders, from their costs and numbers of units."""
+    """Learners of all families of orders, given their costs and numbers of units."""
     tree_sizes = {
         "min_child_samples": [smallest_leaf * 3 ** (k // 2) for k in range(BUDGET)],
         "num_leaves": [2, 6],
@@ -161,7 +161,7 @@ def _table_learner(
     return Learner(name, partial(time.fit_table, fit), _grid(**values))
 
 
-# Where scores change fast they vary less, so that each speed has half of the numbers.
+# Each length scale has half of the variances. Scores that change faster vary less.
 _DYNAMIC = [
     *_grid(variance=(0.04, 0.15, 0.6, 2.4), years=(3.0,)),
     *_grid(variance=(0.15, 0.6, 2.4, 9.6), years=(30.0,)),
@@ -327,7 +327,7 @@ LEARNERS: dict[str, tuple[Learner, ...]] = {
 def select_learners(
     family: str, names: Collection[str] | None = None
 ) -> tuple[Learner, ...]:
-    """The learners of a task family, or those with the given names."""
+    """The learners of a task family, or its learners with the given names."""
     return tuple(
         learner
         for learner in LEARNERS[family]
@@ -336,15 +336,15 @@ def select_learners(
 
 
 def parse_names(text: str) -> list[str] | None:
-    """Names of learners in a text such as "Elo; Glicko"; None for "all".
+    """Parse the names of learners in a text such as "Elo; Glicko"; None for "all".
 
-    Commas may be left out, since the lists of a sweep are separated by commas:
-    "ranking SVM rbf" is "ranking SVM, rbf".
+    Commas in names may be left out, because the lists of a sweep are separated by commas.
+    For example, "ranking SVM rbf" means "ranking SVM, rbf".
 
     Raises
     ------
     ValueError
-        If no task family has a learner of a name.
+        If no task family has a learner with one of the names.
     """
     if text == "all":
         return None

@@ -1,14 +1,13 @@
-"""The task family "objects" of chapter 17: a ranking of items is learned, and other
-items are ranked.
+"""The task family "objects" of chapter 17: learn a ranking of items, rank other items.
 
-A domain is a group of sets, such as results of decathlons. A unit is a row of Table 2
-of [AhmadiFahandar2019]_, except rows with a set that is not public. Rows of a domain
-share its sets, so they depend on each other.
+A domain is a group of data sets, such as results of decathlons. A unit is a row of
+Table 2 of [AhmadiFahandar2019]_. Rows with a data set that is not public are left out.
+The rows of a domain share data sets, so they are dependent.
 
-All learners get the features that chapter 16 gives to AnKer-rank, in [0, 1], except
-the columns that the ranking is sorted by: with them, one column is the answer. A query
+All learners get the features that AnKer-rank has in chapter 16, scaled to [0, 1]. The
+columns that determine the ranking are left out, because they contain the answer. A query
 is scaled together with the training items if a Kolmogorov-Smirnov test does not reject
-that they have the same distribution, and otherwise by itself.
+that both have the same distribution. Otherwise it is scaled by itself.
 
 References
 ----------
@@ -55,16 +54,20 @@ SORT_KEYS = {
     "G": ("Goalsfor",),
     "V": ("Matches_Won", "Points", "Sets_Ration", "Points_Ratio"),
 }
-"""The columns that sort the rankings of a group: the first one sorts all items, and each
-further one sorts those that are equal in the earlier ones. (The decathlon's points and
-CWUR's score are no features in chapter 16 either.)"""
+"""The columns that determine the rankings of a group.
+
+The first column sorts all items, and each further column sorts items that are equal in
+the earlier columns. (The points of the decathlon and the score of CWUR are not features
+in chapter 16 either.)
+"""
 
 _COMPLEMENTS = {"V": ("Matches_Lost",)}  # all teams have as many matches
-MAX_REPEATED_ITEMS = 50  # with more items, three folds are drawn once, not three times
+# With more items, the three folds are drawn once instead of three times.
+MAX_REPEATED_ITEMS = 50
 
 
 def tasks(profile: str) -> list[str]:
-    """Names such as "decathlon/D1-D2"; quick: those of the smallest sets."""
+    """Names such as "decathlon/D1-D2". Quick tasks use the smallest data sets."""
     return [
         f"{GROUPS[a[0]]}/{a}-{b}"
         for a, b in TRANSFERS
@@ -73,7 +76,7 @@ def tasks(profile: str) -> list[str]:
 
 
 def problem(name: str) -> Problem:
-    """The problem of a name; a simulated one if its sets are not available."""
+    """The problem with a given name, or a simulated one if the data are not available."""
     return problem_or_simulation(name, _real_problem, _simulated)
 
 
@@ -83,8 +86,10 @@ def _real_problem(name: str) -> Problem:
 
 
 def without_sort_keys(name: str) -> ObjectRanking:
-    """A ranking without the features in `SORT_KEYS`, and without those that differ from
-    one of them by sign and a constant."""
+    """A ranking without the features in `SORT_KEYS`.
+
+    Features that equal one of them up to sign and a constant are also left out.
+    """
     data = load_object_ranking(name)
     left_out = {*SORT_KEYS.get(name[0], ()), *_COMPLEMENTS.get(name[0], ())}
     kept = [feature not in left_out for feature in data.feature_names]
@@ -93,7 +98,7 @@ def without_sort_keys(name: str) -> ObjectRanking:
 
 
 def _simulated(name: str) -> Problem:
-    """Two sets whose items are ranked by one noisy linear utility."""
+    """Two data sets that are ranked by the same noisy linear utility."""
     rng = np.random.default_rng(seed_of(name))
     X = rng.uniform(size=(2, 20, 6))
     y = X @ np.linspace(1, 2, 6) + 0.3 * rng.normal(size=(2, 20))
@@ -102,7 +107,7 @@ def _simulated(name: str) -> Problem:
 
 
 def make_problem(name: str, X: Floats, y: Floats, Q: Floats, truth: Floats) -> Problem:
-    """The problem to learn the order of X, and to rank Q."""
+    """The problem of learning the order of X and ranking Q."""
     domain, unit = name.split("/")
     seed = seed_of(name)
     n_repeats = 3 if len(X) <= MAX_REPEATED_ITEMS else 1
@@ -117,12 +122,14 @@ def make_problem(name: str, X: Floats, y: Floats, Q: Floats, truth: Floats) -> P
 
 
 def split(X: Floats, y: Floats, Q: Floats, truth: Floats, seed: int) -> Split:
-    """Items to learn from and a query, scaled to [0, 1]; the scores of the query's
-    items, larger is better, are the truth."""
+    """Training items and a query, scaled to [0, 1].
+
+    The truth is the scores of the query items; larger is better.
+    """
     X, Q = DomainScaler().fit(X).both(Q)
     return Split(Scored(X, y, seed), Q, truth)
 
 
 def judge(truth: Floats, scores: Floats) -> dict[str, float]:
-    """The ranking loss of section 2; a pair that is tied in the scores counts half."""
+    """The ranking loss of section 2, where a pair with tied scores counts half."""
     return {"loss": ranking_loss(-truth, -merge_rounded(scores))}

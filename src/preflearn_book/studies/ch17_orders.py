@@ -1,12 +1,12 @@
-"""Learners of chapter 17 for the task families "objects", "ratings" and "queries": an
-order of items is learned from scores.
+"""Learners of chapter 17 that learn an order of items from scores.
 
-`train` is `Scored`: items and their scores, of which only the order within a query
-counts. The fitted model is a function from the features of other items to scores;
-larger is better. In "ratings", `train` is a list of them, one for each user.
+They belong to the task families "objects", "ratings", and "queries". `train` is `Scored`:
+items and their scores, where only the order within a query matters. The fitted model is
+a function from the features of other items to scores; larger is better. In "ratings",
+`train` is a list of `Scored`, one per user.
 
-Features are centered on the training items and divided by one number, so that one grid
-suits sets of any unit. Learners by analogy need features in [0, 1] instead.
+Features are centered on the training items and divided by one number. Therefore the same
+grid suits data in any unit. Learners by analogy need features in [0, 1] instead.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from preflearn.ranking import RankNet
 from preflearn.ranking.aggregation import check_degrees, fit_worths, merged
 from preflearn_book.studies.ch17_protocol import QUIET_TREES, Learner
 
-# Scores that differ by less, relative to the range or size of a forecast, are tied.
+# Scores that differ by less, relative to the range or size of a forecast, count as tied.
 _ROUNDING_OF_RANGE = 1e-9
 _ROUNDING_OF_SIZE = 1e-13
-_MIN_STEPS = 500  # of a network on few pairs; it makes at least five passes
+_MIN_STEPS = 500  # minimum for a network on few pairs; it makes at least five passes
 _N_TREES = 200
 _MAX_KERNEL_FEATURES = 150
 
@@ -46,7 +46,7 @@ Scores = Callable[[Floats], Floats]
 
 
 class Scored(NamedTuple):
-    """Items to learn from.
+    """Training items.
 
     Attributes
     ----------
@@ -54,9 +54,9 @@ class Scored(NamedTuple):
     y : ndarray of shape (n,)
         Scores; larger is better.
     seed : int
-        Seed of learners that draw random numbers.
+        Seed for learners that use random numbers.
     qid : ndarray of shape (n,), optional
-        Queries of the items, by number from 0; None: one query.
+        Query of each item, numbered from 0. None means a single query.
     """
 
     X: Floats
@@ -65,7 +65,7 @@ class Scored(NamedTuple):
     qid: Ids | None = None
 
     def pairs(self) -> tuple[Pairs, Labels]:
-        """All pairs of one query with different scores; the first item is better."""
+        """All pairs within a query with different scores, with the better item first."""
         return Pairs.from_scores(self.X, self.y, self.qid)
 
     def query_means(self, values: Floats) -> Floats:
@@ -77,7 +77,7 @@ class Scored(NamedTuple):
 
 
 def seed_of(name: str) -> int:
-    """The seed of all draws of a task.
+    """The seed for all random numbers of a task.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def seed_of(name: str) -> int:
 
 
 def merge_rounded(scores: Floats) -> Floats:
-    """Forecasts in which scores that differ only by rounding are equal.
+    """Set scores that differ only by rounding equal.
 
     Examples
     --------
@@ -101,8 +101,10 @@ def merge_rounded(scores: Floats) -> Floats:
 
 
 def standardized(fit: Callable[..., Scores]) -> Callable[..., Scores]:
-    """Fit to scores with mean 0, and to features with mean 0 and mean square 1 over
-    all of them."""
+    """Fit a model to centered scores and scaled features.
+
+    Each feature has mean 0, and the mean square over all features is 1.
+    """
 
     @wraps(fit)
     def fit_standardized(train: Scored, **options: Any) -> Scores:
@@ -138,13 +140,13 @@ def fit_centered(train: Scored, **options: Any) -> Scores:
 
 
 def fit_anker_rank(train: Scored, **options: Any) -> Scores:
-    """AnKer-rank, whose coins and folds are drawn from the seed of the training data."""
+    """AnKer-rank, with random signs and folds from the seed of the training data."""
     model = AnKerRank(**options, random_state=train.seed)
     return model.fit(train.X, train.y).rank_function
 
 
 def fit_able2rank(train: Scored, **options: Any) -> Scores:
-    """Able2rank, which draws nothing."""
+    """Able2rank, which uses no random numbers."""
     return Able2Rank(**options).fit(train.X, train.y).rank_function
 
 
@@ -152,8 +154,8 @@ def fit_able2rank(train: Scored, **options: Any) -> Scores:
 def fit_logistic(train: Scored, C: float, width: float | None = None) -> Scores:
     """Logistic regression on the differences of all pairs, without an intercept.
 
-    Every other pair is swapped, so that both labels occur. The features are those of a
-    kernel, which is linear without a `width`.
+    Every second pair is swapped, so that both labels occur. The features are those of a
+    Gaussian kernel with a `width`, or of a linear kernel without one.
     """
     n, p = train.X.shape
     n_components = min(n, _MAX_KERNEL_FEATURES)
@@ -175,7 +177,7 @@ def fit_logistic(train: Scored, C: float, width: float | None = None) -> Scores:
 def fit_ranknet(train: Scored, n_hidden: int, learning_rate: float) -> Scores:
     """RankNet, trained for at least `_MIN_STEPS` steps."""
     n_pairs = len(train.pairs()[1])
-    epochs = max(5, -(-_MIN_STEPS * 16 // n_pairs))  # batches hold 16 pairs
+    epochs = max(5, -(-_MIN_STEPS * 16 // n_pairs))  # A batch has 16 pairs.
     net = RankNet(
         n_hidden, learning_rate=learning_rate, n_epochs=epochs, random_state=train.seed
     )
@@ -183,7 +185,7 @@ def fit_ranknet(train: Scored, n_hidden: int, learning_rate: float) -> Scores:
 
 
 def normal_scores(y: Floats) -> Floats:
-    """Ranks as normal quantiles, which suit a squared error."""
+    """Normal quantiles of the ranks, which suit a squared error."""
     return norm.ppf(rankdata(y) / (len(y) + 1))
 
 
@@ -205,9 +207,9 @@ def fit_trees(train: Scored, min_child_samples: int, num_leaves: int) -> Scores:
 def fit_lambdamart(train: Scored, min_child_samples: int, num_leaves: int) -> Scores:
     """LambdaMART of LightGBM, with the sizes of `fit_trees`.
 
-    A swap of two items costs the change in discounted cumulative gain. The gain of an
-    item is the rank of its score in its query, and all positions count, since the loss
-    counts all pairs alike.
+    The cost of swapping two items is the change in discounted cumulative gain. The gain
+    of an item is the rank of its score in its query. All positions count, because the
+    loss gives all pairs the same weight.
     """
     qid = np.zeros(len(train.y), dtype=np.int64)
     if train.qid is not None:
@@ -234,23 +236,25 @@ def fit_lambdamart(train: Scored, min_child_samples: int, num_leaves: int) -> Sc
 
 @standardized
 def fit_gaussian_process(train: Scored) -> Scores:
-    """A linear and a smooth part and noise, whose sizes and length have the largest
-    likelihood."""
+    """A Gaussian process with a linear part, a smooth part, and noise.
+
+    Their variances and the length scale maximize the likelihood.
+    """
     p = train.X.shape[1]
     kernel = (
         1.0 * RBF(np.sqrt(p)) + 1.0 / p * DotProduct(0.0, "fixed") + WhiteKernel(0.1)
     )
     process = GaussianProcessRegressor(kernel, normalize_y=True)
-    # a size of 0 is an answer
+    # A variance of 0 is a valid result.
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         process.fit(train.X, normal_scores(train.y))
     return lambda Q: np.asarray(process.predict(Q))
 
 
 def fit_best_feature(train: Scored) -> Scores:
-    """The feature that orders the items best, with its sign."""
+    """The single feature, with a sign, that orders the items best."""
     pairs, labels = train.pairs()
-    # The fraction of right pairs minus that of wrong ones.
+    # fraction of correctly ordered pairs minus fraction of wrong pairs
     agreement = np.sign(pairs.differences()).T @ labels
     best = int(np.abs(agreement).argmax())
     return lambda Q: np.sign(agreement[best]) * Q[:, best]
@@ -260,7 +264,7 @@ def fit_best_feature(train: Scored) -> Scores:
 def fit_correlations(train: Scored) -> Scores:
     """Features weighted by their correlations with the ranks, within queries.
 
-    Features of ratings are users, who are thus weighted by their similarity.
+    In "ratings", features are users, who are thus weighted by their similarity.
     """
     deviations = train.X.std(axis=0)
     targets = normal_scores(train.y)
@@ -270,7 +274,7 @@ def fit_correlations(train: Scored) -> Scores:
 
 
 def fit_zero(train: Scored) -> Scores:
-    """The score 0 for each item, so that all are tied."""
+    """The score 0 for each item, so that all items are tied."""
     return lambda Q: np.zeros(len(Q))
 
 
@@ -280,12 +284,12 @@ def fit_random(train: Scored) -> Scores:
 
 
 def fit_popularity(train: Scored) -> Scores:
-    """The mean rating by the reference users; a missing one is the user's median."""
+    """The mean rating by the reference users, with medians for missing ratings."""
     return lambda Q: Q.mean(axis=1)
 
 
 def fit_bradley_terry(train: Scored) -> Scores:
-    """Worths from the fraction of reference users that rate one item above another."""
+    """Worths from the fraction of reference users who rate one item above another."""
     return lambda Q: fit_worths(check_degrees((Q[:, None] > Q).mean(axis=2)))
 
 
@@ -293,7 +297,7 @@ def fit_bradley_terry(train: Scored) -> Scores:
 
 
 def for_each_user(*learners: Learner) -> tuple[Learner, ...]:
-    """Learners that are fitted to each user of a list, with one configuration."""
+    """Learners that are fitted to each user of a list with the same configuration."""
     return tuple(
         learner._replace(fit=partial(fit_users, learner.fit)) for learner in learners
     )
@@ -302,6 +306,6 @@ def for_each_user(*learners: Learner) -> tuple[Learner, ...]:
 def fit_users(
     fit: Callable[..., Scores], train: Sequence[Scored], **options: Any
 ) -> Callable[[Sequence[Floats]], list[Floats]]:
-    """Fit each user; the result scores one set of items for each of them."""
+    """Fit each user. The model scores one set of items per user."""
     models = [fit(user, **options) for user in train]
     return lambda test: [scores(Q) for scores, Q in zip(models, test, strict=True)]

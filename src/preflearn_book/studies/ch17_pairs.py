@@ -1,6 +1,6 @@
-"""Chapter 17: learners from pairs with ties, of items that have features.
+"""Learners of chapter 17 from pairs of items with features, with ties.
 
-`train` is a tuple of Pairs and labels -1, 0, 1. The result of a fit is a function from
+`train` is a tuple of Pairs and labels -1, 0, 1. The fitted model is a function from
 Pairs to probabilities of the three labels, shape (m, 3), or to labels, shape (m,).
 
 References
@@ -33,7 +33,7 @@ from preflearn.ranking import Davidson, OrdinalComparison, RankNet
 from preflearn.svm import SVMCompare
 from preflearn_book.studies.ch17_protocol import QUIET_TREES
 
-_CENTRES = 100  # items of the kernel features
+_CENTRES = 100  # largest number of items for kernel features
 
 Labelled = tuple[Pairs, NDArray]
 Forecast = Callable[[Pairs], NDArray]
@@ -42,15 +42,16 @@ Forecast = Callable[[Pairs], NDArray]
 def fit_estimator(
     train: Labelled, estimator: Any, width: float | None = None, **options: Any
 ) -> Forecast:
-    """An estimator of the package that predicts labels, with a Gaussian kernel if it
-    has a `width`."""
+    """An estimator of the package that predicts labels.
+
+    With a `width`, it has a Gaussian kernel.
+    """
     options |= kernel_options(train, width)
     return estimator(**options).fit(*train).predict
 
 
 def kernel_options(train: Labelled, width: float | None) -> dict[str, Any]:
-    """A linear kernel, or a Gaussian one whose gamma is `width` over the number of
-    features."""
+    """A linear kernel, or a Gaussian kernel with gamma = `width` / number of features."""
     if width is None:
         return {"kernel": "linear"}
     return {"kernel": "rbf", "gamma": width / train[0].shape[2]}
@@ -62,15 +63,19 @@ def fit_ordinal(train: Labelled, **options: Any) -> Forecast:
 
 
 def fit_with_threshold(train: Labelled, C: float) -> Forecast:
-    """Linear SVMCompare with a threshold chosen on the training pairs, like a ranking
-    SVM's."""
+    """Linear SVMCompare with a threshold that is chosen on the training pairs.
+
+    The threshold is chosen in the same way as for the ranking SVM.
+    """
     model = SVMCompare(C, kernel="linear", tie_weight="least").fit(*train)
     return _with_best_threshold(train, model.decision_function)
 
 
 def fit_ranknet(train: Labelled, **options: Any) -> Forecast:
-    """RankNet on preferences as queries of two items, with a threshold chosen on the
-    training pairs."""
+    """RankNet on preferences as queries of two items.
+
+    The threshold is chosen on the training pairs.
+    """
     pairs, y = train
     X = np.vstack([pairs.first, pairs.second])
     queries = np.tile(np.arange(len(y)), 2)
@@ -91,16 +96,17 @@ def fit_both_orders(
 ) -> Forecast:
     """A classifier of -1, 0, 1 that is fitted to each pair in both orders.
 
-    A forecast is the mean of the forecasts for both orders, so that swapping the pairs
-    reverses its columns.
+    A forecast is the mean of the forecasts for both orders. Therefore swapping the items
+    of the pairs reverses its columns.
 
     Parameters
     ----------
     train : tuple of Pairs and ndarray
     rows : callable
-        From Pairs to one row for each pair.
+        Function from Pairs to one row per pair.
     fit_rows : callable
-        From rows and labels to a function that gives probabilities of -1, 0, 1.
+        Function from rows and labels to a model, which is a function from rows to the
+        probabilities of -1, 0, 1.
     """
     pairs, y = train
     both = np.vstack([rows(pairs), rows(pairs.swapped())])
@@ -117,9 +123,9 @@ def fit_both_orders(
 def fit_logistic(
     train: Labelled, C: float, rows: Forecast = Pairs.differences
 ) -> Forecast:
-    """Logistic regression of three classes on differences.
+    """Logistic regression with three classes on feature differences.
 
-    With both orders its minimum is Davidson's model on features with alpha = 1 / (4 C).
+    With both orders, the result is Davidson's model on features with alpha = 1 / (4 C).
     """
     classifier = LogisticRegression(
         C=C, solver="newton-cholesky", tol=1e-6, max_iter=1000
@@ -130,7 +136,7 @@ def fit_logistic(
 def fit_kernel_logistic(train: Labelled, C: float, width: float) -> Forecast:
     """Logistic regression on differences of kernel features of at most 100 items.
 
-    The parameter gamma of the kernel is `width` over the number of features.
+    The parameter gamma of the kernel is `width` divided by the number of features.
     """
     pairs = train[0]
     n = min(_CENTRES, len(np.unique(pairs.items[pairs.B.occurring()], axis=0)))
@@ -140,7 +146,7 @@ def fit_kernel_logistic(train: Labelled, C: float, width: float) -> Forecast:
 
 
 def fit_trees(train: Labelled, min_child_samples: int, n_estimators: int) -> Forecast:
-    """Trees of seven leaves on the features of both items and their differences."""
+    """Boosted trees with seven leaves on the features of both items and differences."""
     settings = QUIET_TREES | {
         "objective": "multiclass",
         "num_class": 3,
@@ -163,11 +169,10 @@ def fit_trees(train: Labelled, min_child_samples: int, n_estimators: int) -> For
 def fit_lambdamart(
     train: Labelled, min_child_samples: int, n_estimators: int
 ) -> Forecast:
-    """LambdaMART of LightGBM on preferences as queries of two items, with a threshold
-    chosen on the training pairs.
+    """LambdaMART of LightGBM on preferences as queries of two items.
 
-    In a query of two items each swap costs the same, so trees are boosted for the
-    logistic loss of score differences.
+    The threshold is chosen on the training pairs. In a query of two items, each swap has
+    the same cost, so the trees are boosted for the logistic loss of score differences.
     """
     pairs, y = train
     both = np.stack([pairs.first, pairs.second], axis=1)
@@ -191,8 +196,8 @@ def fit_lambdamart(
 def fit_gaussian_process(train: Labelled, width: float, noise: float) -> Forecast:
     """A Gaussian process over items by least squares on labels, with a probit link.
 
-    As in section 6.5 of [Rasmussen2006]_, the link is fitted to leave-one-out
-    predictions (eq. 5.12); here it is the probit model with ties.
+    The link is the probit model with ties. As in section 6.5 of [Rasmussen2006]_, it is
+    fitted to leave-one-out predictions (eq. 5.12).
     """
     pairs, y = train
     covariance = partial(pair_covariance, gamma=width / pairs.shape[2])
@@ -207,7 +212,7 @@ def fit_gaussian_process(train: Labelled, width: float, noise: float) -> Forecas
 
 
 def pair_covariance(pairs: Pairs, others: Pairs, gamma: float) -> Floats:
-    """Covariances of score differences under a Gaussian kernel between items."""
+    """Covariances of score differences for a Gaussian kernel between items."""
     kernel = partial(rbf_kernel, gamma=gamma)
     a = pairs.first
     b = pairs.second
@@ -222,9 +227,9 @@ def on_a_line(differences: Floats) -> Pairs:
 
 
 def fit_davidson(train: Labelled, alpha: float, own: float = 0.0) -> Forecast:
-    """Davidson's model of items that are known by number, or by number and features.
+    """Davidson's model with one score per item, and optionally with features.
 
-    An item without comparisons has a score of 0, or the score of its features.
+    An item without comparisons has the score 0, or the score of its features.
 
     Parameters
     ----------
@@ -232,7 +237,7 @@ def fit_davidson(train: Labelled, alpha: float, own: float = 0.0) -> Forecast:
     alpha : float
         Regularization parameter.
     own : float
-        Size of the indicators of items next to the features; 0 for no features.
+        Scale of the indicator of each item relative to the features; 0 for no features.
     """
 
     def with_indicators(pairs: Pairs) -> Pairs:
@@ -249,12 +254,12 @@ def fit_davidson(train: Labelled, alpha: float, own: float = 0.0) -> Forecast:
 
 def fit_frequencies(train: Labelled) -> Forecast:
     """Frequencies of the training labels, for every pair."""
-    # Each outcome counts once more than it was seen, so that none is impossible.
+    # Each outcome is counted once more than observed, so that no probability is 0.
     counts = np.bincount(train[1] + 1, minlength=3) + 1
     return lambda asked: np.tile(counts / counts.sum(), (len(asked), 1))
 
 
 def fit_coin(train: Labelled) -> Forecast:
-    """Random labels by a seed that the training labels determine."""
+    """Random labels, with a seed that is computed from the training labels."""
     seed = (train[1] + 1).tolist()
     return lambda asked: np.random.default_rng(seed).integers(-1, 2, len(asked))

@@ -1,20 +1,18 @@
-"""The protocol of chapter 17: how any learner is tuned, fitted, timed and judged on any
-problem.
+"""The protocol of chapter 17: how learners are tuned, fitted, timed, and judged.
 
-Written down before a number was seen:
+The protocol was written before any result was known:
 
-- A problem is data to learn from, data to forecast, and folds of the data to learn
-  from, split by items, users or dates. All learners get the same ones, with the same
-  features.
-- A learner has `BUDGET` configurations, or one where it has nothing to choose. It keeps
-  the one whose mean loss on the folds is least, the first of several, and is fitted
-  anew to all data to learn from.
-- The loss that chooses is the first that the problem's judge returns, and is the loss
-  of the task family.
-- A configuration that can't be fitted on a fold is passed over.
-- A chosen number at an end of those tried is marked.
-- Times are of the processor, on one thread, after the choice has run the same code;
-  memory is what the process grew by at its peak.
+- A problem consists of training data, test data, and folds of the training data, which
+  are split by items, users, or dates. All learners get the same data and features.
+- A learner has `BUDGET` configurations, or one if there is nothing to choose. The
+  configuration with the lowest mean loss on the folds is chosen (the first one of
+  several) and fitted again to all training data.
+- The loss for this choice is the first measure that the judge of the problem returns. It
+  is the loss of the task family.
+- A configuration that cannot be fitted on a fold is not chosen.
+- A chosen number is marked if it is the smallest or the largest one that was tried.
+- Times are processor times on one thread, after the choice has run the same code. Memory
+  is the growth of the process at its peak.
 """
 
 from __future__ import annotations
@@ -33,16 +31,16 @@ from preflearn.datasets import DatasetUnavailable
 from preflearn.solvers.search import near_boundary
 
 BUDGET = 8
-"""How many configurations each learner may try that has something to choose."""
+"""Number of configurations of each learner that has something to choose."""
 
 CONSTANT = "constant"
-"""The learner that forecasts the same for all. Each task family has one."""
+"""The learner whose forecast is constant. Each task family has one."""
 
 RANDOM = "random"
-"""The learner that answers at random. Each task family has one."""
+"""The learner with random answers. Each task family has one."""
 
 SIMULATED = "simulated "
-"""The prefix of the domain of a problem that replaces one whose data are not available.
+"""Domain prefix of a simulated problem that replaces a problem without available data.
 """
 
 QUIET_TREES = {
@@ -51,27 +49,26 @@ QUIET_TREES = {
     "force_row_wise": True,
     "verbosity": -1,
 }
-"""Settings of LightGBM by which the same data give the same trees, on one thread,
-without a word."""
+"""Settings with which LightGBM is deterministic, uses one thread, and prints nothing."""
 
-# A leaf holds at least one pair or item; k and n_basis count from 1.
+# A leaf has at least one pair or item; k and n_basis start at 1.
 _COUNTED_FROM_ONE = ("min_child_samples", "k", "n_basis")
 
-# Raised by a learner that can't be fitted, such as an SVM without a ranking function.
+# Raised by a learner that cannot be fitted, such as an SVM without a ranking function.
 _UNFIT = (ValueError, ArithmeticError, np.linalg.LinAlgError)
 
 
 class Split(NamedTuple):
-    """Data to learn from and data to forecast; the task family says what they are.
+    """Training and test data. Their types depend on the task family.
 
     Attributes
     ----------
     train : object
-        What a learner is fitted to.
+        Training data.
     test : object
-        What it forecasts, without the truth.
+        Test data without the truth.
     truth : object
-        What the judge compares with.
+        True outcomes, to which the judge compares the forecast.
     """
 
     train: Any
@@ -85,17 +82,17 @@ class Problem(NamedTuple):
     Attributes
     ----------
     family, domain, unit : str
-        A domain is where the data come from, a unit what was drawn independently in it,
-        such as a season.
+        Task family, source of the data, and an independent draw from this source, such
+        as a season.
     whole : Split
     folds : sequence of Split
-        Of `whole.train` only.
+        Splits of `whole.train` only.
     judge : callable
-        From truth and forecast to measures by name; the first of them is
-        the family's loss, which chooses; smaller is better.
+        Function from truth and forecast to measures by name. The first measure is the
+        loss of the family, by which configurations are chosen; smaller is better.
     facts : mapping of str to number
-        What describes the problem, such as the number of comparisons; columns of the
-        table.
+        Numbers that describe the problem, such as the number of comparisons. They become
+        columns of the table.
     """
 
     family: str
@@ -114,11 +111,11 @@ class Learner(NamedTuple):
     ----------
     name : str
     fit : callable
-        From data to learn from, and a configuration as keywords, to the fitted model;
-        raises ValueError if it can't be fitted. The model is a function from data to
-        forecast to what the family's judges take.
+        Function from training data and a configuration as keywords to the fitted model.
+        It raises ValueError if the learner cannot be fitted. The model is a function from
+        test data to a forecast, in the form that the judges of the family take.
     configurations : sequence of dict
-        `BUDGET` of them, or one. Numbers are spaced evenly or in proportion.
+        `BUDGET` configurations, or one. Numbers are spaced linearly or logarithmically.
     """
 
     name: str
@@ -127,16 +124,17 @@ class Learner(NamedTuple):
 
 
 def spaced(low: float, high: float) -> list[float]:
-    """`BUDGET` numbers in proportion."""
+    """`BUDGET` logarithmically spaced numbers."""
     return np.geomspace(low, high, BUDGET).tolist()
 
 
 def configurations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """`BUDGET` configurations; the k-th has the k-th value of each parameter.
 
-    Shorter sequences begin again, such as two widths that alternate along eight costs:
-    then each width has four of them, which reach further than those of a grid of two by
-    four. The middle ones come first, as of equal losses the first is kept.
+    Shorter sequences are repeated. For example, two widths alternate along eight costs,
+    so each width has four costs, which cover a wider range than a grid of two by four.
+    The middle configurations come first, because the first of several with equal loss is
+    chosen.
 
     Examples
     --------
@@ -153,16 +151,17 @@ def configurations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 def problem_or_simulation(
     name: str, pose: Callable[[str], Problem], simulate: Callable[[str], Problem]
 ) -> Problem:
-    """Return the problem of a name, or a simulated one of the same kind if the data are
-    not available.
+    """Return the problem with a given name.
+
+    If its data are not available, return a simulated problem of the same kind.
 
     Parameters
     ----------
     name : str
         Domain and unit, such as "NBA/2002".
     pose, simulate : callable
-        From a name to a problem; the second gets a name that begins with `SIMULATED`,
-        as does its domain.
+        Functions from a name to a problem. `simulate` gets a name that begins with
+        `SIMULATED`, and the domain of its problem also begins with it.
 
     Returns
     -------
@@ -175,14 +174,14 @@ def problem_or_simulation(
 
 
 def evaluate(problem: Problem, learner: Learner) -> dict[str, Any]:
-    """One row of the table of runs: a learner on a problem, by the protocol.
+    """Evaluate a learner on a problem by the protocol; return one row of the table.
 
     Returns
     -------
     dict
         family (the task family), domain, unit, learner; the measures; chosen (the
-        configuration, in words); at_end (such as "C high", empty where none is); fit_s
-        and forecast_s (seconds); fit_mb and forecast_mb; and the problem's facts.
+        configuration as text); at_end (such as "C high", or empty); fit_s and forecast_s
+        (seconds); fit_mb and forecast_mb; and the facts of the problem.
     """
     tried = learner.configurations
     losses = [0.0]
@@ -211,7 +210,7 @@ def evaluate(problem: Problem, learner: Learner) -> dict[str, Any]:
 def _mean_loss(
     problem: Problem, learner: Learner, configuration: dict[str, Any]
 ) -> float:
-    """The mean loss on the folds; infinite if the learner can't be fitted to one."""
+    """The mean loss on the folds; infinite if the learner cannot be fitted to a fold."""
     losses = []
     for fold in problem.folds:
         try:
@@ -226,8 +225,8 @@ def _mean_loss(
 def measured(call: Callable[[], Any]) -> tuple[Any, float, float]:
     """The result of a call, its processor seconds, and its peak memory in megabytes.
 
-    Where the peak can't be reset (other than on Linux), earlier use of memory hides
-    later needs.
+    Except on Linux, the peak cannot be reset, so the result may be too small after
+    earlier use of memory.
     """
     before = _peak_memory(reset=True)
     start = time.process_time()
@@ -239,7 +238,7 @@ def measured(call: Callable[[], Any]) -> tuple[Any, float, float]:
 def _peak_memory(*, reset: bool = False) -> float:
     """The largest memory of this process since the last reset, in MB.
 
-    With `reset`, it is the present one.
+    `reset` resets the peak to the present memory first.
     """
     try:
         if reset:
@@ -252,10 +251,10 @@ def _peak_memory(*, reset: bool = False) -> float:
 
 
 def _values_at_ends(tried: Sequence[dict[str, Any]], best: int) -> str:
-    """Names of the chosen numbers at an end of those tried with the same other values.
+    """Names of chosen numbers that are the smallest or the largest one tried.
 
-    Natural ends do not count. Of two numbers each is an end, so at least three have to
-    be tried.
+    Only configurations with the same other values are compared. Natural bounds do not
+    count. At least three numbers must be tried, because of two numbers each is an end.
     """
     chosen = tried[best]
     values: dict[str, list[Any]] = {}

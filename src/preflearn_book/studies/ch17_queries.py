@@ -1,14 +1,13 @@
-"""The task family "queries" of chapter 17: documents of several queries are learned from
-their relevance grades, and documents of other queries are ranked.
+"""The task family "queries" of chapter 17: learn to rank documents of new queries.
 
-The data are the search results of `load_lightgbm_ranking`: 251 queries of 1 to 27
-documents. A domain is a number of queries to learn from. A unit is a sample of queries,
-part of them to learn from and the others to rank; the samples of a domain have no query
-in common. Folds split queries.
+Learners are trained on relevance grades of documents of several queries. The data are the
+search results of `load_lightgbm_ranking`: 251 queries of 1 to 27 documents. A domain is a
+number of training queries. A unit is a sample of training and test queries; the samples
+of a domain have no query in common. Folds split queries.
 
-With several queries, learners that compare documents of one query may differ from
-learners that regress grades: a query may have higher grades than others for a reason
-that no document tells.
+With several queries, learners that compare documents within a query may differ from
+learners that regress grades, because a query may have higher grades than others for
+reasons that its documents do not show.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ from preflearn_book.studies.ch17_protocol import (
 
 N_FOLDS = 3
 CUT_OFF = 10
-"""Number of documents at the top that the second measure looks at."""
+"""Number of top documents for the second measure."""
 
 SIZES = {"12 queries": (12, 12), "30 queries": (30, 18)}
-"""Numbers of queries to learn from and to rank, by domain."""
+"""Numbers of training and test queries by domain."""
 
-_N_QUERIES = 240  # that are used
+_N_QUERIES = 240  # number of features that are used
 _SEED = 17
 
 
 def tasks(profile: str) -> list[str]:
-    """Names such as "12 queries/0"; quick: the first two of the smaller domain."""
+    """Names such as "12 queries/0". Quick tasks are the first two of the first domain."""
     names = [
         f"{domain}/{unit}"
         for domain, size in SIZES.items()
@@ -53,14 +52,14 @@ def tasks(profile: str) -> list[str]:
 
 
 class Queries(NamedTuple):
-    """Documents, their grades, and their queries by number."""
+    """Documents with their grades and query numbers."""
 
     X: Floats
     y: Floats
     qid: Ids
 
     def take(self, numbers: Sequence[int] | Ids) -> Queries:
-        """The documents of some queries, which are numbered anew in the given order."""
+        """The documents of some queries, which are renumbered in the given order."""
         rows = [np.flatnonzero(self.qid == number) for number in numbers]
         qid = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
         all_rows = np.concatenate(rows)
@@ -68,7 +67,7 @@ class Queries(NamedTuple):
 
 
 def problem(name: str) -> Problem:
-    """The problem of a name; a simulated one if the data are not available."""
+    """The problem with a given name, or a simulated one if the data are not available."""
     return problem_or_simulation(name, _real_problem, _simulated)
 
 
@@ -78,7 +77,7 @@ def _real_problem(name: str) -> Problem:
 
 @cache
 def search_results() -> Queries:
-    """All queries with two different grades or more, in random order."""
+    """All queries with at least two different grades, in random order."""
     data = load_lightgbm_ranking()
     found = Queries(data.X.toarray(), data.scores, data.qid)
     numbers = [q for q in np.unique(found.qid) if np.ptp(found.y[found.qid == q]) > 0]
@@ -87,8 +86,10 @@ def search_results() -> Queries:
 
 
 def _simulated(name: str) -> Problem:
-    """Grades 0 to 4 by one noisy linear utility, with an offset of each query that no
-    feature explains."""
+    """Grades 0 to 4 from a noisy linear utility.
+
+    Each query has an offset that no feature explains.
+    """
     domain, unit = name.removeprefix(SIMULATED).split("/")
     n_queries = sum(SIZES[domain]) * (int(unit) + 1)
     rng = np.random.default_rng(seed_of(name))
@@ -101,7 +102,7 @@ def _simulated(name: str) -> Problem:
 
 
 def make_problem(name: str, data: Queries) -> Problem:
-    """The problem of a domain and unit, from queries in random order."""
+    """The problem of a domain and a unit, given queries in random order."""
     domain, unit = name.split("/")
     n_train, n_test = SIZES[domain.removeprefix(SIMULATED)]
     start = (n_train + n_test) * int(unit)
@@ -119,7 +120,7 @@ def make_problem(name: str, data: Queries) -> Problem:
 
 
 def split(data: Queries, train: Ids, test: Ids, seed: int) -> Split:
-    """Documents of some queries to learn from, and those of others to rank."""
+    """Training documents of some queries, and test documents of others."""
     known = data.take(train)
     asked = data.take(test)
     scored = Scored(known.X, known.y, seed, known.qid)
@@ -127,11 +128,10 @@ def split(data: Queries, train: Ids, test: Ids, seed: int) -> Split:
 
 
 def judge(truth: tuple[Floats, Ids], scores: Floats) -> dict[str, float]:
-    """The fraction of wrong pairs, and the normalized discounted cumulative gain of the
-    first ten documents, each as a mean over queries.
+    """The fraction of wrong pairs and the normalized discounted cumulative gain.
 
-    A pair that is tied in the scores counts half. The gain of a document with grade g
-    is 2^g - 1.
+    Both are means over queries. A pair with tied scores counts half. The gain refers to
+    the first ten documents; the gain of a document with grade g is 2^g - 1.
     """
     y, qid = truth
     forecast = merge_rounded(scores)

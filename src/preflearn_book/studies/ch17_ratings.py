@@ -1,15 +1,14 @@
-"""The task family "ratings" of chapter 17: the order of a user's items is learned from
-half of them.
+"""The task family "ratings" of chapter 17: learn to rank a user's items from half of them.
 
-The problems are those of section 6.1 of [Tsivtsivadze2013]_ (see `user_tasks`): the
-features of an item are its ratings by reference users. A domain is a set of ratings and
-a group of reference users; a unit is a block of users. Learners are fitted to each user
-separately, but choose their configuration once for a block, by halves of the items of
-each of its users. Only the first half of the users of Jester is in these problems; the
-others are for `new_user`.
+The problems are those of section 6.1 of [Tsivtsivadze2013]_ (see `user_tasks`). The
+features of an item are its ratings by reference users. A domain is a data set with a
+group of reference users, and a unit is a block of users. Learners are fitted to each user
+separately, but their configuration is chosen once for a block, by splitting the training
+items of each user in half. These problems use only the first half of the Jester users;
+the others are for `new_user`.
 
-Semi-supervised pursuit is not a learner here: a fit sees rated items only, for which it
-equals ranking pursuit.
+Semi-supervised pursuit is not included, because the training data contain rated items
+only. For such data, it equals ranking pursuit.
 
 References
 ----------
@@ -36,7 +35,7 @@ from preflearn_book.studies.ch17_protocol import (
     problem_or_simulation,
 )
 
-# Numbers of ratings of the reference users.
+# Numbers of ratings of reference users.
 GROUPS = {"20-39": (20, 40), "40-59": (40, 60), "60-79": (60, 80), "new": (20, 80)}
 DOMAINS = [
     f"{data} {group}" for data in ("jester", "movielens") for group in list(GROUPS)[:3]
@@ -44,25 +43,25 @@ DOMAINS = [
 NEW = "jester new"
 _USERS_PER_BLOCK = 6
 _BLOCKS = 6
-_SPARE = 10  # users who replace those whose ratings are tied in half of a half
-_JESTER_USERS = 2500  # in the tasks; `new_user` has ratings of the others
+_SPARE = 10  # additional users, who replace users with tied ratings in half of a half
+_JESTER_USERS = 2500  # users in the tasks; the others are for `new_user`
 _NEW_RATINGS = 100_000
 
 
 def tasks(profile: str) -> list[str]:
-    """Names such as "jester 20-39/0"; quick: the first block of the first group."""
+    """Names such as "jester 20-39/0". The quick task is the first block of the first group."""
     if profile == "quick":
         return [f"{DOMAINS[0]}/0"]
     return [f"{domain}/{k}" for k in range(_BLOCKS) for domain in DOMAINS]
 
 
 def new_user() -> list[Problem]:
-    """Blocks of users with 100,000 ratings of 100 jokes, who are in no task."""
+    """Blocks of users who are in no task, with 100,000 ratings of 100 jokes."""
     return [problem(f"{NEW}/{k}") for k in range(_BLOCKS)]
 
 
 def problem(name: str) -> Problem:
-    """The problem of a name; if the ratings are not available, they are simulated.
+    """The problem with a given name, or a simulated one if the data are not available.
 
     Blocks of a domain have the same reference users.
     """
@@ -91,16 +90,16 @@ def _problem(name: str) -> Problem:
 
 
 def halves(y: Floats, seed: int) -> list[tuple[Ids, Ids]]:
-    """Halves of a user's items, which are training and test items in turn.
+    """Split the items of a user in two halves, which are training and test items in turn.
 
-    Of each two neighbors in the order of scores, one half has one, which is drawn. If
-    all scores of a half are equal, the halves are drawn again. At least two of four or
-    more scores have to differ from the most frequent one.
+    Items are paired in the order of their scores, and one item of each pair is drawn for
+    the first half. If all scores of a half are equal, the halves are drawn again. There
+    must be at least four scores, two of which differ from the most frequent score.
 
     Raises
     ------
     ValueError
-        If no draw of a thousand has unequal scores in both halves.
+        If none of a thousand draws has unequal scores in both halves.
 
     Examples
     --------
@@ -122,8 +121,8 @@ def halves(y: Floats, seed: int) -> list[tuple[Ids, Ids]]:
 
 
 def judge(truth: Sequence[Floats], scores: Sequence[Floats]) -> dict[str, float]:
-    """Mean disagreement errors of the users (eq. 1), without pairs of equal ratings and
-    with them."""
+    """Mean disagreement errors of the users (eq. 1), without and with pairs of equal
+    ratings."""
     users = [(y, merge_rounded(f)) for y, f in zip(truth, scores, strict=True)]
     loss = [disagreement_error(y, f, ties="drop") for y, f in users]
     with_ties = [disagreement_error(y, f, ties="keep") for y, f in users]
@@ -134,7 +133,7 @@ def judge(truth: Sequence[Floats], scores: Sequence[Floats]) -> dict[str, float]
 def _users(domain: str) -> list[UserTask]:
     """The users of all blocks of a domain.
 
-    Users with a single rating that differs from their others are left out.
+    A user is left out if all ratings except one are equal.
     """
     data, group = domain.removeprefix(SIMULATED).split(" ")
     if domain.startswith(SIMULATED):
@@ -155,10 +154,10 @@ def _users(domain: str) -> list[UserTask]:
 
 
 def simulated_ratings(seed: int) -> sparse.csr_array:
-    """Ratings by three tastes and noise; each of 900 users rates 20 to 79 items."""
+    """Ratings from three tastes and noise. Each of 900 users rates 20 to 79 items."""
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(900, 3)) @ rng.normal(size=(3, 100))
-    # The half keeps ratings apart from 0, which means no rating.
+    # Adding 1/2 avoids ratings of 0, which would mean no rating.
     values = np.rint(3 * (values + rng.normal(size=values.shape))) + 0.5
     rated = np.argsort(rng.random(values.shape)) < rng.integers(20, 80, (900, 1))
     return sparse.csr_array(np.where(rated, values, 0.0))

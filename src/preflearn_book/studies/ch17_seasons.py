@@ -1,10 +1,9 @@
-"""The task family "time" of chapter 17: windows of matches, features of the players,
-and the losses of forecasts.
+"""The task family "time" of chapter 17: windows of matches, player features, and losses.
 
-Matches to be forecast come with their outcomes, since they become known day by day;
-`ch17_time` says how learners are kept from using later ones. Features use only outcomes
-of earlier days. Validation is forward in time: the first two thirds of the days are
-learned from, and the last third is forecast.
+The test matches include their outcomes, which become known day by day. `ch17_time`
+describes how learners are prevented from using later outcomes. Features use only outcomes
+of earlier days. Validation is forward in time: models are trained on the first two thirds
+of the days and forecast the last third.
 
 References
 ----------
@@ -40,11 +39,11 @@ from preflearn_book.studies.ch17_protocol import (
 )
 
 RECENT = 20
-"""Number of the last matches that count as the form of a player."""
+"""Number of recent matches that determine the form of a player."""
 
 
 class Games(NamedTuple):
-    """Matches and their outcomes; those from `start` on, if any, are to be forecast.
+    """Matches and their outcomes. Matches from `start` on, if any, are test matches.
 
     Attributes
     ----------
@@ -52,7 +51,7 @@ class Games(NamedTuple):
     y : ndarray of shape (N,)
         1, 0 or -1.
     features : ndarray of shape (N, 5)
-        The result of `rolling`.
+        Result of `rolling`.
     ties : bool
         Whether the sport has ties.
     start : int
@@ -77,16 +76,23 @@ class Games(NamedTuple):
 
 
 def rolling(matches: Matches, y: ArrayLike) -> Floats:
-    """Differences in what is known of both players from earlier days; the advantage.
+    """Differences of player features from earlier days, and the advantage.
 
     Returns
     -------
     ndarray of shape (N, 5)
-        First minus second: the sum of the outcomes (1, 0, -1) of the last `RECENT`
-        matches over `RECENT`; the sum of all outcomes over their number plus `RECENT`,
-        as if there had been as many ties before; the mean of this over the opponents of
-        the last `RECENT` matches, at that day; log(1 + number of matches). The last
-        column is the advantage.
+        The first four columns are values of the first player minus values of the second
+        player:
+
+        - the sum of the outcomes (1, 0, -1) of the last `RECENT` matches, divided by
+          `RECENT`;
+        - the sum of all outcomes, divided by their number plus `RECENT`, as if the
+          player had started with `RECENT` ties;
+        - the mean of the second value over the opponents of the last `RECENT` matches,
+          on the day of the match;
+        - log(1 + number of matches).
+
+        The last column is the advantage.
 
     Examples
     --------
@@ -137,9 +143,10 @@ def _rolled(players, results, days, n):
 
 
 def judge(outcomes: NDArray[np.int8], probabilities: Floats) -> dict[str, float]:
-    """Log loss in nats; error rate; mean largest probability minus accuracy.
+    """Log loss in nats, error rate, and overconfidence.
 
-    If k results share the largest probability, one of them counts 1/k, as in
+    The overconfidence is the mean of the largest probability minus the accuracy. If k
+    results have the same largest probability, each of them counts 1/k, as in
     `ResultForecasts`.
     """
     accuracy = float(ResultForecasts(probabilities, outcomes).hits().mean())
@@ -153,16 +160,16 @@ def judge(outcomes: NDArray[np.int8], probabilities: Floats) -> dict[str, float]
 
 # ---- Problems
 
-_YEARS = range(1993, 2018, 3)  # of the test matches; no match is in two windows
+_YEARS = range(1993, 2018, 3)  # years of the test matches; no match is in two windows
 _HISTORIES = (0.25, 0.5, 1, 2, 4)
 WITH_ADVANTAGE = ("NBA", "football")
 
 
 def tasks(profile: str) -> list[str]:
-    """Names such as "NBA/2002": the season that ends in 2002, after two others.
+    """Names such as "NBA/2002", the season that ends in 2002, after two training seasons.
 
-    Five years of the NBA and of football are also forecast after 1/4 to 4 seasons:
-    "NBA by history/2002 after 0.5".
+    Five years of the NBA and of football are also forecast from 1/4 to 4 seasons, such
+    as "NBA by history/2002 after 0.5".
     """
     if profile == "quick":
         return ["ATP/2002"]
@@ -177,17 +184,17 @@ def tasks(profile: str) -> list[str]:
 
 
 def problem(name: str) -> Problem:
-    """The problem of a name, one of `tasks`.
+    """The problem with a given name, one of `tasks`.
 
-    - NBA: a season, from all games of the two before. Football: a year of
-      internationals, from two years. ATP: the first half of a year on the main tour,
-      from the year before.
-    - By history: from the given number of seasons or years; if it is below one, from
-      the last part of the games of one.
+    - NBA: a season is forecast from all games of the two seasons before it.
+    - Football: a year of international matches is forecast from the two years before.
+    - ATP: the first half of a year on the main tour is forecast from the year before.
+    - By history: the training data are the given number of seasons or years. If the
+      number is below one, they are the last part of the games of one season or year.
     - StarCraft: the split of the authors of [Maystre2019]_, which has no dates. The
-      training rows are within one day, in the order of the file. The validation rows
-      are on the second day, and the test rows on the third. So skills are constant, and
-      the test is forecast from 70 percent of the rows.
+      training rows are on one day, in the order of the file. The validation rows are on
+      the second day, and the test rows on the third. Therefore skills are constant, and
+      the test rows are forecast from 70 percent of the rows.
 
     If the matches are not available, a league is simulated instead.
 
@@ -217,11 +224,11 @@ def _real_problem(name: str) -> Problem:
 
 
 def new_user() -> list[Problem]:
-    """A league of 18 teams, 5 seasons: the NBA from 1971 to 1976, by half seasons.
+    """A league of 18 teams over 5 seasons: the NBA from 1971 to 1976, by half seasons.
 
-    Each half season is forecast from all matches before. The file also has a second
-    league of these years, whose teams never met those of the first. If the games are
-    not available, leagues are simulated instead.
+    Each half season is forecast from all earlier matches. The file also has a second
+    league of these years, whose teams never played against teams of the first league. If
+    the games are not available, leagues are simulated instead.
     """
     try:
         return _league_of_1972()
@@ -279,7 +286,7 @@ def _split(games: Games) -> Split:
 
 
 def _simulated(name: str, n_teams: int = 20) -> Problem:
-    """Three years of a league, of which the last one is to be forecast.
+    """Three simulated years of a league, with the last year for testing.
 
     Scores are random walks by month.
     """
@@ -328,17 +335,17 @@ def _window(
     frame : DataFrame
     sport : str
     dates : tuple
-        First date of the training matches, first date of the test matches, and the
-        date after the last of these.
+        First date of the training matches, first date of the test matches, and the day
+        after the last test match.
     fraction : float
-        The fraction of the training matches that is used, the last ones.
+        Fraction of the training matches to use, starting from the last match.
     """
     first_date, begin, end = dates
     inside = (frame["time"] >= first_date) & (frame["time"] < end)
     frame = frame[inside].reset_index(drop=True)
     days = frame["time"].to_numpy()
     start = int(np.searchsorted(days, np.datetime64(begin)))
-    # A day is used as a whole.
+    # Days are not split.
     first_day = days[math.floor((1 - fraction) * start)]
     first = int(np.searchsorted(days, first_day))
     return _games(frame[first:], sport, start - first)
@@ -362,10 +369,10 @@ def _starcraft(name: str) -> Problem:
 
 
 def split_rows(name: str) -> list[Ids]:
-    """The authors' split in 50, 20 and 30 percent, as rows of `load_starcraft`.
+    """The authors' split in 50, 20, and 30 percent, as rows of `load_starcraft`.
 
     The authors shuffle all rows of the file with random.seed(42). The loader leaves out
-    rows in which both players are the same, so the parts leave them out, too.
+    rows in which both players are the same, so these rows are not in the parts.
     """
     lines = read("starcraft", f"{name}.txt").decode("utf-8").splitlines()
     n_players = int(lines[0].split()[1])

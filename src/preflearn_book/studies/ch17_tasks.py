@@ -1,7 +1,7 @@
-"""The tasks of chapter 17: each is one problem of a task family.
+"""The tasks of chapter 17. Each task is one problem of a task family.
 
-The key of a result is a task and a learner. A point of the chapter's sweep names tasks
-by its number and, if wanted, learners; `merge_runs` puts new rows into a table.
+The key of a result is a task and a learner. A point of the sweep of chapter 17 selects
+tasks by number and, optionally, learners. `merge_runs` inserts new rows into a table.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ FAMILIES: dict[str, ModuleType] = {
 """The module of each task family, with the functions `tasks` and `problem`."""
 
 KEYS = ["family", "domain", "unit", "learner"]
-"""The columns that name a row: the task (its family, domain and unit), and the learner.
-"""
+"""The key columns: the task (family, domain, and unit) and the learner."""
 
 WORDS = {
     "family": "the task family: what kind of comparisons",
@@ -62,13 +61,13 @@ WORDS = {
     "players": "players or teams",
     "least": "the error rate of the true scores with the best threshold",
 }
-"""What the columns of a table of runs mean."""
+"""Meanings of the columns of a table of runs."""
 
 
 def tasks(profile: str) -> list[tuple[str, str]]:
     """Family and name of each task of a profile, in order.
 
-    The tasks of "quick" are among those of "full".
+    The tasks of "quick" are a subset of those of "full".
     """
     return [
         (family, name)
@@ -78,7 +77,7 @@ def tasks(profile: str) -> list[tuple[str, str]]:
 
 
 def points() -> list[list[tuple[str, str]]]:
-    """The tasks of "full" by points of a sweep.
+    """The tasks of the profile "full" by points of a sweep.
 
     A point has one task, or all tasks of a simulated world, whose problems are small.
     """
@@ -94,14 +93,14 @@ def points() -> list[list[tuple[str, str]]]:
 def run_tasks(
     wanted: Sequence[tuple[str, str]], names: Collection[str] | None = None
 ) -> pd.DataFrame:
-    """The rows of learners on some tasks, in order.
+    """Evaluate learners on some tasks; return the rows in order.
 
     Parameters
     ----------
     wanted : sequence of (str, str)
         Family and name of each task.
     names : collection of str, optional
-        Names of learners; all by default. Tasks whose family has none of them have no
+        Names of learners; all by default. Tasks without any of these learners have no
         rows.
 
     Raises
@@ -121,8 +120,10 @@ def run_tasks(
 
 
 def quick_runs(names: Collection[str] | None = None) -> pd.DataFrame:
-    """Some rows of `run_tasks` for the tasks of "quick": each learner of a family on
-    one of its tasks."""
+    """Some rows of `run_tasks` for the quick tasks.
+
+    Each learner of a family is evaluated on one task of the family.
+    """
     rows = []
     for family, module in FAMILIES.items():
         if select_learners(family, names):
@@ -137,17 +138,18 @@ def new_user_runs(
     *,
     few: bool = False,
 ) -> pd.DataFrame:
-    """The rows of learners on the problems of new users, whose data are in no task.
+    """Evaluate learners on the problems of new users, whose data are in no task.
 
     Parameters
     ----------
     families : sequence of str
-        Task families whose learners are tried; the column "family" has their names.
+        Task families whose learners are evaluated. Their names are in the column
+        "family".
     names : collection of str, optional
-        Names of learners; all by default. Without any learner in the families, the
-        table is empty.
+        Names of learners; all by default. The table is empty if the families have none
+        of them.
     few : bool
-        Whether each learner is tried on one problem only, the first of a domain.
+        Whether to evaluate each learner on one problem only, the first of a domain.
     """
     tables = [pd.DataFrame(columns=KEYS)]
     for family in families:
@@ -162,9 +164,9 @@ def new_user_runs(
 
 
 def merge_runs(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Put new rows into a table of runs; a row with the same task and learner is replaced.
+    """Insert new rows into a table of runs, replacing rows with the same task and learner.
 
-    Rows stay in the order of tasks. A learner that is new comes last in its tasks.
+    Rows remain in the order of tasks. A new learner comes last in its tasks.
 
     Examples
     --------
@@ -177,7 +179,7 @@ def merge_runs(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     if new.empty:
         return old
     both = pd.concat([old, new], ignore_index=True)
-    # A replaced row keeps its place: groups are numbered by their first rows.
+    # A replaced row keeps its position, because groups are numbered by their first rows.
     place = both.groupby(KEYS, sort=False).ngroup()
     task = both.groupby(KEYS[:-1], sort=False).ngroup()
     kept = both.assign(task=task, place=place).drop_duplicates(KEYS, keep="last")
@@ -194,7 +196,8 @@ def _evaluate(
 ) -> list[dict[str, Any]]:
     """The rows of the learners of a family on problems.
 
-    With `in_turn`, each learner is tried on one of the problems, the constant on all.
+    With `in_turn`, each learner is evaluated on one of the problems, and the constant
+    forecast on all of them.
     """
     chosen = select_learners(family, names)
     rows = []

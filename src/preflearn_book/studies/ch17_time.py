@@ -1,23 +1,23 @@
-"""Learners of chapter 17 for the task family "time": the next match is forecast from
-all matches of earlier days.
+"""Learners of chapter 17 for the task family "time".
 
-`train` is a window of matches, as `Games`. `test` is the same window with the matches
-that follow it, whose outcomes become known day by day. No learner uses an outcome
-before its day is over:
+The next match is forecast from all matches of earlier days. `train` is a window of
+matches, as `Games`. `test` is the same window with the matches that follow it, whose
+outcomes become known day by day. No learner uses an outcome before its day is over:
 
 - The dynamic model and the rating systems forecast by `one_step_ahead` and
   `earlier_forecasts`.
-- The others are fitted to a table, and fitted anew every `REFIT` days to the matches of
-  earlier days. (With 30 days, Bradley-Terry models had a loss 0.01 to 0.03 nats higher
-  on the NBA, from this alone.)
-- Features of a match count what its players did on earlier days (`rolling`). The
-  number of earlier matches is left out, since other learners do not have it either.
+- The other learners are fitted to a table. Every `REFIT` days, they are fitted again to
+  the matches of earlier days. (With 30 days instead, the loss of Bradley-Terry models on
+  the NBA was 0.01 to 0.03 nats higher.)
+- Features of a match describe the matches of its players on earlier days (`rolling`).
+  The number of earlier matches is left out, because other learners do not have it
+  either.
 
-All learners use the same data: who met when, who had the home advantage, and the
-outcomes, but no points. The margin of ties, and the advantage of the rating systems,
-are those of an ordinal model without time on the training window. No forecast is
-smoothed or clipped afterwards. No learner gives an outcome the probability 0; the
-constant does not since it counts each outcome once more than it was seen.
+All learners use the same data: the players, the day, the home advantage, and the
+outcome of each match. They do not use points. The margin of ties and the advantage of the
+rating systems come from an ordinal model without time on the training window. Forecasts
+are not smoothed or clipped. No learner assigns the probability 0 to an outcome. For the
+constant forecast, this holds because it counts each outcome once more than observed.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ from preflearn_book.studies.ch17_protocol import QUIET_TREES
 from preflearn_book.studies.ch17_seasons import Games
 
 REFIT = 7.0
-"""Days after which learners of a table are fitted anew."""
+"""Days after which learners from a table are fitted again."""
 
-_POINTS = 400 / np.log(10)  # of a rating, for one unit of log-odds
+_POINTS = 400 / np.log(10)  # rating points per unit of log-odds
 
 Forecast = Callable[[Games], Floats]
-"""From matches to the probabilities of their outcomes."""
+"""A function from matches to the probabilities of their outcomes."""
 
 
-# ---- Learners that go day by day. The fit sets margin and advantage; the forecast
-# learns the rest.
+# ---- Learners that are updated day by day. The fit determines the margin and the
+# advantage; the rest is learned during the forecast.
 
 
 def margin_and_advantage(train: Games, link: Any) -> tuple[float, float]:
-    """Margin of ties and home advantage, by an ordinal model without time."""
+    """Margin of ties and home advantage from an ordinal model without time."""
     model = OrdinalComparison(link, alpha=1.0).fit(_pairs(train.matches), train.y)
     advantage = 0.0
     if ADVANTAGE in train.matches.features:
@@ -78,7 +78,7 @@ def _pairs(matches: Matches) -> Pairs:
 
 
 def fit_dynamic(train: Games, variance: float, years: float) -> Forecast:
-    """Scores that change over time, with a Matérn 1/2 covariance and probit outcomes."""
+    """Scores with a Matérn 1/2 covariance over time and probit outcomes."""
     margin, _ = margin_and_advantage(train, "probit")
     scores = dynamics.Matern12(variance, lengthscale=years * YEAR)
     covariance: Any = {ADVANTAGE: dynamics.Constant(1.0), "*": scores}
@@ -97,7 +97,7 @@ def fit_dynamic(train: Games, variance: float, years: float) -> Forecast:
 
 
 def fit_elo(train: Games, rate: float) -> Forecast:
-    """Elo with a logit likelihood, ordinal if there are ties."""
+    """Elo with a logit likelihood, which is ordinal if there are ties."""
     margin, advantage = margin_and_advantage(train, "logit")
     likelihood = dynamics.Logit()
     if train.ties:
@@ -114,7 +114,7 @@ def fit_glicko(train: Games, deviation: float, c: float) -> Forecast:
 
 
 def fit_trueskill(train: Games, variance: float, dynamics: float) -> Forecast:
-    """TrueSkill; the draw margin is 0 if there are no ties."""
+    """TrueSkill. The draw margin is 0 if there are no ties."""
     margin, advantage = margin_and_advantage(train, "probit")
     trueskill = TrueSkill(
         variance, dynamics, margin=margin * train.ties, advantage=advantage
@@ -134,7 +134,7 @@ def forecast_by_day(system: RatingSystem, test: Games) -> Floats:
 
 
 def fit_table(fit: Callable[..., Forecast], train: Games, **options: Any) -> Forecast:
-    """Forecast `REFIT` days each time, from all matches of earlier days."""
+    """Forecast the next `REFIT` days from all matches of earlier days, repeatedly."""
     first_forecast = fit(train, **options)
 
     def forecast_and_refit(test: Games) -> Floats:
@@ -156,8 +156,10 @@ def fit_table(fit: Callable[..., Forecast], train: Games, **options: Any) -> For
 def fit_bradley_terry(
     train: Games, alpha: float, half_life: float = math.inf
 ) -> Forecast:
-    """Bradley-Terry model with Davidson's ties; the weight of a match halves in
-    `half_life` years."""
+    """Bradley-Terry model with Davidson's ties and weights that decrease with time.
+
+    The weight of a match is halved every `half_life` years.
+    """
     age = (train.matches.time[-1] - train.matches.time) / YEAR
     weights = 0.5 ** (age / half_life)
     # Small values of alpha are tried on purpose.
@@ -169,17 +171,17 @@ def fit_bradley_terry(
     ]
 
 
-_RESULTS = [0, 1, 2]  # columns of the features that summarize results
+_RESULTS = [0, 1, 2]  # columns of features from results
 _COUNTS = 3  # the column of the numbers of earlier matches
 _ADVANTAGE = 4
 
 
 def fit_logistic(train: Games, C: float, *, counts: bool = False) -> Forecast:
-    """Logistic regression on the features; with `counts`, also on the number of earlier
-    matches.
+    """Logistic regression on the features.
 
-    The probability of a tie does not increase with a difference, so where there are
-    ties, the absolute values of the features are added.
+    With `counts`, the number of earlier matches is also a feature. If there are ties, the
+    absolute values of the features are added, because the probability of a tie is not
+    monotonic in a difference.
     """
     columns = [*_RESULTS, _COUNTS] if counts else _RESULTS
 
@@ -197,8 +199,10 @@ def fit_logistic(train: Games, C: float, *, counts: bool = False) -> Forecast:
 
 
 def fit_trees(train: Games, n_estimators: int, num_leaves: int) -> Forecast:
-    """Gradient-boosted classification trees on the features, without the number of
-    earlier matches."""
+    """Gradient-boosted classification trees on the features.
+
+    The number of earlier matches is left out.
+    """
     columns = [*_RESULTS, _ADVANTAGE]
     trees = LGBMClassifier(
         n_estimators=n_estimators, num_leaves=num_leaves, **QUIET_TREES
@@ -208,8 +212,10 @@ def fit_trees(train: Games, n_estimators: int, num_leaves: int) -> Forecast:
 
 
 def fit_frequencies(train: Games) -> Forecast:
-    """Frequencies of the outcomes with and without home advantage, each counted once
-    more."""
+    """Frequencies of the outcomes with and without home advantage.
+
+    Each outcome is counted once more than observed.
+    """
     outcomes = [-1, 0, 1] if train.ties else [-1, 1]
     counts = np.ones((2, len(outcomes)))
     at_home = (train.features[:, _ADVANTAGE] > 0).astype(int)

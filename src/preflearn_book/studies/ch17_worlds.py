@@ -1,10 +1,10 @@
-"""The task family "regimes" of chapter 17: simulated worlds in which one factor changes
-at a time, or two for a map.
+"""The task family "regimes" of chapter 17: simulated worlds with varying factors.
 
-An item's score is a function of its features and a part of its own. A comparison is the
-difference of two scores with noise; the smallest differences are ties. The test
-comparisons are **new comparisons of seen items**, so that learners that know items only
-by number can be compared, too. Folds therefore split comparisons, not items.
+One factor changes at a time, or two factors for a map. The score of an item is the sum of
+a function of its features and an individual part. A comparison is a noisy difference of
+two scores, and the smallest differences are ties. The test comparisons are **new
+comparisons of items from the training data**. Therefore learners that identify items only
+by number can be included. For the same reason, folds split comparisons instead of items.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from preflearn_book.studies.ch17_protocol import Problem, Split
 
 BASE = {
     "comparisons": 300,
-    "features": 10,  # of which half matter
+    "features": 10,  # number of features, half of which matter
     "items": 100,
-    "ties": 0.3,  # fraction of the comparisons
-    "noise": 1.0,  # standard deviation, in units of that of the scores
-    "missing": 0.0,  # fraction of the features that learners do not see
+    "ties": 0.3,  # fraction of ties among the comparisons
+    "noise": 1.0,  # standard deviation of the noise, relative to that of the scores
+    "missing": 0.0,  # fraction of the features that are hidden from the learners
     "explained": 1.0,  # fraction of the score variance that all features explain
 }
 SWEEPS = {
@@ -45,15 +45,15 @@ SWEEPS = {
 }
 MAPS = (
     {"comparisons": (50, 150, 500, 1500), "features": (2, 20, 60)},
-    # 30, 10 and 3 comparisons per item
+    # 30, 10, and 3 comparisons per item
     {"items": (20, 60, 200), "explained": (0.1, 0.5, 1.0)},
 )
 WORLDS = ("linear", "non-linear")
-DRAWS = 5  # the fewest that can decide a comparison
+DRAWS = 5  # minimum number of replicates for a decision
 
 
 def settings() -> list[dict[str, float]]:
-    """Changes to the base case: none, one factor at a time, and two for the maps."""
+    """Changes to the base case: none, one factor, and two factors for the maps."""
     changes: list[dict[str, float]] = [{}]
     for factors in (*({factor: SWEEPS[factor]} for factor in SWEEPS), *MAPS):
         changes += grid(factors).to_dict("records")  # pyright: ignore[reportOperatorIssue]
@@ -61,7 +61,7 @@ def settings() -> list[dict[str, float]]:
 
 
 def tasks(profile: str) -> list[str]:
-    """Names such as "linear items=30/0": the world, changes to `BASE`, and the draw."""
+    """Names such as "linear items=30/0": world, changes to `BASE`, and draw."""
     if profile == "quick":
         return ["linear/0", "linear items=10/0", "non-linear/0"]
     domains = [
@@ -73,9 +73,9 @@ def tasks(profile: str) -> list[str]:
 
 
 def problem(name: str) -> Problem:
-    """The problem of a name.
+    """The problem with a given name.
 
-    A draw has the same random numbers in all worlds, so that only the factors differ.
+    A draw uses the same random numbers in all worlds, so only the factors differ.
     The fact `least` is the loss of the true scores with the best threshold.
     """
     domain, draw = name.split("/")
@@ -99,9 +99,9 @@ def problem(name: str) -> Problem:
 
 
 def _without_origin(split: Split) -> Split:
-    """Fresh pairs, without the items' origin that `Pairs` checks for leaks.
+    """Copy pairs without the information by which `Pairs` detects leakage.
 
-    Here the test pairs have the training items on purpose.
+    Here the test pairs consist of training items on purpose.
     """
     train, y = split.train
     test = split.test
@@ -111,12 +111,12 @@ def _without_origin(split: Split) -> Split:
 
 
 class SimulatedWorld(NamedTuple):
-    """Comparisons in a simulated world; the first ones are the training comparisons.
+    """Comparisons in a simulated world, starting with the training comparisons.
 
     Attributes
     ----------
     X : ndarray of shape (n, p)
-        Features that learners see.
+        Features that are visible to the learners.
     index : ndarray of shape (m, 2)
         Items of each comparison.
     gap : ndarray of shape (m,)
@@ -132,10 +132,10 @@ class SimulatedWorld(NamedTuple):
 
 
 def simulate_world(world: str, draw: int, **factors: Any) -> SimulatedWorld:
-    """Simulate a world; test comparisons are between items of the training comparisons.
+    """Simulate a world.
 
-    The fraction of ties among all labels is exact. A non-linear world adds squares of
-    the features that matter.
+    Test comparisons are between items of the training comparisons. The fraction of ties
+    among all labels is exact. A nonlinear world adds squares of the features that matter.
 
     Parameters
     ----------
