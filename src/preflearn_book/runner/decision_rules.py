@@ -1,5 +1,5 @@
-"""Decision rules for comparative sentences: standard tests with margins that are fixed
-before the numbers.
+"""Decision rules for comparative statements: standard tests with margins that are fixed
+in advance.
 
 An answer is True, False, or None if the data do not decide. Chapter 01 states the rules
 in prose.
@@ -21,15 +21,14 @@ MARGIN_FRACTION = 0.1
 method."""
 
 MARGIN_FACTORS = (0.5, 1.0, 2.0)
-"""A verdict with a margin has to be the same at each of these multiples of the
-margin."""
+"""A verdict that uses a margin must be the same at each of these multiples of it."""
 
 MIN_REPLICATES = 5
-"""Fewest independent replicates that can decide a sentence."""
+"""Minimum number of independent replicates for a decision."""
 
 
 def _decide(holds: bool, fails: bool) -> bool | None:
-    """True if a sentence holds, False if it fails, None if neither is shown."""
+    """True if a statement holds, False if it fails, None if neither is shown."""
     if holds:
         return True
     return False if fails else None
@@ -39,20 +38,21 @@ class PairedDifference(NamedTuple):
     """The mean difference between two methods, from paired independent replicates.
 
     Intervals are t intervals with n - 1 degrees of freedom. With fewer than
-    `MIN_REPLICATES` replicates no answer is True or False.
+    `MIN_REPLICATES` replicates, all answers are None.
 
     Attributes
     ----------
     mean : float
-        Mean of the first method's value minus the second's; larger values are better.
+        Mean of the first method's values minus the second method's values; larger
+        values are better.
     std_error : float
         Standard error of the mean.
     n : int
         Number of replicates.
     replicate : str
-        What was drawn independently, such as "data set" or "season".
+        Name of an independent replicate, such as "data set" or "season".
     margin : float or None
-        Largest difference that does not matter, see `equivalence_margin`.
+        Largest difference that does not matter. See `equivalence_margin`.
     trivial : PairedDifference or None
         The trivial baseline minus the second method. If it passes the same test, the
         test has no power, and its answer is None.
@@ -74,8 +74,10 @@ class PairedDifference(NamedTuple):
 
     @property
     def superior(self) -> bool | None:
-        """Whether the first method is better: the 95 % interval lies above zero; False
-        if it lies below or at zero."""
+        """Whether the first method is better.
+
+        True if the 95 % interval is above zero, False if no part of it is above zero.
+        """
         low, high = self.interval()
         return self._with_replicates(_decide(low > 0, high <= 0))
 
@@ -87,19 +89,21 @@ class PairedDifference(NamedTuple):
 
     @property
     def equivalent(self) -> bool | None:
-        """Whether the 90 % interval lies within the margin on both sides of zero (two
-        one-sided tests); False if it lies outside."""
+        """Whether the methods are equivalent (two one-sided tests).
+
+        True if the 90 % interval is within the margin on both sides of zero, False if it
+        is outside.
+        """
         return self._at_all_margins(PairedDifference.equivalent_within)
 
     @property
     def non_inferior(self) -> bool | None:
-        """Whether the 90 % interval lies above minus the margin; False if it lies
-        below."""
+        """True if the 90 % interval is above minus the margin, False if it is below."""
         return self._at_all_margins(PairedDifference.non_inferior_within)
 
     @property
     def superior_by_margin(self) -> bool | None:
-        """Whether the 95 % interval lies above the margin; False if it lies below."""
+        """True if the 95 % interval is above the margin, False if it is below."""
         return self._at_all_margins(PairedDifference.superior_beyond, control=False)
 
     def equivalent_within(self, margin: float) -> bool | None:
@@ -119,7 +123,7 @@ class PairedDifference(NamedTuple):
         return self._with_replicates(_decide(low > margin, high <= margin))
 
     def non_inferior_by_margin(self) -> dict[float, bool | None]:
-        """Return the answer to `non_inferior` for each multiple of the margin alone."""
+        """Return `non_inferior` for each multiple of the margin separately."""
         return self._by_margin(PairedDifference.non_inferior_within)
 
     def _with_replicates(self, answer: bool | None) -> bool | None:
@@ -130,8 +134,10 @@ class PairedDifference(NamedTuple):
         test: Callable[[PairedDifference, float], bool | None],
         control: bool = True,
     ) -> bool | None:
-        """The answer if it is the same at all multiples of the margin, and if the
-        trivial baseline does not pass."""
+        """The answer, or None if it depends on the multiple of the margin.
+
+        It is also None if the trivial baseline passes the test.
+        """
         answers = set(self._by_margin(test, control).values())
         return answers.pop() if len(answers) == 1 else None
 
@@ -140,8 +146,7 @@ class PairedDifference(NamedTuple):
         test: Callable[[PairedDifference, float], bool | None],
         control: bool = True,
     ) -> dict[float, bool | None]:
-        """The answers at each multiple of the margin; None if the trivial baseline
-        passes."""
+        """The answer at each multiple of the margin; None if the trivial baseline passes."""
         if self.margin is None:
             raise ValueError(
                 "there is no margin; pass margin, or trivial, to `compare`"
@@ -220,17 +225,17 @@ def compare(
     Parameters
     ----------
     first, second : iterable of float
-        One value per replicate, paired; larger is better, so take minus an error.
+        One value per replicate, paired. Larger must be better, so pass minus an error.
     replicate : str
-        What was drawn independently, such as "domain" or "season".
+        Name of an independent replicate, such as "domain" or "season".
     trivial : iterable of float, optional
-        Values of the trivial baseline on the same replicates. It sets the margin, and
-        is the negative control of each answer that has a margin.
+        Values of the trivial baseline on the same replicates. They determine the margin.
+        The trivial baseline is also the negative control of each answer with a margin.
     best : iterable of float, optional
         Values of the best method; by default the better of the two.
     margin : float, optional
-        Margin that comes from elsewhere, such as 0.1 for values that were divided by
-        the distance from the trivial baseline to the best.
+        Margin that replaces the computed one, such as 0.1 for values that were divided
+        by the distance from the trivial baseline to the best method.
 
     Returns
     -------
@@ -275,7 +280,7 @@ def _paired(differences: Any, replicate: str) -> PairedDifference:
 def _listed(
     values: Any, name: str, expected: str, kinds: tuple[str, ...] = ()
 ) -> list[Any]:
-    """Return values as a list; raise ValueError if one has a type of another name."""
+    """Return values as a list; raise ValueError if the type of a value is not expected."""
     is_sequence = isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
     require(is_sequence, values, name, expected)
     listed = list(values)
@@ -291,7 +296,7 @@ def _answers(answers: Any) -> list[bool | None]:
         "a sequence of True, False or None",
         ("bool", "bool_", "NoneType"),
     )
-    # The answers of NumPy become those of Python.
+    # Convert the booleans of NumPy to those of Python.
     return [answer if answer is None else bool(answer) for answer in listed]
 
 
@@ -304,7 +309,7 @@ def _numbers(values: Any, name: str, expected: str, length: int | str = "n") -> 
 
 
 def every(answers: Iterable[bool | None]) -> bool | None:
-    """Whether all hold: False if one does not, None if one is not decided.
+    """Whether all statements hold: False if one fails, else None if one is undecided.
 
     Examples
     --------
@@ -316,16 +321,16 @@ def every(answers: Iterable[bool | None]) -> bool | None:
 
 
 def some(answers: Iterable[bool | None]) -> bool | None:
-    """Whether one holds: True if one does, else None if one is not decided."""
+    """Whether a statement holds: True if one does, else None if one is undecided."""
     listed = _answers(answers)
     return _decide(True in listed, None not in listed)
 
 
 def typical(answers: Sequence[bool]) -> bool | None:
-    """Whether a sentence is typically true: in more than half of the replicates, by a
-    two-sided sign test at 5 %; False if in fewer than half.
+    """Whether a statement is true in more than half of the replicates.
 
-    Six replicates that agree are the fewest that decide.
+    The answer is by a two-sided sign test at 5 %. It is False if the statement is true in
+    fewer than half of the replicates. At least six replicates are needed for a decision.
 
     Examples
     --------
@@ -348,10 +353,10 @@ def typical(answers: Sequence[bool]) -> bool | None:
 
 
 def sparse(counts: Sequence[int], candidates: Sequence[int]) -> bool | None:
-    """Whether fewer than half of the candidates have a coefficient, on average over
-    the replicates.
+    """Whether, on average, fewer than half of the candidates have a coefficient.
 
-    None if the 95 % interval of the mean fraction contains one half.
+    The average is over the replicates. The answer is None if the 95 % interval of the
+    mean fraction contains one half.
 
     Examples
     --------
@@ -375,29 +380,29 @@ def selection(
     ends: str = "both",
     said: str = "",
 ) -> str:
-    """Note in the executed notebook how many choices are at an end of their range.
+    """Record in the executed notebook how many choices are at an end of their range.
 
-    A value at the edge of its grid, cap or path is not a result: the build warns, until
-    the range is wider or the chapter says what its end did.
+    A chosen value at the end of its grid or path is not a result. The build warns until
+    the range is wider or `said` explains the effect of the end.
 
     Parameters
     ----------
     name : str
-        Name of the parameter that was chosen, and its method.
+        Name of the chosen parameter and of its method.
     chosen : iterable of float
-        The values that were chosen, one per search.
+        The chosen values, one per search.
     grid : iterable of float
-        The values among which one was chosen, or the two ends of a range.
+        The values that were tried, or the two ends of a range.
     ends : {"both", "low", "high"}
-        The ends that we chose; the other is where the parameter ends, such as one
-        function.
+        The ends that the experimenter chose. Other ends are natural bounds of the
+        parameter, such as one function.
     said : str
-        A sentence that says what the end did, if the range can't be wider.
+        A sentence that explains the effect of the end, if the range cannot be wider.
 
     Returns
     -------
     str
-        Such as "3 of 30 at the top", for a table; "none of 30 at an end".
+        Text for a table, such as "3 of 30 at the top" or "none of 30 at an end".
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Check recorded tables against the quick run of the same notebook.
 
-Where a recorded table has keys, the rows of the quick run are rows of the record.
-Otherwise the quick run's whole table is kept next to the record, as
+If a recorded table has keys, the rows of the quick run are rows of the record.
+Otherwise the whole table of the quick run is stored next to the record, as
 ``NAME.witness.csv``. A record is valid while the quick run reproduces these rows. If
-code cells or data changed, the record should be made again.
+code cells or data have changed, the record should be made again.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from preflearn_book.runner.outputs import Executed
 from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import filled, split_table
 
-QUICK_SUFFIX = ".witness.csv"  # of the tables of quick runs, in data/recorded
+QUICK_SUFFIX = ".witness.csv"  # suffix of the tables of quick runs in data/recorded
 
 
 class Difference(NamedTuple):
-    """A cell of a table that differs from the record: its row in words, and both
-    contents."""
+    """A table cell that differs from the record: its row as text, and both contents."""
 
     row: str
     column: str
@@ -56,7 +55,7 @@ def differences(
     Parameters
     ----------
     payload : mapping
-        A payload of `record`: its table, keys, tolerances and timings.
+        A payload of `record` with its table, keys, tolerances, and timings.
     recorded : str
         The recorded table as CSV text.
     subset : bool
@@ -97,11 +96,11 @@ def _is_close(cell: Difference, payload: Mapping[str, Any]) -> bool:
 def contradictions(
     payload: Mapping[str, Any], recorded: str, *, subset: bool = False
 ) -> list[str]:
-    """List in words what the table of a payload contradicts in a recorded table.
+    """Describe the contradictions between the table of a payload and a recorded table.
 
-    The arguments are those of `differences`. Differences are left out where the payload
-    allows them: in a column of discrete outcomes, in a limited fraction of the rows of
-    each method. A row or a method that only one of the tables has always contradicts.
+    The arguments are those of `differences`. Differences that the payload allows are left
+    out: in a column of discrete outcomes, a limited fraction of the rows of each method
+    may differ. A row or a method that only one of the tables has is a contradiction.
     """
     flips = payload["flips"]
 
@@ -130,7 +129,7 @@ def contradictions(
 
 
 def _rows(text: str, keys: list[str] | None) -> dict[str, dict[str, float | str]]:
-    """The rows of a table by their keys in words, or without keys by their number."""
+    """The rows of a table by a text with their keys, or by their number without keys."""
     rows = {}
     for number, row in enumerate(csv.DictReader(io.StringIO(text)), start=1):
         values = {column: _value(content) for column, content in row.items()}
@@ -147,7 +146,8 @@ def _rows(text: str, keys: list[str] | None) -> dict[str, dict[str, float | str]
 def _value(text: Any) -> float | str:
     try:
         return float(text)
-    except (TypeError, ValueError):  # a cell too few is None, those too many are a list
+    # A missing cell is None, and additional cells are a list.
+    except (TypeError, ValueError):
         return str(text)
 
 
@@ -158,15 +158,17 @@ def _number_text(value: float | str) -> str:
 
 
 class Record(NamedTuple):
-    """A recorded table as CSV text, with its header; without keys, also the table of
-    the quick run."""
+    """A recorded table as CSV text with its header.
+
+    Without keys, it also has the table of the quick run.
+    """
 
     header: Mapping[str, Any]
     table: str
     quick_table: str | None
 
     def contradictions(self, payload: Mapping[str, Any]) -> list[str]:
-        """List what a payload of a quick run contradicts in this record."""
+        """Describe the contradictions between a payload of a quick run and this record."""
         if payload["keys"] is not None:
             n_rows = len(_rows(payload["csv"], payload["keys"]))
             n_recorded = self.header.get("quick_rows", "no number")
@@ -198,10 +200,10 @@ def new_records(
     header: Mapping[str, Any],
     merged_into: Mapping[str, Record],
 ) -> dict[str, Record]:
-    """The records of a full run, with what its quick run has to reproduce, by name.
+    """The records of a full run by name, with the rows that a quick run must reproduce.
 
-    A record whose rows are merged into an earlier one keeps the header of the earlier
-    record, and notes the run there.
+    If the rows are merged into an earlier record, the result keeps the header of the
+    earlier record and adds the run to it.
     """
     records = {}
     for name, payload in full.records.items():
@@ -222,10 +224,10 @@ def new_records(
 def contradicted_records(
     records: Mapping[str, Record], quick: Executed
 ) -> dict[str, list[str]]:
-    """What a quick run contradicts in the records of its chapter, in words, by name.
+    """Describe the contradictions between a quick run and the records of its chapter.
 
-    The quick run must have the chapter's own parameters. Records of other data than
-    those of the quick run are not compared.
+    The result is by name of a record. The quick run must use the default parameters of
+    the chapter. Records from other data than the quick run are not compared.
     """
     broken = {}
     for name, record in records.items():
@@ -244,9 +246,9 @@ def contradicted_records(
 def recomputed_rows(
     records: Mapping[str, Record], quick: Executed
 ) -> dict[str, tuple[int, int]]:
-    """Count the rows of each record that a quick run computed again, and all rows.
+    """Count the rows of each record that a quick run recomputed, and all rows.
 
-    A record without keys has no row in common with the quick run.
+    A record without keys has no rows in common with the quick run.
     """
     counts = {}
     for name, record in records.items():
@@ -263,10 +265,10 @@ def recomputed_rows(
 def to_run_again(
     records: Mapping[str, Record], chapter: Chapter, state: State
 ) -> dict[str, list[str]]:
-    """What changed since the records of a chapter were made: code cells or data files.
+    """List code cells and data files that changed since the records were made.
 
-    The result is by name of a record. A changed module does not count here, because the
-    check against the quick run finds what it changes.
+    The result is by name of a record. Changed modules are not listed, because the check
+    against the quick run detects their effects.
     """
     changed = {}
     for name, record in records.items():
@@ -275,7 +277,8 @@ def to_run_again(
             reasons.append("the code cells")
         for file, content in record.header.get("data", {}).items():
             now = state[f"data {file}"]
-            if now and not now.startswith(content):  # without a file, nothing is known
+            # Without a file, the record has no such information.
+            if now and not now.startswith(content):
                 reasons.append(f"the data file {file}")
         if reasons:
             changed[name] = reasons
@@ -283,8 +286,10 @@ def to_run_again(
 
 
 def summary(records: Mapping[str, Record], full: Executed) -> str:
-    """What a full run changes, one line per table: the number of rows, the columns, and
-    the largest relative change."""
+    """Describe the changes by a full run, with one line per table.
+
+    A line has the number of rows, the columns, and the largest relative change.
+    """
     changed = {
         name: differences(payload, records[name].table)
         for name, payload in full.records.items()
@@ -296,9 +301,9 @@ def summary(records: Mapping[str, Record], full: Executed) -> str:
 
 
 def write_records(folder: Path, chapter: str, records: Mapping[str, Record]) -> None:
-    """Write the records of a chapter, and delete tables that are no longer made.
+    """Write the records of a chapter, and delete tables that are no longer recorded.
 
-    Each file is replaced as a whole or not at all.
+    Each file is replaced atomically.
     """
     written = set[Path]()
     for name, record in records.items():

@@ -1,9 +1,9 @@
-"""Numbers with their provenance: what a chapter computed, and what the papers print.
+"""Numbers with their provenance: results of a chapter and published numbers.
 
-`record` stores a table in the executed notebook; ``preflearn record`` writes those of a
-full run to ``data/recorded/``, where `recorded` finds them, so that a quick run can
-show the full run's numbers next to its own. Each build checks them against the quick
-run; see `record_check`.
+`record` stores a table in the executed notebook. ``preflearn record`` writes the tables
+of a full run to ``data/recorded/``. `recorded` reads them from there, so that a quick run
+can show the numbers of the full run next to its own. Each build checks them against the
+quick run; see `record_check`.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ RTOL = 1e-6
 ATOL = 1e-9
 
 _SOURCE = Path(__file__).parents[2]
-# Digests of what this process read so far, except modules and data, by names such as
-# "claim P1-07".
+# Digests of the files that this process has read, except modules and data, by names such
+# as "claim P1-07".
 _READ: dict[str, str | None] = {}
 
 
 def note_read(name: str, content: str | None) -> None:
-    """Note a digest for the provenance; None for a table that does not exist."""
+    """Store a digest for the provenance; None for a table that does not exist."""
     _READ[name] = content
 
 
 @cache
 def _templates() -> Environment:
-    """The environment of our templates, which compiles each of them once."""
+    """The environment of the templates, which compiles each template once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -62,18 +62,18 @@ def _templates() -> Environment:
 
 
 def filled(template: str, **values: Any) -> str:
-    """Render one of our templates, and note it as read."""
+    """Render a template, and store its digest for the provenance."""
     name = f"preflearn_book/runner/templates/{template}"
     note_read(f"module {name}", digest((_SOURCE / name).read_bytes()))
     return _templates().get_template(template).render(values)
 
 
 def for_both_themes(svg: str, narrow: str = "") -> str:
-    """Give a drawing on white the colors of dark pages, if the reader chose these.
+    """Give a drawing on a white background dark colors on dark pages.
 
-    A browser asks an image for the scheme of the page that shows it; colors of data
-    stay as they are. The drawing for narrow pages is packed behind it, until `unpacked`
-    separates the two.
+    The browser applies the color scheme of the page to the image. The colors of data do
+    not change. The drawing for narrow pages is appended, and `unpacked` separates the
+    two.
     """
     both = re.sub(
         r"<svg[^>]*>", lambda start: start[0] + filled("dark.html"), svg, count=1
@@ -84,23 +84,24 @@ def for_both_themes(svg: str, narrow: str = "") -> str:
 
 
 def unpacked(svg: str) -> tuple[str, str]:
-    """Separate a drawing from that for narrow pages, "" without one, as
-    `for_both_themes` packed them."""
+    """Separate a drawing from the drawing for narrow pages, or "" if there is none.
+
+    This reverses `for_both_themes`.
+    """
     wide, _, packed = svg.partition(_PACKED[0])
     return wide, b64decode(packed.partition(_PACKED[1])[0]).decode()
 
 
 def project_file(relative: str, root: Path | None = None) -> Path:
-    """Find a file of the project that is being built (PREFLEARN_ROOT), else of the
-    installation.
+    """Find a file in the project that is being built (PREFLEARN_ROOT) or the installation.
 
     Raises
     ------
     FileNotFoundError
-        If neither has the file.
+        If neither contains the file.
     """
-    # An installed wheel carries the files inside the package, a checkout has them at
-    # its root.
+    # An installed wheel has the files inside the package. A checkout has them at its
+    # root.
     installed = _SOURCE / "preflearn_book" / "_files"
     roots = [root or os.environ.get("PREFLEARN_ROOT"), installed, _SOURCE.parent]
     for root in roots:
@@ -112,17 +113,17 @@ def project_file(relative: str, root: Path | None = None) -> Path:
 
 
 class Flips(NamedTuple):
-    """How many discrete outcomes of each method may differ from a record.
+    """Limit on discrete outcomes of each method that differ from a record.
 
-    On another processor, a search may end at another of several best values.
+    On another processor, a search may choose another of several equally good values.
 
     Attributes
     ----------
     fraction : float
-        Largest fraction of the rows of a method that may differ in one column: at least
+        Largest fraction of the rows of a method that may differ in one column. At least
         0 and less than 1.
     columns : sequence of str
-        Columns of discrete outcomes. Other columns have to agree within the tolerance.
+        Columns of discrete outcomes. Other columns must agree within the tolerance.
     method : str, optional
         Column that names the method; None if each of `columns` is a method.
     """
@@ -146,39 +147,40 @@ def record(
     timings: Sequence[str] = (),
     columns: Mapping[str, str] | None = None,
 ) -> None:
-    """Store a table, or a few scalars, in the executed notebook; nothing is displayed.
+    """Store a table, or a few scalars, in the executed notebook without displaying it.
 
     A record is valid as long as a quick run of the chapter reproduces its quick rows.
-    Each build compares them, and reports a number that differs by more than ``atol +
+    Each build compares them. It reports each number that differs by more than ``atol +
     rtol * abs(recorded)``, and each missing or additional row.
 
     Parameters
     ----------
     name : str
-        Lower case letters, digits and underscores; unique in its chapter.
+        Name of lower case letters, digits, and underscores; unique in its chapter.
     table : DataFrame or mapping of str to scalar
-        Columns need names; a named index becomes columns, an unnamed one of integers is
-        dropped. State units in the names of columns, such as "time_s".
+        Columns must have names. A named index becomes columns, and an unnamed index of
+        integers is dropped. State units in column names, such as "time_s".
     keys : sequence of str, optional
-        Columns that name a row, if the rows of a quick run are rows of the full one:
-        then these are compared, and there may be none. Without keys the quick run's
-        whole table is kept next to the record.
+        Columns that identify a row, if the rows of a quick run are rows of the full
+        run. Then these rows are compared; there may be none. Without keys, the whole
+        table of the quick run is stored next to the record.
     rtol, atol : float or mapping of str to float
-        Relative and absolute tolerance of all numbers, or by column; columns that a
-        mapping does not name have the default. Texts have to be equal.
+        Relative and absolute tolerance of all numbers, or by column. Columns that are
+        not in a mapping have the default. Texts must be equal.
     flips : Flips
-        Columns of discrete outcomes, and how many rows of each method may differ there.
+        Columns of discrete outcomes, and the fraction of rows of each method that may
+        differ there.
     timings : sequence of str
         Columns that are not compared.
     columns : mapping of str to str, optional
-        Meanings of columns, for readers of the tables of a sweep.
+        Meanings of columns, for the tables of a sweep.
 
     Raises
     ------
     ValueError
         If the name is malformed or "columns", the table is empty, a scalar is not
-        finite, the index or the columns can't be written to a CSV file, an argument
-        names a column that is missing, or keys name two equal rows.
+        finite, the index or the columns cannot be written to a CSV file, an argument
+        names a missing column, or two rows have the same keys.
 
     Examples
     --------
@@ -203,7 +205,7 @@ def record(
         require(not repeated, repeated, f"the list of equal rows of {name!r}", expected)
     good = keys is not None or not frame.empty
     require(good, frame.shape, f"the shape of the table {name!r}", "at least one value")
-    # A sweep explains its columns in a table of this name.
+    # A sweep explains its columns in a table with this name.
     require(name != "columns", name, "name", "another name")
     payload = {
         "name": name,
@@ -262,8 +264,7 @@ def _as_frame(name: str, table: Any) -> pd.DataFrame:
 
 
 def plain_scalar(what: str, value: Any) -> float | int | str | bool:
-    """Return a scalar as a type of Python; raise ValueError unless it is finite or a
-    text."""
+    """Convert a scalar to a Python type; raise ValueError unless it is finite or text."""
     if getattr(value, "ndim", None) == 0:
         value = value.item()
     good = isinstance(value, str) or (
@@ -274,22 +275,21 @@ def plain_scalar(what: str, value: Any) -> float | int | str | bool:
 
 
 def recorded(chapter: str, name: str) -> pd.DataFrame | None:
-    """Read the table that the last full run of a chapter recorded; None if there is
-    none.
+    """Read the table that the last full run of a chapter recorded, or None without one.
 
     Parameters
     ----------
     chapter : str
-        The notebook's name, such as "03_lemma".
+        Name of the notebook, such as "03_lemma".
     name : str
-        As given to `record`.
+        Name that was passed to `record`.
 
     Returns
     -------
     DataFrame or None
-        Its `attrs` hold the provenance: date, versions, parameters, wall_time_s and
-        more, and as `record` the name by which a build says whether the record is still
-        valid.
+        The table. Its `attrs` contain the provenance: date, versions, parameters,
+        wall_time_s, and more. `attrs["record"]` is the name under which a build reports
+        whether the record is still valid.
 
     Raises
     ------
@@ -307,8 +307,8 @@ def recorded(chapter: str, name: str) -> pd.DataFrame | None:
 def published(name: str) -> pd.DataFrame:
     """Read the published numbers of a figure or table: ``data/published/<name>.csv``.
 
-    Lines on top that start with # are comments; lines such as ``# source: "Table 3"``
-    go to `attrs`.
+    Lines at the top that start with # are comments. Lines such as ``# source: "Table 3"``
+    become `attrs`.
 
     Raises
     ------
@@ -326,8 +326,10 @@ def published(name: str) -> pd.DataFrame:
 
 
 def read_table(relative: str) -> pd.DataFrame | None:
-    """Read a table of the project, and note its digest for the provenance; None if the
-    table is missing."""
+    """Read a table of the project and store its digest for the provenance.
+
+    The result is None if the table is missing.
+    """
     try:
         content = project_file(relative).read_bytes()
     except FileNotFoundError:
@@ -340,9 +342,9 @@ def read_table(relative: str) -> pd.DataFrame | None:
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """Write a table as a CSV text that `parsed_table` reads back."""
+    """Convert a table to CSV text that `parsed_table` can read."""
     text = frame.to_csv(index=False, lineterminator="\n")
-    # A carriage return would end a row: Python before 3.13 does not quote it.
+    # Python before 3.13 does not quote a carriage return, which would then end a row.
     if "\r" in text:
         text = frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_ALL)
     return text
@@ -352,22 +354,22 @@ def parsed_table(text: str) -> pd.DataFrame:
     """Parse a CSV text."""
     import pandas as pd
 
-    # This engine parses floats exactly, in every version. Only an empty cell is missing;
-    # "None" is a text.
+    # This engine parses floats exactly in every version. Only an empty cell is missing;
+    # "None" is text.
     return pd.read_csv(
         io.StringIO(text), engine="python", keep_default_na=False, na_values=[""]
     )
 
 
 def text_cells(text: str) -> pd.DataFrame:
-    """Parse a CSV text and keep each cell as the text that it is."""
+    """Parse a CSV text with all cells as text."""
     import pandas as pd
 
     return pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
 
 
 def split_table(text: str) -> tuple[dict[str, Any], str]:
-    """Separate lines such as ``# source: "Table 3"`` on top of a table from the table.
+    """Separate lines such as ``# source: "Table 3"`` at the top of a table from the table.
 
     Examples
     --------
@@ -391,7 +393,7 @@ def _parsed(text: str) -> Any:
 
 
 def requirements() -> list[str]:
-    """Names of the packages that preflearn needs, with those that the book adds.
+    """Names of the packages that preflearn and the book require.
 
     Examples
     --------
@@ -406,7 +408,7 @@ def requirements() -> list[str]:
 
 
 def main_versions() -> dict[str, str]:
-    """Versions of Python and of all packages that may change a chapter's numbers.
+    """Versions of Python and of all packages that may affect the numbers of a chapter.
 
     Examples
     --------
@@ -420,13 +422,13 @@ def main_versions() -> dict[str, str]:
 
 
 def emit_provenance(parameters: Iterable[str] = ()) -> None:
-    """Store the kernel's settings and what it read; the runner calls this last.
+    """Store the settings of the kernel and what it read. The runner calls this last.
 
     Parameters
     ----------
     parameters : iterable of str
-        Names of the chapter's parameters; their values after the chapter's own cells
-        are stored.
+        Names of the parameters of the chapter. Their values after the last cell of the
+        chapter are stored.
     """
     shell = running_shell()
     values = {}

@@ -1,4 +1,4 @@
-"""Sweeps: one chapter at many points of its parameters, and tables of what came out."""
+"""Sweeps run a chapter at many points of its parameters and collect tables of results."""
 
 from __future__ import annotations
 
@@ -33,27 +33,28 @@ if TYPE_CHECKING:
     from preflearn_book.runner.tasks import Outcome, Task
 
 Grid = Mapping[str, str]
-"""The values of each parameter, as `grid_values` reads them."""
+"""Values of each parameter, in the form that `grid_values` reads."""
 
 MAX_POINTS = 100_000
 _WORDS = {
     "status": "done or failed",
-    "run_time_s": "seconds that the point took",
-    "error": "what went wrong, and in which cell; empty where nothing did",
-    "missing_data": "data sets that were not available, so that the chapter used others; empty if none",
+    "run_time_s": "run time of the point in seconds",
+    "error": "error message and the cell that raised it; empty if there was no error",
+    "missing_data": "data sets that were not available and were replaced by others; empty if none",
 }
 
 
 def planned(chapter: Chapter, grid: Grid) -> tuple[list[dict[str, Any]], str]:
-    """The points of a sweep, and the name of its tables, such as
-    "results-seed-4f1c0a9e".
+    """The points of a sweep, and the name of its tables.
 
-    The points are all combinations of values; the last parameter varies fastest.
+    The points are all combinations of values, where the last parameter varies fastest.
+    A name is, for example, "results-seed-4f1c0a9e".
 
     Raises
     ------
     ValueError
-        On an unknown parameter, a value of another kind, or more than 100,000 points.
+        If a parameter is unknown, a value has the wrong type, or there are more than
+        100,000 points.
     """
     where = f"{chapter.name}.ipynb"
     check_names(grid, chapter.parameters, where)
@@ -83,44 +84,44 @@ def run_sweep(
     output: Path | None = None,
     **options: Any,
 ) -> tuple[Path, list[Outcome]]:
-    """Execute a chapter at every point that is not there yet, and write the tables of
-    results.
+    """Execute a chapter at each missing point, and write the tables of results.
 
-    A point runs the chapter's cells up to the last that is tagged `point`, where there
-    is one. The tables are named by the points, so that two sweeps of one chapter keep
-    their own; they share points.
+    If cells of the chapter are tagged `point`, a point runs the cells up to the last of
+    them. The names of the tables depend on the points, so each sweep of a chapter has
+    its own tables. Sweeps share finished points.
 
     Parameters
     ----------
     project : Project
     chapter_name : str
     grid : mapping of str to str
-        The values of each parameter, as `grid_values` reads them.
+        Values of each parameter, in the form that `grid_values` reads.
     output : Path, optional
         Folder of the executed notebooks and of the tables; ``_build/sweeps/<chapter>``
         by default.
     **options
-        As `run_tasks` takes them.
+        Options of `run_tasks`.
 
     Returns
     -------
     table : Path
-        Such as ``results-seed-4f1c0a9e.csv``, one row per point. In the same folder,
-        ``results-seed-4f1c0a9e.NAME.csv`` has the rows of all points that recorded a
-        table NAME of several rows, and ``results-seed-4f1c0a9e.columns.csv`` explains
-        the columns.
+        Path of a table with one row per point, such as ``results-seed-4f1c0a9e.csv``. In
+        the same folder, ``results-seed-4f1c0a9e.NAME.csv`` has the rows of all points
+        that recorded a table NAME with several rows, and
+        ``results-seed-4f1c0a9e.columns.csv`` explains the columns.
     outcomes : list of Outcome
-        One per point. A failing point is a row with its error.
+        One per point. A failed point is a row with its error.
 
     Raises
     ------
     ValueError
-        As `planned` does, on an unknown chapter, or where Dask is needed and missing.
+        If `planned` raises it, the chapter is unknown, or Dask is needed and missing.
     OSError
-        If the folder can't be written, the same sweep is under way, or the scheduler
-        stopped.
+        If the folder is not writable, the same sweep is already running, or the
+        scheduler stopped.
     """
-    from papermill import inspect_notebook  # late, since chapters read what was swept
+    # imported late, because chapters import this module to read the results of sweeps
+    from papermill import inspect_notebook
 
     from preflearn_book.runner import dependencies, tasks
 
@@ -139,8 +140,8 @@ def run_sweep(
         words = {name: about["help"].strip() for name, about in explained.items()}
         words |= _WORDS
         for claim in state.claims.values():
-            words[claim.id] = f"what was computed on: {claim.statement}"
-            words[f"{claim.id} value"] = "its value"
+            words[claim.id] = f"computed answer to the claim: {claim.statement}"
+            words[f"{claim.id} value"] = f"computed value of {claim.id}"
         tables = {"": _table_of_points(points, outcomes)} | _long_tables(
             points, outcomes
         )
@@ -149,15 +150,15 @@ def run_sweep(
         for name, frame in tables.items():
             path = folder / f"{stem}.{name}.csv".replace("..", ".")
             old.discard(write_atomically(path, csv_text(frame)))
-        for path in old:  # of a table that points no longer record
+        for path in old:  # tables that the points no longer record
             path.unlink()
     return folder / f"{stem}.csv", outcomes
 
 
 def run_needed_sweeps(project: Project, tasks: Iterable[Task], **options: Any) -> None:
-    """Execute the points of the sweeps that full runs among these tasks read.
+    """Execute the points of the sweeps that full runs among these tasks need.
 
-    Finished points are kept.
+    Finished points are not executed again.
 
     Parameters
     ----------
@@ -165,7 +166,7 @@ def run_needed_sweeps(project: Project, tasks: Iterable[Task], **options: Any) -
     tasks : iterable of Task
         Tasks of whole chapters.
     **options
-        As `run_tasks` takes them.
+        Options of `run_tasks`.
     """
     for task in tasks:
         chapter = task.chapter
@@ -186,11 +187,11 @@ def _folder(project: Project, chapter: Chapter) -> Path:
 def _table_of_points(
     points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]
 ) -> pd.DataFrame:
-    """One row per point: its parameters, status, run time, error, missing data, claims,
-    and recorded tables of one row.
+    """The main table of a sweep, with one row per point.
 
-    A claim gives two columns, what was computed and its value: "P1-07" and "P1-07
-    value"; a cell of a table of one row gives one, "record.key".
+    A row has the parameters, status, run time, error, missing data, claims, and recorded
+    tables with one row. A claim has two columns, the verdict and its value, such as
+    "P1-07" and "P1-07 value". A cell of a table with one row has the column "record.key".
     """
     rows = list[dict[str, Any]]()
     for point, outcome in zip(points, outcomes, strict=True):
@@ -219,9 +220,9 @@ def _table_of_points(
 def _long_tables(
     points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]
 ) -> dict[str, pd.DataFrame]:
-    """The recorded tables of several rows by name, stacked over all points.
+    """The recorded tables with several rows by name, stacked over all points.
 
-    The parameters of its point come first in a row. A recorded column with the name of
+    Each row starts with the parameters of its point. A recorded column with the name of
     a parameter becomes "record.name".
     """
     stacks = dict[str, list[pd.DataFrame]]()
@@ -246,8 +247,10 @@ def _columns(
     executed: Iterable[Executed],
     words: dict[str, str],
 ) -> pd.DataFrame:
-    """List the meaning of each column, and whether it is a time, which differs between
-    runs."""
+    """List the meaning of each column, and whether it is a time.
+
+    Times differ between runs.
+    """
     times = {"run_time_s"}
     for notebook in executed:
         for payload in notebook.records.values():
@@ -269,10 +272,10 @@ def _columns(
 
 
 def summary_of_points(table: Path, outcomes: Sequence[Outcome]) -> str:
-    """Summarize a sweep for the terminal: its recorded numbers, and verdicts that
-    contradict the claims list.
+    """Summarize a sweep for the terminal.
 
-    `table` is that of `run_sweep`, a row for each point.
+    The summary has the recorded numbers and the verdicts that contradict the claims list.
+    `table` is the result of `run_sweep`, with one row per point.
     """
     numbers = pd.read_csv(table).select_dtypes("number").filter(like=".")
     numbers = numbers.dropna(axis="columns", how="all")
@@ -280,34 +283,32 @@ def summary_of_points(table: Path, outcomes: Sequence[Outcome]) -> str:
 
 
 def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
-    """What all points of a finished sweep of this project recorded under a name with
-    several rows.
+    """Read a table with several rows that the points of a finished sweep recorded.
 
-    The data that points read, or asked for in vain, count as those of who asks.
+    The data that the points read or missed are added to the provenance of the caller.
 
     Parameters
     ----------
     chapter_name : str
     name : str
-        As given to `record`.
+        Name that was passed to `record`.
     grid : mapping of str to str
-        As the sweep had it.
+        Values of each parameter in the sweep.
 
     Returns
     -------
     DataFrame
-        The point's parameters, then the recorded columns.
+        The parameters of the point, then the recorded columns.
 
     Raises
     ------
     FileNotFoundError
-        If the sweep has not been run, or recorded no such table; the message says the
+        If the sweep was not run or did not record this table. The message states the
         command.
     ValueError
-        If a point failed, or was run by other code than the present, or with other
-        data.
+        If a point failed, or was computed with other code or data.
     """
-    # late, as in `run_sweep`
+    # imported late, as in `run_sweep`
     from preflearn_book.runner import dependencies, outputs, tasks
 
     project = find_project()

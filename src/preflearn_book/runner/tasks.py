@@ -1,9 +1,8 @@
-"""Run many notebooks side by side, here or on a Dask cluster, keep what is done, and
-run nothing twice.
+"""Run many notebooks in parallel, on this computer or on a Dask cluster.
 
-Each result goes to its final name in one step and only when every cell ran. So a file
-under a final name is complete whenever the runner stops, and the next run computes what
-is missing.
+Finished results are kept and not computed again. A result is moved to its final name in
+one step, after all its cells were executed. Therefore a file with a final name is always
+complete, and the next run computes only what is missing.
 """
 
 from __future__ import annotations
@@ -43,11 +42,10 @@ from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import main_versions, split_table
 
 SILENCE = 60
-"""Seconds without output after which a log, which has no progress bar, gets a line that
-says where all runs are."""
+"""Seconds without output after which a log without a progress bar gets a status line."""
 
 CONNECTION = 20
-"""Seconds in which a Dask scheduler has to answer."""
+"""Seconds within which a Dask scheduler must answer."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +55,13 @@ class Task:
     Attributes
     ----------
     label : str
-        Its name in reports.
+        Name of the task in reports.
     parameters : dict
-        As `Chapter.checked_parameters` returns them.
+        Parameters as returned by `Chapter.checked_parameters`.
     target : Path
-        Where the executed notebook goes.
+        Path of the executed notebook.
     part : str
-        What of the chapter runs: all of the "notebook", or a "point" of a sweep.
+        Part of the chapter to run: the whole "notebook" or a "point" of a sweep.
     """
 
     label: str
@@ -74,7 +72,7 @@ class Task:
 
     @property
     def failed(self) -> Path:
-        """Where the notebook goes, as far as it ran, if a cell failed."""
+        """Path of the partly executed notebook if a cell failed."""
         return self.target.parent / "failed" / self.target.name
 
 
@@ -85,13 +83,14 @@ def task_of(
     label: str = "",
     part: str = "notebook",
 ) -> Task:
-    """The task of a chapter with the given parameters: one file for each set of them in
-    a folder.
+    """The task of a chapter with given parameters.
+
+    In the folder, there is one file per set of parameters.
 
     Raises
     ------
     ValueError
-        As `Chapter.checked_parameters` does.
+        If `Chapter.checked_parameters` raises it.
     """
     checked = chapter.checked_parameters(given)
     others = {
@@ -105,8 +104,10 @@ def task_of(
 
 
 class Outcome(NamedTuple):
-    """What became of a task: its status is "done", "unchanged" or "failed", its result
-    that of the run, if any."""
+    """Outcome of a task: its status ("done", "unchanged", or "failed") and its result.
+
+    The result is None if the task was not run.
+    """
 
     task: Task
     status: str
@@ -115,7 +116,7 @@ class Outcome(NamedTuple):
 
 
 def duration(seconds: float) -> str:
-    """A time in words, as coarse as a reader wants it.
+    """Format a time with a resolution that depends on its size.
 
     Examples
     --------
@@ -131,8 +132,10 @@ def duration(seconds: float) -> str:
 
 
 def quick_seconds(root: Path) -> dict[str, float]:
-    """Seconds of the chapters in the quick profile, from `data/chapter_seconds.csv` if
-    there is one."""
+    """Seconds of the chapters in the quick profile, from `data/chapter_seconds.csv`.
+
+    The result is empty if the file is missing.
+    """
     path = root / "data" / "chapter_seconds.csv"
     if not path.is_file():
         return {}
@@ -146,8 +149,7 @@ def quick_seconds(root: Path) -> dict[str, float]:
 def expected_seconds(
     task: Task, last: Executed | None, measured: Mapping[str, float]
 ) -> float:
-    """Seconds of the task's last run, else those measured in the quick profile, else
-    infinity."""
+    """Seconds of the last run of a task, else of the quick profile, else infinity."""
     if last is not None:
         return last.run["seconds"]
     if task.chapter.profile(task.parameters) != "quick":
@@ -164,23 +166,23 @@ def run_tasks(
     force: bool = False,
     cell_seconds: int = CELL_SECONDS,
 ) -> list[Outcome]:
-    """Execute the tasks whose result is missing or was made from other inputs.
+    """Execute the tasks whose result is missing or was computed from other inputs.
 
     Parameters
     ----------
     state : State
-        The present state of all inputs.
+        Current state of all inputs.
     tasks : sequence of Task
     jobs : int, optional
-        Number of tasks that run at once on this computer; by default, one per
+        Number of tasks that run in parallel on this computer; by default, one per
         processor.
     scheduler : str, optional
-        Address of a Dask scheduler that runs them instead; its workers need this
+        Address of a Dask scheduler that runs the tasks instead. Its workers need this
         package.
     force : bool
-        Execute them although nothing changed.
+        Whether to execute tasks whose inputs have not changed.
     cell_seconds : int
-        Longest run time of a cell.
+        Maximum run time of a cell in seconds.
 
     Returns
     -------
@@ -192,10 +194,10 @@ def run_tasks(
     ValueError
         If `jobs` is not positive.
     OSError
-        If a result can't be written; folders are tried before anything runs. If no
-        scheduler answers, or it stops; what was finished is stored.
+        If a result cannot be written (folders are checked before the first run), or if
+        no scheduler answers or the scheduler stops. Finished results are stored.
     KeyboardInterrupt
-        Once the kernels are stopped and what was finished is stored.
+        After an interrupt, when the kernels are stopped and finished results are stored.
     """
     last = {task.target: read_executed(task.target) for task in tasks}
 
@@ -203,7 +205,7 @@ def run_tasks(
         executed = last[task.target]
         return executed is not None and not state.changes(executed)
 
-    # Two points may have one target: a default may be named or left out.
+    # Two points may have the same target, because a default may be stated or left out.
     distinct = {task.target: task for task in tasks}.values()
     left = [task for task in distinct if force or not is_current(task)]
     check_writable({task.target.parent for task in left})
@@ -212,7 +214,7 @@ def run_tasks(
         task.target: expected_seconds(task, last[task.target], measured)
         for task in left
     }
-    # The longest first: then no processor waits for one long chapter at the end.
+    # The longest tasks come first, so that no processor waits for a long task at the end.
     left.sort(key=lambda task: expected[task.target], reverse=True)
     if jobs is None:
         jobs = cpu_count()
@@ -227,10 +229,10 @@ def run_tasks(
 
 
 class Estimate:
-    """When all tasks will have ended, by the time that the finished ones took.
+    """Estimate of the remaining time from the time of the finished tasks.
 
-    Tasks are weighted by their expected seconds, or equally if these are not all known.
-    Between two ends the remaining time decreases with the clock.
+    Tasks are weighted by their expected seconds, or equally if some of these are unknown.
+    Until the next task ends, the remaining time decreases with the clock.
     """
 
     def __init__(self, expected: Mapping[Path, float]) -> None:
@@ -241,7 +243,7 @@ class Estimate:
         self._total = math.inf
 
     def finish(self, target: Path, elapsed: float) -> None:
-        """Take notice of a task that ended `elapsed` seconds after the start."""
+        """Update the estimate after a task that ended `elapsed` seconds after the start."""
         self._finished += self._weights[target]
         self._total = elapsed * sum(self._weights.values()) / self._finished
 
@@ -257,12 +259,12 @@ def _outcomes(
     cell_seconds: int,
     executor: Executor,
 ) -> Iterator[Outcome]:
-    """Submit all tasks, and store each result as it comes; an interrupt stops the
-    kernels of this computer.
+    """Submit all tasks, and store each result when it arrives.
 
-    A line reports each task that ended, and how long the others will take. Meanwhile a
-    terminal shows a bar with the cells that are computed; elsewhere one line per minute
-    names them. Tasks on a cluster do not report their cells.
+    An interrupt stops the kernels of this computer. For each finished task, a line
+    reports the task and the estimated remaining time. A terminal also shows a progress
+    bar with the running cells; a log gets one line per minute instead. Tasks on a cluster
+    do not report their cells.
     """
     futures = dict[Future[Result], Task]()
     running = dict[str, str]()
@@ -293,7 +295,7 @@ def _outcomes(
         total=len(tasks), unit="run", leave=False, disable=not terminal or not tasks
     )
     try:
-        while futures:  # each ends, at the latest when the time of a cell is over
+        while futures:  # Each task ends, at the latest at the time limit of a cell.
             finished, _ = wait(futures, pause, FIRST_COMPLETED)
             for future in finished:
                 if future.cancelled():
@@ -331,11 +333,13 @@ def _outcomes(
 
 
 def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
-    """Store an executed notebook under its final name; one that failed, as far as it
-    ran, in the folder "failed"."""
+    """Store an executed notebook under its final name.
+
+    If a cell failed, the partly executed notebook is stored in the folder "failed".
+    """
     try:
         result = future.result()
-    except Exception as error:  # a worker was lost, or lacks the package
+    except Exception as error:  # A worker was lost or does not have the package.
         result = Result(None, f"{type(error).__name__}: {error}")
     task.failed.unlink(missing_ok=True)
     if result.notebook is not None:
@@ -345,7 +349,8 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
                     state, task, Executed(result.notebook), result.seconds
                 )
                 return Outcome(task, "done", executed, result)
-        except ValueError as error:  # other versions, or an output of a wrong form
+        # The worker has other versions, or an output is malformed.
+        except ValueError as error:
             result = result._replace(summary=str(error))
         write_atomically(
             task.failed,
@@ -357,7 +362,7 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
 def _written(state: State, task: Task, executed: Executed, seconds: float) -> Executed:
     theirs = executed.provenance["versions"]
     ours = main_versions()
-    # A worker elsewhere may have other versions, and so other numbers.
+    # A remote worker may have other versions and therefore compute other numbers.
     for name in sorted(theirs.keys() | ours):
         require(
             theirs.get(name) == ours.get(name),
@@ -379,16 +384,19 @@ def _written(state: State, task: Task, executed: Executed, seconds: float) -> Ex
 
 @contextmanager
 def _cluster(address: str) -> Iterator[Executor]:
-    """A Dask cluster as an executor, whose workers need this package and nothing of the
-    project's folder."""
+    """A Dask cluster as an executor.
+
+    Its workers need this package, but not the folder of the project.
+    """
     from distributed import Client
 
     try:
-        # without one it would start a cluster here
+        # Without an address, Dask would start a local cluster.
         client = Client(address or " ", timeout=CONNECTION)
-    except (OSError, ValueError):  # no answer; no address
+    # The scheduler does not answer, or the address is invalid.
+    except (OSError, ValueError):
         wanted = "expected the address that `dask scheduler` shows where it runs, such as tcp://host:8786"
         raise OSError(f"no Dask scheduler answers at {address!r}; {wanted}") from None
     with client:
-        # or a task that failed is not tried again
+        # Otherwise Dask would not run a failed task again.
         yield client.get_executor(pure=False)
