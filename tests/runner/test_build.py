@@ -1,9 +1,16 @@
+import io
+import json
 import os
+import re
+from pathlib import Path
+from zipfile import ZipFile
 
+import pytest
 from toy_project import (
     CLAIMS,
     FIRST,
     ONE_CLAIM,
+    edit_notebook,
     run_here,
     write_notebook,
     write_project,
@@ -12,7 +19,10 @@ from toy_project import (
 from preflearn_book.runner import tasks
 from preflearn_book.runner.build import build_book, latest_chapters
 from preflearn_book.runner.command import main
+from preflearn_book.runner.outputs import without_solutions
 from preflearn_book.runner.project import Project
+
+CHAPTERS = Project(Path(__file__).parents[2]).chapters
 
 
 def test_a_build_fails_on_a_contradiction(tmp_path, capsys, monkeypatch):
@@ -137,3 +147,74 @@ def test_a_claim_whose_data_are_missing_counts_as_not_checked_and_says_why(
     project = write_project(tmp_path / "with", ONE_CLAIM, first=answer.format("[]"))
     assert build_book(project, rendered=False) == 1
     assert "P1-01: contradiction" in capsys.readouterr().out
+
+
+EXERCISE = """\
+## Exercises
+
+:::{exercise}
+:label: ex-one
+What is 1 + 1?
+:::
+
+:::{solution} ex-one
+:class: dropdown
+It is SECRET.
+
+```{math}
+1 + 1 = SECRET
+```
+:::
+
+Some words."""
+
+
+def test_solutions_can_be_withheld_from_the_pages_and_the_archive(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    project = write_project(tmp_path, CLAIMS, first=FIRST)
+
+    def add_exercise(notebook):
+        cell = {"cell_type": "markdown", "id": "ex", "metadata": {}, "source": EXERCISE}
+        notebook["cells"].append(cell)
+
+    edit_notebook(project.notebooks / "01_first.ipynb", add_exercise)
+    monkeypatch.chdir(project.root)
+
+    def written():
+        page = (project.pages / "01_first.ipynb").read_text()
+        with ZipFile(
+            io.BytesIO((project.pages / "notebooks.zip").read_bytes())
+        ) as zipped:
+            return page, zipped.read("notebooks/01_first.ipynb").decode()
+
+    assert main(["build", "--no-render", "--without-solutions"]) == 0
+    for text in written():
+        assert "What is 1 + 1?" in text
+        assert "Some words." in text
+        assert "SECRET" not in text
+        assert "{solution" not in text
+    assert main(["build", "--no-render"]) == 0
+    assert all("SECRET" in text for text in written())
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+def test_no_solution_of_a_chapter_is_left_and_nothing_else_is_lost(chapter):
+    def texts(notebook):
+        return [
+            cell["source"]
+            for cell in notebook["cells"]
+            if cell["cell_type"] == "markdown"
+        ]
+
+    before = texts(chapter.notebook)
+    after = texts(without_solutions(chapter.notebook))
+    assert "{solution" not in json.dumps(after)
+    assert len(before) == len(after)
+    for old, new in zip(before, after, strict=True):
+        if "{solution" not in old:
+            assert new == old
+        pattern = r"^#+ .*|^:label: .*|^[`:]{3,}\{exercise\}.*"
+        kept = re.findall(pattern, old, re.MULTILINE)
+        assert re.findall(pattern, new, re.MULTILINE) == kept

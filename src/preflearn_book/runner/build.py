@@ -15,7 +15,12 @@ from preflearn_book.runner.files import (
     read_yaml,
     write_if_changed,
 )
-from preflearn_book.runner.outputs import Executed, parts, read_executed
+from preflearn_book.runner.outputs import (
+    Executed,
+    parts,
+    read_executed,
+    without_solutions,
+)
 from preflearn_book.runner.pages import archive, collected, figures, match_checks
 from preflearn_book.runner.parameters import require
 from preflearn_book.runner.project import Chapter, Project
@@ -41,6 +46,7 @@ def build_book(
     *,
     rendered: bool = True,
     skip_recorded: bool = False,
+    solutions: bool = True,
     **options: Any,
 ) -> int:
     """Execute chapters that changed, collect the outputs of all, and render the book.
@@ -61,6 +67,8 @@ def build_book(
     skip_recorded : bool
         Whether chapters whose recorded tables are still valid run in the quick profile
         instead of the full.
+    solutions : bool
+        Whether the pages and the archive of notebooks contain the solutions of exercises.
     **options
         As `run_tasks` takes them.
 
@@ -100,7 +108,7 @@ def build_book(
                 write_if_changed(copy, outcome.task.target.read_text("utf-8"))
         failures = _failures(outcomes)
         problems = [f"chapter {name}: {summary}" for name, summary in failures.items()]
-        problems += collect(project, state, failures)
+        problems += collect(project, state, failures, solutions)
         if rendered:
             problems += render(project)
             print(f"the book: {project.build / 'html' / 'index.html'}")
@@ -165,7 +173,10 @@ def latest_chapters(project: Project) -> dict[str, Executed]:
 
 
 def collect(
-    project: Project, state: State, failures: Mapping[str, str] | None = None
+    project: Project,
+    state: State,
+    failures: Mapping[str, str] | None = None,
+    solutions: bool = True,
 ) -> list[str]:
     """Write the pages of all executed chapters, of the claims and of the status into
     the book.
@@ -175,7 +186,8 @@ def collect(
 
     A page that has not changed is not touched; one whose notebook is gone is deleted; a
     chapter that was not executed yet has one that says so, and why if its run is among
-    the `failures`, reasons by chapter.
+    the `failures`, reasons by chapter. The pages and the archive leave out the solutions
+    of exercises unless `solutions` is true.
 
     Returns
     -------
@@ -211,6 +223,8 @@ def collect(
         for name in parts(chapter.name, chapter.notebook["cells"])
     }
     for notebook in latest.values():
+        if not solutions:
+            notebook = Executed(without_solutions(notebook.notebook))
         pages |= {
             f"{name}.ipynb": text
             for name, text in notebook.pages(url, broken, recomputed).items()
@@ -220,7 +234,7 @@ def collect(
     )
     pages |= collected(checked, latest, broken, again, recorded, commit, published(url))
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", latest)
-    pages["notebooks.zip"] = archive(project.chapters, url)
+    pages["notebooks.zip"] = archive(project.chapters, url, solutions)
     for name, content in pages.items():
         write_if_changed(project.pages / name, content)
     for path in project.pages.iterdir():

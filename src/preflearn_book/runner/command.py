@@ -126,10 +126,20 @@ def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
     is_flag=True,
     help="With --profile full: run chapters whose recorded results are still valid in the quick profile.",
 )
+@click.option(
+    "--without-solutions",
+    is_flag=True,
+    help="Leave the solutions of exercises out of the pages and of the archive of notebooks.",
+)
 @_parameter_option("Value of a notebook parameter, such as: -p seed 7. Repeatable.")
 @_execution_options
 def _build(
-    chapters: Any, profile: Any, no_render: bool, parameters: Any, **options: Any
+    chapters: Any,
+    profile: Any,
+    no_render: bool,
+    without_solutions: bool,
+    parameters: Any,
+    **options: Any,
 ) -> int:
     """Execute the chapters that changed and render the book into _build/html.
 
@@ -147,7 +157,12 @@ def _build(
     if profile:
         given["profile"] = profile
     return build_book(
-        find_project(), chapters, given, rendered=not no_render, **options
+        find_project(),
+        chapters,
+        given,
+        rendered=not no_render,
+        solutions=not without_solutions,
+        **options,
     )
 
 

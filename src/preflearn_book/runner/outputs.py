@@ -34,6 +34,10 @@ _RUN = ("papermill", "execution")
 # A heading of a section, with the labels before it.
 _SECTION = re.compile(r"^(?:\(\S+\)=\s*)*## ", re.MULTILINE)
 _TITLE = re.compile(r"^##? (.*)", re.MULTILINE)
+# A solution of an exercise: a directive of sphinx-exercise, up to its closing fence.
+_SOLUTION = re.compile(
+    r"^([:`]{3,})\{solution\}.*?^\1[ \t]*$\n*", re.MULTILINE | re.DOTALL
+)
 # A last sentence that ends in a colon, without the space before it, or a question
 # without another sentence.
 _LEADS = re.compile(r"(?:(?!\. )[^\n#])+(?<!:):\s*\Z|\A(?:(?!\. )[^\n#])+\?\s*\Z")
@@ -341,6 +345,17 @@ def parts(chapter: str, cells: list[dict[str, Any]]) -> dict[str, list[dict[str,
                 to = f"{chapter}_more"
         pages.setdefault(to, []).append(cell)
     return pages
+
+
+def without_solutions(notebook: dict[str, Any]) -> dict[str, Any]:
+    """A copy of a notebook without the solutions of its exercises."""
+    cells = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            source = _SOLUTION.sub("", "".join(cell["source"]))
+            cell = cell | {"source": source}
+        cells.append(cell)
+    return notebook | {"cells": cells}
 
 
 def _titles(cells: list[dict[str, Any]]) -> list[str]:

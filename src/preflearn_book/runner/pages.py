@@ -24,7 +24,7 @@ from preflearn_book.runner.claims import (
     form_lines,
     headline,
 )
-from preflearn_book.runner.outputs import DOUBT, Executed
+from preflearn_book.runner.outputs import DOUBT, Executed, without_solutions
 from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import filled
 from preflearn_book.runner.tasks import duration
@@ -196,10 +196,13 @@ def _data_sets() -> list[dict[str, Any]]:
     ]
 
 
-def archive(chapters: Sequence[Chapter], repository: str = "") -> bytes:
+def archive(
+    chapters: Sequence[Chapter], repository: str = "", solutions: bool = True
+) -> bytes:
     """A zip file of the notebooks as they are run, whose first cell says how to
     install, and a README.
 
+    Unless `solutions` is true, the notebooks do not contain the solutions of exercises.
     The same notebooks give the same bytes.
     """
     first = nbformat.v4.new_markdown_cell(
@@ -210,7 +213,10 @@ def archive(chapters: Sequence[Chapter], repository: str = "") -> bytes:
         + "\n"
     }
     for chapter in chapters:
-        notebook = chapter.notebook | {"cells": [first, *chapter.notebook["cells"]]}
+        notebook = chapter.notebook
+        if not solutions:
+            notebook = without_solutions(notebook)
+        notebook = notebook | {"cells": [first, *notebook["cells"]]}
         files[chapter.path.name] = (
             json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
         )
@@ -234,9 +240,15 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
                 continue
             for output in cell.get("outputs", []):
                 html = "".join(output.get("data", {}).get("text/html", ""))
-                if svg := _STATIC.search(html):
-                    drawn[f"{name}.svg"] = b64decode(svg[1]).decode()
+                if svg := static_figure(html):
+                    drawn[f"{name}.svg"] = svg
     return drawn
+
+
+def static_figure(html: str) -> str:
+    """The static figure of an explorer, as SVG; "" if it has none."""
+    svg = _STATIC.search(html)
+    return b64decode(svg[1]).decode() if svg else ""
 
 
 def _plain(text: str) -> str:
