@@ -15,7 +15,7 @@ endif
 # About a hundred processes start. Without saved bytecode, each of them would spend seconds on compiling libraries.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book full pdf notebooks test lint nightly perturb report bench open clean
+.PHONY: book full pdf notebooks slides site test lint nightly perturb report bench open clean
 
 book: $(STAMP)          ## build the book with small problems into _build/html
 	@$(BIN)/preflearn build
@@ -23,11 +23,18 @@ book: $(STAMP)          ## build the book with small problems into _build/html
 full: $(STAMP)          ## build the book with the papers' problem sizes (preflearn record NN writes data/recorded)
 	@$(BIN)/preflearn build --profile full
 
+site: $(STAMP)          ## build the book for publication; fails unless repository.url is set in _config.yml
+	@$(BIN)/python tools/site_address.py
+	@$(BIN)/preflearn build
+
 pdf: book               ## print the book to one PDF with Debian's chromium (two minutes)
 	@$(BIN)/python tests/pdf.py
 
 notebooks: book         ## pack the executed notebooks into one archive
 	@$(BIN)/python tools/executed_notebooks.py
+
+slides: book            ## make slides of chapters 1, 4 and 13 for reveal.js in _build/slides
+	@$(BIN)/python tools/slides.py
 
 lint: $(STAMP)          ## run ruff and basedpyright
 	@$(BIN)/ruff check .

@@ -3,12 +3,15 @@ executed notebooks."""
 
 import json
 
+import pytest
 from chapter_size import chapter_size, count_words
 from executed_notebooks import readable_notebook
 from prose_numbers import unsupported_numbers
+from site_address import site_address
 from tokens import count_tokens
 
 from preflearn_book.runner.outputs import INJECTED_TAG, PROVENANCE_TAG, Executed
+from preflearn_book.runner.project import Project
 from preflearn_book.runner.records import NARROW_MIME, RECORD_MIME
 
 
@@ -104,3 +107,19 @@ def test_executed_notebooks_keep_outputs_and_lose_what_only_the_build_reads():
     assert cells[2]["outputs"][0]["data"][NARROW_MIME] == "", (
         "the executed notebook itself stays as it is"
     )
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("https://github.com/Owner/name", "https://owner.github.io/name/"),
+        ("https://example.org/name", "https://example.org/name"),
+    ],
+)
+def test_a_site_needs_the_address_of_the_repository(tmp_path, url, address):
+    config = tmp_path / "_config.yml"
+    config.write_text('repository: {url: "", branch: main}\n')
+    with pytest.raises(SystemExit, match=r"repository\.url"):
+        site_address(Project(tmp_path))
+    config.write_text(f'repository: {{url: "{url}", branch: main}}\n')
+    assert site_address(Project(tmp_path)) == address
