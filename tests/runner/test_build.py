@@ -35,7 +35,7 @@ def test_a_build_fails_on_a_contradiction(tmp_path, capsys, monkeypatch):
     assert contradiction in (project.pages / "claims.md").read_text().lower()
 
 
-def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(
+def test_the_book_shows_the_last_requested_run_regardless_of_time_stamps(
     tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(tasks, "execute", run_here)
@@ -74,7 +74,7 @@ def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(
     assert latest_chapters(project).keys() == {"02_second"}
 
 
-def test_a_chapter_that_fails_stops_no_other_and_keeps_its_last_good_page(
+def test_a_failed_chapter_does_not_stop_others_and_keeps_its_last_good_page(
     tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(tasks, "execute", run_here)
@@ -99,7 +99,7 @@ def test_a_chapter_that_fails_stops_no_other_and_keeps_its_last_good_page(
     assert not (project.pages / "02_second.md").exists()
 
 
-def test_a_build_names_missing_data_and_advises_only_what_can_work(
+def test_a_build_lists_missing_data_sets_and_only_working_commands(
     tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(tasks, "execute", run_here)
@@ -112,10 +112,10 @@ def test_a_build_names_missing_data_and_advises_only_what_can_work(
     )
     assert build_book(project, rendered=False) == 0
     out = capsys.readouterr().out
-    sushi = "sushi is not here: 01_first, 02_second used other data. To get it: preflearn data fetch sushi\n"
-    assert sushi in out
+    assert "sushi is not available" in out
+    assert "in 01_first, 02_second. To get it: preflearn data fetch sushi\n" in out
     assert (
-        "chess is not here: 01_first used other data. To get it: download its files from http"
+        "chess is not available, so other data were used in 01_first. To get it: download its files from http"
         in out
     )
     assert "fetch chess" not in out
@@ -125,7 +125,7 @@ def test_a_build_names_missing_data_and_advises_only_what_can_work(
     assert "fetch chess" not in page
 
 
-def test_a_claim_whose_data_are_missing_counts_as_not_checked_and_says_why(
+def test_a_claim_with_missing_data_is_shown_as_not_checked_with_the_reason(
     tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(tasks, "execute", run_here)

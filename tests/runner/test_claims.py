@@ -47,7 +47,7 @@ def claims(tmp_path, monkeypatch):
     write(tmp_path / "book", ENTRY, typo, ours, definition)
 
 
-def test_the_claims_list_keeps_order_and_content_and_is_read_again_when_it_changes(
+def test_load_claims_keeps_order_and_rereads_a_changed_file(
     tmp_path,
 ):
     path = write(
@@ -80,7 +80,7 @@ def test_the_claims_list_keeps_order_and_content_and_is_read_again_when_it_chang
         ("P1-01", "entry 1"),
     ],
 )
-def test_a_bad_entry_is_named(tmp_path, entry, named):
+def test_the_error_names_a_bad_entry(tmp_path, entry, named):
     with pytest.raises(ValueError, match=named):
         load_claims(write(tmp_path, entry))
 
@@ -89,7 +89,7 @@ def test_a_bad_entry_is_named(tmp_path, entry, named):
     ("text", "named"),
     [(json.dumps([ENTRY] * 2), "entry 2.*P1-01"), ("{a: 1}", "list"), ("- [", "YAML")],
 )
-def test_repeated_ids_and_other_files_are_an_error(tmp_path, text, named):
+def test_repeated_ids_and_other_files_raise_an_error(tmp_path, text, named):
     (tmp_path / "claims.yml").write_text(text)
     with pytest.raises(ValueError, match=named):
         load_claims(tmp_path / "claims.yml")
@@ -99,7 +99,7 @@ ANSWERS = st.sampled_from([True, False, None])
 
 
 @given(ANSWERS, st.lists(ANSWERS, max_size=3))
-def test_exactly_the_right_written_verdicts_agree(printed, amended):
+def test_each_computation_agrees_with_exactly_the_right_verdicts(printed, amended):
     holds = {"as printed": printed} | {
         f"form {k}": answer for k, answer in enumerate(amended)
     }
@@ -126,7 +126,7 @@ def test_undecided_and_numpy_answers():
 @pytest.mark.parametrize(
     "holds", [float("nan"), 1, "yes", {"form": True}, {"as printed": 0}, {}]
 )
-def test_anything_else_is_no_answer(holds):
+def test_other_values_are_rejected_as_answers(holds):
     with pytest.raises(ValueError, match="expected"):
         computed_verdict(holds)
 
@@ -169,7 +169,7 @@ def test_a_verdict_from_a_recorded_run_has_its_date(claims, capsys):
         (("P1-01", True, "x", 10**400), {}, "value.*P1-01"),
     ],
 )
-def test_bad_arguments_of_check_are_named(claims, arguments, options, named):
+def test_check_names_bad_arguments(claims, arguments, options, named):
     with pytest.raises(ValueError, match=named):
         check(*arguments, **options)
 
@@ -186,7 +186,7 @@ def test_evidence_reads_as_a_sentence(evidence, value, line):
     assert module.evidence_line({"evidence": evidence, "value": value}) == line
 
 
-def test_each_verdict_has_a_sign_of_its_own():
+def test_each_verdict_has_a_different_sign():
     assert set(module.MARKS) == set(VERDICTS)
     assert len(set(module.MARKS.values())) == len(VERDICTS)
 

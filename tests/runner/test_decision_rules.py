@@ -59,7 +59,7 @@ def test_swapping_the_methods_swaps_the_answers(pairs, margin):
 
 
 @given(PAIRED, st.integers(-5, 5))
-def test_a_shift_of_all_values_changes_no_answer(pairs, shift):
+def test_answers_are_invariant_to_a_shift_of_all_values(pairs, shift):
     first, second = np.transpose(pairs)
     there = compare(first, second, trivial=second - 1)
     moved = compare(first + shift, second + shift, trivial=second + shift - 1)
@@ -82,13 +82,13 @@ def test_an_answer_is_the_same_at_each_multiple_of_the_margin(name, mean):
     assert getattr(difference, name) == expected
 
 
-def test_fewer_than_five_replicates_decide_nothing():
+def test_fewer_than_five_replicates_are_undecided():
     few = PairedDifference(1.0, 0.001, 4, margin=0.1)
     assert [few.superior, few.non_inferior, few.superior_by_margin] == [None] * 3
     assert few._replace(n=5).superior is True
 
 
-def test_a_trivial_baseline_that_passes_takes_the_power_away():
+def test_a_passing_trivial_baseline_makes_the_answer_undecided():
     close = PairedDifference(0.0, 0.001, 10, margin=0.1)
     assert close.equivalent is True
     assert close._replace(trivial=close).equivalent is None
@@ -132,7 +132,7 @@ def decided(answers):
 
 
 @given(st.lists(st.sampled_from([True, False, None]), max_size=8))
-def test_three_valued_all_and_any_are_those_of_every_completion(answers):
+def test_every_and_some_agree_with_all_completions_of_undecided_answers(answers):
     completions = list(
         itertools.product(*([a] if a is not None else [True, False] for a in answers))
     )
@@ -184,7 +184,7 @@ def test_bad_arguments_are_named(call, named):
         call()
 
 
-def test_non_inferiority_at_each_margin_is_none_where_the_trivial_baseline_passes():
+def test_non_inferiority_is_undecided_at_margins_where_the_trivial_baseline_passes():
     rng = np.random.default_rng(5)
     seen = set()
     for distance in (0.0, 0.4, 1.0, 3.0):

@@ -1,5 +1,5 @@
-"""What makes a chapter run again, in a copy of the packages whose modules and register
-can be changed."""
+"""Inputs that make a chapter run again, in a copy of the packages whose modules and
+registry can be changed."""
 
 import json
 import shutil
@@ -40,8 +40,8 @@ if Path("edits").exists():
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory):
-    """Build twice: with a mirror, and without data; the second time files change while
-    the chapter runs."""
+    """Build twice: with a mirror, and without data. In the second build, files change
+    while the chapter runs."""
     project = write_checkout(
         tmp_path_factory.mktemp("copy") / "checkout", READS, ONE_CLAIM
     )
@@ -93,7 +93,7 @@ def with_data(checkout):
     return executed_of(checkout, "quick-seed=7-*.ipynb")
 
 
-def test_a_relative_mirror_is_the_one_that_the_command_sees(
+def test_a_relative_data_folder_is_resolved_from_the_working_directory(
     checkout, with_data, monkeypatch
 ):
     assert with_data.replaced == []
@@ -112,11 +112,11 @@ def test_inputs_that_change_while_a_chapter_runs_make_it_run_again(copied):
     assert set(copied[1]) == expected
 
 
-def test_data_that_come_later_make_it_run_again(checkout, monkeypatch):
+def test_data_that_become_available_make_a_chapter_run_again(checkout, monkeypatch):
     content = b"the data"
     executed = executed_of(checkout)
     assert executed.replaced == ["toy"]
-    # the mirror is here now
+    # now the mirror is available
     assert state_of(checkout).changes(executed) == ["dataset toy"]
     without_data(monkeypatch)
     assert state_of(checkout).changes(executed) == []
@@ -155,7 +155,7 @@ RECORDED = "data/recorded/02_other_"
         (f"{RECORDED}fit.csv", "", "a\n3\n", [f"table {RECORDED}fit.csv"]),
         ("../mirror/toy/a.txt", "", "other", ["data toy/a.txt"]),
         (METRICS, "return ", "return -", ["module preflearn/metrics.py"]),
-        # someone is editing it
+        # the file is being edited
         (METRICS, "return ", "return return ", ["module preflearn/metrics.py"]),
         (METRICS, "import numpy as np", "import numpy as np  # a comment", []),
         ("src/preflearn_book/runner/command.py", "return ", "return -", []),
@@ -168,7 +168,7 @@ RECORDED = "data/recorded/02_other_"
         ("src/preflearn/svm/__init__.py", "import", " import", []),  # never imported
     ],
 )
-def test_each_input_counts_and_nothing_else(
+def test_exactly_the_inputs_of_a_chapter_invalidate_it(
     checkout, with_data, path, old, new, expected
 ):
     with changed(
@@ -177,6 +177,6 @@ def test_each_input_counts_and_nothing_else(
         assert state_of(checkout).changes(with_data) == expected
 
 
-def test_versions_count(checkout, with_data, monkeypatch):
+def test_a_changed_version_invalidates_a_chapter(checkout, with_data, monkeypatch):
     monkeypatch.setattr(dependencies, "main_versions", lambda: {"numpy": "0.1"})
     assert "version numpy" in state_of(checkout).changes(with_data)

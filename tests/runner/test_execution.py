@@ -1,4 +1,4 @@
-"""What cells and kernels may do, with real kernels."""
+"""Failures and behavior of cells and kernels, with real kernels."""
 
 import pytest
 from toy_project import FIRST, write_project
@@ -36,8 +36,8 @@ CHAPTERS = {
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    """Run chapters that fail in all ways, and one that runs; only the first has a time
-    limit."""
+    """Run chapters that fail in different ways, and one that succeeds; only the first has
+    a time limit."""
     entry = "where: x, statement: x, chapter: 05_first, kind: cost"
     claims = (
         f"- {{id: P1-01, {entry}, verdict: holds}}\n"
@@ -63,7 +63,7 @@ def outcomes(tmp_path_factory):
         ("crash", "kernel died", "no memory left"),
     ],
 )
-def test_each_way_to_fail_is_named_with_its_cell(outcomes, name, named, report):
+def test_each_failure_is_reported_with_its_cell(outcomes, name, named, report):
     outcome = outcomes[name]
     assert outcome.status == "failed"
     assert named in outcome.result.summary
@@ -74,7 +74,7 @@ def test_each_way_to_fail_is_named_with_its_cell(outcomes, name, named, report):
         assert '"before\\n"' in outcome.task.failed.read_text()
 
 
-def test_a_chapter_that_runs_is_kept_with_its_inputs(outcomes):
+def test_a_successful_run_is_stored_with_its_inputs(outcomes):
     good = outcomes["first"]
     assert good.status == "done"
     about = read_executed(good.task.target).run
@@ -107,5 +107,5 @@ def test_cells_are_reported_as_they_begin(tmp_path):
         chapter.notebook, {"n": 3}, ["n"], str(tmp_path), begun=begun.append
     )
     assert result.summary == ""
-    # the injected one has no number
+    # the injected cell has no number
     assert begun == [f"cell {number} of 4" for number in (1, 2, 2, 3, 4)]

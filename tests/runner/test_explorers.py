@@ -64,7 +64,7 @@ def inline_json(bundle):
     )
 
 
-def test_html_holds_the_data_and_the_figure(short_repr):
+def test_html_contains_the_data_and_the_figure(short_repr):
     data = MARGINS | {
         "preferences": np.array(MARGINS["preferences"]),
         "note": np.float64(0.5),
@@ -264,7 +264,7 @@ def test_ranking_path_between_knots_is_that_of_the_package():
         wrong = y_valid * path.decision_function(lam, valid) <= 1e-9
         assert found["validation"] == np.mean(wrong)
     first = in_node("(script, data) => script.rankingPath(data).at(1e9)", data)
-    assert first["lambda"] == knots[0]  # beyond the path: its end
+    assert first["lambda"] == knots[0]  # beyond the path, the end of the path
     code = "(script, data) => (({steps, step}) => [steps, steps.map(step)])(script.rankingPath(data))"
     steps, back = in_node(code, data)
     # the slider reaches both ends
@@ -461,7 +461,7 @@ def test_timelines_are_linear_and_probabilities_those_of_the_package(short_repr)
         assert chance == pytest.approx(expected[1], rel=1e-9)
 
 
-def test_labels_keep_apart_and_within_the_plot():
+def test_labels_do_not_overlap_and_stay_within_the_plot():
     rng = np.random.default_rng(0)
     cases = [
         [[100, 15], [130, 15]],
@@ -474,7 +474,7 @@ def test_labels_keep_apart_and_within_the_plot():
     answers = in_node(
         "(script, cases) => cases.map(wishes => script.apart(wishes, 24, 258))", cases
     )
-    # nothing moves; both move half the way
+    # without movement; both move half the way
     assert answers[:2] == [[100, 130], [92.5, 107.5]]
     for wishes, middles in zip(cases, answers, strict=True):
         height = np.array(wishes)[:, 1]
@@ -484,7 +484,7 @@ def test_labels_keep_apart_and_within_the_plot():
 
 
 # JSON has no BigInt.
-IN_WORDS = """const told = value =>
+IN_WORDS = """const text = value =>
     JSON.parse(JSON.stringify(value, (_, part) => (typeof part === "bigint" ? String(part) : part)));"""
 
 
@@ -508,7 +508,7 @@ def check_verdict(K, found):
             sum(pivot > 0 for pivot in fractions(found["pivots"])) == certificate.rank
         )
         assert min(fractions(found["pivots"])) >= 0
-        if found["rank"] == len(K):  # the determinant, whatever the order of the pivots
+        if found["rank"] == len(K):  # the determinant, for any order of the pivots
             assert math.prod(fractions(found["pivots"])) == math.prod(
                 certificate.pivots
             )
@@ -536,7 +536,7 @@ def test_proportions_and_verdicts_are_those_of_the_package(name):
     code = f"""(script, {{name, cases}}) => {{ {IN_WORDS}
         return cases.map(one => {{
             const K = script.analogyGram(name, one.points, one);
-            return told([K, script.semidefinite(K)]);
+            return text([K, script.semidefinite(K)]);
         }});
     }}"""
     answers = in_node(code, {"name": name, "cases": cases})
@@ -568,7 +568,7 @@ def test_stretched_differences_have_their_limit(name, same):
         points = [[20, 0], [0, 20], [10, 9], [9, 10], *more]
         cases.append({"q": 20, "points": points, "stretch": stretch, "tolerance": 0})
     code = f"""(script, {{name, cases}}) => {{ {IN_WORDS}
-        return cases.map(one => told(script.semidefinite(script.analogyGram(name, one.points, one)))); }}"""
+        return cases.map(one => text(script.semidefinite(script.analogyGram(name, one.points, one)))); }}"""
     answers = in_node(code, {"name": name, "cases": cases})
     for case, verdict in zip(cases, answers, strict=True):
         u = [Fraction((a - b) * case["stretch"], 2000) for a, b in case["points"]]
@@ -594,7 +594,7 @@ def test_semidefinite_is_exact_for_any_symmetric_matrix():
         ]
     code = f"""(script, matrices) => {{ {IN_WORDS}
         const exact = K => K.map(row => row.map(entry => [BigInt(entry), 1n]));
-        return matrices.map(K => told(script.semidefinite(exact(K)))); }}"""
+        return matrices.map(K => text(script.semidefinite(exact(K)))); }}"""
     answers = in_node(code, matrices)
     for K, verdict in zip(matrices, answers, strict=True):
         check_verdict(np.array(K, dtype=object), verdict)

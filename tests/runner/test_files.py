@@ -3,7 +3,7 @@ import pytest
 from preflearn_book.runner.files import locked, read_yaml, write_atomically
 
 
-def test_a_failing_write_leaves_the_old_file_and_no_other(tmp_path):
+def test_a_failed_write_leaves_only_the_old_file(tmp_path):
     path = write_atomically(tmp_path / "a.csv", "old")
     with pytest.raises(AttributeError):
         write_atomically(path, None)
@@ -11,7 +11,7 @@ def test_a_failing_write_leaves_the_old_file_and_no_other(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_lock_on_a_full_disk_is_named(tmp_path):
+def test_the_error_names_a_lock_on_a_full_disk(tmp_path):
     resource = pytest.importorskip("resource")  # not on Windows
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
@@ -36,13 +36,13 @@ def test_a_lock_on_a_full_disk_is_named(tmp_path):
         ("!!timestamp soon", "YAML"),
     ],
 )
-def test_yaml_that_would_lose_something_is_an_error(tmp_path, text, named):
+def test_yaml_that_would_lose_content_raises_an_error(tmp_path, text, named):
     (tmp_path / "x.yml").write_text(text)
     with pytest.raises(ValueError, match=rf"x\.yml.*{named}"):
         read_yaml(tmp_path / "x.yml")
 
 
-def test_a_merge_may_give_a_key_again(tmp_path):
+def test_a_yaml_merge_may_repeat_a_key(tmp_path):
     (tmp_path / "x.yml").write_text("[&all {a: 1, b: 2}, {<<: *all, b: 3}, *all]")
     assert read_yaml(tmp_path / "x.yml") == [
         {"a": 1, "b": 2},

@@ -25,7 +25,7 @@ record("squares", table, keys=["x"])"""
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Three chapters: the full run of the first reads a sweep of four points, and the
-    last one fails."""
+    last chapter fails."""
     made = write_project(
         tmp_path, "", collects=COLLECTS, well="print(1)", fails="1 / 0"
     )
@@ -40,8 +40,8 @@ def project(tmp_path, monkeypatch):
 
 
 class Counting:
-    """Runs cells here, notes the parameters of each run, and is interrupted before one
-    of them."""
+    """Runs cells in this process, stores the parameters of each run, and is interrupted
+    before one of the runs."""
 
     def __init__(self, interrupted_at=None):
         self.ran = []
@@ -55,19 +55,19 @@ class Counting:
 
 
 def full_build(monkeypatch, *options, interrupted_at=None):
-    """The exit status of a full build, and the parameters of what it ran."""
+    """Return the exit status of a full build, and the parameters of its runs."""
     counting = Counting(interrupted_at)
     monkeypatch.setattr(tasks, "execute", counting)
     words = ["build", "--profile", "full", "--no-render", "--jobs", "1", *options]
     return main(words), counting.ran
 
 
-def test_an_interrupted_full_build_goes_on_with_the_points_and_chapters_that_are_left(
+def test_an_interrupted_full_build_continues_with_the_remaining_points_and_chapters(
     project, monkeypatch, capsys
 ):
     status, ran = full_build(monkeypatch, interrupted_at=2)
     assert (status, ran) == (130, [{}, {"seed": 1}])
-    assert "01_collects: first the points of the sweep" in capsys.readouterr().err
+    assert "01_collects: running the points of the sweep" in capsys.readouterr().err
 
     status, ran = full_build(monkeypatch, interrupted_at=3)
     assert (status, ran) == (130, [{"seed": 2}, {"seed": 3}, {"profile": "full"}])
@@ -88,7 +88,9 @@ def test_an_interrupted_full_build_goes_on_with_the_points_and_chapters_that_are
     assert (status, ran) == (1, [{"profile": "full"}]), "only the chapter that failed"
 
 
-def test_a_point_of_a_full_run_needs_no_sweep(project, monkeypatch):
+def test_a_single_point_in_the_full_profile_does_not_run_the_sweep(
+    project, monkeypatch
+):
     status, ran = full_build(monkeypatch, "1", "-p", "seed", "2")
     assert ran == [{"profile": "full", "seed": 2}]
     assert status == 1, "no sweep was run"
@@ -109,7 +111,7 @@ def test_a_record_takes_parameters_of_the_sweep_only(project, monkeypatch, capsy
     assert not list(project.recorded.glob("*.csv"))
 
 
-def test_a_record_is_made_from_a_sweep_and_while_it_is_valid_the_chapter_need_not_run_in_full(
+def test_a_chapter_with_a_valid_record_from_a_sweep_is_not_run_in_full(
     project, monkeypatch, capsys
 ):
     monkeypatch.setattr(tasks, "execute", run_here)

@@ -1,5 +1,5 @@
-"""An executed notebook counts as missing where it is not what we wrote; pages show what
-a reader needs."""
+"""Executed notebooks: damaged files are treated as missing, and pages contain what a
+reader needs."""
 
 import json
 import re
@@ -67,9 +67,7 @@ RECORD |= {"rtol": {}, "atol": {}}
         ({"about": {"versions": {}}}, "the last cell: 'data'"),
     ],
 )
-def test_an_output_of_another_form_than_ours_is_named(
-    tmp_path, capsys, payloads, named
-):
+def test_the_error_names_an_invalid_output(tmp_path, capsys, payloads, named):
     """An older version of this package made it, or a cell that shows our kind of output
     itself."""
     path = tmp_path / "quick.ipynb"
@@ -114,7 +112,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_a_damaged_file_counts_as_missing(tmp_path, capsys, kind):
+def test_a_damaged_file_is_treated_as_missing(tmp_path, capsys, kind):
     path = tmp_path / "quick.ipynb"
     assert read_executed(path) is None
     write_executed(path, executed_with(), dict(RUN))
@@ -164,7 +162,7 @@ def page_of(*cells, broken=()):
 
 
 def shown_data(bundle):
-    """Return what the page has in place of one output."""
+    """Return the page's version of one output."""
     (cell,) = page_of(code("1", {"data": bundle}))[:1]
     return cell["outputs"][0]["data"]
 
@@ -238,7 +236,7 @@ def test_parameters_are_shown_below_the_first_figure(shown):
     )
 
 
-TIDY = {  # what pandas gives, and what the page has in its place
+TIDY = {  # HTML of pandas, and its form on the page
     "names of an index": (
         pd.DataFrame(
             {"x": [1.5, 2]},
@@ -271,7 +269,7 @@ TIDY = {  # what pandas gives, and what the page has in its place
 
 
 @pytest.mark.parametrize("kind", TIDY)
-def test_a_table_reads_as_a_person_would_write_it(kind):
+def test_pandas_tables_are_formatted_for_readers(kind):
     table, expected = TIDY[kind]
     shown = shown_data({"text/html": [table.to_html()]})["text/html"]
     cells = re.findall(
@@ -296,7 +294,7 @@ def test_contradictions_and_claims_on_broken_records_are_not_folded(changes, bro
     assert output["data"]["text/html"].startswith("<details open") == bool(broken)
 
 
-def test_sections_of_the_appendix_have_a_page_of_their_own():
+def test_appendix_sections_are_on_a_separate_page():
     executed = executed_of(
         text("# T\n\nWords."),
         HIDDEN_CHECK,
@@ -372,7 +370,7 @@ def test_a_drawing_adapts_to_dark_pages_and_keeps_the_colors_of_data():
     )
 
 
-def test_the_drawing_for_narrow_pages_is_packed_behind_the_wide_one():
+def test_the_drawing_for_narrow_pages_is_appended_to_the_wide_one():
     data = {"image/svg+xml": "<svg></svg>", NARROW_MIME: "<svg><g/></svg>"}
     shown = shown_data(data)
     assert list(shown) == ["image/svg+xml"]
@@ -381,7 +379,7 @@ def test_the_drawing_for_narrow_pages_is_packed_behind_the_wide_one():
     )
 
 
-def test_a_sentence_that_introduces_a_folded_check_is_dropped():
+def test_a_sentence_that_introduces_a_folded_check_is_removed():
     cells = []
     for introduction in (
         "It is so. It holds:",

@@ -46,7 +46,7 @@ def changed(checked, *changes):
     ]
 
 
-def test_build_succeeds_where_all_verdicts_agree(project):
+def test_build_succeeds_if_all_verdicts_agree(project):
     checked, problems = match_checks(
         load_claims(project.book / "claims.yml"), latest_chapters(project)
     )
@@ -55,7 +55,7 @@ def test_build_succeeds_where_all_verdicts_agree(project):
     assert computed == ["holds", "holds if or typo", None, None]
 
 
-def test_a_page_shows_the_chapter_without_the_machinery(project):
+def test_a_page_does_not_contain_cells_and_outputs_of_the_runner(project):
     page = json.loads((project.pages / "01_first.ipynb").read_text())
     text = json.dumps(page)
     assert not re.search(
@@ -72,7 +72,7 @@ def test_a_page_shows_the_chapter_without_the_machinery(project):
     assert "all 2 verdicts" in sources[-1]
 
 
-def test_pages_that_did_not_change_are_not_touched_and_others_are_deleted(project):
+def test_unchanged_pages_are_not_written_and_obsolete_pages_are_deleted(project):
     before = {path: path.stat().st_mtime_ns for path in project.pages.iterdir()}
     assert {"claims.md", "errata_p2.md", "01_first.ipynb", "notebooks.zip"} <= {
         path.name for path in before
@@ -82,7 +82,7 @@ def test_pages_that_did_not_change_are_not_touched_and_others_are_deleted(projec
     assert {path: path.stat().st_mtime_ns for path in project.pages.iterdir()} == before
 
 
-def test_the_archive_holds_each_notebook_after_a_cell_that_says_how_to_install(
+def test_the_archive_contains_each_notebook_with_an_installation_cell(
     tmp_path, monkeypatch
 ):
     address = "https://example.org/owner/name"
@@ -171,7 +171,7 @@ def test_reproductions_are_not_counted_among_the_claims(checked):
     assert re.findall('<th scope="row">(P.)', pages["papers.md"]) == ["P1"]
 
 
-def test_background_checks_are_listed_apart_and_link_to_their_page(checked):
+def test_background_checks_are_listed_separately_and_link_to_their_page(checked):
     kinds = ({"kind": "background check"}, {}, {}, {})
     page, apart = collected(changed(checked, *kinds), {})["claims.md"].split(
         '<details class="claims-fold claims-background">'
@@ -191,7 +191,7 @@ def test_the_tally_counts_the_claims_of_each_verdict(checked):
     assert "chapters/claims.html?verdict=not+shown" in {link for *_, link in found}
 
 
-def test_tables_of_claims_hold_the_claims_list_and_what_was_computed(checked):
+def test_tables_of_claims_contain_the_claims_list_and_the_results(checked):
     pages = collected(checked, {})
     rows = json.loads(pages["claims.json"])
     table = pd.read_csv(io.StringIO(pages["claims.csv"]), keep_default_na=False)
@@ -239,7 +239,7 @@ def figure_cell(executed):
     return cell
 
 
-def test_of_an_explorer_a_page_shows_the_static_figure(executed, figure_cell):
+def test_a_page_shows_the_static_figure_of_an_explorer(executed, figure_cell):
     shown = f'<img src="data:image/svg+xml;base64,{b64encode(b"<svg>").decode()}" alt="A line.">'
     figure_cell["outputs"].append({"data": {"text/html": [shown]}})
     assert figures("{figure} chapters/fig-a.svg", {"01_first": executed}) == {
@@ -256,7 +256,7 @@ HEADER = {
 HEADER["data"] = {"sushi/a.txt": "01", "sushi/b.txt": "02", "nba/c.rda": "03"}
 
 
-def test_each_figure_and_each_table_can_be_made_again(executed, figure_cell):
+def test_the_reproduce_page_lists_each_figure_and_each_table(executed, figure_cell):
     used = {
         "dataset": "nba",
         "file": "a.rda",
@@ -342,7 +342,7 @@ def test_a_claim_that_is_checked_twice_is_a_problem(project, executed):
     assert any(problem.startswith("P1-01: chapter 01_first") for problem in problems)
 
 
-def test_the_run_time_on_reproduce_is_that_on_the_status_page(executed):
+def test_the_reproduce_and_status_pages_show_the_same_run_time(executed):
     executed.run["seconds"] = 75.0
     pages = collected([], {"01_first": executed})
     assert "add up to 1\u00a0min\u00a015\u00a0s." in pages["reproduce.md"]

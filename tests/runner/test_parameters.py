@@ -32,7 +32,7 @@ from preflearn_book.runner.parameters import (
         ("{'a': 1}", {}, {"a": 1}),
     ],
 )
-def test_texts_become_values_of_the_kind_of_the_default(text, default, value):
+def test_texts_are_converted_to_the_type_of_the_default(text, default, value):
     found = typed("n", text, default)
     assert (found, type(found)) == (value, type(value))
 
@@ -53,7 +53,7 @@ def test_texts_become_values_of_the_kind_of_the_default(text, default, value):
         ("[b'x']", []),
     ],
 )
-def test_texts_of_another_kind_are_an_error_with_the_default(text, default):
+def test_texts_of_a_wrong_type_raise_an_error_that_shows_the_default(text, default):
     with pytest.raises(
         ValueError, match=r"(?s)^n is .{0,120}" + re.escape(repr(default))
     ):
@@ -100,19 +100,19 @@ def test_lists_keep_values_and_types(values):
         ("1:4", True, "'1:4'.*True"),
     ],
 )
-def test_bad_values_of_a_grid_are_named(text, default, named):
+def test_the_error_names_bad_values_of_a_grid(text, default, named):
     with pytest.raises(ValueError, match=named):
         grid_values("n", text, default)
 
 
-def test_a_range_is_a_text_where_the_parameter_is_one():
+def test_a_range_for_a_text_parameter_is_a_text():
     assert grid_values("n", "1:20,b", "a") == ["1:20", "b"]
 
 
 @pytest.mark.parametrize(
     "wrong", ["ful", 10**5000, ["quick"], None], ids=["name", "number", "list", "none"]
 )
-def test_an_unknown_profile_is_an_error(wrong):
+def test_an_unknown_profile_raises_an_error(wrong):
     with pytest.raises(ValueError, match=r"^profile is .*'quick', 'full'"):
         check_profile(wrong)
 
@@ -157,7 +157,7 @@ def test_a_parameter_in_its_range_is_accepted(value, least, most):
         ([], "n"),
     ],
 )
-def test_a_parameter_outside_its_range_is_named_with_the_range(value, named):
+def test_the_error_names_a_parameter_outside_its_range(value, named):
     with pytest.raises(ValueError, match=named) as caught:
         check_range("n", value, 4, 8)
     assert value == [] or "from 4 to 8" in str(caught.value)

@@ -21,7 +21,7 @@ def test_chapters_have_several_names(project):
         project.chapter("7")
 
 
-def test_a_page_without_a_number_is_built_where_the_contents_name_it(project):
+def test_an_unnumbered_notebook_in_the_table_of_contents_is_built(project):
     for name in ("use_first", "scratch", "chapter_first"):
         write_notebook(project.notebooks / f"{name}.ipynb")
     assert [chapter.name for chapter in Project(project.root).chapters] == ["01_first"]
@@ -37,7 +37,7 @@ def test_a_page_without_a_number_is_built_where_the_contents_name_it(project):
             project.chapter(name)
 
 
-def test_parameters_are_read_from_the_tagged_cell_and_have_its_types(project):
+def test_parameters_have_the_names_and_types_of_the_tagged_cell(project):
     (chapter,) = project.chapters
     assert chapter.parameters == {"profile": "quick", "seed": 0, "n": 10}
     assert chapter.checked_parameters({"seed": 0, "n": 11}) == {"n": 11}
@@ -69,7 +69,7 @@ def notebook_with(*cells):
         notebook_with(MARKDOWN | {"source": ["a", 2]}),
     ],
 )
-def test_a_broken_notebook_is_named(tmp_path, text):
+def test_the_error_names_a_broken_notebook(tmp_path, text):
     path = tmp_path / "03_x.ipynb"
     path.write_text(text, encoding="latin-1")
     with pytest.raises(ValueError, match=r"03_x\.ipynb"):
@@ -87,16 +87,14 @@ def test_a_broken_notebook_is_named(tmp_path, text):
         ("profile = 'ful'\nodd = {[1]: 2}\nseed = 0", "03_x.ipynb.*'ful'"),
     ],
 )
-def test_a_bad_cell_of_parameters_is_named(tmp_path, source, named):
+def test_the_error_names_a_notebook_with_a_bad_parameters_cell(tmp_path, source, named):
     path = write_notebook(tmp_path / "03_x.ipynb")
     edit_notebook(path, lambda nb: nb["cells"][1].update(source=source))
     with pytest.raises(ValueError, match=named):
         Chapter(path).checked_parameters({"seed": 1})
 
 
-def test_a_project_is_found_from_a_folder_inside(
-    project, tmp_path_factory, monkeypatch
-):
+def test_a_project_is_found_from_its_subfolders(project, tmp_path_factory, monkeypatch):
     assert find_project(project.notebooks).root == project.root
     monkeypatch.setenv("PREFLEARN_ROOT", str(tmp_path_factory.mktemp("empty")))
     with pytest.raises(ValueError, match="checkout"):

@@ -1,5 +1,5 @@
-"""Changes of a checkout, and what a build says of its records: run it again, or that a
-number moved."""
+"""Changes of a clone, and the reports of a build on its records: a record should be made
+again, or a number changed."""
 
 import json
 import re
@@ -41,7 +41,7 @@ check("P1-01", True, "In full.", recorded=recorded("01_first", "mean"))"""
 
 NOTEBOOK = "notebooks/01_first.ipynb"
 TOY = "src/preflearn/toy"
-AGAIN = "run again"
+AGAIN = "record it again"
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def build(capsys):
 
 
 def edited(checkout, name, old, new):
-    """Replace a text in a file for a while."""
+    """Replace a text in a file temporarily."""
     return changed(checkout.root / name, lambda text: text.replace(old, new))
 
 
@@ -95,7 +95,9 @@ def test_a_record_has_a_header_and_is_valid_while_nothing_changed(checkout, buil
     assert not any("module" in key for key in about)
 
 
-def test_a_change_that_moves_no_number_is_no_problem(checkout, build, monkeypatch):
+def test_a_change_without_effect_on_numbers_keeps_records_valid(
+    checkout, build, monkeypatch
+):
     known = dependencies.main_versions()
     monkeypatch.setattr(dependencies, "main_versions", lambda: known | {"numpy": "0.1"})
     with (
@@ -107,7 +109,7 @@ def test_a_change_that_moves_no_number_is_no_problem(checkout, build, monkeypatc
     assert (status, AGAIN in out, "1 executed" in out) == (0, False, True)
 
 
-def test_tables_that_are_no_longer_made_are_named(checkout, build):
+def test_tables_that_are_no_longer_made_are_reported(checkout, build):
     def empty(text):
         notebook = json.loads(text)
         for cell in notebook["cells"]:
@@ -123,7 +125,7 @@ def test_tables_that_are_no_longer_made_are_named(checkout, build):
     assert "record 01_first_mean: " in out
 
 
-def test_a_number_that_moved_is_named_with_its_row_and_marked_on_all_pages(
+def test_a_changed_number_is_reported_with_its_row_and_marked_on_all_pages(
     checkout, build
 ):
     with edited(checkout, NOTEBOOK, "factor * k", "factor * k**2"):
@@ -144,7 +146,7 @@ def test_a_number_that_moved_is_named_with_its_row_and_marked_on_all_pages(
     assert "`01_first_rows`: row size = 2" in about
 
 
-def test_a_changed_import_is_noticed_by_its_numbers(checkout, build):
+def test_a_changed_import_is_detected_by_its_numbers(checkout, build):
     with edited(checkout, f"{TOY}/__init__.py", "first", "second"):
         status, out = build()
     assert (status, AGAIN in out) == (1, False)
@@ -153,7 +155,7 @@ def test_a_changed_import_is_noticed_by_its_numbers(checkout, build):
     )
 
 
-def test_records_of_other_data_are_to_be_run_again(checkout, build):
+def test_records_of_changed_data_should_be_made_again(checkout, build):
     path = checkout.root.parent / "mirror" / "toy" / "a.txt"
     with changed(path, lambda text: "other"):
         register(checkout, b"other", "http://127.0.0.1:9/none")
@@ -162,7 +164,7 @@ def test_records_of_other_data_are_to_be_run_again(checkout, build):
     assert out.count(AGAIN) == out.count("toy/a.txt") == 2
 
 
-def test_record_shows_what_moves_and_writes_only_on_request(checkout, capsys):
+def test_record_shows_changes_and_writes_only_after_confirmation(checkout, capsys):
     before = {path: path.read_bytes() for path in checkout.recorded.iterdir()}
     assert len(before) == 3  # two records, and the quick run of the one without keys
     with edited(checkout, f"{TOY}/first.py", "1 / 3", "1 / 4"):
@@ -172,18 +174,18 @@ def test_record_shows_what_moves_and_writes_only_on_request(checkout, capsys):
     assert {path: path.read_bytes() for path in checkout.recorded.iterdir()} == before
 
 
-def test_rows_of_a_quick_run_have_to_be_rows_of_the_full_one(checkout, capsys):
+def test_rows_of_a_quick_run_must_be_rows_of_the_full_run(checkout, capsys):
     with edited(checkout, NOTEBOOK, "[1, 2, 3] if", "[1, 2, 6] if"):
         assert main(["record", "1", "--yes"]) == 1
     assert "row size = 6" in capsys.readouterr().out
 
 
-def test_no_record_is_made_from_other_data(checkout, capsys, monkeypatch):
+def test_records_are_not_made_if_data_are_missing(checkout, capsys, monkeypatch):
     monkeypatch.setenv("PREFLEARN_DATA", "nowhere")
     monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
     assert main(["record", "1", "--yes"]) == 1
     assert "toy" in capsys.readouterr().out
-    assert main(["build", "--no-render"]) == 0  # other data contradict no record
+    assert main(["build", "--no-render"]) == 0  # records are not compared on other data
 
 
 def git(project, *arguments):
@@ -191,7 +193,7 @@ def git(project, *arguments):
     subprocess.run(["git", "-C", project.root, *who, *arguments], check=True)
 
 
-def test_no_record_is_written_with_a_commit_that_is_no_ancestor(
+def test_records_are_not_written_if_the_commit_is_not_an_ancestor(
     checkout, capsys, monkeypatch
 ):
     git(checkout, "init", "-q")
@@ -214,7 +216,7 @@ def test_no_record_is_written_with_a_commit_that_is_no_ancestor(
         shutil.rmtree(checkout.root / ".git")
 
 
-def test_rounding_may_choose_another_of_equals_in_few_rows(checkout, build):
+def test_a_few_rows_may_differ_by_ties_between_best_values(checkout, build):
     def flip(text):
         flips = "flips=Flips({}, ['value'])"
         return (
@@ -232,9 +234,12 @@ def test_rounding_may_choose_another_of_equals_in_few_rows(checkout, build):
         assert "01_first_rows: row size = 2" in build()[1]
 
 
-def test_a_missing_row_of_the_quick_run_is_noticed(checkout, build):
+def test_a_missing_row_of_the_quick_run_is_reported(checkout, build):
     with edited(checkout, NOTEBOOK, "[1, 2, 3] if", "[1, 2] if"):
-        assert "01_first_rows: 2 rows of the quick run, recorded 3" in build()[1]
+        assert (
+            "01_first_rows: the quick run has 2 rows; recorded were 3 rows"
+            in build()[1]
+        )
 
 
 COMPARED = {"keys": ["a"], "timings": ["s"]}
@@ -290,8 +295,11 @@ def test_a_missing_row_of_a_record_with_keys_is_reported():
     }
     one = two | {"csv": "a,x\n1,2\n"}
     assert Record({"quick_rows": 2}, table, None).contradictions(two) == []
-    assert "recorded 2" in Record({"quick_rows": 2}, table, None).contradictions(one)[0]
-    assert "recorded no number" in Record({}, table, None).contradictions(two)[0]
+    assert (
+        "recorded were 2"
+        in Record({"quick_rows": 2}, table, None).contradictions(one)[0]
+    )
+    assert "an unknown number" in Record({}, table, None).contradictions(two)[0]
 
 
 def test_a_record_into_which_rows_are_merged_keeps_its_header():
@@ -316,13 +324,13 @@ def test_tables_without_keys_are_compared_row_by_row():
 
 
 @pytest.mark.nightly
-def test_an_error_in_a_solver_is_noticed():
-    """The cheapest of the chapters; `python tests/slips.py` tries all that have
+def test_an_error_in_a_solver_is_detected():
+    """This is the fastest chapter; `python tests/slips.py` tries all chapters with
     records."""
     assert "recorded 1.0, now 1.001" in slip("03")["03_lemma_coincidence"][0]
 
 
 @pytest.mark.parametrize("number", SLIPS)
-def test_slips_change_a_line_that_is_there(number):
+def test_slips_change_an_existing_line(number):
     file, before, _ = SLIPS[number]
     assert (ROOT / "src" / file).read_text("utf-8").count(before) == 1

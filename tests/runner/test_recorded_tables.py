@@ -1,5 +1,5 @@
-"""The tables in data/recorded: the check of a build notices one wrong method, and the
-commits are known to git."""
+"""The tables in data/recorded: the check of a build detects a single wrong method, and
+the commits are ancestors of HEAD."""
 
 import ast
 import csv
@@ -72,7 +72,7 @@ def csv_text(rows):
 
 
 def key_columns(rows):
-    """Return the first columns, as many as are needed to name a row."""
+    """Return the smallest number of first columns that identify a row."""
     for n_columns in range(1, len(rows[0]) + 1):
         names = list(rows[0])[:n_columns]
         if len({tuple(row[name] for name in names) for row in rows}) == len(rows):
@@ -81,7 +81,7 @@ def key_columns(rows):
 
 
 def payload_of(rows, keys, flips):
-    """Return what `record` stores of these rows in a notebook."""
+    """Return the payload that `record` stores for these rows in a notebook."""
     exact = dict.fromkeys(rows[0], 1e-9)
     return {
         "csv": csv_text(rows),
@@ -109,7 +109,7 @@ def methods(name):
 
 
 @NAMES
-def test_a_table_that_is_as_recorded_passes(name):
+def test_an_unchanged_table_passes(name):
     assert contradictions(name) == []
 
 
@@ -127,7 +127,7 @@ def test_a_method_with_another_loss_in_each_row_is_reported(name):
 
 
 @NAMES
-def test_a_method_that_the_record_lacks_is_reported(name):
+def test_a_method_that_is_missing_in_the_record_is_reported(name):
     def renamed(rows):
         column = FLIPS[name].method or next(iter(rows[0]))
         return [*rows, rows[0] | {column: "another one"}]
@@ -136,7 +136,7 @@ def test_a_method_that_the_record_lacks_is_reported(name):
 
 
 @NAMES
-def test_a_method_that_the_run_lacks_is_reported(name):
+def test_a_method_that_is_missing_in_the_run_is_reported(name):
     def shortened(rows):
         column = FLIPS[name].method or next(iter(rows[0]))
         return [row for row in rows if row[column] != rows[0][column]]

@@ -58,7 +58,7 @@ def test_texts_are_read_back(text):
         min_size=1,
     )
 )
-def test_scalars_are_kept_as_they_are(scalars):
+def test_scalars_keep_their_values(scalars):
     frame = records._as_frame(
         "fit", {key: np.array(value)[()] for key, value in scalars.items()}
     )
@@ -96,12 +96,12 @@ def test_an_index_is_kept_if_it_is_named(emitted):
     ],
     ids=validation.short_repr,
 )
-def test_bad_records_are_named(name, table, options, named):
+def test_the_error_names_a_bad_record(name, table, options, named):
     with pytest.raises(ValueError, match=named):
         record(name, table, **options)
 
 
-def test_a_payload_says_how_to_compare_its_table(emitted):
+def test_a_payload_contains_the_settings_for_comparing_its_table(emitted):
     # no row of the quick run is one of the full run
     record("none", pd.DataFrame({"n": []}), keys=["n"])
     flips = Flips(0.1, ["loss"])
@@ -156,8 +156,8 @@ def test_published_tables_have_comments(root):
     ("divisor", "ratio"), [(1, 0.2699), (50, 0.9069), (58, 0.9966), (59, 1), (100, 1)]
 )
 def test_margins_of_the_points_of_figure_2(divisor, ratio):
-    """QP over LP on the first 50 pairs, as drawn: apart unscaled, equal where the paper
-    divides by 100."""
+    """The margins of QP and LP on the first 50 pairs differ without scaling; they are
+    equal if the points are divided by 100, as in the paper."""
     table = published("P1_figure_2")
     assert table["y"].value_counts().to_dict() == {0: 89, 1: 50, -1: 50}
     figure = table[:50]
@@ -182,8 +182,8 @@ def test_margins_of_the_points_of_figure_2(divisor, ratio):
 
 
 def test_the_tables_of_p2():
-    """Two misprints of Table 2: a tree has one edge less than vertices, and parts add
-    up to the whole."""
+    """Two misprints of Table 2 contradict that a tree has one edge less than vertices, and
+    that parts add up to the whole."""
     tables = published("P2_tables").set_index("dataset")
     for name, size in {
         "Mixtures": 200,
@@ -203,7 +203,8 @@ def test_the_tables_of_p2():
 
 
 def test_the_tables_of_p3():
-    """Table 5 repeats Table 1, and half the scores make all numbers but one worse."""
+    """Table 5 repeats Table 1, and with half the scores all numbers except one are
+    worse."""
     tables = published("P3_tables")
     assert tables.groupby(["table", "task"]).size().to_list() == [
         18,
@@ -245,8 +246,8 @@ def test_the_tables_of_p3():
 
 
 def test_the_tables_of_p4():
-    """The tables agree where they repeat each other; ties need a margin, unless points
-    are modelled."""
+    """Repeated numbers agree between the tables; ties need a margin, unless points are
+    modeled."""
     tables = published("P4_tables")
     assert tables.groupby("place").size().to_list() == [5, 31, 40, 8, 8, 100, 6]
     keys = ["dataset", "model", "likelihood", "quantity"]

@@ -117,7 +117,7 @@ def built(tmp_path_factory):
     }
 
 
-def test_entries_show_docstrings_and_nothing_inherited(built):
+def test_entries_show_docstrings_without_inherited_members(built):
     page = built["api"]
     for name in ("MarginLP", "NotSeparableError", "separability"):
         assert page.count(f'id="preflearn.margins.{name}"') == 1

@@ -105,7 +105,7 @@ def write_book(root):
 
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory):
-    """That book, of which one chapter was built; only for reading."""
+    """The book with one of its chapters built; tests must not change it."""
     project = write_book(tmp_path_factory.mktemp("rendered"))
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(tasks, "execute", run_here)
@@ -120,7 +120,7 @@ def html(rendered):
 
 @pytest.fixture
 def copied(rendered, tmp_path):
-    """A copy of the rendered book, to be changed."""
+    """A copy of the rendered book that tests may change."""
     return Project(shutil.copytree(rendered.root, tmp_path / "copied"))
 
 
@@ -129,7 +129,9 @@ def test_one_chapter_of_a_fresh_clone_builds(html):
     assert re.search(
         r"build\W.*02_second</", (html / "chapters/02_second.html").read_text()
     )
-    assert not list(html.rglob("render.json"))  # the folder is published as it is
+    assert not list(
+        html.rglob("render.json")
+    )  # the folder is published without changes
 
 
 def test_one_line_of_configuration_leads_to_the_repository(html):
@@ -216,7 +218,7 @@ def test_a_page_allows_its_own_scripts_only(html, name):
     assert all(f"'sha256-{one}'" in policy for one in hashes)
 
 
-def test_docstrings_are_read_and_sphinx_sees_where_one_changed(rendered):
+def test_a_changed_docstring_is_rendered_again(rendered):
     (source,) = [
         name for name in render._read(rendered) if name.endswith("preflearn/pairs.py")
     ]
@@ -225,7 +227,7 @@ def test_docstrings_are_read_and_sphinx_sees_where_one_changed(rendered):
     assert not render._is_seen(rendered.root / source, changed + 1)
 
 
-def test_pages_that_are_gone_or_damaged_are_made_again(copied, monkeypatch):
+def test_missing_or_damaged_pages_are_rendered_again(copied, monkeypatch):
     html = copied.build / "html"
     calls = []
     monkeypatch.setattr(
@@ -239,7 +241,7 @@ def test_pages_that_are_gone_or_damaged_are_made_again(copied, monkeypatch):
         assert (len(calls), html.exists()) == (1, False)
 
 
-def test_a_link_to_a_chapter_that_was_not_built_is_no_problem(copied, monkeypatch):
+def test_a_link_to_a_chapter_that_was_not_built_is_not_a_problem(copied, monkeypatch):
     (copied.build / "render.json").unlink()
     texts = (
         "undefined label: 'eq-second'",
@@ -252,7 +254,7 @@ def test_a_link_to_a_chapter_that_was_not_built_is_no_problem(copied, monkeypatc
 
 
 @pytest.mark.parametrize("toc", ["root: [", "[" * 10_000])
-def test_broken_contents_are_an_error_before_anything_runs(
+def test_an_invalid_table_of_contents_raises_an_error_before_anything_runs(
     tmp_path, monkeypatch, capsys, toc
 ):
     project = write_project(tmp_path, CLAIMS, first=FIRST)
@@ -267,8 +269,8 @@ def test_broken_contents_are_an_error_before_anything_runs(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("year", [2001, 2101])
-def test_no_change_is_hidden_by_a_wrong_clock(copied, year):
-    """Sphinx reads again only files that are later than its last reading."""
+def test_changes_are_detected_despite_wrong_time_stamps(copied, year):
+    """Sphinx rereads only files that are newer than its last run."""
     source = copied.book / "plain.md"
     page = copied.build / "html" / "plain.html"
     for words in (f"An edition of {year}.", "The next edition."):
@@ -295,9 +297,7 @@ def setup(app):
 
 
 @pytest.mark.nightly
-def test_a_build_killed_while_it_renders_leaves_pages_that_the_next_one_mends(
-    tmp_path, monkeypatch
-):
+def test_the_next_build_repairs_pages_of_a_killed_rendering(tmp_path, monkeypatch):
     project = write_book(tmp_path)
     (tmp_path / "waits.py").write_text(WAITS)
     (tmp_path / "_config.yml").write_text(
@@ -328,7 +328,7 @@ def test_a_build_killed_while_it_renders_leaves_pages_that_the_next_one_mends(
     process.kill()
     assert process.wait() == -signal.SIGKILL
     assert page.read_text() == earlier
-    # with its parent, or two would write these pages
+    # it must end with its parent, or two processes would write these pages
     wait_until(lambda: is_gone(int(begun.read_text())))
 
     go.touch()
@@ -344,7 +344,7 @@ def is_gone(pid):
         return True
 
 
-def test_a_book_is_rendered_although_a_chapter_fails(copied, monkeypatch, capsys):
+def test_the_book_is_rendered_even_if_a_chapter_fails(copied, monkeypatch, capsys):
     monkeypatch.setattr(tasks, "execute", run_here)
 
     def divide(notebook):

@@ -47,7 +47,7 @@ def statuses(outcomes):
     return [outcome.status for outcome in outcomes]
 
 
-def test_a_grid_has_its_limits(tmp_path):
+def test_the_size_of_a_grid_is_limited(tmp_path):
     chapter = write_project(tmp_path, first=POINT).chapter("first")
     with pytest.raises(ValueError, match="points is 1000000"):
         planned(chapter, {"seed": "0:1000", "n": "0:1000"})
@@ -56,7 +56,7 @@ def test_a_grid_has_its_limits(tmp_path):
 # ---- Runs and tables
 
 
-def test_a_sweep_says_which_data_are_missing(tmp_path, in_process, monkeypatch, capsys):
+def test_a_sweep_lists_missing_data_sets(tmp_path, in_process, monkeypatch, capsys):
     monkeypatch.delenv("PREFLEARN_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     asks = (
@@ -66,12 +66,12 @@ def test_a_sweep_says_which_data_are_missing(tmp_path, in_process, monkeypatch, 
     monkeypatch.chdir(write_project(tmp_path / "book", "", first=asks).root)
     assert main(["sweep", "1", "-p", "seed", "0:2"]) == 0
     printed = capsys.readouterr().out
-    assert "without the data sushi" in printed
+    assert "not available: sushi" in printed
     rows = rows_of(Path(printed.split("results: ")[1].strip()))
     assert [row["missing_data"] for row in rows] == ["", "sushi"]
 
 
-def test_a_sweep_resumes_and_keeps_what_worked(tmp_path, capsys, in_process):
+def test_a_sweep_resumes_and_keeps_finished_points(tmp_path, capsys, in_process):
     project = write_project(tmp_path, ONE_CLAIM, first=POINT)
     table, outcomes = run_sweep(project, "first", {"seed": "0:3", "n": "10"}, jobs=2)
     assert statuses(outcomes) == ["done", "done", "failed"]
@@ -174,7 +174,9 @@ from preflearn_book.runner.records import record
 record("runs", pd.DataFrame({"seed": [2**70, 8], "n": [5, 6], "who": ["a\\rb", "c"]}))"""
 
 
-def test_a_recorded_column_hides_no_parameter(tmp_path, in_process):
+def test_a_recorded_column_with_the_name_of_a_parameter_is_renamed(
+    tmp_path, in_process
+):
     """A number beyond 64 bits and a text with a carriage return are kept, too."""
     project = write_project(tmp_path, "", first=COLLIDES)
     table, _ = run_sweep(project, "first", {"seed": "0:2", "n": "2"}, jobs=1)
@@ -194,9 +196,7 @@ def test_a_parameter_cannot_have_the_name_of_another_column(tmp_path, monkeypatc
         )
 
 
-def test_a_point_that_ran_with_other_versions_is_no_result(
-    tmp_path, in_process, monkeypatch
-):
+def test_a_point_with_other_versions_is_rejected(tmp_path, in_process, monkeypatch):
     """A worker of a cluster has the packages of its own computer."""
     project = write_project(tmp_path, "", first="print(seed)")
     known = records.main_versions()
@@ -226,7 +226,7 @@ def test_a_point_depends_on_the_cells_that_it_runs(tmp_path, in_process):
     assert statuses(run_sweep(Project(tmp_path), "first", {"seed": "0"})[1]) == ["done"]
 
 
-def test_a_chapter_reads_what_was_swept(tmp_path, in_process, monkeypatch):
+def test_a_chapter_reads_the_table_of_a_sweep(tmp_path, in_process, monkeypatch):
     monkeypatch.setenv("PREFLEARN_ROOT", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     project = write_tables(tmp_path)
@@ -252,7 +252,7 @@ def test_a_chapter_reads_what_was_swept(tmp_path, in_process, monkeypatch):
         swept("first", "runs", {"seed": "1,3"})
 
 
-def test_a_folder_that_cannot_be_written_is_an_error_before_anything_runs(tmp_path):
+def test_an_unwritable_folder_raises_an_error_before_anything_runs(tmp_path):
     project = write_project(tmp_path, "", first=POINT)
     (tmp_path / "taken").write_text("a file")
     for output in (tmp_path / "taken", tmp_path / "taken" / "below"):
@@ -264,7 +264,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_anything_runs(tmp_pa
 # ---- Dask
 
 
-def test_a_sweep_needs_a_scheduler_that_answers(tmp_path, monkeypatch, capsys):
+def test_a_sweep_fails_if_the_scheduler_does_not_answer(tmp_path, monkeypatch, capsys):
     optional_import("distributed")
     monkeypatch.chdir(write_project(tmp_path, "", first=POINT).root)
     monkeypatch.setattr(tasks, "CONNECTION", 0.5)

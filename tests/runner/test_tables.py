@@ -43,7 +43,7 @@ def test_columns_with_only_numbers_are_marked():
     ) == ["x", "y"]
 
 
-def test_powers_zeros_and_missing_numbers_are_written_as_in_a_book():
+def test_powers_zeros_and_missing_numbers_are_formatted_typographically():
     page = tidy_table(
         pd.DataFrame({"at": ["5e-09", "1e6"]}, index=["2^-21", "2^0"])._repr_html_()
     )

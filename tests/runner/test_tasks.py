@@ -38,7 +38,7 @@ def test_jobs_are_positive(tmp_path):
         run_tasks(State(write_project(tmp_path, first=FIRST)), [], jobs=0)
 
 
-def test_a_long_run_says_which_cell_it_is_at(tmp_path, monkeypatch, capsys):
+def test_a_long_run_reports_its_current_cell(tmp_path, monkeypatch, capsys):
     project = write_project(tmp_path, "", first="import time\n\ntime.sleep(2)")
     monkeypatch.chdir(project.root)
     monkeypatch.setattr(tasks, "SILENCE", 0.2)
@@ -83,7 +83,7 @@ def start_build(project, *arguments):
     return process
 
 
-def test_two_builds_and_what_survives_an_interrupt_and_a_kill(
+def test_builds_exclude_each_other_and_finished_results_survive_an_interrupt(
     tmp_path, monkeypatch, capsys
 ):
     project = write_project(tmp_path, "", quick="print(1)", waits=WAITS)
@@ -116,7 +116,7 @@ def test_two_builds_and_what_survives_an_interrupt_and_a_kill(
     assert len(list(executed.glob("02_waits/*.ipynb"))) == 1
 
 
-def test_a_full_disk_is_named_and_leaves_nothing_half_written(
+def test_a_full_disk_is_reported_and_leaves_no_partial_file(
     tmp_path, monkeypatch, capsys
 ):
     resource = pytest.importorskip("resource")  # not on Windows
@@ -146,7 +146,7 @@ def _order_of_first_run(project, monkeypatch, capsys, *arguments):
     return [line.split(":")[0] for line in done]
 
 
-def test_without_an_earlier_run_measured_seconds_put_the_longest_chapter_first(
+def test_the_longest_chapter_starts_first_by_measured_seconds(
     tmp_path, monkeypatch, capsys
 ):
     project = write_project(tmp_path, "", short="1", long="2", unknown="3")
@@ -156,7 +156,7 @@ def test_without_an_earlier_run_measured_seconds_put_the_longest_chapter_first(
     assert order == ["03_unknown", "02_long", "01_short"]
 
 
-def test_an_earlier_run_counts_more_than_measured_seconds_of_the_quick_profile(
+def test_the_last_run_time_takes_precedence_over_measured_seconds(
     tmp_path,
 ):
     (chapter,) = write_project(tmp_path, "", first=FIRST).chapters

@@ -16,7 +16,7 @@ DESCRIPTIONS = read_yaml(ROOT / "book" / "descriptions.yml")
 
 
 @pytest.mark.parametrize("page", contents())
-def test_each_page_of_the_contents_has_a_description_of_its_own(page):
+def test_each_page_of_the_contents_has_a_different_description(page):
     """Search engines show up to 200 characters, without formulas."""
     found = description(page, DESCRIPTIONS)
     assert re.fullmatch(r"[A-Z][^$\\`<>]{40,198}[.?]", found)
@@ -49,7 +49,7 @@ def test_the_address_of_the_pages_follows_from_a_github_repository(repository, a
 
 
 @pytest.mark.parametrize(("words", "time"), [(4, 1), (1_000, 8), (2_500, 20)])
-def test_reading_time_counts_sentences_and_no_code(words, time):
+def test_reading_time_counts_sentences_but_not_code(words, time):
     prose = "word word\n" * (words // 2)
     code = "code " * 900
     text = f"A title\n=======\n\n{prose}\n::\n\n    {code}\n"
@@ -77,7 +77,7 @@ def contrast(one, other):
     ("theme", "backgrounds"),
     [("light", ["#ffffff", "#f3f4f5"]), ("dark", ["#121212", "#222832"])],
 )
-def test_each_verdict_has_a_color_of_its_own_with_enough_contrast(theme, backgrounds):
+def test_each_verdict_has_a_different_color_with_enough_contrast(theme, backgrounds):
     """The rules of the dark theme are in a block of their own."""
     sheet = (ROOT / "book" / "_static" / "book.css").read_text()
     dark = re.search(
@@ -96,7 +96,7 @@ def test_each_verdict_has_a_color_of_its_own_with_enough_contrast(theme, backgro
         assert min(contrast(color, ground) for ground in backgrounds) >= 3, color
 
 
-def test_a_narrow_window_shows_the_drawing_for_it(tmp_path):
+def test_narrow_windows_show_the_drawing_for_narrow_pages(tmp_path):
     wide = '<svg width="9"><g/></svg>'
     narrow = '<svg width="4"><g/></svg>'
     (tmp_path / "ab-1.svg").write_text(for_both_themes(wide, narrow))

@@ -1,5 +1,5 @@
-"""The machinery of the book: what a chapter calls, and what executes, checks and
-renders the chapters."""
+"""Tools of the book: functions that chapters call, and the code that executes, checks
+and renders the chapters."""
 
 from preflearn_book.runner.claims import check
 from preflearn_book.runner.explorers import explorer

@@ -1,4 +1,4 @@
-"""Build the book: execute its chapters, collect their pages and checks, render; and
+"""Build the book (execute its chapters, collect their pages and checks, render) and
 record full runs."""
 
 from __future__ import annotations
@@ -51,22 +51,22 @@ def build_book(
 ) -> int:
     """Execute chapters that changed, collect the outputs of all, and render the book.
 
-    If a cell fails, the other chapters go on, and the book shows the last run of the
-    chapter without failure. If there was none, the chapter's page says why.
+    If a cell fails, the other chapters continue, and the book shows the last successful
+    run of the failed chapter. If there is none, the chapter's page shows the error.
 
     Parameters
     ----------
     project : Project
     chapters : sequence of str
-        The chapters to execute, by default all; others keep their last outputs.
+        Chapters to execute, by default all. Other chapters keep their last outputs.
     parameters : mapping of str to object, optional
-        Parameters of each of these chapters; a text becomes a value of the parameter's
-        type.
+        Parameters of each of these chapters. A text is converted to the type of the
+        parameter.
     rendered : bool
         Whether to render the pages.
     skip_recorded : bool
         Whether chapters whose recorded tables are still valid run in the quick profile
-        instead of the full.
+        instead of the full profile.
     solutions : bool
         Whether the pages and the archive of notebooks contain the solutions of exercises.
     **options
@@ -76,16 +76,15 @@ def build_book(
     -------
     int
         0, or 1 if a cell failed, a computed verdict contradicts the claims list, a claim was
-        not checked, a quick run contradicts what was recorded, or rendering gave
-        warnings.
+        not checked, a quick run contradicts a record, or rendering gave warnings.
 
     Raises
     ------
     ValueError
-        On an unknown chapter, a parameter that a chapter does not have, an invalid
-        claims list or table of contents: all before anything is executed.
+        For an unknown chapter, a parameter that a chapter does not have, or an invalid
+        claims list or table of contents. All are checked before anything is executed.
     OSError
-        If something can't be written, or another build is under way.
+        If a file cannot be written, or another build is running.
     """
     selected = project.select(chapters)
     tasks = [
@@ -102,7 +101,7 @@ def build_book(
         run_needed_sweeps(project, tasks, **options)
         outcomes = run_tasks(state, tasks, **options)
         for outcome in outcomes:
-            # The book shows the outputs that were asked for last.
+            # The book shows the outputs of the last request.
             if outcome.executed:
                 copy = project.latest / f"{outcome.task.chapter.name}.ipynb"
                 write_if_changed(copy, outcome.task.target.read_text("utf-8"))
@@ -111,7 +110,7 @@ def build_book(
         problems += collect(project, state, failures, solutions)
         if rendered:
             problems += render(project)
-            print(f"the book: {project.build / 'html' / 'index.html'}")
+            print(f"the book is in {project.build / 'html' / 'index.html'}")
     if problems:
         print(f"\nthe build failed; problems: {len(problems)}")
         print("\n".join(f"  - {problem}" for problem in problems))
@@ -131,7 +130,7 @@ def _quick_where_recorded(
 ) -> list[Task]:
     """Replace full runs by quick runs for chapters whose records are all still valid.
 
-    A quick run decides whether they are, unless it had to use other data.
+    A record is valid if a quick run reproduces it with the same data sets.
     """
     records = {
         task.chapter.name: records_of(project.recorded, task.chapter.name)
@@ -159,7 +158,7 @@ def _quick_where_recorded(
             for record in kept.values()
         ):
             valid[chapter.name] = outcome.task
-    print(f"recorded tables are valid, not run in full: {', '.join(valid) or 'none'}")
+    print(f"chapters with valid records, not run in full: {', '.join(valid) or 'none'}")
     return [valid.get(task.chapter.name, task) for task in tasks]
 
 
@@ -178,21 +177,21 @@ def collect(
     failures: Mapping[str, str] | None = None,
     solutions: bool = True,
 ) -> list[str]:
-    """Write the pages of all executed chapters, of the claims and of the status into
+    """Write the pages of all executed chapters, the claims page, and the status page into
     the book.
 
-    The same folder holds what the front page and the essay include or offer: tallies of
-    verdicts, the figures that are named there, and the archive of the notebooks.
+    The same folder contains the files that the front page and the essay include or
+    offer: counts of verdicts, figures, and the archive of the notebooks.
 
-    A page that has not changed is not touched; one whose notebook is gone is deleted; a
-    chapter that was not executed yet has one that says so, and why if its run is among
-    the `failures`, reasons by chapter. The pages and the archive leave out the solutions
-    of exercises unless `solutions` is true.
+    Unchanged pages are not written again, and pages of removed notebooks are deleted. If
+    a chapter was not executed yet, its page says so, with the reason if the chapter is
+    one of the `failures` (reasons by chapter). The pages and the archive leave out the
+    solutions of exercises unless `solutions` is true.
 
     Returns
     -------
     list of str
-        Problems with the claims list, and records that a quick run contradicts.
+        Problems with the claims list, and records that quick runs contradict.
     """
     latest = latest_chapters(project)
     checked, problems = match_checks(state.claims, latest)
@@ -203,7 +202,7 @@ def collect(
     for name, executed in latest.items():
         records = records_of(project.recorded, name)
         recorded |= {record: kept.header for record, kept in records.items()}
-        if not executed.run["parameters"]:  # only the chapter's own make the quick rows
+        if not executed.run["parameters"]:  # records belong to the default parameters
             broken |= contradicted_records(records, executed)
             again |= to_run_again(records, project.chapter(name), state)
             recomputed |= recomputed_rows(records, executed)
@@ -241,14 +240,14 @@ def collect(
         if path.name not in pages and path.is_file():
             path.unlink()
     records = [
-        f"record {name}: {'; '.join(found[:3])} ({len(found)} in all)"
+        f"record {name}: {'; '.join(found[:3])} (differences in total: {len(found)})"
         for name, found in broken.items()
     ]
     return [f"claim {problem}" for problem in problems] + records
 
 
 def _missing(latest: Mapping[str, Executed]) -> list[tuple[str, list[str], str]]:
-    """Data sets that were not available: the name, the chapters that asked for it, and
+    """List data sets that were not available: the name, the chapters that need it, and
     how to get it."""
     from preflearn.datasets.registry import (
         how_to_get,  # late: with pandas and all loaders
@@ -270,17 +269,17 @@ def record_chapter(
 ) -> int:
     """Run a chapter in both profiles, show what changes in data/recorded, and write it.
 
-    The points of a sweep that the full run reads are executed first.
+    If the full run reads a sweep, the points of the sweep are executed first.
 
     Parameters
     ----------
     project : Project
     name : str
     agreed : callable
-        Asked before anything is written.
+        Called before anything is written; False keeps the old records.
     parameters : mapping, optional
-        Parameters of the full run, among those of the chapter's sweep. So a chapter can
-        compute some of its rows, and merge them into its record.
+        Parameters of the full run, among the parameters of the chapter's sweep. With
+        them a chapter can compute some of its rows and merge them into its record.
     **options
         As `run_tasks` takes them.
 
@@ -319,21 +318,21 @@ def record_chapter(
         missing = replaced.difference(
             *(kept.header.get("replaced", []) for kept in known.values())
         )
-        wrong = [f"other data in place of {name}" for name in sorted(missing)]
+        wrong = [f"the data set {name} is not available" for name in sorted(missing)]
         for name, found in contradicted_records(made, quick).items():
-            wrong += [f"{name}, of the quick run: {difference}" for difference in found]
+            wrong += [f"{name}, quick run: {difference}" for difference in found]
         if (
             commit
             and _git(project, "merge-base", "--is-ancestor", commit, "HEAD") is None
         ):
-            wrong.append(f"commit {commit}, which was run, is not an ancestor of HEAD")
+            wrong.append(f"commit {commit} of this run is not an ancestor of HEAD")
         if wrong:
-            print("nothing is written:", *wrong, sep="\n  - ")
+            print("nothing was written; problems:", *wrong, sep="\n  - ")
         elif not agreed():
-            print("nothing is written")
+            print("nothing was written")
         else:
             write_records(project.recorded, chapter.name, made)
-            print(f"written to {project.recorded}")
+            print(f"the records were written to {project.recorded}")
     return int(bool(wrong))
 
 
@@ -357,7 +356,7 @@ def _header(chapter: Chapter, full: Executed, commit: str | None) -> dict[str, A
 
 
 def _git(project: Project, *words: str) -> str | None:
-    """The output of a git command in the project; None if the command fails."""
+    """Return the output of a git command in the project; None if the command fails."""
     command = shlex.join(["git", "-C", str(project.root), *words])
     status, output = subprocess.getstatusoutput(command)
     return None if status else output

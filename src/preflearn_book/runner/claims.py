@@ -1,8 +1,8 @@
-"""The claims list: what the five papers state, and what a computation says about it.
+"""The claims list: statements of the five papers, and the computed verdicts.
 
-A chapter settles a claim with `check`, which shows a badge and leaves a
-machine-readable output in the executed notebook. The book collects these outputs and
-compares them with the written verdicts.
+A chapter checks a claim with `check`, which shows a badge and stores a machine-readable
+output in the executed notebook. The book collects these outputs and compares them with
+the verdicts in the claims list.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ MARKS = {
     "not shown": "≈",
     "open": "?",
 }
-"""The verdicts of the claims list, each with a sign that is shown next to the word.
+"""The verdicts of the claims list, each with the sign that is shown before the word.
 
-See `computed_verdict` for when each agrees with a computation. A statement that is
-true by the paper's own definitions is a definition, and one that was not tried here is
-open. No computation could decide them otherwise, so no chapter checks either.
+`computed_verdict` and `agrees` define when a verdict agrees with a computation. A
+statement that is true by the paper's own definitions is a definition, and a statement
+that was not tested is open. No chapter checks these two.
 """
 VERDICTS = tuple(MARKS)
 COUNTED_VERDICTS = VERDICTS[1:]
-"""The verdicts of claims; only a background check can be a definition."""
+"""The verdicts of claims. Only a background check can be a definition."""
 REPRODUCTION = "reproduction"
-"""The kind of our own results, which are listed apart from the papers' claims."""
+"""Kind of our own results, which are listed separately from the papers' claims."""
 BACKGROUND = "background check"
-"""The kind of textbook identities and trivial statements, which are computed like
-claims, but not counted, and take no space on a chapter's page."""
+"""Kind of textbook identities and trivial statements. They are computed like claims,
+but they are not counted, and chapter pages do not show them."""
 NOT_COUNTED = (REPRODUCTION, BACKGROUND)
 
 Answer = bool | None
@@ -67,10 +67,10 @@ _SPAN = re.compile(r"\$([^$]+)\$|(?<![\w*])\*(\S(?:[^*]*\S)?)\*(?![\w*])|`([^`]+
 class Claim:
     """One entry of the claims list; `statement` and `note` are Markdown with $math$.
 
-    Where a claim is about numbers that the authors publish, `verdict` is that on their
-    numbers, and `ours` that on the book's own, if it is another one. Where something is
-    wrong, `consequence` says how much, and the errata say what is `printed`, what to
-    `read` instead, and whom it `affects`.
+    If a claim is about numbers that the authors published, `verdict` is the verdict on
+    their numbers, and `ours` is the verdict on the book's own numbers if it differs. If
+    something is wrong, `consequence` says how serious it is, and the errata page shows
+    what is `printed`, what to `read` instead, and who or what it `affects`.
     """
 
     id: str
@@ -93,8 +93,8 @@ class Claim:
 
     @property
     def badge_digest(self) -> str:
-        """A digest of what a chapter's badge shows; the note appears on the claims page
-        only."""
+        """A digest of the content of a chapter's badge. The note is not part of it; only
+        the claims page shows the note."""
         return digest([self.id, self.where, self.statement, self.verdict, self.ours])
 
 
@@ -114,9 +114,9 @@ def load_claims(path: str | Path | None = None) -> dict[str, Claim]:
     Raises
     ------
     ValueError
-        On an unknown or missing key, a malformed or repeated id, an unknown verdict,
-        where a verdict other than "holds" has no note, what is wrong has no
-        consequence, or a consequence no erratum; the message names the entry.
+        For an unknown or missing key, a malformed or repeated id, or an unknown verdict;
+        if a verdict other than "holds" has no note, an error has no consequence, or a
+        consequence has no erratum. The message names the entry.
     FileNotFoundError
         If the file is missing.
 
@@ -139,7 +139,7 @@ def _parsed(path: Path, _content: bytes) -> dict[str, Claim]:
     entries = read_yaml(path) or []
     if not isinstance(entries, list):
         raise ValueError(
-            f"{path.name} holds a {type(entries).__name__}; expected a list of entries"
+            f"{path.name} contains a {type(entries).__name__}; expected a list of entries"
         )
     claims: dict[str, Claim] = {}
     for position, entry in enumerate(entries, start=1):
@@ -159,13 +159,13 @@ def _parsed(path: Path, _content: bytes) -> dict[str, Claim]:
 
 
 def computed_verdict(holds: Answer | Mapping[str, Answer]) -> str:
-    """Class what was computed, in words: see `check` for the meaning of `holds`.
+    """Return the verdict that a computation supports; `check` explains `holds`.
 
     Returns
     -------
     str
-        "holds", "holds if or typo", "fails", "not shown", or "inconsistent": an amended
-        form that fails too, which no verdict can describe.
+        "holds", "holds if or typo", "fails", "not shown", or "inconsistent" if an amended
+        form fails too. No verdict describes the last case.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def _forms(holds: object) -> dict[str, Answer]:
         f"{_PRINTED!r} among them",
     )
     for form, answer in forms.items():
-        # NumPy's counts, and is not imported here.
+        # numpy.bool_ is allowed; NumPy is not imported here.
         good = answer is None or type(answer).__name__ in ("bool", "bool_")
         require(good, answer, f"holds[{form!r}]", "True, False or None")
         forms[form] = answer if answer is None else bool(answer)
@@ -210,7 +210,7 @@ def _forms(holds: object) -> dict[str, Answer]:
 
 
 def agrees(computed: str, written: str) -> bool:
-    """Whether a computed class, from `computed_verdict`, agrees with a written verdict.
+    """Whether a result of `computed_verdict` agrees with a verdict of the claims list.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def check(
     recorded: pd.DataFrame | None = None,
     missing: Sequence[str] = (),
 ) -> None:
-    """Settle a claim: show a badge with the verdict, and store the result in the
+    """Check a claim: show a badge with the verdict, and store the result in the
     notebook.
 
     A chapter checks each of its claims once. A background check shows a badge only if
@@ -241,44 +241,44 @@ def check(
     Parameters
     ----------
     claim_id : str
-        The id in the claims list, such as "P1-07".
+        Id in the claims list, such as "P1-07".
     holds : bool, None or mapping of str to these
-        Whether the claim holds as printed; None where what was computed does not
-        decide. A mapping answers for "as printed" and for amended forms: the condition
+        Whether the claim holds as printed; None if the computation does not decide. A
+        mapping gives the answer for "as printed" and for amended forms: the condition
         under which the claim holds, or the corrected formula, such as ``{"as printed":
         False, "with at least one tie": True}``.
     evidence : str
-        One sentence: what was computed, on how much, to which tolerance. It may hold
-        $math$, and ``{value}`` where the value belongs.
+        One sentence that says what was computed, on which cases, with which tolerance.
+        It may contain $math$, and ``{value}`` in place of the value.
     value : number or str, optional
-        The number that decides, such as the largest deviation; it follows the evidence
-        as "Value: ..." unless the sentence has a place for it.
+        The decisive number, such as the largest deviation. If the sentence does not
+        contain ``{value}``, the number follows the sentence as "Value: ...".
     ours : bool, None or mapping of str to these, optional
-        Where `holds` is the answer of the authors' published numbers: that of the
-        chapter's own.
+        Answer of the chapter's own numbers, if `holds` is the answer of the authors'
+        published numbers.
     recorded : DataFrame, optional
         Table of `preflearn_book.runner.recorded` from which the answer was computed;
-        the badge names it. None for an answer from this run.
+        the badge shows its date. None for an answer from this run.
     missing : sequence of str
-        Names of data sets that the answer rests on and that are not available. If there
-        is one, the claim counts as not checked, also if other data gave an answer, and
-        the badge says why.
+        Names of data sets that the answer needs and that are not available. With any
+        missing data set the claim is not checked, even if other data gave an answer,
+        and the badge gives the reason.
 
     Raises
     ------
     ValueError
-        If the id is not in the claims list or is a definition or open there, an answer
-        is neither None nor True or False (numpy's included), the evidence is empty, or the
+        If the id is not in the claims list, or its verdict there is "definition" or
+        "open"; if an answer is not True, False or None, the evidence is empty, or the
         value is not finite.
 
     Notes
     -----
-    A verdict that contradicts the claims list does not raise here, so that a reader may
-    change the parameters; the badge reports it, and the build of the book fails.
+    A verdict that contradicts the claims list does not raise an error, so that readers
+    can change the parameters. The badge reports it, and the build of the book fails.
     """
     claims = load_claims()
     near = get_close_matches(claim_id, claims)
-    expected = f"one of claims.yml, such as {near}"
+    expected = f"an id in claims.yml, such as one of {near}"
     require(claim_id in claims, claim_id, "the claim", expected)
     what = f"the evidence for {claim_id}"
     require(evidence.strip(), evidence, what, "a sentence")
@@ -288,7 +288,7 @@ def check(
         value = plain_scalar(f"the value for {claim_id}", value)
     if missing:
         evidence = (
-            f"The answer rests on data that are not available: {', '.join(missing)}."
+            f"The answer needs data that are not available: {', '.join(missing)}."
         )
         holds = None
         value = None
@@ -297,13 +297,13 @@ def check(
     claim = claims[claim_id]
     what = f"the verdict of {claim_id}"
     good = claim.verdict not in UNCOMPUTED
-    require(good, claim.verdict, what, "one to compute")
+    require(good, claim.verdict, what, "a verdict that can be computed")
     note_read(f"claim {claim_id}", claim.badge_digest)
     result = {
         "id": claim_id,
         "holds": _forms(holds),
         "computed": computed_verdict(holds),
-        "evidence": re.sub(r"[ \t\n]+", " ", evidence).strip(),  # no-break spaces stay
+        "evidence": re.sub(r"[ \t\n]+", " ", evidence).strip(),  # keeps no-break spaces
         "value": value,
     }
     if ours != "the same":
@@ -322,10 +322,10 @@ def check(
 
 
 def compared(claim: Claim, result: dict) -> dict:
-    """Add to the result of a check `written`, `written_ours` and `agrees`, by the claims
-    list.
+    """Compare the result of a check with the claims list: add `written`, `written_ours`
+    and `agrees`.
 
-    A check whose data are missing contradicts nothing.
+    A check whose data are missing never contradicts the list.
     """
     written = claim.verdict
     ours = claim.ours or claim.verdict
@@ -336,7 +336,7 @@ def compared(claim: Claim, result: dict) -> dict:
 
 
 def format_value(value: float | int | str) -> str:
-    """A value as readers see it: four significant digits, thousands set apart.
+    """Format a value for readers: four significant digits, thousands separators.
 
     Examples
     --------
@@ -351,8 +351,8 @@ def format_value(value: float | int | str) -> str:
 
 
 def evidence_line(result: Mapping) -> str:
-    """The evidence of a check as it is read: a sentence, its value, and the date of a
-    recorded run.
+    """Format the evidence of a check: a sentence, its value, and the date of a recorded
+    run.
 
     Examples
     --------
@@ -372,12 +372,12 @@ def evidence_line(result: Mapping) -> str:
     line = line.rstrip(".") + "."
     if "recorded" not in result:
         return line
-    return f"{line} From the full run recorded on {result['recorded']}."
+    return f"{line} The full run was recorded on {result['recorded']}."
 
 
 def headline(result: Mapping) -> str:
-    """The verdict of a check in words, or both sides of a contradiction; `result` as
-    from `compared`.
+    """Return the verdict of a check in words, or both sides of a contradiction;
+    `result` is a return value of `compared`.
 
     Examples
     --------
@@ -402,14 +402,14 @@ def headline(result: Mapping) -> str:
 
 
 def form_lines(result: Mapping) -> list[str]:
-    """One line per form, if there is more than the printed form."""
+    """Return one line per form, if there are other forms than the printed one."""
     lines = []
     for prefix, forms in (
         ("", result["holds"]),
         ("on our numbers, ", result.get("ours", {}).get("holds")),
     ):
         if forms and (prefix or len(forms) > 1):
-            # JSON may sort them
+            # JSON may have sorted the forms.
             ordered = sorted(forms.items(), key=lambda item: item[0] != _PRINTED)
             lines += [f"{prefix}{form}: {_ANSWERS[answer]}" for form, answer in ordered]
     return lines
@@ -445,8 +445,8 @@ def _badge_html(claim: Claim, result: dict) -> str:
 
 
 def _text_html(text: str) -> str:
-    """Escape a text; $math$ becomes what MathJax on the book's pages renders, *words*
-    and `code` tags."""
+    """Convert a text to HTML: $math$ becomes math for MathJax, *words* and `code`
+    become tags, and other characters are escaped."""
     kept = text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
     return _SPAN.sub(_span_html, html.escape(kept, False))
 

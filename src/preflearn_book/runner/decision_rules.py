@@ -1,8 +1,8 @@
-"""Decision rules for comparative statements: standard tests with margins that are fixed
-in advance.
+"""Decision rules for comparative claims: standard tests with margins that are fixed in
+advance.
 
-An answer is True, False, or None if the data do not decide. Chapter 01 states the rules
-in prose.
+An answer is True, False, or None if the data do not decide. Chapter 01 explains the
+rules.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from preflearn_book.runner.parameters import require, show
 SELECTION_MIME = "application/vnd.preflearn.selection+json"
 
 MARGIN_FRACTION = 0.1
-"""The margin as a fraction of the distance from the trivial baseline to the best
-method."""
+"""Equivalence margin as a fraction of the distance from the trivial baseline to the
+best method."""
 
 MARGIN_FACTORS = (0.5, 1.0, 2.0)
-"""A verdict that uses a margin must be the same at each of these multiples of it."""
+"""A verdict that uses the margin must be the same at each of these multiples of it."""
 
 MIN_REPLICATES = 5
-"""Minimum number of independent replicates for a decision."""
+"""Smallest number of independent replicates that can decide a claim."""
 
 
 def _decide(holds: bool, fails: bool) -> bool | None:
-    """True if a statement holds, False if it fails, None if neither is shown."""
+    """Return True if a claim holds, False if it fails, None if neither is shown."""
     if holds:
         return True
     return False if fails else None
@@ -52,7 +52,7 @@ class PairedDifference(NamedTuple):
     replicate : str
         Name of an independent replicate, such as "data set" or "season".
     margin : float or None
-        Largest difference that does not matter. See `equivalence_margin`.
+        Largest difference that does not matter in practice; see `equivalence_margin`.
     trivial : PairedDifference or None
         The trivial baseline minus the second method. If it passes the same test, the
         test has no power, and its answer is None.
@@ -67,17 +67,15 @@ class PairedDifference(NamedTuple):
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the lower and the upper end of the t interval of the mean."""
-        from scipy.stats import t  # late: the command's help comes without SciPy
+        from scipy.stats import t  # imported late, so that --help does not need SciPy
 
         half_width = self.std_error * float(t.ppf((1 + confidence) / 2, self.n - 1))
         return self.mean - half_width, self.mean + half_width
 
     @property
     def superior(self) -> bool | None:
-        """Whether the first method is better.
-
-        True if the 95 % interval is above zero, False if no part of it is above zero.
-        """
+        """Whether the first method is better: True if the 95 % interval lies above zero,
+        False if it does not reach above zero."""
         low, high = self.interval()
         return self._with_replicates(_decide(low > 0, high <= 0))
 
@@ -89,21 +87,20 @@ class PairedDifference(NamedTuple):
 
     @property
     def equivalent(self) -> bool | None:
-        """Whether the methods are equivalent (two one-sided tests).
-
-        True if the 90 % interval is within the margin on both sides of zero, False if it
-        is outside.
-        """
+        """Whether the methods are equivalent: True if the 90 % interval lies within
+        ±margin (two one-sided tests), False if it lies outside."""
         return self._at_all_margins(PairedDifference.equivalent_within)
 
     @property
     def non_inferior(self) -> bool | None:
-        """True if the 90 % interval is above minus the margin, False if it is below."""
+        """Whether the first method is non-inferior: True if the 90 % interval lies above
+        minus the margin, False if it lies below."""
         return self._at_all_margins(PairedDifference.non_inferior_within)
 
     @property
     def superior_by_margin(self) -> bool | None:
-        """True if the 95 % interval is above the margin, False if it is below."""
+        """Whether the first method is better by more than the margin: True if the 95 %
+        interval lies above the margin, False if it lies below."""
         return self._at_all_margins(PairedDifference.superior_beyond, control=False)
 
     def equivalent_within(self, margin: float) -> bool | None:
@@ -123,7 +120,7 @@ class PairedDifference(NamedTuple):
         return self._with_replicates(_decide(low > margin, high <= margin))
 
     def non_inferior_by_margin(self) -> dict[float, bool | None]:
-        """Return `non_inferior` for each multiple of the margin separately."""
+        """Return the answer to `non_inferior` at each multiple of the margin separately."""
         return self._by_margin(PairedDifference.non_inferior_within)
 
     def _with_replicates(self, answer: bool | None) -> bool | None:
@@ -134,10 +131,8 @@ class PairedDifference(NamedTuple):
         test: Callable[[PairedDifference, float], bool | None],
         control: bool = True,
     ) -> bool | None:
-        """The answer, or None if it depends on the multiple of the margin.
-
-        It is also None if the trivial baseline passes the test.
-        """
+        """Return the answer if it is the same at all multiples of the margin, else
+        None."""
         answers = set(self._by_margin(test, control).values())
         return answers.pop() if len(answers) == 1 else None
 
@@ -146,10 +141,11 @@ class PairedDifference(NamedTuple):
         test: Callable[[PairedDifference, float], bool | None],
         control: bool = True,
     ) -> dict[float, bool | None]:
-        """The answer at each multiple of the margin; None if the trivial baseline passes."""
+        """Return the answer at each multiple of the margin; None if the trivial baseline
+        passes the same test."""
         if self.margin is None:
             raise ValueError(
-                "there is no margin; pass margin, or trivial, to `compare`"
+                "the margin is not set; pass margin or trivial to compare()"
             )
         answers = {}
         for factor in MARGIN_FACTORS:
@@ -176,7 +172,7 @@ class PairedDifference(NamedTuple):
         Parameters
         ----------
         better : {"lower", "higher"}
-            Which values of the measure are better: "lower" for a loss.
+            Whether lower or higher values of the measure are better: "lower" for a loss.
         """
         opposite = {"lower": "higher", "higher": "lower"}
         require(better in opposite, better, "better", "'lower' or 'higher'")
@@ -225,17 +221,17 @@ def compare(
     Parameters
     ----------
     first, second : iterable of float
-        One value per replicate, paired. Larger must be better, so pass minus an error.
+        One value per replicate, paired. Larger values are better, so negate an error.
     replicate : str
         Name of an independent replicate, such as "domain" or "season".
     trivial : iterable of float, optional
-        Values of the trivial baseline on the same replicates. They determine the margin.
-        The trivial baseline is also the negative control of each answer with a margin.
+        Values of the trivial baseline on the same replicates. The baseline determines
+        the margin and is the negative control of each answer that uses the margin.
     best : iterable of float, optional
         Values of the best method; by default the better of the two.
     margin : float, optional
-        Margin that replaces the computed one, such as 0.1 for values that were divided
-        by the distance from the trivial baseline to the best method.
+        Margin to use instead, such as 0.1 for values that were divided by the distance
+        from the trivial baseline to the best method.
 
     Returns
     -------
@@ -244,7 +240,7 @@ def compare(
     Raises
     ------
     ValueError
-        If the values are not finite, not paired, or fewer than two.
+        If there are fewer than two values, or values are not finite or not paired.
 
     Examples
     --------
@@ -280,7 +276,8 @@ def _paired(differences: Any, replicate: str) -> PairedDifference:
 def _listed(
     values: Any, name: str, expected: str, kinds: tuple[str, ...] = ()
 ) -> list[Any]:
-    """Return values as a list; raise ValueError if the type of a value is not expected."""
+    """Return values as a list; raise ValueError if the type of a value is not among
+    `kinds`."""
     is_sequence = isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
     require(is_sequence, values, name, expected)
     listed = list(values)
@@ -296,20 +293,20 @@ def _answers(answers: Any) -> list[bool | None]:
         "a sequence of True, False or None",
         ("bool", "bool_", "NoneType"),
     )
-    # Convert the booleans of NumPy to those of Python.
+    # Convert numpy.bool_ to bool.
     return [answer if answer is None else bool(answer) for answer in listed]
 
 
 def _numbers(values: Any, name: str, expected: str, length: int | str = "n") -> Any:
     from preflearn.core.validation import (
-        check_array,  # late, since the command's help comes without
+        check_array,  # imported late, so that --help does not need NumPy
     )
 
     return check_array(_listed(values, name, expected), name, (length,), expected)
 
 
 def every(answers: Iterable[bool | None]) -> bool | None:
-    """Whether all statements hold: False if one fails, else None if one is undecided.
+    """Whether all answers are True: False if any is False, else None if any is None.
 
     Examples
     --------
@@ -321,16 +318,16 @@ def every(answers: Iterable[bool | None]) -> bool | None:
 
 
 def some(answers: Iterable[bool | None]) -> bool | None:
-    """Whether a statement holds: True if one does, else None if one is undecided."""
+    """Whether any answer is True: True if any is, else None if any is None."""
     listed = _answers(answers)
     return _decide(True in listed, None not in listed)
 
 
 def typical(answers: Sequence[bool]) -> bool | None:
-    """Whether a statement is true in more than half of the replicates.
+    """Whether a claim is true in more than half of the replicates, by a two-sided sign
+    test at 5 %; False if it is true in fewer than half.
 
-    The answer is by a two-sided sign test at 5 %. It is False if the statement is true in
-    fewer than half of the replicates. At least six replicates are needed for a decision.
+    At least six replicates are necessary for a decision.
 
     Examples
     --------
@@ -353,10 +350,10 @@ def typical(answers: Sequence[bool]) -> bool | None:
 
 
 def sparse(counts: Sequence[int], candidates: Sequence[int]) -> bool | None:
-    """Whether, on average, fewer than half of the candidates have a coefficient.
+    """Whether fewer than half of the candidates have a nonzero coefficient, on average
+    over the replicates.
 
-    The average is over the replicates. The answer is None if the 95 % interval of the
-    mean fraction contains one half.
+    The answer is None if the 95 % interval of the mean fraction contains one half.
 
     Examples
     --------
@@ -380,29 +377,29 @@ def selection(
     ends: str = "both",
     said: str = "",
 ) -> str:
-    """Record in the executed notebook how many choices are at an end of their range.
+    """Store in the executed notebook how many choices are at an end of their range.
 
-    A chosen value at the end of its grid or path is not a result. The build warns until
-    the range is wider or `said` explains the effect of the end.
+    A value at the end of its grid, range or path is not a result. The build warns until
+    the range is wider or the chapter describes the effect of the end.
 
     Parameters
     ----------
     name : str
-        Name of the chosen parameter and of its method.
+        Name of the parameter, and of the method that it belongs to.
     chosen : iterable of float
-        The chosen values, one per search.
+        Chosen values, one per search.
     grid : iterable of float
-        The values that were tried, or the two ends of a range.
+        Values to choose from, or the two ends of a range.
     ends : {"both", "low", "high"}
-        The ends that the experimenter chose. Other ends are natural bounds of the
-        parameter, such as one function.
+        Ends of the range that were set by us. The other end is a natural limit of the
+        parameter, such as a single function.
     said : str
-        A sentence that explains the effect of the end, if the range cannot be wider.
+        Sentence on the effect of the end, if the range cannot be wider.
 
     Returns
     -------
     str
-        Text for a table, such as "3 of 30 at the top" or "none of 30 at an end".
+        A text for a table, such as "3 of 30 at the top" or "none of 30 at an end".
 
     Examples
     --------

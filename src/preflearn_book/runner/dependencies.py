@@ -1,8 +1,8 @@
 """Dependencies of chapters: digests of everything that the last run read.
 
-A run stores its inputs in the executed notebook: the notebook's source, versions, and
-what its kernel read (modules, data files, tables, claims). A chapter is run again if
-they differ from the present `State`; time stamps do not count.
+A run stores digests of its inputs in the executed notebook: the notebook's source,
+versions, and everything that its kernel read (modules, data files, tables, claims). A
+chapter is run again if they differ from the current `State`. Time stamps are ignored.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from preflearn_book.runner.records import PACKAGES, main_versions, project_file
 
 
 class State:
-    """Digests of what chapters may read; modules and claims are read when a build or a
-    sweep starts.
+    """Digests of everything that chapters may read. Modules and claims are read when a
+    build or a sweep starts.
 
-    ``state["module preflearn/pairs.py"]`` is None for what does not exist. Other kinds
-    are "notebook NAME", "point NAME", "version PACKAGE", "claim ID", "table PATH",
-    "data SET/FILE", and "dataset SET" for whether one is here.
+    ``state["module preflearn/pairs.py"]`` is None if the module does not exist. Other
+    keys are "notebook NAME", "point NAME", "version PACKAGE", "claim ID", "table PATH",
+    "data SET/FILE", and "dataset SET", which says whether a data set is available.
     """
 
     def __init__(self, project: Project) -> None:
@@ -39,7 +39,7 @@ class State:
         self._known |= {
             f"claim {claim.id}": claim.badge_digest for claim in self.claims.values()
         }
-        # Read at once: a kernel imports what an editor may change before the run ends.
+        # Read all files now, because they may be edited before the run ends.
         for path in (path for name in PACKAGES for path in (source / name).rglob("*")):
             if path.suffix in (".py", ".html"):
                 self._sources[path.relative_to(source).as_posix()] = path.read_bytes()
@@ -56,12 +56,12 @@ class State:
         if content is None:
             return None
         if name.endswith(".py"):
-            with suppress(SyntaxError):  # someone is editing the file
+            with suppress(SyntaxError):  # the file is being edited
                 return module_digest(content)
         return digest(content)
 
     def _notebook(self, chapter: str) -> str:
-        """The digest of sources and metadata, which make the page, without outputs."""
+        """Digest of the sources and metadata of a notebook, without outputs."""
         notebook = self._project.chapter(chapter).notebook
         cells = [
             [cell["cell_type"], cell["source"], cell["metadata"]]
@@ -72,7 +72,7 @@ class State:
         return digest([cells, metadata])
 
     def _point(self, chapter: str) -> str:
-        """The digest of the code that a point of a sweep runs."""
+        """Digest of the code that a point of a sweep runs."""
         cells = self._project.chapter(chapter).point["cells"]
         return digest([cell["source"] for cell in cells if cell["cell_type"] == "code"])
 
@@ -81,10 +81,10 @@ class State:
             return digest(project_file(relative, self._project.root).read_bytes())
 
     def _data(self, name: str) -> str | None:
-        from preflearn.datasets import registry  # late: with pandas and all loaders
+        from preflearn.datasets import registry  # imported late: it loads pandas
 
         dataset, file = name.split("/", 1)
-        # unknown, or not the registered file
+        # An unknown file or one that differs from the registered file has no digest.
         with suppress(ValueError, registry.DatasetUnavailable):
             (entry,) = registry.files_of(dataset, [file])
             found = registry.locate(entry)
@@ -102,10 +102,10 @@ class State:
     def inputs(
         self, chapter: Chapter, part: str, profile: str, executed: Executed
     ) -> dict[str, str | None]:
-        """Digests of the inputs of an executed notebook.
+        """Return digests of the inputs of an executed notebook.
 
-        The kernel hashes tables, claims and data as it reads them, and names the
-        modules that it imported.
+        The kernel computes the digests of tables, claims and data when it reads them, and
+        reports the modules that it imported.
         """
         provenance = executed.provenance
         names = [
@@ -114,14 +114,14 @@ class State:
         ]
         names += [name for name in self._known if name.startswith("version ")]
         read = dict(provenance["read"])
-        if profile == "full":  # its own records are about to be written anew
+        if profile == "full":  # its own records will be replaced
             for name in provenance["read"]:
                 if name.startswith(f"table data/recorded/{chapter.name}_"):
                     del read[name]
         return read | {name: self[name] for name in names}
 
     def changes(self, executed: Executed) -> list[str]:
-        """Names of the inputs of an executed notebook that have changed since."""
+        """Return the names of inputs that changed after the notebook was executed."""
         return [
             name
             for name, content in executed.run["inputs"].items()

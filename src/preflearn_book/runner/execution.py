@@ -1,8 +1,9 @@
-"""Execute one notebook with papermill, here or on a worker, in a kernel of its own.
+"""Execute one notebook with papermill in a separate kernel, on this computer or on a
+worker.
 
-Papermill loads, parametrizes, runs and times the cells. Our kernel manager gives a
-kernel its environment, keeps its last error output, and allows the runner to kill all
-kernels when it is interrupted.
+Papermill loads the notebook, sets its parameters, and runs and times its cells. Our
+kernel manager sets the environment of a kernel, keeps its last error output, and allows
+the runner to kill all kernels when it is interrupted.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ from preflearn_book.runner.project import THREAD_VARIABLES
 from preflearn_book.runner.records import PROVENANCE_MIME
 
 CELL_SECONDS = 6 * 3600
-"""Default of the longest run time of one cell."""
+"""Default time limit of one cell."""
 
 _PROVENANCE = (
     "import preflearn_book.runner.records as _records\n\n_records.emit_provenance({!r})"
 )
-# The result has what papermill logs; after an interrupt the log would only report dead
-# kernels.
+# The result contains what papermill logs; after an interrupt the log would only report
+# dead kernels.
 logging.getLogger("papermill").setLevel(logging.CRITICAL)
 _NOISE = re.compile(r"Kernel is running over TCP without encryption")
 
 
 class Result(NamedTuple):
-    """A notebook as far as it ran, its seconds, and if it failed a summary of one line
-    and a report."""
+    """Executed notebook, possibly up to an error, with its run time in seconds; after an
+    error also a summary of one line and a report."""
 
     notebook: dict[str, Any] | None
     summary: str = ""
@@ -53,27 +54,27 @@ class Result(NamedTuple):
 
 
 class Kernels:
-    """The kernels of a process, to be stopped together."""
+    """The kernels of this process, which can be stopped together."""
 
     def __init__(self) -> None:
         self.stopped = False
         self.processes = list[Any]()
 
     def stop(self) -> None:
-        """Kill all kernels; one that is about to start ends before its first cell."""
+        """Kill all kernels; a kernel that is starting stops before its first cell."""
         self.stopped = True
         for process in self.processes:
             process.kill()
 
 
 def kernel_environment(root: str) -> dict[str, str]:
-    """The environment of a kernel: one thread unless the user set another number, and
-    absolute paths.
+    """Return the environment of a kernel: absolute paths, and one thread unless the user
+    set another number.
 
     Messages about compilation are silenced, so that no page shows them.
     """
     environment = dict.fromkeys(THREAD_VARIABLES, "1") | dict(os.environ)
-    # A kernel starts in the folder of the notebooks, where a relative path differs.
+    # A kernel starts in the folder of the notebooks, so a relative path would change.
     if data := environment.get("PREFLEARN_DATA"):
         environment["PREFLEARN_DATA"] = str(Path(data).absolute())
     return environment | {"PREFLEARN_ROOT": root, "PREFLEARN_QUIET": "1"}
@@ -88,7 +89,7 @@ def execute(
     kernels: Kernels | None = None,
     begun: Callable[[str], None] | None = None,
 ) -> Result:
-    """Execute a notebook; errors of its cells and its kernel are in the result.
+    """Execute a notebook; the result contains errors of its cells and its kernel.
 
     Parameters
     ----------
@@ -98,9 +99,9 @@ def execute(
         3.11 two threads that parse at once may end with "AST constructor recursion
         depth mismatch".
     root : str
-        The project's folder, which may be missing on a worker elsewhere.
+        The project's folder, which may be missing on a remote worker.
     cell_seconds : int
-        Longest run time of a cell.
+        Time limit of a cell.
     kernels : Kernels, optional
         The kernels of this process, so that the caller can stop them.
     begun : callable, optional
@@ -160,9 +161,11 @@ def execute(
             how = f"{error.ename}: {error.evalue}"
             report = unstyle(str(error))
         except CellTimeoutError:
-            how = f"more than {cell_seconds} s (--cell-time gives it more)"
+            how = (
+                f"exceeded the limit of {cell_seconds} s per cell (set by --cell-time)"
+            )
         except DeadKernelError:
-            how = "the kernel died (out of memory, or a crash in compiled code?)"
+            how = "the kernel died (perhaps out of memory, or a crash in compiled code)"
             stderr.seek(0)
             lines = [
                 line for line in stderr if line.strip() and not _NOISE.search(line)
@@ -172,8 +175,8 @@ def execute(
             how = f"{type(error).__name__}: {error}"
     kept = json.loads(json.dumps(executed or notebook | {"cells": seen}))
     if not how and PROVENANCE_MIME not in json.dumps(kept["cells"][-1]["outputs"]):
-        # Papermill takes SystemExit for an end.
-        how = "the chapter ended before its last cell, as sys.exit() does,"
+        # Papermill treats SystemExit as a normal end.
+        how = "the notebook ended early (for example by sys.exit())"
     seconds = round(time.monotonic() - started, 3)
     if not how:
         return Result(kept, seconds=seconds)
@@ -186,5 +189,5 @@ def execute(
 
 
 def _number(cells: list[Any]) -> int:
-    """The number of the last of these cells in the source."""
+    """Return the number of the last of these cells in the source notebook."""
     return sum(INJECTED_TAG not in cell.metadata.tags for cell in cells)

@@ -1,8 +1,8 @@
-"""Explorers: interactive figures. A chapter stores the numbers, a script of the page
-draws them.
+"""Explorers: interactive figures. A chapter stores the data, and a script draws them in
+the browser.
 
-The script is `book/_static/explorers.js`. An explorer contains a static figure, which a
-plain notebook, a printed page and a browser without JavaScript show.
+The script is `book/_static/explorers.js`. An explorer contains a static figure for plain
+notebooks, printed pages, and browsers without JavaScript.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIELDS: dict[str, list[str]] = forms()["explorers"]
-"""Names of the data that each kind of explorer needs."""
+"""Names of the data fields that each kind of explorer needs."""
 
 
 def explorer(
@@ -34,53 +34,62 @@ def explorer(
     alt: str,
     caption_state: str = "",
 ) -> None:
-    """Show an explorer, with a static figure if no script runs.
+    """Show an explorer, and a static figure where no script runs.
 
     Parameters
     ----------
     kind : {"margins", "graph", "bias", "path", "pursuit", "match", "timelines", "analogy"}
-        "margins" turns a direction w and stretches a feature: ``preferences`` of shape
-        (m, 2), better item first, and ``ties``, (k, 2). "graph" switches comparisons on
-        and off: short names of ``items``, ``pairs`` (m, 2), labels ``y``. "bias" moves
-        C: names of ``items``, and at the knots of a path the decreasing ``lambda`` =
-        1/C, the ``bias`` beta, and the ``scores`` <u, phi(x)> of the items, (knots,
-        items). "path" moves lambda: ``items`` in the plane and ``pairs`` of them,
-        better item first, ``valid`` and ``valid_pairs``, the Gaussian kernel's
-        ``gamma``, and at the knots of a path the decreasing ``lambda`` and the
-        ``coefficients`` of lambda f on the items, (knots, items); ``best`` is a lambda
-        of least validation error on the whole path, ``best_error``. "pursuit" adds
-        functions exp(-``gamma`` (x - c)^2) with centres c on items of a line: ``train``
-        and ``valid`` items, a row (x, query 0 or 1, score) each, the values of ``mix``,
-        and for each of them the items ``basis`` in the order they enter,
-        ``coefficients``, whose row p - 1 begins with those of step p, and after 0, 1,
-        ... functions the training ``losses`` and the validation ``errors``. "match"
-        moves two ``players``, short names, before their match, which the first won:
-        ``mean`` and ``std`` of their scores beforehand; means at most 6 apart, standard
-        deviations from 0.5 to 4. "timelines" moves a day along scores: short names of
-        ``players``, increasing ``years``, 2005.25 for April 2005, and at these ``mean``
-        and ``std`` of the scores, (players, years), both NaN where a player has no
-        curve. ``chosen``: the two to four players shown first, else the first two.
-        "analogy" moves pairs (a, b) of numbers from 0 to 1: two to six ``points``,
-        whole multiples of 1 / ``denominator``. Rows of ``proportions`` are a name of
-        `preflearn_book.studies.ch15_proportions`, also with ", 0 positive" where signs
-        matter, and a sentence about it, or "". ``examples`` by name, for proportions
-        with a counterexample, have ``points`` and ``denominator`` of their own, and may
-        have the ``stretch`` of the differences, 100 to 300 percent in steps of 5, or
-        the ``tolerance``, whole steps of 1 / ``denominator``.
+        Kind of the explorer. The notes list the data of each kind.
     data : mapping of str to arrays, lists, texts and finite numbers
-        What the kind needs; further entries are passed on.
+        Data of the explorer; additional entries are passed to the script.
     fallback : matplotlib Figure
-        It is closed, so that a notebook does not show it twice.
+        Static figure. It is closed, so that a notebook does not show it twice.
     alt : str
-        What the static figure shows, in words.
+        Text alternative of the static figure.
     caption_state : str
-        A sentence under the static figure: the state of the explorer that it shows.
+        Sentence under the static figure that describes the state that it shows.
 
     Raises
     ------
     ValueError
-        On an unknown kind, a missing field, what is neither a finite number nor a
-        text, or no alternative text.
+        If the kind is unknown, a field is missing, a value is neither a text nor a
+        finite number, or the text alternative is empty.
+
+    Notes
+    -----
+    Data of each kind:
+
+    - "margins": the reader turns a direction w and stretches a feature.
+      ``preferences`` has shape (m, 2), better item first, and ``ties`` (k, 2).
+    - "graph": the reader switches comparisons on and off. Short names of ``items``,
+      ``pairs`` (m, 2), labels ``y``.
+    - "bias": the reader changes C. Names of ``items``; at the knots of a path the
+      decreasing ``lambda`` = 1/C, the ``bias`` beta, and the ``scores`` <u, phi(x)> of
+      the items, (knots, items).
+    - "path": the reader changes lambda. ``items`` in the plane and their ``pairs``,
+      better item first; ``valid`` and ``valid_pairs``; ``gamma`` of the Gaussian
+      kernel; at the knots of a path the decreasing ``lambda`` and the ``coefficients``
+      of lambda f on the items, (knots, items). ``best`` is the lambda with the lowest
+      validation error of the whole path, ``best_error``.
+    - "pursuit": the reader adds functions exp(-``gamma`` (x - c)^2) with centers c at
+      items on a line. ``train`` and ``valid`` items, one row (x, query 0 or 1, score)
+      each; the values of ``mix``. For each value: the items ``basis`` in the order in
+      which they enter; ``coefficients``, whose row p - 1 begins with those of step p;
+      the training ``losses`` and validation ``errors`` after 0, 1, ... functions.
+    - "match": the reader changes two ``players``, short names, before their match,
+      which the first won. ``mean`` and ``std`` of their scores before the match; means
+      at most 6 apart, standard deviations from 0.5 to 4.
+    - "timelines": the reader moves a day along scores. Short names of ``players``;
+      increasing ``years``, 2005.25 for April 2005; at these, ``mean`` and ``std`` of the
+      scores, (players, years), both NaN if a player has no curve. ``chosen`` are the two
+      to four players that are shown first, by default the first two.
+    - "analogy": the reader moves pairs (a, b) of numbers from 0 to 1. Two to six
+      ``points``, integer multiples of 1 / ``denominator``. A row of ``proportions`` is
+      a name of `preflearn_book.studies.ch15_proportions`, also with ", 0 positive" if
+      signs matter, and a sentence about it, or "". ``examples`` by name, for
+      proportions with a counterexample, have their own ``points`` and ``denominator``.
+      They may have the ``stretch`` of the differences, 100 to 300 percent in steps of
+      5, or the ``tolerance``, integer multiples of 1 / ``denominator``.
 
     Examples
     --------
@@ -110,9 +119,9 @@ def explorer(
 
 
 def _without_gaps(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Round timelines to thousandths, and replace NaN, which JSON lacks.
+    """Round timelines to thousandths, and replace NaN, which JSON cannot represent.
 
-    Without a curve, std is 0.
+    If a player has no curve, std is 0.
     """
     import numpy as np
 
@@ -128,8 +137,8 @@ def _without_gaps(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _inline(data: Mapping[str, Any]) -> str:
-    """Write data as JSON without the characters &, < and >, so that no text can end its
-    script element; ValueError for a number that is not finite."""
+    """Write data as JSON without the characters &, < and >, so that a text cannot end
+    its script element; raise ValueError for a number that is not finite."""
     text = json.dumps(
         data, separators=(",", ":"), allow_nan=False, default=methodcaller("tolist")
     )
@@ -137,7 +146,7 @@ def _inline(data: Mapping[str, Any]) -> str:
 
 
 def _svg(figure: Figure) -> str:
-    """The figure as SVG in base64, the same text in every run; the figure is closed."""
+    """Return the figure as reproducible SVG in base64, and close the figure."""
     import matplotlib.pyplot as plt
 
     buffer = io.BytesIO()

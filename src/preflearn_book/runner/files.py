@@ -1,5 +1,4 @@
-"""Files that are whole or absent: atomic writes, a lock, and the forms of what is read
-back."""
+"""Atomic writes of files, a lock, and checks of the form of files that are read."""
 
 from __future__ import annotations
 
@@ -15,21 +14,21 @@ from typing import Any
 
 
 def file_name(text: str) -> str:
-    """Replace what a file name can't hold, and shorten a text to 80 characters."""
+    """Replace characters that a file name cannot contain, and shorten to 80 characters."""
     return re.sub(r"[^A-Za-z0-9.=,+_-]+", "_", text)[:80]
 
 
 def write_atomically(path: Path, content: str | bytes) -> Path:
-    """Write a file as a whole: a reader sees the old file or the new one.
+    """Write a file atomically: readers see either the old file or the new one.
 
-    The bytes are on the disk before the name is, so that a crash leaves no empty file.
-    Half of a surrogate pair, which UTF-8 can't encode, is written as its escape, which
-    JSON reads back.
+    The content is on the disk before the file gets its name, so a crash never leaves an
+    empty file. Half of a surrogate pair, which UTF-8 cannot encode, is written as an
+    escape sequence that JSON can read.
 
     Raises
     ------
     OSError
-        If it can't be written; the message names the file.
+        If the file cannot be written; the message names it.
     """
     temporary = path.with_name(f".tmp-{os.getpid()}{path.suffix}")
     try:
@@ -50,8 +49,8 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
 
 
 def write_if_changed(path: Path, content: str | bytes) -> None:
-    """Write a file unless it holds that content, so that its time stays that of the
-    last change."""
+    """Write a file unless it already has this content, so that its time is the time of
+    the last change."""
     if not path.exists() or path.read_bytes() != _encoded(content):
         write_atomically(path, content)
 
@@ -63,7 +62,7 @@ def _encoded(content: str | bytes) -> bytes:
 
 
 def check_writable(folders: Iterable[Path]) -> None:
-    """Raise OSError, naming the place, unless files can be made in each of these
+    """Raise OSError, naming the folder, unless files can be created in all of these
     folders."""
     for folder in folders:
         write_atomically(folder / ".writable", "").unlink(missing_ok=True)
@@ -71,15 +70,15 @@ def check_writable(folders: Iterable[Path]) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock file of a piece of work; the system lets go of it when the process
-    dies, however it does.
+    """Hold a lock file during some work; the system releases the lock when the process
+    ends for any reason.
 
     Raises
     ------
     BlockingIOError
-        If another process holds it; the message says which.
+        If another process holds the lock; the message says which one.
     OSError
-        If it can't be written; the message names the file.
+        If the file cannot be written; the message names it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+", encoding="utf-8") as file:
@@ -89,10 +88,11 @@ def locked(path: Path, what: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            text = f"{what} is under way: {file.read(200).strip()} holds {path}; wait for it or end it"
+            holder = file.read(200).strip()
+            text = f"{what} is already running: {holder} holds {path}; wait until it ends, or stop it"
             raise BlockingIOError(text) from None
         except (ImportError, OSError):
-            pass  # a system or a file system without locks
+            pass  # the system or the file system does not support locks
         try:
             file.truncate(0)
             os.write(file.fileno(), f"process {os.getpid()}".encode())
@@ -109,10 +109,10 @@ def read_yaml(path: Path) -> object:
     Raises
     ------
     ValueError
-        If it is not YAML, nested too deeply, or names a key twice, of which PyYAML
-        keeps the last; the message is one line that names the file.
+        If the file is not valid YAML, is nested too deeply, or contains a key twice
+        (PyYAML would keep the last one). The message is one line that names the file.
     """
-    import yaml  # late, since chapters and the command's help come without
+    import yaml  # imported late: chapters and --help do not need it
 
     class Loader(yaml.SafeLoader):
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
@@ -121,12 +121,11 @@ def read_yaml(path: Path) -> object:
             )
             for key, count in keys.items():
                 if count > 1:
-                    raise ValueError(f"{key!r} is there twice{node.start_mark}")
+                    raise ValueError(f"{key!r} appears twice{node.start_mark}")
             return super().construct_mapping(node, deep)
 
     try:
-        # The loader in C is faster, and ends the process where the nesting is too deep
-        # for its stack.
+        # The loader in C is faster, but crashes the process if the nesting is too deep.
         return yaml.load(path.read_text("utf-8"), Loader)
     except (
         yaml.YAMLError,
@@ -135,15 +134,15 @@ def read_yaml(path: Path) -> object:
         AttributeError,
         RecursionError,
     ) as error:
-        # The last ones are raised if a tag does not fit its value: !!bool maybe,
-        # !!timestamp soon.
+        # The last ones are raised if a value does not match its tag, as in !!bool maybe
+        # or !!timestamp soon.
         raise ValueError(
             f"{path.name} is not valid YAML: {' '.join(str(error).split())}"
         ) from None
 
 
 def check_form(value: object, form: str, where: str) -> None:
-    """Raise ValueError, naming the place, unless a value has the form of this name in
+    """Raise ValueError, naming the place, unless a value matches the schema `form` in
     forms.json."""
     from jsonschema.exceptions import best_match
 
@@ -161,5 +160,5 @@ def _validator(form: str) -> Any:
 
 @cache
 def forms() -> dict[str, Any]:
-    """The content of forms.json."""
+    """Return the content of forms.json."""
     return json.loads(Path(__file__).with_name("forms.json").read_text("utf-8"))

@@ -1,5 +1,4 @@
-"""Executed notebooks: reading and writing them, their machine-readable outputs, and
-their pages."""
+"""Executed notebooks: reading, writing, machine-readable outputs, and pages."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from preflearn_book.runner.tables import tidy_table
 INJECTED_TAG = "injected-parameters"
 PROVENANCE_TAG = "preflearn-provenance"
 
-DOUBT = "What rests on these numbers has to be computed again."
+DOUBT = "All results that use these numbers must be computed again."
 _SVG = "image/svg+xml"
 _RUN = ("papermill", "execution")
 # A heading of a section, with the labels before it.
@@ -38,8 +37,8 @@ _TITLE = re.compile(r"^##? (.*)", re.MULTILINE)
 _SOLUTION = re.compile(
     r"^([:`]{3,})\{solution\}.*?^\1[ \t]*$\n*", re.MULTILINE | re.DOTALL
 )
-# A last sentence that ends in a colon, without the space before it, or a question
-# without another sentence.
+# A last sentence that ends in a colon, without the space before it, or a single
+# question.
 _LEADS = re.compile(r"(?:(?!\. )[^\n#])+(?<!:):\s*\Z|\A(?:(?!\. )[^\n#])+\?\s*\Z")
 _OURS = {CLAIM_MIME, RECORD_MIME, SELECTION_MIME, PROVENANCE_MIME}
 
@@ -64,8 +63,8 @@ def write_executed(path: Path, executed: Executed, run: dict[str, Any]) -> Execu
 def read_executed(path: Path) -> Executed | None:
     """Read an executed notebook; None if the file is missing.
 
-    A file that can't be read, or is not as it was written, counts as missing too; a
-    line of output names it.
+    A file that cannot be read, or that has changed since it was written, is treated as
+    missing; a line of output names it.
     """
     if not path.exists():
         return None
@@ -73,7 +72,7 @@ def read_executed(path: Path) -> Executed | None:
         notebook = json.loads(path.read_text("utf-8"))
         written = notebook["metadata"]["preflearn"]["run"].pop("digest")
         if digest(notebook) != written:
-            raise ValueError("its content is not what was written")
+            raise ValueError("its content has changed since it was written")
         executed = Executed(notebook)
         executed.check_forms()
     except (
@@ -86,7 +85,7 @@ def read_executed(path: Path) -> Executed | None:
     ) as error:
         why = f"{type(error).__name__}: {str(error)[:200]}"
         print(
-            f"preflearn: {path} can't be read and counts as missing ({why})",
+            f"preflearn: {path} cannot be read and is treated as missing ({why})",
             file=sys.stderr,
         )
         return None
@@ -101,13 +100,12 @@ class Executed:
 
     @property
     def run(self) -> dict[str, Any]:
-        """Settings of the run: chapter, profile, parameters, date (UTC), seconds, and
-        inputs."""
+        """Settings of the run: chapter, profile, parameters, date (UTC), seconds, inputs."""
         return self.notebook["metadata"]["preflearn"]["run"]
 
     @property
     def cells(self) -> list[dict[str, Any]]:
-        """The chapter's own cells, without those that the runner adds."""
+        """The chapter's own cells, without the cells that the runner adds."""
         ours = {INJECTED_TAG, PROVENANCE_TAG}
         return [
             cell
@@ -116,8 +114,8 @@ class Executed:
         ]
 
     def _payloads(self, mime: str) -> list[dict[str, Any]]:
-        """Machine-readable outputs of one kind, in order; ValueError if one is not
-        valid."""
+        """Return the machine-readable outputs of one kind, in order; raise ValueError if
+        one is not valid."""
         found = []
         for number, cell in enumerate(self.notebook["cells"], start=1):
             for output in cell.get("outputs", []):
@@ -133,7 +131,7 @@ class Executed:
 
     @property
     def parts(self) -> dict[str, list[dict[str, Any]]]:
-        """The chapter's own cells by the name of their page; see `parts`."""
+        """The chapter's own cells by page name; see `parts`."""
         return parts(self.run["chapter"], self.cells)
 
     @property
@@ -147,7 +145,7 @@ class Executed:
 
     @cached_property
     def selections(self) -> list[dict[str, Any]]:
-        """What `selection` noted, in order."""
+        """Outputs of `selection`, in order."""
         return self._payloads(SELECTION_MIME)
 
     @cached_property
@@ -161,8 +159,8 @@ class Executed:
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        """Versions in the kernel, and what it read: the output of the last cell, which
-        the runner adds."""
+        """Versions in the kernel, and everything that it read. This is the output of the
+        last cell, which the runner adds."""
         outputs = self.notebook["cells"][-1].get("outputs", [])
         bundles = [output["data"] for output in outputs if "data" in output]
         provenance: Any = bundles[0].get(PROVENANCE_MIME) if bundles else None
@@ -177,10 +175,11 @@ class Executed:
 
     @property
     def replaced(self) -> list[str]:
-        """Data sets that the chapter asked for and did not get, so that it used others.
+        """Data sets that the chapter asked for and that were not available, so that it used
+        other data.
 
-        A data set that it never asked for, as in a profile that shows recorded numbers,
-        is not among them.
+        A data set that the run did not ask for, for example because it shows recorded
+        numbers, is not listed.
         """
         asked = (name.partition(" ") for name in self.provenance["read"])
         return [dataset for kind, _, dataset in asked if kind == "dataset"]
@@ -191,22 +190,25 @@ class Executed:
         broken: Collection[str] = (),
         recomputed: Mapping[str, tuple[int, int]] | None = None,
     ) -> dict[str, str]:
-        """The notebook as the book shows it, as JSON texts that depend on its content
-        alone, by their names.
+        """Return the pages of the notebook in the book, as JSON texts by page name.
 
-        The machinery is left out: our machine-readable outputs, times of execution, the
-        injected parameters (a note states them) and the cell for the provenance. A
-        first cell, which only those see who download the notebook, says how to install
-        the package, from `repository` where that is known. At the end of each section
-        stand its claims in one fold, and in another the code of cells that are tagged
-        to hide it; that of an opening without a picture waits for the end of the next
-        section. Claims that contradict the claims list stay where they are, and so do
-        claims that rest on a record among `broken`, which a quick run contradicts; a
-        warning names these records. What is tagged as an appendix has a page of its
-        own, and each of the two leads to the other. The last sentences of a page state
-        how many of its verdicts this run computed, and how many rows of the records
-        that the others use; `recomputed` has the latter, as `recomputed_rows` returns
-        them.
+        The texts depend only on the content of the notebook.
+
+        - Left out are machine-readable outputs, execution times, the injected parameters
+          (a note states them), and the provenance cell.
+        - A first cell, visible only in the downloaded notebook, says how to install the
+          package, from `repository` if it is known.
+        - At the end of each section, one fold contains its claims, and another fold the
+          code of cells that are tagged to hide it. If the opening shows no figure, its
+          folds appear at the end of the next section.
+        - Claims that contradict the claims list keep their place, and so do claims that
+          use a record in `broken`, which a quick run contradicts. A warning names these
+          records.
+        - Sections that are tagged as appendix have a separate page. The two pages link
+          to each other.
+        - The last sentences of a page say how many of its verdicts this run computed,
+          and how many rows of the records that the others use. The row counts are in
+          `recomputed`, a return value of `recomputed_rows`.
         """
         metadata = {
             key: value
@@ -227,7 +229,7 @@ class Executed:
             text = filled("appendix.md", **about)
             body = self._page_cells(cells, broken)
             link = _markdown("appendix", text)
-            # The appendix leads back at its begin; its chapter leads there at its end.
+            # The appendix begins with a link to its chapter, which ends with one to it.
             body = [*body, link] if name == chapter else [link, *body]
             body.append(_markdown("computed", _computed_here(cells, recomputed or {})))
             page = {
@@ -249,8 +251,8 @@ class Executed:
         code = []
 
         def folded(heading: re.Match | None = None) -> str:
-            # What an opening without a picture needs, its parameters first, is not to
-            # stand before one.
+            # Do not show the code of an opening, such as its parameters, before the
+            # first figure.
             waits = not claims and any(first for _, first in code)
             if heading and waits and not any(cell.get("outputs") for cell in cells):
                 return heading[0]
@@ -295,8 +297,8 @@ class Executed:
 def _computed_here(
     cells: list[dict[str, Any]], recomputed: Mapping[str, tuple[int, int]]
 ) -> str:
-    """State how many verdicts of a page its run computed, and how many rows of the
-    records in use."""
+    """Write how many verdicts of a page its run computed, and how many rows of the
+    records that it uses."""
     checks = Executed({"cells": cells}).checks
     recorded = [check for check in checks if "recorded" in check]
     used = recomputed.keys() & {check.get("record") for check in recorded}
@@ -311,8 +313,8 @@ def _computed_here(
 
 
 def _ended(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Remove each sentence or question that leads only to hidden cells."""
-    # The last cell that shows something, and whether hidden cells came since.
+    """Remove each sentence or question that introduces only hidden cells."""
+    # The last visible cell, and whether hidden cells followed it.
     before = None
     silent = False
     for cell in [*cells, _markdown("end", "")]:
@@ -331,10 +333,10 @@ def _ended(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def parts(chapter: str, cells: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Cells of a chapter by the name of their page, in order.
+    """Return the cells of a chapter by page name, in order.
 
-    Sections whose heading's cell is tagged `appendix` are on one page of their own,
-    "NAME_more"; a section ends where a cell begins with the heading of the next.
+    Sections whose heading cell is tagged `appendix` are on a separate page,
+    "NAME_more". A section ends before a cell that begins with the next heading.
     """
     pages = {chapter: []}
     to = chapter
@@ -359,7 +361,7 @@ def without_solutions(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def _titles(cells: list[dict[str, Any]]) -> list[str]:
-    """The headings of these cells, except those of subsections."""
+    """Return the headings of these cells, without subsection headings."""
     prose = (
         "".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"
     )
@@ -369,8 +371,8 @@ def _titles(cells: list[dict[str, Any]]) -> list[str]:
 def _visible(
     outputs: list[Any], claims: list[tuple[str, str]], broken: Collection[str]
 ) -> list[Any]:
-    """Prepare outputs for a page: without our machine-readable ones, and with badges
-    moved to the claims unless an answer is in doubt."""
+    """Prepare outputs for a page: remove machine-readable outputs, and move badges to
+    `claims` unless an answer is in doubt."""
     visible_outputs = []
     for output in outputs:
         if "data" not in output:

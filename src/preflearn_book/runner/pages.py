@@ -1,5 +1,5 @@
-"""What the book collects from its executed chapters: claims, status, and what the front
-page shows."""
+"""Pages that the book collects from its executed chapters: claims, errata, status, and
+parts of the front page."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import filled
 from preflearn_book.runner.tasks import duration
 
-# the static figure in an explorer
+# The static figure in an explorer.
 _STATIC = re.compile(r"data:image/svg\+xml;base64,([\w+/=]+)")
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A claim with what was computed; `result` is None if nothing was."""
+    """A claim with the result of its check; `result` is None without a check."""
 
     claim: Claim
     result: dict | None
 
     @property
     def kind(self) -> str:
-        """The written verdict, "contradiction", or "unchecked" without the chapter, or
-        without its data."""
+        """The verdict of the claims list, "contradiction", or "unchecked" if the chapter
+        or its data are missing."""
         verdict = self.claim.verdict
         if self.result is None:
             return verdict if verdict in UNCOMPUTED else "unchecked"
@@ -53,7 +53,7 @@ class Checked:
 
     @property
     def computed(self) -> dict[str, str]:
-        """What was computed, as columns of the table of claims."""
+        """Result of the check, as columns of the table of claims."""
         if self.result is None:
             return {}
         return {
@@ -63,8 +63,8 @@ class Checked:
 
     @property
     def place(self) -> tuple[int, list[int], list[int], str]:
-        """Where in the paper, to be sorted by: abstract, sections, all else; and the
-        section's name."""
+        """Place in the paper as a sort key (abstract, sections, all else), with the name
+        of the section."""
         where = self.claim.where
         section = re.split("[,;]", where)[0]
         order = 2
@@ -108,11 +108,11 @@ def match_checks(
             claim = claims.get(id)
             if claim is None:
                 problems.append(
-                    f"{id}: chapter {name} checks it; it is not in the claims list"
+                    f"{id}: chapter {name} checks it, but it is not in the claims list"
                 )
             elif claim.chapter != name:
                 problems.append(
-                    f"{id}: chapter {name} checks it; the claims list gives it to "
+                    f"{id}: chapter {name} checks it, but the claims list assigns it to "
                     f"{claim.chapter}"
                 )
             elif id in results:
@@ -141,16 +141,17 @@ def collected(
     commit: str | None = None,
     site: str = "",
 ) -> dict[str, str]:
-    """What is collected from the chapters, as texts by the names of the files.
+    """Return the pages and tables that are collected from the chapters, by file name.
 
-    The claims by paper and section, where one says so if it rests on one of the
-    `broken` records, which the present code contradicts, and as tables to take away;
-    the errata of each paper; for the front page how many claims have each verdict, and
-    for the essay how many of each paper; the status: when and how long, with which
-    versions and data, from which `commit`, and the records that are broken, and those
-    to run `again`, with the reasons of each; and how each figure and each table is made
-    again, those of full runs by the headers of what is `recorded`, and how to take the
-    book with one, which lies at `site` where it is published.
+    - The claims by paper and section, as a page and as tables to download. A claim is
+      marked if it uses one of the `broken` records, which the current code contradicts.
+    - The errata of each paper.
+    - The counts of claims by verdict, for the front page and, per paper, for the essay.
+    - The status page: dates, run times, versions, data, the `commit`, the broken
+      records, and the records to make `again`, with reasons.
+    - The page on how to reproduce each figure and each table. Tables of full runs are
+      described by the headers in `recorded`; `site` is the address of the published
+      book.
     """
     context = {
         "checked": checked,
@@ -186,8 +187,8 @@ def collected(
 
 
 def _data_sets() -> list[dict[str, Any]]:
-    """The registered data sets, with how to get each."""
-    from preflearn import datasets  # late: with pandas and all loaders
+    """Return the registered data sets, with instructions on how to get them."""
+    from preflearn import datasets  # imported late: it loads pandas
 
     rows: list[Any] = datasets.listing().to_dict("records")
     return [
@@ -199,8 +200,9 @@ def _data_sets() -> list[dict[str, Any]]:
 def archive(
     chapters: Sequence[Chapter], repository: str = "", solutions: bool = True
 ) -> bytes:
-    """A zip file of the notebooks as they are run, whose first cell says how to
-    install, and a README.
+    """Return a zip file of the notebooks and a README. The first cell of each notebook
+    says how to install the package.
+
 
     Unless `solutions` is true, the notebooks do not contain the solutions of exercises.
     The same notebooks give the same bytes.
@@ -223,15 +225,15 @@ def archive(
     written = BytesIO()
     with ZipFile(written, "w", ZIP_DEFLATED) as zipped:
         for name, text in files.items():
-            entry = ZipInfo(f"notebooks/{name}")  # of 1980, at all times
-            entry.external_attr = 0o644 << 16  # who unpacks it may read it
+            entry = ZipInfo(f"notebooks/{name}")  # with the fixed date of 1980
+            entry.external_attr = 0o644 << 16  # readable after unpacking
             zipped.writestr(entry, text, ZIP_DEFLATED)
     return written.getvalue()
 
 
 def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
-    """The static figures of explorers that a page shows as ``chapters/NAME.svg``, by
-    file name."""
+    """Return the static figures of explorers that a page shows as
+    ``chapters/NAME.svg``, by file name."""
     drawn = {}
     for notebook in executed.values():
         for cell in notebook.notebook["cells"]:
@@ -252,7 +254,7 @@ def static_figure(html: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text whose $math$ is kept and whose other characters mean nothing to Markdown."""
+    """Escape the Markdown characters of a text, except in $math$."""
     signs = r"\$[^$]+\$|[\\`*_{}\[\]|~$&<>]"
 
     def escaped(match: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
-"""Parameters of chapters: texts from the command line become values of the types that
-the chapter has.
+"""Parameters of chapters: conversion of texts from the command line to the types of the
+chapter's defaults.
 
-The length and the nesting of a text are bounded before a recursive parser reads it.
+The length and the nesting of a text are limited before a recursive parser reads it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _RANGE = re.compile(r"-?\d{1,18}(:-?\d{1,18}){1,2}")
 
 
 def require(good: object, value: object, name: str, expected: str) -> None:
-    """Raise ValueError that shows a value, unless the value is good."""
+    """Raise ValueError that shows `value`, unless `good` is true."""
     if not good:
-        # Imported late, since the command prints its help without NumPy.
+        # Imported late, so that --help does not need NumPy.
         from preflearn.core import validation
 
         validation.require(False, value, name, expected)
@@ -40,8 +40,8 @@ def typed(name: str, given: Any, default: Any) -> Any:
     name : str
         Name of the parameter, for messages.
     given : object
-        A value, or a text: a number, true or false, a list such as [50, 100]; any text
-        if the default is a text.
+        A value or a text: a number, true or false, or a list such as [50, 100]. If the
+        default is a text, any text.
     default : object
         The chapter's default.
 
@@ -60,15 +60,15 @@ def typed(name: str, given: Any, default: Any) -> Any:
         return given
     value = given
     try:
-        # Python's tokenizer refuses more than 200 open brackets, and the length bounds
+        # Python's tokenizer rejects more than 200 open brackets, and the length limits
         # every other nesting.
         if is_text and len(given) <= MAX_TEXT_LENGTH:
             constants = {"true": "True", "false": "False"}
             value = ast.literal_eval(constants.get(given.strip().lower(), given))
         return _like(value, default)
-    except Exception:  # the parser has many ways to fail
+    except Exception:  # the parser raises many types of errors
         raise ValueError(
-            f"{name} is {str(given)[:60]!r}; expected one like {default!r}"
+            f"{name} is {str(given)[:60]!r}; expected a value like {default!r}"
         ) from None
 
 
@@ -87,7 +87,7 @@ def _like(value: Any, default: Any) -> Any:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether an executed notebook, which is JSON, can hold the value."""
+    """Whether an executed notebook, which is JSON, can contain the value."""
     try:
         return bool(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError):
@@ -102,8 +102,8 @@ def grid_values(name: str, text: str, default: Any) -> list[Any]:
     Raises
     ------
     ValueError
-        If there are no values or too many, one appears twice, or one has another type
-        than the default.
+        If there are no values or too many, a value appears twice, or a value has another
+        type than the default.
 
     Examples
     --------
@@ -124,12 +124,12 @@ def grid_values(name: str, text: str, default: Any) -> list[Any]:
 
 
 def report_command(data: str, kind: str, given: Mapping[str, Any]) -> str:
-    """The command that makes a report again, with the parameters that are not empty.
+    """Return the command that makes a report again, with the nonempty parameters.
 
     Parameters
     ----------
     data : str
-        Name of the file; "" stands for one that is still to be named.
+        Name of the file; "" if the user has to insert it.
     kind : {"--matches", "--judgements"}
     given : mapping of str to object
 
@@ -146,8 +146,8 @@ def report_command(data: str, kind: str, given: Mapping[str, Any]) -> str:
 
 
 def assigned_names(source: str) -> dict[str, Any]:
-    """Names that a cell assigns at its top level, with their values; Ellipsis for a
-    value that is not a literal."""
+    """Return the names that a cell assigns at its top level, with their values; Ellipsis
+    for a value that is not a literal."""
     return {
         target.id: _literal(node.value)
         for node in ast.parse(source, "parameters").body
@@ -165,8 +165,8 @@ def _literal(node: ast.expr) -> Any:
 
 
 def declared(notebook: dict[str, Any]) -> dict[str, Any]:
-    """Names and defaults that the cells tagged `parameters` assign; Ellipsis for a
-    default that is not a literal."""
+    """Return the names and defaults that the cells tagged `parameters` assign; Ellipsis
+    for a default that is not a literal."""
     cells = [
         "".join(cell["source"])
         for cell in notebook["cells"]
@@ -176,7 +176,7 @@ def declared(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def running_shell() -> Any:
-    """IPython's shell, or None outside of it; nothing is imported."""
+    """Return the IPython shell, or None outside of IPython, without an import."""
     if "IPython" not in sys.modules:
         return None
     return sys.modules["IPython"].get_ipython()
@@ -196,8 +196,8 @@ def show(bundle: dict[str, Any]) -> None:
 def check_names(
     names: Iterable[str], known: Iterable[str], chapter: str = "this chapter"
 ) -> None:
-    """Raise ValueError for a parameter that a chapter lacks; papermill would set it
-    without effect."""
+    """Raise ValueError for a parameter that a chapter does not have; papermill would set
+    it without effect."""
     unknown = ", ".join(repr(name) for name in names if name not in known)
     if unknown:
         raise ValueError(
@@ -209,8 +209,8 @@ def check_profile(profile: str, chapter: str = "") -> None:
     """Raise ValueError for an unknown profile or, under papermill, an unknown
     parameter.
 
-    A chapter calls it after its parameters. `preflearn build` checks both before it
-    starts; plain papermill sets any name to any value.
+    A chapter calls this function after its parameters. `preflearn build` checks both
+    before it starts, but plain papermill sets any name to any value.
 
     Raises
     ------
@@ -233,10 +233,10 @@ def check_profile(profile: str, chapter: str = "") -> None:
             given = assigned_names(cell)
             known = assigned_names("\n".join(cells[:number]))
             check_names(given, known)
-            # None as a seed would make each run different.
+            # With None as the seed each run would be different.
             for name, value in given.items():
                 good = value is not None or known[name] is None
-                require(good, None, name, f"one like {known[name]!r}")
+                require(good, None, name, f"a value like {known[name]!r}")
             return
 
 

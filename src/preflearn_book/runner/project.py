@@ -20,8 +20,8 @@ THREAD_VARIABLES = tuple(f"{name}_THREADS" for name in _THREADED)
 
 
 class Chapter:
-    """One notebook: ``notebooks/NN_name.ipynb``, whose `name` is such as "03_lemma", or
-    a page: "guide"."""
+    """One notebook ``notebooks/NAME.ipynb``: a chapter such as "03_lemma", or a page such
+    as "guide"."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -29,27 +29,26 @@ class Chapter:
 
     @cached_property
     def notebook(self) -> dict[str, Any]:
-        """The notebook as parsed JSON, its sources as texts.
+        """The notebook as parsed JSON; the source of each cell is a text.
 
         Raises
         ------
         ValueError
             If the file is not a notebook.
         """
-        import nbformat  # late, since the command's help comes without
+        import nbformat  # imported late, so that --help does not need it
 
         try:
             text = self.path.read_text("utf-8")
             nbformat.validate(json.loads(text))
             return nbformat.reads(text, as_version=4)
-        except Exception as error:  # of the parser, the validator, or their callers
+        except Exception as error:  # from the parser or the validator
             text = next(iter(str(error).splitlines()), type(error).__name__)
             raise ValueError(f"{self.path.name} is not a notebook: {text}") from None
 
     @cached_property
     def code(self) -> str:
-        """A digest of the sources of the code cells, in order, without imports at their
-        top level."""
+        """Digest of the sources of the code cells, in order, without top-level imports."""
         return digest(
             [
                 _without_imports(cell["source"])
@@ -60,8 +59,8 @@ class Chapter:
 
     @cached_property
     def point(self) -> dict[str, Any]:
-        """The cells that a point of a sweep runs: up to the last that is tagged
-        `point`, by default all."""
+        """The cells that a point of a sweep runs: all cells up to the last cell that is
+        tagged `point`; by default all."""
         cells = self.notebook["cells"]
         is_tagged = ["point" in cell["metadata"].get("tags", []) for cell in cells]
         if any(is_tagged):
@@ -71,16 +70,16 @@ class Chapter:
     @cached_property
     def sweep(self) -> dict[str, str]:
         """The points that the full run reads, such as ``{"task": "0:20"}``; empty if it
-        reads no sweep.
+        does not read a sweep.
 
-        The notebook's metadata say so: ``"preflearn": {"sweep": {"task": "0:20"}}``.
+        They are in the notebook's metadata: ``"preflearn": {"sweep": {"task": "0:20"}}``.
         """
         return self.notebook["metadata"].get("preflearn", {}).get("sweep", {})
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """Names and defaults of the cell tagged `parameters`; no literal default:
-        Ellipsis.
+        """Names and defaults of the cell tagged `parameters`; Ellipsis for a default that
+        is not a literal.
 
         Raises
         ------
@@ -91,25 +90,25 @@ class Chapter:
         try:
             return declared(notebook)
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-            where = f"{self.path.name}: the cell of parameters"
+            where = f"{self.path.name}: the parameters cell"
             raise ValueError(f"{where} is not valid Python: {error}") from None
 
     def profile(self, parameters: Mapping[str, Any]) -> str:
-        """The profile that the chapter runs in: what was given, else its default, else
+        """Return the profile of a run: the given one, else the chapter's default, else
         "quick"."""
         profile = parameters.get("profile", self.parameters.get("profile", "quick"))
         check_profile(profile, f"{self.name}.ipynb: ")
         return profile
 
     def checked_parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The given parameters without those that equal the chapter's defaults.
+        """Return the given parameters without those that equal the chapter's defaults.
 
-        A text for a parameter that is none becomes a value of its kind; see `typed`.
+        A text is converted to the type of the default; see `typed`.
 
         Raises
         ------
         ValueError
-            If the chapter has no such parameter, or a value is not of its kind.
+            If the chapter does not have a parameter, or a value has the wrong type.
         """
         check_names(given, self.parameters, f"{self.name}.ipynb")
         checked = {}
@@ -124,8 +123,8 @@ class Chapter:
 
 
 def _without_imports(source: str) -> list[str]:
-    """Lines of a cell without imports: moving a name in the package does not change the
-    cell."""
+    """Return the lines of a cell without imports, so that moving a name within the
+    package does not change the digest of the cell."""
     lines = dict(enumerate(source.splitlines(), start=1))
     for node in ast.parse(source).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -135,24 +134,24 @@ def _without_imports(source: str) -> list[str]:
 
 
 class Project:
-    """A checkout, or any folder laid out like one.
+    """A clone of the repository, or a folder with the same layout.
 
     Attributes
     ----------
     notebooks : Path
-        Where the chapters' sources lie.
+        Folder of the chapters' source notebooks.
     book : Path
-        The folder that is rendered.
+        Folder that is rendered.
     pages : Path
-        Executed chapters and collected pages, a part of the book that is built.
+        Executed chapters and collected pages; this part of the book is generated.
     recorded : Path
-        The tables of full runs.
+        Tables of full runs.
     build : Path
-        Everything else that is built.
+        All other generated files.
     executed : Path
         Executed chapters, one folder per chapter.
     latest : Path
-        The last executed notebook of each chapter, which the book shows.
+        Last executed notebook of each chapter, which the book shows.
     """
 
     def __init__(self, root: Path) -> None:
@@ -167,8 +166,7 @@ class Project:
 
     @cached_property
     def chapters(self) -> list[Chapter]:
-        """All chapters in order, then pages without a number that the table of contents
-        names."""
+        """All chapters in order, then the unnumbered notebooks in the table of contents."""
         toc = self.book / "_toc.yml"
         named = toc.read_text("utf-8").split() if toc.is_file() else []
         paths = sorted(self.notebooks.glob("*.ipynb"))
@@ -179,13 +177,13 @@ class Project:
         ]
 
     def chapter(self, name: str) -> Chapter:
-        """The chapter called "03_lemma", "lemma", "03" or "3", or the page called
-        "guide".
+        """Return the chapter with the name "03_lemma", "lemma", "03" or "3", or the page
+        with the name "guide".
 
         Raises
         ------
         ValueError
-            If there is none; the message lists all.
+            If there is no such chapter; the message lists all chapters.
         """
         wanted = name.removesuffix(".ipynb").rsplit("/", 1)[-1]
         for chapter in self.chapters:
@@ -200,7 +198,7 @@ class Project:
         )
 
     def select(self, names: Iterable[str]) -> list[Chapter]:
-        """The named chapters in the book's order; by default all."""
+        """Return the named chapters in the book's order; by default all."""
         wanted = {self.chapter(name).name for name in names}
         if not self.chapters:
             raise ValueError(
@@ -212,13 +210,13 @@ class Project:
 
 
 def find_project(start: Path | None = None) -> Project:
-    """The project around a folder (the current one), else the checkout of an editable
-    installation.
+    """Return the project that contains a folder (by default the current one), else the
+    clone of an editable installation.
 
     Raises
     ------
     ValueError
-        If neither is found.
+        If no project is found.
     """
     start = Path(start or Path.cwd())
     candidates = [start, *start.parents, Path(__file__).parents[3]]
@@ -228,6 +226,6 @@ def find_project(start: Path | None = None) -> Project:
         if (folder / "notebooks").is_dir() and (folder / "book").is_dir():
             return Project(folder.resolve())
     raise ValueError(
-        f"no project found in {candidates[0]} or above it; expected a checkout of preflearn, "
+        f"no project found in {candidates[0]} or above it; run this in a checkout of preflearn, "
         "a folder that contains notebooks/ and book/"
     )

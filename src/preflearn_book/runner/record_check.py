@@ -1,7 +1,7 @@
 """Check recorded tables against the quick run of the same notebook.
 
 If a recorded table has keys, the rows of the quick run are rows of the record.
-Otherwise the whole table of the quick run is stored next to the record, as
+Otherwise the whole table of the quick run is stored next to the record, in the file
 ``NAME.witness.csv``. A record is valid while the quick run reproduces these rows. If
 code cells or data have changed, the record should be made again.
 """
@@ -25,11 +25,12 @@ from preflearn_book.runner.outputs import Executed
 from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import filled, split_table
 
-QUICK_SUFFIX = ".witness.csv"  # suffix of the tables of quick runs in data/recorded
+QUICK_SUFFIX = ".witness.csv"  # tables of quick runs in data/recorded
 
 
 class Difference(NamedTuple):
-    """A table cell that differs from the record: its row as text, and both contents."""
+    """A table cell that differs from the record, with a description of its row and both
+    values."""
 
     row: str
     column: str
@@ -38,7 +39,7 @@ class Difference(NamedTuple):
 
     @property
     def size(self) -> float:
-        """The relative change of a number; infinite for a text or a missing cell."""
+        """Relative change of a number; infinite for a text or a missing cell."""
         if isinstance(self.recorded, str) or isinstance(self.now, str):
             return math.inf
         return abs(self.now - self.recorded) / (abs(self.recorded) or 1)
@@ -98,9 +99,10 @@ def contradictions(
 ) -> list[str]:
     """Describe the contradictions between the table of a payload and a recorded table.
 
-    The arguments are those of `differences`. Differences that the payload allows are left
-    out: in a column of discrete outcomes, a limited fraction of the rows of each method
-    may differ. A row or a method that only one of the tables has is a contradiction.
+    The arguments are those of `differences`. The payload may allow differences in
+    columns of discrete outcomes, in a limited fraction of the rows of each method;
+    these are not listed. A row or a method that only one of the tables has is always a
+    contradiction.
     """
     flips = payload["flips"]
 
@@ -129,7 +131,7 @@ def contradictions(
 
 
 def _rows(text: str, keys: list[str] | None) -> dict[str, dict[str, float | str]]:
-    """The rows of a table by a text with their keys, or by their number without keys."""
+    """Return the rows of a table by a text of their keys, or by number without keys."""
     rows = {}
     for number, row in enumerate(csv.DictReader(io.StringIO(text)), start=1):
         values = {column: _value(content) for column, content in row.items()}
@@ -146,8 +148,7 @@ def _rows(text: str, keys: list[str] | None) -> dict[str, dict[str, float | str]
 def _value(text: Any) -> float | str:
     try:
         return float(text)
-    # A missing cell is None, and additional cells are a list.
-    except (TypeError, ValueError):
+    except (TypeError, ValueError):  # a missing cell is None, extra cells are a list
         return str(text)
 
 
@@ -158,23 +159,23 @@ def _number_text(value: float | str) -> str:
 
 
 class Record(NamedTuple):
-    """A recorded table as CSV text with its header.
-
-    Without keys, it also has the table of the quick run.
-    """
+    """A recorded table as CSV text with its header; for a table without keys, also the
+    table of the quick run."""
 
     header: Mapping[str, Any]
     table: str
     quick_table: str | None
 
     def contradictions(self, payload: Mapping[str, Any]) -> list[str]:
-        """Describe the contradictions between a payload of a quick run and this record."""
+        """Describe the contradictions between a quick run and this record."""
         if payload["keys"] is not None:
             n_rows = len(_rows(payload["csv"], payload["keys"]))
-            n_recorded = self.header.get("quick_rows", "no number")
+            n_recorded = self.header.get("quick_rows", "an unknown number of")
             found = contradictions(payload, self.table, subset=True)
             if n_rows != n_recorded:
-                found.append(f"{n_rows} rows of the quick run, recorded {n_recorded}")
+                found.append(
+                    f"the quick run has {n_rows} rows; recorded were {n_recorded} rows"
+                )
             return found
         if self.quick_table is None:
             return [f"the table of the quick run, NAME{QUICK_SUFFIX}, is missing"]
@@ -182,7 +183,7 @@ class Record(NamedTuple):
 
 
 def records_of(folder: Path, chapter: str) -> dict[str, Record]:
-    """The recorded tables of a chapter, by names such as "03_lemma_coincidence"."""
+    """Return the records of a chapter by names such as "03_lemma_coincidence"."""
     records = {}
     for path in sorted(folder.glob(f"{chapter}_*.csv")):
         if not path.name.endswith(QUICK_SUFFIX):
@@ -200,10 +201,11 @@ def new_records(
     header: Mapping[str, Any],
     merged_into: Mapping[str, Record],
 ) -> dict[str, Record]:
-    """The records of a full run by name, with the rows that a quick run must reproduce.
+    """Return the records of a full run by name, with the rows that quick runs must
+    reproduce.
 
-    If the rows are merged into an earlier record, the result keeps the header of the
-    earlier record and adds the run to it.
+    If rows are merged into an earlier record, its header is kept and extended by the
+    run.
     """
     records = {}
     for name, payload in full.records.items():
@@ -224,10 +226,11 @@ def new_records(
 def contradicted_records(
     records: Mapping[str, Record], quick: Executed
 ) -> dict[str, list[str]]:
-    """Describe the contradictions between a quick run and the records of its chapter.
+    """Describe the contradictions between a quick run and the records of its chapter, by
+    record name.
 
-    The result is by name of a record. The quick run must use the default parameters of
-    the chapter. Records from other data than the quick run are not compared.
+    The quick run must have the chapter's default parameters. Records that were made
+    with other data sets are not compared.
     """
     broken = {}
     for name, record in records.items():
@@ -246,9 +249,9 @@ def contradicted_records(
 def recomputed_rows(
     records: Mapping[str, Record], quick: Executed
 ) -> dict[str, tuple[int, int]]:
-    """Count the rows of each record that a quick run recomputed, and all rows.
+    """Count, for each record, the rows that a quick run computed again, and all rows.
 
-    A record without keys has no rows in common with the quick run.
+    A record without keys does not share rows with the quick run.
     """
     counts = {}
     for name, record in records.items():
@@ -265,10 +268,11 @@ def recomputed_rows(
 def to_run_again(
     records: Mapping[str, Record], chapter: Chapter, state: State
 ) -> dict[str, list[str]]:
-    """List code cells and data files that changed since the records were made.
+    """Return which code cells or data files changed after the records of a chapter were
+    made, by record name.
 
-    The result is by name of a record. Changed modules are not listed, because the check
-    against the quick run detects their effects.
+    A changed module is not a reason, because the comparison with the quick run finds
+    the numbers that it changes.
     """
     changed = {}
     for name, record in records.items():
@@ -277,8 +281,7 @@ def to_run_again(
             reasons.append("the code cells")
         for file, content in record.header.get("data", {}).items():
             now = state[f"data {file}"]
-            # Without a file, the record has no such information.
-            if now and not now.startswith(content):
+            if now and not now.startswith(content):  # None if the file is missing
                 reasons.append(f"the data file {file}")
         if reasons:
             changed[name] = reasons
@@ -286,10 +289,8 @@ def to_run_again(
 
 
 def summary(records: Mapping[str, Record], full: Executed) -> str:
-    """Describe the changes by a full run, with one line per table.
-
-    A line has the number of rows, the columns, and the largest relative change.
-    """
+    """Summarize the changes by a full run, one line per table: the number of rows, the
+    columns, and the largest relative change."""
     changed = {
         name: differences(payload, records[name].table)
         for name, payload in full.records.items()

@@ -1,9 +1,9 @@
-"""Numbers with their provenance: results of a chapter and published numbers.
+"""Tables with their provenance: results of chapters, and numbers from the papers.
 
 `record` stores a table in the executed notebook. ``preflearn record`` writes the tables
-of a full run to ``data/recorded/``. `recorded` reads them from there, so that a quick run
-can show the numbers of the full run next to its own. Each build checks them against the
-quick run; see `record_check`.
+of a full run to ``data/recorded/``. There `recorded` finds them, so that a quick run can
+show the full run's numbers next to its own. Each build checks them against the quick
+run; see `record_check`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ RTOL = 1e-6
 ATOL = 1e-9
 
 _SOURCE = Path(__file__).parents[2]
-# Digests of the files that this process has read, except modules and data, by names such
-# as "claim P1-07".
+# Digests of everything that this process has read, except modules and data, by names
+# such as "claim P1-07".
 _READ: dict[str, str | None] = {}
 
 
@@ -53,7 +53,7 @@ def note_read(name: str, content: str | None) -> None:
 
 @cache
 def _templates() -> Environment:
-    """The environment of the templates, which compiles each template once."""
+    """Return the environment of the templates, which compiles each of them once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -62,18 +62,17 @@ def _templates() -> Environment:
 
 
 def filled(template: str, **values: Any) -> str:
-    """Render a template, and store its digest for the provenance."""
+    """Render a template of the runner, and store its digest."""
     name = f"preflearn_book/runner/templates/{template}"
     note_read(f"module {name}", digest((_SOURCE / name).read_bytes()))
     return _templates().get_template(template).render(values)
 
 
 def for_both_themes(svg: str, narrow: str = "") -> str:
-    """Give a drawing on a white background dark colors on dark pages.
+    """Add the colors of dark pages to a drawing on a white background.
 
-    The browser applies the color scheme of the page to the image. The colors of data do
-    not change. The drawing for narrow pages is appended, and `unpacked` separates the
-    two.
+    The browser applies them if the page is dark; colors of data do not change. The
+    drawing for narrow pages is appended, until `unpacked` separates the two.
     """
     both = re.sub(
         r"<svg[^>]*>", lambda start: start[0] + filled("dark.html"), svg, count=1
@@ -84,24 +83,22 @@ def for_both_themes(svg: str, narrow: str = "") -> str:
 
 
 def unpacked(svg: str) -> tuple[str, str]:
-    """Separate a drawing from the drawing for narrow pages, or "" if there is none.
-
-    This reverses `for_both_themes`.
-    """
+    """Separate a drawing and its version for narrow pages ("" if there is none), which
+    `for_both_themes` combined."""
     wide, _, packed = svg.partition(_PACKED[0])
     return wide, b64decode(packed.partition(_PACKED[1])[0]).decode()
 
 
 def project_file(relative: str, root: Path | None = None) -> Path:
-    """Find a file in the project that is being built (PREFLEARN_ROOT) or the installation.
+    """Find a file in the project that is being built (PREFLEARN_ROOT), else in the
+    installation.
 
     Raises
     ------
     FileNotFoundError
         If neither contains the file.
     """
-    # An installed wheel has the files inside the package. A checkout has them at its
-    # root.
+    # A wheel contains the files in the package; a clone has them at its root.
     installed = _SOURCE / "preflearn_book" / "_files"
     roots = [root or os.environ.get("PREFLEARN_ROOT"), installed, _SOURCE.parent]
     for root in roots:
@@ -113,9 +110,9 @@ def project_file(relative: str, root: Path | None = None) -> Path:
 
 
 class Flips(NamedTuple):
-    """Limit on discrete outcomes of each method that differ from a record.
+    """Limit on the number of discrete outcomes of each method that may differ.
 
-    On another processor, a search may choose another of several equally good values.
+    On another processor, a search may find a different one of several best values.
 
     Attributes
     ----------
@@ -147,31 +144,31 @@ def record(
     timings: Sequence[str] = (),
     columns: Mapping[str, str] | None = None,
 ) -> None:
-    """Store a table, or a few scalars, in the executed notebook without displaying it.
+    """Store a table, or a few scalars, in the executed notebook without displaying them.
 
     A record is valid as long as a quick run of the chapter reproduces its quick rows.
-    Each build compares them. It reports each number that differs by more than ``atol +
-    rtol * abs(recorded)``, and each missing or additional row.
+    Each build compares them. It reports numbers that differ by more than ``atol + rtol *
+    abs(recorded)``, and missing or additional rows.
 
     Parameters
     ----------
     name : str
         Name of lower case letters, digits, and underscores; unique in its chapter.
     table : DataFrame or mapping of str to scalar
-        Columns must have names. A named index becomes columns, and an unnamed index of
-        integers is dropped. State units in column names, such as "time_s".
+        Table with named columns. A named index becomes columns; an unnamed index of
+        integers is dropped. State units in the names of columns, such as "time_s".
     keys : sequence of str, optional
-        Columns that identify a row, if the rows of a quick run are rows of the full
-        run. Then these rows are compared; there may be none. Without keys, the whole
-        table of the quick run is stored next to the record.
+        Columns that identify a row, if the rows of a quick run are also rows of the full
+        run. Then these rows are compared; a quick run may have none. Without keys the
+        whole table of the quick run is stored next to the record.
     rtol, atol : float or mapping of str to float
         Relative and absolute tolerance of all numbers, or by column. Columns that are
-        not in a mapping have the default. Texts must be equal.
+        not in the mapping have the default. Texts must be equal.
     flips : Flips
         Columns of discrete outcomes, and the fraction of rows of each method that may
-        differ there.
+        differ in them.
     timings : sequence of str
-        Columns that are not compared.
+        Columns of run times, which are not compared.
     columns : mapping of str to str, optional
         Meanings of columns, for the tables of a sweep.
 
@@ -201,11 +198,11 @@ def record(
         repeated = frame.loc[frame.duplicated(list(keys)), list(keys)].to_dict(
             "records"
         )
-        expected = "keys that tell all rows apart"
+        expected = "keys that are different in each row"
         require(not repeated, repeated, f"the list of equal rows of {name!r}", expected)
     good = keys is not None or not frame.empty
     require(good, frame.shape, f"the shape of the table {name!r}", "at least one value")
-    # A sweep explains its columns in a table with this name.
+    # This name is reserved for the table that explains the columns of a sweep.
     require(name != "columns", name, "name", "another name")
     payload = {
         "name": name,
@@ -252,7 +249,7 @@ def _as_frame(name: str, table: Any) -> pd.DataFrame:
         table = table.reset_index()
     elif len(table) and not pd.api.types.is_integer_dtype(table.index):
         raise ValueError(
-            f"the index of the table {name!r} has no name; name it, so that it is kept"
+            f"the index of the table {name!r} has no name; name it, or call reset_index(drop=True)"
         )
     good = table.columns.is_unique and all(
         isinstance(name, str) and name for name in table.columns
@@ -264,7 +261,8 @@ def _as_frame(name: str, table: Any) -> pd.DataFrame:
 
 
 def plain_scalar(what: str, value: Any) -> float | int | str | bool:
-    """Convert a scalar to a Python type; raise ValueError unless it is finite or text."""
+    """Convert a scalar to a Python type; raise ValueError unless it is a finite number
+    or a text."""
     if getattr(value, "ndim", None) == 0:
         value = value.item()
     good = isinstance(value, str) or (
@@ -275,7 +273,8 @@ def plain_scalar(what: str, value: Any) -> float | int | str | bool:
 
 
 def recorded(chapter: str, name: str) -> pd.DataFrame | None:
-    """Read the table that the last full run of a chapter recorded, or None without one.
+    """Read the table that the last full run of a chapter recorded; None if there is no
+    such table.
 
     Parameters
     ----------
@@ -287,9 +286,8 @@ def recorded(chapter: str, name: str) -> pd.DataFrame | None:
     Returns
     -------
     DataFrame or None
-        The table. Its `attrs` contain the provenance: date, versions, parameters,
-        wall_time_s, and more. `attrs["record"]` is the name under which a build reports
-        whether the record is still valid.
+        The `attrs` of the table contain its provenance (date, versions, parameters,
+        wall_time_s and more), and in `record` the name of the record.
 
     Raises
     ------
@@ -307,8 +305,8 @@ def recorded(chapter: str, name: str) -> pd.DataFrame | None:
 def published(name: str) -> pd.DataFrame:
     """Read the published numbers of a figure or table: ``data/published/<name>.csv``.
 
-    Lines at the top that start with # are comments. Lines such as ``# source: "Table 3"``
-    become `attrs`.
+    Initial lines that start with # are comments. Lines such as ``# source: "Table 3"``
+    are stored in `attrs`.
 
     Raises
     ------
@@ -326,10 +324,8 @@ def published(name: str) -> pd.DataFrame:
 
 
 def read_table(relative: str) -> pd.DataFrame | None:
-    """Read a table of the project and store its digest for the provenance.
-
-    The result is None if the table is missing.
-    """
+    """Read a table of the project, and store its digest for the provenance; None if the
+    table is missing."""
     try:
         content = project_file(relative).read_bytes()
     except FileNotFoundError:
@@ -342,9 +338,9 @@ def read_table(relative: str) -> pd.DataFrame | None:
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """Convert a table to CSV text that `parsed_table` can read."""
+    """Write a table as a CSV text that `parsed_table` can read."""
     text = frame.to_csv(index=False, lineterminator="\n")
-    # Python before 3.13 does not quote a carriage return, which would then end a row.
+    # A carriage return would end a row, because Python before 3.13 does not quote it.
     if "\r" in text:
         text = frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_ALL)
     return text
@@ -354,22 +350,22 @@ def parsed_table(text: str) -> pd.DataFrame:
     """Parse a CSV text."""
     import pandas as pd
 
-    # This engine parses floats exactly in every version. Only an empty cell is missing;
-    # "None" is text.
+    # This engine parses floats exactly in all versions. Only an empty cell is missing;
+    # "None" is a text.
     return pd.read_csv(
         io.StringIO(text), engine="python", keep_default_na=False, na_values=[""]
     )
 
 
 def text_cells(text: str) -> pd.DataFrame:
-    """Parse a CSV text with all cells as text."""
+    """Parse a CSV text without converting cells."""
     import pandas as pd
 
     return pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
 
 
 def split_table(text: str) -> tuple[dict[str, Any], str]:
-    """Separate lines such as ``# source: "Table 3"`` at the top of a table from the table.
+    """Separate a table from initial lines such as ``# source: "Table 3"``.
 
     Examples
     --------
@@ -393,7 +389,7 @@ def _parsed(text: str) -> Any:
 
 
 def requirements() -> list[str]:
-    """Names of the packages that preflearn and the book require.
+    """Return the names of the packages that preflearn and the book need.
 
     Examples
     --------
@@ -408,7 +404,7 @@ def requirements() -> list[str]:
 
 
 def main_versions() -> dict[str, str]:
-    """Versions of Python and of all packages that may affect the numbers of a chapter.
+    """Return the versions of Python and of all packages that can change numbers.
 
     Examples
     --------
@@ -422,13 +418,13 @@ def main_versions() -> dict[str, str]:
 
 
 def emit_provenance(parameters: Iterable[str] = ()) -> None:
-    """Store the settings of the kernel and what it read. The runner calls this last.
+    """Store the kernel's settings and all that it read; the runner calls this last.
 
     Parameters
     ----------
     parameters : iterable of str
-        Names of the parameters of the chapter. Their values after the last cell of the
-        chapter are stored.
+        Names of the chapter's parameters. Their values at the end of the chapter are
+        stored.
     """
     shell = running_shell()
     values = {}

@@ -1,5 +1,5 @@
-"""A small Sphinx extension: the reference of the API, from the docstrings, and links to
-it from chapters."""
+"""A small Sphinx extension: the API reference from docstrings, and links from chapters
+to it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.ext import autodoc, autosummary
 
-# The list of references, which is a page of the book, and what only the test of an
-# example needs.
+# The list of references, which is a page of the book, and lines of examples that only
+# tests need.
 _LIST = re.compile(
     r"\nReferences\n-+\n.*?(?=\n\w+\n-+\n|\Z)|\n>>> import pytest;[^\n]*", re.DOTALL
 )
 _IMPORTS = re.compile(
     r"from preflearn[\w.]* import (\([^)]*\)|.*)|\b(?:datasets|metrics|plots)\.(\w+)"
 )
-# A name in highlighted code, but not of an argument; and code in a sentence, where it
-# is no link yet. After a dot the name is another library's, unless it is that of a data
-# set.
+# A name in highlighted code that is not an argument, and code in a sentence that is not
+# a link yet. A name after a dot belongs to another library, unless it is a data set.
 _NAMED = re.compile(
     r'(?:(?<=datasets</span><span class="o">\.</span>)|(?<!<span class="o">\.</span>))'
     r'<span class="n">(\w+)</span>(?!<span class="o">=<)'
@@ -29,9 +28,9 @@ _NAMED = re.compile(
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
-    autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.")  # no end of a sentence
-    autodoc.ExceptionDocumenter.member_order = 90  # after what raises them
-    # before napoleon reads it
+    autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.")  # do not end a sentence
+    autodoc.ExceptionDocumenter.member_order = 90  # after the functions that raise them
+    # Before napoleon reads the docstring.
     app.connect("autodoc-process-docstring", _cite, priority=400)
     app.connect("autodoc-skip-member", _skip)
     app.connect("html-page-context", _link)
@@ -39,8 +38,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 
 def _skip(app: Sphinx, what: str, name: str, member: Any, *_: Any) -> bool | None:
-    """Leave out members that scikit-learn gives all estimators, and fields that the
-    docstring of a class describes."""
+    """Leave out members that all estimators inherit from scikit-learn, and fields that
+    the docstring of a class describes."""
     inherited = str(getattr(member, "__module__", "")).startswith("sklearn.")
     is_field = str(member.__doc__).startswith("Alias for field")
     if inherited or is_field or isinstance(member, bool):
@@ -51,7 +50,7 @@ def _skip(app: Sphinx, what: str, name: str, member: Any, *_: Any) -> bool | Non
 def _cite(
     app: Sphinx, what: str, name: str, documented: Any, options: Any, lines: list[str]
 ) -> None:
-    """Turn citations into links to the book's page of references."""
+    """Turn citations into links to the list of references."""
     lines[:] = re.sub(
         r"\[(\w+)\]_", r":cite:t:`\1`", _LIST.sub("", "\n".join(lines))
     ).split("\n")
@@ -60,7 +59,7 @@ def _cite(
 def _link(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Link public names to their entries: classes by their name, other names if a page
+    """Link public names to their entries: classes always, other names if the page
     imports them."""
     if doctree is None:
         return

@@ -1,4 +1,4 @@
-"""Render the book with Jupyter Book, only if an input changed."""
+"""Render the book with Jupyter Book if an input changed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COMMAND = (
 
 
 def repository(project: Project) -> str:
-    """The address of the book's repository in the configuration, "" without one."""
+    """Return the address of the book's repository from the configuration, or ""."""
     path = project.root / "_config.yml"
     if not path.is_file():
         return ""
@@ -50,8 +50,7 @@ def repository(project: Project) -> str:
 
 
 def published(repository: str) -> str:
-    """The address at which GitHub publishes the pages of a repository; "" for another
-    host."""
+    """Return the address of the GitHub pages of a repository; "" for another host."""
     pattern = r"https://github\.com/([\w-]+)/([\w.-]+?)(?:\.git)?/?"
     if match := re.fullmatch(pattern, repository):
         return f"https://{match[1].lower()}.github.io/{match[2]}/"
@@ -90,7 +89,7 @@ def render(project: Project) -> list[str]:
     # Sphinx compares times. So it would keep a page that was damaged, that an interrupted
     # or failed run wrote, or whose source is older than the last run. It reads style
     # sheets and the configuration again only if a page changed. Therefore a run starts
-    # from scratch unless the last one succeeded and Sphinx sees all changes.
+    # from scratch unless the last run succeeded and Sphinx can detect all changes.
     if not (
         whole and all(_is_seen(project.root / name, last["time"]) for name in changed)
     ):
@@ -101,7 +100,7 @@ def render(project: Project) -> list[str]:
     started = time.monotonic()
     now = {"read": read, "time": time.time()}
     problems = _jupyter_book(project)
-    # Links to labels of chapters that are not computed yet are no problems.
+    # Links to labels of chapters that are not computed yet are not problems.
     later = set[str]()
     for chapter in project.chapters:
         if not (project.pages / f"{chapter.name}.ipynb").exists():
@@ -118,7 +117,7 @@ def render(project: Project) -> list[str]:
 
 
 def _jupyter_book(project: Project) -> list[str]:
-    """Run Jupyter Book; return its warnings and errors."""
+    """Run Jupyter Book, and return its warnings and errors."""
     log = project.build / "render.log"
     config = project.root / "_config.yml"
     options = [
@@ -146,7 +145,7 @@ def _jupyter_book(project: Project) -> list[str]:
 
 
 def _digests(folder: Path, found: Iterable[Path]) -> dict[str, str]:
-    """Digests of complete files by their names in a folder."""
+    """Return digests of complete files by their paths relative to a folder."""
     paths = sorted(
         path for path in found if path.is_file() and not path.name.startswith(".tmp-")
     )
@@ -156,7 +155,7 @@ def _digests(folder: Path, found: Iterable[Path]) -> dict[str, str]:
 
 
 def _read(project: Project) -> dict[str, str]:
-    """Digests of all files that Sphinx reads, and versions of its packages."""
+    """Return digests of all files that Sphinx reads, and versions of its packages."""
     root = project.root
     files = _digests(
         root, [*project.book.rglob("*"), root / "_config.yml", root / "CHANGELOG.md"]
@@ -174,8 +173,8 @@ def _read(project: Project) -> dict[str, str]:
 
 
 def _is_seen(path: Path, since: float) -> bool:
-    """Whether Sphinx sees a change: the file is a page, or a page offers or documents
-    it, and is newer than a time."""
+    """Whether Sphinx can detect a change: a page contains, offers or documents the file,
+    and the file is newer than `since`."""
     seen = (
         path.suffix in (".ipynb", ".md", ".csv", ".json", ".py", ".zip")
         and path.exists()

@@ -1,4 +1,4 @@
-"""Sweeps run a chapter at many points of its parameters and collect tables of results."""
+"""Sweeps: runs of one chapter at many points of its parameters, and result tables."""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ if TYPE_CHECKING:
     from preflearn_book.runner.tasks import Outcome, Task
 
 Grid = Mapping[str, str]
-"""Values of each parameter, in the form that `grid_values` reads."""
+"""Values of each parameter, as `grid_values` reads them."""
 
 MAX_POINTS = 100_000
 _WORDS = {
     "status": "done or failed",
     "run_time_s": "run time of the point in seconds",
-    "error": "error message and the cell that raised it; empty if there was no error",
-    "missing_data": "data sets that were not available and were replaced by others; empty if none",
+    "error": "error of the point and its cell; empty if the point is done",
+    "missing_data": "data sets that were not available, so the chapter used other data; empty if none",
 }
 
 
 def planned(chapter: Chapter, grid: Grid) -> tuple[list[dict[str, Any]], str]:
-    """The points of a sweep, and the name of its tables.
+    """Return the points of a sweep, and the name of its tables, such as
+    "results-seed-4f1c0a9e".
 
     The points are all combinations of values, where the last parameter varies fastest.
     A name is, for example, "results-seed-4f1c0a9e".
@@ -53,8 +54,7 @@ def planned(chapter: Chapter, grid: Grid) -> tuple[list[dict[str, Any]], str]:
     Raises
     ------
     ValueError
-        If a parameter is unknown, a value has the wrong type, or there are more than
-        100,000 points.
+        For an unknown parameter, a value of a wrong type, or more than 100,000 points.
     """
     where = f"{chapter.name}.ipynb"
     check_names(grid, chapter.parameters, where)
@@ -84,44 +84,44 @@ def run_sweep(
     output: Path | None = None,
     **options: Any,
 ) -> tuple[Path, list[Outcome]]:
-    """Execute a chapter at each missing point, and write the tables of results.
+    """Execute a chapter at every point that is not computed yet, and write the result
+    tables.
 
-    If cells of the chapter are tagged `point`, a point runs the cells up to the last of
-    them. The names of the tables depend on the points, so each sweep of a chapter has
-    its own tables. Sweeps share finished points.
+    A point runs the chapter's cells up to the last cell that is tagged `point`, or all
+    cells. The names of the tables depend on the points, so two sweeps of one chapter
+    have separate tables. The sweeps share points.
 
     Parameters
     ----------
     project : Project
     chapter_name : str
     grid : mapping of str to str
-        Values of each parameter, in the form that `grid_values` reads.
+        Values of each parameter, as `grid_values` reads them.
     output : Path, optional
-        Folder of the executed notebooks and of the tables; ``_build/sweeps/<chapter>``
-        by default.
+        Folder of the executed notebooks and the tables; by default
+        ``_build/sweeps/<chapter>``.
     **options
         Options of `run_tasks`.
 
     Returns
     -------
     table : Path
-        Path of a table with one row per point, such as ``results-seed-4f1c0a9e.csv``. In
-        the same folder, ``results-seed-4f1c0a9e.NAME.csv`` has the rows of all points
-        that recorded a table NAME with several rows, and
-        ``results-seed-4f1c0a9e.columns.csv`` explains the columns.
+        Table with one row per point, such as ``results-seed-4f1c0a9e.csv``. In the same
+        folder, ``results-seed-4f1c0a9e.NAME.csv`` contains the rows of all points that
+        recorded a table NAME with several rows. ``results-seed-4f1c0a9e.columns.csv``
+        explains the columns.
     outcomes : list of Outcome
-        One per point. A failed point is a row with its error.
+        One per point. The row of a failed point contains its error.
 
     Raises
     ------
     ValueError
-        If `planned` raises it, the chapter is unknown, or Dask is needed and missing.
+        As `planned` does; also for an unknown chapter, or if Dask is needed and missing.
     OSError
-        If the folder is not writable, the same sweep is already running, or the
+        If the folder cannot be written, the same sweep is already running, or the
         scheduler stopped.
     """
-    # imported late, because chapters import this module to read the results of sweeps
-    from papermill import inspect_notebook
+    from papermill import inspect_notebook  # imported late: chapters use this module
 
     from preflearn_book.runner import dependencies, tasks
 
@@ -140,8 +140,8 @@ def run_sweep(
         words = {name: about["help"].strip() for name, about in explained.items()}
         words |= _WORDS
         for claim in state.claims.values():
-            words[claim.id] = f"computed answer to the claim: {claim.statement}"
-            words[f"{claim.id} value"] = f"computed value of {claim.id}"
+            words[claim.id] = f"computed verdict on the claim: {claim.statement}"
+            words[f"{claim.id} value"] = f"value that the check of {claim.id} reports"
         tables = {"": _table_of_points(points, outcomes)} | _long_tables(
             points, outcomes
         )
@@ -174,7 +174,7 @@ def run_needed_sweeps(project: Project, tasks: Iterable[Task], **options: Any) -
         asks_for_points = bool(grid.keys() & task.parameters.keys())
         if grid and chapter.profile(task.parameters) == "full" and not asks_for_points:
             print(
-                f"{chapter.name}: first the points of the sweep that the full run reads",
+                f"{chapter.name}: running the points of the sweep that the full run reads",
                 file=sys.stderr,
             )
             run_sweep(project, chapter.name, grid, **options)
@@ -187,11 +187,11 @@ def _folder(project: Project, chapter: Chapter) -> Path:
 def _table_of_points(
     points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]
 ) -> pd.DataFrame:
-    """The main table of a sweep, with one row per point.
+    """Return one row per point: its parameters, status, run time, error, missing data,
+    claims, and recorded tables with one row.
 
-    A row has the parameters, status, run time, error, missing data, claims, and recorded
-    tables with one row. A claim has two columns, the verdict and its value, such as
-    "P1-07" and "P1-07 value". A cell of a table with one row has the column "record.key".
+    A claim has two columns, the computed verdict "P1-07" and its "P1-07 value". A cell
+    of a table with one row has the column "record.key".
     """
     rows = list[dict[str, Any]]()
     for point, outcome in zip(points, outcomes, strict=True):
@@ -220,10 +220,10 @@ def _table_of_points(
 def _long_tables(
     points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]
 ) -> dict[str, pd.DataFrame]:
-    """The recorded tables with several rows by name, stacked over all points.
+    """Return the recorded tables with several rows by name, stacked over all points.
 
-    Each row starts with the parameters of its point. A recorded column with the name of
-    a parameter becomes "record.name".
+    Each row begins with the parameters of its point. If a recorded column has the name
+    of a parameter, it is renamed to "record.name".
     """
     stacks = dict[str, list[pd.DataFrame]]()
     for point, outcome in zip(points, outcomes, strict=True):
@@ -274,8 +274,7 @@ def _columns(
 def summary_of_points(table: Path, outcomes: Sequence[Outcome]) -> str:
     """Summarize a sweep for the terminal.
 
-    The summary has the recorded numbers and the verdicts that contradict the claims list.
-    `table` is the result of `run_sweep`, with one row per point.
+    `table` is the table of `run_sweep`, with one row per point.
     """
     numbers = pd.read_csv(table).select_dtypes("number").filter(like=".")
     numbers = numbers.dropna(axis="columns", how="all")
@@ -283,9 +282,10 @@ def summary_of_points(table: Path, outcomes: Sequence[Outcome]) -> str:
 
 
 def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
-    """Read a table with several rows that the points of a finished sweep recorded.
+    """Read a table of several rows that all points of a finished sweep recorded.
 
-    The data that the points read or missed are added to the provenance of the caller.
+    Data sets that the points used, or that were not available, also become inputs of the
+    calling chapter.
 
     Parameters
     ----------
@@ -293,22 +293,22 @@ def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
     name : str
         Name that was passed to `record`.
     grid : mapping of str to str
-        Values of each parameter in the sweep.
+        Grid of the sweep.
 
     Returns
     -------
     DataFrame
-        The parameters of the point, then the recorded columns.
+        Columns with the parameters of the point, then the recorded columns.
 
     Raises
     ------
     FileNotFoundError
-        If the sweep was not run or did not record this table. The message states the
-        command.
+        If the sweep has not been run, or did not record this table; the message contains
+        the command.
     ValueError
-        If a point failed, or was computed with other code or data.
+        If a point failed, or its code or data have changed since.
     """
-    # imported late, as in `run_sweep`
+    # Imported late, as in `run_sweep`.
     from preflearn_book.runner import dependencies, outputs, tasks
 
     project = find_project()
@@ -323,11 +323,11 @@ def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
         command += f" -p {key} {shlex.quote(values)}"
     if main is None or found is None:
         raise FileNotFoundError(
-            f"{path}.{name}.csv is missing; this command makes it: {command}"
+            f"{path}.{name}.csv is missing; to make it, run: {command}"
         )
     n_failed = sum(main["status"] != "done")
     what = f"the number of points that failed in {path}.csv"
-    require(n_failed == 0, n_failed, what, f"none; again: {command}")
+    require(n_failed == 0, n_failed, what, f"0; to run them again: {command}")
     state = dependencies.State(project)
     changed = set[str]()
     for point in points:
@@ -337,6 +337,6 @@ def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
             for read, content in executed.provenance["read"].items():
                 if read.startswith(("data ", "dataset ")):
                     note_read(read, content)
-    what = f"what changed since {path}.csv was made"
-    require(not changed, sorted(changed), what, f"nothing; again: {command}")
+    what = f"the list of inputs that changed after {path}.csv was made"
+    require(not changed, sorted(changed), what, f"none; to run again: {command}")
     return found

@@ -1,4 +1,4 @@
-"""Tables of pandas, written as a person would write them."""
+"""Formatting of pandas tables for readers."""
 
 import re
 from decimal import Decimal
@@ -7,7 +7,7 @@ from itertools import cycle
 _NUMBER = '<td class="number">'
 _COLUMN = '<td class="number column">'
 
-# Two rows of a head.
+# Two rows of a table head.
 _NAMES = re.compile(
     r"(?P<begin><thead>\s*<tr[^>]*>)(?P<levels>(?:\s*<th></th>)+)(?P<rest>(?:(?!</tr>).)*</tr>)"
     r"\s*<tr>\s*(?P<names>(?:<th>[^<]*</th>\s*)+)</tr>(?=\s*</thead>)",
@@ -16,12 +16,13 @@ _NAMES = re.compile(
 
 
 def tidy_table(html: str) -> str:
-    """Format a table of pandas as a person would write it.
+    """Format the HTML of a pandas table for readers.
 
-    Names of the index move to the first row of the head, and an index that only counts
-    rows is removed. A minus sign is typographic and zero has none, a missing number is
-    a dash, and 5e-09 or 2^-21 is written as a power. Cells of numbers have a class, and
-    so do columns that have only numbers.
+    - Names of the index move to the first row of the head, and an index that only counts
+      rows is removed.
+    - Minus signs are typographic, zero has no sign, a missing number is a dash, and
+      5e-09 or 2^-21 is written as a power.
+    - Cells with numbers, and columns with only numbers, get a class.
     """
     before, begin, table = html.partition("<table")
     table = _NAMES.sub(_one_head, begin + table)
@@ -35,7 +36,7 @@ def tidy_table(html: str) -> str:
     )
     if nameless and counted == [*range(counted[0], counted[0] + len(counted))]:
         table = re.sub(r"(<tr[^>]*>\s*)<th[^>]*>[^<]*</th>", r"\1", table)
-    # wide pages break no cell, narrow ones must
+    # Wide pages do not break cells; narrow pages have to.
     table = table.replace("\xa0", " ").replace(" ± ", " ±\xa0")
     table = re.sub(
         r"(?<=<t[hd]>)[^<±]{1,9}(?=</t[hd]>)",
@@ -71,15 +72,15 @@ def _columns(table: str) -> str:
 
     body = re.sub(r"<td[^>]*>", marked, body)
     above, *names = re.split(r"<th\b", head)
-    # The columns are the last names of the head.
+    # The last names of the head are those of the columns.
     has_numbers = ([False] * len(names) + numbers)[-len(names) :]
     marks = ['<th class="column"' if has else "<th" for has in has_numbers]
     return above + "".join(map("".join, zip(marks, names, strict=False))) + begin + body
 
 
 def _one_head(rows: re.Match) -> str:
-    """Move names from the second row of a head to the first, if the second has no
-    others."""
+    """Move index names from the second row of a head to the first if the second row has
+    no other names."""
     names = re.findall(r"<th>([^<]*)</th>", rows["names"])
     levels = rows["levels"].count("<th>")
     if any(names[levels:]):

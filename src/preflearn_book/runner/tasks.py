@@ -1,8 +1,9 @@
-"""Run many notebooks in parallel, on this computer or on a Dask cluster.
+"""Run many notebooks in parallel, on this computer or on a Dask cluster, and store each
+finished result.
 
-Finished results are kept and not computed again. A result is moved to its final name in
-one step, after all its cells were executed. Therefore a file with a final name is always
-complete, and the next run computes only what is missing.
+A result gets its final file name in one step, after all its cells have run. Therefore a
+file with a final name is always complete, even if the runner is stopped, and the next
+run computes only the missing results.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import main_versions, split_table
 
 SILENCE = 60
-"""Seconds without output after which a log without a progress bar gets a status line."""
+"""Seconds without output after which a log without a progress bar gets a line with the
+current cell of each run."""
 
 CONNECTION = 20
 """Seconds within which a Dask scheduler must answer."""
@@ -59,9 +61,9 @@ class Task:
     parameters : dict
         Parameters as returned by `Chapter.checked_parameters`.
     target : Path
-        Path of the executed notebook.
+        File of the executed notebook.
     part : str
-        Part of the chapter to run: the whole "notebook" or a "point" of a sweep.
+        Part of the chapter that runs: the whole "notebook", or a "point" of a sweep.
     """
 
     label: str
@@ -72,7 +74,7 @@ class Task:
 
     @property
     def failed(self) -> Path:
-        """Path of the partly executed notebook if a cell failed."""
+        """File of the partially executed notebook if a cell failed."""
         return self.target.parent / "failed" / self.target.name
 
 
@@ -83,9 +85,8 @@ def task_of(
     label: str = "",
     part: str = "notebook",
 ) -> Task:
-    """The task of a chapter with given parameters.
-
-    In the folder, there is one file per set of parameters.
+    """Return the task of a chapter with the given parameters; each set of parameters has
+    its own file in the folder.
 
     Raises
     ------
@@ -104,10 +105,8 @@ def task_of(
 
 
 class Outcome(NamedTuple):
-    """Outcome of a task: its status ("done", "unchanged", or "failed") and its result.
-
-    The result is None if the task was not run.
-    """
+    """Outcome of a task: the status is "done", "unchanged" or "failed", and the result is
+    that of the run if there was one."""
 
     task: Task
     status: str
@@ -116,7 +115,7 @@ class Outcome(NamedTuple):
 
 
 def duration(seconds: float) -> str:
-    """Format a time with a resolution that depends on its size.
+    """Format a duration with the precision that readers need.
 
     Examples
     --------
@@ -132,10 +131,8 @@ def duration(seconds: float) -> str:
 
 
 def quick_seconds(root: Path) -> dict[str, float]:
-    """Seconds of the chapters in the quick profile, from `data/chapter_seconds.csv`.
-
-    The result is empty if the file is missing.
-    """
+    """Return the run times of the chapters in the quick profile, from
+    `data/chapter_seconds.csv` if this file exists."""
     path = root / "data" / "chapter_seconds.csv"
     if not path.is_file():
         return {}
@@ -149,7 +146,8 @@ def quick_seconds(root: Path) -> dict[str, float]:
 def expected_seconds(
     task: Task, last: Executed | None, measured: Mapping[str, float]
 ) -> float:
-    """Seconds of the last run of a task, else of the quick profile, else infinity."""
+    """Return the seconds of the task's last run, else the seconds measured in the quick
+    profile, else infinity."""
     if last is not None:
         return last.run["seconds"]
     if task.chapter.profile(task.parameters) != "quick":
@@ -166,7 +164,7 @@ def run_tasks(
     force: bool = False,
     cell_seconds: int = CELL_SECONDS,
 ) -> list[Outcome]:
-    """Execute the tasks whose result is missing or was computed from other inputs.
+    """Execute the tasks whose result is missing or out of date.
 
     Parameters
     ----------
@@ -177,12 +175,12 @@ def run_tasks(
         Number of tasks that run in parallel on this computer; by default, one per
         processor.
     scheduler : str, optional
-        Address of a Dask scheduler that runs the tasks instead. Its workers need this
+        Address of a Dask scheduler that runs the tasks instead; its workers need this
         package.
     force : bool
         Whether to execute tasks whose inputs have not changed.
     cell_seconds : int
-        Maximum run time of a cell in seconds.
+        Time limit of a cell.
 
     Returns
     -------
@@ -194,10 +192,10 @@ def run_tasks(
     ValueError
         If `jobs` is not positive.
     OSError
-        If a result cannot be written (folders are checked before the first run), or if
-        no scheduler answers or the scheduler stops. Finished results are stored.
+        If a result cannot be written (all folders are tested before anything runs), or
+        if the scheduler does not answer or stops. Finished results are stored.
     KeyboardInterrupt
-        After an interrupt, when the kernels are stopped and finished results are stored.
+        After the kernels are stopped and finished results are stored.
     """
     last = {task.target: read_executed(task.target) for task in tasks}
 
@@ -205,7 +203,7 @@ def run_tasks(
         executed = last[task.target]
         return executed is not None and not state.changes(executed)
 
-    # Two points may have the same target, because a default may be stated or left out.
+    # Two points can have one target, because a default can be given or left out.
     distinct = {task.target: task for task in tasks}.values()
     left = [task for task in distinct if force or not is_current(task)]
     check_writable({task.target.parent for task in left})
@@ -214,7 +212,7 @@ def run_tasks(
         task.target: expected_seconds(task, last[task.target], measured)
         for task in left
     }
-    # The longest tasks come first, so that no processor waits for a long task at the end.
+    # Start the longest first, so that at the end no processor waits for a long chapter.
     left.sort(key=lambda task: expected[task.target], reverse=True)
     if jobs is None:
         jobs = cpu_count()
@@ -229,9 +227,9 @@ def run_tasks(
 
 
 class Estimate:
-    """Estimate of the remaining time from the time of the finished tasks.
+    """Estimate of the remaining time, from the times that the finished tasks took.
 
-    Tasks are weighted by their expected seconds, or equally if some of these are unknown.
+    Tasks are weighted by their expected seconds, or equally if these are not all known.
     Until the next task ends, the remaining time decreases with the clock.
     """
 
@@ -243,12 +241,12 @@ class Estimate:
         self._total = math.inf
 
     def finish(self, target: Path, elapsed: float) -> None:
-        """Update the estimate after a task that ended `elapsed` seconds after the start."""
+        """Register that a task ended `elapsed` seconds after the start."""
         self._finished += self._weights[target]
         self._total = elapsed * sum(self._weights.values()) / self._finished
 
     def remaining(self, elapsed: float) -> float:
-        """The remaining seconds, at least 0; infinity before any task ended."""
+        """Return the remaining seconds, at least 0; infinity before any task has ended."""
         return max(0.0, self._total - elapsed)
 
 
@@ -259,12 +257,12 @@ def _outcomes(
     cell_seconds: int,
     executor: Executor,
 ) -> Iterator[Outcome]:
-    """Submit all tasks, and store each result when it arrives.
+    """Submit all tasks, and store each result when it is ready; an interrupt stops the
+    kernels of this computer.
 
-    An interrupt stops the kernels of this computer. For each finished task, a line
-    reports the task and the estimated remaining time. A terminal also shows a progress
-    bar with the running cells; a log gets one line per minute instead. Tasks on a cluster
-    do not report their cells.
+    When a task ends, a line reports it and the estimated remaining time. In between, a
+    terminal shows a progress bar with the running cells; without a terminal, one line
+    per minute names them. Tasks on a cluster do not report their cells.
     """
     futures = dict[Future[Result], Task]()
     running = dict[str, str]()
@@ -295,12 +293,12 @@ def _outcomes(
         total=len(tasks), unit="run", leave=False, disable=not terminal or not tasks
     )
     try:
-        while futures:  # Each task ends, at the latest at the time limit of a cell.
+        while futures:  # each one ends, because the time of a cell is limited
             finished, _ = wait(futures, pause, FIRST_COMPLETED)
             for future in finished:
                 if future.cancelled():
                     raise OSError(
-                        "the Dask scheduler stopped; what was finished is kept"
+                        "the Dask scheduler stopped; finished results are kept"
                     )
                 task = futures.pop(future)
                 outcome = _stored(state, task, future)
@@ -317,7 +315,8 @@ def _outcomes(
             bar.set_postfix_str(where)
             if not finished and not terminal:
                 after = duration(time.monotonic() - started)
-                print(where or "at work", "after", after, progress(), file=sys.stderr)
+                text = f"{where or 'running'} after {after} {progress()}"
+                print(text, file=sys.stderr)
     except BaseException:
         done = [
             future for future in futures if future.done() and not future.cancelled()
@@ -333,13 +332,11 @@ def _outcomes(
 
 
 def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
-    """Store an executed notebook under its final name.
-
-    If a cell failed, the partly executed notebook is stored in the folder "failed".
-    """
+    """Store an executed notebook under its final name; store a partially executed one in
+    the folder "failed"."""
     try:
         result = future.result()
-    except Exception as error:  # A worker was lost or does not have the package.
+    except Exception as error:  # for example, a worker was lost or lacks the package
         result = Result(None, f"{type(error).__name__}: {error}")
     task.failed.unlink(missing_ok=True)
     if result.notebook is not None:
@@ -349,8 +346,7 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
                     state, task, Executed(result.notebook), result.seconds
                 )
                 return Outcome(task, "done", executed, result)
-        # The worker has other versions, or an output is malformed.
-        except ValueError as error:
+        except ValueError as error:  # other versions, or an invalid output
             result = result._replace(summary=str(error))
         write_atomically(
             task.failed,
@@ -362,12 +358,12 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
 def _written(state: State, task: Task, executed: Executed, seconds: float) -> Executed:
     theirs = executed.provenance["versions"]
     ours = main_versions()
-    # A remote worker may have other versions and therefore compute other numbers.
+    # A remote worker may have other versions and compute other numbers.
     for name in sorted(theirs.keys() | ours):
         require(
             theirs.get(name) == ours.get(name),
             theirs.get(name),
-            f"{name} where it ran",
+            f"the version of {name} on the worker",
             f"{ours.get(name)}",
         )
     profile = task.chapter.profile(task.parameters)
@@ -384,19 +380,18 @@ def _written(state: State, task: Task, executed: Executed, seconds: float) -> Ex
 
 @contextmanager
 def _cluster(address: str) -> Iterator[Executor]:
-    """A Dask cluster as an executor.
-
-    Its workers need this package, but not the folder of the project.
-    """
+    """Connect to a Dask cluster; its workers need this package but not the project's
+    folder."""
     from distributed import Client
 
     try:
-        # Without an address, Dask would start a local cluster.
+        # An empty address would start a cluster on this computer.
         client = Client(address or " ", timeout=CONNECTION)
-    # The scheduler does not answer, or the address is invalid.
-    except (OSError, ValueError):
-        wanted = "expected the address that `dask scheduler` shows where it runs, such as tcp://host:8786"
-        raise OSError(f"no Dask scheduler answers at {address!r}; {wanted}") from None
+    except (OSError, ValueError):  # no answer; no address
+        wanted = (
+            "pass the address that `dask scheduler` prints, such as tcp://host:8786"
+        )
+        raise OSError(f"no Dask scheduler answered at {address!r}; {wanted}") from None
     with client:
-        # Otherwise Dask would not run a failed task again.
+        # With pure=True a failed task would not be tried again.
         yield client.get_executor(pure=False)

@@ -26,25 +26,25 @@ _BUTTONS = (
     "use_edit_page_button",
     "use_issues_button",
 )
-_SOURCES = {  # of pages that are made: where what they show is written
+_SOURCES = {  # source files of generated pages
     r"book/chapters/(\w+?)(?:_more)?\.ipynb(?:\?plain=1)?": r"notebooks/\1.ipynb",
     r"book/chapters/(?:claims|errata_p\d)\.md": "book/claims.yml",
     r"book/chapters/(\w+)\.md": r"src/preflearn_book/runner/templates/\1.md",
 }
-_APPENDIX = "An appendix holds what few readers need. "
-_WORDS_A_MINUTE = 125  # with a look at formulas, code and figures between them
-_CHARSET = '<meta charset="utf-8" />'  # belongs to the first kilobyte
-_VIEWPORT = re.compile(r'\s*<meta name="viewport"[^>]*>')  # three templates write one
-_ARROW = '<summary><span class="toctree-toggle"'  # the theme gives it no name
-# A drawing that may have a rendering for narrow pages, and is not yet in a picture.
+_APPENDIX = "This appendix contains details that few readers need. "
+_WORDS_A_MINUTE = 125  # includes the time for formulas, code and figures
+_CHARSET = '<meta charset="utf-8" />'  # must be in the first kilobyte
+_VIEWPORT = re.compile(r'\s*<meta name="viewport"[^>]*>')  # three templates contain one
+_ARROW = '<summary><span class="toctree-toggle"'  # has no accessible name in the theme
+# A drawing that may have a version for narrow pages, and is not yet in a picture.
 _PICTURE = re.compile(
     r'(?<!/>)(<img [^>]*?src="((?:\.\./)*_images/([\w-]+))\.svg"[^>]*>)'
 )
 _INLINE = re.compile(r"<script(?![^>]* (?:src|type)=)[^>]*>(.*?)</script>", re.DOTALL)
-# the theme's; the search parses pages with both
+# Handlers of the theme; the search index parses pages with both.
 _HANDLERS = ("toggleFullScreen()", "window.print()")
-# What a page at the root of the book leads to, without links to places within it and to
-# other hosts.
+# Relative links of a page at the root of the book, without links within the page and
+# links to other hosts.
 _RELATIVE = re.compile(
     r'\b(href|src|action|data-content_root)="(?:\./)?(?![\w+.-]+:|[#/])'
 )
@@ -59,14 +59,12 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 
 def _configure(app: Sphinx, config: Config) -> None:
-    """Load each script once; if a repository is configured, add what its address
-    allows."""
-    # sphinx-mathjax-offline names the whole bundle here; mathjax3_config says which
-    # parts are loaded.
+    """Load each script once; if a repository is configured, add the links that need its
+    address."""
+    # sphinx-mathjax-offline sets the whole bundle here; mathjax3_config selects parts.
     config.mathjax_path = config.mathjax_path.replace("/tex-chtml.js", "/startup.js")
-    # Jupyter Book adds every script of the static folder, to be run before the page is
-    # there; those in its sub-folders are not for pages to load but take the place of
-    # the theme's.
+    # Jupyter Book adds every script of the static folder, and runs it before the page
+    # is loaded. Scripts in subfolders replace those of the theme and are not added.
     scripts = sorted(
         file
         for file in config.html_js_files
@@ -90,8 +88,8 @@ def _complete(
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    """Add the description of a page and its reading time; link to sources instead of
-    built files."""
+    """Add the description and the reading time of a page; link to source files instead
+    of built files."""
     if doctree is None:
         context["pageurl"] = None
     else:
@@ -104,7 +102,9 @@ def _complete(
             base=app.config.html_baseurl,
         )
         if context["title"] == context["docstitle"]:
-            context["docstitle"] = ""  # or the title of the first page says it twice
+            context["docstitle"] = (
+                ""  # otherwise the title of the first page repeats it
+            )
         if re.match(r"chapters/\d\d_", page):
             many = minutes(doctree)
             unit = "minutes" if many > 1 else "minute"
@@ -118,9 +118,9 @@ def _complete(
 
 
 def _publish(app: Sphinx, exception: Exception | None) -> None:
-    """Allow each page its own files and the scripts in it, and nothing else.
+    """Allow each page to load only its own files and scripts.
 
-    404.html is shown for a missing page in any folder, so its links start at the root.
+    404.html is shown for missing pages in any folder, so its links start at the root.
     """
     base = app.config.html_baseurl
     narrow = unpack(app.outdir / "_images")
@@ -148,8 +148,8 @@ def _publish(app: Sphinx, exception: Exception | None) -> None:
 
 
 def unpack(images: Path) -> set[str]:
-    """Write packed drawings for narrow pages to files; return the names of those that
-    have one."""
+    """Write packed drawings for narrow pages to files; return the names of the drawings
+    that have one."""
     for path in images.glob("*.svg"):
         wide, narrow = unpacked(path.read_text("utf-8"))
         if narrow:
@@ -161,7 +161,7 @@ def unpack(images: Path) -> set[str]:
 
 
 def pictured(text: str, narrow: Collection[str]) -> str:
-    """Show drawings for narrow pages, if there are some, in narrow windows."""
+    """Show drawings for narrow pages in narrow windows, if there are any."""
 
     def both(found: re.Match[str]) -> str:
         if found[3] not in narrow:
@@ -173,7 +173,7 @@ def pictured(text: str, narrow: Collection[str]) -> str:
 
 
 def description(page: str, descriptions: dict[str, str]) -> str:
-    """The description of a page; for an appendix, the first sentence of its chapter's."""
+    """Return the description of a page; appendixes use a sentence of their chapter."""
     text = descriptions.get(page.removesuffix("_more"), "")
     if text and page.endswith("_more"):
         return _APPENDIX + re.split(r"(?<=[.?!]) ", text)[0]
@@ -181,6 +181,6 @@ def description(page: str, descriptions: dict[str, str]) -> str:
 
 
 def minutes(doctree: nodes.document) -> int:
-    """Minutes that it takes to read the sentences of a page, at least one."""
+    """Return the minutes that it takes to read the text of a page, at least one."""
     words = sum(len(node.astext().split()) for node in doctree.findall(nodes.paragraph))
     return max(1, round(words / _WORDS_A_MINUTE))
