@@ -611,8 +611,8 @@ def test_categories_are_names(games):
     ("games", "message"),
     [
         (changed("first", None), r"'first'\[9\]"),
-        (changed("second", "Bob"), "'Bob' meets themselves in row 9"),
-        ({"second": [1.0, 2.0, 3.0] * 5, "first": [2, 3, 1] * 5}, "one kind"),
+        (changed("second", "Bob"), "'Bob' plays against themselves in row 9"),
+        ({"second": [1.0, 2.0, 3.0] * 5, "first": [2, 3, 1] * 5}, "one type"),
         ({"first": [True] * 15}, "row 0 of column 'first'"),
     ],
 )

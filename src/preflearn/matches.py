@@ -1,5 +1,6 @@
-"""Matches: comparisons with a time, as sparse rows over named features (section 2 of
-[Maystre2019]_).
+"""Matches: comparisons with a time, as sparse rows over named features.
+
+See section 2 of [Maystre2019]_.
 
 References
 ----------
@@ -43,15 +44,16 @@ from preflearn.pairs import Incidence
 
 __all__ = ["Matches", "OutcomeWarning", "TimeWarning", "UnseenWarning"]
 
-ADVANTAGE = "advantage"  # feature of the home ground, or of the first move
-PERFORMANCE = "performance"  # first entry of features (PERFORMANCE, event, player)
-# Performances are scaled by this, so that the noise of their comparison is small.
+ADVANTAGE = "advantage"  # name of the feature for the home ground or the first move
+PERFORMANCE = "performance"  # performances are features (PERFORMANCE, event, player)
+# Factor of performances, which makes the noise of their comparison negligible.
 PERFORMANCE_SCALE = 100.0
 _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of times since 1970
-_MAX_LISTED = 5  # unseen names in a message
-_MAX_BARE_WINS = 3  # outcomes 1 and 0 without a warning that 0 may mean a loss
+_MAX_LISTED = 5  # number of unseen names in a message
+_MAX_COLUMNS_SHOWN = 20  # in a message
+_MAX_BARE_WINS = 3  # up to this number of 1s, no warning that 0 may mean a loss
 _LABELS = -1, 0, 0.5, 1
-# Codes instead of a rank, of those who started and of those who did not.
+# Codes that replace a rank, for players who started and who did not start.
 _STARTED_CODES = ("DNF", "DQ", "DSQ", "NC", "EX", "OTL", "RET", "R", "D", "E", "N")
 _NOT_STARTED_CODES = ("DNS", "DNQ", "DNPQ", "WD", "W", "F")
 # pandas' inferred types of columns with dates
@@ -59,50 +61,57 @@ _DATE_TYPES = "string", "date", "datetime", "datetime64"
 
 
 class OutcomeWarning(UserWarning):
-    """Outcomes may be misread: 1 and 0 as win and tie, half points as scores."""
+    """Warns that outcomes may be misread: 1 and 0 as win and tie, or half points."""
 
 
 class TimeWarning(UserWarning):
-    """Times, or lengths and rates of a covariance, may be in an unintended unit."""
+    """Warns that times, or length scales and rates, may have an unintended unit."""
 
 
 class UnseenWarning(UserWarning):
-    """Names in a forecast were not in the training data: misspelt, or new."""
+    """Warns that names in a forecast were not in the training data: misspelt or new."""
 
 
 class Matches:
-    """Matches in the order of time, as sparse rows: first opponent minus second.
+    """Matches in time order, with sparse rows for the first opponent minus the second.
 
-    In [Maystre2019]_ an opponent's score is a linear combination of features (eq. 2),
-    and the outcome of a match depends on x·s(t), with x = x_first - x_second, at its
-    time t. In the simplest case a feature is a player, and the design is the incidence
-    matrix of the comparison graph.
+    Use this class for comparisons with a time: it is the input of `DynamicComparisons`
+    and of the rating systems. `Matches.from_frame` reads a table of matches and
+    `Matches.from_rankings` a table of races; call the constructor if you have a design
+    matrix. For comparisons of items with features and without a time, use `Pairs`.
+
+    In [Maystre2019]_ the score of an opponent is a linear combination of features (eq.
+    2), and the outcome of a match at time t depends on x·s(t) with x = x_first -
+    x_second. In the simplest case each feature is a player, and the design is the
+    incidence matrix of the comparison graph.
 
     Parameters
     ----------
     design : sparse array or array-like of shape (N, M)
-        One row per match, one column per feature; each row has an entry.
+        Matrix x with one row per match and one column per feature. Each row must have a
+        nonzero entry.
     time : array-like of float, shape (N,)
-        Ascending, equal times allowed. Its unit is the caller's, and all lengths of
-        time in the package (`period` of `Glicko`, for instance) are in this unit;
-        `from_frame` turns dates into days.
+        Times of the matches, ascending; equal times are allowed. You choose the unit,
+        and all lengths of time in the package (such as `period` of `Glicko`) are in
+        this unit. `from_frame` converts dates to days.
     features : sequence of length M
-        Distinct names. A str names a player or a team, except "advantage"; a tuple
-        names a combination of features, such as two players.
+        Distinct names of the features. A str is the name of a player or a team, except
+        "advantage"; a tuple is the name of another feature, such as the interaction of
+        two players.
 
     Attributes
     ----------
     columns : dict or None
-        Arguments with which `from_frame` read a frame, so that a model reads the next
-        one alike; whether its times were `dates`, and which of the `outcomes` 1, 1/2, 0
-        and -1 it had.
+        Arguments with which `from_frame` read a DataFrame, so that a model can read the
+        next DataFrame in the same way; whether its times were `dates`; and which of the
+        `outcomes` 1, 1/2, 0, and -1 it had.
 
     Raises
     ------
     ValueError
-        On wrong shapes, no match, values that are not finite, a sparse array whose
-        parts do not fit together, a row without entries, names that are repeated, or a
-        time before the one in the row above.
+        If a shape is wrong, there are no matches, a value is not finite, the arrays of
+        a sparse matrix are inconsistent, a row has no entries, a name is repeated, or a
+        time is earlier than the time in the previous row.
 
     Examples
     --------
@@ -116,7 +125,7 @@ class Matches:
     __slots__ = ("columns", "design", "features", "time")
 
     columns: dict[str, Any] | None
-    design: Any  # a csr_array, of which stubs know too little
+    design: Any  # a csr_array, whose type stubs are incomplete
     time: Floats
     features: tuple[Hashable, ...]
 
@@ -132,7 +141,7 @@ class Matches:
         n_matches, n_features = self.design.shape
         if len(self.features) != n_features:
             raise ValueError(
-                f"there are {len(self.features)} features; expected {n_features}, one per column"
+                f"features has {len(self.features)} names; expected {n_features}, one per column of design"
             )
         self.time = check_array(time, "time", (n_matches,), "one time per match")
         _check_order(self.time)
@@ -149,64 +158,66 @@ class Matches:
         interactions: bool = False,
         outcomes: Literal["labels", "win-loss"] | None = None,
     ) -> Any:
-        """Matches, and their outcomes, from the columns of a frame.
+        """Create matches and their outcomes from the columns of a DataFrame.
 
-        **Dates become days**: a column of dates and times, or of their ISO texts, is
-        turned into the number of days (a float) since 1970-01-01, UTC where it has a
-        time zone, so that frames that are read one after the other share one clock. A
-        column of numbers is kept, in its own unit.
+        Dates become days: a column of dates and times, or of their ISO strings, is
+        converted to the number of days (a float) since 1970-01-01, in UTC if it has a
+        time zone. DataFrames that are read one after the other therefore have the same
+        time axis. A column of numbers keeps its values and its unit.
 
         Parameters
         ----------
         frame : DataFrame
-            One row per match, sorted by time; the loaders of `preflearn.datasets` return
-            such frames.
+            One row per match, sorted by time, as returned by the loaders of
+            `preflearn.datasets`.
         first, second : str
-            The columns with the names of the opponents: texts, or numbers, which are
-            read as texts. A list or tuple of names is a line-up, whose scores add up;
-            so is a dict of names to positive weights.
+            Names of the columns with the opponents: strings, or numbers, which are
+            converted to strings. A list or tuple of names is a line-up, whose scores
+            add up. A dict of names to positive weights is a weighted line-up.
         time, outcome : str
-            The columns with the time, and with the outcome: 1, 0, -1 (first won, tie,
-            second won), or points of the first, or a difference of points; no bools,
-            whose False would be a tie. With outcome=None the frame is a list of
-            fixtures, to be forecast.
+            Names of the columns with the time and the outcome. Outcomes are 1, 0, and
+            -1 (first won, tie, second won), points of the first, or point differences.
+            Bools are not accepted, because False would be a tie. If outcome is None,
+            the DataFrame is a list of fixtures to forecast.
         advantage : str, optional
-            A column, bool or number, that says how much of an advantage (home ground,
-            first move) the first has over the second; it becomes the feature
-            "advantage" (section 4.2.2).
+            Name of a bool or number column with the advantage (home ground, first move)
+            of the first over the second. It becomes the feature "advantage" (section
+            4.2.2).
         interactions : bool
             Whether to add a feature (a, b), a < b, for each two opponents that meet: +1
-            where a is first, -1 where b is, the s_ij of section 4.2.3 in d = s_i - s_j
-            + s_ij. Not for line-ups.
+            if a is first, -1 if b is first, the s_ij of section 4.2.3 in d = s_i - s_j
+            + s_ij. Not available for line-ups.
         outcomes : "labels" or "win-loss", optional
-            "labels": outcomes are kept. "win-loss": they are scores of the first, 1
-            won, 1/2 tie, 0 lost, and become 1, 0, -1. None: they are scores if there
-            are only 1, 1/2 and 0, else labels, with a warning if they might mean
-            something else.
+            Meaning of the outcomes. "labels": the outcomes are kept. "win-loss": 1,
+            1/2, and 0 mean win, tie, and loss of the first, and become 1, 0, and -1.
+            None: the outcomes are read as "win-loss" if they are 1, 1/2, and 0 only,
+            else as "labels", with a warning if another meaning is possible.
 
         Returns
         -------
         matches : Matches
-            Features: the names, sorted; then "advantage"; then the interactions,
-            sorted.
+            Matches whose features are the names, sorted; then "advantage"; then the
+            interactions, sorted.
         y : ndarray of shape (N,)
-            The outcomes; only the matches are returned where outcome is None.
+            Outcomes. If outcome is None, only the matches are returned.
 
         Raises
         ------
         ValueError
-            If a column or a value is missing or of another kind, some names are floats
-            and others are not, a player meets themselves, no match is left, a name is
-            "advantage", or the times are not ascending. Rows count from 0.
+            If a column or a value is missing or has the wrong type, some names are
+            floats and others are not, a player meets themselves, there are no matches,
+            a name is "advantage", or the times are not ascending. Row numbers in
+            messages start at 0.
 
         Warns
         -----
         OutcomeWarning
-            If outcomes are only 1 and 0, or 1, 1/2 and 0, and `outcomes` does not say
-            what they are.
+            If the outcomes are only 1 and 0, or only 1, 1/2, and 0, and `outcomes` is
+            None.
         TimeWarning
-            If all times are numbers that read as dates from 1600 to 2200, such as
-            20240131 or 202401, or as seconds (or a thousandth, ... of them) since 1970.
+            If all times are numbers that look like dates from 1600 to 2200, such as
+            20240131 or 202401, or like seconds, milliseconds, microseconds, or
+            nanoseconds since 1970.
 
         Examples
         --------
@@ -236,7 +247,9 @@ class Matches:
             features.append(ADVANTAGE)
         if check_flag(interactions, "interactions"):
             single = players is not None
-            require(single, True, "interactions", "False where there are line-ups")
+            require(
+                single, True, "interactions", "False, since some opponents are line-ups"
+            )
             couples, block = _interactions(players)
             blocks.append(block)
             features += [(names[a], names[b]) for a, b in couples]
@@ -275,69 +288,72 @@ class Matches:
         time: str = "time",
         unranked: Literal["raise", "last", "drop"] = "raise",
     ) -> tuple[Matches, NDArray[np.int8]]:
-        """Races, podiums and free-for-alls as comparisons of performances.
+        """Create comparisons of performances from races, podiums, and free-for-alls.
 
         As in TrueSkill ([Herbrich2006]_), a player's performance in an event is the
-        player's score plus an error of variance 1/2, so that the error of a difference
-        of two is that of `Probit`, and better ranks are better performances. Each error
-        is a feature, ("performance", event, player), whose covariance is Constant(1/2)
-        unless a mapping of covariances names "performance". So a chain of neighbours in
-        rank says as much as all pairs. Players of one rank are not compared with each
-        other, but all of them with all of the next rank: after a podium, give the rest
-        one rank.
+        player's score plus an error of variance 1/2. The error of the difference of two
+        performances is then that of `Probit`. A better rank means a better performance.
+        Each error is a feature, ("performance", event, player), with covariance
+        Constant(1/2) unless a mapping of covariances names "performance". Comparing
+        players with neighboring ranks therefore has the same information as comparing
+        all pairs. Players with the same rank are not compared with each other, but each
+        is compared with all players of the next rank. If only a podium is known, give
+        all other players one common rank.
 
         Parameters
         ----------
         frame : DataFrame
             One row per player in an event, in any order.
         event, player : str
-            The columns with the names of events and of players, texts or numbers.
+            Names of the columns with the events and the players, strings or numbers.
         rank, time : str
-            The columns with the rank, the smallest is the best, and with the time, as
-            in `from_frame`, which is one time in an event. Ranks may be texts, such as
-            "1" and "DNF".
+            Names of the columns with the rank (1 is best) and with the time, as in
+            `from_frame`. All rows of an event must have the same time. Ranks may be
+            strings, such as "1" and "DNF".
         unranked : {"raise", "last", "drop"}
             Treatment of players who started but have no rank: DNF, DQ, DSQ, NC, EX,
-            OTL, RET, R, D, E, or N. "last": all of them share the rank behind the
-            others of their event; "drop": they are left out; "raise": an error. Players
-            who did not start (DNS, DNQ, DNPQ, WD, W, or F) are left out by "last", too.
+            OTL, RET, R, D, E, or N. "last": they share the rank after all others of
+            their event; "drop": they are left out; "raise": an error. Players who did
+            not start (DNS, DNQ, DNPQ, WD, W, or F) are left out by "last" too.
 
         Returns
         -------
         matches : Matches
-            Features: the players, sorted; then the performances. Entries are 100 or
-            -100, which makes the comparison of two performances nearly noise-free: fit
-            them with `Probit` and method="ep".
+            Matches whose features are the players, sorted, and then the performances.
+            The entries are 100 and -100, so that the comparison of two performances has
+            almost no noise. Fit them with `Probit` and method="ep".
         y : ndarray of shape (N,)
-            All 1: the first is the one of better rank.
+            Outcomes, all 1: the first is the player with the better rank.
 
         Raises
         ------
         ValueError
-            If a column or a value is missing or of another kind, a player has no rank
-            and `unranked` is "raise", a player is twice in an event, an event has two
-            times, or no event has two ranks.
+            If a column or a value is missing or has the wrong type, a player has no
+            rank and `unranked` is "raise", a player occurs twice in an event, an event
+            has two times, or no event has two different ranks.
 
         Notes
         -----
-        Events have no weights: repeating an order adds no information about the same
-        performances. `fit` refuses a `sample_weight` other than 0 and 1, and
-        method="kl", which overrates such sharp comparisons. If an event counts twice,
-        give it twice, with two names.
+        Events have no weights, because repeating an order adds no information about the
+        same performances. `fit` raises an error for a `sample_weight` other than 0 and
+        1, and for method="kl", which is overconfident for comparisons with so little
+        noise. To count an event twice, list it twice, with two names.
 
-        Score and error of a player count as independent in the posterior. For three
-        equal sides of variance 1 exact integration gives the means ±0.691 and the
-        standard deviations 0.840, 0.795, 0.840; ours are ±0.699 and 0.852, 0.770,
-        0.852. With two sides the first game is exact.
+        The approximate posterior treats the score and the error of a player as
+        independent. For three players with prior variance 1, exact integration gives
+        the first and third the means ±0.691, and the three standard deviations are
+        0.840, 0.795, and 0.840. This approximation gives ±0.699 and 0.852, 0.770, and
+        0.852. With two players the result of the first event is exact.
 
-        The more players are ranked together, the more the deviations are too small: of
-        intervals of 95 % for scores less their mean, 84 in 100 covered the truth in
-        simulated seasons of races of eight, and 65 in races of forty. Where events
-        differ in time, 94 to 97 do if a player's errors are a part of the player's
-        covariance: leave out the performances, as in
-        `Matches(design[:, :n], time, features[:n])` of n players, and add
-        PiecewiseConstant(1/2, boundaries) with a boundary between each two events. Ask
-        for scores after one more boundary, and take 1/2 off their variance.
+        The more players are ranked together, the more the standard deviations are too
+        small. In simulated seasons, 95 percent intervals for scores minus their mean
+        covered the truth in 84 percent of cases for races of eight, and in 65 percent
+        for races of forty. If events have different times, 94 to 97 percent are covered
+        if a player's errors are part of the player's covariance. To do this, leave out
+        the performances, as in `Matches(design[:, :n], time, features[:n])` for n
+        players, and add PiecewiseConstant(1/2, boundaries) with a boundary between each
+        two events. Ask for scores after one more boundary, and subtract 1/2 from their
+        variance.
 
         References
         ----------
@@ -355,7 +371,7 @@ class Matches:
         >>> matches.features[3:5]
         (('performance', 'final', 'Ann'), ('performance', 'final', 'Bob'))
 
-        A retirement counts as the last place:
+        A player who did not finish shares the last place:
 
         >>> race["rank"] = ["DNF", "1", "2"]
         >>> matches, y = Matches.from_rankings(race, unranked="last")
@@ -367,11 +383,11 @@ class Matches:
         ranks = _read_ranks(frame, rank, unranked)
         ranked: Any = frame.assign(**{rank: ranks})[~np.isnan(ranks)]
         table, dates = _performances(ranked, event, player, rank, time)
-        # all players of one rank with all of the next one
+        # compare all players of one rank with all players of the next rank
         next_rank = table.assign(place=table["place"] - 1)
         pairs = table.merge(next_rank, on=["event", "place"])
         index = pairs[["index_x", "index_y"]].to_numpy(np.int64)
-        expected = "an event with two ranks"
+        expected = "at least one; no event has players with different ranks"
         require(len(index) > 0, 0, "the number of comparisons", expected)
         players, ids = np.unique(table["player"].to_numpy(object), return_inverse=True)
         _check_player_names(players)
@@ -385,7 +401,7 @@ class Matches:
             for names in zip(table["event"], table["player"], strict=True)
         ]
         features = [*players.tolist(), *errors]
-        used = np.unique(design.indices)  # without those who were alone in an event
+        used = np.unique(design.indices)  # excludes players who were alone in an event
         times = table["time"].to_numpy()[index[:, 0]]
         matches = cls(design[:, used], times, [features[k] for k in used])
         matches.columns = {"dates": dates}
@@ -393,7 +409,7 @@ class Matches:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers (N, M) of matches and of features."""
+        """The number of matches and the number of features, (N, M)."""
         return len(self), len(self.features)
 
     def __len__(self) -> int:
@@ -406,26 +422,27 @@ class Matches:
         return f"Matches({len(self)} matches, {len(self.features)} features{span})"
 
     def __getitem__(self, key: int | slice | ArrayLike) -> Matches:
-        """The matches selected by a mask, by ids or by a slice, over the same features.
+        """Select matches by a mask, row numbers, or a slice; all features are kept.
 
-        The selection has to be in the order of time: a shuffled one raises ValueError.
+        The selected matches must be in time order, otherwise the method raises
+        ValueError.
         """
         rows = check_selection(key, len(self))
         return trusted(self.design[rows], self.time[rows], self.features, self.columns)
 
     def players(self) -> NDArray[np.int64]:
-        """The first and the second player of each match.
+        """Positions in `features` of the first and second player of each match.
 
         Returns
         -------
         ids : ndarray of shape (N, 2)
-            Positions in `features` of the +1 and of the -1 among the players.
+            Column numbers of the player entries +1 and -1.
 
         Raises
         ------
         ValueError
-            If some row is a match of line-ups: not exactly one +1 and one -1 among
-            these features.
+            If a row is not a match of two players, with one +1 and one -1 among its
+            player entries, but of line-ups.
         """
         named = np.array([is_player(name) for name in self.features])
         x = self.design
@@ -433,20 +450,23 @@ class Matches:
         if wrong >= 0:
             row = slice(*x.indptr[wrong : wrong + 2])
             values = x.data[row][named[x.indices[row]]].tolist()
-            name = f"the list of players' entries in match {wrong}"
-            expected = "one +1 and one -1: two players, no line-ups"
+            name = (
+                f"the list of player entries in row {wrong} (match {wrong}) of design"
+            )
+            expected = "one +1 and one -1, for a match between two players; line-ups are not supported here"
             require(False, values, name, expected)
         return ids
 
 
-Fixtures = Matches | pd.DataFrame  # to be forecast
+Fixtures = Matches | pd.DataFrame  # matches to forecast
 
 
 def check_matches(matches: Any) -> Matches:
-    """Return matches, at least one, or raise ValueError."""
-    require(isinstance(matches, Matches), matches, "matches", "Matches")
+    """Return `matches`, or raise ValueError if they are not Matches or empty."""
+    expected = "a Matches object; Matches.from_frame makes one from a DataFrame"
+    require(isinstance(matches, Matches), matches, "matches", expected)
     if len(matches) == 0:
-        raise ValueError("there are no matches; expected at least one")
+        raise ValueError("matches is empty; expected at least one match")
     return matches
 
 
@@ -456,9 +476,10 @@ def prepare_for_prediction(
     features: Collection[Hashable],
     unseen: str,
 ) -> Matches:
-    """Return matches to forecast; a frame is read `like` the one of the fit.
+    """Return the matches to forecast; read a DataFrame as the one of the fit.
 
-    Raises or warns if a name was not in the training data.
+    `like` holds the arguments with which the DataFrame of the fit was read. The
+    function raises or warns if a name was not in the training data.
     """
     check_choice(unseen, "unseen", ("warn", "raise", "ignore"))
     if isinstance(matches, pd.DataFrame):
@@ -475,23 +496,30 @@ def prepare_for_prediction(
     present = np.flatnonzero(np.bincount(matches.design.indices))
     names = [matches.features[k] for k in present]
     names = [name for name in names if not isinstance(name, tuple)]
-    unknown = _list_unknown_names(names, features)
+    unknown, n_unknown = _list_unknown_names(names, features)
     if unknown:
-        text = f"{unknown} not found in the training data; expected names of `fit`"
+        verb = "was" if n_unknown == 1 else "were"
+        text = f"{unknown} {verb} not in the training data"
         if unseen == "raise":
-            raise ValueError(text)
-        text += ": forecasts come from the prior; unseen='raise' forbids this, unseen='ignore' hides it"
-        warn_user(text, UnseenWarning)
+            raise ValueError(
+                f"{text}; correct the spelling, or pass unseen='ignore' to forecast from the prior"
+            )
+        text += "; the forecast uses the prior. Pass unseen='raise' to make this an error, or "
+        warn_user(text + "unseen='ignore' to silence this warning", UnseenWarning)
     return matches
 
 
-def _list_unknown_names(names: Iterable[Hashable], known: Collection[Hashable]) -> str:
-    """List the names that are not known, each with the closest known name."""
-    if not isinstance(known, Set | Mapping):  # those are not copied: they may be long
+def _list_unknown_names(
+    names: Iterable[Hashable], known: Collection[Hashable]
+) -> tuple[str, int]:
+    """List the unknown names, each with the closest known name; and their number."""
+    if not isinstance(
+        known, Set | Mapping
+    ):  # sets and mappings may be large, so they are not copied
         known = set(known)
     unknown = [name for name in names if name not in known]
     if not unknown:
-        return ""
+        return "", 0
     players = [name for name in known if is_player(name)]
     parts = []
     for name in unknown[:_MAX_LISTED]:
@@ -502,26 +530,26 @@ def _list_unknown_names(names: Iterable[Hashable], known: Collection[Hashable]) 
     text = ", ".join(parts)
     if len(unknown) > _MAX_LISTED:
         text += f" and {len(unknown) - _MAX_LISTED} more"
-    return text
+    return text, len(unknown)
 
 
 def warn_unknown_names(
     name: str, values: Mapping[Hashable, Any], known: Collection[Hashable]
 ) -> None:
-    """Warn if a mapping, the argument `name`, has names that no match has."""
+    """Warn if the argument `name` is a mapping with names that no match has."""
     known = set(known)
     names = [
         str(key) if isinstance(key, Real) and key not in known else key
         for key in values
     ]
-    unknown = _list_unknown_names(names, known)
-    if unknown:  # not an error: later matches may bring these names
-        text = f"{name} names {unknown}, but no match has such a feature; expected names of features, or of "
-        warn_user(text + "those that later matches will bring", UnseenWarning)
+    unknown, _ = _list_unknown_names(names, known)
+    if unknown:  # not an error: later matches may have these names
+        text = f"{name} names {unknown}, but the matches have no such feature; correct the spelling, unless "
+        warn_user(text + "later matches will have this feature", UnseenWarning)
 
 
 def normalize_names(values: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
-    """Add numbers as texts, which are the names of players in `Matches.from_frame`."""
+    """Add the str of each number, which is the player name in `Matches.from_frame`."""
     texts = {
         str(name): value for name, value in values.items() if isinstance(name, Real)
     }
@@ -539,20 +567,22 @@ def is_performance(name: Any) -> TypeGuard[tuple[str, str, str]]:
 
 
 def check_clock(columns: dict[str, Any] | None, like: dict[str, Any] | None) -> None:
-    """Raise ValueError if dates follow numbers as times, or numbers follow dates."""
+    """Raise ValueError if one of two sets of times has dates and the other numbers."""
     dates = (columns or {}).get("dates")
     earlier = (like or {}).get("dates")
     kind = "numbers"
-    expected = "dates, as before: pandas.to_datetime(..., unit='D') makes them of days since 1970"
+    expected = (
+        "dates, as in fit; pandas.to_datetime(..., unit='D') converts days since 1970"
+    )
     if dates:
         kind = "dates"
-        expected = "numbers, as before"
+        expected = "numbers, as in fit"
     good = None in (dates, earlier) or dates == earlier
-    require(good, kind, "the kind of times", expected)
+    require(good, kind, "the type of the times", expected)
 
 
 def as_times(time: Any, like: dict[str, Any] | None) -> Floats:
-    """Return times as numbers; dates, or their ISO texts, become days since 1970."""
+    """Return times as numbers; dates and their ISO strings become days since 1970."""
     array = np.asarray(time)
     if pd.api.types.infer_dtype(array.ravel()) not in _DATE_TYPES:
         return as_floats(time, "time")
@@ -563,19 +593,19 @@ def as_times(time: Any, like: dict[str, Any] | None) -> Floats:
 def as_outcomes(
     y: ArrayLike, name: str = "y", kind: str | None = None, seen: Any = ()
 ) -> Any:
-    """Return outcomes, with scores of the first, 1, 1/2 and 0, as 1, 0 and -1.
+    """Return outcomes as labels; 1, 1/2, and 0 become 1, 0, and -1.
 
-    Without a `kind`, a warning says how ambiguous outcomes were read, unless all were
-    `seen` in earlier data.
+    Without a `kind`, a warning says how ambiguous outcomes were read, unless all of
+    them were `seen` in earlier data.
     """
     if kind is not None:
         check_choice(kind, "outcomes", ("labels", "win-loss"))
     array = as_array(y, name)
-    if array.ndim == 1 and array.dtype.kind == "O":  # as nullable integers are
+    if array.ndim == 1 and array.dtype.kind == "O":  # as for nullable integers
         array = pd.Series(array).infer_objects().to_numpy()
     if kind == "labels" or array.dtype.kind not in "iuf" or array.ndim != 1:
         return y
-    # pandas takes no bytes in the other order
+    # pandas needs the native byte order
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     values = set(pd.unique(array).tolist())
     if kind is None:
@@ -588,39 +618,39 @@ def as_outcomes(
         if not halves:
             return y
     wrong = ~np.isin(array, [0, 0.5, 1])
-    raise_if_any(wrong, array, name, "1 (won), 1/2 (tie) or 0 (lost)")
+    raise_if_any(wrong, array, name, "1 (first won), 1/2 (tie), or 0 (first lost)")
     return (2 * array.astype(np.float64) - 1).astype(np.int64)
 
 
 def _warn_of_outcomes(array: NDArray, name: str, halves: bool) -> None:
-    """Say how outcomes 1, 1/2 and 0, or 1 and 0, were read, and how to change it."""
+    """Warn how outcomes 1, 1/2, and 0, or 1 and 0, were read, and how to change it."""
     n_ties = np.count_nonzero(array == 0)
     if halves:
-        text = "1, 1/2 and 0, read as wins, ties and losses of the first"
-        labels = "points"
+        text = "1, 1/2, and 0, which were read as win, tie, and loss of the first"
+        labels = "if they are points"
         remedy = ""
     else:
-        text = f"1 and 0, read as {len(array) - n_ties} wins of the first and {n_ties} ties"
-        labels = "this"
-        remedy = "; where 0 is a loss, pass 2 * y - 1"
+        text = f"1 and 0, which were read as {len(array) - n_ties} wins of the first and {n_ties} ties"
+        labels = "if this is right"
+        remedy = "; if 0 means a loss, pass 2 * y - 1"
     if name != "y":  # a column of a frame
-        remedy = f"; outcomes='labels' says that they are {labels}, outcomes='win-loss' that 0 is a loss"
-    warn_user(f"{name} holds only {text}{remedy}", OutcomeWarning)
+        remedy = f"; pass outcomes='labels' {labels}, or outcomes='win-loss' if 0 means a loss"
+    warn_user(f"{name} contains only {text}{remedy}", OutcomeWarning)
 
 
 def given_outcomes(y: ArrayLike, matches: Matches) -> Any:
-    """Return outcomes of matches, without a second warning for those of a frame."""
+    """Return outcomes as labels, without repeating the warning of `from_frame`."""
     return as_outcomes(y, seen=(matches.columns or {}).get("outcomes", ()))
 
 
 def n_earlier(matches: Matches, start: int) -> int:
-    """The number of matches that are earlier than match `start`.
+    """Number of matches that are earlier than match `start`.
 
     Raises
     ------
     ValueError
-        If `matches` are not Matches, or `start` is not the number of a match with an
-        earlier one.
+        If `matches` are not Matches, `start` is not the number of a match, or no match
+        is earlier.
 
     Examples
     --------
@@ -629,11 +659,19 @@ def n_earlier(matches: Matches, start: int) -> int:
     """
     check_matches(matches)
     n = len(matches)
-    require(n > 1, n, "the number of matches", "one to forecast and an earlier one")
+    require(
+        n > 1,
+        n,
+        "the number of matches",
+        "at least 2: one to learn from and one to forecast",
+    )
     good = isinstance(start, int | np.integer) and 0 < as_real(start) < n
-    require(good, start, "start", f"the number of a match, from 1 to {n - 1}")
+    require(good, start, "start", f"the row number of a match, from 1 to {n - 1}")
     known = int(np.searchsorted(matches.time, matches.time[start]))
-    expected = f"a match that has an earlier one to learn from: {matches.time[start]:g} is the first time"
+    expected = (
+        f"the row number of a match that is later than {matches.time[start]:g}, the time "
+        "of the first match, so that there is an earlier match to learn from"
+    )
     require(known > 0, start, "start", expected)
     return known
 
@@ -674,7 +712,7 @@ def trusted(
     features: tuple[Hashable, ...],
     columns: dict[str, Any] | None,
 ) -> Matches:
-    """Matches of checked parts; only the order of times is checked here."""
+    """Create Matches from checked arrays; only the order of times is checked here."""
     matches = Matches.__new__(Matches)
     matches.design = design
     matches.time = time
@@ -686,7 +724,10 @@ def trusted(
 
 @njit
 def two_players(starts, columns, values, named):
-    """The named columns of +1 and of -1 in each row, and a row with other entries or -1."""
+    """Column numbers of the +1 and -1 of each row, among the player columns.
+
+    The second result is the first row with other entries, or -1.
+    """
     ids = np.full((len(starts) - 1, 2), -1, dtype=np.int64)
     for row in range(len(ids)):
         for k in range(starts[row], starts[row + 1]):
@@ -713,18 +754,19 @@ def _check_design(design: Any) -> Any:
     design = sparse.csr_array(_checked_copy(design))
     design.data = as_floats(design.data, "design.data")
     wrong = ~(np.abs(design.data) <= LARGEST)  # true for NaN
-    expected = "finite numbers up to 1e100 in size"
+    expected = "a finite number from -1e100 to 1e100"
     raise_if_any(wrong, design.data, "design.data", expected)
     design.sum_duplicates()
     design.eliminate_zeros()
     n_entries = np.diff(design.indptr)
-    expected = "two that differ, first and second"
-    raise_if_any(n_entries == 0, n_entries, "the number of entries of design", expected)
+    expected = "a nonzero entry in each row; an opponent cannot play against itself"
+    name = "the number of nonzero entries of design"
+    raise_if_any(n_entries == 0, n_entries, name, expected)
     return design
 
 
 def _checked_copy(design: Any) -> Any:
-    """Copy a sparse design, or raise if SciPy would read outside its arrays."""
+    """Copy a sparse design, or raise if its index arrays are inconsistent."""
     try:
         design = design.copy()  # checks the coordinates of a COO array
         if hasattr(design, "indptr"):
@@ -733,7 +775,9 @@ def _checked_copy(design: Any) -> Any:
             back = np.diff(design.indptr) < 0
             raise_if_any(back, design.indptr[1:], "indptr[1:]", "an ascending sequence")
     except ValueError as error:
-        raise ValueError(f"design is not a {design.format} array: {error}") from None
+        raise ValueError(
+            f"design is not a valid sparse {design.format} array: {error}"
+        ) from None
     return design
 
 
@@ -743,21 +787,21 @@ def _check_features(features: Iterable[Hashable]) -> tuple[Hashable, ...]:
         twice = [name for name, times in Counter(names).items() if times > 1]
     except TypeError:
         raise ValueError(
-            f"features is {short_repr(features)}; expected hashable names, one per column"
+            f"features is {short_repr(features)}; expected a list of hashable names, one per column of design"
         ) from None
     if twice:
         raise ValueError(
-            f"features holds {short_repr(twice[0])} more than once; expected distinct names"
+            f"features contains {short_repr(twice[0])} more than once; each name may appear only once"
         )
     return names
 
 
 def _check_order(time: Floats) -> None:
-    raise_if_any(np.abs(time) > LARGEST, time, "time", "times up to 1e100 in size")
+    raise_if_any(np.abs(time) > LARGEST, time, "time", "a time from -1e100 to 1e100")
     back = np.diff(time, prepend=-np.inf) < 0
     if back.any():
         previous = time[np.argmax(back) - 1]
-        expected = f"at least {previous:g}, the one before: sort the matches by time"
+        expected = f"at least {previous:g}, the time of the previous match; sort the matches by time"
         raise_if_any(back, time, "time", expected)
 
 
@@ -765,31 +809,43 @@ def _complete(frame: pd.DataFrame, column: str) -> pd.Series:
     values = pd.Series(frame[column])
     missing = values.isna().to_numpy()
     values_shown = np.broadcast_to(np.nan, missing.shape)
-    raise_if_any(missing, values_shown, f"column {column!r}", "a value in each row")
+    expected = "a value in each row; drop the rows without one, for example"
+    raise_if_any(missing, values_shown, f"column {column!r}", expected)
     return values
 
 
 def _check_columns(frame: pd.DataFrame, columns: list[str], row: str) -> None:
     good = isinstance(frame, pd.DataFrame)
-    require(good, frame, "frame", f"a DataFrame, one row per {row}")
-    missing = [
-        c for c in columns if not isinstance(c, str | int) or list(frame).count(c) != 1
-    ]
-    expected = f"also {short_repr(missing)}, once each"
-    require(not missing, list(frame), "the list of columns", expected)
+    require(good, frame, "frame", f"a DataFrame with one row per {row}")
+    available = list(frame)
+    absent = [c for c in columns if not isinstance(c, str | int) or c not in available]
+    if absent:
+        noun = "column" if len(absent) == 1 else "columns"
+        names = ", ".join(map(short_repr, absent))
+        shown = ", ".join(map(str, available[:_MAX_COLUMNS_SHOWN]))
+        raise ValueError(f"{noun} {names} not found; the frame has: {shown}")
+    for column in columns:
+        n_times = available.count(column)
+        if n_times > 1:
+            raise ValueError(
+                f"column {column!r} occurs {n_times} times in the frame; column names must differ"
+            )
     require(len(frame) > 0, 0, "the number of rows of the frame", f"at least one {row}")
 
 
 def _check_player_names(names: NDArray) -> None:
-    expected = "another than the feature's"
-    require(ADVANTAGE not in names, ADVANTAGE, "a player's name", expected)
+    expected = "a different name, since this one is reserved for the home advantage"
+    require(ADVANTAGE not in names, ADVANTAGE, "the name of a player", expected)
 
 
 def _performances(
     frame: pd.DataFrame, event: str, player: str, rank: str, time: str
 ) -> tuple[pd.DataFrame, bool]:
-    """A row per player in an event, sorted by time, event and place, with its number in
-    the column `index`; and whether the times were dates."""
+    """A table with one row per player in an event, sorted by time, event, and place.
+
+    The column `index` numbers the rows. The second result says whether the times were
+    dates.
+    """
     table = pd.DataFrame(
         {"event": _texts(frame, event), "player": _texts(frame, player)}
     )
@@ -798,11 +854,16 @@ def _performances(
     times = table["time"].to_numpy()
     first_times = table.groupby("event")["time"].transform("first").to_numpy()
     raise_if_any(
-        times != first_times, times, f"column {time!r}", "one time in an event"
+        times != first_times,
+        times,
+        f"column {time!r}",
+        "the same time in all rows of an event",
     )
     twice = table.duplicated(["event", "player"]).to_numpy()
     names = table["player"].to_numpy(object)
-    raise_if_any(twice, names, f"column {player!r}", "each player once in an event")
+    raise_if_any(
+        twice, names, f"column {player!r}", "each player only once in an event"
+    )
     order = ["time", "event", "rank", "player"]
     table = table.sort_values(order, ignore_index=True).reset_index()
     table["place"] = table.groupby("event")["rank"].rank("dense")
@@ -815,8 +876,8 @@ def _read_ranks(frame: pd.DataFrame, column: str, unranked: str) -> Floats:
     Raises
     ------
     ValueError
-        If a text is neither a number nor a code of `unranked`, or is one of these codes
-        and `unranked` is "raise".
+        If a string is neither a number nor a code, or if it is a code and `unranked` is
+        "raise".
     """
     name = f"column {column!r}"
     values = pd.Series(frame[column])
@@ -832,7 +893,7 @@ def _read_ranks(frame: pd.DataFrame, column: str, unranked: str) -> Floats:
     given = values.to_numpy(object)
     raise_if_any(~is_number & ~is_code, given, name, expected)
     if unranked == "raise":
-        remedy = "a rank; pass unranked='last' to rank all who did not finish behind the others, or "
+        remedy = "a rank; pass unranked='last' to give all who did not finish a shared last place, or "
         raise_if_any(is_code, given, name, remedy + "unranked='drop' to leave them out")
     numbers[is_code] = np.nan
     if unranked == "last":
@@ -844,7 +905,7 @@ def _numbers(
     values: pd.Series, kinds: str = "biuf", expected: str = "numbers"
 ) -> NDArray:
     values = values.infer_objects()
-    # the NumPy type of a nullable one
+    # nullable types have a NumPy type
     array = values.to_numpy(getattr(values.dtype, "numpy_dtype", None))
     name = _describe_column(values)
     if array.dtype.kind not in kinds:
@@ -867,18 +928,23 @@ def _numeric_times(times: pd.Series) -> tuple[Floats, bool]:
     if isinstance(times.dtype, pd.ArrowDtype) and times.dtype.kind not in "iuf":
         times = times.astype(object)
     if times.dtype.kind == "O" and pd.api.types.infer_dtype(times) in _DATE_TYPES:
-        texts = times.astype(str)  # 03/04/2024 has two meanings, and 2024 is a number
+        texts = times.astype(str)  # 03/04/2024 is ambiguous, and 2024 is a number
         days = texts.where(texts.str.match(r"\d{4}-\d\d-\d\d"))
         times = pd.to_datetime(days, format="ISO8601", utc=True, errors="coerce")
-        expected = "numbers, or dates: ISO texts such as 2024-01-31, or pandas.to_datetime(..., format=...)"
+        expected = (
+            "numbers or dates; write dates as ISO strings such as 2024-01-31, or convert them with "
+            "pandas.to_datetime(..., format=...)"
+        )
         raise_if_any(times.isna().to_numpy(), texts.to_numpy(object), name, expected)
     if times.dtype.kind != "M":
-        expected = "numbers, or dates (pandas.to_datetime)"
+        expected = "numbers or dates; pandas.to_datetime converts strings to dates"
         numbers = _numbers(times, "iuf", expected).astype(np.float64)
         arguments = _arguments_for_dates(numbers)
         if arguments is not None:
-            text = f"the numbers of {name} look like dates ({numbers[0]:.0f}), but are taken as numbers"
-            remedy = f"for dates use pandas.to_datetime({arguments})"
+            text = f"the values of {name} look like dates ({numbers[0]:.0f}) but were read as numbers"
+            remedy = (
+                f"if they are dates, convert them with pandas.to_datetime({arguments})"
+            )
             warn_user(f"{text}; {remedy}", TimeWarning)
         return numbers, False
     if times.dt.tz is not None:
@@ -888,13 +954,14 @@ def _numeric_times(times: pd.Series) -> tuple[Floats, bool]:
 
 
 def reads_as_date(numbers: Floats, form: str) -> NDArray[np.bool_]:
-    """Which numbers read as dates from 1600 to 2200, or as times since 1970.
+    """Which numbers look like dates from 1600 to 2200, or like times since 1970.
 
     Parameters
     ----------
     numbers : ndarray of shape (n,)
     form : {"%Y%m%d", "%Y%m", "s", "ms", "us", "ns"}
-        Format of the digits, or unit of a time since 1970: from 1979 to 2103.
+        Format of the digits, or unit of a time since 1970; such times are from 1979 to
+        2103.
 
     Examples
     --------
@@ -924,7 +991,7 @@ def _arguments_for_dates(numbers: Floats) -> str | None:
 
 
 def _texts(frame: pd.DataFrame, column: str) -> NDArray:
-    """Names as texts."""
+    """The names in a column as strings."""
     names, ids = _number_names(
         [_complete(frame, column)], lambda k: f"row {k} of column {column!r}"
     )
@@ -944,7 +1011,7 @@ def _types_of(values: pd.Series) -> set[type]:
 def _number_names(
     columns: list[pd.Series], where: Callable[[int], str]
 ) -> tuple[NDArray, NDArray[np.int64]]:
-    """The distinct names as sorted texts, and the number of each value among them."""
+    """The distinct names as sorted strings, and the number of each value."""
     types = set[type]().union(*map(_types_of, columns))
     bad = {kind for kind in types if kind is bool or not issubclass(kind, str | Real)}
     floats = {kind for kind in types if issubclass(kind, float | np.floating)}
@@ -956,8 +1023,11 @@ def _number_names(
         ]
         first = values[0]
         alike = [(type(name) in floats) == (type(first) in floats) for name in values]
-        one_kind = f"names of one kind, as {first!r} in {where(0)}: 2.0 and 2 differ; astype(int)"
-        for fine, expected in ((good, "a text or a number"), (alike, one_kind)):
+        one_kind = (
+            f"names of one type, as {first!r} in {where(0)}, because 2.0 and 2 would be "
+            "different players; convert the column with astype(int)"
+        )
+        for fine, expected in ((good, "a string or a number"), (alike, one_kind)):
             k = int(np.argmin(fine))
             require(fine[k], values[k], f"the name in {where(k)}", expected)
     ids = []
@@ -973,7 +1043,7 @@ def _number_names(
 def _players_of_column(
     frame: pd.DataFrame, column: str
 ) -> tuple[NDArray, pd.Series, Floats]:
-    """Row, name and weight of each player in a column, with several in a line-up."""
+    """Row, name, and weight of each player in a column, including line-ups."""
     values = _complete(frame, column)
     if not any(issubclass(kind, list | tuple | Mapping) for kind in _types_of(values)):
         return np.arange(len(values)), values, np.ones(len(values))
@@ -988,7 +1058,7 @@ def _players_of_column(
         else:
             line_up = [(value, 1.0)]
         where = f"row {row} of column {column!r}"
-        require(len(line_up) > 0, value, f"the line-up in {where}", "a name at least")
+        require(len(line_up) > 0, value, f"the line-up in {where}", "at least one name")
         for name, weight in line_up:
             good = 0 < as_real(weight) <= LARGEST
             require(good, weight, f"a weight in {where}", "a positive number")
@@ -1001,8 +1071,10 @@ def _players_of_column(
 def _opponents(
     frame: pd.DataFrame, first: str, second: str
 ) -> tuple[list[str], Any, Any]:
-    """The sorted names, the (N, 2) ids of first and second, or None for line-ups, and
-    the design."""
+    """Sorted names, ids of the two players of each match, and the design.
+
+    The ids have shape (N, 2); they are None if there are line-ups.
+    """
     rows, players, weights = _players_of_column(frame, first)
     n = len(rows)
     other_rows, other_players, other_weights = _players_of_column(frame, second)
@@ -1023,7 +1095,7 @@ def _opponents(
     if twice.any():
         k = np.argmax(twice)
         raise ValueError(
-            f"{names[ids[k]]!r} meets themselves in row {rows[k]}; expected two different opponents"
+            f"{names[ids[k]]!r} plays against themselves in row {rows[k]}; the two opponents must differ"
         )
     if single and (weights == 1).all():
         index = ids.reshape(2, -1).T
@@ -1036,7 +1108,7 @@ def _opponents(
 def _interactions(
     players: NDArray[np.int64],
 ) -> tuple[list[list[int]], sparse.csr_array]:
-    """The distinct couples (a < b), and +1 or -1 in the column of each match's couple."""
+    """The distinct pairs (a < b), and a column with +1 or -1 for each of them."""
     couples, column = np.unique(np.sort(players, axis=1), axis=0, return_inverse=True)
     n = len(players)
     sign = np.where(players[:, 0] < players[:, 1], 1.0, -1.0)

@@ -1,14 +1,14 @@
-"""Public data sets, verified before they are read, and simulations with a known truth.
+"""Public data sets, verified before use, and simulations with known scores.
 
-`load_*` return named tuples: first what a method needs, then names and `provenance`.
-Every loader raises
+The functions `load_*` return named tuples: first the data that a method needs, then
+names and `provenance`. Every loader raises
 
-- `DatasetUnavailable` (an OSError) if a file is not available, can't be read or can't
-  be verified; it says how to get the file and under which licence;
-- `CorruptedFile` (a ValueError) if a file differs from the registered one; it names the
-  file, its hash and what to do;
+- `DatasetUnavailable` (an OSError) if a file is not available, cannot be read, or
+  cannot be verified; the message says how to get the file and under which license;
+- `CorruptedFile` (a ValueError) if a file differs from the registered one; the message
+  has the file, its hash, and what to do.
 
-and its own docstring lists only its other errors.
+The docstring of a loader lists only its other errors.
 """
 
 from preflearn.datasets.items import (

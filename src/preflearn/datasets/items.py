@@ -1,5 +1,8 @@
-"""Items with scores, section 6 of [Zapien2009]_, users' ratings, section 6 of
-[Tsivtsivadze2013]_, and documents of several queries."""
+"""Items with scores, users' ratings, and documents of several queries.
+
+They are from section 6 of [Zapien2009]_, section 6 of [Tsivtsivadze2013]_, and
+LightGBM.
+"""
 
 import io
 from typing import Any, NamedTuple
@@ -19,9 +22,11 @@ class ScoredItems(NamedTuple):
     Attributes
     ----------
     X : ndarray of shape (n, p)
+        Features of the items.
     scores : ndarray of shape (n,)
     feature_names : tuple of str
     provenance : tuple of dict
+        Sources and licenses of the files.
     """
 
     X: NDArray[np.float64]
@@ -36,9 +41,10 @@ class Ratings(NamedTuple):
     Attributes
     ----------
     ratings : csr_array of shape (users, items)
-        Stored entries are ratings, also stored zeros: `ratings.nnz` counts ratings, and
-        `ratings.eliminate_zeros()` would lose some.
+        Ratings as stored entries, including stored zeros: `ratings.nnz` is the number
+        of ratings, and `ratings.eliminate_zeros()` would remove some of them.
     provenance : tuple of dict
+        Sources and licenses of the files.
     """
 
     ratings: sparse.csr_array
@@ -51,13 +57,15 @@ class QueryDocuments(NamedTuple):
     Attributes
     ----------
     X : csr_array of shape (n, p)
+        Features of the documents.
     scores : ndarray of shape (n,)
         Relevance grades.
     qid : ndarray of shape (n,)
-        Queries by number from 0, in the order of the files.
+        Query numbers from 0, in the order of the files.
     is_test : ndarray of shape (n,)
         Whether the document is in the test file.
     provenance : tuple of dict
+        Sources and licenses of the files.
     """
 
     X: sparse.csr_array
@@ -68,11 +76,10 @@ class QueryDocuments(NamedTuple):
 
 
 def load_mixture() -> ScoredItems:
-    """200 points of a mixture of Gaussians in the plane, 100 of each class: 10,000
-    comparisons.
+    """Load 200 points of a Gaussian mixture in the plane, 100 of each class.
 
-    The score is the class, 0 or 1. [Zapien2009]_, Table 1, counts the pairs of the two
-    classes.
+    The score is the class, 0 or 1, which gives 10,000 comparisons. [Zapien2009]_, Table
+    1, counts the pairs of the two classes.
 
     Returns
     -------
@@ -86,7 +93,9 @@ def load_mixture() -> ScoredItems:
 
 
 def load_auto() -> ScoredItems:
-    """392 cars of seven features; the score is the fuel economy in miles per US gallon.
+    """Load 392 cars with seven features.
+
+    The score is the fuel economy in miles per US gallon.
 
     Returns
     -------
@@ -100,11 +109,10 @@ def load_auto() -> ScoredItems:
 
 
 def load_diabetes() -> ScoredItems:
-    """768 women of eight features (Pima Indians); the score is 1 where diabetes was
-    diagnosed, else 0.
+    """Load the Pima Indians diabetes data: 768 women with eight features.
 
-    A zero in glucose, pressure, triceps, insulin or mass means that the value was not
-    measured.
+    The score is 1 if diabetes was diagnosed, else 0. A zero in glucose, pressure,
+    triceps, insulin, or mass means that the value was not measured.
 
     Returns
     -------
@@ -121,11 +129,10 @@ def _diabetes_columns(objects: dict[str, Any]) -> pd.DataFrame:
 
 
 def load_cancer() -> ScoredItems:
-    """569 breast tumours of 30 features; the score is 1 where the tumour is benign,
-    else 0.
+    """Load 569 breast tumors with 30 features; the score is 1 if the tumor is benign, else
+    0.
 
-    The data are a part of scikit-learn, so that this loader needs no file and no
-    network.
+    The data are included in scikit-learn, so this loader needs no file and no network.
 
     Returns
     -------
@@ -138,7 +145,7 @@ def load_cancer() -> ScoredItems:
     """
     import sklearn
     from sklearn.datasets import (
-        load_breast_cancer,  # late: with SciPy's statistics, a third of a second
+        load_breast_cancer,  # imported late: it loads SciPy's statistics
     )
 
     tumours: Any = load_breast_cancer(as_frame=True)
@@ -153,8 +160,9 @@ def load_cancer() -> ScoredItems:
 
 
 def load_jester() -> Ratings:
-    """Ratings of 100 jokes by 5000 users, from -10 to 10: a sample of the 73,421 users
-    of the paper.
+    """Load ratings of 100 jokes by 5000 users, from -10 to 10.
+
+    They are a sample of the 73,421 users of the paper.
 
     Returns
     -------
@@ -164,8 +172,9 @@ def load_jester() -> Ratings:
 
 
 def load_movielens() -> Ratings:
-    """Ratings of 1664 films by 943 users, from 1 to 5 (the paper uses the larger set of
-    a million).
+    """Load ratings of 1664 movies by 943 users, from 1 to 5.
+
+    The paper uses the larger data set with a million ratings.
 
     Returns
     -------
@@ -175,10 +184,10 @@ def load_movielens() -> Ratings:
 
 
 def load_lightgbm_ranking() -> QueryDocuments:
-    """Search results with relevance grades 0 to 4: the ranking example of LightGBM.
+    """Load the ranking example of LightGBM: documents with relevance grades 0 to 4.
 
-    There are 201 training and 50 test queries, of 1 to 27 documents with 300 sparse
-    features. The source does not say what the features are.
+    There are 201 training and 50 test queries with 1 to 27 documents, and 300 sparse
+    features. The source does not describe the features.
 
     Returns
     -------
@@ -187,14 +196,14 @@ def load_lightgbm_ranking() -> QueryDocuments:
     Raises
     ------
     ValueError
-        If a file has not as many documents as its list of query sizes says.
+        If the number of documents in a file differs from its list of query sizes.
     """
-    # late, since it loads much of scikit-learn
+    # imported late: it loads much of scikit-learn
     from sklearn.datasets import load_svmlight_files
 
     names = ("rank.train", "rank.test")
     files = [io.BytesIO(read("lightgbm_ranking", name)) for name in names]
-    # Read together, so that both have the same number of columns.
+    # Both files are read together, to get the same number of columns.
     from_one: Any = False  # the features are numbered from 1
     X_train, y_train, X_test, y_test = load_svmlight_files(files, zero_based=from_one)
     sizes = []
@@ -205,7 +214,7 @@ def load_lightgbm_ranking() -> QueryDocuments:
             sizes[-1].sum() == len(scores),
             int(sizes[-1].sum()),
             f"the number of documents in {name}.query",
-            f"{len(scores)}, as in {name}",
+            f"{len(scores)}, as in {name}; run: preflearn data fetch lightgbm_ranking",
         )
     of_query = np.concatenate(sizes)
     return QueryDocuments(
@@ -235,5 +244,5 @@ def _ratings(dataset: str, file: str, name: str) -> Ratings:
 
 
 def _slots(matrix: Any) -> dict[str, ArrayLike]:
-    """The parts of an R dgCMatrix: a sparse matrix by columns."""
+    """Parts of an R dgCMatrix, a sparse matrix in column order."""
     return {"x": matrix.x, "i": matrix.i, "p": matrix.p, "Dim": matrix.Dim}

@@ -21,10 +21,11 @@ _DECATHLON = (
     "Pjt",
     "P1500",
 )
-# Families of rankings with the same columns: their number, the column with the total that
-# the ranking sorts by, or None, and numbers that are not features: identifiers, constants,
-# and scores that state the ranking. Columns of text are not features either; the first
-# of them names the item. The remaining ones have the counts of Table 1.
+# Families of rankings with the same columns: number of rankings; column with the total
+# that the ranking sorts by, or None; and columns of numbers that are not features
+# (identifiers, constants, and scores that determine the ranking). Columns of text are not
+# features either; the first of them has the item name. The numbers of the remaining
+# columns agree with Table 1.
 _FAMILIES: dict[str, tuple[int, str | None, tuple[str, ...]]] = {
     "D": (4, "Totalpoints", ("Totalpoints", "yearEvent", *_DECATHLON)),
     "B": (2, "Pts", ("GP",)),
@@ -47,16 +48,18 @@ class ObjectRanking(NamedTuple):
     Attributes
     ----------
     X : ndarray of shape (n, d)
+        Features of the items.
     y : ndarray of shape (n,)
-        Minus the published rank, so larger is better. Ranks may leave gaps; two hotels
-        of H2 share one.
+        Negative published rank, so larger is better. Ranks may have gaps; two hotels of
+        H2 share a rank.
     feature_names : tuple of str
     item_names : tuple of str
     points : ndarray of shape (n,) or None
-        The published total that the ranking sorts by (D, B, U and V); larger is better.
+        Published total that the ranking sorts by (D, B, U, and V); larger is better.
     name : str
-        The paper's name of the data set.
+        Name of the data set in the paper.
     provenance : tuple of dict
+        Sources and licenses of the files.
     """
 
     X: NDArray[np.float64]
@@ -69,30 +72,29 @@ class ObjectRanking(NamedTuple):
 
 
 def load_object_ranking(name: str) -> ObjectRanking:
-    """One ranking of Table 1 of [AhmadiFahandar2019]_: items with features, in a known
-    order.
+    """Load a ranking of Table 1 of [AhmadiFahandar2019]_: items with features.
 
-    Decathlon results (D1 to D4; times in seconds, widths and heights in metres, 0 for
-    no valid attempt), final tables of the Bundesliga (B1, B2), strikers (F1, F2), teams
-    of football world cups (G1 to G3), hotels (H1, H2), universities (U1, U2: most
-    features are ranks, smaller is better) and volleyball teams (V1, V2). The paper's B3
-    is not public.
+    The rankings are decathlon results (D1 to D4; times in seconds, distances and
+    heights in meters, 0 for no valid attempt), final tables of the Bundesliga (B1, B2),
+    strikers (F1, F2), teams of football world cups (G1 to G3), hotels (H1, H2),
+    universities (U1, U2; most features are ranks, smaller is better), and volleyball
+    teams (V1, V2). The paper's B3 is not public.
 
-    The paper says how many features each data set has, not which. Left out here are
-    text, identifiers, what is constant by design (matches played in B and V), and
-    scores that state the ranking (points of the decathlon's scoring, CWUR's score).
-    Points of a league stay: they are 3 W + D of features that stay anyway, and with
-    them an analogy-based learner comes close to the paper's loss of 0.031 for B1 to B2,
-    without them it stays above 0.07.
+    The paper states how many features each data set has, but not which. This loader
+    leaves out text, identifiers, columns that are constant by design (matches played in
+    B and V), and scores that determine the ranking (decathlon points, CWUR's score).
+    League points stay: they are 3 W + D for features that stay anyway. With them an
+    analogy-based learner comes close to the paper's loss of 0.031 for B1 to B2; without
+    them its loss is above 0.07.
 
-    For G that leaves eight where the paper says seven. Own goals, which are goals for
-    minus goals scored, are left out. The paper's losses of ERR do not single them out:
-    other choices of seven give the same.
+    For G, eight features remain, and the paper has seven. Own goals, which are goals
+    for minus goals scored, are left out. The paper's losses of ERR do not identify the
+    choice: other sets of seven features give the same losses.
 
     Parameters
     ----------
     name : str
-        As in the paper: "D1", "B2", "H1", ...
+        Name in the paper: "D1", "B2", "H1", ...
 
     Returns
     -------
@@ -101,7 +103,7 @@ def load_object_ranking(name: str) -> ObjectRanking:
     Raises
     ------
     ValueError
-        On another name.
+        If there is no data set of this name.
     """
     check_choice(name, "name", OBJECT_RANKINGS)
     file = f"ds_{_STRIKERS.get(name, name)}.csv"

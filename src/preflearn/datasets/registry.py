@@ -1,18 +1,18 @@
-"""The register of public data files, their places, and their verification.
+"""Register of public data files, their locations, and their verification.
 
-The register, ``data/registry.csv``, holds the address of each public data file, its
-size, its hash, its licence, and when its address was last seen to work. A file is
-looked for in the folder that ``PREFLEARN_DATA`` names (a mirror, ``<dataset>/<file>``),
-then in the user's cache. Its SHA-256 is compared with the register before anything
-parses it.
+The register, ``data/registry.csv``, has the address of each public data file, its size,
+its hash, its license, and the date at which its address was last known to work. A file
+is searched in the folder that ``PREFLEARN_DATA`` names (a mirror,
+``<dataset>/<file>``), then in the user's cache. Its SHA-256 is compared with the
+register before it is parsed.
 
-A file from a public repository has a second address, which follows from its hash:
+Files from public repositories have a second address, which follows from their hash:
 Software Heritage archives public repositories and serves each file by its SHA-256.
 
-If the register has no hash (the chess files), a user who trusts a copy puts it into the
-mirror or the cache and records its hash there, in a file ``SHA256SUMS`` in the same
-folder, as the command ``sha256sum FILE >> SHA256SUMS`` writes it; from then on that
-hash is verified.
+The register has no hash of the chess files. If you trust your copy of such a file, put
+it into the mirror or the cache and record its hash there, in a file ``SHA256SUMS`` in
+the same folder, with the command ``sha256sum FILE >> SHA256SUMS``. From then on the
+file is compared with this hash.
 """
 
 import csv
@@ -30,32 +30,34 @@ from platformdirs import user_cache_path
 from preflearn.core.validation import as_array, check_choice
 
 SOFTWARE_HERITAGE = "https://archive.softwareheritage.org/api/1/content/sha256:{}/raw/"
-"""Address of an archived file, given its SHA-256; at most 120 requests per hour without
-an account."""
+"""Address of an archived file, given its SHA-256.
 
-# addresses of files in public repositories
+Without an account, 120 requests per hour are allowed.
+"""
+
+# beginnings of addresses of files in public repositories
 _REPOSITORIES = ("https://raw.githubusercontent.com/",)
 _PACKAGE = Path(__file__).parents[1]
 
 
-class DatasetUnavailable(OSError):  # noqa: N818 - the name says what is the matter
-    """A file of a data set is missing, can't be read or can't be verified.
+class DatasetUnavailable(OSError):  # noqa: N818
+    """Raised if a data file is missing, cannot be read, or cannot be verified.
 
-    The message says how to get it.
+    The message says how to get the file.
     """
 
 
 class CorruptedFile(ValueError):  # noqa: N818
-    """A file differs from the registered one; the message names both hashes."""
+    """Raised if a file differs from the registered one; the message has both hashes."""
 
 
 class RegisteredFile(NamedTuple):
     """One row of ``data/registry.csv``.
 
-    `urls` holds addresses, separated by spaces; `seen` says when the first of them was
-    last seen to work. An empty `sha256` says that no hash is recorded (and no
-    size): such a file is never downloaded by the package, and read only where its user
-    has recorded one.
+    `urls` has addresses, separated by spaces; `seen` is the date at which the first of
+    them was last known to work. An empty `sha256` means that no hash (and no size) is
+    registered. The package never downloads such a file, and reads it only if the user
+    has recorded a hash.
     """
 
     dataset: str
@@ -69,7 +71,7 @@ class RegisteredFile(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The address that the file came from."""
+        """Address from which the file came."""
         return self.urls.split()[0]
 
     @property
@@ -93,20 +95,19 @@ class RegisteredFile(NamedTuple):
 
 
 def package_file(name: str) -> Path:
-    """The path of a file of ``data``, inside an installed package or at the root of a
-    checkout.
+    """Path of a file of ``data``, in an installed package or in a checkout.
 
     Raises
     ------
     FileNotFoundError
-        If neither place has the file.
+        If neither location has the file.
     """
     for root in (_PACKAGE / "_files", _PACKAGE.parents[1]):
         path = root / "data" / name
         if path.exists():
             return path
     raise FileNotFoundError(
-        f"data/{name} is missing from the installation of preflearn; install it again"
+        f"data/{name} is missing from the installation of preflearn; install preflearn again"
     )
 
 
@@ -118,7 +119,7 @@ def registered_files() -> list[RegisteredFile]:
 
 
 def dataset_names() -> list[str]:
-    """The names of the registered data sets, in the order of the register.
+    """Names of the registered data sets, in the order of the register.
 
     Examples
     --------
@@ -129,12 +130,12 @@ def dataset_names() -> list[str]:
 
 
 def files_of(dataset: str, files: Sequence[str] | None = None) -> list[RegisteredFile]:
-    """The registered files of one data set, or those of them that are named.
+    """The registered files of a data set, or some of them.
 
     Raises
     ------
     ValueError
-        If the register has no data set of this name, or the data set no such file.
+        If the data set or a file is not registered.
 
     Examples
     --------
@@ -154,13 +155,12 @@ def files_of(dataset: str, files: Sequence[str] | None = None) -> list[Registere
 
 
 def cache_folder() -> Path:
-    """The user's cache, laid out as ``<dataset>/<file>``; see also
-    `preflearn.datasets.storage.r_arrays`."""
+    """Folder of the user's cache, with files ``<dataset>/<file>``."""
     return user_cache_path("preflearn", appauthor=False)
 
 
 def mirror_folder() -> Path | None:
-    """The absolute path of the folder in ``PREFLEARN_DATA``, or None."""
+    """Absolute path of the folder in ``PREFLEARN_DATA``, or None."""
     folder = os.environ.get("PREFLEARN_DATA")
     if not folder:
         return None
@@ -168,7 +168,7 @@ def mirror_folder() -> Path | None:
 
 
 def locate(entry: RegisteredFile) -> tuple[Path, str] | None:
-    """The path of a file, with "mirror" or "cache"; None if it is in neither."""
+    """Path of a file, with "mirror" or "cache"; None if it is in neither."""
     for folder, source in ((mirror_folder(), "mirror"), (cache_folder(), "cache")):
         if folder is not None:
             path = folder / entry.dataset / entry.file
@@ -178,26 +178,26 @@ def locate(entry: RegisteredFile) -> tuple[Path, str] | None:
 
 
 def verified(entry: RegisteredFile, path: Path) -> bytes:
-    """The bytes of a file.
+    """Read a file and verify its hash.
 
     Raises
     ------
     CorruptedFile
-        If they are not the registered ones.
+        If the bytes differ from the registered file.
     DatasetUnavailable
-        If the file can't be read, or no hash of it is recorded.
+        If the file cannot be read, or no hash of it is recorded.
     """
     sums = path.with_name("SHA256SUMS")
     expected = entry.sha256 or _recorded_hash(entry.file, sums)
     if not expected:
         raise unavailable(
-            entry, f"{path} can't be verified: its SHA-256 is not recorded"
+            entry, f"{path} cannot be verified, because its SHA-256 is not recorded"
         )
     try:
         content = path.read_bytes()
     except OSError as error:
         raise unavailable(
-            entry, f"{path} can't be read ({error.strerror}): make it readable"
+            entry, f"{path} cannot be read ({error.strerror}); change its permissions"
         ) from None
     actual = hashlib.sha256(content).hexdigest()
     if actual != expected:
@@ -206,7 +206,7 @@ def verified(entry: RegisteredFile, path: Path) -> bytes:
             size += f" of {entry.bytes}"
         remedy = f"delete it, then run: preflearn data fetch {entry.dataset}"
         if not entry.sha256:
-            remedy = f"put the file back whose hash was recorded, or correct {sums}"
+            remedy = f"restore the file whose hash was recorded, or correct {sums}"
         raise CorruptedFile(
             f"{path} ({size}) has the SHA-256 {actual}, expected {expected}; {remedy}"
         )
@@ -223,7 +223,7 @@ def _recorded_hash(file: str, sums: Path) -> str:
 
 
 def unavailable(entry: RegisteredFile, reason: str) -> DatasetUnavailable:
-    """The error that says why a file is not available, how to get it, and its licence."""
+    """Create the error for a file: the reason, how to get it, and its license."""
     place = cache_folder() / entry.dataset
     if entry.addresses:
         copy = f"a copy of {entry.url} with the SHA-256 {entry.sha256}"
@@ -231,31 +231,32 @@ def unavailable(entry: RegisteredFile, reason: str) -> DatasetUnavailable:
         how = f"connect this computer to the internet and run: {command}, or put {copy} into {place}"
     else:
         how = (
-            f"put {entry.url} into {place} yourself (the package downloads nothing that it can't verify) "
-            f"and, if you trust it, record its hash in that folder: sha256sum {entry.file} >> SHA256SUMS"
+            f"download {entry.url} into {place} yourself (the package does not download files that it cannot "
+            f"verify) and, if you trust it, record its hash there: sha256sum {entry.file} >> SHA256SUMS"
         )
     what = f"{entry.dataset}/{entry.file} is not available: {reason}"
     return DatasetUnavailable(f"{what}. To get it, {how}. Licence: {entry.licence}")
 
 
 def how_to_get(dataset: str, folder: str | None = None) -> str:
-    """How to get a missing data set: a command, or what to do by hand.
+    """Instructions for getting a missing data set: a command, or manual steps.
 
     Parameters
     ----------
     dataset : str
+        Name of the data set.
     folder : str, optional
         Name of the folder of data sets; the user's cache by default.
 
     Returns
     -------
     str
-        A command or an instruction, without a period.
+        Command or instructions, without a final period.
 
     Raises
     ------
     ValueError
-        If the register has no data set of this name.
+        If the data set is not registered.
 
     Examples
     --------
@@ -274,5 +275,5 @@ def how_to_get(dataset: str, folder: str | None = None) -> str:
     files = " ".join(entry.file for entry in entries)
     return (
         f"download its files from {sources} into {place} and, if you trust them, record their hashes "
-        f"in that folder: sha256sum {files} >> SHA256SUMS"
+        f"there: sha256sum {files} >> SHA256SUMS"
     )

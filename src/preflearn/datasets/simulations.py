@@ -1,4 +1,4 @@
-"""Comparisons without a file: the four items, and simulations with a known truth."""
+"""Comparisons without data files: the four items, and simulations."""
 
 from typing import Literal, NamedTuple
 
@@ -29,25 +29,26 @@ def four_items(n_features: int = 1) -> tuple[Pairs, NDArray[np.int8]]:
     """Four items and four comparisons, for calculations by hand.
 
     Item 2 beats item 1, item 4 beats items 3 and 1, and items 3 and 2 tie (in code,
-    items count from 0). By their first feature, 0, 1, 2 and 4, the tied items differ as
-    much as the first preference does; with the second one, 0, 1, 0 and 1, a line
-    separates the preferences from the tie.
+    items are numbered from 0). The first feature is 0, 1, 2, and 4; the tied items
+    differ in it as much as the items of the first preference. The second feature is 0,
+    1, 0, and 1; with it, a line separates the preferences from the tie.
 
     Parameters
     ----------
     n_features : {1, 2}
+        Number of features.
 
     Returns
     -------
     pairs : Pairs
-        Four comparisons of four items, whose graph is one cycle.
+        Four comparisons of four items, whose graph is a cycle.
     y : ndarray of shape (4,)
         Three preferences for the first item, and a tie.
 
     Raises
     ------
     ValueError
-        On another number of features.
+        If the number of features is another one.
 
     Examples
     --------
@@ -68,11 +69,11 @@ class NormPairs(NamedTuple):
     Attributes
     ----------
     pairs : Pairs
-        n pairs of 2n items of two features.
+        n pairs of 2n items with two features.
     y : ndarray of shape (n,)
         Noisy labels.
     scores : ndarray of shape (2n,)
-        The noise-free r(x) of each row of ``pairs.items``.
+        Noise-free r(x) of each row of ``pairs.items``.
     """
 
     pairs: Pairs
@@ -83,12 +84,14 @@ class NormPairs(NamedTuple):
 def squared_norm(
     X: ArrayLike, norm: Literal["l1", "l2", "linf"]
 ) -> NDArray[np.float64]:
-    """The ranking functions r(x) = ||x||_j^2 of section 4.1 of [Venuto2017]_.
+    """Ranking functions r(x) = ||x||_j^2 of section 4.1 of [Venuto2017]_.
 
     Parameters
     ----------
     X : array-like of shape (n, p)
+        Items.
     norm : {"l1", "l2", "linf"}
+        Name of the norm.
 
     Returns
     -------
@@ -97,7 +100,8 @@ def squared_norm(
     Raises
     ------
     ValueError
-        On another norm, or if X is not an (n, p) array of numbers up to 1e100 in size.
+        If the norm is another one, or X is not an (n, p) array of numbers from -1e100
+        to 1e100.
 
     Examples
     --------
@@ -116,39 +120,39 @@ def simulate_norm_pairs(
     rng: np.random.Generator | int,
     steps: Literal["uniform", "gaussian"] = "uniform",
 ) -> NormPairs:
-    """Noisy comparisons by a squared norm in the plane, section 4.1 of [Venuto2017]_.
+    """Simulate noisy comparisons by a squared norm (section 4.1 of [Venuto2017]_).
 
-    The label is y = t_1[r(first) - r(second) + epsilon], eq. 4 there, with r(x) =
-    ||x||_j^2 and epsilon ~ N(0, (1/4)^2). The second item is uniform on [-2, 2]^2; the
-    first (the paper's x') is the second plus a step delta. The text of the paper says
-    only that all lie in [-3, 3]^2. The authors' scripts have two designs, the values of
-    `steps`; Figure 4 was built from Gaussian steps, which may leave that square.
+    The label is y = t_1[r(first) - r(second) + epsilon] (eq. 4) with r(x) = ||x||_j^2
+    and epsilon ~ N(0, (1/4)^2). The second item is uniform on [-2, 2]^2; the first (the
+    paper's x') is the second plus a step delta. The text of the paper only says that
+    all items are in [-3, 3]^2. The authors' scripts have two designs, the values of
+    `steps`. Figure 4 was made with Gaussian steps, which may leave this square.
 
     Parameters
     ----------
     norm : {"l1", "l2", "linf"}
-        The j of r(x).
+        Norm j of r(x).
     n : int
-        The number of pairs.
+        Number of pairs.
     tie_share : float
-        rho, the fraction of pairs with label 0: exactly round(n * tie_share) pairs, by
-        rejection.
+        Fraction rho of pairs with label 0: exactly round(n * tie_share) pairs, by
+        rejection sampling.
     rng : numpy Generator or int
         Source of randomness, or its seed.
     steps : {"uniform", "gaussian"}
-        Distribution of delta: uniform on [-1/2, 1/2]^2, [-1, 1/2]^2, [-1, 1]^2 for the norms
-        1, 2, inf; or normal, each coordinate with mean 0 and standard deviation 1/2,
-        for every norm.
+        Distribution of delta: uniform on [-1/2, 1/2]^2, [-1, 1/2]^2, and [-1, 1]^2 for
+        the norms 1, 2, and inf; or normal, each coordinate with mean 0 and standard
+        deviation 1/2, for all norms.
 
     Returns
     -------
     NormPairs
-        pairs, y, and the noise-free scores, so that the truth can be evaluated too.
+        Pairs, labels, and noise-free scores, so that the true ranking can be evaluated.
 
     Raises
     ------
     ValueError
-        On an unknown norm, n < 1, a fraction outside [0, 1], or unknown steps.
+        If the norm or `steps` is unknown, n < 1, or the fraction is outside [0, 1].
 
     Examples
     --------
@@ -162,7 +166,9 @@ def simulate_norm_pairs(
     rng = generator(rng, "rng")
     batches = []
     chosen = np.zeros(0, dtype=np.int64)
-    while len(chosen) < n:  # each batch has some tenths of ties, and of preferences
+    while (
+        len(chosen) < n
+    ):  # each batch has enough ties and preferences to make progress
         second = rng.uniform(-2, 2, size=(n + 100, 2))
         if steps == "uniform":
             first = second + rng.uniform(*_DELTAS[norm], size=second.shape)
@@ -183,6 +189,6 @@ def simulate_norm_pairs(
 
 
 def tie_quota(n: int, tie_share: float) -> int:
-    """The number of ties among n pairs, from their fraction."""
-    share = check_real(tie_share, "tie_share", "a number from 0 to 1", 0, 1)
-    return round(check_count(n, "n", 1) * share)
+    """Number of ties among n pairs, from their fraction."""
+    fraction = check_real(tie_share, "tie_share", "a number from 0 to 1", 0, 1)
+    return round(check_count(n, "n", 1) * fraction)

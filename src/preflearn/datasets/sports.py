@@ -1,5 +1,4 @@
-"""Matches of teams and players, most of them the data sets of section 4 of
-[Maystre2019]_, as frames."""
+"""Matches of teams and players as DataFrames, most from section 4 of [Maystre2019]_."""
 
 import io
 import zipfile
@@ -30,17 +29,18 @@ _ATP_COLUMNS = (
 
 
 class MatchData(NamedTuple):
-    """A frame of matches.
+    """A DataFrame of matches, and its sources.
 
     Attributes
     ----------
     matches : DataFrame
-        One row per match, the earliest first; matches of one day stay in the order of
-        the file. first, second: names (str); time: the day, datetime64[s] without time
-        zone; outcome: +1 first won, 0 draw, -1 second won (int8); and other columns of
-        the source: first_score, second_score (points, int64), advantage (bool: first
-        plays at home, or has the first move), surface, ...
+        One row per match, sorted by time; matches of one day are in the order of the
+        file. The columns are first, second: names (str); time: the day, datetime64[s]
+        without time zone; outcome: +1 first won, 0 draw, -1 second won (int8); and
+        other columns of the source: first_score, second_score (points, int64),
+        advantage (bool: first plays at home or has the first move), surface, ...
     provenance : tuple of dict
+        Sources and licenses of the files.
     """
 
     matches: pd.DataFrame
@@ -48,17 +48,17 @@ class MatchData(NamedTuple):
 
 
 def load_nba() -> MatchData:
-    """Basketball games of the NBA and its forerunners since 1946; the home team is the
-    first.
+    """Load basketball games of the NBA and its predecessors since 1946.
 
-    [Maystre2019]_ uses the 67,642 games up to the end of 2018. Games without a score
-    are left out (88 of 2020, not played when the file was made).
+    The home team is the first. [Maystre2019]_ uses the 67,642 games until the end of
+    2018. Games without a score are left out (88 games of 2020 that had not been played
+    when the file was made).
 
     Returns
     -------
     MatchData
-        Also first_score, second_score, advantage (False on neutral ground) and season
-        (the year in which it ends).
+        Games with the further columns first_score, second_score, advantage (False on
+        neutral ground), and season (the year in which it ends).
     """
     return _match_data("nba", **r_arrays("nba", "nba_elo.rda", _nba_columns))
 
@@ -76,17 +76,17 @@ def _nba_columns(objects: dict[str, Any]) -> dict[str, ArrayLike]:
 
 
 def load_football() -> MatchData:
-    """Full internationals of men's football since 1872; the home team is the first.
+    """Load international matches of men's football since 1872; the home team is the first.
 
-    The source writes every team under its present name, at all times (so the matches of
-    the Soviet Union stand under Russia). A match decided by penalties is a draw.
-    [Maystre2019]_ took 19,158 matches from another source.
+    The source uses the present name of each team at all times, so the matches of the
+    Soviet Union are listed under Russia. A match decided by penalties is a draw.
+    [Maystre2019]_ has 19,158 matches from another source.
 
     Returns
     -------
     MatchData
-        Also first_score, second_score, advantage (False on neutral ground) and
-        tournament.
+        Matches with the further columns first_score, second_score, advantage (False on
+        neutral ground), and tournament.
     """
     results = csv_table("football", "results.csv")
     return _match_data(
@@ -101,27 +101,27 @@ def load_football() -> MatchData:
 
 
 def load_starcraft(name: str) -> MatchData:
-    """Matches of the computer game StarCraft II, without dates.
+    """Load matches of the computer game StarCraft II, without dates.
 
     Parameters
     ----------
     name : {"WoL", "HotS"}
-        "Wings of Liberty", 61,657 matches of 4381 players, or "Heart of the Swarm",
-        28,582 of 2287.
+        Name of the game: "Wings of Liberty", 61,657 matches of 4381 players, or "Heart
+        of the Swarm", 28,582 matches of 2287 players.
 
     Returns
     -------
     MatchData
-        Its time is 0.0 in every row, and its order that of the file. A player's number
-        in the file follows the name if two have the same or it is empty. Rows in which
-        both players are the same, 5 of "WoL" and 1 of "HotS", are left out (and with
-        them a player who meets nobody else); the numbers above, those of the paper,
-        count them.
+        Matches in the order of the file, with time 0.0 in each row. If two players have
+        the same name, or a name is empty, the player's number in the file is appended
+        to the name. Rows in which both players are the same, 5 of "WoL" and 1 of
+        "HotS", are left out, and with them a player who has no other match. The numbers
+        above, which are those of the paper, include these rows.
 
     Raises
     ------
     ValueError
-        On another name.
+        If the name is another one.
     """
     check_choice(name, "name", ("WoL", "HotS"))
     file = f"{name}.txt"
@@ -147,32 +147,32 @@ def load_starcraft(name: str) -> MatchData:
 
 
 def load_atp(level: str | None = None) -> MatchData:
-    """Men's singles of the ATP, 1991 to 2017.
+    """Load men's singles tennis matches of the ATP, 1991 to 2017.
 
     The source lists winners first. Here the first is the player whose name sorts first,
-    so that the order says nothing about the outcome. The time of a match is the first
-    day of its tournament; within a tournament, matches stay in the order of the file.
-    Four rows in which both players are the same are left out; walkovers (score "W/O")
+    so that the order is independent of the outcome. The time of a match is the first
+    day of its tournament; within a tournament, matches are in the order of the file.
+    Four rows in which both players are the same are left out. Walkovers (score "W/O")
     are kept, as in [Maystre2019]_. That paper used the data of autumn 2017, 618,934
-    matches of 20,046 players; the present files have 619,154 matches up to 2017-09-22.
+    matches of 20,046 players; the present files have 619,154 matches until 2017-09-22.
 
     Parameters
     ----------
     level : {"main", "qual_chall", "futures"}, optional
-        "main" (89,498 matches of the tour, Davis Cup and Grand Slams), "qual_chall"
-        (qualifying and Challengers) or "futures" (Futures and satellites). All by
-        default.
+        Level of the matches: "main" (89,498 matches of the tour, Davis Cup, and Grand
+        Slams), "qual_chall" (qualifying and Challengers), or "futures" (Futures and
+        satellites). All levels by default.
 
     Returns
     -------
     MatchData
-        Also surface, tourney_level (the source's letter), score (as the winner's), and
-        level.
+        Matches with the further columns surface, tourney_level (the letter of the
+        source), score (from the winner's side), and level.
 
     Raises
     ------
     ValueError
-        On an unknown level.
+        If the level is unknown.
     """
     levels = tuple(_ATP_FILES)
     if level is not None:
@@ -206,20 +206,21 @@ def load_atp(level: str | None = None) -> MatchData:
 
 
 def load_chess() -> MatchData:
-    """1.8 million chess games, 1999 to 2009, of [Venuto2017]_, section 5; White is the
-    first.
+    """Load 1.8 million chess games, 1999 to 2009 ([Venuto2017]_, section 5).
 
-    The hashes of these files are not registered, and the package downloads nothing that
-    it can't verify: `DatasetUnavailable` says where the files are, where to put them,
-    and how to record their hashes. `CorruptedFile` is also raised if a recorded file is
-    not the one of the challenge: an archive that can't be unpacked, a table that lacks
-    a column or holds a score other than 0, 0.5 and 1.
+    White is the first. The hashes of these files are not registered, and the package
+    does not download files that it cannot verify: `DatasetUnavailable` says where to
+    find the files, where to put them, and how to record their hashes. `CorruptedFile`
+    is also raised if a recorded file is not the file of the challenge: if an archive
+    cannot be unpacked, or a table lacks a column or has a score other than 0, 0.5, and
+    1.
 
     Returns
     -------
     MatchData
-        The names are numbers of players, as str, and the time is the first day of the
-        month. Also advantage (True: White moves first) and month (1 is January 1999).
+        Games whose names are player numbers, as str, and whose time is the first day of
+        the month. Further columns are advantage (True: White moves first) and month (1
+        is January 1999).
     """
     games = pd.concat(
         [_chess_games(f"primary_training_part{k}") for k in (1, 2, 3)],
@@ -238,7 +239,10 @@ def load_chess() -> MatchData:
 
 
 def _chess_games(name: str) -> pd.DataFrame:
-    """The table of an archive, which is checked since its hash is the user's."""
+    """Read the table of an archive and check it.
+
+    The check is necessary because its hash comes from the user.
+    """
     archive = io.BytesIO(read("chess", f"{name}.zip"))
     dtypes: Any = {
         "MonthID": np.int64,
@@ -251,10 +255,10 @@ def _chess_games(name: str) -> pd.DataFrame:
             games = pd.read_csv(table, usecols=list(dtypes), dtype=dtypes)
         scores = games["WhiteScore"].to_numpy()
         raise_if_any(~np.isin(scores, (0, 0.5, 1)), scores, "WhiteScore", "0, 0.5 or 1")
-    except Exception as error:  # an archive may be wrong in any way
-        what = f"chess/{name}.zip is not the file of the challenge: {error}"
+    except Exception as error:  # any type is possible
         raise CorruptedFile(
-            f"{what}. Put that in its place, and its hash into SHA256SUMS"
+            f"chess/{name}.zip is not the file of the challenge: {error}. Replace it by this "
+            "file, and record its hash in SHA256SUMS"
         ) from None
     return games
 
@@ -264,7 +268,7 @@ def _days(dates: Any, **how: Any) -> pd.Series:
 
 
 def _points(first: ArrayLike, second: ArrayLike) -> dict[str, NDArray]:
-    """The columns of matches that are won by points."""
+    """Outcome and score columns of matches that are decided by points."""
     first = np.asarray(first, dtype=np.int64)
     second = np.asarray(second, dtype=np.int64)
     return {
@@ -277,7 +281,7 @@ def _points(first: ArrayLike, second: ArrayLike) -> dict[str, NDArray]:
 def _match_data(
     dataset: str, files: list[str] | None = None, /, **columns: ArrayLike
 ) -> MatchData:
-    """Matches from columns: first, second, time, outcome, and others of the source."""
+    """Create MatchData from the columns first, second, time, outcome, and others."""
     frame = pd.DataFrame(columns).astype({"first": "str", "second": "str"})
     frame = frame.sort_values("time", kind="stable", ignore_index=True)
     return MatchData(frame, provenance(dataset, files))

@@ -1,8 +1,8 @@
-"""Reading, fetching and verifying of public data, for loaders and ``preflearn data``.
+"""Reading, downloading, and verification of public data files.
 
-Files in the mirror or in the cache are read there (see `preflearn.datasets.registry`);
-other files are downloaded into the cache if their hash is registered, from the first
-address that has them. ``PREFLEARN_OFFLINE=1`` forbids downloads.
+Files in the mirror or in the cache are read there (see `preflearn.datasets.registry`).
+Other files are downloaded into the cache, from the first address that works, if their
+hash is registered. ``PREFLEARN_OFFLINE=1`` forbids downloads.
 """
 
 import hashlib
@@ -30,21 +30,21 @@ from preflearn.datasets.registry import (
 )
 
 MAX_WAIT = 20.0
-"""Longest wait in seconds if a server reports too many requests."""
+"""Longest wait in seconds after a server reports too many requests."""
 
-# Raise this number if loaders take other arrays from R files, so that they are made again.
+# Increase this number if loaders take other arrays from R files, to parse them again.
 _ARRAYS_VERSION = 1
 _USED: dict[tuple[str, str], dict[str, str]] = {}
-_ASKED: dict[str, None] = {}  # an ordered set
+_REQUESTED: dict[str, None] = {}  # an ordered set
 
 
 def read(dataset: str, file: str) -> bytes:
-    """The verified bytes of a registered file, which is downloaded if it is missing.
+    """Read the verified bytes of a registered file; download it if it is missing.
 
     Parameters
     ----------
     dataset, file : str
-        As in the register.
+        Names of the data set and the file in the register.
 
     Returns
     -------
@@ -53,14 +53,14 @@ def read(dataset: str, file: str) -> bytes:
     Raises
     ------
     ValueError
-        On an unknown data set or file; as `CorruptedFile` if the file differs from the
-        registered one.
+        If the data set or the file is not registered; as `CorruptedFile` if the file
+        differs from the registered one.
     DatasetUnavailable
-        If the file is missing and can't be downloaded, can't be read, or has no
+        If the file is missing and cannot be downloaded, cannot be read, or has no
         recorded hash.
     """
     (entry,) = registry.files_of(dataset, [file])
-    _ASKED[dataset] = None
+    _REQUESTED[dataset] = None
     content, _, source = _obtain(entry)
     note = {
         "dataset": dataset,
@@ -72,7 +72,7 @@ def read(dataset: str, file: str) -> bytes:
 
 
 def csv_table(dataset: str, file: str, **how: Any) -> pd.DataFrame:
-    """A registered file of separated values, with options of `pandas.read_csv`."""
+    """Read a registered CSV file with options of `pandas.read_csv`."""
     return pd.read_csv(io.BytesIO(read(dataset, file)), **how)
 
 
@@ -81,73 +81,77 @@ def r_arrays(
     file: str,
     pick: Callable[[dict[str, Any]], Mapping[str, Any] | pd.DataFrame],
 ) -> dict[str, NDArray]:
-    """The arrays of numbers, days or texts that `pick` takes from a registered R file.
+    """Read arrays of numbers, days, or strings from a registered R file.
 
-    Parsing takes seconds. So the arrays are kept in the user's cache, under the hash of
-    the file, and parsed again if the kept ones can't be read.
+    `pick` selects the arrays. Because parsing takes seconds, they are stored in the
+    user's cache under the hash of the file. They are parsed again if the stored arrays
+    cannot be read.
     """
     content = read(dataset, file)
     name = f"{file}.{hashlib.sha256(content).hexdigest()[:16]}.{_ARRAYS_VERSION}.npz"
     place = registry.cache_folder() / dataset / name
-    # a kept file that can't be read, for any reason, counts as missing
+    # a stored file that cannot be read, for any reason, counts as missing
     with suppress(Exception):
         return dict(np.load(place))
     arrays: dict[str, Any] = {
         str(name): np.array(values)
         for name, values in pick(_r_objects(content)).items()
     }
-    with suppress(OSError):  # the cache can't be written
+    with suppress(OSError):  # the cache is not writable
         place.parent.mkdir(parents=True, exist_ok=True)
         np.savez(place, **arrays)
     return arrays
 
 
 def _r_objects(content: bytes) -> dict[str, Any]:
-    """The objects of an R file by name; those of S4 classes as namespaces of slots."""
-    import rdata  # late, since it loads xarray, and most calls find kept arrays
+    """Objects of an R file by name; S4 objects as namespaces of their slots."""
+    import rdata  # imported late: it loads xarray, and most calls find stored arrays
 
     parsed = rdata.parser.parse_data(content, extension=".rda")
     with warnings.catch_warnings():
-        # one warning for each class that is not converted, many of them unused
+        # rdata warns for each class that it does not convert; most are not used
         warnings.filterwarnings("ignore", message="Missing constructor for R class")
         return rdata.conversion.convert(parsed)
 
 
 def used() -> list[dict[str, str]]:
-    """The files that this process has read so far, in order: dataset, file, sha256,
-    source.
+    """List the files that this process has read so far, in order.
 
-    The source is "mirror", "cache" or "download".
+    Each entry has dataset, file, sha256, and source, which is "mirror", "cache", or
+    "download".
     """
     return [dict(note) for note in _USED.values()]
 
 
 def unread() -> list[str]:
-    """The data sets that this process asked for and read no file of."""
-    return [dataset for dataset in _ASKED if dataset not in {name for name, _ in _USED}]
+    """List the data sets that this process requested without reading a file."""
+    return [
+        dataset for dataset in _REQUESTED if dataset not in {name for name, _ in _USED}
+    ]
 
 
 def provenance(
     dataset: str, files: Sequence[str] | None = None
 ) -> tuple[dict[str, str], ...]:
-    """Where the files of a data set come from and how to cite them.
+    """Sources of the files of a data set, with licenses and citations.
 
     Parameters
     ----------
     dataset : str
+        Name of the data set.
     files : sequence of str, optional
-        All of the data set by default.
+        Names of the files; all files of the data set by default.
 
     Returns
     -------
     tuple of dict
-        One per file: dataset, file, url, sha256, licence, citation, and the source from
-        which this process read it ("not read" if it did not).
+        One entry per file: dataset, file, url, sha256, licence, citation, and the
+        source from which this process read it ("not read" if it did not).
 
     Raises
     ------
     ValueError
-        On an unknown data set or file.
+        If the data set or a file is not registered.
     """
     rows = []
     for entry in registry.files_of(dataset, files):
@@ -165,37 +169,38 @@ def provenance(
 
 
 def available(dataset: str) -> bool:
-    """Whether every file of a data set is here with the right hash; downloads nothing.
+    """Whether all files of a data set are present and verified; downloads nothing.
 
     Raises
     ------
     ValueError
-        On an unknown data set.
+        If the data set is not registered.
     """
     entries = registry.files_of(dataset)
-    _ASKED[dataset] = None
+    _REQUESTED[dataset] = None
     return all(_state(entry)[0] == "ok" for entry in entries)
 
 
 def fetch(dataset: str, progress: bool = True) -> list[Path]:
-    """Download the files of a data set that are missing, and verify all of them.
+    """Download the missing files of a data set, and verify all its files.
 
     Parameters
     ----------
     dataset : str
+        Name of the data set.
     progress : bool
-        Whether to draw a bar for each download.
+        Whether to show a progress bar for each download.
 
     Returns
     -------
     list of Path
-        The files, in the mirror or in the cache.
+        Paths of the files, in the mirror or in the cache.
 
     Raises
     ------
     ValueError
-        On an unknown data set; as `CorruptedFile` if a file differs from the registered
-        one.
+        If the data set is not registered; as `CorruptedFile` if a file differs from the
+        registered one.
     DatasetUnavailable
         If a file is not available.
     """
@@ -203,24 +208,24 @@ def fetch(dataset: str, progress: bool = True) -> list[Path]:
 
 
 def verify(dataset: str | None = None) -> pd.DataFrame:
-    """Compare the files that are here with the register.
+    """Compare the files on this computer with the register.
 
     Parameters
     ----------
     dataset : str, optional
-        All data sets by default.
+        Name of the data set; all data sets by default.
 
     Returns
     -------
     DataFrame
         One row per file: dataset, file, status, detail. The status is "ok", "missing",
-        "mismatch" (other bytes, or not a file), or "unverifiable" for a file that can't
+        "mismatch" (other content, or not a file), or "unverifiable" if the file cannot
         be read or has no recorded hash.
 
     Raises
     ------
     ValueError
-        On an unknown data set.
+        If the data set is not registered.
     """
     if dataset is None:
         entries = registry.registered_files()
@@ -231,14 +236,14 @@ def verify(dataset: str | None = None) -> pd.DataFrame:
 
 
 def listing() -> pd.DataFrame:
-    """The registered data sets, without reading a file.
+    """Table of the registered data sets; reads no data file.
 
     Returns
     -------
     DataFrame
-        One row per data set: dataset, files, megabytes (of those whose size is
-        registered), how many files are here, licence, and when its address was last
-        seen to work.
+        One row per data set: dataset, files, megabytes (of files with a registered
+        size), here (number of files on this computer), licence, and seen (date at which
+        its address was last known to work).
     """
     rows = []
     for name in registry.dataset_names():
@@ -255,7 +260,7 @@ def listing() -> pd.DataFrame:
 
 
 def _state(entry: RegisteredFile) -> tuple[str, str]:
-    """The status of a file as in `verify`, and the details."""
+    """Status of a file, as in `verify`, and details."""
     place = registry.locate(entry)
     if place is None:
         return "missing", entry.url
@@ -270,21 +275,23 @@ def _state(entry: RegisteredFile) -> tuple[str, str]:
 
 
 def _obtain(entry: RegisteredFile, progress: bool = False) -> tuple[bytes, Path, str]:
-    """The verified bytes of a file, its path, and "mirror", "cache" or "download"."""
+    """Verified bytes of a file, its path, and "mirror", "cache", or "download"."""
     path, source = registry.locate(entry) or (_download(entry, progress), "download")
     return registry.verified(entry, path), path, source
 
 
 def _download(entry: RegisteredFile, progress: bool) -> Path:
-    """Download and verify a file into the cache, from the first address that has it."""
+    """Download a file into the cache from the first address that works; verify it."""
     offline = os.environ.get("PREFLEARN_OFFLINE", "0") not in ("", "0")
     if offline or not entry.addresses:
         mirror = registry.mirror_folder()
-        reason = "it is not in the cache (PREFLEARN_DATA is not set)"
+        reason = "it is not in the cache, and PREFLEARN_DATA is not set"
         if mirror:
-            reason = f"it is neither in the cache nor in the folder of PREFLEARN_DATA ({mirror})"
+            reason = (
+                f"it is neither in the cache nor in the folder PREFLEARN_DATA={mirror}"
+            )
         if offline:
-            reason += ", and PREFLEARN_OFFLINE is set"
+            reason += ", and PREFLEARN_OFFLINE forbids downloads"
         raise registry.unavailable(entry, reason)
     answers = []
     for url in entry.addresses:
@@ -293,17 +300,17 @@ def _download(entry: RegisteredFile, progress: bool) -> Path:
         # no network, no space, or other bytes than expected
         except (OSError, ValueError) as error:
             answers.append(f"{url} ({_answer(error)})")
-    # Raised here, since an error keeps its connection open.
-    raise registry.unavailable(entry, f"no address has it: {'; '.join(answers)}")
+    # Raised outside the loop, since an error keeps its connection open.
+    raise registry.unavailable(entry, f"all downloads failed: {'; '.join(answers)}")
 
 
 def _retrieved(entry: RegisteredFile, url: str, progress: bool) -> Path:
-    """Download a file from one address; wait once, if a server asks for a short wait."""
+    """Download a file from one address; try twice if the server asks to wait."""
     with warnings.catch_warnings():
-        # late, since it loads tqdm, which warns inside notebooks
+        # imported late: it loads tqdm, which warns in notebooks
         warnings.simplefilter("ignore")
         import pooch
-    # its messages would be printed on a chapter's page
+    # its messages would appear in the output of notebooks
     pooch.get_logger().setLevel("WARNING")
     folder = registry.cache_folder() / entry.dataset
     retrieve = partial(
@@ -325,10 +332,10 @@ def _retrieved(entry: RegisteredFile, url: str, progress: bool) -> Path:
 
 
 def _seconds_to_wait(error: Exception) -> float | None:
-    """The wait in seconds that a server asks for after too many requests (429), or None.
+    """Wait in seconds that a server demands after too many requests (429), or None.
 
-    ``Retry-After`` holds seconds or a date, ``X-RateLimit-Reset`` of Software Heritage
-    seconds since 1970.
+    ``Retry-After`` has seconds or a date; ``X-RateLimit-Reset`` of Software Heritage
+    has seconds since 1970.
     """
     response = getattr(error, "response", None)
     if response is None or response.status_code != 429:
@@ -346,11 +353,11 @@ def _seconds_to_wait(error: Exception) -> float | None:
 
 
 def _answer(error: Exception) -> str:
-    """What an address answered, in words."""
-    import requests  # late, as pooch is
+    """Description of the answer of an address."""
+    import requests  # imported late, like pooch
 
     if isinstance(error, requests.ConnectionError):
-        # the exception's own text is long and repeats the address
+        # the text of the exception is long and repeats the address
         return "no connection"
     response = getattr(error, "response", None)
     if response is None:
@@ -359,6 +366,6 @@ def _answer(error: Exception) -> str:
         return f"{response.status_code} {response.reason}"
     seconds = _seconds_to_wait(error)
     if seconds is None:
-        return "429, asked too often; try again later"
+        return "429 too many requests; try again later"
     when = datetime.fromtimestamp(time.time() + seconds, UTC)
-    return f"429, asked too often; try again after {when:%Y-%m-%d %H:%M} UTC"
+    return f"429 too many requests; try again after {when:%Y-%m-%d %H:%M} UTC"

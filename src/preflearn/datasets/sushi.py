@@ -1,4 +1,7 @@
-"""The sushi preferences of [Kamishima2003]_, as pairs (section 4.2 of [Venuto2017]_)."""
+"""The sushi preferences of [Kamishima2003]_, as pairs.
+
+See section 4.2 of [Venuto2017]_.
+"""
 
 import re
 from typing import NamedTuple
@@ -22,7 +25,7 @@ _SUSHI = (
 )
 _USER = ("gender", "age group", "survey time")
 _PLACES = ("latitude until 15", "longitude until 15", "latitude now", "longitude now")
-BEST = 4  # the file's steps run from 0, liked best
+BEST = 4  # ratings in the file are from 0, the best, to 4
 
 
 class SushiData(NamedTuple):
@@ -31,19 +34,22 @@ class SushiData(NamedTuple):
     Attributes
     ----------
     pairs : Pairs
-        25,000 pairs of 50,000 items; an item is a sushi as rated by a user, of 14
-        features.
+        25,000 pairs of 50,000 items. An item is one rating of a sushi by a user, with
+        14 features.
     y : ndarray of shape (25000,)
-        +1: the user likes the first sushi better; 0: both the same.
+        Labels. +1: the user likes the first sushi better; 0: the user likes both
+        equally.
     feature_names : tuple of str
-        Seven features of the sushi, seven of the user.
+        Seven features of the sushi and seven of the user.
     item_names : tuple of str
-        The 100 sushi, in English where the data's description has it.
+        Names of the 100 sushi, in English if the description of the data has a
+        translation.
     scores : ndarray of shape (50000,)
-        How much the user likes each item, 0 to 4; larger is better.
+        Rating of each item by its user, 0 to 4; larger is better.
     user, sushi : ndarray of int, shape (50000,)
         User and sushi of each item.
     provenance : tuple of dict
+        Sources and licenses of the files.
     """
 
     pairs: Pairs
@@ -57,27 +63,28 @@ class SushiData(NamedTuple):
 
 
 def load_sushi() -> SushiData:
-    """The 17,832 ties and 7,168 preferences of section 4.2 of [Venuto2017]_.
+    """Load the 17,832 ties and 7,168 preferences of section 4.2 of [Venuto2017]_.
 
-    Each of 5000 users rated ten of 100 sushi in five steps. The ten, sorted from the
-    worst (equal ratings by number of the sushi), are taken two at a time; that gives
-    the paper's numbers of ties and of preferences. Sorted from the best they give the
-    same numbers and other, harder pairs: the small numbers are popular sushi, and a
-    pair would join the least popular sushi that a user likes with the most popular one
-    that the user likes less. The paper does not say which order it used; its test
-    errors are those of the order from the worst (chapter 04). Within a pair the sushi
-    with the smaller number is the first.
+    Each of 5000 users rated ten of 100 sushi on a five-step scale. The ten sushi are
+    sorted from the worst to the best (equal ratings by the number of the sushi) and
+    paired in this order. This reproduces the paper's numbers of ties and preferences.
+    Sorting from the best gives the same numbers but other, harder pairs: popular sushi
+    have small numbers, so a pair would consist of the least popular sushi with one
+    rating and the most popular sushi with the next lower rating. The paper does not
+    state its order; its test errors agree with the order from the worst (chapter 04).
+    Within a pair the sushi with the smaller number is the first.
 
-    The file's description says that 4 is the most preferred step. The users say 0: each
-    also put the same ten in order, and 98 percent of those orders agree with 0 as the
-    best (fatty tunas have the lowest means, sea cucumber the highest). So the score
-    here is 4 minus the number in the file. Which end is the better one only changes the
-    sign of all labels, to which no method of the paper is sensitive.
+    According to the file's description, 4 is the most preferred step. The users'
+    answers say that 0 is: each user also ranked the same ten sushi, and 98 percent of
+    these rankings agree with 0 as the best (fatty tuna has the lowest means, sea
+    cucumber the highest). The score here is therefore 4 minus the number in the file.
+    The direction only changes the sign of all labels, which does not affect the methods
+    of the paper.
 
-    The data are for research only, and not to be passed on.
+    The data are for research only and must not be redistributed.
 
-    Latitude and longitude stand for the prefecture that the user lived in until 15, and
-    lives in now.
+    Latitude and longitude are those of the prefecture where the user lived until age
+    15, and of the one where the user lives now.
 
     Returns
     -------
@@ -108,7 +115,7 @@ def load_sushi() -> SushiData:
 
 
 def _table(file: str, columns: range) -> NDArray[np.float64]:
-    """Columns of numbers."""
+    """Read columns of numbers from a file."""
     frame = csv_table(
         "sushi", file, sep="\t", header=None, comment="#", usecols=list(columns)
     )
@@ -116,21 +123,21 @@ def _table(file: str, columns: range) -> NDArray[np.float64]:
 
 
 def coordinates(codes: ArrayLike) -> NDArray[np.float64]:
-    """Latitude and longitude of the seats of prefectures.
+    """Latitude and longitude of the capitals of prefectures.
 
-    They are those of the Geospatial Information Authority of Japan, to about 0.01
-    degrees.
+    The values are from the Geospatial Information Authority of Japan, accurate to about
+    0.01 degrees.
 
     Parameters
     ----------
     codes : array-like of int, shape (n,)
-        0 to 46, as in ``data/prefectures.csv``. The sushi data also define 47, foreign
-        countries, without coordinates; no respondent has it.
+        Codes from 0 to 46, as in ``data/prefectures.csv``. The sushi data also define
+        47 for foreign countries, without coordinates; no respondent has it.
 
     Returns
     -------
     ndarray of shape (n, 2)
-        Degrees north, degrees east.
+        Degrees north and degrees east.
 
     Examples
     --------
@@ -144,15 +151,17 @@ def coordinates(codes: ArrayLike) -> NDArray[np.float64]:
 
 
 def pairs_of_neighbours(user: NDArray, scores: NDArray) -> NDArray[np.int64]:
-    """Rows of items, paired from the worst up within each user."""
-    # stable: equal ratings stay in the order of the sushi's numbers
+    """Row numbers of items, paired from the worst up within each user."""
+    # lexsort is stable: equal ratings stay in the order of the sushi's numbers
     order = np.lexsort((scores, user))
     return np.sort(order.reshape(-1, 2), axis=1)
 
 
 def _english_names(description: str, n_sushi: int) -> tuple[str, ...]:
-    """Names of the item set B from the lines "number:name (translation)" of the
-    description."""
+    """Names of the item set B.
+
+    They come from the lines "number:name (translation)" of the description.
+    """
     listed = description.split("*** ID for the item set B")[1].split("###")[0]
     names = dict(re.findall(r"^ ?(\d+):(.+?)\s*$", listed, flags=re.MULTILINE))
     return tuple(names[str(number)] for number in range(n_sushi))

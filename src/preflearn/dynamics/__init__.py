@@ -1,5 +1,4 @@
-"""P4: scores that move in time, learned from matches; and what can be chosen by the
-evidence."""
+"""Models of scores that change over time, and their selection by evidence (P4)."""
 
 from preflearn.dynamics import covariances, likelihoods
 from preflearn.dynamics.covariances import *  # noqa: F403

@@ -1,13 +1,12 @@
-"""Forecasts of each match from all earlier ones, as in section 4 of [Maystre2019]_,
-without one fit per day.
+"""Forecasts of each match from all earlier ones, without one fit per day.
 
-The schedule holds all matches from the start. One that is still to come has a
-pseudo-observation without information (alpha = beta = 0), so a pass of the smoother
-finds its forecast along with the posterior of the past. Then its outcome is revealed,
-and sweeps follow over what it moves: a match whose moments stayed as they were is not
-updated, and a feature is not smoothed while its debt, a bound on how far the steps of
-its pseudo-observations since the last time move its scores, is small. Where sweeps do
-not converge, the model is fitted anew.
+See section 4 of [Maystre2019]_. The schedule contains all matches from the start. A
+future match has a pseudo-observation without information (alpha = beta = 0), so the
+smoother computes its forecast together with the posterior of the past. Then its outcome
+is added, and sweeps update everything that it affects. A match whose moments did not
+change is not updated. A feature is not smoothed while its debt is small: the debt is a
+bound on the change of its scores due to the steps of its pseudo-observations since it
+was last smoothed. If sweeps do not converge, the model is fitted again.
 
 References
 ----------
@@ -43,35 +42,37 @@ from preflearn.dynamics.model import (
 )
 from preflearn.matches import Matches, n_earlier
 
-# Fractions of the tolerance: a match whose moments moved by less is not updated; a
-# feature whose scores moved by less is not smoothed, unless it is forecast.
+# Fractions of the tolerance: a match whose moments changed by less is not updated; a
+# feature whose scores changed by less is not smoothed, unless it is forecast.
 _MIN_MOVE = 0.05
 _MIN_DEBT = 1.0
-_MAX_SWEEPS = 100  # at one time; then a fit
-# of the change before, in a sweep at the same time: with less, the rate is halved
+_MAX_SWEEPS = 100  # at one time; after them, the model is fitted again
+# if a sweep reduces the change by a smaller factor, the rate is halved
 _PROGRESS = 0.99
 _MIN_RATE = 1 / 64
-_RECOVERY = 1.1
+_RECOVERY = 1.1  # growth of the rate otherwise
 
 
 class OneStepAhead(NamedTuple):
-    """Forecasts of the matches from `start` on, each from all matches of earlier times.
+    """Result of `one_step_ahead`: forecasts of the matches from `start` on.
+
+    Each match is forecast from all matches of earlier times.
 
     Attributes
     ----------
     probabilities : ndarray of shape (N - start, 3) or (N - start, 2)
-        Probabilities of loss, tie and win of the first, or of loss and win where the
+        Probabilities of loss, tie, and win of the first, or of loss and win if the
         likelihood has no ties.
     mean, variance : ndarray of shape (N - start,)
         Moments of the score difference x·s.
     residual : ndarray of shape (T,)
         For each time, the largest change that an undamped sweep would make in a
         pseudo-observation of an earlier time, in units of the posterior standard
-        deviation (that of `DynamicComparisons.tol`). It is above `tol` only where a fit
-        does not converge. It is the change of one sweep, not the distance to a refit:
-        where few players meet often, or many matches share a date, forecasts were up to
-        twenty times as far, in standard deviations (0.39 at tol=0.02), and 0.04 in
-        probability. Compare with a tenth of the tol.
+        deviation (as `DynamicComparisons.tol`). It exceeds `tol` only if a fit does not
+        converge. It is the change of one sweep, not the distance to a new fit. If few
+        players meet often or many matches have the same date, that distance was up to
+        twenty times larger in standard deviations (0.39 at tol=0.02), and 0.04 in
+        probability. Repeat the forecast with a tenth of the tol to check this.
     """
 
     probabilities: Floats
@@ -90,25 +91,27 @@ def one_step_ahead(
     offset: PerMatch = None,
     tol: float = 0.02,
 ) -> OneStepAhead:
-    """Forecast each match from `start` on, from all matches of earlier times (section 4
-    of [Maystre2019]_).
+    """Forecast each match from `start` on, from all matches of earlier times.
+
+    Use it to evaluate a model as in section 4 of [Maystre2019]_. It is much faster than
+    one fit per date.
 
     Parameters
     ----------
     model : DynamicComparisons
-        Its parameters say what is fitted; it is not changed.
+        Model whose parameters are used; it is not changed.
     matches : Matches
     y : array-like of shape (N,)
-        Their outcomes.
+        Outcomes of the matches.
     start : int
-        The first match that is forecast. Some match must be earlier.
+        Row number of the first match to forecast. Some match must be earlier.
     sample_weight, offset : array-like of shape (N,), optional
-        As in `DynamicComparisons.fit`.
+        Weights and offsets, as in `DynamicComparisons.fit`.
     tol : float
-        Before each forecast, sweeps over earlier matches continue until `residual` is
-        at most tol. On the NBA's games 0.02 takes one sweep per day, and a tenth of it
-        changes the log loss by 1e-5; on short or concentrated histories lower it: the
-        time grows with 1/tol.
+        Largest residual before each forecast; sweeps over earlier matches continue
+        until it is reached. For the NBA games, 0.02 requires one sweep per day, and a
+        tenth of it changes the log loss by 1e-5. Choose a smaller value for short
+        histories or few players; the time is proportional to 1/tol.
 
     Returns
     -------
@@ -117,18 +120,19 @@ def one_step_ahead(
     Raises
     ------
     ValueError
-        On a start out of range, and as `DynamicComparisons.fit`.
+        If `start` is out of range, and in the cases of `DynamicComparisons.fit`.
 
     Warns
     -----
     ConvergenceWarning
-        If a residual is above tol.
+        If a residual is larger than tol.
 
     Notes
     -----
-    A time takes a pass over the histories of the features that its matches move. So the
-    time is in proportion to the matches where histories have one length, and to times x
-    matches for few players with long ones.
+    For each time, the algorithm makes a pass over the histories of the features that
+    its matches affect. The total time is proportional to the number of matches if
+    histories have a fixed length, and to the number of times multiplied by the number
+    of matches if few players have long histories.
 
     References
     ----------
@@ -145,7 +149,7 @@ def one_step_ahead(
     [[0.283, 0.717], [0.204, 0.796]]
     """
     observations = check_problem(model, matches, y, sample_weight, offset)
-    expected = "'factorized': with 'joint', fit a model for each date"
+    expected = "'factorized'; for forecasts with 'joint', fit a model for each date"
     require(model.posterior == "factorized", model.posterior, "posterior", expected)
     require(0 < as_real(tol) < np.inf, tol, "tol", "a positive number")
     first = n_earlier(matches, start)
@@ -165,10 +169,10 @@ def one_step_ahead(
     residual = np.array(online.residual)
     late = ~(residual <= tol)
     if late.any():
-        text = f"no convergence before {late.sum()} of {len(late)} times, the first of them number "
-        text += f"{np.argmax(late)}: sweeps and a fit leave changes of up to {residual.max():.1e}, more than "
         warn_user(
-            f"{text}tol={tol:g}; raise the model's max_iter, or lower its tol",
+            f"the forecasts of {late.sum()} of {len(late)} times are inaccurate, first that of time number "
+            f"{np.argmax(late)}: the fit of the earlier matches has a residual of up to "
+            f"{residual.max():.1e}, more than tol={tol:g}; raise the model's max_iter, or lower its tol",
             ConvergenceWarning,
         )
     design = matches.design
@@ -180,22 +184,22 @@ def one_step_ahead(
 
 
 class _History(NamedTuple):
-    """What is known of matches and features between sweeps, in the schedule's order.
+    """Data about matches and features between sweeps, in the order of the schedule.
 
     Attributes
     ----------
     match, feature : ndarray of int, shape (E,)
         Match and feature of each entry.
     date_order : ndarray of int, shape (N,)
-        Number of each match in the order of time.
+        Position of each match in time order.
     entry, start
-        As of `Visits`.
+        Arrays of `Visits`.
     last_moments : ndarray of shape (E, 2)
         Mean and variance at the last update of the entry's match.
     is_listed : ndarray of bool, shape (N,)
-        Whether the update under way has the match on its list.
+        Whether the current update has the match on its list.
     debt : ndarray of shape (M,)
-        Bound on how far each feature's scores moved since it was smoothed.
+        Bound on the change of each feature's scores since it was smoothed.
     """
 
     match: Ids
@@ -209,7 +213,7 @@ class _History(NamedTuple):
 
 
 class _OnlineInference:
-    """The state that moves on in time: pseudo-observations of all revealed matches."""
+    """State of the forecasts: pseudo-observations of all matches with known outcomes."""
 
     def __init__(
         self,
@@ -240,12 +244,12 @@ class _OnlineInference:
             is_listed=np.zeros(len(observations), dtype=np.bool_),
             debt=np.full(n_features, np.inf),
         )
-        # where the schedule has each entry and match of the caller
+        # position in the schedule of each entry and match of the caller
         self._entry_place = np.argsort(schedule.entry_order)
         self._match_place = np.argsort(schedule.order)
-        # matches that have not made their whole step
+        # matches whose damped step is incomplete
         self._pending = np.empty(0, dtype=np.int64)
-        # of each entry of the design, when it was forecast
+        # moments of each entry of the design, at the time of its forecast
         self.moments = np.zeros((n_entries, 2))
         self.residual: list[float] = []
         if model.rate == "auto":
@@ -255,8 +259,7 @@ class _OnlineInference:
         self._rate = self._max_rate
 
     def fit(self, known: int) -> None:
-        """Take the pseudo-observations of the first matches from a fit of them, from
-        nothing."""
+        """Fit the first matches from zero, and use their pseudo-observations."""
         past = self._matches[:known]
         infer(self._model, past, self._observations[:known])
         places = self._entry_place[: past.design.nnz]
@@ -267,7 +270,7 @@ class _OnlineInference:
         self._rate = self._max_rate
 
     def forecast(self, begin: int, end: int) -> None:
-        """Note the forecasts of matches begin..end, from what is known before them."""
+        """Store the forecasts of matches begin..end, from all earlier matches."""
         entries = slice(*self._matches.design.indptr[[begin, end]])
         places = self._entry_place[entries]
         self._history.debt[self._history.feature[places]] = np.inf
@@ -279,8 +282,10 @@ class _OnlineInference:
         self.moments[entries] = self._sweep.entries[places, 2:]
 
     def _sweep_until_converged(self, known: int) -> float:
-        """Sweep the first matches until nothing changes by more than tol, or the limit
-        of sweeps; return the last change."""
+        """Sweep the first matches until no change exceeds tol; return the last change.
+
+        The number of sweeps is limited.
+        """
         before = math.inf
         for _ in range(_MAX_SWEEPS):
             moved = self._history.debt > _MIN_DEBT * self._tol
@@ -301,7 +306,7 @@ class _OnlineInference:
         self._rate = min(max(factor * self._rate, _MIN_RATE), self._max_rate)
 
     def reveal(self, begin: int, end: int) -> None:
-        """Make a step with the outcomes of matches begin..end, too."""
+        """Add the outcomes of matches begin..end, and make a step."""
         self._pending = np.append(self._pending, self._match_place[begin:end])
         if math.isfinite(self._update(end, self._pending[:0])):
             self._move()
@@ -310,10 +315,10 @@ class _OnlineInference:
             self.fit(end)
 
     def _update(self, known: int, features: Ids) -> float:
-        """Update, by Algorithm 1, pending matches and the known ones of some features
-        whose moments moved.
+        """Update pending matches and affected matches of some features (Algorithm 1).
 
-        Returns the largest change that it would make.
+        A known match of these features is updated if its moments changed. The method
+        returns the largest change that a full step would make.
         """
         sweep = self._sweep
         window = known, features, self._pending, _MIN_MOVE * self._tol
@@ -323,7 +328,7 @@ class _OnlineInference:
         return change
 
     def _move(self) -> None:
-        """Make a step of the pending matches, by the present rate."""
+        """Make a step of the pending matches with the current rate."""
         self._pending = _move(
             self._sweep.ep,
             self._rate,
@@ -336,12 +341,12 @@ class _OnlineInference:
 
 @njit_nogil
 def _update(ep, integral, power_integral, parameters, arrays, history, window):
-    """Update matches; the largest change, and which they are.
+    """Update matches; return the largest change and the list of updated matches.
 
-    `window` is: the number of matches, in the order of time, whose outcomes are known;
-    features whose matches are updated where their moments moved; matches that are
-    updated in any case; and the largest change of moments that counts as none, in
-    standard deviations.
+    `window` contains: the number of matches, in time order, whose outcomes are known;
+    features whose matches are updated if their moments changed; matches that are
+    updated in any case; and the largest negligible change of moments, in standard
+    deviations.
     """
     _, rows, _, entries, _ = arrays
     match, _, date_order, entry, start, last_moments, is_listed, _ = history
@@ -379,11 +384,11 @@ def _update(ep, integral, power_integral, parameters, arrays, history, window):
 
 @njit_nogil
 def _move(ep, rate, min_move, pending, arrays, history):
-    """Make a damped step of some matches, noted as a debt of their features; those with
-    more to do.
+    """Make a damped step of some matches, and increase the debt of their features.
 
-    A step (da, db) of alpha and beta moves the score, of mean m and variance v, by at
-    most sqrt(v) |da - m db| + v |db| standard deviations, to first order.
+    The function returns the matches whose step is incomplete. To first order, a step
+    (da, db) of alpha and beta changes the score, of mean m and variance v, by at most
+    sqrt(v) |da - m db| + v |db| standard deviations.
     """
     _, rows, _, entries, updated = arrays
     feature = history.feature

@@ -1,5 +1,4 @@
-"""Comparisons whose scores move in time: the model of [Maystre2019]_, fitted by EP or
-reverse-KL.
+"""Gaussian process models of scores that change over time (paper P4).
 
 References
 ----------
@@ -87,74 +86,88 @@ from preflearn.metrics import comparison_loss
 
 @dataclass(eq=False, repr=False)
 class DynamicComparisons(BaseEstimator):
-    """Scores as Gaussian processes in time, from the outcomes of matches (eqs. 1 to 4,
-    Algorithm 1).
+    """Scores that change over time, as Gaussian processes learned from match outcomes.
 
-    The score s_m(t) of feature m has a prior with mean 0 and covariance k_m(t, t'), and
-    a match at time t has an outcome of likelihood p(y | x·s(t)). The posterior is
-    approximated by a Gaussian in which features are independent ([Maystre2019]_); an
-    iteration takes time in proportion to the number of matches. With
-    posterior="joint" the Gaussian keeps all covariances between features, which takes
-    longer: use it where the evidence or the uncertainty of score differences matters.
+    Choose this class if the strength of players, teams, or items changes over time and
+    you need probabilities of future outcomes, or scores with their uncertainty. It
+    handles ties, points, home advantage, line-ups, and players who are new. `Constant`
+    is the covariance for scores that do not change. The rating systems of
+    `preflearn.ratings` are simpler and faster baselines.
+
+    The score s_m(t) of feature m has a Gaussian process prior with mean 0 and
+    covariance k_m(t, t'). A match at time t has an outcome y with likelihood p(y |
+    x·s(t)) (eqs. 1 to 4 of [Maystre2019]_). The posterior is approximated by a Gaussian
+    in which features are independent (Algorithm 1). The time per sweep is proportional
+    to the number of matches. With posterior="joint" the Gaussian keeps all covariances
+    between features. This takes longer. Use it if you need the evidence or the
+    uncertainty of score differences.
 
     Parameters
     ----------
     covariance : Covariance or mapping of feature name to Covariance
-        One for all features, or one for each; "*" is for those that the mapping does
-        not name. Lengths of time are in the unit of `Matches.time`: days, where
-        `Matches.from_frame` read dates.
+        Prior covariance function of all features, or of each feature. In a mapping, "*"
+        is the key for all features that the mapping does not name. Lengths of time are
+        in the unit of `Matches.time`, which is days if `Matches.from_frame` read dates.
     likelihood : Likelihood
-        Likelihood of an outcome, given the score difference. `Lapse` allows for careless
-        judgments, `StudentT` for points far from what is expected.
+        Likelihood of an outcome, given the score difference. `Lapse` allows for
+        careless judgments, `StudentT` for outliers among point differences.
     method : {"ep", "kl"}
-        Expectation propagation, or minimal Kullback-Leibler divergence from the
-        approximation to the posterior ("reverse KL").
+        Inference algorithm: expectation propagation, or minimization of the
+        Kullback-Leibler divergence from the approximation to the posterior ("reverse
+        KL").
     rate : "auto" or float
-        "auto": accelerated sweeps, with as much damping as they need. A number from 0
-        to 1: the learning rate lambda of Algorithm 1, in plain sweeps.
+        Step length of the sweeps. "auto" accelerates the sweeps and damps them as much
+        as necessary. A number in (0, 1] is the learning rate lambda of Algorithm 1,
+        without acceleration.
     tol : float
-        Converged if a sweep would change no pseudo-observation by more, in units of the
-        posterior standard deviation of its feature's score.
+        Largest change of a pseudo-observation at which the sweeps have converged, in
+        units of the posterior standard deviation of the feature's score.
     max_iter : int
         Largest number of sweeps.
     n_threads : int, optional
-        Number of threads, by default one per processor. The results are the same for
-        any number.
+        Number of threads; one per processor by default. It does not affect the results.
     mean : mapping of feature name to float, optional
-        Prior means of scores, as from an earlier season; 0 for features that are not
-        named. A number names the player whom `Matches.from_frame` reads of it.
+        Prior means of scores, for example from an earlier season; 0 for features that
+        are not named. A number as key names the player whose name `Matches.from_frame`
+        made from this number.
     posterior : {"factorized", "joint"}
-        "factorized": features are independent, as in [Maystre2019]_. Its evidence
-        prefers small variances, and variances of score differences are off where few
-        matches link groups of players. "joint": one pseudo-observation exp(alpha z -
-        beta z²/2) for each match's difference of scores z = x·s, which for Gaussian
-        outcomes is exact. A sweep takes time in proportion to the cube of the number of
-        features if no score moves, else to the matches times the squared size of the
-        state of all features between their first and last match.
+        Form of the approximate posterior. "factorized": features are independent, as in
+        [Maystre2019]_. Its evidence prefers small variances, and its variances of score
+        differences are inaccurate if few matches link groups of players. "joint": each
+        match has one pseudo-observation exp(alpha z - beta z²/2) of its score
+        difference z = x·s, and the posterior keeps all covariances. It is exact for
+        Gaussian outcomes. If no score changes, the time per sweep is proportional to
+        the cube of the number of features. Otherwise it is proportional to the number
+        of matches times the squared size of the state of all features between their
+        first and last match.
 
     Attributes
     ----------
     features_ : tuple
-        Names, in the order of columns of the matches.
+        Feature names, in the order of the columns of the matches.
     log_marginal_likelihood_ : float
-        EP's estimate of log p(y), natural logarithm; with method "kl" the lower bound
-        on it.
+        EP's estimate of log p(y), natural logarithm; with method "kl" a lower bound on
+        log p(y).
     converged_ : bool
+        Whether the last `fit` or `update` converged.
     n_iter_ : int
-        Sweeps of the last `fit` or `update`.
+        Number of sweeps of the last `fit` or `update`.
     trace_ : DataFrame
-        One row per sweep: `residual` (of `tol`), `evidence` (as
-        `log_marginal_likelihood_`), `rate` of the step after it, `accepted`: False
-        where the step to it was taken back. There `evidence` may be NaN.
+        One row per sweep: `residual`, which `tol` limits; `evidence`, as in
+        `log_marginal_likelihood_`; `rate` of the step after the sweep; `accepted`,
+        which is False if the step before the sweep was undone. In such a row `evidence`
+        may be NaN.
     matches_ : Matches
-        The matches of the fit; their outcomes are `outcomes_` (N,).
+        Matches of the fit.
+    outcomes_ : ndarray of shape (N,)
+        Outcomes of the fit.
     observations_ : ndarray of shape (N, 3)
-        Outcome, weight and offset of each match.
-    pseudo_observations_ : ndarray of shape (E, 2)
+        Outcome, weight, and offset of each match.
+    pseudo_observations_ : ndarray of shape (E, 2) or (N, 2)
         alpha and beta of each entry of the design of `matches_`, in its order: the
         posterior of feature m is its prior times all exp(alpha s - beta s²/2). With
-        posterior="joint" of shape (N, 2), of each match: the posterior of all features
-        is their prior times all exp(alpha z - beta z²/2), z = x·s.
+        posterior="joint" there is one row per match: the posterior of all features is
+        their prior times all exp(alpha z - beta z²/2), z = x·s.
 
     References
     ----------
@@ -200,14 +213,15 @@ class DynamicComparisons(BaseEstimator):
         ----------
         matches : Matches
         y : array-like of shape (N,)
-            Outcomes, of the kind that the likelihood has; where these are -1, 0 and 1,
-            also 1, 1/2 and 0.
+            Outcomes that the likelihood allows. Likelihoods of -1, 0, and 1 also accept
+            1, 1/2, and 0 for a win, tie, and loss of the first.
         sample_weight : array-like of shape (N,), optional
-            Powers of the likelihoods of matches, from 0 to 1e100: a match of weight 2
-            is two matches, and of weight 1/2 one whose likelihood is its square root.
+            Powers of the matches' likelihoods, from 0 to 1e100. A match of weight 2
+            counts as two matches; a match of weight 1/2 has the square root of its
+            likelihood.
         offset : array-like of shape (N,), optional
-            What is known of the difference of scores, in their unit, and added to x·s:
-            a handicap, komi.
+            Known part of the score difference, which is added to x·s, such as a
+            handicap or komi.
 
         Returns
         -------
@@ -216,33 +230,34 @@ class DynamicComparisons(BaseEstimator):
         Raises
         ------
         ValueError
-            On parameters out of range, features without a covariance, no match, or an
-            outcome that the likelihood cannot have; under EP, on weights between 0 and 1
-            if the likelihood has no integral for them; if an entry of the design times
-            its score has a prior standard deviation above 1e7 times that of noise (1e4
-            with posterior="joint"), where arithmetic ends; in races, on other weights
-            than 0 and 1, or method="kl"; with posterior="joint", if the state of all
-            features has more than 5,000 numbers, or, if scores move, a sweep would keep
-            more than 2.5e8 numbers or take more than 2e11 operations.
+            If a parameter is out of range, a feature has no covariance, there are no
+            matches, or the likelihood does not allow an outcome; if EP has a weight
+            between 0 and 1 and the likelihood has no integral for it; if the prior
+            standard deviation of an entry of the design times its score exceeds 1e7
+            times that of the noise (1e4 with posterior="joint"), the limit of
+            floating-point accuracy; if races have weights other than 0 and 1, or
+            method="kl". With posterior="joint", also if the state of all features has
+            more than 5,000 numbers or, when scores change, if a sweep would keep more
+            than 2.5e8 numbers or take more than 2e11 operations.
 
         Warns
         -----
         ConvergenceWarning
-            If `max_iter` sweeps were not enough.
+            If the sweeps have not converged after `max_iter` sweeps.
         TimeWarning
-            If a length scale or a rate is absurd for the span of the data, as where
-            units of time are mixed up, or a length scale is below the mean time between
-            two matches of a player; if an origin lies far before them, or nothing but an
-            origin at the first match is known.
+            If a length scale or a rate does not suit the time span of the data, which
+            may mean that units of time were confused; if a length scale is shorter than
+            the mean time between two matches of a player; if an origin is long before
+            the first match, or every score is 0 at the first match of its player.
         OutcomeWarning
-            If outcomes are only 1 and 0, or 1, 1/2 and 0, and those of the frame were
-            others; or if the likelihood would have ten ties between equals, and there
-            is none.
+            If outcomes are only 1 and 0, or only 1, 1/2, and 0, and the outcomes of the
+            frame were others; or if the likelihood expects more than ten ties between
+            equal players and there are none.
         NotIdentifiedWarning
-            If two groups of players never meet, each at least an eighth of them;
-            `diagnose` names all groups.
+            If two groups of players never meet and each has at least an eighth of the
+            players; `diagnose` lists all groups.
         UnseenWarning
-            If `covariance` or `mean` has a name that is not a feature of the matches.
+            If `covariance` or `mean` names a feature that the matches do not have.
         """
         observations = check_problem(self, matches, y, sample_weight, offset)
         features = {REST, PERFORMANCE, *matches.features}
@@ -259,25 +274,28 @@ class DynamicComparisons(BaseEstimator):
         sample_weight: PerMatch = None,
         offset: PerMatch = None,
     ) -> Self:
-        """Add later matches: the sweeps go on from the last state, so a few are enough.
+        """Add later matches and continue the sweeps from the last state.
 
-        They are sweeps of all matches, since at a `tol` of 1e-6 nearly all move: one
-        more match takes as long as a thousand more, after 400,000 of them about a
-        second. Where each match is to be forecast from all before it, `one_step_ahead`
-        is quicker.
+        Few sweeps are necessary, because they start from the previous fit. Each sweep
+        covers all matches, because nearly all pseudo-observations change at a `tol` of
+        1e-6: adding one match takes as long as adding a thousand, about a second after
+        400,000 matches. To forecast each match from all earlier ones, `one_step_ahead`
+        is faster.
 
-        Parameters, results and errors as in `fit`. The matches may have new features,
-        in any order of columns. It raises ValueError also where the first of them is
-        earlier than the last one so far, an event of races has the name of an earlier
-        one, or only one of both was read from dates.
+        Parameters, return value, and errors are those of `fit`. The matches may have
+        new features and a different column order. The method also raises ValueError if
+        the first new match is earlier than the last known one, if an event of races has
+        the name of an earlier event, or if only one of the two sets of times was read
+        from dates.
         """
         check_is_fitted(self, "matches_")
         observations = check_problem(self, matches, y, sample_weight, offset)
-        # another likelihood, by set_params
+        # the likelihood may have been changed by set_params
         self.likelihood.check(self.outcomes_, len(self.matches_))
         last = self.matches_.time[-1]
         expected = (
-            f"later matches only, from {last:g} on: fit all together, sorted by time"
+            f"a time of at least {last:g}, that of the last match so far; to add earlier "
+            "matches, fit all matches together, sorted by time"
         )
         require(
             matches.time[0] >= last,
@@ -291,7 +309,7 @@ class DynamicComparisons(BaseEstimator):
             (self.posterior == "joint") == self._is_joint,
             self.posterior,
             "posterior",
-            "that of the fit, or another fit of all matches",
+            "the same value as in fit; to change it, fit all matches again",
         )
         together = concatenate(self.matches_, matches)
         _check_races(self, together, np.ones(len(together)))
@@ -306,14 +324,14 @@ class DynamicComparisons(BaseEstimator):
         infer(self, matches, observations, sites)
         if not self.converged_:
             change = self.trace_["residual"].iloc[-1]
-            text = f"no convergence in {self.n_iter_} sweeps: the last one would change a pseudo-observation "
+            text = f"no convergence after {self.n_iter_} sweeps: the next would change a pseudo-observation "
             text += f"by {change:.1e} standard deviations, more than tol={self.tol:g}; raise max_iter, "
             if self.method == "ep" and not self.likelihood.log_concave:
-                text += "or take method='kl', which converges also where the likelihood is not log-concave"
+                text += "or use method='kl', which also converges for likelihoods that are not log-concave"
             elif self.rate != "auto":
-                text += "or leave rate='auto'"
+                text += "or use rate='auto'"
             else:
-                text += "or look at trace_"
+                text += "or see trace_ for the course of the fit"
             warn_user(text, ConvergenceWarning)
         return self
 
@@ -323,10 +341,10 @@ class DynamicComparisons(BaseEstimator):
         Parameters
         ----------
         feature : hashable
-            A name.
+            Name of the feature.
         time : float or date, or array-like of shape (k,)
-            In the unit of `Matches.time`, at any time, in any order; dates or their ISO
-            texts where that is days.
+            Times in any order, in the unit of `Matches.time`. If that unit is days,
+            also dates or their ISO strings.
 
         Returns
         -------
@@ -335,8 +353,8 @@ class DynamicComparisons(BaseEstimator):
         Raises
         ------
         ValueError
-            If the feature was in no match, or its prior is not defined, or overflows,
-            at a time.
+            If the feature was in no match, or its prior is not defined or overflows at
+            a time.
         """
         self._check_feature(feature, "feature")
         return self._moments_at((feature,), [1.0], time)
@@ -344,19 +362,19 @@ class DynamicComparisons(BaseEstimator):
     def difference(
         self, first: Hashable, second: Hashable, time: ArrayLike
     ) -> tuple[NDArray, NDArray]:
-        """Posterior mean and standard deviation of the score of `first` less that of
-        `second`.
+        """Posterior mean and standard deviation of a score difference.
 
-        With posterior="joint" their covariance counts. In the factorized posterior they
-        are independent: the standard deviation is too small between groups that hardly
-        meet.
+        The difference is the score of `first` minus the score of `second`. With
+        posterior="joint" it includes their covariance. The factorized posterior treats
+        the two scores as independent, so its standard deviation is too small for
+        players of groups that rarely meet.
 
         Parameters
         ----------
         first, second : hashable
-            Two names of features.
+            Names of two features.
         time : float or date, or array-like of shape (k,)
-            As in `scores`.
+            Times, as in `scores`.
 
         Returns
         -------
@@ -365,7 +383,7 @@ class DynamicComparisons(BaseEstimator):
         Raises
         ------
         ValueError
-            As `scores`, and if both names are the same.
+            In the cases of `scores`, and if both names are the same.
 
         Examples
         --------
@@ -380,31 +398,32 @@ class DynamicComparisons(BaseEstimator):
         """
         for name, value in (("first", first), ("second", second)):
             self._check_feature(value, name)
-        require(first != second, second, "second", "another feature than first")
+        require(first != second, second, "second", "a feature other than first")
         return self._moments_at((first, second), [1.0, -1.0], time)
 
     def joint_scores(
         self, features: Iterable[Hashable], time: Any
     ) -> tuple[Floats, Floats]:
-        """Posterior mean and covariance of the scores of several features at a time.
+        """Posterior mean and covariance of the scores of several features at one time.
 
         Parameters
         ----------
         features : iterable of F hashables
-            Names of features, each once.
+            Names of the features, each once.
         time : float or date
-            As in `scores`.
+            Time, as in `scores`.
 
         Returns
         -------
         mean : ndarray of shape (F,)
         covariance : ndarray of shape (F, F)
-            Diagonal for the factorized posterior, in which features are independent.
+            Covariance matrix; diagonal for the factorized posterior, in which features
+            are independent.
 
         Raises
         ------
         ValueError
-            As `scores`, and if a name is given twice.
+            In the cases of `scores`, and if a name is given twice.
 
         Examples
         --------
@@ -418,7 +437,7 @@ class DynamicComparisons(BaseEstimator):
         names = tuple(check_list(features, "features", "a list of names"))
         require(len(names) > 0, names, "features", "at least one name")
         for name in names:
-            self._check_feature(name, "a feature")
+            self._check_feature(name, "a name in features")
         require(len(set(names)) == len(names), names, "features", "each name once")
         return self._joint_scores(names, self._parse_time(time, "time"))
 
@@ -437,14 +456,15 @@ class DynamicComparisons(BaseEstimator):
     def _check_feature(self, name: Hashable, argument: str) -> None:
         check_is_fitted(self, "matches_")
         if not _is_key(name, self._fitted_posterior().column):
-            expected = f"one of {short_repr(list(self.features_))}"
+            expected = (
+                f"a feature of the fit, one of {short_repr(list(self.features_))}"
+            )
             require(False, name, argument, expected)
 
     def _moments_at(
         self, names: tuple[Hashable, ...], row: list[float], time: ArrayLike
     ) -> tuple[NDArray, NDArray]:
-        """Mean and standard deviation of x·s for one row x over named features, of the
-        shape of `time`."""
+        """Mean and standard deviation of x·s for one row x, in the shape of `time`."""
         parsed = as_times(time, self.matches_.columns)
         times = check_array(np.atleast_1d(parsed), "time", ("k",), "times")
         design = sparse.csr_array(np.tile(row, (len(times), 1)))
@@ -454,13 +474,15 @@ class DynamicComparisons(BaseEstimator):
     def _row_moments(
         self, design: Any, names: tuple[Hashable, ...], time: Floats
     ) -> tuple[Floats, Floats]:
-        """Mean and variance of x·s of rows of a design over named features, at times."""
+        """Mean and variance of x·s for rows x of a design, each at its own time."""
         mean, variance = self._moments_of(design, names)(design, time)
         return mean + design @ self._prior.means(names), variance
 
     def _moments_of(self, design: Any, names: tuple[Hashable, ...]) -> RowMoments:
-        """A function of rows of this design and their times: mean and variance of x·s,
-        less prior means."""
+        """A function that returns mean and variance of x·s, without the prior means.
+
+        Its arguments are rows of this design and their times.
+        """
         posterior = self._fitted_posterior()
         if isinstance(posterior, JointPosterior):
             return partial(posterior.differences, names)
@@ -476,38 +498,40 @@ class DynamicComparisons(BaseEstimator):
         return moments
 
     def standings(self, time: Any = None, since: Any = None) -> pd.DataFrame:
-        """The players at a time, the best first: scores, and ranks with their
-        uncertainty.
+        """Table of the players at one time, sorted by score, with rank intervals.
 
         Parameters
         ----------
         time : float or date, optional
-            In the unit of `Matches.time`, or a date or its ISO text where that is days;
-            the last match, if None. Players are those who had a match by then; what
-            came later counts in their scores.
+            Time of the scores, in the unit of `Matches.time`; a date or its ISO string
+            if that unit is days; the time of the last match by default. The table
+            contains the players with a match up to this time. Their scores are also
+            informed by later matches.
         since : float or date, optional
-            Only those who had a match from then on: ranks are among these.
+            Start of the period in which a player must have had a match to be listed.
+            Ranks are among the listed players.
 
         Returns
         -------
         DataFrame
-            `name`; `score` and `std`, as of `scores`; `rank` by score, one for all who
-            tie; `rank_low` and `rank_high`, between which the rank is with probability
-            0.95, by 1,000 draws from the posterior; `matches`, how many by then, an
-            event of a race being one.
+            `name`; `score` and `std`, as in `scores`; `rank` by score, the same for
+            players with equal scores; `rank_low` and `rank_high`, ends of an interval
+            that contains the rank with probability 0.95, from 1,000 draws of the
+            posterior; `matches`, the number of matches up to this time (an event of a
+            race counts once).
 
         Raises
         ------
         ValueError
-            If nobody had a match by this time, or from `since` to it.
+            If no player had a match up to `time`, or between `since` and `time`.
 
         Notes
         -----
         In the factorized posterior `std` is the standard deviation of a score relative
-        to the others. How the common offset of all scores moves does not affect
-        outcomes, and is not included. Intervals of differences have their nominal
+        to the other scores. Changes of the common offset of all scores do not affect
+        outcomes and are not included. Intervals of differences have their nominal
         coverage (benchmarks/static_models.py). With posterior="joint" `std` includes
-        the common offset; ranks do not depend on it, nor does `difference`.
+        the common offset; ranks and `difference` do not depend on it.
 
         Examples
         --------
@@ -530,7 +554,7 @@ class DynamicComparisons(BaseEstimator):
             end > 0,
             time,
             "time",
-            f"a time from that of the first match on, {times[0]:g}",
+            f"a time not before the first match, which is at {times[0]:g}",
         )
         begin = 0
         if since is not None:
@@ -539,7 +563,7 @@ class DynamicComparisons(BaseEstimator):
             begin < end,
             since,
             "since",
-            f"a time up to that of the last match by then, {times[end - 1]:g}",
+            f"a time of at most {times[end - 1]:g}, that of the last match up to `time`",
         )
         is_player = [
             name != ADVANTAGE and not isinstance(name, tuple) for name in self.features_
@@ -571,14 +595,16 @@ class DynamicComparisons(BaseEstimator):
         return table.sort_values("rank", kind="stable", ignore_index=True)
 
     def _count_entries(self, begin: int, end: int) -> NDArray:
-        """Number of matches of each feature, among matches begin..end."""
+        """Number of matches of each feature among matches begin..end."""
         design = self.matches_.design
         entries = slice(design.indptr[begin], design.indptr[end])
         return np.bincount(design.indices[entries], minlength=design.shape[1])
 
     def _count_matches(self, end: int) -> NDArray:
-        """Number of matches of each feature before match `end`; an event of a race is
-        one, however many players it has."""
+        """Number of matches of each feature before match `end`.
+
+        An event of a race counts as one match, whatever the number of players.
+        """
         count = self._count_entries(0, end)
         column = {name: k for k, name in enumerate(self.features_)}
         for k in np.flatnonzero(count):
@@ -589,14 +615,13 @@ class DynamicComparisons(BaseEstimator):
     def moments(
         self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn"
     ) -> tuple[Floats, Floats]:
-        """Mean and variance of the difference of scores x·s(t) of each match, shape
-        (N,) both.
+        """Mean and variance of the score difference x·s(t) of each match.
 
-        Features that were in no match have their prior. Unless posterior="joint",
-        features of one match count as independent, as they are in the approximation:
-        between groups that hardly meet the variance is too small. Arguments and
-        warnings as of `predict_proba`. It raises ValueError where times or entries of
-        the design are so large that these numbers overflow.
+        Both have shape (N,). Features that were in no match have their prior. With the
+        factorized posterior the features of one match are treated as independent;
+        between groups that rarely meet, this variance is too small. Arguments and
+        warnings are those of `predict_proba`. The method raises ValueError if times or
+        entries of the design are so large that mean or variance overflows.
         """
         matches = self._prepare(matches, unseen)
         return self._forecast(matches, lambda *moments: moments, offset)
@@ -607,8 +632,10 @@ class DynamicComparisons(BaseEstimator):
         statistic: Callable[[Floats, Floats], Any],
         offset: PerMatch,
     ) -> Any:
-        """A statistic of mean and variance of each match, one column per match, in
-        parallel."""
+        """A statistic of the mean and variance of each match, computed in parallel.
+
+        The result has one column per match.
+        """
         known = _check_offset(offset, len(matches))
         if self._prior.mean:
             known = known + self._prior.differences(matches)
@@ -626,9 +653,9 @@ class DynamicComparisons(BaseEstimator):
             return np.concatenate(parallel_map(forecast, parts), axis=-1)
 
     def _parse_time(self, time: Any, name: str) -> float:
-        """One time, in the unit of the matches."""
+        """Convert one time to the unit of the matches."""
         parsed = as_times(time, self.matches_.columns)[()]
-        return check_real(parsed, name, "a number, or a date", -LARGEST, LARGEST)
+        return check_real(parsed, name, "a number or a date", -LARGEST, LARGEST)
 
     def _set_results(
         self,
@@ -650,7 +677,7 @@ class DynamicComparisons(BaseEstimator):
         evidence = trace["evidence"].to_numpy()
         self.log_marginal_likelihood_ = float(evidence[trace["accepted"]][-1])
         self.converged_ = converged
-        # The values at the fit: parameters may change later.
+        # Parameters may change later, so the values of the fit are kept.
         self._prior = prior
         self._likelihood = self.likelihood
         self._n_threads = self.n_threads
@@ -659,7 +686,7 @@ class DynamicComparisons(BaseEstimator):
         return self
 
     def _fitted_posterior(self) -> Posterior | JointPosterior:
-        """Posterior by the parameters of the fit, computed at the first call."""
+        """Posterior with the parameters of the fit, computed at the first call."""
         if self._posterior is None:
             if self._is_joint:
                 self._posterior = JointPosterior(
@@ -677,35 +704,35 @@ class DynamicComparisons(BaseEstimator):
     def predict_proba(
         self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn"
     ) -> Floats:
-        """Probabilities of the outcomes: loss, tie and win of the first, or loss and
-        win without ties.
+        """Outcome probabilities of each match.
 
         Parameters
         ----------
         matches : Matches or DataFrame
-            At any times: before, between and after those learned from. Their features
-            may be in another order, and those that were never seen have their prior. A
-            frame is read by the columns that `Matches.from_frame` was given for the
-            matches of the fit.
+            Matches at any times, also earlier than those of the fit. Their features may
+            be in another order; features that were not in the fit have their prior. A
+            DataFrame is read with the column names that `Matches.from_frame` got for
+            the matches of the fit.
         offset : array-like of shape (N,), optional
-            As in `fit`.
+            Known part of the score difference, as in `fit`.
         unseen : "warn", "raise" or "ignore"
-            What to do about names of players that were not among the features of the
-            fit.
+            Treatment of players whose names are not among the features of the fit.
 
         Returns
         -------
         ndarray of shape (N, 3) or (N, 2)
+            Probabilities of loss, tie, and win of the first; without ties, of loss and
+            win.
 
         Raises
         ------
         ValueError
-            On bad matches; with unseen="raise", where a name is new.
+            If the matches are invalid, or, with unseen="raise", if a name is new.
 
         Warns
         -----
         UnseenWarning
-            With unseen="warn", where a name is new: it may be misspelt.
+            If a name is new and unseen="warn", since it may be misspelt.
         """
 
         def probabilities(mean: Floats, variance: Floats) -> Floats:
@@ -722,34 +749,37 @@ class DynamicComparisons(BaseEstimator):
         offset: PerMatch = None,
         unseen: str = "warn",
     ) -> Floats:
-        """Draw the outcomes of matches to come, together.
+        """Draw the outcomes of future matches jointly.
 
-        Each draw has its own scores, from the posterior, and their moves from match to
-        match by the prior; outcomes are drawn from the likelihood, given the scores. So
-        outcomes of one draw belong together: a team that is better than thought is so
-        in all of its matches.
+        Each draw has its own scores. They start from the posterior, change from match
+        to match according to the prior, and determine the probabilities of the
+        outcomes. The outcomes of one draw are therefore correlated: a team that is
+        better than its mean score is better in all its matches.
 
         Parameters
         ----------
         fixtures : Matches
-            Not before the last match of the fit, where scores move.
+            Future matches. If scores change over time, none may be earlier than the
+            last match of the fit.
         n_draws : int
+            Number of draws.
         random_state : int or Generator, optional
+            Seed or random number generator.
         offset : array-like of shape (N,), optional
-            As in `fit`.
+            Known part of the score difference, as in `fit`.
         unseen : "warn", "raise" or "ignore"
-            As in `predict_proba`.
+            Treatment of new names, as in `predict_proba`.
 
         Returns
         -------
         ndarray of shape (n_draws, N)
-            Outcomes, as those of `fit`: 1, 0 or -1, or points.
+            Outcomes of the kind used in `fit`: 1, 0, or -1, or points.
 
         Raises
         ------
         ValueError
-            On bad matches; if scores move, and one of them is before the last match of
-            the fit; with unseen="raise", where a name is new.
+            If the matches are invalid; if scores change and a match is earlier than the
+            last match of the fit; if a name is new and unseen="raise".
 
         Examples
         --------
@@ -769,7 +799,10 @@ class DynamicComparisons(BaseEstimator):
         names = tuple(matches.features[k] for k in present)
         state = self._fitted_posterior().state_of(names)
         first = float(matches.time[0])
-        expected = f"a time from the last match of the fit on, {state.time:g}: later ones have to be forecast"
+        expected = (
+            f"fixtures after the fit, at {state.time:g} (the time of its last match) or later; "
+            "for earlier matches use predict_proba"
+        )
         require(first >= state.time, first, "the time of the first fixture", expected)
         rows = Rows(matches.design[:, present], matches.time)
         draws = draw_differences(state, self._prior, names, rows, (n_draws, rng))
@@ -780,14 +813,17 @@ class DynamicComparisons(BaseEstimator):
         check_is_fitted(self, "matches_")
         known: Any = self.features_
         if getattr(matches, "features", None) is not known:
-            known = self._fitted_posterior().column  # a dict, which is not copied
+            known = self._fitted_posterior().column  # a dict, to avoid a copy
         return prepare_for_prediction(matches, self.matches_.columns, known, unseen)
 
     def predict(
         self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn"
     ) -> NDArray[np.int8]:
-        """The most probable outcome of each match: 1, 0 or -1, shape (N,); as
-        `predict_proba`."""
+        """The most probable outcome of each match: 1, 0, or -1.
+
+        The result has shape (N,). Arguments, errors, and warnings are those of
+        `predict_proba`.
+        """
         return most_probable(
             self._likelihood, self.predict_proba(matches, offset, unseen)
         )
@@ -800,10 +836,10 @@ class DynamicComparisons(BaseEstimator):
         offset: PerMatch = None,
         unseen: str = "warn",
     ) -> float:
-        """Weighted accuracy of `predict`, where points count by their sign.
+        """Weighted accuracy of `predict`; of point differences only the sign counts.
 
-        It raises ValueError as `fit`, and with `Poisson`, whose outcomes are points of
-        one side.
+        The method raises ValueError in the cases of `fit`, and with `Poisson`, whose
+        outcomes are the points of only one side.
         """
         matches = self._prepare(matches, unseen)
         result = results_of(self._likelihood, matches, y)
@@ -811,15 +847,14 @@ class DynamicComparisons(BaseEstimator):
         return 1.0 - comparison_loss(result, predicted, sample_weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model as one .npz file, of numbers and JSON only; `load`
-        reads it.
+        """Write the fitted model to one .npz file of numbers and JSON, for `load`.
 
         Raises
         ------
         ValueError
-            If a feature's name is neither a str nor a number nor a tuple of them.
+            If the name of a feature is not a str, a number, or a tuple of them.
         OSError
-            If the file can't be written.
+            If the file cannot be written.
         """
         check_is_fitted(self, "matches_")
         header = {
@@ -848,21 +883,23 @@ class DynamicComparisons(BaseEstimator):
 
 
 RowMoments = Callable[[Any, Floats], tuple[Floats, Floats]]
-# with more covariances, each part of the forecasts would have few features of one
+# With more covariances, each part would have few features of one covariance.
 _MAX_PARALLEL_SPACES = 16
 _N_RANK_DRAWS = 1000
 _RANK_PROBABILITY = 0.95
-_RANK_BLOCK = 1 << 16  # scores that are drawn together
-_MIN_GROUP_FRACTION = 1 / 8  # of the players: a group that is worth a warning
-_MIN_EXPECTED_TIES = 10  # between equals: with more, and none, a warning
-# Digits, in standard deviations, to which tied scores are equal: fits end with a tol.
+_RANK_BLOCK = 1 << 16  # number of scores drawn at once
+_MIN_GROUP_FRACTION = 1 / 8  # of the players: smaller groups cause no warning
+_MIN_EXPECTED_TIES = (
+    10  # between equals: if there are more, having none causes a warning
+)
+# Digits, in standard deviations, to which tied scores agree: fits have a tolerance.
 _TIE_DIGITS = 6
 _OBSERVATIONS = "outcomes", "weights", "offset"  # the columns of observations_
 _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads", "posterior")
 
 
 def _is_key(name: Any, table: Mapping[Hashable, Any]) -> bool:
-    """Whether a name is in a table, also for names that cannot be hashed."""
+    """Whether a name is in a table; False for names that cannot be hashed."""
     try:
         return name in table
     except TypeError:
@@ -870,13 +907,13 @@ def _is_key(name: Any, table: Mapping[Hashable, Any]) -> bool:
 
 
 def most_probable(likelihood: Likelihood, probabilities: Floats) -> NDArray[np.int8]:
-    """The most probable outcome of each row of probabilities."""
+    """The most probable outcome for each row of probabilities."""
     labels = np.array(likelihood.labels, dtype=np.int8)
     return labels[np.argmax(probabilities, axis=1)]
 
 
 def ranks_by_mean(mean: Floats, std: Floats) -> NDArray[np.int64]:
-    """Ranks of scores, 1 for the largest mean; all who tie have the same."""
+    """Ranks of scores, 1 for the largest mean; equal scores share a rank."""
     rounded = np.round(mean / (std.max() or 1.0), _TIE_DIGITS)
     return rankdata(-rounded, method="min").astype(np.int64)
 
@@ -884,16 +921,15 @@ def ranks_by_mean(mean: Floats, std: Floats) -> NDArray[np.int64]:
 def _ranks(
     mean: Floats, std: Floats, factor: Floats
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Ranks by the mean, and between which ranks are with probability 0.95 by draws of
-    scores.
+    """Ranks by the mean, and 95 percent rank intervals from draws of the scores.
 
-    `factor` is their standard deviations, if they are independent, else a matrix whose
-    product with independent normal numbers, from the left, has their covariance. Only
-    the draws of a block, and the smallest and largest ranks so far that the quantiles
-    need, are in memory.
+    `factor` holds the standard deviations if the scores are independent. Otherwise it
+    is a matrix such that the product of a row of independent standard normal numbers
+    with it has the covariance of the scores. To save memory, scores are drawn in
+    blocks, and only the smallest and largest ranks that the quantiles need are kept.
     """
     rng = np.random.default_rng(0)
-    # of the draws on either side
+    # number of draws kept on either side
     kept = 1 + round((1 - _RANK_PROBABILITY) / 2 * (_N_RANK_DRAWS - 1))
     size = max(2 * kept, _RANK_BLOCK // len(mean))
     extremes = np.empty((len(mean), 0), np.int32)
@@ -913,8 +949,10 @@ def _ranks(
 
 
 def _ranks_of_rows(scores: Floats) -> NDArray[np.int32]:
-    """The ranks in each row, 1 for the largest; equal scores share their mean rank,
-    rounded down."""
+    """Ranks in each row, 1 for the largest.
+
+    Equal scores share their mean rank, rounded down.
+    """
     order = np.argsort(-scores, axis=1)
     if (np.diff(np.take_along_axis(scores, order, axis=1), axis=1) == 0).any():
         return rankdata(-scores, axis=1).astype(np.int32)
@@ -925,37 +963,37 @@ def _ranks_of_rows(scores: Floats) -> NDArray[np.int32]:
 
 
 def _warn_about_groups(matches: Matches) -> None:
-    """Warn where two large groups of players never meet."""
+    """Warn if two large groups of players never meet."""
     diagnosis = diagnose(matches)
-    # the largest first
+    # sorted, the largest first
+
     sizes = [len(group) for group in diagnosis.components if len(group) > 1]
     if len(sizes) > 1 and sizes[1] >= _MIN_GROUP_FRACTION * sum(sizes):
         warn_user(diagnosis.message, NotIdentifiedWarning)
 
 
 def _warn_about_missing_ties(likelihood: Likelihood, outcomes: Floats) -> None:
-    """Warn where the likelihood would have several ties between equals, and there are
-    none."""
+    """Warn if the likelihood expects several ties but there are none."""
     has_ties = isinstance(likelihood, Results) and likelihood.has_ties
     if not has_ties or not outcomes.all():
         return
     tie = float(likelihood.probabilities([0.0], [0.0])[0, 1])
     if tie * len(outcomes) <= _MIN_EXPECTED_TIES:
         return
-    text = f"{likelihood} has a tie in {100 * tie:.0f} % of matches between equals, and y none in"
+    text = f"{likelihood} expects a tie in {100 * tie:.0f} % of matches between equal players, but none"
     ordinal = getattr(likelihood, "likelihood", likelihood)  # of a Lapse
     other = type(ordinal).__name__.removeprefix("Ordinal")
     warn_user(
-        f"{text} {len(outcomes):,}: where there are no ties, take {other}()",
+        f"{text} of the {len(outcomes):,} outcomes in y is a tie; if ties are impossible, use {other}()",
         OutcomeWarning,
     )
 
 
-# ---- The engine on trusted arrays, for code that fits many models
+# ---- Functions for code that fits many models on arrays that are checked once
 
 
 def check_model(model: DynamicComparisons) -> None:
-    """Raise ValueError unless it is a model whose parameters are in their range."""
+    """Raise ValueError unless this is a model with valid parameters."""
     require(
         isinstance(model, DynamicComparisons), model, "model", "a DynamicComparisons"
     )
@@ -964,20 +1002,20 @@ def check_model(model: DynamicComparisons) -> None:
         len(covariances) > 0 and all(isinstance(k, Covariance) for k in covariances),
         model.covariance,
         "covariance",
-        "a Covariance, or a mapping of names to them",
+        "a Covariance, or a mapping of feature names to Covariances",
     )
     likelihood = model.likelihood
     require(
         isinstance(likelihood, Likelihood),
         likelihood,
         "likelihood",
-        "a likelihood, such as Probit()",
+        "an instance of a likelihood, such as Probit()",
     )
     check_choice(model.method, "method", ("ep", "kl"))
     check_choice(model.posterior, "posterior", ("factorized", "joint"))
     is_auto = isinstance(model.rate, str) and model.rate == "auto"
     valid_rate = is_auto or 0 < as_real(model.rate) <= 1
-    require(valid_rate, model.rate, "rate", "'auto', or a number above 0 and up to 1")
+    require(valid_rate, model.rate, "rate", "'auto', or a number above 0 and at most 1")
     require(0 < as_real(model.tol) < np.inf, model.tol, "tol", "a positive number")
     check_count(model.max_iter, "max_iter", least=1)
     if model.n_threads is not None:
@@ -987,7 +1025,7 @@ def check_model(model: DynamicComparisons) -> None:
             isinstance(model.mean, Mapping),
             model.mean,
             "mean",
-            "a mapping of names to prior means",
+            "a mapping of feature names to prior means",
         )
         for name, value in model.mean.items():
             check_real(
@@ -999,10 +1037,11 @@ def check_model(model: DynamicComparisons) -> None:
 def differences(
     x: Floats, starts: NDArray, mean: Floats, variance: Floats
 ) -> tuple[Floats, Floats]:
-    """Mean and variance of x·s of each match, from those of the scores, one per entry of
-    the design.
+    """Mean and variance of x·s of each match from those of the scores.
 
-    `starts`, of one more than there are matches, says where the entries of each begin.
+    `mean` and `variance` have one value per entry of the design. `starts` holds the
+    number of the first entry of each match and, at the end, of the entry after the last
+    match.
     """
     begin = starts[:-1] - starts[0]
     mean, variance = (
@@ -1012,15 +1051,16 @@ def differences(
 
 
 def results_of(likelihood: Likelihood, matches: Matches, y: ArrayLike) -> Floats:
-    """Results of matches, 1, 0 or -1, from the outcomes of a likelihood, shape (N,).
+    """Results of matches, 1, 0, or -1, from outcomes of a likelihood, shape (N,).
 
-    It raises ValueError with `Poisson`, whose outcomes are points of one side.
+    The function raises ValueError with `Poisson`, whose outcomes are the points of only
+    one side.
     """
     require(
         not isinstance(likelihood, Poisson),
         likelihood,
-        "the likelihood",
-        "one of results, or of differences of points",
+        "likelihood",
+        "a likelihood of wins and losses or of point differences; Poisson has the points of one side",
     )
     outcomes: Any = y
     if isinstance(likelihood, Results):
@@ -1035,8 +1075,10 @@ def check_problem(
     sample_weight: PerMatch = None,
     offset: PerMatch = None,
 ) -> Floats:
-    """Check all arguments of a fit; return outcome, weight and offset of each match,
-    (N, 3)."""
+    """Check all arguments of a fit.
+
+    Returns outcome, weight, and offset of each match, shape (N, 3).
+    """
     check_model(model)
     check_matches(matches)
     if isinstance(model.likelihood, Results):
@@ -1049,8 +1091,11 @@ def check_problem(
 
 
 def _check_races(model: DynamicComparisons, matches: Matches, weights: Floats) -> None:
-    """A performance is of one time, and comparisons of two have no noise: no weights,
-    and no "kl"."""
+    """Check the settings that races require.
+
+    A performance belongs to one time, and comparisons of two performances have almost
+    no noise. Therefore weights other than 0 and 1 and method "kl" are not possible.
+    """
     own = np.array([is_performance(name) for name in matches.features])[
         matches.design.indices
     ]
@@ -1060,14 +1105,17 @@ def _check_races(model: DynamicComparisons, matches: Matches, weights: Floats) -
         model.method == "ep",
         model.method,
         "method",
-        "'ep' where performances are compared, as in races",
+        "'ep', since the matches come from Matches.from_rankings",
     )
     rows, columns = matches.design.tocoo().coords
     rows = rows[own]
     columns = columns[own]
     wrong = np.zeros(len(matches), dtype=bool)
     wrong[rows] = ~np.isin(weights[rows], (0, 1))
-    expected = "0 or 1 in races, where an order told twice is one: give an event twice, with two names"
+    expected = (
+        "0 or 1 for matches from Matches.from_rankings; to count an event twice, list it "
+        "twice, with two names"
+    )
     raise_if_any(wrong, weights, "sample_weight", expected)
     _, first, place = np.unique(columns, return_index=True, return_inverse=True)
     late = matches.time[rows] != matches.time[rows[first[place]]]
@@ -1075,8 +1123,8 @@ def _check_races(model: DynamicComparisons, matches: Matches, weights: Floats) -
     require(
         not late.any(),
         name[1],
-        "an event",
-        "another name than one at another time has: add the year",
+        "the name of an event",
+        "a name that no event at another time has; add the year, for example",
     )
 
 
@@ -1086,11 +1134,11 @@ def _n_sites(joint: bool, matches: Matches) -> int:
 
 
 def _check_offset(offset: ArrayLike | None, n: int) -> Floats:
-    """Return the offset of each match; 0 if there is none."""
+    """Return the offset of each match, 0 if `offset` is None."""
     if offset is None:
         return np.zeros(n)
     known = check_array(offset, "offset", (n,), "one value per match")
-    expected = "numbers up to 1e100 in size"
+    expected = "a number from -1e100 to 1e100"
     raise_if_any(np.abs(known) > LARGEST, known, "offset", expected)
     return known
 
@@ -1102,8 +1150,10 @@ def prepare_sweep(
     observations: Floats,
     sites: Floats | None = None,
 ) -> Iterator[Any]:
-    """Make the sweep of a model, from given pseudo-observations or none; its threads
-    live as long as the context."""
+    """Create the sweep of a model and its threads, which end with the context.
+
+    The sweep starts from the given pseudo-observations, or from zeros.
+    """
     with worker_pool(model.n_threads) as parallel_map:
         prior = Prior(model.covariance, model.mean)
         if prior.mean:
@@ -1129,7 +1179,10 @@ def infer(
     observations: Floats,
     sites: Floats | None = None,
 ) -> DynamicComparisons:
-    """Fit, from given pseudo-observations or from nothing, without checks or warnings."""
+    """Fit without checks and warnings.
+
+    The fit starts from the given pseudo-observations, or from zeros.
+    """
     with prepare_sweep(model, matches, observations, sites) as sweep:
         step = make_step(sweep, model.rate)
         trace, converged = run_algorithm_1(
@@ -1142,19 +1195,21 @@ def infer(
 
 
 def load(path: str | os.PathLike[str]) -> DynamicComparisons:
-    """Read a model that `DynamicComparisons.save` wrote; it forecasts and updates like
-    the saved one.
+    """Load a model that `DynamicComparisons.save` wrote.
+
+    The loaded model forecasts and updates like the saved one.
 
     Parameters
     ----------
     path : path-like
+        Path of the file.
 
     Raises
     ------
     OSError
-        If the file does not exist, or cannot be read.
+        If the file does not exist or cannot be read.
     ValueError
-        If the file is something else, damaged, or of another version of the format.
+        If the file has other content, is damaged, or has another version of the format.
     """
     return read_npz(path, _read)
 
@@ -1177,7 +1232,7 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
         (arrays["data"], arrays["indices"], arrays["indptr"]),
         (len(arrays["time"]), len(features)),
     )
-    # that integers point into the design, Matches checks
+    # Matches checks that the indices are valid
     matches = Matches(design, arrays["time"], features)
     matches.columns = header.get("columns")
     observations = check_problem(
@@ -1197,6 +1252,6 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
 
 
 def _as_mapping(pairs: list[Any]) -> dict[Hashable, Any]:
-    """A mapping of names from the pairs by which JSON has it."""
+    """Convert the [name, value] pairs of JSON to a mapping."""
     names = as_names(name for name, _ in pairs)
     return dict(zip(names, (value for _, value in pairs), strict=True))

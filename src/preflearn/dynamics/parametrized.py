@@ -1,4 +1,4 @@
-"""Values with parameters: what covariances and likelihoods are."""
+"""Base class of covariances and likelihoods: immutable values with parameters."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from typing import Annotated, Any, ClassVar
 
 from preflearn.core.validation import LARGEST, check_list, check_real, require
 
-Positive = Annotated[float, "a parameter from 1e-100 to 1e100, which may be searched"]
-Length = Annotated[float, "one that is a length of time besides"]
-# the annotation as it is, or as `from __future__ import annotations` leaves it
+Positive = Annotated[float, "from 1e-100 to 1e100; hyperparameter searches include it"]
+Length = Annotated[float, "a Positive parameter that is a length of time"]
+# the annotation, or its text under `from __future__ import annotations`
 _LENGTHS = Length, "Length"
 _POSITIVE = Positive, "Positive", *_LENGTHS
 
 
 class Parametrized:
-    """A value that is made of its parameters, the fields of a dataclass, and can be
-    written as JSON.
+    """A value with parameters, the fields of a dataclass, that can be written as JSON.
 
-    A family of them has a root, whose subclasses are known by name; those with a
-    leading underscore are not.
+    A family of such classes has a root class, which knows its subclasses by name,
+    except those with a leading underscore.
 
     Attributes
     ----------
     ranges : dict of str to (float, float)
-        The least and the largest value of parameters that have a narrower range than
-        positive numbers have.
+        Smallest and largest value of each parameter that may not be any positive
+        number.
     """
 
     family: ClassVar[str]
@@ -48,12 +47,11 @@ class Parametrized:
             object.__setattr__(self, name, check_real(value, name, expected, low, high))
 
     def positive(self) -> dict[str, float]:
-        """The parameters that are annotated as positive numbers, of which lengths of
-        time are some."""
+        """The positive parameters, including lengths of time, by name."""
         return self._annotated(_POSITIVE)
 
     def lengths(self) -> dict[str, float]:
-        """The parameters that are annotated as lengths of time."""
+        """The parameters that are lengths of time, by name."""
         return self._annotated(_LENGTHS)
 
     def _annotated(self, kinds: tuple[Any, ...]) -> dict[str, float]:
@@ -65,12 +63,12 @@ class Parametrized:
         }
 
     def changed(self, **values: Any) -> Any:
-        """The same with other values of some parameters."""
+        """A copy with other values of some parameters."""
         found: Any = self
         return replace(found, **values)
 
     def to_dict(self) -> dict[str, Any]:
-        """The class and the parameters, which can be written as JSON."""
+        """Class and parameters as a dict that can be written as JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore[reportArgumentType]
         for name, value in values.items():
             if isinstance(value, Parametrized):
@@ -79,19 +77,19 @@ class Parametrized:
 
     @classmethod
     def from_dict(cls, description: object) -> Any:
-        """The value of this family that `to_dict` has described, equal to that one.
+        """Create the value that `to_dict` described.
 
         Parameters
         ----------
         description : dict
-            "kind": the name of the class; the other keys: its parameters, all of them.
-            A sum or a product has "parts", a list of descriptions; a parameter that is
-            itself of this family is a description.
+            Description of the value: the name of the class with the key "kind", and all
+            its parameters. A sum or a product has "parts", a list of descriptions. A
+            parameter that is itself of this family is a description.
 
         Raises
         ------
         ValueError
-            If this is no such description, or a parameter is out of range.
+            If the description is not valid, or a parameter is out of range.
 
         Examples
         --------
@@ -109,12 +107,13 @@ class Parametrized:
         if isinstance(description, dict):
             values = dict(description)
         kind = str(values.pop("kind", None))
-        expected = f"a dict, with one of {sorted(kinds)} as its kind"
+        expected = f"a dict whose 'kind' is one of {sorted(kinds)}"
         name = f"the description of a {cls.family}"
         require(kind in kinds, description, name, expected)
         names = [field.name for field in fields(kinds[kind])]
         good = sorted(map(str, values)) == sorted(names)
-        require(good, list(values), f"the description of {kind}", f"one of {names}")
+        name = f"the list of parameters in the description of a {kind}"
+        require(good, list(values), name, str(names))
         if "parts" in values:
             parts = check_list(values["parts"], "parts", "a list of descriptions")
             values["parts"] = tuple(map(cls.from_dict, parts))

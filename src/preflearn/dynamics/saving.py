@@ -1,9 +1,8 @@
-"""A fitted model as one file: numbers as the arrays of an .npz file, all else as JSON;
-nothing is pickled.
+"""Storage of a fitted model in one .npz file, without pickle.
 
-The archive has one array a name, and the array "header": the bytes of a JSON object,
-which says what the file is, and its version. With the archive's own sums, a damaged
-file is not taken for a whole one.
+Numbers are stored as arrays of the .npz file. Everything else is a JSON object, stored
+as bytes in the array "header", with the type and the version of the file. The checksums
+of the archive detect damaged files.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from numpy.typing import NDArray
 from preflearn.core.validation import require, short_repr
 
 _HEADER = "header"
-# What the header says of the file itself. The version counts up with each change that
-# an older reader would misunderstand.
+# Type and version of the file. Increase the version with each change that an older
+# reader would misunderstand.
 _MARKS = {"format": "preflearn.dynamics", "version": 1}
 
 
@@ -31,24 +30,23 @@ def write_npz(
     header: Mapping[str, Any],
     arrays: Mapping[str, NDArray],
 ) -> None:
-    """Write a file in one step: whoever reads it meanwhile, or after a crash, finds the
-    old one or the new.
+    """Write a file in one step, so that a crash leaves the old file or the new one.
 
     Parameters
     ----------
     path : path-like
-        The file, in a folder that exists; written under exactly this name.
+        Path of the file, in an existing folder; the name is used as it is.
     header : dict
-        JSON values, their numbers finite; tuples become lists.
+        JSON values with finite numbers; tuples become lists.
     arrays : dict of str -> ndarray
-        Numbers, by names other than "header".
+        Numbers, with names other than "header".
 
     Raises
     ------
     ValueError
-        If the header holds what JSON lacks.
+        If JSON cannot represent the header.
     OSError
-        If there is no such folder, the path is that of a folder, or the file can't be
+        If the folder does not exist, the path is a folder, or the file cannot be
         written.
     """
     try:
@@ -57,12 +55,13 @@ def write_npz(
         )
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"the model can't be saved: {error}; expected names that are a str, a number or a tuple of them"
+            f"the model cannot be saved: {error}; rename the features so that each name is a str, "
+            "a number, or a tuple of them"
         ) from None
     place = Path(path)
-    if place.is_dir():  # also the empty name, which is the working folder
+    if place.is_dir():  # including the empty name, which means the working folder
         raise IsADirectoryError(
-            f"{short_repr(str(path))} is a folder; expected the name of a file"
+            f"{short_repr(str(path))} is a folder; pass the name of a file"
         )
     with TemporaryDirectory(dir=place.absolute().parent, prefix=".incoming-") as folder:
         complete = Path(folder) / place.name
@@ -73,33 +72,37 @@ def write_npz(
             }
             np.savez(file, **named)
             file.flush()
-            os.fsync(file.fileno())  # the bytes are on the disk before the name is
+            os.fsync(
+                file.fileno()
+            )  # write the bytes to the disk before the file gets its name
         complete.replace(place)
 
 
 def read_npz(
     path: str | os.PathLike[str],
-    made: Callable[[dict[str, Any], dict[str, NDArray]], Any],
+    build: Callable[[dict[str, Any], dict[str, NDArray]], Any],
 ) -> Any:
-    """What is made of the header and the arrays that `write_npz` wrote.
+    """Read a file that `write_npz` wrote and build an object from it.
 
     Parameters
     ----------
     path : path-like
-    made : callable
-        Of header and arrays; what it raises says that they do not fit together.
+        Path of the file.
+    build : callable
+        Function of header and arrays that returns the object. It raises an error if
+        they are inconsistent.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ValueError
-        If the file is something else, damaged, or of another version of the format.
+        If the file has other content, is damaged, or has another version of the format.
     """
     place = Path(path)
     if not place.exists():
         raise FileNotFoundError(
-            f"there is no file {place}; expected one that `save` wrote"
+            f"{place} does not exist; pass the path of a file that `save` wrote"
         )
     try:
         with np.load(place, allow_pickle=False) as archive:
@@ -107,18 +110,18 @@ def read_npz(
         header = json.loads(arrays.pop(_HEADER).tobytes())
         for name, expected in _MARKS.items():
             found = header.pop(name, None)
-            require(found == expected, found, f"its {name}", repr(expected))
-        return made(header, arrays)
-    except Exception as error:  # of many kinds
+            require(found == expected, found, f"the {name}", repr(expected))
+        return build(header, arrays)
+    except Exception as error:  # any type is possible
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise ValueError(
-            f"{place} is not a file that `save` wrote, or it is cut short or damaged ({what}); expected one "
-            "of this preflearn or an older one"
+            f"{place} was not written by `save`, is incomplete or damaged, or comes from a newer version of "
+            f"preflearn ({what}); save the model again"
         ) from None
 
 
 def as_names(values: Iterable[Any]) -> tuple[Hashable, ...]:
-    """Names of features from JSON, which has lists for tuples.
+    """Feature names from JSON, in which tuples are lists.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Draws of score differences at later times, from a Gaussian over the states now."""
+"""Draws of future score differences from a Gaussian over the present states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from preflearn.dynamics.engine.score_state import ScoreState
 
 
 def square_root(covariance: Floats) -> Floats:
-    """R with R R' = covariance, which may be singular; shape (..., K, K)."""
+    """A matrix R with R R' = covariance, which may be singular; shape (..., K, K)."""
     values, vectors = np.linalg.eigh(covariance)
     return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
 
@@ -25,45 +25,45 @@ def draw_differences(
     rows: Rows,
     sampling: tuple[int, np.random.Generator],
 ) -> Floats:
-    """Draw x·s(t) of rows, less prior means.
+    """Draw x·s(t) of rows, without the prior means.
 
     Parameters
     ----------
     state : ScoreState
-        The features that are not in it have their prior.
+        State of the features in the last match; other features have their prior.
     prior : Prior
     names : tuple of length F
         Features of the columns.
     rows : Rows
-        Rows of a design and their times, none of them before that of the state.
+        Rows of a design and their times, none earlier than the time of the state.
     sampling : (int, Generator)
-        Number of draws.
+        Number of draws and random number generator.
 
     Returns
     -------
     ndarray of shape (n_draws, n)
     """
-    walkers = [
-        _Walkers(k, state, prior, names, sampling)
+    all_draws = [
+        _StateDraws(k, state, prior, names, sampling)
         for k in np.unique(prior.space_index(names))
     ]
     n_draws, rng = sampling
     normal = rng.standard_normal((n_draws, len(state.mean)))
     start = state.mean + normal @ square_root(state.covariance).T
-    for walker in walkers:
-        walker.begin(state, start)
+    for draws in all_draws:
+        draws.begin(state, start)
     result = np.empty((n_draws, len(rows.time)))
     scores = np.empty((n_draws, len(names)))
     times, begin = np.unique(rows.time, return_index=True)
     for time, low, high in zip(times, begin, [*begin[1:], len(rows.time)], strict=True):
-        for walker in walkers:
-            scores[:, walker.columns] = walker.scores_at(time)
+        for draws in all_draws:
+            scores[:, draws.columns] = draws.scores_at(time)
         result[:, low:high] = scores @ rows.design[low:high].T
     return result
 
 
-class _Walkers:
-    """Draws of the states of all features of one state-space model."""
+class _StateDraws:
+    """Draws of the states of all features that share a state-space model."""
 
     def __init__(
         self,
@@ -83,13 +83,13 @@ class _Walkers:
         self._time = state.time
 
     def begin(self, state: ScoreState, start: Floats) -> None:
-        """Take the states of features that were seen."""
+        """Set the states of the features that were in a match."""
         for i in np.flatnonzero(self._slots >= 0):
             place = slice(*state.place[[self._slots[i], self._slots[i] + 1]])
             self._states[i] = start[:, place]
 
     def scores_at(self, time: float) -> Floats:
-        """Move on to a time; the scores there, (n_draws, features)."""
+        """Advance to a time and return the scores there, shape (n_draws, features)."""
         new = np.isnan(self._first)
         now = np.full(len(self._first), time)
         since = np.full(len(self._first), max(self._time, -np.finfo(float).max))

@@ -1,5 +1,4 @@
-"""Ratings that are updated match by match behind one interface: Elo, Glicko and
-TrueSkill."""
+"""Rating systems that are updated after each match: Elo, Glicko, and TrueSkill."""
 
 from preflearn.ratings.elo_glicko import Elo, Glicko
 from preflearn.ratings.system import earlier_forecasts

@@ -1,14 +1,15 @@
-"""Rating systems: Elo and Glicko, which move two ratings after each match (section 5 of
-[Venuto2017]_).
+"""The rating systems Elo and Glicko, which update two ratings after each match.
 
-Elo's update is a step of stochastic gradient ascent. With d = (ln 10 / scale) (r_first
-- r_second), s the score of the first (1 win, 1/2 tie, 0 loss) and E = 1 / (1 + e^-d),
-the log-likelihood of Bradley and Terry, s log E + (1 - s) log(1 - E), has the
-derivative s - E in d; the step r_first += K (s - E), r_second -= K (s - E) follows it
-with a step length of K scale / ln 10. A tie as half a win is justified, too: twice
-this log-likelihood is, up to a constant, that of Davidson's model of ties with nu =
-2, which gives the three outcomes the probabilities (1 - E)², 2E(1 - E) and E². The Elo
-of [Maystre2019]_ follows other log-likelihoods in the same way.
+Section 5 of [Venuto2017]_ uses both. Elo's update is a step of stochastic gradient
+ascent. With d = (ln 10 / scale) (r_first - r_second), s the score of the first (1 for a
+win, 1/2 for a tie, 0 for a loss), and E = 1 / (1 + e^-d), the Bradley-Terry
+log-likelihood s log E + (1 - s) log(1 - E) has the derivative s - E in d. The step
+r_first += K (s - E), r_second -= K (s - E) follows this derivative with the step length
+K scale / ln 10. Counting a tie as half a win is justified, too: twice this
+log-likelihood is, up to a constant, that of Davidson's model of ties with nu = 2, in
+which the three outcomes have the probabilities (1 - E)², 2E(1 - E), and E². The Elo
+variant of [Maystre2019]_ follows the gradients of other log-likelihoods in the same
+way.
 
 References
 ----------
@@ -38,11 +39,11 @@ from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
 from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
 from preflearn.ratings.system import GaussianRatings, RatedMatches, RatingSystem
 
-# K in rating points, of new, established and elite players
+# K in rating points for new, established, and elite players
 _FIDE_FACTORS = np.array([30.0, 15.0, 10.0])
 _FIDE_NEW_GAMES = 30
 _FIDE_ELITE_RATING = 2400.0
-# the likelihoods of a win, tie or loss, not of points
+# the likelihoods of a win, tie, or loss, but not those of points
 _LIKELIHOODS = (Probit, Logit, OrdinalProbit, OrdinalLogit)
 _Q = math.log(10) / 400
 _NOISE = math.pi / math.sqrt(3) / _Q  # standard deviation of a match, in rating points
@@ -50,68 +51,74 @@ _NOISE = math.pi / math.sqrt(3) / _Q  # standard deviation of a match, in rating
 
 @dataclass(eq=False, repr=False)
 class Elo(RatingSystem):
-    """The rating system of [Elo1978]_, updated after every match.
+    """The Elo rating system [Elo1978]_, updated after each match.
 
-    After a match in which the first had the score s (1, 1/2 or 0), with h the
+    Choose it as a simple, fast, and widely known baseline. Its ratings have no
+    uncertainty. `Glicko` and `TrueSkill` have one, and `DynamicComparisons` learns each
+    score from all matches, which takes longer.
+
+    After a match in which the first had the score s (1, 1/2, or 0), with h the
     advantage::
 
         r_first += K (s - E),   r_second -= K (s - E),   E = 1 / (1 + 10^{-(r_first - r_second + h)/scale}),
 
-    each with the K of the player. With a likelihood it is that of section 5 of
-    [Maystre2019]_, with one length of step for all, and the scores s start at 0::
+    where each player has their own K. With a likelihood, the update is that of section
+    5 of [Maystre2019]_. All players have the same step length, and the scores s start
+    at 0::
 
         s_first += rate g,   s_second -= rate g,   g = d/dd log p(y | d),   d = s_first - s_second + h.
 
     Parameters
     ----------
     k : "fide" or float
-        K in rating points. "fide": 30 in the first 30 games of a player, then 15; 10
-        for ever once their rating reached 2400. These were the FIDE's rules from July
-        2011 to June 2014, and are the defaults of the function fide() of the R package
-        PlayerRatings, which [Venuto2017]_ uses (its elo() has one K, 27). Before, the
-        first K was 25, so also in the years of the chess data, 1999 to 2009; since July
-        2014 the three are 40, 20 and 10.
+        K in rating points. "fide": 30 in a player's first 30 games, then 15; 10 forever
+        after their rating reached 2400. These were FIDE's rules from July 2011 to June
+        2014, and are the defaults of the function fide() of the R package
+        PlayerRatings, which [Venuto2017]_ uses (its elo() has a single K, 27). Before
+        July 2011, including the years 1999 to 2009 of the chess data, the first K was
+        25; since July 2014 the three values are 40, 20, and 10.
     initial : float
-        Rating of a new player. Only differences count, except for the 2400 of "fide".
+        Rating of a new player. Only differences matter, except for the 2400 of "fide".
     scale : float
-        The difference, in rating points, of odds 10 : 1.
+        Rating difference in rating points for which the odds are 10 : 1.
     advantage : float
-        What the feature "advantage" of the matches is worth, in rating points, or in
-        the unit of the scores. Where its column holds numbers, such as handicaps in
-        this unit, 1 adds them as they are: offsets.
+        Value of the feature "advantage" of the matches, in rating points or in the unit
+        of the scores. If the column has numbers in this unit, such as handicaps, 1 adds
+        them unchanged, as offsets.
     likelihood : Probit, Logit, OrdinalProbit or OrdinalLogit, optional
-        Likelihood of the outcomes, which makes the forecasts; its noise is the unit of
-        the scores. With it, `k`, `initial` and `scale` are not used, and scores start
-        at 0.
+        Likelihood of the outcomes, which is also used for the forecasts; its noise is
+        the unit of the scores. If it is given, `k`, `initial`, and `scale` are not
+        used, and scores start at 0.
     rate : float
-        Length of step with a likelihood: above 0 and at most 1. k points are the rate k
-        ln 10 / scale of Logit. All four have -1 <= d²/dd² log p <= 0, so that up to 1 a
-        step never moves two sets of scores apart, and scores grow at most linearly;
-        with a longer one those of the probit kinds may explode.
+        Step length with a likelihood, above 0 and at most 1. k points correspond to the
+        rate k ln 10 / scale of Logit. All four likelihoods have -1 <= d²/dd² log p <=
+        0. Therefore a step with a rate of at most 1 never increases the distance
+        between two sets of scores, and scores grow at most linearly. With a larger
+        rate, the scores of probit likelihoods could diverge.
 
     Attributes
     ----------
     players_ : tuple of str
-        All who have played.
+        All players of the matches so far.
     ratings_ : ndarray of shape (n,)
-        Their ratings, or scores, after the last match.
+        Ratings, or scores, after the last match.
     games_ : ndarray of int, shape (n,)
-        The number of their matches.
+        Number of matches of each player.
     elite_ : ndarray of bool, shape (n,)
-        Who ever had a rating of 2400 or more.
+        Whether a player's rating was ever at least 2400.
     before_ : ndarray of shape (N, 2)
         Ratings of first and second before each match of the last call of `fit` or
         `partial_fit`.
     nu_ : float
-        The tie parameter of the forecasts, see Notes; not with a likelihood.
+        Tie parameter of the forecasts, see Notes; not available with a likelihood.
 
     Notes
     -----
-    Without a likelihood `predict_proba` uses the model of ties by Davidson whose
-    expected score is E; `nu_` maximises the likelihood of all outcomes so far, given
-    the ratings before each match. It has three columns, that of ties 0 where there were
-    none. With a likelihood it is p(y | d), of two columns where the likelihood has no
-    ties.
+    Without a likelihood `predict_proba` uses Davidson's model of ties, with expected
+    score E. `nu_` maximizes the likelihood of all outcomes so far, given the ratings
+    before each match. The forecasts have three columns; the column of ties is 0 if
+    there were no ties. With a likelihood the forecast is p(y | d), with two columns if
+    the likelihood has no ties.
 
     Examples
     --------
@@ -139,7 +146,7 @@ class Elo(RatingSystem):
         self._factors()
         check_number(self, "scale", positive=True, most=LARGEST)
         expected = (
-            "None, Probit(), Logit(), OrdinalProbit(margin) or OrdinalLogit(margin)"
+            "None, Probit(), Logit(), OrdinalProbit(margin), or OrdinalLogit(margin)"
         )
         good = self.likelihood is None or isinstance(self.likelihood, _LIKELIHOODS)
         require(good, self.likelihood, "likelihood", expected)
@@ -149,7 +156,7 @@ class Elo(RatingSystem):
         return self.likelihood
 
     def _factors(self) -> Floats:
-        """K of new, established and elite players."""
+        """K of new, established, and elite players."""
         if isinstance(self.k, str) and self.k == "fide":
             return _FIDE_FACTORS
         return np.full(3, check_number(self, "k", positive=True, most=LARGEST))
@@ -166,7 +173,9 @@ class Elo(RatingSystem):
         matches: RatedMatches,
         values: dict[str, NDArray],
     ) -> Floats:
-        values["elite_"] |= values["ratings_"] >= _FIDE_ELITE_RATING  # from the start
+        values["elite_"] |= (
+            values["ratings_"] >= _FIDE_ELITE_RATING
+        )  # includes new players
         likelihood = self.likelihood or Logit()
         steps = self._factors()
         margin = -1.0
@@ -174,9 +183,9 @@ class Elo(RatingSystem):
             steps = np.full(3, float(self.rate))
             margin = likelihood.parameters[0]
         rate = math.log(10) / float(self.scale)
-        law = likelihood.compiled_integral(ep=True)
+        log_partition = likelihood.compiled_integral(ep=True)
         players = values["ratings_"], values["games_"], values["elite_"]
-        return _elo(ids, matches, players, steps, rate, law, margin)
+        return _elo(ids, matches, players, steps, rate, log_partition, margin)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
         return math.log(10) / float(self.scale) * differences
@@ -184,12 +193,14 @@ class Elo(RatingSystem):
 
 @dataclass(eq=False, repr=False)
 class Glicko(RatingSystem):
-    """The rating system of [Glickman1999]_: ratings with a standard deviation, in
-    rating points.
+    """The Glicko rating system [Glickman1999]_: ratings with standard deviations.
 
-    With q = ln 10 / 400 and g(v) = 1 / sqrt(1 + 3 q² v / pi²), a player of rating r and
-    variance v who met opponents r_j, v_j with scores s_j in one rating period has after
-    it::
+    Choose it if you want ratings on the usual scale with an uncertainty that grows
+    while a player is inactive.
+
+    With q = ln 10 / 400 and g(v) = 1 / sqrt(1 + 3 q² v / pi²), consider a player of
+    rating r and variance v who met opponents r_j, v_j with scores s_j in one rating
+    period. After the period the player has::
 
         v' = 1 / (1/v + q² sum_j g_j² E_j (1 - E_j)),   r' = r + q v' sum_j g_j (s_j - E_j),
         E_j = 1 / (1 + 10^{-g_j (r - r_j + h) / 400}),   g_j = g(v_j),   h the advantage of this player.
@@ -200,44 +211,45 @@ class Glicko(RatingSystem):
     Parameters
     ----------
     initial : float
-        Rating of a new player. Only differences count.
+        Rating of a new player. Only differences matter.
     deviation : float
-        Deviation of a new player, and the largest one.
+        Standard deviation of a new player's rating, and its largest value, in rating
+        points.
     c : float
-        Growth of uncertainty: rating points per square root of a unit of time of the
-        matches, for any period. The default is, for days, about the 15 per month of the
-        R package PlayerRatings.
+        Growth of the uncertainty, in rating points per square root of a time unit of
+        the matches, for any period. For days, the default is about the 15 per month of
+        the R package PlayerRatings.
     period : float, optional
-        Length of a rating period, in the unit of time of the matches: period i is from
-        i · period (for dates, since 1970-01-01) to below (i + 1) · period. A call of
-        `fit` or `partial_fit` ends its last period. None: ratings are updated after
-        every match.
+        Length of a rating period, in the time unit of the matches. Period i starts at i
+        · period (for dates, counted from 1970-01-01) and ends before (i + 1) · period.
+        Each call of `fit` or `partial_fit` ends its last period. None: ratings are
+        updated after each match.
     advantage : float
-        What the feature "advantage" of the matches is worth, in rating points. Where
-        its column holds numbers, such as handicaps in points, 1 adds them as they are:
+        Value of the feature "advantage" of the matches, in rating points. If the column
+        has numbers in rating points, such as handicaps, 1 adds them unchanged, as
         offsets.
 
     Attributes
     ----------
     players_ : tuple of str
-        All who have played.
+        All players of the matches so far.
     ratings_, deviations_ : ndarray of shape (n,)
-        Their ratings and deviations, after the period that holds their last match.
+        Ratings and standard deviations after the period of each player's last match.
     last_ : ndarray of shape (n,)
-        The time of this match; with periods, that of the start of the period.
+        Time of each player's last match; with periods, the start of its period.
     before_, deviation_before_ : ndarray of shape (N, 2)
-        Ratings and deviations of first and second that each match of the last call of
-        `fit` or `partial_fit` was rated with: those before it, or at the start of its
-        period.
+        Ratings and standard deviations of first and second with which each match of the
+        last call of `fit` or `partial_fit` was rated: before the match, or at the start
+        of its period.
     nu_ : float
-        The tie parameter of the forecasts, see Notes.
+        Tie parameter of the forecasts, see Notes.
 
     Notes
     -----
-    A match is forecast with the variances of both: E = 1 / (1 + 10^{-g(v_1 + v_2)(r_1 -
-    r_2 + h)/400}). `predict_proba` uses the model of ties by Davidson with this
-    expected score; `nu_` maximises the likelihood of all outcomes so far, given the
-    ratings that they were rated with.
+    A forecast uses the variances of both players: E = 1 / (1 + 10^{-g(v_1 + v_2)(r_1 -
+    r_2 + h)/400}). `predict_proba` uses Davidson's model of ties with this expected
+    score. `nu_` maximizes the likelihood of all outcomes so far, given the ratings with
+    which the matches were rated.
 
     Examples
     --------
@@ -262,7 +274,11 @@ class Glicko(RatingSystem):
         if self.period is not None:
             check_number(self, "period", positive=True, most=LARGEST)
 
-    def _new_player(self) -> dict[str, float]:  # inf: no match yet, so no growth
+    def _new_player(
+        self,
+    ) -> dict[
+        str, float
+    ]:  # inf before the first match, so that the variance does not grow
         return {
             "ratings_": float(self.initial),
             "deviations_": float(self.deviation),
@@ -289,7 +305,7 @@ class Glicko(RatingSystem):
         return known
 
     def _period_starts(self, time: Floats) -> Floats:
-        """The start of the period of each time; without periods the time itself."""
+        """Start of the period of each time; without periods the time itself."""
         if self.period is None:
             return time
         return np.floor(time / float(self.period)) * float(self.period)
@@ -307,11 +323,11 @@ class Glicko(RatingSystem):
 
 
 @njit
-def _elo(ids, matches, players, steps, rate, law, margin):
-    """Update values of players in place; return ratings of both before each match.
+def _elo(ids, matches, players, steps, rate, log_partition, margin):
+    """Update the players in place; return both ratings before each match.
 
-    `players` are three arrays: ratings, numbers of games, and whether a player is elite.
-    The result has the shape (N, 4), with variances of 0. A margin of -1 stands for no
+    `players` has three arrays: ratings, numbers of games, and whether a player is
+    elite. The result has shape (N, 4), with variances of 0. The margin is -1 without a
     likelihood.
     """
     y = matches.y
@@ -324,10 +340,10 @@ def _elo(ids, matches, players, steps, rate, law, margin):
         before[row, 1] = ratings[second]
         difference = ratings[first] - ratings[second] + matches.advantage[row]
         if margin < 0:
-            # s - E of the first
+            # s - E for the first
             slope = (y[row] - math.tanh(rate * difference / 2)) / 2
         else:
-            _, slope, _ = law(margin, 0.0, y[row], difference, 0.0)
+            _, slope, _ = log_partition(margin, 0.0, y[row], difference, 0.0)
         for side in range(2):
             player = ids[row, side]
             step = steps[1]
@@ -346,10 +362,10 @@ def _elo(ids, matches, players, steps, rate, law, margin):
 
 @njit
 def _glicko(ids, matches, ends, players, growth, largest):
-    """Update players in place; return ratings and variances before each match, (N, 4).
+    """Update the players in place; return ratings and variances before each match.
 
-    The times of the matches are the starts of their periods; `ends` marks the last
-    match of each period.
+    The result has shape (N, 4). The times of the matches are the starts of their
+    periods; `ends` marks the last match of each period.
     """
     y = matches.y
     ratings = players.means
@@ -379,9 +395,9 @@ def _glicko(ids, matches, ends, players, growth, largest):
             surprise[player] += sign * g * (0.5 * y[row] - excess)
             information[player] += g * g * (0.25 - excess * excess)
         if ends[row]:
-            for played in range(begin, row + 1):
+            for match in range(begin, row + 1):
                 # a second visit of a player changes nothing: the sums are 0 by then
-                for player in ids[played]:
+                for player in ids[match]:
                     precision = 1 / variances[player] + _Q * _Q * information[player]
                     variances[player] = 1 / precision
                     ratings[player] += _Q * variances[player] * surprise[player]

@@ -1,5 +1,4 @@
-"""What rating systems share: the players, their ratings, and forecasts that allow for
-ties.
+"""Base class of rating systems: players, ratings, and forecasts with ties.
 
 References
 ----------
@@ -45,30 +44,31 @@ from preflearn.matches import (
 from preflearn.metrics import comparison_loss
 from preflearn.pairs import Incidence
 
-_LOG_NU_BOUNDS = (-14.0, 14.0)  # up to nu = 1.2e6, where all matches are ties
+_LOG_NU_BOUNDS = (-14.0, 14.0)  # nu = 1.2e6 is the case that all matches are ties
 
 
 class RatedMatches(NamedTuple):
-    """What the update of ratings knows of N matches, besides who plays."""
+    """Data about N matches that the update of ratings needs, except the players."""
 
-    advantage: Floats  # of the first player, in the unit of the ratings
+    advantage: Floats  # advantage of the first player, in the unit of the ratings
     y: NDArray[np.int8]
     time: Floats
 
 
 class GaussianRatings(NamedTuple):
-    """Ratings of players with variances, which the compiled loops update in place."""
+    """Ratings with variances, which the compiled loops update in place."""
 
     means: Floats
     variances: Floats
-    last: Floats  # time of the last match; infinity before the first one
+    last: Floats  # time of the last match; infinity before the first match
 
 
 class PlayerValues:
-    """A fitted attribute with one value per player, a copy of what the system holds.
+    """Fitted attribute with one value per player, a copy of the system's values.
 
-    The system keeps it in an array that doubles where it is full, and updates it in
-    place, so a call costs what its own players cost.
+    The system stores the values in an array that it updates in place and whose size is
+    doubled if it is full, so the time of a call depends only on the players of its
+    matches.
     """
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -79,7 +79,9 @@ class PlayerValues:
             return self
         values = vars(system).get("_values", {})
         if self.name not in values:
-            raise AttributeError(f"{type(system).__name__} has no {self.name} yet")
+            raise AttributeError(
+                f"{type(system).__name__} has no {self.name} before fit"
+            )
         return values[self.name][: len(system._places)].copy()
 
     def __set__(self, system: Any, values: Floats) -> None:
@@ -87,55 +89,52 @@ class PlayerValues:
 
 
 class RatingSystem(ClassifierMixin, BaseEstimator):
-    """What rating systems share: players, their ratings, and forecasts with ties.
+    """Base class of rating systems.
 
-    A system with a likelihood forecasts by this likelihood: three columns, or two where
-    it has no ties.
-
-    Others forecast an expected score E = 1 / (1 + e^-d), not the probability of a tie.
-    Their forecast, which always has three columns, is the model of [Davidson1970]_ that
-    has this expected score::
+    A system with a likelihood forecasts with this likelihood: three columns, or two if
+    it has no ties. Other systems forecast an expected score E = 1 / (1 + e^-d), which
+    does not determine the probability of a tie. Their forecasts always have three
+    columns. They come from the model of [Davidson1970]_ with this expected score::
 
         P(first) : P(tie) : P(second) = e^{D/2} : nu : e^{-D/2},   D = d + 2 asinh(nu/2 sinh(d/2)),
 
-    and nu >= 0 maximises the likelihood of the outcomes of the fit, given the ratings
-    before each. D solves P(first) + P(tie)/2 = E: put e^{D/2} = e^{d/2} z, and it reads
-    z - 1/z = nu sinh(d/2). Without ties nu = 0 and D = d. At nu = 2 it is D = 2d, two
-    games of half the weight: E², 2E(1-E), (1-E)².
+    where nu >= 0 maximizes the likelihood of the outcomes of the fit, given the ratings
+    before each match. D solves P(first) + P(tie)/2 = E: with e^{D/2} = e^{d/2} z this
+    is z - 1/z = nu sinh(d/2). Without ties, nu = 0 and D = d. For nu = 2, D = 2d, and
+    the probabilities are those of two games of half the weight: E², 2E(1-E), (1-E)².
     """
 
     advantage: float
     initial: float
 
     before_: Floats
-    deviation_before_: Floats  # of systems that know how sure they are
+    deviation_before_: Floats  # only of systems with uncertainty
     ratings_ = PlayerValues()
-    games_ = PlayerValues()  # of Elo, as the next one
-    elite_ = PlayerValues()
-    deviations_ = PlayerValues()  # of systems that know how sure they are, as the next
-    last_ = PlayerValues()
+    games_ = PlayerValues()  # only of Elo
+    elite_ = PlayerValues()  # only of Elo
+    deviations_ = PlayerValues()  # only of systems with uncertainty
+    last_ = PlayerValues()  # only of systems with uncertainty
 
     @property
     def players_(self) -> tuple[Hashable, ...]:
-        """All who have played, in the order of their first matches."""
+        """All players so far, in the order of their first matches."""
         if "_places" not in vars(self):
             raise AttributeError(f"{type(self).__name__} has no players_ before fit")
         return tuple(self._places)
 
     @property
     def classes_(self) -> Floats:
-        """The outcomes that forecasts have columns for; of floats, as in
-        ComparisonEstimator."""
+        """Outcomes of the columns of forecasts, as floats, as in ComparisonEstimator."""
         likelihood = self._likelihood()
         ties = likelihood is None or likelihood.has_ties
         return np.array([-1.0, 0.0, 1.0] if ties else [-1.0, 1.0])
 
     def _likelihood(self) -> Likelihood | None:
-        """That of the outcomes; None for the model of ties by Davidson, with `nu_`."""
+        """Likelihood of the outcomes; None for Davidson's model of ties with `nu_`."""
         return None
 
     def _new_player(self) -> dict[str, float]:
-        """The fitted attributes with one value per player, as of a new player."""
+        """Values of a new player for the fitted attributes with one value per player."""
         raise NotImplementedError
 
     def _update_ratings(
@@ -146,9 +145,9 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     ) -> Floats:
         """Update the players' values match by match, in place.
 
-        `values` has the attributes of `_new_player`, of the players of these matches
-        only, to whose rows `ids` refer.
-        Returns ratings and variances of both players before each match, (N, 4).
+        `values` has the attributes of `_new_player`, for the players of these matches
+        only; `ids` are row numbers in these arrays. The method returns ratings and
+        variances of both players before each match, shape (N, 4).
         """
         raise NotImplementedError
 
@@ -157,20 +156,20 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return np.zeros(ids.shape)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
-        """The log-odds d, where there is no likelihood."""
+        """Log-odds d, for systems without a likelihood."""
         raise NotImplementedError
 
     def fit(self, matches: Matches, y: ArrayLike) -> Self:
-        """Rate all players from the start: everyone begins at `initial`.
+        """Rate all players from the start; each new player has the rating `initial`.
 
         Parameters
         ----------
         matches : Matches
-            Matches of two players each. Matches at the same time count in the order of
-            rows.
+            Matches of two players each. Matches at the same time are rated in row
+            order.
         y : array-like of shape (N,)
-            +1 first won, 0 tie, -1 second won; no ties where the likelihood has none.
-            Or 1, 1/2 and 0.
+            Outcomes: +1 first won, 0 tie, -1 second won; no ties if the likelihood has
+            none. 1, 1/2, and 0 are accepted, too.
 
         Returns
         -------
@@ -179,21 +178,22 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            On parameters out of range, other labels, line-ups instead of players, no
-            match, or an advantage where the matches have no feature "advantage".
+            If a parameter is out of range, a label is invalid, a match has line-ups
+            instead of players, there are no matches, or `advantage` is not 0 and the
+            matches have no feature "advantage".
 
         Warns
         -----
         OutcomeWarning
-            If outcomes are only 1 and 0, or 1, 1/2 and 0, and those of the frame were
-            others.
+            If outcomes are only 1 and 0, or only 1, 1/2, and 0, and the outcomes of the
+            frame were others.
         TimeWarning
-            If a rate by the unit of time is absurd for the span of the matches.
+            If a rate per time unit does not suit the time span of the matches.
         """
         incidence, rated = self._check_matches(matches, y)
         self._rated_by = self._likelihood()
-        self._places: dict[Hashable, int] = {}  # of the players, in players_
-        # with room for more players
+        self._places: dict[Hashable, int] = {}  # position of each player in players_
+        # arrays with room for further players
         self._values: dict[str, NDArray] = {
             name: np.empty(0, dtype=type(value))
             for name, value in self._new_player().items()
@@ -206,13 +206,12 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return self._add(matches, incidence, rated)
 
     def partial_fit(self, matches: Matches, y: ArrayLike) -> Self:
-        """Add matches that are not earlier than those before, without rating these
-        again.
+        """Add later matches without rating earlier ones again.
 
-        Parameters, results and errors as in `fit`; players may be new. It raises
-        ValueError also where the first of these matches is earlier than the last one so
-        far, only one of both was read from dates, or the likelihood is another since
-        then.
+        Parameters, return value, and errors are those of `fit`; players may be new. The
+        method also raises ValueError if the first new match is earlier than the last
+        known match, if only one of the two sets of times was read from dates, or if the
+        likelihood has changed.
         """
         if "_places" not in vars(self):
             return self.fit(matches, y)
@@ -220,20 +219,23 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         self._check_likelihood()
         check_clock(matches.columns, self._columns)
         first = float(matches.time[0])
-        expected = f"at least {self._latest:g}, that of the last one so far"
+        expected = (
+            f"at least {self._latest:g}, the time of the last match so far; to add earlier "
+            "matches, call `fit` on all matches"
+        )
         require(first >= self._latest, first, "the time of the first match", expected)
         return self._add(matches, incidence, rated)
 
     def _check_matches(
         self, matches: Matches, y: ArrayLike
     ) -> tuple[Incidence, RatedMatches]:
-        """Who plays, advantages, outcomes and times, all checked."""
+        """Players, advantages, outcomes, and times, after checks."""
         advantage = self._advantages(matches)
         incidence = _player_incidence(matches)
         y = given_outcomes(y, matches)
         likelihood = self._likelihood()
         if likelihood is not None:
-            likelihood.check(y, len(matches))  # its message names its outcomes
+            likelihood.check(y, len(matches))  # its error message lists its outcomes
         outcomes = tuple(self.classes_.astype(int).tolist())
         labels = check_labels(y, len(matches), outcomes)
         return incidence, RatedMatches(advantage, labels, matches.time)
@@ -261,7 +263,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return self
 
     def _add_players(self, names: Iterable[Hashable]) -> None:
-        """Append those of these names who have not played yet."""
+        """Append new players."""
         n_before = len(self._places)
         for name in names:
             self._places.setdefault(name, len(self._places))
@@ -276,14 +278,15 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
     @property
     def nu_(self) -> float:
-        """The tie parameter of Davidson's model, for a system without a likelihood.
+        """Tie parameter of Davidson's model, for a system without a likelihood.
 
-        It is estimated at the first access, since the search goes over all matches.
+        It is estimated at the first access, because this needs a search over all
+        matches.
         """
         check_is_fitted(self, "_places")
         if not self._history:
             raise AttributeError(
-                "ties are a matter of the likelihood; nu_ is for forecasts without one"
+                "nu_ is not available, because the system has a likelihood, which models the ties"
             )
         if self._nu is None:
             log_odds, y = zip(*self._history, strict=True)
@@ -291,17 +294,16 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return self._nu
 
     def decision_function(self, matches: Fixtures, unseen: str = "warn") -> Floats:
-        """The present difference of ratings, first - second with the advantage, shape
-        (N,).
+        """Current rating difference of each match, first minus second, with the advantage.
 
-        A player without a rating has `initial`. Arguments and warnings as of
-        `predict_proba`.
+        The result has shape (N,). A player without a rating has `initial`. Arguments
+        and warnings are those of `predict_proba`.
 
         Raises
         ------
         ValueError
-            On bad matches, as in `fit`, or where `set_params` changed the likelihood
-            since then.
+            If the matches are invalid, as in `fit`, or `set_params` has changed the
+            likelihood since then.
         """
         return self._rating_differences(self._prepare(matches, unseen))[0]
 
@@ -319,30 +321,35 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return ratings[:, 0] - ratings[:, 1] + advantage, ids
 
     def predict_proba(self, matches: Fixtures, unseen: str = "warn") -> Floats:
-        """Probabilities of the outcomes -1, 0, 1 by the current ratings, shape (N, 3).
+        """Outcome probabilities of each match from the current ratings.
 
-        Where the likelihood has no ties, the outcomes are -1, 1 and the shape is (N,
-        2). The ratings do not change from match to match: to forecast a season from all
-        that is known each day, use `earlier_forecasts`.
+        The ratings stay fixed from match to match. To forecast each match of a season
+        from the ratings before it, use `earlier_forecasts`.
 
         Parameters
         ----------
         matches : Matches or DataFrame
-            A frame is read by the columns that `Matches.from_frame` was given for the
-            matches before.
+            Matches to forecast. A DataFrame is read with the column names that
+            `Matches.from_frame` got for the matches of the fit.
         unseen : "warn", "raise" or "ignore"
-            What to do about names that were not among the features of the matches
-            before.
+            Treatment of names that are not among the features of the matches of the
+            fit.
+
+        Returns
+        -------
+        ndarray of shape (N, 3) or (N, 2)
+            Probabilities of the outcomes -1, 0, and 1; or of -1 and 1 if the likelihood
+            has no ties.
 
         Raises
         ------
         ValueError
-            As `decision_function`; with unseen="raise", where a name is new.
+            In the cases of `decision_function`; if a name is new and unseen="raise".
 
         Warns
         -----
         UnseenWarning
-            With unseen="warn", where a name is new: it may be misspelt.
+            If a name is new and unseen="warn", since it may be misspelt.
         """
         prepared = self._prepare(matches, unseen)
         differences, ids = self._rating_differences(prepared)
@@ -359,26 +366,31 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return likelihood.probabilities(differences, variances.sum(axis=1))
 
     def predict(self, matches: Fixtures, unseen: str = "warn") -> NDArray[np.int8]:
-        """The most probable outcome of each match, shape (N,); 0 where both players are
-        equally likely."""
+        """The most probable outcome of each match, shape (N,).
+
+        It is 0 if both players are equally likely to win.
+        """
         forecasts = self.predict_proba(self._prepare(matches, unseen), "ignore")
         best = forecasts == forecasts.max(axis=1, keepdims=True)
         return np.sign(best @ self.classes_).astype(np.int8)
 
     def score(self, matches: Fixtures, y: ArrayLike, unseen: str = "warn") -> float:
-        """The fraction of matches whose outcome `predict` gives."""
+        """Fraction of matches whose outcome `predict` gives."""
         prepared = self._prepare(matches, unseen)
         outcomes = given_outcomes(y, prepared)
         predicted = self.predict(prepared, "ignore")
         return 1.0 - comparison_loss(outcomes, predicted)
 
     def _advantages(self, matches: Matches) -> Floats:
-        """The advantage of each first player, after a check of parameters and matches."""
+        """Check parameters and matches; return the advantage of each first player."""
         self.check_parameters()
         check_matches(matches)
         if self.advantage == 0:
             return np.zeros(len(matches))
-        expected = f"0 where the matches have no feature {ADVANTAGE!r}: name its column in Matches.from_frame"
+        expected = (
+            f"0, since the matches have no feature {ADVANTAGE!r}; to add it, pass advantage='column' "
+            "to Matches.from_frame"
+        )
         require(ADVANTAGE in matches.features, self.advantage, "advantage", expected)
         column = matches.design[:, [matches.features.index(ADVANTAGE)]]
         return float(self.advantage) * column.toarray().ravel()
@@ -392,7 +404,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return places[compact.index]
 
     def _current(self, name: str, ids: NDArray[np.int64]) -> Floats:
-        """An attribute of players, that of a new player at -1."""
+        """Values of an attribute for some players; those of a new player at -1."""
         values = self._values[name]
         current = np.full(ids.shape, self._new_player()[name], values.dtype)
         rated = ids >= 0
@@ -400,14 +412,19 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return current
 
     def _check_likelihood(self) -> None:
-        """Raise if the likelihood changed, whose noise is the unit of the ratings."""
+        """Raise ValueError if the likelihood has changed since the fit.
+
+        Its noise is the unit of the ratings.
+        """
         likelihood = self._likelihood()
-        expected = f"{short_repr(self._rated_by)}, which the ratings were fitted with; or call `fit` again"
+        expected = (
+            f"{short_repr(self._rated_by)}, as in fit; to change it, call `fit` again"
+        )
         same = likelihood == self._rated_by
-        require(same, likelihood, "the likelihood", expected)
+        require(same, likelihood, "likelihood", expected)
 
     def check_parameters(self) -> None:
-        """Raise ValueError unless all are in their range."""
+        """Raise ValueError if a parameter is out of range."""
         check_number(self, "advantage", most=LARGEST)
         check_number(self, "initial", most=LARGEST)
 
@@ -415,35 +432,34 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 def earlier_forecasts(
     system: RatingSystem, matches: Matches, y: ArrayLike, start: int
 ) -> Floats:
-    """Forecast each match from `start` on from all matches of earlier times (section 4
-    of [Maystre2019]_).
+    """Forecast each match from `start` on, from all matches of earlier times.
 
-    Where a player has several matches at one time, as on one day, all are forecast by
-    the player's rating before the first of them; the system itself still rates them one
-    after the other. With rating periods, it is the rating at the start of the period.
+    Use it to evaluate a rating system as in section 4 of [Maystre2019]_. If a player
+    has several matches at one time, such as one day, all are forecast with the player's
+    rating before the first of them; the system itself still rates them one after the
+    other. With rating periods, it is the rating at the start of the period.
 
     Parameters
     ----------
     system : RatingSystem
-        `Elo`, `Glicko` or `TrueSkill`: its parameters say how it rates; it is not
-        changed.
+        `Elo`, `Glicko`, or `TrueSkill`, whose parameters are used; it is not changed.
     matches : Matches
     y : array-like of shape (N,)
-        Their outcomes, as in `fit`.
+        Outcomes, as in `fit`.
     start : int
-        The first match that is forecast. Some match must be earlier.
+        Row number of the first match to forecast. Some match must be earlier.
 
     Returns
     -------
     probabilities : ndarray of shape (N - start, 3) or (N - start, 2)
-        Probabilities of loss, tie and win of the first player, or of loss and win where
+        Probabilities of loss, tie, and win of the first player, or of loss and win if
         the likelihood has no ties. Without a likelihood, the tie parameter is estimated
         from the matches before the time of match `start`.
 
     Raises
     ------
     ValueError
-        On a start out of range, and as `fit`.
+        If `start` is out of range, and in the cases of `fit`.
 
     Examples
     --------
@@ -454,7 +470,7 @@ def earlier_forecasts(
     [[0.378, 0.622], [0.378, 0.622]]
     """
     good = isinstance(system, RatingSystem)
-    require(good, system, "system", "a rating system, such as Elo()")
+    require(good, system, "system", "an instance of a rating system, such as Elo()")
     fitted: RatingSystem = clone(system)  # pyright: ignore[reportAssignmentType]
     fitted.fit(matches, y)
     known = n_earlier(matches, start)
@@ -473,18 +489,18 @@ def earlier_forecasts(
 
 
 def _player_incidence(matches: Matches) -> Incidence:
-    """B over all features of the matches, which need not be players."""
+    """Incidence matrix over all features of the matches, including non-players."""
     return Incidence(matches.players(), len(matches.features))
 
 
 def _davidson_difference(log_odds: Floats, nu: float) -> Floats:
-    """D of the tie model of `RatingSystem`."""
+    """D in the tie model of `RatingSystem`."""
     half = np.clip(log_odds / 2, -300, 300)  # sinh of more overflows
     return 2 * (half + np.arcsinh(nu / 2 * np.sinh(half)))
 
 
 def _fit_nu(log_odds: Floats, y: NDArray[np.int8]) -> float:
-    """The most likely nu, from e^-14 to e^14; 0 without ties."""
+    """Maximum-likelihood nu, between e^-14 and e^14; 0 without ties."""
     if y.all():
         return 0.0
 

@@ -1,16 +1,16 @@
-"""TrueSkill: one pass of assumed-density filtering over matches, the skills Brownian
-motions [Herbrich2006]_.
+"""TrueSkill: one pass of assumed-density filtering over the matches.
 
-A player's skill is normal, with a mean and a variance, and skills of different players
-count as independent. With u = s_first - s_second ~ N(c, v), v the sum of both
-variances, and log Z = log E p(y | u), the moments of the skills given the outcome of
-the match follow from two derivatives of log Z in c::
+The model is that of [Herbrich2006]_. Skills change like Brownian motions. A player's
+skill is normal, with a mean and a variance, and the skills of different players are
+treated as independent. With u = s_first - s_second ~ N(c, v), v the sum of both
+variances, and log Z = log E p(y | u), the moments of the skills given the outcome
+follow from two derivatives of log Z in c::
 
-    mean_first += v_first Z',   mean_second -= v_second Z',   v_i += v_i² Z'',
+    mean_first += v_first Z',   mean_second -= v_second Z',   v_i += v_i² Z''.
 
-and the normal distributions with these moments take the place of the exact ones.
-Expectation propagation for the same model begins with this pass, and goes back and
-forth from there.
+The normal distributions with these moments replace the exact ones. Expectation
+propagation for the same model starts with this pass, and then makes further passes in
+both directions.
 
 References
 ----------
@@ -45,61 +45,65 @@ from preflearn.ratings.system import GaussianRatings, RatedMatches, RatingSystem
 
 @dataclass(eq=False, repr=False)
 class TrueSkill(RatingSystem):
-    """TrueSkill of [Herbrich2006]_ for two players, a baseline of [Maystre2019]_
-    (section 4.1 and eq. 9).
+    """The TrueSkill rating system for two players: skills with standard deviations.
 
-    The skill of a player is N(0, variance) at the player's first match; up to each
-    later one it moves by an independent N(0, dynamics · elapsed), where elapsed is 1,
-    or the time since the player's last match. With d the difference of skills and h the advantage::
+    Choose it if you want a fast rating system with uncertainty and a model of ties. It
+    is that of [Herbrich2006]_ and a baseline of [Maystre2019]_ (section 4.1 and eq. 9).
+
+    The skill of a player is N(0, variance) at the player's first match. Until each
+    later match it changes by an independent N(0, dynamics · elapsed), where elapsed is
+    1 or the time since the player's last match. With d the skill difference and h the
+    advantage::
 
         P(first wins) = Phi(d + h - margin),   P(second wins) = Phi(-d - h - margin),   else a tie.
 
     The unit of the skills is the standard deviation of the noise in a match (of the
-    difference, not of one player), as with the likelihoods `Probit` and
-    `OrdinalProbit`.
+    difference, not of one player), as for the likelihoods `Probit` and `OrdinalProbit`.
 
     Parameters
     ----------
     variance : float
         Variance of the skill of a new player.
     dynamics : float
-        Variance that is added per match, or per unit of time of the matches.
+        Variance that is added per match, or per time unit of the matches.
     step : "match" or "time"
         Unit of `dynamics`. "time" filters the Wiener process that starts with
-        `variance` at each player's first match,
-        ``Constant(variance) + Wiener(dynamics, origin="first")``.
+        `variance` at each player's first match, ``Constant(variance) + Wiener(dynamics,
+        origin="first")``.
     margin : float
-        Half the width of the interval of ties, in the unit of the skills; 0: no ties.
+        Half the width of the interval of ties, in the unit of the skills; 0 for no
+        ties.
     advantage : float
-        What the feature "advantage" of the matches is worth, in the unit of the skills.
-        Where its column holds numbers, such as handicaps in this unit, 1 adds them as
-        they are: offsets.
+        Value of the feature "advantage" of the matches, in the unit of the skills. If
+        the column has numbers in this unit, such as handicaps, 1 adds them unchanged,
+        as offsets.
     initial : float
-        Mean skill of a new player. Only differences count.
+        Mean skill of a new player. Only differences matter.
 
     Attributes
     ----------
     players_ : tuple of str
-        All who have played.
+        All players of the matches so far.
     ratings_, deviations_ : ndarray of shape (n,)
-        Mean and standard deviation of their skills, after their last match.
+        Means and standard deviations of the skills after each player's last match.
     last_ : ndarray of shape (n,)
-        The time of this match.
+        Time of each player's last match.
     before_, deviation_before_ : ndarray of shape (N, 2)
-        The same of first and second before each match of the last call of `fit` or
-        `partial_fit`, with what `dynamics` has added for it.
+        Means and standard deviations of first and second before each match of the last
+        call of `fit` or `partial_fit`, including what `dynamics` added for the match.
 
     Notes
     -----
-    In [Herbrich2006]_ a player's performance has the variance beta², which makes a
-    noise of sqrt(2) beta in the difference, and a tie is a difference of performances
-    within epsilon. Its sigma, tau and epsilon are here the variance sigma² / (2 beta²),
-    the dynamics tau² / (2 beta²) and the margin epsilon / (sqrt(2) beta). Its usual
-    values sigma = 25/3, beta = sigma / 2 and tau = sigma / 100 are a variance of 2 and
-    dynamics of 0.0002. It adds tau² before a player's first match too.
+    In [Herbrich2006]_ a player's performance has the variance beta². The noise of the
+    difference is then sqrt(2) beta, and a tie is a difference of performances within
+    epsilon. The parameters sigma, tau, and epsilon of the paper correspond to the
+    variance sigma² / (2 beta²), the dynamics tau² / (2 beta²), and the margin epsilon /
+    (sqrt(2) beta). The usual values sigma = 25/3, beta = sigma / 2, and tau = sigma /
+    100 are a variance of 2 and dynamics of 0.0002. The paper adds tau² before a
+    player's first match, too.
 
-    A forecast includes what `dynamics` will add up to the match. Forecasts have two
-    columns where the margin is 0, and three otherwise.
+    A forecast includes what `dynamics` adds until the match. Forecasts have two columns
+    if the margin is 0, else three.
 
     Examples
     --------
@@ -131,7 +135,11 @@ class TrueSkill(RatingSystem):
             return OrdinalProbit(float(self.margin))
         return Probit()
 
-    def _new_player(self) -> dict[str, float]:  # inf: no match yet, so no growth
+    def _new_player(
+        self,
+    ) -> dict[
+        str, float
+    ]:  # inf before the first match, so that the variance does not grow
         return {
             "ratings_": float(self.initial),
             "deviations_": math.sqrt(self.variance),
@@ -145,7 +153,7 @@ class TrueSkill(RatingSystem):
         values: dict[str, NDArray],
     ) -> Floats:
         likelihood = self._likelihood()
-        law = likelihood.compiled_integral(ep=True)
+        log_partition = likelihood.compiled_integral(ep=True)
         margin = likelihood.parameters[0]
         dynamics = float(self.dynamics)
         by_match = self.step == "match"
@@ -153,7 +161,9 @@ class TrueSkill(RatingSystem):
             warn_about_walks(f"dynamics={dynamics:g}", dynamics, matches.time, 1.0)
         variances = values["deviations_"] ** 2
         players = GaussianRatings(values["ratings_"], variances, values["last_"])
-        known = _trueskill(ids, matches, players, law, margin, dynamics, by_match)
+        known = _trueskill(
+            ids, matches, players, log_partition, margin, dynamics, by_match
+        )
         values["deviations_"] = np.sqrt(players.variances)
         self.deviation_before_ = np.sqrt(known[:, 2:])
         return known
@@ -168,8 +178,11 @@ class TrueSkill(RatingSystem):
 
 
 @njit
-def _trueskill(ids, matches, players, law, margin, dynamics, by_match):
-    """Update players in place; return means and variances before each match, (N, 4)."""
+def _trueskill(ids, matches, players, log_partition, margin, dynamics, by_match):
+    """Update the players in place; return means and variances before each match.
+
+    The result has shape (N, 4).
+    """
     y = matches.y
     time = matches.time
     means = players.means
@@ -191,7 +204,7 @@ def _trueskill(ids, matches, players, law, margin, dynamics, by_match):
         second = ids[row, 1]
         center = means[first] - means[second] + matches.advantage[row]
         variance = variances[first] + variances[second]
-        _, slope, bend = law(margin, 0.0, y[row], center, variance)
+        _, slope, bend = log_partition(margin, 0.0, y[row], center, variance)
         for side in range(2):
             player = ids[row, side]
             variance = variances[player]

@@ -1,7 +1,8 @@
-"""Covariance functions of a score in time, each also as a linear state-space model.
+"""Covariance functions of scores over time, each with a state-space model.
 
-A new covariance is a class in a file of this folder, with an entry in `EXAMPLES` and in
-`__all__`; the package exports it from there, and the tests run over all entries.
+To add a covariance, write a class in a module of this folder, and add it to `EXAMPLES`
+and to `__all__`. The package exports the class from there, and the tests run over all
+entries.
 """
 
 from preflearn.dynamics.covariances.approximations import Periodic, SquaredExponential
@@ -33,8 +34,8 @@ __all__ = [
     "Wiener",
 ]
 
-# An instance of each covariance, and the error of its state-space model, as a fraction
-# of the variance; 0 where it is exact.
+# An instance of each covariance, and the error of its state-space model as a fraction
+# of the variance; 0 if it is exact.
 EXAMPLES: dict[Covariance, float] = {
     Constant(0.7): 0.0,
     PiecewiseConstant(2.0, (0.5, 2.0)): 0.0,

@@ -1,5 +1,6 @@
-"""Covariance functions whose state-space models are approximations (section 3.2 of
-[Maystre2019]_).
+"""Covariance functions with approximate state-space models.
+
+See section 3.2 of [Maystre2019]_.
 
 References
 ----------
@@ -30,25 +31,27 @@ from preflearn.dynamics.parametrized import Length, Positive
 
 @dataclass(frozen=True)
 class Periodic(Covariance):
-    """k(t, t') = variance * exp(-2 sin²(π (t - t') / period) / lengthscale²): what
-    comes back each period.
+    """Covariance of a pattern that repeats each period.
+
+    k(t, t') = variance * exp(-2 sin²(π (t - t') / period) / lengthscale²). Choose it
+    for seasonal effects, usually in a sum or product with another covariance.
 
     `gram` is exact. The state-space model has the first terms of the Fourier series of
-    [SolinSarkka2014]_, whose weights are Bessel functions I_j(1/lengthscale²), and the
-    state 2 order + 1 entries. It is too small by at most 2 Σ_{j > order} e^{-a} I_j(a),
-    a = 1/lengthscale², as a fraction of the variance: at order 6 by at most 1.3e-6 at
-    lengthscale 1, 2.0e-3 at lengthscale 0.5.
+    [SolinSarkka2014]_, whose weights are Bessel functions I_j(1/lengthscale²); its
+    state has 2 order + 1 entries. Its covariance is too small by at most 2 Σ_{j >
+    order} e^{-a} I_j(a), a = 1/lengthscale², as a fraction of the variance. At order 6
+    this is at most 1.3e-6 for lengthscale 1, and 2.0e-3 for lengthscale 0.5.
 
     Parameters
     ----------
     variance : float
         Variance of the score, in its unit squared.
     lengthscale : float
-        A number without a unit: how smooth the score is within a period.
+        Smoothness of the score within a period, a number without unit.
     period : float
-        In units of time.
+        Time after which the pattern repeats.
     order : int
-        How many harmonics the state-space model has, from 1 to 50.
+        Number of harmonics in the state-space model, from 1 to 50.
 
     Raises
     ------
@@ -78,8 +81,8 @@ class Periodic(Covariance):
         return self.variance * np.exp(-2 * (np.sin(pi * part) / self.lengthscale) ** 2)
 
     def state_space(self) -> StateSpace:
-        share = ive(np.arange(self.order + 1), self.lengthscale**-2.0)
-        weights = (self.variance * np.append(share[0], 2 * share[1:])).tolist()
+        fractions = ive(np.arange(self.order + 1), self.lengthscale**-2.0)
+        weights = (self.variance * np.append(fractions[0], 2 * fractions[1:])).tolist()
         waves = [
             Rotation(weight, j, self.period) for j, weight in enumerate(weights[1:], 1)
         ]
@@ -95,13 +98,17 @@ class Periodic(Covariance):
 
 @dataclass(frozen=True)
 class SquaredExponential(Covariance):
-    """k(t, t') = variance * exp(-u²/2), u = (t - t') / lengthscale: a score with all
-    derivatives.
+    """Squared exponential (RBF) covariance: a score with derivatives of all orders.
 
-    `gram` is exact. The state-space model is that of [Hartikainen2010]_: with z = (ω
+    k(t, t') = variance * exp(-u²/2) with u = (t - t') / lengthscale. Choose it for
+    comparison with other programs; `Matern52` is smooth too and has an exact
+    state-space model.
+
+    `gram` is exact. The state-space model is that of [Hartikainen2010]_. With z = (ω
     lengthscale)²/2 the spectrum is proportional to e^{-z} = 1 / (1 + z + z²/2 + ...),
-    and its denominator ends at z^order. The model's covariance differs most at gap 0,
-    where it is too large; as a fraction of the variance by at most::
+    and the model truncates the denominator after z^order. The error of its covariance
+    is largest at t = t', where the covariance is too large. As a fraction of the
+    variance it is at most::
 
         order   2      4      6      8      10
         error   0.141  0.0171 3.0e-3 6.1e-4 1.3e-4
@@ -111,9 +118,9 @@ class SquaredExponential(Covariance):
     variance : float
         Variance of the score, in its unit squared.
     lengthscale : float
-        In units of time; the correlation over this gap is 0.61.
+        Time over which the correlation falls to 0.61.
     order : int
-        The size of the state, from 2 to 10.
+        Size of the state, from 2 to 10.
 
     Raises
     ------
@@ -161,8 +168,10 @@ def _check_order(
 
 
 class Rotation(Block):
-    """A random wave, variance * cos(2π turns (t - t') / period): a vector that turns,
-    without noise."""
+    """A random wave of covariance variance * cos(2π turns (t - t') / period).
+
+    Its state is a vector that rotates without noise.
+    """
 
     size = 2
     noisy = False
@@ -173,7 +182,7 @@ class Rotation(Block):
         self._period = period
 
     def transition(self, start: Floats, end: Floats) -> Floats:
-        # exact also after many periods
+        # the remainder keeps this accurate after many periods
         part = np.remainder(end - start, self._period) / self._period
         angle = 2 * pi * self._turns * part
         cosine = np.cos(angle)
@@ -182,9 +191,9 @@ class Rotation(Block):
 
 
 class AllPole(Block):
-    """The score and its derivatives, of a process with the spectrum 1 / (1 + z + ...
+    """A score and its derivatives, for an all-pole spectrum.
 
-    + z^size / size!).
+    The spectrum is 1 / (1 + z + ... + z^size / size!).
     """
 
     def __init__(self, variance: float, lengthscale: float, size: int) -> None:
@@ -208,8 +217,8 @@ def _drift(size: int) -> tuple[Floats, float]:
     """Matrix F and spectral density q of dx = F x du + noise in the last entry.
 
     With z = -(d/du)²/2, each root z of the denominator gives two poles ±√(-2z), of
-    which the left one is taken. Derivatives are divided by √(1·3·5 ...), their standard
-    deviations under e^{-u²/2}.
+    which the left one is used. Derivatives are divided by √(1·3·5 ...), their standard
+    deviations under the covariance e^{-u²/2}.
     """
     coefficients = [1 / factorial(n) for n in range(size, -1, -1)]
     poles = -np.sqrt(-2 * np.roots(coefficients).astype(complex))
@@ -221,12 +230,11 @@ def _drift(size: int) -> tuple[Floats, float]:
 
 
 def _discretised(size: int, gap: Floats) -> tuple[Floats, Floats]:
-    """A = e^{F gap} and Q = ∫ e^{Fu} L q L' e^{F'u} du, by power series over a short
-    gap that is doubled.
+    """A = e^{F gap} and Q = ∫ e^{Fu} L q L' e^{F'u} du.
 
-    Each entry of Q starts with its own power of the gap, so that short gaps lose no
-    digits. The real parts of all poles are below -1.5: over 1000 lengthscales nothing
-    is left.
+    Both are computed as power series over a short gap, which is then doubled. Each
+    entry of Q starts with its own power of the gap, so short gaps lose no digits. The
+    real parts of all poles are below -1.5, so everything is 0 after 1000 length scales.
     """
     F, density = _drift(size)
     gap = np.minimum(gap, 1e3)[:, None, None]

@@ -1,13 +1,14 @@
-"""The parts of a state: independent blocks, of which all but a few are chains.
+"""Blocks of a state: independent parts, most of which are chains.
 
-A *chain* of rate r and size K holds
+A *chain* of rate r and size K has the entries
 
-    x_j = c^j (d/dt + r)^j s,   j = 0 ... K-1,   c = 1/r, or 1 where r = 0,
+    x_j = c^j (d/dt + r)^j s,   j = 0 ... K-1,   c = 1/r, or 1 if r = 0,
 
-so that s = x_0, and the transition over a gap g is e^{-rg} times the powers (g/c)^k /
-k! on the k-th upper diagonal, for any covariance. Hence chains of one rate add
-up in one block, and the product of chains of K1 and K2 is a chain of K1 + K2 - 1, not
-of K1 K2: by Leibniz' rule the derivatives of s1 s2 are sums of the products of theirs.
+so that s = x_0. For any covariance, the transition over a gap g is e^{-rg} times the
+powers (g/c)^k / k! on the k-th upper diagonal. Therefore chains of the same rate can be
+added in one block. The product of chains of sizes K1 and K2 is a chain of size K1 + K2
+- 1, not K1 K2: by Leibniz' rule the derivatives of s1 s2 are sums of products of the
+derivatives of s1 and s2.
 """
 
 from __future__ import annotations
@@ -23,18 +24,21 @@ from preflearn.core.validation import Floats, raise_if_any, require
 
 Origin = float | str  # a time, or "first": each feature's own first time
 
-# what a transition may depend on: end - start, start, start - first
+# quantities on which a transition may depend: end - start, start, start - first
 GAP = "gap"
 START = "start"
 AGE = "age"
-# some of these, and boundaries that a step may cross
+# a set of these, and of boundaries that a step may cross
 Needs = frozenset[str | tuple[float, ...]]
 
 _MAX_DECAY = 1e3  # e^-1000 is 0 in floating point
 
 
 class Chain(NamedTuple):
-    """What fixes the transitions of a chain of any size; no state crosses a boundary."""
+    """Parameters of a chain that determine its transitions, for any size.
+
+    The state after a boundary is independent of the state before it.
+    """
 
     rate: float = 0.0  # per unit of time
     boundaries: tuple[float, ...] = ()
@@ -47,24 +51,25 @@ class Chain(NamedTuple):
 
 
 class Block:
-    """A part of the state, independent of the other parts; its first entry is what it
-    adds to the score.
+    """An independent part of the state, whose first entry is a summand of the score.
 
-    Unless it says otherwise it is a stationary chain with noise.
+    By default a block is a stationary chain with noise.
 
     Attributes
     ----------
     size : int
+        Number of entries.
     chain : Chain or None
-        None where the transition is its own.
+        Chain that determines the transitions; None if the block defines its own.
     noisy : bool
         Whether there is noise between two times.
     depends : Needs
-        What transition and noise depend on.
+        Quantities on which transition and noise depend.
     varies : Needs
-        What the covariance at the start of a step depends on; nothing if stationary.
+        Quantities on which the covariance at the start of a step depends; empty if the
+        block is stationary.
     stationary : ndarray of shape (K, K)
-        The covariance at all times, where it is one.
+        Covariance at all times, for a stationary block.
     """
 
     size = 1
@@ -75,12 +80,14 @@ class Block:
     stationary: Floats
 
     def covariance(self, time: Floats, first: Floats | None) -> Floats:
-        """(n, K, K) prior covariance at these times, of features whose first times are
-        `first`."""
+        """Prior covariances at these times, shape (n, K, K).
+
+        `first` holds the first time of each feature.
+        """
         return np.broadcast_to(self.stationary, (len(time), self.size, self.size))
 
     def transition(self, start: Floats, end: Floats) -> Floats:
-        """(n, K, K) matrices A."""
+        """Transition matrices A, shape (n, K, K)."""
         assert self.chain
         rate, boundaries = self.chain
         gap = end - start
@@ -97,16 +104,15 @@ class Block:
         return A
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
-        """(n, K, K) covariances Q, computed without differences of large numbers."""
+        """Noise covariances Q, shape (n, K, K), without loss of digits by cancellation."""
         return np.zeros((len(start), self.size, self.size))
 
 
 class Trend(Block):
-    """A level, or a level and its slope, with known variances at the origin; a Wiener
-    process may move it.
+    """A level, or a level and a slope, with known variances at the origin.
 
-    The variance of a Wiener process, `drift`, is what it adds to that of the level in a
-    unit of time.
+    A Wiener process may be added. `drift` is the variance that it adds to the variance
+    of the level per unit of time.
     """
 
     def __init__(
@@ -131,10 +137,13 @@ class Trend(Block):
         origin = first
         if self.origin != "first":
             origin = float(self.origin)
-        expected = "the first time of each feature, for a covariance that multiplies one with origin 'first'"
+        expected = "the first time of each feature, since the covariance has a factor with origin='first'"
         require(origin is not None, origin, "first", expected)
         since = time - origin  # pyright: ignore[reportOperatorIssue]  (checked above)
-        expected = f"none before the origin {self.origin} of a Wiener process: an earlier one, or 'first'"
+        expected = (
+            f"times of at least {self.origin}, the origin of a Wiener process; choose an "
+            "earlier origin, or origin='first'"
+        )
         raise_if_any(self.noisy & (since < 0), time, "time", expected)
         moved = _congruence(
             self.transition(np.zeros(len(since)), since), self.variances
@@ -149,7 +158,7 @@ class Trend(Block):
 
 
 class Interval(Block):
-    """A level that is drawn anew in each interval between boundaries."""
+    """A level that is redrawn in each interval between boundaries."""
 
     def __init__(self, variance: float, boundaries: tuple[float, ...]) -> None:
         self.stationary = np.full((1, 1), variance)
@@ -164,14 +173,13 @@ class Interval(Block):
 
 
 class Decay(Block):
-    """The stationary Matérn process of smoothness size - 1/2: white noise through a
-    chain.
+    """The stationary Matérn process of smoothness size - 1/2, as a chain with noise.
 
-    Noise enters the last entry only, and reaches entry i after a time u as e^{-ru}
-    (ru)^a / a!, a = size - 1 - i. With m = a + b, Q_ij is its integral of e^{-2ru}
-    (ru)^m / (a! b!): P_ij times the incomplete gamma function of order m + 1, P the
-    stationary covariance. That of order n is the one of order n + 1 plus x^n e^{-x} /
-    n!.
+    White noise enters the last entry only. After a time u it has reached entry i with
+    the factor e^{-ru} (ru)^a / a!, a = size - 1 - i. With m = a + b, Q_ij is the
+    integral of e^{-2ru} (ru)^m / (a! b!): P_ij times the incomplete gamma function of
+    order m + 1, with P the stationary covariance. The incomplete gamma function of
+    order n is that of order n + 1 plus x^n e^{-x} / n!.
     """
 
     def __init__(self, variance: float, rate: float, size: int) -> None:
@@ -204,8 +212,11 @@ class Decay(Block):
 
 
 class Kronecker(Block):
-    """Two blocks whose covariances are multiplied: the state is a part of the products
-    of their entries."""
+    """Product of two blocks, whose covariances are multiplied.
+
+    The state consists of products of the entries of both blocks, or of sums of such
+    products if both blocks are chains.
+    """
 
     def __init__(self, left: Block, right: Block) -> None:
         self.left = left
@@ -222,7 +233,7 @@ class Kronecker(Block):
         self.noisy = left.noisy or right.noisy
         self.varies = left.varies | right.varies
         self.depends = left.depends | right.depends
-        # noise times the other block's covariance at the start of a step
+        # the noise is multiplied by the other block's covariance at the start of a step
         if right.noisy:
             self.depends |= left.varies
         if left.noisy:
@@ -241,8 +252,7 @@ class Kronecker(Block):
         )
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
-        """P(end) - A P(start) A' of the products, multiplied out, so that no terms
-        cancel."""
+        """P(end) - A P(start) A' of the products, expanded so that no terms cancel."""
         left, right = (
             block.noise(start, end, first) for block in (self.left, self.right)
         )
@@ -261,8 +271,10 @@ class Kronecker(Block):
 
 
 def _leibniz(left: Block, right: Block, unit: float) -> Floats:
-    """(K, K1 K2) matrix that takes products of two chains' entries to those of the
-    product's chain."""
+    """Matrix from products of two chains' entries to the entries of the product chain.
+
+    Its shape is (K, K1 K2).
+    """
     assert left.chain
     assert right.chain
     p = left.size
@@ -289,7 +301,7 @@ def crossed(
 
 
 def _carried(block: Block, start: Floats, end: Floats, first: Floats | None) -> Floats:
-    """A P(start) A'."""
+    """The covariance A P(start) A' at the end of a step, without noise."""
     return _congruence(block.transition(start, end), block.covariance(start, first))
 
 

@@ -1,5 +1,6 @@
-"""What covariance functions share, and their sums and products (section 2.1 of
-[Maystre2019]_).
+"""Base class of covariance functions, and their sums and products.
+
+See section 2.1 of [Maystre2019]_.
 
 References
 ----------
@@ -34,12 +35,15 @@ from preflearn.dynamics.parametrized import Parametrized
 
 
 class Covariance(Parametrized, family="covariance"):
-    """A covariance function k(t, t') of a score in time; `+` and `*` of two are
-    covariances too.
+    """Base class of covariance functions k(t, t') of a score over time.
 
-    A covariance is immutable, equals another one with the same parameters, and its repr
-    can be evaluated. All of its times, lengths of time and variances are in the units
-    of the data's times and scores.
+    Use its subclasses, and combine them with `+` (independent effects that add up) and
+    `*` (an effect that another one modulates). Derive from it to define your own
+    covariance.
+
+    A covariance is immutable, is equal to another one with the same parameters, and its
+    repr can be evaluated. Times, lengths of time, and variances are in the units of the
+    times and scores of the data.
     """
 
     def __add__(self, other: Covariance) -> Covariance:
@@ -53,14 +57,14 @@ class Covariance(Parametrized, family="covariance"):
         return Product((self, other))
 
     def gram(self, t: ArrayLike, t2: ArrayLike | None = None) -> Floats:
-        """The covariances of the score at times t with that at times t2.
+        """Covariance matrix of the scores at times t and t2.
 
         Parameters
         ----------
         t : array-like of shape (n,)
-            Times, in any order.
+            Times in any order.
         t2 : array-like of shape (n2,), optional
-            None: the same.
+            Other times; the same as t by default.
 
         Returns
         -------
@@ -69,12 +73,12 @@ class Covariance(Parametrized, family="covariance"):
         Raises
         ------
         ValueError
-            On times that are not finite, beyond 1e100, or before the origin of a Wiener
-            process, or where the covariance overflows.
+            If a time is not finite, beyond 1e100, or before the origin of a Wiener
+            process, or if the covariance overflows.
 
         Notes
         -----
-        Where the origin is "first", it is the least of all times that are given.
+        If the origin is "first", it is the smallest of all given times.
         """
         rows = _check_times(t, "t")
         columns = rows if t2 is None else _check_times(t2, "t2")
@@ -86,49 +90,51 @@ class Covariance(Parametrized, family="covariance"):
             )
 
     def state_space(self) -> StateSpace:
-        """The same process as a Markov chain of vectors."""
+        """The same process as a Gauss-Markov process (a state-space model)."""
         raise NotImplementedError(
-            f"{type(self).__name__} has no state_space; each covariance must have one"
+            f"{type(self).__name__} has no method state_space; a subclass of Covariance must define it"
         )
 
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
         raise NotImplementedError(
-            f"{type(self).__name__} has no _gram; each covariance must have one"
+            f"{type(self).__name__} has no method _gram; a subclass of Covariance must define it"
         )
 
     @property
     def label(self) -> str:
-        """A name without parameters."""
+        """Name without parameters."""
         return type(self).__name__
 
     def to_text(self) -> str:
-        """Describe the scores, for `in_words`; by default the repr."""
+        """Describe the scores, for `in_words`; the repr by default."""
         return repr(self)
 
     def leaves(self) -> list[Covariance]:
-        """The elementary covariances of a sum or product; else itself alone."""
+        """The elementary covariances of a sum or product; else only itself."""
         return [self]
 
     def mapped(self, change: Callable[[Covariance], Covariance]) -> Covariance:
-        """The same sums and products of other leaves."""
+        """The same sums and products with a function applied to each elementary part."""
         return change(self)
 
 
 @dataclass(frozen=True, repr=False)
 class _Composite(Covariance):
-    """Terms of a sum or factors of a product; one inside another of the same kind is
-    taken apart."""
+    """Terms of a sum or factors of a product.
+
+    A sum in a sum, or a product in a product, is flattened.
+    """
 
     parts: tuple[Covariance, ...]
     sign: ClassVar[str]
-    what: ClassVar[str]  # in words
+    what: ClassVar[str]  # description, for `to_text`
     operation: ClassVar[Callable[[Any, Any], Any]]
 
     def __post_init__(self) -> None:
         good = len(self.parts) > 0 and all(
             isinstance(part, Covariance) for part in self.parts
         )
-        require(good, self.parts, "parts", "at least one covariance")
+        require(good, self.parts, "parts", "a sequence of at least one covariance")
         flat = (
             (part.parts if type(part) is type(self) else (part,)) for part in self.parts
         )
@@ -175,7 +181,10 @@ class _Composite(Covariance):
 
 
 class Sum(_Composite):
-    """k(t, t') = k_1(t, t') + k_2(t, t') + ..., of independent scores that add up."""
+    """Covariance of a sum of independent scores.
+
+    k(t, t') = k_1(t, t') + k_2(t, t') + ...
+    """
 
     sign = " + "
     operation = operator.add
@@ -183,7 +192,10 @@ class Sum(_Composite):
 
 
 class Product(_Composite):
-    """k(t, t') = k_1(t, t') k_2(t, t') ..."""
+    """Product of covariances.
+
+    k(t, t') = k_1(t, t') k_2(t, t') ...
+    """
 
     sign = " * "
     operation = operator.mul
@@ -192,5 +204,5 @@ class Product(_Composite):
 
 def _check_times(values: ArrayLike, name: str) -> Floats:
     times = check_array(values, name, ("n",), "times")
-    raise_if_any(np.abs(times) > LARGEST, times, name, "times up to 1e100 in size")
+    raise_if_any(np.abs(times) > LARGEST, times, name, "a time from -1e100 to 1e100")
     return times

@@ -1,5 +1,6 @@
-"""Covariance functions with exact state-space models (section 2.1 and Table 7 of
-[Maystre2019]_).
+"""Covariance functions with exact state-space models.
+
+See section 2.1 and Table 7 of [Maystre2019]_.
 
 References
 ----------
@@ -37,21 +38,26 @@ from preflearn.dynamics.parametrized import Length, Positive
 
 
 class _Trend(Covariance):
-    """A level and a slope with known variances at the origin, and a Wiener process from
-    there on."""
+    """A level and a slope with known variances at the origin, plus a Wiener process."""
 
     origin: Origin = 0.0
 
     def _variances(self) -> tuple[float, float, float]:
-        """Of level and slope, and of a Wiener process in one unit of time; 0 where
-        there is none."""
+        """Variances of level and slope, and of a Wiener process per unit of time.
+
+        A variance is 0 if the term is absent.
+        """
         raise NotImplementedError
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (isinstance(self.origin, str) and self.origin == "first"):
             time = check_real(
-                self.origin, "origin", "a time or 'first'", -LARGEST, LARGEST
+                self.origin,
+                "origin",
+                "a time, or 'first' for the first match of each player",
+                -LARGEST,
+                LARGEST,
             )
             object.__setattr__(self, "origin", time)
 
@@ -61,7 +67,8 @@ class _Trend(Covariance):
         if self.origin != "first":
             origin = float(self.origin)
         good = drift == 0 or first >= origin
-        require(good, first, "the least time", f"times from the origin {origin:g} on")
+        expected = f"a time of at least {origin:g}, the origin of {self!r}"
+        require(good, first, "the first time", expected)
         since = t - origin
         since2 = t2 - origin
         return level + slope * (since * since2) + drift * np.minimum(since, since2)
@@ -72,7 +79,10 @@ class _Trend(Covariance):
 
 @dataclass(frozen=True)
 class Constant(_Trend):
-    """k(t, t') = variance: a score that does not change.
+    """Covariance of a score that does not change: k(t, t') = variance.
+
+    Choose it for scores without time dynamics. In a sum with other covariances, it adds
+    a constant level for each feature.
 
     Parameters
     ----------
@@ -101,18 +111,19 @@ class Constant(_Trend):
 
 @dataclass(frozen=True)
 class Wiener(_Trend):
-    """k(t, t') = variance * (min(t, t') - origin): Brownian motion that is 0 at the
-    origin.
+    """Covariance of a random walk (Brownian motion) that is 0 at the origin.
+
+    k(t, t') = variance * (min(t, t') - origin). Choose it if scores drift away from
+    where they were, without returning to a mean.
 
     Parameters
     ----------
     variance : float
         Variance of a change in one unit of time: score squared per unit of time.
     origin : float or "first"
-        The time at which the score is 0. "first": each feature's own first match, as in
-        TrueSkill Through Time; add a `Constant` for the variance of newcomers. Times
-        before a number are refused: min(t, t') is not a covariance there, since k(t, t) <
-        0.
+        Time at which the score is 0. "first" means the first match of each feature, as
+        in TrueSkill Through Time; add a `Constant` for the variance of new players.
+        Times before the origin raise an error, because k(t, t) < 0 is not a variance.
 
     Raises
     ------
@@ -142,15 +153,17 @@ class Wiener(_Trend):
 
 @dataclass(frozen=True)
 class Linear(_Trend):
-    """k(t, t') = variance * (t - origin) * (t' - origin): a straight line that is 0 at
-    the origin.
+    """Covariance of a straight line that is 0 at the origin.
+
+    k(t, t') = variance * (t - origin) * (t' - origin). Choose it as a part of a sum,
+    for a steady trend.
 
     Parameters
     ----------
     variance : float
         Variance of the slope: score squared per unit of time squared.
     origin : float or "first"
-        The time at which the score is 0; "first": each feature's own first match.
+        Time at which the score is 0; "first" means the first match of each feature.
 
     Raises
     ------
@@ -175,8 +188,10 @@ class Linear(_Trend):
 
 @dataclass(frozen=True)
 class Affine(_Trend):
-    """k(t, t') = variance + slope_variance * (t - origin) * (t' - origin): a straight
-    line.
+    """Covariance of a straight line with independent level and slope at the origin.
+
+    k(t, t') = variance + slope_variance * (t - origin) * (t' - origin). Choose it if
+    each score changes at a constant rate.
 
     Parameters
     ----------
@@ -185,8 +200,8 @@ class Affine(_Trend):
     slope_variance : float
         Variance of the slope: score squared per unit of time squared.
     origin : float or "first"
-        The time at which level and slope are independent; "first": each feature's own
-        first match.
+        Time at which level and slope are independent; "first" means the first match of
+        each feature.
 
     Raises
     ------
@@ -218,17 +233,19 @@ def _slope(origin: Origin, variance: float) -> str:
 
 @dataclass(frozen=True)
 class PiecewiseConstant(Covariance):
-    """k(t, t') = variance within an interval between boundaries, 0 between two: a new
-    score each season.
+    """Covariance of a score that is redrawn at each boundary, such as each season.
+
+    k(t, t') = variance if t and t' are in one interval between boundaries, else 0.
+    Choose it in a sum if something changes between known times and is constant in
+    between.
 
     Parameters
     ----------
     variance : float
         Variance of the score, in its unit squared.
     boundaries : sequence of float
-        Ascending times at which an interval ends and the next one begins; a boundary
-        belongs to the later one. The first interval has no beginning, the last one no
-        end.
+        Ascending times between two intervals; a boundary belongs to the later interval.
+        The first interval has no start, the last one no end.
 
     Raises
     ------
@@ -253,7 +270,7 @@ class PiecewiseConstant(Covariance):
             np.diff(boundaries, prepend=-np.inf) <= 0,
             boundaries,
             "boundaries",
-            "ascending times",
+            "a time later than the previous boundary; sort the boundaries",
         )
         object.__setattr__(self, "boundaries", tuple(boundaries.tolist()))
 
@@ -272,12 +289,12 @@ class PiecewiseConstant(Covariance):
 
 @dataclass(frozen=True)
 class _Matern(Covariance):
-    """Of smoothness size - 1/2: variance times a polynomial in u times e^-u."""
+    """Matérn covariance of smoothness size - 1/2: a polynomial in u times e^-u."""
 
     variance: Positive = 1.0
     lengthscale: Length = 1.0
     size: ClassVar[int]
-    look: ClassVar[tuple[str, str, float]]  # of `curve`
+    look: ClassVar[tuple[str, str, float]]  # first arguments of `curve`
 
     @property
     def _rate(self) -> float:
@@ -300,15 +317,17 @@ class _Matern(Covariance):
 
 
 class Matern12(_Matern):
-    """k(t, t') = variance * e^-u, u = ``|t - t'|`` / lengthscale: a rough score that
-    returns to its mean.
+    """Matérn covariance of smoothness 1/2: a rough score around a mean.
+
+    k(t, t') = variance * e^-u with u = ``|t - t'|`` / lengthscale. Choose it for scores
+    that change abruptly but return to their mean.
 
     Parameters
     ----------
     variance : float
         Variance of the score, in its unit squared.
     lengthscale : float
-        In units of time; the correlation over this gap is 0.37.
+        Time over which the correlation falls to 0.37.
 
     Raises
     ------
@@ -326,15 +345,17 @@ class Matern12(_Matern):
 
 
 class Matern32(_Matern):
-    """k(t, t') = variance * (1 + u) e^-u, u = √3 ``|t - t'|`` / lengthscale: a score
-    that has a slope.
+    """Matérn covariance of smoothness 3/2: a smooth score around a mean.
+
+    k(t, t') = variance * (1 + u) e^-u with u = √3 ``|t - t'|`` / lengthscale. Choose it
+    for scores that change gradually: they have a slope at each time.
 
     Parameters
     ----------
     variance : float
         Variance of the score, in its unit squared.
     lengthscale : float
-        In units of time; the correlation over this gap is 0.48.
+        Time over which the correlation falls to 0.48.
 
     Raises
     ------
@@ -352,15 +373,17 @@ class Matern32(_Matern):
 
 
 class Matern52(_Matern):
-    """k(t, t') = variance * (1 + u + u²/3) e^-u, u = √5 ``|t - t'|`` / lengthscale: a
-    score with a curvature.
+    """Matérn covariance of smoothness 5/2: a very smooth score around a mean.
+
+    k(t, t') = variance * (1 + u + u²/3) e^-u with u = √5 ``|t - t'|`` / lengthscale.
+    Choose it for scores that change very smoothly: they have a slope and a curvature.
 
     Parameters
     ----------
     variance : float
         Variance of the score, in its unit squared.
     lengthscale : float
-        In units of time; the correlation over this gap is 0.52.
+        Time over which the correlation falls to 0.52.
 
     Raises
     ------

@@ -1,5 +1,4 @@
-"""The priors of a fit: the covariance, model and mean of each feature, and whether
-units make sense."""
+"""Prior of a fit: covariances, state-space models, means, and checks of units."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 
-from preflearn.core.validation import Floats, Ids, require, warn_user
+from preflearn.core.validation import Floats, Ids, short_repr, warn_user
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Constant
 from preflearn.dynamics.covariances.state_space import StateSpace
@@ -19,19 +18,22 @@ from preflearn.matches import (
     normalize_names,
 )
 
-# of a performance, so that the noise of a difference of two is that of Probit
+# error of a performance; the difference of two errors has the noise of Probit
 _ERROR = Constant(0.5)
-REST = "*"  # stands for all features that a mapping of covariances does not name
-# in the span of the data: one more and most scores forget between two matches
+REST = "*"  # key of all features that a mapping of covariances does not name
+# Largest number of length scales in the span of the data: with more, most scores are
+# independent from match to match.
+
 MOST_LENGTHS = 1000
-MOST_SPANS = 100  # in a length: one more and a constant would do
-_MIN_GAPS = 30  # between the matches of players: fewer have no typical length
-_UNIT = "the unit of Matches.time: days, where from_frame read dates"
-# times that read as years, in which lengths and rates are rarely meant so
+MOST_SPANS = 100  # in a length scale: beyond, the score is practically constant
+_MIN_GAPS = 30  # times between matches of one player: fewer have no typical length
+_UNIT = "the unit of Matches.time, which is days if from_frame read dates"
+# Times in this range look like years, while lengths and rates are often in days.
 _YEARS = 1800, 2200
-_SPANS_OF_YEARS = 10  # then
-# deviations: at the first match; over all matches, in those of noise
+_SPANS_OF_YEARS = 10  # replaces MOST_SPANS for times that look like years
+# largest growth of the standard deviation between an origin and the first match
 _MAX_START_GROWTH = 2.0
+# standard deviation of a score's change over all matches, in units of that of the noise
 _MAX_MOVE = 100.0
 _MIN_MOVE = 0.15
 
@@ -39,14 +41,14 @@ _MIN_MOVE = 0.15
 def by_name(
     covariance: Covariance | Mapping[Hashable, Covariance],
 ) -> dict[Hashable, Covariance]:
-    """Covariances by feature; one for all features is that of `REST`."""
+    """Covariances by feature name; a single covariance has the key `REST`."""
     if isinstance(covariance, Mapping):
         return dict(covariance)
     return {REST: covariance}
 
 
 class Prior:
-    """The covariances of a fit, their state-space models, and the means that are not 0."""
+    """Covariances of a fit, their state-space models, and the nonzero prior means."""
 
     def __init__(
         self,
@@ -65,21 +67,21 @@ class Prior:
         self.spaces: list[StateSpace] = [k.state_space() for k in numbers]
 
     def space_index(self, names: tuple[Hashable, ...]) -> Ids:
-        """Return the number of each feature's model in `spaces`; errors of performances
-        have one without being named."""
+        """Return the number in `spaces` of each feature's state-space model.
+
+        Errors of performances have a model without being named.
+        """
         rest = self._space.get(REST, -1)
         found = [
             self._space.get(PERFORMANCE if is_performance(name) else name, rest)
             for name in names
         ]
         missing = [name for name, k in zip(names, found, strict=True) if k < 0]
-        expected = f"none: one for each feature, or one for {REST!r}, all others"
-        require(
-            not missing,
-            missing,
-            "the list of features that have no covariance",
-            expected,
-        )
+        if missing:
+            raise ValueError(
+                f"covariance has no entry for {len(missing)} of the features, among them "
+                f"{short_repr(missing[0])}; add one, or an entry {REST!r} for all other features"
+            )
         return np.array(found, dtype=np.int64)
 
     def means(self, names: tuple[Hashable, ...]) -> Floats:
@@ -94,21 +96,20 @@ class Prior:
 def warn_about_lengths(
     covariance: Covariance | Mapping[Hashable, Covariance], time: Floats
 ) -> None:
-    """Warn of the first length scale or period that is absurd for the span of these
-    times.
+    """Warn of the first length scale or period that does not suit the time span.
 
     Parameters
     ----------
     covariance : Covariance or mapping of them
     time : ndarray of shape (N,)
-        Ascending.
+        Times of the matches, ascending.
 
     Warns
     -----
     TimeWarning
-        If the span is more than 1000 lengths, or less than a hundredth of one, a tenth
-        where the times read as years. Times that are all equal have no span, and
-        nothing is said.
+        If the time span is longer than 1000 lengths or shorter than a hundredth of a
+        length (a tenth if the times look like years). There is no warning if all times
+        are equal.
     """
     span = float(time[-1] - time[0])
     if span == 0:
@@ -118,31 +119,34 @@ def warn_about_lengths(
     for name, length in (found for leaf in leaves for found in leaf.lengths().items()):
         if not span / MOST_LENGTHS <= length <= most:
             how = "short" if length < span else "long"
-            text = f"the {name} {length:g} is very {how} for data that span {span:g}, from {time[0]:g} to "
-            text += f"{time[-1]:g}; expected one between {span / MOST_LENGTHS:.3g} and {most:.3g}. "
-            warn_user(f"{text}Both are in {_UNIT}", TimeWarning)
+            text = (
+                f"{name}={length:g} is very {how} for matches from time {time[0]:g} to "
+                f"{time[-1]:g}, a span of {span:g}; choose a value between "
+                f"{span / MOST_LENGTHS:.3g} and {most:.3g}. Lengths are in {_UNIT}"
+            )
+            warn_user(text, TimeWarning)
             return
 
 
 def warn_about_gaps(
     covariance: Covariance | Mapping[Hashable, Covariance], matches: Matches
 ) -> None:
-    """Warn of the first length scale that is below the mean time between two matches of
-    a player.
+    """Warn of the first length scale below the mean time between matches of a player.
 
-    Then the score of a match hardly counts in the next one, as where dates are days and
-    the length scale was meant in years.
+    With such a length scale a match has little effect on the forecast of the next one.
+    A possible cause is a length scale in years while the times are days.
 
     Parameters
     ----------
     covariance : Covariance or mapping of them
-        Each is compared with the matches of the features that have it.
+        Covariances; each is compared with the matches of its features.
     matches : Matches
 
     Warns
     -----
     TimeWarning
-        If there are at least 30 pairs of consecutive matches of a player.
+        If a length scale is too short, and there are at least 30 pairs of consecutive
+        matches of a player.
     """
     by_feature = matches.design.tocsc()
     counts = np.diff(by_feature.indptr)
@@ -163,35 +167,39 @@ def warn_about_gaps(
         lengths = (leaf.lengths().get("lengthscale", np.inf) for leaf in k.leaves())
         shortest = min(lengths, default=np.inf)
         if shortest < gap:
-            text = f"the lengthscale {shortest:g} is shorter than the time between two matches of a player, "
-            text += f"{gap:.3g} on average, so that a match says little about the next; expected a longer "
-            warn_user(f"{text}one. Both are in {_UNIT}", TimeWarning)
+            text = (
+                f"lengthscale={shortest:g} is shorter than the mean time between two "
+                f"matches of a player, {gap:.3g}, so a match has little effect on the "
+                f"forecast of the next one; choose a longer lengthscale. It is in {_UNIT}"
+            )
+            warn_user(text, TimeWarning)
             return
 
 
 def warn_about_units(
     covariance: Covariance | Mapping[Hashable, Covariance], time: Floats, noise: float
 ) -> None:
-    """Warn of lengths, and of the first covariance whose origin or rates do not suit
-    these times.
+    """Warn of length scales, origins, and rates that do not suit the times.
 
     Parameters
     ----------
     covariance : Covariance or mapping of them
     time : ndarray of shape (N,)
-        Ascending.
+        Times of the matches, ascending.
     noise : float
-        The size of differences of scores that outcomes can tell apart.
+        Standard deviation of the noise of outcomes, in units of scores.
 
     Warns
     -----
     TimeWarning
-        As `warn_about_lengths`; if at the first match most of the standard deviation comes
-        from the distance to an origin farther away than the matches span, and it is
-        above that of the noise; if it is 0, since the only origin is each feature's
-        first match; if from the first match to the last a score moves by more than 100
-        times the noise, as where times are milliseconds; or by less than 0.15 of it,
-        where times read as years and rates may be by the day.
+        In the cases of `warn_about_lengths`, and if a covariance has one of these
+        problems: (1) At the first match, the standard deviation of scores exceeds that
+        of the noise and is mostly due to the time since an origin that is further away
+        than the time span of the matches. (2) Every score is 0 at the player's first
+        match, since all origins are "first". (3) From the first match to the last a
+        score changes by more than 100 times the noise, for example if times are
+        milliseconds; or by less than 0.15 times the noise while times look like years,
+        so that rates may be per day.
     """
     warn_about_lengths(covariance, time)
     first = float(time[0])
@@ -214,44 +222,62 @@ def warn_about_units(
                 near.gram([first, time[-1]]),
                 float(k.gram([first])[0, 0]) ** 0.5,
             )
-        except ValueError:  # before an origin, or it overflows: the fit will say so
+        except (
+            ValueError
+        ):  # times before an origin, or overflow: the fit raises an error
             continue
         moved = float(before[0] - 2 * before[1] + now[1]) ** 0.5
         if pinned and before[0] == 0:
-            text = f"by {k!r} each score is 0 at the player's first match, also a newcomer's, with standard "
-            text += "deviation 0; expected a level besides: Constant(variance) + ..., or an earlier origin"
+            text = (
+                f"{k!r} fixes each score at exactly 0 at the player's first match, so new "
+                "players have no uncertainty; add Constant(variance) to it, or choose an "
+                "earlier origin"
+            )
         elif apart > span and there > max(
             noise, _MAX_START_GROWTH * float(before[0]) ** 0.5
         ):
-            text = f"the first match, at {first:g}, is {apart:g} after the origin of {k!r}, longer than all "
-            text += f"matches span ({span:g}), and so scores begin with standard deviation {there:.3g}; "
-            text += "expected origin='first', or a time just before the first match"
-        elif not (text := moves(repr(k), moved, time, noise)):
+            text = (
+                f"the origin of {k!r} is {apart:g} before the first match, at {first:g}, "
+                f"which is more than the time span of the matches ({span:g}). Scores "
+                f"therefore start with standard deviation {there:.3g}; choose "
+                "origin='first', or a time just before the first match"
+            )
+        elif not (text := describe_unlikely_change(repr(k), moved, time, noise)):
             continue
         warn_user(text, TimeWarning)
         return
 
 
-def warn_about_walks(what: str, variance: float, time: Floats, noise: float) -> None:
-    """Warn of a `variance` a unit of time that does not suit these times."""
+def warn_about_walks(
+    argument: str, variance: float, time: Floats, noise: float
+) -> None:
+    """Warn of a `variance` per unit of time that does not suit the times."""
     if variance > 0 and (
-        text := moves(what, (variance * (time[-1] - time[0])) ** 0.5, time, noise)
+        text := describe_unlikely_change(
+            argument, (variance * (time[-1] - time[0])) ** 0.5, time, noise
+        )
     ):
         warn_user(text, TimeWarning)
 
 
-def moves(what: str, moved: float, time: Floats, noise: float) -> str:
-    """A message where scores move much more than noise, or, by times that read as
-    years, much less; or ""."""
+def describe_unlikely_change(
+    source: str, moved: float, time: Floats, noise: float
+) -> str:
+    """Describe a score change much larger or smaller than the noise; else return "".
+
+    `moved` is the standard deviation of the change of a score over all matches. Changes
+    that are too small are only reported if the times look like years.
+    """
     if moved <= _MAX_MOVE * noise and not (
         time[-1] > time[0] and _are_years(time) and moved < _MIN_MOVE * noise
     ):
         return ""
-    text = f"by {what} a score moves by {moved:.2g} from the first match to the last, at {time[0]:g} to "
-    text += f"{time[-1]:g}, where noise is {noise:.2g}; expected rates in {_UNIT}. pandas.to_datetime makes "
     return (
-        text
-        + "dates of milliseconds with unit='ms', and of years as texts with format='%Y'"
+        f"with {source}, a score changes by about {moved:.2g} between the first match, at "
+        f"{time[0]:g}, and the last, at {time[-1]:g}, while the noise of an outcome is "
+        f"{noise:.2g}; rates must be in {_UNIT}. To convert times to dates, use "
+        "pandas.to_datetime, with unit='ms' for milliseconds or format='%Y' for years as "
+        "strings"
     )
 
 

@@ -1,4 +1,4 @@
-"""Covariances as exact state-space models (section 3.2 of [Maystre2019]_).
+"""State-space models of covariance functions (section 3.2 of [Maystre2019]_).
 
 References
 ----------
@@ -24,39 +24,40 @@ from preflearn.dynamics.covariances.blocks import (
     crossed,
 )
 
-# check_finite says so in our words
+# check_finite raises an error with a clearer message
 OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}
-_TOGETHER = 1000  # steps whose whole matrices are made together
+_TOGETHER = 1000  # number of steps whose full matrices are computed at once
 
 
 class StateSpace:
-    """A Gaussian process in time as a Markov chain of vectors (section 3.2 of
-    [Maystre2019]_).
+    """A Gaussian process in time as a Gauss-Markov process of state vectors.
 
-    The state x of a feature is Gaussian with mean 0 at its first time t, then x(t') = A
-    x(t) + noise of covariance Q, and its score is s = h'x. With P(t) the covariance of
-    x(t), k(t, t') = h' A P(t) h for t <= t'. The covariance's method `state_space`
-    returns one.
+    `Covariance.state_space` returns it. Use it to run your own Kalman filter, or to
+    derive a new covariance from blocks.
+
+    The state x of a feature is Gaussian with mean 0 at its first time t. Then x(t') = A
+    x(t) + noise of covariance Q, and the score is s = h'x. With P(t) the covariance of
+    x(t), k(t, t') = h' A P(t) h for t <= t' (section 3.2 of [Maystre2019]_).
 
     Parameters
     ----------
     blocks : iterable of Block
-        Independent parts. Chains of one rate, and with one set of boundaries, share
+        Independent parts. Chains with the same rate and the same boundaries share
         entries of the state.
 
     Attributes
     ----------
     size : int
-        K, of the state.
+        Size K of the state.
     measurement : ndarray of shape (K,)
-        h, of zeros and ones.
+        Vector h, whose entries are 0 or 1.
     layout : ndarray of int, shape (K, 6)
-        Where A may differ from 0: of each row the first column and the one after the
-        last, of each column the first row and the one after the last; where a row
-        is in `steps`, less its first column; and h. The blocks of a state of two
-        numbers count as one.
+        Position of the nonzero entries of A. For each k: the first column in row k and
+        the one after the last; the first row in column k and the one after the last;
+        the position of row k in `steps`, minus its first column; and h_k. The blocks of
+        a state with two entries count as one.
     depends : Needs
-        What A and Q depend on.
+        Quantities on which A and Q depend.
 
     Examples
     --------
@@ -87,7 +88,7 @@ class StateSpace:
         self.measurement: Floats = np.zeros(self.size)
         self.measurement[starts[:-1]] = 1.0
         filled = np.zeros((self.size, self.size), dtype=bool)
-        if self.size == 2:  # its loop reads a triangle
+        if self.size == 2:  # the compiled loop for size 2 expects a full triangle
             filled = np.tri(2, dtype=bool).T
         for where, block in zip(starts, self._groups, strict=False):
             here = slice(where, where + block.size)
@@ -112,9 +113,8 @@ class StateSpace:
 
     def __mul__(self, other: StateSpace) -> StateSpace:
         entries = sum(a.size for a in self.blocks) * sum(b.size for b in other.blocks)
-        require(
-            entries <= 1000, entries, "the size of a product's state", "at most 1000"
-        )
+        expected = "at most 1000; use fewer factors, or a lower order"
+        require(entries <= 1000, entries, "the state size of the product", expected)
         return StateSpace(Kronecker(a, b) for a in self.blocks for b in other.blocks)
 
     def initial(self, time: Floats) -> Floats:
@@ -123,7 +123,7 @@ class StateSpace:
         Parameters
         ----------
         time : array-like of shape (n,)
-            First times.
+            First times of features.
 
         Returns
         -------
@@ -132,8 +132,8 @@ class StateSpace:
         Raises
         ------
         ValueError
-            On another shape, a time before the origin of a Wiener process, or if the
-            covariance overflows.
+            If the shape is wrong, a time is before the origin of a Wiener process, or
+            the covariance overflows.
         """
         time = as_array(time, "time")
         check_shape(time, "time", ("n",), "first times")
@@ -143,16 +143,15 @@ class StateSpace:
     def transitions(
         self, start: Floats, end: Floats, first: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        """Matrices A and Q of x(end) = A x(start) + noise, the noise being Gaussian
-        with covariance Q.
+        """Matrices A and noise covariances Q of x(end) = A x(start) + noise.
 
         Parameters
         ----------
         start, end : array-like of shape (n,)
-            Times, start <= end.
+            Times with start <= end.
         first : array-like of shape (n,), optional
-            The first time of each step's feature. It is needed if "age" is in
-            `depends`: for a product with a covariance whose origin is "first".
+            First time of each step's feature. It is necessary if "age" is in `depends`:
+            for a product with a covariance whose origin is "first".
 
         Returns
         -------
@@ -161,7 +160,8 @@ class StateSpace:
         Raises
         ------
         ValueError
-            On other shapes, if `first` is needed and not given, or numbers overflow.
+            If a shape is wrong, `first` is necessary but missing, or a number
+            overflows.
         """
         start = as_array(start, "start")
         check_shape(start, "start", ("n",), "times")
@@ -175,7 +175,7 @@ class StateSpace:
         return self.moves(start, end), self._sum(noise)
 
     def moves(self, start: Floats, end: Floats) -> Floats:
-        """The matrices A of `transitions` alone."""
+        """The matrices A of `transitions`."""
         A = np.zeros((len(start), self.size, self.size))
         where = 0
         with np.errstate(**OVERFLOW):
@@ -185,16 +185,16 @@ class StateSpace:
         return check_finite(A)
 
     def steps(self, start: Floats, end: Floats, first: Floats) -> Floats:
-        """The entries of A and Q that may differ from 0, a step a row: of independent
-        blocks few do.
+        """The entries of A and Q that may be nonzero, one row per step.
 
-        Parameters and errors as of `transitions`.
+        With independent blocks, most entries are 0. Parameters and errors are those of
+        `transitions`.
 
         Returns
         -------
         table : ndarray
-            A by rows, those columns that `layout` tells; Q by rows, from the diagonal
-            on to the last of these columns.
+            For each step, the rows of A, in the columns that `layout` gives; then the
+            rows of Q, from the diagonal to the last of these columns.
         """
         moves, noise = self._entries
         width = len(moves[0]) + len(noise[0])
@@ -206,17 +206,16 @@ class StateSpace:
         return table
 
     def keys(self, start: Floats, end: Floats, first: Floats) -> list[Floats]:
-        """What A and Q depend on: steps whose keys are all equal have the same
-        transition.
+        """Keys of steps: steps with equal keys have the same transition.
 
         Parameters as in `transitions`.
 
         Returns
         -------
         keys : list of ndarray, shape (n,)
-            At least one: the gap `end - start` for most covariances; whether a boundary
-            is crossed (0 or 1); also the start, or the time since `first`, for products
-            with a process that is not stationary.
+            At least one key: the gap `end - start` for most covariances; whether a
+            boundary is crossed (0 or 1); also the start, or the time since `first`, for
+            products with a process that is not stationary.
         """
         known: Any = {GAP: end - start, START: start, AGE: start - first}
         values = [
@@ -228,7 +227,7 @@ class StateSpace:
         return values or [np.zeros(len(start))]
 
     def _sum(self, parts: list[Floats]) -> Floats:
-        """Sums the blocks' matrices, each at its place."""
+        """Sum of the blocks' matrices, each at its position."""
         total = np.zeros((len(parts[0]), self.size, self.size))
         for where, part in zip(self._parts, parts, strict=True):
             here = slice(where, where + part.shape[1])
@@ -237,13 +236,13 @@ class StateSpace:
 
 
 def is_static(space: StateSpace) -> bool:
-    """Whether a score is one number for all times."""
+    """Whether a score is the same at all times."""
     return space.size == 1 and not space.depends
 
 
 def check_finite(values: Floats) -> Floats:
     if not np.isfinite(values).all():
         raise ValueError(
-            "the covariance overflows; expected times, variances and designs of a moderate size"
+            "the covariance overflows; rescale the times, variances, or the design to smaller numbers"
         )
     return values

@@ -1,4 +1,4 @@
-"""Amounts in words: what covariances say of the scores has numbers and units of time."""
+"""Text for variances and lengths of time in descriptions of covariances."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ YEAR = 365.25  # days, the unit of times that were read from dates
 
 
 def length(days: float) -> str:
-    """A length of time; what is 0.9999 years by rounding is a year.
+    """A length of time as text, in days or years.
+
+    A length within rounding of one year is a year.
 
     Examples
     --------
@@ -26,27 +28,30 @@ def length(days: float) -> str:
 
 
 def beginning(origin: float | str) -> str:
-    """The time at which a process begins."""
+    """The start time of a process as text."""
     if origin == "first":
         return "each feature's first match"
     return f"time {origin:g}"
 
 
 def number(value: float) -> str:
-    """Three digits, or all that are before the point."""
+    """A number with three digits, or with all digits before the decimal point."""
     if value >= 999.5:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def deviation(variance: float) -> str:
-    """How far scores are from their mean."""
+    """The standard deviation of scores as text."""
     return f"standard deviation {number(math.sqrt(variance))}"
 
 
 def curve(look: str, left: str, half: float, variance: float, days: float) -> str:
-    """A stationary curve around 0: how it looks, its correlation over a length, lengths
-    until one half."""
+    """Description of a stationary process around 0.
+
+    `look` describes its curves, `left` is its correlation over the length `days`, and
+    `half` times this length is where the correlation is one half.
+    """
     return (
         f"a {look} curve around 0, of {deviation(variance)}; its correlation falls to {left} "
         f"over {length(days)} and to one half over {length(half * days)}"

@@ -1,8 +1,8 @@
-"""Likelihoods of an outcome given a difference of scores, and the scalar integrals that
-inference needs.
+"""Likelihoods of an outcome given a score difference, and their integrals.
 
-A new likelihood is a class in a file of this folder, with an entry in `EXAMPLES` and in
-`__all__`; the package exports it from there, and the tests run over all entries.
+To add a likelihood, write a class in a module of this folder, and add it to `EXAMPLES`
+and to `__all__`. The package exports the class from there, and the tests run over all
+entries.
 """
 
 from preflearn.dynamics.likelihoods.counts import Poisson, Skellam
@@ -24,7 +24,7 @@ __all__ = [
     "StudentT",
 ]
 
-# An instance of each likelihood, and outcomes that it can have.
+# An instance of each likelihood, and possible outcomes.
 EXAMPLES: dict[Likelihood, tuple[float, ...]] = {
     Probit(): (1, -1),
     Logit(): (1, -1),

@@ -1,8 +1,8 @@
-"""The likelihoods of points: a Poisson count, and the difference of two.
+"""Likelihoods of points: a Poisson count, and the difference of two counts.
 
-Both have log p = c y u - up - down but for a constant: c = 1 and the rates up = e^u,
-down = 0 for Poisson, c = 1/2 and up = r e^{u/2}, down = r e^{-u/2} for Skellam, r the
-base rate.
+Up to a constant, both have log p = c y u - up - down. For Poisson, c = 1 with the rates
+up = e^u and down = 0. For Skellam, c = 1/2 with up = r e^{u/2} and down = r e^{-u/2},
+where r is the base rate.
 
 References
 ----------
@@ -27,32 +27,36 @@ from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.quadrature import TINY, tilted
 from preflearn.dynamics.parametrized import Positive
 
-_MOST_POINTS = 1e9
-_LARGEST_EXPONENT = math.log(LARGEST)
-_MOST_TERMS = 1_000_000  # of a series: at the largest parameters it has ten thousand
+_MAX_POINTS = 1e9
+_MAX_EXPONENT = math.log(LARGEST)
+_MAX_TERMS = 1_000_000  # of a series, which has ten thousand for the largest parameters
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _PANELS = 12
 _NEGLIGIBLE = 45.0  # e^-45 = 3e-20
 
 
-# ---- Laws: a is the base rate, or 0 for Poisson
+# ---- Integrals of the likelihoods: a is the base rate, or 0 for Poisson
 
 
 @njit_inside
 def _rates(a, u, more):
-    """c, and the rates, e^more times as large; at most 1e100 or a 1e100, so that
-    products are numbers."""
+    """c, and the rates times e^more.
+
+    The rates are at most 1e100 or a 1e100, so that products do not overflow.
+    """
     if a == 0:
-        return 1.0, math.exp(min(u + more, _LARGEST_EXPONENT)), 0.0
-    up = min(more + 0.5 * u, _LARGEST_EXPONENT)
-    down = min(more - 0.5 * u, _LARGEST_EXPONENT)
+        return 1.0, math.exp(min(u + more, _MAX_EXPONENT)), 0.0
+    up = min(more + 0.5 * u, _MAX_EXPONENT)
+    down = min(more - 0.5 * u, _MAX_EXPONENT)
     return 0.5, a * math.exp(up), a * math.exp(down)
 
 
 @njit_inside
 def _points(a, b, y, u, x):
-    """log p(y | u + x) - log p(y | u), without cancellation, and two derivatives of log
-    p at u + x."""
+    """log p(y | u + x) - log p(y | u), and two derivatives of log p at u + x.
+
+    There is no cancellation.
+    """
     c, up, down = _rates(a, u, 0.0)
     more = up * math.expm1(min(c * x, 700.0))
     less = down * math.expm1(min(-c * x, 700.0))
@@ -66,8 +70,8 @@ def _expectation(a, y, mean, variance):
     c = 1.0 if a == 0 else 0.5
     c, up, down = _rates(a, mean, 0.5 * c * c * variance)
     constant = -math.lgamma(y + 1) if a == 0 else log_bessel(abs(y), 2 * a)
-    # where the rate that outweighs it has its limit
-    gain = min(c * y * mean, abs(y) * _LARGEST_EXPONENT)
+    # the limit of the rate limits this term, too
+    gain = min(c * y * mean, abs(y) * _MAX_EXPONENT)
     return (
         min(constant + gain - up - down, 0.0),
         c * (y - up + down),
@@ -97,7 +101,9 @@ def _tilted(a, b, y, mean, variance, power):
     else:
         most = 2 * math.log((abs(y) + 2 * abs(mean) / variance) / a + 2)
         start = min(max(mean, -most), most)
-    stretch = 1.0 if a == 0 else 8 + 2 * math.log1p(40 / a)  # where the rates are felt
+    stretch = (
+        1.0 if a == 0 else 8 + 2 * math.log1p(40 / a)
+    )  # width of the region where the rates matter
     sinh = (
         (0.0 if a == 0 else -math.inf),
         math.inf,
@@ -113,8 +119,10 @@ def _tilted(a, b, y, mean, variance, power):
 
 @njit_inside
 def log_bessel(order, x):
-    """log I_order(x), order = 0, 1, ..., x > 0: the series of positive terms, from its
-    largest one."""
+    """log I_order(x), order = 0, 1, ..., x > 0.
+
+    The terms of the series are positive and are summed from the largest one.
+    """
     square = 0.25 * x * x
     peak = math.floor(0.5 * (math.sqrt(order * order + x * x) - order))
     total = 1.0
@@ -125,7 +133,7 @@ def log_bessel(order, x):
         if term < 1e-17 * total:
             break
     term = 1.0
-    for k in range(peak + 1, peak + _MOST_TERMS):
+    for k in range(peak + 1, peak + _MAX_TERMS):
         term *= square / (k * (k + order))
         total += term
         if term < 1e-17 * total:
@@ -143,12 +151,13 @@ def log_bessel(order, x):
 
 @dataclass(frozen=True)
 class Poisson(Likelihood):
-    """p(y | d) = exp(y d - e^d) / y!, y = 0, 1, ...: the points of the first have the
-    rate e^d.
+    """Points of one side, a Poisson count: p(y | d) = exp(y d - e^d) / y!.
 
-    A match with the points of both sides is two rows, of d and of -d. `probabilities`
-    are those of the joint points of both sides, which are independent given d, with the
-    rates e^d and e^-d.
+    Choose it for low-scoring games if you want the points of each side, as in football.
+    The outcome y = 0, 1, ... is the number of points of the first, with the rate e^d. A
+    match with the points of both sides is two rows, with score differences d and -d.
+    `probabilities` are those of the results when both sides' points are independent
+    given d, with the rates e^d and e^-d.
 
     Examples
     --------
@@ -159,8 +168,8 @@ class Poisson(Likelihood):
     integrals = _log_partition, _expected, _log_partition_of_power
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
-        wrong = (y < 0) | (y != np.floor(y)) | (y > _MOST_POINTS)
-        return wrong, f"numbers of points (whole, from 0 to {_MOST_POINTS:g})"
+        wrong = (y < 0) | (y != np.floor(y)) | (y > _MAX_POINTS)
+        return wrong, f"a number of points, an integer from 0 to {_MAX_POINTS:g}"
 
     def draw(self, d: Floats, rng: np.random.Generator) -> Floats:
         return _draw_points(1.0, d, rng)
@@ -171,16 +180,17 @@ class Poisson(Likelihood):
 
 @dataclass(frozen=True)
 class Skellam(Likelihood):
-    """The difference of two Poisson counts of points, any integer, as in
-    [KarlisNtzoufras2009]_.
+    """Difference of two Poisson counts of points, any integer.
 
-    With the rates r e^{d/2} and r e^{-d/2}, r the base rate, and I the modified Bessel
-    function, p(y | d) = exp(y d/2 - 2 r cosh(d/2)) I_|y|(2 r).
+    Choose it for goal differences and other small integers, as in
+    [KarlisNtzoufras2009]_. With the rates r e^{d/2} and r e^{-d/2}, r the base rate,
+    and I the modified Bessel function, p(y | d) = exp(y d/2 - 2 r cosh(d/2)) I_|y|(2
+    r).
 
     Parameters
     ----------
     base_rate : float
-        Points that each of two equal sides makes on average; from 1e-6 to 1e6.
+        Mean number of points of each of two equal sides; from 1e-6 to 1e6.
 
     Raises
     ------
@@ -198,8 +208,11 @@ class Skellam(Likelihood):
     integrals = _log_partition, _expected, _log_partition_of_power
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
-        wrong = (y != np.floor(y)) | (abs(y) > _MOST_POINTS)
-        return wrong, f"whole differences of points, of at most {_MOST_POINTS:g}"
+        wrong = (y != np.floor(y)) | (abs(y) > _MAX_POINTS)
+        return (
+            wrong,
+            f"a point difference, an integer from -{_MAX_POINTS:g} to {_MAX_POINTS:g}",
+        )
 
     def draw(self, d: Floats, rng: np.random.Generator) -> Floats:
         first, second = (
@@ -208,9 +221,9 @@ class Skellam(Likelihood):
         return first - second
 
     def _results(self, mean: Floats, variance: Floats) -> Floats:
-        # p(0 | d) <= exp(-4 r sinh(d/4)^2), which is below e^-800, no number, beyond
-        # this reach. So is the chance of 40 deviations; and so far out, quadrature may
-        # overflow.
+        # p(0 | d) <= exp(-4 r sinh(d/4)^2) is below e^-800 and underflows beyond this
+        # reach, as does the probability of 40 standard deviations. Quadrature may overflow
+        # there.
         reach = 4 * math.asinh(math.sqrt(200 / self.base_rate))
         near = np.abs(mean) <= reach + 40 * np.sqrt(variance)
         log_tie = self._each(
@@ -225,35 +238,36 @@ class Skellam(Likelihood):
 
 
 def _draw_points(base: float, d: Floats, rng: np.random.Generator) -> Floats:
-    """Poisson counts with the rates base e^d, which are cut where points end."""
-    rates = base * np.exp(np.minimum(d, math.log(_MOST_POINTS / base)))
+    """Draw Poisson counts with rates base e^d, limited to the largest count."""
+    rates = base * np.exp(np.minimum(d, math.log(_MAX_POINTS / base)))
     return rng.poisson(rates).astype(np.float64)
 
 
 def _wins(base: float, mean: Floats, variance: Floats) -> Floats:
-    """P(X > Y), X and Y Poisson with rates base e^{u/2} and base e^{-u/2}, u ~ N(mean,
-    variance); shape (n,).
+    """P(X > Y) for Poisson counts X and Y with log rates that depend on u.
 
-    One more point for X wins a match that is tied, one more for Y ties one that X leads
-    by a point. So P(X > Y) given u has the derivative
+    The rates are base e^{u/2} and base e^{-u/2}, with u ~ N(mean, variance); the result
+    has shape (n,). A further point for X wins a tied match, and a further point for Y
+    ties a match in which X leads by one point. Therefore P(X > Y) given u has the
+    derivative
 
         (base/2) (e^{u/2} P(X = Y) + e^{-u/2} P(X = Y + 1))
-            = (base/2) exp(-2 base cosh(u/2)) (e^{u/2} I_0(2 base) + I_1(2 base)),
+            = (base/2) exp(-2 base cosh(u/2)) (e^{u/2} I_0(2 base) + I_1(2 base)).
 
-    and the average of a function that rises from 0 to 1 with the slope w is the
-    integral of w(x) Phi((mean - x) / deviation). By Gauss and Legendre on panels; the
-    error is below 1e-12.
+    The mean of a function that rises from 0 to 1 with the slope w is the integral of
+    w(x) Phi((mean - x) / deviation). It is computed by Gauss-Legendre quadrature on
+    panels, with an error below 1e-12.
     """
     deviation = np.sqrt(variance)
     reach = 0.0
-    for _ in range(4):  # where the slope is negligible
+    for _ in range(4):  # beyond this the slope is negligible
         reach = 4 * np.arcsinh(np.sqrt((_NEGLIGIBLE + reach / 2) / (4 * base)))
     cuts = [
         np.full(len(mean), -reach),
         *np.clip(mean + 9 * np.outer([-1, 1], deviation), -reach, reach),
     ]
     total = np.zeros(len(mean))
-    # Phi is 1 up to the first cut, and 0 from the second one on
+    # Phi is 1 below the second cut and 0 above the third
     for begin, end in pairwise(cuts):
         for panel in range(_PANELS):
             half = (end - begin) / (2 * _PANELS)

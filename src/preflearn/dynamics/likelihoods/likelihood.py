@@ -1,22 +1,25 @@
-"""Likelihoods: how the outcome y of a match depends on the difference d of two scores.
+"""Likelihoods: the distribution of an outcome y given the score difference d.
 
-Those of Table 1 of [Maystre2019]_, the ordinal logit and the Skellam distribution, and
-robust ones. A likelihood answers scalar questions only, and knows nothing of time or
-inference: its file holds a class and its integrals, compiled functions as in appendix A:
+The module has the base classes. Subclasses implement the likelihoods of Table 1 of
+[Maystre2019]_, the ordinal logit, the Skellam distribution, and robust likelihoods. A
+likelihood computes scalar integrals only and does not depend on time or inference. Its
+module has a class and its integrals, as compiled functions (appendix A):
 
     log_partition(a, b, y, mean, variance)           log E p(y | u), u ~ N(mean, variance),
     expected(a, b, y, mean, variance)                E log p(y | u),
-    log_partition_of_power(a, b, y, mean, variance, power)    log E p(y | u)^power,
+    log_partition_of_power(a, b, y, mean, variance, power)    log E p(y | u)^power.
 
-each with its first two derivatives in the mean, where a and b are the parameters. The
-first is for EP, the second for reverse-KL, and the third, which a class may lack, for EP
-with weights below 1. In closed form, or by quadrature, whose error is below 1e-10
-(relative, or absolute for values below 1) for means up to ±50 and variances from 1e-12 to
-1e6; measured, 1e-12. 1 + variance times the second derivative of `log_partition` is
-positive, and the second derivatives are at most 0 if the likelihood is log-concave.
+Each returns its value and its first two derivatives in the mean; a and b are the
+parameters. EP uses the first integral, reverse-KL the second, and EP with weights below
+1 the third, which is optional. The integrals are in closed form or by quadrature. The
+error is below 1e-10 (relative, or absolute for values below 1) for means up to ±50 and
+variances from 1e-12 to 1e6; 1e-12 was measured. 1 + variance times the second
+derivative of `log_partition` is positive, and the second derivatives are at most 0 if
+the likelihood is log-concave.
 
-If it is not, `expected` is a lower bound of E log p instead, with twice its derivative in
-the variance as the second one, which is at most 0 (`robust.py`).
+If it is not log-concave, `expected` is a lower bound of E log p instead, and its second
+derivative is replaced by twice its derivative in the variance, which is at most 0
+(`robust.py`).
 
 References
 ----------
@@ -56,24 +59,27 @@ def _no_power(a, b, y, mean, variance, power):
 
 
 class Likelihood(Parametrized, family="likelihood"):
-    """What all likelihoods have in common: p(y | d), d the score difference.
+    """Base class of likelihoods p(y | d) of an outcome y given the score difference d.
+
+    Use its subclasses, and derive from it to define your own likelihood.
 
     Attributes
     ----------
     integrals : tuple
-        `log_partition` and `expected` of the family, to be compiled; see the head of
-        this module. The third one, `log_partition_of_power`, may be left out; then EP
-        refuses weights between 0 and 1.
+        Functions `log_partition` and `expected` of the family, to be compiled; see the
+        docstring of this module. The third one, `log_partition_of_power`, is optional;
+        without it, EP raises an error for weights between 0 and 1.
     log_concave : bool
         Whether log p(y | d) is a concave function of d, for each y. If it is not, an
         outcome may make a score less certain, and EP may have several fixed points.
     parameters : ndarray of shape (2,)
-        The parameters in these functions, those that are not used 0.
+        Parameters a and b in these functions, 0 if not used.
     has_ties : bool
-        Whether forecasts have three columns (loss, tie and win of the first) or two
-        (loss, win).
+        Whether forecasts have three columns (loss, tie, and win of the first) or two
+        (loss and win).
     noise : float
-        The size of differences of scores that outcomes can tell apart.
+        Standard deviation of the noise, in units of scores: score differences much
+        smaller than it have little effect on outcomes.
     """
 
     integrals: ClassVar[tuple[Callable[..., Any], ...]]
@@ -83,7 +89,7 @@ class Likelihood(Parametrized, family="likelihood"):
 
     @property
     def labels(self) -> list[int]:
-        """Results for the first: loss, tie where there are ties, and win."""
+        """Results of the first: loss, tie if the likelihood has ties, and win."""
         if self.has_ties:
             return [-1, 0, 1]
         return [-1, 1]
@@ -92,45 +98,48 @@ class Likelihood(Parametrized, family="likelihood"):
     def parameters(self) -> Floats:
         values = [float(getattr(self, field.name)) for field in fields(self)]  # pyright: ignore[reportArgumentType]
         name = f"the number of parameters of {type(self).__name__}"
-        require(len(values) <= 2, len(values), name, "at most 2")
+        expected = "at most 2; override the property parameters"
+        require(len(values) <= 2, len(values), name, expected)
         return np.array(values + [0.0] * (2 - len(values)))
 
     def compiled_integral(self, ep: bool) -> Any:
-        """Compile `log_partition` for EP, or else `expected` for reverse-KL, as an
-        argument for compiled loops."""
+        """Compile `log_partition` for EP or `expected` for reverse-KL.
+
+        The result is an argument of compiled loops.
+        """
         log_partition, expected = self.integrals[:2]
         if check_flag(ep, "ep"):
             return pointer(log_partition, _INTEGRAL)
         return pointer(expected, _INTEGRAL)
 
     def compiled_power(self, needed: bool = True) -> Any:
-        """Compile `log_partition_of_power` in the same way; if it is not needed, a
-        function of the same signature.
+        """Compile `log_partition_of_power`.
+
+        If it is not `needed`, the result is another function with the same signature.
 
         Raises
         ------
         ValueError
-            If it is needed, and the likelihood lacks it.
+            If it is needed and the likelihood does not have it.
         """
         if not needed:
             return pointer(_no_power, _POWER)
         if len(self.integrals) < 3:
             name = type(self).__name__
             raise ValueError(
-                f"sample_weight has values between 0 and 1, for which EP needs a third function "
-                f"in {name}.integrals, log_partition_of_power; take method='kl', or weights of at least 1"
+                f"sample_weight has values between 0 and 1, which EP does not support for {name} (it has no "
+                "function log_partition_of_power); use method='kl', or weights of at least 1"
             )
         return pointer(self.integrals[2], _POWER)
 
     def check(self, y: ArrayLike, n: int) -> Floats:
-        """Return the outcomes of n matches as floats, or say which one this likelihood
-        cannot have.
+        """Return the outcomes of n matches as floats.
 
         Raises
         ------
         ValueError
-            On another number of outcomes, a bool, one that is not finite, or one that
-            is impossible.
+            If the number of outcomes differs, or an outcome is a bool, not finite, or
+            impossible under this likelihood.
         """
         outcomes = check_array(y, "y", (n,), "one outcome per match")
         wrong, expected = self._impossible(outcomes)
@@ -147,37 +156,36 @@ class Likelihood(Parametrized, family="likelihood"):
         return outcomes
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
-        """Which outcomes are, and what is expected instead."""
+        """Mask of impossible outcomes, and a description of the possible ones."""
         raise NotImplementedError
 
     def log_density(self, y: ArrayLike, d: ArrayLike) -> Floats:
-        """log p(y | d), shape (n,): of the probability of y, or of the density of
-        points.
+        """Logarithm of p(y | d), a probability or a density of points, shape (n,).
 
         Parameters
         ----------
         y : array-like of shape (n,)
             Outcomes.
         d : array-like of shape (n,)
-            Differences of the scores of first and second.
+            Score differences, first minus second.
         """
         return self.log_partition(y, d, np.zeros(np.shape(d)))[0]
 
     def log_partition(
         self, y: ArrayLike, mean: ArrayLike, variance: ArrayLike
     ) -> tuple[Floats, Floats, Floats]:
-        """log E p(y | u), u ~ N(mean, variance), and its first two derivatives in the
-        mean: for EP.
+        """Value and derivatives of log E p(y | u), u ~ N(mean, variance), for EP.
 
-        With delta_1 and delta_2 of appendix A of [Maystre2019]_.
+        The derivatives are the first two in the mean, delta_1 and delta_2 of appendix A
+        of [Maystre2019]_.
 
         Parameters
         ----------
         y : array-like of shape (n,)
             Outcomes.
         mean, variance : array-like of shape (n,)
-            Of the difference of scores, without the match itself; variances of at least
-            0.
+            Moments of the score difference without the match itself; variances of at
+            least 0.
 
         Returns
         -------
@@ -189,13 +197,12 @@ class Likelihood(Parametrized, family="likelihood"):
     def expected(
         self, y: ArrayLike, mean: ArrayLike, variance: ArrayLike
     ) -> tuple[Floats, Floats, Floats]:
-        """E log p(y | u), u ~ N(mean, variance), and its first two derivatives in the
-        mean: for reverse-KL.
+        """Value and derivatives of E log p(y | u), u ~ N(mean, variance), for reverse-KL.
 
-        As `log_partition`, but mean and variance are those of the posterior. Where the
-        expectation of a rate of points is above 1e100, it counts as 1e100. If the
-        likelihood is not log-concave, it is a lower bound of E log p, and the last array
-        is twice its derivative in the variance.
+        Arguments and results are those of `log_partition`, except that mean and
+        variance are those of the posterior. An expected rate of points above 1e100 is
+        replaced by 1e100. If the likelihood is not log-concave, the value is a lower
+        bound of E log p, and the last array is twice its derivative in the variance.
         """
         mean, variance = _check_moments(mean, variance)
         return self._each(False, self.check(y, len(mean)), mean, variance)
@@ -206,26 +213,25 @@ class Likelihood(Parametrized, family="likelihood"):
         value, first, second = _each_row(
             self.compiled_integral(ep), *self.parameters, y, mean, variance
         )
-        beyond = f"a variance at which the expectation of the logarithm of {type(self).__name__} is a number"
-        raise_if_any(np.isnan(value), variance, "variance", beyond)
+        expected = f"a smaller variance, at which E log p(y | u) of {type(self).__name__} does not overflow"
+        raise_if_any(np.isnan(value), variance, "variance", expected)
         return value, first, second
 
     def probabilities(self, mean: ArrayLike, variance: ArrayLike) -> Floats:
-        """Probabilities of the result, where the difference of scores is u ~ N(mean,
-        variance).
+        """Result probabilities for score differences u ~ N(mean, variance).
 
         Returns
         -------
         probabilities : ndarray of shape (n, 3) or (n, 2)
-            Of loss, tie and win of the first; without ties, of loss and win. Rows add
-            to 1.
+            Probabilities of loss, tie, and win of the first; without ties, of loss and
+            win. Rows add up to 1.
         """
         return self._results(*_check_moments(mean, variance))
 
     def draw(self, d: Floats, rng: np.random.Generator) -> Floats:
-        """Draw an outcome for each difference of scores, of the shape of `d`."""
+        """Draw an outcome for each score difference, in the shape of `d`."""
         name = type(self).__name__
-        raise NotImplementedError(f"{name} has no draw; simulate needs one")
+        raise NotImplementedError(f"{name} has no method draw; simulate needs it")
 
     def _results(self, mean: Floats, variance: Floats) -> Floats:
         logs = [
@@ -239,17 +245,20 @@ def _check_moments(mean: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats
     mean = check_array(mean, "mean", ("n",), "one value per match")
     variance = check_array(variance, "variance", (len(mean),), "one value per match")
     raise_if_any(
-        np.abs(mean) > LARGEST, mean, "mean", f"means up to {LARGEST:g} in size"
+        np.abs(mean) > LARGEST,
+        mean,
+        "mean",
+        f"a number from -{LARGEST:g} to {LARGEST:g}",
     )
     raise_if_any(variance < 0, variance, "variance", "a variance of at least 0")
     raise_if_any(
-        variance > LARGEST, variance, "variance", f"variances up to {LARGEST:g}"
+        variance > LARGEST, variance, "variance", f"a variance of at most {LARGEST:g}"
     )
     return mean, variance
 
 
 class Results(Likelihood):
-    """Outcomes are -1, 1 and, with ties, 0."""
+    """Base class of likelihoods whose outcomes are -1, 1, and, with ties, 0."""
 
     def draw(self, d: Floats, rng: np.random.Generator) -> Floats:
         mean = np.ravel(d)
@@ -264,7 +273,7 @@ class Results(Likelihood):
 
 @njit
 def _each_row(integral, a, b, y, mean, variance):
-    """An integral of arrays: shape (3, n)."""
+    """An integral for each element of the arrays, shape (3, n)."""
     result = np.empty((3, len(y)))
     for n in range(len(y)):
         value, first, second = integral(a, b, y[n], mean[n], variance[n])

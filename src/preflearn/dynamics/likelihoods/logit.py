@@ -1,10 +1,9 @@
-"""The likelihoods of logistic noise.
+"""Likelihoods with logistic noise.
 
-A win has the probability F(u - m), F(u) = 1 / (1 + e^-u), a tie sinh(m) / (cosh(m) +
-cosh(u)), which is (1 - e^-2m) F(m + u) F(m - u), m the margin. Their poles are at a
-distance pi from the real line, so that few nodes suffice, and their derivatives are
-averaged as they are: log E P has the derivatives E P' / E P and E P'' / E P - (E P' / E
-P)².
+With F(u) = 1 / (1 + e^-u) and the margin m, a win has the probability F(u - m) and a
+tie sinh(m) / (cosh(m) + cosh(u)), which is (1 - e^-2m) F(m + u) F(m - u). The poles are
+at the distance pi from the real line, so few quadrature nodes suffice. The derivatives
+of log E P are E P' / E P and E P'' / E P - (E P' / E P)².
 
 References
 ----------
@@ -26,7 +25,7 @@ from preflearn.dynamics.likelihoods.likelihood import Results
 from preflearn.dynamics.likelihoods.quadrature import (
     GRID,
     GRID_STEP,
-    SHARE,
+    MAX_STEP,
     SPACING,
     TINY,
     around,
@@ -36,10 +35,9 @@ from preflearn.dynamics.likelihoods.quadrature import (
 )
 from preflearn.dynamics.parametrized import Positive
 
-_MAX_NARROW_MEAN = (
-    200.0  # the largest mean and margin of `_narrow`: squares of e^328 are numbers
-)
-_WIDE_VARIANCE = 8.0  # the variance from which on `_wide` has fewer nodes
+# the largest mean and margin for `_narrow`, where squares of e^328 do not overflow
+_MAX_NARROW_MEAN = 200.0
+_WIDE_VARIANCE = 8.0  # above this variance `_wide` has fewer nodes
 _DECAY = np.exp(np.clip(-GRID, -300, 300))
 _TABLE = np.column_stack(
     [-np.logaddexp(0, -GRID), expit(-GRID), -expit(GRID) * expit(-GRID)]
@@ -48,7 +46,7 @@ _TABLE = np.column_stack(
 
 @njit_inside
 def _log_logistic(u):
-    """log F(u), and its first two derivatives."""
+    """log F(u) and its first two derivatives."""
     decay = math.exp(-abs(u))
     larger = 1 / (1 + decay)
     smaller = decay * larger
@@ -58,7 +56,7 @@ def _log_logistic(u):
 
 @njit_inside
 def _win_or_tie(a, b, y, u, x):
-    """log p(y | u + x), of a tie without its constant factor, and two derivatives."""
+    """log p(y | u + x) and two derivatives; for ties without the constant factor."""
     u += x
     if y == 0:
         value_up, first_up, second_up = _log_logistic(a + u)
@@ -70,7 +68,7 @@ def _win_or_tie(a, b, y, u, x):
 
 @njit_inside
 def _log_factor(a, y):
-    """What `_win_or_tie` leaves out."""
+    """The logarithm of the factor that `_win_or_tie` omits."""
     if y != 0:
         return 0.0
     return math.log(-math.expm1(-2 * a))
@@ -78,15 +76,14 @@ def _log_factor(a, y):
 
 @njit_inside
 def _narrow(lower, upper, mean, variance):
-    """log of E P, P = 1 / ((1 + lower e^-u) (1 + upper e^u)), and two derivatives in
-    the mean.
+    """log E P and two derivatives in the mean, for narrow distributions.
 
-    With equal steps in u, of at most 0.4: each weight and each e^-u follows from the
-    one before.
+    P = 1 / ((1 + lower e^-u) (1 + upper e^u)). The nodes have equal steps in u of at
+    most 0.4, so that each weight and each e^-u follows from the previous one.
     """
     deviation = math.sqrt(variance)
-    step = min(SHARE, 0.4 / deviation)
-    # the slope of log P is at most 1, and shifts the mass by a variance
+    step = min(MAX_STEP, 0.4 / deviation)
+    # the slope of log P is at most 1, which shifts the mass by up to one variance
     most = int((8 + deviation) / step)
     weight = math.exp(-0.5 * (most * step) ** 2)
     ratio = math.exp((most - 0.5) * step * step)
@@ -114,8 +111,10 @@ def _narrow(lower, upper, mean, variance):
 
 @njit_inside
 def _wide(lower, upper, mean, variance, center, begin, end, stride):
-    """The same on GRID, with the second derivative by the variance of u under P N(u;
-    mean, variance)."""
+    """The integral of `_narrow` on GRID.
+
+    The second derivative comes from the variance of u under P N(u; mean, variance).
+    """
     total = slope = moment = square = 0.0
     for k in range(begin, end, stride):
         left = lower * _DECAY[k]
@@ -144,8 +143,8 @@ def _wide(lower, upper, mean, variance, center, begin, end, stride):
 
 
 def _log_partition(a, b, y, mean, variance):
-    # P = 1 / ((1 + lower e^-u) (1 + upper e^u)), which is e^u or e^-u far from 0, and
-    # shifts the normal distribution there by its variance
+    # Far from 0, P = 1 / ((1 + lower e^-u) (1 + upper e^u)) is e^u or e^-u, and shifts
+    # the normal distribution by its variance.
     if y == 0:
         away = mean
         lower = math.exp(-a)
@@ -209,7 +208,9 @@ def _expected(a, b, y, mean, variance):
 
 @dataclass(frozen=True)
 class Logit(Results):
-    """P(y | d) = 1 / (1 + e^{-y d}), y = -1 or 1: the model of Bradley and Terry.
+    """Win or loss with logistic noise: P(y | d) = 1 / (1 + e^{-y d}), y = -1 or 1.
+
+    Choose it for matches without ties. It is the model of Bradley and Terry.
 
     Examples
     --------
@@ -223,14 +224,16 @@ class Logit(Results):
 
 @dataclass(frozen=True)
 class OrdinalLogit(Results):
-    """P(±1 | d) = 1 / (1 + e^{margin ∓ d}), the rest a tie (y = 0): the model of
-    [RaoKupper1967]_.
+    """Win, tie, or loss with logistic noise: P(±1 | d) = 1 / (1 + e^{margin ∓ d}).
+
+    The remaining probability is that of a tie (y = 0). Choose it for matches with ties.
+    It is the model of [RaoKupper1967]_.
 
     Parameters
     ----------
     margin : float
-        Half the width of the interval of d plus noise that is a tie, in the unit of the
-        scores; positive.
+        Half the width of the interval of d plus noise in which a match is a tie, in the
+        unit of the scores; positive.
 
     Raises
     ------

@@ -1,14 +1,12 @@
-"""The likelihoods of normal noise, and the normal distribution in its tails, of which
-they are made.
+"""Likelihoods with normal noise, and the tails of the normal distribution.
 
-Everything rests on one function of x, the excess of the hazard rate of the normal
-distribution over x,
+All functions here use the excess of the hazard rate of the normal distribution over x,
 
     q(x) = phi(x) / Phi(-x) - x,   which falls from sqrt(2/pi) at 0 to 1/x - 2/x³ + ...
 
-From it follow log Phi(-x) = -x²/2 - log(sqrt(2 pi) (x + q)), its first derivative in
--x, x + q, and its second one, -(x + q) q, none with cancellation, for any x > 0. SciPy
-has such functions, but compiled code cannot call them.
+It gives log Phi(-x) = -x²/2 - log(sqrt(2 pi) (x + q)), its first derivative x + q in
+-x, and its second derivative -(x + q) q, without cancellation for all x > 0. SciPy has
+such functions, but compiled code cannot call them.
 
 References
 ----------
@@ -39,7 +37,7 @@ from preflearn.dynamics.likelihoods.quadrature import (
 from preflearn.dynamics.parametrized import Positive
 
 _SQRT_2PI = math.sqrt(2 * math.pi)
-# of series around 32 points a unit, and their ends
+# Power series around 32 points per unit, from _LOW to _HIGH.
 _DEGREE = 8
 _DENSE = 32
 _LOW = -16.0
@@ -51,8 +49,10 @@ _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 
 
 def _series(z: Floats) -> Floats:
-    """Coefficients of log Phi(z + x) in powers of x, by columns: its slope s has s' =
-    -s (z + x + s)."""
+    """Coefficients of log Phi(z + x) in powers of x, by columns.
+
+    Its slope s has the derivative s' = -s (z + x + s).
+    """
     fraction = np.maximum(-z, 3.0)
     for term in range(60, 1, -1):
         fraction = term / fraction + np.maximum(-z, 3.0)
@@ -73,8 +73,10 @@ _TABLE = _series(GRID)[:, :3] * [1, 1, 2]
 
 @njit_inside
 def _log_ndtr(z):
-    """log Phi(z) and two derivatives; far down with q by its fraction 1/(x + 2/(x +
-    3/(x + ...)))."""
+    """log Phi(z) and two derivatives.
+
+    For very negative z, q is the continued fraction 1/(x + 2/(x + 3/(x + ...))).
+    """
     if z > _HIGH:
         other = 0.5 * math.erfc(z / math.sqrt(2))
         hazard = math.exp(-0.5 * z * z) / (_SQRT_2PI * (1 - other))
@@ -99,11 +101,10 @@ def _log_ndtr(z):
 
 @njit_inside
 def _log_interval(center, half):
-    """log P(|Z + center| < half), Z standard normal, half > 0, and its first two
-    derivatives in center.
+    """log P(|Z + center| < half) and its first two derivatives in center.
 
-    P = Phi(half - c) - Phi(-half - c), c = |center|, in terms of the logarithms of
-    both.
+    Z is standard normal, half > 0, and P = Phi(half - c) - Phi(-half - c), c =
+    |center|, is computed from the logarithms of both terms.
     """
     c = abs(center)
     if half * (c + 1) < 0.2:
@@ -111,8 +112,8 @@ def _log_interval(center, half):
         return value, math.copysign(first, -center), min(second, 0.0)
     value, slope, bend = _log_ndtr(half - c)
     _, slope_far, bend_far = _log_ndtr(-half - c)
-    density = math.exp(-2 * c * half)  # at the far end, of that at the near one
-    ratio = density * slope / slope_far  # of Phi
+    density = math.exp(-2 * c * half)  # at the far end, relative to the near end
+    ratio = density * slope / slope_far  # of the two values of Phi
     rest = 1 - ratio
     first = slope * (1 - density) / rest
     second = (bend - ratio * bend_far) / rest - ratio * (
@@ -123,8 +124,11 @@ def _log_interval(center, half):
 
 @njit_inside
 def _narrow_interval(c, h):
-    """By the rule of Gauss and Legendre, with the mean and variance of Z cut to the
-    interval; |first|."""
+    """`_log_interval` for narrow intervals, by Gauss-Legendre quadrature.
+
+    It uses the mean and variance of Z truncated to the interval; the second result is
+    the absolute value of the first derivative.
+    """
     total = mean = square = 0.0
     for k in range(len(_POINTS)):
         t = h * _POINTS[k]
@@ -140,12 +144,12 @@ def _narrow_interval(c, h):
     )
 
 
-# ---- Laws
+# ---- Integrals of the likelihoods
 
 
 @njit_inside
 def _win_or_tie(a, b, y, u, x):
-    """log p(y | u + x) and two derivatives, also of no margin, a = 0, and no ties."""
+    """log p(y | u + x) and two derivatives; the margin a may be 0 without ties."""
     if y == 0:
         return _log_interval(u + x, a)
     value, first, second = _log_ndtr(y * (u + x) - a)
@@ -183,7 +187,10 @@ def _log_partition_of_points(a, b, y, mean, variance):
 
 
 def _log_partition_of_power_of_points(a, b, y, mean, variance, power):
-    """N(y; u, a)^power is N(y; u, a / power), times a constant."""
+    """`log_partition_of_power` of point differences.
+
+    N(y; u, a)^power is N(y; u, a / power) times a constant.
+    """
     first = (y - mean) / (a / power + variance)
     size = power * math.log(2 * math.pi * a) + math.log1p(power * variance / a)
     return (
@@ -207,12 +214,14 @@ def _expected_of_points(a, b, y, mean, variance):
 
 @dataclass(frozen=True)
 class Probit(Results):
-    """P(y | d) = Phi(y d), y = -1 or 1: the first wins where d exceeds standard normal
-    noise.
+    """Win or loss with standard normal noise: P(y | d) = Phi(y d), y = -1 or 1.
+
+    Choose it for matches without ties. It is the model of Thurstone, case V: the first
+    wins if d exceeds the noise.
 
     Notes
     -----
-    EP in closed form: log Phi(y mean / sqrt(1 + variance)).
+    EP has the closed form log Phi(y mean / sqrt(1 + variance)).
 
     Examples
     --------
@@ -226,14 +235,16 @@ class Probit(Results):
 
 @dataclass(frozen=True)
 class OrdinalProbit(Results):
-    """P(±1 | d) = Phi(±d - margin), the rest a tie (y = 0): the model of
-    [GlennDavid1960]_.
+    """Win, tie, or loss with standard normal noise: P(±1 | d) = Phi(±d - margin).
+
+    The remaining probability is that of a tie (y = 0). Choose it for matches with ties.
+    It is the model of [GlennDavid1960]_.
 
     Parameters
     ----------
     margin : float
-        Half the width of the interval of d plus noise that is a tie, in the unit of the
-        scores; positive.
+        Half the width of the interval of d plus noise in which a match is a tie, in the
+        unit of the scores; positive.
 
     Raises
     ------
@@ -252,16 +263,18 @@ class OrdinalProbit(Results):
 
 @dataclass(frozen=True)
 class Gaussian(Likelihood):
-    """p(y | d) = N(y; d, variance): y is a difference of points.
+    """Point differences with normal noise: p(y | d) = N(y; d, variance).
+
+    Choose it if the outcome is a difference of many points, as in basketball, without
+    outliers. `StudentT` is robust to outliers, and `Skellam` suits small integers.
 
     Parameters
     ----------
     variance : float
-        Variance of the difference of points around d, in points squared; positive.
+        Variance of the point difference around d, in points squared; positive.
     margin : float
-        In forecasts a difference of points of at most this size is a tie: 0.5 where
-        points are integers; 0, no ties. Observed differences y are taken as they
-        are.
+        Largest size of a point difference that counts as a tie in forecasts: 0.5 if
+        points are integers; 0 for no ties. Observed differences y are not affected.
 
     Raises
     ------
@@ -290,14 +303,14 @@ class Gaussian(Likelihood):
 
     @property
     def has_ties(self) -> bool:
-        """Whether 0 counts as a tie, which takes a margin."""
+        """Whether forecasts have ties: only with a positive margin."""
         return self.margin > 0
 
     def draw(self, d: Floats, rng: np.random.Generator) -> Floats:
         return rng.normal(d, math.sqrt(self.variance))
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
-        return abs(y) > LARGEST, f"differences of points, of at most {LARGEST:g}"
+        return abs(y) > LARGEST, f"a point difference from -{LARGEST:g} to {LARGEST:g}"
 
     def _results(self, mean: Floats, variance: Floats) -> Floats:
         deviation = math.sqrt(self.variance)

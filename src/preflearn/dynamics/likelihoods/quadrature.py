@@ -1,16 +1,16 @@
-"""Integrals of a log-concave likelihood against a normal distribution, compiled.
+"""Compiled integrals of a log-concave likelihood times a normal density.
 
-By the trapezoid rule, which converges exponentially for analytic functions that fall
-off on both sides. Steps are equal in t, u = center + stretch sinh(t), so that the
-number of nodes grows with the logarithm of the standard deviation only: `tilted`, for
-log E p, and `averaged`, for E log p, around a center of their own; `expected_win` on
-fixed nodes, for which it reads what it averages from a table. Narrow averages have
-equal steps in u.
+All integrals use the trapezoid rule, which converges exponentially for analytic
+functions that vanish on both sides. Steps are equal in t, with u = center + stretch
+sinh(t), so the number of nodes grows only with the logarithm of the standard deviation.
+`tilted`, for log E p, and `averaged`, for E log p, choose their center. `expected_win`
+has fixed nodes, for which it reads the function values from a table. For narrow
+distributions the steps of averages are equal in u.
 
-What is integrated is an argument: `density(a, b, y, u, x)` gives log p(y | u + x) and
-two derivatives in u, for parameters a and b. The logarithm may leave out what does not
-depend on x: counts have logarithms so large that differences of them would be all
-rounding. The rules are compiled as parts of the laws that call them.
+The integrand is an argument: `density(a, b, y, u, x)` returns log p(y | u + x) and two
+derivatives in u, for parameters a and b. The logarithm may omit terms that do not
+depend on x. This avoids cancellation for counts, whose logarithms are very large. The
+rules are compiled together with each likelihood that calls them.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ import numpy as np
 
 from preflearn.core.compilation import njit_inside
 
-TINY = 1e-300  # variances below count as 0: their inverses may be no numbers
-SHARE = 0.7  # the largest step, in standard deviations: exp(-2 pi² / 0.7²) = 3e-18
-# deviations; exp(-38²/2) is still a number
-_NEAREST = 9
-_FARTHEST = 38
-# on a side; t <= 710 where sinh(t) is a number, in steps of 0.02 at least
-_MOST_NODES = 50_000
+TINY = 1e-300  # smaller variances are treated as 0, since their inverses may overflow
+# largest step, in standard deviations; the error is exp(-2 pi² / 0.7²) = 3e-18
+MAX_STEP = 0.7
+# smallest and largest end of a sum, in standard deviations; exp(-38²/2) does not underflow
+_MIN_REACH = 9
+_MAX_REACH = 38
+# per side; sinh(t) overflows for t > 710, and steps are at least 0.02
+_MAX_NODES = 50_000
 
-_POINTS = SHARE * np.arange(-12, 13)  # in standard deviations
+_POINTS = MAX_STEP * np.arange(-12, 13)  # in standard deviations
 _WEIGHTS = np.exp(-0.5 * _POINTS**2) / np.exp(-0.5 * _POINTS**2).sum()
-# steps of 0.4 resolve functions without singularities within 2.8 of the line
-_NARROW = 0.4 / SHARE
+# up to this standard deviation, steps are at most 0.4, which resolve functions
+# without singularities within 2.8 of the real line
+_MAX_NARROW_STD = 0.4 / MAX_STEP
 
-# the largest step is that of 64 nodes
+# the largest step is that of every 64th node
 _STRETCH = 6.0
 _STEP = 0.08
 _FINE = 64
@@ -46,11 +48,13 @@ SPACING = np.hypot(_STRETCH, GRID)  # du/dt
 
 @njit_inside
 def nodes(center, deviation):
-    """First and last node on GRID for a normal distribution, and every how many of
-    them: 0, if too few."""
+    """First node on GRID for a normal distribution, last node, and stride.
+
+    The stride is 0 if the grid is not fine or not wide enough.
+    """
     stride = int(
         _FINE
-        * min(1.0, SHARE * deviation / (_STEP * math.hypot(_STRETCH, 1.5 * center)))
+        * min(1.0, MAX_STEP * deviation / (_STEP * math.hypot(_STRETCH, 1.5 * center)))
     )
     reach = 9 * deviation
     if not abs(center) + reach < GRID[-1]:
@@ -62,8 +66,10 @@ def nodes(center, deviation):
 
 @njit_inside
 def expected_win(density, table, mean, variance):
-    """E log p(1 | u) and two derivatives in the mean, without a margin; the table holds
-    all three on GRID."""
+    """E log p(1 | u) and two derivatives in the mean, without a margin.
+
+    The table has the values of the function and its derivatives on GRID.
+    """
     begin, end, stride = nodes(mean, math.sqrt(variance))
     if stride == 0:
         return averaged(density, 0.0, 0.0, 1.0, mean, variance, around(0.0, 1.0))
@@ -80,7 +86,10 @@ def expected_win(density, table, mean, variance):
 
 @njit_inside
 def around(a, y):
-    """`sinh` for p that changes at the margin a or, y = 0, at both margins."""
+    """Argument `sinh` of the integrals for p that changes at the margins.
+
+    It changes at y times the margin a; for y = 0 at both margins.
+    """
     stretch = 6.0
     if y == 0:
         stretch = 6.0 + a
@@ -89,18 +98,21 @@ def around(a, y):
 
 @njit_inside
 def _mode(density, integrand, start, power):
-    """Where power log p(y | u) - (u - mean)² / (2 variance) is largest, to a tenth of
-    its width; with the width. The integrand is (a, b, y, mean, variance)."""
+    """Mode of power log p(y | u) - (u - mean)² / (2 variance), and its width.
+
+    The mode is accurate to a tenth of the width. The integrand is (a, b, y, mean,
+    variance).
+    """
     a, b, y, mean, variance = integrand
     mode = start
     before = math.inf
     _, first, second = density(a, b, y, mode, 0.0)
     first *= power
     second *= power
-    other = mean + variance * first  # since first falls
+    other = mean + variance * first  # since first decreases
     low = min(mode, other)
     high = max(mode, other)
-    # halves the interval at least every other time, and numbers have 2^11 exponents
+    # the interval is halved at least every other time, and floats have 2^11 exponents
     for _ in range(1100):
         slope = first - (mode - mean) / variance
         width = 1 / math.sqrt(1 / variance - second)
@@ -123,18 +135,16 @@ def _mode(density, integrand, start, power):
 
 @njit_inside
 def _sums(density, integrand, mode, width, sinh, power, least=1e-17):
-    """Sums of N(u; mean, variance) times p(y | u)^power, and of this times other
-    functions of u; the integrand is (a, b, y, mean, variance).
+    """Sums of N(u; mean, variance) p(y | u)^power, and of this times functions of u.
 
-    They end where a term is a smaller fraction of the sum than `least`.
-
-    Relative to the mode and the values there: nothing overflows, and differences keep
-    their digits where the variance is tiny.
+    The integrand is (a, b, y, mean, variance). Sums end if a term is a smaller fraction
+    of the sum than `least`. Values are relative to the mode and the values there, so
+    that nothing overflows and differences keep their digits if the variance is tiny.
     """
     a, b, y, mean, variance = integrand
     low, high, stretch, step = sinh
     center = min(max(mode, low), high)
-    step = min(step, SHARE * width / math.hypot(stretch, 1.5 * (mode - center)))
+    step = min(step, MAX_STEP * width / math.hypot(stretch, 1.5 * (mode - center)))
     top, slope, _ = density(a, b, y, mode, 0.0)
     start = math.asinh((mode - center) / stretch)
     up = 0.5 * stretch * math.exp(start)
@@ -143,13 +153,13 @@ def _sums(density, integrand, mode, width, sinh, power, least=1e-17):
     for direction in (-1, 1):
         more = math.expm1(direction * step)
         less = -math.expm1(-direction * step)
-        # e^t - 1 and 1 - e^-t, t from the mode, which counts once
+        # e^t - 1 and 1 - e^-t, t from the mode; the mode is a node of one side only
         rise = 0.0
         fall = 0.0
         if direction > 0:
             rise = more
             fall = less
-        for _ in range(_MOST_NODES):
+        for _ in range(_MAX_NODES):
             x = up * rise + down * fall
             value, first, second = density(a, b, y, mode, x)
             value = value - top
@@ -182,15 +192,16 @@ def _sums(density, integrand, mode, width, sinh, power, least=1e-17):
 
 @njit_inside
 def tilted(density, a, b, y, mean, variance, start, sinh, power=1.0):
-    """The mode; log E p(y | u)^power, u ~ N(mean, variance), from power times log p
-    there; its two derivatives in the mean.
+    """Mode of p(y | u)^power N(u; mean, variance), and log E p(y | u)^power.
 
-    With q the density that is proportional to p(y | u)^power N(u; mean, variance), and
-    l = power log p(y | u), they are E_q l' and E_q l'' + Var_q l'; equally (E_q u - mean) /
-    variance and (Var_q u / variance - 1) / variance, which do not cancel where q is
-    much narrower than the normal distribution. The search for the mode of q starts at
-    `start`; sinh is (low, high, stretch, largest step), the center being the place
-    between low and high that is next to the mode.
+    The expectation is over u ~ N(mean, variance); its logarithm is relative to power
+    times log p at the mode, and is followed by two derivatives in the mean. With q the
+    density that is proportional to p(y | u)^power N(u; mean, variance), and l = power
+    log p(y | u), the derivatives are E_q l' and E_q l'' + Var_q l'. Equivalently, they
+    are (E_q u - mean) / variance and (Var_q u / variance - 1) / variance, which do not
+    cancel if q is much narrower than the normal distribution. The search for the mode
+    starts at `start`. `sinh` is (low, high, stretch, largest step); the center is the
+    point between low and high that is closest to the mode.
     """
     if variance < TINY:
         _, first, second = density(a, b, y, mean, 0.0)
@@ -205,7 +216,7 @@ def tilted(density, a, b, y, mean, variance, start, sinh, power=1.0):
     square *= power * power
     second *= power
     offset = mode - mean
-    # floating point is too coarse to find the mode: q is normal there
+    # rounding prevents finding the mode; q is normal there
     if not total < math.inf:
         shrink = width * width / variance
         value = 0.5 * (math.log(shrink) - offset / variance * offset)
@@ -228,10 +239,10 @@ def tilted(density, a, b, y, mean, variance, start, sinh, power=1.0):
 
 @njit_inside
 def tilted_from_mean(density, a, b, y, mean, variance, sinh, power):
-    """log E p(y | u)^power, u ~ N(mean, variance), and its two derivatives in the mean.
+    """log E p(y | u)^power, u ~ N(mean, variance), and two derivatives in the mean.
 
-    For p that is not log-concave, but bounded from below: as far from the mean as
-    anything counts, the normal distribution decides where the sums end.
+    It is for p that is not log-concave but bounded from below: far from the mean, the
+    normal density determines where the sums end.
     """
     top, first, second = density(a, b, y, mean, 0.0)
     if variance < TINY:
@@ -251,12 +262,15 @@ def tilted_from_mean(density, a, b, y, mean, variance, sinh, power):
 
 @njit_inside
 def _reach(density, a, b, y, mean, variance):
-    """How many deviations from the mean log p times N(u; mean, variance) still matters."""
-    reach = _NEAREST
+    """Distance from the mean up to which log p N(u; mean, variance) matters.
+
+    The unit is one standard deviation.
+    """
+    reach = _MIN_REACH
     for side in (-1, 1):
         most = 1.0
         before = 0.0
-        for k in range(_NEAREST - 1, _FARTHEST + 1):
+        for k in range(_MIN_REACH - 1, _MAX_REACH + 1):
             second = density(a, b, y, mean, side * k * math.sqrt(variance))[2]
             part = -second * variance * math.exp(-0.5 * k * k)
             if part <= before and part <= 1e-17 * most and part < math.inf:
@@ -271,15 +285,16 @@ def _reach(density, a, b, y, mean, variance):
 def averaged(density, a, b, y, mean, variance, sinh):
     """E log p(y | u), u ~ N(mean, variance), and two derivatives in the mean.
 
-    Where log p grows like e^{cu}, the mass of the integral is s = c deviation
-    deviations away from the mean: NaN if it is out of reach, more than 38 of them away.
-    But up to a deviation of 0.57 the nodes are fixed and end at 8.4 deviations,
-    for any s, and mass beyond is lost without a warning: of E e^{cu} a fraction of 3e-12
-    at s = 2, 2e-9 at 3, 7e-5 at 5, 3e-3 at 6. That takes a c above 3.5; such a term
-    should have its expectation in closed form, e^{c mean + s²/2}, as in `Poisson`.
+    If log p grows like e^{cu}, the mass of the integral is s = c deviation standard
+    deviations from the mean. The result is NaN if this is out of reach, more than 38
+    standard deviations. However, up to a standard deviation of 0.57 the nodes are fixed
+    and end at 8.4 standard deviations for any s, and mass beyond is lost without a
+    warning. The lost fraction of E e^{cu} is 3e-12 at s = 2, 2e-9 at 3, 7e-5 at 5, and
+    3e-3 at 6. This requires c > 3.5; such a term should have its expectation in closed
+    form, e^{c mean + s²/2}, as in `Poisson`.
     """
     deviation = math.sqrt(variance)
-    if deviation <= _NARROW:
+    if deviation <= _MAX_NARROW_STD:
         total = slope = bend = 0.0
         for k in range(len(_POINTS)):
             value, first, second = density(a, b, y, mean, deviation * _POINTS[k])
@@ -290,12 +305,12 @@ def averaged(density, a, b, y, mean, variance, sinh):
     low, high, stretch, step = sinh
     least = 1e-17
     reach = _reach(density, a, b, y, mean, variance)
-    if reach > _FARTHEST:
+    if reach > _MAX_REACH:
         return math.nan, math.nan, math.nan
-    if reach > _NEAREST:
+    if reach > _MIN_REACH:
         far = reach * deviation + abs(mean - min(max(mean, low), high))
         least = math.exp(-0.5 * reach * reach)
-        step = min(step, SHARE * deviation / math.hypot(stretch, far))
+        step = min(step, MAX_STEP * deviation / math.hypot(stretch, far))
     top, slope, _, (_, _, value, first, _, second) = _sums(
         density,
         (a, b, y, mean, variance),

@@ -1,16 +1,16 @@
-"""Likelihoods for outcomes of which some are wrong or far off; they are not log-concave.
+"""Robust likelihoods, for outcomes with errors or outliers.
 
-Both are mixtures p(y | u) = E_h p(y | u, h) over something hidden, h: whether the outcome
-is noise for `Lapse`, the precision of the noise for `StudentT`. That gives the integrals
-for EP from those of p(y | u, h), and a lower bound for reverse-KL. With
-u ~ N(mean, variance), for any distribution q of h,
+Both are not log-concave. They are mixtures p(y | u) = E_h p(y | u, h) over a hidden
+variable h: for `Lapse`, whether the outcome is noise; for `StudentT`, the precision of
+the noise. The integrals for EP follow from those of p(y | u, h). For reverse-KL there
+is a lower bound. With u ~ N(mean, variance), for any distribution q of h,
 
     E log p(y | u) >= E_q [E log p(y | u, h)] - KL(q || p(h)),
 
-whose largest value over q is log E_h exp E log p(y | u, h). At the best q its derivatives
-are averages over q of those of E log p(y | u, h). So each pseudo-observation of
-reverse-KL is a weighted one of a log-concave likelihood: no precision is negative, and
-the bound rises at each step that is short enough [Jaakkola2000]_.
+whose maximum over q is log E_h exp E log p(y | u, h). At the best q its derivatives are
+means over q of the derivatives of E log p(y | u, h). Each pseudo-observation of
+reverse-KL is therefore a weighted one of a log-concave likelihood: no precision is
+negative, and the bound increases with each step that is short enough [Jaakkola2000]_.
 
 References
 ----------
@@ -41,7 +41,7 @@ from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
 from preflearn.dynamics.likelihoods.quadrature import TINY, around, tilted_from_mean
 from preflearn.dynamics.parametrized import Positive
 
-# ---- Lapses: a is the margin, or 0 without ties, and b the rate
+# ---- Lapses: a is the margin, or 0 without ties; b is the rate
 
 _FINE_STEP = 0.12
 _probit, _expected_probit, _ = map(njit_inside, Probit.integrals)
@@ -50,8 +50,10 @@ _logit, _expected_logit, _ = map(njit_inside, Logit.integrals)
 
 @njit_inside
 def _mixed(a, b, log_p, first, second):
-    """log((1 - b) p + b / n), n the number of outcomes, and two derivatives, from those of
-    log p; and the probability that y is not a lapse."""
+    """log((1 - b) p + b / n), two derivatives, and the probability of no lapse.
+
+    n is the number of possible outcomes. The arguments are log p and its derivatives.
+    """
     log_lapse = math.log(b / (3.0 if a > 0 else 2.0))
     log_rest = math.log1p(-b) + log_p
     largest = max(log_lapse, log_rest)
@@ -95,8 +97,10 @@ def _density_of_lapsing_logit(a, b, y, u, x):
 
 @njit_inside
 def _fine_rule(a, y):
-    """`around` in steps that resolve the zeros of the mixture: where Phi(u) is minus a
-    tiny rate, u is 0.6 from the real line."""
+    """`around` with steps that resolve the zeros of the mixture.
+
+    If Phi(u) is minus a tiny rate, u is 0.6 from the real line.
+    """
     low, high, stretch, _ = around(a, y)
     return low, high, stretch, _FINE_STEP / stretch
 
@@ -124,8 +128,8 @@ _LAPSING: dict[type, tuple[Callable[..., Any], ...]] = {
 # ---- Student's t distribution: a is the scale, b the degrees of freedom
 
 _NEGLIGIBLE = 40.0  # e^-40 = 4e-18
-_LARGEST_STEP = 0.3  # of e^{kt - e^t}: the error is e^{-pi²/0.3} = 5e-15
-_STEP = 0.7  # in widths of a peak, as of a normal distribution
+_LARGEST_STEP = 0.3  # for e^{kt - e^t}; the error is e^{-pi²/0.3} = 5e-15
+_STEP = 0.7  # in standard deviations of a normal distribution with this peak
 
 
 @njit_inside
@@ -137,15 +141,17 @@ def _log_constant(a, df):
 
 @njit_inside
 def _log_student(a, df, z, variance):
-    """log p, where (y - u)² is z² + variance on average."""
+    """log p with (y - u)² replaced by its mean z² + variance."""
     square = (z * z + variance) / (df * a * a)
     return _log_constant(a, df) - 0.5 * (df + 1.0) * math.log1p(square)
 
 
 @njit_inside
 def _log_weight(t, k, df, square, spread):
-    """Logarithm of the integrand of `_power_of_student` in t, and a bound on minus its
-    second derivative."""
+    """Logarithm of the integrand of `_power_of_student` in t.
+
+    The second result is a bound on minus its second derivative.
+    """
     h = math.exp(t)
     rest = 1.0 / (1.0 + spread * h)
     value = 0.5 * (k * t - df * h - square * h * rest + math.log(rest))
@@ -154,10 +160,10 @@ def _log_weight(t, k, df, square, spread):
 
 @njit_inside
 def _trapezoid_rule(k, df, square, spread):
-    """For `_log_weight`: about its largest value, the ends of what counts, and a step.
+    """Quadrature rule for `_log_weight`: maximum (approximate), both ends, and step.
 
-    Modes are between log(k / (df + square)) and log(k / df), from which on it falls;
-    and it is at most k t / 2.
+    Modes are between log(k / (df + square)) and log(k / df), beyond which the function
+    decreases; and it is at most k t / 2.
     """
     high = math.log(k / df)
     low = math.log(k / (df + square))
@@ -187,15 +193,15 @@ def _trapezoid_rule(k, df, square, spread):
 
 @njit_inside
 def _power_of_student(a, df, y, mean, variance, power):
-    """log E p^power and its derivatives, as an integral over the precision of the noise.
+    """log E p^power and its derivatives, as an integral over the noise precision.
 
     With z = (y - u) / a and k = power (df + 1), p^power is p(y | y)^power times
 
         (1 + z²/df)^{-k/2} = (df/2)^{k/2} / Gamma(k/2) ∫ h^{k/2 - 1} e^{-h (df + z²)/2} dh,
 
-    and E e^{-h z²/2} = (1 + h V)^{-1/2} exp(-h R / (2 (1 + h V))), V = variance / a² and
-    R = (y - mean)² / a². Given h, derivatives are those of N(y; mean, variance + a²/h).
-    By the trapezoid rule in t = log h.
+    and E e^{-h z²/2} = (1 + h V)^{-1/2} exp(-h R / (2 (1 + h V))), V = variance / a²
+    and R = (y - mean)² / a². Given h, the derivatives are those of N(y; mean, variance
+    + a²/h). The integral is computed by the trapezoid rule in t = log h.
     """
     z = y - mean
     if variance < TINY:
@@ -213,7 +219,7 @@ def _power_of_student(a, df, y, mean, variance, power):
         t = begin + i * step
         h = math.exp(t)
         weight = math.exp(_log_weight(t, k, df, square, spread)[0] - top)
-        # relative to a precision in between, so that a small variance keeps its digits
+        # relative to an average precision, so that a small variance keeps its digits
         precision = h / (a * a + h * variance) - middle
         total += weight
         first += weight * precision
@@ -245,31 +251,32 @@ def _bound_of_student(a, b, y, mean, variance):
 
 @dataclass(frozen=True)
 class Lapse(Results):
-    """P(y | d) = (1 - rate) P0(y | d) + rate / n: of n results a fraction is noise.
+    """Mixture of a likelihood and random results, for careless or wrong judgments.
 
-    For judgments of which some are careless, misclicks, or wrong entries. A few upsets
-    of sure favorites then move scores less: where P0 of the result is far below
-    rate / n, it is taken for a lapse. Psychometric functions have such a rate
-    [WichmannHill2001]_.
+    P(y | d) = (1 - rate) P0(y | d) + rate / n for n possible results. Choose it for
+    judgments of which some are careless, and for data with misclicks or wrong entries.
+    A few surprising results then change scores less: if P0 of a result is far below
+    rate / n, the result is treated as a lapse. Psychometric functions have such a lapse
+    rate [WichmannHill2001]_.
 
     Parameters
     ----------
     likelihood : Probit, OrdinalProbit, Logit or OrdinalLogit
-        P0, the likelihood of an outcome that is not a lapse.
+        Likelihood P0 of an outcome that is not a lapse.
     rate : float
-        Fraction of the outcomes that are lapses, each result with equal probability; from
-        1e-6 to 0.9.
+        Fraction of the outcomes that are lapses, for which each result has equal
+        probability; from 1e-6 to 0.9.
 
     Raises
     ------
     ValueError
-        If the likelihood is another one, or the rate is out of range.
+        If the likelihood is not one of these four, or the rate is out of range.
 
     Notes
     -----
-    It is not log-concave. EP is damped, and its integral is in closed form, given that of
-    P0. With method "kl" the bound has a responsibility r of each match, the probability
-    that it is not a lapse, and the match counts with weight r.
+    The likelihood is not log-concave. EP is damped; its integral has a closed form
+    given that of P0. With method "kl" the bound has a responsibility r for each match,
+    the probability that it is not a lapse, and the match counts with weight r.
 
     Examples
     --------
@@ -293,7 +300,7 @@ class Lapse(Results):
 
     @property
     def integrals(self) -> tuple[Callable[..., Any], ...]:
-        """Those of the likelihood, mixed with lapses."""
+        """Integrals of the likelihood, mixed with lapses."""
         return _LAPSING[type(self.likelihood)]
 
     @property
@@ -302,15 +309,15 @@ class Lapse(Results):
 
     @property
     def parameters(self) -> Floats:
-        """The margin of the likelihood, or 0, and the rate."""
+        """Margin of the inner likelihood, or 0, and rate."""
         return np.array([self.likelihood.parameters[0], self.rate])
 
     def positive(self) -> dict[str, float]:
-        """The parameters of the likelihood, and the rate."""
+        """Positive parameters of the inner likelihood, and the rate."""
         return {**self.likelihood.positive(), **super().positive()}
 
     def changed(self, **values: Any) -> Lapse:
-        """The same with other values of some parameters, also of the likelihood's."""
+        """A copy with other parameters, also those of the inner likelihood."""
         inner = {
             name: values.pop(name)
             for name in self.likelihood.positive()
@@ -322,22 +329,22 @@ class Lapse(Results):
 
 @dataclass(frozen=True)
 class StudentT(Likelihood):
-    """y is a difference of points around d, with noise of Student's t distribution.
+    """Point differences with the noise of Student's t distribution.
 
-    (y - d) / scale has the density of Student's t with df degrees of freedom. For points
-    with blowouts or wrong entries: unlike for `Gaussian`, whose scores follow y however
-    far off it is, an outcome far from d counts little.
+    (y - d) / scale has Student's t density with df degrees of freedom. Choose it for
+    point differences with blowouts or wrong entries: an outcome far from d has little
+    effect, while with `Gaussian` scores follow y no matter how extreme it is.
 
     Parameters
     ----------
     scale : float
-        Size of the noise, in points; its variance is scale² df / (df - 2) if df > 2.
+        Scale of the noise, in points; its variance is scale² df / (df - 2) if df > 2.
     df : float
-        Degrees of freedom, from 0.5 to 1e4: 1 is the Cauchy distribution, and 1e4 as
-        good as `Gaussian`.
+        Degrees of freedom, from 0.5 to 1e4: 1 is the Cauchy distribution, and 1e4 is
+        practically `Gaussian`.
     margin : float
-        In forecasts a difference of points of at most this size is a tie, as for
-        `Gaussian`; 0, no ties.
+        Largest size of a point difference that counts as a tie in forecasts, as for
+        `Gaussian`; 0 for no ties.
 
     Raises
     ------
@@ -346,9 +353,9 @@ class StudentT(Likelihood):
 
     Notes
     -----
-    It is not log-concave. EP is damped, as in [Jylanki2011]_; its integral is one over
-    the precision of the noise. With method "kl" the bound has the closed form log p(y |
-    d), (y - d)² replaced by its expectation.
+    The likelihood is not log-concave. EP is damped, as in [Jylanki2011]_; its integral
+    is one over the precision of the noise. With method "kl" the bound has the closed
+    form log p(y | d) with (y - d)² replaced by its expectation.
 
     Examples
     --------
@@ -376,7 +383,7 @@ class StudentT(Likelihood):
 
     @property
     def has_ties(self) -> bool:
-        """Whether 0 counts as a tie, which takes a margin."""
+        """Whether forecasts have ties: only with a positive margin."""
         return self.margin > 0
 
     @property
@@ -385,13 +392,13 @@ class StudentT(Likelihood):
         return np.array([self.scale, self.df])
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
-        return abs(y) > LARGEST, f"differences of points, of at most {LARGEST:g}"
+        return abs(y) > LARGEST, f"a point difference from -{LARGEST:g} to {LARGEST:g}"
 
     def draw(self, d: Floats, rng: np.random.Generator) -> Floats:
         return d + self.scale * rng.standard_t(self.df, np.shape(d))
 
     def _results(self, mean: Floats, variance: Floats) -> Floats:
-        """Averages over the precision of those of Gaussian noise."""
+        """Means over the noise precision of the results with Gaussian noise."""
         log_precision, weights = _precisions(self.df)
         loss = np.zeros(len(mean))
         win = np.zeros(len(mean))
@@ -405,8 +412,11 @@ class StudentT(Likelihood):
 
 
 def _precisions(df: float) -> tuple[Floats, Floats]:
-    """Logarithms of the precision of the noise, and their weights: those of Gamma(df/2,
-    df/2), by the trapezoid rule."""
+    """Logarithms of the noise precision, and their weights.
+
+    The precision has the distribution Gamma(df/2, df/2); the nodes are those of a
+    trapezoid rule.
+    """
     step = min(_LARGEST_STEP, _STEP * math.sqrt(2 / df))
     low = -2 * _NEGLIGIBLE / df - 10 / math.sqrt(df)
     t = np.arange(low, math.log1p(2 * _NEGLIGIBLE / df) + 10 / math.sqrt(df), step)

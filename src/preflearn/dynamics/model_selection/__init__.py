@@ -1,1 +1,1 @@
-"""Hyperparameters and covariance functions chosen by the evidence."""
+"""Hyperparameters and covariance functions selected by the evidence."""

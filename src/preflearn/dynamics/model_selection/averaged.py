@@ -1,4 +1,4 @@
-"""A fitted mixture of models that differ in their hyperparameters."""
+"""A fitted mixture of models with different hyperparameters."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from preflearn.core.validation import (
     generator,
     raise_if_any,
     require,
+    short_repr,
 )
 from preflearn.dynamics.model import (
     DynamicComparisons,
@@ -33,52 +34,54 @@ from preflearn.metrics import comparison_loss
 
 _N_RANK_DRAWS = 4000
 _N_BISECTIONS = 50
-_N_NODES = 4001  # differences at which win probabilities are inverted
-_REACH = 40.0  # deviations of noise, beyond which win probabilities are 0 or 1
-_TAILS = 8.0  # standard deviations of differences
+_N_NODES = 4001  # number of differences at which win probabilities are tabulated
+_REACH = 40.0  # in standard deviations of the noise; beyond, they are 0 or 1
+_TAILS = 8.0  # in standard deviations of score differences
 _MIN_STD = 1e-150
 
 
 class AveragedComparisons:
-    """Fitted models that differ in their hyperparameters, with a weight each.
+    """Weighted mixture of fitted models with different hyperparameters.
 
-    `average_over_hyperparameters` returns it. Forecasts are weighted means, and
-    intervals are quantiles of the mixture: they include the uncertainty of the
-    hyperparameters. It has the methods of a fitted `DynamicComparisons`, and intervals.
+    `average_over_hyperparameters` returns it. Use it if forecasts and intervals must
+    include the uncertainty of the hyperparameters. It has the methods of a fitted
+    `DynamicComparisons`, and methods for intervals. Forecasts are weighted means, and
+    intervals are quantiles of the mixture.
 
     Parameters
     ----------
     models : sequence of DynamicComparisons
-        Fitted to the same matches; with one of them, intervals are those of its
-        posterior.
+        Models fitted to the same matches. With a single model, intervals are those of
+        its posterior.
     weights : array-like of shape (K,)
-        Posterior probabilities of the models; they add to 1.
+        Posterior probabilities of the models, with sum 1.
     log_marginal_likelihood : float, optional
-        Logarithm of the probability of the outcomes under the mixture. By default that
-        of the model if there is one, else None.
+        Logarithm of the probability of the outcomes under the mixture. The default is
+        that of the model if there is only one, else None.
     hyperparameters : DataFrame, optional
-        The points of the integration.
+        Points of the integration.
 
     Attributes
     ----------
     models_ : tuple of DynamicComparisons
-        The components, the most probable first.
+        Components of the mixture, the most probable first.
     weights_ : ndarray of shape (K,)
+        Posterior probabilities of the components.
     hyperparameters_ : DataFrame
-        One row per point of the integration, the most probable first, also those whose
-        models are left out of `models_` because together they have less than 0.001 of
-        the posterior: the free parameters, `evidence`, `log_prior` (the density of
-        their logarithms) and `weight`.
+        One row per point of the integration, the most probable first: the free
+        parameters, `evidence`, `log_prior` (the density of their logarithms), and
+        `weight`. It includes points whose models were left out of `models_` because
+        their total posterior probability is below 0.001.
     log_marginal_likelihood_ : float or None
         Logarithm of the integral of evidence times prior.
     features_, matches_
-        As of the models.
+        Features and matches of the models.
 
     Raises
     ------
     ValueError
-        If `models` is empty, one is not fitted or has other features, or the weights are
-        negative or do not add to 1.
+        If `models` is empty, a model is not fitted or has other features, or the
+        weights are negative or do not add up to 1.
 
     Examples
     --------
@@ -104,19 +107,24 @@ class AveragedComparisons:
             fitted = isinstance(model, DynamicComparisons) and hasattr(
                 model, "matches_"
             )
-            require(fitted, model, "a model", "a fitted DynamicComparisons")
+            require(
+                fitted, model, "an element of models", "a fitted DynamicComparisons"
+            )
             require(
                 model.features_ == models[0].features_,
                 model.features_,
-                "the features of a model",
-                "those of the first model",
+                "features_ of an element of models",
+                "the features of the first model; fit all models to the same matches",
             )
-        self.weights_ = check_array(weights, "weights", (len(models),), "one per model")
+        self.weights_ = check_array(
+            weights, "weights", (len(models),), "one weight per model"
+        )
         raise_if_any(
-            self.weights_ < 0, self.weights_, "weights", "numbers of at least 0"
+            self.weights_ < 0, self.weights_, "weights", "a number of at least 0"
         )
         total = float(self.weights_.sum())
-        require(abs(total - 1) < 1e-6, total, "the sum of the weights", "1")
+        expected = "1; divide the weights by their sum"
+        require(abs(total - 1) < 1e-6, total, "the sum of weights", expected)
         self.models_ = tuple(models)
         if log_marginal_likelihood is None and len(models) == 1:
             log_marginal_likelihood = models[0].log_marginal_likelihood_
@@ -130,7 +138,7 @@ class AveragedComparisons:
     def scores(self, feature: Hashable, time: ArrayLike) -> tuple[NDArray, NDArray]:
         """Posterior mean and standard deviation of one feature's score.
 
-        Arguments and errors as of `DynamicComparisons.scores`.
+        Arguments and errors are those of `DynamicComparisons.scores`.
 
         Returns
         -------
@@ -148,9 +156,9 @@ class AveragedComparisons:
         Parameters
         ----------
         feature : hashable
-            A name.
+            Name of the feature.
         time : float or date, or array-like of shape (k,)
-            As in `scores`.
+            Times, as in `scores`.
         level : float
             Probability that the score is in the interval.
 
@@ -174,14 +182,15 @@ class AveragedComparisons:
     ) -> tuple[Floats, Floats]:
         """Posterior mean and covariance of the scores of some features at one time.
 
-        Where the models have a factorized posterior, only their hyperparameters
-        correlate the scores.
+        If the models have a factorized posterior, scores are only correlated through
+        the hyperparameters.
 
         Parameters
         ----------
         features : sequence of hashable
-            Names, F of them.
+            Names of F features.
         time : float or date
+            Time, as in `scores`.
 
         Returns
         -------
@@ -202,27 +211,28 @@ class AveragedComparisons:
     def standings(
         self, time: Any = None, since: Any = None, level: float = 0.95
     ) -> pd.DataFrame:
-        """The players at a time, the best first: scores, intervals and ranks.
+        """Table of the players at one time, sorted by score, with intervals.
 
         Parameters
         ----------
         time, since : float or date, optional
-            As in `DynamicComparisons.standings`.
+            Time of the scores and start of the listing period, as in
+            `DynamicComparisons.standings`.
         level : float
             Probability of the intervals of scores and ranks.
 
         Returns
         -------
         DataFrame
-            `name`; `score`, less the mean score of the players in the table; `std`,
-            `low` and `high`, its standard deviation and interval; `rank` by score, one
-            for all who tie; `rank_low` and `rank_high`, the interval of the rank, by
-            4,000 draws; `matches`.
+            `name`; `score`, minus the mean score of the players in the table; `std`,
+            `low`, and `high`, its standard deviation and interval; `rank` by score, the
+            same for players with equal scores; `rank_low` and `rank_high`, the interval
+            of the rank, from 4,000 draws; `matches`, the number of matches.
 
         Raises
         ------
         ValueError
-            If nobody had a match by this time, or from `since` to it.
+            If no player had a match up to `time`, or between `since` and `time`.
         """
         level = _check_level(level)
         table = self.models_[0].standings(time, since)
@@ -265,22 +275,25 @@ class AveragedComparisons:
     def difference(
         self, first: Hashable, second: Hashable, time: ArrayLike
     ) -> tuple[NDArray, NDArray]:
-        """Posterior mean and standard deviation of the score of `first` less that of
-        `second`.
+        """Posterior mean and standard deviation of a score difference, first minus
+        second.
 
         Parameters
         ----------
         first, second : hashable
-            Names of features.
+            Names of two features.
         time : float or date, or array-like of shape (k,)
+            Times, as in `scores`.
 
         Returns
         -------
         mean, std : ndarray, of the shape of `time`
         """
-        for name in (first, second):
-            known = ", ".join(map(str, self.features_))
-            require(name in self.features_, name, "a feature", f"one of {known}")
+        for argument, name in (("first", first), ("second", second)):
+            expected = (
+                f"a feature of the fit, one of {short_repr(list(self.features_))}"
+            )
+            require(name in self.features_, name, argument, expected)
         parsed = np.asarray(as_times(time, self.matches_.columns))
         times = np.atleast_1d(parsed)
         order = np.argsort(times, kind="stable")
@@ -298,8 +311,10 @@ class AveragedComparisons:
     def moments(
         self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn"
     ) -> tuple[Floats, Floats]:
-        """Mean and variance of the score difference x·s(t) of each match, shape (N,)
-        both; as `DynamicComparisons.moments`."""
+        """Mean and variance of the score difference x·s(t) of each match, shape (N,) both.
+
+        Arguments and warnings are those of `DynamicComparisons.moments`.
+        """
         matches = self._prepare(matches, unseen)
         return self._mix(*self._component_moments(matches, offset))
 
@@ -315,15 +330,17 @@ class AveragedComparisons:
         Parameters
         ----------
         matches : Matches or DataFrame
+            Matches, as in `predict_proba`.
         level : float
-            Probability that the difference is in the interval.
+            Probability that the score difference is in the interval.
         offset, unseen
-            As in `predict_proba`.
+            Known part of the score difference, and treatment of new names, as in
+            `predict_proba`.
 
         Returns
         -------
         ndarray of shape (N, 2)
-            Lower and upper end: quantiles of the mixture.
+            Lower and upper end, which are quantiles of the mixture.
         """
         level = _check_level(level)
         matches = self._prepare(matches, unseen)
@@ -339,16 +356,19 @@ class AveragedComparisons:
     ) -> Floats:
         """Interval of the probability that the first wins, given the scores.
 
-        If all scores and hyperparameters were known, the first would win with some
-        probability; the interval contains it with probability `level`. `predict_proba`
-        is its mean.
+        If all scores and hyperparameters were known, the first would win with a certain
+        probability. The interval contains this probability with probability `level`.
+        `predict_proba` is its mean.
 
         Parameters
         ----------
         matches : Matches or DataFrame
+            Matches, as in `predict_proba`.
         level : float
+            Probability of the interval.
         offset, unseen
-            As in `predict_proba`.
+            Known part of the score difference, and treatment of new names, as in
+            `predict_proba`.
 
         Returns
         -------
@@ -361,8 +381,11 @@ class AveragedComparisons:
         return self._proba_quantiles(mean, np.sqrt(variance), level)
 
     def _proba_quantiles(self, mean: Floats, std: Floats, level: float) -> Floats:
-        """Quantiles of the win probability g_k(d), which increases in the difference d
-        of model k: its distribution function at p is that of d at the inverse of g_k."""
+        """Quantiles of the win probability g_k(d), where d is the difference of model k.
+
+        g_k increases in d, so its distribution function at p is that of d at the
+        inverse of g_k.
+        """
         std = np.maximum(std, _MIN_STD)
         reach = _REACH * max(model.likelihood.noise for model in self.models_)
         low = np.clip(np.min(mean - _TAILS * std), -reach, reach - 1e-6)
@@ -384,9 +407,9 @@ class AveragedComparisons:
     def predict_proba(
         self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn"
     ) -> Floats:
-        """Probabilities of the outcomes: the weighted means of the models'.
+        """Outcome probabilities of each match: the weighted means over the models.
 
-        Arguments, errors and warnings as of `DynamicComparisons.predict_proba`.
+        Arguments, errors, and warnings are those of `DynamicComparisons.predict_proba`.
 
         Returns
         -------
@@ -402,7 +425,7 @@ class AveragedComparisons:
     def predict(
         self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn"
     ) -> NDArray[np.int8]:
-        """The most probable outcome of each match: 1, 0 or -1, shape (N,)."""
+        """The most probable outcome of each match, 1, 0, or -1, shape (N,)."""
         likelihood = self.models_[0].likelihood
         return most_probable(likelihood, self.predict_proba(matches, offset, unseen))
 
@@ -414,7 +437,7 @@ class AveragedComparisons:
         offset: PerMatch = None,
         unseen: str = "warn",
     ) -> float:
-        """Weighted accuracy of `predict`; as `DynamicComparisons.score`."""
+        """Weighted accuracy of `predict`, as in `DynamicComparisons.score`."""
         matches = self._prepare(matches, unseen)
         result = results_of(self.models_[0].likelihood, matches, y)
         predicted = self.predict(matches, offset, "ignore")
@@ -429,10 +452,11 @@ class AveragedComparisons:
         offset: PerMatch = None,
         unseen: str = "warn",
     ) -> Floats:
-        """Draw the outcomes of matches to come, together.
+        """Draw the outcomes of future matches jointly.
 
-        Each draw is from one model, so hyperparameters are uncertain, too. Arguments,
-        errors and warnings as of `DynamicComparisons.simulate`.
+        Each draw is from one model, so the draws include the uncertainty of the
+        hyperparameters. Arguments, errors, and warnings are those of
+        `DynamicComparisons.simulate`.
 
         Returns
         -------
@@ -459,7 +483,7 @@ class AveragedComparisons:
     def _component_moments(
         self, matches: Matches, offset: PerMatch
     ) -> tuple[Floats, Floats]:
-        """Means and variances of x·s by model, shape (K, N) both."""
+        """Means and variances of x·s for each model, both of shape (K, N)."""
         pairs = [model.moments(matches, offset, "ignore") for model in self.models_]
         mean, variance = (np.array(values) for values in zip(*pairs, strict=True))
         return mean, variance
@@ -471,8 +495,10 @@ class AveragedComparisons:
         return mixed, np.tensordot(self.weights_, spread, axes=1)
 
     def _quantiles(self, mean: Floats, std: Floats, level: float) -> Floats:
-        """Ends of central intervals, the last axis, by bisection of the mixture's
-        distribution function."""
+        """Ends of central intervals, by bisection of the distribution function.
+
+        The last axis of the result has the two ends.
+        """
         std = np.maximum(std, _MIN_STD)
 
         def below(x: Floats) -> Floats:
@@ -481,7 +507,7 @@ class AveragedComparisons:
 
         ends = []
         for q in _tails(level):
-            # a quantile of a mixture is between those of its components
+            # a quantile of a mixture lies between the quantiles of its components
             own = mean + ndtri(q) * std
             ends.append(_bisect(below, q, own.min(axis=0), own.max(axis=0)))
         return np.stack(ends, axis=-1)
@@ -490,7 +516,7 @@ class AveragedComparisons:
 def _bisect(
     below: Callable[[Floats], Floats], q: float, low: Floats, high: Floats
 ) -> Floats:
-    """Where a distribution function is q, between low and high."""
+    """Point between low and high at which a distribution function is q."""
     for _ in range(_N_BISECTIONS):
         middle = (low + high) / 2
         is_low = below(middle) < q
@@ -511,8 +537,10 @@ def _tails(level: float) -> Floats:
 def _joint_moments(
     model: DynamicComparisons, names: tuple[Hashable, ...], now: float
 ) -> tuple[Floats, Floats]:
-    """Mean (F,) and covariance (F, F) of scores; variances (F,) if the posterior is
-    factorized."""
+    """Mean (F,) and covariance (F, F) of scores.
+
+    If the posterior is factorized, the second result is the variances, shape (F,).
+    """
     if model.posterior == "joint":
         return model.joint_scores(names, now)
     single = Matches(np.eye(len(names)), np.full(len(names), now), names)
@@ -521,8 +549,10 @@ def _joint_moments(
 
 
 def _centered_variances(covariance: Floats) -> Floats:
-    """Variances of scores less their mean, from a covariance or from variances of
-    independent scores."""
+    """Variances of scores minus their mean.
+
+    The argument is a covariance, or the variances of independent scores.
+    """
     n = len(covariance)
     if covariance.ndim == 1:
         return covariance * (1 - 2 / n) + covariance.sum() / n**2
@@ -531,7 +561,7 @@ def _centered_variances(covariance: Floats) -> Floats:
 
 
 def _allocate(weights: Floats, size: int) -> NDArray[np.int64]:
-    """Numbers of draws in proportion to the weights, which add to `size`."""
+    """Numbers of draws in proportion to the weights, with sum `size`."""
     ends = np.round(size * np.append(0.0, np.cumsum(weights)))
     return np.diff(ends).astype(np.int64)
 
@@ -539,7 +569,7 @@ def _allocate(weights: Floats, size: int) -> NDArray[np.int64]:
 def _draw(
     mean: Floats, covariance: Floats, size: int, rng: np.random.Generator
 ) -> Floats:
-    """Draws of a Gaussian, shape (size, F), also if its covariance is singular."""
+    """Draws of a Gaussian, shape (size, F); the covariance may be singular."""
     normal = rng.standard_normal((size, len(mean)))
     if covariance.ndim == 1:
         return mean + normal * np.sqrt(covariance)
@@ -549,7 +579,7 @@ def _draw(
 def _ranks(
     mean: Floats, std: Floats, draws: Floats, level: float
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Ranks by the mean, and their intervals by draws of all scores."""
+    """Ranks by the mean, and rank intervals from draws of all scores."""
     rank = ranks_by_mean(mean, std)
     low, high = np.quantile(
         rankdata(-draws, axis=1), _tails(level), axis=0, method="nearest"

@@ -1,4 +1,4 @@
-"""Average over hyperparameters: fits on a grid in the posterior of their logarithms.
+"""Averaging over hyperparameters, by fits on a grid of their logarithms.
 
 References
 ----------
@@ -40,18 +40,18 @@ from preflearn.dynamics.model_selection.hyperprior import HyperPrior
 from preflearn.matches import Matches
 from preflearn.solvers.search import Range
 
-_GTOL = 0.05  # nats per unit of a logarithm, at the mode
+_GTOL = 0.05  # largest derivative at the mode, in nats
 _MAX_ITER = 100
-_STEP = 0.05  # of a logarithm, in differences of gradients
-_MAX_STD = 3.0  # of a logarithm: no axis of the grid is longer
+_STEP = 0.05  # in a logarithm, for differences of gradients
+_MAX_STD = 3.0  # of a logarithm, which limits the axes of the grid
 _MAX_GRID_DIMENSION = 3
-_N_POINTS = {1: 15, 2: 40, 3: 50}  # of the grid
+_N_POINTS = {1: 15, 2: 40, 3: 50}  # of the grid, by dimension
 _N_DRAWS = 128
-_DROP = 5.0  # the grid ends where the log density is lower by so many nats
-_MAX_GROWTH = 20  # of the number of points, where the posterior has long tails
-_DEGREES = 5  # of freedom of the proposal
-_MIN_EFFECTIVE = 10  # draws
-_MIN_MASS = 0.999  # of the posterior that is kept
+_MAX_DROP = 5.0  # largest decrease of the log density in the grid, in nats
+_MAX_GROWTH = 20  # of the number of points, for posteriors with long tails
+_DEGREES = 5  # degrees of freedom of the proposal
+_MIN_EFFECTIVE = 10  # effective number of draws
+_MIN_MASS = 0.999  # posterior probability of the models that are kept
 
 
 def average_over_hyperparameters(
@@ -67,25 +67,25 @@ def average_over_hyperparameters(
 ) -> AveragedComparisons:
     r"""Average the posterior of the scores over the posterior of hyperparameters.
 
-    Maximizing the evidence plugs in one value of each hyperparameter. Where matches are
-    few or players nearly equal, the maximum is at variance zero, and intervals
-    collapse. Here the posterior of scores s is the mixture
+    Use it for reliable intervals if there are few matches or players are nearly equal.
+    Maximizing the evidence would plug in one value of each hyperparameter: in these
+    cases the maximum is at variance zero, and intervals have width zero. Here the
+    posterior of the scores s is the mixture
 
     .. math:: p(s \mid y) = \int p(s \mid y, \theta)\, p(\theta \mid y)\, d\theta,
               \qquad p(\theta \mid y) \propto p(y \mid \theta)\, p(\theta),
 
     with the model's estimate of the evidence :math:`p(y \mid \theta)`. Up to three
-    parameters are integrated over a grid around the mode of
-    :math:`p(\log\theta \mid y)`, along the principal axes of its curvature, which
-    grows until the density is below :math:`e^{-5}` of the largest [Rue2009]_. More
-    parameters are integrated by importance sampling: quasi-random draws from a t
-    distribution with that mode and curvature.
+    parameters are integrated over a grid around the mode of :math:`p(\log\theta \mid
+    y)`, along the principal axes of its curvature. The grid is extended until the
+    density is below :math:`e^{-5}` times its maximum [Rue2009]_. More parameters are
+    integrated by importance sampling with quasi-random draws from a t distribution with
+    that mode and curvature.
 
     Parameters
     ----------
     model : DynamicComparisons
-        Its parameters are the start, and remain where `fixed` says so; it is not
-        changed.
+        Start of the search; parameters in `fixed` keep its values. It is not changed.
     matches : Matches
     y : array-like of shape (N,)
         Outcomes.
@@ -98,10 +98,10 @@ def average_over_hyperparameters(
         Approximate number of fits; by default 15, 40 and 50 for a grid of one, two and
         three parameters, and 128 draws for more.
     sample_weight, offset : array-like of shape (N,), optional
-        As in `DynamicComparisons.fit`.
+        Weights and offsets, as in `DynamicComparisons.fit`.
     fixed : iterable of str
-        Parameters that keep their value, by the names of `parameters_of`. In a product
-        of covariances only the product of the variances counts: fix all but one.
+        Names, as in `parameters_of`, of parameters that keep their value. In a product
+        of covariances only the product of the variances is identified: fix all but one.
 
     Returns
     -------
@@ -111,15 +111,15 @@ def average_over_hyperparameters(
     Raises
     ------
     ValueError
-        As `DynamicComparisons.fit`; on unknown names in `prior` or `fixed`, no free
-        parameter, or a prior that is not a distribution; if the fit at the start does
-        not converge.
+        In the cases of `DynamicComparisons.fit`; if `prior` or `fixed` has an unknown
+        name, no parameter is free, or a prior is not a distribution; if the fit at the
+        start does not converge.
 
     Warns
     -----
     UserWarning
-        If the posterior is so wide that the grid ends before it does, or if fewer than
-        ten draws count.
+        If the posterior is so wide that the grid does not cover it, or if the effective
+        number of draws is below ten.
 
     Notes
     -----
@@ -128,34 +128,36 @@ def average_over_hyperparameters(
 
     .. math:: P(v > x) = (1 + x / \sigma^2)^{-2}.
 
-    The standard deviation of scores is between 0.11 and 2.3 times that of noise with
-    probability 95 %, and the mean of v is :math:`\sigma^2`. If a variance grows with
-    time, as that of `Wiener`, v is the variance after the span of the data. A length of
-    time is log-normal with the span as its median, and a standard deviation of 1.5 in
-    the logarithm; other parameters, such as a margin of ties, are log-normal around
-    their value in `model` with standard deviation 2.
+    The standard deviation of scores is between 0.11 and 2.3 times that of the noise
+    with probability 95 %, and the mean of v is :math:`\sigma^2`. If a variance grows
+    with time, as that of `Wiener`, v is the variance after the time span of the data. A
+    length of time is log-normal with the time span as its median and a standard
+    deviation of 1.5 of its logarithm. Other parameters, such as a margin of ties, are
+    log-normal with their value in `model` as median and a standard deviation of 2 of
+    their logarithm.
 
     *Its effect at variance zero.* The evidence L(v) tends to a constant, L(0), so a
-    prior that is flat in log v would have infinite mass there, and the intervals width
-    zero. The default density of v is finite at 0, at most
-    :math:`2 / \sigma^2`, so that
+    prior that is flat in log v would have infinite mass there, and the intervals would
+    have width zero. The default density of v is finite at 0, at most :math:`2 /
+    \sigma^2`, so that
 
     .. math:: P(v < \epsilon \mid y) \le
               \frac{2 \epsilon}{\sigma^2}\, \frac{\max L}{\int L(v)\, p(v)\, dv},
 
-    which vanishes with :math:`\epsilon`. L(v) falls where v exceeds the square of the
-    standard error e of a score by the data, so v is of the order of
-    :math:`\min(e^2, \sigma^2)` and an interval about as wide as the standard error: two
-    players of whom one won 86 of 160 matches win with 46 to 61 %, as by a binomial
-    interval. For a score difference d of two players the implied prior is
-    :math:`\int N(d; 0, 2v)\, p(v)\, dv`, finite at d = 0: it does not pull small
-    differences to zero as a prior with a pole would. Its tail is
-    :math:`|d|^{-5}`, so means and variances exist for unbeaten players, too.
+    which vanishes with :math:`\epsilon`. L(v) decreases if v exceeds e², where e is the
+    standard error of a score given the data only. Therefore v is of the order of
+    :math:`\min(e^2, \sigma^2)`, and an interval is about as wide as the standard error.
+    For example, if a player won 86 of 160 matches against another one, the interval of
+    the win probability is 46 to 61 %, like a binomial interval. For a score difference
+    d of two players the implied prior is :math:`\int N(d; 0, 2v)\, p(v)\, dv`, finite
+    at d = 0: it does not pull small differences to zero as a prior with a pole would.
+    Its tail is :math:`|d|^{-5}`, so means and variances exist for unbeaten players,
+    too.
 
-    *What intervals mean.* If hyperparameters are drawn from the prior and scores and
-    outcomes from the model, an interval of 95 % contains its score in 95 % of data
-    sets. For one fixed variance the coverage may differ; benchmarks/interval_coverage.py
-    measures both.
+    *Interpretation of intervals.* If hyperparameters are drawn from the prior, and
+    scores and outcomes from the model, a 95 % interval contains its score in 95 % of
+    data sets. For one fixed variance the coverage may differ;
+    benchmarks/interval_coverage.py measures both.
 
     References
     ----------
@@ -175,10 +177,10 @@ def average_over_hyperparameters(
     """
     observations = check_problem(model, matches, y, sample_weight, offset)
     known = described(model)
-    fixed = check_list(fixed, "fixed", "a list of names")
+    fixed = check_list(fixed, "fixed", "a list of parameter names")
     check_names(fixed, known, "a fixed parameter")
     names = [name for name in known if name not in fixed]
-    expected = f"at least one of {', '.join(known)} to be free"
+    expected = f"at least one free parameter of {', '.join(known)}"
     require(len(names) > 0, fixed, "fixed", expected)
     if n_points is not None:
         check_count(n_points, "n_points", least=2)
@@ -202,7 +204,10 @@ def average_over_hyperparameters(
 def _limits(
     log_limits: Floats, known: Mapping[str, Any], names: list[str]
 ) -> dict[str, Range]:
-    """Of the search: far from the prior's median, in the range of each parameter."""
+    """Bounds of the search, far from the prior median.
+
+    They are in the range of each parameter.
+    """
     limits = {}
     for name, (low, high) in zip(names, np.exp(log_limits).tolist(), strict=True):
         least = known[name].least * (1 + 2 * _STEP)
@@ -212,28 +217,27 @@ def _limits(
 
 
 class _Point(NamedTuple):
-    """A fit at some logarithms of the parameters."""
+    """A fit at one point, given by the logarithms of the parameters."""
 
     at: Floats
     fitted: DynamicComparisons
-    log_density: float  # of the outcomes and these logarithms together
-    log_weight: float  # log density times the volume that the point stands for
+    log_density: float  # joint log density of the outcomes and these logarithms
+    log_weight: float  # log of the density times the volume of the point
 
 
 class _Integral:
-    """The integral over the posterior of hyperparameters, around its mode."""
+    """Integration over the posterior of the hyperparameters, around its mode."""
 
     def __init__(self, objective: Objective, log_limits: Floats) -> None:
         self._objective = objective
         self._low, self._high = log_limits.T
         self._best, self._mode = objective.best()
-        # columns: a standard deviation of the Laplace approximation each
+        # columns: axes of one standard deviation of the Laplace approximation
         self._axes = self._principal_axes()
         self._log_volume = float(np.linalg.slogdet(self._axes)[1])
 
     def _principal_axes(self) -> Floats:
-        """The principal axes of the curvature at the mode, from differences of
-        gradients."""
+        """Principal axes of the curvature at the mode, from differences of gradients."""
         steps = _STEP * np.eye(len(self._mode))
         rows = []
         for step in steps:
@@ -245,14 +249,16 @@ class _Integral:
 
     def _gradient(self, at: Floats) -> Floats:
         fitted = self._objective.fit(at, self._best)
-        if fitted is None:  # no curvature is known: the longest axis
+        if (
+            fitted is None
+        ):  # the curvature is unknown, so the axis has its largest length
             return np.zeros(len(at))
         return self._objective.gradient(fitted, at)
 
     def _point(
         self, z: Floats, start: DynamicComparisons, log_volume: float
     ) -> _Point | None:
-        """Fit at the mode plus axes times z; None where that is not possible."""
+        """Fit at the mode plus axes times z; None if no fit is possible."""
         at = self._mode + self._axes @ z
         if np.any((at < self._low) | (at > self._high)):
             return None
@@ -263,10 +269,10 @@ class _Integral:
         return _Point(at, fitted, log_density, log_density + log_volume)
 
     def grid(self, n_points: int) -> list[_Point]:
-        """Points of a lattice, from the mode outwards, until the density is low.
+        """Points of a lattice, from the mode outwards until the density is low.
 
-        The sum over a lattice converges exponentially for smooth densities: with a
-        step of 1.5 standard deviations the error is 1e-4 for a Gaussian one.
+        The sum over a lattice converges exponentially for smooth densities: with a step
+        of 1.5 standard deviations the error is 1e-4 for a Gaussian density.
         """
         p = len(self._mode)
         step = _grid_step(p, n_points)
@@ -283,26 +289,27 @@ class _Integral:
             if point is None:
                 continue
             highest = max(highest, point.log_density)
-            if point.log_density < highest - _DROP:
+            if point.log_density < highest - _MAX_DROP:
                 continue
-            for near in _neighbours(node):
+            for near in _neighbors(node):
                 if near not in points:
                     z = step * np.array(near, dtype=float)
                     points[near] = self._point(z, point.fitted, log_volume)
                     pending.append(near)
         if pending:
             warn_user(
-                f"the grid of hyperparameters ends at {len(points):,} points, inside their posterior; "
-                "pass a narrower prior, or fix a parameter",
+                f"the grid of hyperparameters reached its limit of {len(points):,} points before it "
+                "covered their posterior, so the result is inaccurate; pass a narrower prior, "
+                "or fix a parameter",
                 UserWarning,
             )
         return [point for point in points.values() if point is not None]
 
     def importance_sample(self, n_draws: int) -> list[_Point]:
-        """Quasi-random draws from a t distribution around the mode, with weights."""
+        """Weighted quasi-random draws from a t distribution around the mode."""
         p = len(self._mode)
         size = math.ceil(math.log2(n_draws))
-        # the points are multiples of 2^-size: the shift keeps them off 0
+        # the points are multiples of 2^-size; the shift avoids 0
         uniform = qmc.Sobol(p + 1, scramble=False).random_base2(size) + 0.5**size / 2
         scale = np.sqrt(_DEGREES / chi2.ppf(uniform[:, p], _DEGREES))
         draws = ndtri(uniform[:, :p]) * scale[:, None]
@@ -319,20 +326,20 @@ class _Integral:
         effective = 1 / np.sum(weights**2)
         if effective < _MIN_EFFECTIVE:
             warn_user(
-                f"only {effective:.0f} of {len(draws)} draws of hyperparameters count; raise n_points, "
-                "or fix a parameter",
+                f"{len(draws)} draws of hyperparameters have an effective number of only {effective:.0f}, "
+                "so the result is inaccurate; raise n_points, or fix a parameter",
                 UserWarning,
             )
         return found
 
 
 def _grid_step(p: int, n_points: int) -> float:
-    """The step by which a ball of the radius that `_DROP` implies has so many points."""
+    """Step for which a ball with the radius of `_MAX_DROP` has `n_points` points."""
     log_unit_ball = p / 2 * math.log(math.pi) - gammaln(p / 2 + 1)
-    return math.sqrt(2 * _DROP) * math.exp((log_unit_ball - math.log(n_points)) / p)
+    return math.sqrt(2 * _MAX_DROP) * math.exp((log_unit_ball - math.log(n_points)) / p)
 
 
-def _neighbours(node: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def _neighbors(node: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     for k in range(len(node)):
         for move in (-1, 1):
             yield (*node[:k], node[k] + move, *node[k + 1 :])
@@ -341,7 +348,7 @@ def _neighbours(node: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 def _mixture(
     points: list[_Point], names: list[str], log_prior: HyperPrior
 ) -> AveragedComparisons:
-    """The mixture of the points that matter, the heaviest first."""
+    """The mixture of the points with the largest weights."""
     points = sorted(points, key=lambda point: -point.log_weight)
     log_weights = np.array([point.log_weight for point in points])
     total: Any = logsumexp(log_weights)

@@ -1,5 +1,6 @@
-"""Which covariance? A greedy search over sums and products by the evidence: future work
-of [Maystre2019]_.
+"""Greedy search for a covariance: sums and products with the best BIC.
+
+[Maystre2019]_ names it as future work.
 
 References
 ----------
@@ -63,29 +64,29 @@ BASES: tuple[Covariance, ...] = (
     Matern32(),
     Matern52(),
 )
-_START_VARIANCE = 0.3  # in units of the likelihood's noise
-# of candidates: a few hundredths of a nat
+_START_VARIANCE = 0.3  # relative to the noise variance of the likelihood
+# tolerances for candidates: errors of a few hundredths of a nat
 _TOL = 1e-5
 _GTOL = 0.05
 _MAX_STEPS = 40
 
 
 class Discovery(NamedTuple):
-    """What `discover_covariance` has found.
+    """Result of `discover_covariance`.
 
     Attributes
     ----------
     model : DynamicComparisons
-        Fitted at the maximum of the evidence of the best structure.
+        Model with the best structure, fitted at the maximum of the evidence.
     maximum : EvidenceMaximum
-        With its certificates.
+        Maximum of the evidence, with gradient and convergence.
     table : DataFrame
-        One row a candidate, in the order of the search: `step`; `structure`, as
-        "Constant + Matern12"; `evidence` at its maximum, a local one, in nats;
-        `n_parameters`; `bic`, smaller is better; `seconds`; `converged`; `covariance`,
-        with its parameters; `error`, the message if it could not be fitted, else "".
+        One row per candidate, in the order of the search: `step`; `structure`, such as
+        "Constant + Matern12"; `evidence` at its (local) maximum, in nats;
+        `n_parameters`; `bic` (smaller is better); `seconds`; `converged`; `covariance`,
+        with its parameters; `error`, the message if no fit was possible, else "".
     report : str
-        The search and what was found, in words.
+        Description of the search and its result.
     """
 
     model: DynamicComparisons
@@ -105,25 +106,25 @@ def discover_covariance(
     max_parts: int = 4,
     n_jobs: int | None = None,
 ) -> Discovery:
-    r"""Search for the sum of products of covariances that explains the matches best
-    (section 6).
+    r"""Search for the sum of products of covariances that explains the matches best.
 
-    Each structure is judged at the maximum of its evidence over its p hyperparameters
-    and those of the likelihood, by the criterion of [Schwarz1978]_ with N matches,
+    Use it if you have no model of the time dynamics (section 6 of [Maystre2019]_). The
+    criterion is that of [Schwarz1978]_. For each structure the evidence is maximized
+    over its p hyperparameters, including those of the likelihood. With N matches,
 
     .. math:: \mathrm{BIC} = -2 \log p(y) + p \log N.
 
-    That maximum is a local one, by gradients from the best of a few starts: a sum with
-    a term that is of no use may end below one of its own parts, by up to 0.3 nats where
-    this was looked for.
+    The maximum is local, found by gradients from the best of a few starts. A sum with a
+    useless term may therefore have a lower evidence than one of its own parts; in an
+    experiment, by up to 0.3 nats.
 
-    The evidence itself takes the scores into account, so that a flexible prior is no
-    advantage as such; BIC adds the price of having chosen the hyperparameters. The
-    search is greedy, as in [Duvenaud2013]_. It begins with all single bases. A step
-    tries all structures that differ from the best one by one part: one more term, a
-    term multiplied by one more part, a part replaced, or one dropped; and it takes the
-    best. It ends where none is better. So a part that does not pay is dropped, also one
-    that paid before others came.
+    The evidence already integrates over the scores, so a flexible prior is not an
+    advantage as such. BIC adds a penalty for the choice of the hyperparameters. The
+    search is greedy, as in [Duvenaud2013]_. It starts with all single bases. Each step
+    tries all structures that differ in one part from the best one: with one more term,
+    with a term multiplied by one more part, with a part replaced, or with a part
+    removed. The search ends if none is better. A part that was useful in an earlier
+    step may be removed later.
 
     Parameters
     ----------
@@ -131,21 +132,22 @@ def discover_covariance(
     y : array-like of shape (N,)
         Outcomes.
     likelihood : Likelihood
-        The start of its parameters.
+        Likelihood with the start values of its parameters.
     sample_weight : array-like of shape (N,), optional
-        As in `DynamicComparisons.fit`; N in the criterion is their sum.
+        Weights, as in `DynamicComparisons.fit`; N in the criterion is their sum.
     offset : array-like of shape (N,), optional
-        As in `DynamicComparisons.fit`.
+        Offsets, as in `DynamicComparisons.fit`.
     bases : sequence of Covariance
-        What structures are made of; by default Constant, Affine and Wiener from each
-        feature's first match, and the three Matérn covariances. Origins, periods,
-        boundaries and orders are theirs. Variances and lengths of time start at what
-        fits the data's span.
+        Parts of the structures; by default Constant, Affine, Wiener, and the three
+        Matérn covariances, with origins at each feature's first match. Origins,
+        periods, boundaries, and orders keep their values. Variances and lengths of time
+        start at values that suit the time span of the data.
     max_parts : int
-        In one structure.
+        Largest number of parts of a structure.
     n_jobs : int, optional
-        Processes for the candidates of a step; -1: as many as there are processors;
-        None: one, or as `joblib.parallel_config` says. The result is the same.
+        Number of processes for the candidates of a step; -1 for one per processor; one
+        by default, or the number set with `joblib.parallel_config`. It does not affect
+        the result.
 
     Returns
     -------
@@ -154,8 +156,8 @@ def discover_covariance(
     Raises
     ------
     ValueError
-        As `DynamicComparisons.fit`; on bases that are sums or products, or appear
-        twice; if no base can be fitted, or all matches are at one time.
+        In the cases of `DynamicComparisons.fit`; if a base is a sum or product or
+        occurs twice; if no base can be fitted, or all matches have the same time.
 
     References
     ----------
@@ -182,7 +184,7 @@ def discover_covariance(
         half > 0,
         float(matches.time[0]),
         "the time of all matches",
-        "matches at several times",
+        "matches at two or more times",
     )
     grammar = Grammar(
         _check_bases(bases), half, check_count(max_parts, "max_parts", least=1)
@@ -191,7 +193,7 @@ def discover_covariance(
     structure = ()
     least = math.inf
     rows = list[dict[str, Any]]()
-    # it ends, since the structures of max_parts are finitely many
+    # the loop ends, since there are finitely many structures of max_parts
     for step in count(1):
         calls = (
             delayed(_maximum)(
@@ -208,7 +210,7 @@ def discover_covariance(
         tried = grammar.next_to(structure)
     if not structure:
         raise ValueError(
-            f"no base could be fitted: {rows[0]['error']}; expected at least one that can"
+            f"no base could be fitted ({rows[0]['error']}); pass other bases, or check the matches"
         )
     start = changed(best, tol=1e-6, n_threads=None)
     maximum = maximise_evidence(
@@ -224,9 +226,7 @@ def discover_covariance(
 
 
 def _check_bases(bases: Sequence[Covariance]) -> list[Covariance]:
-    listed = check_list(
-        bases, "bases", expected := "at least one covariance, in a list"
-    )
+    listed = check_list(bases, "bases", expected := "a list of at least one covariance")
     require(len(listed) > 0, bases, "bases", expected)
     for k, base in enumerate(listed):
         good = isinstance(base, Covariance) and "variance" in base.positive()
@@ -234,9 +234,14 @@ def _check_bases(bases: Sequence[Covariance]) -> list[Covariance]:
             good,
             base,
             f"bases[{k}]",
-            "an elementary covariance, with a variance",
+            "a covariance with a variance that is not a sum or product",
         )
-        require(base not in listed[:k], base, f"bases[{k}]", "each base once")
+        require(
+            base not in listed[:k],
+            base,
+            f"bases[{k}]",
+            "a base that is not in the list already",
+        )
     return listed
 
 
@@ -247,7 +252,11 @@ def _maximum(
     label: str,
     starts: list[Structure],
 ) -> tuple[Structure, DynamicComparisons, dict[str, Any]]:
-    """A structure at a local maximum, from the start that has the largest evidence; other parameters as in `model`."""  # noqa: E501
+    """Maximize the evidence of a structure, from the best of its starts.
+
+    Other parameters are those of `model`. The function returns the structure at the
+    maximum, the model, and a row of the table.
+    """
     begin = time.perf_counter()
     structure = starts[0]
     row: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""Hyperparameters at the maximum of the evidence, by its gradient.
+"""Maximization of the evidence over hyperparameters, by its gradient.
 
 The evidence is EP's estimate of the log marginal likelihood of the outcomes, or the
-lower bound on it that reverse-KL maximises.
+lower bound on it that reverse-KL maximizes.
 
 References
 ----------
@@ -53,35 +53,37 @@ from preflearn.dynamics.model_selection.hyperparameters import (
 from preflearn.matches import Matches
 from preflearn.solvers.search import Range
 
-# of a logarithm: truncation and rounding are both below 1e-7 of the evidence's scale
+# Step in a logarithm: truncation and rounding errors are below 1e-7, relative to the
+# size of the evidence.
 _STEP = 1e-4
-_WIDE = 1e6  # a parameter may change by this factor
+_MAX_FACTOR = 1e6  # largest change of a parameter
 
 
 class EvidenceMaximum(NamedTuple):
-    """What `maximise_evidence` has found.
+    """Result of `maximise_evidence`.
 
     Attributes
     ----------
     model : DynamicComparisons
-        Fitted at the maximum.
+        Model fitted at the maximum.
     parameters : dict of str to float
-        All of the model's, by name, those that were fixed, too.
+        All parameters of the model by name, including fixed ones.
     evidence : float
-        That of `model`, in nats.
+        Evidence of `model`, in nats.
     gradient : Series
-        d evidence / d log parameter of `model`, in nats, by the parameters that were
-        free.
+        Derivatives of the evidence with respect to the logarithms of the free
+        parameters, in nats.
     converged : bool
-        Whether no derivative is larger than `gtol`, except those that push against a
+        Whether no derivative is larger than `gtol`, except those that point beyond a
         bound.
     at_bound : tuple of str
         Parameters that ended at a bound: the evidence has no maximum between the
         bounds.
     trace : DataFrame
-        One row an evaluation, each of a converged fit: the parameters, `evidence`,
-        `gradient` (the largest derivative that a bound does not stop) and `n_iter`, the
-        sweeps. `evidence` is NaN where no fit was possible, and the search went back.
+        One row per evaluation, each of a converged fit: the parameters, `evidence`,
+        `gradient` (the largest derivative that does not point beyond a bound), and
+        `n_iter`, the number of sweeps. `evidence` is NaN if no fit was possible and the
+        search went back.
     """
 
     model: DynamicComparisons
@@ -104,34 +106,35 @@ def maximise_evidence(
     gtol: float = 1e-2,
     max_iter: int = 100,
 ) -> EvidenceMaximum:
-    """Hyperparameters that maximise the log marginal likelihood (section 6 of
-    [Maystre2019]_), by gradients.
+    """Maximize the evidence (log marginal likelihood) over the hyperparameters.
 
-    L-BFGS-B ([Byrd1995]_) over the logarithms of the parameters, from those of `model`.
-    An evaluation is a fit to the model's `tol`, which begins with the
-    pseudo-observations of the best one so far, and a gradient. The maximum is a local
-    one: start from several models where that matters. In a product of covariances only
-    the product of the variances counts, so fix all of them but one.
+    Use it to choose length scales, variances, and margins (section 6 of
+    [Maystre2019]_). L-BFGS-B ([Byrd1995]_) searches over the logarithms of the
+    parameters, from those of `model`. Each evaluation computes a fit to the model's
+    `tol`, starting with the pseudo-observations of the best fit so far, and a gradient.
+    The maximum is local: start from several models if this may matter. In a product of
+    covariances only the product of the variances is identified, so fix all of them but
+    one.
 
     Parameters
     ----------
     model : DynamicComparisons
-        The start; it is not changed.
+        Start of the search; it is not changed.
     matches : Matches
     y : array-like of shape (N,)
         Outcomes.
     sample_weight, offset : array-like of shape (N,), optional
-        As in `DynamicComparisons.fit`.
+        Weights and offsets, as in `DynamicComparisons.fit`.
     fixed : iterable of str
-        Parameters that stay, by the names of `parameters_of`. The others may go a
-        factor of 10^6 up and down from the start; lengths of time from a thousandth of
-        the span of the data to 100 spans.
+        Names, as in `parameters_of`, of parameters that keep their value. The others
+        may change by a factor of up to 10^6; lengths of time may be between a
+        thousandth of the time span of the data and 100 time spans.
     gtol : float
-        In nats: it ends where no derivative by the logarithm of a parameter is larger.
-        Derivatives are as exact as fits are: with the default `tol` of a model to a few
-        1e-3, for 50,000 matches.
+        Largest derivative with respect to the logarithm of a parameter at which the
+        search has converged, in nats. The accuracy of derivatives depends on that of
+        the fits: with the default `tol` of a model it is a few 1e-3 for 50,000 matches.
     max_iter : int
-        Steps of L-BFGS-B, at most.
+        Largest number of L-BFGS-B steps.
 
     Returns
     -------
@@ -140,15 +143,15 @@ def maximise_evidence(
     Raises
     ------
     ValueError
-        As `DynamicComparisons.fit`; on unknown names, or no free parameter; if the fit
-        at the start does not converge.
+        In the cases of `DynamicComparisons.fit`; if a name is unknown or no parameter
+        is free; if the fit at the start does not converge.
 
     Warns
     -----
     ConvergenceWarning
-        If a larger derivative is left.
+        If a derivative larger than `gtol` remains.
     UserWarning
-        Once, if a length of time that is fixed, is absurd for the data's span.
+        Once, if a fixed length of time does not suit the time span of the data.
 
     References
     ----------
@@ -169,11 +172,14 @@ def maximise_evidence(
     """
     observations = check_problem(model, matches, y, sample_weight, offset)
     known = described(model)
-    fixed = check_list(fixed, "fixed", "a list of names")
+    fixed = check_list(fixed, "fixed", "a list of parameter names")
     check_names(fixed, known, "a fixed parameter")
     start = {name: found for name, found in known.items() if name not in fixed}
     require(
-        len(start) > 0, fixed, "fixed", f"at least one of {', '.join(known)} to be free"
+        len(start) > 0,
+        fixed,
+        "fixed",
+        f"at least one free parameter of {', '.join(known)}",
     )
     limits = _limits(start, matches.time)
     warn_about_ranges(model, limits, matches.time)
@@ -185,15 +191,15 @@ def maximise_evidence(
     )
     found = objective.result()
     if not found.converged:
-        text = f"no maximum of the evidence in {len(found.trace)} evaluations: a derivative of "
-        text += f"{objective.left:.1e} is left, more than gtol={gtol:g}; raise max_iter, or lower "
-        text += f"the model's tol, which is {model.tol:g}"
+        text = f"no maximum of the evidence after {len(found.trace)} evaluations: the largest derivative is "
+        text += f"{objective.left:.1e}, more than gtol={gtol:g}; raise max_iter or gtol, or lower the "
+        text += f"model's tol={model.tol:g}"
         warn_user(text, ConvergenceWarning)
     return found
 
 
 class LogDensity(Protocol):
-    """A function of logarithms of parameters, shape (p,), and its gradient."""
+    """Type of a log density of the parameters' logarithms, with its gradient."""
 
     def __call__(self, at: Floats, /) -> float: ...
 
@@ -201,12 +207,12 @@ class LogDensity(Protocol):
 
 
 class Objective:
-    """Minus the evidence and its gradient, for a minimiser; it remembers the best fit.
+    """Negative evidence and its gradient, for a minimizer; it keeps the best fit.
 
-    Both are divided by the largest derivative at the start: the first step of L-BFGS-B
-    is as long as the gradient, so that it changes no parameter by more than a factor of
-    e. With a log prior density of the logarithms, which is added to the evidence, the
-    maximum is the mode of the posterior of the hyperparameters.
+    Both are divided by the largest derivative at the start. The first step of L-BFGS-B
+    is as long as the gradient, so it changes no parameter by more than a factor of e.
+    If a log prior density of the logarithms is given, it is added to the evidence, and
+    the maximum is the mode of the posterior of the hyperparameters.
     """
 
     def __init__(
@@ -226,13 +232,13 @@ class Objective:
         self._best: Any = None
         self._value = -math.inf
         self._at = self._gradient = np.zeros(len(limits))
-        # the largest derivative that does not push against a bound, of the best fit
+        # largest derivative of the best fit that does not point beyond a bound
         self.left = math.inf
         self._scale = 1.0
         self._rows = list[dict[str, float]]()
 
     def climb(self, start: Floats, max_iter: int) -> None:
-        """Maximise from logarithms of the parameters, by L-BFGS-B."""
+        """Maximize by L-BFGS-B, from logarithms of the parameters."""
         minimize(
             self,
             start,
@@ -248,7 +254,7 @@ class Objective:
         row = {**values, "evidence": math.nan, "gradient": math.nan, "n_iter": 0}
         self._rows.append(row)
         fitted = self._fit_next(at)
-        # below the best evidence, and lower farther away: the line search goes back
+        # a value worse than the best one, so that the line search goes back
         if fitted is None:
             away = at - self._at
             return (
@@ -273,8 +279,7 @@ class Objective:
         return -value / self._scale, -gradient / self._scale
 
     def value(self, fitted: DynamicComparisons, at: Floats) -> float:
-        """The evidence of a model that was fitted at these logarithms, and the log
-        prior."""
+        """The evidence of a model fitted at these logarithms, plus the log prior."""
         evidence = fitted.log_marginal_likelihood_
         if self._log_prior is None:
             return evidence
@@ -288,33 +293,34 @@ class Objective:
         return gradient + self._log_prior.gradient(at)
 
     def _fit_next(self, at: Floats) -> DynamicComparisons | None:
-        """From the best fit so far, or, as the first, from nothing."""
+        """Fit from the best fit so far, or, for the first fit, from zero."""
         if self._best is not None:
             return self.fit(at, self._best)
         fitted = infer(changed(self._model), *self._data)
-        require(
-            fitted.converged_,
-            fitted.n_iter_,
-            "max_iter",
-            "enough sweeps for a fit at the start",
-        )
+        if not fitted.converged_:
+            raise ValueError(
+                f"the fit of the model, where the search starts, did not converge after max_iter="
+                f"{fitted.n_iter_} sweeps; raise the model's max_iter, or start from other parameters"
+            )
         return fitted
 
     def fit(self, at: Floats, start: DynamicComparisons) -> DynamicComparisons | None:
-        """From the pseudo-observations of another fit; if that fails, from nothing;
-        None if that fails, too."""
+        """Fit from the pseudo-observations of another fit, or else from zero.
+
+        The result is None if neither fit converges.
+        """
         values = dict(zip(self._names, np.exp(at).tolist(), strict=True))
         for sites in (start.pseudo_observations_, None):
             try:
                 fitted = infer(with_parameters(self._model, values), *self._data, sites)
-            except ValueError:  # out of the likelihood's range, or it overflows
+            except ValueError:  # a parameter is out of range, or a number overflows
                 continue
             if fitted.converged_:
                 return fitted
         return None
 
     def stop(self, _: Floats) -> None:
-        """After each step of the minimiser."""
+        """Stop the minimizer at convergence; called after each step."""
         if self.left <= self._gtol:
             raise StopIteration
 
@@ -336,12 +342,12 @@ class Objective:
 
 
 def gradient_of(fitted: DynamicComparisons, names: list[str]) -> Floats:
-    r"""Derivatives of the evidence of a fitted model by the logarithms of its
-    parameters.
+    r"""Gradient of a fitted model's evidence in the logarithms of its parameters.
 
-    They are central differences, two evaluations a parameter and no fit, because all
-    pseudo-observations stay as they are. At the fixed point that is the derivative of
-    the evidence of refitted models, since the evidence is stationary in them:
+    Derivatives are central differences with two evaluations per parameter and no fit,
+    because all pseudo-observations keep their values. At the fixed point this is the
+    derivative of the evidence of refitted models, since the evidence is stationary in
+    the pseudo-observations:
 
     *EP* ([Seeger2005]_). Let :math:`\lambda_n` be the natural parameters of the
     pseudo-observations of match n (alpha and -beta/2 of each of its features),
@@ -352,21 +358,21 @@ def gradient_of(fitted: DynamicComparisons, names: list[str]) -> Floats:
 
     .. math:: F = \log \tilde Z(\lambda, \theta) + \sum_n G_n(\eta_n - \lambda_n, \theta) - \phi(\eta_n).
 
-    The derivative of :math:`\log\tilde Z` by :math:`\lambda_n` and that of :math:`\phi`
-    by :math:`\eta_n` are the moments :math:`m_n` of the posterior (mean of s and of
-    s²), that of :math:`G_n` the moments
-    :math:`\hat m_n` of cavity times likelihood. So whatever moves :math:`\lambda` and :math:`\eta`,
+    The derivative of :math:`\log\tilde Z` by :math:`\lambda_n` and the derivative of
+    :math:`\phi` by :math:`\eta_n` are the moments :math:`m_n` of the posterior (means
+    of s and s²). The derivative of :math:`G_n` is :math:`\hat m_n`, the moments of
+    cavity times likelihood. For any changes of :math:`\lambda` and :math:`\eta`,
 
     .. math:: dF = \sum_n (\hat m_n - m_n) \cdot (d\eta_n - d\lambda_n)
               + \partial_\theta \log\tilde Z\, d\theta + \sum_n \partial_\theta G_n\, d\theta,
 
-    and at the fixed point :math:`\hat m_n = m_n`. What is left is the derivative at
-    fixed pseudo-observations, in which :math:`d\eta_n \ne 0` does no harm for the same
-    reason.
+    and at the fixed point :math:`\hat m_n = m_n`. The remaining terms are the
+    derivative at fixed pseudo-observations; :math:`d\eta_n \ne 0` has no effect for the
+    same reason.
 
     *Reverse-KL.* The bound :math:`L(q, \theta)` is at its maximum over the Gaussian
-    processes q, so
-    :math:`\partial_q L = 0`, whether q is held or, as here, moves along with the prior.
+    processes q, so :math:`\partial_q L = 0`, whether q is fixed or, as here, changes
+    with the prior.
     """
     values = parameters_of(fitted)
 
@@ -382,13 +388,15 @@ def gradient_of(fitted: DynamicComparisons, names: list[str]) -> Floats:
 
 
 def _limits(start: dict[str, Parameter], time: Floats) -> dict[str, Range]:
-    """Far from the start; differences of the gradient stay within the range of a
-    parameter, too."""
+    """Bounds of the search, far from the start.
+
+    They also keep the differences of the gradient within the range of each parameter.
+    """
     span = float(np.ptp(time))
     limits = {}
     for name, (value, is_length, least, most) in start.items():
-        low = value / _WIDE
-        high = value * _WIDE
+        low = value / _MAX_FACTOR
+        high = value * _MAX_FACTOR
         if span > 0 and is_length:
             low = min(span / MOST_LENGTHS, value)
             high = max(span * MOST_SPANS, value)

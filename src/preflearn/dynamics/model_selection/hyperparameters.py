@@ -1,8 +1,7 @@
-"""Hyperparameters by readable names, and the random search for them of [Maystre2019]_,
-over processes.
+"""Hyperparameters by name, and random search over them [Maystre2019]_.
 
-All of them are positive, and the evidence of a model depends on each; searches are over
-their logarithms.
+All hyperparameters are positive, and the evidence of a model depends on each of them.
+Searches are over their logarithms.
 
 References
 ----------
@@ -48,14 +47,14 @@ from preflearn.solvers.search import (
 
 
 def parameters_of(model: DynamicComparisons) -> dict[str, float]:
-    """The positive parameters on which the evidence depends, by name, in the order in
-    which they are written.
+    """The hyperparameters of a model by name: those that affect the evidence.
 
-    A name is the class and the parameter: "Matern12.lengthscale", or
-    "Matern12_2.lengthscale" of the second Matern12; of a mapping of covariances
-    "advantage: Constant.variance"; "likelihood.margin". They are the parameters that a
-    class annotates as Positive or Length. So origins, boundaries and orders are left
-    out, and so is the margin of `Gaussian`, which only forecasts use.
+    A name consists of class and parameter: "Matern12.lengthscale", or
+    "Matern12_2.lengthscale" for the second Matern12; "advantage: Constant.variance" in
+    a mapping of covariances; "likelihood.margin". The order is that in the repr of the
+    model. Hyperparameters are the parameters that a class annotates as Positive or
+    Length. They do not include origins, boundaries, orders, and the margin of
+    `Gaussian`, which only forecasts use.
 
     Parameters
     ----------
@@ -64,12 +63,12 @@ def parameters_of(model: DynamicComparisons) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        Each in its own unit: that of `Matches.time`, and of the scores.
+        Values in their units, those of `Matches.time` and of the scores.
 
     Raises
     ------
     ValueError
-        If two features have the same name as text, as 1 and "1" have.
+        If the names of two features are the same str, such as 1 and "1".
 
     Examples
     --------
@@ -83,19 +82,19 @@ def parameters_of(model: DynamicComparisons) -> dict[str, float]:
 def with_parameters(
     model: DynamicComparisons, values: Mapping[str, float]
 ) -> DynamicComparisons:
-    """The same model, not fitted, with other values of some parameters.
+    """Copy a model, without its fit, and change some hyperparameters.
 
     Parameters
     ----------
     model : DynamicComparisons
-        It is not changed.
+        Model to copy; it is not changed.
     values : mapping of str to float
-        By the names of `parameters_of`; those that are not named stay.
+        New values, by the names of `parameters_of`; other parameters keep their values.
 
     Raises
     ------
     ValueError
-        If a name is unknown, or a value is out of range.
+        If a name is unknown or a value is out of range.
 
     Examples
     --------
@@ -105,7 +104,10 @@ def with_parameters(
     """
     known = described(model)
     require(
-        isinstance(values, Mapping), values, "values", "a mapping of names to numbers"
+        isinstance(values, Mapping),
+        values,
+        "values",
+        "a mapping of parameter names to numbers",
     )
     check_names(values, known, "a parameter")
     for name, value in values.items():
@@ -123,16 +125,16 @@ def with_parameters(
 
 
 class Parameter(NamedTuple):
-    """A positive number on which the evidence depends, and what it may be."""
+    """A hyperparameter: its value, kind, and range."""
 
     value: float
-    is_length: bool  # of time
+    is_length: bool  # whether it is a length of time
     least: float
     most: float
 
 
 def described(model: DynamicComparisons) -> dict[str, Parameter]:
-    """All of them by name, in the order in which they are written."""
+    """All hyperparameters of a model by name, in the order of `parameters_of`."""
     check_model(model)
     parts = list[tuple[str, Parametrized]]()
     for name, k in by_name(model.covariance).items():
@@ -151,26 +153,27 @@ def described(model: DynamicComparisons) -> dict[str, Parameter]:
     for label, part in parts:
         for key, value in part.positive().items():
             name = f"{label}.{key}"
-            require(
-                name not in found,
-                name,
-                "the name of two parameters",
-                "features with different names as text",
-            )
+            if name in found:
+                raise ValueError(
+                    f"two parameters have the name {name!r}; rename the features in the mapping of "
+                    "covariances so that their names differ as strings"
+                )
             ends = part.ranges.get(key, (1 / LARGEST, LARGEST))
             found[name] = Parameter(value, key in part.lengths(), *ends)
     return found
 
 
 def changed(model: DynamicComparisons, **options: Any) -> DynamicComparisons:
-    """A copy that is not fitted, with other options."""
+    """An unfitted copy of a model with other options."""
     copy: Any = clone(model)
     return copy.set_params(**options)
 
 
 def check_names(names: Iterable[str], known: Mapping[str, Any], what: str) -> None:
-    """Raise ValueError that shows the first name that is not known; `what` says of what
-    it is a name."""
+    """Raise ValueError that shows the first unknown name.
+
+    `what` describes the names in the message.
+    """
     expected = f"one of {', '.join(known)}"
     for name in names:
         require(name in known, name, what, expected)
@@ -179,8 +182,7 @@ def check_names(names: Iterable[str], known: Mapping[str, Any], what: str) -> No
 def warn_about_ranges(
     model: DynamicComparisons, ranges: Mapping[str, Range], time: Floats
 ) -> None:
-    """Warn, as a fit does, where not even the best of a range is a length for data of
-    this span."""
+    """Warn, like a fit, if no value in a range is a suitable length for the time span."""
     least = float(np.ptp(time)) / MOST_LENGTHS
     known = described(model)
     nearest = {
@@ -205,50 +207,52 @@ def random_search(
     n_jobs: int | None = None,
     **fit_params: PerMatch,
 ) -> RandomSearch:
-    """Draw configurations at random and keep that of the largest evidence (appendix B.1
-    of [Maystre2019]_).
+    """Draw hyperparameters at random and keep those with the largest evidence.
 
-    Each parameter is drawn log-uniformly from its range, or uniformly where it says
-    "linear". All draws are made before the first fit, and every fit begins with
-    nothing, so the table does not depend on `n_jobs`.
+    Use it for a global search (appendix B.1 of [Maystre2019]_); `maximise_evidence`
+    finds a local maximum with fewer fits. Each parameter is drawn log-uniformly from
+    its range, or uniformly if the range says "linear". All draws are made before the
+    first fit and each fit starts from zero, so the table does not depend on `n_jobs`.
 
     Parameters
     ----------
     model : DynamicComparisons
-        Parameters that have no range keep its values; its `tol` and `max_iter` are
-        those of all fits.
+        Model whose values are used for parameters without a range, and for `tol` and
+        `max_iter`.
     matches : Matches
     y : array-like of shape (N,)
         Outcomes.
     ranges : mapping of str to (low, high) or (low, high, "linear")
-        Least and largest value, by the names of `parameters_of`.
+        Smallest and largest value, by the names of `parameters_of`.
     n_configurations : int
+        Number of draws.
     random_state : numpy Generator or int
         Source of randomness, or its seed.
     n_jobs : int, optional
-        Processes, of one thread each; -1: as many as there are processors; None: one,
-        or as `joblib.parallel_config` says.
+        Number of processes, with one thread each; -1 for one per processor; one by
+        default, or the number set with `joblib.parallel_config`.
     **fit_params : array-like of shape (N,)
         `sample_weight` and `offset` of `DynamicComparisons.fit`.
 
     Returns
     -------
     RandomSearch
-        Its table has `evidence`, NaN where a fit failed, `converged`, `n_iter` (sweeps)
-        and `error`, the message of a fit that failed ("" of all others); `best` is the
-        largest evidence of those that converged, and `model` is fitted.
+        Its table has the columns `evidence`, NaN if the fit failed; `converged`;
+        `n_iter`, the number of sweeps; and `error`, the message of a failed fit, else
+        "". `best` is the row with the largest evidence among converged fits; `model` is
+        fitted.
 
     Raises
     ------
     ValueError
-        As `DynamicComparisons.fit`; on unknown names, or ranges that are none; if no
-        fit converged.
+        In the cases of `DynamicComparisons.fit`; if a name is unknown or a range is not
+        valid; if no fit converged.
 
     Warns
     -----
     UserWarning
-        Once, if each length of time in a range, or one without a range, is absurd for
-        the data's span.
+        Once, if all lengths of time in a range, or one without a range, do not suit the
+        time span of the data.
 
     References
     ----------
@@ -274,14 +278,12 @@ def random_search(
     judge = partial(evidence_of, changed(model, n_threads=1), matches, observations)
     table = evaluate_candidates(judge, candidates, n_jobs)
     good = np.where(table["converged"], table["evidence"], -np.inf)
-    name = f"why none of {len(table)} configurations converged"
-    why = table["error"].max() or "too few sweeps"
-    require(
-        bool(np.isfinite(good).any()),
-        why,
-        name,
-        "ranges in which fits do, or a larger max_iter",
-    )
+    if not np.isfinite(good).any():
+        reason = table["error"].max() or "too few sweeps"
+        raise ValueError(
+            f"none of {len(table)} configurations converged ({reason}); raise the model's max_iter, "
+            "or choose other ranges"
+        )
     best = int(good.argmax())
     values: dict[str, Any] = candidates.iloc[best].to_dict()
     fitted = infer(with_parameters(model, values), matches, observations)
@@ -294,7 +296,7 @@ def evidence_of(
     observations: Floats,
     values: dict[str, float],
 ) -> dict[str, Any]:
-    """Fit a model with some parameters; return a row of the table, also if it fails."""
+    """Fit a model with some parameters; return a row of the table, even on failure."""
     try:
         fitted = infer(with_parameters(model, values), matches, observations)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:

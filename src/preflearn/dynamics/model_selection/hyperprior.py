@@ -1,4 +1,4 @@
-"""A weak prior on the logarithms of hyperparameters, in units of the data."""
+"""Weakly informative prior of the hyperparameters, scaled to the data."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from preflearn.matches import Matches
 _TAIL = 2  # P(variance > v) = (1 + v / unit)^-_TAIL
 _LENGTH_WIDTH = 1.5  # standard deviation of the logarithm of a length
 _OTHER_WIDTH = 2.0  # of any other parameter
-_STEP = 1e-4  # of a logarithm, in differences of the log density
-_NONE = 1e-100  # a variance that does not count
-_REACH = 1e6  # the search goes so far from the median, up and down
+_STEP = 1e-4  # in a logarithm, for differences of the log density
+_NEGLIGIBLE_VARIANCE = 1e-100
+_MAX_FACTOR = 1e6  # largest ratio of a value in the search to the median, or inverse
 
 
 class _Lomax(NamedTuple):
-    """P(variance > v) = (1 + v / unit)^-2, by the logarithm of v / unit."""
+    """Lomax distribution P(variance > v) = (1 + v / unit)^-2, in log(v / unit)."""
 
     def log_density(self, log_ratio: float) -> float:
         rest = float(np.logaddexp(0.0, log_ratio))
@@ -37,7 +37,7 @@ class _Lomax(NamedTuple):
 
 
 class _LogNormal(NamedTuple):
-    """A normal distribution of the logarithm of a parameter over its unit."""
+    """Log-normal distribution of a parameter divided by its unit."""
 
     width: float
 
@@ -50,7 +50,7 @@ class _LogNormal(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """A distribution of the user, of the parameter in its own unit."""
+    """A user's distribution of the parameter in its own unit."""
 
     distribution: Any
 
@@ -66,22 +66,22 @@ class _Entry(NamedTuple):
 
     density: _Lomax | _LogNormal | _Given
     unit: float
-    # whether the unit is to be multiplied by the noise variance of the likelihood
+    # whether the unit is multiplied by the noise variance of the likelihood
     is_relative_to_noise: bool
 
 
 class HyperPrior:
-    r"""The log prior density of the logarithms of some parameters of a model.
+    r"""Log prior density of the logarithms of some hyperparameters.
 
-    Parameters are independent. With :math:`\sigma^2` the variance of the noise
-    (`Likelihood.noise` squared) and T the span of the times,
+    The parameters are independent. With :math:`\sigma^2` the noise variance
+    (`Likelihood.noise` squared) and T the time span of the data,
 
     - a variance v has :math:`P(v > x) = (1 + x / \sigma^2)^{-2}` (Lomax); if it grows
-      with time, as that of a random walk, v is the variance after T;
-    - a length of time has a log-normal distribution of median T, whose logarithm has
+      over time, as that of a random walk, v is the variance after T;
+    - a length of time has a log-normal distribution with median T, whose logarithm has
       standard deviation 1.5;
-    - any other parameter, such as a margin of ties, has a log-normal distribution
-      whose median is its value in the model, with standard deviation 2.
+    - any other parameter, such as a margin of ties, has a log-normal distribution whose
+      median is its value in the model; its logarithm has standard deviation 2.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class HyperPrior:
         self._entries = [own.get(name, default[name]) for name in names]
 
     def __call__(self, at: Floats) -> float:
-        """The log density at logarithms of the parameters, shape (p,)."""
+        """Log density at logarithms of the parameters, shape (p,)."""
         log_noise = 2 * math.log(self._noise(at))
         total = 0.0
         for entry, value in zip(self._entries, at.tolist(), strict=True):
@@ -124,11 +124,13 @@ class HyperPrior:
         )
 
     def limits(self) -> Floats:
-        """Logarithms of the least and largest value of the search, shape (p, 2)."""
-        return np.log(self.medians())[:, None] + np.log(_REACH) * np.array([-1.0, 1.0])
+        """Bounds of the search for each logarithm, shape (p, 2)."""
+        return np.log(self.medians())[:, None] + np.log(_MAX_FACTOR) * np.array(
+            [-1.0, 1.0]
+        )
 
     def _noise(self, at: Floats) -> float:
-        """The noise of the likelihood with these parameters."""
+        """Noise of the likelihood with these parameters."""
         label = "likelihood."
         values = {
             name.removeprefix(label): math.exp(value)
@@ -139,15 +141,14 @@ class HyperPrior:
 
 
 def _default_entries(model: DynamicComparisons, span: float) -> dict[str, _Entry]:
-    """The default prior of each parameter, in the order of `parameters_of`."""
+    """Default prior of each parameter, in the order of `parameters_of`."""
     names = described(model)
     pairs = zip(names, _parts(model), strict=True)
     return {name: _default_entry(part, key, span) for name, (part, key) in pairs}
 
 
 def _parts(model: DynamicComparisons) -> Iterator[tuple[Parametrized, str]]:
-    """What each parameter belongs to and its name there, in the order of
-    `parameters_of`."""
+    """Owner and name of each parameter, in the order of `parameters_of`."""
     for covariance in by_name(model.covariance).values():
         for leaf in covariance.leaves():
             for key in leaf.positive():
@@ -162,14 +163,14 @@ def _default_entry(part: Any, key: str, span: float) -> _Entry:
     if isinstance(part, Likelihood) or not key.endswith("variance"):
         return _Entry(_LogNormal(_OTHER_WIDTH), part.positive()[key], False)
     others = [name for name in part.positive() if name.endswith("variance")]
-    alone = part.changed(**(dict.fromkeys(others, _NONE) | {key: 1.0}))
+    alone = part.changed(**(dict.fromkeys(others, _NEGLIGIBLE_VARIANCE) | {key: 1.0}))
     return _Entry(_Lomax(), 1 / variance_after(alone, span), True)
 
 
 def _check_given(
     given: Mapping[str, Any] | None, known: list[str], free: list[str]
 ) -> dict[str, _Entry]:
-    """The distributions of the user, by parameter."""
+    """The user's distributions, by parameter."""
     require(
         given is None or isinstance(given, Mapping),
         given,
@@ -180,7 +181,9 @@ def _check_given(
     check_names(checked, dict.fromkeys(known), "a parameter in prior")
     entries = {}
     for name, distribution in checked.items():
-        require(name in free, name, "a parameter in prior", "one that is not fixed")
+        require(
+            name in free, name, "a parameter in prior", "a parameter that is not fixed"
+        )
         has_density = hasattr(distribution, "logpdf") and hasattr(
             distribution, "median"
         )
@@ -194,8 +197,8 @@ def _check_given(
             distribution.median(),
             f"the median of prior[{name!r}]",
             "a positive number",
-            1 / _REACH**4,
-            _REACH**4,
+            1 / _MAX_FACTOR**4,
+            _MAX_FACTOR**4,
         )
         entries[name] = _Entry(_Given(distribution), 1.0, False)
     return entries

@@ -1,5 +1,4 @@
-"""Sums of products of covariances, and what is next to one: the space of
-`discover_covariance`."""
+"""Sums of products of covariances and their neighbors in `discover_covariance`."""
 
 from __future__ import annotations
 
@@ -15,25 +14,27 @@ from preflearn.dynamics.model import DynamicComparisons
 from preflearn.dynamics.model_selection.hyperparameters import parameters_of
 from preflearn.dynamics.model_selection.summary import variance_after
 
-_LENGTHS = (0.01, 0.1, 1.0)  # of the span: where length scales start
-_FURTHER = 0.1  # where the variance of one more term starts: of what is there already
+_LENGTHS = (0.01, 0.1, 1.0)  # start values of length scales, relative to the time span
+_NEW_TERM_VARIANCE = 0.1  # start value for a new term, relative to the present variance
 
 
 class Term(NamedTuple):
-    """A variance times a product of covariances that have variance 1 halfway through
-    the span."""
+    """A variance times a product of covariances.
+
+    The product has variance 1 halfway through the time span.
+    """
 
     variance: float
-    # the number of a base, and the base with its lengths
+    # for each factor: the number of its base, and the base with its lengths
     parts: tuple[tuple[int, Any], ...]
 
 
-Structure = tuple[Term, ...]  # a sum
-Key = tuple[tuple[int, ...], ...]  # the numbers of its bases
+Structure = tuple[Term, ...]  # the terms of a sum
+Key = tuple[tuple[int, ...], ...]  # the base numbers of each term
 
 
 class Grammar:
-    """All structures next to one that were not tried yet, each with some starts."""
+    """The neighbors of a structure that were not tried yet, with start values."""
 
     def __init__(self, bases: list[Covariance], half: float, max_parts: int) -> None:
         kinds = [type(base).__name__ for base in bases]
@@ -52,18 +53,18 @@ class Grammar:
         )
 
     def singles(self, variance: float) -> list[list[Structure]]:
-        """Each base alone."""
+        """Structures of a single base."""
         return self._new(
             [(Term(variance, (part,)),) for part in self._starts(base)]
             for base in range(len(self._bases))
         )
 
     def next_to(self, structure: Structure) -> list[list[Structure]]:
-        """What differs by one part."""
-        return self._new(self._neighbours(structure))
+        """Structures that differ in one part."""
+        return self._new(self._neighbors(structure))
 
-    def _neighbours(self, structure: Structure) -> Iterator[list[Structure]]:
-        further = _FURTHER * sum(term.variance for term in structure)
+    def _neighbors(self, structure: Structure) -> Iterator[list[Structure]]:
+        further = _NEW_TERM_VARIANCE * sum(term.variance for term in structure)
         bases = range(len(self._bases))
         for base in bases:
             yield [(*structure, Term(further, (part,))) for part in self._starts(base)]
@@ -73,7 +74,7 @@ class Grammar:
                 (len(term.parts), None),
                 *enumerate(part for _, part in term.parts),
             ]:
-                for base in bases:  # one part more, or in place of an old one
+                for base in bases:  # add a part, or replace an old one
                     parts = [
                         _put(term.parts, place, part)
                         for part in self._starts(base, old)
@@ -87,8 +88,10 @@ class Grammar:
                         yield [rest]
 
     def _starts(self, base: int, like: Any = None) -> list[tuple[int, Any]]:
-        """A base at some lengths of time, or at that of the part in whose place it
-        comes."""
+        """A base with start values of its length scale.
+
+        If it replaces a part with a length scale, it has this length scale.
+        """
         part: Any = self._bases[base]
         if not _has_length(part):
             return [(base, part)]
@@ -107,8 +110,10 @@ class Grammar:
         return fresh
 
     def _makes_sense(self, key: Key) -> bool:
-        """Neither empty nor too large, and no part that only repeats, scales or
-        contains another one."""
+        """Whether a structure is not empty, not too large, and has no redundant parts.
+
+        A part is redundant if it only repeats, scales, or contains another one.
+        """
         constants = {
             k for k, base in enumerate(self._bases) if isinstance(base, Constant)
         }
@@ -140,18 +145,20 @@ def _key(structure: Structure) -> Key:
 
 
 def _put(items: tuple[Any, ...], place: int, *new: Any) -> tuple[Any, ...]:
-    """With something else, or nothing, in one place."""
+    """Replace one item of a tuple by new items, or remove it."""
     return (*items[:place], *new, *items[place + 1 :])
 
 
 def _has_length(part: Any) -> bool:
-    """Unlike Periodic, whose length scale is a pure number."""
+    """Whether a part has a length scale in time; that of Periodic is a pure number."""
     return part is not None and "lengthscale" in part.lengths()
 
 
 def _standard(base: Any, half: float) -> Any:
-    """With variance 1 so long after its origin; a line has one half of it from its
-    slope."""
+    """A base with variance 1 at a time `half` after its origin.
+
+    For a straight line, half of this variance comes from the slope.
+    """
     if isinstance(base, Affine):
         base = base.changed(slope_variance=base.variance / half**2)
     return _scaled(base, 1 / variance_after(base, half))
@@ -164,7 +171,7 @@ def _scaled(part: Any, factor: float) -> Any:
 
 
 def fixed_in(model: DynamicComparisons, structure: Structure) -> list[str]:
-    """All variances of a product but the first: only their product counts."""
+    """The variances of all factors of each product except the first."""
     names = iter(parameters_of(model))
     fixed = list[str]()
     for term in structure:
@@ -175,7 +182,7 @@ def fixed_in(model: DynamicComparisons, structure: Structure) -> list[str]:
 
 
 def covariance_of(structure: Structure) -> Covariance:
-    """The sum of its products, each with its variance in the first factor."""
+    """The covariance of a structure; first factors have the variances."""
     terms = ((variance, *(part for _, part in parts)) for variance, parts in structure)
     return reduce(
         add, (reduce(mul, (_scaled(first, v), *others)) for v, first, *others in terms)
@@ -183,8 +190,7 @@ def covariance_of(structure: Structure) -> Covariance:
 
 
 def structure_at(covariance: Covariance, start: Structure) -> Structure:
-    """The structure of a covariance that is as `covariance_of(start)`, with other
-    parameters."""
+    """The structure of a covariance with the form of `covariance_of(start)`."""
     leaves = iter(covariance.leaves())
     found = []
     first: Any

@@ -1,5 +1,6 @@
-"""What a covariance function says of the scores, in words (the end of section 4.1 of
-[Maystre2019]_).
+"""Description of a covariance function in words.
+
+See the end of section 4.1 of [Maystre2019]_.
 
 References
 ----------
@@ -15,27 +16,29 @@ from preflearn.dynamics.covariances.units import YEAR, deviation, length
 
 
 def in_words(covariance: Covariance, span: float = YEAR) -> str:
-    """Say what each part of a covariance says of the scores, with numbers and units.
+    """Describe in words what each part of a covariance implies for the scores.
+
+    Use it to interpret a fitted covariance: the text has numbers and units.
 
     Parameters
     ----------
     covariance : Covariance
-        Its unit of time is taken to be the day, as where `Matches.from_frame` read
-        dates. Rates are per year of 365.25 days, and lengths from one year on in
+        Covariance whose unit of time is the day, as for dates that `Matches.from_frame`
+        read. Rates are per year of 365.25 days, and lengths of at least one year are in
         years.
     span : float
-        How long after their origins parts that grow are compared with the others, in
+        Time after their origins at which growing parts are compared with the others, in
         days.
 
     Returns
     -------
     str
-        A line for each part of a sum, and one for the sum.
+        A line for each part of a sum, and a line for the sum.
 
     Raises
     ------
     ValueError
-        If `covariance` is none, or the span is not positive.
+        If `covariance` is not a Covariance, or the span is not positive.
 
     References
     ----------
@@ -72,17 +75,19 @@ def in_words(covariance: Covariance, span: float = YEAR) -> str:
         when = f"{length(span)} after the origin, "
     last = f"Together: {when}a difference of two scores has {deviation(2 * sum(variances))}"
     if len(parts) > 1:
-        shares = [f"{100 * v / sum(variances):.3g} % " for v in variances]
-        shares = [
-            share + "is " * (k == 0) + f"from {labels[k]}"
-            for k, share in enumerate(shares)
+        percentages = [f"{100 * v / sum(variances):.3g} % " for v in variances]
+        contributions = [
+            percentage + "is " * (k == 0) + f"from {labels[k]}"
+            for k, percentage in enumerate(percentages)
         ]
-        last += f"; of its variance {', '.join(shares[:-1])} and {shares[-1]}"
+        last += (
+            f"; of its variance {', '.join(contributions[:-1])} and {contributions[-1]}"
+        )
     return "\n".join([*lines, last + "."])
 
 
 def variance_after(covariance: Covariance, after: float) -> float:
-    """Of the score, so long after the origin of parts that grow."""
+    """Variance of the score a given time after the origin of growing parts."""
     from_zero = covariance.mapped(
         lambda leaf: leaf.changed(origin=0.0) if _grows(leaf) else leaf
     )
