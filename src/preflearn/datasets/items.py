@@ -129,10 +129,10 @@ def _diabetes_columns(objects: dict[str, Any]) -> pd.DataFrame:
 
 
 def load_cancer() -> ScoredItems:
-    """Load 569 breast tumors with 30 features; the score is 1 if the tumor is benign, else
-    0.
+    """Load 569 breast tumors with 30 features.
 
-    The data are included in scikit-learn, so this loader needs no file and no network.
+    The score is 1 if the tumor is benign, else 0. The data are included in
+    scikit-learn, so this loader needs no file and no network.
 
     Returns
     -------

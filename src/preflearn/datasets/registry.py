@@ -235,7 +235,7 @@ def unavailable(entry: RegisteredFile, reason: str) -> DatasetUnavailable:
             f"verify) and, if you trust it, record its hash there: sha256sum {entry.file} >> SHA256SUMS"
         )
     what = f"{entry.dataset}/{entry.file} is not available: {reason}"
-    return DatasetUnavailable(f"{what}. To get it, {how}. Licence: {entry.licence}")
+    return DatasetUnavailable(f"{what}. To get it, {how}. License: {entry.licence}")
 
 
 def how_to_get(dataset: str, folder: str | None = None) -> str:

@@ -1,4 +1,7 @@
-"""Matches of teams and players as DataFrames, most from section 4 of [Maystre2019]_."""
+"""Matches of teams and players, as DataFrames.
+
+Most data sets are those of section 4 of [Maystre2019]_.
+"""
 
 import io
 import zipfile
@@ -76,11 +79,11 @@ def _nba_columns(objects: dict[str, Any]) -> dict[str, ArrayLike]:
 
 
 def load_football() -> MatchData:
-    """Load international matches of men's football since 1872; the home team is the first.
+    """Load international matches of men's football since 1872.
 
-    The source uses the present name of each team at all times, so the matches of the
-    Soviet Union are listed under Russia. A match decided by penalties is a draw.
-    [Maystre2019]_ has 19,158 matches from another source.
+    The home team is the first. The source uses the present name of each team at all
+    times, so the matches of the Soviet Union are listed under Russia. A match decided
+    by penalties is a draw. [Maystre2019]_ has 19,158 matches from another source.
 
     Returns
     -------

@@ -1,2 +1,1 @@
-"""Algorithm 1: smoothing in linear time, the updates of EP and reverse-KL, the way to
-their fixed point."""
+"""Algorithm 1: smoothing in linear time, and the updates of EP and reverse-KL."""

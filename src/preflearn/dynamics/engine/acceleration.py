@@ -1,21 +1,21 @@
-"""To the fixed point of the update map in few evaluations, and never downhill.
+"""Accelerated iteration to the fixed point of the update map, with safeguards.
 
-Where many players share few matches, what moves all their scores together takes
-hundreds of plain sweeps. It lies in a few directions, so Anderson's mixing
-[Anderson1965]_ finds it from the last evaluations: with residuals r = f(x) - x, and
-differences dx, dr of the last iterates and residuals,
+If many players share few matches, changes that affect all their scores together take
+hundreds of plain sweeps. These changes are in a few directions, so Anderson mixing
+[Anderson1965]_ finds them from the last evaluations. With residuals r = f(x) - x, and
+differences dx, dr of the last iterates and residuals, it is
 
     x <- x + rate r - sum_j gamma_j (dx_j + rate dr_j),
 
-and gamma such that |w (r - sum_j gamma_j dr_j)| is least. Here x holds alpha and log
-beta, so that no beta becomes negative (beta itself, if the likelihood is not
-log-concave, where it may be), and the weights w turn changes of both into
-units of the posterior standard deviation. The plain part, x + rate r, is taken in alpha
-and beta, where it is a natural gradient of the bound of reverse-KL: if it is short
-enough, the bound rises.
+with gamma such that |w (r - sum_j gamma_j dr_j)| is smallest. Here x contains alpha and
+log beta, so that no beta becomes negative. If the likelihood is not log-concave, x
+contains beta itself, which may be negative. The weights w convert changes of both to
+units of the posterior standard deviation. The plain part, x + rate r, is a step in
+alpha and beta, where it is a natural gradient of the bound of reverse-KL: if it is
+short enough, the bound increases.
 
-Differences are kept in single precision: they say where to go, and the residual, in
-double precision, whether it is there.
+Differences are stored in single precision, because they only determine the direction.
+The residual, in double precision, determines convergence.
 
 References
 ----------
@@ -38,30 +38,33 @@ from preflearn.core.validation import Floats, as_real
 from preflearn.dynamics.engine.algorithm import FixedRate, Update, UpdateMap
 from preflearn.dynamics.engine.threads import njit_free_sums, njit_nogil_inner
 
-_DEPTH = 12  # how many differences are kept
-_MAX_HISTORY = 700_000_000  # bytes of them
+_DEPTH = 12  # number of stored differences
+_MAX_HISTORY = 700_000_000  # bytes of stored differences
 _MAX_KL_STEP = 10.0  # posterior standard deviations that a step of reverse-KL may take
-_PATIENCE = 30  # sweeps of EP without a new least residual, which must be
-_PROGRESS = 0.98  # of the last one
-_FAST_FALL = 0.5  # of the residual, in one sweep
-_MIN_STEADY_RATE = 1 / 8  # where EP goes on at a smaller rate
-# nats, and fraction of itself, by which EP's evidence may fall
+# EP is slowed down after _PATIENCE sweeps in which no residual was smaller than
+# _PROGRESS times the smallest one.
+_PATIENCE = 30
+_PROGRESS = 0.98
+_FAST_FALL = 0.5  # factor of the residual in one sweep, for fast convergence
+_MIN_STEADY_RATE = 1 / 8  # smallest rate limit when EP is slowed down
+# largest decrease of EP's evidence: in nats, plus a fraction of the evidence
 _EVIDENCE_SLACK = 5.0
 _EVIDENCE_FALL = 0.5
 _MIN_RATE = 1 / 64
-_MAX_GROWTH = 10.0  # of the residual, over the least: above, a step counts as failed
-_MEMORY = 6  # accepted sweeps to which evidence and residual are compared
-_ROUNDING = 1e-12  # of a bound, relative
+_MAX_GROWTH = 10.0  # a step fails if the residual grows by a larger factor
+_MEMORY = 6  # number of accepted sweeps for these comparisons
+_ROUNDING = 1e-12  # relative rounding error of a bound
 _RIDGE = 1e-14
-_RECOVERY = 1.25  # of the rate, a step that succeeds
-_BLOCK = 512  # entries of one difference that stay in the fastest cache
-_TINY = 1e-300  # instead of a beta of 0, which has no logarithm
+_RECOVERY = 1.25  # growth of the rate after a successful step
+_BLOCK = 512  # entries of one difference; they fit into the fastest cache
+_TINY = 1e-300  # replaces a beta of 0, which has no logarithm
 _SERIES_RADIUS = 1e-3
 
 
 class History(NamedTuple):
-    """The last accepted sweep and the differences before it; alpha and log beta of an
-    entry are next to each other.
+    """The last accepted sweep, and differences of earlier ones.
+
+    alpha and log beta of an entry are next to each other.
 
     Attributes
     ----------
@@ -80,7 +83,7 @@ class History(NamedTuple):
 
 
 class AndersonMixing(FixedRate):
-    """Anderson's mixing, with a rate that falls where a step fails."""
+    """Anderson mixing, with a rate that is reduced if a step fails."""
 
     def __init__(self, sweep: UpdateMap) -> None:
         super().__init__(sweep, sweep.safe_rate)
@@ -92,22 +95,25 @@ class AndersonMixing(FixedRate):
             np.zeros((depth, size), dtype=np.float32),
             np.zeros((depth, size), dtype=np.float32),
         )
-        self._gram = np.zeros((depth, depth))  # of the changes
-        self._n_steps = -1  # since the last failure; the first sweep has none before it
+        self._gram = np.zeros((depth, depth))  # Gram matrix of the changes
+        self._n_steps = -1  # since the last failure; -1 before the first sweep
         self._residuals: deque[float] = deque(maxlen=_MEMORY)
         self._evidences: deque[float] = deque(maxlen=_MEMORY)
         self._first_residual = math.inf
-        self._least_residual = math.inf
-        self._n_since_least = 0
+        self._smallest_residual = math.inf
+        self._n_since_smallest = 0
         self._patience = _PATIENCE
         self._restart = False
         self._max_rate = 1.0
-        # The rate is cut to it: a longer step would end where the bound is rounding.
+        # Limit of the rate: after a longer step the bound would be dominated by rounding.
         self._max_kl_rate = 1.0
 
     def accepts(self, update: Update) -> bool:
-        """Whether the bound of reverse-KL rises, or, for EP, which has none, nothing
-        grows suddenly."""
+        """Whether the bound of reverse-KL increases.
+
+        EP has no bound; for EP, whether residual and evidence do not deteriorate
+        suddenly.
+        """
         if not super().accepts(update):
             return False
         if self._residuals and not self._improves(update):
@@ -124,8 +130,8 @@ class AndersonMixing(FixedRate):
         if not self._sweep.ep:
             before = self._evidences[-1]
             return update.evidence >= before - _ROUNDING * abs(before)
-        # Where many pseudo-observations move in step, the residual or the evidence
-        # leaps; at the least rates it may.
+        # If many pseudo-observations change together, the residual or the evidence
+        # jumps; at the smallest rates this is accepted.
         if (
             update.residual > _MAX_GROWTH * min(self._residuals)
             and self.rate > _MIN_RATE
@@ -138,26 +144,25 @@ class AndersonMixing(FixedRate):
         )
 
     def _slow_down_cycles(self, residual: float) -> None:
-        """Where EP goes round in a circle, make smaller steps; from the start, if it is
-        worse than there."""
+        """Reduce the rate if EP cycles; restart if the residual exceeds the first one."""
         if self._first_residual == math.inf:
             self._first_residual = residual
-        if residual < _PROGRESS * self._least_residual:
-            self._n_since_least = 0
+        if residual < _PROGRESS * self._smallest_residual:
+            self._n_since_smallest = 0
         else:
-            self._n_since_least += 1
-        self._least_residual = min(self._least_residual, residual)
-        if self._n_since_least > self._patience:
+            self._n_since_smallest += 1
+        self._smallest_residual = min(self._smallest_residual, residual)
+        if self._n_since_smallest > self._patience:
             self._max_rate = max(self._max_rate / 2, _MIN_STEADY_RATE)
             self._patience *= 2
             self.rate = self._max_rate
             self._n_steps = -1
-            self._n_since_least = 0
-            self._least_residual = math.inf
+            self._n_since_smallest = 0
+            self._smallest_residual = math.inf
             self._restart = residual > self._first_residual
 
     def advance(self) -> None:
-        """Note the difference to the sweep before, and make the mixed step."""
+        """Store the difference to the previous sweep, and make the mixed step."""
         if self._restart:
             self._sweep.entries[:, :2] = 0.0
             self._restart = False
@@ -165,19 +170,19 @@ class AndersonMixing(FixedRate):
             self._evidences.clear()
             return
         if self._sweep.contracts and self._falls_fast():
-            self._n_steps = -1  # a plain step, whose history begins here
+            self._n_steps = -1  # make a plain step, and start a new history
         rate = min(self.rate, self._max_kl_rate)
         gamma = self._update_history(rate)
         self._sweep.move(rate, gamma, self.history.steps)
         self.rate = min(self._max_rate, _RECOVERY * self.rate)
 
     def _falls_fast(self) -> bool:
-        """Whether plain steps are good enough: mixing first steps leads them astray."""
+        """Whether plain steps converge fast; mixing such steps would make them diverge."""
         last = list(self._residuals)[-2:]
         return len(last) < 2 or last[1] <= _FAST_FALL * last[0]
 
     def _update_history(self, rate: float) -> Floats:
-        """Put the present sweep in the history; return gamma of the module's formula."""
+        """Add the current sweep to the history; return gamma of the module docstring."""
         sweep = self._sweep
         depth = len(self._gram)
         slot = max(self._n_steps, 0) % depth
@@ -192,7 +197,7 @@ class AndersonMixing(FixedRate):
         products = np.sum(sweep.parallel_map(update, sweep.parts), axis=0)
         self._gram[slot, :count] = products[0, :count]
         self._gram[:count, slot] = products[0, :count]
-        # A step beyond single precision: begin anew.
+        # The step overflows single precision: start a new history.
         if not np.isfinite(products).all():
             self._n_steps = -1
             return np.zeros(0)
@@ -204,8 +209,10 @@ class AndersonMixing(FixedRate):
         self._sweep.entries[:, :2] = self.history.x.reshape(-1, 2)
 
     def retreat(self) -> None:
-        """Make a plain step from the last accepted sweep; if one from there failed, at
-        half its rate."""
+        """Make a plain step from the last accepted sweep.
+
+        If a plain step from there failed, the rate is halved.
+        """
         if self._n_steps <= 0:
             self.rate /= 2
         self._n_steps = -1
@@ -222,15 +229,17 @@ class AndersonMixing(FixedRate):
 
 
 def make_step(sweep: UpdateMap, rate: float | str) -> FixedRate:
-    """Make the step for the `rate` of `DynamicComparisons`."""
+    """Create the step for the `rate` of `DynamicComparisons`."""
     if rate == "auto":
         return AndersonMixing(sweep)
     return FixedRate(sweep, as_real(rate))
 
 
 def _least_squares(gram: Floats, target: Floats) -> Floats:
-    """gamma of the module's formula; directions that rounding cannot separate count as
-    one."""
+    """gamma of the module docstring.
+
+    Directions that rounding cannot separate count as one.
+    """
     scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
     ridge = _RIDGE * np.eye(len(gram))
     scaled = gram / np.outer(scale, scale) + ridge
@@ -239,8 +248,11 @@ def _least_squares(gram: Floats, target: Floats) -> Floats:
 
 @njit_free_sums
 def _update_history(current, history, slot, count, begin, end):
-    """Move x and r to the present evaluation; products of the new change, and of w r,
-    with all changes."""
+    """Set x and r to the current evaluation.
+
+    The function returns the inner products with all changes of the new change and of w
+    r.
+    """
     ep, is_signed, rate, entries, updated = current
     x, r, steps, changes = history
     products = np.zeros((2, len(changes)))
@@ -263,7 +275,7 @@ def _update_history(current, history, slot, count, begin, end):
                 d_z = to_z - r[i + 1]
                 s_alpha = alpha - x[i] + rate * d_alpha
                 s_z = _step_between(is_signed, beta, x[i + 1]) + rate * d_z
-                # a beta of 0 before has no logarithm to differ from
+                # no difference if the previous beta was 0, which has no logarithm
                 if x[i + 1] < 2 * _TINY and not is_signed:
                     d_z = 0.0
                     s_z = 0.0
@@ -291,7 +303,7 @@ def _update_history(current, history, slot, count, begin, end):
 
 @njit_nogil_inner
 def _step_between(is_signed, a, b):
-    """From b to a, in beta itself or in its logarithm."""
+    """Step from b to a, in beta itself or in its logarithm."""
     if is_signed:
         return a - b
     return _log_ratio(a, b)
@@ -299,8 +311,10 @@ def _step_between(is_signed, a, b):
 
 @njit_nogil_inner
 def _log_ratio(a, b):
-    """log(a/b), by a series where they are close, as most are: the next term is below
-    1e-24."""
+    """log(a/b), by a series if they are close, as in most cases.
+
+    The first omitted term is below 1e-24.
+    """
     a = max(a, _TINY)
     b = max(b, _TINY)
     t = (a - b) / (a + b)

@@ -1,33 +1,34 @@
-"""EP and reverse-KL: Algorithm 1 of [Maystre2019]_, which sweeps over features and
-matches to a fixed point.
+"""EP and reverse-KL: Algorithm 1 of [Maystre2019]_.
 
-`run_algorithm_1` is the algorithm; `update_matches` has its lines for one match, and
-`smoother` those for one feature.
+Sweeps over features and matches converge to a fixed point. `run_algorithm_1` is the
+algorithm; `update_matches` has its lines for one match, and `smoother` those for one
+feature.
 
 A match has the outcome y, whose likelihood depends on z = x·s, a sum over its features
-m. To each of them the match is a pseudo-observation exp(alpha s_m - beta s_m²/2). With
+m. For each of them the match is a pseudo-observation exp(alpha s_m - beta s_m²/2). With
 the mean c_m and variance v_m of the score,
 
     EP (3.1.1)           alpha = (x_m d1 - c_m x_m² d2) / D,  beta = -x_m² d2 / D,   D = 1 + v_m x_m² d2,
     reverse-KL (3.1.2)   alpha =  x_m d1 - c_m x_m² d2,       beta = -x_m² d2,
 
-where EP leaves the match's own pseudo-observation out of c_m and v_m (the cavity), and
-d1, d2 are derivatives in the mean of z: of log E p(y | z) for EP, of E log p(y | z) for
-reverse-KL. They are derived in chapter 13.
+where for EP, c_m and v_m do not include the match's own pseudo-observation (the
+cavity). d1 and d2 are the derivatives in the mean of z of log E p(y | z) for EP, and of
+E log p(y | z) for reverse-KL. Chapter 13 derives these equations.
 
-A match of weight w has the likelihood p^w. Reverse-KL multiplies d1 and d2. If w > 1, EP
-leaves the w-th part of the pseudo-observation out, and takes w times what it finds,
-power EP [Minka2004]_ with the power 1/w: so a match of weight 2 is two matches to the
-last digit, as they are at the fixed point. If w < 1, that part would be more than there
-is, and sweeps diverge. Then EP leaves the whole pseudo-observation out, and d1, d2 are
-derivatives of log E p(y | z)^w: so weight w of Gaussian(v) is Gaussian(v / w).
+A match of weight w has the likelihood p^w. Reverse-KL multiplies d1 and d2 by w. If w >
+1, EP leaves out the w-th part of the pseudo-observation and multiplies its result by w.
+This is power EP [Minka2004]_ with the power 1/w: a match of weight 2 gives exactly the
+same result as two matches, which are equal at the fixed point. If w < 1, this part
+would exceed the pseudo-observation, and sweeps would diverge. Then EP leaves out the
+whole pseudo-observation, and d1, d2 are derivatives of log E p(y | z)^w. With this
+definition, weight w of Gaussian(v) is Gaussian(v / w).
 
-If the likelihood is not log-concave, d2 may be positive, as where y is an outlier that
-makes z less certain, and then beta < 0. Such pseudo-observations are kept, as in
-[Jylanki2011]_: without them the moments would not match, and the evidence would not be
-stationary in the pseudo-observations, so that its gradient would be wrong. Sweeps are
-damped, and a step is taken back and halved that leaves a posterior or a cavity which is
-not a Gaussian: `smooth_features` and `update_matches` return NaN or infinity there.
+If the likelihood is not log-concave, d2 may be positive, for example if y is an outlier
+that makes z less certain, and then beta < 0. Such pseudo-observations are kept, as in
+[Jylanki2011]_. Without them the moments would not match. The evidence would then not be
+stationary in the pseudo-observations, and its gradient would be wrong. Sweeps are
+damped. A step is undone and halved if it gives a posterior or a cavity that is not a
+Gaussian: `smooth_features` and `update_matches` return NaN or infinity in this case.
 
 References
 ----------
@@ -47,7 +48,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.core.validation import Floats, Ids, require
+from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.engine.schedule import Schedule
 from preflearn.dynamics.engine.smoother import smooth
@@ -59,10 +60,10 @@ from preflearn.dynamics.engine.threads import (
 )
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 
-# a product of factors is turned into a sum of logarithms before it overflows
+# a product is converted to a sum of logarithms before it overflows
 _LARGE = 1e200
-# in deviations of noise: a variance of 1e14 is rounded by hundredths, where that of
-# noise is 1
+# In standard deviations of the noise: a variance of 1e14 has a rounding error of 0.01,
+# if that of the noise is 1.
 MAX_SCORE_STD = 1e7
 _MAX_LOG_BETA_STEP = 20.0
 _NO_WEIGHTS = np.zeros(0)
@@ -70,15 +71,15 @@ _NO_STEPS = np.zeros((0, 0), dtype=np.float32)
 
 
 class Update(NamedTuple):
-    """Evidence and size of one sweep.
+    """Evidence and residual of one sweep.
 
     Attributes
     ----------
     evidence : float
         EP's estimate of the log marginal likelihood of the outcomes, or the lower bound
-        on it that reverse-KL maximises, by the pseudo-observations before the sweep.
+        on it that reverse-KL maximizes, for the pseudo-observations before the sweep.
     residual : float
-        The largest change of a pseudo-observation, in units of the posterior standard
+        Largest change of a pseudo-observation, in units of the posterior standard
         deviation sd of the score: sd \\|change of alpha\\|, or sd² \\|change of
         beta\\|.
     """
@@ -88,8 +89,10 @@ class Update(NamedTuple):
 
 
 class SweepRecord(NamedTuple):
-    """A row of the trace: a sweep, the rate of the step after it, and whether it was
-    accepted; if not, the step before it was taken back."""
+    """Row of the trace: a sweep, the rate of the step after it, and its acceptance.
+
+    If the sweep was not accepted, the step before it was undone.
+    """
 
     residual: float
     evidence: float
@@ -100,17 +103,18 @@ class SweepRecord(NamedTuple):
 def run_algorithm_1(
     sweep: UpdateMap, step: FixedRate, *, tol: float, max_iter: int
 ) -> tuple[list[SweepRecord], bool]:
-    """Algorithm 1, from the pseudo-observations that `sweep.entries` holds.
+    """Run Algorithm 1 from the pseudo-observations in `sweep.entries`.
 
-    Lines 2 and 3: pseudo-observations of zero leave the prior, so the loop begins with
-    lines 9 and 10.
+    Lines 2 and 3 of the paper set the pseudo-observations to zero, which gives the
+    prior. The loop therefore starts with lines 9 and 10.
 
     Parameters
     ----------
     sweep : UpdateMap
-        The matches, their likelihood, and the pseudo-observations.
+        Matches, their likelihood, and the pseudo-observations.
     step : FixedRate
-        How pseudo-observations move after a sweep; or `AndersonMixing`.
+        Rule for the change of pseudo-observations after a sweep, such as
+        `AndersonMixing`.
     tol : float
         Largest residual at which the algorithm has converged.
     max_iter : int
@@ -121,13 +125,13 @@ def run_algorithm_1(
     trace : list of SweepRecord
     converged : bool
         Whether the residual of the last sweep is at most tol. `sweep.entries` are those
-        of the last sweep that was accepted.
+        of the last accepted sweep.
     """
     trace = list[SweepRecord]()
     accepted = False
     for iteration in range(max_iter):
         # Lines 9 and 10, for each feature m: smooth. q(s_m) is the prior times all
-        # exp(alpha s_m - beta s_m²/2); EP leaves each match's own out (the cavity).
+        # exp(alpha s_m - beta s_m²/2); for EP without each match's own (the cavity).
         log_z = sweep.smooth_features()
         if iteration == 0:
             sweep.check_score_scale()
@@ -135,17 +139,16 @@ def run_algorithm_1(
         # d1 and d2 of its log-likelihood, and the new alpha and beta of its features.
         update = sweep.update_matches(log_z)
         accepted = step.accepts(update)
-        require(
-            accepted or iteration > 0,
-            update.evidence,
-            "log p before anything is learned",
-            "one of moderate size: a prior variance at which outcomes of this size occur",
-        )
+        if iteration == 0 and not accepted:
+            raise ValueError(
+                f"log p(y) under the prior overflows (it is {update.evidence:g}), so the fit cannot "
+                "start; choose a prior variance and a likelihood that suit the size of the outcomes"
+            )
         trace.append(SweepRecord(update.residual, update.evidence, step.rate, accepted))
         # Line 11: until convergence.
         if accepted and update.residual <= tol:
             return trace, True
-        # alpha <- (1 - rate) alpha + rate alpha_new, and beta too; or a faster step.
+        # alpha <- (1 - rate) alpha + rate alpha_new, and the same for beta; or a faster step.
         if iteration == max_iter - 1:
             break
         if accepted:
@@ -158,16 +161,16 @@ def run_algorithm_1(
 
 
 class MatchArrays(NamedTuple):
-    """What compiled loops over matches read and write, in the schedule's order.
+    """Arrays of compiled loops over matches, in the order of the schedule.
 
     Attributes
     ----------
     observations : ndarray of shape (N, 3)
-        Outcome, weight and offset of each match.
+        Outcome, weight, and offset of each match.
     rows, coefficients
-        As of `Schedule`.
+        Arrays of `Schedule`.
     entries, updated
-        As of `Sweep`.
+        Arrays of `Sweep`.
     """
 
     observations: Floats
@@ -178,48 +181,49 @@ class MatchArrays(NamedTuple):
 
 
 class UpdateMap:
-    """The map of Algorithm 1, from all pseudo-observations to all, without damping.
+    """Update of all pseudo-observations in Algorithm 1, without damping.
 
-    A subclass says which pseudo-observations a match has, and smooths: `Sweep`, one for
-    each of its features; `JointSweep`, one for its difference of scores.
+    Subclasses define the pseudo-observations of a match and the smoothing: `Sweep` has
+    one pseudo-observation for each feature of a match, `JointSweep` one for its score
+    difference.
 
     Parameters
     ----------
     observations : ndarray of shape (N, 3)
-        Outcome, weight and known part of the score difference of each match.
+        Outcome, weight, and known part of the score difference of each match.
     rows : ndarray of int, shape (N + 1,)
-        Where the entries of each match begin.
+        First entry of each match.
     coefficients : ndarray of shape (E,)
         x of each entry.
     likelihood : Likelihood
     ep : bool
-        EP, else reverse-KL.
+        Whether the method is EP, else reverse-KL.
     parallel_map : callable
-        From `worker_pool`.
+        Function from `worker_pool`.
 
     Attributes
     ----------
     entries : ndarray of shape (E, 4)
         alpha and beta, zeros unless the caller sets others, changed by `move`; mean and
-        variance by the last call of `smooth_features`: of the cavity for EP, of the
+        variance from the last call of `smooth_features`: of the cavity for EP, of the
         posterior for reverse-KL.
     updated : ndarray of shape (E, 2)
-        alpha and beta by the last call of `update_matches`, undefined before it.
+        alpha and beta from the last call of `update_matches`, undefined before it.
     arrays : MatchArrays
     prior : Prior
-        Of the scores, which a subclass sets.
+        Prior of the scores, set by a subclass.
     likelihood : (function, function, (float, float))
-        The likelihood's compiled integral for this method, the one for weights below 1
+        Compiled integral of the likelihood for this method, the one for weights below 1
         under EP, and the parameters.
     is_signed : bool
-        Whether a beta may be negative, as under EP if the likelihood is not log-concave.
+        Whether beta may be negative, as under EP if the likelihood is not log-concave.
     safe_rate : float
-        A rate that is small enough for a Gaussian likelihood (chapter 13): 2 by the
-        most entries of a match.
+        Rate at which a Gaussian likelihood converges (chapter 13): 2 divided by the
+        largest number of entries of a match.
     chunks, parts : list of slice
-        The matches, and the entries, in parts of about equal work.
+        Matches, and entries, in parts of about equal work.
     contracts : bool
-        Whether plain sweeps come close to the fixed point in a few steps.
+        Whether plain sweeps approach the fixed point in a few steps.
     """
 
     contracts = False
@@ -244,7 +248,7 @@ class UpdateMap:
             observations, rows, coefficients, self.entries, self.updated
         )
         self._noise = likelihood.noise
-        # outside `arrays`: compiled code calls a function in a tuple more slowly
+        # not in `arrays`, because calling a function in a tuple is slower in compiled code
         a, b = likelihood.parameters
         weights = observations[:, 1]
         has_powers = ep and bool(np.any((weights > 0) & (weights < 1)))
@@ -259,16 +263,16 @@ class UpdateMap:
         self.parts = balanced_slices(n_entries)
 
     def smooth_features(self) -> float:
-        """Find mean and variance of all entries; return log Z~."""
+        """Compute mean and variance of all entries; return log Z~."""
         raise NotImplementedError
 
     def check_score_scale(self) -> None:
-        """Raise ValueError where scores deviate too much for arithmetic."""
+        """Raise ValueError if scores are too uncertain for floating-point accuracy."""
         raise NotImplementedError
 
     @property
     def sites(self) -> Floats:
-        """The pseudo-observations in the caller's order, as `pseudo_observations_`."""
+        """Pseudo-observations in the caller's order, as `pseudo_observations_`."""
         raise NotImplementedError
 
     @sites.setter
@@ -276,8 +280,7 @@ class UpdateMap:
         raise NotImplementedError
 
     def update_matches(self, log_z: float) -> Update:
-        """Find new pseudo-observations of each match, from the moments of its
-        features."""
+        """Compute new pseudo-observations of each match from its features' moments."""
 
         def update(part: slice) -> tuple[float, float]:
             return update_matches(
@@ -294,14 +297,14 @@ class UpdateMap:
         gamma: Floats = _NO_WEIGHTS,
         steps: NDArray[np.float32] = _NO_STEPS,
     ) -> None:
-        """Make a damped step: a fraction `rate` of the way to the last update, less a
-        sum of other steps.
+        """Make a damped step: a fraction `rate` of the last update, minus other steps.
 
         Parameters
         ----------
         rate : float
+            Fraction of the last update.
         gamma : ndarray of shape (J,)
-            Weights in this sum.
+            Weights of the steps that are subtracted.
         steps : ndarray of float32, shape (J or more, 2E)
             Steps of alpha and of log beta of each entry, or of beta if it is signed.
         """
@@ -314,16 +317,15 @@ class UpdateMap:
 
 
 class Sweep(UpdateMap):
-    """The map of the factorized posterior: a pseudo-observation for each entry of the
-    design.
+    """Update map of the factorized posterior: a pseudo-observation per design entry.
 
     Parameters
     ----------
     schedule : Schedule
     likelihood, ep, parallel_map
-        As of `UpdateMap`.
+        Arguments of `UpdateMap`.
     observations : ndarray of shape (N, 3)
-        Outcome, weight and known part of the score difference of each match, in the
+        Outcome, weight, and known part of the score difference of each match, in the
         caller's order.
     """
 
@@ -348,8 +350,10 @@ class Sweep(UpdateMap):
         )
 
     def smooth_features(self, mask: NDArray[np.bool_] | None = None) -> float:
-        """Run the Kalman filter and smoother of each feature, or of those in a mask;
-        return the sum of their log Z~."""
+        """Run the Kalman filter and smoother of each feature, or of those in a mask.
+
+        The result is the sum of their log Z~.
+        """
 
         def smooth_chunk(chunk: Any) -> float:
             tables, features = chunk
@@ -357,24 +361,25 @@ class Sweep(UpdateMap):
                 features = features[mask[features]]
             return smooth(self.entries, self.schedule.visits, tables, features, self.ep)
 
-        # The most frequent features, which are the last, first: no thread waits for the
-        # longest part at the end.
+        # Start with the most frequent features, which are the last, so that no thread
+        # waits for the longest part at the end.
         chunks = self.schedule.feature_chunks[::-1]
         return _exact_sum(self.parallel_map(smooth_chunk, chunks))
 
     def check_score_scale(self) -> None:
-        """Raise ValueError where scores, by the last call of `smooth_features`, deviate
-        too much for arithmetic."""
+        """Raise ValueError if scores are too uncertain for floating-point accuracy.
+
+        The scores are those of the last call of `smooth_features`.
+        """
         std = np.abs(self.schedule.coefficients) * np.sqrt(self.entries[:, 3])
         largest = float(np.max(std)) / self._noise
-        expected = f"at most {MAX_SCORE_STD:g}, or rounding is all: less variance, or "
-        expected += "other units of x or of time"
-        require(
-            largest <= MAX_SCORE_STD,
-            largest,
-            "the largest deviation of a score, times x by noise,",
-            expected,
-        )
+        if not largest <= MAX_SCORE_STD:
+            raise ValueError(
+                f"the largest prior standard deviation of a score, times its entry of the "
+                f"design, is {largest:.3g} times that of the noise, which is too large for "
+                f"floating-point accuracy (the limit is {MAX_SCORE_STD:g}); reduce the "
+                "variance of the covariance, or rescale the design or the times"
+            )
 
     @property
     def sites(self) -> Floats:
@@ -395,17 +400,18 @@ class FixedRate:
         self.rate = rate
 
     def accepts(self, update: Update) -> bool:
-        """Whether the step that led to this sweep was good."""
+        """Whether the step before this sweep succeeded."""
         return math.isfinite(update.residual) and math.isfinite(update.evidence)
 
     def advance(self) -> None:
-        """Move on from an accepted sweep."""
+        """Make a step from an accepted sweep."""
         self._sweep.move(self.rate)
 
     def restore(self) -> None:
-        """Return to the last accepted sweep, which a fixed rate cannot."""
-        text = f"the pseudo-observations diverge at rate {self.rate:g}; expected a rate at which sweeps "
-        raise ValueError(f"{text}converge: take a smaller one, or 'auto'")
+        """Raise ValueError, because a fixed rate cannot return to an earlier sweep."""
+        raise ValueError(
+            f"the pseudo-observations diverge with rate={self.rate:g}; use a smaller rate, or rate='auto'"
+        )
 
     def retreat(self) -> None:
         """Make a shorter step from the last accepted sweep."""
@@ -413,11 +419,13 @@ class FixedRate:
 
 
 def _exact_sum(parts: Any) -> float:
-    """Sum without rounding, so in any order; infinite where it overflows, which the
-    caller looks for."""
+    """Sum without rounding, so that it is independent of the order.
+
+    It is infinite if it overflows, which the caller checks.
+    """
     try:
         return math.fsum(parts)
-    # beyond the largest number, or infinities of both signs
+    # overflow, or infinities of both signs
     except (OverflowError, ValueError):
         return math.inf
 
@@ -427,9 +435,11 @@ def _exact_sum(parts: Any) -> float:
 
 @njit_nogil
 def update_matches(ep, integral, power_integral, parameters, arrays, begin, end):
-    """Update the entries of matches begin..end; their part of the evidence, and the
-    largest change."""
-    # named before the loop: each access would count references
+    """Update the entries of matches begin..end.
+
+    The function returns their part of the evidence, and the largest change.
+    """
+    # unpacked before the loop, because each access would count references
     observations, rows, coefficients, entries, updated = arrays
     a, b = parameters
     total = 0.0
@@ -468,8 +478,8 @@ def update_matches(ep, integral, power_integral, parameters, arrays, begin, end)
             new_beta = weight * new_beta
             updated[e, 0] = new_alpha
             updated[e, 1] = new_beta
-            # the integral of the present pseudo-observation, over the cavity for EP, is
-            # taken out of the evidence
+            # the integral of the current pseudo-observation (over the cavity for EP) is
+            # subtracted from the evidence
             if ep:
                 spread = 1.0 + beta * v
                 rest = 1.0 / spread
@@ -485,7 +495,7 @@ def update_matches(ep, integral, power_integral, parameters, arrays, begin, end)
                 total -= alpha * c - 0.5 * beta * (v + c * c)
             moved = new_alpha - entries[e, 0]
             turned = v * (new_beta - entries[e, 1])
-            # 0 times what is not finite is NaN
+            # the second term is NaN if a value is not finite
             change = max(v * moved * moved, turned * turned) + 0.0 * (
                 new_alpha + new_beta
             )
@@ -499,10 +509,11 @@ def update_matches(ep, integral, power_integral, parameters, arrays, begin, end)
 
 @njit_nogil_inner
 def _cavity(weight, entries, e):
-    """alpha and beta of one of `weight` equal matches, and mean and variance of the
-    score without this one.
+    """Pseudo-observation and cavity of one of `weight` equal matches.
 
-    The smoother left all of them out, so the other weight - 1 are put back.
+    The function returns alpha, beta, and the mean and variance of the score without
+    this match. The smoother left out all `weight` matches, so the other weight - 1 are
+    added.
     """
     alpha = entries[e, 0]
     beta = entries[e, 1]
@@ -513,7 +524,7 @@ def _cavity(weight, entries, e):
         if weight > 0.0:
             fraction = 1.0 / weight
         shrink = 1.0 / (1.0 + (1.0 - fraction) * beta * v)
-        # v may be 0: a score that is certain
+        # v is 0 if the score is known exactly
         c = shrink * (c + (1.0 - fraction) * alpha * v)
         alpha = fraction * alpha
         beta = fraction * beta
@@ -523,7 +534,7 @@ def _cavity(weight, entries, e):
 
 @njit_nogil_inner
 def _pseudo_observation(ep, x, c, v, d1, d2):
-    """alpha and beta by the equations of the module's docstring."""
+    """alpha and beta from the equations of the module docstring."""
     bend = x * x * d2
     alpha = x * d1 - c * bend
     beta = -bend
@@ -536,7 +547,7 @@ def _pseudo_observation(ep, x, c, v, d1, d2):
 
 @njit_nogil_inner
 def larger_or_inf(change, largest):
-    """The larger of both; infinite where the change is NaN."""
+    """The larger of two numbers; infinity if the change is NaN."""
     if change <= largest:
         return largest
     if change > largest:

@@ -1,23 +1,22 @@
-"""EP with one pseudo-observation for each match, on its difference of scores: the joint
-posterior.
+"""EP for the joint posterior, with one pseudo-observation per match.
 
-A match depends on the scores only by z = x·s. Its pseudo-observation exp(alpha z - beta
-z²/2) leaves all covariances between features in the posterior, the prior times all
-pseudo-observations, which is a Gaussian over all features. In terms of `algorithm`, a
-match has one entry, with x = 1, whose "feature" is z: with the mean c and the variance v
-of z in the cavity,
+A match depends on the scores only through z = x·s. Its pseudo-observation exp(alpha z -
+beta z²/2) keeps all covariances between features in the posterior. This is the prior
+times all pseudo-observations, a Gaussian over all features. In terms of `algorithm`, a
+match has one entry, with x = 1, whose "feature" is z. With the mean c and the variance
+v of z in the cavity,
 
     alpha = (d1 - c d2) / D,   beta = -d2 / D,   D = 1 + v d2.
 
-For Gaussian outcomes of variance a, d1 = (y - c)/(a + v) and d2 = -1/(a + v), so that
+For Gaussian outcomes of variance a, d1 = (y - c)/(a + v) and d2 = -1/(a + v). Then
 alpha = y/a and beta = 1/a for any cavity: pseudo-observations are the likelihoods, and
 posterior and evidence are exact.
 
-What remains are the marginals of all z. Where no score moves, one Cholesky factor of
-size F gives them (`joint_static`), else a Kalman filter and smoother over all features
-(`joint_filter`). Matches of one row (and time, where scores move) share their z; if they
-also share outcome and offset, they count as one match of their weights' sum, which to
-power EP is the same (`algorithm`).
+The remaining task is to compute the marginals of all z. If no score changes, a Cholesky
+factor of size F gives them (`joint_static`), else a Kalman filter and smoother over all
+features (`joint_filter`). Matches with the same row (and the same time, if scores
+change) share their z. If they also share outcome and offset, they count as one match
+with the sum of their weights, which is equivalent in power EP (`algorithm`).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.core.validation import Floats, Ids, require
+from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace, is_static
 from preflearn.dynamics.engine.algorithm import UpdateMap
@@ -38,13 +37,13 @@ from preflearn.dynamics.engine.threads import ParallelMap, njit_nogil
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.matches import Matches
 
-MAX_SIZE = 5000  # of the state: its covariance takes 200 MB
-MAX_NUMBERS = 2.5e8  # that a sweep of the filter keeps: 2 GB
-MAX_OPERATIONS = 2e11  # per sweep: a minute or two
-# deviations of noise: the common offset of all scores keeps the variance of the prior,
-# and with its square differences are rounded
+MAX_SIZE = 5000  # of the state; its covariance has 200 MB
+MAX_NUMBERS = 2.5e8  # that a sweep of the filter stores; 2 GB
+MAX_OPERATIONS = 2e11  # per sweep; one or two minutes
+# In standard deviations of the noise. The common offset of all scores keeps its prior
+# variance, which causes rounding errors in score differences.
 MAX_JOINT_STD = 1e4
-_MOST_MERGED = 16  # entries of rows that are compared
+_MAX_COMPARED_ENTRIES = 16  # rows with more entries are not compared
 
 
 class Groups(NamedTuple):
@@ -53,9 +52,11 @@ class Groups(NamedTuple):
     Attributes
     ----------
     rows : Rows
-        The distinct rows, with their times.
+        Distinct rows, with their times.
     row_of_match : ndarray of int, shape (N,)
+        Row number of each match.
     group_of_match : ndarray of int, shape (N,)
+        Group number of each match.
     match : ndarray of int, shape (G,)
         A match of each group.
     """
@@ -67,10 +68,10 @@ class Groups(NamedTuple):
 
 
 def group_matches(matches: Matches, observations: Floats, moving: bool) -> Groups:
-    """Find equal rows, at equal times if scores move, and equal matches of a row.
+    """Find equal rows (at equal times if scores change) and equal matches of a row.
 
-    Matches of a weight below 1 are never merged: the power of a likelihood is not
-    additive there.
+    Matches with a weight below 1 are never merged, because the power of a likelihood is
+    not additive for them.
     """
     design = matches.design
     keys: list[NDArray] = [_row_codes(design)]
@@ -85,10 +86,10 @@ def group_matches(matches: Matches, observations: Floats, moving: bool) -> Group
 
 
 def _row_codes(design: Any) -> Ids:
-    """A number for each distinct row of a design."""
+    """Number of the distinct row for each row of a design."""
     start = design.indptr[:-1]
     lengths = np.diff(design.indptr)
-    if lengths.max() > _MOST_MERGED:
+    if lengths.max() > _MAX_COMPARED_ENTRIES:
         return np.arange(len(lengths))
     keys: list[NDArray] = [lengths]
     for k in range(lengths.max()):
@@ -100,7 +101,7 @@ def _row_codes(design: Any) -> Ids:
 def make_static_scores(
     rows: Rows, spaces: list[StateSpace], space_of: Ids, parallel_map: ParallelMap
 ) -> tuple[StaticScores, Ids]:
-    """The scores of those features that are in some row, and which these are."""
+    """Scores of the features that occur in some row, and the list of these features."""
     visited = np.unique(rows.design.indices)
     variances = np.zeros(len(spaces))
     for k in np.unique(space_of[visited]):
@@ -110,22 +111,22 @@ def make_static_scores(
 
 
 def sums_of(sites: Floats, group: Ids, n_groups: int) -> Floats:
-    """The sums of alpha and of beta of each group, (n_groups, 2)."""
+    """Sums of alpha and beta of each group, shape (n_groups, 2)."""
     sums = [np.bincount(group, site, n_groups) for site in sites.T]
     return np.column_stack(sums).astype(np.float64)
 
 
 class JointSweep(UpdateMap):
-    """The map of the joint posterior: a pseudo-observation for each group of matches.
+    """Update map of the joint posterior: a pseudo-observation per group of matches.
 
     Parameters
     ----------
     matches : Matches
     prior : Prior
     likelihood, ep, parallel_map
-        As of `UpdateMap`.
+        Arguments of `UpdateMap`.
     observations : ndarray of shape (N, 3)
-        Outcome, weight and known part of the score difference of each match.
+        Outcome, weight, and known part of the score difference of each match.
 
     Raises
     ------
@@ -178,7 +179,7 @@ class JointSweep(UpdateMap):
             )
 
     def smooth_features(self) -> float:
-        """Find the cavity (EP) or the posterior (reverse-KL) of each group's z."""
+        """Compute the cavity (EP) or posterior (reverse-KL) of each group's z."""
         sites = self.entries[:, :2]
         totals = sums_of(sites, self._row, len(self._moments))
         log_z = self._scores.smooth(totals, self._moments)
@@ -187,12 +188,14 @@ class JointSweep(UpdateMap):
 
     def check_score_scale(self) -> None:
         largest = self._scores.max_std / self._noise
-        expected = (
-            f"at most {MAX_JOINT_STD:g}, or differences are rounded: less variance, "
-        )
-        expected += "other units of x or of time, or posterior='factorized'"
-        name = "the largest deviation of a score, times x by noise,"
-        require(largest <= MAX_JOINT_STD, largest, name, expected)
+        if not largest <= MAX_JOINT_STD:
+            raise ValueError(
+                f"the largest prior standard deviation of a score, times its entry of the "
+                f"design, is {largest:.3g} times that of the noise, which is too large for "
+                f"floating-point accuracy (the limit is {MAX_JOINT_STD:g}); reduce the "
+                "variance of the covariance, rescale the design or the times, or use "
+                "posterior='factorized'"
+            )
 
     @property
     def sites(self) -> Floats:
@@ -207,23 +210,31 @@ class JointSweep(UpdateMap):
 def check_size(rows: Rows, sizes: Ids) -> None:
     """Raise ValueError if the filter over all features would take too long."""
     visited = np.unique(rows.design.indices)
-    _check(int(sizes[visited].sum()), "the size of the state of all features", MAX_SIZE)
+    _check(int(sizes[visited].sum()), "the state size of all features", MAX_SIZE)
     numbers, operations = costs(rows, sizes)
-    name = "the sum over matches of the size of the state of the features between their first and last match,"
+    name = "the memory of a sweep in numbers (state size, summed over matches)"
     _check(numbers, name, MAX_NUMBERS)
-    name = "the number of operations per sweep, the sum over matches of the squared size of the state,"
+    name = (
+        "the number of operations per sweep (squared state size, summed over matches)"
+    )
     _check(operations, name, MAX_OPERATIONS)
 
 
 def _check(value: float, name: str, largest: float) -> None:
-    expected = f"at most {largest:g} for posterior='joint': use posterior='factorized'"
-    require(value <= largest, value, name, f"{expected}, or fewer features or matches")
+    if value > largest:
+        raise ValueError(
+            f"{name} is {value:,.10g}, but posterior='joint' supports at most {largest:,.10g}; use "
+            "posterior='factorized', or fewer features or matches"
+        )
 
 
 @njit_nogil
 def _give_back(ep, row, totals, moments, entries):
-    """From the cavity of a row, without all its pseudo-observations, to those of its
-    groups: the other groups' are put back, or, for the posterior, all."""
+    """Convert the cavity of a row to the cavities of its groups.
+
+    The cavity of the row lacks the pseudo-observations of all its groups. Those of the
+    other groups are added, or, for the posterior, those of all groups.
+    """
     for i in range(len(row)):
         alpha = totals[row[i], 0]
         beta = totals[row[i], 1]

@@ -1,19 +1,20 @@
-"""Kalman filter and smoother of all features at once, for the joint posterior of scores
-that move.
+"""Kalman filter and smoother over all features, for the joint posterior.
 
-The states of the features are stacked to one of size D. A *visit* is a distinct row of
-the design at a time: a pseudo-observation exp(alpha z - beta z²/2) of the difference z =
-h·s, where h holds the row's entries at the places of its features' scores. A visit is an
-update of rank one, as in `smoother`, whose equations hold here with this h:
+It is used if scores change. The states of the features are stacked to one state of size
+D. A *visit* is a distinct row of the design at a time. It has a pseudo-observation
+exp(alpha z - beta z²/2) of the difference z = h·s, where h has the entries of the row
+at the positions of its features' scores. A visit is an update of rank one, as in
+`smoother`, whose equations apply with this h:
 
     k = P h,   P <- P - k k' beta u,   and backward   t = N k,   N <- N - w (h t' + t h') + ...
 
-The update of P and the product N k take D² operations, all else D: h has few entries.
+The update of P and the product N k take D² operations; everything else takes D, because
+h has few entries.
 
-A feature is in the stack from its first visit to its last. Before it, its state is
-independent of all others; after it, nothing is said of it, so r and N are 0 there.
-An *epoch* is a sequence of times with the same features in the stack. Only the lower
-triangles of P and N are kept.
+A feature is in the stack from its first visit to its last. Before the first visit, its
+state is independent of all others. After the last visit there is no information about
+it, so r and N are 0 there. An *epoch* is a sequence of times with the same features in
+the stack. Only the lower triangles of P and N are stored.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _NO_FEATURES = np.empty(0, dtype=np.int64)
 
 
 class Rows(NamedTuple):
-    """Rows of a design at times, in the order of time.
+    """Rows of a design with times, in time order.
 
     Attributes
     ----------
@@ -54,8 +55,11 @@ class Rows(NamedTuple):
 
 
 class Measurements(NamedTuple):
-    """The vectors h of all visits: value `x` at the place `within` of the state of a
-    feature, from `start[v]` on."""
+    """The vectors h of all visits.
+
+    From `start[v]` on, they have the value `x` at the position `within` of the state of
+    a feature.
+    """
 
     start: NDArray
     feature: NDArray
@@ -64,8 +68,11 @@ class Measurements(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Distinct transitions, one a row: A and Q of a feature's state; larger states have
-    more of the last two axes. `diagonal` tells whether all A are."""
+    """Distinct transitions: A and Q of a feature's state, one per row.
+
+    Smaller states use a part of the last two axes. `diagonal` is whether all A are
+    diagonal.
+    """
 
     A: Floats
     A_transposed: Floats
@@ -79,16 +86,17 @@ class Epoch(NamedTuple):
     Attributes
     ----------
     features : ndarray of int, shape (n,)
+        Features in the stack.
     place : ndarray of int, shape (n + 1,)
-        Where the state of each begins; the last is D.
+        Start of each feature's state; the last entry is D.
     place_of : ndarray of int, shape (F,)
-        The same by feature.
+        Start of the state by feature number.
     group : ndarray of int, shape (n,)
-        Features of one group have the same transitions.
+        Group of each feature; features of a group have the same transitions.
     steps : ndarray of int, shape (T, groups)
-        Row of `Steps` for the transition to each time from the one before.
+        Row of `Steps` for the transition to each time from the previous time.
     begin, end : int
-        Visits.
+        First visit, and the one after the last.
     when : ndarray of int, shape (end - begin,)
         Number of each visit's time in the epoch.
     """
@@ -104,17 +112,18 @@ class Epoch(NamedTuple):
 
 
 class JointFilter:
-    """The filter and smoother over the stacked state.
+    """Filter and smoother over the stacked state.
 
     Parameters
     ----------
     rows : Rows
-        The visits.
+        Visits.
     spaces : list of StateSpace
+        State-space models.
     space_of : ndarray of int, shape (F,)
-        State-space model of each feature.
+        Number of each feature's state-space model.
     keep : ndarray of int
-        Features that stay in the stack to the last time.
+        Features that stay in the stack until the last time.
     """
 
     def __init__(
@@ -142,7 +151,7 @@ class JointFilter:
         self.max_std = 0.0
 
     def _windows(self) -> tuple[Ids, Ids]:
-        """The numbers of the first and of the last time of each feature."""
+        """Numbers of the first and the last time of each feature."""
         design = self._rows.design
         when = np.repeat(self._when, np.diff(design.indptr))
         first = np.full(design.shape[1], len(self._times))
@@ -166,8 +175,9 @@ class JointFilter:
         )
 
     def _make_epochs(self) -> tuple[list[Epoch], list[NDArray[np.bool_]], Steps]:
-        """The epochs; which entries of the stack before survive into each; and the
-        transitions."""
+        """The epochs, the entries of the stack that stay in each epoch, and
+        transitions.
+        """
         visited = np.flatnonzero(self.last >= 0)
         changes = np.concatenate([self.first[visited], self.last[visited] + 1])
         cuts = np.unique(np.append(changes, [0, len(self._times)]))
@@ -206,8 +216,9 @@ class JointFilter:
         return epochs, survivors, table.finish()
 
     def smooth(self, sites: Floats, moments: Floats) -> float:
-        """Write mean and variance of each visit's z without its own pseudo-observation;
-        return log Z~.
+        """Write the cavity moments of each visit's z; return log Z~.
+
+        The cavity is the posterior without the visit's own pseudo-observation.
 
         Parameters
         ----------
@@ -221,8 +232,10 @@ class JointFilter:
         return log_z
 
     def filter(self, sites: Floats) -> tuple[float, Floats, Floats]:
-        """The forward pass: log Z~, and mean and covariance (its lower triangle) of the
-        stack after the last visit."""
+        """Forward pass: log Z~, and mean and covariance of the stack after the last visit.
+
+        The covariance is its lower triangle.
+        """
         P = np.zeros((0, 0))
         m = np.zeros(0)
         total = 0.0
@@ -239,8 +252,7 @@ class JointFilter:
         return total, m, P
 
     def _enter(self, e: int, P: Floats, m: Floats) -> tuple[Floats, Floats]:
-        """The prediction for an epoch's first time; features that enter have their
-        prior."""
+        """Prediction for an epoch's first time; new features have their prior."""
         epoch = self._epochs[e]
         survivors = self._survivors[e]
         P = np.ascontiguousarray(P[survivors][:, survivors])
@@ -261,9 +273,10 @@ class JointFilter:
     def smooth_back(
         self, sites: Floats, moments: Floats, until: int = 0, adjoints: int = -1
     ) -> Floats:
-        """The backward pass, after `filter`: write cavities of visits from `until` on.
+        """Backward pass, after `filter`: write cavities of visits from `until` on.
 
-        Returns t = N k of the visits of the epoch of the visit `adjoints`, if it is one.
+        The method returns t = N k of the visits in the epoch of the visit `adjoints`,
+        if it is at least 0.
         """
         kept = _NO_ADJOINTS
         N = np.zeros((self._epochs[-1].place[-1],) * 2)
@@ -281,7 +294,7 @@ class JointFilter:
         return kept
 
     def _leave(self, e: int, N: Floats, r: Floats) -> tuple[Floats, Floats]:
-        """From an epoch's first time back to the last one of the epoch before."""
+        """Step from an epoch's first time back to the last time of the previous epoch."""
         survivors = self._survivors[e]
         size = int(survivors.sum())
         N = np.ascontiguousarray(N[:size, :size])
@@ -294,8 +307,10 @@ class JointFilter:
         return wide, r_wide
 
     def covariances_at(self, visits: slice, sites: Floats) -> tuple[Floats, Floats]:
-        """Means and covariances of the z of visits without pseudo-observations, all at
-        one time: h_i'P h_j - k_i'N k_j."""
+        """Means and covariances of z of visits at one time: h_i'P h_j - k_i'N k_j.
+
+        The visits have no pseudo-observations.
+        """
         self.filter(sites)
         moments = np.empty_like(sites)
         adjoints = self.smooth_back(sites, moments, visits.start, visits.start)
@@ -313,15 +328,17 @@ class JointFilter:
         return moments[visits, 0], (covariance + covariance.T) / 2
 
     def final_state(self, sites: Floats) -> tuple[Ids, Floats, Floats]:
-        """The features in the stack at the last time, mean (D,) and covariance (D, D) of
-        their states."""
+        """Features in the stack at the last time, and mean and covariance of their states.
+
+        The shapes of mean and covariance are (D,) and (D, D).
+        """
         _, m, P = self.filter(sites)
         lower = np.tril(P)
         return self._epochs[-1].features, m, lower + np.tril(lower, -1).T
 
 
 class _StepTable:
-    """Collects the transitions of all epochs, and makes the distinct ones."""
+    """Collects the transitions of all epochs and computes the distinct ones."""
 
     def __init__(self, spaces: list[StateSpace], times: Floats) -> None:
         self._spaces = spaces
@@ -332,8 +349,11 @@ class _StepTable:
     def add(
         self, space: Ids, first: Floats, window: tuple[int, int]
     ) -> tuple[Ids, NDArray]:
-        """Groups of features with their space and first time, and the rows of their
-        steps to the times of a window, which `finish` fills in."""
+        """Group features by state-space model and first time.
+
+        The method returns the groups and the rows of their steps to the times of a
+        window, which `finish` sets.
+        """
         begin, end = window
         ages = np.array([AGE in model.depends for model in self._spaces])
         key = np.where(ages[space], first, 0.0)
@@ -344,7 +364,7 @@ class _StepTable:
         for column, i in enumerate(kinds):
             k = space[i]
             origin = np.full(len(stop), first[i])
-            # the first step of a feature that enters is not taken
+            # the first step of a new feature is not used
             since = start
             if ages[k]:
                 since = np.maximum(start, first[i])
@@ -385,8 +405,10 @@ class _StepTable:
 
 
 def costs(rows: Rows, sizes: Ids) -> tuple[float, float]:
-    """The sums of D and of D² over all visits, D the size of the stack: the numbers that
-    a sweep keeps, and its operations."""
+    """Sums of D and of D² over all visits, with D the size of the stack.
+
+    They are the numbers that a sweep stores and its operations.
+    """
     design = rows.design
     n = len(rows.time)
     visit = np.repeat(np.arange(n), np.diff(design.indptr))
@@ -407,10 +429,11 @@ def costs(rows: Rows, sizes: Ids) -> tuple[float, float]:
 
 @njit_nogil
 def _filter_epoch(P, m, epoch, steps, visits):
-    """Filter all visits of an epoch, P and m being those predicted for its first time.
+    """Filter all visits of an epoch; P and m are predictions for its first time.
 
-    Returns its part of log Z~, of the number of negative eigenvalues of the posterior
-    precision (see `smoother`), and the largest sum of x² times a variance.
+    The function returns the epoch's part of log Z~, its part of the number of negative
+    eigenvalues of the posterior precision (see `smoother`), and the largest sum of x²
+    times a variance.
     """
     h, sites, gains, kept = visits
     total = 0.0
@@ -455,7 +478,7 @@ def _filter_epoch(P, m, epoch, steps, visits):
 
 @njit_nogil_inner
 def _gain(P, h, place_of, visit, k):
-    """Write k = P h, from the lower triangle; the sum of x² times the variances."""
+    """Write k = P h from the lower triangle; return the sum of x² times variances."""
     size = len(k)
     k[:] = 0.0
     square = 0.0
@@ -472,7 +495,7 @@ def _gain(P, h, place_of, visit, k):
 
 @njit_free_sums
 def _smooth_epoch(N, r, epoch, steps, visits, moments, adjoints):
-    """Go back through the visits of an epoch, to its first time; write the cavities."""
+    """Go back through the visits of an epoch to its first time; write the cavities."""
     h, sites, gains, kept = visits
     size = len(r)
     t = np.empty(size)
@@ -535,20 +558,20 @@ def _add_visit(N, r, h, place_of, visit, t, e, w, f):
 
 @njit_nogil
 def _move(P, m, epoch, steps):
-    """To the first time of an epoch, of the features that stay."""
+    """Advance to the first time of an epoch, for features that stay."""
     _carry(P, m, epoch, epoch.steps[0], steps.A, steps.diagonal)
     _add_noise(P, epoch, epoch.steps[0], steps.Q)
 
 
 @njit_nogil
 def _move_back(N, r, epoch, steps):
-    """From the first time of an epoch, of the features that stay."""
+    """Go back from the first time of an epoch, for features that stay."""
     _carry(N, r, epoch, epoch.steps[0], steps.A_transposed, steps.diagonal)
 
 
 @njit_nogil_inner
 def _add_noise(P, epoch, rows, Q):
-    """Add Q to the lower triangles of the blocks on the diagonal."""
+    """Add Q to the lower triangles of the diagonal blocks."""
     place = epoch.place
     for i in range(len(epoch.features)):
         first = place[i]
@@ -562,8 +585,10 @@ def _add_noise(P, epoch, rows, Q):
 
 @njit_nogil_inner
 def _carry(M, v, epoch, rows, A, diagonal):
-    """A M A' in the lower triangle, and A v, with a block of A for each feature; those
-    beyond the size of M are left out."""
+    """A M A' in the lower triangle, and A v, with a block of A for each feature.
+
+    Features beyond the size of M are skipped.
+    """
     place = epoch.place
     n = 0
     while n < len(epoch.features) and place[n] < len(v):

@@ -1,8 +1,9 @@
-"""The joint posterior of the scores of all features, at any time.
+"""Joint posterior of the scores of all features, at any time.
 
-From the last match on it is that of the filtered state of all features, moved by their
-transitions; where no score moves, at all times. Before the last match, the times that
-are asked for are visits without pseudo-observation in a pass of the filter and smoother.
+From the last match on, it comes from the filtered state of all features and their
+transitions; if no score changes, this holds at all times. For times before the last
+match, the requested times are visits without pseudo-observation in a pass of the filter
+and smoother.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ from preflearn.matches import Matches
 
 
 class JointPosterior:
-    """All scores, given the pseudo-observations of matches.
+    """Joint posterior of all scores, given the pseudo-observations of matches.
 
     Parameters
     ----------
     prior : Prior
     matches : Matches
     observations : ndarray of shape (N, 3)
+        Outcome, weight, and offset of each match.
     sites : ndarray of shape (N, 2)
         alpha and beta of each match.
     """
@@ -60,8 +62,11 @@ class JointPosterior:
         np.minimum.at(self._first, matches.design.indices, time)
 
     def _final(self, names: tuple[Hashable, ...]) -> ScoreState:
-        """The state after the last match of at least those of some features that were
-        seen; it is kept, and grows with the names that are asked for."""
+        """State of the given features, if they were in a match, after the last match.
+
+        It may contain further features: it is stored, and extended when other features
+        are requested.
+        """
         asked = np.array([self.column.get(name, -1) for name in names])
         asked = asked[asked >= 0]
         asked = asked[np.isfinite(self._first[asked])]
@@ -93,20 +98,23 @@ class JointPosterior:
         )
 
     def state_of(self, names: tuple[Hashable, ...]) -> ScoreState:
-        """The state of those features that were seen, after the last match."""
+        """State after the last match of the features that were in a match."""
         return restricted(self._final(names), names)
 
     def differences(
         self, names: tuple[Hashable, ...], design: Any, time: Floats
     ) -> tuple[Floats, Floats]:
-        """Mean and variance of x·s(t) of rows at times, in any order.
+        """Mean and variance of x·s(t) of rows at times in any order.
 
         Parameters
         ----------
         names : tuple of length k
-            Features of the columns of the design, also such as were in no match.
+            Features of the columns of the design, including features that were in no
+            match.
         design : csr_array of shape (n, k)
+            Rows x.
         time : ndarray of shape (n,)
+            Time of each row.
 
         Returns
         -------
@@ -115,7 +123,7 @@ class JointPosterior:
         Raises
         ------
         ValueError
-            As `Posterior.moments`.
+            In the cases of `Posterior.moments`.
         """
         late = time >= self._end
         mean = np.empty(len(time))
@@ -131,7 +139,7 @@ class JointPosterior:
         return check_finite(mean), check_finite(np.maximum(variance, 0.0))
 
     def joint(self, names: tuple[Hashable, ...], time: float) -> tuple[Floats, Floats]:
-        """Mean (F,) and covariance (F, F) of the scores of features at a time."""
+        """Mean (F,) and covariance (F, F) of the scores of features at one time."""
         design = sparse.csr_array(sparse.eye_array(len(names)))
         times = np.full(len(names), time)
         if time >= self._end:
@@ -154,7 +162,7 @@ class JointPosterior:
     def _smoothed(
         self, design: Any, names: tuple[Hashable, ...], time: Floats
     ) -> tuple[Floats, Floats]:
-        """Moments at times before the last match, by a pass forward and back."""
+        """Moments at times before the last match, by a forward and a backward pass."""
         rows, sites, queries, alone = self._with_queries(design, names, time)
         joint = JointFilter(rows, self._prior.spaces, self._space)
         moments = np.empty_like(sites)
@@ -165,8 +173,11 @@ class JointPosterior:
     def _with_queries(
         self, design: Any, names: tuple[Hashable, ...], time: Floats
     ) -> tuple[Rows, Floats, Ids, Floats]:
-        """The visits and the rows that are asked for, in the order of time; where the
-        latter are; and the prior variance of their features that were in no match."""
+        """Merge the visits and the requested rows in time order.
+
+        The method returns the rows, their pseudo-observations, the positions of the
+        requested rows, and the prior variance of their features that were in no match.
+        """
         column = np.array([self.column.get(name, -1) for name in names])
         entry_time = np.repeat(time, np.diff(design.indptr))
         feature = column[design.indices]
@@ -187,8 +198,7 @@ class JointPosterior:
         return Rows(both, times[order]), sites, place, alone
 
     def _check_ages(self, feature: Ids, time: Floats) -> None:
-        """Raise ValueError where a time is before a first match at which the prior
-        begins."""
+        """Raise ValueError if a time is before a first match at which the prior starts."""
         varies = np.array(
             [any(AGE in b.varies for b in space.blocks) for space in self._prior.spaces]
         )
@@ -196,9 +206,10 @@ class JointPosterior:
         if early.any():
             at = np.argmax(early)
             first = self._first[feature[at]]
-            text = f"a time is {time[at]:g}, before the feature's first match, at {first:g}"
             raise ValueError(
-                f"{text}; expected times from it on, since the covariance has origin='first'"
+                f"time {time[at]:g} is before the feature's first match, at {first:g}, where "
+                "scores are not defined because the covariance has origin='first'; use later "
+                "times, or a number as origin"
             )
 
     def _prior_variance(
@@ -208,7 +219,7 @@ class JointPosterior:
         entry_time: Floats,
         wanted: NDArray[np.bool_],
     ) -> Floats:
-        """The variance that some entries add to x·s by the prior, shape (n,)."""
+        """Prior variance that some entries add to x·s, shape (n,)."""
         row = np.repeat(np.arange(design.shape[0]), np.diff(design.indptr))[wanted]
         features = design.indices[wanted]
         added = design.data[wanted] ** 2
@@ -227,7 +238,7 @@ class JointPosterior:
     def _project(
         self, design: Any, names: tuple[Hashable, ...], time: Floats
     ) -> tuple[ScoreState, _Projection]:
-        """The state at the last match, rows of h'A for it, and the noise since then."""
+        """State at the last match, rows of h'A for it, and later noise."""
         used = np.unique(design.indices)
         state = self._final(tuple(names[k] for k in used))
         slot_of = {name: k for k, name in enumerate(state.names)}
@@ -261,7 +272,7 @@ class JointPosterior:
 
 
 class _Projection(NamedTuple):
-    """z = gain · state + noise, whose variances are given."""
+    """z = gain · state + noise, with independent noise of given variances."""
 
     gain: Any
     noise: Floats

@@ -1,14 +1,14 @@
-"""The joint posterior of scores that do not move, by one Cholesky factor of size F.
+"""Joint posterior of scores that do not change, by a Cholesky factor of size F.
 
-With the design X of R distinct rows, standard deviations D of the prior, Y = X D, and
-the sums alpha, beta of the pseudo-observations of each row, the scores are s = D w with
+With the design X of R distinct rows, the prior standard deviations D, Y = X D, and the
+sums alpha, beta of the pseudo-observations of each row, the scores are s = D w with
 
     w ~ N(0, I) prod exp(alpha y·w - beta (y·w)²/2) = N(V'V Y'alpha, V'V) Z~,
     M = I + Y' diag(beta) Y = L L',   V = L⁻¹,
     log Z~ = -1/2 log det M + 1/2 |g|²,   g = V Y'alpha.
 
-A difference z = y·w has the mean V y·g and the variance |V y|². In this form nothing
-cancels although the common offset of all scores may be far less certain than z.
+A difference z = y·w has the mean V y·g and the variance |V y|². This form has no
+cancellation, although the common offset of all scores may be much less certain than z.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from preflearn.dynamics.engine.threads import (
     njit_nogil_inner,
 )
 
-_MIN_REST = 1e-15  # rounding leaves no more of 1 - beta v
+_MIN_REST = 1e-15  # smallest value of 1 - beta v, due to rounding
 
 
 class StaticScores:
-    """Scores that do not move, given pseudo-observations of the distinct rows.
+    """Scores that do not change, given pseudo-observations of the distinct rows.
 
     Parameters
     ----------
     design : csr_array of shape (R, F)
         Distinct rows of the design.
     std : ndarray of shape (F,)
-        Standard deviations of the prior.
+        Prior standard deviations.
     parallel_map : callable
-        From `worker_pool`.
+        Function from `worker_pool`.
     """
 
     def __init__(self, design: Any, std: Floats, parallel_map: ParallelMap) -> None:
@@ -55,8 +55,9 @@ class StaticScores:
         self.max_std = float(np.abs(self._scaled.data).max())
 
     def smooth(self, sites: Floats, moments: Floats) -> float:
-        """Write mean and variance of each row's z without its own pseudo-observations;
-        return log Z~.
+        """Write the cavity moments of each row's z; return log Z~.
+
+        The cavity is the posterior without the row's own pseudo-observations.
 
         Parameters
         ----------
@@ -65,7 +66,7 @@ class StaticScores:
         """
         try:
             g, W, log_z = self._factor(sites)
-        # the pseudo-observations make no Gaussian
+        # the posterior is not a Gaussian
         except (LinAlgError, ValueError):
             moments[:] = math.nan
             return math.nan
@@ -85,7 +86,7 @@ class StaticScores:
         return scaled @ g, scaled @ scaled.T
 
     def _factor(self, sites: Floats) -> tuple[Floats, Floats, float]:
-        """g, V' and log Z~ of the module's docstring."""
+        """g, V', and log Z~ of the module docstring."""
         Y = self._scaled
         alpha, beta = sites.T
         M = (Y.T @ (sparse.diags_array(beta) @ Y)).toarray()
@@ -99,8 +100,10 @@ class StaticScores:
 
 @njit_free_sums
 def _write_cavities(rows, W, g, sites, moments, begin, end):
-    """Mean and variance of z of rows begin..end, without the row's own alpha and beta;
-    W = V'."""
+    """Mean and variance of z of rows begin..end without the row's own alpha and beta.
+
+    The argument W is V'.
+    """
     starts, features, values = rows
     size = len(g)
     v = np.empty(size)
@@ -123,8 +126,11 @@ def _write_cavities(rows, W, g, sites, moments, begin, end):
 
 @njit_nogil_inner
 def _leave_out(mean, variance, prior, sites, moments, row):
-    """The cavity of a row; of a pseudo-observation that outweighs the rest by 1e15,
-    what remains is bounded by the prior variance."""
+    """Cavity of a row.
+
+    If the row's pseudo-observation is 1e15 times more precise than everything else, the
+    variance is limited by the prior variance.
+    """
     alpha = sites[row, 0]
     beta = sites[row, 1]
     rest = max(1.0 - beta * variance, _MIN_REST)

@@ -1,5 +1,6 @@
-"""The posterior of scores at any time, from the states at the features' own matches
-(section 3.3 of P4).
+"""Posterior of scores at any time, from the states at the features' matches.
+
+See section 3.3 of [Maystre2019]_.
 
 References
 ----------
@@ -27,15 +28,15 @@ from preflearn.dynamics.engine.smoother import smooth
 from preflearn.dynamics.engine.threads import njit_nogil
 from preflearn.matches import Matches
 
-_BATCH_ENTRIES = 400_000  # entries of matrices of forecasts that are made together
+_BATCH_ENTRIES = 400_000  # number of matrix entries computed at once for forecasts
 
 
 class Posterior:
-    """Scores of features, given their pseudo-observations; the prior where there are
-    none.
+    """Posterior of the scores of features, given their pseudo-observations.
 
-    The filter and the smoother run once, in time proportional to the number of matches.
-    Then a forecast at any time takes one look-up and two transitions.
+    Features without pseudo-observations have their prior. The filter and the smoother
+    run once, in time proportional to the number of matches. Then a forecast at any time
+    takes one look-up and two transitions.
 
     Parameters
     ----------
@@ -56,12 +57,14 @@ class Posterior:
         schedule = make_schedule(matches, prior)
         visits = schedule.visits
         source = schedule.entry_order[visits.entry]
-        # one feature more, which was in no match
+        # an additional feature that was in no match
         self._start = np.append(visits.start, visits.start[-1])
         self.column = {name: k for k, name in enumerate(matches.features)}
         self._rank = np.append(schedule.rank, n)
         known = np.repeat(matches.time, np.diff(matches.design.indptr))[source]
-        self._time = np.append(known, 0.0)  # also where no visit follows
+        self._time = np.append(
+            known, 0.0
+        )  # the last entry is for times after all visits
         width = max(space.size * (space.size + 3) // 2 for space in prior.spaces)
         self._last_time = float(matches.time[-1])
         self._after, self._before = np.empty((2, len(source), width))
@@ -70,19 +73,20 @@ class Posterior:
             smooth(entries, visits, *chunk, False, self._after, self._before)
 
     def feature_ids(self, names: tuple[Hashable, ...]) -> Ids:
-        """Return rank and state-space model of each feature, (2, k), also of those that
-        were in no match.
+        """Return rank and state-space model of each feature, shape (2, k).
+
+        Features may have been in no match.
 
         Raises
         ------
         ValueError
-            If one that was in no match has no covariance.
+            If a feature that was in no match has no covariance.
         """
         column = np.array([self.column.get(name, -1) for name in names], dtype=np.int64)
         return np.stack([self._rank[column], self._prior.space_index(names)])
 
     def state_of(self, names: tuple[Hashable, ...]) -> ScoreState:
-        """The states of those features that were seen, at the last match; independent."""
+        """States at the last match of those features that were in a match; independent."""
         seen = tuple(name for name in names if self._is_seen(name))
         rank, space = self.feature_ids(seen)
         sizes = np.array([self._prior.spaces[k].size for k in space], dtype=np.int64)
@@ -110,13 +114,14 @@ class Posterior:
         return bool(self._start[rank + 1] > self._start[rank])
 
     def moments(self, feature_ids: Ids, time: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of scores, each of a feature and at a time.
+        """Mean and variance of scores, each for a feature and a time.
 
         Parameters
         ----------
         feature_ids : ndarray of int, shape (2, k)
-            Each feature, as `feature_ids` returns it.
+            Features, as `feature_ids` returns them.
         time : ndarray of shape (k,)
+            Time of each score.
 
         Returns
         -------
@@ -150,9 +155,10 @@ class Posterior:
         depends_on_age = any(AGE in block.varies for block in model.blocks)
         if depends_on_age and (early & followed).any():
             row = np.argmax(early & followed)
-            text = f"a time is {time[row]:g}, before the feature's first match, at {self._time[first[row]]:g}"
             raise ValueError(
-                f"{text}; expected times from it on, since the covariance has origin='first'"
+                f"time {time[row]:g} is before the feature's first match, at "
+                f"{self._time[first[row]]:g}, where scores are not defined because the covariance "
+                "has origin='first'; use later times, or a number as origin"
             )
         visited = followed | ~early
         begin = np.where(visited, np.minimum(self._time[first], time), time)
@@ -176,7 +182,7 @@ def _unpacked(row: Floats, size: int) -> tuple[Floats, Floats]:
 
 @njit_nogil
 def _next_visits(start, known, rank, time):
-    """The first visit of each feature that is later than a time, by bisection."""
+    """First visit of each feature after a time, by bisection."""
     place = np.empty(len(time), dtype=np.int64)
     for i in range(len(time)):
         low = start[rank[i]]
@@ -195,11 +201,11 @@ def _next_visits(start, known, rank, time):
 def _score_moments(h, between, after, before):
     """Mean and variance of scores at times between visits.
 
-    `between` has, for each time: the next visit; whether no visit is before, and
-    whether one is after; A and Q from the visit before; and A to the next visit. If no
-    visit is before, Q is the covariance of the state itself. Rows of `after` and
-    `before` are as `smooth` wrote them: for each row of the matrix, its part from the
-    diagonal on, and the entry of the vector.
+    `between` has, for each time: the next visit; whether there is no earlier visit;
+    whether there is a later visit; A and Q from the previous visit; and A to the next
+    visit. If there is no earlier visit, Q is the covariance of the state itself. Rows
+    of `after` and `before` are as `smooth` wrote them: for each row of the matrix, its
+    part from the diagonal on, and the entry of the vector.
     """
     next_visit, early, followed, A, Q, A_next = between
     size = len(h)

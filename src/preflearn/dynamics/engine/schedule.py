@@ -1,13 +1,13 @@
-# Row numbers of four bytes are enough, and are called Ids as those of eight:
+# Row numbers have four bytes but have the type Ids, like those of eight bytes:
 # pyright: reportReturnType=false
-"""The flat arrays over which inference runs: the entries of matches, and the visits of
-features.
+"""Flat arrays for inference: the entries of matches, and the visits of features.
 
-An entry of the design is one feature in one match. Matches are read in turn, and
-features visit their own matches in the order of time; one of the two must jump about in
-memory. So what both need of an entry stands side by side in one row, a match of two
-features in 64 bytes, and matches and features are numbered such that most jumps are
-short: features from the rarest to the most frequent, matches by their rarest feature.
+An entry of the design is one feature in one match. The algorithm reads matches in turn,
+and it reads each feature's matches (visits) in time order. One of the two must access
+memory out of order. All data of an entry are therefore in one row, so that a match of
+two features has 64 bytes, and matches and features are numbered such that most accesses
+are close: features from the rarest to the most frequent, matches by their rarest
+feature.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ from preflearn.matches import Matches
 
 
 class Schedule(NamedTuple):
-    """Matches, rearranged.
+    """Rearranged matches.
 
     Attributes
     ----------
     prior : Prior
         Covariances and means of the features.
     order : ndarray of int, shape (N,)
-        Which match of the caller is the n-th here.
+        Number in the caller's matches of each match here.
     entry_order : ndarray of int, shape (E,)
-        Which entry of the caller's design is the e-th here.
+        Number in the caller's design of each entry here.
     rank : ndarray of int, shape (M,)
         Number here of each feature of the caller.
     rows : ndarray of int, shape (N + 1,)
-        Where the entries of each match begin.
+        First entry of each match.
     coefficients : ndarray of shape (E,)
         x of each entry.
     visits : Visits
+        Visits of the features.
     feature_chunks : list of (StateTables, ndarray of int)
-        The features, in parts of about equal work, with their state-space model.
+        Features in parts of about equal work, with their state-space model.
     """
 
     prior: Prior
@@ -76,7 +77,7 @@ def make_schedule(matches: Matches, prior: Prior) -> Schedule:
     here = np.arange(design.nnz, dtype=np.int32)
     entry_order = here + np.repeat(indptr[order] - rows[:-1], lengths[order])
     here[entry_order] = np.arange(design.nnz, dtype=np.int32)
-    # Entries by feature, and by time within a feature: a transposition, in linear time.
+    # Sort entries by feature, then by time: a transposition, in linear time.
     by_match = sparse.csr_array((here, columns, design.indptr), shape=design.shape)
     entry: NDArray = by_match.tocsc().data
     start = np.concatenate([[0], np.cumsum(counts[np.argsort(rank)])])
@@ -102,8 +103,7 @@ def make_schedule(matches: Matches, prior: Prior) -> Schedule:
 def _feature_chunks(
     space: StateSpace, mine: NDArray[np.bool_], start: Ids, when: Floats, step: NDArray
 ) -> list[tuple[StateTables, Ids]]:
-    """Tabulate all transitions that occur; fill in the `step` of these features'
-    visits."""
+    """Tabulate all transitions, and set `step` for the visits of these features."""
     lengths = np.diff(start)
     features = np.flatnonzero(mine & (lengths > 0))
     first = start[features]
@@ -117,16 +117,15 @@ def _feature_chunks(
     some = later[kinds]
     table = space.steps(when[some - 1], when[some], first_time[kinds])
     tables = StateTables(space.layout, initial, table)
-    # about equally many visits in each part, for any number of threads
+    # parts with about equal numbers of visits, independent of the number of threads
     visits = lengths[features]
     part = (np.cumsum(visits) - visits) // part_size(int(visits.sum()))
     return [(tables, features[part == k]) for k in np.unique(part)]
 
 
 def distinct(keys: Iterable[NDArray]) -> tuple[Ids, Ids]:
-    """The first position of each distinct row of the keys, and the number of its row
-    for each position."""
-    # in linear time, numbered as they appear
+    """First position of each distinct row of the keys, and number of each row."""
+    # linear time; rows are numbered in order of appearance
     codes, *others = (pd.factorize(key)[0] for key in keys)
     for other in others:
         codes = pd.factorize(codes * (other.max(initial=0) + 1) + other)[0]

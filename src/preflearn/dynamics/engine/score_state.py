@@ -11,22 +11,22 @@ from preflearn.core.validation import Floats, Ids
 
 
 class ScoreState(NamedTuple):
-    """Mean and covariance of the states of features, one after the other.
+    """Mean and covariance of the states of several features, one after the other.
 
     Attributes
     ----------
     names : tuple of length F
-        Features, each of them seen in a match.
+        Features, each of which was in a match.
     space : ndarray of int, shape (F,)
-        Number of the state-space model of each.
+        Number of each feature's state-space model.
     first : ndarray of shape (F,)
-        First time of each.
+        First time of each feature.
     place : ndarray of int, shape (F + 1,)
-        Where the state of each begins; the last is D.
+        Start of each feature's state; the last entry is D.
     mean : ndarray of shape (D,)
     covariance : ndarray of shape (D, D)
     time : float
-        Minus infinity where no score moves.
+        Time of the state; minus infinity if no score changes.
     """
 
     names: tuple[Hashable, ...]
@@ -39,7 +39,7 @@ class ScoreState(NamedTuple):
 
 
 def restricted(state: ScoreState, names: tuple[Hashable, ...]) -> ScoreState:
-    """The state of those features that are among some names, in the order of these."""
+    """State of the features that are among some names, in the order of the names."""
     slot_of = {name: k for k, name in enumerate(state.names)}
     slots = np.array(
         [slot_of[name] for name in names if name in slot_of], dtype=np.int64

@@ -1,38 +1,38 @@
-"""Kalman filter and smoother of one feature after the other, over flat arrays,
-compiled.
+"""Compiled Kalman filter and smoother for one feature at a time.
 
 A feature's score is h·s of a Gauss-Markov state s of K numbers, s' = A s + noise of
 covariance Q (section 3.2 of [Maystre2019]_). Its visits are the entries of the design
-in its column, in the order of time. The visit i has a pseudo-observation exp(alpha z -
-beta z²/2) of z = h·s, and beta = 0 is allowed: it says nothing.
+in its column, in time order. Visit i has a pseudo-observation exp(alpha z - beta z²/2)
+of z = h·s; with alpha = beta = 0 it has no information.
 
-Forward, with the prediction N(m, P) of the state before a visit, p = h·m, k = P h, c =
-h·k::
+Forward, with the prediction N(m, P) of the state before a visit, p = h·m, k = P h, and
+c = h·k::
 
     u = 1/(1 + beta c),   m+ = m + k (alpha - beta p) u,   P+ = P - k k' beta u.
 
-Backward, r and N say what the later visits tell: given them too, the state after the
-visit has mean m+ + P+ r and covariance P+ - P+ N P+ (the smoother of Bryson and
-Frazier, [deJong1989]_). Before the visit they are, with e = (alpha - beta p) u, w =
-beta u, t = N k, q = k·t::
+Backward, r and N summarize the later visits: given them, too, the state after the visit
+has mean m+ + P+ r and covariance P+ - P+ N P+ (the smoother of Bryson and Frazier,
+[deJong1989]_). Before the visit they are, with e = (alpha - beta p) u, w = beta u, t =
+N k, and q = k·t::
 
     r + h (e - w k·r),   N - w (h t' + t h') + (w + w² q) h h',
 
-and A'r, A'N A after the visit before. No matrix is inverted. The moments that the
-callers want are free of cancellation between a pseudo-observation and the rest, however
+and after the previous visit A'r and A'N A. No matrix is inverted. The moments for the
+callers have no cancellation between a pseudo-observation and the rest, no matter how
 strong it is: with g = q u² and D = u + beta g
 
     marginal:   mean ((p + alpha c) + k·r) u,               variance c u - g
     cavity:     mean ((p + k·r) u + alpha g) / D,           variance (c u - g) / D   (without this visit).
 
-beta is negative where an outcome makes a score less certain, as an outlier does if the
-likelihood is not log-concave. Then the filtered N(m, P) may have a negative variance
-although later visits make up for it, and all equations hold as they are. The posterior
-of all visits is a Gaussian exactly if as many visits of beta < 0 have u < 0 as visits of
-beta > 0 have: with K the prior covariance of the scores and B = diag(beta), the u are
-the inverse pivots of I + K B, and the number of negative eigenvalues of K⁻¹ + B is that of
-K + B⁻¹, whose pivots are 1/(beta u), less that of B⁻¹ [Haynsworth1968]_. If it is not, log
-Z~ and all variances are NaN.
+beta is negative if an outcome makes a score less certain, for example an outlier with a
+likelihood that is not log-concave. Then the filtered N(m, P) may have a negative
+variance although later visits compensate for it, and all equations remain valid. The
+posterior of all visits is a Gaussian exactly if the number of visits with beta < 0 and
+u < 0 equals the number of visits with beta > 0 and u < 0. With K the prior covariance
+of the scores and B = diag(beta), the u are the inverse pivots of I + K B. The number of
+negative eigenvalues of K⁻¹ + B is that of K + B⁻¹, whose pivots are 1/(beta u), minus
+that of B⁻¹ [Haynsworth1968]_. If the posterior is not a Gaussian, log Z~ and all
+variances are NaN.
 
 References
 ----------
@@ -55,22 +55,22 @@ from numpy.typing import NDArray
 from preflearn.core.validation import Floats, Ids
 from preflearn.dynamics.engine.threads import njit_nogil, njit_nogil_inner
 
-# a product of factors is turned into a sum of logarithms before it leaves this range
+# a product is converted to a sum of logarithms before it leaves this range
 _SMALL = 1e-200
 _LARGE = 1e200
 _NOTHING = np.empty((0, 0))
 
 
 class Visits(NamedTuple):
-    """The visits of all features, one feature after the other.
+    """Visits of all features, one feature after the other.
 
     Attributes
     ----------
     entry : ndarray of int, shape (V,)
         Entry of the design of each visit.
     step : ndarray of int, shape (V,)
-        Row of `StateTables.steps` for the transition to a visit from the one before; at
-        a feature's first visit, the row of `StateTables.initial`.
+        Row of `StateTables.steps` for the transition to a visit from the previous one;
+        for a feature's first visit, row of `StateTables.initial`.
     start : ndarray of int, shape (M + 1,)
         First visit of each feature.
     """
@@ -81,16 +81,16 @@ class Visits(NamedTuple):
 
 
 class StateTables(NamedTuple):
-    """The state-space model of some features.
+    """State-space model of some features.
 
     Attributes
     ----------
     layout : ndarray of int, shape (K, 6)
-        As of `StateSpace`.
+        `layout` of `StateSpace`.
     initial : ndarray of shape (rows, K, K)
         Covariances of the state at a first visit.
     steps : ndarray
-        As `StateSpace.steps` returns it.
+        Table that `StateSpace.steps` returns.
     """
 
     layout: Ids
@@ -107,28 +107,30 @@ def smooth(
     after: Floats = _NOTHING,
     before: Floats = _NOTHING,
 ) -> float:
-    """Smooth some features, by the loop for states of their size.
+    """Smooth some features, with the loop for states of their size.
 
     Parameters
     ----------
     entries : ndarray of shape (E, 4)
-        alpha, beta, mean, variance of each entry of the design; the last two are
-        written. A match of two features is 64 bytes.
+        alpha, beta, mean, and variance of each entry of the design; mean and variance
+        are written. A match of two features has 64 bytes.
     visits : Visits
     tables : StateTables
     features : ndarray of int
+        Features to smooth.
     cavity : bool
         Whether to leave out each visit's own pseudo-observation.
     after, before : ndarray of shape (V, at least K (K + 3) / 2), or (0, 0)
-        Written, if not empty, for forecasts at any time: mean m and covariance P of the
-        state, given a visit and those before, and r and N of the top of this module,
-        given a visit and those after it. A row holds the matrix [P m] without what is
-        below the diagonal, or [N r].
+        Output arrays for forecasts at any time; nothing is written if they are empty.
+        `after` has mean m and covariance P of the state, given a visit and all earlier
+        ones; `before` has r and N of the module docstring, given a visit and all later
+        ones. A row contains the matrix [P m] without the part below the diagonal, or [N
+        r].
 
     Returns
     -------
     log_z : float
-        log ∫ p(s_m) ∏ exp(alpha z - beta z²/2) ds_m, the sum over these features.
+        log ∫ p(s_m) ∏ exp(alpha z - beta z²/2) ds_m, summed over these features.
     """
     loop = loop_for(tables.layout)
     return loop(entries, visits, tables, features, cavity, after, before)
@@ -143,10 +145,9 @@ def loop_for(layout: Ids) -> Any:
 
 @njit_nogil_inner
 def _moments(cavity, alpha, beta, p, c, u, kr, q):
-    """Mean and variance of z, by what the filter (p, c, u) and the later visits (kr, q)
-    say."""
+    """Mean and variance of z from the filter (p, c, u) and the later visits (kr, q)."""
     g = q * u * u
-    variance = max(c * u - g, 1e-15 * c * u)  # rounding leaves no more of it
+    variance = max(c * u - g, 1e-15 * c * u)  # lower limit because of rounding
     if cavity:
         rest = 1.0 / (u + beta * g)
         return ((p + kr) * u + alpha * g) * rest, variance * rest
@@ -155,7 +156,7 @@ def _moments(cavity, alpha, beta, p, c, u, kr, q):
 
 @njit_nogil_inner
 def _add_log_z(total, product, alpha, beta, p, c, u):
-    """The sum of log Z~ with one more visit, except half the logarithm of a product."""
+    """Add a visit to the sum of log Z~, except half the logarithm of a product."""
     total += 0.5 * u * (alpha * (alpha * c + 2.0 * p) - beta * p * p)
     product *= abs(u)
     if product < _SMALL or product > _LARGE:
@@ -166,8 +167,10 @@ def _add_log_z(total, product, alpha, beta, p, c, u):
 
 @njit_nogil_inner
 def _count_negative(count, beta, u):
-    """The number of negative eigenvalues of the posterior precision, with one more
-    visit; below 0 by rounding only."""
+    """Number of negative eigenvalues of the posterior precision, with a further visit.
+
+    It can only be below 0 because of rounding.
+    """
     if u < 0.0:
         count += 1 if beta < 0.0 else -1
     return count
@@ -175,7 +178,7 @@ def _count_negative(count, beta, u):
 
 @njit_nogil_inner
 def _finish_log_z(total, product, n_negative):
-    """log Z~ after the last visit of a feature; NaN if the posterior is not a Gaussian."""
+    """log Z~ after the last visit of a feature; NaN if not a Gaussian."""
     if n_negative > 0:
         return math.nan
     return total + 0.5 * math.log(product)
@@ -183,7 +186,7 @@ def _finish_log_z(total, product, n_negative):
 
 @njit_nogil_inner
 def _gather(entries, entry, first, kept):
-    """alpha and beta of the visits of a feature, from all over the memory at once."""
+    """Copy alpha and beta of the visits of a feature to a contiguous array."""
     for i in range(len(kept)):
         kept[i, 0] = entries[entry[first + i], 0]
         kept[i, 1] = entries[entry[first + i], 1]
@@ -191,7 +194,7 @@ def _gather(entries, entry, first, kept):
 
 @njit_nogil_inner
 def _scatter(entries, entry, first, kept, n_negative):
-    """Mean and variance, which are kept where alpha and beta were."""
+    """Write mean and variance, which replaced alpha and beta in `kept`."""
     for i in range(len(kept)):
         entries[entry[first + i], 2] = kept[i, 0]
         entries[entry[first + i], 3] = kept[i, 1] if n_negative <= 0 else math.nan
@@ -206,7 +209,7 @@ def _smooth_1(entries, visits, tables, features, cavity, after, before):
     for feature in features:
         first = start[feature]
         n = start[feature + 1] - start[feature]
-        # of each visit: alpha, beta, p, c, u
+        # columns: alpha, beta, p, c, u
         kept = np.empty((n, 5))
         product = 1.0
         n_negative = 0
@@ -261,10 +264,9 @@ def _smooth_1(entries, visits, tables, features, cavity, after, before):
 
 @njit_nogil
 def _smooth_2(entries, visits, tables, features, cavity, after, before):
-    """Smooth a state of two numbers; the second one is a part of the score, h = 1, or
-    not.
+    """Smooth a state of two numbers, with a triangular A.
 
-    A has a triangle.
+    The second number is a summand of the score (h = 1) or not (h = 0).
     """
     entry, step, start = visits
     layout, initial, table = tables
@@ -273,7 +275,7 @@ def _smooth_2(entries, visits, tables, features, cavity, after, before):
     for feature in features:
         first = start[feature]
         n = start[feature + 1] - start[feature]
-        # of each visit: alpha, beta, p, c, u, k
+        # columns: alpha, beta, p, c, u, k
         kept = np.empty((n, 7))
         product = 1.0
         n_negative = 0
@@ -374,8 +376,7 @@ def _smooth_2(entries, visits, tables, features, cavity, after, before):
 
 
 def _of_size(fixed: int) -> Any:
-    """The smoother of a state of a fixed size, whose loops over the state are unrolled;
-    of any size, if 0."""
+    """Create the smoother for a fixed state size, with unrolled loops; 0: any size."""
 
     @njit_nogil
     def smooth(entries, visits, tables, features, cavity, after, before):
@@ -392,7 +393,7 @@ def _of_size(fixed: int) -> Any:
         for feature in features:
             first = start[feature]
             n = start[feature + 1] - start[feature]
-            # of each visit: alpha, beta, p, c, u, k
+            # columns: alpha, beta, p, c, u, k
             kept = np.empty((n, 5 + size))
             product = 1.0
             n_negative = 0
@@ -433,8 +434,10 @@ def _of_size(fixed: int) -> Any:
 
 @njit_nogil_inner
 def _filter(size, layout, S, kept, i):
-    """[P m] after a visit, from that before; p, c, u and k = P h are kept, and p, c, u
-    returned."""
+    """Update [P m] with a visit.
+
+    p, c, u, and k = P h are stored; p, c, and u are returned.
+    """
     alpha = kept[i, 0]
     beta = kept[i, 1]
     p = 0.0
@@ -464,7 +467,7 @@ def _filter(size, layout, S, kept, i):
 
 @njit_nogil_inner
 def _smooth_back(size, layout, S, kept, i, t):
-    """[N r] before a visit, from that after it; returns k·r and k·N k."""
+    """Update [N r] with a visit, going back; return k·r and k·N k."""
     alpha = kept[i, 0]
     beta = kept[i, 1]
     p = kept[i, 2]
@@ -496,8 +499,10 @@ def _smooth_back(size, layout, S, kept, i, t):
 
 @njit_nogil_inner
 def _carry(size, layout, table, row, back, S, B, C):
-    """[P m] after a visit into [A P A' + Q, A m] before the next one; back, [N r] into
-    [A' N A, A' r]."""
+    """[A P A' + Q, A m] before the next visit, from [P m] after a visit.
+
+    With back=1, [A' N A, A' r] from [N r].
+    """
     _multiply(size, layout, table, row, back, S, B, True)
     for a in range(size):
         for b in range(size):
@@ -518,7 +523,7 @@ def _carry(size, layout, table, row, back, S, B, C):
 
 @njit_nogil_inner
 def _multiply(size, layout, table, row, back, X, Y, whole):
-    """Y = A X; back, A' X; if not whole, without its last column."""
+    """Y = A X, or A' X if back=1; without its last column unless `whole`."""
     for a in range(size):
         columns = size
         if whole:
@@ -542,7 +547,7 @@ def _multiply(size, layout, table, row, back, X, Y, whole):
 
 @njit_nogil_inner
 def _record(size, S, states, row):
-    """Without what is below the diagonal, by rows."""
+    """Write the matrix without the part below the diagonal, row by row."""
     place = 0
     for a in range(size):
         for b in range(a, size + 1):

@@ -1,4 +1,4 @@
-"""Threads that share compiled loops; their number changes no result."""
+"""Worker threads for compiled loops; their number does not affect results."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 
 from preflearn.core.compilation import njit, njit_inner
 
-_CHUNK = 8_000  # entries or matches: some tenths of a millisecond of work
+_CHUNK = 8_000  # entries or matches; a few tenths of a millisecond of work
 _MAX_CHUNKS = 64
 
 ParallelMap = Callable[[Callable[[Any], Any], Sequence], list]
 
 
-# `njit` for threads: other Python code runs meanwhile, and x / 0 is inf or NaN.
+# `njit` for threads: it releases the GIL, and x / 0 is inf or NaN.
 njit_nogil = partial(njit, nogil=True, error_model="numpy")
-# As part of each loop that calls it: what is constant there is constant here.
+# Inlined into each calling loop, so that constants of the caller are propagated.
 njit_nogil_inner = partial(
     njit_inner, nogil=True, error_model="numpy", forceinline=True
 )
@@ -29,15 +29,14 @@ njit_free_sums = partial(njit_nogil, fastmath={"reassoc", "contract", "nsz"})
 
 @contextmanager
 def worker_pool(n_threads: int | None) -> Iterator[ParallelMap]:
-    """Start worker threads for parts of one task; one per processor, if None.
+    """Start worker threads for parts of a task; one per processor by default.
 
-    Parts are cut by the amount of work, never by the number of threads.
-
-    Yields a function of a task and its parts, which returns the results in the order of
-    the parts.
+    Parts are cut by the amount of work, never by the number of threads. The context
+    manager yields a function of a task and its parts, which returns the results in the
+    order of the parts.
     """
     n_workers = int(n_threads or os.cpu_count() or 1)
-    # which starts a thread when it gets work
+    # threads start when they get work
     with ThreadPoolExecutor(n_workers) as pool:
 
         def parallel_map(task: Callable[[Any], Any], parts: Sequence) -> list:
@@ -49,7 +48,7 @@ def worker_pool(n_threads: int | None) -> Iterator[ParallelMap]:
 
 
 def part_size(amount: int) -> int:
-    """Return the amount of work in a part."""
+    """Return the amount of work per part."""
     return max(_CHUNK, -(-amount // _MAX_CHUNKS))
 
 
