@@ -752,10 +752,10 @@ def _check_design(design: Any) -> Any:
     expected = "at least one match and one feature"
     require(0 not in design.shape, design.shape, "the shape of design", expected)
     design = sparse.csr_array(_checked_copy(design))
-    design.data = as_floats(design.data, "design.data")
-    wrong = ~(np.abs(design.data) <= LARGEST)  # true for NaN
+    design.data = as_floats(design.data, "design")
+    wrong = ~(np.abs(design.data) <= LARGEST)  # True for NaN
     expected = "a finite number from -1e100 to 1e100"
-    raise_if_any(wrong, design.data, "design.data", expected)
+    raise_if_any(wrong, design, "design", expected)
     design.sum_duplicates()
     design.eliminate_zeros()
     n_entries = np.diff(design.indptr)

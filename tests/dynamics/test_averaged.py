@@ -125,7 +125,7 @@ def test_rank_intervals_hold_the_share_of_the_mixture():
 
 @pytest.mark.parametrize(
     ("weights", "named"),
-    [([1.0], "one per model"), ([2, -1], "at least 0"), ([1, 1], "sum")],
+    [([1.0], "one weight per model"), ([2, -1], "at least 0"), ([1, 1], "sum")],
 )
 def test_wrong_weights_are_named(weights, named):
     matches, y = small(n=30, outcomes=(1, -1))

@@ -175,9 +175,7 @@ class JointFilter:
         )
 
     def _make_epochs(self) -> tuple[list[Epoch], list[NDArray[np.bool_]], Steps]:
-        """The epochs, the entries of the stack that stay in each epoch, and
-        transitions.
-        """
+        """The epochs, the entries of the stack that stay in each, and transitions."""
         visited = np.flatnonzero(self.last >= 0)
         changes = np.concatenate([self.first[visited], self.last[visited] + 1])
         cuts = np.unique(np.append(changes, [0, len(self._times)]))

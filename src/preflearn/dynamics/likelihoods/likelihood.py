@@ -144,6 +144,8 @@ class Likelihood(Parametrized, family="likelihood"):
         outcomes = check_array(y, "y", (n,), "one outcome per match")
         wrong, expected = self._impossible(outcomes)
         expected += f", for {type(self).__name__}"
+        if not self.has_ties and (wrong & (outcomes == 0)).any():
+            expected += "; if 0 is a loss, pass 2 * y - 1, and for ties use a likelihood such as OrdinalProbit"
         given = as_array(y, "y")
         if given.dtype.kind in "bO":  # False would be 0, a tie
             raise_if_any(

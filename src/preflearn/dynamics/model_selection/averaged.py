@@ -275,8 +275,9 @@ class AveragedComparisons:
     def difference(
         self, first: Hashable, second: Hashable, time: ArrayLike
     ) -> tuple[NDArray, NDArray]:
-        """Posterior mean and standard deviation of a score difference, first minus
-        second.
+        """Posterior mean and standard deviation of a score difference.
+
+        The difference is the score of `first` minus the score of `second`.
 
         Parameters
         ----------

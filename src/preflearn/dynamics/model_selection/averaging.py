@@ -69,18 +69,18 @@ def average_over_hyperparameters(
 
     Use it for reliable intervals if there are few matches or players are nearly equal.
     Maximizing the evidence would plug in one value of each hyperparameter: in these
-    cases the maximum is at variance zero, and intervals have width zero. Here the
+    cases the maximum may be at variance zero, where intervals have width zero. Here the
     posterior of the scores s is the mixture
 
     .. math:: p(s \mid y) = \int p(s \mid y, \theta)\, p(\theta \mid y)\, d\theta,
               \qquad p(\theta \mid y) \propto p(y \mid \theta)\, p(\theta),
 
     with the model's estimate of the evidence :math:`p(y \mid \theta)`. Up to three
-    parameters are integrated over a grid around the mode of :math:`p(\log\theta \mid
-    y)`, along the principal axes of its curvature. The grid is extended until the
-    density is below :math:`e^{-5}` times its maximum [Rue2009]_. More parameters are
-    integrated by importance sampling with quasi-random draws from a t distribution with
-    that mode and curvature.
+    parameters are integrated over a grid around the mode of
+    :math:`p(\log\theta \mid y)`, along the principal axes of its curvature. The grid
+    is extended until the density is below :math:`e^{-5}` times its maximum [Rue2009]_.
+    More parameters are integrated by importance sampling with quasi-random draws from a
+    t distribution with that mode and curvature.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def average_over_hyperparameters(
         the methods `logpdf` and `median`. Parameters that are not named have the
         default prior; see Notes.
     n_points : int, optional
-        Approximate number of fits; by default 15, 40 and 50 for a grid of one, two and
-        three parameters, and 128 draws for more.
+        Approximate number of fits; by default 15, 40, and 50 for a grid of one, two,
+        and three parameters, and 128 draws for more.
     sample_weight, offset : array-like of shape (N,), optional
         Weights and offsets, as in `DynamicComparisons.fit`.
     fixed : iterable of str
@@ -138,8 +138,8 @@ def average_over_hyperparameters(
 
     *Its effect at variance zero.* The evidence L(v) tends to a constant, L(0), so a
     prior that is flat in log v would have infinite mass there, and the intervals would
-    have width zero. The default density of v is finite at 0, at most :math:`2 /
-    \sigma^2`, so that
+    have width zero. The default density of v is finite at 0, at most
+    :math:`2 / \sigma^2`, so that
 
     .. math:: P(v < \epsilon \mid y) \le
               \frac{2 \epsilon}{\sigma^2}\, \frac{\max L}{\int L(v)\, p(v)\, dv},
@@ -178,7 +178,7 @@ def average_over_hyperparameters(
     observations = check_problem(model, matches, y, sample_weight, offset)
     known = described(model)
     fixed = check_list(fixed, "fixed", "a list of parameter names")
-    check_names(fixed, known, "a fixed parameter")
+    check_names(fixed, known, "a name in fixed")
     names = [name for name in known if name not in fixed]
     expected = f"at least one free parameter of {', '.join(known)}"
     require(len(names) > 0, fixed, "fixed", expected)

@@ -173,7 +173,7 @@ def maximise_evidence(
     observations = check_problem(model, matches, y, sample_weight, offset)
     known = described(model)
     fixed = check_list(fixed, "fixed", "a list of parameter names")
-    check_names(fixed, known, "a fixed parameter")
+    check_names(fixed, known, "a name in fixed")
     start = {name: found for name, found in known.items() if name not in fixed}
     require(
         len(start) > 0,

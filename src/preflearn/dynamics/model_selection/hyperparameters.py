@@ -109,7 +109,7 @@ def with_parameters(
         "values",
         "a mapping of parameter names to numbers",
     )
-    check_names(values, known, "a parameter")
+    check_names(values, known, "a name in values")
     for name, value in values.items():
         check_real(value, name, "a positive number", 1 / LARGEST, LARGEST)
     new = iter([values.get(name, found.value) for name, found in known.items()])
@@ -172,7 +172,7 @@ def changed(model: DynamicComparisons, **options: Any) -> DynamicComparisons:
 def check_names(names: Iterable[str], known: Mapping[str, Any], what: str) -> None:
     """Raise ValueError that shows the first unknown name.
 
-    `what` describes the names in the message.
+    `what` says in the message where the names come from.
     """
     expected = f"one of {', '.join(known)}"
     for name in names:

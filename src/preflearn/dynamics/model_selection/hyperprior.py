@@ -178,11 +178,11 @@ def _check_given(
         "a mapping of parameter names to distributions, such as scipy.stats.lomax(2)",
     )
     checked = dict(given or {})
-    check_names(checked, dict.fromkeys(known), "a parameter in prior")
+    check_names(checked, dict.fromkeys(known), "a name in prior")
     entries = {}
     for name, distribution in checked.items():
         require(
-            name in free, name, "a parameter in prior", "a parameter that is not fixed"
+            name in free, name, "a name in prior", "a parameter that is not in fixed"
         )
         has_density = hasattr(distribution, "logpdf") and hasattr(
             distribution, "median"
