@@ -145,7 +145,7 @@ class Likelihood(Parametrized, family="likelihood"):
         wrong, expected = self._impossible(outcomes)
         expected += f", for {type(self).__name__}"
         if not self.has_ties and (wrong & (outcomes == 0)).any():
-            expected += "; if 0 is a loss, pass 2 * y - 1, and for ties use a likelihood such as OrdinalProbit"
+            expected += "; if 0 is a loss, pass 2 * y - 1; for ties use OrdinalProbit or OrdinalLogit"
         given = as_array(y, "y")
         if given.dtype.kind in "bO":  # False would be 0, a tie
             raise_if_any(
