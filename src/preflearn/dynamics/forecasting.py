@@ -47,7 +47,7 @@ from preflearn.matches import Matches, n_earlier
 _MIN_MOVE = 0.05
 _MIN_DEBT = 1.0
 _MAX_SWEEPS = 100  # at one time; after them, the model is fitted again
-# if a sweep reduces the change by a smaller factor, the rate is halved
+# the rate is halved if a sweep leaves more than this fraction of the change
 _PROGRESS = 0.99
 _MIN_RATE = 1 / 64
 _RECOVERY = 1.1  # growth of the rate otherwise
