@@ -574,7 +574,7 @@ def test_sizes_and_questions_are_refused_with_a_remedy(monkeypatch):
         model.simulate(matches[:3])
     with pytest.raises(ValueError, match=r"second is 'Ann'"):
         model.difference("Ann", "Ann", 1.0)
-    with pytest.raises(ValueError, match=r"feature is 'Zoe'"):
+    with pytest.raises(ValueError, match="features is 'Zoe'"):
         model.joint_scores(["Ann", "Zoe"], 1.0)
     with pytest.raises(ValueError, match=r"features.*once"):
         model.joint_scores(["Ann", "Ann"], 1.0)

@@ -241,7 +241,7 @@ def test_updates_that_are_refused_change_nothing():
     before = curves(model)
     too_large = Matches([[1e90]], matches.time[-1:], ["new"])
     for wrong, outcomes, message in (
-        (matches[:1], y[:1], "later"),
+        (matches[:1], y[:1], "last match"),
         (matches[-1], [np.nan], "y"),
         (too_large, [1.0], "deviation"),
     ):

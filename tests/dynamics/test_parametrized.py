@@ -72,7 +72,7 @@ def test_descriptions_reprs_and_hashes(value):
         (Likelihood.from_dict, {"kind": "Cauchy"}, "'Cauchy'"),
         (Covariance.from_dict, {"kind": "_Matern", "variance": 1.0}, "'_Matern'"),
         (Covariance.from_dict, {"kind": "Probit"}, "'Probit'"),
-        (Covariance.from_dict, {"variance": 1.0}, "as its kind"),
+        (Covariance.from_dict, {"variance": 1.0}, "'kind' is one of"),
         (Covariance.from_dict, {"kind": "Constant"}, "Constant.*'variance'"),
         (
             Covariance.from_dict,

@@ -197,7 +197,8 @@ def verified(entry: RegisteredFile, path: Path) -> bytes:
         content = path.read_bytes()
     except OSError as error:
         raise unavailable(
-            entry, f"{path} cannot be read ({error.strerror}); change its permissions"
+            entry,
+            f"{path} cannot be read ({error.strerror}); replace it by a readable file",
         ) from None
     actual = hashlib.sha256(content).hexdigest()
     if actual != expected:

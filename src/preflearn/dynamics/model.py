@@ -294,7 +294,7 @@ class DynamicComparisons(BaseEstimator):
         self.likelihood.check(self.outcomes_, len(self.matches_))
         last = self.matches_.time[-1]
         expected = (
-            f"a time of at least {last:g}, that of the last match so far; to add earlier "
+            f"at least {last:g}, the time of the last match so far; to add earlier "
             "matches, fit all matches together, sorted by time"
         )
         require(
