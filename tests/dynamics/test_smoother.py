@@ -110,7 +110,7 @@ def test_simultaneous_matches(method, time):
 
 
 @both_methods
-@pytest.mark.filterwarnings("ignore:the lengthscale .* is very short:UserWarning")
+@pytest.mark.filterwarnings("ignore:lengthscale=.* is very short:UserWarning")
 @pytest.mark.parametrize(
     "covariance",
     [Matern12(1.0, 0.5), Matern52(1.0, 0.5), Constant(0.5) + Wiener(0.01, origin=0.0)],
