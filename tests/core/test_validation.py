@@ -245,7 +245,7 @@ CALLS = [
     (lambda: threshold([1.0], -1), "tau"),
     (lambda: threshold([1.0], math.nan), "tau"),
     (lambda: threshold([1.0, math.nan], 1.0), "differences[1]"),
-    (lambda: plots.style(["QP"]), "style"),
+    (lambda: plots.style(["QP"]), "name is"),
     (lambda: Wiener(origin="first").state_space().initial(3.0), "time"),
     (lambda: MATERN.transitions(1.0, [3.0]), "start"),
     (lambda: MATERN.transitions([1.0, 2.0], [3.0]), "end"),

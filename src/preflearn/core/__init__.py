@@ -1,5 +1,4 @@
-"""Common parts of the methods: estimators, kernels, splits, diagnosis, validation,
-compilation."""
+"""Parts that all methods share: estimators, kernels, splits, and diagnosis."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -27,8 +26,11 @@ _MODULES = ("diagnosis", "estimator", "kernels", "splits")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at first use, since `preflearn.pairs` imports validation
-    from this package."""
+    """Import a public name at its first use.
+
+    An import at the top would be circular, since `preflearn.pairs` imports the
+    validation module of this package.
+    """
     if name in __all__:
         for module in _MODULES:
             imported = import_module(f"preflearn.core.{module}")
@@ -38,5 +40,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List the public names, too, from which the API reference is made."""
+    """List the module's names, including the public names that are imported lazily."""
     return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""Compilation of hot loops, with a cache on disk where a folder for it can be written.
+"""Compilation of loops by numba, with a cache on disk.
 
 numba has no public way to replace the stamp of a cache entry, nor to compile a function
 only as a part of others. This module is the only one that uses names that numba does not
@@ -33,18 +33,17 @@ _SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 
 def njit(function: Callable[..., Any], **options: Any) -> Any:
-    """Compile a function at its first call; later processes load it from the cache, if
-    there is one.
+    """Compile a function at its first call, and cache the compiled code on disk.
 
-    Sums are added in the order in which they are written.
+    The compiler does not reorder sums.
 
-    numba raises where neither the package, nor the user's cache, nor NUMBA_CACHE_DIR
-    can be written. Then the function is compiled anew in each process. With
-    NUMBA_DISABLE_JIT=1 it stays a function of Python.
+    If neither the folder of the package, nor the user's cache, nor NUMBA_CACHE_DIR is
+    writable, the function is compiled again in each process. With NUMBA_DISABLE_JIT=1
+    it remains a Python function.
     """
     if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
         return function
-    # Without the wrapper for C, which nothing calls and which takes time to compile.
+    # The wrapper for C is never called, and takes time to compile.
     compiled = _jit(no_cfunc_wrapper=True, **options)(function)
     with suppress(RuntimeError):  # no locator available for the file
         compiled._cache = _Cache(function)
@@ -52,9 +51,9 @@ def njit(function: Callable[..., Any], **options: Any) -> Any:
 
 
 def njit_inner(function: Callable[..., Any], **options: Any) -> Any:
-    """Compile a function only for the compiled functions that call it: half the work.
+    """Compile a function for calls from other compiled functions only.
 
-    Python calls the function as it is written.
+    This takes half the time. Python code calls the uncompiled function.
     """
     if not config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
         compiled = _jit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(
@@ -66,7 +65,7 @@ def njit_inner(function: Callable[..., Any], **options: Any) -> Any:
     return function
 
 
-# Inlined into its callers, with no cache of its own; arguments may be functions.
+# Inlined into its callers and not cached separately; arguments may be functions.
 njit_inside = partial(_jit, error_model="numpy", forceinline=True)
 # The compiler may reorder sums to vectorize them; arguments must be finite.
 njit_sums = partial(njit, fastmath=_SUMS)
@@ -74,13 +73,12 @@ njit_inner_sums = partial(njit_inner, fastmath=_SUMS)
 
 
 class _Cache(FunctionCache):
-    """The cache of a compiled function, valid as long as the function and what it calls
-    stay the same.
+    """Cache of a compiled function, valid until it or one of its callees changes.
 
-    numba compares the file of the function only, by its time: it would keep old code of
-    functions that are called from other files, and forget all after a new checkout. The
-    version is compared before anything is unpickled, which fails where a module of an
-    old entry is gone.
+    numba itself compares only the modification time of the function's file. It would
+    keep old code of functions that are called from other files, and discard everything
+    after a new checkout. The version is compared before unpickling, which fails if a
+    module of an old entry no longer exists.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -88,13 +86,14 @@ class _Cache(FunctionCache):
         self.function = function
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The code that was kept for these types, or None.
+        """Load the cached code for these types, or return None.
 
-        Sources are read here, at the first call, since that takes too long at import.
+        Sources are read here, at the first call, since reading them at import takes too
+        long.
         """
         entry = self._cache_file
         source = Path(inspect.getfile(self.function))
-        # not a cell of a notebook, whose text numba compares itself
+        # for a function in a notebook cell, numba compares the text itself
         if source.exists():
             stamp = function_digest(source, self.function.__qualname__)
             entry._source_stamp = stamp
@@ -102,10 +101,10 @@ class _Cache(FunctionCache):
         return super().load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write compiled code to the cache, after removing what an older source left.
+        """Write compiled code to the cache, after removing code of older sources.
 
-        numba writes the index before the code. A process that is killed in between
-        would leave an index that points to an older file of the same name.
+        numba writes the index before the code. If a process is killed in between, the
+        index would point to an older file of the same name.
         """
         if not self._cache_file._load_index():
             for older in Path(self.cache_path).glob(
@@ -130,7 +129,7 @@ def pointer(function: Callable[..., Any], signature: str) -> Any:
     with suppress(RuntimeError):  # no locator available for the file
         compiled._cache = _Cache(function)
     compiled.compile()
-    # Kept, since each call of a loop would compute both again.
+    # Stored, since numba would compute both again at each call of a loop.
     compiled._numba_type_ = numba.typeof(compiled)
     address = compiled.address
     compiled.__wrapper_address__ = lambda: address
@@ -138,10 +137,9 @@ def pointer(function: Callable[..., Any], signature: str) -> Any:
 
 
 class _CompilationNotice(event.Listener):
-    """Prints once, on stderr, that our functions are compiled, if this takes longer
-    than a second.
+    """Listener that prints a notice on stderr if compilation takes over a second.
 
-    Only the main process prints it; PREFLEARN_QUIET=1 silences it.
+    The notice is printed once, by the main process only. PREFLEARN_QUIET=1 silences it.
     """
 
     def __init__(self) -> None:
@@ -154,7 +152,7 @@ class _CompilationNotice(event.Listener):
         module = event.data["dispatcher"].py_func.__module__
         self._depth += self._depth > 0 or module.startswith("preflearn")
         if self._depth == 1 and self._left > 0:
-            text = f"preflearn compiles {module} for this computer, once: this may take some seconds"
+            text = f"preflearn is compiling {module} (once per computer); this may take some seconds"
             self._timer = Timer(
                 self._left, print, [text], {"file": sys.stderr, "flush": True}
             )

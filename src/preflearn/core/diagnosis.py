@@ -1,4 +1,4 @@
-"""What comparisons identify: connected components, and scores without a bound.
+"""Diagnosis of what comparisons identify: connected groups and finite scores.
 
 References
 ----------
@@ -44,11 +44,11 @@ _MAX_ITEMS = 10_000_000  # without features
 
 
 class NotIdentifiedWarning(UserWarning):
-    """The data do not identify some scores, which depend on the penalty or the prior."""
+    """Warn that some scores depend on the penalty or prior, not on the data."""
 
 
 class Diagnosis(NamedTuple):
-    """The result of `diagnose`; items are named, or have their row numbers."""
+    """Result of `diagnose`; items are given by name or by row number."""
 
     # items that are connected by comparisons, the largest component first
     components: list[list[Hashable]]
@@ -62,47 +62,49 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
-    """Find groups that never meet, unbeaten items, and whether scores are infinite.
+    """Find unconnected groups, unbeaten items, and infinite scores.
 
-    Differences of scores are identified within a component of the comparison graph.
-    There the maximum-likelihood scores are finite if and only if no part of the items
-    never loses to the rest ([Ford1957]_); with features, if no w puts all outcomes on
-    their side ([AlbertAnderson1984]_). Here a tie counts as half a win for each item.
+    Score differences are identified within a connected component of the comparison
+    graph. Maximum-likelihood scores are infinite if and only if some of the items of a
+    component never lose to its other items ([Ford1957]_). With features, they are
+    infinite if and only if some w agrees with all outcomes ([AlbertAnderson1984]_).
+    Here a tie counts as half a win for each item.
 
     Models with a parameter for ties (`Davidson`, `OrdinalComparison`) need more. Their
-    scores are also infinite if some scores put the items of each preference at least
-    one unit apart, in the right order, and the items of each tie at most one unit
-    apart: then scores and parameter grow together. Without features this holds if and
-    only if no cycle of comparisons has more preferences, all in its direction, than
-    ties.
+    scores are also infinite if there are scores with two properties: the items of each
+    preference are at least one unit apart in the right order, and the items of each tie
+    are at most one unit apart. The scores and the parameter then grow together. Without
+    features this holds if and only if no cycle of comparisons has more preferences, all
+    in its direction, than ties.
 
     Parameters
     ----------
     pairs : Pairs, Matches, or array-like
-        Shape (m, 2, p), or int and shape (m, 2): row numbers of items without features.
+        Comparisons: an array of shape (m, 2, p), or integers of shape (m, 2), the row
+        numbers of items without features.
     y : array-like of shape (m,), optional
-        +1 first better, -1 second better, 0 tie; of matches the sign counts, as of
-        differences of points.
+        Outcomes: +1 first better, -1 second better, 0 tie. For matches only the sign
+        counts, so that point differences can be passed.
 
     Returns
     -------
     diagnosis : Diagnosis
-        With `components`, `unbeaten`, `separable`, a `message` in words, and
-        `ties_unbounded`: whether scores are infinite only in models with a parameter
-        for ties. An item that was never compared is a component of its own. Line-ups
-        connect all their players; "advantage" does not count as a player.
+        Named tuple of `components`, `unbeaten`, `separable`, a `message` in words, and
+        `ties_unbounded` (whether scores are infinite only in models with a parameter
+        for ties). An item that was never compared forms a component by itself. A
+        line-up connects all its players; "advantage" does not count as a player.
 
     Raises
     ------
     ValueError
-        On bad pairs, or labels that do not belong to them.
+        If the pairs are not valid, or the labels do not fit them.
 
     Notes
     -----
-    With features, with line-ups or with an advantage, `separable` takes a linear
-    program; else O(m). `ties_unbounded` takes a linear program if there are ties and no
-    item beats another one directly and is, through others, beaten by it: half a second
-    for 2,000 items and 12,000 comparisons, half a minute for ten times as many.
+    With features, line-ups, or an advantage, `separable` is computed by a linear
+    program; otherwise it takes O(m) operations. `ties_unbounded` is computed by a
+    linear program if there are ties and no cycle of wins. This takes half a second for
+    2,000 items and 12,000 comparisons, and half a minute for ten times as many.
 
     Examples
     --------
@@ -121,7 +123,7 @@ def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
         outcomes = as_array(given_outcomes(y, pairs), "y")
     else:
         outcomes = as_array(as_outcomes(y), "y")
-    expected = "+1, 0 and -1: of True and False, 2 * y - 1"
+    expected = "+1, 0 and -1; for True and False pass 2 * np.asarray(y) - 1"
     require(outcomes.dtype.kind != "b", y, "y", expected)
     outcomes = check_array(
         outcomes, "y", design.shape[:1], "one outcome per comparison"
@@ -137,11 +139,13 @@ def diagnose_design(
     remedy: str | None = None,
     ties_unbounded: bool | None = None,
 ) -> Diagnosis:
-    """Diagnose a design (m, n) of named players, and rows of features or None.
+    """Diagnose a design matrix (m, n) of named players.
 
-    The message ends with the remedy for infinite scores: that of `Davidson`, if None.
-    A fit knows from its scores whether ties are unbounded; if None, a linear program
-    decides.
+    `rows` are feature differences of the comparisons, or None.
+
+    The message ends with the `remedy` for infinite scores; None selects the remedy for
+    `Davidson`. A fitted model knows from its scores whether ties are unbounded; if
+    None, a linear program decides.
     """
     players = design.indices
     (m, n) = design.shape
@@ -162,7 +166,7 @@ def diagnose_design(
     unbeaten = [names[k] for k in np.flatnonzero((n_met > 0) & (n_met == n_won))]
     winless = [names[k] for k in np.flatnonzero((n_met > 0) & (n_met == n_lost))]
     if rows is None:
-        # an edge to each player that this one beat or tied with
+        # an edge from each player to all players that they beat or tied with
         not_lost = outcome >= 0
         opponent = players.reshape(-1, 2)[:, ::-1].ravel()
         strong = _connected(players[not_lost], opponent[not_lost], n, "strong")
@@ -189,17 +193,17 @@ def warn_if_not_identified(
     remedy: str | None = None,
     ties_unbounded: bool = False,
 ) -> None:
-    """Warn if groups never met or, unless the fit has `bounded` them, scores are
-    infinite, and name the remedy.
+    """Warn if groups never met, or if scores are infinite and not `bounded`.
 
-    Without an index of players there are features, and some w was right on all pairs.
+    Without an index of players the items have features, and the caller has found that
+    some w is right on all pairs. The warning names the remedy.
     """
     message = _message([], separable=not ties_unbounded, ties_unbounded=ties_unbounded)
     diagnosis = Diagnosis([], [], not ties_unbounded, message, ties_unbounded)
     if index is not None:
         design = Incidence(index, len(names)).matrix()
         diagnosis = diagnose_design(names, design, None, y, remedy, ties_unbounded)
-    # an item that met nobody has the score 0
+    # an item that was never compared has score 0 and needs no warning
     groups = [part for part in diagnosis.components if len(part) > 1]
     infinite = diagnosis.separable or diagnosis.ties_unbounded
     if len(groups) > 1 or (infinite and not bounded):
@@ -207,7 +211,7 @@ def warn_if_not_identified(
 
 
 def indicator_columns(items: Any) -> NDArray[np.int64] | None:
-    """The column of the one in each row, if all rows are indicators; else None."""
+    """Return the column of the 1 in each row if all rows are one-hot, else None."""
     items = sparse.csr_array(items)
     if (np.diff(items.indptr) != 1).any() or (items.data != 1).any():
         return None
@@ -215,23 +219,23 @@ def indicator_columns(items: Any) -> NDArray[np.int64] | None:
 
 
 def without_features(index: ArrayLike, n_items: int | None = None) -> Pairs:
-    """Pairs of items without features, as sparse indicators, from their row numbers."""
+    """Make pairs of items without features, as one-hot rows, from row numbers."""
     n = n_items
     if n is None:
         n = int(np.max(index, initial=0)) + 1
-    expected = f"below {_MAX_ITEMS:,}: number the items from 0 on"
+    expected = f"a number below {_MAX_ITEMS:,}: number the items 0, 1, 2, ..."
     require(n <= _MAX_ITEMS, n - 1, "the largest row number", expected)
     items: Any = sparse.eye_array(n, format="csr")
     return Pairs._trusted(items, check_index(index, n, "pairs"))
 
 
 def as_compared(pairs: Pairs | ArrayLike, n_items: int | None = None) -> Pairs:
-    """Return Pairs from what `as_pairs` takes, or from (m, 2) row numbers of items
-    without features."""
+    """Return Pairs from what `as_pairs` accepts, or from (m, 2) row numbers."""
     if isinstance(pairs, Pairs) or sparse.issparse(pairs):
         return as_pairs(pairs, keep=True)
     array = as_array(pairs, "pairs")
-    if array.ndim == 2 and array.dtype.kind == "O":  # as nullable integers become
+    # pandas converts nullable integers to objects
+    if array.ndim == 2 and array.dtype.kind == "O":
         array = pd.DataFrame(array).infer_objects().to_numpy()
     if array.ndim == 2 and array.dtype.kind in "iu":
         return without_features(array, n_items)
@@ -239,7 +243,7 @@ def as_compared(pairs: Pairs | ArrayLike, n_items: int | None = None) -> Pairs:
 
 
 def _players(pairs: Any) -> tuple[Any, Any, Any]:
-    """Names, the design of players, and rows of features, or None if there are none."""
+    """Return the players' names, their design matrix, and feature rows or None."""
     if not isinstance(pairs, Matches):
         pairs = as_compared(pairs)
         n, p = pairs.items.shape
@@ -263,17 +267,19 @@ def _players(pairs: Any) -> tuple[Any, Any, Any]:
 def _connected(
     first: NDArray, second: NDArray, n: int, connection: str
 ) -> tuple[int, NDArray]:
-    """The number of components of a graph, and the component of each item."""
+    """Return the number of connected components, and the component of each item."""
     graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
     return connected_components(graph, connection=connection)
 
 
 def _separable(rows: Any, y: NDArray) -> bool:
-    """Whether some w has y (row·w) >= 0 in all preferences, > 0 in one, and row·w = 0
-    in all ties.
+    """Return whether some w agrees with all outcomes.
 
-    It maximises the sum of slacks up to 1: as w may be scaled, the maximum is 0 or at
-    least 1.
+    Such a w has y (row·w) >= 0 for all preferences, > 0 for one of them, and row·w = 0
+    for all ties.
+
+    The linear program maximizes the sum of slacks, each limited to 1. Since w may be
+    scaled, the maximum is either 0 or at least 1.
     """
     preferences = sparse.diags_array(y[y != 0].astype(np.float64)) @ rows[y != 0]
     ties = rows[y == 0]
@@ -291,13 +297,15 @@ def _separable(rows: Any, y: NDArray) -> bool:
 
 
 def _ties_unbounded(rows: Any, y: NDArray, won: tuple[NDArray, NDArray] | None) -> bool:
-    """Whether some w has y (row·w) >= 1 in all preferences and abs(row·w) <= 1 in all
-    ties.
+    """Return whether scores and the parameter for ties can grow together.
 
-    In the direction (w, 1/2) of weights and log(nu), then, no probability of Davidson's
-    falls; nor does that of an ordinal model in the direction (w, 1). A cycle of items
-    that each beat the next one rules it out, without a linear program: `won` has the
-    players that won and their opponents.
+    This is so if some w has y (row·w) >= 1 for all preferences and abs(row·w) <= 1 for
+    all ties.
+
+    In the direction (w, 1/2) of weights and log(nu), no likelihood term of Davidson's
+    model then decreases; the same holds for an ordinal model in the direction (w, 1). A
+    cycle of wins rules this out without a linear program: `won` has the players that
+    won and their opponents.
     """
     ties = rows[y == 0]
     if ties.shape[0] in (0, len(y)):
@@ -326,29 +334,36 @@ def _message(
     alone = [part[0] for part in components if len(part) == 1]
     if alone:
         findings.append(
-            f"{short_repr(alone)} met nobody: their scores are those of the prior"
+            f"there are no comparisons of {short_repr(alone)}, so their scores are those "
+            "of the prior"
         )
     n_groups = len(components) - len(alone)
     if n_groups > 1:
         groups = ", ".join(short_repr(part) for part in components[:3] if len(part) > 1)
         findings.append(
-            f"{n_groups} groups never meet ({groups}): score differences between them are not identified and "
-            "come from the prior or the penalty: compare within a group, or add comparisons"
+            f"{n_groups} groups never meet ({groups}), so score differences between them "
+            "are not identified and come from the prior or the penalty: compare items "
+            "within a group only, or add comparisons between groups"
         )
     if separable:
         kinds = ((unbeaten, "lost or tied"), (winless, "won or tied"))
         named = [f"{short_repr(names)} never {what}" for names, what in kinds if names]
-        cause = "a part of the items never loses to the rest, or some w is right on all pairs"
+        cause = (
+            "some items never lose to the others, or a linear function of the features "
+            "is right on all pairs"
+        )
         if named:
             cause = " and ".join(named)
         findings.append(
-            f"{cause}: the most likely scores are infinite, and a fit's are as large as its penalty or prior "
-            f"allows: {remedy or _remedy(components)}"
+            f"{cause}, so the maximum-likelihood scores are infinite, and the size of "
+            "fitted scores depends on the penalty or prior alone: "
+            f"{remedy or _remedy(components)}"
         )
     if ties_unbounded:
         findings.append(
-            "too few outcomes contradict each other to bound a parameter for ties: the most likely scores of "
-            "Davidson and OrdinalComparison are infinite, and a fit's are as large as its penalty allows: "
+            "too few outcomes contradict each other to bound a parameter for ties, so "
+            "the maximum-likelihood scores of Davidson and OrdinalComparison are "
+            "infinite, and the size of fitted scores depends on the penalty alone: "
             f"{remedy or _remedy(components)}"
         )
     if not findings:
@@ -357,8 +372,8 @@ def _message(
 
 
 def _remedy(components: list) -> str:
-    """What gives finite scores in the models of ties, as the end of a message."""
+    """Return the advice on finite scores for models of ties, to end a message."""
     remedy = "choose alpha by validation"
     if sum(map(len, components)) <= DENSE:
-        return f"Davidson(bias_reduced=True) has finite ones, or {remedy}"
+        return f"use Davidson(bias_reduced=True), whose scores are finite, or {remedy}"
     return remedy

@@ -1,4 +1,4 @@
-"""The base class of estimators: from a ranking function to a comparison function."""
+"""Base classes of the estimators, and a transformer for the items of pairs."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from preflearn.pairs import Pairs, as_pairs
 
 
 class ComparisonEstimator(ClassifierMixin, BaseEstimator):
-    """A ranking function r with a threshold: c(first, second) = t_tau(r(first) -
-    r(second)).
+    """Base class of estimators with a ranking function r and a threshold tau.
+
+    Derive from it to write an estimator that predicts comparisons. The prediction for a
+    pair is c(first, second) = t_tau(r(first) - r(second)).
 
     A subclass defines `fit(pairs, y)`, which sets `n_features_in_`, and
     `rank_function(X)`. It may set `tau_`, the largest difference that does not count;
-    the papers' convention is 1. In `cross_val_score` and searches take folds of
-    `ItemKFold`, `QueryKFold` or `DateSplit`.
+    the papers' convention is 1. In `cross_val_score` and searches, pass `ItemKFold`,
+    `QueryKFold` or `DateSplit` as `cv`.
 
-    `cross_val_predict` of scikit-learn works with method="predict". For decisions and
-    probabilities it replaces the labels by 0, 1, 2 before it fits: fit on each fold
-    yourself, as the splitters give them.
+    `cross_val_predict` of scikit-learn works with method="predict" only. With other
+    methods it replaces the labels by 0, 1, 2 before it fits. To get decision values or
+    probabilities, loop over the splits and fit a clone on each.
     """
 
     tau_: float = 1.0
@@ -41,18 +43,18 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         raise AttributeError(f"{type(self).__name__} defines no ranking function")
 
     def decision_function(self, pairs: Pairs | ArrayLike) -> NDArray[np.float64]:
-        """r(first) - r(second) for each pair, shape (m,), eq. 5 of [Venuto2017]_."""
+        """Return r(first) - r(second) of pairs, eq. 5 of [Venuto2017]_."""
         pairs = as_pairs(pairs, keep=True)
         B = pairs.B
         scores = np.empty(pairs.items.shape[0])
-        # Among as many pairs as items most items occur, and finding out costs more than
-        # their scores.
+        # With at least as many pairs as items most items occur in a pair, and to find
+        # the others takes longer than to compute their scores.
         ids = slice(None) if len(scores) <= len(pairs) else B.occurring()
         scores[ids] = self.rank_function(pairs.items[ids])
         return B.differences(scores)
 
     def predict(self, pairs: Pairs | ArrayLike) -> NDArray[np.int8]:
-        """Labels -1, 0, 1 for each pair, shape (m,)."""
+        """Predict a label -1, 0, or 1 for each pair, shape (m,)."""
         return threshold(self.decision_function(pairs), self.tau_)
 
     def score(
@@ -61,18 +63,20 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """The weighted fraction of pairs that are predicted correctly: 1 minus the loss of
-        eq. 2."""
+        """Return the weighted fraction of correctly predicted pairs.
+
+        It is 1 minus the loss of eq. 2.
+        """
         return 1.0 - comparison_loss(y, self.predict(pairs), sample_weight)
 
 
 class LinearComparison(ComparisonEstimator):
-    """An estimator with the ranking function r(x) = w·x; `fit` sets `coef_`."""
+    """Base class of estimators with r(x) = w·x; `fit` sets `coef_`."""
 
     coef_: Floats
 
     def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) = w·x of items, shape (n,); larger is better.
+        """Return the scores r(x) = w·x of items, shape (n,); larger is better.
 
         Parameters
         ----------
@@ -81,13 +85,13 @@ class LinearComparison(ComparisonEstimator):
         Raises
         ------
         ValueError
-            If X has another number of features than the pairs of the fit.
+            If the number of features differs from that in `fit`.
         """
         return check_asked(self, X) @ self.coef_
 
 
 def check_asked(estimator: BaseEstimator, X: ArrayLike, name: str = "X") -> Floats:
-    """Return items (n, p) for a fitted estimator, or say how they differ from its fit."""
+    """Return items (n, p) after checking that they suit a fitted estimator."""
     check_is_fitted(estimator, "n_features_in_")
     keep = (
         isinstance(estimator, LinearComparison)
@@ -96,20 +100,19 @@ def check_asked(estimator: BaseEstimator, X: ArrayLike, name: str = "X") -> Floa
     X = check_items(X, name, scaled=True, keep=keep)  # pyright: ignore[reportAttributeAccessIssue]
     p = estimator.n_features_in_  # pyright: ignore[reportAttributeAccessIssue]
     if X.shape[1] != p:
-        raise ValueError(
-            f"{name} has {X.shape[1]} features; expected {p}, the features of the fit"
-        )
+        raise ValueError(f"{name} has {X.shape[1]} features; expected {p}, as in fit")
     return X
 
 
 class OnItems(TransformerMixin, BaseEstimator):
-    """A transformer of scikit-learn for the items of pairs, as a step of a pipeline
-    before a learner.
+    """Apply a scikit-learn transformer to the items of pairs.
 
-    scikit-learn's own steps take a matrix, and refuse pairs ("Found array with dim 3").
-    Write ``OnItems(StandardScaler())`` in place of ``StandardScaler()``: it gives the
-    transformer each distinct item of the training pairs once, and the learner the same
-    pairs of transformed items.
+    Use it as a step of a pipeline, before a learner that takes pairs.
+
+    scikit-learn's own transformers take a matrix and raise an error for pairs ("Found
+    array with dim 3"). Write ``OnItems(StandardScaler())`` instead of
+    ``StandardScaler()``. The transformer is then fitted to the distinct items of the
+    training pairs, and the learner gets the same pairs with transformed items.
 
     Parameters
     ----------
@@ -135,17 +138,21 @@ class OnItems(TransformerMixin, BaseEstimator):
         self.transformer = transformer
 
     def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Fit a clone of the transformer to the distinct items of the pairs; y is
-        ignored."""
+        """Fit a clone of the transformer to the distinct items of the pairs."""
         good = hasattr(self.transformer, "transform")
-        require(good, self.transformer, "transformer", "one of scikit-learn")
+        require(
+            good,
+            self.transformer,
+            "transformer",
+            "a scikit-learn transformer with fit and transform",
+        )
         pairs = as_pairs(pairs, keep=True)
         transformer: Any = clone(self.transformer)
         self.transformer_ = transformer.fit(pairs.items[distinct_items(pairs)[0]])
         return self
 
     def transform(self, pairs: Pairs | ArrayLike) -> Pairs:
-        """The pairs (m, 2, p) of transformed items, as Pairs (m, 2, p')."""
+        """Return the pairs with transformed items, of shape (m, 2, p')."""
         check_is_fitted(self, "transformer_")
         pairs = as_pairs(pairs, keep=True)
         return pairs.with_items(self.transformer_.transform(pairs.items))

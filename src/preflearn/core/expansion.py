@@ -1,4 +1,4 @@
-"""Kernel functions at centres, their sums as ranking functions, and kernels of pairs."""
+"""Kernel functions, ranking functions that are their sums, and kernels of items."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from preflearn.pairs import Incidence, Pairs
 
 
 class KernelChoice(Protocol):
-    """The parameters of an estimator that name its kernel; `SVMCompare` documents them."""
+    """Kernel parameters of an estimator; `SVMCompare` documents them."""
 
     kernel: Kernel
     gamma: float | Literal["scale"]
@@ -37,9 +37,9 @@ class KernelChoice(Protocol):
 
 @dataclass(eq=False, repr=False)
 class KernelParameters:
-    """The parameters of an estimator's kernel, without its name.
+    """Mixin that stores the kernel parameters of an estimator, except `kernel`.
 
-    Each estimator has `kernel` at its own place among its parameters.
+    The position of `kernel` among the parameters differs between estimators.
     """
 
     _: KW_ONLY
@@ -49,53 +49,57 @@ class KernelParameters:
 
 
 class Expansion(NamedTuple):
-    """A ranking function r(x) = sum_j coef_j k(x, centre_j), or one for each column of
-    coef."""
+    """Ranking function r(x) = sum_j coef_j k(x, center_j).
+
+    With several columns of coef there is one function per column.
+    """
 
     k: Callable[[Floats, NDArray], Floats]
     centres: NDArray
     coef: Floats
 
     def __call__(self, X: Floats) -> Floats:
-        """r of the rows of X, shape (n,)."""
+        """Return r for the rows of X, shape (n,)."""
         if len(self.coef) == 0:
             return np.zeros((X.shape[0], *self.coef.shape[1:]))
         return self.k(X, self.centres) @ self.coef
 
 
 class Functions(NamedTuple):
-    """The functions k(x, centre_j), j = 0 ... N - 1, of a kernel."""
+    """The functions k(x, center_j) of a kernel, j = 0, ..., N - 1."""
 
     kernel: Kernel
-    k: Callable[[Floats, NDArray], Floats]  # (X, centres) to the matrix between them
-    # k less a constant for each function, so that digits are kept
+    k: Callable[[Floats, NDArray], Floats]  # maps (X, centers) to their kernel matrix
+    # k minus a constant per function, which keeps more significant digits
     minus_constant: Callable[[Floats, NDArray], Floats]
     centres: NDArray  # (N, p); with kernel="precomputed" the columns of X, (N,)
-    middle: Floats | float = 0.0  # (p,), which `minus_constant` takes off the items
+    middle: Floats | float = 0.0  # (p,), subtracted from the items by `minus_constant`
 
     def columns(self, X: Floats, ids: Ids | slice = slice(None)) -> Floats:
-        """The functions with these ids at the rows of X, shape (n, k)."""
+        """Return the values of the functions with these ids at X, shape (n, k)."""
         centres = self.centres[ids]
         if centres.shape[0] == 0:
             return np.zeros((X.shape[0], 0))
         return self.k(X, centres)
 
     def seen(self, mix: float) -> Self:
-        """The functions that a loss with this mix needs.
+        """Return the functions in the form that a loss with this mix needs.
 
-        With a mix of 0 only differences of values count, so constants are taken off.
+        With mix = 0 only differences of values count, so constants are subtracted.
         """
         if mix:
             return self
         return self._replace(k=self.minus_constant)
 
     def expansion(self, ids: Ids, coef: Floats) -> Expansion:
-        """The sum of some of them, by one column of coefficients or several; linear
-        ones have w as centre."""
+        """Return the sum of some functions with one or more columns of coefficients.
+
+        A sum of linear functions is stored by its weight vector w.
+        """
         if self.kernel == "linear":
             w = coef.T @ (self.centres[ids] - self.middle)
             if not sparse.issparse(self.centres):
-                # 0 if the coefficients add up to 0
+                # this term is 0 if the coefficients add up to 0
                 w += np.multiply.outer(coef.sum(axis=0), self.middle)
             if w.ndim == 2:
                 return Expansion(self.k, w, np.eye(len(w)))
@@ -103,7 +107,7 @@ class Functions(NamedTuple):
         return Expansion(self.k, self.centres[ids], coef)
 
     def gram_up_to_constants(self, X: Floats) -> Floats:
-        """The kernel between the centres X, up to constants of rows and columns."""
+        """Return the kernel matrix of the centers X, up to row and column constants."""
         if self.kernel == "linear" and not sparse.issparse(X):
             moved = X - self.middle
             return moved @ moved.T
@@ -113,11 +117,12 @@ class Functions(NamedTuple):
 def functions_of(
     choice: KernelChoice, X: Floats, centres: Floats | None = None, name: str = "X"
 ) -> Functions:
-    """The functions of a kernel at the rows of `centres`, or of X, to whose features
-    "scale" refers.
+    """Return the kernel functions centered at the rows of `centres`, or of X.
+
+    gamma = "scale" refers to the features of X.
 
     With ``kernel="precomputed"`` X holds the values of N functions, shape (n, N).
-    Messages call it `name`.
+    `name` is the name of X in messages.
     """
     kernel = choice.kernel
     check_kernel(kernel)
@@ -128,7 +133,7 @@ def functions_of(
         centres = X
     sample = X
     if sparse.issparse(X):
-        sample = np.zeros((1, 1))  # the kernel is linear, so gamma does not matter
+        sample = np.zeros((1, 1))  # a linear kernel does not use gamma
     parameters = kernel_parameters(
         kernel, sample, choice.gamma, choice.degree, choice.coef0
     )
@@ -137,29 +142,28 @@ def functions_of(
     if kernel in SHIFTED:
         minus_constant = partial(kernel_minus_one, kernel, parameters["gamma"])
     elif kernel == "linear" and not sparse.issparse(X):
-        # x·c less middle·c, which an offset of x would make large
+        # (x - middle)·c, since an offset of x would make x·c large
         middle = origin(X)
         minus_constant = partial(_shifted_items, k, middle)
     return Functions(kernel, k, minus_constant, centres, middle)
 
 
 def given_functions(size: int) -> Functions:
-    """Functions whose values at some items are given, as columns."""
+    """Return functions whose values at some items are given, as columns."""
     return Functions("precomputed", _picked, _picked, np.arange(size))
 
 
 class ItemKernel(NamedTuple):
-    """The distinct items that occur in some pairs, their kernel, and the incidence
-    matrix over them."""
+    """The distinct items of some pairs, with their kernel and incidence matrix."""
 
-    functions: Functions  # at the items
-    ids: Ids  # (n,) rows of the pairs' items
+    functions: Functions  # centered at the items
+    ids: Ids  # (n,) row numbers in the items of the pairs
     items: Floats  # (n, p)
     B: Incidence  # (m, n)
 
     @classmethod
     def of(cls, choice: KernelChoice, pairs: Pairs, merge: bool = True) -> Self:
-        """The kernel of some pairs; items with equal features become one if `merge`."""
+        """Return the kernel of some pairs; `merge` merges items with equal features."""
         check_kernel(choice.kernel)
         precomputed = choice.kernel == "precomputed"
         if precomputed:
@@ -181,18 +185,19 @@ class ItemKernel(NamedTuple):
         return self.functions.kernel
 
     def gram(self) -> Floats:
-        """The kernel between the items, shape (n, n)."""
+        """Return the kernel matrix of the items, shape (n, n)."""
         # `centres` is the same array as `items`, which makes the diagonal exact
         return self.functions.k(self.items, self.functions.centres)
 
     def centred_gram(self) -> tuple[Floats, float]:
-        """The Gram matrix up to constants of rows and columns, which B K B' does not
-        see, and its rounding.
+        """Return the centered Gram matrix, and the rounding error of its entries.
+
+        Row and column constants are removed, which does not change B K B'.
 
         Raises
         ------
         ValueError
-            If it is not symmetric, or not positive semi-definite by more than rounding.
+            If it is not symmetric, or has a negative eigenvalue beyond rounding errors.
         """
         K = self.functions.gram_up_to_constants(self.items)
         noise = rounding(K)
@@ -206,13 +211,13 @@ class ItemKernel(NamedTuple):
         return K, noise
 
     def expansion(self, item_coef: Floats) -> Expansion:
-        """r(x) = sum_j item_coef_j k(x, x_j)."""
+        """Return the function r(x) = sum_j item_coef_j k(x, x_j)."""
         used = np.flatnonzero(item_coef)
         return self.functions.expansion(used, item_coef[used])
 
 
 def origin(items: Floats) -> Floats:
-    """A point near the items: their offset, rounded to multiples of their spread."""
+    """Return a point near the items: their offset, rounded to multiples of the spread."""
     low = items.min(axis=0)
     high = items.max(axis=0)
     spread = np.where(high > low, high - low, np.where(low == 0, 1.0, np.abs(low)))
@@ -220,7 +225,7 @@ def origin(items: Floats) -> Floats:
 
 
 def rounding(values: Floats) -> float:
-    """The rounding error of the largest of some values."""
+    """Return the rounding error of the largest value."""
     return float(np.finfo(np.float64).eps * np.abs(values).max())
 
 
@@ -231,5 +236,5 @@ def _shifted_items(
 
 
 def _picked(values: Floats, ids: Ids) -> Floats:
-    """Functions whose values are given, such as rows of a Gram matrix."""
+    """Return the columns of given values, such as those of a Gram matrix."""
     return values[:, ids]

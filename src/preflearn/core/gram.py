@@ -1,5 +1,4 @@
-"""Gram matrices: the operator that solvers see, its dense form, and checks of what
-callers hand over."""
+"""Gram matrices: their interface for solvers, a dense version, and checks."""
 
 from __future__ import annotations
 
@@ -11,22 +10,24 @@ from numpy.typing import ArrayLike
 from preflearn.core.compilation import njit, njit_inner
 from preflearn.core.validation import Floats, Ids, check_array
 
-_ROUNDING = 1e-15  # smaller asymmetry, relative to the diagonal, is left as it is
+_ROUNDING = 1e-15  # smaller asymmetries, relative to the diagonal, are ignored
 _TILE = 256
 
 
 class Gram(Protocol):
-    """Inner products of m points, by what solvers ask for;
-    `preflearn.pairs.DifferenceGram` is those of B."""
+    """Interface of a Gram matrix of m points, as the solvers use it.
+
+    `preflearn.pairs.DifferenceGram` implements it for differences of items.
+    """
 
     def block(self, rows: Ids, columns: Ids) -> Floats: ...
     def times(self, v: Floats) -> Floats: ...
 
 
 class DenseGram:
-    """A symmetric matrix as an operator.
+    """A dense symmetric matrix that implements `Gram`.
 
-    Its products add in the same order on any number of threads.
+    The order of summation in its products does not depend on the number of threads.
     """
 
     __slots__ = ("K",)
@@ -35,17 +36,17 @@ class DenseGram:
         self.K = fixed(K)
 
     def block(self, rows: Ids, columns: Ids) -> Floats:
-        """The entries of these rows and columns, shape (len(rows), len(columns))."""
+        """Return the entries of these rows and columns."""
         return _gather(self.K, rows, columns)
 
     def times(self, v: Floats) -> Floats:
-        """K v, shape (m,); quick where v is sparse."""
+        """Return K v, shape (m,); fast if v has few nonzero entries."""
         rows = np.flatnonzero(v)
         return combine(self.K, rows, v[rows])
 
 
 def fixed(matrix: Floats) -> Floats:
-    """The same numbers, as the one kind of array that loops are compiled for."""
+    """Return a read-only, C-contiguous view, the type that loops are compiled for."""
     matrix = np.ascontiguousarray(matrix).view()
     matrix.setflags(write=False)
     return matrix
@@ -53,7 +54,7 @@ def fixed(matrix: Floats) -> Floats:
 
 @njit
 def _gather(matrix, rows, columns):
-    """Five times as fast as matrix[np.ix_(rows, columns)]."""
+    """Return matrix[np.ix_(rows, columns)], five times as fast."""
     block = np.empty((len(rows), len(columns)))
     for i in range(len(rows)):
         for j in range(len(columns)):
@@ -63,7 +64,7 @@ def _gather(matrix, rows, columns):
 
 @njit
 def combine(matrix, rows, weights):
-    """The sum of the first of these rows, each times its weight."""
+    """Return the weighted sum of the first len(weights) of these rows."""
     total = np.empty(matrix.shape[1])
     combine_into(total, matrix, rows, weights)
     return total
@@ -71,7 +72,10 @@ def combine(matrix, rows, weights):
 
 @njit_inner
 def combine_into(total, matrix, rows, weights):
-    """Write `combine`; four rows at a time, for memory traffic."""
+    """Write the result of `combine` to `total`.
+
+    Four rows are added at a time, which reduces memory traffic.
+    """
     columns = matrix.shape[1]
     n = len(weights)
     total[:] = 0
@@ -93,9 +97,9 @@ def combine_into(total, matrix, rows, weights):
 
 
 def centred(K: Floats) -> Floats:
-    """K without its row means and column means: the inner products of centred items.
+    """Return K without its row and column means: the Gram matrix of centered items.
 
-    B K B' does not change, since B takes off constants of rows and columns of K.
+    B K B' does not change, since row and column constants of K cancel in it.
     """
     means = (K.mean(axis=0) + K.mean(axis=1)) / 2
     means -= means.mean() / 2
@@ -103,7 +107,7 @@ def centred(K: Floats) -> Floats:
 
 
 def check_gram(K: ArrayLike) -> Floats:
-    """Return K as a square, finite, symmetric matrix, or say which entry is wrong."""
+    """Return K as a square, finite, symmetric matrix."""
     K = check_array(K, "K", ("m", "m"), "a square matrix")
     gap = check_symmetric(K, "K")
     if gap > _ROUNDING * float(np.abs(np.diag(K)).max()):
@@ -112,11 +116,10 @@ def check_gram(K: ArrayLike) -> Floats:
 
 
 def check_symmetric(K: Floats, name: str, tolerance: float = 1e-10) -> float:
-    """The largest difference across the diagonal, or a ValueError that says where it
-    exceeds the tolerance.
+    """Return the largest asymmetry; raise ValueError if it exceeds the tolerance.
 
-    The tolerance is relative to the diagonal and to the entry. Works tile by tile,
-    without a second matrix.
+    The tolerance is relative to the diagonal and to the entry. The matrix is compared
+    tile by tile, which needs no second matrix in memory.
     """
     gap = 0.0
     i = 0

@@ -1,5 +1,4 @@
-"""Item kernels: Gram matrices by scikit-learn's names, and features whose inner
-products they are."""
+"""Kernels of items: their Gram matrices, and feature maps of these."""
 
 from __future__ import annotations
 
@@ -33,13 +32,14 @@ from preflearn.pairs import Pairs
 Kernel = str | Callable[[Floats, Floats], Any]
 
 SHIFTED = ("rbf", "laplacian")  # kernels of x - x' alone
-# relative to the largest diagonal entry: smaller pivots are rounding errors, and larger
-# remainders after the last pivot show a negative eigenvalue
+# Both are relative to the largest diagonal entry. Smaller pivots are rounding errors; a
+# larger remainder after the last pivot means that there is a negative eigenvalue.
 _RANK_TOLERANCE = 1e-13
 _NEGATIVE_TOLERANCE = 1e-9
-_ERROR_GROWTH = 100  # of rounding errors in K, until they reach the remainder
+_ERROR_GROWTH = 100  # factor by which rounding errors in K grow in the remainder
 _BLOCK = 1 << 10
-# features, and numbers to add, up to which differences cost no more than a product
+# Up to this number of features, or of terms in all sums, differences take no longer
+# than a matrix product.
 _MAX_FEATURES = 20
 _MAX_TERMS = 10**7
 _CANCELLATION = 1 / 100  # |x - x'|² / |x|² below which a product loses too many digits
@@ -48,8 +48,10 @@ _MIN_GAMMA = np.finfo(np.float64).tiny
 
 
 class NotPositiveSemidefiniteError(ValueError):
-    """A Gram matrix has a negative eigenvalue, so that no features have it as their
-    inner products."""
+    """Error for a Gram matrix that has a negative eigenvalue.
+
+    Such a matrix is not a matrix of inner products for any features.
+    """
 
 
 def check_kernel(kernel: Kernel) -> None:
@@ -60,11 +62,10 @@ def check_kernel(kernel: Kernel) -> None:
 
 
 def scale_gamma(gamma: float | str, X: Floats) -> float:
-    """The width of a kernel: a positive number as it is, "scale" as 1 / (p · variance
-    of X).
+    """Return gamma of a kernel as a number; "scale" is 1 / (p · variance of X).
 
-    The variance is the mean of those of the features, so that an offset of one changes
-    nothing.
+    The variance is the mean of the variances of the features, so that an offset of a
+    feature has no effect.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ def scale_gamma(gamma: float | str, X: Floats) -> float:
 def kernel_parameters(
     kernel: Kernel, items: Floats, gamma: float | str, degree: float, coef0: float
 ) -> dict[str, float]:
-    """The parameters of `kernel_matrix` for the items of a fit; none for a callable."""
+    """Return the parameters of `kernel_matrix` for a fit; none for a callable."""
     if callable(kernel):
         return {}
     return {
@@ -103,18 +104,23 @@ def kernel_parameters(
 
 
 def distinct_items(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of the pairs' items, one for each distinct item in use, and the pairs over
-    these, shape (m, 2)."""
+    """Return the ids of the distinct items in pairs, and the pairs over these ids.
+
+    The ids are the first row of each distinct item that occurs; the pairs have shape
+    (m, 2) and refer to positions among these ids.
+    """
     ids, B = pairs.B.compacted()
     chosen, merged = distinct_rows(pairs.items[ids])
     return ids[chosen], merged[B.index]
 
 
 def distinct_rows(X: Floats) -> tuple[Ids, Ids]:
-    """The first row of each kind, of k kinds in order, and the kind of each row, shapes
-    (k,) and (n,)."""
+    """Return the first row number of each distinct row, and an id for each row.
+
+    The shapes are (k,) for k distinct rows, and (n,) with ids from 0 to k - 1.
+    """
     if sparse.issparse(X):
-        # CSR with entries in order: rows are equal if the bytes of their entries are
+        # with sorted entries, rows are equal if the bytes of their entries are
         nonzero: Any = sparse.csr_array(X, copy=True)
         nonzero.eliminate_zeros()
         numbers: dict[Any, int] = {}
@@ -131,7 +137,7 @@ def distinct_rows(X: Floats) -> tuple[Ids, Ids]:
 
 
 def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> Floats:
-    """The kernel between the rows of X and those of Y, shape (n_x, n_y).
+    """Return the kernel matrix between the rows of X and Y, shape (n_x, n_y).
 
     Parameters
     ----------
@@ -140,29 +146,31 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
         that returns the whole matrix.
     X, Y : ndarray of shape (n_x, p), (n_y, p)
     **parameters : float
-        gamma, degree, coef0; those that the kernel does not have are left out.
+        Values of gamma, degree, and coef0; each kernel uses only its own parameters.
 
     Raises
     ------
     ValueError
-        If a callable returns another shape, values are not finite, or features do not
-        suit the kernel.
+        If a callable returns a wrong shape, values are not finite, or the kernel does
+        not allow the features.
 
     Notes
     -----
-    The values are those of scikit-learn up to rounding errors of the size of those of k,
-    also for "rbf" between items whose distance is small compared with their norms: see
+    The values agree with scikit-learn up to rounding errors in k. For "rbf" this also
+    holds between items whose distance is small compared with their norms, see
     `squared_distances`.
     """
     if callable(kernel):
         K = as_floats(kernel(X, Y), "the kernel")
-        check_shape(K, "the kernel", (len(X), len(Y)), "k(X, Y) gives the whole matrix")
+        check_shape(
+            K, "the kernel", (len(X), len(Y)), "k(X, Y) has to return the whole matrix"
+        )
     else:
         if kernel in ("chi2", "additive_chi2"):
-            expected = f"features of at least 0, for the kernel {kernel!r}"
+            expected = f"nonnegative features for kernel={kernel!r}"
             for values in (X, Y):
                 raise_if_any(values < 0, values, "X", expected)
-        # values that are not finite raise below
+        # values that are not finite raise an error below
         with np.errstate(over="ignore", invalid="ignore"):
             if kernel == "rbf":
                 K = squared_distances(X, Y)
@@ -172,14 +180,16 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
                 K = pairwise_kernels(
                     X, Y, metric=kernel, filter_params=True, **parameters
                 )
-    expected = "finite values (standardise the features, or lower degree)"
+    expected = "finite values; standardize the features, or lower degree"
     raise_if_any(~np.isfinite(K), K, "the kernel", expected)
     return K
 
 
 def kernel_minus_one(kernel: Kernel, gamma: float, X: Floats, Y: Floats) -> Floats:
-    """k(x, x') - 1 of one of `SHIFTED`, to full precision where k is wide, and 1 would
-    hide the rest."""
+    """Return k(x, x') - 1 to full precision, for one of the `SHIFTED` kernels.
+
+    If gamma is small, k is close to 1, and k - 1 computed from k would lose digits.
+    """
     distances = squared_distances
     if kernel == "laplacian":
         distances = manhattan_distances
@@ -187,17 +197,18 @@ def kernel_minus_one(kernel: Kernel, gamma: float, X: Floats, Y: Floats) -> Floa
 
 
 def squared_distances(X: Floats, Y: Floats) -> Floats:
-    """|x - x'|² between the rows of X and of Y, each with a relative error near
-    rounding, shape (n_x, n_y).
+    """Return |x - x'|² between the rows of X and Y to nearly full precision.
 
-    A product of matrices, |x|² + |x'|² - 2 x·x', takes less time where features are
-    many, and loses the digits in which large squares agree. It serves for items that
-    are far from each other: with
-    |x - x'|² >= c |x|², the three terms are at most 2 (3/c + 2) times their sum in size.
+    The result has shape (n_x, n_y).
+
+    The formula |x|² + |x'|² - 2 x·x' with a matrix product takes less time if there are
+    many features, but loses digits if the squares nearly cancel. It is used for items
+    that are far from each other: with |x - x'|² >= c |x|², the three terms are at most
+    2 (3/c + 2) times as large as their sum.
     """
     if X.shape[1] <= _MAX_FEATURES or X.size * len(Y) <= _MAX_TERMS:
         return cdist(X, Y, "sqeuclidean").astype(np.float64, copy=False)
-    middle = Y.mean(axis=0)  # an offset would be a part of all squares
+    middle = Y.mean(axis=0)  # an offset would enlarge all squares
     moved = X - middle
     others = moved
     if Y is not X:
@@ -218,29 +229,30 @@ def squared_distances(X: Floats, Y: Floats) -> Floats:
 
 
 def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
-    """Features L of the lowest dimension with L L' = K, by a pivoted Cholesky
-    factorisation.
+    """Return features L of lowest dimension with L L' = K.
+
+    They are computed by a pivoted Cholesky factorization.
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
-        A symmetric positive semi-definite matrix.
+        Symmetric positive semi-definite matrix.
     rounding : float
-        Rounding error of the entries of K, if larger than that of their size.
+        Rounding error of the entries of K, if it is larger than that of their storage.
 
     Returns
     -------
     L : ndarray of shape (n, r)
-        r is the numerical rank: what remains of K is below 1e-13 of its largest entry
-        on the diagonal.
+        Features, where r is the numerical rank: K - L L' is below 1e-13 of the largest
+        diagonal entry of K.
     order : ndarray of shape (n,)
         Order of the items in which L is lower triangular.
 
     Raises
     ------
     NotPositiveSemidefiniteError
-        If K has a negative eigenvalue, beyond rounding: the remainder after the last
-        positive pivot is then not zero.
+        If K has a negative eigenvalue beyond rounding errors, so that the remainder
+        after the last positive pivot is not zero.
     ValueError
         If K is not symmetric.
 
@@ -265,7 +277,7 @@ def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
     L[order] = np.tril(factor)[:, :rank]
     for start in range(0, len(K), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        # Rounding errors add up along a null vector, such as 1 for a centred K, so the
+        # Rounding errors add up along a null vector, such as 1 for a centered K, so the
         # tolerance grows with n.
         tolerance = max(_NEGATIVE_TOLERANCE * top, _ERROR_GROWTH * len(K) * rounding)
         if np.abs(K[rows] - L[rows] @ L.T).max() > tolerance:
@@ -276,10 +288,11 @@ def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
 def few_features(
     K: Floats, most: int, rounding: float, check: bool
 ) -> tuple[Floats, Ids] | None:
-    """`pivoted_features`, or None if there are more than `most`.
+    """Return `pivoted_features`, or None if there are more than `most` of them.
 
-    A part of K shows this first, without a factorisation of K. With `check`, a Cholesky
-    factorisation tests K in this case too.
+    A submatrix of K of size `most` + 1 is tested first, which may avoid the
+    factorization of K. With `check`, a Cholesky factorization of K looks for negative
+    eigenvalues in this case too.
     """
     if len(K) > most:
         part = np.linspace(0, len(K) - 1, most + 1).astype(np.int64)
@@ -297,7 +310,7 @@ def few_features(
 
 
 def check_definite(K: Floats, rounding: float) -> None:
-    """Raise if K has a negative eigenvalue beyond rounding, by a Cholesky factorisation."""
+    """Raise NotPositiveSemidefiniteError unless a Cholesky factorization succeeds."""
     check_symmetric(K, "K", tolerance=1e-8)
     if not K.any():
         return
@@ -314,9 +327,9 @@ def check_definite(K: Floats, rounding: float) -> None:
 
 
 def indefinite(K: Floats) -> NotPositiveSemidefiniteError:
-    """The error that says which eigenvalues K has."""
+    """Return an error whose message gives the range of the eigenvalues of K."""
     eigenvalues = linalg.eigvalsh(K)
     return NotPositiveSemidefiniteError(
         f"the Gram matrix of the {len(K)} items has eigenvalues from {eigenvalues[0]:.3g} to "
-        f"{eigenvalues[-1]:.3g}; expected none below 0: choose another kernel or other parameters of it"
+        f"{eigenvalues[-1]:.3g}; expected no negative ones: choose another kernel or other kernel parameters"
     )

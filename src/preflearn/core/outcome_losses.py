@@ -1,7 +1,7 @@
-"""Losses of paired comparisons with ties, with first and second derivatives in d and t.
+"""Losses of paired comparisons with ties, and their first two derivatives.
 
-d = r(first) - r(second); t is the parameter of ties: log(nu) of Davidson's model, or
-the threshold.
+The variables are d = r(first) - r(second) and the tie parameter t: log(nu) in
+Davidson's model, the threshold in ordinal models.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from preflearn.core.validation import Floats
 
 
 class Loss(NamedTuple):
-    """Minus log-likelihoods of the pairs, with derivatives in d and the tie parameter t."""
+    """Negative log-likelihoods of the pairs, and their derivatives in d and t."""
 
     value: Floats  # all of shape (m,)
     d: Floats
@@ -37,7 +37,7 @@ class Link(NamedTuple):
 
 
 def _log_logistic(x: Floats) -> Floats:
-    """A fifth of the time of scipy.special.log_expit."""
+    """Return log(1 / (1 + exp(-x))), in a fifth of the time of scipy's log_expit."""
     return np.minimum(x, 0.0) - np.log1p(np.exp(-np.abs(x)))
 
 
@@ -54,8 +54,8 @@ LINKS = {
 
 
 def davidson_probabilities(d: Floats, nu: float) -> Floats:
-    """Probabilities of -1, 0, 1 in Davidson's model, shape (m, 3)."""
-    with np.errstate(divide="ignore"):  # nu = 0 has no ties
+    """Return the probabilities of -1, 0, 1 in Davidson's model, shape (m, 3)."""
+    with np.errstate(divide="ignore"):  # nu = 0 excludes ties
         _, tie, win, lose = _davidson(d, np.log(nu))
     return np.column_stack(
         [np.where(d < 0, win, lose), tie, np.where(d < 0, lose, win)]
@@ -63,8 +63,11 @@ def davidson_probabilities(d: Floats, nu: float) -> Floats:
 
 
 def _davidson(d: Floats, t: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """log(e^{d/2} + e^t + e^{-d/2}), and the probabilities of a tie, and of wins of the
-    better and of the other item."""
+    """Return log(e^{d/2} + e^t + e^{-d/2}) and three outcome probabilities.
+
+    These are the probabilities of a tie, a win of the item with the higher score, and a
+    win of the other item.
+    """
     half = np.abs(d) / 2
     top = np.maximum(half, t)
     win = np.exp(half - top)
@@ -75,7 +78,7 @@ def _davidson(d: Floats, t: float) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def davidson_loss(d: Floats, t: float, y: NDArray) -> Loss:
-    """Davidson's model, for labels y."""
+    """Return the loss of Davidson's model for labels y."""
     size, tie, win, lose = _davidson(d, t)
     mean = np.copysign((win - lose) / 2, d)
     equal = y == 0
@@ -90,12 +93,13 @@ def davidson_loss(d: Floats, t: float, y: NDArray) -> Loss:
 
 
 def ordinal_loss(d: Floats, t: float, y: NDArray, link: Link) -> Loss:
-    """P(first) = F(d - t), P(second) = F(-d - t), P(tie) = F(t - d) - F(-t - d), for
-    labels y.
+    """Return the loss of an ordinal model with the distribution function F.
 
-    Each is F(b) - F(a). F is symmetric, so let the first item be the preferred one, or
-    for ties the one with the larger score. Then b = d - t and a = -infinity for a
-    preference, b = t - d and a = -t - d for a tie.
+    P(first) = F(d - t), P(second) = F(-d - t), and P(tie) = F(t - d) - F(-t - d).
+
+    Each probability is F(b) - F(a). Since F is symmetric, let the first item be the
+    preferred one, or in a tie the one with the higher score. Then b = d - t and a =
+    -infinity for a preference, b = t - d and a = -t - d for a tie.
     """
     ties = np.flatnonzero(y == 0)
     turn = np.where(y == 0, np.where(d < 0, -1.0, 1.0), y)
@@ -122,10 +126,11 @@ def ordinal_loss(d: Floats, t: float, y: NDArray, link: Link) -> Loss:
 
 
 def log_interval(d: Floats, t: float, log_cdf: Callable[[Floats], Floats]) -> Floats:
-    """log(F(t - d) - F(-t - d)), from the logarithms of F.
+    """Return log(F(t - d) - F(-t - d)), computed from log F.
 
-    If rounding makes both logarithms equal, they count as 2t apart, as in the tail of
-    the logistic distribution; other log-concave tails have a larger difference.
+    If rounding makes both logarithms equal, their difference is set to 2t, its value in
+    the tail of the logistic distribution. Other log-concave tails have a larger
+    difference.
     """
     upper = log_cdf(t - np.abs(d))
     lower = log_cdf(-t - np.abs(d))

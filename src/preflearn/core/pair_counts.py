@@ -1,5 +1,4 @@
-"""Counts for the measures of `metrics`: labelled pairs above a threshold, and pairs of
-ranked items."""
+"""Weighted counts of pairs, from which `metrics` computes its measures."""
 
 from typing import NamedTuple
 
@@ -18,11 +17,11 @@ from preflearn.core.validation import (
 
 
 class Sweep(NamedTuple):
-    """Weights of pairs above a falling threshold, at each distinct abs(difference)."""
+    """Total weights of pairs above each threshold, from the largest one down."""
 
     magnitudes: Floats  # distinct abs(differences), decreasing
-    hits: Floats  # preferences at least as large and in the right direction
-    false_alarms: Floats  # ties at least as large
+    hits: Floats  # weight of preferences with at least this difference, in the right direction
+    false_alarms: Floats  # weight of ties with at least this difference
     preferences: float  # weight of all preferences
     ties: float  # weight of all ties
 
@@ -30,7 +29,7 @@ class Sweep(NamedTuple):
 def sweep_threshold(
     y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None
 ) -> Sweep:
-    """Sort pairs by abs(difference) and add up their weights, in O(m log m)."""
+    """Sort pairs by abs(difference) and sum their weights, in O(m log m)."""
     differences = check_array(
         differences, "differences", ("m",), "one difference per pair"
     )
@@ -64,13 +63,14 @@ def sweep_threshold(
 
 
 class PairCounts(NamedTuple):
-    """Weighted numbers of item pairs in each of q queries, by truth and prediction."""
+    """Weighted numbers of item pairs per query, by truth and prediction."""
 
-    # (q,) differ in truth: 2 for opposite orders, 1 for a tie in prediction
+    # (q,) pairs that differ in truth: counted twice if predicted in the opposite order,
+    # once if predicted as tied
     wrong: Floats
-    separated: Floats  # (q,) tied in truth, differ in prediction
-    strict: Floats  # (q,) differ in truth
-    tied: Floats  # (q,) tied in truth
+    separated: Floats  # (q,) pairs that are tied in truth and differ in the prediction
+    strict: Floats  # (q,) pairs that differ in truth
+    tied: Floats  # (q,) pairs that are tied in truth
 
 
 def count_pairs(
@@ -80,7 +80,10 @@ def count_pairs(
     sample_weight: ArrayLike | None,
     name: str,
 ) -> PairCounts:
-    """Count the item pairs of each query, in O(n log n); messages call the truth `name`."""
+    """Count the item pairs of each query, in O(n log n).
+
+    `name` is the name of the true values in messages.
+    """
     true = check_array(true, name, ("n",), "one value per item")
     n = len(true)
     predicted = check_array(predicted, "predicted", (n,), "one value per item")
@@ -99,7 +102,7 @@ def count_pairs(
 
 
 def _order(values: Floats, qid: NDArray | None) -> Ids:
-    """The order by query and by value; faster than `numpy.lexsort`."""
+    """Return the order by query and value, faster than `numpy.lexsort`."""
     order = np.argsort(values)
     if qid is None:
         return order
@@ -107,21 +110,22 @@ def _order(values: Floats, qid: NDArray | None) -> Ids:
 
 
 def _changes(values: NDArray, qid: NDArray | None, order: Ids) -> NDArray[np.bool_]:
-    """Where, in this order, the value or the query differs from the one before; True at
-    the first."""
+    """Return where the value or the query changes in this order; True at the start."""
     keys = [key[order] for key in (values, qid) if key is not None]
     return np.append(True, np.any([key[1:] != key[:-1] for key in keys], axis=0))
 
 
 @njit
 def _count(query, new, place, weights):
-    """The fields of `PairCounts`, of items in the order of query and truth; `new` where
-    one of both changes.
+    """Return the fields of `PairCounts` for items sorted by query and true value.
 
-    The places of predictions are 1, 2, ... from the largest of the last query down to
-    the least of the first; equal predictions share a place. Each item is compared with
-    the items before it. A Fenwick tree holds the weights of those with less truth:
-    element k sums the weights at the places from k - (k & -k) + 1 to k.
+    `new` is True where the query or the true value changes.
+
+    Predictions are numbered 1, 2, ... from the largest of the last query down to the
+    smallest of the first; equal predictions have the same place. Each item is compared
+    with the items before it. A Fenwick tree holds the weights of those with a smaller
+    true value: element k is the sum of the weights at the places from k - (k & -k) + 1
+    to k.
     """
     wrong, separated, strict, tied = counts = np.zeros((4, query[-1] + 1))
     tree = np.zeros(place.max() + 1)
@@ -134,12 +138,14 @@ def _count(query, new, place, weights):
         q = query[i]
         p = place[i]
         w = weights[i]
-        if new[i]:  # the items so far have less truth now, or belong to another query
+        if new[
+            i
+        ]:  # the items so far now have smaller true values, or belong to another query
             for j in range(begin, i):
                 equal[place[j]] = 0.0
                 less[place[j]] += weights[j]
                 k = place[j]
-                # k is at least 1, and at least doubles its last bit
+                # ends, since k >= 1 and each step at least doubles its last bit
                 while k < len(tree):
                     tree[k] += weights[j]
                     k += k & -k
@@ -151,7 +157,7 @@ def _count(query, new, place, weights):
             all_equal = 0.0
         larger = 0.0
         k = p - 1
-        while k > 0:  # one bit less each time
+        while k > 0:  # each step removes one bit
             larger += tree[k]
             k &= k - 1
         wrong[q] += w * (2 * larger + less[p])

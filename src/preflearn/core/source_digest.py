@@ -1,5 +1,4 @@
-"""Digests of Python code that do not depend on comments, docstrings, or annotations of
-functions.
+"""Digests of Python code that ignore comments, docstrings, and annotations.
 
 `module_digest` is for results: a chapter is out of date if the digest of a module that
 it imports changes. `function_digest` is for compiled code: it covers one function and
@@ -41,18 +40,18 @@ def module_digest(source: bytes) -> str:
 
 @cache
 def function_digest(file: Path, qualname: str) -> str:
-    """Return the digest of a function and of all definitions in our packages that it
-    uses.
+    """Return the digest of a function and of all definitions that it uses.
 
-    The fields of named tuples that its module defines or imports are included, since
-    arguments may have these types.
+    Definitions outside of our packages are not followed. The fields of named tuples
+    that its module defines or imports are included, since arguments may have these
+    types.
 
     Parameters
     ----------
     file : Path
-        The module that defines the function.
+        Module that defines the function.
     qualname : str
-        The function's ``__qualname__``. For a nested function, the outermost function
+        ``__qualname__`` of the function. For a nested function, the outermost function
         is used.
     """
     waiting = [Definition(file, qualname.partition(".")[0]), *_named_tuples(file)]
@@ -69,7 +68,7 @@ def function_digest(file: Path, qualname: str) -> str:
 
 
 def _normalized(source: bytes) -> ast.Module:
-    """Parse a module, and remove what does not change its results."""
+    """Parse a module and remove the parts that do not affect its results."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(
@@ -115,8 +114,7 @@ def _definitions(file: Path) -> dict[str, list[ast.stmt]]:
 
 
 def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a module, also those inside top-level `if`, `try` and
-    `with`."""
+    """Yield the statements of a module, also inside top-level `if`, `try`, `with`."""
     for statement in body:
         blocks = [
             getattr(statement, field, []) for field in ("body", "orelse", "finalbody")
@@ -153,8 +151,10 @@ def _nodes(definition: Definition) -> list[ast.stmt]:
 
 
 def _fields_only(node: ast.stmt) -> ast.stmt:
-    """Return a named tuple without its methods, which compiled code cannot call; any
-    other node as it is."""
+    """Return a named tuple without its methods, and any other node unchanged.
+
+    Compiled code cannot call methods of named tuples.
+    """
     if not _is_named_tuple(node):
         return node
     fields: list[ast.stmt] = [
@@ -164,8 +164,7 @@ def _fields_only(node: ast.stmt) -> ast.stmt:
 
 
 def _uses(definition: Definition) -> Iterator[Definition]:
-    """Yield the definitions that a definition refers to, in its own module or in
-    another one of ours."""
+    """Yield the definitions in our packages that a definition refers to."""
     known = _definitions(definition.file)
     for statement in _nodes(definition):
         if isinstance(statement, ast.ImportFrom):
@@ -184,8 +183,7 @@ def _uses(definition: Definition) -> Iterator[Definition]:
 
 
 def _imported(statement: ast.ImportFrom, name: str) -> Iterator[Definition]:
-    """Yield what ``from module import name`` refers to: a definition in the module, or
-    a module itself."""
+    """Yield the definition or the module that ``from module import name`` refers to."""
     module = statement.module or ""
     yield from (Definition(file, name) for file in _files_of(module))
     yield from (Definition(file, "") for file in _files_of(f"{module}.{name}"))

@@ -1,8 +1,9 @@
-"""Leakage-free splits of pairs over items, queries or dates, for scikit-learn's searches.
+"""Leakage-free train-test splits of pairs by items, queries, or dates.
 
-Pairs that share an item are not independent: a learner that has seen both items of a
-pair in other pairs may know its answer by heart. So these splitters hold out items (or
-queries, or dates), with all their pairs.
+Pairs that share an item are not independent: if both items of a test pair occur in
+training pairs, a learner may have memorized the answer. These splitters therefore hold
+out whole items, queries, or dates with all their pairs. They can be passed as `cv` to
+scikit-learn's searches.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ from preflearn.pairs import Pairs
 
 @dataclass(eq=False, repr=False)
 class _Splitter(BaseCrossValidator):
-    """Pairs with both items in training units train, those with both held out test."""
+    """A splitter that holds out units: items, queries, or dates.
+
+    A pair is a training pair if both of its items belong to training units, and a test
+    pair if both belong to held-out units.
+    """
 
     n_splits: int = 5
     _kind: ClassVar[str]
@@ -42,7 +47,7 @@ class _Splitter(BaseCrossValidator):
     def get_n_splits(
         self, X: object = None, y: object = None, groups: object = None
     ) -> int:
-        """The number of splits."""
+        """Return the number of splits."""
         return check_count(self.n_splits, "n_splits", 2)
 
     def split(  # pyright: ignore[reportIncompatibleMethodOverride]  (scikit-learn's X are pairs here)
@@ -51,30 +56,34 @@ class _Splitter(BaseCrossValidator):
         y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Iterator[tuple[Ids, Ids]]:
-        """Ids of the training pairs (k,) and of the test pairs (l,), for each split.
+        """Yield the ids of the training pairs and of the test pairs of each split.
 
         Parameters
         ----------
         pairs : Pairs or array-like of shape (m, 2, p), or row numbers of items, shape (m, 2)
         y : ignored
         groups : array-like of shape (m,)
-            See the class. What scikit-learn's searches take as `groups` arrives here.
+            Query ids or dates of the pairs, see the class. scikit-learn's searches pass
+            their argument `groups` on to this method.
 
         Raises
         ------
         ValueError
-            On bad pairs or groups, more splits than there is something to split, or a
-            split without a pair to train or to test.
+            If pairs or groups are not valid, if there are fewer items, queries, or
+            dates than splits, or if a split has no training pairs or no test pairs.
         """
         pairs = as_compared(pairs)
         folds = split_units(
             self._units(pairs, groups), self._scheme(), "n_splits", self._kind
         )
-        expected = f"some of the {len(pairs)} pairs: fewer splits, or {self._kind} with more pairs"
-        for fold, parts in enumerate(folds):
-            for part, purpose in zip(parts, ("train", "test"), strict=True):
-                have = f"the number of pairs to {purpose} in split {fold} of {self.n_splits}"
-                require(len(part) > 0, 0, have, expected)
+
+        for fold, parts in enumerate(folds, 1):
+            for part, purpose in zip(parts, ("training", "test"), strict=True):
+                if len(part) == 0:
+                    raise ValueError(
+                        f"split {fold} of {self.n_splits} has none of the {len(pairs)} "
+                        f"pairs as {purpose} pairs; use fewer splits, or add pairs"
+                    )
         return iter(folds)
 
     @abstractmethod
@@ -86,18 +95,21 @@ class _Splitter(BaseCrossValidator):
 
 @dataclass(eq=False, repr=False)
 class ItemKFold(_Splitter):
-    """Folds of items: both items of a test pair are unseen in training.
+    """Split pairs by items, so that both items of a test pair are new.
 
-    A pair trains if neither of its items is in the fold, and tests if both are; a pair
-    with one item on each side does neither. So each pair is tested at most once, and
-    with few folds more pairs are. Items are the same if their features are.
+    Use it to estimate how well a learner compares items that it has never seen.
+
+    A pair is a training pair if neither of its items is in the fold, and a test pair if
+    both are. A pair with only one item in the fold is left out. Each pair is therefore
+    tested at most once, and fewer folds test more pairs. Items with equal features
+    count as the same item.
 
     Parameters
     ----------
     n_splits : int
         Number of folds, from 2 to the number of items.
     shuffle : bool
-        Whether items are assigned to folds at random; else they stay in order.
+        Whether items are assigned to folds at random; otherwise folds are consecutive.
     random_state : int, numpy Generator, RandomState or None
         Source of randomness of the shuffle.
 
@@ -125,10 +137,13 @@ class ItemKFold(_Splitter):
 
 
 class QueryKFold(ItemKFold):
-    """Folds of queries: all pairs of a query train, or all test.
+    """Split pairs by queries, so that test pairs belong to new queries.
 
-    The groups of `split` are the query ids of the pairs, shape (m,): for ids of the
-    items, ``qid[pairs.index[:, 0]]``. Parameters are those of `ItemKFold`.
+    Use it if items come in queries (or users, or races), and the learner is to be
+    applied to new ones. All pairs of a query are in the same part.
+
+    Pass the query ids of the pairs, shape (m,), as `groups`. If you have ids of the
+    items, pass ``qid[pairs.index[:, 0]]``. The parameters are those of `ItemKFold`.
 
     Examples
     --------
@@ -145,19 +160,21 @@ class QueryKFold(ItemKFold):
 
 
 class DateSplit(_Splitter):
-    """Splits forward in time: training pairs are earlier than all test pairs.
+    """Split pairs by date, so that all training pairs precede the test pairs.
 
-    The groups of `split` are the dates of the pairs, shape (m,), of any kind that can
-    be sorted, or ISO texts such as 2024-01-31; other texts are refused, as 03/04/2024
-    has two meanings. Ordered categories are in their own order. Different dates are cut
-    into n_splits + 1 blocks in turn; each but the first is tested, after training on
-    all earlier ones. Pairs of one date stay together. Items may come again, as players
-    do.
+    Use it to estimate how well a learner forecasts later comparisons.
+
+    Pass the dates of the pairs, shape (m,), as `groups`: values that can be sorted, or
+    ISO strings such as 2024-01-31. Other strings raise ValueError, since 03/04/2024 has
+    two meanings. Ordered categories keep their own order. The distinct dates are
+    divided into n_splits + 1 consecutive blocks. Each block except the first is tested
+    after training on all earlier blocks. Pairs of one date stay together. Items may
+    occur in both parts, as players do.
 
     Parameters
     ----------
     n_splits : int
-        Number of splits, from 2 to the number of different dates less one.
+        Number of splits, from 2 to the number of distinct dates minus one.
 
     Examples
     --------
@@ -185,7 +202,7 @@ class DateSplit(_Splitter):
 
 
 def _categories_as_dates(groups: pd.Series) -> pd.Series:
-    """Dates that are categories: their values, or the order that the user gave them."""
+    """Return the values of categories or, if they are ordered, their order."""
     if not groups.cat.ordered:
         return groups.astype(groups.cat.categories.dtype)
     codes = groups.cat.codes.astype(np.float64)
@@ -195,16 +212,16 @@ def _categories_as_dates(groups: pd.Series) -> pd.Series:
 def split_units(
     units: NDArray, scheme: KFold | TimeSeriesSplit, name: str, kind: str
 ) -> list[tuple[Ids, Ids]]:
-    """Ids of the pairs whose units are both seen, and both held out, for each split.
+    """Return the ids of the training pairs and of the test pairs, for each split.
 
     Parameters
     ----------
     units : ndarray of shape (m, 2)
-        Item, query or date of both items of each pair, which are held out together.
+        Unit (item, query, or date) of the first and the second item of each pair.
     scheme : KFold or TimeSeriesSplit
-        Splitter of the different units in order.
+        Splitter that is applied to the sorted distinct units.
     name, kind : str
-        Names of the number of splits, and of the units, in messages.
+        Names of the number of splits and of the units, for messages.
 
     Raises
     ------
@@ -212,10 +229,10 @@ def split_units(
         If there are fewer units than splits.
     """
     names, places = np.unique(units, return_inverse=True)
-    # the first dates only train
+    # the first dates are used for training only
     most = len(names) - isinstance(scheme, TimeSeriesSplit)
     count = int(scheme.n_splits)
-    expected = f"at most {most}, for {len(names)} different {kind}"
+    expected = f"at most {most}, since there are {len(names)} different {kind}"
     require(count <= most, count, name, expected)
     places = places.reshape(units.shape)
     folds = []
@@ -229,14 +246,14 @@ def split_units(
 def check_leakage(pairs: Pairs | ArrayLike, train: ArrayLike, test: ArrayLike) -> int:
     """Count the test pairs whose items are both in training pairs.
 
-    A learner may know the answers of such pairs by heart, so that its accuracy on them
+    A learner may have memorized the answers to such pairs, so that its accuracy on them
     says little about pairs of new items. The count is 0 for the folds of `ItemKFold`.
-    Folds of `QueryKFold` and `DateSplit` may share items, as players come again.
+    Training and test pairs of `QueryKFold` and `DateSplit` may share items.
 
     Parameters
     ----------
     pairs : Pairs or array-like of shape (m, 2, p), or row numbers of items, shape (m, 2)
-        Items are the same if their features are.
+        Comparisons; items with equal features count as the same item.
     train, test : array-like of int or bool
         Row numbers, or masks, of the training pairs and of the test pairs.
 
@@ -247,7 +264,7 @@ def check_leakage(pairs: Pairs | ArrayLike, train: ArrayLike, test: ArrayLike) -
     Raises
     ------
     ValueError
-        On bad pairs, row numbers or masks, or row numbers out of range.
+        If pairs, row numbers, or masks are not valid, or row numbers are out of range.
 
     Examples
     --------
@@ -262,15 +279,18 @@ def check_leakage(pairs: Pairs | ArrayLike, train: ArrayLike, test: ArrayLike) -
         try:
             parts.append(index[check_selection(rows, len(pairs), name)])
         except IndexError as error:
-            expected = f"row numbers, or a mask, of {len(pairs)} pairs ({error})"
+            expected = f"row numbers or a mask for {len(pairs)} pairs ({error})"
             require(False, rows, name, expected)
     trained, tested = parts
     return int(np.isin(tested, trained).all(axis=1).sum())
 
 
 def _units_of_groups(groups: ArrayLike | None, pairs: Pairs, kind: str) -> NDArray:
-    """Units of both items of each pair, from the groups of `split`."""
-    expected = f"a {kind} for each of the {len(pairs)} pairs: split(pairs, y, groups)"
+    """Return the units of both items of each pair, from the groups of the pairs."""
+    expected = (
+        f"a {kind} for each of the {len(pairs)} pairs: call split(pairs, y, groups), "
+        "or pass groups to the search"
+    )
     require(groups is not None, groups, "groups", expected)
     units: NDArray = np.asarray(
         check_query_ids(groups, len(pairs), "groups", kind, "pair")

@@ -1,9 +1,11 @@
-"""Checks of input: each returns what it checked as an array or a number, or says what
-is wrong with it.
+"""Validation of user input.
 
-Every message says what was found, where, and what is expected. In arrays of numbers
-True and False count as 1 and 0 (a mask makes good weights); as a parameter or a label a
-bool is refused, since it is probably a mistake.
+Each function returns the checked value as an array or a number, or raises ValueError
+with a message that names the argument and shows the wrong value.
+
+Every message says what was found, where, and what is expected. In numeric arrays True
+and False count as 1 and 0, so that a mask can be used as weights. A bool is not
+accepted as a parameter or as a label, since it is probably a mistake.
 """
 
 from __future__ import annotations
@@ -25,18 +27,22 @@ Ids = NDArray[np.int64]
 PerMatch = ArrayLike | None  # one value per match, if any
 
 _MAX = float(np.finfo(np.float64).max)
-LARGEST = 1e100  # products of two larger numbers might overflow in a sum
-_MAX_DENSE_ENTRIES = 2**27  # of sparse features made dense: a gigabyte
+LARGEST = 1e100  # sums of products of two larger numbers might overflow
+_MAX_DENSE_ENTRIES = (
+    2**27
+)  # limit for sparse features that are made dense: one gigabyte
 
 
 # ---- Messages
 
 
 def short_repr(value: object) -> str:
-    """A value of the user's in one line of at most 60 characters, for messages."""
+    """Represent a value in one line of at most 60 characters, for messages."""
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # an integer of 5,000 digits, say; an object may fail in any way
+    except (
+        Exception
+    ):  # repr may raise any exception, for example for an integer of 5,000 digits
         text = f"a {type(value).__name__}"
     if len(text) > 60:
         text = text[:57] + "..."
@@ -44,14 +50,16 @@ def short_repr(value: object) -> str:
 
 
 def require(good: bool, value: object, name: str, expected: str) -> None:
-    """Raise ValueError that shows a value, unless it is good."""
+    """Raise a ValueError that shows the value, unless it is good."""
     if not good:
         raise ValueError(f"{name} is {short_repr(value)}; expected {expected}")
 
 
 def raise_if_any(wrong: NDArray, values: Any, name: str, expected: str) -> None:
-    """Raise ValueError that shows the first of `values`, or of their entries if sparse,
-    that is wrong."""
+    """Raise a ValueError that shows the first wrong entry of `values`, if any.
+
+    For sparse values the mask `wrong` refers to the stored entries.
+    """
     if not wrong.any():
         return
     where = tuple(np.argwhere(wrong)[0].tolist())
@@ -62,15 +70,17 @@ def raise_if_any(wrong: NDArray, values: Any, name: str, expected: str) -> None:
         value = values[where]
     if where:
         name += f"[{', '.join(map(str, where))}]"
-    # tolist: as Python writes it, not np.float64(...)
+    # tolist gives Python numbers, whose repr is 1.0 and not np.float64(1.0)
     require(False, np.asarray(value).tolist(), name, expected)
 
 
 def check_shape(
     array: NDArray, name: str, shape: tuple[int | str, ...], meaning: str = ""
 ) -> None:
-    """Raise unless an array has this shape; a letter stands for any length, the same
-    wherever it occurs."""
+    """Raise a ValueError unless an array has this shape.
+
+    A letter in the shape stands for any length; equal letters stand for equal lengths.
+    """
     lengths = dict(zip(shape, array.shape, strict=False))
     wanted = [lengths.get(size) if isinstance(size, str) else size for size in shape]
     if tuple(wanted) == array.shape:
@@ -82,8 +92,11 @@ def check_shape(
 
 
 def warn_user(text: str, category: type[Warning]) -> None:
-    """Warn, and point to the line outside of the package, and of joblib that it calls,
-    that led to it."""
+    """Issue a warning that points to the user's line of code.
+
+    This is the innermost line outside of this package and of joblib, which the package
+    calls.
+    """
     frame = inspect.currentframe()
     level = 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith(
@@ -101,20 +114,23 @@ def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return `values` as an array of any kind; raise if masked, sparse, or ragged."""
     if np.ma.is_masked(values):
         raise ValueError(
-            f"{name} has {np.ma.count_masked(values)} masked values; expected none"
+            f"{name} has {np.ma.count_masked(values)} masked values; "
+            "fill or remove them first"
         )
     if sparse.issparse(values):
-        raise ValueError(f"{name} is sparse; expected a dense array")
+        raise ValueError(
+            f"{name} is sparse; expected a dense array: call .toarray() first"
+        )
     try:
         return np.asarray(values)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name} must be an array of numbers; expected rows of equal length"
+            f"{name} is not an array of numbers; expected rows of equal length"
         ) from None
 
 
 def as_floats(values: ArrayLike, name: str) -> Floats:
-    """Return real numbers as floats, finite or not, or say which one is not a float."""
+    """Return real numbers as floats, finite or not; raise ValueError for others."""
     array = as_array(values, name)
     if array.dtype.kind in "cmMV":
         raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers")
@@ -124,12 +140,14 @@ def as_floats(values: ArrayLike, name: str) -> Floats:
         if array.ndim == 0:
             expected = "an array of numbers"
         raise_if_any(np.reshape(unreadable, array.shape), array, name, expected)
-    with np.errstate(over="ignore"):  # a number longer than 64 bits may be infinite
+    with np.errstate(
+        over="ignore"
+    ):  # an integer of more than 64 bits may become infinite
         return array.astype(np.float64, copy=False)
 
 
 def _is_readable(value: Any) -> bool:
-    # float() only warns of these
+    # float() accepts these with a warning only
     if value is np.ma.masked or isinstance(value, np.complexfloating):
         return False
     try:
@@ -142,8 +160,7 @@ def _is_readable(value: Any) -> bool:
 def check_array(
     values: ArrayLike, name: str, shape: tuple[int | str, ...], meaning: str = ""
 ) -> Floats:
-    """Return `values` as a finite, non-empty float array of this shape, or say what is
-    wrong, and where.
+    """Return `values` as a finite, non-empty float array of the given shape.
 
     Parameters
     ----------
@@ -173,11 +190,12 @@ def check_array(
 def check_items(
     items: Any, name: str = "items", scaled: bool = False, keep: Any = False
 ) -> Floats:
-    """Return `items` as a finite (n, p) float array, `scaled` if products are to be
-    finite.
+    """Return `items` as a finite float array of shape (n, p).
 
-    Sparse ones become dense, up to a gigabyte, unless `keep` asks for a CSR array with
-    entries in order: True, or "few" where they are fewer than their features.
+    With `scaled`, values whose products might overflow raise ValueError.
+
+    Sparse items become dense, up to one gigabyte, unless `keep` asks for a CSR array
+    with sorted entries: always if True, only for n < p if "few".
     """
     if sparse.issparse(items):
         suits = keep is True or (keep == "few" and items.shape[0] < items.shape[-1])
@@ -197,15 +215,18 @@ def _as_csr(items: Any, name: str) -> Any:
     check_shape(items, name, ("n", "p"))
     values: Any = sparse.csr_array(items)
     check_array(np.append(values.data, 0), f"{name}.data", ("entries",))
-    values = values.astype(np.float64)  # a copy, whose entries are put in order
+    values = values.astype(np.float64)  # a copy, which sum_duplicates may sort in place
     values.sum_duplicates()
     return values
 
 
 def _as_dense(items: Any, name: str) -> NDArray[Any]:
-    advice = "SVMRank or RankRLS, kernel='linear', keeps n < p items sparse; TruncatedSVD makes p smaller"
+    advice = (
+        "reduce p by TruncatedSVD or, if n < p, use SVMRank or RankRLS with "
+        "kernel='linear', which keep the features sparse"
+    )
     expected = (
-        f"at most {_MAX_DENSE_ENTRIES:,} numbers, where they become dense: {advice}"
+        f"at most {_MAX_DENSE_ENTRIES:,} numbers, since they become dense; {advice}"
     )
     fits = math.prod(items.shape) <= _MAX_DENSE_ENTRIES
     require(fits, items.shape, f"the shape (n, p) of the sparse {name}", expected)
@@ -213,8 +234,7 @@ def _as_dense(items: Any, name: str) -> NDArray[Any]:
 
 
 def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
-    """Return weights as a (length,) array with a positive sum, or say which one is
-    wrong."""
+    """Return weights as a (length,) array with a positive sum."""
     if sample_weight is None:
         return np.ones(length)
     weights = check_array(sample_weight, "sample_weight", (length,))
@@ -228,10 +248,13 @@ def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
 
 
 def check_scale(values: Floats, name: str) -> None:
-    """Raise ValueError where squares or differences of values might overflow."""
+    """Raise ValueError if squares or differences of the values might overflow."""
     largest = max(float(values.max()), -float(values.min()))
-    name = f"the size of the largest value of {name}"
-    expected = f"at most {LARGEST:g}, or products overflow: standardise the features"
+    name = f"the largest absolute value of {name}"
+    expected = (
+        f"at most {LARGEST:g}, so that products do not overflow; "
+        "standardize the features"
+    )
     require(largest <= LARGEST, largest, name, expected)
 
 
@@ -241,8 +264,7 @@ def check_scale(values: Floats, name: str) -> None:
 def check_labels(
     y: ArrayLike, n_pairs: int, allow: tuple[int, ...] = (-1, 0, 1)
 ) -> NDArray[np.int8]:
-    """Return comparison labels as an (m,) array of -1, 0, 1, or say which label is
-    wrong.
+    """Return comparison labels as an (m,) array of -1, 0, 1.
 
     Parameters
     ----------
@@ -256,43 +278,44 @@ def check_labels(
     Raises
     ------
     ValueError
-        On a wrong shape, a length other than m, or a label that is not in `allow`, such
-        as True.
+        If the shape or the length is wrong, or a label is not in `allow`. True and
+        False are not labels.
     """
     array = as_array(y, "y")
     check_shape(array, "y", (n_pairs,), "one label per pair")
     labels = array
-    if array.dtype.kind not in "iuf":  # objects may be numbers; nothing else is
+    if array.dtype.kind not in "iuf":  # an object array may hold numbers
         labels = np.array([as_real(value) for value in array.tolist()])
     expected = (
         f"one of {sorted(allow)} (+1 first better, -1 second better, 0 no difference)"
     )
     if (labels == 2).any():
-        expected += "; for cross_val_predict, which renumbers them, method='predict'"
+        expected += "; cross_val_predict renumbers labels unless method='predict'"
     raise_if_any(~np.isin(labels, allow), array, "y", expected)
     return labels.astype(np.int8, copy=False)
 
 
 def check_kinds(y: NDArray, model: str, ties: bool = True) -> None:
-    """Raise unless the labels hold a preference and, if the model needs `ties`, a tie."""
+    """Raise ValueError if the labels lack preferences, or ties if `ties` are needed."""
     if not y.any():
         needed = "at least one preference (label +1 or -1)"
         if ties:
             needed = "both ties and preferences"
         raise ValueError(
-            f"y has only ties (label 0); {model} needs {needed}: with ties alone, predict 0 for each pair"
+            f"y has only ties (label 0); {model} needs {needed}: "
+            "add pairs with label +1 or -1"
         )
     if ties and y.all():
         raise ValueError(
-            f"y has only preferences (labels +1 and -1), no ties; {model} needs both, to learn which "
-            "differences count: use SVMRank, which needs no ties"
+            f"y has only preferences (labels +1 and -1), no ties; {model} needs both to "
+            "learn which differences are significant: use SVMRank, which needs no ties"
         )
 
 
 def check_index(
     index: ArrayLike, n_items: int, name: str = "index"
 ) -> NDArray[np.int64]:
-    """Return the (m, 2) row numbers of items, or say which one is wrong."""
+    """Return the (m, 2) row numbers of items, checked to be within range."""
     array = as_array(index, name)
     check_shape(array, name, ("m", 2), "first and second item of a pair")
     if len(array) == 0:
@@ -321,7 +344,7 @@ def check_query_ids(
     if qid is None:
         return None
     array = as_array(qid, name)
-    # of a list of texts and numbers NumPy makes texts, also of 1 and nan
+    # NumPy converts a list of strings and numbers to strings, also 1 and nan
     if array.dtype.kind in "SU" and not hasattr(qid, "dtype"):
         array = np.asarray(qid, dtype=object)
     check_shape(array, name, (n_items,), f"one {kind} per {unit}")
@@ -331,13 +354,14 @@ def check_query_ids(
             np.unique(array)
     except TypeError:
         raise ValueError(
-            f"{name} is {short_repr(qid)}; expected ids of one kind, which can be sorted"
+            f"{name} is {short_repr(qid)}; expected ids of one type (all strings or "
+            "all numbers), so that they can be sorted"
         ) from None
     return array
 
 
 def query_numbers(qid: ArrayLike | None, n_items: int) -> Ids:
-    """Return the queries of n items as numbers from 0; without ids there is one query."""
+    """Return the query of each item as a number from 0; without ids all are 0."""
     checked = check_query_ids(qid, n_items)
     if checked is None:
         return np.zeros(n_items, np.int64)
@@ -345,15 +369,19 @@ def query_numbers(qid: ArrayLike | None, n_items: int) -> Ids:
 
 
 def check_left(n_pairs: float, n_items: int, condition: str) -> None:
-    """Raise if no pair of items has one query and meets the `condition`."""
+    """Raise ValueError if there are no pairs of items to compare.
+
+    `condition` describes, for the message, which further condition the pairs must meet.
+    """
     if not n_pairs:
         raise ValueError(
-            f"no pair is left of {n_items} items: expected two items of one query{condition}"
+            f"no pair is left of {n_items} items; expected at least two items of the "
+            f"same query{condition}"
         )
 
 
 def check_selection(key: Any, length: int, name: str = "the key") -> slice | NDArray:
-    """Return a slice, or an array of ids or bools; NumPy checks their range."""
+    """Return a selection as a slice or as an array; NumPy checks its range."""
     if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
         key = key[0]  # scikit-learn indexes arrays as X[ids, ...]
     along_first_axis = not isinstance(key, tuple)
@@ -363,7 +391,7 @@ def check_selection(key: Any, length: int, name: str = "the key") -> slice | NDA
             key.indices(length)
         except (TypeError, ValueError):
             raise ValueError(
-                f"{name} is {short_repr(key)}; expected integers, and a step other than 0"
+                f"{name} is {short_repr(key)}; expected integers and a step other than 0"
             ) from None
         return key
     array = np.atleast_1d(as_array(key, name))
@@ -378,12 +406,14 @@ def check_selection(key: Any, length: int, name: str = "the key") -> slice | NDA
 
 
 def as_real(value: object) -> float:
-    """Return a real number as a float, infinite if too large; NaN for anything else,
-    such as a bool."""
+    """Return a real number as a float, and NaN for anything else.
+
+    A number that is too large for a float becomes infinite. A bool becomes NaN.
+    """
     if not isinstance(value, Real) or isinstance(value, bool):
         return math.nan
     try:
-        with np.errstate(over="ignore"):  # of a number longer than 64 bits
+        with np.errstate(over="ignore"):  # an integer of more than 64 bits may overflow
             return float(value)
     except TypeError:  # numpy.timedelta64 is registered as an integer
         return math.nan
@@ -398,10 +428,11 @@ def check_real(
     least: float = -_MAX,
     most: float = _MAX,
 ) -> float:
-    """Return a number from `least` to `most`, or say that another is `expected`.
+    """Return a number from `least` to `most` as a float.
 
-    `expected` names the bounds that a user knows of. For a value that is very large or
-    small, the message adds the bounds that keep products from overflowing.
+    `expected` describes the allowed numbers in the message. If the value is very large
+    or very small, the message also gives the bounds that keep products from
+    overflowing.
     """
     number = as_real(value)
     size = abs(number)
@@ -414,8 +445,10 @@ def check_real(
 def check_number(
     estimator: object, name: str, positive: bool = False, most: float = _MAX
 ) -> float:
-    """Return an estimator's parameter, from -most to most or, if `positive`, from
-    1/most to most."""
+    """Return a parameter of an estimator as a float.
+
+    The bounds are -most and most or, if `positive`, 1/most and most.
+    """
     expected = "a finite number"
     least = -most
     if positive:
@@ -438,14 +471,14 @@ def check_count(value: object, name: str, least: int) -> int:
 def generator(
     source: Any, name: str = "random_state", fresh: bool = False
 ) -> np.random.Generator:
-    """Return a Generator as it is, or one from a seed; if `fresh`, also from None."""
+    """Return a numpy Generator for a seed or a Generator; if `fresh`, also for None."""
     if isinstance(source, np.random.Generator) or (fresh and source is None):
         return np.random.default_rng(source)
     # as_real(True) is NaN
     good = isinstance(source, Integral) and as_real(source) >= 0 and source <= 2**53
-    expected = "a seed, an integer from 0 to 2**53, or a numpy Generator"
+    expected = "a seed (an integer from 0 to 2**53) or a numpy Generator"
     if fresh:
-        expected += ", or None"
+        expected += " or None"
     require(good, source, name, expected)
     return np.random.default_rng(int(source))
 
@@ -453,9 +486,9 @@ def generator(
 def legacy_rng(
     source: Any, name: str = "random_state", fresh: bool = False
 ) -> np.random.RandomState:
-    """Return a RandomState for scikit-learn, from what `generator` takes too.
+    """Return a RandomState, which scikit-learn needs, for what `generator` accepts.
 
-    A seed that scikit-learn takes gives the same draws as there.
+    A seed below 2**32 gives the same draws as in scikit-learn.
     """
     if isinstance(source, np.random.RandomState):
         return source
