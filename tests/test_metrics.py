@@ -282,9 +282,7 @@ def test_disagreement_is_eq_1(data, ties):
     s, f, q, w = data
     error, total = eq1(s, f, q, w, ties)
     if total == 0:
-        with pytest.raises(
-            ValueError, match=f"no pair is left of {len(s)} items: expected two items"
-        ):
+        with pytest.raises(ValueError, match=f"no pair is left of {len(s)} items"):
             disagreement_error(s, f, q, w, ties=ties)
         return
     assert disagreement_error(s, f, q, w, ties=ties) == pytest.approx(

@@ -1,7 +1,7 @@
-"""Measures of predicted comparisons, rankings and probabilities, from the five papers.
+"""Error measures for predicted comparisons, rankings, and probabilities.
 
-All take the truth first and weights last. A row of weight 2 counts twice, and a row of
-weight 0 does not count.
+All functions take the true values first and weights last. A row of weight 2 counts
+twice, and a row of weight 0 does not count.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ __all__ = [
 def comparison_loss(
     y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
-    """The fraction of pairs with a wrong predicted label: eq. 2 of [Venuto2017]_.
+    """Compute the fraction of pairs with a wrong label, eq. 2 of [Venuto2017]_.
 
     Parameters
     ----------
     y : array-like of shape (m,)
         Labels: +1 first better, -1 second better, 0 no difference.
     predicted : array-like of shape (m,)
-        Predicted labels, -1, 0 or 1.
+        Predicted labels -1, 0, or 1.
     sample_weight : array-like of shape (m,), optional
-        Weights of the pairs, not negative.
+        Nonnegative weights of the pairs.
 
     Returns
     -------
     loss : float
-        Between 0 and 1.
+        Fraction between 0 and 1.
 
     Raises
     ------
     ValueError
-        On other labels, unequal lengths, no pairs, or weights that are negative or all
-        zero.
+        If labels are not -1, 0, or 1, lengths differ, there are no pairs, or weights
+        are negative or all zero.
 
     Examples
     --------
@@ -77,13 +77,14 @@ def comparison_loss(
 def comparison_roc(
     y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> tuple[Floats, Floats, Floats]:
-    """The ROC curve of a ranking function as its threshold falls: Table 3 of
-    [Venuto2017]_.
+    """Compute the ROC curve of a ranking function, Table 3 of [Venuto2017]_.
+
+    The threshold decreases along the curve.
 
     The prediction at threshold tau is t_tau(differences) of eq. 4. A tie that is
-    predicted to differ is a false positive; a preference that is predicted to differ in
-    the right direction is a true positive. A preference in the wrong direction is
-    missed at every threshold, so that the true positive rate ends below 1.
+    predicted to differ is a false positive. A preference that is predicted in the right
+    direction is a true positive. A preference whose predicted direction is wrong is
+    missed at every threshold, so the true positive rate may end below 1.
 
     Parameters
     ----------
@@ -93,23 +94,23 @@ def comparison_roc(
         Predicted r(first) - r(second), as `decision_function` of an estimator returns
         them.
     sample_weight : array-like of shape (m,), optional
-        Weights of the pairs, not negative.
+        Nonnegative weights of the pairs.
 
     Returns
     -------
     fpr, tpr : ndarray of shape (k + 1,)
-        False and true positive rate, from (0, 0) to (1, largest true positive rate),
+        False and true positive rates, from (0, 0) to (1, largest true positive rate),
         for k distinct values of ``abs(differences)``.
     thresholds : ndarray of shape (k + 1,)
-        Those values in decreasing order, then 0: each is the smallest tau of its point.
-        If some difference is 0, no tau reaches the last point: it closes the curve at
-        (1, the rate at tau = 0).
+        Distinct values of ``abs(differences)`` in decreasing order, then 0. Each is the
+        smallest tau of its point. If some difference is 0, no tau attains the last
+        point, which closes the curve at (1, rate at tau = 0).
 
     Raises
     ------
     ValueError
-        On bad labels, differences or weights, and unless there is a tie and a
-        preference.
+        If labels, differences, or weights are not valid, or ties or preferences are
+        missing.
 
     Examples
     --------
@@ -118,11 +119,10 @@ def comparison_roc(
     ([0.0, 0.0, 0.0, 0.5, 1.0], [0.0, 0.5, 0.5, 0.5, 0.5], [3.0, 2.0, 1.0, 0.0, 0.0])
     """
     sweep = sweep_threshold(y, differences, sample_weight)
-    for total, labels in ((sweep.ties, "0"), (sweep.preferences, "-1 and 1")):
-        expected = "a positive one, since a ROC curve needs both ties and preferences"
-        require(
-            total > 0, float(total), f"the weight of labels {labels} in y", expected
-        )
+    for total, labels in ((sweep.ties, "0"), (sweep.preferences, "-1 and +1")):
+        expected = "a positive number: a ROC curve needs both ties and preferences"
+        name = f"the total weight of the labels {labels} in y"
+        require(total > 0, float(total), name, expected)
     fpr = np.append(0.0, sweep.false_alarms / sweep.ties)
     tpr = np.append(0.0, sweep.hits / sweep.preferences)
     return fpr, tpr, np.append(sweep.magnitudes, 0.0)
@@ -131,16 +131,14 @@ def comparison_roc(
 def comparison_auc(
     y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
-    """The area under `comparison_roc`, by trapezoids (sections 4 and 5.2 of
-    [Venuto2017]_).
+    """Compute the area under `comparison_roc` (sections 4, 5.2 of [Venuto2017]_).
 
-    Parameters, results and errors as in `comparison_roc`.
+    The area is a sum of trapezoids. Parameters and errors are as in `comparison_roc`.
 
     Returns
     -------
     auc : float
-        Between 0 and 1; see the notes for the value that says "no skill", which is not
-        1/2.
+        Area between 0 and 1. A random prediction does not have 1/2; see the notes.
 
     Notes
     -----
@@ -149,12 +147,12 @@ def comparison_auc(
     .. math:: 1[y_i d_i > 0] \\left(1[|d_i| > |d_j|] + \\tfrac12 1[|d_i| = |d_j|]\\right),
 
     because each tie adds a trapezoid (or, at d_j = 0, a part of the closing segment)
-    whose mean height is that sum over i. So it is the fraction of preferences with the
-    right direction, times the ordinary AUC of abs(d) as a detector of those preferences
-    among all pairs that are ties or right. It follows:
+    whose mean height is the mean of the term over i. The area is therefore the fraction
+    of preferences with the right predicted direction, times the ordinary AUC of abs(d)
+    for distinguishing these preferences from the ties. It follows that the area is
 
-    - 1 if and only if all directions are right and each preference has a larger abs(d)
-      than each tie;
+    - 1 if and only if all directions are right and abs(d) is larger for each preference
+      than for each tie;
     - at most the fraction of right directions, and 0 for a constant score;
     - 1/4 on average for differences drawn independently of each other from one
       continuous symmetric distribution, for any labels;
@@ -175,10 +173,10 @@ def comparison_auc(
 def best_threshold(
     y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> tuple[float, float]:
-    """The threshold tau >= 0 with the lowest zero-one loss: eq. 6 of [Venuto2017]_.
+    """Find the threshold tau >= 0 of lowest zero-one loss, eq. 6 of [Venuto2017]_.
 
-    The loss is constant between neighbouring values of abs(differences), so one sort
-    and cumulative sums find its exact minimum, for which the paper searches a grid.
+    The loss is constant between consecutive values of abs(differences), so a sort and
+    cumulative sums give its exact minimum. The paper searches a grid.
 
     Parameters
     ----------
@@ -187,21 +185,21 @@ def best_threshold(
     differences : array-like of shape (m,)
         Predicted r(first) - r(second).
     sample_weight : array-like of shape (m,), optional
-        Weights of the pairs, not negative.
+        Nonnegative weights of the pairs.
 
     Returns
     -------
     tau : float
-        The midpoint of the widest interval of minimisers within [0,
-        max(abs(differences))]; of several equally wide, the one at the smaller tau. It
-        scales with the differences.
+        Midpoint of the widest interval of minimizers within [0, max(abs(differences))].
+        Of several equally wide intervals the one with the smallest tau is chosen. If
+        all differences are multiplied by a factor, tau is too.
     loss : float
         ``comparison_loss(y, threshold(differences, tau))``.
 
     Raises
     ------
     ValueError
-        On bad labels, differences or weights.
+        If labels, differences, or weights are not valid.
 
     Examples
     --------
@@ -210,8 +208,9 @@ def best_threshold(
     """
     sweep = sweep_threshold(y, differences, sample_weight)
     total = sweep.preferences + sweep.ties
-    # Row 0 predicts ties only; row i predicts a difference for the i largest magnitudes.
-    # A last magnitude of 0 adds an empty interval, never better than the one before.
+    # Row 0 predicts ties only; row i predicts a difference for the i largest
+    # magnitudes. A last magnitude of 0 adds an empty interval, which is never better
+    # than the one before.
     losses = np.append(0.0, sweep.false_alarms - sweep.hits) + sweep.preferences
     lower = np.append(sweep.magnitudes, 0.0)
     upper = np.append(sweep.magnitudes[0], sweep.magnitudes)
@@ -236,14 +235,13 @@ def disagreement_error(
     *,
     ties: Literal["keep", "drop"] = "keep",
 ) -> float:
-    """Disagreement of predicted with true scores over pairs of one query: eq. 1 of
-    [Tsivtsivadze2013]_.
+    """Compute the disagreement error of scores, eq. 1 of [Tsivtsivadze2013]_.
 
     The error is half the sum of W_ij abs(sign(s_i - s_j) - sign(f_i - f_j)) over all
-    ordered i, j, with W_ij = 1 for two items of one query: an inverted pair counts 2, a
-    pair that is tied in one of s and f only counts 1. It is divided by the sum of W,
-    its largest value for scores without ties: then 0 is perfect, 1 is reversed, and a
-    random or a constant prediction has 1/2.
+    ordered pairs (i, j), divided by the sum of W_ij, where W_ij = 1 for two items of
+    the same query. In the sum, the absolute value is 2 for an inverted pair and 1 for a
+    pair that is tied in only one of s and f. Without ties in s, the error is 0 for a
+    perfect prediction, 1 for a reversed one, and 1/2 for a random or constant one.
 
     Parameters
     ----------
@@ -254,12 +252,12 @@ def disagreement_error(
     qid : array-like of shape (n,), optional
         Query ids: only items with equal ids are compared. None: one query.
     sample_weight : array-like of shape (n,), optional
-        Weights of the items, not negative; a pair has the product of its two (W_ij =
-        w_i w_j).
+        Nonnegative weights of the items; a pair has the product of the weights of its
+        items (W_ij = w_i w_j).
     ties : {"keep", "drop"}
-        Whether pairs with s_i = s_j count. "keep", as in eq. 1: each adds 1/2 if the
-        prediction orders it. "drop" (W_ij = 0): the error is 1 minus the concordance
-        index.
+        Treatment of pairs with s_i = s_j. "keep", as in eq. 1: such a pair adds 1/2 of
+        a pair if the prediction orders it. "drop" (W_ij = 0): the error is 1 minus the
+        concordance index.
 
     Returns
     -------
@@ -268,7 +266,7 @@ def disagreement_error(
     Raises
     ------
     ValueError
-        On values that are not finite, unequal lengths, bad weights, or where no pair is
+        If values are not finite, lengths differ, weights are not valid, or no pair is
         left.
 
     Examples
@@ -299,43 +297,43 @@ def ranking_loss(
     qid: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """The normalised number of inversions between rankings, section 2 of
-    [AhmadiFahandar2019]_.
+    """Compute the normalized number of inversions, sec. 2 of [AhmadiFahandar2019]_.
 
-    For one query it is the number of item pairs in the wrong order, over n(n-1)/2; for
-    several, the mean over the queries, each with the same weight. For rankings without
-    ties it is the disagreement error of each query.
+    For one query the loss is the number of item pairs in the wrong order, divided by
+    n(n-1)/2. For several queries it is the mean over the queries, each with the same
+    weight. For rankings without ties it equals the disagreement error of each query.
 
     Parameters
     ----------
     rank : array-like of shape (n,)
         True positions; 1 is best.
     predicted : array-like of shape (n,)
-        Predicted positions; only their order matters, so the negative of predicted
-        scores will do.
+        Predicted positions. Only their order matters, so you can pass the negative of
+        predicted scores.
     qid : array-like of shape (n,), optional
         Query ids: only items with equal ids are compared. None: one query.
     sample_weight : array-like of shape (n,), optional
-        Weights of the items, not negative; a pair has the product of its two.
+        Nonnegative weights of the items; a pair has the product of the weights of its
+        items.
 
     Returns
     -------
     loss : float
-        Between 0 (same order) and 1 (reversed).
+        Loss between 0 (same order) and 1 (reversed).
 
     Raises
     ------
     ValueError
-        On values that are not finite, unequal lengths, bad weights, or where no pair is
+        If values are not finite, lengths differ, weights are not valid, or no pair is
         left.
 
     Notes
     -----
-    The paper's rankings are total orders. Beyond them, a pair that shares a true rank
-    is left out (also of the denominator), as in `Pairs.from_rankings`, and so is a
-    query without any pair; a pair that shares a predicted rank is half an inversion,
-    the mean over its two orders. In the paper's formula it is no inversion, so that a
-    constant prediction would be perfect.
+    The paper's rankings have no ties. Here a pair with equal true ranks is left out,
+    also of the denominator, as in `Pairs.from_rankings`; a query without any pair is
+    left out too. A pair with equal predicted ranks counts as half an inversion, the
+    mean over its two orders. In the paper's formula it does not count as an inversion,
+    so that a constant prediction would be perfect.
 
     Examples
     --------
@@ -355,30 +353,33 @@ def ranking_loss(
 def log_loss(
     y: ArrayLike, probabilities: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
-    """The mean of -log p(what happened), in nats: the logarithmic loss of section 4 of
-    [Maystre2019]_.
+    """Compute the mean logarithmic loss in nats, section 4 of [Maystre2019]_.
+
+    The loss of a comparison is -log of the probability that was forecast for its
+    outcome.
 
     Parameters
     ----------
     y : array-like of shape (m,)
         Labels: +1 first won, -1 second won, 0 tie.
     probabilities : array-like of shape (m,), (m, 2) or (m, 3)
-        Probability that the first wins; or of the outcomes -1, 1; or of the outcomes
-        -1, 0, 1, in this order. Ties among the labels need the third form.
+        Probabilities that the first wins, shape (m,); or of the outcomes -1, 1, shape
+        (m, 2); or of the outcomes -1, 0, 1, shape (m, 3), in this order. If labels
+        contain ties, the shape must be (m, 3).
     sample_weight : array-like of shape (m,), optional
-        Weights of the comparisons, not negative.
+        Nonnegative weights of the comparisons.
 
     Returns
     -------
     loss : float
-        At least 0. It is infinite if an outcome with probability 0 happened; clipping
-        would hide such a forecast.
+        Mean loss, at least 0. It is infinite if an outcome with probability 0 occurred;
+        probabilities are not clipped, since that would hide such forecasts.
 
     Raises
     ------
     ValueError
-        On bad labels or weights, probabilities outside [0, 1], or rows whose sum is not
-        1 within 1e-6.
+        If labels or weights are not valid, probabilities are outside [0, 1], or the sum
+        of a row differs from 1 by more than 1e-6.
 
     Examples
     --------
@@ -405,7 +406,10 @@ def _check_probabilities(probabilities: ArrayLike) -> Floats:
     """Return probabilities of shape (m, 2) or (m, 3), from 0 to 1, with row sums of 1."""
     array = as_floats(probabilities, "probabilities")
     good = array.size > 0 and array.shape[1:] in ((), (2,), (3,)) and array.ndim > 0
-    expected = "(m,) for a win of the first, (m, 2) for the outcomes -1, 1, or (m, 3) for -1, 0, 1"
+    expected = (
+        "(m,) for the probabilities of +1, (m, 2) for the outcomes -1, +1, "
+        "or (m, 3) for -1, 0, +1"
+    )
     require(good, array.shape, "the shape of probabilities", expected)
     wrong = ~((array >= 0) & (array <= 1))  # also where one is NaN
     raise_if_any(wrong, array, "probabilities", "values from 0 to 1")
@@ -417,15 +421,16 @@ def _check_probabilities(probabilities: ArrayLike) -> Floats:
 
 
 def threshold(differences: ArrayLike, tau: float) -> NDArray[np.int8]:
-    """The function t_tau, eq. 4 of [Venuto2017]_: -1 below -tau, +1 above tau, 0
-    between.
+    """Apply the threshold function t_tau, eq. 4 of [Venuto2017]_.
+
+    The label is -1 below -tau, +1 above tau, and 0 between.
 
     Parameters
     ----------
     differences : array-like of shape (m,)
         r(first) - r(second).
     tau : float
-        The largest difference that does not count, not negative.
+        Largest difference that counts as a tie, not negative.
 
     Returns
     -------
@@ -442,7 +447,7 @@ def threshold(differences: ArrayLike, tau: float) -> NDArray[np.int8]:
     [-1, 0, 0, 1]
     """
     limit = as_real(tau)
-    require(limit >= 0, tau, "tau", "a threshold of at least 0")
+    require(limit >= 0, tau, "tau", "a number of at least 0")
     differences = as_floats(differences, "differences")
     raise_if_any(np.isnan(differences), differences, "differences", "numbers")
     return (differences > limit).view(np.int8) - (differences < -limit).view(np.int8)

@@ -1,6 +1,7 @@
-"""Pairs of items, and the incidence matrix B, on which every method is built.
+"""Pairs of items, and the incidence matrix B that all methods use.
 
-Methods use four products of B: B f, B'v, B'WB and B K B' (`Incidence`).
+The class `Incidence` computes the four products that the methods need: B f, B'v, B'WB,
+and B K B'.
 """
 
 from __future__ import annotations
@@ -32,30 +33,33 @@ from preflearn.core.validation import (
 __all__ = ["DifferenceGram", "Incidence", "Pairs", "as_pairs", "ranks_to_scores"]
 
 _BLOCK = 1 << 15  # pairs
-_LARGEST_EXACT = 2.0**53  # integers up to here are floats
+_LARGEST_EXACT = 2.0**53  # largest integer up to which all integers are floats
 
 
 class Incidence:
-    """The incidence matrix B of m comparisons among n items, as an operator.
+    """The incidence matrix B of m comparisons among n items, as a linear operator.
 
-    Row k is +1 at the first item i of pair k and -1 at the second item j. So::
+    Use it to compute products with B without storing the matrix; `Pairs.B` returns it.
+
+    Row k is +1 at the first item i of pair k and -1 at the second item j. Therefore::
 
         (B f)_k = f_i - f_j,    (B'v)_i = sum of v_k where i is first - sum of v_k where i is second,
         f' B'WB f = sum over k of w_k (f_i - f_j)²,    (B K B')_kl = <x_i - x_j, x_i' - x_j'>
 
-    for k = (i, j), l = (i', j') and K_ab = <x_a, x_b>. It needs no memory except for the
-    (m, 2) index. Results are float64; NaN is passed on.
+    for k = (i, j), l = (i', j') and K_ab = <x_a, x_b>. It needs no memory except for
+    the (m, 2) index. Results are float64, and NaN in the input gives NaN in the result.
 
     Parameters
     ----------
     index : ndarray of int, shape (m, 2)
-        First and second item of each pair; not checked again (`Pairs` checks it).
+        Row numbers of the first and second item of each pair. They are not checked here
+        (`Pairs` checks them).
     n_items : int
 
     Raises
     ------
     ValueError
-        If an argument of a method does not have one row per item, or per pair.
+        If the argument of a method does not have one row per item, or one row per pair.
 
     Examples
     --------
@@ -79,12 +83,14 @@ class Incidence:
         self.second = index[:, 1]
 
     def __getitem__(self, rows: NDArray | slice) -> Incidence:
-        """B of some of the pairs."""
+        """Return the incidence matrix of some of the pairs."""
         return Incidence(self.index[rows], self.shape[1])
 
     def differences(self, f: ArrayLike) -> Floats:
-        """B f: score differences, first minus second; f (n,) gives (m,), (n, k) gives (m,
-        k)."""
+        """Return the score differences B f, first minus second.
+
+        The shape is (m,) for f of shape (n,), and (m, k) for (n, k).
+        """
         f = _check_rows(f, "f", self.shape[1])
         values = np.empty((len(self.index), *f.shape[1:]))
         # in blocks, without copies of m rows
@@ -94,10 +100,12 @@ class Incidence:
         return values
 
     def adjoint(self, v: ArrayLike) -> Floats:
-        """B'v: the sum over the pairs in which an item is first, less that over those
-        in which it is second.
+        """Return B'v, the signed sums of v over the pairs of each item.
 
-        v (m,) gives (n,), v (m, k) gives (n, k).
+        Pairs in which the item is first count with +1, pairs in which it is second with
+        -1.
+
+        The shape is (n,) for v of shape (m,), and (n, k) for (m, k).
         """
         m, n = self.shape
         v = _check_rows(v, "v", m)
@@ -106,8 +114,7 @@ class Incidence:
         return np.bincount(self.first, v, n) - np.bincount(self.second, v, n)  # pyright: ignore[reportReturnType]  (weighted: floats)
 
     def laplacian(self, weights: ArrayLike) -> sparse.csr_array:
-        """B'WB with W = diag(weights), shape (n, n): the Laplacian of the graph with
-        weighted edges."""
+        """Return the graph Laplacian B'WB with W = diag(weights)."""
         m, n = self.shape
         weights = as_floats(weights, "weights")
         check_shape(weights, "weights", (m,), "one weight per pair")
@@ -119,12 +126,11 @@ class Incidence:
         return (off + off.T + sparse.diags_array(degree)).tocsr()
 
     def gram(self, K: Floats) -> DifferenceGram:
-        """B K B' for a kernel matrix K of the items, shape (n, n): inner products of
-        differences."""
+        """Return the operator B K B' for a kernel matrix K of the items, shape (n, n)."""
         return DifferenceGram(self, K)
 
     def matrix(self) -> sparse.csr_array:
-        """B itself, sparse."""
+        """Return B as a sparse matrix."""
         m = self.shape[0]
         data = np.tile([1.0, -1.0], m)
         columns = self.index.flatten()  # a copy, which SciPy may sort in place
@@ -133,13 +139,13 @@ class Incidence:
         )
 
     def occurring(self) -> Ids:
-        """The ids of the items that occur in a pair, in order."""
+        """Return the sorted ids of the items that occur in a pair."""
         marks = np.zeros(self.shape[1], dtype=bool)
         marks[self.index] = True
         return np.flatnonzero(marks)
 
     def compacted(self) -> tuple[Ids, Incidence]:
-        """The ids of the items that occur in a pair, and B with only their columns."""
+        """Return ids of the items that occur, and B with only their columns."""
         ids = self.occurring()
         if len(ids) == self.shape[1]:
             return ids, self
@@ -149,7 +155,10 @@ class Incidence:
 
 
 class DifferenceGram:
-    """B K B' as an operator: its diagonal, its blocks, and its products with vectors.
+    """The Gram matrix B K B' of item differences, as a linear operator.
+
+    Use it to get the diagonal, blocks, and products with vectors without storing the
+    (m, m) matrix; `Incidence.gram` returns it.
 
     Parameters
     ----------
@@ -167,22 +176,24 @@ class DifferenceGram:
         self.K = np.ascontiguousarray(K)
 
     def diagonal(self) -> Floats:
-        """Squared norms of the differences, shape (m,): K_ii + K_jj - 2 K_ij for a pair
-        (i, j)."""
+        """Return the squared norms of the differences, shape (m,).
+
+        They are K_ii + K_jj - 2 K_ij for a pair (i, j).
+        """
         own = np.diag(self.K)
         first = self.B.first
         second = self.B.second
         return own[first] + own[second] - 2 * self.K[first, second]
 
     def block(self, rows: Ids, columns: Ids) -> Floats:
-        """The entries of some rows and columns, shape (len(rows), len(columns))."""
-        # each row takes a pass over all n columns of K, so rows are the shorter side
+        """Return the entries of some rows and columns."""
+        # each row takes a pass over all n columns of K, so let rows be the shorter side
         if len(rows) > len(columns):
             return self.block(columns, rows).T
         return _gather_block(self.K, self.B.index[rows], self.B.index[columns])
 
     def times(self, v: ArrayLike) -> Floats:
-        """B K B' v; v (m,) gives (m,), v (m, k) gives (m, k)."""
+        """Return B K B'v, for v of shape (m,) or (m, k)."""
         return self.B.differences(self.K @ self.B.adjoint(v))
 
 
@@ -210,33 +221,36 @@ def _check_rows(values: ArrayLike, name: str, length: int) -> Floats:
 
 
 class Pairs:
-    """Comparisons as edges of a graph: `items` are its vertices, `index` its edges.
+    """Pairs of compared items: a graph with items as vertices and pairs as edges.
+
+    Use it to pass comparisons to any learner. It stores the features of each item once,
+    however many pairs the item is in.
 
     Parameters
     ----------
     items : array-like or sparse matrix of shape (n, p)
-        Feature vectors of the n distinct items. Sparse ones are kept as CSR, and so
-        used by learners with a linear kernel; other methods make them dense, if that
-        takes no more than a gigabyte.
+        Feature vectors of the n distinct items. A sparse matrix is stored as CSR, and
+        learners with a linear kernel use it in this form. Other methods make it dense
+        if this takes at most one gigabyte.
     index : array-like of int, shape (m, 2)
-        Row numbers in `items` of the first and the second item of each pair.
+        Row numbers, in `items`, of the first and the second item of each pair.
 
     Raises
     ------
     ValueError
-        If features are not finite, an index is out of range, a pair compares an item
-        with itself, or there is no pair.
+        If features are not finite, a row number is out of range, a pair compares an
+        item with itself, or there are no pairs.
 
     Notes
     -----
-    A label y belongs to each pair: +1 first better, -1 second better, 0 no difference.
-    [Venuto2017]_ writes the pair as (x, x'), and its y = 1 says that x' is better: read
-    x' as first and x as second.
+    Each pair has a label y: +1 first better, -1 second better, 0 no difference.
+    [Venuto2017]_ writes a pair as (x, x'), where y = 1 means that x' is better. Its x'
+    is the first item here, and its x is the second.
 
-    Pairs share items and so are not independent. To judge a learner hold out items,
-    queries or dates, by the splitters of `preflearn.core`, and standardise features by
-    its `OnItems` inside of the folds. Its `check_leakage` counts the test pairs of any
-    other split whose items are both in training.
+    Pairs share items, so they are not independent. To evaluate a learner, hold out
+    items, queries, or dates with the splitters of `preflearn.core`. Standardize
+    features inside the folds with `OnItems`. For any other split, `check_leakage`
+    counts the test pairs whose items both occur in training pairs.
 
     Examples
     --------
@@ -257,7 +271,7 @@ class Pairs:
 
     @classmethod
     def _trusted(cls, items: NDArray, index: NDArray) -> Pairs:
-        """Pairs of arrays that were checked before."""
+        """Make pairs from arrays that were already checked."""
         pairs = cls.__new__(cls)
         pairs.items = items
         pairs.index = index
@@ -265,11 +279,13 @@ class Pairs:
 
     @classmethod
     def from_arrays(cls, first: ArrayLike, second: ArrayLike) -> Pairs:
-        """Pairs from two (m, p) arrays: row i of `first` was compared with row i of
-        `second`."""
+        """Make pairs from two (m, p) arrays, whose rows are compared one by one.
+
+        Row i of `first` was compared with row i of `second`.
+        """
         first = check_items(first, "first", keep=True)
         second = check_items(second, "second", keep=True)
-        check_shape(second, "second", first.shape, "the same as of first")
+        check_shape(second, "second", first.shape, "the shape of first")
         m = first.shape[0]
         items: Any
         if sparse.issparse(first) or sparse.issparse(second):
@@ -286,7 +302,9 @@ class Pairs:
         qid: ArrayLike | None = None,
         ties: Literal["drop", "keep"] = "drop",
     ) -> tuple[Pairs, NDArray[np.int8]]:
-        """All pairs of items of one query, labelled by the sign of their score difference.
+        """Make all pairs of items of the same query, with labels from their scores.
+
+        The label is the sign of the score difference, first minus second.
 
         Parameters
         ----------
@@ -301,13 +319,13 @@ class Pairs:
         Returns
         -------
         pairs : Pairs
-            In each pair the first item is before the second one in X.
+            All pairs; in each pair the first item precedes the second one in X.
         y : ndarray of shape (m,)
 
         Raises
         ------
         ValueError
-            On wrong shapes, values that are not finite, or where no pair is left.
+            If shapes are wrong, values are not finite, or no pair is left.
 
         Examples
         --------
@@ -336,9 +354,11 @@ class Pairs:
     def from_rankings(
         cls, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None
     ) -> tuple[Pairs, NDArray[np.int8]]:
-        """All pairs of items of the same query, labelled by rank; rank 1 is best.
+        """Make all pairs of items of the same query, with labels from ranks.
 
-        Items that share a rank make no pair. Parameters, results and errors as in
+        Rank 1 is best.
+
+        Items with equal ranks give no pair. Parameters, results, and errors are as in
         `from_scores`.
 
         Examples
@@ -378,34 +398,37 @@ class Pairs:
     ) -> NDArray:
         if copy is False:
             raise ValueError(
-                "a dense (m, 2, p) array of Pairs can only be made by copying"
+                "Pairs cannot be converted to a dense (m, 2, p) array without a copy; "
+                "do not pass copy=False"
             )
         return np.asarray(check_items(self.items)[self.index], dtype=dtype)
 
     def __getitem__(self, key: int | slice | ArrayLike) -> Pairs:
-        """The pairs selected by a mask, by ids or by a slice, over the same items."""
+        """Select pairs by a mask, by ids, or by a slice; the items stay the same."""
         key = check_selection(key, len(self))
         return self._trusted(self.items, self.index[key])
 
     def with_items(self, items: NDArray) -> Pairs:
-        """The same comparisons of the same items with other features, shape (n, p')."""
+        """Return the same comparisons with other features of the items, shape (n, p')."""
         items = check_items(items, keep=True)
         check_shape(items, "items", (self.items.shape[0], "p"), "one row per item")
         return self._trusted(items, self.index)
 
     def differences(self) -> NDArray[np.float64]:
-        """First minus second, shape (m, p): the incidence matrix times the items."""
+        """Return the feature differences, first minus second, shape (m, p)."""
         if sparse.issparse(self.items):
             return self.B.matrix() @ self.items
         return self.B.differences(self.items)
 
     @property
     def B(self) -> Incidence:  # noqa: N802
-        """The incidence matrix as an operator, for B f, B'v, B'WB and B K B'."""
+        """The incidence matrix as a linear operator, for B f, B'v, B'WB and B K B'."""
         return Incidence(self.index, self.items.shape[0])
 
     def incidence(self) -> sparse.csr_array:
-        """The sparse (m, n) incidence matrix B: +1 at the first item, -1 at the second.
+        """Return the sparse (m, n) incidence matrix B.
+
+        Each row is +1 at the first item of a pair and -1 at the second.
 
         For scores f of the items, B @ f are the score differences, and B.T @ B is the
         Laplacian of the comparison graph.
@@ -413,14 +436,14 @@ class Pairs:
         return self.B.matrix()
 
     def swapped(self) -> Pairs:
-        """The same comparisons with first and second exchanged, so labels change sign."""
+        """Exchange the first and second items; labels then change their sign."""
         return self._trusted(self.items, self.index[:, ::-1])
 
     def flipped(self, y: ArrayLike) -> tuple[Pairs, NDArray[np.int8]]:
-        """The binary problem of eq. 8 of [Venuto2017]_: significant difference or not.
+        """Return the binary problem of eq. 8 of [Venuto2017]_: preference or tie.
 
-        Preferences are turned so that the better item comes first, with label +1; each
-        tie appears in both orders, with label -1.
+        Preferences are oriented so that the better item comes first, and get the label
+        +1. Each tie appears in both orders, with the label -1.
 
         Parameters
         ----------
@@ -429,8 +452,8 @@ class Pairs:
         Returns
         -------
         flipped : Pairs
-            The pairs with y = 1, those with y = -1 (swapped), the ties, and the ties
-            swapped.
+            The pairs with y = 1, the pairs with y = -1 (swapped), the ties, and the
+            ties swapped.
         y_flipped : ndarray of shape (m + number of ties,)
 
         Examples
@@ -450,19 +473,20 @@ class Pairs:
 
 
 def ranks_to_scores(rank: ArrayLike, qid: ArrayLike | None = None) -> Floats:
-    """Scores of ranked items: minus the rank, so that larger is better.
+    """Convert ranks (1 is best) to scores (larger is better).
 
-    Every learner of items takes scores, `fit(X, y, qid)` with larger y for better
-    items; write `fit(X, ranks_to_scores(rank), qid)` where 1 is best. Shared ranks
-    become equal scores, and gaps between ranks stay as they are.
+    The scores are minus the ranks. All learners from items take scores, `fit(X, y,
+    qid)` with larger y for better items. If you have ranks, call `fit(X,
+    ranks_to_scores(rank), qid)`. Equal ranks become equal scores, and gaps between
+    ranks are kept.
 
     Parameters
     ----------
     rank : array-like of shape (n,)
         Ranks; smaller is better. They may start again in each query.
     qid : array-like of shape (n,), optional
-        Query ids. The scores do not depend on them, since learners compare items of
-        one query only; that there is one id per item is checked.
+        Query ids. They do not change the scores, since learners compare items of the
+        same query only; only their number is checked.
 
     Returns
     -------
@@ -471,7 +495,7 @@ def ranks_to_scores(rank: ArrayLike, qid: ArrayLike | None = None) -> Floats:
     Raises
     ------
     ValueError
-        On ranks that are not finite, or another number of query ids.
+        If ranks are not finite, or there is not one query id per item.
 
     Examples
     --------
@@ -484,18 +508,15 @@ def ranks_to_scores(rank: ArrayLike, qid: ArrayLike | None = None) -> Floats:
 
 
 def as_pairs(pairs: Pairs | ArrayLike, keep: bool = False) -> Pairs:
-    """Return `pairs` as non-empty Pairs; an (m, 2, p) array holds first and second
-    items.
+    """Return Pairs, or an array of shape (m, 2, p), as non-empty Pairs.
 
-    Sparse items become dense, unless the caller takes them too and asks to `keep` them.
+    Sparse items become dense unless `keep` is True.
     """
     if not isinstance(pairs, Pairs):
         array: Any = pairs
         if not sparse.issparse(pairs):
             array = as_array(pairs, "pairs")
-        meaning = (
-            "first and second item of each pair, or Pairs; for items use rank_function"
-        )
+        meaning = "first and second item of each pair, or Pairs; for single items use rank_function"
         check_shape(array, "pairs", ("m", 2, "p"), meaning)
         pairs = Pairs.from_arrays(array[:, 0], array[:, 1])
     if len(pairs) == 0:
@@ -506,9 +527,10 @@ def as_pairs(pairs: Pairs | ArrayLike, keep: bool = False) -> Pairs:
 
 
 def _check_scores(scores: ArrayLike, n_items: int) -> NDArray[np.float64]:
-    """Return scores as floats; integers that floats merge become their ranks.
+    """Return scores as floats; very large integers are replaced by their ranks.
 
-    Only the order of scores counts, and the floats next to 2^53 are 2 apart.
+    Above 2^53 different integers may become the same float. Only the order of scores
+    counts, so ranks can replace them.
     """
     checked = check_array(scores, "scores", (n_items,), "one value per item")
     if (np.abs(checked) < _LARGEST_EXACT).all():
@@ -524,10 +546,10 @@ def _check_scores(scores: ArrayLike, n_items: int) -> NDArray[np.float64]:
 
 @njit
 def _pairs_of_queries(order, ends, scores, keep_ties):
-    """Pairs of items of one query, and which of the two has the larger score.
+    """Return all pairs of items of the same query, and the sign of the difference.
 
-    `scores` are those of the items in `order`, in which query q ends before `ends[q]`.
-    Each item is compared with the later ones of its query.
+    `scores` are the scores of the items in the order `order`, in which query q ends
+    before position `ends[q]`. Each item is compared with the later items of its query.
     """
     total = 0
     start = 0

@@ -1,8 +1,8 @@
-"""The style of the book's figures, and figures of more than one chapter.
+"""Style of the book's figures, and plots that several chapters use.
 
-A method has one colour and one marker in the whole book. The colours are those of Okabe
-and Ito, which colour-blind readers can distinguish. Functions that draw need matplotlib
-(extra [book]).
+Each method has one color and one marker in the whole book. The colors are the palette
+of Okabe and Ito, which most color-blind readers can distinguish. Functions that draw
+need matplotlib (extra [book]).
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["COLOURS", "difference_plane", "setup", "style"]
 
 NARROW_MIME = "application/vnd.preflearn.narrow"
-_NARROW_WIDTH = 4.8  # inches: nine-point letters are nine pixels high on a telephone
-_MIN_PANEL_WIDTH = 0.8  # relative to the wide figure; else panels go to the next row
+# inches; at this width 9-point letters are about 9 pixels high on a phone
+_NARROW_WIDTH = 4.8
+# relative to the wide figure; narrower panels move to the next row
+_MIN_PANEL_WIDTH = 0.8
 
 COLOURS = {
     "black": "#000000",
@@ -98,8 +100,9 @@ _CYCLE = ("blue", "vermillion", "green", "purple", "orange", "sky", "black")
 
 
 def setup() -> None:
-    """Set the book's style for all figures that follow; in a notebook also draw them as
-    SVG, wide and narrow.
+    """Set the book's style for all following figures.
+
+    In a notebook, figures are also drawn as SVG, in a wide and in a narrow version.
 
     Examples
     --------
@@ -135,18 +138,19 @@ def setup() -> None:
 
 
 def narrow(figure: Figure) -> str | None:
-    """Draw a figure as SVG for a telephone, with letters of the same size and panels
-    below each other.
+    """Draw a narrow version of a figure as SVG, for phones.
+
+    Letters keep their size, and panels are placed below each other.
 
     Parameters
     ----------
     figure : matplotlib Figure
-        Figure that was drawn, with a constrained layout. It does not change.
+        Figure that was drawn with a constrained layout. It is not changed.
 
     Returns
     -------
     str or None
-        None if the figure is narrow already.
+        SVG text, or None if the figure is already narrow.
     """
     width, height = (float(side) for side in figure.get_size_inches())
     if width <= _NARROW_WIDTH:
@@ -177,7 +181,7 @@ def narrow(figure: Figure) -> str | None:
 
 
 def _stack_panels(figure: Figure, width: float, undo: ExitStack) -> float:
-    """Move panels into fewer columns, and return their new height relative to the old."""
+    """Move panels into fewer columns, and return the relative change of the height."""
     specs = {panel: panel.get_subplotspec() for panel in figure.axes}
     places = {panel: spec for panel, spec in specs.items() if spec is not None}
     grids = {place.get_gridspec() for place in places.values()}
@@ -189,7 +193,7 @@ def _stack_panels(figure: Figure, width: float, undo: ExitStack) -> float:
     if fewer == columns:
         return 1
     panels = list(places)
-    if rows == fewer:  # columns become rows
+    if rows == fewer:  # each column becomes a row
         panels.sort(
             key=lambda panel: (places[panel].colspan.start, places[panel].rowspan.start)
         )
@@ -213,7 +217,7 @@ def _stack_panels(figure: Figure, width: float, undo: ExitStack) -> float:
 
 
 def _copy_legend(figure: Figure, legend: Legend) -> Legend:
-    """Add a legend again, in as many columns as the narrow figure has room for."""
+    """Add a copy of a legend, with as many columns as fit into the narrow figure."""
     texts = legend.get_texts()
     inch = figure.dpi
     # 0.7 inch for the line of an entry
@@ -224,7 +228,7 @@ def _copy_legend(figure: Figure, legend: Legend) -> Legend:
     if legend.get_window_extent().y0 > figure.bbox.height / 2:
         place = "outside upper center"
     by_name: dict[str, Any] = dict(zip(names, legend.legend_handles, strict=True))
-    for panel in figure.axes:  # the handles of a legend have lost their markers
+    for panel in figure.axes:  # handles of a legend do not keep their markers
         drawn, labels = panel.get_legend_handles_labels()
         by_name |= dict(zip(labels, drawn, strict=True))
     handles = [by_name[name] for name in names]
@@ -233,7 +237,7 @@ def _copy_legend(figure: Figure, legend: Legend) -> Legend:
 
 
 def _show_label(panel: Axes, along: Literal["x", "y"], undo: ExitStack) -> None:
-    """Show the tick labels and the name of an axis that a neighbour showed for it."""
+    """Show the tick labels and the name of an axis that a shared axis hid."""
     shared: Any
     if along == "y":
         side = "labelleft"
@@ -253,12 +257,14 @@ def _show_label(panel: Axes, along: Literal["x", "y"], undo: ExitStack) -> None:
 
 
 def style(name: str) -> dict[str, str]:
-    """Keyword arguments of matplotlib for the colour and marker of a method or label.
+    """Return matplotlib keyword arguments for the color and marker of a method.
+
+    `name` may also be a kind of label, such as "tie".
 
     Raises
     ------
     ValueError
-        If the name has no style yet.
+        If the name has no style.
 
     Examples
     --------
@@ -266,7 +272,7 @@ def style(name: str) -> dict[str, str]:
     {'color': '#CC79A7', 'marker': 's'}
     """
     known = isinstance(name, str) and name in _STYLES
-    require(known, name, "the style", f"one of {sorted(_STYLES)}")
+    require(known, name, "name", f"one of {sorted(_STYLES)}")
     colour, marker = _STYLES[name]
     return {"color": COLOURS[colour], "marker": marker}
 
@@ -274,7 +280,7 @@ def style(name: str) -> dict[str, str]:
 def difference_plane(
     axes: Axes, differences: ArrayLike, y: ArrayLike, **scatter: Any
 ) -> None:
-    """Scatter two-dimensional differences (first minus second) with a marker per label.
+    """Plot two-dimensional differences, first minus second, with a marker per label.
 
     Parameters
     ----------
@@ -282,12 +288,12 @@ def difference_plane(
     differences : array-like of shape (m, 2)
     y : array-like of shape (m,)
     **scatter
-        Further arguments of `Axes.scatter`.
+        Further keyword arguments of `Axes.scatter`.
 
     Raises
     ------
     ValueError
-        If the differences do not have two columns, or a label is not -1, 0 or 1.
+        If the differences do not have two columns, or a label is not -1, 0, or 1.
     """
     differences = check_array(
         differences, "differences", ("m", 2), "one difference per pair"
