@@ -117,7 +117,7 @@ def test_fit_returns_self_and_leaves_its_input_alone(estimator):
     [
         ([[[0.0], [np.nan]], [[1.0], [2.0]]], [1, 0], "nan"),
         (np.zeros((0, 2, 3)), [], "empty"),
-        ([[[1e308], [-1e308]], [[1.0], [2.0]]], [1, 0], "overflows"),
+        ([[[1e308], [-1e308]], [[1.0], [2.0]]], [1, 0], "overflow"),
         ([[[1e-200], [0.0]], [[0.0], [2e-200]]], [1, 0], "scale"),
         (
             [

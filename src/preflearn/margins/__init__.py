@@ -1,4 +1,7 @@
-"""P1, section 3.1: linear ranking functions with the largest margin, if any exist."""
+"""Linear ranking functions with the largest margin (P1, section 3.1).
+
+They exist if the comparisons are linearly separable.
+"""
 
 from preflearn.margins.lp import MarginLP
 from preflearn.margins.qp import MarginQP

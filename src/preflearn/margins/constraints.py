@@ -1,8 +1,9 @@
-"""Constraints of the programs of [Venuto2017]_, section 3.1; few of them matter.
+"""Constraints of the margin programs, section 3.1 of [Venuto2017]_.
 
-A constraint row is the difference of a pair, oriented by its label. A working set of
-rows, of the flipped data of eq. 8, grows by the rows that its own optimum violates: all
-rows are only read, some five times.
+A constraint row is the feature difference of a pair, oriented by its label (the flipped
+data of eq. 8). Only few constraints are binding at the optimum. A working set of rows
+therefore starts small and grows by the rows that its own optimum violates. The full
+data are only read, about five times.
 """
 
 from __future__ import annotations
@@ -19,28 +20,29 @@ from preflearn.pairs import Pairs, as_pairs
 from preflearn.solvers.newton import warn_about_gap
 
 _EPS = np.finfo(np.float64).eps
-RANK_TOL = 1e-12  # smallest singular value, relative to the largest, that counts
-# differences below this, and above its inverse, lose digits when squared
+RANK_TOL = 1e-12  # singular values below this, relative to the largest, count as 0
+# squares of smaller differences underflow, and of differences above its inverse
+# overflow
 _MIN_DIFFERENCE = 1e-140
-# a relative violation of the optimality conditions that is worth a warning
+# a larger relative violation of the optimality conditions gives a warning
 _INACCURATE = 1e-7
-# rows that an answer does not violate by so much, in units of s - t, are added with
-# others
+# Rows that a solution satisfies by less than this, in units of s - t, are added
+# together with violated rows.
 _NEARLY_VIOLATED = 0.05
-_ROWS_PER_FEATURE = 4  # of each kind, by which a working set grows
-# gaps, relative to the objective, while rows are gathered and in the end
+_ROWS_PER_FEATURE = 4  # number of rows of each kind that are added at a time
+# duality gaps, relative to the objective: while rows are added, and at the end
 _ROUGH = 1e-2
 EXACT = 1e-13
 
 
 class OrientedPairs(NamedTuple):
-    """Labelled pairs and their differences, turned to the better item."""
+    """Labeled pairs, and their differences oriented toward the better item."""
 
     pairs: Pairs
     y: NDArray[np.int8]
-    values: Floats  # (m, p): y_i d_i of a preference, d_j of a tie
+    values: Floats  # (m, p): y_i d_i for a preference, d_j for a tie
     ties: NDArray[np.bool_]
-    sign: NDArray[np.int8]  # -1 where a difference was turned, else 1
+    sign: NDArray[np.int8]  # -1 where the sign of a difference was changed, else 1
 
     @classmethod
     def validate(cls, pairs: Pairs | ArrayLike, y: ArrayLike) -> OrientedPairs:
@@ -49,8 +51,8 @@ class OrientedPairs(NamedTuple):
         Raises
         ------
         ValueError
-            On bad pairs or labels, if a difference overflows, or if all those of a
-            feature are so small that their squares vanish.
+            If pairs or labels are not valid, a difference overflows, or all differences
+            in a feature are so small that their squares underflow.
         """
         pairs = as_pairs(pairs)
         y = check_labels(y, len(pairs))
@@ -60,36 +62,39 @@ class OrientedPairs(NamedTuple):
         largest = oriented.largest()
         sound = (largest >= _MIN_DIFFERENCE) & (largest <= 1 / _MIN_DIFFERENCE)
         extreme = (largest != 0) & ~sound
-        expected = f"0, or between {_MIN_DIFFERENCE} and {1 / _MIN_DIFFERENCE:.0e}"
-        expected += ", so that no square overflows: scale them"
-        raise_if_any(extreme, largest, "the largest difference of features", expected)
+        expected = f"0, or a number from {_MIN_DIFFERENCE} to {1 / _MIN_DIFFERENCE:.0e}"
+        expected += (
+            ", so that squares neither underflow nor overflow: rescale the features"
+        )
+        raise_if_any(extreme, largest, "the largest difference in feature", expected)
         values = oriented.values
         np.negative(values, out=values, where=(y == -1)[:, None])
         return oriented
 
     def largest(self) -> Floats:
-        """The largest absolute value of each column, shape (p,).
+        """Return the largest absolute value of each column, shape (p,).
 
-        Without a copy of the rows.
+        The rows are not copied.
         """
         return np.maximum(self.values.max(axis=0), -self.values.min(axis=0))
 
     def scales(self) -> Floats:
-        """Powers of two, shape (p,), that bring the largest entries into [1, 2)."""
+        """Return powers of two, shape (p,), that scale the largest entries to [1, 2)."""
         largest = self.largest()
         exponents = np.clip(np.frexp(largest)[1] - 1, -1000, 1000)
         return np.ldexp(1.0, np.where(largest > 0, exponents, 0))
 
     def constraint_rows(self, ids: NDArray) -> tuple[Floats, NDArray[np.bool_]]:
-        """Rows g whose values g·w are bounded from below, and which are ties.
+        """Return the constraint rows g with these ids, and a mask of the ties.
 
-        They are d_i of preferences, -d_j of ties, and d_j for the id m + j.
+        The program bounds g·w from below. The row is y_i d_i for a preference, and -d_j
+        for a tie; the id m + j stands for d_j.
         """
         pair = ids % len(self.ties)
         return self.values[pair] * self._orientation(ids)[:, None], self.ties[pair]
 
     def pair_multipliers(self, ids: NDArray, dual: NDArray) -> Floats:
-        """Multipliers of constraint rows as weights of the differences d, shape (m,)."""
+        """Convert multipliers of constraint rows to weights of the differences d, (m,)."""
         pair = ids % len(self.ties)
         weights = dual * self._orientation(ids) * self.sign[pair]
         return np.bincount(pair, weights, len(self.ties))  # pyright: ignore[reportReturnType]  (weighted: floats)
@@ -100,12 +105,12 @@ class OrientedPairs(NamedTuple):
 
 
 def warn_about_residual(name: str, residual: float) -> None:
-    """Give a ConvergenceWarning if optimality is violated by more than rounding."""
-    warn_about_gap(name, residual, _INACCURATE, "standardise the features")
+    """Warn if the optimality conditions are violated by more than rounding errors."""
+    warn_about_gap(name, residual, _INACCURATE, "standardize the features")
 
 
 def extremes(values: Floats, ties: NDArray[np.bool_]) -> tuple[float, float]:
-    """s = min of the preferences' values, and t = max of the ties' absolute values.
+    """Return s and t: the minimum over preferences, the maximum of abs over ties.
 
     Without ties t is 0.
     """
@@ -114,9 +119,9 @@ def extremes(values: Floats, ties: NDArray[np.bool_]) -> tuple[float, float]:
 
 
 class Solution(NamedTuple):
-    """Weights for some constraint rows, and multipliers >= 0 of the rows.
+    """Optimal weights for some constraint rows, and nonnegative row multipliers.
 
-    `state` is what else the solver returns.
+    `state` is an additional result of the solver.
     """
 
     coef: Floats
@@ -124,7 +129,7 @@ class Solution(NamedTuple):
     state: Any = None
 
 
-# from constraint rows, which are ties, a relative accuracy, and a guess of the weights
+# arguments: constraint rows, a mask of the ties, relative accuracy, initial weights
 Solver = Callable[[Floats, NDArray[np.bool_], float, Floats], Solution]
 
 
@@ -134,25 +139,27 @@ def grow_working_set(
     solve: Solver,
     working_set: NDArray | None = None,
 ) -> tuple[Solution, NDArray[np.int64]]:
-    """Solve a problem with few binding rows, by adding rows that an answer violates.
+    """Solve a problem with few binding rows by adding violated rows.
 
     Parameters
     ----------
     data : OrientedPairs
     scale : float or ndarray of shape (p,)
-        Divisor of the features, and factor of the weights of the solution.
+        Scale of the features: they are divided by it, so that the solution is w *
+        scale.
     solve : callable
-        Solver for some rows: for rough answers until few rows are missing, then for
-        exact ones.
+        Solver for some rows. It is called with a low accuracy until few rows are
+        missing, then with the final accuracy.
     working_set : ndarray of int, optional
-        Ids of the constraint rows to start from; None: the most violated ones of a
-        rough guess.
+        Ids of the initial constraint rows; None: the rows that a first guess violates
+        most.
 
     Returns
     -------
     solution : Solution
-        Optimal for all rows: none lies beyond the extremes s and t of the working set.
-        If s <= t, no weights separate the working set, and so the search ends early.
+        Solution that is optimal for all rows: no row lies beyond the extremes s and t
+        of the working set. If s <= t, no weights separate the working set, and the
+        search ends early.
     working_set : ndarray of int
         Ids of the constraint rows that the multipliers of the solution belong to.
     """
@@ -167,7 +174,7 @@ def grow_working_set(
         excess = np.where(ties, np.abs(values), -values)
         working_set = _worse_side(values, ties)[_largest_excess(excess, ties, batch)]
     for tolerance in (_ROUGH, EXACT):
-        for _ in range(2 * m):  # each time but the last adds a row
+        for _ in range(2 * m):  # each iteration except the last adds a row
             inside[working_set] = True
             G, tied = data.constraint_rows(working_set)
             solution = solve(G / scale, tied, tolerance, coef)
@@ -176,7 +183,9 @@ def grow_working_set(
             s = values[working_set[~tied]].min()
             t = 0.0
             if tied.any():
-                t = -(G[tied] @ (coef / scale)).min()  # of these rows: it may be < 0
+                t = -(
+                    G[tied] @ (coef / scale)
+                ).min()  # over these rows only, so it may be negative
             excess = np.where(ties, np.abs(values) - t, s - values)
             rows = _worse_side(values, ties)
             excess[inside[rows]] = -np.inf
@@ -192,7 +201,7 @@ def grow_working_set(
 
 
 def _rough_guess(data: OrientedPairs, scale: Floats | float) -> Floats:
-    """A linear discriminant of preferences from ties, by least squares on enough rows."""
+    """Return a linear discriminant between preferences and ties, by least squares."""
     m, p = data.values.shape
     part = slice(None, None, max(1, m // (10 * p)))
     is_preference = (~data.ties[part]).astype(np.float64)
@@ -200,20 +209,20 @@ def _rough_guess(data: OrientedPairs, scale: Floats | float) -> Floats:
 
 
 def least_squares(A: NDArray, b: NDArray, rank_tol: float = _EPS) -> Floats:
-    """The shortest least-squares solution of A z = b, by a pivoted QR factorization.
+    """Return the minimum-norm least-squares solution of A z = b.
 
-    Columns may differ in size.
+    A pivoted QR factorization allows columns of very different size.
     """
     return lstsq(A, b, rank_tol, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]
 
 
 def _worse_side(values: Floats, ties: NDArray) -> NDArray[np.int64]:
-    """The id of the constraint row of each pair whose value is the worse one."""
+    """Return the id of the constraint row with the lower value, for each pair."""
     return np.arange(len(ties)) + len(ties) * (ties & (values < 0))
 
 
 def _largest_excess(excess: NDArray, ties: NDArray, batch: int) -> NDArray[np.int64]:
-    """Ids of the `batch` preferences and `batch` ties with the largest excess."""
+    """Return the ids of `batch` preferences and `batch` ties of largest excess."""
     chosen = []
     for kind in (~ties, ties):
         ids = np.flatnonzero(kind)

@@ -1,10 +1,8 @@
-"""An interior point for the programs of section 3.1 of [Venuto2017]_.
+"""Interior-point method for the margin programs, section 3.1 of [Venuto2017]_.
 
-It takes few, costly steps.
-
-Each step is one Cholesky factorisation of a matrix with p + 2 rows, and each problem
-takes about fifteen steps, however many rows are tight in the end; an active-set method
-takes one step for each row, and as many again for wrong ones.
+Each step factors one matrix with p + 2 rows by Cholesky. A problem takes about fifteen
+steps, however many constraints are binding. An active-set method would take one step
+for each binding row, and as many for rows that it has to drop again.
 """
 
 from __future__ import annotations
@@ -26,13 +24,14 @@ from preflearn.margins.constraints import (
 )
 from preflearn.solvers.interior_point import Interior, Step, central_path
 
-# without SciPy's checks, and failing in numbers
+# LAPACK routines without SciPy's checks, which return an error code
 _POTRF, _POTRS = get_lapack_funcs(("potrf", "potrs"))
-_MIN_GAP = 1e-60  # a smaller gap is 0, for data of size 1
-# relative to the largest curvature: added where rounding hides that it is positive
+_MIN_GAP = 1e-60  # a smaller gap counts as 0, for data of size 1
+# added to the curvature, relative to its largest entry, if rounding errors make it
+# indefinite
 _RIDGE = 1e-16
-_MIN_MARGIN = 1e-9  # a smaller margin does not say which slacks count
-# the curvature that makes the optimum of the LP unique: it moves mu by some 1e-10
+_MIN_MARGIN = 1e-9  # a smaller margin gives no scale for the slacks
+# a curvature that makes the optimum of the LP unique and changes mu by about 1e-10
 _LP_CURVATURE = 1e-10
 
 
@@ -44,7 +43,7 @@ def interior_point(
     start: Interior,
     tolerance: float,
 ) -> Interior:
-    """Minimise z'Hz/2 + c'z subject to A z >= b, by Mehrotra's method.
+    """Minimize z'Hz/2 + c'z subject to A z >= b by Mehrotra's method.
 
     H = diag(curvature).
 
@@ -53,9 +52,10 @@ def interior_point(
     A : ndarray of shape (k, q)
     b, c, curvature : ndarray of shape (k,), (q,), (q,)
     start : Interior
-        With positive slacks that are those of its z, and positive multipliers.
+        Initial point, with the slacks of its z, which must be positive, and positive
+        multipliers.
     tolerance : float
-        Duality gap at which to stop, relative to the objective.
+        Duality gap, relative to the objective, at which to stop.
     """
 
     def newton(point: Interior) -> Step | None:
@@ -82,19 +82,20 @@ def interior_point(
 
 
 def tight_constraints(optimum: Interior, unit: float) -> NDArray[np.bool_]:
-    """The constraints that hold with equality at an optimum.
+    """Return a mask of the constraints that hold with equality at an optimum.
 
-    Either the slack or the multiplier of each constraint goes to 0.
+    For each constraint either the slack or the multiplier tends to 0.
 
-    `unit` is the size of slacks that count, where multipliers have the sum 1.
+    `unit` is the scale of the slacks if the multipliers have the sum 1.
     """
     return optimum.dual * unit > optimum.slack
 
 
 def _cholesky(matrix: Floats, curvature: Floats) -> tuple[Floats, int]:
-    """The factor of matrix + diag(curvature), and not 0 where there is none.
+    """Factor matrix + diag(curvature) by Cholesky; return an error code, too.
 
-    If necessary, of a slightly larger matrix.
+    If the matrix is not positive definite, a small multiple of I is added. The code is
+    0 if the factorization succeeded.
     """
     diagonal = matrix.ravel()[:: len(matrix) + 1]
     diagonal += curvature
@@ -121,10 +122,11 @@ def solve_margin_lp(
     Returns
     -------
     solution : Solution
-        `coef` w * scale; `dual` of the working set, with sum 1 and G' dual = 0 for its
-        rows G; `state` the optimum mu, at most 0 if the pairs are not separable.
+        `coef` is w * scale. `dual` are the multipliers of the working set, with sum 1
+        and G' dual = 0 for its rows G. `state` is the optimum mu, at most 0 if the
+        pairs are not separable.
     working_set : ndarray of int
-        Ids of its constraint rows.
+        Ids of the constraint rows of the working set.
     """
 
     def solve(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
@@ -153,9 +155,9 @@ def solve_margin_lp(
 
 
 def solve_in_span(solve: Solver) -> Solver:
-    """Solve in the span of the rows, where they are fewer than the features.
+    """Make a solver work in the span of the rows if there are fewer than features.
 
-    Other weights are 0.
+    The solution has no component orthogonal to the rows.
     """
 
     def reduced(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
@@ -169,11 +171,11 @@ def solve_in_span(solve: Solver) -> Solver:
 
 
 def nonnegative_least_squares(A: NDArray, b: NDArray) -> tuple[Floats, float]:
-    """The x >= 0 that minimises |A x - b|, and that minimum.
+    """Return the x >= 0 that minimizes |A x - b|, and the minimum.
 
-    x is positive for linearly independent columns only.
+    The columns with positive x are linearly independent.
     """
-    # for which SciPy's routine (1.17) writes past the end of its memory
+    # SciPy's routine (1.17) writes out of bounds for a matrix without columns
     if A.shape[1] == 0:
         return np.zeros(0), float(np.sqrt(b @ b))
     x, missed = nnls(A, b)

@@ -1,9 +1,9 @@
-"""The linear program of [Venuto2017]_, section 3.1, for separable data.
+"""The linear program for separable data, section 3.1 of [Venuto2017]_.
 
-With s = min w·(y_i d_i) over preferences and t = max |w·d_j| over ties, it maximises s
-/ t. `MarginLP.fit` checks and finishes the solution; the program and its interior point
-are in `preflearn.margins.interior_point`, the working set in
-`preflearn.margins.constraints`.
+With s = min w·(y_i d_i) over preferences and t = max |w·d_j| over ties, it maximizes s
+/ t. The program and the interior-point method are in
+`preflearn.margins.interior_point`, the working set is in
+`preflearn.margins.constraints`, and `MarginLP.fit` verifies and completes the solution.
 
 References
 ----------
@@ -35,42 +35,46 @@ from preflearn.margins.interior_point import (
 from preflearn.margins.separable import check_separates
 from preflearn.pairs import Pairs
 
-# a slack of this size, where the decision boundary is at 1, counts as none
+# smaller slacks count as 0, where the decision boundary is at 1
 _ACTIVE_TOL = 1e-9
-_MARGIN_TOL = 1e-12  # margins that differ by less are equal
-_MIN_DUAL = 1e-13  # a dual weight above this counts; they sum to 1
-# by which constraints may be violated where nothing else is feasible
+_MARGIN_TOL = 1e-12  # margins that differ by less count as equal
+_MIN_DUAL = 1e-13  # smaller dual weights, whose sum is 1, count as 0
+# allowed violation of the constraints if no point satisfies all of them exactly
 _FEASIBILITY_TOL = 1e-14
 
 
 class MarginLP(LinearComparison):
-    """The linear ranking function with the largest margin in its own values.
+    """Linear ranking function with the largest margin of its predicted differences.
 
-    Solves the linear program, eq. 7 of [Venuto2017]_::
+    Choose it if the comparisons contain ties and are linearly separable, and the result
+    should not depend on the scaling of the features. If they are not separable, `fit`
+    raises NotSeparableError; use `SVMCompare` then.
 
-        maximise mu   s.t.   mu <= 1 - |w·d_j| (ties),   mu <= y_i w·d_i - 1 (preferences),
+    It solves the linear program, eq. 7 of [Venuto2017]_::
 
-    with d = first - second. Invertible linear maps of the features leave mu as it is.
-    Among several optimal w, the one of minimum Euclidean norm is taken: it is unique,
-    and it is that of `MarginQP` whenever that is optimal here too.
+        maximize mu   s.t.   mu <= 1 - |w·d_j| (ties),   mu <= y_i w·d_i - 1 (preferences),
+
+    with d = first - second. Invertible linear maps of the features do not change mu.
+    Among several optimal w, the one of minimum Euclidean norm is returned, which is
+    unique. It equals the w of `MarginQP` if that w is optimal here too.
 
     Attributes
     ----------
     coef_ : ndarray of shape (p,)
         w, in 1 / (unit of the feature).
     margin_ : float
-        mu, in (0, 1]: the least distance of a value w·d from the decision boundaries at
-        -1 and 1.
+        mu, in (0, 1]: the smallest distance of a value w·d from the decision boundaries
+        at -1 and 1.
     active_ : ndarray of int
         Ids of the pairs whose constraint holds with equality, to 1e-9.
     dual_coef_ : ndarray of shape (m,)
         Optimal dual weights: ``sum_i dual_coef_[i] d_i = 0``, ``sum |dual_coef_| = 1``
-        (less if mu = 1), and mu = 1 - 2 (sum of ``|dual_coef_|`` over preferences). Not
-        zero for active pairs only.
+        (less if mu = 1), and mu = 1 - 2 (sum of ``|dual_coef_|`` over preferences).
+        Only active pairs have nonzero weights.
     kkt_residual_ : float
-        By how much mu may lie below the optimum that its dual weights allow, relative
-        to mu; a ConvergenceWarning is given above 1e-7, which takes a margin near the
-        rounding of floats.
+        Bound on the difference between mu and the optimum, relative to mu, which
+        follows from the dual weights. A value above 1e-7 gives a ConvergenceWarning; it
+        occurs only if the margin is close to rounding errors.
     n_features_in_ : int
 
     Examples
@@ -82,7 +86,7 @@ class MarginLP(LinearComparison):
     """
 
     def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike) -> MarginLP:
-        """Find the weights of the largest margin.
+        """Find the weights with the largest margin.
 
         Parameters
         ----------
@@ -96,7 +100,8 @@ class MarginLP(LinearComparison):
         NotSeparableError
             If no linear ranking function is right on all pairs.
         ValueError
-            On bad pairs or labels, only ties, or only preferences.
+            If pairs or labels are not valid, or there are only ties or only
+            preferences.
         """
         data = OrientedPairs.validate(pairs, y)
         check_kinds(data.y, "MarginLP")
@@ -110,7 +115,7 @@ class MarginLP(LinearComparison):
             if _margin(data, shortest) > margin - _MARGIN_TOL:
                 coef = shortest
         s, t = extremes(data.values @ coef, ties)
-        if s > t:  # the multiple whose boundaries are at -1 and 1
+        if s > t:  # rescale so that the decision boundaries are at -1 and 1
             coef = 2 * coef / (s + t)
         check_separates(coef, data)
         self.coef_ = coef
@@ -121,7 +126,8 @@ class MarginLP(LinearComparison):
         self.active_ = np.flatnonzero(slack <= _ACTIVE_TOL)
         dual = data.pair_multipliers(working_set, solution.dual)
         self.dual_coef_ = dual
-        # The dual weights bound mu, plus what they miss of sum dual_i d_i = 0.
+        # Upper bound on mu from the dual weights, plus their violation of sum dual_i
+        # d_i = 0.
         preferred = np.abs(dual[~ties]).sum()
         missed = (dual * data.sign) @ data.values
         bound = 1 - 2 * preferred + np.abs(missed) @ np.abs(coef)
@@ -133,7 +139,7 @@ class MarginLP(LinearComparison):
 
 
 def _margin(data: OrientedPairs, coef: Floats) -> float:
-    """mu of the best multiple of these weights; 0 if they are wrong on a preference."""
+    """Return mu for the best multiple of w; 0 if w is wrong on a preference."""
     s, t = extremes(data.values @ coef, data.ties)
     return (s - t) / (s + t) if s > 0 else 0.0
 
@@ -141,11 +147,11 @@ def _margin(data: OrientedPairs, coef: Floats) -> float:
 def minimum_norm_optimum(
     data: OrientedPairs, scales: Floats, solution: Solution, working_set: NDArray
 ) -> Floats:
-    """The shortest optimal w of the LP, from one optimum and its dual weights.
+    """Return the optimal w of minimum norm, from one optimum and its dual weights.
 
-    By complementary slackness the optimal w are the feasible ones at which each
-    constraint with a dual weight is tight. These linear equations give mu and, more
-    often than not, all of w.
+    By complementary slackness, w is optimal if it is feasible and each constraint with
+    a positive dual weight holds with equality. These linear equations determine mu and,
+    in most cases, all of w.
 
     Parameters
     ----------
@@ -159,7 +165,7 @@ def minimum_norm_optimum(
     carries = solution.dual > _MIN_DUAL
     tight = G[carries]
     label = np.where(ties[carries], -1.0, 1.0)
-    if solution.state > 1 - RANK_TOL:  # then mu = 1, and w·d = 0 for each tie
+    if solution.state > 1 - RANK_TOL:  # mu = 1, so w·d = 0 for each tie
         tight = np.vstack([tight, G[ties], 0 * G[:1]])
         label = np.append(label, np.full(sum(ties) + 1, -1.0))
     unit = scales.max()
@@ -178,9 +184,10 @@ def minimum_norm_optimum(
 
 
 def _least_distance(G: NDArray, h: NDArray, size: float) -> Floats:
-    """The shortest z with G z >= h, by nonnegative least squares on its dual.
+    """Return the z of minimum norm with G z >= h, by nonnegative least squares.
 
-    It exists and its norm is about `size`.
+    The caller guarantees that z exists, with a norm of about `size`. The problem that
+    is solved is the dual.
     """
     reach = np.abs(G).max(axis=1, initial=0.0)
     binding = reach > RANK_TOL * reach.max(initial=0.0)

@@ -1,7 +1,7 @@
-"""The quadratic program of [Venuto2017]_, section 3.1, for separable data.
+"""The quadratic program for separable data, section 3.1 of [Venuto2017]_.
 
-With s = min w·(y_i d_i) over preferences and t = max |w·d_j| over ties, it maximises (s
-- t) / |w|: the distance between the hulls of preferences and ties.
+With s = min w·(y_i d_i) over preferences and t = max |w·d_j| over ties, it maximizes
+(s - t) / |w|, the distance between the convex hulls of preferences and ties.
 
 References
 ----------
@@ -37,29 +37,34 @@ from preflearn.solvers.interior_point import Interior
 
 _EPS = np.finfo(np.float64).eps
 _TINY = np.finfo(np.float64).tiny
-_MAX_CORRECTIONS = 30  # of the active rows; none or one is usual
-_STATIONARITY_TOL = (
-    1e-10  # the part of x that multipliers may miss before another correction
-)
+# changes of the set of active rows; usually none or one is needed
+_MAX_CORRECTIONS = 30
+# stationarity error, relative to |x|, that needs no further correction
+_STATIONARITY_TOL = 1e-10
 
 
 class MarginQP(LinearComparison):
     """Linear ranking function with the largest Euclidean margin.
 
-    Solves the quadratic program, eqs. 9 and 12 of [Venuto2017]_, a binary SVM without
+    Choose it if the comparisons contain ties and are linearly separable, and the
+    features have a common scale. `MarginLP` does not depend on the scale. If the
+    comparisons are not separable, `fit` raises NotSeparableError; use `SVMCompare`
+    then.
+
+    It solves the quadratic program, eqs. 9 and 12 of [Venuto2017]_, a binary SVM without
     slack::
 
-        minimise u·u   s.t.   beta + |u·d_j| <= -1 (ties),   beta + y_i u·d_i >= 1 (preferences),
+        minimize u·u   s.t.   beta + |u·d_j| <= -1 (ties),   beta + y_i u·d_i >= 1 (preferences),
 
-    with d = first - second. Its dual finds the nearest points of the hull of the
-    preferences y_i d_i and that of the ties, taken both ways; u points from one to the
-    other. Lemma 3.1 turns (u, beta) into weights w that are feasible for the linear
-    program of `MarginLP`.
+    with d = first - second. The dual finds the nearest points of two convex hulls, one
+    of the preferences y_i d_i and one of the ties in both orders; u points from one to
+    the other. Lemma 3.1 converts (u, beta) to weights w that are feasible for the
+    linear program of `MarginLP`.
 
     Attributes
     ----------
     u_ : ndarray of shape (p,)
-        u; the hulls are ``2 / |u|`` apart.
+        u; the distance between the hulls is ``2 / |u|``.
     bias_ : float
         beta, at most -1.
     coef_ : ndarray of shape (p,)
@@ -69,13 +74,13 @@ class MarginQP(LinearComparison):
     support_ : ndarray of int
         Ids of the pairs with a dual weight: the support vectors.
     dual_coef_ : ndarray of shape (m,)
-        Optimal dual weights: ``u = sum_i dual_coef_[i] d_i``; the sum of
-        ``|dual_coef_|`` is u·u/2 over preferences, and as much over ties (or less if
+        Optimal dual weights: ``u = sum_i dual_coef_[i] d_i``. The sum of
+        ``|dual_coef_|`` over preferences is u·u/2, and so is the sum over ties (less if
         beta = -1).
     kkt_residual_ : float
-        The largest relative violation of feasibility, stationarity and complementarity;
-        a ConvergenceWarning is given above 1e-7, which takes features that differ
-        greatly in scale.
+        Largest relative violation of feasibility, stationarity, and complementarity. A
+        value above 1e-7 gives a ConvergenceWarning; it occurs only if the scales of the
+        features differ greatly.
     n_features_in_ : int
 
     Examples
@@ -87,7 +92,7 @@ class MarginQP(LinearComparison):
     """
 
     def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike) -> MarginQP:
-        """Find the direction in which preferences and ties lie farthest apart.
+        """Find the direction with the largest distance between preferences and ties.
 
         Parameters
         ----------
@@ -101,7 +106,8 @@ class MarginQP(LinearComparison):
         NotSeparableError
             If no linear ranking function is right on all pairs.
         ValueError
-            On bad pairs or labels, only ties, or only preferences.
+            If pairs or labels are not valid, or there are only ties or only
+            preferences.
         """
         data = OrientedPairs.validate(pairs, y)
         check_kinds(data.y, "MarginQP")
@@ -114,7 +120,7 @@ class MarginQP(LinearComparison):
             direction = 0 * direction
         check_separates(direction, data)
         self.n_features_in_ = data.pairs.shape[2]
-        # Lemma 3.1 from the vector between the hulls to (u, beta), and to w
+        # Lemma 3.1 converts the vector between the hulls to (u, beta) and to w.
         self.u_ = 2 * direction / (s - t)
         self.bias_ = -(s + t) / (s - t)
         self.coef_ = -self.u_ / self.bias_
@@ -127,7 +133,11 @@ class MarginQP(LinearComparison):
         return self
 
     def _kkt_residual(self, data: OrientedPairs) -> float:
-        """With stationarity, what u·u misses is the sum of the complementary products."""
+        """Return the largest relative violation of the optimality conditions.
+
+        If stationarity holds, the error of u·u is the sum of the complementary
+        products.
+        """
         values = data.values @ self.u_
         ties = data.ties
         dual = self.dual_coef_
@@ -136,7 +146,7 @@ class MarginQP(LinearComparison):
         )
         missed = self.u_ - (dual * data.sign) @ data.values
         squared = self.u_ @ self.u_
-        # less if both orders cancel
+        # less than over preferences if the two orders of a tie cancel
         preferred = np.abs(dual[~ties]).sum()
         tied = np.abs(dual[ties]).sum()
         gap = max(abs(2 * preferred - squared), tied - preferred) / squared
@@ -146,22 +156,22 @@ class MarginQP(LinearComparison):
 def solve_margin_qp(
     data: OrientedPairs, scale: float
 ) -> tuple[Solution, NDArray[np.int64]]:
-    """The shortest vector from the hull of the ties to that of the preferences.
+    """Find the shortest vector from the hull of the ties to that of the preferences.
 
-    Ties count both ways; the vector is divided by `scale`.
+    Ties count in both orders; differences are divided by `scale`.
 
-    It minimises x·x/2 - s + t, where G x is at least s for preferences, and at least -t
-    for ties. An interior point says which rows are tight. These make linear equations
-    for x itself.
+    The program minimizes x·x/2 - s + t, where G x is at least s for preferences and at
+    least -t for ties. An interior-point method finds the active rows, and linear
+    equations for these rows give x to full precision.
 
     Returns
     -------
     solution : Solution
-        `coef` the vector x; `dual` of the working set, with sum 1 over preferences and
-        over ties, and G' dual = x for its rows G. If the hulls meet, x is as small as
-        rounding errors.
+        `coef` is the vector x. `dual` are the multipliers of the working set, with sum
+        1 over preferences and over ties, and G' dual = x for its rows G. If the hulls
+        intersect, x consists of rounding errors.
     working_set : ndarray of int
-        Ids of its constraint rows.
+        Ids of the constraint rows of the working set.
     """
 
     def solve(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
@@ -169,7 +179,8 @@ def solve_margin_qp(
         k, p = G.shape
         sizes = np.abs(G).max(axis=0)
         sizes[sizes == 0] = 1.0
-        # The unknowns are z = (x * sizes, s, -t): each feature has its own rounding.
+        # The unknowns are z = (x * sizes, s, -t), since rounding errors differ by
+        # feature.
         A = np.column_stack([G / sizes, -kinds])
         curvature = np.append(1 / sizes**2, [0.0, 0.0])
         c = np.repeat([0.0, -1.0], [p, 2])
@@ -190,10 +201,11 @@ def solve_margin_qp(
 
 
 def _polish(G: Floats, kinds: Floats, rough: Solution, active: NDArray) -> Solution:
-    """The shortest x with one value on active preferences, another on active ties.
+    """Return the shortest x with equal values on active preferences and on ties.
 
-    Rows without a multiplier leave the active ones, those that x violates join them,
-    until x is right.
+    The value on the active ties may differ from that on the active preferences. Rows
+    with a zero multiplier are removed from the active set, and rows that x violates are
+    added, until x is optimal.
     """
     extended = np.column_stack([G, kinds])
     size = _EPS * np.abs(G).max(axis=0)
@@ -204,7 +216,7 @@ def _polish(G: Floats, kinds: Floats, rough: Solution, active: NDArray) -> Solut
             break
         gaps = np.vstack([G[preferred] + G[tied[0]], G[preferred[0]] + G[tied[1:]]])
         u = least_squares(gaps, np.ones(len(gaps)))
-        if not u.any():  # the hulls meet
+        if not u.any():  # the hulls intersect
             break
         x = u / (u @ u)
         lam = np.zeros(len(G))

@@ -1,4 +1,4 @@
-"""Linear separability of comparisons, with a proof in exact arithmetic."""
+"""Test of linear separability, with a proof in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from preflearn.margins.constraints import OrientedPairs, extremes
 from preflearn.margins.interior_point import solve_margin_lp
 from preflearn.pairs import Pairs
 
-# entries * features * (their bits)², which a proof may take: seconds, enough for p = 20
+# limit on entries * features * bits² in a proof: a few seconds, enough for p = 20
 _EXACT_WORK = 1e12
-_MAX_PIVOTS = 20  # for each feature; two or three are usual
-_MAX_ROUNDS = 100  # of a working set
-_MAX_NAMED = 12  # pairs of a violated set that a message names
-# a slack below which a pair may matter where the float solver is in doubt
+_MAX_PIVOTS = 20  # per feature; usually two or three are needed
+_MAX_ROUNDS = 100  # extensions of a working set
+_MAX_NAMED = 12  # pairs of a violated set that a message lists
+# If the float solver is uncertain, pairs with a smaller slack enter the proof.
 _DOUBTFUL = 1e-6
 _EPS = np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True)
 class Separability:
-    """The answer of `separability`, with the numbers that prove it.
+    """Result of `separability`, with the numbers that prove it.
 
     Attributes
     ----------
@@ -36,16 +36,16 @@ class Separability:
         Whether some w has ``w·(y_i d_i) > |w·d_j|`` for each preference i and each tie
         j.
     exact : bool
-        Whether the answer is proven without rounding; else it is that of a float
-        solver.
+        Whether the result is proven in exact arithmetic; otherwise it is the result of
+        a float solver.
     coef : ndarray of shape (p,) or None
-        A separating weight vector w, where there is one.
+        Separating weight vector w, if there is one.
     weights : ndarray of shape (m,) or None
-        Where there is none: convex weights a_i of the preferences and signed weights
-        b_j of the ties, ``sum |b_j| <= 1``, with sum a_i y_i d_i = sum b_j d_j. No w
-        can separate both sides.
+        Proof that there is no such w: convex weights a_i of the preferences and signed
+        weights b_j of the ties, ``sum |b_j| <= 1``, with sum a_i y_i d_i = sum b_j d_j.
+        No w can separate the two sides.
     support : ndarray of int
-        The ids of the pairs with a weight: the violated set, at most p + 2 pairs.
+        Ids of the pairs with nonzero weights: the violated set, at most p + 2 pairs.
     exact_weights : dict of int to Fraction
         The same weights as exact fractions; empty unless `exact`.
     """
@@ -59,26 +59,29 @@ class Separability:
 
 
 class NotSeparableError(ValueError):
-    """No weight vector puts all preferences beyond all ties; `certificate` proves it."""
+    """Error for comparisons that no weight vector separates.
+
+    The attribute `certificate` is a `Separability` that proves it.
+    """
 
     certificate: Separability
 
 
 def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
-    """Decide whether a linear ranking function is right on all pairs, with a proof.
+    """Decide, with a proof, whether some linear ranking function fits all pairs.
 
-    The data are separable if and only if the optimum of the LP, eq. 7 of [Venuto2017]_,
-    is positive, or equally if the convex hull of the preferences y_i d_i and that of
-    the ties, taken both ways, have no point in common (Farkas' lemma). A float solver
-    finds w or the common point; then integer arithmetic, in which the given floats are
-    exact, verifies it or corrects it.
+    The comparisons are separable if and only if the optimum of the LP, eq. 7 of
+    [Venuto2017]_, is positive. Equivalently, the convex hull of the preferences y_i d_i
+    and the convex hull of the ties in both orders have no point in common (Farkas'
+    lemma). A float solver finds w or the common point. Integer arithmetic, in which the
+    given floats are exact, then verifies or corrects it.
 
     Parameters
     ----------
     pairs : Pairs or array-like of shape (m, 2, p)
     y : array-like of shape (m,)
-        Labels -1, 0, 1. Ties alone are separable by w = 0; preferences alone are if
-        0 is outside their hull.
+        Labels -1, 0, 1. Only ties are always separable, by w = 0. Only preferences are
+        separable if 0 is outside their hull.
 
     Returns
     -------
@@ -87,7 +90,8 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
     Raises
     ------
     ValueError
-        On bad pairs or labels, or differences that floats hold badly.
+        If pairs or labels are not valid, or differences are too large or too small to
+        be squared as floats.
 
     Examples
     --------
@@ -124,7 +128,7 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
 def check_separates(coef: Floats, data: OrientedPairs) -> None:
     """Raise ValueError, with the reason, unless the weights separate the pairs.
 
-    The check is exact.
+    The check uses exact arithmetic.
     """
     s, t = extremes(data.values @ coef, data.ties)
     if s > t and _separates(coef, data):
@@ -132,9 +136,9 @@ def check_separates(coef: Floats, data: OrientedPairs) -> None:
     answer = separability(data.pairs, data.y)
     if answer.separable or answer.weights is None:
         raise ValueError(
-            "no weight vector was found, though the comparisons are separable: by a margin near the "
-            "rounding of floats, or with features of very different scale; expected wider margins or "
-            "standardised features"
+            "the comparisons are separable, but no weight vector was found, since the "
+            "margin is close to rounding errors or the scales of the features differ "
+            "greatly; standardize the features"
         )
     named = [
         f"{i} (label {data.y[i]:+d}, weight {answer.weights[i]:.3g})"
@@ -144,10 +148,10 @@ def check_separates(coef: Floats, data: OrientedPairs) -> None:
     if len(answer.support) > _MAX_NAMED:
         violated += f" and {len(answer.support) - _MAX_NAMED} more"
     error = NotSeparableError(
-        f"the comparisons are not linearly separable. The violated set is made of the pairs {violated}: "
-        "with these weights, the mean of the preferences, turned the right way, lies among the ties, "
-        "so no weight vector is right on all of them; use a method with slack variables, such as "
-        "SVMCompare"
+        f"the comparisons are not linearly separable: no linear ranking function is right "
+        f"on all of the pairs {violated}. With these weights, the sum of the preferences "
+        "(better minus worse item) equals the sum of the ties. Use a method with slack "
+        "variables, such as SVMCompare"
     )
     error.certificate = answer
     raise error
@@ -169,20 +173,20 @@ def _not_separable(
     return Separability(False, exact, None, floats, support, nonzero)
 
 
-# Floats are fractions over powers of two.
+# A float is a fraction whose denominator is a power of two.
 _fractions: Callable[[NDArray], NDArray] = np.frompyfunc(Fraction, 1, 1)
 
 
 def _exact_rows(data: OrientedPairs, ids: NDArray) -> NDArray:
-    """The rows y_i d_i or d_j without rounding, shape (k, p), of Fractions."""
+    """Return the rows y_i d_i or d_j as Fractions, without rounding, shape (k, p)."""
     items = _fractions(data.pairs.items[data.pairs.index[ids]])
     return (items[:, 0] - items[:, 1]) * data.sign[ids, None].astype(object)
 
 
 def _separates(coef: Floats, data: OrientedPairs) -> bool:
-    """Whether s(w) > t(w) without rounding.
+    """Return whether s(w) > t(w) holds exactly.
 
-    Fractions are needed only where floats are in doubt.
+    Fractions are used only if the result with floats is uncertain.
     """
     s, t = extremes(data.values @ coef, data.ties)
     size = float(data.largest() @ np.abs(coef))
@@ -196,12 +200,12 @@ def _separates(coef: Floats, data: OrientedPairs) -> bool:
 def _exact_extremes(
     w: NDArray, data: OrientedPairs
 ) -> tuple[tuple[Any, int], tuple[Any, int]]:
-    """The exact s and t for weights as Fractions, each with the id of its pair.
+    """Return the exact s and t for weights as Fractions, and the ids of their pairs.
 
-    Fractions are needed for the pairs near the extremes only.
+    Fractions are needed only for pairs near the extremes.
     """
     ties = data.ties
-    # so values are at most 1
+    # scale, so that values are at most 1
     size = _fractions(data.largest()) @ np.abs(w) or 1
     values = data.values @ (w / size).astype(np.float64)
     s, t = extremes(values, ties)
@@ -216,11 +220,12 @@ def _exact_extremes(
 
 
 def _exact_answer(data: OrientedPairs, working_set: NDArray) -> Separability | None:
-    """Prove one answer in integers, from a working set that grows; None: too large.
+    """Prove one of the two answers in integers; return None if it takes too long.
 
-    A common point of the two hulls of the working set is a certificate. Without one,
-    Farkas' lemma gives weights that separate the working set: they separate all pairs,
-    or a pair that they do not separate is added.
+    The proof considers a working set of pairs. A common point of its two hulls proves
+    that the pairs are not separable. If there is none, Farkas' lemma gives weights that
+    separate the working set. Either they separate all pairs, or pairs that they do not
+    separate are added to the working set.
     """
     for _ in range(_MAX_ROUNDS):
         exact = _exact_rows(data, working_set)
@@ -237,7 +242,7 @@ def _exact_answer(data: OrientedPairs, working_set: NDArray) -> Separability | N
         if s > t:
             try:
                 coef = (2 * answer / (s + t)).astype(np.float64)
-            except OverflowError:  # floats cannot hold them
+            except OverflowError:  # too large for floats
                 return _separable(None)
             return _separable(coef if _separates(coef, data) else None)
         working_set = np.union1d(working_set, [i, j])
@@ -245,27 +250,28 @@ def _exact_answer(data: OrientedPairs, working_set: NDArray) -> Separability | N
 
 
 def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] | None:
-    """A common point of the hulls of preferences and ties, or a separating w.
+    """Find a common point of the hulls of preferences and ties, or a separating w.
 
-    The hulls are conv(preferences) and conv(ties, both ways, and 0).
+    The hulls are conv(preferences) and conv(ties in both orders, and 0).
 
-    Phase one of the simplex method with Bland's rule, in integers (Edmonds'
-    fraction-free pivots), on: sum a_i p_i - sum (b_j - c_j) t_j = 0, sum a = 1, sum b +
-    sum c + rest = 1, all >= 0.
+    The method is phase one of the simplex method with Bland's rule, in integers
+    (Edmonds' fraction-free pivots), for the system sum a_i p_i - sum (b_j - c_j) t_j =
+    0, sum a = 1, sum b + sum c + rest = 1, all variables >= 0.
 
     Returns
     -------
     meet : bool
     answer : ndarray of Fraction
-        The point: a_i, then b_j - c_j. Without one: w with min w·p_i > max |w·t_j|.
-        None instead of both where it would take too long.
+        Weights of the common point: a_i, then b_j - c_j. If there is none: w with min
+        w·p_i > max |w·t_j|. The function returns None instead of both if the
+        computation would take too long.
     """
     n = len(preferences)
     k = len(ties)
     p = preferences.shape[1]
     size = n + 2 * k + 1
     columns = np.vstack([preferences, -ties, ties, np.zeros((1, p), dtype=object)]).T
-    # of each feature, so that its values are integers
+    # per feature, so that its values become integers
     units = np.array([_common_unit(feature) for feature in columns])
     # The rows are the p equations of the features, the two sums, and the objective: the
     # sum of one artificial variable for each equation, the first basis.
@@ -278,7 +284,7 @@ def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] |
     tableau[[p, p + 1], -1] = 1
     tableau[-1, :size] = -tableau[:-1, :size].sum(axis=0)
     tableau[-1, -1] = -2
-    # Entries are determinants of up to p rows.
+    # bits of the largest entries, which are determinants of up to p rows
     length = p * int(np.abs(tableau[:p]).max()).bit_length()
     if p * tableau.size * length**2 > _EXACT_WORK:
         return None
@@ -312,7 +318,7 @@ def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] |
 
 
 def _common_unit(values: NDArray) -> Fraction:
-    """The smallest factor that turns these Fractions into coprime integers."""
+    """Return the smallest factor that makes these Fractions coprime integers."""
     denominators = (x.denominator for x in values)
     numerators = (x.numerator for x in values)
     return Fraction(lcm(*denominators), gcd(*numerators) or 1)
