@@ -207,7 +207,7 @@ def test_few_pairs_of_different_parts_are_formed_if_no_maximum_exists(monkeypatc
     assert bradley_terry(sparse.csr_array((3, 3))).tolist() == [0, 0, 0]
     monkeypatch.setattr(aggregation, "_MAX_DIRECT", 4)
     monkeypatch.setattr(aggregation, "_MAX_PAIRS_APART", 10)
-    with pytest.raises(ValueError, match=r"pairs is 20.* 10 .*Davidson"):
+    with pytest.raises(ValueError, match=r"parts is 20.* 10, .*Davidson"):
         bradley_terry(sparse.csr_array(np.triu(np.ones((5, 5)), 1)))
 
 
@@ -356,5 +356,5 @@ def test_groups_that_never_meet_cause_a_warning(form):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         aggregation.fit_worths(aggregation.check_degrees(form(apart)))
-    with pytest.warns(NotIdentifiedWarning, match=r"\[2\] met nobody"):
+    with pytest.warns(NotIdentifiedWarning, match=r"no comparisons of \[2\]"):
         bradley_terry(form([[0, 2, 0], [0, 0, 0], [0, 0, 0]]))

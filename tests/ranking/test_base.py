@@ -114,7 +114,7 @@ def test_only_the_order_of_scores_within_a_query_counts(name, seed):
         ([[0.0], [1.0]], [1, np.inf], None, r"y\[1\]"),
         ([[0.0], [1.0]], [1, 2, 3], None, "^y "),
         ([[0.0], [1.0]], [1, 2], [0], "^qid "),
-        ([[0.0], [1e101]], [1, 2], None, r"X is 1e\+101.*standardise"),
+        ([[0.0], [1e101]], [1, 2], None, r"X is 1e\+101.*standardize"),
     ],
 )
 def test_bad_training_data_is_named(learner, X, y, qid, words):
@@ -143,7 +143,7 @@ def test_scores_are_finite_or_the_features_are_refused(learner, size):
     try:
         learner.fit(size * unit, y)
     except ValueError as error:
-        assert "standardise" in str(error)  # noqa: PT017
+        assert "standardize" in str(error)  # noqa: PT017
         return
     for Q in (size * unit, 1e100 * unit * [1, -1, 1]):
         assert np.isfinite(learner.rank_function(Q)).all()

@@ -41,7 +41,7 @@ def test_the_gap_at_any_point_bounds_the_distance_to_the_minimum(
         )
         assert objective(fitted, pairs, y, w, t, np.ones(len(y))) >= bound * (1 - 1e-9)
         problem, point, _ = smooth_losses.problem_at(
-            fitted._law(), *fitted._data, np.append(w, t)
+            fitted._tie_loss(), *fitted._data, np.append(w, t)
         )
         assert point.value * (1 - problem.gap(point)) <= fitted.objective_ * (1 + 1e-9)
 

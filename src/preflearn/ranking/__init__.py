@@ -1,5 +1,4 @@
-"""Baselines and aggregation: paired comparisons with ties, learners of rankings, orders
-from degrees."""
+"""Models of paired comparisons with ties, baseline rankers, rank aggregation."""
 
 from preflearn.ranking.active_learning import best_worst, next_pairs
 from preflearn.ranking.aggregation import bradley_terry, copeland, row_sums

@@ -1,4 +1,4 @@
-"""From answers about sets to comparisons, and which comparison to ask for next.
+"""Comparisons from best-worst choices, and selection of informative pairs.
 
 References
 ----------
@@ -24,43 +24,44 @@ from preflearn.core.diagnosis import without_features
 from preflearn.core.validation import Floats, check_count, check_list, require
 from preflearn.pairs import Pairs
 
-_N_NODES = 32  # of the Gauss-Hermite quadrature
+_N_NODES = 32  # nodes of the Gauss-Hermite quadrature
 
 
 def best_worst(
     sets: Sequence[Sequence[int]], best: Sequence[int], worst: Sequence[int]
 ) -> tuple[Pairs, NDArray[np.int8], Floats]:
-    """Comparisons and weights from the best and the worst items of sets.
+    """Convert best-worst choices from sets to weighted comparisons.
 
     In the sequential model of [Marley2005]_ the best of J items is chosen with
-    probability in proportion to e^s, then the worst of the rest in proportion to e^-s.
-    A choice from k items becomes k - 1 comparisons of the chosen one with each other,
-    in which s is that of Bradley and Terry ([Khetan2016]_). Each has the weight 2/k:
-    then, between equals, slope and expected information of the sum are those of the
-    choice, so standard errors are right there, and nearly so elsewhere. With weights of
-    1 they would be too small.
+    probability proportional to e^s, then the worst of the others with probability
+    proportional to e^-s. A choice from k items becomes k - 1 comparisons of the chosen
+    item with each other item, in which s is the score of the Bradley-Terry model
+    ([Khetan2016]_). Each comparison has the weight 2/k. For items of equal scores, the
+    gradient and the expected information are then those of the choice, so standard
+    errors are right for equal scores, and nearly right for others. With weights of 1
+    they would be too small.
 
     Parameters
     ----------
     sets : sequence of sequences of int
-        Numbers of items from 0 on, each set of at least two.
+        Item numbers, from 0 on; each set has at least two items.
     best, worst : sequence of int
-        The item of each set that was chosen.
+        Best and worst item of each set.
 
     Returns
     -------
     pairs : Pairs
         Pairs of items without features.
     y : ndarray of shape (m,)
-        All +1: the first is better.
+        Labels, all +1: the first item is better.
     weight : ndarray of shape (m,)
-        The `sample_weight` of a fit.
+        Weights of the pairs, to pass to `fit` as `sample_weight`.
 
     Raises
     ------
     ValueError
-        If best or worst are not in their set, or are the same, or a set has an item
-        twice.
+        If the best or the worst item is not in its set, both are the same, or a set
+        contains an item twice.
 
     Examples
     --------
@@ -69,17 +70,17 @@ def best_worst(
     ([[1, 0], [1, 2], [2, 0]], [0.67, 0.67, 1.0])
     """
     sets = [
-        check_list(items, "a set", "numbers of items")
-        for items in check_list(sets, "sets", "sets")
+        check_list(items, f"sets[{row}]", "a list of item numbers")
+        for row, items in enumerate(check_list(sets, "sets", "a list of sets"))
     ]
-    best = check_list(best, "best", "an item per set")
-    worst = check_list(worst, "worst", "an item per set")
+    best = check_list(best, "best", "a list with one item per set")
+    worst = check_list(worst, "worst", "a list with one item per set")
     counts = len(sets), len(best), len(worst)
     require(
         min(counts) == max(counts) > 0,
         counts,
-        "how many sets, best and worst there are",
-        "the same",
+        "(len(sets), len(best), len(worst))",
+        "equal lengths of at least 1",
     )
     index = []
     weight = []
@@ -88,8 +89,9 @@ def best_worst(
         integers = all(isinstance(item, Integral) for item in [*items, top, last])
         distinct = integers and len(set(items)) == k and top != last
         good = distinct and {top, last} <= set(items)
-        name = f"set {row}, its best and its worst"
-        require(good, (items, top, last), name, "two different items of the set")
+        name = f"(sets[{row}], best[{row}], worst[{row}])"
+        expected = "a set of different item numbers, and two different items of it"
+        require(good, (items, top, last), name, expected)
         between = [item for item in items if item not in (top, last)]
         index += [(top, item) for item in items if item != top] + [
             (item, last) for item in between
@@ -99,25 +101,27 @@ def best_worst(
 
 
 def next_pairs(model: Any, candidates: Any, n: int = 1) -> NDArray[np.int64]:
-    """The candidates whose outcomes have most expected information, the best first.
+    """Select the pairs whose outcomes have the most expected information.
+
+    Use it to decide which comparison to ask for next.
 
     The information of an outcome is its mutual information with the score difference d,
     eq. 2 of [Houlsby2011]_::
 
         H(E p(y | d)) - E H(p(y | d)),    d ~ N(mean, variance),
 
-    with H the entropy, and the moments of the posterior, or of an estimate. It is large
-    where d is uncertain and decides the outcome.
+    where H is the entropy, and mean and variance are those of the posterior or of an
+    estimate. It is large if d is uncertain and determines the outcome.
 
     Parameters
     ----------
     model : DynamicComparisons, Davidson, OrdinalComparison or PlackettLuce
         Fitted.
     candidates : Matches, DataFrame, Pairs or array-like
-        Pairs in the form that the model is fitted to or forecasts. Unknown names, whose
-        outcomes have most information, give a warning.
+        Candidate pairs, in the form that the model accepts in `fit` or for forecasts.
+        Unknown names, whose outcomes have the most information, give a warning.
     n : int
-        Number of candidates; each is chosen as if it was the only question.
+        Number of selected candidates. Each is chosen as if it were the only question.
 
     Returns
     -------
@@ -127,17 +131,17 @@ def next_pairs(model: Any, candidates: Any, n: int = 1) -> NDArray[np.int64]:
     --------
     >>> from preflearn.ranking import Davidson
     >>> model = Davidson(0.1).fit([[0, 1], [1, 0]] * 5 + [[1, 2], [2, 1]], [1, -1] * 6)
-    >>> next_pairs(model, [[0, 1], [1, 2]]).tolist()  # the one that was asked less often
+    >>> next_pairs(model, [[0, 1], [1, 2]]).tolist()  # the pair with fewer comparisons
     [1]
     """
-    expected = "a fitted model with errors, such as Davidson"
+    expected = "a fitted model with standard errors, such as Davidson"
     require(hasattr(model, "moments"), model, "model", expected)
     mean, variance = model.moments(candidates)
     nodes, weights = np.polynomial.hermite_e.hermegauss(_N_NODES)
     d = mean[:, None] + np.sqrt(variance)[:, None] * nodes
     if hasattr(model, "probabilities"):
         p = model.probabilities(d.ravel())
-    else:  # a likelihood takes the variance of d, too
+    else:  # a likelihood also takes the variance of d
         p = model.likelihood.probabilities(d.ravel(), np.zeros(d.size))
     p = p.reshape(*d.shape, -1)
     weights = weights / weights.sum()

@@ -1,9 +1,10 @@
-"""From degrees of pairwise preference to one order: rank aggregation, section 5.2 of
-[AhmadiFahandar2019]_.
+"""Rank aggregation from degrees of pairwise preference.
+
+See section 5.2 of [AhmadiFahandar2019]_.
 
 Each function takes the degrees P, with P[i, j] for "i is better than j", and returns
-worths of the items, large is good. They may be shares or counts, and need not be
-reciprocal; the diagonal does not count.
+worths of the items, where larger is better. The degrees may be fractions or counts, and
+need not be reciprocal; the diagonal is ignored.
 
 References
 ----------
@@ -35,83 +36,89 @@ from preflearn.core.validation import (
 )
 from preflearn.pairs import Incidence
 
-# relative to the largest degree: smaller ones do not count, and where no maximum exists
-# this much is added to all
+# Relative to the largest degree: smaller degrees do not count. If no maximum exists,
+# this is added to all degrees.
 _MIN_DEGREE = 1e-9
-# how far a Newton step may move two neighbours in the order apart: at first, and after
-# many steps, which may oscillate
+# Largest change of the difference between two neighbors in the order by one Newton
+# step: at first, and after many steps, which may oscillate.
 _MAX_GAP_CHANGE = 5.0
 _N_LONG_STEPS = 100
 _MAX_LATE_GAP_CHANGE = 0.5
-_ROUNDING_STEP = 1e-3  # a shorter step that is not shorter than the last is rounding
+_ROUNDING_STEP = 1e-3  # shorter steps that do not decrease any more are rounding errors
 _MAX_STEPS = 500
-_EQUAL_WORTHS = 1e-8  # closer log-worths are made equal
+_EQUAL_WORTHS = 1e-8  # log-worths that differ by less are made equal
 _EQUAL_SUMS = 1e-12  # the same for row sums, relative to the largest
-_MAX_DIRECT = 300  # items up to which equations are solved directly
+_MAX_DIRECT = 300  # number of items up to which equations are solved directly
 _CG_TOLERANCE = 1e-4
 _MAX_CG_STEPS = 500
-_MAX_PAIRS_APART = 50_000_000  # of items in different strongly connected parts
+_MAX_PAIRS_APART = 50_000_000  # pairs of items in different strongly connected parts
 _REMEDY = (
-    "Davidson(alpha=0.1), fitted to the pairs (i, j) with P[i, j] > 0, the label 1 and "
-    "sample_weight=P[i, j], has finite ones"
+    "use Davidson(alpha=0.1), fitted to the pairs (i, j) with P[i, j] > 0, label 1, and "
+    "sample_weight=P[i, j], whose scores are finite"
 )
 _DEGREES = "a degree for each ordered pair of items"
 
 
 def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
-    """Log-worths of most likelihood in the model of Bradley, Terry and Luce, eq. 11 of
-    [AhmadiFahandar2019]_.
+    """Maximum-likelihood log-worths of the Bradley-Terry-Luce model.
 
-    Maximises, over theta > 0 with a product of 1 (section 5.2)::
+    Use it to aggregate pairwise preferences or counts of wins to one order. For ties,
+    standard errors, or finite scores of unbeaten items use `Davidson`.
+
+    It maximizes over theta > 0 with product 1 (eq. 11 and section 5.2 of
+    [AhmadiFahandar2019]_)::
 
         sum over i != j of p_ij log(theta_i / (theta_i + theta_j)).
 
     Parameters
     ----------
     P : array-like or sparse matrix of shape (n, n)
-        Degrees or counts, not negative. Their scale does not matter.
+        Nonnegative degrees or counts. Their scale does not matter.
 
     Returns
     -------
     worths : ndarray of shape (n,)
-        log theta, with mean 0. Neighbours in the order closer than 1e-8 are made equal,
-        and so are chains of them, so that rounding orders nothing.
+        log theta, with mean 0. Neighbors in the order that differ by less than 1e-8 are
+        made equal, and so are chains of them, so that rounding errors do not determine
+        an order.
 
     Raises
     ------
     ValueError
-        If P is not square, negative somewhere, or not finite, or if the maximum does
-        not exist and more than 50 million pairs of items are in different parts.
+        If P is not square, or has negative or infinite values; or if the maximum does
+        not exist and more than 50 million pairs of items are in different strongly
+        connected parts.
 
     Warns
     -----
     NotIdentifiedWarning
         If groups of items never met, or the maximum does not exist. The message names
-        the items that never lost, or never won, and the penalised fit by `Davidson`,
-        which has finite scores for them.
+        the items that never lost or never won, and suggests a penalized fit by
+        `Davidson`, which gives finite scores.
 
     Notes
     -----
     The maximum exists if and only if the graph of the p_ij > 0 is strongly connected
-    ([Ford1957]_): each part of the items loses to the rest at least once. Where
-    that fails (degrees of 0 and 1, items that were never compared), or hangs on degrees
-    below 1e-9 of the largest, this much is added to all p_ij with i != j; of more than
-    300 items only to pairs of different strongly connected parts, each of which has its
-    own maximum, so that one unbeaten player costs little. As the
-    addition goes to 0, the worths of a and b grow apart without end if a chain of
-    preferences leads from a to b, and none back: the chain decides. Without any
+    ([Ford1957]_), that is, each part of the items loses to the others at least once. If
+    this is not the case (degrees of 0 and 1, items that were never compared), or
+    depends on degrees below 1e-9 of the largest, then 1e-9 of the largest degree is
+    added to all p_ij with i != j. With more than 300 items, it is added only to pairs
+    of different strongly connected parts, each of which has a maximum, so that one
+    unbeaten player costs little time. As the added degree tends to 0, the difference
+    between the worths of a and b tends to infinity if a chain of preferences leads from
+    a to b, but none from b to a. The chain then determines the order. Without any
     preference all worths are 0.
 
-    Where each p_ij + p_ji is the same, the order is that of the row sums, for any
-    addition: at the maximum the sum of p_ij over j is that of theta_i / (theta_i +
-    theta_j), which grows with theta_i.
+    If all p_ij + p_ji are equal, the order is that of the row sums, independent of the
+    added degree: at the maximum the sum of p_ij over j equals the sum of theta_i /
+    (theta_i + theta_j), which grows with theta_i.
 
-    Newton's method, as a rule in 5 to 60 steps, for total orders as well; its steps are
-    shortened where neighbours in the order would move far apart, and only there. In a
-    part of more than 300 items a step takes conjugate gradients, some ten products with
-    the p_ij > 0, or a sparse factorisation where these do not converge; in a smaller one
-    O(n^3). A step for the offsets of k parts takes O(k^3), and a pass over the pairs of
-    items of different parts.
+    Newton's method usually takes 5 to 60 steps, also for total orders. Steps are
+    shortened if neighbors in the order would move far apart. In parts of more than 300
+    items, a step is computed by conjugate gradients (about ten products with the p_ij >
+    0), or by a sparse factorization if these do not converge; in smaller parts it takes
+    O(n^3) operations. A step for the offsets of k parts takes O(k^3) operations, and a
+    pass over the pairs of items of different parts.
 
     Examples
     --------
@@ -121,7 +128,7 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     >>> bool(np.isfinite(worths).all()), np.argsort(-worths).tolist()
     (True, [0, 1, 2])
 
-    The penalised fit that the warning names:
+    The penalized fit that the warning suggests:
 
     >>> from preflearn.ranking import Davidson
     >>> P = np.array([[0, 3, 1], [0, 0, 2], [0, 1, 0]])
@@ -135,16 +142,16 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
 
 
 def fit_worths(degrees: Any, warn: bool = False) -> Floats:
-    """The worths of `bradley_terry`, for `degrees` from `check_degrees`, which change.
+    """Return the worths of `bradley_terry` for checked degrees, which are overwritten.
 
-    Aggregated votes are often unanimous, so that only a user's call is to `warn` where
-    no maximum exists.
+    Internal calls do not `warn` if no maximum exists, since aggregated votes are often
+    unanimous.
     """
     largest = degrees.max()
     n = degrees.shape[0]
     if not largest > 0:
         return np.zeros(n)
-    if sparse.issparse(degrees):  # degrees /= would multiply by 1 / largest
+    if sparse.issparse(degrees):  # degrees /= largest would multiply by 1 / largest
         degrees.data /= largest
     else:
         degrees /= largest
@@ -164,7 +171,7 @@ def fit_worths(degrees: Any, warn: bool = False) -> Floats:
 
 
 def _maximum(P: Any) -> Floats:
-    """The worths of strongly connected degrees, with mean 0."""
+    """Return the worths for strongly connected degrees, with mean 0."""
     n = P.shape[0]
     pairs = (sparse if sparse.issparse(P) else np).triu(P + P.T, 1).nonzero()
     B = Incidence(np.column_stack(pairs), n)
@@ -177,10 +184,10 @@ def _maximum(P: Any) -> Floats:
 
 
 def _maximum_of_parts(P: Any, part: NDArray) -> Floats:
-    """The maximum within each strongly connected part, and then over their offsets.
+    """Maximize within each strongly connected part, and then over their offsets.
 
-    Between parts all preferences have one direction, so that the smallest degree is
-    added to all pairs there.
+    Between two parts all preferences have the same direction, so the smallest degree is
+    added to all pairs between parts.
     """
     worths = np.zeros(len(part))
     sizes = np.bincount(part)
@@ -191,9 +198,14 @@ def _maximum_of_parts(P: Any, part: NDArray) -> Floats:
     rest = np.flatnonzero(~largest)
     everyone = np.arange(len(part))
     n_pairs = len(rest) * len(part)
-    expected = f"at most {_MAX_PAIRS_APART:,} where no maximum exists: {_REMEDY}, for any number"
-    require(n_pairs <= _MAX_PAIRS_APART, n_pairs, "the number of pairs", expected)
-    # each pair of the rest once, and all pairs of the rest and the largest part
+    expected = f"at most {_MAX_PAIRS_APART:,}, since no maximum exists: {_REMEDY}"
+    require(
+        n_pairs <= _MAX_PAIRS_APART,
+        n_pairs,
+        "the number of item pairs in different connected parts",
+        expected,
+    )
+    # each pair among the other parts once, and all their pairs with the largest part
     apart = part[rest, None] != part
     apart &= largest | (rest[:, None] < everyone)
     row, second = apart.nonzero()
@@ -215,11 +227,14 @@ def _filled(P: Any) -> Floats:
 def _newton(
     B: Incidence, won: Floats, lost: Floats, shift: Floats | float, pair_numbers: Any
 ) -> Floats:
-    """Newton's method for d = shift + B worths, with steps of bounded length.
+    """Maximize the likelihood by Newton's method with limited steps.
 
-    Far from the maximum, the curvature of an item with nearly certain outcomes is tiny
-    and its step far too long. Such an item moves away from its neighbours, while the
-    items of a long order move far together, so changes between neighbours are bounded.
+    The score differences are d = shift + B worths.
+
+    Far from the maximum, the curvature of an item with nearly certain outcomes is tiny,
+    and its step is far too long. Since such an item moves away from its neighbors,
+    while the items of a long order may all move far together, the changes between
+    neighbors are limited.
     """
     worths = np.zeros(B.shape[1])
     last = np.inf
@@ -246,21 +261,26 @@ def _newton(
 def _newton_step(
     B: Incidence, weights: Floats, slope: Floats, pair_numbers: Any
 ) -> Any:
-    """Solve B'WB x = slope: densely or, with the sparse (n, n) numbers of pairs from 1
-    on, by conjugate gradients, or by factors where these do not converge."""
+    """Solve B'WB x = slope, by a dense or a sparse solver.
+
+    With the sparse (n, n) matrix of pair numbers (from 1 on), conjugate gradients are
+    used, or a sparse factorization if these do not converge.
+    """
     n = B.shape[1]
     if pair_numbers is None:
         place = B.first * n + B.second
         off = np.bincount(place, weights, n * n).reshape(n, n)
         off = off + off.T
-        # 1 / n keeps the mean
+        # adding 1 / n fixes the mean
         return np.linalg.solve(np.diag(off.sum(axis=1)) - off + 1 / n, slope)
     entries = weights[pair_numbers.data - 1]
     structure = pair_numbers.indices, pair_numbers.indptr
     off = sparse.csr_array((entries, *structure), shape=(n, n))
     degree = off @ np.ones(n)
     laplacian = LinearOperator((n, n), lambda v: degree * v - off @ v, dtype=np.float64)  # pyright: ignore[reportCallIssue]
-    slope = slope - slope.mean()  # the mean is rounding, outside the range of B'WB
+    slope = (
+        slope - slope.mean()
+    )  # the mean is a rounding error outside the range of B'WB
     step, failed = cg(
         laplacian,
         slope,
@@ -268,24 +288,24 @@ def _newton_step(
         maxiter=_MAX_CG_STEPS,
         M=sparse.diags_array(1 / degree),
     )
-    if failed:  # as for a long chain or ring, whose factors are sparse
+    if failed:  # for example for a long chain or ring, whose factors are sparse
         rest: Any = spsolve(B.laplacian(weights).tocsc()[1:, 1:], slope[1:])
         step = np.append(0.0, rest)
     return step
 
 
 def row_sums(P: ArrayLike) -> Floats:
-    """The sum of p_ij over all j other than i; of votes it is the count of Borda.
+    """Compute the sum of p_ij over all j except i; for votes, the Borda count.
 
     Parameters
     ----------
     P : array-like of shape (n, n)
-        As in `bradley_terry`.
+        Nonnegative degrees or counts, as in `bradley_terry`.
 
     Returns
     -------
     worths : ndarray of shape (n,)
-        Values that differ by rounding only are made equal.
+        Row sums. Values that differ only by rounding errors are made equal.
 
     Raises
     ------
@@ -302,20 +322,20 @@ def row_sums(P: ArrayLike) -> Floats:
 
 
 def copeland(P: ArrayLike) -> Floats:
-    """The number of items j that each i beats, p_ij > p_ji; equality counts half.
+    """Count the items j that each i beats, p_ij > p_ji; equality counts half.
 
-    For reciprocal degrees, p_ij > p_ji says p_ij > 1/2. Two items that were never
-    compared are equal.
+    For reciprocal degrees, p_ij > p_ji means p_ij > 1/2. Two items that were never
+    compared count as equal.
 
     Parameters
     ----------
     P : array-like of shape (n, n)
-        As in `bradley_terry`.
+        Nonnegative degrees or counts, as in `bradley_terry`.
 
     Returns
     -------
     worths : ndarray of shape (n,)
-        Between 0 and n - 1; they often coincide.
+        Counts between 0 and n - 1; they are often equal.
 
     Raises
     ------
@@ -333,7 +353,7 @@ def copeland(P: ArrayLike) -> Floats:
 
 
 def check_degrees(P: Any) -> Any:
-    """A copy with a diagonal of 0; sparse where P is."""
+    """Check degrees, and return a copy with zero diagonal, sparse if P is."""
     expected = "degrees from 0 to 1e100"
     if sparse.issparse(P):
         P = sparse.csr_array(P, dtype=np.float64)
@@ -346,7 +366,7 @@ def check_degrees(P: Any) -> Any:
 
 
 def merged(worths: Floats, tolerance: float) -> Floats:
-    """Make neighbours in the order equal that are at most the tolerance apart."""
+    """Make neighbors in the order equal if they differ by at most the tolerance."""
     order = np.argsort(worths, kind="stable")
     ascending = worths[order]
     first = np.append(True, np.diff(ascending) > tolerance)

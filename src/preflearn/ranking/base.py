@@ -1,5 +1,4 @@
-"""What all learners of rankings share: `fit(X, y, qid)`, `rank(Q)` of a query, and
-checks of input."""
+"""Base class of learners of rankings, and checks of scored items."""
 
 from __future__ import annotations
 
@@ -25,11 +24,11 @@ from preflearn.core.validation import (
 
 
 class RankTargetWarning(FutureWarning):
-    """A target looks like ranks, and is taken as scores: larger is better."""
+    """Warning that y looks like ranks, but is used as scores (larger is better)."""
 
 
 def positions(scores: ArrayLike) -> NDArray[np.int64]:
-    """Ranks of items, 1 for the largest score; equal scores share the best of theirs.
+    """Return ranks, 1 for the largest score; equal scores share the best rank.
 
     Examples
     --------
@@ -43,19 +42,20 @@ def positions(scores: ArrayLike) -> NDArray[np.int64]:
 def check_scored_items(
     X: ArrayLike, y: ArrayLike, qid: ArrayLike | None
 ) -> tuple[Floats, Floats, NDArray]:
-    """Items (n, p), scores in their order (n,) and query numbers 0, 1, ... (n,).
+    """Check items (n, p), scores (n,), and query ids; return query numbers from 0.
 
-    Raises ValueError on bad input, features above 1e100 in size, or where no query has
-    two items of different scores. Warns of scores that are ranks in every query.
+    It raises ValueError if the input is not valid, features exceed 1e100 in absolute
+    value, or no query has two items of different scores. It warns if the scores look
+    like ranks in every query.
     """
     X = check_items(X, "X", scaled=True)
     scores = check_array(y, "y", (len(X),), "one score per item, larger is better")
     query = query_numbers(qid, len(X))
-    # 1, ..., n in some order in every query
+    # whether y is a permutation of 1, ..., n in every query
     ranks = pd.Series(scores).groupby(query).rank("first")
     are_ranks = np.array_equal(scores, ranks)
     values = np.asarray(y)
-    # beyond 2^53 neighbours became one float; the order is what counts
+    # beyond 2^53 different integers become the same float, and only the order counts
     if values.dtype.kind in "iu":
         scores = np.unique(values, return_inverse=True)[1].astype(np.float64)
     first = np.unique(query, return_index=True)[1]
@@ -66,26 +66,29 @@ def check_scored_items(
     )
     if are_ranks:
         warn_user(
-            "y is a permutation of 1, ..., n in every query: since version 0.3 fit takes "
-            "scores (larger is better) and not ranks (1 is best), so ranks give the "
-            "reversed order; pass preflearn.pairs.ranks_to_scores(rank) for ranks, or "
-            "y - 1 for scores",
+            "y is a permutation of 1, ..., n in every query, like ranks. But fit takes "
+            "scores (larger is better), so ranks (1 is best) give the reversed order. For "
+            "ranks pass preflearn.pairs.ranks_to_scores(rank); for scores, y - 1 avoids "
+            "this warning",
             RankTargetWarning,
         )
     return X, scores, query
 
 
 def check_size(value: object, name: str, most: float, other: str = "") -> float:
-    """Return a number from 1/most to most, or say that it or the `other` word is
-    expected."""
+    """Return a number from 1/most to most.
+
+    `other` is added to the message, for a word that the caller accepts too.
+    """
     return check_real(
         value, name, f"a number from {1 / most:g} to {most:g}{other}", 1 / most, most
     )
 
 
 class RankingLearner(ABC, BaseEstimator):
-    """Ranks the items of a new query by their scores, section 2 of
-    [AhmadiFahandar2019]_.
+    """Base class of learners that rank the items of new queries.
+
+    See section 2 of [AhmadiFahandar2019]_.
 
     A subclass defines `fit(X, y, qid)`, which sets `n_features_in_`, and
     `rank_function(X)`.
@@ -95,18 +98,18 @@ class RankingLearner(ABC, BaseEstimator):
 
     @abstractmethod
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
-        """Learn from scored items.
+        """Fit the model to scored items.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
-            Sparse features become dense, up to a gigabyte.
+            Features. Sparse features become dense, up to one gigabyte.
         y : array-like of shape (n,)
-            Scores; larger is better. Only their order within a query counts, and items
-            of one query with equal scores make no pair. For ranks pass
+            Scores; larger is better. Only their order within a query matters, and items
+            of the same query with equal scores give no pair. For ranks pass
             `preflearn.pairs.ranks_to_scores(rank)`.
         qid : array-like of shape (n,), optional
-            Query ids: only items of one query are compared. None: one query.
+            Query ids: only items with equal ids are compared. None: one query.
 
         Returns
         -------
@@ -115,35 +118,35 @@ class RankingLearner(ABC, BaseEstimator):
         Warns
         -----
         RankTargetWarning
-            If y is 1, ..., n in some order in every query, as ranks are.
+            If y is a permutation of 1, ..., n in every query, like ranks.
         """
 
     @abstractmethod
     def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores of the items of one query, shape (n,); larger is better.
+        """Return scores of the items of one query, shape (n,); larger is better.
 
-        Equal items must have equal scores: sum products row by row, since those of
-        matrices are rounded in ways that differ from row to row.
+        Equal items must have equal scores. Implementations therefore sum products row
+        by row, since rounding errors of matrix products may differ between rows.
         """
 
     def rank(self, Q: ArrayLike) -> NDArray[np.int64]:
-        """Ranks of the items of one query, shape (n,); 1 is best.
+        """Rank the items of one query; 1 is best.
 
         Parameters
         ----------
         Q : array-like of shape (n, p)
-            All items of the query; one item has rank 1.
+            All items of the query.
 
         Returns
         -------
         rank : ndarray of int, shape (n,)
-            Items of equal scores share the best of their ranks, as teams of equal
-            points do in a table.
+            Ranks. Items of equal scores share the best of their ranks, like teams with
+            equal points in a table.
 
         Raises
         ------
         ValueError
-            If Q has other features than the items of the fit, or values that are not
-            finite or above 1e100 in size.
+            If Q has another number of features than in `fit`, or values that are not
+            finite or above 1e100 in absolute value.
         """
         return positions(self.rank_function(check_asked(self, Q, "Q")))

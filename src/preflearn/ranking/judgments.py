@@ -1,4 +1,4 @@
-"""Judgments of pairs, each kind once with the sum of its weights, and their judges."""
+"""Judgments of pairs, merged to distinct judgments with weights, and judges."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scipy import sparse
 from preflearn.core.validation import Floats, Ids, check_query_ids, require
 from preflearn.pairs import Incidence
 
-_BLOCK = 1 << 16  # judgments that are counted at once
+_BLOCK = 1 << 16  # number of judgments that are counted at a time
 
 
 class Judgments(NamedTuple):
-    """Two items of each judgment, its label and its weight."""
+    """Items, label, and weight of each judgment."""
 
     B: Incidence
     y: NDArray[np.int8]
@@ -24,7 +24,7 @@ class Judgments(NamedTuple):
 
 
 class Judges(NamedTuple):
-    """The distinct judges, and the weight of each kind of judgment by each of them."""
+    """The distinct judges, and their weights for each distinct judgment."""
 
     ids: Any  # (n_judges,)
     weights: sparse.csr_array  # (n_judges, n_kinds)
@@ -33,11 +33,11 @@ class Judges(NamedTuple):
 def merge_equal(
     given: Judgments, cluster: ArrayLike | None = None
 ) -> tuple[Judgments, Judges | None]:
-    """Judgments with equal ones merged where they must repeat, and their judges.
+    """Merge equal judgments, and return them with their judges.
 
-    A model in which swapped items have the opposite label has one loss for (i, j, y)
-    and (j, i, -y). Of n items there are 3n(n - 1)/2 kinds of judgments; if the
-    judgments are fewer, they are returned as they are.
+    Models are assumed to have the same loss for (i, j, y) and (j, i, -y). For n items
+    there are 3n(n - 1)/2 distinct judgments. If there are fewer judgments than that,
+    they are not merged.
     """
     m, n = given.B.shape
     n_kinds = 3 * n * (n - 1) // 2
@@ -67,7 +67,7 @@ def merge_equal(
 
 
 def _kind_numbers(index: Ids, y: NDArray[np.int8]) -> Ids:
-    """3 (j(j - 1)/2 + i) + y + 1 for items i < j and the label y of (i, j)."""
+    """Return 3 (j(j - 1)/2 + i) + y + 1 for items i < j and the label y of (i, j)."""
     first, second = index.T
     larger = np.maximum(first, second)
     pair = larger * (larger - 1) // 2 + np.minimum(first, second)
@@ -87,10 +87,11 @@ def _judges(
 
 
 def outer_sum(G: Any) -> Floats:
-    """G'G for gradients G of judges, shape (n_judges, k), dense or sparse.
+    """Return G'G for gradients G of judges, shape (n_judges, k), dense or sparse.
 
-    Sparse products take some fifty times as long per multiplication as dense ones, so
-    blocks of rows become dense if a seventh of the entries is filled.
+    A multiplication takes about fifty times as long in a sparse product as in a dense
+    one. Blocks of rows are therefore made dense if at least one in seven entries is
+    nonzero.
     """
     (n, k) = G.shape
     if not sparse.issparse(G):
@@ -106,9 +107,11 @@ def outer_sum(G: Any) -> Floats:
 
 
 def check_judges(judges: Judges | None, least: int = 1) -> Judges:
-    """The judges of a fit, at least so many."""
+    """Return the judges of a fit; raise ValueError for fewer than `least` judges."""
     if judges is None:
-        raise ValueError("the model has no judges; pass cluster=, their ids, to fit")
+        raise ValueError(
+            "the model was fitted without judges; pass their ids as cluster= to fit"
+        )
     n = len(judges.ids)
     require(n >= least, n, "the number of clusters", f"at least {least}")
     return judges

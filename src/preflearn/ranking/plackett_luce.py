@@ -1,5 +1,6 @@
-"""Rankings of more than two, with ties: the model of Plackett and Luce, as
-[Turner2020]_ have extended it.
+"""The Plackett-Luce model of rankings with ties.
+
+It is the extension of the model by [Turner2020]_.
 
 References
 ----------
@@ -40,25 +41,30 @@ from preflearn.ranking.uncertainty import Uncertain
 from preflearn.solvers.newton import warn_about_gap
 from preflearn.solvers.smooth_losses import DENSE
 
-_MAX_LOG_TIE_WEIGHT = 15.0  # beyond, all choices that could be ties are ties
-_TARGET_SLOPE = 1e-9  # times the weights of the rankings
+# a larger weight means that all choices that could be ties are ties
+_MAX_LOG_TIE_WEIGHT = 15.0
+# gradient at which to stop, relative to the weights of the rankings
+_TARGET_SLOPE = 1e-9
 _WARNING_SLOPE = 1e-4
-_REMEDY = "raise alpha to 0.1 or more: 1/alpha is the variance of the scores' prior"
+_REMEDY = "raise alpha to 0.1 or more (1/alpha is the prior variance of the scores)"
 
 
 class PlackettLuce(Uncertain, BaseEstimator):
-    """A worth for each item, from rankings of some of them, with ties, section 2 of
+    """Plackett-Luce model: worths of items from rankings with ties.
+
+    Choose it if the data are rankings of several items, not only pairs, and each
+    ranking may contain only some of the items. The model is that of section 2 of
     [Turner2020]_.
 
-    A ranking is a sequence of choices: of those that are left, A, the set C is the best
-    with probability::
+    A ranking is a sequence of choices. From the remaining items A, the set C is chosen
+    as the best with probability::
 
         f(C) / sum of f(S) over S in A of at most D items,    f(S) = delta_|S| (prod of e^theta_i)^(1/|S|),
 
-    with delta_1 = 1 and D the largest tie in the data; delta is 0 for sizes that do not
-    occur. Without ties this is the model of [Luce1959]_, and of two items Davidson's
-    with nu = delta_2. The fit minimises alpha/2 theta·theta minus the sum of the
-    log-likelihoods.
+    where delta_1 = 1, D is the size of the largest tie in the data, and delta is 0 for
+    sizes that do not occur. Without ties this is the model of [Luce1959]_. For two
+    items it is Davidson's model with nu = delta_2. The fit minimizes alpha/2
+    theta·theta minus the log-likelihood.
 
     Parameters
     ----------
@@ -68,22 +74,25 @@ class PlackettLuce(Uncertain, BaseEstimator):
     Attributes
     ----------
     items_ : list of length n
-        Names, sorted.
+        Sorted names of the items.
     coef_ : ndarray of shape (n,)
-        theta, with mean 0.
+        Log-worths theta, with mean 0.
     tie_weights_ : dict of int to float
-        delta by the number of items that are tied.
+        Tie weights delta, by the number of tied items.
     objective_ : float
 
     Notes
     -----
     Sums over sets of k items are elementary symmetric polynomials of e^(theta/k), which
-    grow by one product with each item: a ranking of L items takes O(L D²), though it
-    has sums over (L over D) sets. The loss is convex in (theta, log delta) and
-    minimised by L-BFGS. Standard errors form its second derivatives, for at most 5,000
-    items, which takes O(L² D²) for a ranking. From some 2,000 items on, rankings without
-    ties are fitted five times as fast by a program that allows no ties: the twenty
-    lines `plain_plackett_luce` of benchmarks/static_plain.py (0.06 s, 0.3 s here).
+    are updated by one product per item. A ranking of L items therefore takes O(L D²)
+    operations, although the sums have (L over D) terms. The loss is convex in (theta,
+    log delta) and is minimized by L-BFGS. Standard errors need its second derivatives,
+    which take O(L² D²) operations per ranking, for at most 5,000 items.
+
+    **Alternative.** From about 2,000 items on, rankings without ties are fitted five
+    times as fast by a program that allows no ties: the twenty lines
+    `plain_plackett_luce` of benchmarks/static_plain.py (0.06 s, compared with 0.3 s
+    here).
 
     Examples
     --------
@@ -105,16 +114,16 @@ class PlackettLuce(Uncertain, BaseEstimator):
     def fit(
         self, rankings: Iterable[Sequence[Any]], sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Maximise the penalised likelihood.
+        """Maximize the penalized likelihood.
 
         Parameters
         ----------
         rankings : sequence of sequences
-            Each from the best to the worst of the items that were ranked, by names of
-            one kind (text or numbers); a tuple, list or set stands for items that are
-            tied.
+            Rankings, each a list of names from best to worst. Names must be of the same
+            type (all strings or all numbers). A tuple, list, or set in a ranking
+            contains tied items.
         sample_weight : array-like, optional
-            A weight for each ranking.
+            Nonnegative weights of the rankings.
 
         Returns
         -------
@@ -123,23 +132,28 @@ class PlackettLuce(Uncertain, BaseEstimator):
         Raises
         ------
         ValueError
-            If rankings is not a sequence, a ranking has an item twice, none has two
-            items that are not tied, or names cannot be sorted.
+            If `rankings` is not a sequence, a ranking contains an item twice, no
+            ranking has two items that are not tied, or names cannot be sorted.
 
         Warns
         -----
         ConvergenceWarning
-            If no optimum was found, or a weight of ties has no bound.
+            If no optimum was found, or the optimal weight of ties is infinite.
         NotIdentifiedWarning
-            If alpha is below 0.1, and groups never met, or a part of the items never
-            loses to the rest.
+            If alpha is below 0.1, and groups never met, or some items never lose to the
+            others.
         """
         alpha = check_number(self, "alpha", positive=True, most=LARGEST)
-        expected = "a list of rankings, each a list of names, the best first"
+        expected = "a list of rankings, each a list of names, best first"
         sets = [_sets(row) for row in check_list(rankings, "rankings", expected)]
         flat = [list(chain.from_iterable(ranking)) for ranking in sets]
         good = any(len(ranking) > 1 for ranking in sets)
-        require(good, sets, "rankings", "one with two items that are not tied")
+        require(
+            good,
+            sets,
+            "rankings",
+            "at least one ranking with two items that are not tied",
+        )
         weights = check_weights(sample_weight, len(sets))
         self.items_ = _sorted_names(sets, flat)
         n = len(self.items_)
@@ -167,14 +181,14 @@ class PlackettLuce(Uncertain, BaseEstimator):
             options=options,
         )
         slope = np.abs(problem.at(best.x)[1]).max() / weights.sum()
-        remedy = f"raise alpha = {alpha:g}"
+        remedy = f"raise alpha (now {alpha:g})"
         warn_about_gap("PlackettLuce", slope, _WARNING_SLOPE, remedy)
         unbounded = kinds[1:][np.abs(best.x[n:]) >= _MAX_LOG_TIE_WEIGHT]
         if unbounded.size:
             warn_user(
-                f"the weight of ties of {' or '.join(map(str, unbounded))} items has no bound, "
-                "as all choices that could be ties are: expected rankings in which some "
-                "are not (no alpha bounds it)",
+                f"the weight of ties of {' or '.join(map(str, unbounded))} items is infinite, "
+                "since all choices that could be such ties are ties: add rankings in which "
+                "some are not (alpha does not limit this weight)",
                 ConvergenceWarning,
             )
         self.coef_ = best.x[:n]
@@ -188,7 +202,7 @@ class PlackettLuce(Uncertain, BaseEstimator):
         return self
 
     def probabilities(self, d: Floats) -> Floats:
-        """Probabilities of the outcomes -1, 0, 1 at differences d of theta, (m, 3)."""
+        """Return probabilities of -1, 0, 1 at differences d of theta."""
         return davidson_probabilities(d, self.tie_weights_.get(2, 0.0))
 
     def _rows_and_scores(self, pairs: Any) -> tuple[Any, Floats]:
@@ -203,8 +217,8 @@ class PlackettLuce(Uncertain, BaseEstimator):
                 rows = rows[ids[:, 0]] - rows[ids[:, 1]]
             except (KeyError, IndexError, TypeError, ValueError):
                 raise ValueError(
-                    f"pairs is {short_repr(pairs)}; expected two names each, "
-                    f"among {short_repr(self.items_)}"
+                    f"pairs is {short_repr(pairs)}; expected pairs of names among "
+                    f"{short_repr(self.items_)}"
                 ) from None
         return rows, rows @ self.coef_
 
@@ -217,11 +231,14 @@ class PlackettLuce(Uncertain, BaseEstimator):
 
 
 def _sets(ranking: Any) -> list[list[Hashable]]:
-    """The items of each place of a ranking."""
-    expected = "items, the best first: of a dict of ranks, sorted(ranks, key=ranks.get)"
+    """Return the list of items at each place of a ranking."""
+    expected = (
+        "a list of items, best first; for a dict of ranks pass "
+        "sorted(ranks, key=ranks.get)"
+    )
     require(not isinstance(ranking, Mapping), ranking, "a ranking", expected)
     places = []
-    for place in check_list(ranking, "a ranking", "items"):
+    for place in check_list(ranking, "a ranking", "a list of items, best first"):
         tied = isinstance(place, (tuple, list, set, frozenset))
         places.append(list(place) if tied else [place])
     return places
@@ -230,28 +247,29 @@ def _sets(ranking: Any) -> list[list[Hashable]]:
 def _sorted_names(
     sets: list[list[list[Hashable]]], flat: list[list[Hashable]]
 ) -> list[Any]:
-    """The names of all rankings, sorted; ValueError where one is missing or repeated."""
-    expected = "each item once, at least one, and no NaN"
+    """Return the sorted names of all rankings; raise ValueError for repeated names."""
+    expected = "at least one item, each item once, and no NaN"
     try:
         for row, names in enumerate(flat):
             once = 0 < len(names) == len(set(names))
             good = once and all(sets[row]) and all(name == name for name in names)
-            require(good, sets[row], f"ranking {row}", expected)
+            require(good, sets[row], f"rankings[{row}]", expected)
         return sorted(set[Any]().union(*flat))
     except TypeError:
         raise ValueError(
-            f"the items are {short_repr(flat)}; expected names of one kind"
+            f"the items are {short_repr(flat)}; expected names of one type (all strings or "
+            "all numbers)"
         ) from None
 
 
 class _Choices(NamedTuple):
-    """Rankings as compressed rows: ranking r has the places start[r] to start[r + 1]."""
+    """Rankings as compressed rows: ranking r is at start[r] to start[r + 1]."""
 
     start: Ids  # (m + 1,)
-    item: Ids  # number of the item, the best first
-    size: Ids  # number of items that are tied with it, and itself
-    begins: NDArray[np.bool_]  # whether it is the first of those
-    weights: Floats  # (m,) of rankings
+    item: Ids  # item numbers, best first
+    size: Ids  # number of items in the tie that contains this item
+    begins: NDArray[np.bool_]  # whether the item is the first of its tie
+    weights: Floats  # (m,) weights of the rankings
 
 
 def _choices(
@@ -260,7 +278,7 @@ def _choices(
     place: Mapping[Any, int],
     weights: Floats,
 ) -> tuple[_Choices, Ids]:
-    """Rankings as compressed rows, and the sizes of ties in them, from 1 on."""
+    """Return rankings as compressed rows, and the sizes of ties in them, from 1 on."""
     lengths = [len(names) for names in flat]
     start = np.concatenate([[0], np.cumsum(lengths)])
     names = chain.from_iterable(flat)
@@ -275,8 +293,10 @@ def _choices(
 
 
 def _warn_if_not_identified(model: str, items: list[Any], data: _Choices) -> None:
-    """Warn of groups that never meet, or where a part never loses: each item and the
-    next one of its ranking, tied (0) or not (1), decide."""
+    """Warn if groups never meet, or some items never lose to the others.
+
+    It suffices to compare each item with the next one of its ranking, tied or not.
+    """
     weight = np.repeat(data.weights, np.diff(data.start))
     later = weight > 0
     later[data.start[:-1]] = False
@@ -287,24 +307,26 @@ def _warn_if_not_identified(model: str, items: list[Any], data: _Choices) -> Non
 
 
 class _Problem(NamedTuple):
-    """Minus the penalised log-likelihood at x = (theta, log delta of ties)."""
+    """Negative penalized log-likelihood at x = (theta, log delta of ties)."""
 
     alpha: float
     n: int
-    kinds: Ids  # sizes of ties, from 1 on
+    kinds: Ids  # sizes of ties, including 1
     data: _Choices
 
     def at(self, x: Floats) -> tuple[float, Floats]:
-        """The value and its gradient."""
+        """Return the value and its gradient."""
         n = self.n
         theta = x[:n]
         value, gradient = _loss(np.insert(x, n, 0.0), n, self.kinds, *self.data)
-        gradient = np.delete(gradient, n)  # in log delta_1, which is 0
+        gradient = np.delete(
+            gradient, n
+        )  # without the entry of log delta_1, which is fixed at 0
         gradient[:n] += self.alpha * theta
         return value + self.alpha / 2 * (theta @ theta), gradient
 
     def hessian(self, x: Floats) -> Floats:
-        """The second derivatives."""
+        """Return the second derivatives."""
         n = self.n
         system = _hessian(np.insert(x, n, 0.0), n, self.kinds, *self.data)
         system = np.delete(np.delete(system, n, axis=0), n, axis=1)
@@ -314,8 +336,10 @@ class _Problem(NamedTuple):
 
 @njit_inner
 def _workspace(start, kinds):
-    """Room for the quantities of `_ranking_loss` of the longest ranking, with those of
-    the direction last."""
+    """Allocate arrays for `_ranking_loss` of the longest ranking.
+
+    The last axis has each quantity and its derivative in a direction.
+    """
     n_kinds = len(kinds)
     longest = 0
     for r in range(len(start) - 1):
@@ -331,17 +355,19 @@ def _workspace(start, kinds):
 
 @njit_inner
 def _ranking_loss(work, kinds, first, L, size, begins):
-    """Minus the log-likelihood of one ranking of L items, with derivatives.
+    """Compute the negative log-likelihood of one ranking of L items, with derivatives.
 
-    work holds scores[:, 0], theta of its items, the best first, and log delta, and
-    scores[:, 1], a direction; slopes become the gradient, and the second derivatives
-    times the direction. For sets of k items, E[i, j] is the elementary symmetric
-    polynomial of degree j of u = e^(theta/k) for the items from place i on. The last
-    axis has each quantity and its derivative in the direction: the formulas of the
-    derivatives differentiate the line before.
+    In `work`, scores[:, 0] contains theta of the items, best first, and log delta, and
+    scores[:, 1] a direction. The function sets slopes to the gradient, and to the
+    product of the second derivatives with the direction. For sets of k items, E[i, j]
+    is the elementary symmetric polynomial of degree j of u = e^(theta/k) over the items
+    from place i on. The last axis has each quantity and its derivative in the
+    direction; each formula for a derivative differentiates the line before it.
     """
     u, E, total, back, scores, slopes = work
-    top = scores[0, 0]  # a constant, which changes no probability, avoids overflow
+    top = scores[
+        0, 0
+    ]  # subtracting a constant changes no probability and avoids overflow
     for i in range(L):
         top = max(top, scores[i, 0])
         total[i, 0] = 0.0
@@ -380,7 +406,7 @@ def _ranking_loss(work, kinds, first, L, size, begins):
         slopes[L + c, 0] = 0.0
         slopes[L + c, 1] = 0.0
         for j in range(k + 1):
-            back[j, 0] = 0.0  # derivatives of the value in E[c, i, j]
+            back[j, 0] = 0.0  # derivatives of the value with respect to E[c, i, j]
             back[j, 1] = 0.0
         for i in range(L):
             if begins[first + i]:
@@ -412,7 +438,7 @@ def _ranking_loss(work, kinds, first, L, size, begins):
 
 @njit
 def _loss(x, n, kinds, start, item, size, begins, weights):
-    """Minus the log-likelihood at x = (theta, log delta), and its gradient."""
+    """Compute the negative log-likelihood at x = (theta, log delta), and its gradient."""
     n_kinds = len(kinds)
     work = _workspace(start, kinds)
     scores = work[4]
@@ -437,7 +463,7 @@ def _loss(x, n, kinds, start, item, size, begins, weights):
 
 @njit
 def _hessian(x, n, kinds, start, item, size, begins, weights):
-    """The second derivatives of `_loss`: of each ranking, one column for each item."""
+    """Compute the second derivatives of `_loss`, one column per item of each ranking."""
     n_kinds = len(kinds)
     work = _workspace(start, kinds)
     scores = work[4]

@@ -24,50 +24,52 @@ from preflearn.core.validation import Floats, check_count, generator, require
 from preflearn.pairs import Pairs
 from preflearn.ranking.base import RankingLearner, check_scored_items, check_size
 
-_ADAM_DECAY = (0.9, 0.999)  # of the two running means, as in its paper
+_ADAM_DECAY = (0.9, 0.999)  # decay of the two running means, as in [Kingma2015]_
 _ADAM_EPSILON = 1e-8
 
 
 @dataclass(eq=False, repr=False)
 class RankNet(RankingLearner):
-    """A utility learned by a network with one hidden layer, section 3.1.2 of
-    [AhmadiFahandar2019]_.
+    """RankNet: a neural network with one hidden layer, trained on pairs.
+
+    Choose it as a nonlinear baseline; see section 3.1.2 of [AhmadiFahandar2019]_.
 
     For f(x) = v·max(0, Wx + b) and the m pairs (i, j) of items of one query where i has
-    the larger score, Adam ([Kingma2015]_) goes down, in mini-batches of pairs::
+    the larger score, Adam ([Kingma2015]_) minimizes, in mini-batches of pairs::
 
         1/m sum over pairs of log(1 + exp(-sigma (f(x_i) - f(x_j)))).
 
     Parameters
     ----------
     n_hidden : int
-        Rows of W.
+        Number of hidden units (rows of W).
     batch_size : int
-        Pairs of one step.
+        Number of pairs per step.
     learning_rate : float
         Step length of Adam, from 1e-6 to 1e6.
     n_epochs : int
-        Passes over all pairs.
+        Number of passes over all pairs.
     sigma : float
-        Scale of the differences, from 1e-6 to 1e6.
+        Factor on the score differences, from 1e-6 to 1e6.
     random_state : int, numpy Generator or None
-        Seed of the first weights (uniform, with the limits of Glorot and Bengio) and
-        the order of pairs. A Generator goes on from fit to fit. None: other ones each time.
+        Source of randomness for the initial weights (uniform, with the limits of Glorot
+        and Bengio) and the order of pairs. A Generator gives other values in each fit;
+        with None, results are not reproducible.
 
     Attributes
     ----------
     weights_ : ndarray of shape (p + 2, n_hidden)
-        The columns of W as its first p rows, then b, then v. An output bias would
-        cancel.
+        Weights of the network: the transpose of W in the first p rows, then b, then v.
+        There is no output bias, since it would cancel.
     loss_curve_ : ndarray of shape (n_epochs,)
-        The mean loss of the pairs in each epoch, each before the step that used it.
+        Mean loss of the pairs in each epoch, computed for each pair before its step.
     n_features_in_ : int
 
     Notes
     -----
-    Features should be standardised. The paper names no activation and no number of
-    epochs, and of the optimiser only the learning rate: these are choices made here.
-    RankNet was proposed in [Burges2005]_.
+    Features should be standardized. The paper does not specify the activation, the
+    number of epochs, or the optimizer except for its learning rate; these are choices
+    of this implementation. RankNet was proposed in [Burges2005]_.
 
     Examples
     --------
@@ -86,13 +88,13 @@ class RankNet(RankingLearner):
     random_state: int | np.random.Generator | None = 0
 
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
-        """Learn from scored items; parameters as in `RankingLearner.fit`.
+        """Fit the network to scored items; see `RankingLearner.fit`.
 
         Raises
         ------
         ValueError
-            On bad input or parameters, features above 1e100 in size, or where no two
-            items of a query have different scores.
+            If input or parameters are not valid, features exceed 1e100 in absolute
+            value, or no two items of a query have different scores.
         """
         units, batch, epochs = (
             check_count(getattr(self, name), name, 1)
@@ -106,7 +108,10 @@ class RankNet(RankingLearner):
         pairs, labels = Pairs.from_scores(*check_scored_items(X, y, qid))
         first, second = pairs.index.T
         same = np.array_equal(pairs.items[first], pairs.items[second])
-        expected = "items of a query that differ where their scores do: from equal ones nothing is learned"
+        expected = (
+            "two items of a query with different scores and different features, since "
+            "nothing can be learned from equal items"
+        )
         require(not same, X, "X", expected)
         index = np.where((labels > 0)[:, None], pairs.index, pairs.index[:, ::-1])
         weights = _first_weights(rng, pairs.items.shape[1], units)
@@ -125,7 +130,7 @@ class RankNet(RankingLearner):
         return self
 
     def rank_function(self, X: ArrayLike) -> Floats:
-        """Outputs f(x) of the network, shape (n,); larger is better."""
+        """Return the outputs f(x) of the network, shape (n,); larger is better."""
         return _outputs(check_asked(self, X), self.weights_)
 
 
@@ -138,7 +143,7 @@ def _first_weights(rng: np.random.Generator, p: int, units: int) -> Floats:
 
 @njit_inner_sums
 def _score(x, weights, hidden):
-    """f(x); the hidden layer is kept."""
+    """Compute f(x), and store the hidden layer."""
     p = len(x)
     for h in range(len(hidden)):
         hidden[h] = weights[p, h]
@@ -163,7 +168,7 @@ def _outputs(X, weights):
 
 @njit_inner_sums
 def _add_slope(x, weights, hidden, factor, slope):
-    """Add the factor times the gradient of f(x), whose hidden layer is lost."""
+    """Add the factor times the gradient of f(x); the hidden layer is overwritten."""
     p = len(x)
     for h in range(len(hidden)):
         active = hidden[h] > 0
@@ -177,8 +182,10 @@ def _add_slope(x, weights, hidden, factor, slope):
 
 @njit_inner_sums
 def _batch(X, index, weights, sigma, slope, hidden):
-    """The sum of the losses of pairs (better, worse); the gradient of their mean goes
-    to slope."""
+    """Return the sum of the losses of pairs (better, worse).
+
+    The gradient of their mean is written to `slope`.
+    """
     total = 0.0
     share = sigma / len(index)
     slope[:] = 0.0
@@ -196,8 +203,10 @@ def _batch(X, index, weights, sigma, slope, hidden):
 
 @njit_sums
 def _epoch(X, index, weights, means, steps, batch, rate, sigma):
-    """One pass over the pairs: weights and the means of Adam move, and the mean loss is
-    returned."""
+    """Run one pass over the pairs, and return the mean loss.
+
+    Weights and the running means of Adam are updated in place.
+    """
     slope = np.empty_like(weights)
     hidden = np.empty((2, weights.shape[1]))
     total = 0.0

@@ -1,5 +1,4 @@
-"""Expected rank regression: the pointwise baseline of [AhmadiFahandar2019]_, section
-3.1.1.
+"""Expected rank regression, section 3.1.1 of [AhmadiFahandar2019]_.
 
 References
 ----------
@@ -19,33 +18,36 @@ from preflearn.core.estimator import check_asked
 from preflearn.core.validation import Floats, require
 from preflearn.ranking.base import RankingLearner, check_scored_items
 
-_RCOND = 1e-12  # relative to the largest singular value: smaller ones are rounding
-_MIN_RANGE = 1e-150  # so that w is below 1e170, which times 1e100 is finite
+_RCOND = 1e-12  # smaller singular values, relative to the largest, are rounding errors
+_MIN_RANGE = 1e-150  # keeps w below 1e170, so that products with 1e100 are finite
 
 
 class ExpectedRankRegression(RankingLearner):
-    """Least squares of relative positions: ERR of [AhmadiFahandar2019]_.
+    """Expected rank regression: least squares on relative positions.
 
-    With pi(i) the position of item i, 1 for the largest score, among the ``|Q|`` items
+    Choose it as a fast linear baseline for rankings; it is ERR in
+    [AhmadiFahandar2019]_.
+
+    With pi(i) the position of item i (1 for the largest score) among the ``|Q|`` items
     of its query, it solves::
 
-        minimise sum_i (pi(i) / (|Q| + 1) - w·x_i - b)^2,
+        minimize sum_i (pi(i) / (|Q| + 1) - w·x_i - b)^2,
 
-    and ranks by -w·x. For a query drawn from N ranked items, ``pi(i) (N + 1) / (|Q| +
-    1)`` is the expected position of item i among them all, given the order of the
-    query.
+    and ranks by -w·x. If a query is a random sample from N ranked items, ``pi(i) (N +
+    1) / (|Q| + 1)`` is the expected position of item i among all N items, given the
+    order of the query.
 
     Attributes
     ----------
     coef_ : ndarray of shape (p,)
-        w; where features depend on each other linearly, the shortest of all solutions.
+        w; the solution of minimum norm if features are linearly dependent.
     intercept_ : float
-        The constant b.
+        Constant b.
     n_features_in_ : int
 
     Notes
     -----
-    Only the order of the scores within a query counts: items of equal scores share the
+    Only the order of the scores within a query matters. Items of equal scores share the
     mean of their positions.
 
     Examples
@@ -61,25 +63,29 @@ class ExpectedRankRegression(RankingLearner):
     intercept_: float
 
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
-        """Learn from scored items; parameters as in `RankingLearner.fit`.
+        """Fit the model to scored items; see `RankingLearner.fit`.
 
         Raises
         ------
         ValueError
-            On bad input, features above 1e100 in size or with differences below 1e-150,
-            or where no query has two items of different scores.
+            If the input is not valid, features exceed 1e100 in absolute value, all
+            their differences are below 1e-150, or no query has two items of different
+            scores.
         """
         X, scores, query = check_scored_items(X, y, qid)
         # mean positions within queries
         positions = pd.Series(-scores).groupby(query).rank().to_numpy()
         target = positions / (np.bincount(query)[query] + 1)
-        away = X - X[0]  # exactly 0 where a feature is constant
+        away = X - X[0]  # exactly 0 if a feature is constant
         width = float(np.abs(away).max())
-        expected = f"0 or at least {_MIN_RANGE:g}, since below weights overflow: standardise the features"
+        expected = (
+            f"0 or at least {_MIN_RANGE:g}, so that weights do not overflow: "
+            "standardize the features"
+        )
         require(
             not 0 < width < _MIN_RANGE,
             width,
-            "the largest difference of items of X",
+            "the largest difference between features in X",
             expected,
         )
         centre = away.mean(axis=0)
@@ -91,7 +97,7 @@ class ExpectedRankRegression(RankingLearner):
         return self
 
     def rank_function(self, X: ArrayLike) -> Floats:
-        """Minus the predicted relative positions, shape (n,); larger is better."""
-        # a product of matrices may differ for equal rows
+        """Return minus the predicted relative positions, shape (n,); larger is better."""
+        # a matrix product may have different rounding errors for equal rows
         terms = check_asked(self, X) * self.coef_
         return -(terms.sum(axis=1) + self.intercept_)

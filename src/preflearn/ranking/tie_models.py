@@ -1,11 +1,10 @@
-"""Models of paired comparisons with ties: Davidson's, and the ordinal ones with a
-threshold.
+"""Models of paired comparisons with ties: Davidson's and ordinal models.
 
-All give the probabilities of three outcomes as functions of d = r(first) - r(second),
-with a linear ranking function r(x) = w·x, and one more parameter for ties. On items
-that are rows of the identity matrix they are the classical models, with a strength for
-each item. The log-likelihoods are jointly concave in w and the parameter of ties, so
-the fit is unique.
+The models give the probabilities of three outcomes as functions of d = r(first) -
+r(second), with a linear ranking function r(x) = w·x, and of a parameter for ties. If
+the items are rows of the identity matrix, they are the classical models with one score
+per item. The log-likelihoods are jointly concave in w and the parameter for ties, so
+the penalized fit is unique.
 
 References
 ----------
@@ -71,33 +70,39 @@ from preflearn.ranking.judgments import (
 )
 from preflearn.ranking.uncertainty import SOME_PAIRS, Uncertain
 from preflearn.solvers.newton import warn_about_gap
-from preflearn.solvers.smooth_losses import DENSE, Minimum, TieLaw, minimise, problem_at
+from preflearn.solvers.smooth_losses import (
+    DENSE,
+    Minimum,
+    TieLoss,
+    minimise,
+    problem_at,
+)
 
-# relative duality gaps; Newton steps cost little more for 1e-12 than for 1e-6
+# relative duality gap; reaching 1e-12 takes little longer than 1e-6
 _TARGET_GAP = 1e-12
 _WARNING_GAP = 1e-6
 _FAILURE_GAP = 1e-2
 _MAX_BIAS_ROUNDS = 500  # rounds of pseudo-counts
-_BIAS_TOLERANCE = 1e-8  # change of the parameters in the last round
+_BIAS_TOLERANCE = 1e-8  # largest change of the parameters in the last round
 _TINY = np.finfo(np.float64).tiny
-_MAX_LOG_TIES = 700.0  # the exponential of more overflows
+_MAX_LOG_TIES = 700.0  # the exponential of larger numbers overflows
 
 
 class TieModel(Uncertain, LinearComparison):
-    """What both models share: w of lowest penalised loss, scores w·x, their errors."""
+    """Base class of the models with ties: penalized fit, scores, and errors."""
 
     alpha: float
-    bias_reduced: bool = False  # a parameter of Davidson alone
+    bias_reduced: bool = False  # only `Davidson` has this parameter
     objective_: float
     dual_gap_: float
     n_iter_: int
 
-    _law: Callable[[], TieLaw]
+    _tie_loss: Callable[[], TieLoss]
     _set_ties: Callable[[float], None]
     probabilities: Callable[[Floats], Floats]
 
     def decision_function(self, pairs: Pairs | ArrayLike) -> Floats:
-        """r(first) - r(second) for each pair, shape (m,); pairs as in `fit`."""
+        """Return r(first) - r(second) for each pair, shape (m,); pairs as in `fit`."""
         check_is_fitted(self, "n_features_in_")
         return super().decision_function(as_compared(pairs, self.n_features_in_))
 
@@ -108,22 +113,23 @@ class TieModel(Uncertain, LinearComparison):
         sample_weight: ArrayLike | None = None,
         cluster: ArrayLike | None = None,
     ) -> Self:
-        """Maximise the penalised likelihood by Newton's method.
+        """Maximize the penalized likelihood by Newton's method.
 
         Parameters
         ----------
         pairs : Pairs or array-like
-            Items of pairs, shape (m, 2, p); or integers of shape (m, 2), the row
-            numbers of items without features. Each of these gets its own score, in time
-            and memory proportional to the number of pairs.
+            Pairs of items with features, or integers of shape (m, 2), the row numbers
+            of items without features. Each item without features gets a separate score;
+            time and memory are then proportional to the number of pairs.
         y : array-like of shape (m,)
-            +1 first better, -1 second better, 0 tie.
+            Labels: +1 first better, -1 second better, 0 tie.
         sample_weight : array-like of shape (m,), optional
-            Weights of the pairs, not negative; a weight of two is the same pair twice.
+            Nonnegative weights of the pairs; weight 2 counts the pair twice.
         cluster : array-like of shape (m,), optional
-            An id for each pair, of its judge for instance: standard errors are then
-            those of the sandwich, which hold where the answers of one judge depend on
-            each other. Scores do not change. Judges share items: see the notes.
+            Cluster id of each pair, for example of its judge. Standard errors are then
+            sandwich estimates, which remain valid if the answers of a judge depend on
+            each other. Scores do not change. See the notes about unexplained effects of
+            items, which all judges share.
 
         Returns
         -------
@@ -132,18 +138,19 @@ class TieModel(Uncertain, LinearComparison):
         Raises
         ------
         ValueError
-            If a parameter is out of range, all pairs are ties, or the data are not as
-            described.
+            If parameters or data are not valid, or all pairs are ties.
 
         Warns
         -----
         NotIdentifiedWarning
-            If alpha is below 0.1 and, of items without features, groups never met, or
-            somebody won or lost all, or ties do not bound their parameter (`diagnose`).
-            Of items with features, if the w that was found is right on all preferences,
-            and no tied pair differs by more than they do.
+            If alpha is below 0.1, and scores depend on the penalty. For items without
+            features, this is the case if groups never met, some items never lost to the
+            others, or the outcomes do not bound the parameter for ties (see
+            `diagnose`). For items with features, it is the case if w orders all
+            preferences correctly, and no tied pair has a larger difference than a
+            preference.
         OutcomeWarning
-            If y holds only 1 and 0, or half points: 1, 1/2 and 0.
+            If y contains only 1 and 0, or half points: 1, 1/2, and 0.
         """
         name = type(self).__name__
         alpha = check_number(self, "alpha", positive=True, most=LARGEST)
@@ -161,10 +168,11 @@ class TieModel(Uncertain, LinearComparison):
         optimum = self._minimum()
         if not (optimum.gap <= _FAILURE_GAP and optimum.t < _MAX_LOG_TIES):
             raise ValueError(
-                f"{name} found no optimum (duality gap {optimum.gap:.1e} of the objective): weights "
-                f"go up to {weights.max():.3g}; expected weights and features nearer to 1"
+                f"{name} found no optimum (relative duality gap {optimum.gap:.1e}), with weights "
+                f"up to {weights.max():.3g}; rescale sample_weight and the features to "
+                "about 1"
             )
-        remedy = f"raise alpha = {alpha:g}, or standardise the features"
+        remedy = f"raise alpha (now {alpha:g}), or standardize the features"
         warn_about_gap(name, optimum.gap, _WARNING_GAP, remedy)
         if alpha < INFORMATIVE_PENALTY:
             model = f"{name}(alpha={alpha:g})"
@@ -179,39 +187,40 @@ class TieModel(Uncertain, LinearComparison):
         return self
 
     def _minimum(self) -> Minimum:
-        return minimise(self._law(), *self._data, _TARGET_GAP)
+        return minimise(self._tie_loss(), *self._data, _TARGET_GAP)
 
     def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
-        """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
+        """Return probabilities of -1, 0, 1 for each pair, shape (m, 3)."""
         return self.probabilities(self.decision_function(pairs))
 
     def misfit(self, of: Literal["items", "judges"] = "items") -> pd.DataFrame:
-        """Mean squares of residuals of items or judges, which say where the model fails.
+        """Compute infit and outfit of items or judges, to see where the model fails.
 
-        The observed score x of the first item is 1, 1/2 for a tie, or 0. With its
-        expectation E and variance V by the model, and z² = (x - E)²/V, the outfit is
-        the mean of z² over the judgments of an item or a judge, and the infit the mean
-        weighted by V, sum of (x - E)² over sum of V ([WrightMasters1982]_, chapter 5).
-        Both are near 1 where the model holds. Larger values are answers that
-        contradict the scores; outfit is sensitive to a few unexpected ones. In
-        comparative judgment, judges whose infit exceeds the mean of the judges by two
-        standard deviations are looked at [Pollitt2012]_.
+        The observed result x of the first item is 1, 1/2 for a tie, or 0. Let E and V
+        be its expectation and variance in the model, and z² = (x - E)²/V. The outfit is
+        the mean of z² over the judgments of an item or a judge. The infit is the mean
+        weighted by V, which is the sum of (x - E)² divided by the sum of V
+        ([WrightMasters1982]_, chapter 5). Both are near 1 if the model holds. Larger
+        values mean that answers contradict the scores; outfit is sensitive to a few
+        unexpected answers. In comparative judgment, judges are reviewed if their infit
+        exceeds the mean of the judges by two standard deviations [Pollitt2012]_.
 
         Parameters
         ----------
         of : {"items", "judges"}
-            What the residuals are collected by; judges are those of `cluster` in `fit`.
+            Units over which residuals are averaged; judges are given by `cluster` in
+            `fit`.
 
         Returns
         -------
         table : DataFrame
-            With the columns `judgments` (the sum of weights), `infit` and `outfit`, and
-            the row numbers of the items, or the ids of the judges, as index.
+            Table with the columns `judgments` (sum of weights), `infit`, and `outfit`.
+            Its index contains the row numbers of the items, or the ids of the judges.
 
         Raises
         ------
         ValueError
-            If judges are asked for, and `fit` was given no `cluster`.
+            If `of` is "judges", and `fit` was called without `cluster`.
 
         Examples
         --------
@@ -226,7 +235,7 @@ class TieModel(Uncertain, LinearComparison):
         P = self.probabilities(B.differences(X @ self.coef_))
         expected = P[:, 2] + P[:, 1] / 2
         variance = P[:, 2] + P[:, 1] / 4 - expected**2
-        variance = np.maximum(variance, _TINY)  # of an outcome that is certain
+        variance = np.maximum(variance, _TINY)  # the variance of a certain outcome is 0
         squares = ((y + 1) / 2 - expected) ** 2
         if of == "items":
             index = np.arange(B.shape[1])
@@ -249,16 +258,18 @@ class TieModel(Uncertain, LinearComparison):
         size = max(X.shape)
         require(size <= DENSE, size, "the number of items or features", SOME_PAIRS)
         if not sparse.issparse(X):
-            X = X - X[0]  # a large offset would leave rounding after the mean is taken
+            X = (
+                X - X[0]
+            )  # a large offset would leave rounding errors after subtraction of the mean
             X -= X.mean(axis=0)
         return X, X @ self.coef_
 
     def _covariance_function(self) -> Callable[[Any], Floats]:
         p = self.n_features_in_
-        law = self._law()
+        tie_loss = self._tie_loss()
         if p <= DENSE:
             if self._covariance_of_w is None:
-                problem, point, _ = problem_at(law, *self._data, self._x)
+                problem, point, _ = problem_at(tie_loss, *self._data, self._x)
                 V = problem.inverse(point)
                 self._covariance_of_w = V[:p, :p]
                 if self._judges is not None:
@@ -266,7 +277,7 @@ class TieModel(Uncertain, LinearComparison):
                     self._covariance_of_w = self._sandwich(V[:p], V[:p] @ M @ V[:p].T)
             C = self._covariance_of_w
             return lambda rows: rows @ (rows @ C).T
-        problem, point, _ = problem_at(law, *self._data, self._x)
+        problem, point, _ = problem_at(tie_loss, *self._data, self._x)
         solve = problem.solver(point)
         if self._judges is None:
             return lambda rows: rows @ solve(rows)[:, :p].T
@@ -280,21 +291,21 @@ class TieModel(Uncertain, LinearComparison):
         return covariance_of
 
     def _sandwich(self, V: Floats, middle: Floats) -> Floats:
-        """V (G'G n/(n - 1) + alpha) V' for n judges, from V and V G'G V'.
+        """Return V (G'G n/(n - 1) + alpha) V' for n judges, from V and V G'G V'.
 
-        The gradient of the prior, alpha w, does not vary with judges.
+        The gradient of the prior, alpha w, does not depend on the judges.
         """
         n = len(check_judges(self._judges, 2).ids)
         V = V[:, : self.n_features_in_]
         return n / (n - 1) * middle + self._data[-1] * V @ V.T
 
     def _judge_gradients(self, problem: Any) -> Any:
-        """Gradients G of the losses of each judge in (w, t), shape (n_judges, p + 1)."""
+        """Return the gradients in (w, t) of the loss of each judge, (n_judges, p + 1)."""
         judges = check_judges(self._judges)
         X = problem.X
         _, B, y, _, _ = self._data
         d = B.differences(X @ self._x[:-1])
-        loss = problem.law.loss(d, self._x[-1], y)
+        loss = problem.tie_loss.loss(d, self._x[-1], y)
         of_scores = judges.weights @ (sparse.diags_array(loss.d) @ B.matrix())
         of_t = problem.free * (judges.weights @ loss.t)
         blocks = [of_scores @ X, of_t[:, None]]
@@ -304,59 +315,65 @@ class TieModel(Uncertain, LinearComparison):
 
 
 class Davidson(TieModel):
-    """The model of [Davidson1970]_: Bradley and Terry's, with ties between equals.
+    """Davidson's model: the Bradley-Terry model with ties, [Davidson1970]_.
 
-    For items of worth pi = e^r, a tie has a probability in proportion to the geometric
-    mean of both::
+    Choose it for comparisons of items (with or without features) if you want scores
+    with standard errors and probabilities of a win, a tie, and a loss. Scores do not
+    change in time; see `preflearn.dynamics` for models in which they do.
+
+    For items with worths pi = e^r, the probability of a tie is proportional to the
+    geometric mean of both worths::
 
         P(first) : P(tie) : P(second) = pi_1 : nu sqrt(pi_1 pi_2) : pi_2 = e^{d/2} : nu
         : e^{-d/2},
 
-    d = w·(x_first - x_second). The fit minimises alpha/2 w·w minus the sum of the
-    log-likelihoods: w has a Gaussian prior of variance 1/alpha, nu has none.
+    d = w·(x_first - x_second). The fit minimizes alpha/2 w·w minus the log-likelihood:
+    w has a Gaussian prior with variance 1/alpha, and nu has no prior.
 
     Parameters
     ----------
     alpha : float
-        Strength of the penalty, positive: without, w is not unique on items that are
-        one-hot, and infinite where the preferences can be separated.
+        Strength of the penalty, positive. Without a penalty, w would not be unique for
+        one-hot items, and infinite if the preferences can be separated.
     bias_reduced : bool
         Whether half the logarithm of the determinant of the information is added to the
-        likelihood, which removes the bias of order 1/m ([Firth1993]_): scores are
-        finite even for unbeaten items, also where alpha is very small. For at most
-        5,000 items and features.
+        log-likelihood. This removes the bias of order 1/m ([Firth1993]_), and scores
+        are finite for unbeaten items even if alpha is very small. It is available for
+        at most 5,000 items or features.
 
     Attributes
     ----------
     coef_ : ndarray of shape (p,)
-        The coefficients w.
+        Coefficients w.
     nu_ : float
-        Weight of ties; nu / (2 + nu) is the probability of a tie between equals. It is
-        0, the limit, where the data hold no ties: then this is the model of Bradley and
-        Terry.
+        Weight of ties; nu / (2 + nu) is the probability of a tie between items of equal
+        score. It is 0 if the data contain no ties; the model is then the Bradley-Terry
+        model.
     tau_ : float
-        2 log(nu) if nu > 1, else 0: a tie is the most probable outcome where abs(d) <
+        2 log(nu) if nu > 1, else 0: a tie is the most probable outcome if abs(d) <
         `tau_`.
     objective_, dual_gap_ : float
-        The minimum, and the relative duality gap that proves it; where bias is reduced,
-        the minimum is less half the logarithm of the determinant, and the gap that of
-        pseudo-counts.
+        Minimum, and the relative duality gap that proves it. With `bias_reduced`, the
+        minimum includes minus half the logarithm of the determinant, and the gap is
+        that of the problem with pseudo-counts.
     n_iter_, n_features_in_ : int
 
     Notes
     -----
-    Where nu < 1 a tie is never the most probable outcome; then `predict` says 0 only at
-    d = 0, where both preferences are equally probable and no answer but this is the
-    same for the swapped pair.
+    If nu < 1, a tie is never the most probable outcome. `predict` then returns 0 only
+    at d = 0, where both preferences are equally probable. Only the label 0 is
+    consistent with the swapped pair there.
 
-    Features alone leave something of each item unexplained, which all judges of it
-    share. No errors of weights allow for that, with clusters or without: also give each
-    item its own score, by columns `np.hstack([np.eye(n), 10 * features])`, and
-    1/alpha the variance of what features leave over (the guide).
+    **Unexplained effects of items.** Features do not explain the score of an item
+    completely, and the unexplained part affects all its comparisons, by all judges. The
+    standard errors of w ignore this, with and without clusters. To include it, give
+    each item an additional score by the columns `np.hstack([np.eye(n), 10 *
+    features])`, and set 1/alpha to the variance of the unexplained part (see the
+    guide).
 
-    With t = log(nu), -log P is the logarithm of a sum of exponentials of (d/2, t, -d/2)
-    minus one of them: jointly convex in (w, t). At the optimum the expected number of
-    ties is the observed one.
+    With t = log(nu), -log P is the log-sum-exp of (d/2, t, -d/2) minus one of them,
+    which is jointly convex in (w, t). At the optimum the expected number of ties equals
+    the observed one.
 
     Examples
     --------
@@ -373,12 +390,12 @@ class Davidson(TieModel):
         self.alpha = alpha
         self.bias_reduced = bias_reduced
 
-    def _law(self) -> TieLaw:
-        return TieLaw(davidson_loss, start=0.0, least=-math.inf)
+    def _tie_loss(self) -> TieLoss:
+        return TieLoss(davidson_loss, start=0.0, least=-math.inf)
 
     def _minimum(self) -> Minimum:
         if self.bias_reduced:
-            return _reduce_bias(self._law(), *self._data, _TARGET_GAP)
+            return _reduce_bias(self._tie_loss(), *self._data, _TARGET_GAP)
         return super()._minimum()
 
     def _set_ties(self, t: float) -> None:
@@ -386,47 +403,50 @@ class Davidson(TieModel):
         self.tau_ = max(0.0, 2 * t)
 
     def probabilities(self, d: Floats) -> Floats:
-        """Probabilities of the outcomes -1, 0, 1 at score differences d, (m, 3)."""
+        """Return the probabilities of -1, 0, 1 at score differences d, shape (m, 3)."""
         return davidson_probabilities(d, self.nu_)
 
 
 class OrdinalComparison(TieModel):
-    """A preference is a noisy difference beyond a threshold: P(first) = F(d - t),
-    P(second) = F(-d - t).
+    """Ordinal model of comparisons with ties, with logistic or normal noise.
+
+    Choose it instead of `Davidson` if you think of a tie as a difference that is too
+    small to notice, or if you want normal noise. A preference is a noisy difference
+    beyond a threshold t: P(first) = F(d - t), P(second) = F(-d - t).
 
     F is the logistic function (the model of [RaoKupper1967]_) or the normal
-    distribution function (that of [GlennDavid1960]_: Thurstone's, with ties), and
-    P(tie) = F(t - d) - F(-t - d), with d = w·(x_first - x_second). The fit minimises
-    alpha/2 w·w minus the sum of the log-likelihoods: w has a Gaussian prior of variance
-    1/alpha, t > 0 has none.
+    distribution function (the model of [GlennDavid1960]_, Thurstone's model with ties).
+    P(tie) = F(t - d) - F(-t - d), with d = w·(x_first - x_second). The fit minimizes
+    alpha/2 w·w minus the log-likelihood: w has a Gaussian prior with variance 1/alpha,
+    and t > 0 has no prior.
 
     Parameters
     ----------
     link : {"logit", "probit"}
-        The distribution of the noise; its unit is that of d and t.
+        Distribution of the noise; its scale is the unit of d and t.
     alpha : float
-        Strength of the penalty, positive: without, w is not unique on items that are
-        one-hot, and infinite where the preferences can be separated.
+        Strength of the penalty, positive. Without a penalty, w would not be unique for
+        one-hot items, and infinite if the preferences can be separated.
 
     Attributes
     ----------
     coef_ : ndarray of shape (p,)
-        The coefficients w.
+        Coefficients w.
     threshold_ : float
-        The threshold t. It is 0, the limit, where the data hold no ties.
+        Threshold t. It is 0 if the data contain no ties.
     tau_ : float
-        A tie is the most probable outcome where abs(d) < `tau_`. It solves 2F(d - t) +
-        F(-d - t) = 1 and is smaller than t; it is 0 where 3F(-t) > 1 (for the logit, t
-        < log 2): then a tie is never the most probable, and `predict` says 0 only at d
-        = 0, where both preferences are equally probable.
+        A tie is the most probable outcome if abs(d) < `tau_`. It solves 2F(d - t) +
+        F(-d - t) = 1 and is smaller than t. It is 0 if 3F(-t) > 1 (for the logit, t <
+        log 2). A tie is then never the most probable outcome, and `predict` returns 0
+        only at d = 0, where both preferences are equally probable.
     objective_, dual_gap_ : float
-        The minimum, and the relative duality gap that proves it.
+        Minimum, and the relative duality gap that proves it.
     n_iter_, n_features_in_ : int
 
     Notes
     -----
-    Features alone leave something of each item unexplained, which no errors of weights
-    allow for: see the notes of `Davidson` for what does.
+    Standard errors of w ignore unexplained effects of items; see the notes of
+    `Davidson`.
 
     F has a log-concave density, so log F(b), and log(F(b) - F(a)) for a < b, are
     jointly concave in (a, b) (Prékopa); a and b are linear in (w, t). For the logit,
@@ -449,16 +469,16 @@ class OrdinalComparison(TieModel):
         self.link = link
         self.alpha = alpha
 
-    def _law(self) -> TieLaw:
+    def _tie_loss(self) -> TieLoss:
         check_choice(self.link, "link", tuple(LINKS))
         loss = partial(ordinal_loss, link=LINKS[self.link])
-        return TieLaw(loss, start=1.0, least=0.0)
+        return TieLoss(loss, start=1.0, least=0.0)
 
     def _set_ties(self, t: float) -> None:
         self.threshold_ = t
         link = LINKS[self.link]
 
-        def excess(d: float) -> float:  # of P(first) over P(tie)
+        def excess(d: float) -> float:  # P(first) - P(tie)
             first, second = np.exp(link.log_cdf(np.array([d - t, -d - t])))
             return float(2 * first + second - 1)
 
@@ -468,7 +488,7 @@ class OrdinalComparison(TieModel):
             self.tau_ = float(root)
 
     def probabilities(self, d: Floats) -> Floats:
-        """Probabilities of the outcomes -1, 0, 1 at score differences d, (m, 3)."""
+        """Return the probabilities of -1, 0, 1 at score differences d, shape (m, 3)."""
         t = self.threshold_
         log_cdf = LINKS[self.link].log_cdf
         second = np.exp(log_cdf(-d - t))
@@ -482,14 +502,14 @@ class OrdinalComparison(TieModel):
 def _warn_if_not_identified(
     model: str, items: Any, merged: Judgments, w: Floats, reduced: bool
 ) -> None:
-    """Warn where only a small alpha keeps the scores of weighted pairs finite."""
+    """Warn if only the small alpha keeps the scores of weighted pairs finite."""
     used = merged.weights > 0
     B = merged.B[used]
     y = merged.y[used]
     d = B.differences(items @ w)
     wins = (y * d)[y != 0]
     ties = np.abs(d[y == 0])
-    # scores that put ties closer together than preferences may grow with t
+    # if ties have smaller differences than all preferences, scores may grow with t
     ties_unbounded = len(ties) > 0 and bool(0 < wins.min() >= ties.max())
     names = range(items.shape[1])
     ids = indicator_columns(items)
@@ -505,7 +525,7 @@ def _warn_if_not_identified(
 
 
 def _reduce_bias(
-    law: TieLaw,
+    tie_loss: TieLoss,
     X: Any,
     B: Incidence,
     y: NDArray[np.int8],
@@ -513,29 +533,30 @@ def _reduce_bias(
     alpha: float,
     tol: float,
 ) -> Minimum:
-    """The fit with half the logarithm of the determinant of the information added
-    [Firth1993]_.
+    """Fit with half the log-determinant of the information added, [Firth1993]_.
 
-    Its slope is that of pseudo-counts p_c q_c / 2 of each outcome c of each pair, with
-    q_c the squared length of c's statistic minus its mean, by the inverse of the
-    information.
+    The gradient of this term equals that of pseudo-counts p_c q_c / 2 for each outcome
+    c of each pair. q_c is the squared length of the statistic of c minus its mean, in
+    the metric of the inverse information.
     """
     size = max(X.shape)
-    expected = f"at most {DENSE}"
+    expected = f"at most {DENSE} with bias_reduced=True"
     require(size <= DENSE, size, "the number of items or features", expected)
     free = bool((y[weights > 0] == 0).any())
     p = X.shape[1]
     outcomes = (-1, 1)
-    t = law.least
+    t = tie_loss.least
     if free:
         outcomes = (-1, 0, 1)
-        t = law.start
-    # the pairs once as they are, and once for the pseudo-counts of each outcome
+        t = tie_loss.start
+    # the pairs themselves, and a copy for the pseudo-counts of each outcome
     repeated = Incidence(np.tile(B.index, (1 + len(outcomes), 1)), B.shape[1])
     labels = np.concatenate([y, np.repeat(np.array(outcomes, dtype=np.int8), len(y))])
     w = np.zeros(p)
     for _ in range(_MAX_BIAS_ROUNDS):
-        problem, point, _ = problem_at(law, X, B, y, weights, alpha, np.append(w, t))
+        problem, point, _ = problem_at(
+            tie_loss, X, B, y, weights, alpha, np.append(w, t)
+        )
         V = problem.inverse(point)
         a = B.gram(X @ (X @ V[:p, :p]).T).diagonal()
         b = B.differences(X @ V[:p, p])
@@ -547,7 +568,9 @@ def _reduce_bias(
             u = free * ((c == 0) - P[:, 1])
             q = s * s * a + 2 * s * u * b + u * u * V[p, p]
             counts.append(weights * P[:, c + 1] * q / 2)
-        optimum = minimise(law, X, repeated, labels, np.concatenate(counts), alpha, tol)
+        optimum = minimise(
+            tie_loss, X, repeated, labels, np.concatenate(counts), alpha, tol
+        )
         change = np.abs(optimum.w - w).max()
         if free:
             change = max(change, abs(optimum.t - t))
@@ -555,7 +578,7 @@ def _reduce_bias(
         t = optimum.t
         if change <= _BIAS_TOLERANCE:
             x = np.append(w, t)
-            problem, point, _ = problem_at(law, X, B, y, weights, alpha, x)
+            problem, point, _ = problem_at(tie_loss, X, B, y, weights, alpha, x)
             information = problem.hessian(point)[: p + free, : p + free]
             logdet = float(np.linalg.slogdet(information)[1])
             return optimum._replace(objective=point.value - logdet / 2)

@@ -1,12 +1,11 @@
-"""Uncertainty of the scores of a static model: standard errors, intervals, ranks,
-quasi-variances.
+"""Standard errors, intervals, ranks, and quasi-variances of scores.
 
-All assume estimates whose errors are jointly normal, with the covariance V of score
-differences: the inverse of the observed information and the penalty, V = (I +
-alpha)^-1, or, where comparisons of one judge depend on each other, the sandwich V (G'G
-+ alpha) V, with the gradients G of the judges in the place of the information I
-[LiangZeger1986]_. A difference that no data identify has the variance of its prior,
-with judges and without.
+All functions assume that the errors of the estimates are jointly normal. The covariance
+of score differences is the inverse of the observed information plus penalty, V = (I +
+alpha)^-1. If comparisons by the same judge depend on each other, it is the sandwich V
+(G'G + alpha) V, where the information I is replaced by G'G with the gradients G of the
+judges [LiangZeger1986]_. In both cases a difference that the data do not identify has
+the variance of its prior.
 
 References
 ----------
@@ -56,18 +55,18 @@ from preflearn.solvers.newton import conjugate_gradients
 from preflearn.solvers.search import in_parallel
 from preflearn.solvers.smooth_losses import DENSE
 
-_BLOCK = 64  # rows whose covariance is formed at once
-_DRAWS = 256  # draws that are ranked at once
+_BLOCK = 64  # number of rows whose covariance is formed at a time
+_DRAWS = 256  # number of draws that are ranked at a time
 _MAX_QUASI_STEPS = 200
-_QUASI_TOLERANCE = 1e-11  # change of quasi-variances in the last step
+_QUASI_TOLERANCE = 1e-11  # largest change of quasi-variances in the last step
 _SQUARED_CG_TOLERANCE = 1e-16
-_SHORTEST = 1e-9  # part of a step
+_SHORTEST = 1e-9  # smallest fraction of a step
 _TINY = np.finfo(np.float64).tiny
-SOME_PAIRS = f"at most {DENSE}: ask for the errors of some pairs"
+SOME_PAIRS = f"at most {DENSE}: pass pairs= to get results for some pairs only"
 
 
 class Ranks(NamedTuple):
-    """Ranks of items, 1 is the best, and an interval of each."""
+    """Ranks of items, where 1 is best, with an interval for each."""
 
     rank: NDArray[np.int64]
     low: NDArray[np.int64]
@@ -75,31 +74,32 @@ class Ranks(NamedTuple):
 
 
 class Reliability(NamedTuple):
-    """Reliability of scores, and what it would take to reach a target."""
+    """Reliability of scores, and number of judgments needed to reach a target."""
 
     value: float
-    separation: float  # true standard deviation, in units of the error
-    n_needed: float  # judgments still to be made
+    # standard deviation of the true scores, in units of the standard error
+    separation: float
+    n_needed: float  # number of additional judgments
 
 
 class Uncertain(ABC):
-    """A model with scores that have a covariance.
+    """Mixin for models whose scores have a covariance.
 
-    Items are those of the fit; scores are less their mean.
+    Items are the training items; scores are centered to mean 0.
     """
 
-    _n_judgments: float  # the sum of the weights of the fit
+    _n_judgments: float  # sum of the weights in `fit`
 
     @abstractmethod
     def _rows_and_scores(self, pairs: Any) -> tuple[Any, Floats]:
-        """Features x (k, p) of items, or feature differences of pairs, and w·x (k,).
+        """Return features of items, or feature differences of pairs, (k, p), and w·x.
 
-        Rows of items may differ by a constant, which `_covariance` removes.
+        Rows of items may contain a constant offset, which `_covariance` removes.
         """
 
     @abstractmethod
     def _covariance_function(self) -> Callable[[Any], Floats]:
-        """From rows x (k, p) of features to the covariance (k, k) of w·x."""
+        """Return a function that maps feature rows x (k, p) to the covariance of w·x."""
 
     def _covariance(self, pairs: Any = None) -> tuple[Floats, Floats]:
         rows, scores = self._rows_and_scores(pairs)
@@ -113,7 +113,7 @@ class Uncertain(ABC):
         return scores, covariance
 
     def moments(self, pairs: Any) -> tuple[Floats, Floats]:
-        """Mean and variance of the difference of scores of each pair, shape (m,) both."""
+        """Return mean and variance of the score difference of each pair, shape (m,)."""
         if pairs is None:
             mean, covariance = self._covariance()
             return mean, np.diag(covariance)
@@ -123,14 +123,13 @@ class Uncertain(ABC):
         return mean, np.concatenate([np.diag(covariance_of(part)) for part in parts])
 
     def standard_errors(self, pairs: Any = None) -> Floats:
-        """Standard errors of the scores of the items, less their mean, or of the
-        differences of pairs.
+        """Compute standard errors of centered scores, or of differences of pairs.
 
         Parameters
         ----------
         pairs : Pairs or array-like, optional
-            In the form that the model is fitted to. Without them the scores of the
-            items are meant.
+            Pairs, in the form that `fit` accepts. Without pairs, the errors are those
+            of the scores minus their mean.
 
         Returns
         -------
@@ -139,25 +138,24 @@ class Uncertain(ABC):
         Raises
         ------
         ValueError
-            If there are more than 5,000 items or features, and no pairs are named.
+            If there are more than 5,000 items or features, and `pairs` is not given.
         """
         return np.sqrt(self.moments(pairs)[1])
 
     def interval(self, level: float = 0.95, pairs: Any = None) -> Floats:
-        """Intervals that hold the scores, or the differences of pairs, with this
-        probability each.
+        """Compute confidence intervals of scores, or of differences of pairs.
 
         Parameters
         ----------
         level : float
-            Between 0 and 1.
+            Confidence level of each interval, between 0 and 1.
         pairs : Pairs or array-like, optional
-            As in `standard_errors`.
+            Pairs, as in `standard_errors`.
 
         Returns
         -------
         interval : ndarray of shape (n, 2), or (m, 2)
-            Lower and upper ends.
+            Lower and upper ends of the intervals.
         """
         mean, variance = self.moments(pairs)
         ends = _quantile(level) * np.array([-1.0, 1.0])
@@ -170,23 +168,25 @@ class Uncertain(ABC):
         random_state: Any = 0,
         pairs: Any = None,
     ) -> Ranks:
-        """Ranks by score, and intervals of them: quantiles of the ranks of draws of all
-        scores together.
+        """Compute ranks by score, with intervals.
+
+        The intervals are quantiles of ranks in joint random draws of all scores.
 
         Parameters
         ----------
         level : float
-            Probability of each interval.
+            Confidence level of each interval.
         n_draws : int
         random_state : int or numpy Generator
         pairs : Pairs or array-like, optional
-            As in `standard_errors`: then their differences are ranked, such as those of
-            items from one item.
+            Pairs, in the form that `fit` accepts, whose differences are ranked instead
+            of the scores of items. For example, pass pairs of several items with the
+            same second item.
 
         Returns
         -------
         ranks : Ranks
-            `rank`, `low` and `high`, each of shape (n,), or (m,).
+            Arrays `rank`, `low`, and `high`, each of shape (n,), or (m,).
         """
         _quantile(level)
         scores, covariance = self._covariance(pairs)
@@ -195,7 +195,9 @@ class Uncertain(ABC):
         rng = generator(random_state)
         root = _square_root(covariance)
         triangular_product: Any = get_blas_funcs("trmm", (root,))
-        drawn = np.empty((n, n_draws), dtype=np.int16)  # n is at most 5,000
+        drawn = np.empty(
+            (n, n_draws), dtype=np.int16
+        )  # sufficient, since n is at most 5,000
         for start in range(0, n_draws, _DRAWS):
             noise = rng.standard_normal((min(_DRAWS, n_draws - start), n))
             draws = scores + triangular_product(1.0, root, noise.T, lower=1).T
@@ -209,14 +211,14 @@ class Uncertain(ABC):
         return Ranks(positions(scores), low, high)
 
     def quasi_variances(self, pairs: Any = None) -> Floats:
-        """Numbers q of which q_i + q_j is nearly the variance of s_i - s_j, for each
-        pair of items.
+        """Compute q such that q_i + q_j approximates the variance of s_i - s_j.
 
-        So intervals of half width z sqrt(q_i) compare any two items by eye. They
-        minimise the sum over pairs of (log(q_i + q_j) - log Var(s_i - s_j))²
-        ([FirthMenezes2004]_); of three items they are exact. One may be negative, and
-        has no such interval then, as it happens with few clusters. With pairs, as in
-        `ranks`, their differences take the place of scores.
+        With intervals of half width z sqrt(q_i) in a figure, any two items can be
+        compared by eye. The quasi-variances q minimize the sum over pairs of (log(q_i +
+        q_j) - log Var(s_i - s_j))² ([FirthMenezes2004]_). For three items they are
+        exact. A quasi-variance may be negative, for example with few clusters; there is
+        no interval then. With `pairs`, as in `ranks`, differences of pairs replace the
+        scores.
 
         Returns
         -------
@@ -225,59 +227,65 @@ class Uncertain(ABC):
         Raises
         ------
         ValueError
-            If there are fewer than three items, or two that are alike.
+            If there are fewer than three items, or the difference of two items has
+            variance 0.
         """
         covariance = self._covariance(pairs)[1]
         n = len(covariance)
         own = np.diag(covariance)
-        expected = "at least 3: of two items only the sum is determined"
+        expected = (
+            "at least 3, since two quasi-variances are not determined by their sum"
+        )
         require(n > 2, n, "the number of items", expected)
         variance = own[:, None] + own - 2 * covariance
         np.fill_diagonal(variance, 1.0)
         raise_if_any(
-            variance <= 0, variance, "the variance of pairs", "items that are not alike"
+            variance <= 0,
+            variance,
+            "the variance of score differences",
+            "positive variances: leave out duplicates of items",
         )
         return _fit_quasi_variances(np.log(variance), own)
 
     def reliability(self, target: float = 0.8) -> Reliability:
-        """Scale separation reliability of the scores, and how many judgments it lacks.
+        """Compute the scale separation reliability, and the missing judgments.
 
-        The sum of squares of the scores s_i less their mean is expected to be that of
-        the true ones plus that of the standard errors e_i of these differences, so that::
+        The expected sum of squares of the centered scores s_i is the sum of squares of
+        the centered true scores plus that of the standard errors e_i. Therefore::
 
             R = 1 - sum of e_i² / sum of (s_i - mean(s))²,    G = sqrt(R / (1 - R))
 
-        are the reliability and the separation, the true standard deviation in units of
-        the error [WrightMasters1982]_. Errors fall with the number N of judgments as
-        1/N; so the reliability `target` takes N (target / (1 - target)) / G² of them,
-        as the formula of Spearman and Brown has it.
+        are the reliability and the separation, which is the true standard deviation in
+        units of the standard error [WrightMasters1982]_. Squared errors are
+        proportional to 1/N for N judgments. The reliability `target` therefore needs N
+        (target / (1 - target)) / G² judgments, as in the Spearman-Brown formula.
 
         Parameters
         ----------
         target : float
-            Reliability that is wanted, between 0 and 1.
+            Target reliability, between 0 and 1.
 
         Returns
         -------
         reliability : Reliability
-            `value`, from 0 to 1, `separation`, and `n_needed`, the number of judgments
-            (of rankings, for `PlackettLuce`; a weight of two counts twice) still to be
-            made. It is 0 if the target is reached, and infinite if the errors explain
-            all differences.
+            Named tuple of `value`, from 0 to 1, `separation`, and `n_needed`, the
+            number of additional judgments (for `PlackettLuce`, rankings; a weight of 2
+            counts twice). It is 0 if the target is reached, and infinite if the errors
+            explain all differences.
 
         Raises
         ------
         ValueError
-            If alpha is 0.1 or more: a strong penalty makes scores and errors smaller.
+            If alpha is 0.1 or more, since a strong penalty shrinks scores and errors.
 
         Notes
         -----
-        Pairs that were chosen because their scores were close make R too large
-        [Bramley2015]_; so do judges who share an opinion, unless `cluster` names them.
-        Other programs take the error of each score as if the other scores were known,
-        which is larger by about n / (n - 1), squared in `e_i`; with few items their R
-        is smaller. Some print R = G²/(1 + G²) with the standard deviation of the
-        observed scores in G, which is too large.
+        R is too large if pairs were chosen because their scores were close
+        [Bramley2015]_, or if the answers of a judge depend on each other and `cluster`
+        was not passed. Other programs compute the error of each score as if the other
+        scores were known. Its square is larger by a factor of about n / (n - 1), so
+        their R is smaller for few items. Some programs print R = G²/(1 + G²) with the
+        standard deviation of the observed scores in G, which is too large.
 
         Examples
         --------
@@ -289,7 +297,7 @@ class Uncertain(ABC):
         check_real(target, "target", "a number between 0 and 1", 1e-9, 1 - 1e-9)
         scores, covariance = self._covariance()
         alpha = self.alpha  # pyright: ignore[reportAttributeAccessIssue]
-        expected = "less than 0.1: a penalty makes scores and errors smaller"
+        expected = "less than 0.1, since a stronger penalty shrinks scores and errors"
         require(alpha < INFORMATIVE_PENALTY, alpha, "alpha", expected)
         observed = float(scores @ scores)
         error = float(np.trace(covariance))
@@ -302,10 +310,10 @@ class Uncertain(ABC):
 
 
 def _square_root(covariance: Floats) -> Floats:
-    """A lower triangular L with LL' = covariance, which may be singular.
+    """Return a lower triangular L with LL' = covariance, which may be singular.
 
-    With its diagonal scaled to 1 and raised by the size of rounding errors, as in
-    Newton's equations, it is not.
+    The matrix is scaled to a unit diagonal, and the diagonal is increased by the size
+    of rounding errors, which makes it positive definite.
     """
     n = len(covariance)
     scale = np.sqrt(np.maximum(np.diag(covariance), _TINY))
@@ -316,7 +324,7 @@ def _square_root(covariance: Floats) -> Floats:
 
 
 def _quantile_of_sorted(values: NDArray, probability: float) -> NDArray[np.int64]:
-    """The quantile of each row of sorted values, interpolated, as an integer."""
+    """Return the interpolated quantile of each row of sorted values, as an integer."""
     place = probability * (values.shape[1] - 1)
     lower = math.floor(place)
     upper = math.ceil(place)
@@ -326,18 +334,20 @@ def _quantile_of_sorted(values: NDArray, probability: float) -> NDArray[np.int64
 
 
 def _fit_quasi_variances(logs: Floats, start: Floats) -> Floats:
-    """The q of least sum over pairs of r_ij² with r_ij = log(q_i + q_j) - logs_ij.
+    """Minimize the sum over pairs of r_ij² with r_ij = log(q_i + q_j) - logs_ij.
 
     Gauss-Newton steps d solve A d = -g with u_ij = 1/(q_i + q_j), g_i = sum of u_ij
     r_ij, A_ij = u_ij² and A_ii = sum of u_ij², over j other than i. They are halved
-    until all q_i + q_j are positive and the sum is smaller. The diagonal of `logs` is 0.
+    until all q_i + q_j are positive and the sum decreases. The diagonal of `logs` is 0.
     """
 
     def residuals(q: Floats) -> tuple[Floats, Floats]:
         total = q[:, None] + q
         np.fill_diagonal(total, 1.0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return total, np.log(total) - logs  # NaN if negative, so not smaller
+            return total, np.log(
+                total
+            ) - logs  # NaN for a negative total, which counts as no decrease
 
     q = start.astype(np.float64)
     total, r = residuals(q)
@@ -356,7 +366,7 @@ def _fit_quasi_variances(logs: Floats, start: Floats) -> Floats:
                 break
             size /= 2
         else:
-            return q  # only rounding is left
+            return q  # only rounding errors are left
         q = q + size * step
         value = smaller
         if np.abs(size * step).max() <= _QUASI_TOLERANCE * np.abs(q).max():
@@ -388,20 +398,23 @@ def bootstrap(
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> Floats:
-    """Weights of refits to data of which units are drawn with replacement: quantiles of
-    them are intervals.
+    """Refit a model to bootstrap samples of units, and return the coefficients.
+
+    Quantiles of the coefficients give confidence intervals. Use it if the normal
+    approximation of `interval` is doubtful.
 
     Parameters
     ----------
     model : Davidson or OrdinalComparison
     pairs, y :
-        As in its `fit`.
+        Pairs and labels, as in `fit` of the model.
     unit : array-like of shape (m,), optional
-        What is drawn, by an id for each pair: judges, days, sets; pairs, if None.
+        Unit of each pair, such as its judge, day, or set. Units are drawn with
+        replacement; None: single pairs are drawn.
     n_draws : int
     random_state : int or numpy Generator
     n_jobs : int, optional
-        Processes; None: one, or as `joblib.parallel_config` says.
+        Number of processes; None: one, or the setting of `joblib.parallel_config`.
 
     Returns
     -------
@@ -434,16 +447,19 @@ def bootstrap(
 
 
 def _refitted_weights(fitted: Any, pairs: Any, y: NDArray, counts: Any) -> Floats:
-    if not y[counts > 0].any():  # ties alone: all scores are equal
+    if not y[counts > 0].any():  # with ties only, all scores are equal
         return 0 * fitted.coef_
     with warnings.catch_warnings():
-        for category in (NotIdentifiedWarning, OutcomeWarning):  # the first fit warned
+        for category in (
+            NotIdentifiedWarning,
+            OutcomeWarning,
+        ):  # the first fit has already warned
             warnings.simplefilter("ignore", category)
         model: Any = clone(fitted)
         return model.fit(pairs, y, sample_weight=counts).coef_
 
 
 def _quantile(level: float) -> float:
-    """The standard normal quantile at the upper end of a central interval."""
+    """Return the standard normal quantile of the upper end of a central interval."""
     check_real(level, "level", "a number between 0 and 1", 1e-9, 1 - 1e-9)
     return float(ndtri((1 + level) / 2))

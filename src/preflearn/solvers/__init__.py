@@ -1,1 +1,1 @@
-"""Solvers that several methods share, on trusted arrays."""
+"""Solvers that several methods share; they do not check their input."""

@@ -1,18 +1,17 @@
-"""The dual of sums of hinge losses, by blocks: small steps find the weights at bounds,
-and Newton steps the other ones.
+"""Block solver for the dual of sums of hinge losses.
 
-Row i of the hinges has label_i = +1 or -1 and a signed weight s_i between bounds. With
-the differences d of the pairs, a_k = sum of sign_i s_i over the rows of pair k, u = sum
-a_k d_k and z = B K B'a::
+Row i of the hinges has a label_i = +1 or -1 and a signed weight s_i between bounds. Let
+d be the differences of the pairs, a_k the sum of sign_i s_i over the rows of pair k, u
+= sum a_k d_k and z = B K B'a. The solver computes::
 
-    maximise  sum_i label_i s_i - 1/2 a'B K B'a,    and where there is a beta:  sum_i s_i = 0,
+    maximize  sum_i label_i s_i - 1/2 a'B K B'a,    and where there is a beta:  sum_i s_i = 0,
 
-whose slopes h_i = label_i - sign_i z_i are at most beta where s_i can grow, and at
-least beta where it can shrink (beta = 0 where there is none). The pairs that violate
-this most are a block, whose Gram matrix is small. Steps of two weights each, chosen by
-their second-order gain [Fan2005]_, find which weights are at a bound. Where they are
-slow, a Newton step on the weights between their bounds replaces thousands of them.
-Every step raises the dual.
+At the optimum the slopes h_i = label_i - sign_i z_i are at most beta if s_i can grow,
+and at least beta if it can shrink (beta = 0 without a bias). The pairs that violate
+this most form a block, whose Gram matrix is small. Steps in two weights, chosen by
+their second-order gain [Fan2005]_, find the weights at bounds. If these steps are slow,
+a Newton step in the weights between their bounds replaces thousands of them. Every step
+increases the dual.
 
 References
 ----------
@@ -34,45 +33,52 @@ from preflearn.core.compilation import njit, njit_inner
 from preflearn.core.gram import DenseGram, Gram
 from preflearn.core.validation import Floats, Ids
 
-# Pairs in a block: twice the weights between bounds, within these limits. The upper one
-# grows with these weights, so that a block can hold a little more than all of them.
+# Number of pairs in a block: twice the number of weights between bounds, within these
+# limits. The upper limit grows with this number, so that a block can contain all of
+# them.
 _MIN_BLOCK = 500
 _MAX_BLOCK = 2000
 _MAX_GROWN_BLOCK = 4000
 _BLOCK_GROWTH = 1.1
 _BLOCK_TOLERANCE = 0.1  # violation at the end of a block, relative to its start
-# steps of two weights before a Newton step, plus one per weight between its bounds
+# steps in two weights before a Newton step, plus one per weight between its bounds
 _MIN_STEPS = 200
-_MAX_NEWTON_STEPS = 5  # in a block
-_MAX_ROUNDS = 20  # of a Newton step, each of which puts weights on their bounds
-_RIDGE = 1e-13  # relative to the trace, for pairs whose differences are dependent
-_MAX_DRIFT = 1e-12  # of the sum of moves, relative to their absolute sum
-_REFRESH = 10  # blocks between two computations of z from scratch
-_ROUNDING = 16 * np.finfo(np.float64).eps  # violation relative to the largest slope
-_MAX_STALLED = 10  # blocks without progress, after which only rounding errors change
-# a literal -1 has another type in numba, for which functions would be compiled again
+_MAX_NEWTON_STEPS = 5  # Newton steps per block
+_MAX_ROUNDS = 20  # rounds of a Newton step, each of which moves weights to their bounds
+_RIDGE = 1e-13  # added to the diagonal, relative to the trace, for linearly dependent differences
+_MAX_DRIFT = 1e-12  # allowed sum of moves, relative to the sum of their absolute values
+_REFRESH = 10  # blocks between two recomputations of z
+_ROUNDING = (
+    16 * np.finfo(np.float64).eps
+)  # violation that is a rounding error, relative to the largest slope
+# after this number of blocks without progress, only rounding errors change
+_MAX_STALLED = 10
+# a literal -1 has another type in numba, for which functions would be recompiled
 _NONE = np.int64(-1)
-_MIN_BLOCKS = 30  # allowed, plus one per `_PAIRS_PER_BLOCK` pairs
+_MIN_BLOCKS = 30  # blocks that are allowed, plus one per `_PAIRS_PER_BLOCK` pairs
 _PAIRS_PER_BLOCK = 100
 
 
 class HingeTerms(NamedTuple):
-    """Hinges cost_i max(0, label_i (h_i - beta)): a row per pair, then the second rows
-    of ties.
+    """Hinges cost_i max(0, label_i (h_i - beta)), with two rows per tie.
 
-    The two rows of a tie have opposite differences. Ties are the last pairs.
+    There is one row per pair, followed by the second rows of ties, which have the
+    opposite differences. Ties are the last pairs.
     """
 
     n_pairs: int
     sign: Floats  # (rows,)
     label: Floats  # (rows,)
-    low: Floats  # (rows,) bounds of s, from 0 to label · cost
+    low: Floats  # (rows,) lower and upper bounds of s: 0 and label · cost, in order
     high: Floats
     biased: bool
 
     @classmethod
     def from_labels(cls, y: NDArray, cost: Floats, biased: bool) -> HingeTerms:
-        """The rows of eq. 8 for labels with ties last; without beta, ties are preferences."""
+        """Return the rows of eq. 8 for labels with ties last.
+
+        Without a bias, ties are treated as preferences in both orders.
+        """
         n_ties = np.count_nonzero(y == 0)
         direction = np.append(np.where(y == 0, -1.0, y), np.ones(n_ties))
         label = np.ones(len(direction))
@@ -88,11 +94,11 @@ class HingeTerms(NamedTuple):
         return self.high - self.low
 
     def expanded(self, values: NDArray) -> NDArray:
-        """Values of the pairs, for each row."""
+        """Return values of pairs for each row."""
         return np.append(values, values[2 * self.n_pairs - len(self.sign) :])
 
     def summed(self, values: Floats) -> Floats:
-        """Values of the rows, added up for each pair."""
+        """Return values of rows, summed for each pair."""
         total = values[: self.n_pairs].copy()
         total[2 * self.n_pairs - len(values) :] += values[self.n_pairs :]
         return total
@@ -101,7 +107,7 @@ class HingeTerms(NamedTuple):
         return self.label - self.sign * self.expanded(z)
 
     def of_block(self, pairs: Ids) -> tuple[Ids, HingeTerms]:
-        """The places of the rows of some pairs, and these rows."""
+        """Return the positions of the rows of some pairs, and these rows."""
         n_ties = len(self.sign) - self.n_pairs
         rows = np.append(pairs, pairs[pairs >= self.n_pairs - n_ties] + n_ties)
         sign, label, low, high = (
@@ -110,7 +116,7 @@ class HingeTerms(NamedTuple):
         return rows, HingeTerms(len(pairs), sign, label, low, high, self.biased)
 
     def feasible(self, s: Floats) -> Floats:
-        """The weights, with those of the heavier sign scaled down to the sum 0."""
+        """Return the weights after scaling one sign down, so that the sum is 0."""
         if not self.biased:
             return s
         up = s[s > 0].sum()
@@ -126,17 +132,19 @@ class Certificate(NamedTuple):
     """The objective at u = sum a_k d_k, and a bound on its distance from the optimum."""
 
     objective: float
-    gap: float  # relative to the objective
+    gap: float  # bound, relative to the objective
     bias: float
 
 
 def certificate(
     rows: HingeTerms, z: Floats, squared: float, dual: float, noise: float
 ) -> Certificate:
-    """Certify a function with the score differences z and u·u = `squared`, by a dual value.
+    """Certify a function by a dual value.
 
-    Its beta has the lowest loss. Rounding errors of z, of about `noise`, are added to
-    the gap.
+    `z` are its score differences, and `squared` is its u·u.
+
+    beta is chosen to minimize the loss. Rounding errors of z, of about `noise`, are
+    added to the gap.
     """
     h = rows.slopes(z)
     bias = best_bias(rows, h) if rows.biased else 0.0
@@ -147,7 +155,7 @@ def certificate(
 
 
 def best_bias(rows: HingeTerms, h: Floats) -> float:
-    """The beta of the lowest loss, the middle of several.
+    """Return the beta of lowest loss; the midpoint if an interval is optimal.
 
     The loss is convex and piecewise linear in beta; its slope rises by cost_i at h_i.
     """
@@ -167,27 +175,28 @@ def maximise(
 ) -> tuple[Floats, float]:
     """Improve feasible weights s until the duality gap is at most `tol`.
 
-    Returns the best weights, and their gap.
+    The best weights and their gap are returned.
 
     Parameters
     ----------
     gram : Gram
-        B K B' of the pairs.
+        Gram matrix B K B' of the pairs.
     rows : HingeTerms
     s : ndarray of shape (rows,)
-        Feasible weights to start from, such as zeros.
+        Feasible initial weights, such as zeros.
     tol : float
-        Duality gap, relative to the objective, to stop at; rounding may stop before.
+        Duality gap, relative to the objective, at which to stop. Rounding errors may
+        stop the solver earlier.
     patience : float
-        Limit on the work of Newton steps: the cubes of the unknowns of their systems,
-        added up.
+        Limit on the work of Newton steps: the sum of the cubed numbers of unknowns of
+        their systems.
     """
-    # several times what is usually needed
+    # several times the number that is usually needed
     most = _MIN_BLOCKS + rows.n_pairs // _PAIRS_PER_BLOCK
     s = s.copy()
     best = s.copy()
-    best_gap = np.inf  # of `best`, relative to its objective
-    bound = np.inf  # lowest primal value less the current dual, at the last progress
+    best_gap = np.inf  # gap of `best`, relative to its objective
+    bound = np.inf  # lowest primal value minus the current dual, at the last progress
     primal = np.inf
     z = gram.times(rows.summed(rows.sign * s))
     pairs = np.zeros(0, dtype=np.int64)
@@ -226,7 +235,7 @@ def maximise(
             break
         chosen = _violators(rows, h - bias, up, down)
         if np.array_equal(chosen, pairs):
-            repeats += 1  # solved to a lower violation
+            repeats += 1  # the block is solved to a lower violation
         else:
             repeats = 0
             pairs = chosen
@@ -246,9 +255,10 @@ def maximise(
 
 
 def _violators(rows: HingeTerms, h: Floats, up: NDArray, down: NDArray) -> Ids:
-    """The pairs of the next block.
+    """Choose the pairs of the next block.
 
-    These are the pairs between their bounds, and at least as many that violate most.
+    These are the pairs between their bounds, and at least as many pairs of largest
+    violation.
     """
     n_ties = len(h) - rows.n_pairs
     wrong = np.maximum(np.where(up, h, 0.0), np.where(down, -h, 0.0))
@@ -272,9 +282,9 @@ def _violators(rows: HingeTerms, h: Floats, up: NDArray, down: NDArray) -> Ids:
 def _solve_block(
     Q: Floats, rows: HingeTerms, s: Floats, h: Floats, target: float
 ) -> float:
-    """Change s and h until their violation is below the target, or steps run out.
+    """Improve s and h until the violation is below the target, or no steps are left.
 
-    Returns the work of the Newton steps.
+    The work of the Newton steps is returned.
     """
     work = 0.0
     for _ in range(_MAX_NEWTON_STEPS):
@@ -289,11 +299,11 @@ def _solve_block(
 
 
 def _newton(Q: Floats, rows: HingeTerms, s: Floats, h: Floats) -> float:
-    """Move the weights between their bounds towards the optimum on their face, in place.
+    """Take a Newton step in the weights between their bounds, in place.
 
-    Weights that would leave their bounds are put there, and the others solved again. A
-    line search follows, as far as the dual grows and the bounds allow. Returns the
-    cubes of the unknowns of the systems that were solved, added up.
+    Weights that would exceed their bounds are set to them, and the system of the others
+    is solved again. A line search within the bounds follows. The sum of the cubed
+    numbers of unknowns of the systems is returned.
     """
     free = np.flatnonzero((s > rows.low) & (s < rows.high))
     work = 0.0
@@ -308,7 +318,7 @@ def _newton(Q: Floats, rows: HingeTerms, s: Floats, h: Floats) -> float:
     high = rows.high[free] - s[free]
     slope = h[free]
     if rows.biased:
-        # moves add up to 0, so a constant matters only for rounding errors
+        # moves have the sum 0, so a constant affects rounding errors only
         slope = slope - slope.mean()
     move = np.zeros(len(free))
     inner = np.ones(len(free), dtype=np.bool_)
@@ -324,7 +334,7 @@ def _newton(Q: Floats, rows: HingeTerms, s: Floats, h: Floats) -> float:
         right = np.column_stack([right, np.ones(len(right))])
         x, level = linalg.cho_solve(factor, right, check_finite=False).T
         if rows.biased:
-            for _ in range(2):  # the second time for rounding errors of the first
+            for _ in range(2):  # the second iteration corrects rounding errors
                 x = x - level * ((x.sum() + move[~inner].sum()) / level.sum())
         move[inner] = x
         out = inner & ((move < low) | (move > high))
@@ -339,13 +349,13 @@ def _newton(Q: Floats, rows: HingeTerms, s: Floats, h: Floats) -> float:
         return work
     ends = np.where(move > 0, high, low)
     moves = move != 0
-    with np.errstate(over="ignore"):  # tiny moves have room for any step
+    with np.errstate(over="ignore"):  # tiny moves allow an infinite step
         length = float(np.min(ends[moves] / move[moves], initial=1.0))
     if curvature > 0:
         length = min(length, rise / curvature)
     move *= length
     s[free] = np.clip(s[free] + move, rows.low[free], rows.high[free])
-    # exactly at the bound, without the rounding error of the sum
+    # set exactly to the bound, without the rounding error of the sum
     at_high = free[move >= high]
     s[at_high] = rows.high[at_high]
     at_low = free[move <= low]
@@ -358,7 +368,7 @@ def _newton(Q: Floats, rows: HingeTerms, s: Floats, h: Floats) -> float:
 
 @njit
 def _descend(Q, sign, bounds, s, h, target, most, biased):
-    """Take steps of two weights (of one without beta), in place; return their number."""
+    """Take steps in two weights (one without a bias), in place; return their number."""
     low, high = bounds
     n = len(s)
     ties = n - len(Q)
@@ -430,7 +440,7 @@ def _descend(Q, sign, bounds, s, h, target, most, biased):
 
 @njit_inner
 def _add(values, sign, Q, k, factor, keep):
-    """values = keep · values + factor · sign · row k of Q, over all rows of hinges."""
+    """Compute values = keep · values + factor · sign · Q[k] over all rows of hinges."""
     q = len(Q)
     ties = len(values) - q
     pair = k

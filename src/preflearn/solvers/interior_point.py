@@ -1,8 +1,8 @@
-"""Mehrotra's interior-point method, and the sums of hinge losses that it minimises.
+"""Mehrotra's interior-point method, and its use for sums of hinge losses.
 
-`central_path` takes Newton steps from a function, which knows the problem and solves
-its equations. For hinges each step solves one system with as many unknowns as their
-matrix has columns, and uses this matrix only by its products.
+`central_path` gets the Newton steps from a function that sets up and solves the
+equations of the problem. For hinges each step solves one system, with as many unknowns
+as their matrix has columns. The matrix is used only in products.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from scipy import linalg
 from preflearn.core.validation import Floats
 
 MOST_STEPS = 200
-_STEP_FRACTION = 0.995  # of the longest step that keeps all variables positive
-_BOUND_RATIO = 1e-3  # of a dual weight to its scale times its slack, to count as 0
-# steps without progress after which rounding has taken over, above and below a gap
+_STEP_FRACTION = 0.995  # fraction of the longest step that keeps all variables positive
+_BOUND_RATIO = 1e-3  # a dual weight counts as 0 if its ratio to its scale times its slack is smaller
+# steps without progress after which rounding errors dominate, for large and small gaps
 _MAX_STALLED = 30
 _MAX_STALLED_NEAR = 5
 _NEAR_GAP = 1e-6
 
 
 class Interior(NamedTuple):
-    """A point with its slacks and multipliers, both > 0; or a step between two points."""
+    """A point with positive slacks and multipliers, or a step between two points."""
 
     z: Floats  # (q,)
     slack: Floats  # (k,)
@@ -40,33 +40,38 @@ class Interior(NamedTuple):
         )
 
     def longest(self, step: Interior) -> float:
-        """The longest step, at most 1, with nonnegative slacks and multipliers."""
+        """Return the longest step, up to 1, with nonnegative slacks and multipliers."""
         slack = float(np.max(-step.slack / self.slack))
         dual = float(np.max(-step.dual / self.dual))
         return 1.0 / max(1.0, slack, dual)
 
     def gap(self) -> float:
-        """The sum of complementary products: the duality gap, where all equations hold."""
+        """Return the sum of complementary products.
+
+        It is the duality gap if all equations hold.
+        """
         return float(self.slack @ self.dual)
 
 
-# towards slack * dual + target, from Newton's equations at one point
+# maps a target for the complementary products to the step that Newton's equations give
 Step = Callable[[Floats], Interior]
 
 
 def central_path(
     start: Interior, newton: Callable[[Interior], Step | None]
 ) -> Iterator[Interior]:
-    """Yield the start and points that approach an optimum, by Mehrotra's predictor and
-    corrector.
+    """Yield the start and points that approach an optimum.
+
+    They are computed by Mehrotra's predictor-corrector method.
 
     Parameters
     ----------
     start : Interior
     newton : callable
-        Newton's equations at a point, factored: its steps, or None if rounding errors
-        are too large, which ends the path. It has at most `MOST_STEPS` steps; callers
-        stop earlier, usually after some fifteen.
+        Function that factors Newton's equations at a point. It returns a function that
+        computes steps, or None to end the path, for example if rounding errors are too
+        large. There are at most `MOST_STEPS` steps; callers usually stop after about
+        fifteen.
     """
     point = start
     for _ in range(MOST_STEPS):
@@ -85,7 +90,10 @@ def central_path(
 
 
 class Operator(Protocol):
-    """A matrix A by its products A u, A'v, and A' diag(weights) A, a new array."""
+    """Interface of a matrix A: products A u, A'v, and A' diag(weights) A.
+
+    The last one is returned as a new array.
+    """
 
     def times(self, u: Floats) -> Floats: ...
     def adjoint(self, v: Floats) -> Floats: ...
@@ -93,8 +101,7 @@ class Operator(Protocol):
 
 
 class Hinges(NamedTuple):
-    """Terms cost_i max(0, 1 - a_i·u - label_i beta) of an objective, with a_i the rows
-    of A."""
+    """Hinges cost_i max(0, 1 - a_i·u - label_i beta), with a_i the rows of A."""
 
     A: Operator
     cost: Floats  # positive
@@ -109,26 +116,26 @@ class Optimum(NamedTuple):
 
     u: Floats
     bias: float
-    dual: Floats  # one weight per row, in [0, cost]
-    # relative duality gap of A' dual, with the violation of the dual's equation
+    dual: Floats  # weights of the rows, in [0, cost]
+    # relative duality gap of A' dual, including the violation of the dual's equation
     gap: float
-    primal_gap: float  # that of u, which rounding errors affect later
+    primal_gap: float  # relative duality gap of u, which rounding errors affect later
 
 
-# near the optimum, when rounding has taken over
+# near the optimum, when rounding errors dominate
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def minimise(hinges: Hinges, tol: float) -> Optimum:
-    """Minimise 1/2 u·u + sum of hinges over u, and over beta if there are labels.
+    """Minimize 1/2 u·u + sum of hinges over u, and over beta if there are labels.
 
-    Mehrotra's predictor-corrector method for eq. 15 of [Venuto2017]_ (eq. 3 without
-    beta), until the relative duality gap is at most `tol` or rounding allows no
-    progress. The result says which gap it has.
+    This is Mehrotra's predictor-corrector method for eq. 15 of [Venuto2017]_ (eq. 3
+    without beta). It stops if the relative duality gap is at most `tol`, or if rounding
+    errors prevent further progress. The result contains the gap.
 
     Parameters
     ----------
     hinges : Hinges
     tol : float
-        Relative duality gap to stop at.
+        Relative duality gap at which to stop.
 
     Returns
     -------
@@ -163,11 +170,12 @@ def minimise(hinges: Hinges, tol: float) -> Optimum:
 
 
 def _newton(hinges: Hinges, point: Interior) -> Step | None:
-    """Newton's equations at a point, reduced to (u, beta) and factored; None if
-    indefinite.
+    """Factor Newton's equations at a point, reduced to (u, beta).
 
-    Slacks are s and xi of the constraints margin + xi - 1 = s and xi >= 0, and the
-    multipliers v and w.
+    The result is None if the system is indefinite.
+
+    The slacks are s and xi of the constraints margin + xi - 1 = s and xi >= 0, and the
+    multipliers are v and w.
     """
     A = hinges.A
     label = hinges.label
@@ -209,7 +217,7 @@ def _newton(hinges: Hinges, point: Interior) -> Step | None:
 
 
 def _with_weights_at_bounds(hinges: Hinges, point: Interior) -> Optimum:
-    """A point with the dual weights that tend to a bound put exactly on it."""
+    """Return the optimum after moving dual weights that tend to a bound exactly to it."""
     A, cost, label = hinges
     u = point.z[:-1]
     bias = float(point.z[-1])

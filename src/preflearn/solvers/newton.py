@@ -1,7 +1,7 @@
-"""Newton's method with a duality gap, and conjugate gradients for its equations.
+"""Newton's method with a duality gap, and conjugate gradients.
 
-The convex objective computes its value, its step and its duality gap at a point. The
-gap that is returned is that of the returned point.
+The convex objective computes its value, its Newton step, and its duality gap at a
+point. The returned gap belongs to the returned point.
 """
 
 from __future__ import annotations
@@ -14,26 +14,27 @@ from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.core.validation import Floats, warn_user
 
-# A decrement below this part of the value is rounding; so many such steps end the fit.
+# A decrement below this fraction of the value is a rounding error. The fit ends after
+# this number of such steps.
 _ROUNDING = 1e-15
 _MAX_ROUNDING_STEPS = 3
-_MAX_HALVINGS = 34  # of a step
-_COLUMN_TOLERANCE = 1e-6  # the relative error of a variance is its square
+_MAX_HALVINGS = 34  # halvings of a step
+_COLUMN_TOLERANCE = 1e-6  # the relative error of a variance is the square of this
 _MAX_COLUMN_STEPS = 100_000
 
 
 class Objective(Protocol):
-    """A convex function of x, computed at points with attributes x, value, gradient."""
+    """Interface of a convex function, evaluated at points with x, value, gradient."""
 
     def at(self, x: Floats) -> Any: ...
-    # approximately to the minimum of the quadratic model
+    # step to the approximate minimum of the quadratic model
     def step(self, point: Any) -> Floats: ...
     # bound on value - minimum, relative to the value
     def gap(self, point: Any) -> float: ...
 
 
 class NewtonResult(NamedTuple):
-    """The last point, its gap, and the number of steps."""
+    """The last point, its duality gap, and the number of steps."""
 
     point: Any
     gap: float
@@ -41,8 +42,10 @@ class NewtonResult(NamedTuple):
 
 
 def newton(problem: Objective, x: Floats, tol: float, max_iter: int) -> NewtonResult:
-    """Take damped Newton steps from x until the gap is at most `tol` or rounding ends
-    them."""
+    """Take damped Newton steps from x until the duality gap is at most `tol`.
+
+    Rounding errors or `max_iter` may end the iteration earlier.
+    """
     here = problem.at(x)
     gap = np.inf
     n_iter = 0
@@ -58,7 +61,7 @@ def newton(problem: Objective, x: Floats, tol: float, max_iter: int) -> NewtonRe
 
 
 def _search_line(problem: Objective, here: Any, step: Floats, slope: float) -> Any:
-    """The point after the longest halved step that decreases the value enough."""
+    """Return the point after the longest halved step with a sufficient decrease."""
     there = here
     for size in 0.5 ** np.arange(_MAX_HALVINGS):
         there = problem.at(here.x + size * step)
@@ -75,24 +78,25 @@ def conjugate_gradients(
     enough: Callable[[Floats, Floats, float, float], bool],
     most: int,
 ) -> bool:
-    """Solve equations with a positive definite matrix; change x and residual in place.
+    """Solve equations with a positive definite matrix, in place.
 
     Parameters
     ----------
     times, solve : callable
         Product with the matrix, and an approximate product with its inverse.
     x, residual : ndarray
-        Start, and right-hand side less the product with x.
+        Initial point, and right-hand side minus the product with x. Both are changed.
     enough : callable
-        Whether x is good enough, from x, the residual, its squared size by `solve`, and
-        this size at the start.
+        Function that decides whether x is accurate enough. Its arguments are x, the
+        residual, the squared size of the residual in the metric of `solve`, and this
+        size at the start.
     most : int
         Maximum number of steps.
 
     Returns
     -------
     done : bool
-        Whether x is good enough, or only rounding errors are left.
+        Whether x is accurate enough, or only rounding errors are left.
     """
     direction = solve(residual)
     first = size = float(residual @ direction)
@@ -118,12 +122,12 @@ def conjugate_gradient_columns(
 ) -> Floats:
     """Solve equations with a positive definite matrix for many right-hand sides.
 
-    Each column has its own steps, and all share the products with the matrix.
+    Each column has separate steps, and all share the products with the matrix.
 
     Parameters
     ----------
     times : callable
-        Product of the matrix with the columns of an (n, k) array.
+        Function that multiplies the matrix with an (n, k) array.
     diagonal : ndarray of shape (n, 1)
         Preconditioner.
     targets : ndarray of shape (n, k)
@@ -131,8 +135,8 @@ def conjugate_gradient_columns(
     Returns
     -------
     x : ndarray of shape (n, k)
-        Solutions with residuals of at most 1e-6 of the targets, so that the relative
-        error of a variance v'x is about 1e-12.
+        Solutions with residuals of at most 1e-6 relative to the targets, so that the
+        relative error of a variance v'x is about 1e-12.
 
     Warns
     -----
@@ -161,15 +165,15 @@ def conjugate_gradient_columns(
         direction *= ratio
         direction += z
     warn_user(
-        f"conjugate gradients did not converge in {_MAX_COLUMN_STEPS} steps: variances "
-        "are too small; raise alpha",
+        f"conjugate gradients did not converge in {_MAX_COLUMN_STEPS} steps, so the "
+        "standard errors are too small; raise alpha",
         ConvergenceWarning,
     )
     return x
 
 
 def warn_about_gap(name: str, gap: float, most: float, remedy: str) -> None:
-    """Raise a ConvergenceWarning if the gap is larger than `most`."""
+    """Give a ConvergenceWarning if the duality gap is larger than `most`."""
     if not gap <= most:
-        text = f"{name}: the duality gap is {gap:.1e} of the objective; expected at most {most:g}: {remedy}"
+        text = f"{name}: the relative duality gap is {gap:.1e}; expected at most {most:g}: {remedy}"
         warn_user(text, ConvergenceWarning)

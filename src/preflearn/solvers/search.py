@@ -1,8 +1,8 @@
-"""A search over named parameters: candidates from a grid or drawn at random.
+"""Search over named parameters, by a grid or at random.
 
-A candidate is a row of a table, with a column per parameter. All candidates are made
-before the first is evaluated, and none depends on another, so the result does not
-depend on the number of processes.
+A candidate is a row of a table with one column per parameter. All candidates are made
+before the first one is evaluated, and none depends on another one. The result therefore
+does not depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from joblib import Parallel, delayed
 
 from preflearn.core.validation import LARGEST, as_real, check_count, generator, require
 
-_BOUNDARY_FRACTION = 0.05  # of a range, at each end
+_BOUNDARY_FRACTION = 0.05  # fraction of a range that counts as near its end
 
 
 class Range(NamedTuple):
-    """The values that a parameter may have.
+    """Range of a parameter.
 
     Attributes
     ----------
     low, high : float
-        The least and the largest.
+        Smallest and largest value.
     scale : {"log", "linear"}
-        Scale on which values are uniform, and distances from the ends are measured.
+        Scale on which values are uniformly distributed and distances are measured.
     """
 
     low: float
@@ -38,7 +38,7 @@ class Range(NamedTuple):
     scale: str = "log"
 
     def position(self, value: float) -> float:
-        """The place of a value in the range, from 0 to 1."""
+        """Return the position of a value in the range, from 0 to 1."""
         if self.scale == "log":
             low = math.log(self.low)
             return (math.log(value) - low) / (math.log(self.high) - low)
@@ -46,19 +46,20 @@ class Range(NamedTuple):
 
 
 class RandomSearch(NamedTuple):
-    """The result of a random search.
+    """Result of a random search.
 
     Attributes
     ----------
     configurations : DataFrame
-        One row per configuration, as drawn: the parameters and their results.
+        Parameters and results of each configuration, one row each, in the order of
+        drawing.
     best : int
         Number of the best row.
     model
         Model with the best configuration.
     near_boundary : dict of str to {"low", "high"}
-        Parameters whose best value is within a twentieth of an end of its range, and
-        which end: [Maystre2019]_ always makes sure that there are none.
+        Parameters whose best value is within 5 % of an end of their range, and this
+        end. The range should then be widened, as [Maystre2019]_ do.
 
     References
     ----------
@@ -73,14 +74,15 @@ class RandomSearch(NamedTuple):
 
 
 def check_ranges(ranges: Any, known: Iterable[str]) -> dict[str, Range]:
-    """Return ranges by name, or raise ValueError that shows the first wrong one.
+    """Check the ranges of parameters, and return them by name.
 
     Parameters
     ----------
     ranges : mapping of str to (low, high) or (low, high, scale)
-        Positive numbers on the scale "log", the default; any numbers on "linear".
+        Ranges of the parameters. Numbers must be positive on the scale "log", the
+        default, and may be any on "linear".
     known : iterable of str
-        Names of parameters that may have a range.
+        Names of the parameters that may have a range.
 
     Examples
     --------
@@ -90,9 +92,9 @@ def check_ranges(ranges: Any, known: Iterable[str]) -> dict[str, Range]:
     known = list(known)
     names = ", ".join(known)
     good = isinstance(ranges, Mapping) and len(ranges) > 0
-    require(good, ranges, "ranges", f"a range of at least one of {names}")
+    require(good, ranges, "ranges", f"a range for at least one of {names}")
     for name in ranges:
-        require(name in known, name, "a parameter with a range", f"one of {names}")
+        require(name in known, name, "a key of ranges", f"one of {names}")
     return {
         name: _check_range(values, f"ranges[{name!r}]")
         for name, values in ranges.items()
@@ -115,21 +117,21 @@ def _check_range(values: Any, name: str) -> Range:
     expected = (
         f"(low, high) or (low, high, scale), with numbers from {least:g} to {LARGEST:g}"
     )
-    require(good, values, name, f"{expected}, the smaller one first")
+    require(good, values, name, f"{expected}, and low < high")
     return Range(low, high, *scale)
 
 
 def sample_candidates(
     ranges: Mapping[str, Range], n: int, random_state: Any
 ) -> pd.DataFrame:
-    """Draw n candidates, each parameter uniform in its range, on the range's scale.
+    """Draw n candidates, uniformly distributed on the scale of each range.
 
     Parameters
     ----------
     ranges : mapping of str to Range
     n : int
     random_state : numpy Generator or int
-        Source of randomness, or its seed.
+        Source of randomness or seed.
 
     Examples
     --------
@@ -146,7 +148,7 @@ def sample_candidates(
 
 
 def grid(values: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-    """All combinations of values of the parameters; the last parameter changes fastest.
+    """Return all combinations of parameter values; the last one changes fastest.
 
     Examples
     --------
@@ -161,17 +163,18 @@ def evaluate_candidates(
     candidates: pd.DataFrame,
     n_jobs: int | None = None,
 ) -> pd.DataFrame:
-    """Add the results of each candidate as columns.
+    """Evaluate each candidate, and add its results as columns.
 
     Parameters
     ----------
     evaluate : callable
-        Function from parameters to results, both by name. It is sent to other
-        processes: a function, or a `functools.partial` of one.
+        Function of a dict of parameters that returns a mapping of results by name.
+        Since it is sent to other processes, use a module-level function or a
+        `functools.partial` of one.
     candidates : DataFrame
-        Candidates of `sample_candidates` or `grid`.
+        Candidates from `sample_candidates` or `grid`.
     n_jobs : int, optional
-        As for `in_parallel`.
+        Number of processes, as in `in_parallel`.
 
     Raises
     ------
@@ -193,20 +196,20 @@ def evaluate_candidates(
 def near_boundary(
     values: Mapping[str, Any], ranges: Mapping[str, Range | Sequence]
 ) -> dict[str, str]:
-    """The chosen values that are near an end of their range, which was too narrow.
+    """Find chosen values near an end of their range, which may be too narrow.
 
     Parameters
     ----------
     values : mapping of str to value
     ranges : mapping of str to Range or sequence of values
-        Range or grid that was searched. Near an end is a twentieth of a range, or the
-        smallest and the largest number of a grid. Strings, and parameters with one
-        value only, have no ends.
+        Range or grid that was searched. A value is near an end if it is within 5 % of a
+        range, or the smallest or largest number of a grid. Strings, and parameters with
+        only one value, have no ends.
 
     Returns
     -------
     dict of str to {"low", "high"}
-        Parameters that are near an end, and which end.
+        Parameters whose values are near an end, and this end.
 
     Examples
     --------
@@ -231,15 +234,15 @@ def near_boundary(
 
 
 def in_parallel(calls: Iterable[Any], n_jobs: int | None = None) -> list[Any]:
-    """The results of calls made by `joblib.delayed`, in order.
+    """Run calls made by `joblib.delayed`, and return their results in order.
 
     Parameters
     ----------
     calls : iterable
-        Calls without random draws, so that results do not depend on where they run.
+        Calls that draw no random numbers, so that results do not depend on the process.
     n_jobs : int, optional
-        Number of processes; -1: one per processor; None: one, or what
-        `joblib.parallel_config` says, with which Dask or Ray runs them.
+        Number of processes; -1: one per processor; None: one, or the setting of
+        `joblib.parallel_config`, by which Dask or Ray can be used.
 
     Raises
     ------
@@ -257,5 +260,5 @@ def in_parallel(calls: Iterable[Any], n_jobs: int | None = None) -> list[Any]:
     good = isinstance(n_jobs, Integral) and 0 != abs(as_real(n_jobs)) < 2**31
     expected = "a number of processes, -1 for all processors, or None"
     require(n_jobs is None or good, n_jobs, "n_jobs", expected)
-    # Memory maps are read-only arrays, for which loops would be compiled again.
+    # Memory maps are read-only arrays, for which loops would be recompiled.
     return list(Parallel(n_jobs=n_jobs, max_nbytes=None)(calls))

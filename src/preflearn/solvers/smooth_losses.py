@@ -1,11 +1,11 @@
-"""Sums of smooth convex losses of differences, minimised through the incidence matrix.
+"""Newton's method for sums of smooth convex losses of score differences.
 
-The objective is alpha/2 w·w + sum_k weights_k loss(d_k, t, y_k) over w and one number
-t, with d = B X w. For m pairs of n items with p features, its value, its gradient and
-the product of its Hessian with a vector cost O(n p + m), since B works on scores of
-items. So Newton's equations are solved by conjugate gradients. Where these take many
-steps, a Hessian X'(B'WB)X is formed, with the Laplacian B'WB, and its factor
-preconditions what follows.
+The objective is alpha/2 w·w + sum_k weights_k loss(d_k, t, y_k), a function of w and
+one number t, with d = B X w. For m pairs of n items with p features, its value, its
+gradient, and the product of its Hessian with a vector take O(n p + m) operations, since
+B is applied to scores of items. Newton's equations are therefore solved by conjugate
+gradients. If these take many steps, the Hessian X'(B'WB)X is formed, with the Laplacian
+B'WB, and its factor is the preconditioner of later steps.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from preflearn.solvers.newton import (
 )
 
 _MAX_STEPS = 200  # of Newton's method
-# Steps of conjugate gradients, with and without a Hessian; with one, more of them would
-# cost as much as its factorization.
+# Steps of conjugate gradients, with and without a factored Hessian. With one, more
+# steps would take as long as a new factorization.
 _CG_STEPS = 25
 _CG_STEPS_WITHOUT_HESSIAN = 2000
-DENSE = 5000  # features up to which a Hessian is formed
-_BLOCK = 1 << 14  # pairs whose losses fit in the processor's cache
-# pairs, and pairs per feature, that are enough for a first fit to a part of them
+DENSE = 5000  # largest number of features for which a Hessian is formed
+_BLOCK = 1 << 14  # number of pairs whose losses fit into the processor's cache
+# minimum numbers of pairs, and of pairs per feature, for an initial fit to a subset
 _MIN_COARSE_PAIRS = 10_000
 _MIN_PAIRS_PER_FEATURE = 10
 _TINY = np.finfo(np.float64).tiny
@@ -43,27 +43,27 @@ _TINY = np.finfo(np.float64).tiny
 Solve = Callable[[Floats], Floats]
 
 
-class TieLaw(NamedTuple):
-    """The loss of a model, a function of differences d, a tie parameter t, and labels."""
+class TieLoss(NamedTuple):
+    """The loss of a model, a function of differences d, tie parameter t, and labels."""
 
-    # jointly convex in (d, t), with the infimum 0
+    # jointly convex in (d, t), with infimum 0
     loss: Callable[[Floats, float, NDArray], Loss]
-    start: float  # of t
+    start: float  # initial value of t
     least: float  # lower limit of t, and its value without ties
 
 
 class Minimum(NamedTuple):
-    """The best weights of features and tie parameter, with a certificate."""
+    """The optimal weights and tie parameter, with a certificate."""
 
     w: Floats
     t: float
     objective: float
-    gap: float  # bound on the objective less its minimum, relative to the objective
-    n_iter: int  # Newton steps on all pairs
+    gap: float  # bound on objective - minimum, relative to the objective
+    n_iter: int  # number of Newton steps on all pairs
 
 
 def minimise(
-    law: TieLaw,
+    tie_loss: TieLoss,
     X: Any,
     B: Incidence,
     y: NDArray[np.int8],
@@ -71,53 +71,62 @@ def minimise(
     alpha: float,
     tol: float,
 ) -> Minimum:
-    """Minimise alpha/2 w·w + sum of weights * loss(B X w, t, y) over w, and t if there
-    are ties.
+    """Minimize alpha/2 w·w + sum of weights * loss(B X w, t, y) over w and t.
+
+    Without ties, t is fixed at its lower limit.
 
     Parameters
     ----------
-    law : TieLaw
+    tie_loss : TieLoss
     X : ndarray or sparse array of shape (n, p)
-        Features of the items; only B X matters.
+        Features of the items; the objective depends on B X only.
     B : Incidence of shape (m, n)
     y, weights : ndarray of shape (m,)
-        Labels, and weights, not negative.
+        Labels and nonnegative weights.
     alpha : float
-        Positive.
+        Strength of the penalty, positive.
     tol : float
-        Relative duality gap to stop at; the result says which one was reached.
+        Relative duality gap at which to stop; the result contains the gap that was
+        reached.
 
     Notes
     -----
-    **The gap.** A dual program maximises -sum_k weights_k loss*(a_k, b_k) -
-    |X'B'(weights · a)|² / (2 alpha) over sum_k weights_k b_k = 0, with loss* the
-    conjugate. The slopes (a, b) of the losses at (d, t) have -loss*(a, b) = loss - d a
-    - t b. Preferences have b of one sign, ties of the other; where they do not yet add
-    up to 0, the slopes of one kind are shortened: -loss*(c a, c b) >= -c loss*(a, b)
-    for 0 <= c <= 1, since loss* is convex and loss*(0, 0) = 0.
+    **The gap.** The dual program maximizes -sum_k weights_k loss*(a_k, b_k) -
+    |X'B'(weights · a)|² / (2 alpha) subject to sum_k weights_k b_k = 0, with loss* the
+    conjugate of the loss. The slopes (a, b) of the losses at (d, t) satisfy -loss*(a,
+    b) = loss - d a - t b. The signs of b for preferences and for ties are opposite. If
+    their sum is not 0, the slopes of one kind are multiplied by some c in [0, 1], which
+    gives a feasible point. Its value is bounded by -loss*(c a, c b) >= -c loss*(a, b),
+    since loss* is convex and loss*(0, 0) = 0.
 
-    **Many pairs.** Fits to every 64th and to every eighth of them give the point to
-    start from.
+    **Many pairs.** Fits to every 64th and to every eighth pair give the initial point.
     """
     X, B, y, weights, _ = _sort_pairs(X, B, y, weights)
     free = bool((y == 0).any())
-    t = law.least
+    t = tie_loss.least
     if free:
-        t = law.start
+        t = tie_loss.start
     x = np.append(np.zeros(X.shape[1]), t)
     solve = None
     for stride in (64, 8):
         part = slice(None, None, stride)
-        # fewer pairs may be separable, with a minimum far from that of all
+        # fewer pairs may be separable, with a minimum far from that of all pairs
         coarse = max(_MIN_COARSE_PAIRS, _MIN_PAIRS_PER_FEATURE * X.shape[1])
         enough = stride * coarse
         if len(y) >= enough and bool((y[part] == 0).any()) == free:
             problem = _Problem(
-                law, X, B[part], y[part], stride * weights[part], alpha, free, solve
+                tie_loss,
+                X,
+                B[part],
+                y[part],
+                stride * weights[part],
+                alpha,
+                free,
+                solve,
             )
             x = newton(problem, x, 1e-3, _MAX_STEPS).point.x
             solve = problem.solve
-    problem = _Problem(law, X, B, y, weights, alpha, free, solve)
+    problem = _Problem(tie_loss, X, B, y, weights, alpha, free, solve)
     best, gap, n_iter = newton(problem, x, tol, _MAX_STEPS)
     return Minimum(best.x[:-1], float(best.x[-1]), best.value, gap, n_iter)
 
@@ -125,23 +134,26 @@ def minimise(
 def _sort_pairs(
     X: Any, B: Incidence, y: NDArray[np.int8], weights: Floats
 ) -> tuple[Any, Incidence, NDArray[np.int8], Floats, Ids]:
-    """Items as sparse or centred; pairs of positive weight with preferences first; and
-    their numbers."""
+    """Prepare items and pairs for the solver.
+
+    Items become sparse or centered. Pairs of positive weight are sorted with
+    preferences first; their original numbers are also returned.
+    """
     used = weights > 0
     order = np.concatenate(
         [np.flatnonzero(used & (y != 0)), np.flatnonzero(used & (y == 0))]
     )
-    # sparse, but not indicators
+    # sparse, but with many entries and not one-hot
     if sparse.issparse(X) and X.nnz >= max(np.prod(X.shape) / 8, X.shape[0] + 1):
         X = X.toarray()
     if not sparse.issparse(X):
         filled = X != 0
         if np.count_nonzero(filled) < X.size / 8:
-            # a fifth of the time of csr_array(X)
+            # in a fifth of the time of csr_array(X)
             places = np.divmod(np.flatnonzero(filled), X.shape[1])
             X = sparse.csr_array((X[places], places), shape=X.shape)
         else:
-            X = X - X[0]  # exactly 0 where all items are equal
+            X = X - X[0]  # exactly 0 if all items are equal
             X -= X.mean(axis=0)
     return (
         X,
@@ -153,7 +165,7 @@ def _sort_pairs(
 
 
 def problem_at(
-    law: TieLaw,
+    tie_loss: TieLoss,
     X: Any,
     B: Incidence,
     y: NDArray[np.int8],
@@ -161,9 +173,9 @@ def problem_at(
     alpha: float,
     x: Floats,
 ) -> tuple[_Problem, _Point, Ids]:
-    """The problem of `minimise`, its point x = (w, t), and the numbers of its pairs."""
+    """Return the problem of `minimise`, its point x = (w, t), and its pair numbers."""
     X, B, y, weights, order = _sort_pairs(X, B, y, weights)
-    problem = _Problem(law, X, B, y, weights, alpha, bool((y == 0).any()), None)
+    problem = _Problem(tie_loss, X, B, y, weights, alpha, bool((y == 0).any()), None)
     return problem, problem.at(x), order
 
 
@@ -171,23 +183,24 @@ class _Point(NamedTuple):
     x: Floats  # (p + 1,): w and t
     value: float
     gradient: Floats
-    d: Floats  # (m,) slopes of the weighted losses in d, then their second derivatives
+    d: Floats  # (m,) first and second derivatives of the weighted losses in d
     dd: Floats
     dt: Floats
-    # of losses, slopes in t, -loss*, second derivatives in t: of preferences, of ties
+    # sums over preferences and over ties of losses, slopes in t, -loss*, and second
+    # derivatives in t
     sums: Floats
 
 
 @dataclass
 class _Problem:
-    law: TieLaw
+    tie_loss: TieLoss
     X: Any  # (n, p), dense or sparse
     B: Incidence
-    y: NDArray[np.int8]  # preferences first
+    y: NDArray[np.int8]  # labels, preferences first
     weights: Floats
     alpha: float
-    free: bool  # whether t varies; if not, its equation is that its step is 0
-    solve: Solve | None  # with the factor of an earlier Hessian, if there is one
+    free: bool  # whether t is a variable; otherwise its equation sets its step to 0
+    solve: Solve | None  # solver with the factor of an earlier Hessian, if there is one
 
     def at(self, x: Floats) -> _Point:
         w = x[:-1]
@@ -198,7 +211,7 @@ class _Problem:
         for kind, part in self.blocks():
             d = differences[part]
             weights = self.weights[part]
-            loss = self.law.loss(d, t, self.y[part])
+            loss = self.tie_loss.loss(d, t, self.y[part])
             conjugate = loss.value - d * loss.d
             if self.free:
                 conjugate = conjugate - t * loss.t
@@ -216,7 +229,7 @@ class _Problem:
         return _Point(x, float(value), gradient, *slopes, sums=sums)
 
     def blocks(self) -> Iterator[tuple[int, slice]]:
-        """Kinds and rows of pairs."""
+        """Yield blocks of pairs: their kind (preference or tie) and their rows."""
         preferences = int(np.count_nonzero(self.y))
         for kind, (start, end) in enumerate(
             ((0, preferences), (preferences, len(self.y)))
@@ -225,11 +238,11 @@ class _Problem:
                 yield kind, slice(row, min(end, row + _BLOCK))
 
     def stack(self, v: Floats, w: Floats, of_t: float) -> Floats:
-        """X'B'v + alpha w, and the entry of t."""
+        """Return the vector of X'B'v + alpha w and the entry of t."""
         return np.append(self.X.T @ self.B.adjoint(v) + self.alpha * w, of_t)
 
     def gap(self, point: _Point) -> float:
-        """The distance from the dual bound of `minimise`, relative to the objective."""
+        """Return the distance from the dual bound of `minimise`, relative."""
         pulls = np.abs(point.sums[:, 1]) + _TINY
         short = pulls.min() / pulls
         pull = self.X.T @ self.B.adjoint(point.d * np.where(self.y, *short))
@@ -237,7 +250,7 @@ class _Problem:
         return abs(point.value - bound) / max(point.value, _TINY)
 
     def step(self, point: _Point) -> Floats:
-        """Newton's step, or its part that keeps t in its domain."""
+        """Return Newton's step, shortened if t would leave its domain."""
         diagonal = self.diagonal(point)
         p = len(diagonal)
 
@@ -249,16 +262,18 @@ class _Problem:
         if p <= DENSE:
             most = _CG_STEPS + p // 20
         step, done = self.solved(point, solve, most)
-        if p <= DENSE and not done:  # a new factor is needed
+        if p <= DENSE and not done:  # compute a new factor
             self.solve = _factored(self.hessian(point))
             step, _ = self.solved(point, self.solve, _CG_STEPS)
         if step[-1] < 0:
-            step *= min(1.0, 0.9 * (self.law.least - point.x[-1]) / step[-1])
+            step *= min(1.0, 0.9 * (self.tie_loss.least - point.x[-1]) / step[-1])
         return step
 
     def solved(self, point: _Point, solve: Solve, most: int) -> tuple[Floats, bool]:
-        """Newton's step, to a tolerance that falls near the minimum, and whether `most`
-        rounds were enough."""
+        """Return Newton's step, and whether `most` iterations were enough.
+
+        The tolerance decreases near the minimum.
+        """
 
         def enough(x: Floats, residual: Floats, size: float, first: float) -> bool:
             return size <= first * min(0.01, math.sqrt(first / point.value))
@@ -270,15 +285,15 @@ class _Problem:
         return step, done
 
     def times(self, point: _Point, v: Floats) -> Floats:
-        """The Hessian times a vector."""
+        """Return the product of the Hessian and a vector."""
         d = self.B.differences(self.X @ v[:-1])
         of_t = point.dt @ d + v[-1] * point.sums[:, 3].sum()
         return self.stack(point.dd * d + v[-1] * point.dt, v[:-1], of_t)
 
     def diagonal(self, point: _Point) -> Floats:
-        """The diagonal of the Hessian, without the products of the two items of a pair.
+        """Return the diagonal of the Hessian without products of the items of a pair.
 
-        It is exact for indicators.
+        It is exact for one-hot items.
         """
         n = self.B.shape[1]
         degree = np.bincount(self.B.first, point.dd, n)
@@ -287,8 +302,11 @@ class _Problem:
         return np.append(of_w, point.sums[:, 3].sum())
 
     def solver(self, point: _Point) -> Solve:
-        """A function from rows v (k, p), sparse or dense, to the solutions (k, p + 1) of
-        the Hessian's equations with right-hand sides (v, 0)."""
+        """Return a function that solves the Hessian's equations.
+
+        It maps rows v (k, p), sparse or dense, to the solutions (k, p + 1) for the
+        right-hand sides (v, 0).
+        """
         laplacian = self.B.laplacian(point.dd)
         mixed = self.X.T @ self.B.adjoint(point.dt)
         corner = point.sums[:, 3].sum()
@@ -309,9 +327,10 @@ class _Problem:
         return solve
 
     def inverse(self, point: _Point) -> Floats:
-        """The inverse of the Hessian, for differences of scores.
+        """Return the inverse of the Hessian, for score differences.
 
-        If a constant added to w changes no difference, it gets no large variance.
+        A constant that can be added to w without changing differences does not get a
+        large variance.
         """
         system = self.hessian(point)
         p = self.X.shape[1]
@@ -331,10 +350,10 @@ class _Problem:
 
 
 def _factored(system: Floats) -> Solve:
-    """A solver of a positive definite system, whose diagonal is scaled to 1."""
+    """Return a solver of a positive definite system, scaled to a unit diagonal."""
     scale = 1 / np.sqrt(np.diag(system))
     scaled = system * scale * scale[:, None]
-    # so that rounding errors do not make it indefinite
+    # keeps the matrix positive definite despite rounding errors
     scaled[np.diag_indices_from(scaled)] += 1e-14 * (10 + len(scaled))
     factor = linalg.cho_factor(scaled, overwrite_a=True)
     return lambda v: (scale * linalg.cho_solve(factor, (scale * v.T).T).T).T

@@ -1,15 +1,16 @@
-"""Sums of hinge losses of many pairs, by Newton's method on smoothed hinges, until few
-pairs are near the margin.
+"""Sums of hinge losses of many pairs, by Newton's method on smoothed hinges.
 
-With z_k = f_first - f_second of pair k and the scores f = X w, the objective is 1/2 w·w
-+ sum_k cost_k (1 - z_k)_+. A hinge is smoothed over a width e around its margin::
+The smoothing is reduced until few pairs are near the margin.
+
+With the scores f = X w and z_k = f_first - f_second for pair k, the objective is 1/2
+w·w + sum_k cost_k (1 - z_k)_+. A hinge is smoothed over a width e around the margin::
 
     0 for z >= 1 + e,    (1 + e - z)² / 4e for |1 - z| < e,    1 - z for z <= 1 - e,
 
-which is at most e/4 above it, and whose slopes are a feasible point of the dual. The
-slopes and curvatures are needed only as sums over the pairs of each item, so pairs may
-be counted instead of listed (`preflearn.svm.counted_pairs`), as for the squared hinges
-of [Lee2014]_.
+The smoothed hinge exceeds the hinge by at most e/4, and its slopes are a feasible point
+of the dual. Slopes and curvatures are needed only as sums over the pairs of each item,
+so pairs can be counted instead of listed (`preflearn.svm.counted_pairs`), as for the
+squared hinges of [Lee2014]_.
 
 References
 ----------
@@ -29,11 +30,11 @@ from preflearn.core.validation import Floats, Ids
 from preflearn.pairs import Incidence
 from preflearn.solvers.newton import conjugate_gradients, newton
 
-_NARROWING = 4.0  # of the width, after each minimum
+_NARROWING = 4.0  # factor by which the width decreases after each minimum
 _MIN_WIDTH = 1e-7
-_MAX_STEPS = 30  # of Newton's method for a width
+_MAX_STEPS = 30  # of Newton's method per width
 _MAX_CG_STEPS = 500
-# of a minimum for a width, relative to what smoothing adds to the objective
+# accuracy of a minimum, relative to the increase of the objective by smoothing
 _ACCURACY = 0.1
 
 
@@ -45,20 +46,20 @@ class SmoothedLoss(NamedTuple):
     curvature: Floats  # (n,) diagonal of the Hessian
     times: Callable[[Floats], Floats]  # product with the Hessian, (n,) to (n,)
     near: int  # number of pairs with |1 - z| < width
-    excess: float  # bound on what smoothing adds
+    excess: float  # bound on the increase by smoothing
 
 
 class SplitPairs(NamedTuple):
-    """The pairs near the margin at some scores, and the sums of those beyond it."""
+    """The pairs near the margin at some scores, and sums over pairs inside it."""
 
     index: Ids  # (k, 2) pairs with |1 - z| < width, the better item first
     cost: Floats  # (k,)
-    pull: Floats  # (n,) sum over pairs with z <= 1 - width of cost (e_first - e_second)
-    total: float  # sum of the cost of these pairs
+    pull: Floats  # (n,) sum of cost (e_first - e_second) over pairs with z <= 1 - width
+    total: float  # sum of the costs of these pairs
 
 
 class HingeLosses(Protocol):
-    """Hinges of pairs as functions of the scores of items, shape (n,)."""
+    """Interface of hinges of pairs as functions of the scores of n items."""
 
     @property
     def costs(self) -> Floats: ...
@@ -69,25 +70,25 @@ class HingeLosses(Protocol):
 
 @dataclass
 class ListedPairs:
-    """Hinges of pairs that are listed, with the better item first."""
+    """Hinges of listed pairs, better item first."""
 
     B: Incidence  # (m, n)
     cost: Floats  # (m,)
 
     @property
     def costs(self) -> Floats:
-        """The costs of pairs, in any order."""
+        """Return the costs of pairs, in any order."""
         return self.cost
 
     def loss(self, f: Floats) -> float:
-        """The sum of hinges."""
+        """Return the sum of hinges."""
         return float(self.cost @ np.maximum(0.0, 1 - self.B.differences(f)))
 
     def smoothed(self, f: Floats, width: float) -> SmoothedLoss:
-        """The sum of smoothed hinges and its derivatives."""
+        """Return the sum of smoothed hinges and its derivatives."""
         room = 1 - self.B.differences(f)
         slope = np.clip((room + width) / (2 * width), 0.0, 1.0)
-        # (1 + e - z)² / 4e = e slope², and beyond the margin 1 - z
+        # (1 + e - z)² / 4e = e slope² near the margin, and 1 - z inside it
         value = np.where(room < width, width * slope**2, room)
         near = np.flatnonzero(np.abs(room) < width)
         weights = self.cost[near] / (2 * width)
@@ -105,7 +106,7 @@ class ListedPairs:
         )
 
     def split(self, f: Floats, width: float) -> SplitPairs:
-        """The pairs near the margin, and the sums of those beyond it."""
+        """Return the pairs near the margin, and sums over the pairs inside it."""
         near, beyond = self.parts(f, width)
         outside = np.where(beyond, self.cost, 0.0)
         return SplitPairs(
@@ -116,13 +117,13 @@ class ListedPairs:
         )
 
     def parts(self, f: Floats, width: float) -> tuple[Any, Any]:
-        """Masks of the pairs near the margin, and of those beyond it, shape (m,)."""
+        """Return masks of the pairs near the margin and inside it, shape (m,)."""
         room = 1 - self.B.differences(f)
         return np.abs(room) < width, room >= width
 
 
 class Approach(NamedTuple):
-    """A point near the minimum, and the width of the hinges that it minimises."""
+    """A point near the minimum, and the smoothing width for which it is optimal."""
 
     w: Floats
     width: float
@@ -137,7 +138,7 @@ class _Point(NamedTuple):
 
 @dataclass
 class _Problem:
-    """1/2 w·w plus smoothed hinges, as `newton` takes it."""
+    """The objective 1/2 w·w plus smoothed hinges, for `newton`."""
 
     losses: HingeLosses
     X: Any  # (n, p), dense or sparse
@@ -150,15 +151,15 @@ class _Problem:
         return _Point(x, value, x + self.X.T @ loss.gradient, loss)
 
     def gap(self, point: _Point) -> float:
-        """The distance from the dual value of the slopes, relative to the objective.
+        """Return the distance from the dual value of the slopes, relative.
 
-        With h the sum of hinges the gap of 1/2 w·w + h(w) at the dual point h'(w) is
-        1/2 |w + h'(w)|².
+        With h the sum of smoothed hinges, the gap of 1/2 w·w + h(w) at the dual point
+        h'(w) is 1/2 |w + h'(w)|².
         """
         return float(point.gradient @ point.gradient) / (2 * point.value)
 
     def step(self, point: _Point) -> Floats:
-        """Newton's step, by conjugate gradients."""
+        """Return Newton's step, by conjugate gradients."""
         diagonal = 1 + self.squares.T @ point.loss.curvature
 
         def times(v: Floats) -> Floats:
@@ -176,8 +177,10 @@ class _Problem:
 
 
 def approach_minimum(losses: HingeLosses, X: Any, most: int) -> Approach:
-    """Minimise 1/2 w·w plus smoothed hinges, narrower ones each time, until at most
-    `most` pairs are near the margin."""
+    """Minimize 1/2 w·w plus smoothed hinges with decreasing width.
+
+    The iteration ends if at most `most` pairs are near the margin.
+    """
     w = np.zeros(X.shape[1])
     width = _NARROWING
     squares = X * X

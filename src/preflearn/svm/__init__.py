@@ -1,4 +1,4 @@
-"""P1, sections 3.2 and 4: ranking functions from preferences and ties, with slack."""
+"""Support vector machines for preferences and ties (P1, sections 3.2 and 4)."""
 
 from preflearn.svm.base import DegenerateBiasError
 from preflearn.svm.compare import SVMCompare

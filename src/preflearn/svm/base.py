@@ -1,4 +1,4 @@
-"""Shared parts of the support vector rankers: checks, the bias, and scores."""
+"""Shared parts of the support vector rankers: checks, bias, and scores."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from preflearn.pairs import Pairs, as_pairs
 from preflearn.solvers.newton import warn_about_gap
 from preflearn.svm.kernel_problem import INACCURATE, Solution
 
-# Score differences of support vectors are 1 up to about the root of the gap.
+# Score differences of support vectors are 1 up to about the square root of the gap.
 MARGIN_TOL = 1e-6
-MAX_BETA = -1e-8  # beta above it does not count as negative; its unit is the margin's
-# What ties weigh, relative to preferences; from 1 on beta is negative for all data.
+MAX_BETA = -1e-8  # a larger beta does not count as negative, in units of the margin
+# Weights of all ties relative to all preferences; from 1 on beta is always negative.
 _TIE_FRACTIONS = (0.6, 0.7, 0.8, 0.9, 1.0)
-_MAX_GAP = 1e-2  # with a larger relative duality gap, the result is useless
+_MAX_GAP = 1e-2  # a larger relative duality gap raises an error
 
 
 def snap_to_margin(z: Floats) -> Floats:
-    """Put differences that only rounding separates from the margin on it.
+    """Set differences to the margin if they deviate by rounding errors only.
 
-    Else rounding would choose tau.
+    Otherwise rounding errors would determine tau.
     """
     return np.where(np.abs(np.abs(z) - 1) < MARGIN_TOL, np.sign(z), z)
 
@@ -45,7 +45,7 @@ def snap_to_margin(z: Floats) -> Floats:
 def clear_threshold(
     y: NDArray, z: Floats, sample_weight: Floats | None = None
 ) -> float:
-    """tau of eq. 6, with all differences on the margin on one side of it."""
+    """Return tau of eq. 6, with all differences on the margin on the same side."""
     tau, _ = best_threshold(y, snap_to_margin(z), sample_weight)
     if abs(tau - 1) >= MARGIN_TOL:
         return tau
@@ -56,17 +56,20 @@ def clear_threshold(
 
 
 class DegenerateBiasError(ValueError):
-    """beta >= 0: every pair is significant, and -u / beta is not a ranking function."""
+    """Error for a solution with beta >= 0, which gives no ranking function.
+
+    Every pair would be predicted to differ, and -u / beta would rank backwards.
+    """
 
 
 def choose_tie_weight(
     tie_weight: object, y: NDArray, weights: Floats, solve: Callable
 ) -> tuple[float, Floats, Any]:
-    """Return the tie weight, the weights of the pairs with it, and the solution.
+    """Return the tie weight, the resulting weights of the pairs, and the solution.
 
-    "least" is the first tie weight with a negative beta.
+    If `tie_weight` is "least", candidates are tried until beta is negative.
 
-    For weights of the pairs `solve` returns a solution and its beta.
+    `solve` maps weights of the pairs to a solution and its beta.
     """
     if isinstance(tie_weight, str) and tie_weight == "least":
         even = float(weights[y != 0].sum() / weights[y == 0].sum())
@@ -95,41 +98,43 @@ def check_bias(
     y : ndarray of shape (m,)
         Labels.
     differences : callable
-        Returns the differences u·d of the pairs, shape (m,).
+        Function that returns the differences u·d of the pairs, shape (m,).
     setting : str
-        The parameter that regularizes, with its value.
+        Name and value of the regularization parameter.
     weaken : callable
-        For a factor, returns what to do for a regularization that is so many times
-        weaker, and the beta of that solution.
+        Function of a factor. It returns the advice that makes the regularization weaker
+        by this factor, and the beta of the resulting solution.
     """
     if bias < MAX_BETA:
         return
-    advice = "Model"
+    advice = ""
     reach = float(np.abs(differences()).max())
-    # No difference has reached a margin: regularization may be the reason, not the data.
+    # If no difference reaches the margin, the regularization may be the cause.
     if 0 < reach < 1:
         with suppress(ValueError):
-            remedy, beta = weaken(100 / reach)  # differences grow with C at first
+            remedy, beta = weaken(
+                100 / reach
+            )  # for small C, differences grow in proportion to C
             if beta < MAX_BETA:
-                advice = f"{remedy}, where beta is {beta:.3g}; or model"
+                advice = f"{remedy}, where beta is {beta:.3g}, or "
     raise DegenerateBiasError(
-        f"beta is {bias:.3g}, but the ranking function -u / beta needs a negative one: with {setting}, "
-        f"{np.count_nonzero(y)} preferences against {np.count_nonzero(y == 0)} ties call every pair "
-        "significant, since what tells ties from preferences does not outweigh their numbers here. "
-        f"{advice} ties (OrdinalComparison or Davidson of preflearn.ranking), leave them out of the order "
-        "(SVMRank), or let them weigh more: tie_weight='least' finds how much, and may predict far more of "
-        "them than there are"
+        f"beta is {bias:.3g}, but the ranking function -u / beta needs a negative beta: with "
+        f"{setting}, the fit cannot distinguish {np.count_nonzero(y)} preferences from "
+        f"{np.count_nonzero(y == 0)} ties and predicts a preference for every pair. To fix "
+        f"this, {advice}use a model with ties (OrdinalComparison or Davidson of "
+        "preflearn.ranking) or SVMRank, which needs no ties, or give ties more weight "
+        "by tie_weight='least', which may predict far more ties than there are"
     )
 
 
 class Training(NamedTuple):
-    """The pairs of a fit whose weight is positive."""
+    """The training pairs with positive weights."""
 
     pairs: Pairs
     y: NDArray[np.int8]
     weights: Floats
-    ids: Ids  # among all pairs
-    n_pairs: int  # all of them
+    ids: Ids  # their positions among all pairs
+    n_pairs: int  # number of all pairs
 
     @classmethod
     def validate(
@@ -140,7 +145,7 @@ class Training(NamedTuple):
         sample_weight: ArrayLike | None,
         ties: bool = True,
     ) -> Training:
-        """Check the arguments of a fit; it needs a preference and, with `ties`, a tie."""
+        """Check the arguments of `fit`; there must be preferences and, if `ties`, ties."""
         linear = getattr(estimator, "kernel", None) == "linear"
         pairs = as_pairs(pairs, keep=linear)
         y = check_labels(y, len(pairs))
@@ -151,14 +156,14 @@ class Training(NamedTuple):
         return cls(weighted, y[ids], weights[ids], ids, len(pairs))
 
     def for_all_pairs(self, values: Floats) -> Floats:
-        """Values of these pairs, for all pairs; the others have 0."""
+        """Return values for all pairs: 0 for the pairs that are not in training."""
         full = np.zeros(self.n_pairs)
         full[self.ids] = values
         return full
 
 
 class ExpansionRanker(KernelParameters, ComparisonEstimator):
-    """A ranking function in the span of kernels at the items.
+    """Base class for ranking functions that are sums of kernel functions at items.
 
     `SVMCompare` documents its parameters.
     """
@@ -167,28 +172,28 @@ class ExpansionRanker(KernelParameters, ComparisonEstimator):
     _expansion: Expansion
 
     def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) of items, shape (n,); larger is better.
+        """Return the scores r(x) of items, shape (n,); larger is better.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            With ``kernel="precomputed"``: rows of the kernel between these items and
-            all items of the fit.
+            Items; with ``kernel="precomputed"`` the kernel between these items (rows)
+            and all training items.
 
         Raises
         ------
         ValueError
-            If X has another number of columns than the items of the fit.
+            If X has another number of columns than the training items.
         """
         X = check_asked(self, X)
         return self._expansion(X)
 
 
 class SupportVectorRanker(ExpansionRanker):
-    """A ranking function from the pairs' dual weights, with its certificate."""
+    """Base class for ranking functions that are given by dual weights of the pairs."""
 
     def _store(self, solution: Solution, training: Training, scale: float) -> None:
-        """Set the attributes of r = scale · u·Phi, the solution of the training pairs."""
+        """Set the attributes for r = scale · u·Phi, from a solution."""
         self.n_features_in_ = training.pairs.shape[2]
         self.objective_, self.dual_gap_, _ = solution.certificate
         self.dual_coef_ = training.for_all_pairs(solution.dual_coef)
@@ -200,15 +205,15 @@ class SupportVectorRanker(ExpansionRanker):
 
 
 def preferences_first(y: NDArray) -> Ids:
-    """The ids of the pairs, ties last."""
+    """Return the ids of the pairs, ties last."""
     return np.append(np.flatnonzero(y), np.flatnonzero(y == 0))
 
 
 def check_gap(estimator: object, gap: float, remedy: str, tol: float = 0.0) -> None:
-    """Warn where rounding spoils an answer; ValueError where there is none."""
-    remedy = f"{remedy}, or standardise the features"
+    """Warn about a duality gap above `tol`; raise ValueError if it is large."""
+    remedy = f"{remedy}, or standardize the features"
     if not gap <= _MAX_GAP:
         raise ValueError(
-            f"no optimum was found (the duality gap is {gap:.1e}): {remedy}"
+            f"no optimum was found (the relative duality gap is {gap:.1e}): {remedy}"
         )
     warn_about_gap(type(estimator).__name__, gap, max(INACCURATE, tol), remedy)

@@ -1,4 +1,4 @@
-"""A linear ranking SVM of all pairs of items of a query, which are never listed."""
+"""Linear ranking SVM on all item pairs of each query, without listing them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from preflearn.svm.near_margin import NearMargin, are_many, solve_near_margin
 
 
 class CountedItems(NamedTuple):
-    """Checked scored items, and their pairs as levels in queries."""
+    """Validated scored items, sorted by query and score."""
 
     X: Any  # (n, p), dense or sparse
     y: Floats  # (n,)
     qid: NDArray | None
-    queries: Queries  # of the items in `order`
-    order: Ids  # by query and y
+    queries: Queries  # of the items sorted by `order`
+    order: Ids  # sorts the items by query and y
 
     @classmethod
     def validate(
         cls, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None
     ) -> CountedItems:
-        """The items of a fit."""
+        """Check the arguments of `fit`."""
         items = check_items(X, "X", keep="few")
         y = check_array(y, "scores", items.shape[:1], "one value per item")
         ids = check_query_ids(qid, len(y))
@@ -45,11 +45,11 @@ class CountedItems(NamedTuple):
 
     @property
     def are_many(self) -> bool:
-        """Whether counting the pairs takes less time than a list."""
+        """Return whether counting the pairs is faster than listing them."""
         return are_many(self.queries.n_preferences(), self.X.shape)
 
     def solve(self, choice: KernelChoice, C: float, tol: float) -> CountedFit:
-        """The ranking SVM of all pairs with different y."""
+        """Fit the ranking SVM to all pairs with different y."""
         X = self.X[self.order]
         squares = X.data if sparse.issparse(X) else X
         check_scale(squares, "X")
@@ -58,7 +58,7 @@ class CountedItems(NamedTuple):
 
 
 class CountedFit(NamedTuple):
-    """A solution with the dual weights of pairs that are not listed."""
+    """Solution for pairs that are not listed, with access to their dual weights."""
 
     y: Floats
     qid: NDArray | None
@@ -67,8 +67,10 @@ class CountedFit(NamedTuple):
     solution: NearMargin
 
     def dual_coef(self) -> Floats:
-        """u = sum_i dual_coef_i d_i, for the pairs of `Pairs.from_scores` with
-        ties="keep"."""
+        """Return the dual weights of the pairs, u = sum_i dual_coef_i d_i.
+
+        The pairs are those of `Pairs.from_scores` with ties="keep".
+        """
         n = len(self.y)
         f = np.empty(n)
         f[self.order] = self.solution.f
@@ -84,7 +86,7 @@ class CountedFit(NamedTuple):
 
 @njit
 def _dual_coef(index, labels, f, low, beyond, keys, weights):
-    """The weights of pairs, those near the margin by their place in the sorted keys."""
+    """Return the weights of pairs; pairs near the margin are looked up by their keys."""
     coef = np.zeros(len(labels))
     for k in range(len(labels)):
         if labels[k] == 0:

@@ -1,9 +1,9 @@
-"""Hinges of all pairs of items of a query, counted in n log n instead of listed.
+"""Hinge losses over all item pairs of each query, counted in O(n log n).
 
-An item i is better than j where both are of one query and y_i > y_j. Sums over the
-partners of each item whose score differences are in an interval come from one pass over
-the items in the order of scores, with a Fenwick tree over the levels of y, as for
-[Joachims2006]_.
+Item i is better than item j if both belong to the same query and y_i > y_j; they are
+then partners. Sums over the partners of each item whose score differences are in an
+interval are computed in one pass over the items in the order of scores, with a Fenwick
+tree over the levels of y, similar to [Joachims2006]_.
 
 References
 ----------
@@ -22,21 +22,23 @@ from preflearn.core.compilation import njit, njit_inner
 from preflearn.core.validation import Floats, Ids
 from preflearn.solvers.smoothed_hinge import SmoothedLoss, SplitPairs
 
-_BETTER = 1  # the role of an item in its pairs
+_BETTER = 1  # role of an item in its pairs
 _WORSE = -1
 
 
 class Queries(NamedTuple):
-    """Items sorted by query, with their levels: ranks of the distinct y of a query."""
+    """Items sorted by query, with their levels.
 
-    ends: Ids  # (q,) query q ends before this item
+    The level of an item is the rank of its y among the distinct y of its query.
+    """
+
+    ends: Ids  # (q,) position after the last item of each query
     level: Ids  # (n,) from 1 on, larger is better
     size: Ids  # (q,) number of levels
 
     @classmethod
     def of(cls, y: Floats, qid: NDArray | None) -> tuple[Queries, Ids]:
-        """The queries of items with these targets and ids, and the order of the items
-        by query and target."""
+        """Return the queries of items, and the order of items by query and target y."""
         keys = np.zeros(len(y)) if qid is None else qid
         order = np.lexsort([y, keys])
         query = keys[order]
@@ -50,50 +52,52 @@ class Queries(NamedTuple):
         return cls(ends, level, level[ends - 1]), order
 
     def n_preferences(self) -> int:
-        """The number of pairs of one query with different y."""
+        """Return the number of pairs of the same query with different y."""
         n_items = np.diff(self.ends, prepend=0)
         starts = np.flatnonzero(self.runs())
         n_tied = np.diff(np.append(starts, len(self.level)))
         return int((n_items @ n_items - n_tied @ n_tied) // 2)
 
     def runs(self) -> NDArray[np.bool_]:
-        """Where a run of equal y in a query starts, in an order by query and y."""
+        """Return a mask of the starts of runs of equal y, sorted by query and y."""
         starts = np.append(True, self.level[1:] != self.level[:-1])
         starts[self.ends[:-1]] = True
         return starts
 
 
 class Partners(NamedTuple):
-    """Sums over the partners of each item, as the better and as the worse one."""
+    """Sums over the partners of each item, separately for its two roles."""
 
-    better: Floats  # (n, k) over the worse items
-    worse: Floats  # (n, k) over the better items
+    better: Floats  # (n, k) sums over worse partners
+    worse: Floats  # (n, k) sums over better partners
 
 
 @dataclass
 class CountedPairs:
-    """Hinges of cost C of all pairs of one query with different y
-    (`preflearn.solvers.smoothed_hinge.HingeLosses`)."""
+    """Hinges of cost C for all pairs of the same query with different y.
+
+    The class implements `preflearn.solvers.smoothed_hinge.HingeLosses`.
+    """
 
     queries: Queries
     C: float
 
     @property
     def costs(self) -> Floats:
-        """The distinct costs of pairs."""
+        """Return the distinct costs of pairs."""
         return np.array([self.C])
 
     def sums(
         self, f: Floats, order: Ids, low: float, high: float, U: Floats
     ) -> Partners:
-        """Sums of U over partners with low <= z < high, where z = f_better - f_worse."""
+        """Return sums of U over partners with low <= f_better - f_worse < high."""
         return Partners(
             _partner_sums(self.queries, f, order, low, high, U, _BETTER),
             _partner_sums(self.queries, f, order, low, high, U, _WORSE),
         )
 
     def order(self, f: Floats) -> Ids:
-        """The items by query, and by f in a query."""
+        """Return the order of items by query and f."""
         order = np.empty(len(f), dtype=np.int64)
         start = 0
         for end in self.queries.ends:
@@ -102,7 +106,7 @@ class CountedPairs:
         return order
 
     def counts_from(self, f: Floats, order: Ids, lows: Floats) -> Floats:
-        """The number of pairs with z >= low, for each of `lows`."""
+        """Return the number of pairs with z >= low, for each of `lows`."""
         ones = np.ones((len(f), 1))
         counts = np.empty(len(lows))
         for k, low in enumerate(lows):
@@ -111,14 +115,14 @@ class CountedPairs:
         return counts
 
     def loss(self, f: Floats) -> float:
-        """The sum of hinges."""
+        """Return the sum of hinges."""
         ones = np.ones((len(f), 1))
         count = self.sums(f, self.order(f), -np.inf, 1.0, ones)
         better = count.better[:, 0]
         return self.C * float(better.sum() - f @ (better - count.worse[:, 0]))
 
     def smoothed(self, f: Floats, width: float) -> SmoothedLoss:
-        """The sum of smoothed hinges and its derivatives."""
+        """Return the sum of smoothed hinges and its derivatives."""
         order = self.order(f)
         ones = np.ones((len(f), 1))
         low = 1 - width
@@ -127,7 +131,8 @@ class CountedPairs:
         inside = self.sums(f, order, low, high, np.column_stack([ones, f]))
         n_better, f_worse = inside.better.T
         n_worse, f_better = inside.worse.T
-        # sums over pairs of 1 + e - z, of an item as the better and as the worse one
+        # sums of 1 + e - z over the pairs in which an item is better, and in which it
+        # is worse
         of_better = n_better * (high - f) + f_worse
         of_worse = n_worse * (high + f) - f_better
         beyond = count.better[:, 0]
@@ -154,7 +159,7 @@ class CountedPairs:
         )
 
     def split(self, f: Floats, width: float) -> SplitPairs:
-        """The pairs near the margin, and the sums of those beyond it."""
+        """Return the pairs near the margin, and sums over the pairs inside it."""
         order = self.order(f)
         ones = np.ones((len(f), 1))
         count = self.sums(f, order, -np.inf, 1 - width, ones)
@@ -169,11 +174,12 @@ class CountedPairs:
 
 @njit
 def _partner_sums(queries, f, order, low, high, U, role):
-    """The sum of U over the partners of each item with low <= z < high, shape (n, k).
+    """Return sums of U over the partners with low <= z < high, shape (n, k).
 
-    An item is the better one in its pairs for a role of 1, the worse one for -1. In
-    this order of items partners enter the interval, and later leave it. Row l of the
-    tree sums the levels from l - (l & -l) + 1 to l of the partners inside.
+    With role 1 each item is the better one of its pairs, with role -1 the worse one. As
+    the items are visited in order, partners enter the interval and later leave it. Row
+    l of the tree is the sum over partners in the interval whose levels are from l - (l
+    & -l) + 1 to l.
     """
     n, k = U.shape
     total = np.zeros((n, k))
@@ -223,7 +229,7 @@ def _add_to_tree(tree, level, levels, role, item, U, sign):
 
 @njit
 def list_pairs(queries, f, order, low, high, total):
-    """The pairs with low <= z < high, the better item first, shape (total, 2)."""
+    """List the pairs with low <= z < high, better item first, shape (total, 2)."""
     index = np.empty((total, 2), dtype=np.int64)
     k = 0
     start = 0

@@ -1,5 +1,6 @@
-"""The threshold with the lowest zero-one loss on all pairs of items of a query, by
-counts: eq. 6 of [Venuto2017]_ without a list of the pairs.
+"""Threshold of lowest zero-one loss over all item pairs of each query.
+
+It solves eq. 6 of [Venuto2017]_ by counting the pairs instead of listing them.
 
 References
 ----------
@@ -19,26 +20,29 @@ from preflearn.core.validation import Floats, Ids
 from preflearn.svm.counted_pairs import CountedPairs, Queries, list_pairs
 
 _SMALLEST = float(np.nextafter(0.0, 1.0))
-_PARTS = 8  # of a cell that is divided
+_PARTS = 8  # into which a cell is divided
 _MAX_ROUNDS = 20
 _MAX_LISTED = 200_000  # pairs
 
 
 class Cells(NamedTuple):
-    """Cells low <= |z| < high of score differences, with the numbers of ties and of
-    preferences in the right order from each end on."""
+    """Cells low <= |z| < high of score differences, with counts of pairs.
+
+    For each end, the counts are the ties and the correctly ordered preferences whose
+    difference is at least as large.
+    """
 
     ends: Floats  # (c, 2)
-    hits: Floats  # (c, 2) with z >= low, and with z >= high
+    hits: Floats  # (c, 2) preferences with z >= low, and with z >= high
     ties: Floats  # (c, 2)
 
     def some(self, which: NDArray) -> Cells:
-        """Some of the cells."""
+        """Return some of the cells."""
         return Cells(self.ends[which], self.hits[which], self.ties[which])
 
 
 class ThresholdPairs(NamedTuple):
-    """Pairs with weights, as `preflearn.svm.base.clear_threshold` takes them."""
+    """Weighted pairs, the arguments of `preflearn.svm.base.clear_threshold`."""
 
     y: NDArray
     z: Floats
@@ -48,13 +52,14 @@ class ThresholdPairs(NamedTuple):
 def threshold_pairs(
     queries: Queries, f: Floats, undivided: tuple[float, float]
 ) -> ThresholdPairs:
-    """Few weighted pairs whose best threshold is that of all pairs.
+    """Return few weighted pairs that have the same best threshold as all pairs.
 
-    With T(a) ties and H(a) preferences in the right order whose difference is at least
-    a, a threshold just below a loses T(a) - H(a) and a constant, and one from a to b
-    loses T(b) - H(a) at least. Where another threshold loses less, one tie and one
-    preference with weights replace the pairs from a to b. The other cells are divided
-    until they hold few pairs, which are listed.
+    Let T(a) be the number of ties, and H(a) the number of correctly ordered
+    preferences, whose difference is at least a. Up to a constant, a threshold just
+    below a has the loss T(a) - H(a), and a threshold between a and b has at least the
+    loss T(b) - H(a). If another threshold is known to have a lower loss, the pairs
+    between a and b are replaced by one weighted tie and one weighted preference. The
+    other cells are divided until they contain few pairs, which are listed.
 
     Parameters
     ----------
@@ -62,7 +67,7 @@ def threshold_pairs(
     f : ndarray of shape (n,)
         Scores of the items.
     undivided : tuple of float
-        The ends of a cell that is not divided.
+        Ends of a cell that is not divided.
     """
     pairs = CountedPairs(queries, 1.0)
     order = pairs.order(f)
@@ -74,7 +79,8 @@ def threshold_pairs(
         ties = _count_tied(*_sort_tied(queries, f), ends)
         return Cells(*(np.column_stack([v[:-1], v[1:]]) for v in (ends, hits, ties)))
 
-    # Equal scores are not a hit, and every threshold predicts a tie for them.
+    # Pairs with equal scores are never correctly ordered; every threshold predicts a
+    # tie.
     ends = np.array([_SMALLEST, *undivided, max(undivided[1], largest), np.inf])
     cells = cells_between(ends)
     replaced = []
@@ -93,7 +99,8 @@ def threshold_pairs(
         for low, high in cells.ends[divided]:
             parts.append(cells_between(np.linspace(low, high, 1 + _PARTS)))
         cells = Cells(*(np.vstack(values) for values in zip(*parts, strict=True)))
-    # The largest difference bounds the thresholds, with any label.
+    # The pair with the largest difference bounds the thresholds; its label does not
+    # matter.
     parts = [ThresholdPairs(np.array([-1]), np.array([largest]), np.ones(1))]
     parts += [_summary(part) for part in replaced]
     parts += _listed_cells(queries, f, order, cells)
@@ -103,12 +110,17 @@ def threshold_pairs(
 
 
 def _summary(cells: Cells) -> ThresholdPairs:
-    """A tie and a preference for each cell, the tie with the larger difference: so
-    their losses are those at the ends of the cell, and a larger one."""
+    """Return one weighted tie and one weighted preference for each cell.
+
+    The tie has the larger difference. The losses are therefore exact at the ends of the
+    cell, and larger between the two differences.
+    """
     low, high = cells.ends.T
     n_hits = cells.hits[:, 0] - cells.hits[:, 1]
     n_ties = cells.ties[:, 0] - cells.ties[:, 1]
-    high = np.where(np.isfinite(high), high, low)  # the largest difference alone
+    high = np.where(
+        np.isfinite(high), high, low
+    )  # the last cell contains the largest difference only
     return ThresholdPairs(
         np.repeat([0, 1], len(low)),
         np.append(low + 0.75 * (high - low), low + 0.25 * (high - low)),
@@ -119,7 +131,7 @@ def _summary(cells: Cells) -> ThresholdPairs:
 def _listed_cells(
     queries: Queries, f: Floats, order: Ids, cells: Cells
 ) -> list[ThresholdPairs]:
-    """The pairs of some cells."""
+    """List the pairs of some cells."""
     parts = []
     tied = _sort_tied(queries, f)
     n_hits = (cells.hits[:, 0] - cells.hits[:, 1]).astype(np.int64)
@@ -134,8 +146,7 @@ def _listed_cells(
 
 
 def _sort_tied(queries: Queries, f: Floats) -> tuple[Floats, Ids]:
-    """The scores of items sorted by query, level and score, and the ends of the runs of
-    equal level."""
+    """Return scores sorted by query, level, and score, and the ends of level runs."""
     run = np.cumsum(queries.runs())
     order = np.lexsort([f, run])
     ends = np.append(np.flatnonzero(np.diff(run)) + 1, len(f))
@@ -144,7 +155,7 @@ def _sort_tied(queries: Queries, f: Floats) -> tuple[Floats, Ids]:
 
 @njit
 def _count_tied(values, ends, lows):
-    """The number of pairs in a run whose difference is at least each of `lows`."""
+    """Count the pairs within runs whose difference is at least each of `lows`."""
     total = np.zeros(len(lows))
     for k in range(len(lows)):
         start = 0
@@ -160,7 +171,7 @@ def _count_tied(values, ends, lows):
 
 @njit
 def _list_tied(values, ends, low, high, total):
-    """The differences of pairs in a run from `low` to below `high`, shape (total,)."""
+    """List the differences of pairs within runs in [low, high), shape (total,)."""
     differences = np.empty(total)
     k = 0
     start = 0

@@ -1,6 +1,6 @@
-"""Feature differences B L: their Gram matrix, and products for the interior point.
+"""Feature differences B L: Gram matrix, and products for the interior point.
 
-Only the rows of B L in a block are ever formed.
+The rows of B L are formed only for one block of pairs at a time.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from preflearn.solvers.hinge_dual import HingeTerms
 
 
 class FeatureGram(NamedTuple):
-    """B K B' where K = L L' (`preflearn.core.gram.Gram`)."""
+    """The Gram matrix B K B' with K = L L', see `preflearn.core.gram.Gram`."""
 
     B: Incidence
     L: Floats  # (n, r)
-    # (n,), if the items were reordered so that L is lower triangular
+    # (n,) order of items in which L is lower triangular, if there is one
     order: Ids | None = None
 
     @classmethod
     def triangular(cls, B: Incidence, L: Floats, order: Ids) -> FeatureGram:
-        """The differences B L, with items reordered so that L is lower triangular."""
+        """Return the Gram matrix for reordered items, such that L is lower triangular."""
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
         return cls(Incidence(place[B.index], len(order)), L[order], order)
@@ -36,24 +36,25 @@ class FeatureGram(NamedTuple):
         return self.L.shape[1]
 
     def diagonal(self) -> Floats:
-        """Squared norms of the differences, shape (m,)."""
+        """Return the squared norms of the differences, shape (m,)."""
         return sum(
             (self.B.differences(column) ** 2 for column in self.L.T),
             np.zeros(self.B.shape[0]),
         )
 
     def block(self, rows: Ids, columns: Ids) -> Floats:
-        """The entries of some pairs with others, shape (len(rows), len(columns))."""
+        """Return the entries of some rows and columns."""
         return self.B[rows].differences(self.L) @ self.B[columns].differences(self.L).T
 
     def times(self, v: Floats) -> Floats:
-        """B K B'v, shape (m,)."""
+        """Return B K B'v, shape (m,)."""
         return self.B.differences(self.L @ (self.B.adjoint(v) @ self.L))
 
     def weighted_gram(self, weights: Floats) -> Floats:
-        """L'B'WBL, as one half of the Laplacian plus its transpose.
+        """Return L'B'WBL.
 
-        So each pair is used once.
+        It is computed as the sum of a matrix and its transpose, so that each pair is
+        used once.
         """
         half = _half_laplacian_times(*self.B.index.T, weights, self.L)
         if self.order is None:
@@ -63,14 +64,14 @@ class FeatureGram(NamedTuple):
             (trmm,) = linalg.get_blas_funcs(("trmm",), (half,))
             product = trmm(1.0, self.L[:r].T, half[:r].T, side=1, trans_a=1)
             product += half[r:].T @ self.L[r:]
-        return np.add(product, product.T, order="F")  # as LAPACK takes it
+        return np.add(product, product.T, order="F")  # column-major, as LAPACK needs it
 
     def item_coefficients(self, u: Floats, start: Floats) -> Floats:
-        """Coefficients c of the items with L'c = u, near `start`; for triangular L."""
+        """Return item coefficients c with L'c = u, near `start`; L is triangular."""
         order = np.asarray(self.order)
         used = slice(self.rank)
         c = start[order]
-        for _ in range(2):  # the second time for the rounding of the first
+        for _ in range(2):  # the second iteration corrects rounding errors
             c[used] += linalg.solve_triangular(
                 self.L[used], u - c @ self.L, trans=1, lower=True
             )
@@ -80,7 +81,7 @@ class FeatureGram(NamedTuple):
 
 
 class HingeMatrix(NamedTuple):
-    """The hinges' rows label · sign · difference, as an operator."""
+    """The matrix with rows label · sign · difference of the hinges, as an operator."""
 
     features: FeatureGram
     rows: HingeTerms
@@ -99,9 +100,10 @@ class HingeMatrix(NamedTuple):
 
 @njit
 def _half_laplacian_times(first, second, weights, L):
-    """U L, with U + U' = B'WB: half of the degrees, and each pair in one row only.
+    """Return U L for a matrix U with U + U' = B'WB.
 
-    This is the row of its first item.
+    U has half of the degrees on its diagonal, and an entry for each pair in the row of
+    its first item.
     """
     n, r = L.shape
     product = np.zeros((n, r))

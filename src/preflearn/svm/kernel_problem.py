@@ -1,7 +1,8 @@
-"""The kernel problem of a fit, over distinct items, and its solution.
+"""The kernel problem of a fit over distinct items, and its solution.
 
-The dual by blocks, the interior point, or both find it. The solution is a ranking
-function, as an expansion in kernels, with the certificate of exactly this function.
+It is solved by blocks in the dual, by the interior-point method, or by both. The
+solution is a ranking function, as an expansion in kernels, with a certificate for
+exactly this function.
 """
 
 from __future__ import annotations
@@ -28,62 +29,66 @@ from preflearn.solvers.hinge_dual import Certificate, HingeTerms, certificate, m
 from preflearn.solvers.interior_point import Hinges, minimise
 from preflearn.svm.differences import FeatureGram, HingeMatrix
 
-_KERNEL_ROUNDINGS = 5  # half of the roundings that a value of a kernel may be off
-# score differences below this, relative to the sum of sizes, are rounding
+_KERNEL_ROUNDINGS = 5  # half the error of a kernel value, in units of rounding
+# smaller score differences, relative to the sum of absolute terms, are rounding errors
 _MIN_DIFFERENCE = 1e-12
-INACCURATE = 1e-6  # a duality gap, relative to the objective, that is worth a warning
-# costs that floats can tell from 0 and infinity next to 1/2 u·u
+INACCURATE = 1e-6  # a larger duality gap, relative to the objective, gives a warning
+# bounds on the costs, so that neither losses nor 1/2 u·u are lost in rounding
 _MAX_COST = 1e16
 _MIN_COST = 1e-100
-# kernels that are positive semi-definite on differences
+# kernels that are always positive semi-definite
 _DEFINITE_KERNELS = (*SHIFTED, "cosine", "chi2", "additive_chi2")
-_MAX_FEW_FEATURES = 300  # features that are looked for before anything else
-# unknowns: with fewer a step of the interior point is not cheaper
+_MAX_FEW_FEATURES = 300  # a feature map of at most this rank is searched for first
+# with fewer unknowns a step of the interior-point method does not get faster
 _MIN_UNKNOWNS = 160
-# a gap for which no second method is tried, unless losses outweigh 1/2 u·u by far
+# with a smaller gap no second method is tried, unless losses far exceed 1/2 u·u
 _GOOD_GAP = 1e-9
-# relative to u·u: with half of it as the gap, u is right to a thousandth
+# relative to u·u; at half of this gap, u has a relative error of 1/1000
 _GOOD_GAP_OF_U = 1e-6
-# hinges for each unknown of the interior point; with more, the dual comes first only
-# where its pull is small
+# hinges per unknown of the interior-point method; with more hinges, the dual comes
+# first only if C times the squared differences is small
 _MAX_HINGES_PER_UNKNOWN = 8
-# Patience is the work that the dual may take, in steps of the interior point (h r²),
-# and 1 where there are so many hinges for each unknown.
+# The patience is the work that the dual may take, in units of one step of the
+# interior-point method (h r²). It is 1 for this number of hinges per unknown.
 _MIN_PATIENCE = 1 / 4
 _MAX_PATIENCE = 4
 _HINGES_AT_PATIENCE_1 = 2.5
 
 
 class Solution(NamedTuple):
-    """A ranking function, and the proof of how good it is."""
+    """A ranking function with a certificate of its accuracy."""
 
-    dual_coef: Floats  # (m,) u = sum_i dual_coef[i] d_i over the pairs of the problem
+    dual_coef: Floats  # (m,) weights of the pairs, with u = sum_i dual_coef[i] d_i
     expansion: Expansion
     certificate: Certificate
 
 
 class HingeProblem(NamedTuple):
-    """The hinges of some pairs, and the differences of these pairs in the kernel."""
+    """The hinges of some pairs, and the Gram matrix of their differences."""
 
     rows: HingeTerms
     gram: DifferenceGram | FeatureGram
-    few: FeatureGram | None  # the same by few features, if such exist
-    largest: float  # k(x, x)
-    rounding: float  # of an entry of K, or of a feature
+    few: (
+        FeatureGram | None
+    )  # the same matrix by a feature map of low rank, if there is one
+    largest: float  # largest k(x, x)
+    rounding: float  # rounding error of an entry of K, or of a feature
 
     def features(self) -> FeatureGram:
-        """The differences by as many features as the rank."""
+        """Return the differences by a feature map whose dimension is the rank."""
         if self.few is not None:
             return self.few
-        assert isinstance(self.gram, DifferenceGram)  # a linear kernel has few
+        assert isinstance(
+            self.gram, DifferenceGram
+        )  # for a linear kernel, `few` is set
         return FeatureGram.triangular(
             self.gram.B, *pivoted_features(self.gram.K, self.rounding)
         )
 
     def dual_first(self, n: int) -> tuple[bool, float]:
-        """Whether the dual by blocks comes first, and how much work it may take.
+        """Return whether the dual is tried first, and how much work it may take.
 
-        The notes of `SVMCompare` say why; n is the number of items.
+        The notes of `SVMCompare` give the reasons; n is the number of items.
         """
         rows = self.rows
         h = len(rows.sign)
@@ -98,7 +103,7 @@ class HingeProblem(NamedTuple):
         return few_hinges or small_pull, patience * h * r**2
 
     def sufficient_gap(self, solution: Solution) -> float:
-        """A relative gap for which the function is near enough to the optimal one."""
+        """Return a relative gap at which the function is close enough to the optimum."""
         a = solution.dual_coef
         squared = float(a @ self.gram.times(a))
         return min(
@@ -107,22 +112,22 @@ class HingeProblem(NamedTuple):
 
 
 class KernelProblem(ItemKernel):
-    """An `ItemKernel` with its solvers, and the certificate of what they return."""
+    """An `ItemKernel` with methods that solve and certify hinge problems."""
 
     @property
     def items_are_features(self) -> bool:
-        """Whether the items themselves are the features.
+        """Return whether the items themselves are used as the feature map.
 
-        Sparse items have fewer features by their Gram matrix.
+        For sparse items a feature map of the Gram matrix has a lower dimension.
         """
         return self.kernel == "linear" and not sparse.issparse(self.items)
 
     def solve(
         self, y: NDArray, cost: Floats, pairs: Ids, biased: bool, tol: float
     ) -> Solution:
-        """Minimise 1/2 u·u plus the hinges of some pairs: eq. 15, or eq. 3.
+        """Minimize 1/2 u·u plus the hinges of some pairs, eq. 15 or eq. 3.
 
-        Preferences come first among the pairs.
+        Among the pairs, preferences precede ties.
         """
         rows = HingeTerms.from_labels(y[pairs], cost[pairs], biased)
         hinges = self.hinge_problem(pairs, rows)
@@ -130,7 +135,7 @@ class KernelProblem(ItemKernel):
         return self.solve_hinges(hinges, pairs, tol)
 
     def solve_hinges(self, hinges: HingeProblem, pairs: Ids, tol: float) -> Solution:
-        """`solve`, after its checks."""
+        """Solve a checked problem; see `solve`."""
         rows = hinges.rows
         solutions = []
         unfinished = True
@@ -151,12 +156,13 @@ class KernelProblem(ItemKernel):
         return best._replace(dual_coef=dual_coef, certificate=proof._replace(gap=gap))
 
     def _kernel_rounding(self, hinges: HingeProblem, solution: Solution) -> float:
-        """How far the rounding of the kernel may move the objective.
+        """Return a bound on the effect of kernel rounding errors on the objective.
 
-        The gap between its values does not contain this.
+        The duality gap does not include this effect.
 
-        With the coefficients a of the items the optimum moves by a'(dK)a / 2, to first
-        order, and dK was up to seven roundings (of polynomials of degree 10).
+        With item coefficients a, an error dK changes the optimum by a'(dK)a / 2 to
+        first order. The largest dK that was observed is seven roundings (polynomial of
+        degree 10).
         """
         if self.kernel in ("linear", "precomputed"):
             return 0.0
@@ -164,7 +170,7 @@ class KernelProblem(ItemKernel):
         return _KERNEL_ROUNDINGS * hinges.rounding * float(np.abs(a).sum()) ** 2
 
     def hinge_problem(self, pairs: Ids, rows: HingeTerms) -> HingeProblem:
-        """The differences of some pairs, whose hinges these are."""
+        """Return the problem of some pairs with these hinges."""
         B = self.B[pairs]
         if self.items_are_features:
             L = self.items - origin(self.items)
@@ -191,10 +197,10 @@ class KernelProblem(ItemKernel):
     def _solve_by_interior_point(
         self, hinges: HingeProblem, tol: float
     ) -> list[Solution]:
-        """Solutions by the interior point.
+        """Return one or two solutions by the interior-point method.
 
-        The first is that of its dual weights; if this is not good enough, that of its
-        own u follows, which rounding affects later.
+        The first solution is given by the dual weights. If it is not accurate enough, a
+        second one is given by the primal u, which rounding errors affect later.
         """
         rows = hinges.rows
         features = hinges.features()
@@ -210,9 +216,9 @@ class KernelProblem(ItemKernel):
     def _certify_features(
         self, hinges: HingeProblem, features: FeatureGram, s: Floats, u: Floats
     ) -> Solution:
-        """The function u·L, certified by dual weights.
+        """Return the function u·L, certified by dual weights.
 
-        Its coefficients are near those of these weights.
+        Its coefficients are close to those of the dual weights.
         """
         if self.items_are_features:
             expansion = Expansion(self.functions.k, u[None], np.ones(1))
@@ -231,9 +237,10 @@ class KernelProblem(ItemKernel):
         expansion: Expansion | None = None,
         squared: float | None = None,
     ) -> Solution:
-        """The function of dual weights, and what the weights prove about it.
+        """Return the function of dual weights with its certificate.
 
-        With `expansion`, another function, whose u·u is `squared`.
+        With `expansion`, this other function is certified by the dual weights; its u·u
+        is `squared`.
         """
         rows = hinges.rows
         a = rows.summed(rows.sign * s)
@@ -241,15 +248,15 @@ class KernelProblem(ItemKernel):
         own = float(a @ z)
         if expansion is None:
             expansion = self.expansion(hinges.gram.B.adjoint(a))
-        # with the rounding of what is returned
+        # computed for the returned expansion, including its rounding errors
         if squared is not None or self.kernel not in SHIFTED:
             z = hinges.gram.B.differences(expansion(self.items))
         dual = float(rows.label @ s) - own / 2
         if squared is None:
             squared = own
         if np.abs(z).max() <= _MIN_DIFFERENCE * np.abs(a).sum() * hinges.largest:
-            # u is what rounding leaves of a sum that cancels; its order of the items
-            # would mean nothing.
+            # u consists of the rounding errors of a sum that cancels, so its order of
+            # the items would be meaningless.
             expansion = expansion._replace(coef=0 * expansion.coef)
             z = 0 * z
             squared = 0.0
@@ -259,14 +266,20 @@ class KernelProblem(ItemKernel):
 
 
 def check_cost(cost: Floats, size: float) -> None:
+    """Raise ValueError for costs at which losses or 1/2 u·u are lost in rounding."""
     why = (
-        "since beyond 1/2 u·u is lost in rounding: lower C, or standardise the features"
+        "so that 1/2 u·u is not lost in rounding: lower C, or standardize the features"
     )
     expected = f"at most {_MAX_COST:g}, {why}"
     largest = float(cost.max())
     scaled = float(cost.max() * size)
     smallest = float(cost.min())
     require(largest <= _MAX_COST, largest, "the largest cost C · weight", expected)
-    require(scaled <= _MAX_COST, scaled, "the largest cost · k(x, x)", expected)
-    expected = f"at least {_MIN_COST:g}"
+    require(
+        scaled <= _MAX_COST,
+        scaled,
+        "the largest cost C · weight · k(x, x)",
+        expected,
+    )
+    expected = f"at least {_MIN_COST:g}: raise C"
     require(smallest >= _MIN_COST, smallest, "the smallest cost C · weight", expected)

@@ -1,10 +1,10 @@
-"""Comparisons with a logistic loss, for very many pairs.
+"""Logistic regression for comparisons with ties, for very many pairs.
 
-Section 6 of [Venuto2017]_ names this as future work.
+Section 6 of [Venuto2017]_ mentions this as future work.
 
-The scores of the n items are linear in features that are computed once, n x D numbers.
-A fit needs no more than these scores and their differences, so neither time nor memory
-grows with pairs times features.
+The scores of the n items are linear in n x D features, which are computed once. A fit
+then works with scores and their differences only, so that neither time nor memory grows
+with the product of pairs and features.
 
 References
 ----------
@@ -39,46 +39,50 @@ from preflearn.core.validation import (
 )
 from preflearn.pairs import Pairs
 from preflearn.solvers.newton import warn_about_gap
-from preflearn.solvers.smooth_losses import Minimum, TieLaw, minimise
+from preflearn.solvers.smooth_losses import Minimum, TieLoss, minimise
 from preflearn.svm.base import Training, check_bias, choose_tie_weight
 
 
 @dataclass(eq=False, repr=False)
 class LogisticCompare(ComparisonEstimator):
-    """Ranking function from very many preferences and ties, by logistic regression.
+    """Logistic regression for very many preferences and ties.
 
-    Minimises, over the flipped pairs of eq. 8 of [Venuto2017]_ (preferences turned so
-    that the better item comes first, label +1; each tie in both orders, label -1), with
-    d = phi(first) - phi(second)::
+    Choose it instead of `SVMCompare` if there are so many pairs that a support vector
+    machine takes too long.
+
+    It uses the flipped pairs of eq. 8 of [Venuto2017]_: preferences with the better
+    item first and label +1, and each tie in both orders with label -1. With d =
+    phi(first) - phi(second), it minimizes ::
 
         F(w, beta) = mean_i log(1 + exp(-label_i (beta + w·d_i))) + alpha/2 w·w,
 
     by Newton's method, until a duality gap proves the minimum. As in `SVMCompare`, the
     ranking function is r(x) = -w·phi(x) / beta, and two items whose scores differ by at
-    most 1 are predicted to be equal.
+    most 1 are predicted to be a tie.
 
     Parameters
     ----------
     alpha : float
-        Strength of the regularization, positive; alpha = 1 / (C · number of flipped
-        pairs) is the C of `SVMCompare`.
+        Regularization strength, positive. It corresponds to C = 1 / (alpha · number of
+        flipped pairs) in `SVMCompare`.
     kernel : {"linear", "rbf"}
-        "linear": phi(x) = x, to be standardised beforehand, since w·w depends on the
-        scale of the features; "rbf": random Fourier features, whose inner products are
-        nearly the kernel ([RahimiRecht2007]_).
+        "linear": phi(x) = x; standardize the features first, since w·w depends on their
+        scale. "rbf": random Fourier features, whose inner products approximate the
+        kernel ([RahimiRecht2007]_).
     gamma : float or "scale"
-        As in `SVMCompare`.
+        Parameter of the kernel rbf, as in `SVMCompare`.
     n_components : int
-        Number D of features that approximate the kernel rbf.
+        Number D of random features for the kernel rbf.
     tol : float
-        Largest duality gap, relative to F; a ConvergenceWarning says so where rounding
-        stops the fit before.
+        Largest allowed duality gap, relative to F. If rounding errors stop the fit
+        earlier, there is a ConvergenceWarning.
     random_state : int, numpy Generator, RandomState or None
-        Source of the random features.
+        Source of randomness for the random features.
     tie_weight : float or "least"
-        Factor on the weight of each tie. "least": the first of 1 and the factors with
-        which ties weigh 0.6, 0.7, 0.8, 0.9 or 1 times as much as preferences for which
-        beta is negative. With the last one it is for all data.
+        Factor on the weight of each tie. "least": the smallest factor, of several
+        candidates, for which beta is negative. The candidates are 1 and the factors
+        that give all ties together 0.6, 0.7, 0.8, 0.9, or 1 times the weight of all
+        preferences; with the last one beta is always negative.
 
     Attributes
     ----------
@@ -93,38 +97,39 @@ class LogisticCompare(ComparisonEstimator):
     tau_ : float
         1, the threshold of the comparison function.
     loss_, dual_gap_ : float
-        F at w and beta; it exceeds its minimum by at most `dual_gap_` times F.
+        F at w and beta, and a bound on its distance from the minimum, relative to F.
     n_iter_ : int
         Number of Newton steps on all pairs.
     n_features_in_ : int
 
     Notes
     -----
-    **A cumulative logit model.** With k = -beta and a difference z of scores, write a =
-    s(k(z - 1)) and b = s(k(-z - 1)) for s the logistic function: the probabilities of
-    +1 and -1 in the ordinal model with thresholds -1 and 1, whose ties have probability
-    1 - a - b.
+    **Relation to a cumulative logit model.** Let k = -beta, let z be a score
+    difference, and let s be the logistic function. In the ordinal model with thresholds
+    -1 and 1, the labels +1 and -1 have the probabilities a = s(k(z - 1)) and b = s(k(-z
+    - 1)), and a tie has the probability 1 - a - b.
 
-    The loss of a preference is exactly -log a or -log b. The loss of a tie is
-    -log((1 - a)(1 - b)), where (1 - a)(1 - b) = (1 - a - b) / (1 - exp(2 beta)) for
-    every z. So F is the negative log-likelihood of the ordinal model, the model of Rao
-    and Kupper ([RaoKupper1967]_), plus log(1 - exp(2 beta)) for each tie: for a given
-    beta both have the same best w.
+    The loss of a preference is exactly -log a or -log b. The loss of a tie is -log((1 -
+    a)(1 - b)), where (1 - a)(1 - b) = (1 - a - b) / (1 - exp(2 beta)) for every z. F is
+    therefore the negative log-likelihood of the ordinal model, which is the model of
+    Rao and Kupper ([RaoKupper1967]_), plus log(1 - exp(2 beta)) for each tie. For a
+    given beta both have the same optimal w.
 
-    **The bias.** At its optimum beta < 0 if and only if, at the w that is best for beta
-    = 0, ties outweigh the sum over preferences of s(-w·d). So beta < 0 wherever ties
-    weigh at least as much as preferences. Otherwise it may be positive; then -w / beta
-    would rank backwards, and `fit` raises DegenerateBiasError.
+    **The bias.** The optimal beta is negative if and only if the weight of the ties
+    exceeds the weighted sum of s(-w·d) over the preferences, at the w that is optimal
+    for beta = 0. Therefore beta < 0 if ties weigh at least as much as preferences.
+    Otherwise beta may be positive. Then -w / beta would rank backwards, and `fit`
+    raises DegenerateBiasError.
 
-    **Centring.** For the kernel rbf the items are centred, which changes neither F nor
-    its optimum.
+    **Centering.** For the kernel rbf the items are centered, which changes neither F
+    nor its optimum.
 
     Examples
     --------
     >>> X = np.arange(6.0)[:, None]
     >>> pairs, y = Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1]] * 50), [0, 1] * 50
-    >>> machine = LogisticCompare(alpha=0.01).fit(pairs, y)
-    >>> machine.predict(pairs[:2]).tolist()
+    >>> model = LogisticCompare(alpha=0.01).fit(pairs, y)
+    >>> model.predict(pairs[:2]).tolist()
     [0, 1]
     """
 
@@ -143,7 +148,7 @@ class LogisticCompare(ComparisonEstimator):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
     ) -> LogisticCompare:
-        """Learn from labelled pairs.
+        """Fit the model to labeled pairs.
 
         Parameters
         ----------
@@ -152,14 +157,15 @@ class LogisticCompare(ComparisonEstimator):
             Labels: +1 first better, -1 second better, 0 no difference; both ties and
             preferences.
         sample_weight : array-like of shape (m,), optional
-            How often each pair counts, not negative.
+            Nonnegative weight of each pair; weight 2 counts the pair twice.
 
         Raises
         ------
         DegenerateBiasError
             If beta is not negative at the end (see the notes of the class).
         ValueError
-            On bad parameters, pairs or labels, only ties, or only preferences.
+            If parameters, pairs, or labels are not valid, or there are only ties or
+            only preferences.
         """
         alpha = check_number(self, "alpha", positive=True)
         tol = check_number(self, "tol", positive=True)
@@ -171,19 +177,19 @@ class LogisticCompare(ComparisonEstimator):
         features = self._features(pairs.items)
 
         def solve(weights: Floats, alpha: float = alpha) -> tuple[Minimum, float]:
-            # of flipped rows
+            # number of flipped pairs, with weights
             ties = 2 * weights[y == 0].sum()
             preferences = weights[y != 0].sum()
             start = math.log(preferences / ties)
-            law = TieLaw(_flipped_loss, start=start, least=-math.inf)
+            tie_loss = TieLoss(_flipped_loss, start=start, least=-math.inf)
             scaled = weights / (ties + preferences)
-            minimum = minimise(law, features, pairs.B, y, scaled, alpha, tol)
+            minimum = minimise(tie_loss, features, pairs.B, y, scaled, alpha, tol)
             return minimum, minimum.t
 
         self.tie_weight_, weights, minimum = choose_tie_weight(
             self.tie_weight, y, weights, solve
         )
-        remedy = "raise alpha, or standardise the features"
+        remedy = "raise alpha, or standardize the features"
         warn_about_gap("LogisticCompare", minimum.gap, tol, remedy)
 
         def differences() -> Floats:
@@ -191,7 +197,7 @@ class LogisticCompare(ComparisonEstimator):
 
         def weaken(factor: float) -> tuple[str, float]:
             lower = alpha / factor
-            return f"Lower alpha to {lower:g}", solve(weights, lower)[1]
+            return f"lower alpha to {lower:g}", solve(weights, lower)[1]
 
         check_bias(minimum.t, y, differences, f"alpha = {alpha:g}", weaken)
         self.n_features_in_ = pairs.shape[2]
@@ -206,7 +212,7 @@ class LogisticCompare(ComparisonEstimator):
         return self
 
     def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) of items, shape (n,); larger is better.
+        """Return the scores r(x) of items, shape (n,); larger is better.
 
         Parameters
         ----------
@@ -215,14 +221,14 @@ class LogisticCompare(ComparisonEstimator):
         Raises
         ------
         ValueError
-            If X has another number of features than the pairs of the fit.
+            If the number of features differs from that in `fit`.
         """
         return self._features(check_asked(self, X)) @ self.weights_ / -self.bias_
 
     def _fit_features(
         self, pairs: Pairs, n_components: int, rng: np.random.RandomState
     ) -> None:
-        """Set the centre of the items, and the map from centred items to features."""
+        """Set the center of the items, and the feature map of centered items."""
         check_scale(pairs.items, "items")
         self._centre = np.zeros(pairs.shape[2])
         self._feature_map = None
@@ -232,7 +238,7 @@ class LogisticCompare(ComparisonEstimator):
         self._centre = items.mean(axis=0)
         items = items - self._centre
         gamma = scale_gamma(self.gamma, items)
-        # imported late, since it loads much else
+        # imported here, since its import is slow
         from sklearn.kernel_approximation import RBFSampler
 
         sampler = RBFSampler(gamma=gamma, n_components=n_components, random_state=rng)
@@ -245,7 +251,7 @@ class LogisticCompare(ComparisonEstimator):
 
 
 def _flipped_loss(d: Floats, beta: float, y: NDArray) -> Loss:
-    """log(1 + exp(-label (beta + z))), summed over the flipped rows of each pair."""
+    """Return log(1 + exp(-label (beta + z))), summed over flipped copies of a pair."""
     ties = np.flatnonzero(y == 0)
     by_d = np.where(y == 0, 1.0, -y)
     by_beta = np.where(y == 0, 1.0, -1.0)
@@ -258,7 +264,7 @@ def _flipped_loss(d: Floats, beta: float, y: NDArray) -> Loss:
         by_d * by_beta * curvature,
         curvature.copy(),
     )
-    # The second row of each tie has the opposite difference.
+    # The second copy of each tie has the opposite difference.
     value, slope, curvature = _softplus(beta - d[ties])
     second = (value, -slope, slope, curvature, -curvature, curvature)
     for total, part in zip(loss, second, strict=True):
@@ -267,7 +273,7 @@ def _flipped_loss(d: Floats, beta: float, y: NDArray) -> Loss:
 
 
 def _softplus(u: Floats) -> tuple[Floats, Floats, Floats]:
-    """log(1 + e^u) with its first and second derivative."""
+    """Return log(1 + e^u), and its first and second derivatives."""
     small = np.exp(-np.abs(u))
     slope = np.where(u > 0, 1.0, small) / (1 + small)
     return np.maximum(u, 0.0) + np.log1p(small), slope, slope * (1 - slope)

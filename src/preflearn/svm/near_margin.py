@@ -1,11 +1,12 @@
-"""Linear ranking SVMs of many pairs, by the pairs near the margin.
+"""Linear ranking SVMs with many pairs, solved by the pairs near the margin.
 
-At a point near the minimum most pairs are clearly on one side of the margin. Those with
-z < 1 pull with their full cost, so one pair stands for all of them: their mean
-difference, with the sum of their costs. As hinges are convex, this lowers the
-objective, and a feasible dual point of the small problem is one of the whole. The small
-problem is solved exactly; if a pair crossed the margin, so that a gap remains, it is
-posed again at the new point.
+At a point near the minimum, most pairs are clearly on one side of the margin. The dual
+weight of a pair with z clearly below 1 is its full cost. All these pairs are replaced
+by one pair, with their weighted mean difference and the sum of their costs. Since
+hinges are convex, this does not raise the objective, and a feasible dual point of the
+small problem gives a feasible dual point of the full problem. The small problem is
+solved exactly. If a gap remains because a pair has crossed the margin, a new small
+problem is set up at the new point.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ from preflearn.solvers.smoothed_hinge import (
 )
 from preflearn.svm.kernel_problem import KernelProblem, Solution, check_cost
 
-_MIN_NEAR = 2000  # pairs near the margin, in the small problem
+_MIN_NEAR = 2000  # minimum number of pairs near the margin in the small problem
 _MAX_ROUNDS = 8
 _MIN_PAIRS = 20_000
 _PAIRS_PER_UNKNOWN = 20
-_WIDENING = 2.0  # of the width, after a round that left a gap
+_WIDENING = 2.0  # factor on the width after a round that left a gap
 
 
 class NearMargin(NamedTuple):
-    """A solution, and the dual weights of pairs by their place at some scores.
+    """A solution, and the information that gives the dual weight of each pair.
 
-    Pairs with z below the margin by the width or more, at the scores f, have the weight
-    `fraction` · cost, those near it the weights `dual`, and the others 0.
+    At the scores f, pairs with z <= 1 - width have the weight `fraction` · cost, pairs
+    near the margin have the weights `dual`, and the other pairs have weight 0.
     """
 
     u: Floats  # (p,)
@@ -54,8 +55,10 @@ class NearMargin(NamedTuple):
 def solve_near_margin(
     choice: KernelChoice, losses: HingeLosses, X: Any, tol: float
 ) -> NearMargin:
-    """Minimise 1/2 u·u plus hinges of pairs of items with the features X, to a relative
-    gap of `tol` if rounding allows it."""
+    """Minimize 1/2 u·u plus hinges of pairs of items with the features X.
+
+    The relative duality gap is at most `tol` unless rounding errors prevent it.
+    """
     if not sparse.issparse(X):
         X = X - origin(X)
     noise = rounding(X.data if sparse.issparse(X) else X)
@@ -86,7 +89,7 @@ def solve_near_margin(
 def _solve_small(
     choice: KernelChoice, X: Any, split: SplitPairs, tol: float
 ) -> Solution:
-    """The solution of the pairs near the margin and of the mean pair beyond it."""
+    """Solve the problem of the pairs near the margin and the mean pair inside it."""
     index = split.index
     cost = split.cost
     n = X.shape[0]
@@ -118,8 +121,10 @@ def _certify(
     solution: Solution,
     noise: float,
 ) -> Certificate:
-    """The objective of all pairs at w, and its distance from the dual of the small
-    problem."""
+    """Return the objective over all pairs at w, and its distance from the dual.
+
+    The dual value is that of the small problem.
+    """
     objective = float(w @ w) / 2 + losses.loss(X @ w)
     small = solution.certificate
     dual = small.objective * (1 - small.gap)
@@ -129,8 +134,11 @@ def _certify(
 
 
 def are_many(n_pairs: int, shape: tuple[int, ...]) -> bool:
-    """Whether pairs with the features of items of this shape are too many for the
-    methods that list them all: more than 20,000, and 20 for each unknown."""
+    """Return whether there are too many pairs for the methods that list them.
+
+    These are more than 20,000 pairs, and more than 20 per unknown, for items with
+    features of this shape.
+    """
     return n_pairs > max(_MIN_PAIRS, _PAIRS_PER_UNKNOWN * min(shape))
 
 
@@ -142,7 +150,7 @@ def solve_ranking(
     pairs: Ids,
     tol: float,
 ) -> Solution:
-    """Eq. 3 for some pairs, ties last, which count in both orders."""
+    """Solve eq. 3 for some pairs, ties last; ties count in both orders."""
     many = problem.items_are_features and are_many(len(pairs), problem.items.shape)
     if not many:
         return problem.solve(y, cost, pairs, False, tol)

@@ -1,7 +1,7 @@
-"""The ranking SVM, with a threshold learned afterwards, and C chosen on its path.
+"""The ranking SVM, with a threshold, and with C chosen on its path.
 
-It is the baseline of [Venuto2017]_, section 4, of [Tsivtsivadze2013]_ and of
-[AhmadiFahandar2019]_, each from its own data: pairs with ties, scored items, rankings.
+It is a baseline in section 4 of [Venuto2017]_ (from pairs with ties), in
+[Tsivtsivadze2013]_ (from scored items), and in [AhmadiFahandar2019]_ (from rankings).
 
 References
 ----------
@@ -52,105 +52,112 @@ from preflearn.svm.counted_threshold import threshold_pairs
 from preflearn.svm.kernel_problem import KernelProblem
 from preflearn.svm.near_margin import solve_ranking
 
-# of [AhmadiFahandar2019]_
+# as in [AhmadiFahandar2019]_
 _N_FOLDS = 2
 _N_REPEATS = 3
-_SPAN = 1e4  # from the first breakpoint of a fold to the end of its path
+_SPAN = 1e4  # ratio of the first breakpoint of a fold to the end of its path
 _TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(eq=False, repr=False)
 class SVMRank(SupportVectorRanker):
-    """Ranking function from preferences, with a threshold learned afterwards.
+    """Ranking SVM: ranking function from preferences or from scored items.
 
-    Solves eq. 3 of [Venuto2017]_ (eq. 6 of [Zapien2009]_ with lambda = 1/C), with
+    Choose it if there are few or no ties, or if you only need an order of items. If
+    ties are informative, `SVMCompare` uses them for the ranking function too.
+
+    It solves eq. 3 of [Venuto2017]_ (eq. 6 of [Zapien2009]_ with lambda = 1/C), with
     d = Phi(first) - Phi(second)::
 
-        minimise 1/2 u·u + C sum over preferences of (1 - y_i u·d_i)_+ ,
+        minimize 1/2 u·u + C sum over preferences of (1 - y_i u·d_i)_+ ,
 
-    so r(x) = u·Phi(x), and then eq. 6 of [Venuto2017]_: the threshold tau with the
-    lowest zero-one loss on all training pairs. With ties these are the baselines rank and
-    rank2 of its Table 2.
+    which gives r(x) = u·Phi(x). Then it solves eq. 6 of [Venuto2017]_ for the threshold
+    tau with the lowest zero-one loss on all training pairs. With ties these are the
+    baselines rank and rank2 of Table 2 of that paper.
 
     Parameters
     ----------
     C : float or "path"
-        "path": of all C up to 1e4 times that of the first breakpoint, the one with the
-        lowest pair error of held-out items, on the paths of `ranksvm_path`. Folds split
-        items; a pair trains where both of its items are outside the fold, and validates
-        where both are in it. A ConvergenceWarning says so where the end of this range
-        bounds the choice.
+        Cost of one unit of slack. "path": the C with the lowest pair error in
+        cross-validation, among all C up to 1e4 times that of the first breakpoint of
+        `ranksvm_path`. Folds split items; a pair is used for training if both of its
+        items are outside the fold, and for validation if both are in it. If the best C
+        is at the end of the range, there is a ConvergenceWarning.
     kernel, gamma, degree, coef0, tol
-        As in `SVMCompare`.
+        Kernel, its parameters, and tolerance, as in `SVMCompare`.
     ties : {"ignore", "duplicate"}
-        "ignore" (rank): ties take part in the choice of tau only. "duplicate" (rank2):
-        each tie becomes two opposite preferences, and each preference counts twice.
+        Use of ties. "ignore" (rank): ties are used for the choice of tau only.
+        "duplicate" (rank2): each tie becomes two opposite preferences, and each
+        preference counts twice.
     random_state : int or numpy Generator
-        Source of the random folds, for "path" only.
+        Source of randomness for the folds, used only with C="path".
 
     Attributes
     ----------
     support_ : ndarray of int
         Ids of the pairs with a dual weight.
     dual_coef_ : ndarray of shape (m,)
-        u = sum_i dual_coef_[i] d_i. Of scored items, the pairs are those of
-        `Pairs.from_scores` with ties="keep".
+        Dual weights, u = sum_i dual_coef_[i] d_i. For scored items, the pairs are those
+        of `Pairs.from_scores` with ties="keep".
     coef_ : ndarray of shape (p,)
         u, for the linear kernel only.
     tau_ : float
-        The largest difference of scores that does not count.
+        Largest score difference that is predicted to be a tie.
     C_ : float
-        The value of C, given or chosen.
+        Value of C, given or chosen.
     curve_ : Selection or None
-        For "path" only: the mean error of held-out pairs (``losses``) as a function of
-        lambda = 1/C; each value holds from one of the decreasing ``lambdas`` to the
-        next.
+        Only with C="path": the mean error of validation pairs (``losses``) as a
+        function of lambda = 1/C. Each value holds from one of the decreasing
+        ``lambdas`` to the next.
     objective_, dual_gap_ : float
-        The minimum, and the relative duality gap that proves it, with what the kernel's
-        rounding may add.
+        Minimum, and the relative duality gap that proves it, including a bound on the
+        effect of rounding errors of the kernel.
     n_features_in_ : int
 
     Notes
     -----
     The two copies of a tie in rank2 lose ``(1 - z)_+ + (1 + z)_+ = 2 + (|z| - 1)_+`` at
-    z = u·d. That is constant for ``|z| <= 1``: a tie has no say until its difference
-    exceeds the margin that preferences try to reach, and then it pulls with C, half as
-    much as a preference that counts twice. So duplication makes the numbers of rows
-    equal, not the pull. rank and rank2 differ through such ties only, and by the factor
-    two on C.
+    z = u·d. That is constant for ``|z| <= 1``. A tie has no effect unless its
+    difference exceeds the margin that preferences should reach. Its loss then has the
+    slope C, half the slope of a preference, which counts twice. Duplication thus
+    equalizes the number of rows, but not their effect. rank and rank2 differ only
+    through such ties, and by the factor two on C.
 
-    [AhmadiFahandar2019]_ choose C on the whole path by 2-fold cross-validation repeated
-    three times, and so does "path" here; whether their folds split pairs or items they
-    don't say: pairs that share an item are not independent. Among the lambda of lowest
-    error the middle of the widest interval is taken, on the logarithmic scale. For
-    other folds, or a validation set, see `cross_validated_path` and `ranksvm_path`.
+    [AhmadiFahandar2019]_ choose C on the whole path by 2-fold cross-validation,
+    repeated three times, and so does "path" here. The paper does not say whether the
+    folds split pairs or items. Here they split items, since pairs that share an item
+    are not independent. Among the lambda of lowest error, the middle of the widest
+    interval is chosen, on the logarithmic scale. For other folds or a validation set,
+    see `cross_validated_path` and `ranksvm_path`.
 
-    **Which method.** A linear kernel with more than 20,000 pairs of different scores,
-    and more than 20 for each unknown (features, or items if these are fewer), is solved
-    by Newton's method on smoothed hinges until few pairs are near the margin, and then
-    exactly by these pairs and the mean of those beyond it. Other problems are solved as
-    in `SVMCompare`. In the first case the pairs of scored items are counted instead of
-    listed, in n log n time and memory for n items, unless C is "path", ties are
-    duplicated, or pairs have weights; then `dual_coef_` and `support_`, which have one
-    entry per pair, are computed at their first access. Sparse features of fewer items
-    than features with listed pairs are solved as in `SVMCompare`.
+    **Choice of the solver.** Problems are solved as in `SVMCompare`, with one
+    exception: a linear kernel with more than 20,000 preferences, and more than 20 per
+    unknown (features, or items if these are fewer). Newton's method on smoothed hinges
+    is then used until few pairs are near the margin. The problem of these pairs, and of
+    the mean pair inside the margin, is solved exactly. In this case the pairs of scored
+    items are counted instead of listed, in O(n log n) time and memory for n items,
+    unless C is "path", ties are duplicated, or pairs have weights. The attributes
+    `dual_coef_` and `support_`, which have one entry per pair, are then computed at
+    their first access. With listed pairs and sparse features of n < p items, the
+    exception does not apply.
 
-    **Another tool.** For 1,000 listed pairs with ten features, LinearSVC of scikit-learn
-    on the differences (half of them turned, loss="hinge", fit_intercept=False) takes a
-    fifth of the time, for 10,000 pairs two thirds, with a larger objective. For sparse
-    features that outnumber the items it takes a sixth with tol=1e-6, for an objective
-    that is 1e-8 too large (measured with 10,000 pairs of 3,000 items).
+    **Alternative.** LinearSVC of scikit-learn can be fitted to the differences, half of
+    them with changed sign (loss="hinge", fit_intercept=False). With ten features it
+    takes a fifth of the time for 1,000 listed pairs, and two thirds for 10,000 pairs,
+    with a larger objective. With more sparse features than items it takes a sixth with
+    tol=1e-6, for an objective that is 1e-8 too large (measured with 10,000 pairs of
+    3,000 items).
 
     Examples
     --------
     >>> pairs = Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1]])
-    >>> machine = SVMRank(C=100, kernel="linear").fit(pairs, [0, 1])
-    >>> machine.coef_.round(6).tolist(), round(machine.tau_, 6)
+    >>> model = SVMRank(C=100, kernel="linear").fit(pairs, [0, 1])
+    >>> model.coef_.round(6).tolist(), round(model.tau_, 6)
     ([0.333333], 0.666667)
-    >>> machine.predict(pairs).tolist()
+    >>> model.predict(pairs).tolist()
     [0, 1]
 
-    From scored items; of ranks, whose 1 is best, take the negative:
+    Fit to scored items; for ranks, where 1 is best, pass their negatives:
 
     >>> SVMRank(C=10, kernel="linear").fit([[0.0], [1.0], [3.0]], [1, 2, 3]).coef_.round(6).tolist()
     [1.0]
@@ -170,32 +177,32 @@ class SVMRank(SupportVectorRanker):
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> SVMRank:
-        """Learn from labelled pairs, or from scored items.
+        """Fit the model to labeled pairs, or to scored items.
 
         Parameters
         ----------
         pairs : Pairs or array-like of shape (m, 2, p); or items, array-like or sparse of shape (n, p)
-            Sparse features stay so where the kernel is linear and items are fewer than
-            features. Of items, the pairs are those of `Pairs.from_scores` with
-            ties="keep".
+            Pairs, or items. Sparse features remain sparse if the kernel is linear and
+            there are fewer items than features. The pairs of items are those of
+            `Pairs.from_scores` with ties="keep".
         y : array-like of shape (m,), or (n,)
-            Labels of pairs: +1 first better, -1 second better, 0 no difference; at
-            least one preference. Scores of items: larger is better, and only their
-            order matters.
+            Labels of pairs (+1 first better, -1 second better, 0 no difference), with
+            at least one preference; or scores of items, where larger is better and only
+            the order matters.
         qid : array-like of shape (n,), optional
             Query ids of items: only items with equal ids are compared. None: one query.
         sample_weight : array-like of shape (m,), optional
-            Multiplies C, and the loss of eq. 6, for each pair; not negative. Not for
-            "path", whose pairs weigh the same.
+            Nonnegative factor on C, and on the loss of eq. 6, for each pair. It cannot
+            be combined with C="path".
 
         Raises
         ------
         NotPositiveSemidefiniteError
             If the kernel is not positive semi-definite on the items.
         ValueError
-            On bad parameters, pairs, items or labels, or only ties; with "path" also
-            where no fold has pairs to train and pairs to validate, or all C give the
-            same order.
+            If parameters, pairs, items, or labels are not valid, or there are only
+            ties. With C="path" also if no fold has both training and validation pairs,
+            or all C give the same order.
         """
         check_choice(self.ties, "ties", ("ignore", "duplicate"))
         choose_C = isinstance(self.C, str) and self.C == "path"
@@ -212,12 +219,14 @@ class SVMRank(SupportVectorRanker):
             pairs, y = Pairs.from_scores(pairs, y, qid, ties="keep")
         elif qid is not None:
             raise ValueError(
-                "qid is given with pairs, which say what is compared; expected it with items"
+                "qid was passed with pairs, but it applies to items only; drop qid, or pass "
+                "items and scores"
             )
         training = Training.validate(self, pairs, y, sample_weight, ties=False)
         if choose_C and sample_weight is not None:
             raise ValueError(
-                "sample_weight is given with C='path'; expected None, or a number for C"
+                "sample_weight cannot be combined with C='path'; expected None, or a number "
+                "for C"
             )
         problem = KernelProblem.of(self, training.pairs, merge=self.kernel != "linear")
         curve = None
@@ -226,13 +235,14 @@ class SVMRank(SupportVectorRanker):
             C = 1 / curve.lam
         cost = C * training.weights
         if self.ties == "duplicate":
-            # Table 2 of [Venuto2017]_: a preference counts twice, a tie in both orders.
+            # Table 2 of [Venuto2017]_: a preference counts twice, a tie counts in both
+            # orders.
             hinged = preferences_first(training.y)
             cost = np.where(training.y != 0, 2.0, 1.0) * cost
         else:
             hinged = np.flatnonzero(training.y)
         solution = solve_ranking(self, problem, training.y, cost, hinged, tol)
-        check_gap(self, solution.certificate.gap, f"lower C = {C:g}", tol)
+        check_gap(self, solution.certificate.gap, f"lower C (now {C:g})", tol)
         self.C_ = C
         self.curve_ = curve
         self._counted: CountedFit | None = None
@@ -242,10 +252,10 @@ class SVMRank(SupportVectorRanker):
         return self
 
     def _fit_counted(self, items: CountedItems, C: float, tol: float) -> SVMRank:
-        """Fit to all pairs of items of a query, which are counted and not listed."""
+        """Fit to all item pairs of each query by counting them, without a list."""
         fit = items.solve(self, C, tol)
         proof = fit.solution.certificate
-        check_gap(self, proof.gap, f"lower C = {C:g}", tol)
+        check_gap(self, proof.gap, f"lower C (now {C:g})", tol)
         self.C_ = C
         self.curve_ = None
         self.n_features_in_ = items.X.shape[1]
@@ -254,7 +264,7 @@ class SVMRank(SupportVectorRanker):
         functions = functions_of(self, items.X)
         self._expansion = Expansion(functions.k, self.coef_[None], np.ones(1))
         self._counted = fit
-        # of an earlier fit
+        # remove the value of an earlier fit
         vars(self).pop("dual_coef_", None)
         vars(self).pop("support_", None)
         scores = self.rank_function(items.X)[items.order]
@@ -265,38 +275,38 @@ class SVMRank(SupportVectorRanker):
 
     @cached_property
     def dual_coef_(self) -> Floats:
-        """Weights of the pairs, listed at the first access where they were counted."""
+        """Dual weights of the pairs; computed at first access if pairs were counted."""
         return self._fitted_by_counts("dual_coef_").dual_coef()
 
     @cached_property
     def support_(self) -> Ids:
-        """Ids of the pairs with a dual weight, as `dual_coef_`."""
+        """Ids of the pairs with a dual weight."""
         self._fitted_by_counts("support_")
         return np.flatnonzero(self.dual_coef_)
 
     def _fitted_by_counts(self, name: str) -> CountedFit:
         fit = vars(self).get("_counted")
         if fit is None:
-            raise AttributeError(f"{name} is not there before fit; call fit")
+            raise AttributeError(f"{name} does not exist before fit; call fit first")
         return fit
 
     def _cross_validate(self, problem: KernelProblem, training: Training) -> Selection:
-        """The mean pair error of held-out items, as a function of every lambda."""
+        """Return the mean pair error on held-out items as a function of lambda."""
         pairs, labels = training.pairs.flipped(training.y)
         preferences = np.flatnonzero(labels > 0)
         if self.ties == "duplicate":  # preferences count twice, as in `fit`
             preferences = np.append(preferences, np.arange(len(labels)))
         pairs = as_pairs(pairs[preferences])
-        # only differences count: what a constant adds may turn ties of the folds
+        # remove an offset, whose rounding errors might change the order of equal scores
         if self.kernel == "linear":
             pairs = Pairs(pairs.items - pairs.items[0], pairs.index)
-        gamma = 1.0  # of callables, and of kernels without a width
+        gamma = 1.0  # not used by callables and kernels without gamma
         if isinstance(self.kernel, str) and self.kernel not in (
             "linear",
             "precomputed",
         ):
             gamma = scale_gamma(self.gamma, problem.items)
-        # the mean over the repetitions decides
+        # warnings of single repetitions do not matter, since their mean is used
         with warnings.catch_warnings(action="ignore", category=UserWarning):
             curves = [
                 cross_validated_path(
@@ -313,7 +323,7 @@ class SVMRank(SupportVectorRanker):
             ]
         lambdas = np.unique(np.concatenate([curve.lambdas for curve in curves]))[::-1]
         losses = np.mean([_losses_at(curve, lambdas) for curve in curves], axis=0)
-        end = lambdas[0] / _SPAN  # no path of a fold goes further
+        end = lambdas[0] / _SPAN  # no path of a fold goes below this
         within = lambdas > end
         selection = select_widest(lambdas[within], losses[within], end)
         warn_at_end(selection, _SPAN)
@@ -323,24 +333,24 @@ class SVMRank(SupportVectorRanker):
 def _seeds(
     random_state: int | np.random.Generator,
 ) -> list[int | np.random.Generator]:
-    """A source of random folds for each repetition."""
-    generator(random_state)  # raises ValueError where it is not a source
+    """Return a source of randomness for each repetition."""
+    generator(random_state)  # raises ValueError if it is not valid
     if isinstance(random_state, np.random.Generator):
         return [random_state] * _N_REPEATS
     return [(int(random_state) + k) % 2**53 for k in range(_N_REPEATS)]
 
 
 def _are_items(data: Pairs | ArrayLike) -> bool:
-    """Whether data are scored items, (n, p), and not pairs."""
+    """Return whether data are items, (n, p), and not pairs."""
     if isinstance(data, Pairs):
         return False
     return sparse.issparse(data) or as_array(data, "pairs").ndim == 2
 
 
 def _losses_at(curve: Selection, lambdas: Floats) -> Floats:
-    """The losses of a curve at other lambdas.
+    """Return the losses of a curve at other lambdas.
 
-    Above the first breakpoint the order of items stays.
+    Above the first breakpoint the loss is constant.
     """
     place = np.searchsorted(-curve.lambdas, -lambdas, side="right") - 1
     return curve.losses[np.maximum(place, 0)]

@@ -1,11 +1,11 @@
-"""The kernelized linear program with slack.
+"""The linear program with kernels and slack.
 
-Section 6 of [Venuto2017]_ names this as future work.
+Section 6 of [Venuto2017]_ mentions this as future work.
 
-Its unknowns are the coefficients of a kernel expansion over the n distinct items, whose
-sum of sizes is limited. Few items and few pairs decide: the linear program is solved by
-generating columns (items) and rows (pairs), and a duality gap over all of them proves
-the answer.
+The unknowns are the coefficients of a kernel expansion over the n distinct items; the
+sum of their absolute values is limited. Since few items and few pairs determine the
+solution, columns (items) and rows (pairs) are generated as needed. A duality gap over
+all items and pairs proves the optimum.
 
 References
 ----------
@@ -37,47 +37,52 @@ from preflearn.pairs import Incidence, Pairs, as_pairs
 from preflearn.svm.base import ExpansionRanker, Training, check_gap
 from preflearn.svm.kernel_problem import KernelProblem
 
-_TOLERANCE = 1e-9  # of HiGHS, on rows of size 1, and of the gap to stop at
+_TOLERANCE = 1e-9  # tolerance of HiGHS, for rows of size 1, and largest allowed gap
 _OPTIONS = {
     "primal_feasibility_tolerance": _TOLERANCE,
     "dual_feasibility_tolerance": _TOLERANCE,
-    "presolve": False,  # which takes longer than the solution
+    "presolve": False,  # takes longer than the solution
 }
-_NEW_ITEMS = 20  # items that enter at a time, at least
-# In each round the objective grows, a pair is freed, or items enter.
+_NEW_ITEMS = 20  # minimum number of items that are added at a time
+# In each round the objective grows, a pair is freed, or items are added.
 _MAX_ROUNDS = 10_000
-_MAX_FREED = 1000  # pairs that are freed at a time; twice as many need no first guess
+_MAX_FREED = 1000  # pairs that are freed at a time; up to twice as many pairs are all free at first
 
 
 @dataclass(eq=False, repr=False)
 class LPCompare(ExpansionRanker):
-    """Ranking function with few kernels and a large margin, with slack.
+    """Linear program with slack: sparse kernel expansion from preferences and ties.
 
-    Solves eq. 7 of [Venuto2017]_ for r(x) = sum_j a_j k(x_j, x) over the n distinct
-    items of the pairs, with z_i = r(first) - r(second) and a weight s_i of each pair, 1
-    unless given::
+    Choose it if the ranking function should be a sum of few kernel functions, if the
+    kernel is not positive semi-definite, or if the fraction of training errors should
+    be limited by a parameter.
 
-        maximise    mu - 1 / (nu sum_i s_i) · sum_i s_i xi_i    over a, mu <= 1 and xi >= 0
+    It solves eq. 7 of [Venuto2017]_ for r(x) = sum_j a_j k(x_j, x) over the n distinct
+    items of the pairs, with z_i = r(first) - r(second) and a weight s_i of each pair,
+    by default 1::
+
+        maximize    mu - 1 / (nu sum_i s_i) · sum_i s_i xi_i    over a, mu <= 1 and xi >= 0
         subject to  |z_i| <= 1 - mu + xi_i (ties),   y_i z_i >= 1 + mu - xi_i (preferences),
                     sum_j |a_j| <= radius.
 
-    Two items whose scores differ by at most 1 are predicted to be equal.
+    Two items whose scores differ by at most 1 are predicted to be a tie.
 
     Parameters
     ----------
     nu : float
-        Largest fraction of the weight of pairs that gets slack, in (0, 1].
+        Upper bound on the weighted fraction of pairs with slack, in (0, 1].
     radius : float
-        Limit of ``sum_j |a_j|``, in units of r over those of the kernel.
+        Upper bound on ``sum_j |a_j|``.
     kernel, gamma, degree, coef0
-        As in `SVMCompare`, but the kernel need not be positive semi-definite.
+        Kernel and its parameters, as in `SVMCompare`. The kernel need not be positive
+        semi-definite.
 
     Attributes
     ----------
     support_items_ : ndarray of int
         Ids of the items with a coefficient; of equal items, the first.
     item_coef_ : ndarray
-        Their coefficients a.
+        Coefficients a of these items.
     coef_ : ndarray of shape (p,)
         sum_j a_j x_j, for the linear kernel only.
     margin_ : float
@@ -85,13 +90,13 @@ class LPCompare(ExpansionRanker):
     slack_ : ndarray of shape (m,)
         xi, in units of r.
     dual_coef_ : ndarray of shape (m,)
-        Optimal dual weights g: see the notes.
+        Optimal dual weights g, see the notes.
     support_ : ndarray of int
         Ids of the pairs with a dual weight.
     tau_ : float
         1, the threshold of the comparison function.
     objective_, dual_gap_ : float
-        The maximum, in [-1, 1], and the duality gap that proves it.
+        Maximum, in [-1, 1], and the duality gap that proves it.
     n_features_in_ : int
 
     Notes
@@ -99,43 +104,43 @@ class LPCompare(ExpansionRanker):
     **The dual.** With costs c_i = s_i / (nu sum_i s_i), the incidence matrix B and the
     Gram matrix K::
 
-        minimise    1 - 2 (sum of |g_i| over preferences) + radius · max_j |(K B'g)_j|
+        minimize    1 - 2 (sum of |g_i| over preferences) + radius · max_j |(K B'g)_j|
         subject to  |g_i| <= c_i,   y_i g_i >= 0 (preferences),   sum_i |g_i| <= 1.
 
-    The last sum is 1 unless mu = 1. With no slack and no radius it is the dual of
+    The last sum is 1 unless mu = 1. Without slack and radius it is the dual of
     `MarginLP`.
 
-    **What nu says.** A pair with slack has ``|g_i| = c_i``; one that keeps clear of its
-    margin boundary has g_i = 0. So pairs with slack weigh at most a fraction nu, and,
-    unless mu = 1, those with slack or on the boundary at least a fraction nu. A tie counts
-    once: while mu < 1, only one of its two sides can be on the boundary. **If mu > 0,
-    each pair that is predicted wrongly has slack, so the training error is at most
-    nu.**
+    **Meaning of nu.** A pair with slack has ``|g_i| = c_i``; a pair beyond its margin
+    boundary has g_i = 0. The weighted fraction of pairs with slack is therefore at most
+    nu. Unless mu = 1, the fraction of pairs with slack or on the boundary is at least
+    nu. A tie counts once: if mu < 1, only one of its two sides can be on the boundary.
+    **If mu > 0, each wrongly predicted training pair has slack, so the training error
+    is at most nu.**
 
-    **mu <= 0.** Then for each r within the radius and each mu' > 0 the mean slack is at
-    least nu mu': nu is too small for this kernel and radius. The scores still serve,
-    but the boundaries of preferences and ties overlap, and nu no longer limits the
-    error: raise nu or the radius.
+    **If mu <= 0**, nu is too small for this kernel and radius: for each r within the
+    radius and each mu' > 0, the mean slack is at least nu mu'. The scores can still be
+    used, but the regions of preferences and ties overlap, and nu does not limit the
+    error. Raise nu or the radius.
 
-    **Extremes.** r = 0 has the value 1 - 2 (fraction of preferences) / nu for mu = 1, and
-    -1 for mu = -1; it can be optimal, and `predict` is 0 then. If c_i > 1 for all pairs
-    (nu < 1/m), no pair gets slack; where linear weights separate the pairs, mu is then
-    that of `MarginLP` if and only if the radius reaches the least ``sum |a_j|`` of one
-    of its optima sum_j a_j x_j.
+    **Extreme cases.** r = 0 has the value 1 - 2 (fraction of preferences) / nu for mu =
+    1, and -1 for mu = -1. It can be optimal; `predict` then returns 0. If c_i > 1 for
+    all pairs (nu < 1/m), no pair has slack. If linear weights separate the pairs, mu
+    then equals that of `MarginLP` if and only if the radius is at least the minimum of
+    ``sum |a_j|`` over its optima sum_j a_j x_j.
 
-    Only preferences would leave the threshold 1 without a meaning (the program is then
-    LPBoost ([Demiriz2002]_) on differences, whose r grows with the radius). Only ties
-    are solved by r = 0.
+    Ties and preferences are both required. Without ties the threshold 1 has no meaning:
+    the program is then LPBoost ([Demiriz2002]_) on differences, and r grows with the
+    radius. Without preferences, r = 0 is optimal.
 
-    **Method.** The program for some items and pairs is small; the others enter where
-    they would improve it: items j with ``|(K B'g)_j|`` above the largest of those that
-    are in, and pairs that were taken to have slack, or none, wrongly. An eighth of the
-    pairs gives the first guess. Memory grows as n².
+    **Method.** A small program with some items and pairs is solved repeatedly. Items
+    are added if ``|(K B'g)_j|`` exceeds its maximum over the current items, and pairs
+    if their slack was assumed wrongly to be zero or positive. A solution for an eighth
+    of the pairs gives the starting point. Memory is O(n²).
 
-    **Centring.** Adding a constant to a column of K changes no difference. A linear
-    kernel is taken between the centred items and the items themselves, so the limit on
-    ``sum_j |a_j|`` keeps its meaning: it does depend on the origin of the features, as
-    the functions sum_j a_j x_j·x do.
+    **Centering.** Adding a constant to a column of K changes no difference. A linear
+    kernel is computed between the centered items and the original items. The bound on
+    ``sum_j |a_j|`` therefore depends on the origin of the features, as the functions
+    sum_j a_j x_j·x do.
 
     Examples
     --------
@@ -157,7 +162,7 @@ class LPCompare(ExpansionRanker):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
     ) -> LPCompare:
-        """Learn from labelled pairs.
+        """Fit the model to labeled pairs.
 
         Parameters
         ----------
@@ -166,12 +171,13 @@ class LPCompare(ExpansionRanker):
             Labels: +1 first better, -1 second better, 0 no difference; both ties and
             preferences.
         sample_weight : array-like of shape (m,), optional
-            How often each pair counts, not negative.
+            Nonnegative weight of each pair; weight 2 counts the pair twice.
 
         Raises
         ------
         ValueError
-            On bad parameters, pairs or labels, only ties, or only preferences.
+            If parameters, pairs, or labels are not valid, or there are only ties or
+            only preferences.
         """
         nu = as_real(self.nu)
         require(0 < nu <= 1, self.nu, "nu", "a positive number of at most 1")
@@ -188,7 +194,7 @@ class LPCompare(ExpansionRanker):
         optimum = program.solve()
         self.objective_ = program.objective(optimum)
         self.dual_gap_ = abs(program.bound(optimum) - self.objective_)
-        check_gap(self, self.dual_gap_, f"lower radius = {radius:g}")
+        check_gap(self, self.dual_gap_, f"lower radius (now {radius:g})")
         self.n_features_in_ = training.pairs.shape[2]
         self.margin_ = optimum.margin
         self.tau_ = 1.0
@@ -206,7 +212,7 @@ class LPCompare(ExpansionRanker):
 
 
 class _Point(NamedTuple):
-    """A point that is feasible with its slack, and a feasible point of the dual."""
+    """A primal point, feasible with its slack, and a feasible point of the dual."""
 
     coef: Floats  # (n,) a
     margin: float
@@ -214,15 +220,15 @@ class _Point(NamedTuple):
 
 
 class _WorkingSet(NamedTuple):
-    """Some items, and some pairs whose dual weights are free."""
+    """Some items, and some pairs whose dual weights are variables."""
 
     items: Ids
     free: NDArray[np.bool_]  # (m,)
-    bounded: Floats  # (m,): dual weights of the others, up to a common factor
+    bounded: Floats  # (m,): dual weights of the other pairs, up to a common factor
 
 
 class _LinearProgram(NamedTuple):
-    """The linear program over the kernels of n items, for m pairs."""
+    """The linear program with the kernel functions of n items, for m pairs."""
 
     K: Floats
     B: Incidence
@@ -231,13 +237,13 @@ class _LinearProgram(NamedTuple):
     radius: float
 
     def clearance(self, point: _Point) -> tuple[Floats, Floats]:
-        """Distance of each pair beyond its margin boundary, and the sign of its dual."""
+        """Return distances beyond margin boundaries, and signs of the duals."""
         z = self.B.differences(self.K @ point.coef)
         reached = np.where(self.y == 0, 1 - np.abs(z), self.y * z - 1)
         return reached - point.margin, np.where(self.y == 0, -np.sign(z), self.y)
 
     def prices(self, dual: Floats) -> Floats:
-        """|(K B'g)_j| of the items."""
+        """Return |(K B'g)_j| for each item."""
         return np.abs(self.B.adjoint(dual) @ self.K)
 
     def objective(self, point: _Point) -> float:
@@ -245,12 +251,12 @@ class _LinearProgram(NamedTuple):
         return float(point.margin - self.cost @ slack)
 
     def bound(self, point: _Point) -> float:
-        """The value of the dual program, which no objective exceeds."""
+        """Return the value of the dual program, an upper bound on the objective."""
         preferred = np.abs(point.dual[self.y != 0]).sum()
         return float(1 - 2 * preferred + self.radius * self.prices(point.dual).max())
 
     def solve(self, tol: float = _TOLERANCE) -> _Point:
-        """The optimum over items and pairs that grow until a gap proves they suffice."""
+        """Return the optimum, by adding items and pairs until the duality gap is small."""
         items, free, bounded = self._first_working_set()
         best = -np.inf
         for _ in range(_MAX_ROUNDS):
@@ -258,7 +264,7 @@ class _LinearProgram(NamedTuple):
             prices = self.prices(point.dual)
             clearance, side = self.clearance(point)
             objective = self.objective(point)
-            # items whose column would improve the dual bound
+            # items whose columns would improve the dual bound
             missing = prices > prices[items].max() * (1 + _TOLERANCE)
             n_new = max(_NEW_ITEMS, len(items) // 2)
             new = _largest(np.where(missing, prices, 0.0), n_new)
@@ -266,15 +272,15 @@ class _LinearProgram(NamedTuple):
                 return point
             if free.all() and not len(new):
                 return point
-            # If the objective has grown, items without a coefficient did not help.
+            # If the objective has grown, items without a coefficient can be removed.
             if objective > best:
                 items = np.flatnonzero(point.coef != 0)
                 best = objective
-            # pairs with slack whose dual weight is not at its bound, or the reverse
+            # a pair has slack if and only if its dual weight is at its bound
             right = (clearance < 0) == (bounded * side > 0)
             wrong = np.where(free | right, 0.0, np.abs(clearance))
             freed = _largest(wrong, _MAX_FREED)
-            # all that is wrong lies exactly on its boundary
+            # the remaining violations are pairs exactly on their boundary
             if not len(new) and not len(freed):
                 freed = np.flatnonzero(~free)
             free[freed] = True
@@ -282,12 +288,13 @@ class _LinearProgram(NamedTuple):
             items = np.append(items, new)
             if not len(items):
                 items = np.zeros(1, dtype=np.int64)
-        raise ValueError(f"no optimum was found in {_MAX_ROUNDS} rounds: lower radius")
+        raise ValueError(f"no optimum was found in {_MAX_ROUNDS} rounds; lower radius")
 
     def _first_working_set(self) -> _WorkingSet:
-        """The items with the highest prices, and all pairs.
+        """Return the items of highest prices, and all pairs if there are few.
 
-        Of many pairs, those near the boundary of a solution for an eighth of them.
+        If there are many pairs, the pairs near the boundary of a solution for an eighth
+        of them are chosen.
         """
         m = len(self.y)
         items = np.argsort(-self.prices(self.y * self.cost))[:_NEW_ITEMS]
@@ -304,10 +311,12 @@ class _LinearProgram(NamedTuple):
         return _WorkingSet(np.union1d(items, np.flatnonzero(guess.coef)), free, bounded)
 
     def restricted(self, working_set: _WorkingSet) -> _Point:
-        """The optimum over these items, where only free pairs have own dual weights.
+        """Return the optimum over the working set.
 
-        The others have one common multiple of their weights in `bounded`. Preferences
-        have one dual variable, ties two, of which one is 0.
+        Only free pairs have a separate dual variable.
+
+        The dual weights of the other pairs are a common multiple of `bounded`.
+        Preferences have one dual variable, and ties have two, of which one is 0.
         """
         items, free, bounded = working_set
         preferred = np.flatnonzero(free & (self.y != 0))
@@ -329,8 +338,8 @@ class _LinearProgram(NamedTuple):
             np.where(self.y[pair] != 0, -2.0, 0.0), -2.0 * preferred_fraction
         )
         # The unknowns are g and t = max_j |(K B'g)_j|, in the units above: t >= rows'g,
-        # t >= -rows'g, and sum g <= 1. Variables for rows'g, which are free, can stall
-        # HiGHS for ever.
+        # t >= -rows'g, and sum g <= 1. With free variables for rows'g, HiGHS may never
+        # end.
         limits = np.zeros((2 * n + 1, v + 1))
         limits[:n, :v] = rows.T / size
         limits[n:-1, :v] = -rows.T / size
@@ -344,14 +353,15 @@ class _LinearProgram(NamedTuple):
             method="highs-ds",
             options=_OPTIONS,
         )
-        expected = "an optimum: lower radius, or standardise the features"
-        outcome = "the outcome of the linear program"
+        expected = "an optimal solution; lower radius, or standardize the features"
+        outcome = "the result of the linear program"
         require(result.status == 0, result.message, outcome, expected)
         weights = np.clip(result.x[:v], 0.0, upper) * unit
         weights /= max(1.0, weights.sum())
         dual = bounded * (weights[-1] / total)
         np.add.at(dual, pair, sign * weights[:-1])
-        # The multipliers of the two sides of |(K B'g)_j| <= t are the coefficients a.
+        # The multipliers of the two constraints |(K B'g)_j| <= t give the coefficients
+        # a.
         prices = result.ineqlin.marginals
         coef = np.zeros(len(self.K))
         coef[items] = (prices[n : 2 * n] - prices[:n]) / size
@@ -360,6 +370,6 @@ class _LinearProgram(NamedTuple):
 
 
 def _largest(values: Floats, most: int) -> Ids:
-    """The ids of the largest values, of those that are positive."""
+    """Return the ids of the largest positive values."""
     ids = np.argsort(-values)[:most]
     return ids[values[ids] > 0]
