@@ -109,7 +109,7 @@ FIRST = ranksvm_path(PAIRS, Y, max_events=1).breakpoints[0]
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"y": np.where(np.arange(len(Y)) == 3, 0, Y)}, r"y\[3\] is 0.*leave out ties"),
+        ({"y": np.where(np.arange(len(Y)) == 3, 0, Y)}, r"y\[3\] is 0.*ties \(1 of"),
         ({"pairs": PAIRS[:0], "y": Y[:0]}, "no pairs"),
         ({"lambda_min": 1e6}, "lambda_min is 1000000"),
         ({"lambda_min": FIRST}, "lambda_min"),

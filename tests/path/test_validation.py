@@ -93,7 +93,7 @@ PAIRS, Y, QID = queries(4, 3, seed=0)
     [
         ({"folds": ItemFolds(5, QID)}, "n_folds is 5.*4"),
         ({"folds": ItemFolds(12)}, "12 folds"),
-        ({"pairs": np.asarray(PAIRS)}, "expected Pairs"),
+        ({"pairs": np.asarray(PAIRS)}, "expected a Pairs"),
         ({"y": 0 * Y}, r"y\[0\] is 0"),
         ({"gammas": 1.0}, "gammas is 1.0"),
         ({"span": 0.5}, r"span is 0\.5"),

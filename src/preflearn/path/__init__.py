@@ -1,4 +1,7 @@
-"""P2: all solutions of an SVM at once, for every regularization parameter."""
+"""Regularization paths of support vector machines (P2).
+
+A path contains the solutions for all values of the regularization parameter.
+"""
 
 from preflearn.path.binary import svm_path
 from preflearn.path.ranking import ranksvm_path

@@ -1,8 +1,8 @@
-"""Regularization path of the support vector machine with bias, for every C.
+"""Regularization path of the support vector machine with bias.
 
 With lambda = 1/C and F = lambda f, the dual weights of the SVM are piecewise linear in
-lambda, and so is F [Hastie2004]_. `svm_path` starts at the largest lambda where
-anything changes and follows them down.
+lambda, and so is F [Hastie2004]_. `svm_path` starts at the largest lambda at which
+anything changes, and follows the solutions to smaller lambda.
 
 References
 ----------
@@ -25,20 +25,20 @@ from preflearn.path.follower import PathFollower, WeightPath, constant_path
 from preflearn.path.graph import BOUND_TOL, PairGraph, check_entries
 from preflearn.path.regularization import RegularizationPath, Selection
 
-# a first breakpoint below this, relative to the largest entry of K, is rounding
+# a smaller first breakpoint, relative to the largest entry of K, is a rounding error
 _MIN_BREAKPOINT = 1e-12
-# A constant in K is taken out if it is so many times larger than the rest. A rest below
-# the second number, relative to the constant, is its rounding.
+# A constant in K is removed if it exceeds the remainder by this factor. A remainder
+# below the second number, relative to the constant, consists of rounding errors.
 _MAX_CONSTANT = 10.0
 _CONSTANT_ROUNDING = 2e-15
-# rounding of the entries of K that is tolerated, relative to the 1-norm of K
+# allowed rounding errors of the entries of K, relative to the 1-norm of K
 _INDEFINITE_TOL = 1e-10
-# Weights this near to 0 or 1, relative to their sum, are equal to it up to rounding.
+# Weights that differ from 0 or 1 by less, relative to their sum, count as equal to it.
 _WEIGHT_ROUNDING = 1e-14
 
 
 class BinaryPath(RegularizationPath):
-    """The solutions of the SVM with bias for all lambda, as returned by `svm_path`."""
+    """Solutions of the SVM with bias for all lambda, as returned by `svm_path`."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class BinaryPath(RegularizationPath):
         super().__init__(graph, path, status, np.arange(len(y)))
         self._K = graph.K
         self._y = y
-        self._centre = centre  # taken from the rows of each kernel; K is without it
+        self._centre = centre  # row means that were removed from K; subtracted from each kernel row
 
     def alpha(self, lam: float) -> Floats:
-        """Dual weights at lambda, shape (m,), each in [0, 1].
+        """Return the dual weights at lambda, shape (m,), each in [0, 1].
 
         The dual weights of libsvm are C times as large.
 
@@ -66,7 +66,7 @@ class BinaryPath(RegularizationPath):
         return self._weights(self._check_lambda(lam))
 
     def bias(self, lam: float) -> float:
-        """b of f(x) = w·x + b; where an interval of values is optimal, its middle.
+        """Return b of f(x) = w·x + b; if an interval is optimal, its midpoint.
 
         Raises
         ------
@@ -79,18 +79,18 @@ class BinaryPath(RegularizationPath):
         return float(self._offset(lam, alpha) - centre) / lam
 
     def decision_function(self, lam: float, K_new: ArrayLike) -> Floats:
-        """f(x) at lambda of new points, shape (n,).
+        """Return f(x) for new points at lambda, shape (n,).
 
         Parameters
         ----------
         lam : float
         K_new : array-like of shape (n, m)
-            Kernel values of new points (rows) with those of the fit.
+            Kernel matrix between new points (rows) and training points.
 
         Raises
         ------
         ValueError
-            On a bad lambda (as in `alpha`) or bad kernel values.
+            If lambda is not valid (as in `alpha`), or kernel values are not valid.
         """
         return self._decide(self._check_lambda(lam), self._check_kernel(K_new))
 
@@ -99,10 +99,12 @@ class BinaryPath(RegularizationPath):
         return (K_new @ (self._y * alpha) + self._offset(lam, alpha)) / lam
 
     def kkt_residual(self, lam: float) -> float:
-        """Largest violation of the optimality conditions, over max(1, max |f|).
+        """Return the largest violation of the optimality conditions.
 
-        It covers y f = 1 at weights inside (0, 1), y f >= 1 at 0, y f <= 1 at 1, and
-        sum(y alpha) = 0.
+        It is relative to max(1, max |f|).
+
+        The conditions are y f = 1 for weights inside (0, 1), y f >= 1 for weights 0, y
+        f <= 1 for weights 1, and sum(y alpha) = 0.
 
         Raises
         ------
@@ -124,25 +126,25 @@ class BinaryPath(RegularizationPath):
         K_valid: ArrayLike,
         y_valid: ArrayLike,
     ) -> Selection:
-        """The lambda with the lowest validation loss.
+        """Choose the lambda with the lowest validation loss.
 
-        This is the zero-one loss of sign(f), with +1 at f = 0, as a function of every
-        lambda up to the first breakpoint: since F is piecewise linear, the places where
-        predictions change are computed. ``losses[i]`` holds from ``lambdas[i]`` down to
-        ``lambdas[i + 1]``, and the best lambda is the geometric middle of the widest of
-        the best intervals.
+        The loss is the zero-one loss of sign(f), with +1 at f = 0. It is computed for
+        all lambda up to the first breakpoint: since F is piecewise linear, the values
+        of lambda at which predictions change can be computed. ``losses[i]`` holds from
+        ``lambdas[i]`` down to ``lambdas[i + 1]``. The chosen lambda is the geometric
+        mean of the ends of the widest interval of lowest loss.
 
         Parameters
         ----------
         K_valid : array-like of shape (n, m)
-            Kernel values of validation points (rows) with those of the fit.
+            Kernel matrix between validation points (rows) and training points.
         y_valid : array-like of shape (n,)
             Labels -1 or +1.
 
         Raises
         ------
         ValueError
-            On bad kernel values or labels, or if the path has no breakpoint.
+            If kernel values or labels are not valid, or the path has no breakpoint.
 
         Examples
         --------
@@ -159,7 +161,7 @@ class BinaryPath(RegularizationPath):
         places = []
         changes = []
         for block, (lams, F) in enumerate(self._score_blocks(K_valid)):
-            # on the boundary, up to rounding
+            # points on the boundary, up to rounding errors
             F[np.abs(F) <= 1e-12 * np.abs(F).max()] = 0.0
             wrong = (F >= 0) != (y > 0)[:, None]
             if block == 0:
@@ -171,7 +173,9 @@ class BinaryPath(RegularizationPath):
             upper = lams[piece]
             lower = lams[piece + 1]
             crossed = upper - (upper - lower) * before / (before - after)
-            places.append(np.clip(crossed, lower, upper))  # rounding may pass the end
+            places.append(
+                np.clip(crossed, lower, upper)
+            )  # rounding errors may exceed the ends
             changes.append(change[row, piece])
         return self._select_by_count(n_wrong, places, changes, len(y))
 
@@ -184,7 +188,10 @@ class BinaryPath(RegularizationPath):
         )
 
     def _coefficient_blocks(self) -> Iterator[tuple[Floats, Floats]]:
-        """Blocks of knots and y alpha there, with knots where a free offset bends."""
+        """Yield blocks of knots and y alpha there.
+
+        Knots where the slope of the bias changes are included.
+        """
         for lams, coefs in super()._coefficient_blocks():
             coefs = coefs[:, :-1]
             middles = np.abs(coefs[1:] + coefs[:-1]) / 2
@@ -204,26 +211,29 @@ class BinaryPath(RegularizationPath):
             yield lams, coefs
 
     def _weights_within(self, k: int, lam: float) -> Floats:
-        """A point's part of B'alpha is y alpha, which is linear between two knots."""
+        """Return the weights at lambda.
+
+        The part of a point in B'alpha is y alpha, which is linear between two knots.
+        """
         knots = self._path.segments[k].knots
         coefs = self._segment_coefficients(k)
-        # the last piece that begins at lambda or above
+        # the last piece that begins at or above lambda
         piece = int(np.searchsorted(-knots, -lam, side="right"))
         piece = min(piece, len(knots) - 1) - 1
         upper = coefs[piece, :-1]
         fraction = (knots[piece] - lam) / (knots[piece] - knots[piece + 1])
         alpha = np.abs(upper + fraction * (coefs[piece + 1, :-1] - upper))
         whole = np.rint(alpha)
-        # so none is above 1
+        # rounded to 0 or 1, so that none is above 1
         return np.where(np.abs(alpha - whole) <= BOUND_TOL, whole, alpha)
 
     def _offset(self, lam: float, alpha: Floats) -> float:
-        """lambda times the bias of f without centre.
+        """Return lambda times the bias of f without the removed constant.
 
-        A point of weight inside (0, 1) is on the margin, which gives the offset.
+        A point with a weight inside (0, 1) is on the margin, which determines the bias.
         """
         last = self._path.last_knot
-        if lam < last:  # f stays
+        if lam < last:  # f is constant below the last knot
             return self._offset(last, self._weights(last)) * (lam / last)
         signed = self._y * alpha
         inner = np.minimum(alpha, 1 - alpha)
@@ -237,16 +247,16 @@ class BinaryPath(RegularizationPath):
         return (low + min(lam - one_plus, zero_minus - lam)) / 2
 
     def _check_kernel(self, K_new: ArrayLike) -> Floats:
-        """Return a kernel between new points and those of the fit, without the centre."""
+        """Check a kernel matrix of new points, and subtract the removed constant."""
         return check_array(K_new, "K of new points", ("n", len(self._y))) - self._centre
 
 
 def _extreme_values(
     y: Floats, alpha: Floats, w: Floats
 ) -> tuple[float, float, float, float]:
-    """Extreme y_i (K y alpha)_i of the points at weight 1 and at weight 0.
+    """Return the extremes of y_i (K y alpha)_i over points at weights 1 and 0.
 
-    They bound the offset where it is free.
+    They bound the offset if no point is on the margin:
 
     max(one_minus - lambda, lambda - zero_plus) <= offset <= min(lambda - one_plus,
     zero_minus - lambda)
@@ -263,32 +273,38 @@ def _extreme_values(
 
 
 def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPath:
-    """All solutions of the support vector machine with bias, for every C = 1/lambda.
+    """Compute all solutions of the SVM with bias, for every C = 1/lambda.
 
-    Solves, for each lambda, the problem of [Hastie2004]_::
+    Use it to compare all values of C at once, for the cost of ten to twenty fits. If C
+    is known, fit an SVM instead.
 
-        minimise sum_i max(0, 1 - y_i f(x_i)) + lambda/2 |w|^2,    f(x) = w·x + b,
+    For each lambda, it solves the problem of [Hastie2004]_::
+
+        minimize sum_i max(0, 1 - y_i f(x_i)) + lambda/2 |w|^2,    f(x) = w·x + b,
         w·x = 1/lambda sum_i alpha_i y_i K(x, x_i),    0 <= alpha_i <= 1,    sum_i alpha_i y_i = 0.
 
     Parameters
     ----------
     K : array-like of shape (m, m)
-        Kernel values of the points: symmetric, positive semi-definite. Kept, not copied
-        (unless rounding makes it asymmetric, or a constant dominates it).
+        Kernel matrix of the points, symmetric and positive semi-definite. It is stored
+        without a copy, unless it is asymmetric due to rounding errors or dominated by a
+        constant.
     y : array-like of shape (m,)
-        Labels -1 and +1, both.
+        Labels -1 and +1; both must occur.
     lambda_min : float
-        Where to stop, but not below 1e-9 of the first breakpoint, unless no point is
-        inside the margin any more, as where the classes are separable: then f stays,
-        and at 0 the path has no end. Where no event is left, it ends where a bound on
-        the rounding of F (not the rounding itself, which differs between computers)
-        exceeds 2e-7 of the largest F, or of lambda if that is larger; above a positive
-        lambda_min this gives a ConvergenceWarning.
+        Smallest lambda of the path, which never goes below 1e-9 of the first breakpoint
+        while points are inside the margin. If no point is inside the margin any more,
+        as for separable classes, f does not change, and with lambda_min = 0 the path is
+        valid for all lambda > 0. If no events are left, the path ends where a bound on
+        the rounding errors of F exceeds 2e-7 of the largest F, or of lambda if that is
+        larger. (The bound, unlike the errors, does not depend on the computer.) If this
+        happens above a positive lambda_min, there is a ConvergenceWarning.
 
-        With one it also ends: at the first event where that bound exceeds 1e-9 of
-        these; where F, computed anew from time to time, violates the optimality
-        conditions by more than 1e-8 of its largest value, and more than that bound
-        explains; or where rounding leaves open which points stay on the margin.
+        The path also ends with a ConvergenceWarning at the first event where that bound
+        exceeds 1e-9 of the same quantities; if F, which is recomputed from time to
+        time, violates the optimality conditions by more than 1e-8 of its largest value
+        and by more than the bound; or if rounding errors leave open which points stay
+        on the margin.
 
     Returns
     -------
@@ -297,20 +313,19 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
     Raises
     ------
     ValueError
-        On a K that is not square, finite and symmetric, or has an eigenvalue below
-        -1e-8 of its 1-norm; labels other than -1 and 1, one class only, or a negative
-        lambda_min.
+        If K is not square, finite, and symmetric, or has an eigenvalue below -1e-8 of
+        its 1-norm; if y has labels other than -1 and 1, or only one of them; or if
+        lambda_min is negative.
     ArithmeticError
-        If rounding prevents the next step; stop at a larger lambda_min.
+        If rounding errors prevent the next step; pass a larger lambda_min.
 
     Notes
     -----
-    A constant added to K changes the bias only. Where it dominates K, it is taken out
-    first.
+    A constant added to K changes only the bias. If a constant dominates K, it is
+    removed first.
 
-    The path costs some ten to twenty fits of libsvm at a moderate C
-    (`benchmarks/path.md` has the numbers): for one known C, fit; for the best of many,
-    or of all, follow the path.
+    The path takes as long as ten to twenty fits of libsvm with a moderate C, see
+    `benchmarks/path.md`.
 
     Examples
     --------
@@ -322,7 +337,7 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
     y = check_labels(y, len(K), allow=(-1, 1)).astype(np.float64)
     if np.all(y == y[0]):
         raise ValueError(
-            f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1"
+            f"all {len(y)} labels in y are {y[0]:+.0f}; expected both -1 and +1"
         )
     check_entries(max(float(K.max()), -float(K.min())), "the largest entry of K")
     check_definite(K, _INDEFINITE_TOL * float(linalg.norm(K, 1, check_finite=False)))
@@ -333,15 +348,15 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
 
 
 def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:
-    """`svm_path` of a K and labels that need no check.
+    """Compute `svm_path` for K and labels that were already checked.
 
-    Its status is "rounding" where `svm_path` warns.
+    Instead of a warning, the status of the path is "rounding".
     """
     K, centre = _without_constant(K)
     graph = _compare_with_bias(K, y)
     sign = 1.0 if np.count_nonzero(y > 0) >= np.count_nonzero(y < 0) else -1.0
     follower, pin = _start_at_large_lambda(graph, y, sign)
-    # The pin is on the margin if the free score is rest - sign lambda.
+    # The pinned point is on the margin if the free score is rest - sign lambda.
     g = follower.g[:-1]
     rest = follower.g[pin]
     lam = float(np.max(-sign * (g[y == -sign] - rest))) / 2
@@ -355,7 +370,7 @@ def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:
 
 
 def _compare_with_bias(K: Floats, y: Floats) -> PairGraph:
-    """The points as pairs with one more item, whose score is minus the bias.
+    """Return the points as pairs with an additional item of score minus the bias.
 
     A point is the better item of its pair if y = +1.
     """
@@ -372,12 +387,13 @@ def _compare_with_bias(K: Floats, y: Floats) -> PairGraph:
 def _start_at_large_lambda(
     graph: PairGraph, y: Floats, sign: float
 ) -> tuple[PathFollower, int]:
-    """The weights for large lambda, and a point of the larger class on the margin.
+    """Return the state at large lambda, and a point of the larger class on the margin.
 
     `sign` is the label of the larger class.
 
-    All weights of the smaller class are 1. Those of the larger have the same sum, and
-    the minimum norm of w: the end of the path of these solutions in that sum, from 0.
+    All weights of the smaller class are 1. The weights of the larger class have the
+    same sum, and minimize the norm of w. They are found by a path in their sum, from 0
+    to this value.
     """
     larger = np.flatnonzero(y == sign)
     total = int(np.count_nonzero(y == -sign))
@@ -403,10 +419,10 @@ def _start_at_large_lambda(
 
 
 def _without_constant(K: Floats) -> tuple[Floats, Floats | float]:
-    """K without a dominating constant, and what was taken from rows of the kernel.
+    """Remove a dominating constant from K; also return the row means to subtract.
 
-    Since sum(y alpha) = 0, the path of HKH, with H = I - 11'/m, is that of K, and f(x)
-    has k(x) - mean of the rows of K where it had k(x).
+    Since sum(y alpha) = 0, HKH with H = I - 11'/m has the same path as K. In f(x), the
+    vector k(x) is replaced by k(x) minus the mean of the rows of K.
     """
     mean = K.mean(axis=0)
     level = float(mean.mean())

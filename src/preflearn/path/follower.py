@@ -1,8 +1,8 @@
-"""The weights of a path from one lambda down to another, segment by segment.
+"""Computation of a path from large to small lambda, segment by segment.
 
 `preflearn.path.graph_events` follows the pairs near the margin through a segment of
 events. Between two segments all other pairs are checked, and the scores of the items
-are computed anew from the weights.
+are recomputed from the weights.
 """
 
 from __future__ import annotations
@@ -38,52 +38,53 @@ from preflearn.path.graph_events import (
 )
 from preflearn.path.margin_set import empty_margin_set, fill, solve
 
-# events in one segment; with bias a segment is one product in `select`
+# events in one segment; with bias, `select` takes one matrix product per segment
 _EVENTS = 400
 _EVENTS_WITH_BIAS = 200
 _INITIAL_CAPACITY = 50  # of the margin set
-_INITIAL_REACH = 0.01  # of the first segment
-_ALL_WATCHED = 1000  # so many pairs are all watched
-# what happens below this fraction of the first breakpoint is rounding
+_INITIAL_REACH = 0.01  # reach of the first segment
+_ALL_WATCHED = 1000  # up to this number of pairs, all are watched
+# events below this fraction of the first breakpoint are rounding errors
 MIN_LAMBDA_RATIO = 1e-9
-# relative to the largest g: smaller errors of margins are left alone
+# smaller errors of margins, relative to the largest g, are not corrected
 _MARGIN_ERROR = 1e-12
-# violations that end the path, relative to the largest score minus the free one
+# larger violations, relative to the largest score minus the free score, end the path
 _MAX_VIOLATION = 1e-8
 _UNIT_ROUNDOFF = 1.1e-16
-# Nanoseconds that decide how many pairs are watched: to check a pair between segments,
-# to watch one for an event, and for each entry of the Gram matrix.
+# Costs in nanoseconds, from which the number of watched pairs is chosen: to check a
+# pair between segments, to watch a pair during an event, and per entry of the Gram
+# matrix.
 _CHECK_COST = 1.6
 _WATCH_COST = 4.0
 _ENTRY_COST = 0.4
-# of margins with bias: their rounding where no event comes any more
+# allowed rounding errors of margins with bias after the last event
 _FINAL_MARGIN_TOL = 2e-7
 _FALLING_LAMBDA = EventRule(1.0, 0.0, 1.0, 0.0, MARGIN_TOL)
 
 
 class PathSegment(NamedTuple):
-    """A part of a path: piece k goes from knot k down to knot k + 1."""
+    """Part of a path, whose piece k goes from knot k down to knot k + 1."""
 
     knots: Floats  # (pieces + 1,), decreasing
-    # (c, 3): piece, pair, and its weight: 0, 1 for its bound, or -1 where it enters
+    # (c, 3): piece, pair, and its weight: 0, 1 for its bound, or -1 if it enters
     changes: Ids
-    pairs: Ids  # on the margin at the first knot
-    weights: Floats  # of these pairs there
+    pairs: Ids  # pairs on the margin at the first knot
+    weights: Floats  # weights of these pairs at the first knot
 
     @classmethod
     def empty(cls, lam: float) -> PathSegment:
-        """A segment without pieces at this lambda."""
+        """Return a segment without pieces at this lambda."""
         ids = np.zeros(0, dtype=np.int64)
         return cls(np.array([lam]), ids.reshape(0, 3), ids, np.zeros(0))
 
 
 class WeightPath(NamedTuple):
-    """The weights of all pairs for every lambda down to an end."""
+    """Weights of all pairs for every lambda down to the end of the path."""
 
     start: Floats  # (m,): all weights at the first knot and above
-    segments: list[PathSegment]  # each begins where the one before ends
-    # from the last knot down to it f stays, and the weights fall in proportion to
-    # lambda
+    segments: list[PathSegment]  # each segment begins where the previous one ends
+    # between the last knot and this lambda f is constant, and weights are proportional
+    # to lambda
     end: float
 
     @property
@@ -92,12 +93,12 @@ class WeightPath(NamedTuple):
 
 
 def constant_path(alpha: Floats, end: float) -> WeightPath:
-    """The path of weights that stay down to this lambda."""
+    """Return a path whose weights are constant down to this lambda."""
     return WeightPath(alpha, [PathSegment.empty(end)], end)
 
 
 class PathFollower:
-    """Follows the weights along a path, from weights of 0 or the bound on."""
+    """Follows the weights along a path, starting from weights at 0 or at their bounds."""
 
     def __init__(self, graph: PairGraph, alpha: Floats):
         m = len(graph.first)
@@ -117,7 +118,7 @@ class PathFollower:
         self.size = self._rounding / _UNIT_ROUNDOFF
 
     def set_margin(self, pairs: Ids) -> None:
-        """Let these pairs be on the margin, where their weights may move."""
+        """Set the pairs on the margin, whose weights may change."""
         self.on_margin = pairs
         self._side = np.where(self.alpha > 0.5, -1.0, 1.0)
         self._side[pairs] = 0.0
@@ -125,15 +126,15 @@ class PathFollower:
         self._resting = item_coefficients(self._graph, resting)
 
     def grow_sum(self, pairs: Ids, total: float, sign: float) -> None:
-        """Raise the sum of these pairs' weights from 0, with minimum norm of f at each.
+        """Raise the weight sum of some pairs from 0 to `total`, at minimum norm of f.
 
-        They are all of one sign, and stay on the side of a margin of 0 that suits their
-        weight.
+        The pairs all have the same sign. Each pair stays on the side of a zero margin
+        that its weight requires.
 
         Raises
         ------
         ArithmeticError
-            If rounding leaves open how to go on.
+            If rounding errors leave the next step undetermined.
         """
         self._rule = EventRule(0.0, sign, self._graph.tau, np.inf, MARGIN_TOL)
         self.lam = total + 1.0
@@ -145,7 +146,7 @@ class PathFollower:
                 self._recompute_scores()
                 self._correct_margins()
                 moved = 0
-            # the free score goes to where the next pair can take weight
+            # move the free score until the next pair can increase its weight
             if len(self.on_margin) == 0:
                 gain = np.where(self.alpha[pairs] > 0.5, np.inf, sign * self.g[pairs])
                 self.set_margin(pairs[[np.argmin(gain)]])
@@ -157,7 +158,8 @@ class PathFollower:
                 break
         if status != ENDED:
             raise ArithmeticError(
-                "rounding hides the solution for large lambda; scale K, or remove near-duplicates"
+                "rounding errors hide the solution at large lambda; rescale K, or remove "
+                "nearly equal points"
             )
         self._recompute_scores()
         self._correct_margins()
@@ -166,7 +168,7 @@ class PathFollower:
     def follow(
         self, lam: float, lambda_min: float, max_events: float = np.inf
     ) -> tuple[WeightPath, str]:
-        """The path of the weights from the first breakpoint on, and how it ended."""
+        """Return the path of the weights from the first breakpoint on, and its status."""
         self.lam = lam
         start = self.alpha.copy()
         segments = [PathSegment.empty(lam)]
@@ -192,11 +194,12 @@ class PathFollower:
                 return path, "max_events"
             before = status
         raise ArithmeticError(
-            f"the path did not end in {n_events} events; it came to {self.lam}"
+            f"the path did not end within {n_events} events and stopped at lambda = "
+            f"{self.lam}; pass a larger lambda_min"
         )
 
     def _max_segments(self) -> int:
-        """More segments than a problem of this size ever takes."""
+        """Return a number of segments that no problem of this size should need."""
         return 1000 + 100 * len(self.alpha)
 
     def _follow_segment(
@@ -204,7 +207,7 @@ class PathFollower:
     ) -> tuple[PathSegment | None, int]:
         """Follow some events; return the segment and the status of `follow_events`.
 
-        Without a segment the status is LOST: g violates the optimality conditions.
+        The segment is None if the status is LOST: g violates the optimality conditions.
         """
         graph = self._graph
         n = graph.items
@@ -228,14 +231,14 @@ class PathFollower:
         limits = SegmentLimits(self._reach, end, self._rounding, n_inside)
         log, status = self._follow_pairs(ids, events, limits)
         changes = log.changes[: log.used[1]]
-        # The next event is far away: watch all pairs for it.
+        # If the next event is far away, watch all pairs.
         if status == REACHED and log.used[0] == 0:
             ids = np.arange(len(self._side), dtype=np.int32)
             limits = SegmentLimits(np.inf, end, self._rounding, 0)
             log, status = self._follow_pairs(ids, 1, limits)
             changes = np.vstack([changes, log.changes[: log.used[1]]])
         elif np.isfinite(self._reach):
-            # Balance the costs between segments and within them.
+            # Balance the costs between segments and within segments.
             effort = (_CHECK_COST * len(self._side) + _ENTRY_COST * n * n) / (
                 _WATCH_COST * (len(ids) - n_on + 1) * max(log.used[0], 1)
             )
@@ -259,7 +262,7 @@ class PathFollower:
             self._side[ids],
             *np.zeros((2, len(ids))),
         )
-        # Weights off the margin are integers, so these sums are exact.
+        # Weights of pairs off the margin are integers, so these sums are exact.
         off = pairs.side != 0
         add_adjoint(self._resting, pairs, off, -pairs.alpha[off])
         places = np.searchsorted(ids, self.on_margin)
@@ -280,7 +283,7 @@ class PathFollower:
         return log, status
 
     def _recompute_scores(self) -> None:
-        """Compute g from the weights, except for a free score, and bound its rounding."""
+        """Recompute g, except for a free score, and bound its rounding errors."""
         graph = self._graph
         on_margin = self.alpha[self.on_margin]
         q = self._resting.copy()  # B'alpha
@@ -288,18 +291,20 @@ class PathFollower:
         self._excess = float(q[-1])
         q = q[: len(graph.K)]
         self.g[: len(q)] = combine(graph.K, np.flatnonzero(q), q[q != 0])
-        # With bias nothing cancels in B'alpha; without, weights inside their bounds do.
+        # Without bias, weights inside their bounds may cancel in B'alpha; with bias,
+        # none do.
         inner = 0.0 if self._has_bias else float(on_margin.sum())
         total = float(np.abs(q).sum()) + inner
         self._rounding = _UNIT_ROUNDOFF * total * graph.largest
 
     def _correct_margins(self) -> float:
-        """Move the margin set back on the margin, and the signed sum to 0.
+        """Correct the rounding errors of the margin set and of the signed weight sum.
 
-        Rounding has moved both.
+        The pairs are moved back to the margin, and the sum to 0.
 
-        An ill-conditioned set may turn a tiny error into moves of weights past their
-        bounds: then it goes as far as they allow. Returns what is left of the error.
+        If the set is ill-conditioned, a tiny error may require weights beyond their
+        bounds; the correction is then limited by the bounds. The remaining error is
+        returned.
         """
         graph = self._graph
         rule = self._rule

@@ -1,10 +1,10 @@
-"""The event loop of regularization paths over the pairs of a graph, compiled.
+"""The compiled event loop of regularization paths over the pairs of a graph.
 
-See `preflearn.path.ranking` and `preflearn.path.binary` for the problems. All that the
-loop moves are the scores g = lambda f of the n items: an event costs one row of length
-n for each pair on the margin, however many pairs there are. Pairs that are far from the
-margin are not watched: while f differs from f at the start by less than `reach`, up to
-a constant, no pair that was further away has come to the margin. Where f differs by
+See `preflearn.path.ranking` and `preflearn.path.binary` for the problems. The loop
+updates the scores g = lambda f of the n items. An event takes one row of length n for
+each pair on the margin, however many pairs there are. Pairs that are far from the
+margin are not watched. As long as f differs from its start by less than `reach`, up to
+a constant, no pair that was farther away has reached the margin. When f differs by
 more, the loop stops.
 
 References
@@ -26,7 +26,7 @@ from preflearn.core.validation import Floats, Ids
 from preflearn.path.graph import BOUND_TOL
 from preflearn.path.margin_set import add_pair, remove_pair, solve
 
-# Why the loop stopped; see `follow_events`.
+# Reasons for stopping, see `follow_events`.
 CONTINUES = 0
 ENDED = 1
 QUIET = 2
@@ -36,63 +36,66 @@ REACHED = 5
 FULL = 6
 LOST = 7
 EMPTY = 8
-# of margins: an event where the rounding of margins may exceed it ends the path
+# an event where rounding errors of margins may exceed this ends the path
 MARGIN_TOL = 1e-9
-ON_MARGIN = 1e-11  # relative to lambda
-# After a fall of lambda to this fraction without events g is computed anew; to a larger
-# fraction, at most the second one, where rounding demands it.
+ON_MARGIN = 1e-11  # distance that counts as on the margin, relative to lambda
+# g is recomputed after lambda has decreased to this fraction without events. If
+# rounding errors require it, g is recomputed earlier, at a fraction of at most the
+# second number.
 _REFRESH_FRACTION = 0.1
 _MAX_REFRESH_FRACTION = 0.99
 _ROUNDING_SAFETY = 0.999
-# a step that leaves less than this fraction of the way to the end goes to the end
+# if a step leaves less than this fraction of the remaining way, it goes to the end
 _END_TOL = 1e-12
-_SLOPE_TOL = 1e-10  # slopes below it are rounding
-# rounding of a slope, relative to the largest entry of the Gram matrix and the moves
+_SLOPE_TOL = 1e-10  # smaller slopes are rounding errors
+# rounding error of a slope, relative to the largest Gram matrix entry times the moves
 _SLOPE_EPS = 4e-16
-# of violations that differ by less, the first counts, or rounding would choose
+# of violations that differ by less the first is chosen, not the one that rounding
+# favors
 _TIE_TOL = 1e-6
-# a pair that depends on the margin set, and departs from it faster: rounding decides
+# if a pair that depends on the margin set leaves it faster, rounding errors dominate
 _MAX_DEPARTURE = 1e-6
-# Pivots at one event before the rule against cycles, with four more for each pair on
-# the margin; ten times as many mean that rounding has gone wrong.
+# Pivots at one event before the rule against cycles applies, plus four per pair on the
+# margin. Ten times as many pivots mean that rounding errors dominate.
 _PIVOTS_BEFORE_RULE = 20
 _MAX_PIVOTS_FACTOR = 10
-_CHANGES_PER_EVENT = 8  # of the margin set, for which the log is long enough
-# Typed as variables: compiled code would be specialized to the value of a literal.
+# changes of the margin set per event, which limits the length of the log
+_CHANGES_PER_EVENT = 8
+# Typed variables, since compiled code would be specialized to the value of a literal.
 _ZERO = np.int64(0)
 _ENTERED = np.int64(-1)
 
 
 class EventRule(NamedTuple):
-    """What changes while time falls by 1, and when rounding counts.
+    """Rates of change per unit of time, and tolerances for rounding errors.
 
-    Time is lambda, and the margin too, unless the margin rests at 0.
+    Time is lambda. The margin equals lambda too, unless it is fixed at 0.
     """
 
-    margin_rate: float  # 1, or 0 where the margin rests
-    weight_rate: float  # of the signed sum of the weights
-    slope_unit: float  # of slopes, and of scores where the margin rests
-    # rounding is compared with the larger one of this size of scores and lambda
+    margin_rate: float  # 1, or 0 if the margin is fixed
+    weight_rate: float  # rate of the signed sum of the weights
+    slope_unit: float  # unit of slopes, and of scores if the margin is fixed
+    # rounding errors are compared with the maximum of this score size and lambda
     score_size: float
-    # of margins in these units down to the first event, `MARGIN_TOL` from there on
+    # tolerance of margins, in these units, until the first event; then `MARGIN_TOL`
     tolerance: float
 
 
 class SegmentLimits(NamedTuple):
-    """Up to where some pairs are followed."""
+    """Limits up to which the watched pairs are followed."""
 
-    reach: float  # change of f up to which no other pair comes to the margin
-    end: float  # of lambda
+    reach: float  # change of f up to which no other pair reaches the margin
+    end: float  # smallest lambda
     rounding: float  # of g
-    inside: int  # how many pairs that are not watched are inside the margin
+    inside: int  # number of pairs inside the margin that are not watched
 
 
 class WatchedPairs(NamedTuple):
-    """Some pairs, their weights, and how far from the margin they are.
+    """The watched pairs, their weights, and their distances from the margin.
 
-    The side is 0 in the margin set, 1 at weight 0, -1 at the bound; gaps are those of
-    g, positive on the right side, and `closing` is what they lose while lambda falls by
-    1.
+    The side is 0 in the margin set, 1 at weight 0, -1 at the bound. Gaps are distances
+    from the margin in terms of g, positive on the right side. `closing` is the decrease
+    of a gap per unit decrease of lambda.
     """
 
     ids: NDArray[np.int32]  # (w,)
@@ -106,19 +109,19 @@ class WatchedPairs(NamedTuple):
 
 
 class EventLog(NamedTuple):
-    """The events of a segment: piece k holds from knot k on.
+    """The events of a segment, whose piece k begins at knot k.
 
-    It begins with the changes (k, pair, weight) of the margin set: the weight is -1
-    where a pair entered, and where it left 0, or 1 for its bound.
+    A change (k, pair, weight) of the margin set happens at the start of piece k. The
+    weight is -1 if the pair entered, 0 if it left at 0, and 1 if it left at its bound.
     """
 
     knots: Floats  # (events + 1,)
     changes: Ids  # (capacity, 3)
-    used: Ids  # (2,): the numbers of pieces and changes
+    used: Ids  # (2,): numbers of pieces and changes in use
 
 
 def new_log(events: int) -> EventLog:
-    """An empty log, with room for so many events."""
+    """Return an empty log with room for this number of events."""
     capacity = _CHANGES_PER_EVENT * (events + _PIVOTS_BEFORE_RULE)
     return EventLog(
         np.zeros(events + 1),
@@ -131,26 +134,26 @@ def new_log(events: int) -> EventLog:
 def follow_events(graph, pairs, margin_set, g, log, rule, lam, limits):
     """Follow the watched pairs from lambda down to the end, or until the log is full.
 
-    Writes the pieces to the log, and returns why it stopped:
+    The pieces are written to the log. The function returns the reason for stopping:
 
-    - ENDED: at the end
-    - QUIET: far from the end, though no event comes before it
-    - CALM: before the next event, since scores may have become so small that rounding
-      is too much compared with them
-    - SCALED: no pair is inside the margin any more: f stays, and weights fall as lambda
-      does
-    - REACHED: other pairs might come to the margin
+    - ENDED: the end was reached
+    - QUIET: no event is left, but the end is far away
+    - CALM: the next event is so far that scores may become too small compared with
+      rounding errors
+    - SCALED: no pair is inside the margin any more, so f is constant and weights are
+      proportional to lambda
+    - REACHED: pairs that are not watched might reach the margin
     - FULL: the margin set or the log is full
-    - LOST: rounding decides
-    - EMPTY: no pair is left that could take the change of the signed sum
-    - CONTINUES: the log is full, or the rounding of g needs a new computation
+    - LOST: rounding errors dominate
+    - EMPTY: no pair is left whose weight could change the signed sum
+    - CONTINUES: the log is full, or rounding errors require that g is recomputed
     """
     f_start = np.empty(len(g))
     for j in range(len(g)):
         f_start[j] = g[j] / lam
     rounding = limits.rounding
     _update_directions(graph, margin_set, rule)
-    # of f; as lambda falls, scores grow at most about as fast
+    # size of f; as lambda decreases, scores grow at most about as fast
     largest = max(1.0, rule.score_size / lam)
     tolerated = rule.tolerance * largest * lam
     fraction = max(_REFRESH_FRACTION, min(rounding / tolerated, _MAX_REFRESH_FRACTION))
@@ -207,7 +210,7 @@ def _pivot(graph, pairs, margin_set, log, rule, lam, near, inside):
             resting[n] = k
             n += 1
         inside += pairs.gap[k] > near and pairs.side[k] < 0
-    # those that depend on the margin set
+    # pairs that depend linearly on the margin set
     dependent = np.zeros(n + gram.size[0], dtype=np.bool_)
     limit = _PIVOTS_BEFORE_RULE + 4 * len(dependent)
     for count in range(_MAX_PIVOTS_FACTOR * limit):
@@ -269,7 +272,7 @@ def _log_change(log, pair, weight):
 
 @njit_inner
 def _update_directions(graph, margin_set, rule):
-    """Write the changes of the weights and of g while lambda falls by 1."""
+    """Compute the changes of the weights and of g per unit decrease of lambda."""
     n = margin_set.gram.size[0]
     total = 0.0
     moves = margin_set.moves
@@ -285,7 +288,7 @@ def _update_directions(graph, margin_set, rule):
 
 @njit_inner
 def _closing(pairs, dg, rule, k):
-    """What the gap of a watched pair loses while lambda falls by 1."""
+    """Return the decrease of a pair's gap per unit decrease of lambda."""
     slope = dg[pairs.first[k]] - dg[pairs.second[k]]
     return -pairs.side[k] * (slope + rule.margin_rate)
 
@@ -294,20 +297,20 @@ def _closing(pairs, dg, rule, k):
 def _largest_violation(
     graph, pairs, margin_set, rule, resting, dependent, lam, by_index
 ):
-    """The resting pair or the pair in the margin set with the worst direction.
+    """Return the position of the pair that violates the direction conditions most.
 
-    Positions from len(resting) on are those in the margin set; -1: none.
+    Positions from len(resting) on refer to the margin set; -1 means that there is none.
 
-    After many pivots the choice is by the least index of the watched pairs, regardless
-    of the size: largest violations may go round in a cycle, the least index does not
-    ([Murty1974]_, for P-matrices, and so for positive definite ones).
+    After many pivots the violating pair with the smallest index is chosen. Choosing the
+    largest violation may lead to a cycle, choosing the smallest index does not
+    ([Murty1974]_, for P-matrices, which include positive definite ones).
     """
     choice = -1
     least = len(pairs.ids)
     largest = 0.0
     n = len(resting)
     movable = margin_set.gram.size[0]
-    # With bias the last pair in the set pins the free score, and its weight stays.
+    # With bias the last pair in the set determines the free score; its weight is fixed.
     if movable == 1 and graph.tau > 0 and rule.weight_rate == 0:
         movable = 0
     for c in range(n + movable):
@@ -339,7 +342,7 @@ def _largest_violation(
 
 @njit_inner
 def _step_to_event(pairs, margin_set, rule, near, left):
-    """How far lambda falls until the next event, at most by what is left."""
+    """Return the decrease of lambda until the next event, limited to `left`."""
     step = left
     gram = margin_set.gram
     for k in range(gram.size[0]):
@@ -361,7 +364,7 @@ def _step_to_event(pairs, margin_set, rule, near, left):
 
 @njit_inner_sums
 def _score_range(g, dg, f_start, step, inverse):
-    """By how much the scores f will have moved against each other since the start."""
+    """Return the range of the changes of the scores f since the start."""
     low = high = (g[0] + step * dg[0]) * inverse - f_start[0]
     for j in range(1, len(f_start)):
         moved = (g[j] + step * dg[j]) * inverse - f_start[j]
@@ -385,10 +388,10 @@ def _take_step(pairs, margin_set, g, step):
 
 @njit
 def pairs_near_margin(graph, side, g, lam, reach, rounding):
-    """Pairs on the margin, or within this reach of it in terms of f.
+    """Return the pairs on the margin, or within this reach of it in terms of f.
 
-    Also how many of these are on it, how many of the others are inside it, and the
-    largest violation of g.
+    Also return the number of these on the margin, the number of other pairs inside it,
+    and the largest violation of g.
     """
     ids = np.empty(len(side), dtype=np.int32)
     n = 0
@@ -399,7 +402,7 @@ def pairs_near_margin(graph, side, g, lam, reach, rounding):
     limit = max(reach * lam, near)
     for pair in range(len(side)):
         gap = side[pair] * (g[graph.first[pair]] - g[graph.second[pair]] - lam)
-        if gap <= limit:  # as on the margin, where it is 0
+        if gap <= limit:  # also for pairs on the margin, whose gap is 0
             ids[n] = pair
             n += 1
             n_on += gap <= near

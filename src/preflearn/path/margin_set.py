@@ -1,18 +1,19 @@
-"""The pairs on the margin of a path and the factor of their Gram matrix: compiled.
+"""The margin set of a path with a factorization of its Gram matrix, compiled.
 
 The Gram matrix of these pairs is U'DU with a unit upper triangle U, so L = U' of an
-LDL' factorization. With bias, tau times the products of the signs is part of it. That
-changes nothing for weights of fixed signed sum, and makes the matrix positive definite
-exactly where the system bordered by the signs is regular.
+LDL' factorization. With bias, tau times the products of the signs is added to it. This
+has no effect for weights of fixed signed sum, and makes the matrix positive definite if
+and only if the system bordered by the signs is regular.
 
-A pair is appended as a column of U, and deleted by an update of the rows below its own
-with a positive multiple of that row. Both are backward stable, however ill-conditioned
-the Gram matrix is. (An explicit inverse is not: its residuals grow with the condition.)
-The right-hand sides are two more columns of U, so that a solution costs one pass.
+A pair is appended as a column of U. It is deleted by updating the rows below with a
+positive multiple of its row. Both operations are backward stable, however
+ill-conditioned the Gram matrix is. (An explicit inverse would not be: its residuals
+grow with the condition number.) The right-hand sides are stored as two additional
+columns of U, so that a solution takes one pass.
 
 The pivot D of a pair is its squared distance from the span of the pairs before it. A
-pivot below `MIN_PIVOT` times the pair's own square consists of the rounding of the
-data: the pair depends on the others and stays out.
+pivot below `MIN_PIVOT` times the pair's own square consists of rounding errors of the
+data. The pair then counts as dependent on the others, and is not added.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from preflearn.core.compilation import njit, njit_inner, njit_inner_sums
 from preflearn.core.gram import fixed
 from preflearn.core.validation import Floats, Ids
 
-MIN_PIVOT = 1e-14  # relative to the square of the pair's own difference
+MIN_PIVOT = 1e-14  # relative to the squared norm of the pair's difference
 
 
 class GramFactor(NamedTuple):
-    """The factor U'DU of a Gram matrix, in arrays that are filled up to its size."""
+    """The factor U'DU of a Gram matrix, in arrays that are filled up to `size`."""
 
     size: NDArray[np.int64]  # (1,)
     places: NDArray[np.int64]  # (capacity,): the position of each pair in its arrays
@@ -40,20 +41,20 @@ class GramFactor(NamedTuple):
 
 
 class MarginSet(NamedTuple):
-    """The pairs on the margin, and what changes while lambda falls by 1."""
+    """The pairs on the margin, and the changes per unit decrease of lambda."""
 
     gram: GramFactor
     rows: Floats  # (capacity, n): the differences of rows of K
-    # the same, of the type of K, so that sums of rows are compiled once
+    # the same array with the type of K, so that sums of rows are compiled only once
     fixed_rows: Floats
-    slots: Ids  # (capacity,): the row that belongs to each pair
-    moves: Floats  # (capacity,): change of the weights
+    slots: Ids  # (capacity,): row number of each pair
+    moves: Floats  # (capacity,): changes of the weights
     dg: Floats  # (n,)
-    slope_error: Floats  # (1,): slopes of margins up to this size are rounding
+    slope_error: Floats  # (1,): slopes of margins up to this size are rounding errors
 
 
 def empty_margin_set(capacity: int, n: int) -> MarginSet:
-    """A set without pairs, with room for so many pairs of n items."""
+    """Return an empty set with room for `capacity` pairs of n items."""
     gram = GramFactor(
         np.zeros(1, dtype=np.int64),
         np.zeros(capacity, dtype=np.int64),
@@ -74,10 +75,10 @@ def empty_margin_set(capacity: int, n: int) -> MarginSet:
 
 @njit_inner
 def append_to_factor(gram, column, square, place, value, sign, min_pivot):
-    """Append a point; False, and nothing changes, if it depends on the others.
+    """Append a point; return False, without a change, if it depends on the others.
 
-    `column` has its inner products with the others, in their order (it is overwritten).
-    With a positive `min_pivot` a dependent point is appended with that pivot.
+    `column` has its inner products with the other points; it is overwritten. With a
+    positive `min_pivot`, a dependent point is appended with that pivot.
     """
     factor = gram.factor
     right = gram.right
@@ -109,7 +110,7 @@ def append_to_factor(gram, column, square, place, value, sign, min_pivot):
 
 @njit_inner
 def delete_from_factor(gram, first):
-    """Delete the point at this position; those behind it move up.
+    """Delete the point at this position; later points move up.
 
     Without row and column `first`, the trailing block of the Gram matrix is
     U2'D2U2 + d u'u, where u is the deleted row of U behind the diagonal and d its
@@ -121,7 +122,7 @@ def delete_from_factor(gram, first):
     n = gram.size[0] - 1
     d = factor[first, first]
     u = np.empty(n)
-    # the entries of u in the two columns of right-hand sides
+    # the entries of u in the two right-hand sides
     value = right[0, first]
     sign_entry = right[1, first]
     for j in range(first, n):
@@ -151,9 +152,9 @@ def delete_from_factor(gram, first):
 def solve(gram, delta, total, tau):
     """Solve K delta + shift * signs = values, signs·delta = total; return the shift.
 
-    Writes delta.
+    The solution is written to delta.
 
-    Without bias (tau = 0) the shift is 0, and the sum is free.
+    Without bias (tau = 0), the shift is 0 and the sum is not constrained.
     """
     n = gram.size[0]
     factor = gram.factor
@@ -175,7 +176,7 @@ def solve(gram, delta, total, tau):
 
 @njit_inner_sums
 def _dot_behind(row, values, i, n):
-    """The inner product of a row and these values, behind position i."""
+    """Return the inner product of a row and these values after position i."""
     total = 0.0
     for j in range(i + 1, n):
         total += row[j] * values[j]
@@ -184,7 +185,7 @@ def _dot_behind(row, values, i, n):
 
 @njit_inner
 def add_pair(graph, first, second, margin_set, place, value, min_pivot):
-    """Add the pair at this place; False if it depends on the others."""
+    """Add the pair at this place; return False if it depends on the others."""
     K = graph.K
     tau = graph.tau
     gram = margin_set.gram
@@ -194,7 +195,7 @@ def add_pair(graph, first, second, margin_set, place, value, min_pivot):
     row = margin_set.rows[margin_set.slots[n]]
     sign = 0.0
     if tau > 0:
-        # One of the two is the last item, whose row of K is 0 except for tau.
+        # One of the items is the last one, whose row of K is 0 except for tau.
         sign = 1.0 if i < j else -1.0
         point = K[min(i, j)]
         for k in range(len(point)):
@@ -203,7 +204,7 @@ def add_pair(graph, first, second, margin_set, place, value, min_pivot):
     else:
         better = K[i]
         worse = K[j]
-        for k in range(len(row)):  # faster than as arrays
+        for k in range(len(row)):  # faster than array operations
             row[k] = better[k] - worse[k]
     column = np.empty(n)
     for k in range(n):
@@ -228,7 +229,7 @@ def remove_pair(margin_set, k):
 
 @njit
 def fill(graph, first, second, margin_set, places, values):
-    """Let the set consist of the pairs at these places, with a new factorization."""
+    """Fill the set with the pairs at these places, and factor their Gram matrix."""
     margin_set.gram.size[0] = 0
     for k in range(len(places)):
         add_pair(graph, first, second, margin_set, places[k], values[k], 2 * MIN_PIVOT)

@@ -1,9 +1,10 @@
-"""Regularization path of the ranking SVM, on all pairs, for every lambda.
+"""Regularization path of the ranking SVM on all pairs.
 
 With g = lambda f, the dual weights and g are piecewise linear in lambda [Zapien2009]_.
-`ranksvm_path` starts at the largest lambda where anything changes and follows them
-down, in the space of the n items: the m pairs meet the n x n Gram matrix of the items
-through the incidence matrix only (`preflearn.path.graph_events`).
+`ranksvm_path` starts at the largest lambda at which anything changes, and follows the
+solutions to smaller lambda. It works with scores of the n items: the m pairs and the n
+x n Gram matrix are connected by the incidence matrix only
+(`preflearn.path.graph_events`).
 
 References
 ----------
@@ -38,22 +39,24 @@ from preflearn.path.follower import PathFollower, WeightPath, constant_path
 from preflearn.path.graph import PairGraph, check_entries, item_coefficients
 from preflearn.path.regularization import RegularizationPath, Selection
 
-# a largest margin below this, relative to the sum of sizes, is rounding
+# a smaller largest margin, relative to the sum of absolute terms, is a rounding error
 _MIN_MARGIN = 1e-13
-# distance from the margin that is rounding, relative to 1 and the largest margin
+# a smaller distance from the margin, relative to 1 and the largest margin, counts as 0
 _ON_MARGIN = 1e-9
-_TIE_TOL = 1e-11  # a score difference, relative to the largest score, that is rounding
+# a smaller score difference, relative to the largest score, counts as 0
+_TIE_TOL = 1e-11
 
 
 class MarginPartition(NamedTuple):
-    """Ids of the pairs by their margin y (f(first) - f(second)).
+    """Partition of the pairs by their margin y (f(first) - f(second)).
 
-    This is the partition of section 5 of [Zapien2009]_.
+    It is defined in section 5 of [Zapien2009]_.
 
     Attributes
     ----------
     inside, on, beyond : ndarray of int
-        The margin is below 1, equal to it (up to rounding), above it.
+        Ids of the pairs whose margin is below 1, equal to 1 (up to rounding errors), or
+        above 1.
     """
 
     inside: Ids
@@ -62,7 +65,7 @@ class MarginPartition(NamedTuple):
 
 
 class RankingPath(RegularizationPath):
-    """The solutions of the ranking SVM for all lambda, as returned by `ranksvm_path`."""
+    """Solutions of the ranking SVM for all lambda, as returned by `ranksvm_path`."""
 
     def __init__(
         self,
@@ -75,10 +78,10 @@ class RankingPath(RegularizationPath):
     ):
         super().__init__(graph, path, status, ids)
         self._item_kernel = item_kernel
-        self._graph_pair = graph_pair  # of each pair of the fit
+        self._graph_pair = graph_pair  # the pair of the graph for each pair of the fit
 
     def alpha(self, lam: float) -> Floats:
-        """Dual weights at lambda, shape (m,), each in [0, 1].
+        """Return the dual weights at lambda, shape (m,), each in [0, 1].
 
         Equal pairs have equal weights.
         """
@@ -86,7 +89,7 @@ class RankingPath(RegularizationPath):
         return (weights / self._graph.bound)[self._graph_pair]
 
     def decision_function(self, lam: float, X: ArrayLike | Pairs) -> Floats:
-        """Scores f(x) of items at lambda, shape (n,); of Pairs, f(first) - f(second)."""
+        """Return scores f(x) of items at lambda, or f(first) - f(second) of pairs."""
         lam = self._check_lambda(lam)
         coef = self._coefficients(lam) / lam
         if isinstance(X, Pairs):
@@ -97,14 +100,14 @@ class RankingPath(RegularizationPath):
         )
 
     def margins(self, lam: float) -> Floats:
-        """y (f(first) - f(second)) of the pairs of the fit, shape (m,)."""
+        """Return margins y (f(first) - f(second)) of the training pairs."""
         lam = self._check_lambda(lam)
         graph = self._graph
         g = graph.K @ self._coefficients(lam)
         return ((g[graph.first] - g[graph.second]) / lam)[self._graph_pair]
 
     def sets(self, lam: float) -> MarginPartition:
-        """Which pairs are inside, on, and beyond the margin at lambda."""
+        """Return the training pairs inside, on, and beyond the margin at lambda."""
         margins = self.margins(lam)
         tolerance = _ON_MARGIN * max(1.0, float(np.abs(margins).max()))
         on = np.abs(margins - 1) <= tolerance
@@ -115,7 +118,10 @@ class RankingPath(RegularizationPath):
         )
 
     def kkt_residual(self, lam: float) -> float:
-        """max |alpha - clip(alpha + 1 - yBf, 0, 1)|, with f computed anew from alpha."""
+        """Return the largest violation of the optimality conditions at lambda.
+
+        It is max |alpha - clip(alpha + 1 - yBf, 0, 1)|, with f recomputed from alpha.
+        """
         lam = self._check_lambda(lam)
         graph = self._graph
         alpha = self._weights(lam)
@@ -127,7 +133,7 @@ class RankingPath(RegularizationPath):
         return float(np.max(wrong, initial=0.0))
 
     def objective(self, lam: float) -> float:
-        """The minimum of eq. 6: the sum of hinges plus lambda/2 |f|²."""
+        """Return the minimum of eq. 6: the sum of hinges plus lambda/2 |f|²."""
         lam = self._check_lambda(lam)
         graph = self._graph
         q = self._coefficients(lam)
@@ -140,14 +146,14 @@ class RankingPath(RegularizationPath):
         pairs_valid: Pairs | ArrayLike,
         y_valid: ArrayLike,
     ) -> Selection:
-        """The lambda with the lowest validation loss.
+        """Choose the lambda with the lowest validation loss.
 
-        This is the pair error, the fraction of pairs in the wrong order, as a function
-        of every lambda up to the first breakpoint: between breakpoints scores move on
-        lines, and the places where two items change their order are computed.
-        ``losses[i]`` holds from ``lambdas[i]`` down to ``lambdas[i + 1]``, and the best
-        lambda is the geometric middle of the widest of the best intervals. Items with
-        equal kernel values are never in order.
+        The loss is the pair error, the fraction of pairs in the wrong order. It is
+        computed for all lambda up to the first breakpoint: between breakpoints lambda f
+        is linear, so the values of lambda at which two items exchange their order can
+        be computed. ``losses[i]`` holds from ``lambdas[i]`` down to ``lambdas[i + 1]``.
+        The chosen lambda is the geometric mean of the ends of the widest interval of
+        lowest loss. A pair of items with equal kernel values always counts as wrong.
 
         Parameters
         ----------
@@ -158,7 +164,7 @@ class RankingPath(RegularizationPath):
         Raises
         ------
         ValueError
-            On bad pairs or labels, or if the path has no breakpoint.
+            If pairs or labels are not valid, or the path has no breakpoint.
         """
         self._check_breakpoints()
         pairs = as_pairs(pairs_valid)
@@ -168,7 +174,7 @@ class RankingPath(RegularizationPath):
         k, row_of = np.unique(self._kernel(items), axis=0, return_inverse=True)
         oriented = np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])
         index = row_of.ravel()[item_of.ravel()][oriented]
-        # how often the first of two items is the better one, less how often the other is
+        # number of pairs in which the first of two items is better, minus the reverse
         net = np.zeros((len(k), len(k)), dtype=np.int64)
         np.add.at(net, tuple(index.T), 1)
         net -= net.T.copy()
@@ -183,7 +189,7 @@ class RankingPath(RegularizationPath):
                 order = np.argsort(-np.round(g[:, 0] / (size or 1.0)), kind="stable")
                 rank = np.argsort(order)
                 n_wrong = int(np.count_nonzero(np.diff(rank[index]) <= 0))
-            # scores are sums of larger numbers
+            # scores are sums of larger terms, whose rounding errors count
             tied = np.maximum(_TIE_TOL * np.abs(g).max(axis=0), size / 1000)
             scores = np.ascontiguousarray(g.T)
             place, change = _exchanges(order, scores, tied, lams, net)
@@ -192,14 +198,14 @@ class RankingPath(RegularizationPath):
         return self._select_by_count(n_wrong, places, changes, len(y))
 
     def _coefficients(self, lam: float) -> Floats:
-        """B'alpha at lambda."""
+        """Return B'alpha at lambda."""
         return item_coefficients(self._graph, self._weights(lam))
 
     def _kernel(self, X: Floats) -> Floats:
-        """The kernel between new items and those of the fit."""
+        """Return the kernel matrix between new items and training items."""
         kernel = self._item_kernel
         X = self._check_features(X)
-        # differences do not see an offset, which would cost digits
+        # remove an offset, which cancels in differences but costs digits
         if kernel.kernel == "linear":
             middle = origin(kernel.items)
             return kernel.functions.k(X - middle, kernel.items - middle)
@@ -207,16 +213,16 @@ class RankingPath(RegularizationPath):
 
     def _check_features(self, X: ArrayLike) -> Floats:
         shape = ("n", self._item_kernel.items.shape[1])
-        return check_array(X, "X", shape, "the features of the fit")
+        return check_array(X, "X", shape, "as in the fit")
 
 
 @njit
 def _exchanges(order, scores, tied, lams, net):
-    """Sort the order at each knot; record exchanges that change the wrong pairs.
+    """Sort the items at each knot; return exchanges that change the pair error.
 
-    Between two knots scores are linear, so two items change places at most once, and an
-    insertion sort meets exactly these. Items whose scores differ by at most `tied`
-    there, which is rounding, keep their order.
+    Between two knots scores are linear, so two items change their order at most once,
+    and an insertion sort finds all exchanges. Items whose scores differ by at most
+    `tied`, a bound on rounding errors, keep their order.
     """
     places = np.empty(64)
     changes = np.empty(64)
@@ -258,49 +264,55 @@ def ranksvm_path(
     lambda_min: float = 0.0,
     max_events: int | None = None,
 ) -> RankingPath:
-    """All solutions of the ranking SVM, for every lambda, on the full graph.
+    """Compute all solutions of the ranking SVM, for every lambda = 1/C.
 
-    Solves, for each lambda, eq. 6 of [Zapien2009]_, with P = diag(y) B::
+    Use it to choose C among all values at once, or to see how the solution changes with
+    C. For one known C, `SVMRank` is faster.
 
-        minimise sum_i max(0, 1 - y_i (f(first_i) - f(second_i))) + lambda/2 |f|^2,
+    For each lambda, it solves eq. 6 of [Zapien2009]_, with P = diag(y) B::
+
+        minimize sum_i max(0, 1 - y_i (f(first_i) - f(second_i))) + lambda/2 |f|^2,
         f(x) = 1/lambda sum_i alpha_i y_i (k(first_i, x) - k(second_i, x)),    0 <= alpha_i <= 1.
 
     Parameters
     ----------
     pairs : Pairs or array-like of shape (m, 2, p)
-        Cycles of preferences are allowed. Equal pairs are kept as one with a weight.
+        Compared pairs. Cycles of preferences are allowed. Equal pairs are merged to one
+        pair with a weight.
     y : array-like of shape (m,)
-        +1 first better, -1 second better. A tie has no hinge: drop it before.
+        Labels: +1 first better, -1 second better. Drop ties first, since they have no
+        loss here.
     kernel, gamma, degree, coef0
-        As in `SVMRank`; "precomputed": the items of the pairs are the Gram matrix.
+        Kernel and its parameters, as in `SVMRank`; "precomputed": the items of the
+        pairs are the Gram matrix.
     lambda_min : float
-        Value of lambda at which to stop. At 0 the path ends at 1e-9 of the first
-        breakpoint, or, where no event is left, as soon as rounding would show in f; if
-        no pair is inside the margin any more, it has no end.
+        Smallest lambda of the path. With 0, the path ends at 1e-9 of the first
+        breakpoint or, if no events are left, when rounding errors become visible in f.
+        If no pair is inside the margin any more, the path is valid for all lambda > 0.
     max_events : int, optional
         Maximum number of breakpoints.
 
     Returns
     -------
     RegularizationPath
-        Its `status` is "complete", "max_events", or "rounding" where a bound on the
-        rounding of the margins, or what the margins were measured to be off, exceeded
-        1e-9 before lambda_min, or rounding left open which pairs stay on the margin;
-        its `lambda_end` says how far it came. "rounding" also gives a
-        ConvergenceWarning.
+        Path whose `status` is "complete", "max_events", or "rounding". "rounding" means
+        that a bound on the rounding errors of the margins, or their measured errors,
+        exceeded 1e-9 before lambda_min, or that rounding errors left open which pairs
+        stay on the margin. It gives a ConvergenceWarning. `lambda_end` is the smallest
+        lambda of the path.
 
     Raises
     ------
     NotPositiveSemidefiniteError
         If the kernel is not positive semi-definite on the items.
     ValueError
-        On bad pairs, labels (ties among them), kernels or parameters, a Gram matrix
-        that is not symmetric, or a lambda_min that is not below the first breakpoint.
+        If pairs, labels, kernel, or parameters are not valid, labels contain ties, a
+        Gram matrix is not symmetric, or lambda_min is not below the first breakpoint.
 
     Notes
     -----
-    An event costs products with a few rows of the Gram matrix of the items (n x n),
-    which with vectors of length m is all that is stored; `benchmarks/path.md` has
+    An event takes products with a few rows of the Gram matrix of the items. Memory is
+    that of this (n, n) matrix and of vectors of length m. `benchmarks/path.md` lists
     times.
 
     Examples
@@ -311,8 +323,10 @@ def ranksvm_path(
     """
     pairs = as_pairs(pairs)
     y = check_labels(y, len(pairs))
-    expected = "preferences, -1 or +1: leave out ties, of which there are "
-    expected += f"{np.count_nonzero(y == 0)} and which have no loss here (pairs[y != 0], y[y != 0])"
+    ties = f"ties ({np.count_nonzero(y == 0)} of {len(y)} pairs)"
+    expected = (
+        f"-1 or +1, since {ties} have no loss here: pass pairs[y != 0], y[y != 0]"
+    )
     raise_if_any(y == 0, y, "y", expected)
     expected = "a finite number of at least 0"
     lambda_min = check_real(lambda_min, "lambda_min", expected, least=0.0)
@@ -324,14 +338,18 @@ def ranksvm_path(
     )
     item_kernel = ItemKernel.of(choice, pairs)
     graph, ids, graph_pair = _preference_graph(item_kernel, y)
-    # At large lambda no pair has reached its margin, and all weights are at their bound.
+    # At large lambda no pair has reached the margin, and all weights are at their
+    # bounds.
     follower = PathFollower(graph, graph.bound.copy())
     largest = float((follower.g[graph.first] - follower.g[graph.second]).max())
     if largest <= _MIN_MARGIN * follower.size:
         weights = constant_path(follower.alpha, lambda_min)
         status = "complete"
     else:
-        expected = f"one below {largest:g}, the first breakpoint, above which all weights are 1"
+        expected = (
+            f"a number below {largest:g}, the first breakpoint, above which all weights "
+            "are 1"
+        )
         require(lambda_min < largest, lambda_min, "lambda_min", expected)
         weights, status = follower.follow(largest, lambda_min, limit)
     path = RankingPath(graph, weights, status, ids, item_kernel, graph_pair)
@@ -341,7 +359,7 @@ def ranksvm_path(
 def _preference_graph(
     item_kernel: ItemKernel, y: NDArray
 ) -> tuple[PairGraph, Ids, Ids]:
-    """The distinct pairs, with their ids in the fit and the ids of the fit in them."""
+    """Return the distinct pairs, an id of each in the fit, and the map from the fit."""
     K = fixed(item_kernel.centred_gram()[0])
     n = len(K)
     index = item_kernel.B.index

@@ -1,4 +1,4 @@
-"""What every regularization path answers, and the choice of lambda on it."""
+"""Base class of regularization paths, and the choice of lambda on a path."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ from preflearn.path.graph import PairGraph, item_coefficients
 from preflearn.path.margin_set import empty_margin_set, fill
 from preflearn.path.replay import replay_pairs
 
-_MIN_PIECE = 1e-12  # a shorter piece, relative to lambda, is rounding
-_MAX_CACHED = 5_000_000  # numbers of B'alpha at knots that are kept for later queries
+_MIN_PIECE = 1e-12  # a shorter piece, relative to lambda, is a rounding error
+_MAX_CACHED = 5_000_000  # largest number of values of B'alpha at knots that are cached
+# how to get solutions at smaller lambda, by the status of a path
+_LONGER_PATH = {
+    "complete": ", or compute the path with a smaller lambda_min",
+    "max_events": ", or compute the path with more max_events",
+    "rounding": ": rounding errors prevent a longer path",
+}
 
 
 class Selection(NamedTuple):
-    """The best lambda, its loss, and the loss along the path."""
+    """The chosen lambda, its loss, and the loss along the path."""
 
     lam: float
     loss: float
@@ -30,45 +36,48 @@ class Selection(NamedTuple):
 
 
 class FoldCurve(NamedTuple):
-    """The loss of the validation examples of one fold along its path."""
+    """Loss of the validation examples of one fold along its path."""
 
     curve: Selection
-    end: float  # of the path
+    end: float  # end of the path
     n_train: int
     n_valid: int
 
 
 class RegularizationPath(ABC):
-    """The solutions of an SVM for all lambda = 1/C.
+    """Solutions of an SVM for all lambda = 1/C.
 
-    Returned by `svm_path` and `ranksvm_path`.
+    Objects are returned by `svm_path` and `ranksvm_path`. Use them to evaluate
+    solutions at any lambda, and to choose lambda by a validation set.
 
     Attributes
     ----------
     breakpoints : ndarray of shape (k,)
-        Values of lambda, decreasing, between which alpha is linear. Above the first it
-        is constant. Empty if it is constant for all lambda. Between two of them lambda
-        f is linear too, except in one case: where no weight is inside (0, 1), the bias
-        of `svm_path` is the middle of an interval, and may bend where another point
-        begins to bound this. That is not a breakpoint, and may be above the first one.
+        Decreasing values of lambda between which alpha is linear. Above the first one
+        alpha is constant; the array is empty if alpha is constant for all lambda.
+        Between breakpoints lambda f is linear too, with one exception: if no weight is
+        inside (0, 1), the bias of `svm_path` is the midpoint of an interval, and its
+        slope changes where another point begins to bound the interval. These values of
+        lambda are not breakpoints, and may be above the first breakpoint.
     lambda_end : float
-        The path is known for all lambda >= lambda_end > 0, or lambda > 0 if this is 0.
+        Smallest lambda for which the path is known; 0 if it is known for all lambda >
+        0.
     status : str
-        "complete" if it came to where it was to end or, where that was at 0, to where
-        no event is left; "max_events" if it was stopped after so many, "rounding" if
-        rounding stopped it.
+        "complete" if the path reached lambda_min or, for lambda_min = 0, has no further
+        events; "max_events" if it was stopped after this number of events; "rounding"
+        if rounding errors stopped it.
     """
 
     def __init__(self, graph: PairGraph, path: WeightPath, status: str, ids: Ids):
         self._graph = graph
         self._path = path
-        # the segments with pieces
+        # numbers of the segments with pieces
         self._pieced = [
             k for k, segment in enumerate(path.segments) if len(segment.knots) > 1
         ]
         self.status = status
         self.lambda_end = path.end
-        self._ids = ids  # which pair or point of the fit each pair of the graph is
+        self._ids = ids  # pair or point of the fit for each pair of the graph
         self._cache: dict[int, Floats] = {}  # B'alpha at the knots of segments
         self.breakpoints = _breakpoints(path)
         self.breakpoints.setflags(write=False)
@@ -80,17 +89,21 @@ class RegularizationPath(ABC):
         )
 
     def _with_warning(self, name: str) -> Self:
-        """Return the path, after a ConvergenceWarning if rounding ended it."""
+        """Return the path; give a ConvergenceWarning if rounding errors ended it."""
         if self.status == "rounding":
-            text = f"{name}: rounding ends the path at lambda = {self.lambda_end:.3g}"
+            end = f"lambda = {self.lambda_end:.3g}"
+            text = (
+                f"{name}: rounding ends the path at {end}, so it has no solutions below; "
+                "a larger lambda_min avoids this warning"
+            )
             warn_user(text, ConvergenceWarning)
         return self
 
     @property
     def events(self) -> list[tuple[float, int, str]]:
-        """Triples (lambda, index, kind) of events.
+        """Events as triples (lambda, index, kind).
 
-        Pairs "enter" the margin, "leave at 0" or "leave at 1".
+        The kinds are "enter" (the margin), "leave at 0", and "leave at 1".
         """
         kinds = {0: "leave at 0", 1: "leave at 1", -1: "enter"}
         return [
@@ -110,8 +123,8 @@ class RegularizationPath(ABC):
         lam = check_real(lam, "lambda", expected, least=np.finfo(np.float64).tiny)
         if lam < self.lambda_end:
             raise ValueError(
-                f"lambda={lam} is below the end of the path at {self.lambda_end}; "
-                "expected a larger lambda, or a path that goes further down"
+                f"lambda={lam} is below the end of the path ({self.lambda_end}); pass a "
+                f"larger lambda{_LONGER_PATH[self.status]}"
             )
         return lam
 
@@ -120,29 +133,29 @@ class RegularizationPath(ABC):
             return
         reason = "every C gives the same weights"
         if self.status == "rounding":
-            reason = "rounding hides them"
+            reason = "rounding errors hide them"
         raise ValueError(
-            f"the path has no breakpoint ({reason}): there is nothing to select"
+            f"the path has no breakpoint ({reason}), so there is no lambda to select"
         )
 
     def _select_by_count(
         self, count: int, places: list[Floats], changes: list[Floats], n: int
     ) -> Selection:
-        """The selection by a number of wrong predictions out of n.
+        """Select lambda by the number of wrong predictions out of n.
 
-        It begins at the first breakpoint and changes at these places.
+        `count` is the number at the first breakpoint; it changes at the given places.
         """
         lambdas, counts = step_function(
             count, float(self.breakpoints[0]), places, changes
         )
-        # An interval without an end is taken as wide as its half on this scale.
+        # A path without an end is cut at half of the last change or breakpoint.
         end = self.lambda_end or float(min(lambdas[-1], self.breakpoints[-1])) / 2
         return select_widest(lambdas, counts / n, end)
 
     def _score_blocks(self, k: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Blocks of knots, and g = lambda f there, shape (n, knots).
+        """Yield blocks of knots, and g = lambda f there, shape (n, knots).
 
-        Each block ends where the next begins.
+        The last knot of each block is the first knot of the next.
         """
         for knots, coefs in self._coefficient_blocks():
             change = coefs - coefs[0]
@@ -151,13 +164,13 @@ class RegularizationPath(ABC):
             yield knots, g + self._offsets(knots, coefs)
 
     def _offsets(self, knots: Floats, coefs: Floats) -> Floats | float:
-        """lambda times the bias at some knots."""
+        """Return lambda times the bias at some knots."""
         return 0.0
 
     def _coefficient_blocks(self) -> Iterator[tuple[Floats, Floats]]:
-        """Blocks of knots, and B'alpha there, shape (knots, n).
+        """Yield blocks of knots, and B'alpha there, shape (knots, n).
 
-        Each block ends where the next begins.
+        The last knot of each block is the first knot of the next.
         """
         path = self._path
         coefs = item_coefficients(self._graph, path.start)[None]
@@ -170,7 +183,7 @@ class RegularizationPath(ABC):
             yield np.array([last, end]), np.stack([coefs[-1], coefs[-1] * (end / last)])
 
     def _segment_coefficients(self, k: int) -> Floats:
-        """B'alpha at the knots of a segment, kept for later queries."""
+        """Return B'alpha at the knots of a segment, from the cache if possible."""
         if k in self._cache:
             return self._cache[k]
         _, coefs = self._replay(k, 0.0)
@@ -180,14 +193,14 @@ class RegularizationPath(ABC):
         return coefs
 
     def _weights(self, lam: float) -> Floats:
-        """The weights of the pairs of the graph, at most as large as their bounds."""
+        """Return the weights of the pairs of the graph, limited by their bounds."""
         segments = self._path.segments
         last = self._path.last_knot
         if lam >= segments[0].knots[0]:
             return self._path.start.copy()
         if lam < last:
             return self._weights(last) * (lam / last)
-        # the last segment that begins at lambda or above
+        # the last segment that begins at or above lambda
         begins = [-segments[k].knots[0] for k in self._pieced]
         return self._weights_within(self._pieced[bisect_right(begins, -lam) - 1], lam)
 
@@ -195,18 +208,18 @@ class RegularizationPath(ABC):
         return self._replay(k, lam)[0]
 
     def _weights_before(self, k: int) -> Floats:
-        """All weights where a segment begins."""
+        """Return all weights at the start of a segment."""
         *earlier, segment = self._path.segments[: k + 1]
         alpha = self._path.start.copy()
         for part in earlier:
             left = part.changes[part.changes[:, 2] >= 0]
-            # where a pair left several times, the last one counts
+            # if a pair left several times, the last value counts
             alpha[left[:, 1]] = left[:, 2] * self._graph.bound[left[:, 1]]
         alpha[segment.pairs] = segment.weights
         return alpha
 
     def _replay(self, k: int, lam: float) -> tuple[Floats, Floats]:
-        """The weights at a lambda of a segment, and B'alpha at the knots above it."""
+        """Return the weights at a lambda of a segment, and B'alpha at the knots above."""
         graph = self._graph
         segment = self._path.segments[k]
         pairs = segment.pairs
@@ -224,7 +237,7 @@ class RegularizationPath(ABC):
 
 
 def _breakpoints(path: WeightPath) -> Floats:
-    """The knots where the margin set changes, without pieces that are rounding."""
+    """Return the knots where the margin set changes, without rounding errors."""
     knots = [
         segment.knots[np.unique(segment.changes[:, 0])] for segment in path.segments
     ]
@@ -236,9 +249,9 @@ def _breakpoints(path: WeightPath) -> Floats:
 
 
 def select_widest(lambdas: Floats, losses: Floats, end: float) -> Selection:
-    """The geometric middle of the widest interval of minimum loss.
+    """Select the geometric mean of the ends of the widest interval of minimum loss.
 
-    The last interval goes down to the end.
+    The last interval ends at `end`.
     """
     lower = np.append(lambdas[1:], end)
     width = np.where(losses <= losses.min(), np.log(lambdas / lower), -1.0)
@@ -252,23 +265,26 @@ def select_widest(lambdas: Floats, losses: Floats, end: float) -> Selection:
 
 
 def warn_at_end(selection: Selection, span: float) -> None:
-    """Give a ConvergenceWarning where the end of the paths bounds the choice."""
+    """Give a ConvergenceWarning if the chosen lambda is at the end of the paths."""
     at_end = selection.lam < selection.lambdas[-1]
     if selection.loss > 0 and at_end and span * MIN_LAMBDA_RATIO < 1:
-        text = f"the least pair error is at the end of the paths; a span above {span:g} may find less"
-        warn_user(f"{text}, in cross_validated_path", ConvergenceWarning)
+        text = (
+            "the lowest pair error is at the end of the paths; cross_validated_path with a "
+            f"span above {span:g} may find a lower one"
+        )
+        warn_user(text, ConvergenceWarning)
 
 
 def step_function(
     count: float, start: float, places: list[Floats], changes: list[Floats]
 ) -> tuple[Floats, Floats]:
-    """Where a count changes as lambda falls, and the counts from there on.
+    """Return where a count changes as lambda decreases, and the count from there on.
 
-    The first place is the start.
+    The first entry is the start.
     """
     place = np.concatenate(places)
     change = np.concatenate(changes)
-    # scores that are all 0 at lambda = 0 exchange their places there by rounding
+    # rounding errors exchange scores that all tend to 0 as lambda tends to 0
     real = place > MIN_LAMBDA_RATIO * start
     place = place[real]
     change = change[real]
@@ -276,18 +292,20 @@ def step_function(
     sums = np.bincount(which, weights=change, minlength=len(edges))
     counts = count + np.append(0.0, np.cumsum(sums))
     lambdas = np.append(start, -edges)
-    last = np.append(lambdas[1:] < lambdas[:-1], True)  # of the steps at one lambda
+    last = np.append(
+        lambdas[1:] < lambdas[:-1], True
+    )  # the last of several steps at the same lambda
     return lambdas[last], counts[last]
 
 
 def merge_fold_curves(
     folds: list[FoldCurve], m: int, common: bool = False
 ) -> Selection:
-    """The fraction of wrong examples over all folds, on the scale of m examples.
+    """Return the fraction of wrong examples over all folds, scaled to m examples.
 
-    It begins at the first breakpoint of any fold, where the weights of the others are
-    constant yet; or, where only the `common` range counts, as with a bias, which may
-    move before, at the last one of these.
+    The curve begins at the largest first breakpoint of all folds, above which the
+    weights are constant. With `common` it begins at the smallest first breakpoint. This
+    is needed with a bias, which may change above the first breakpoint.
     """
     starts = [fold.curve.lambdas[0] / fold.n_train * m for fold in folds]
     start = min(starts) if common else max(starts)

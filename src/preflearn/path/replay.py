@@ -1,4 +1,4 @@
-"""The weights at any lambda, from the changes of the margin set: compiled."""
+"""Weights at any lambda, from the changes of the margin set; compiled."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from preflearn.path.margin_set import MIN_PIVOT, add_pair, remove_pair, solve
 
 @njit
 def replay_pairs(graph, margin_set, alpha, knots, changes, lam, coefs):
-    """Move the weights from the first of these knots down to lambda.
+    """Update the weights from the first of these knots down to lambda.
 
-    Rows of `coefs` become B'alpha at the knots; the first row has to be set.
+    The rows of `coefs` are set to B'alpha at the knots; the caller sets the first row.
     """
     gram = margin_set.gram
     used = 0
@@ -57,7 +57,7 @@ def _position(ids, wanted):
 
 @njit_inner
 def _set_weight(pairs, alpha, coefs, knot, pair, weight):
-    """Give a pair this weight, also in B'alpha at a knot."""
+    """Set the weight of a pair, and update B'alpha at a knot."""
     coefs[knot, pairs.first[pair]] += weight - alpha[pair]
     coefs[knot, pairs.second[pair]] -= weight - alpha[pair]
     alpha[pair] = weight
@@ -65,6 +65,6 @@ def _set_weight(pairs, alpha, coefs, knot, pair, weight):
 
 @njit_inner
 def _copy_row(coefs, knot):
-    """Start the next row as a copy; assignments of arrays take long to compile."""
+    """Copy a row to the next row, by a loop, since array assignments compile slowly."""
     for j in range(coefs.shape[1]):
         coefs[knot + 1, j] = coefs[knot, j]

@@ -1,4 +1,4 @@
-"""Cross-validation along whole paths: the choice of lambda and the kernel width."""
+"""Cross-validation along whole paths, to choose lambda and the kernel width."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from preflearn.solvers.search import in_parallel
 
 
 class CrossValidation(NamedTuple):
-    """The best width and lambda, and all curves.
+    """Result of `cross_validated_path`: the best gamma and lambda, and all curves.
 
     Attributes
     ----------
     gamma, lam, loss : float
-        The best ones; lambda is that of a fit on all pairs.
+        Best gamma and lambda, and their loss; lambda is scaled for a fit to all pairs.
     gammas : tuple of float
-        The widths that were tried.
+        Values of gamma that were tried.
     curves : tuple of Selection
-        For each width, the pair error over the folds as a function of every lambda.
+        Pair error over the folds as a function of lambda, for each gamma.
     """
 
     gamma: float
@@ -54,17 +54,17 @@ class CrossValidation(NamedTuple):
 
 
 class ItemFolds(NamedTuple):
-    """How `cross_validated_path` splits the items of pairs, or groups of items.
+    """Folds of items, or of groups of items, for `cross_validated_path`.
 
     Attributes
     ----------
     n_folds : int
         Number of folds.
     groups : array-like of shape (n,), optional
-        A group for each item of the pairs, such as its query; None: each item is its
-        own group.
+        Group of each item of the pairs, such as its query; None: each item is a
+        separate group.
     random_state : int or numpy Generator
-        Source of the random folds.
+        Source of randomness for the folds.
     """
 
     n_folds: int = 5
@@ -72,7 +72,7 @@ class ItemFolds(NamedTuple):
     random_state: np.random.Generator | int = 0
 
     def split(self, pairs: Pairs) -> list[tuple[Ids, Ids]]:
-        """Pairs that train and pairs that validate, for each fold that has both."""
+        """Return the training pairs and validation pairs of each fold that has both."""
         n_folds = check_count(self.n_folds, "n_folds", 2)
         group = check_query_ids(self.groups, len(pairs.items), "groups", "group")
         if group is None:
@@ -87,9 +87,8 @@ class ItemFolds(NamedTuple):
         folds = [(train, valid) for train, valid in folds if len(train) and len(valid)]
         if not folds:
             raise ValueError(
-                f"none of the {n_folds} folds has pairs to train and pairs to validate "
-                f"among {len(pairs)} pairs; expected fewer folds (at least 2), or more "
-                "pairs within the items of a fold"
+                f"none of the {n_folds} folds of the {len(pairs)} pairs has both training "
+                "and validation pairs; use fewer folds (at least 2), or add pairs"
             )
         return folds
 
@@ -105,14 +104,15 @@ def cross_validated_path(
     folds: ItemFolds | None = None,
     span: float = 1e4,
 ) -> CrossValidation:
-    """The pair error of held-out items for every lambda and some kernel widths.
+    """Compute the pair error on held-out items for every lambda and some gammas.
 
-    Folds split items, or groups of them such as queries, and never pairs: pairs that
-    share an item are not independent. A pair trains if both items are outside the fold,
-    and validates if both are in it; others do neither, and a fold without one or the
-    other is left out. Curves of folds with different numbers m of training pairs are
-    merged on the scale lambda / m, on which the objective is a mean loss plus ``(lambda
-    / m)/2 |f|^2``, and given for all pairs.
+    Folds split items, or groups of items such as queries. They do not split pairs,
+    since pairs that share an item are not independent. A pair is used for training if
+    both items are outside the fold, and for validation if both are in it; other pairs
+    are left out. A fold without training or validation pairs is left out too. The
+    curves of folds with different numbers m of training pairs are merged on the scale
+    lambda / m, on which the objective is a mean loss plus ``(lambda / m)/2 |f|^2``. The
+    result is scaled to all pairs.
 
     Parameters
     ----------
@@ -120,24 +120,23 @@ def cross_validated_path(
     y : array-like of shape (m,)
         Labels -1 and +1.
     kernel : str or callable
-        As in `ranksvm_path`.
+        Kernel, as in `ranksvm_path`.
     gammas : sequence of float or "scale"
-        Widths of the kernel, each with its own paths.
+        Values of gamma, each with separate paths.
     degree, coef0 : float
         Parameters of the kernel, as in `ranksvm_path`.
     folds : ItemFolds, optional
-        The folds; None: five folds of items.
+        Folds of items; None: five folds.
     span : float
-        Ratio of the first breakpoint of each path to its end, if rounding does not end
-        the path before. A ConvergenceWarning says so where this bounds the choice; from
-        1e9 on paths run to their own end.
-
+        Ratio of the first breakpoint of each path to its end, unless rounding errors
+        end the path earlier. If the best lambda is at the end, there is a
+        ConvergenceWarning. From 1e9 on, paths are as long as possible.
 
     Raises
     ------
     ValueError
-        On bad input as in `ranksvm_path`, or if no fold has pairs to train and pairs to
-        validate.
+        If the input is not valid, as in `ranksvm_path`, or no fold has both training
+        and validation pairs.
 
     Examples
     --------
@@ -148,16 +147,19 @@ def cross_validated_path(
     True
     """
     require(
-        isinstance(pairs, Pairs), pairs, "pairs", "Pairs, whose items folds can split"
+        isinstance(pairs, Pairs),
+        pairs,
+        "pairs",
+        "a Pairs object, whose items can be split",
     )
     y = check_labels(y, len(pairs), allow=(-1, 1))
     check_real(span, "span", "a number above 1", least=1.0 + 1e-6)
     if isinstance(gammas, str) or not np.iterable(gammas) or len(gammas) == 0:
         raise ValueError(
-            f"gammas is {gammas!r}; expected a sequence of widths, such as [0.1, 'scale']"
+            f"gammas is {gammas!r}; expected a sequence, such as [0.1, 'scale']"
         )
     folds = ItemFolds() if folds is None else folds
-    require(isinstance(folds, ItemFolds), folds, "folds", "ItemFolds, or None")
+    require(isinstance(folds, ItemFolds), folds, "folds", "an ItemFolds object or None")
     splits = folds.split(pairs)
     occurring = pairs.items[pairs.B.occurring()]
     widths = tuple(scale_gamma(gamma, occurring) for gamma in gammas)
@@ -188,11 +190,12 @@ def _fold_curve(
     valid: Ids,
     span: float,
 ) -> FoldCurve:
-    """The pair error of one fold along its path."""
+    """Return the pair error of one fold along its path."""
     first = path(pairs[train], y[train], max_events=1).breakpoints
     if len(first) == 0:
         raise ValueError(
-            "a fold has a path without breakpoints; expected fewer folds, or other pairs"
+            "the path of a fold has no breakpoints; use fewer folds, or check that the "
+            "items have different features"
         )
     fitted = path(pairs[train], y[train], lambda_min=first[0] / span)
     curve = fitted.select(pairs[valid], y[valid])
