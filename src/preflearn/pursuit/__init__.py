@@ -1,5 +1,4 @@
-"""P3: learning to rank scored items by the squared loss of pairs, sparsely and with
-unscored items."""
+"""Ranking pursuit and RankRLS: squared loss of pairs of scored items (P3)."""
 
 from preflearn.pursuit.pursuit import RankingPursuit
 from preflearn.pursuit.rls import RLS, RankRLS, SparseRankRLS

@@ -1,5 +1,4 @@
-"""What the learners from scored items share: checks of training items, and predictions
-by sums of functions."""
+"""Base class of the learners from scored items, and checks of training data."""
 
 from __future__ import annotations
 
@@ -31,19 +30,19 @@ from preflearn.pursuit.quadratic_forms import QueryForm, form_of
 
 
 class TrainingData(NamedTuple):
-    """Checked items and scores of a fit, and what compares them."""
+    """Validated items and scores, and the quadratic form that compares them."""
 
-    X: Floats  # (n, p); a copy, since a fit keeps it
-    y: Floats  # (n,), up to constants that the form does not see
+    X: Floats  # (n, p); a copy, since the model stores it
+    y: Floats  # (n,), up to constants to which the form is invariant
     form: QueryForm
 
 
 def check_training_data(
     X: ArrayLike, y: ArrayLike, qid: ArrayLike | None, mix: float, kernel: Any = None
 ) -> TrainingData:
-    """Scored items, and what compares them.
+    """Check scored items, and return them with the form that compares them.
 
-    Sparse items stay sparse if the kernel is linear and there are fewer items than
+    Sparse items remain sparse if the kernel is linear and there are fewer items than
     features.
     """
     keep: Any = False
@@ -59,9 +58,9 @@ def check_training_data(
 
 
 def functions_at_items(estimator: Any, X: Floats) -> Functions:
-    """The kernel functions of an estimator centred at all items.
+    """Return the kernel functions of an estimator, centered at all items.
 
-    With kernel="precomputed" X is their Gram matrix.
+    With kernel="precomputed" X is the Gram matrix of the items.
     """
     if estimator.kernel == "precomputed":
         meaning = "with kernel='precomputed' the Gram matrix of the items"
@@ -70,10 +69,11 @@ def functions_at_items(estimator: Any, X: Floats) -> Functions:
 
 
 class ScoredItemsEstimator(KernelParameters, BaseEstimator):
-    """A ranking function r(x) = sum_j coef_j k(x, centre of basis_j), learned from
-    scores of items.
+    """Base class of estimators that learn a kernel expansion from scored items.
 
-    A subclass's `fit` sets `basis_`, `coef_`, `n_features_in_` and `_functions`.
+    The ranking function is r(x) = sum_j coef_j k(x, center of basis_j).
+
+    `fit` of a subclass sets `basis_`, `coef_`, `n_features_in_` and `_functions`.
     """
 
     kernel: Kernel
@@ -84,41 +84,41 @@ class ScoredItemsEstimator(KernelParameters, BaseEstimator):
     _functions: Functions
 
     def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) of items, shape (n,); larger is better.
+        """Return the scores r(x) of items, shape (n,); larger is better.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            With ``kernel="precomputed"``: the values of the N functions of the
-            dictionary, (n, N).
+            Items; with ``kernel="precomputed"`` the values of the N functions of the
+            dictionary, shape (n, N).
         """
         X = check_asked(self, X)
         return self._ranking_function(1.0)(X)
 
     def decision_function(self, pairs: Pairs | ArrayLike) -> Floats:
-        """r(first) - r(second) for each pair, shape (m,)."""
+        """Return r(first) - r(second) for each pair, shape (m,)."""
         pairs = as_pairs(pairs, keep=True)
         return pairs.B.differences(
             self._relative_scores(check_asked(self, pairs.items))
         )
 
     def predict(self, pairs: Pairs | ArrayLike) -> NDArray[np.int8]:
-        """Labels -1, 0, 1 for each pair, shape (m,): the sign of the difference."""
+        """Predict a label -1, 0, or 1 for each pair: the sign of the difference."""
         return threshold(self.decision_function(pairs), self.tau_)
 
     def score(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """1 minus the normalised disagreement error of eq. 1.
+        """Return 1 minus the normalized disagreement error of eq. 1.
 
-        It counts pairs of items of one query with different scores.
+        The error is computed over pairs of items of the same query with different
+        scores.
         """
         predicted = self._relative_scores(check_asked(self, X))
         return 1.0 - disagreement_error(y, predicted, qid, ties="drop")
 
     def _relative_scores(self, X: Floats) -> Floats:
-        """r up to a constant, to full precision where a kernel is so wide that its 1
-        would hide the rest."""
+        """Return r up to a constant, to full precision also if k is close to 1."""
         return self._ranking_function(0.0)(X)
 
     def _ranking_function(self, mix: float) -> Expansion:
-        """r, or with mix = 0 r up to a constant."""
+        """Return r, or with mix = 0 return r up to a constant."""
         return self._functions.seen(mix).expansion(self.basis_, self.coef_)

@@ -1,9 +1,10 @@
-"""Which functions come next, one a view: the search of section 3.1 and Figure 2 of
-[Tsivtsivadze2013]_.
+"""Search for the next functions, one per view, of a pursuit in several views.
 
-With a factor R of L = R'R everything is an inner product of columns R k: so the
-agreement of views is measured with the accuracy of each, and constants within a query
-are gone before anything is squared.
+It implements section 3.1 and Figure 2 of [Tsivtsivadze2013]_.
+
+With a factor R of L = R'R, all quantities are inner products of columns R k. The
+agreement of views is therefore computed as accurately as the values of each view, and
+constants within a query are removed before anything is squared.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from preflearn.pursuit.dictionary import Dictionary, check_size
 from preflearn.pursuit.greedy import MIN_DECREASE, TIE_TOLERANCE
 from preflearn.pursuit.quadratic_forms import QueryForm
 
-# an eigenvalue of B + C, scaled to a diagonal of ones, that is rounding
+# smaller eigenvalues of B + C, scaled to a unit diagonal, are rounding errors
 _DEPENDENT = 1e-13
-_ROUNDING = 16 * np.finfo(np.float64).eps  # of a value of a function
+_ROUNDING = 16 * np.finfo(np.float64).eps  # relative rounding error of a function value
 
 
 class MultiViewItems(NamedTuple):
-    """Scored or unscored items, and the values of the functions of each view there."""
+    """Scored or unscored items, with the function values of each view."""
 
     form: QueryForm
     views: list[Dictionary]
 
     def columns(self, choice: Ids) -> Floats:
-        """One function of each view, shape (n, M)."""
+        """Return the values of one function of each view, shape (n, M)."""
         return np.hstack(
             [view.columns(choice[v : v + 1]) for v, view in enumerate(self.views)]
         )
 
     def adjoint(self, V: Floats) -> Floats:
-        """K'L v of all functions of each view and its column v of V, shape (N, M)."""
+        """Return K'L v for each view and its column v of V, shape (N, M)."""
         LV = self.form.times(V)
         return np.column_stack(
             [view.times(v) for view, v in zip(self.views, LV.T, strict=True)]
@@ -46,10 +47,10 @@ class MultiViewItems(NamedTuple):
     def products(
         self, choices: Ids, shared: bool, across: bool
     ) -> tuple[Floats, Floats]:
-        """k^(v)'L k^(u) of the functions of each choice, shape (choices, M, M).
+        """Return k^(v)'L k^(u) for the functions of each choice, shape (choices, M, M).
 
-        Without `across` entries of two views are 0. Also returns the rounding of the
-        diagonal, shape (M,).
+        Without `across`, entries between two views are 0. The rounding errors of the
+        diagonal, shape (M,), are also returned.
         """
         M = len(self.views)
         products = np.zeros((len(choices), M, M))
@@ -68,14 +69,14 @@ class MultiViewItems(NamedTuple):
         return products, noise
 
     def _paired(self, v: int, u: int) -> Floats:
-        """k^(v)'L k^(u) of functions of one index in two views, shape (N,)."""
+        """Return k^(v)'L k^(u) for functions of equal index in two views, shape (N,)."""
         roots = self._roots(v), self._roots(u)
         return np.concatenate(
             [np.einsum("ij,ij->j", *pair) for pair in zip(*roots, strict=True)]
         )
 
     def _all_products(self, v: int, u: int) -> Floats:
-        """k^(v)'L k^(u) of any two functions of two views, shape (N, N)."""
+        """Return k^(v)'L k^(u) for all pairs of functions of two views, shape (N, N)."""
         return np.vstack(
             [
                 np.hstack([root.T @ other for other in self._roots(u)])
@@ -84,26 +85,27 @@ class MultiViewItems(NamedTuple):
         )
 
     def _roots(self, v: int) -> Iterator[Floats]:
-        """R k of the functions of a view, some at a time."""
+        """Yield R k for the functions of a view, in blocks."""
         return (self.form.root(columns) for _, columns in self.views[v].blocks())
 
 
 class Systems:
-    """(B + C) a = e of Figure 2 for every choice of one function a view, each factored
-    once.
+    """The linear systems (B + C) a = e of Figure 2, one per choice of functions.
+
+    Each system is factored once.
 
     Parameters
     ----------
     A : ndarray of shape (choices, M, M)
-        Positive semi-definite.
+        Positive semi-definite matrices.
     floor : ndarray of shape (M,)
-        A diagonal entry up to this is rounding: the coefficient is 0.
+        Diagonal entries up to this are rounding errors; their coefficients are 0.
     """
 
     def __init__(self, A: Floats, floor: Floats):
         diagonal = np.diagonal(A, axis1=1, axis2=2)
-        # Views may differ in size by any power of ten: a diagonal of ones, but zeros
-        # where there is rounding.
+        # The scales of views may differ by any power of ten. Scale to a diagonal of
+        # ones, with zeros for rounding errors.
         self._scale = (diagonal > floor) / np.sqrt(
             np.where(diagonal > floor, diagonal, 1.0)
         )
@@ -114,13 +116,15 @@ class Systems:
         self._inverse = self._kept / np.where(self._kept, values, 1.0)
 
     def decreases(self, e: Floats) -> Floats:
-        """e'A^+ e, the decrease of a quadratic function at its minimum, for rows of e
-        in the range of A."""
+        """Return e'A^+ e, the decreases of quadratic functions at their minima.
+
+        The rows of e are in the range of A.
+        """
         along = np.einsum("cvk,cv->ck", self._vectors, self._scale * e)
         return (np.square(along) * self._inverse).sum(axis=1)
 
     def solution(self, number: int, e: Floats) -> Floats:
-        """The solution of least norm of one system, shape (M,)."""
+        """Return the minimum-norm solution of one system, shape (M,)."""
         scale = self._scale[number]
         vectors = self._vectors[number]
         kept = self._kept[number]
@@ -130,28 +134,28 @@ class Systems:
 
 
 class CoPursuit:
-    """A pursuit in several views on its way, on trusted input.
+    """State of a pursuit in several views; the input is not checked.
 
     Parameters
     ----------
     scored, unscored : MultiViewItems
-        Without `unscored` nothing is to agree.
+        Items. Without `unscored`, the views need not agree.
     choices : ndarray of int, shape (choices, M)
-        The functions that a step may append together, one a view.
+        Combinations of functions, one per view, that a step may append.
     scores : ndarray of shape (n,)
     nu : float
     shared : bool
-        Whether a choice is one index for all views.
+        Whether a choice has the same index in all views.
     printed : bool
-        Whether e is that of Figure 2: one residual for all views, and agreement of the
-        increments alone.
+        Whether e is computed as in Figure 2: one residual for all views, and agreement
+        of the increments only.
 
     Attributes
     ----------
     basis, coefs : ndarray of shape (P, M)
-        The functions of each step, and their coefficients.
+        Functions of each step, and their coefficients.
     objectives : list of float
-        (3) after 0, 1, ... steps.
+        Values of eq. (3) after 0, 1, ... steps.
     """
 
     def __init__(
@@ -186,7 +190,7 @@ class CoPursuit:
         self._least = max(MIN_DECREASE * self.objectives[0], noise)
 
     def _factored(self, shared: bool) -> Systems:
-        """B + C, where only the functions of one view meet in B."""
+        """Return the systems B + C; entries of B between different views are 0."""
         A, floor = self._scored.products(self._choices, shared, False)
         if self._unscored:
             products, noise = self._unscored.products(self._choices, shared, True)
@@ -196,8 +200,7 @@ class CoPursuit:
         return Systems(A, floor)
 
     def step(self) -> bool:
-        """Add the best functions, one a view; False where none lowers what is
-        minimised."""
+        """Add the best functions, one per view; return False if none improves."""
         e = self._scored.adjoint(self._residuals())
         if self._unscored and not self._printed:
             e -= self._unscored.adjoint(self._pull())
@@ -208,7 +211,7 @@ class CoPursuit:
             return False
         best = int(
             np.argmax(decreases >= largest * (1 - TIE_TOLERANCE))
-        )  # the first one of equals
+        )  # the first one of equal choices
         a = self._systems.solution(best, e[best])
         choice = self._choices[best]
         f = self._f + a * self._scored.columns(choice)
@@ -226,7 +229,7 @@ class CoPursuit:
         return True
 
     def _residuals(self) -> Floats:
-        """r of each view, shape (n, M)."""
+        """Return the residual r of each view, shape (n, M)."""
         if self._printed:  # line 8 of Figure 2
             return np.repeat(
                 self._s - self._f.mean(axis=1, keepdims=True), self._M, axis=1
@@ -234,7 +237,7 @@ class CoPursuit:
         return self._s - self._f
 
     def _pull(self) -> Floats:
-        """2 nu sum_u (fbar_v - fbar_u), shape (l, M)."""
+        """Return 2 nu sum_u (fbar_v - fbar_u), shape (l, M)."""
         return (
             2
             * self._nu
@@ -243,8 +246,11 @@ class CoPursuit:
         )
 
     def _value(self, f: Floats, fbar: Floats) -> float:
-        """(3); a sum over pairs of views is 2 M times that of squared distances from
-        their mean."""
+        """Return the value of eq. (3).
+
+        The sum over pairs of views is 2 M times the sum of squared distances from the
+        mean.
+        """
         value = self._scored.form.squares(self._s - f).sum()
         if self._unscored:
             apart = self._unscored.form.squares(
@@ -255,5 +261,5 @@ class CoPursuit:
 
 
 def rounding(form: QueryForm, size: Floats) -> Floats:
-    """What v'Lv may be for values v of this size that differ by rounding alone."""
+    """Return the size of v'Lv if values v of this size differ by rounding errors only."""
     return form.trace * np.square(_ROUNDING * size)

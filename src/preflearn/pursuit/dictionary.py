@@ -1,4 +1,4 @@
-"""The values of N functions at n items, in as much memory as one allows."""
+"""The values of N functions at n items, within a memory limit."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from preflearn.pursuit.quadratic_forms import QueryForm
 
 _FLOAT32_ROUNDING = 2.0**-24
 _MAX_BLOCK_WIDTH = 256  # functions that are computed at a time
-_MAX_BLOCK_VALUES = 1 << 23  # their values R k
-_MAX_TILE_VALUES = 1 << 21  # the same where values are not kept, since memory is slow
+_MAX_BLOCK_VALUES = 1 << 23  # number of their values R k
+_MAX_TILE_VALUES = (
+    1 << 21
+)  # the same if values are not stored, since memory access is slow
 
 
 class Dictionary:
-    """The matrix K (n, N) of functions at items: products K'v, and single columns in
-    full precision.
+    """The matrix K (n, N) of function values: products K'v, and exact columns.
 
-    Where K fits into `memory` the first pass over it keeps it in float64. Where it does
-    not, and `single` allows it, it is kept in float32, of a symmetric kernel one
-    triangle; then products have an error, which `spread` bounds. Else blocks of columns
-    are computed anew for each product.
+    If K fits into `memory`, the first pass over it stores it in float64. Otherwise, if
+    `single` allows it and it fits, it is stored in float32, for a symmetric kernel as
+    one triangle. Products then have an error, which `spread` bounds. Otherwise blocks
+    of columns are recomputed for each product.
 
     Parameters
     ----------
@@ -37,10 +38,10 @@ class Dictionary:
     Attributes
     ----------
     largest : float
-        The size of the largest value, after the first pass.
+        Largest absolute value, known after the first pass.
     spread : ndarray of shape (N,) or None
-        The error of a product K'v is at most spread times the norm of v; None: rounding
-        in float64 only.
+        Bound on the error of a product K'v, relative to the norm of v; None if there
+        are only rounding errors of float64.
     """
 
     def __init__(
@@ -79,14 +80,16 @@ class Dictionary:
     def squares(
         self, form: QueryForm, name: str = "the values of the functions"
     ) -> Floats:
-        """k'Lk of all functions, shape (N,): the first pass over them, which keeps what
-        is to be kept.
+        """Return k'Lk for all functions, shape (N,).
+
+        This is the first pass over the functions, which stores their values if they
+        fit.
 
         Raises
         ------
         ValueError
-            Where the largest value, which messages call `name`, is beyond what can be
-            squared.
+            If the largest value is too large or too small to be squared. Messages call
+            the values `name`.
         """
         squares = np.empty(self.size)
         full = None
@@ -96,7 +99,7 @@ class Dictionary:
             self.largest = max(
                 self.largest, float(columns.max()), -float(columns.min())
             )
-            if self.largest > 1:  # before its square
+            if self.largest > 1:  # scale before squaring
                 check_size(self.largest, name)
             squares[part] = form.squares(columns)
             if full is not None:
@@ -108,26 +111,27 @@ class Dictionary:
                 if self._symmetric:
                     panel = columns[part.start :]
                 largest = max(np.abs(panel).max(), 1 / LARGEST)
-                unit = float(np.exp2(np.floor(np.log2(largest))))  # divides exactly
+                unit = float(
+                    np.exp2(np.floor(np.log2(largest)))
+                )  # a power of two, so that the division is exact
                 self._panels.append((unit, (panel / unit).astype(np.float32)))
         check_size(self.largest, name)
         self._full = full
         return squares
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """All functions, some at a time, in full precision: which, and their columns
-        (n, k)."""
+        """Yield blocks of functions: their slice, and their columns (n, k) in float64."""
         for part in self._blocks:
             yield part, self.columns(part)
 
     def columns(self, ids: Ids | slice) -> Floats:
-        """The columns with these ids, shape (n, k), in float64."""
+        """Return the columns with these ids in float64, shape (n, k)."""
         if self._full is None:
             return self._functions.columns(self._X, ids)
         return self._full[:, ids]
 
     def times(self, v: Floats) -> Floats:
-        """K'v, shape (N,), after the first pass."""
+        """Return K'v, shape (N,); call it after the first pass."""
         if self._full is not None:
             return v @ self._full
         total = np.zeros(self.size)
@@ -145,20 +149,21 @@ class Dictionary:
 
 
 def check_size(largest: float, name: str) -> None:
-    """Raise ValueError where squares of values of this size, times weights, might leave
-    the floats."""
+    """Raise ValueError if squares of values of this size might over- or underflow."""
     good = largest == 0 or 1 / LARGEST <= largest <= LARGEST
     sizes = f"from {1 / LARGEST:g} to {LARGEST:g}"
     expected = (
-        f"0, or {sizes}, since the squares of others leave the range of floats: rescale"
+        f"0, or {sizes}, so that squares stay within the range of floats: rescale them"
     )
-    require(good, largest, f"the largest size of {name}", expected)
+    require(good, largest, f"the largest absolute value of {name}", expected)
 
 
 @njit_sums
 def _add(panel, v, own, below):
-    """Add panel'v to `own`; to `below` what the last rows, under the square on the
-    diagonal, are mirrored."""
+    """Add panel'v to `own`, and the mirrored part of a symmetric matrix to `below`.
+
+    The mirrored part consists of the rows of the panel below its square diagonal block.
+    """
     n_rows, width = panel.shape
     inside = v[:width]
     square = n_rows - len(below)

@@ -1,9 +1,8 @@
-"""Which function comes next: greedy selection from a dictionary by the exact decrease
-of a quadratic loss.
+"""Greedy selection of functions by the exact decrease of a quadratic loss.
 
-With r = s - f, a function k lowers the loss r'L~r by (k'L~r)² / k'L~k, and after all
-coefficients are refitted by (k'L~r)² / q'L~q, where q is what of k is L~-orthogonal to
-the chosen functions.
+With r = s - f, a function k lowers the loss r'L~r by (k'L~r)² / k'L~k. If all
+coefficients are refitted, it lowers the loss by (k'L~r)² / q'L~q, where q is the
+component of k that is L~-orthogonal to the chosen functions.
 """
 
 from __future__ import annotations
@@ -21,26 +20,27 @@ from preflearn.pursuit.quadratic_forms import QueryForm
 Backfit = Literal[False, "after", "pre"]
 BACKFITS = (False, "after", "pre")
 
-# decreases that differ relatively by less are equal: the first function is chosen
+# if decreases differ by less, relatively, the first function is chosen
 TIE_TOLERANCE = 1e-9
-MIN_DECREASE = 1e-20  # relative to the first loss: a smaller decrease is rounding
-# relative to its square: what is left of a function that the chosen ones span
+# a smaller decrease, relative to the initial loss, is a rounding error
+MIN_DECREASE = 1e-20
+# remainder of a function in the span of the chosen ones, relative to its square
 MAX_DEPENDENT = 1e-11
-# relative to the largest square: a function that is constant within each query
+# square of a function that is constant within each query, relative to the largest one
 MAX_CONSTANT = 1e-28
-_N_VERIFIED = 8  # functions whose decreases are computed in full precision first
+# number of functions whose decreases are computed in full precision first
+_N_VERIFIED = 8
 _MIN_PRODUCT = 1e-130  # squares of smaller products underflow
 
 
 def check_backfit(value: object) -> None:
-    """Raise ValueError unless a parameter is one of `BACKFITS`."""
+    """Raise ValueError unless the parameter is one of `BACKFITS`."""
     good = value is False or (isinstance(value, str) and value in BACKFITS)
     require(good, value, "backfit", "False, 'after' or 'pre'")
 
 
 class Step(NamedTuple):
-    """A model of a pursuit: the chosen functions, their coefficients, the loss on the
-    training items."""
+    """A model of a pursuit: functions, coefficients, and training loss."""
 
     basis: Ids
     coef: Floats
@@ -48,10 +48,9 @@ class Step(NamedTuple):
 
 
 class Search:
-    """A pursuit on its way, on trusted input.
+    """State of a pursuit; the input is not checked.
 
-    With back-fitting the rows of Q are L~-orthonormal, and the chosen functions are
-    sums of them.
+    With back-fitting the rows of Q are an L~-orthonormal basis of the chosen functions.
 
     Parameters
     ----------
@@ -59,16 +58,16 @@ class Search:
     form : QueryForm
     scores : ndarray of shape (n,)
     backfit : False, "after" or "pre"
-        As in `RankingPursuit`.
+        Treatment of earlier coefficients, as in `RankingPursuit`.
 
     Attributes
     ----------
     order : tuple of int
-        The functions chosen so far.
+        Functions chosen so far.
     losses : tuple of float
-        After 0, 1, ... of them.
+        Losses after 0, 1, ... functions.
     least : float
-        A decrease of no more is none.
+        Smallest decrease that counts.
     """
 
     def __init__(
@@ -83,9 +82,9 @@ class Search:
         size = loss**0.5 * top**0.5
         if not (size == 0 or _MIN_PRODUCT <= size <= 1 / _MIN_PRODUCT):
             raise ValueError(
-                f"in the loss the scores have the norm {loss**0.5:.3g}, the functions up to "
-                f"{top**0.5:.3g}; expected a product from {_MIN_PRODUCT:g} to "
-                f"{1 / _MIN_PRODUCT:g}: rescale scores, features or weights"
+                f"the norms of the scores ({loss**0.5:.3g}) and of the kernel functions (up to "
+                f"{top**0.5:.3g}) have a product outside the range from {_MIN_PRODUCT:g} to "
+                f"{1 / _MIN_PRODUCT:g}; rescale the scores or the features"
             )
         self.order: tuple[int, ...] = ()
         self.losses = (loss,)
@@ -93,28 +92,29 @@ class Search:
         self._r = scores
         self._Lr = form.times(scores)
         self._product = dictionary.times(self._Lr)  # k'L~r
-        # k'L~k, or q'L~q if this function was the next ("pre"); infinite where it
-        # cannot be chosen
+        # k'L~k, or q'L~q with "pre"; infinite for functions that cannot be chosen
         self._below = np.where(
             self._squares > MAX_CONSTANT * top, self._squares, np.inf
         )
-        # bound of the error of `_below`, where products have an error
+        # bound on the error of `_below`, if products have an error
         self._slack = np.zeros(dictionary.size)
         self._Q = self._LQ = np.empty((0, form.n))
-        # coordinates of each chosen function along the rows of Q, its own last
+        # coordinates of each chosen function in the basis Q, its own row last
         self._parts: tuple[Floats, ...] = ()
-        # coefficient of the normalized function that each step added
+        # coefficient of the normalized function of each step
         self._amounts: tuple[float, ...] = ()
 
     def fork(self) -> Self:
-        """A copy that can go another way."""
-        other = copy.copy(self)  # the rest is replaced at a step, never written to
+        """Return a copy that can be continued independently."""
+        other = copy.copy(
+            self
+        )  # a step replaces the other attributes and never modifies them
         other._below = self._below.copy()
         other._slack = self._slack.copy()
         return other
 
     def coefs(self) -> Floats:
-        """Coefficients of the P chosen functions after each step, shape (P, P + 1)."""
+        """Return the coefficients after each step, shape (P, P + 1)."""
         P = len(self.order)
         made = np.zeros((P, P))
         for p, part in enumerate(self._parts):
@@ -123,22 +123,29 @@ class Search:
         return np.asarray(np.linalg.solve(made, amounts), dtype=np.float64)
 
     def model(self) -> Step:
-        """What has been chosen so far."""
+        """Return the current model."""
         return Step(
             np.array(self.order, dtype=np.int64), self.coefs()[:, -1], self.losses[-1]
         )
 
     def decreases(self) -> Floats:
-        """Decreases of the loss by each function, (N,); 0 if the chosen ones span it."""
+        """Return the decrease of the loss by each function, shape (N,).
+
+        It is 0 for functions in the span of the chosen ones.
+        """
         decreases = np.square(self._product) / self._below
         if self._dictionary.spread is None:
             return decreases
         return self._verified(decreases, self._dictionary.spread)
 
     def step(self) -> bool:
-        """Add the best function, the first one of equals; False where none lowers the
-        loss."""
-        for _ in range(self._dictionary.size):  # each that is refused is closed
+        """Add the best function; return False if none lowers the loss.
+
+        Of functions with equal decreases the first one is added.
+        """
+        for _ in range(
+            self._dictionary.size
+        ):  # each rejected function is excluded from then on
             decreases = self.decreases()
             largest = decreases.max(initial=0.0)
             if not largest > self.least:
@@ -148,8 +155,7 @@ class Search:
         return False
 
     def add(self, chosen: int) -> bool:
-        """Append a function; False where rounding alone made it look useful, and
-        nothing was appended."""
+        """Append a function; return False if its decrease was only a rounding error."""
         self._below[chosen] = np.inf
         q, inner = self._orthogonal(self._dictionary.columns(np.array([chosen]))[:, 0])
         square = float(self._form.squares(q))
@@ -182,19 +188,19 @@ class Search:
         return True
 
     def _orthogonal(self, k: Floats) -> tuple[Floats, Floats]:
-        """What of k is L~-orthogonal to the chosen functions, and its parts along them."""
+        """Return the L~-orthogonal component of k, and its other parts."""
         q = k
         inner = np.zeros(len(self._Q))
         if not len(inner):
             return q, inner
-        for _ in range(2):  # a second projection removes the rounding of the first
+        for _ in range(2):  # a second projection removes rounding errors of the first
             part = self._LQ @ q
             q = q - part @ self._Q
             inner += part
         return q, inner
 
     def _lower(self, Lq: Floats) -> None:
-        """Take from q'L~q of each function its part along one more."""
+        """Subtract the part along one more basis function from q'L~q of each function."""
         self._below -= np.square(self._dictionary.times(Lq))
         self._below[self._below <= MAX_DEPENDENT * self._squares] = np.inf
         if self._dictionary.spread is not None:  # |k'L~q| is at most the root of k'L~k
@@ -206,15 +212,14 @@ class Search:
             )
 
     def _verified(self, found: Floats, spread: Floats) -> Floats:
-        """Decreases in full precision wherever one might be the largest, and 0
-        elsewhere."""
+        """Return exact decreases for candidates of the largest one, and 0 elsewhere."""
         surely = np.maximum(self._below - self._slack, MAX_DEPENDENT * self._squares)
         most = np.abs(self._product) + spread * np.linalg.norm(self._Lr)
         most = np.square(most) / surely
         exact = np.zeros(len(found))
         done = np.zeros(len(found), dtype=bool)
         ids = np.argsort(-found, kind="stable")[:_N_VERIFIED]
-        while len(ids):  # each is done once
+        while len(ids):  # each function is computed once
             exact[ids] = self._exact(ids)
             done[ids] = True
             ids = np.flatnonzero(
@@ -226,7 +231,7 @@ class Search:
         return exact
 
     def _exact(self, ids: Ids) -> Floats:
-        """The decreases of a few functions from their columns."""
+        """Return the decreases of a few functions, from their exact columns."""
         columns = self._dictionary.columns(ids)
         below = self._squares[ids]
         if self._backfit == "pre":
@@ -238,7 +243,7 @@ class Search:
 
 
 def follow(step: Callable[[], bool], most: int) -> None:
-    """Take up to `most` steps, while the loss falls."""
+    """Take up to `most` steps, as long as the loss decreases."""
     for _ in range(most):
         if not step():
             break

@@ -1,8 +1,8 @@
-"""Several sparse models of nearly the same loss, by a beam over the pursuit.
+"""Several sparse models of nearly the same loss, by beam search.
 
-Sections 1 and 3.1 of [Tsivtsivadze2013]_ promise a search for multiple near-optimal
-solutions; its algorithm returns one function a view. A beam keeps the best few sets of
-p functions in place of one.
+Sections 1 and 3.1 of [Tsivtsivadze2013]_ announce a search for multiple near-optimal
+solutions, but its algorithm returns a single solution. A beam search keeps the best few
+sets of p functions instead of one.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from numpy.typing import ArrayLike
 from preflearn.core.validation import Floats
 from preflearn.pursuit.greedy import Search, Step
 
-_EQUAL = 1e-9  # of a loss
+_EQUAL = 1e-9  # relative difference below which losses count as equal
 
 
 @dataclass(eq=False, repr=False)
 class NearOptimal:
-    """Sparse models whose loss is at most (1 + epsilon) times the least one found, best
-    first.
+    """Sparse models of nearly the lowest loss, best first.
+
+    Their loss is at most (1 + epsilon) times the lowest loss that was found.
 
     Attributes
     ----------
     models : tuple of Step
-        Each with `basis` (ids of the dictionary), `coef` and `loss`; no two have the
+        Models with `basis` (ids in the dictionary), `coef` and `loss`; no two have the
         same functions.
     """
 
@@ -38,17 +39,18 @@ class NearOptimal:
         return len(self.models)
 
     def predict_models(self, X: ArrayLike) -> Floats:
-        """The scores of each model, shape (n, models), up to a constant a model."""
+        """Return the scores of each model up to a constant per model, (n, models)."""
         return np.column_stack([self._values(X, model) for model in self.models])
 
 
 def beam_search(
     search: Search, most: int, epsilon: float, beam: int
 ) -> tuple[Step, ...]:
-    """The models of up to `most` functions in a beam, within epsilon of the best.
+    """Search for models of up to `most` functions within epsilon of the best one.
 
-    From each of at most `beam` sets of functions the search goes on with its `beam`
-    best next functions; the best sets are kept. A set that no function improves stays.
+    Each of at most `beam` sets of functions is extended by its `beam` best next
+    functions, and the best resulting sets are kept. A set that no function improves is
+    kept as it is.
     """
     front = [search]
     finished = {}
@@ -69,7 +71,7 @@ def beam_search(
 
 
 def _followers(state: Search, beam: int) -> Iterator[Search]:
-    """The searches after each of the best next functions."""
+    """Yield a copy of the search for each of the best next functions."""
     decreases = state.decreases()
     for k in np.argsort(-decreases, kind="stable")[:beam].tolist():
         if decreases[k] > state.least:

@@ -1,5 +1,4 @@
-"""Ranking pursuit, its combination with regression, and kernel matching pursuit
-(sections 3 and 4 of P3).
+"""Ranking pursuit and kernel matching pursuit (sections 3 and 4 of P3).
 
 References
 ----------
@@ -39,58 +38,66 @@ from preflearn.pursuit.quadratic_forms import QueryForm
 
 @dataclass(eq=False, repr=False)
 class RankingPursuit(ScoredItemsEstimator):
-    """A sparse ranking function, one kernel function a step, each by the exact decrease
-    of the loss.
+    """Sparse ranking function from scored items, by greedy selection of kernels.
+
+    Choose it if the ranking function should be a sum of few kernel functions, for
+    example for fast prediction. Each step adds the function that lowers the loss most.
+    `RankRLS` uses all items and is not sparse.
 
     With L~ = mix I + (1 - mix) L, eq. 5 of [Tsivtsivadze2013]_, the loss of f = sum_j
-    a_j k_j on the training items is (s - f)'L~(s - f), eq. 2 and 4. At mix = 0 that is
-    the sum over pairs of one query of ((s_i - s_j) - (f_i - f_j))²; at mix = 1 the sum
-    of (s_i - f_i)², the loss of kernel matching pursuit [Vincent2002]_, twice the one
-    that section 4 prints. In a query of q items L weighs what is not constant with q,
-    against 1 of I: so mix = 1/2 is nearly all ranking in a long query.
+    a_j k_j on the training items is (s - f)'L~(s - f), eq. 2 and 4. At mix = 0 it is
+    the sum of ((s_i - s_j) - (f_i - f_j))² over pairs of the same query. At mix = 1 it
+    is the sum of (s_i - f_i)², the loss of kernel matching pursuit [Vincent2002]_ and
+    twice the expression in section 4. In a query of q items, the part of s - f that is
+    not constant has the weight q in L and the weight 1 in I. For long queries, mix =
+    1/2 is therefore nearly the same as ranking.
 
     Parameters
     ----------
     n_basis : int
-        The largest number P of functions.
+        Largest number P of functions.
     kernel, gamma, degree, coef0
-        As in `SVMRank`; "precomputed": X holds the values of N functions, shape (n, N).
+        Kernel and its parameters, as in `SVMRank`; "precomputed": X contains the values
+        of N functions, shape (n, N).
     mix : float
         beta of eq. 5, from 0 (ranking) to 1 (kernel matching pursuit).
     backfit : False, "after" or "pre"
-        False: coefficients stay as they are found (Figure 1). "after": the function
-        that lowers the loss most at the old coefficients, then all are refitted
-        (orthogonal matching pursuit). "pre": the function of lowest loss after all are
-        refitted (orthogonal least squares).
+        Treatment of earlier coefficients. False: they do not change (Figure 1).
+        "after": a function is chosen with the old coefficients, and then all
+        coefficients are refitted (orthogonal matching pursuit). "pre": the function is
+        chosen that gives the lowest loss after all coefficients are refitted
+        (orthogonal least squares).
     dictionary : array-like of shape (N, p), optional
-        Centres of the functions; None: the training items.
+        Centers of the functions; None: the training items.
     memory : float
-        Bytes for the dictionary's values: all in float64 if they fit, else in float32
-        (choices are verified in float64), else they are computed anew at each step.
+        Limit in bytes for the values of the dictionary. They are stored in float64 if
+        they fit, or in float32 (choices are verified in float64); otherwise they are
+        recomputed at each step.
 
     Attributes
     ----------
     basis_ : ndarray of int, shape (P,)
-        Rows of the dictionary in the order in which they were chosen; without
-        back-fitting one may come back.
+        Rows of the dictionary in the order in which they were chosen. Without
+        back-fitting, a row may be chosen repeatedly.
     coef_ : ndarray of shape (P,)
     coefs_ : ndarray of shape (P, P + 1)
-        Coefficients after 0, 1, ... steps, one column for each.
+        Coefficients after 0, 1, ... steps, one column per step.
     losses_ : ndarray of shape (P + 1,)
-        The loss on the training items after 0, 1, ... steps.
+        Loss on the training items after 0, 1, ... steps.
     n_features_in_ : int
 
     Notes
     -----
-    The pursuit ends early where no function lowers the loss by more than rounding, as
-    when n_basis exceeds the rank of the dictionary. Queries of one item, or of equal
-    scores, are allowed: the first add nothing to the loss, the second pull f to a
-    constant. Where all scores are equal, `basis_` is empty. At mix = 0 the level of f
-    means nothing. Equal decreases (to 1e-9) go to the first function.
+    The pursuit ends early if no function lowers the loss by more than rounding errors,
+    for example if n_basis exceeds the rank of the dictionary. Queries of one item, or
+    of equal scores, are allowed: the former add nothing to the loss, the latter
+    penalize differences of f within the query. If all scores are equal, `basis_` is
+    empty. At mix = 0 a constant in f has no meaning. Of functions whose decreases agree
+    to 1e-9 the first is chosen.
 
-    Many small fits of given columns by regression (mix = 1, up to some hundred items)
-    take scikit-learn's orthogonal_mp a third to two thirds of the time; it has neither
-    queries nor held-out items.
+    **Alternative.** For regression (mix = 1) with given columns and up to a few hundred
+    items, scikit-learn's orthogonal_mp takes a third to two thirds of the time. It
+    supports neither queries nor predictions for new items.
 
     Examples
     --------
@@ -114,13 +121,13 @@ class RankingPursuit(ScoredItemsEstimator):
         y: ArrayLike,
         qid: ArrayLike | None = None,
     ) -> Self:
-        """Learn from scored items.
+        """Fit the model to scored items.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
-            Sparse features stay so where the kernel is linear and n < p; else they
-            become dense.
+            Features. Sparse features remain sparse if the kernel is linear and n < p;
+            otherwise they become dense.
         y : array-like of shape (n,)
             Scores; larger is better.
         qid : array-like of shape (n,), optional
@@ -129,8 +136,8 @@ class RankingPursuit(ScoredItemsEstimator):
         Raises
         ------
         ValueError
-            On bad parameters, shapes or values, sizes whose squares leave the floats,
-            or where no two items are compared and mix < 1.
+            If parameters, shapes, or values are not valid, squares of values would
+            over- or underflow, or no two items are compared and mix < 1.
         """
         expected = "a number from 0 (ranking) to 1 (regression)"
         mix = check_real(self.mix, "mix", expected, least=0.0, most=1.0)
@@ -154,18 +161,20 @@ class RankingPursuit(ScoredItemsEstimator):
         return self
 
     def near_optimal(self, epsilon: float = 0.1, beam: int = 10) -> NearOptimal:
-        """Other models of as many functions whose loss is at most (1 + epsilon) times
-        the least one found.
+        """Find other models of nearly the lowest loss.
 
-        A beam over the pursuit with all coefficients refitted ("pre"), on the training
-        items of the fit. With ``beam=1`` it is the pursuit itself.
+        They have at most as many functions as the fitted model, and their loss is at
+        most (1 + epsilon) times the lowest loss that is found.
+
+        The method is a beam search over the pursuit with backfit="pre", on the training
+        items. With ``beam=1`` it is the pursuit itself.
 
         Parameters
         ----------
         epsilon : float
         beam : int
-            How many sets of functions are kept at each step, and the largest number of
-            models.
+            Number of sets of functions that are kept at each step, and largest number
+            of models.
         """
         epsilon = check_real(epsilon, "epsilon", "a number of at least 0", least=0.0)
         beam = check_count(beam, "beam", 1)
@@ -179,7 +188,8 @@ class RankingPursuit(ScoredItemsEstimator):
             return functions_of(self, X)
         if self.kernel == "precomputed":
             raise ValueError(
-                "dictionary is given with kernel='precomputed', where the columns of X are it"
+                "dictionary cannot be combined with kernel='precomputed', where the columns "
+                "of X are the dictionary; pass dictionary=None"
             )
         centres = check_array(self.dictionary, "dictionary", ("N", X.shape[1]))
         return functions_of(self, X, centres.copy())
@@ -187,14 +197,14 @@ class RankingPursuit(ScoredItemsEstimator):
     def _search(
         self, functions: Functions, data: TrainingData, backfit: Backfit
     ) -> Search:
-        expected = "a number of bytes of at least 0"
+        expected = "a number of bytes, at least 0"
         memory = check_real(self.memory, "memory", expected, least=0.0)
         seen = functions.seen(data.form.mix)
         dictionary = Dictionary(seen, data.X, memory, single=True)
         return Search(dictionary, data.form, data.y, backfit)
 
     def _model_scores(self, X: ArrayLike, model: Step) -> Floats:
-        """A model's scores of items, up to a constant at mix = 0."""
+        """Return a model's scores of items, up to a constant at mix = 0."""
         functions = self._functions.seen(self._training.form.mix)
         return functions.expansion(model.basis, model.coef)(check_asked(self, X))
 
@@ -202,8 +212,10 @@ class RankingPursuit(ScoredItemsEstimator):
 def searched(
     K: Floats, form: QueryForm, scores: Floats, most: int, backfit: Backfit
 ) -> Search:
-    """A pursuit after up to `most` steps, of functions whose values K (n, N) are given,
-    on trusted input."""
+    """Run a pursuit of up to `most` steps on given function values K (n, N).
+
+    The input is not checked.
+    """
     dictionary = Dictionary(given_functions(K.shape[1]), K, np.inf)
     search = Search(dictionary, form, scores, backfit)
     follow(search.step, most)

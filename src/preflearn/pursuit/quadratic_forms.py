@@ -1,7 +1,8 @@
-"""The squared loss of pairs as a quadratic form v'Lv, and its mixture with regression.
+"""The squared loss of pairs as a quadratic form, and its mix with regression.
 
-With a Laplacian L the form is L~ = mix I + (1 - mix) L, eq. 5 of [Tsivtsivadze2013]_.
-Only its products are needed: within a query of q items, L v = q (v - mean of v).
+With the Laplacian L of the pairs, the matrix of the form is L~ = mix I + (1 - mix) L,
+eq. 5 of [Tsivtsivadze2013]_. Only products are needed: within a query of q items, L v =
+q (v - mean of v).
 
 References
 ----------
@@ -20,14 +21,14 @@ from preflearn.core.validation import Floats, Ids, check_left, query_numbers
 
 
 class QueryForm:
-    """All pairs of items of one query, each of weight 1; a product costs O(n).
+    """The form L~ for all pairs of items of the same query; a product takes O(n).
 
     Parameters
     ----------
     query : ndarray of int, shape (n,)
-        From 0 on.
+        Query numbers of the items, from 0 on.
     mix : float
-        From 0 (ranking) to 1 (regression).
+        Mixing weight, from 0 (ranking) to 1 (regression).
 
     Attributes
     ----------
@@ -60,24 +61,24 @@ class QueryForm:
             ).T.tocsr()
 
     def means(self, V: Floats) -> Floats:
-        """The mean of each item's query, for V of shape (n,) or (n, k)."""
+        """Return the mean over each item's query, for V of shape (n,) or (n, k)."""
         if len(self.sizes) == 1:
             return V.sum(axis=0, keepdims=True) / self.n
         return ((self._members @ V).T / self.sizes).T[self.query]
 
     def centred(self, V: Floats) -> Floats:
-        """V less the mean of each query."""
+        """Return V minus the mean of each query."""
         return V - self.means(V)
 
     def times(self, V: Floats) -> Floats:
-        """L~ V, for V of shape (n,) or (n, k)."""
+        """Return L~ V, for V of shape (n,) or (n, k)."""
         product = (self._weight * self.centred(V).T).T
         if self.mix:
             product = product + self.mix * V
         return product
 
     def root(self, V: Floats) -> Floats:
-        """R V with R = R' and R R = L~.
+        """Return R V, where R is the symmetric square root of L~.
 
         Within a query of q items the eigenvalues of L~ are mix, at the constant vector,
         and mix + (1 - mix) q.
@@ -91,10 +92,10 @@ class QueryForm:
         return product
 
     def trace_of_gram(self, Z: Any) -> float:
-        """The trace of R Z Z'R for dense or sparse Z.
+        """Return the trace of R Z Z'R for dense or sparse Z.
 
-        R multiplies what differs from the mean m of a query of q items by the root of
-        mix + (1 - mix) q, and m by that of mix.
+        In a query of q items, R multiplies deviations from the mean by the square root
+        of mix + (1 - mix) q, and the mean by the square root of mix.
         """
         members = sparse.csr_array(
             (np.ones(self.n), (self.query, np.arange(self.n))),
@@ -107,19 +108,20 @@ class QueryForm:
         return float(weight @ (squares - of_means) + self.mix * of_means.sum())
 
     def squares(self, V: Floats) -> Floats:
-        """The diagonal of V'L~V, shape (k,), or v'L~v."""
+        """Return the diagonal of V'L~V, shape (k,), or v'L~v."""
         rows = self.root(V)
         return np.einsum("i...,i...->...", rows, rows)
 
     def without_offsets(self, y: Floats) -> Floats:
-        """Scores less that of the first item of each query, so that equal scores of a
-        query are exactly 0."""
+        """Subtract the score of the first item of each query.
+
+        Equal scores of a query then become exactly 0.
+        """
         return y - y[np.unique(self.query, return_index=True)[1]][self.query]
 
 
 def form_of(n: int, qid: ArrayLike | None, mix: float) -> QueryForm:
-    """The form of n items whose pairs are those of equal query ids; without ids there is
-    one query.
+    """Return the form of n items with these query ids; None means one query.
 
     Raises
     ------
@@ -129,5 +131,5 @@ def form_of(n: int, qid: ArrayLike | None, mix: float) -> QueryForm:
     form = QueryForm(query_numbers(qid, n), mix)
     if mix < 1:
         n_compared = int(np.count_nonzero(form.sizes > 1))
-        check_left(n_compared, n, " (regression needs none: mix=1, or RLS)")
+        check_left(n_compared, n, " (mix=1 and RLS need no pairs)")
     return form

@@ -1,8 +1,9 @@
-"""Least squares with a penalty, on trusted arrays: in all kernel functions, or in few
-of them.
+"""Penalized least squares in all or in few kernel functions.
 
-With a root R of the form L~ = R'R, of pairs or of items, the loss of functions with the
-values V is that of plain least squares in R V.
+The input is not checked.
+
+With L~ = R'R, the loss of functions with the values V is that of ordinary least squares
+with the values R V.
 """
 
 from __future__ import annotations
@@ -20,27 +21,28 @@ from preflearn.pursuit.quadratic_forms import QueryForm
 from preflearn.solvers.newton import conjugate_gradients
 
 _EPS = float(np.finfo(np.float64).eps)
-_MIN_SINGULAR_VALUE = 1e-150  # the square of a smaller one underflows
-# relative to the largest eigenvalue: smaller ones are rounding, and larger negative ones
-# are not
+_MIN_SINGULAR_VALUE = 1e-150  # squares of smaller singular values underflow
+# eigenvalues of smaller size, relative to the largest one, are rounding errors
 _EIGENVALUE_ROUNDING = 1e-13
 _MAX_NEGATIVE = 1e-9
-# an eigenvalue of differences is off by some hundred roundings of a value
+# error of an eigenvalue of differences, in rounding errors of a value
 _DIFFERENCE_ROUNDINGS = 100
-# alpha relative to the trace: from there on Cholesky keeps ten digits
+# for larger alpha, relative to the trace, Cholesky keeps ten digits
 _MIN_ALPHA_OF_CHOLESKY = 1e-8
-_CG_TOLERANCE = 1e-14  # of the residual
-_CG_STEPS_PER_ITEM = 2  # rounding may take more steps than there are unknowns
+_CG_TOLERANCE = 1e-14  # relative size of the residual
+_CG_STEPS_PER_ITEM = 2  # rounding errors may require more steps than there are unknowns
 
 
 class QueryRidge:
-    """The minima of (s - K a)'L~(s - K a) + alpha a'K a: (R K R' + alpha I) b = R s,
-    and a = R'b.
+    """Minima of (s - K a)'L~(s - K a) + alpha a'K a for several alpha.
+
+    They satisfy (R K R' + alpha I) b = R s and a = R'b.
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
-        Where L~ sees differences only: up to constants of rows and columns.
+        Kernel matrix; if L~ depends on differences only, up to row and column
+        constants.
     form : QueryForm
     s : ndarray of shape (n,)
     """
@@ -53,18 +55,21 @@ class QueryRidge:
         self.trace = float(np.trace(self._M))
 
     def values(self, a: Floats) -> Floats:
-        """K a, shape (n,)."""
+        """Return K a, shape (n,)."""
         return self.K @ a
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:
-        """Eigenvalues, not negative, and eigenvectors of R K R'."""
+        """Return the eigenvalues, clipped at 0, and the eigenvectors of R K R'."""
         values, V = linalg.eigh(self._M, driver="evd", check_finite=False)
         return np.maximum(values, 0.0), V
 
     def solutions(self, alphas: Floats) -> Floats:
-        """The coefficients for each alpha, shape (k, n), by the spectrum or, of one
-        alone, by Cholesky."""
+        """Return the coefficients for each alpha, shape (k, n).
+
+        Several alphas are solved by the spectrum, a single one by Cholesky if it is
+        accurate.
+        """
         b = None
         if len(alphas) == 1:
             b = self._solve_by_cholesky(float(alphas[0]))
@@ -74,8 +79,10 @@ class QueryRidge:
         return np.ascontiguousarray(self.form.root(b).T)
 
     def _solve_by_cholesky(self, alpha: float) -> Floats | None:
-        """b, shape (n, 1); None where there is an eigenvalue below -alpha, which the
-        spectrum takes for 0."""
+        """Return b, shape (n, 1), or None if the factorization fails.
+
+        It fails for an eigenvalue below -alpha, which the spectrum would replace by 0.
+        """
         moved = self._M.copy()
         moved.flat[:: len(moved) + 1] += alpha
         try:
@@ -87,7 +94,7 @@ class QueryRidge:
         return linalg.cho_solve(factor, self._c[:, None], check_finite=False)
 
     def left_out(self, alphas: Floats) -> Floats:
-        """Scores of each query by the fit without it, for each alpha, shape (k, n)."""
+        """Return scores of each query by the fit without it, for each alpha, (k, n)."""
         values, V = self._spectrum
         c = self._c
         Z = self.K @ self.form.root(V)
@@ -99,14 +106,17 @@ class QueryRidge:
             seen = Z[ids]
             for row, shrink in zip(scores, shrinking, strict=True):
                 weighted = own * shrink
-                # G_QQ^-1 b_Q is what c_Q says beyond the fit without Q.
+                # G_QQ^-1 b_Q is the part of c_Q that the fit without Q does not
+                # explain.
                 beyond = np.linalg.solve(weighted @ own.T, weighted @ along)
                 row[ids] = seen @ (shrink * along - beyond @ weighted)
         return scores
 
 
 class SparseRidge:
-    """The same minima for K = Z Z' with sparse Z, by conjugate gradients, without K.
+    """The minima of `QueryRidge` for K = Z Z' with sparse Z, without forming K.
+
+    They are computed by conjugate gradients.
 
     Parameters
     ----------
@@ -127,8 +137,11 @@ class SparseRidge:
         return self.Z @ (self.Z.T @ a)
 
     def solutions(self, alphas: Floats) -> Floats:
-        """The coefficients for one alpha, shape (1, n); by a dense K where rounding
-        keeps conjugate gradients from their end."""
+        """Return the coefficients for one alpha, shape (1, n).
+
+        If conjugate gradients do not converge due to rounding errors, a dense K is
+        used.
+        """
         (alpha,) = alphas
 
         def times(b: Floats) -> Floats:
@@ -147,16 +160,17 @@ class SparseRidge:
 
 
 class LinearRidge:
-    """The same minima for K = Z Z', in p unknowns: (Z'L~Z + alpha I) w = Z'L~s, and a =
-    L~(s - Z w) / alpha.
+    """The minima of `QueryRidge` for K = Z Z', in p unknowns.
 
-    Take the function from w: what is left of s, divided by a small alpha, tells Z'a = w
-    with few digits.
+    They satisfy (Z'L~Z + alpha I) w = Z'L~s and a = L~(s - Z w) / alpha.
+
+    Use w for the ranking function, since for small alpha, Z'a has fewer correct digits
+    than w.
 
     Parameters
     ----------
     Z : ndarray of shape (n, p)
-        Where L~ sees differences only: up to a constant row.
+        Features; if L~ depends on differences only, up to a constant row.
     form : QueryForm
     s : ndarray of shape (n,)
     """
@@ -172,8 +186,10 @@ class LinearRidge:
         self.trace = float(np.trace(self._inner))
 
     def solutions(self, alphas: Floats) -> Floats:
-        """The coefficients for each alpha, shape (k, n); the w are kept in `weights`,
-        shape (k, p)."""
+        """Return the coefficients for each alpha, shape (k, n).
+
+        The vectors w are stored in `weights`, shape (k, p).
+        """
         w = None
         if len(alphas) == 1 and alphas[0] >= _MIN_ALPHA_OF_CHOLESKY * self.trace:
             w = self._solve_by_cholesky(float(alphas[0]))
@@ -184,8 +200,10 @@ class LinearRidge:
         return np.ascontiguousarray(self.form.times(residuals).T) / alphas[:, None]
 
     def _solve_by_cholesky(self, alpha: float) -> Floats | None:
-        """w, shape (1, p), with a step of refinement; None where rounding makes the
-        matrix indefinite."""
+        """Return w, shape (1, p), or None if rounding makes the matrix indefinite.
+
+        One step of iterative refinement is included.
+        """
         moved = self._inner.copy()
         moved.flat[:: len(moved) + 1] += alpha
         try:
@@ -195,14 +213,14 @@ class LinearRidge:
         except linalg.LinAlgError:
             return None
         w = linalg.cho_solve(factor, self._pull, check_finite=False)
-        # the gradient from what is left of s is more precise than that of the equations
+        # a gradient computed from the residual of s is more accurate than one from the
+        # equations
         residual = (self._c - self._D @ w) @ self._D - alpha * w
         w = w + linalg.cho_solve(factor, residual, check_finite=False)
         return w[None]
 
     def left_out(self, alphas: Floats) -> Floats:
-        """As `QueryRidge.left_out`, by equations that the rows of the query are taken
-        out of."""
+        """Return `QueryRidge.left_out`, by removing rows of the equations."""
         scores = np.zeros((len(alphas), len(self._s)))
         for ids in _queries_with_others(self.form, self._c):
             D = self._D[ids]
@@ -213,9 +231,9 @@ class LinearRidge:
 
 
 def _queries_with_others(form: QueryForm, c: Floats) -> Iterator[Ids]:
-    """The items of each query without which the scores c of some others are not 0.
+    """Yield the items of each query, if other queries have scores c other than 0.
 
-    Left-out scores of other queries are 0, as of a fit without data.
+    If all other scores are 0, the left-out scores are 0, as for a fit without data.
     """
     order = np.argsort(form.query, kind="stable")
     for ids in np.split(order, np.cumsum(form.sizes[:-1]).astype(np.int64)):
@@ -224,15 +242,19 @@ def _queries_with_others(form: QueryForm, c: Floats) -> Iterator[Ids]:
 
 
 def _by_spectrum(M: Floats, v: Floats, alphas: Floats) -> Floats:
-    """(M + alpha I)^-1 v for each alpha, shape (k, p), where M has no eigenvalue below
-    0 but by rounding."""
+    """Return (M + alpha I)^-1 v for each alpha, shape (k, p).
+
+    M is positive semi-definite up to rounding errors.
+    """
     values, V = linalg.eigh(M, check_finite=False)
     return (v @ V / (np.maximum(values, 0.0) + alphas[:, None])) @ V.T
 
 
 def ridge(D: Floats, target: Floats, alphas: Floats) -> Floats:
-    """The w of least norm with |target - D w|² + alpha |w|² least, for each alpha >= 0,
-    shape (k, r)."""
+    """Minimize |target - D w|² + alpha |w|² for each alpha >= 0, shape (k, r).
+
+    If there are several minima, the one of minimum norm is returned.
+    """
     U, sizes, V = linalg.svd(D, full_matrices=False, check_finite=False)
     kept = sizes > max(_EPS * max(D.shape) * sizes[0], _MIN_SINGULAR_VALUE)
     U = U[:, kept]
@@ -249,19 +271,20 @@ def subset_ridge(
     s: Floats,
     alphas: Floats,
 ) -> tuple[Floats, Floats]:
-    """The minima of (s - Z a)'L~(s - Z a) + alpha |f|² over f = Z a, and the penalty
-    |f|² of each.
+    """Minimize (s - Z a)'L~(s - Z a) + alpha |f|² over f = Z a, for each alpha.
+
+    The penalties |f|² are also returned.
 
     Parameters
     ----------
     Z : ndarray of shape (n, r)
         Values of r functions.
     features, back : ndarray of shape (n, k), (r, k)
-        Values of functions that are orthonormal in the kernel, and their coefficients
-        in the r functions.
+        Values of functions that are orthonormal in the kernel's function space, and
+        their coefficients in terms of the r functions.
     alphas : ndarray of shape (levels,)
-        Where it is 0, the a of least norm is found; its penalty, which does not count,
-        is given as 0.
+        Regularization strengths. For 0, the a of minimum norm is returned, with penalty
+        0.
 
     Returns
     -------
@@ -279,8 +302,7 @@ def subset_ridge(
 
 
 def orthonormal(Z: Floats, K: Floats) -> tuple[Floats, Floats]:
-    """`features` and `back` of `subset_ridge`, by the kernel K between the centres of
-    the functions.
+    """Return `features` and `back` of `subset_ridge`, from the kernel of the centers.
 
     Raises
     ------
@@ -294,12 +316,14 @@ def orthonormal(Z: Floats, K: Floats) -> tuple[Floats, Floats]:
 
 
 def wide_orthonormal(Z: Floats, E: Floats, noise: float) -> tuple[Floats, Floats]:
-    """`orthonormal` for values Z of k - 1, E those between the centres, and their
-    rounding.
+    """Return `orthonormal` for a wide kernel, given by values of k - 1.
 
-    A kernel of x - x' may be so wide that K_RR is 1 up to rounding. Its first
-    function k_1 has norm 1, and so u is the first column of K_RR = uu' + S; what is
-    orthogonal to it, k_j - u_j k_1, comes from k - 1.
+    Z are the values of k - 1 at the items, E those between the centers, and `noise` is
+    their rounding error.
+
+    For small gamma, all entries of K_RR may equal 1 up to rounding. The first function
+    k_1 has norm 1, and K_RR = uu' + S with u the first column of K_RR. The components
+    orthogonal to k_1, k_j - u_j k_1, are computed from k - 1.
     """
     e = E[0]
     S = E - e[:, None] - e - np.outer(e, e)
@@ -316,7 +340,10 @@ def wide_orthonormal(Z: Floats, E: Floats, noise: float) -> tuple[Floats, Floats
 
 
 def _inverse_root(values: Floats, vectors: Floats, noise: float) -> Floats:
-    """P, shape (r, r), with P P' = K^+; zeros in columns of eigenvalues of rounding."""
+    """Return P, shape (r, r), with P P' = K^+.
+
+    Columns are zero for eigenvalues that are rounding errors.
+    """
     kept = values > max(_EIGENVALUE_ROUNDING * values[-1], noise)
     scales: Floats = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
     return vectors * scales

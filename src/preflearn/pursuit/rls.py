@@ -1,5 +1,4 @@
-"""Regularised least squares, of scores and of their differences, with all items or with
-few.
+"""Regularized least squares of scores and of score differences.
 
 References
 ----------
@@ -48,53 +47,59 @@ from preflearn.pursuit.ridge import (
 )
 
 Equations = QueryRidge | LinearRidge
-# times the trace of a matrix: adding a smaller alpha to it is lost in rounding
+# relative to the trace of a matrix; a smaller alpha is lost in rounding
 _SMALLEST_ALPHA = 10 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(eq=False, repr=False)
 class RankRLS(ScoredItemsEstimator):
-    """Regularised least squares of the differences of scores between the items of a
-    query.
+    """Regularized least squares of score differences within queries.
 
-    The rival "RankRLS" of Table 1 of [Tsivtsivadze2013]_: with the loss of eq. 2 and
-    K_ij = k(x_i, x_j) it solves::
+    Choose it for scored items if differences within a query matter: its solution and
+    leave-one-query-out errors for many alphas are fast. For a sparse model use
+    `RankingPursuit`; if only the order of the scores matters, use `SVMRank`.
 
-        minimise (s - K a)'L(s - K a) + alpha a'K a.
+    It is the baseline "RankRLS" in Table 1 of [Tsivtsivadze2013]_. With the loss of eq.
+    2 and K_ij = k(x_i, x_j) it solves::
+
+        minimize (s - K a)'L(s - K a) + alpha a'K a.
 
     Parameters
     ----------
     alpha : float or sequence of float
-        Positive. Of several the one with the lowest disagreement error over pairs of
-        different scores is chosen, on each query by the fit without it; of equal ones
-        the largest. All take one decomposition.
+        Regularization strength, positive. Of several values, the one with the lowest
+        leave-one-query-out error is chosen: the disagreement error over pairs of
+        different scores. Of equally good values the largest is chosen. All values share
+        one matrix decomposition.
     kernel, gamma, degree, coef0
-        As in `SVMRank`; "precomputed": X is the Gram matrix, shape (n, n).
+        Kernel and its parameters, as in `SVMRank`; "precomputed": X is the Gram matrix,
+        shape (n, n).
 
     Attributes
     ----------
     alpha_, errors_, basis_, coef_, objective_, n_features_in_
-        As in `RLS`, with errors of pairs.
+        Attributes as in `RLS`, but with disagreement errors of pairs.
 
     Notes
     -----
-    The gradient vanishes at a = L(s - K a) / alpha. Where K is singular there are other
-    solutions with the same function; this one is returned. Its coefficients add up to 0
-    in each query, so a constant added to the kernel, or to the scores of a query,
-    changes nothing.
+    The gradient is zero at a = L(s - K a) / alpha. If K is singular, other coefficients
+    give the same function; this solution is returned. Its coefficients add up to 0 in
+    each query, so a constant added to the kernel, or to the scores of a query, has no
+    effect.
 
-    With a root of L = R'R, which within a query of q items is sqrt(q) (I - 11'/q), a =
-    R'b and (R K R' + alpha I) b = R s. Without a query Q, b changes to b - G_Q G_QQ^-1
-    b_Q with G = (R K R' + alpha I)^-1, and K R' times that is `leave_query_out`.
+    Let L = R'R, where R is sqrt(q) (I - 11'/q) within a query of q items. Then a = R'b
+    and (R K R' + alpha I) b = R s. If query Q is left out, b becomes b - G_Q G_QQ^-1
+    b_Q with G = (R K R' + alpha I)^-1; `leave_query_out` returns the product of K R'
+    with this vector.
 
-    A query of one item adds nothing to the loss, and its coefficient is 0. Where the
-    scores of each query are equal, so are all coefficients: 0. The loss of a query of q
-    items grows with q²: compare alpha with that. An alpha below 10 roundings of the
-    trace of R K R' is refused.
+    A query of one item adds nothing to the loss, and its coefficient is 0. If the
+    scores within each query are equal, all coefficients are 0. The loss of a query of q
+    items grows with q², so choose alpha accordingly. An alpha below 10 rounding errors
+    of the trace of R K R' raises ValueError.
 
-    With a linear kernel of p < n features X the function is w·x, with (X'LX + alpha I)
-    w = X'L s, and a = L(s - X w) / alpha: p unknowns, and p for each query that is left
-    out.
+    With a linear kernel and p < n features, the function is w·x with (X'LX + alpha I) w
+    = X'L s and a = L(s - X w) / alpha. These equations, also with a query left out,
+    have p unknowns.
 
     Examples
     --------
@@ -105,7 +110,7 @@ class RankRLS(ScoredItemsEstimator):
 
     alpha: float | Sequence[float] = 1.0
     kernel: Kernel = "rbf"
-    _mix: ClassVar[float] = 0.0  # of the loss: 0 for pairs, 1 for single items
+    _mix: ClassVar[float] = 0.0  # mix of the loss: 0 for pairs, 1 for single items
 
     def fit(
         self,
@@ -113,13 +118,13 @@ class RankRLS(ScoredItemsEstimator):
         y: ArrayLike,
         qid: ArrayLike | None = None,
     ) -> Self:
-        """Learn from scored items.
+        """Fit the model to scored items.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
-            Sparse features stay so where the kernel is linear and n < p; else they
-            become dense.
+            Features. Sparse features remain sparse if the kernel is linear and n < p;
+            otherwise they become dense.
         y : array-like of shape (n,)
             Scores; larger is better.
         qid : array-like of shape (n,), optional
@@ -130,9 +135,9 @@ class RankRLS(ScoredItemsEstimator):
         NotPositiveSemidefiniteError
             If the kernel is not positive semi-definite on the items.
         ValueError
-            On bad parameters, shapes or values, sizes whose squares leave the floats,
-            an alpha that rounding hides, several alphas with one query, or where no two
-            items are compared and the loss is not that of regression.
+            If parameters, shapes, or values are not valid; if squares of values would
+            over- or underflow, or alpha would be lost in rounding; if there are several
+            alphas and only one query; or if no two items are compared, except in `RLS`.
         """
         data = check_training_data(X, y, qid, self._mix, self.kernel)
         functions = functions_at_items(self, data.X)
@@ -147,14 +152,14 @@ class RankRLS(ScoredItemsEstimator):
         else:
             equations = self._equations(functions, data)
         smallest = _SMALLEST_ALPHA * equations.trace
-        expected = f"at least {smallest:.3g}: next to the kernel a smaller one is lost in rounding"
+        expected = f"at least {smallest:.3g}, so that it is not lost in rounding"
         require(alphas.min() >= smallest, float(alphas.min()), "alpha", expected)
 
         best = 0
         vars(self).pop("errors_", None)
         if not isinstance(equations, SparseRidge) and len(alphas) > 1:
             self.errors_ = self._left_out_errors(equations, data, alphas)
-            # of equal errors the largest alpha
+            # the largest alpha of lowest error
             best = int(np.lexsort((-alphas, self.errors_))[0])
         self.alpha_ = float(alphas[best])
         self.coef_ = equations.solutions(alphas)[best]
@@ -175,17 +180,18 @@ class RankRLS(ScoredItemsEstimator):
         return self
 
     def leave_query_out(self) -> Floats:
-        """Scores of the training items, each by the fit with `alpha_` without its
-        query, shape (n,).
+        """Return scores of the training items by fits without their query, shape (n,).
 
-        The cost is that of one eigendecomposition for all queries. RankRLS determines
-        them up to a constant in each query, and they are 0 where no other query has two
-        items to compare.
+        The fits use `alpha_`.
+
+        The time is that of one eigendecomposition for all queries. In RankRLS the
+        scores of a query are determined up to a constant, and they are 0 if no other
+        query has two items to compare.
 
         Raises
         ------
         ValueError
-            If the fit had only one query.
+            If there was only one query in `fit`.
         """
         check_is_fitted(self, "n_features_in_")
         equations = self._equations(self._functions, self._training)
@@ -194,9 +200,9 @@ class RankRLS(ScoredItemsEstimator):
     def _left_out_errors(
         self, equations: Equations, data: TrainingData, alphas: Floats
     ) -> Floats:
-        """The error of each alpha on each query by the fit without it, shape (k,).
+        """Return the leave-one-query-out error of each alpha, shape (k,).
 
-        Disagreement is counted over pairs of different scores.
+        The disagreement error counts pairs of different scores.
         """
         predicted = _left_out(equations, alphas).T
         if self._mix:
@@ -207,9 +213,9 @@ class RankRLS(ScoredItemsEstimator):
         )
 
     def _equations(self, functions: Functions, data: TrainingData) -> Equations:
-        """The normal equations, in p unknowns for a linear kernel of p < n features.
+        """Return the normal equations; a linear kernel with p < n has p unknowns.
 
-        Those of RankRLS take a kernel up to constants.
+        RankRLS uses the kernel up to row and column constants.
         """
         X = data.X
         kernel = functions.kernel
@@ -232,52 +238,56 @@ class RankRLS(ScoredItemsEstimator):
     def _ranking_function(self, mix: float) -> Expansion:
         if self._weights is None:
             return super()._ranking_function(mix)
-        # w itself is more precise than the sum of its n terms: see LinearRidge
+        # w is more accurate than the sum of its n terms, see LinearRidge
         return Expansion(self._functions.seen(mix).k, self._weights[None], np.ones(1))
 
 
 class RLS(RankRLS):
-    """Regularised least squares of scores (kernel ridge regression without an
-    intercept).
+    """Regularized least squares of scores: kernel ridge regression, no intercept.
 
-    The rival "RLS" of Table 1 of [Tsivtsivadze2013]_: with K_ij = k(x_i, x_j) it
-    solves::
+    Choose it as a regression baseline for `RankRLS`, or if the scores themselves are to
+    be predicted.
 
-        minimise |s - K a|² + alpha a'K a,
+    It is the baseline "RLS" in Table 1 of [Tsivtsivadze2013]_. With K_ij = k(x_i, x_j)
+    it solves::
 
-    which is `RankRLS` with L~ = I (mix = 1 in eq. 5). It uses no pairs: queries only
-    say what is left out.
+        minimize |s - K a|² + alpha a'K a,
+
+    which is `RankRLS` with L~ = I (mix = 1 in eq. 5). It uses no pairs; query ids only
+    determine what is left out in the choice of alpha.
 
     Parameters
     ----------
     alpha : float or sequence of float
-        Positive. Of several the one with the lowest mean squared error is chosen, on
-        each query by the fit without it; of equal ones the largest. All take one
-        decomposition.
+        Regularization strength, positive. Of several values, the one with the lowest
+        leave-one-query-out mean squared error is chosen; of equally good values the
+        largest. All values share one matrix decomposition.
     kernel, gamma, degree, coef0
-        As in `SVMRank`; "precomputed": X is the Gram matrix, shape (n, n).
+        Kernel and its parameters, as in `SVMRank`; "precomputed": X is the Gram matrix,
+        shape (n, n).
 
     Attributes
     ----------
     alpha_ : float
-        The one that was given or chosen.
+        Value of alpha, given or chosen.
     errors_ : ndarray of shape (k,)
-        Errors of the alphas; only with several.
+        Leave-one-query-out errors, only with several values of alpha.
     basis_ : ndarray of int, shape (n,)
-        0, 1, ..., n - 1: all training items.
+        0, 1, ..., n - 1, since all training items are used.
     coef_ : ndarray of shape (n,)
     objective_ : float
-        The minimum, at `alpha_`.
+        Minimum of the objective for `alpha_`.
     n_features_in_ : int
 
     Notes
     -----
-    With a linear kernel of p < n features the equations have p unknowns, and cost O(n
-    p²); else n, and O(n³). One alpha takes a Cholesky factorization, or the singular
-    values where alpha is below 1e-8 of the trace of the equations; sparse features of n
-    < p items take conjugate gradients, in time proportional to the entries. For dense
-    features scikit-learn's Ridge (fit_intercept=False) has the same answer, and takes
-    less time.
+    With a linear kernel and p < n features, the equations have p unknowns and take O(n
+    p²) operations; otherwise they have n unknowns and take O(n³). A single alpha is
+    solved by a Cholesky factorization, or by the singular values if alpha is below 1e-8
+    of the trace of the equations. Sparse features with n < p items are solved by
+    conjugate gradients, in time proportional to the number of entries. For dense
+    features scikit-learn's Ridge (fit_intercept=False) gives the same result in less
+    time.
 
     Examples
     --------
@@ -291,39 +301,42 @@ class RLS(RankRLS):
 
 @dataclass(eq=False, repr=False)
 class SparseRankRLS(ScoredItemsEstimator):
-    """RankRLS with the kernel functions of a random subset of the items: the subset of
-    regressors.
+    """RankRLS with the kernel functions of a random subset of the items.
 
-    Section 5 of [Tsivtsivadze2013]_: for random rows R of the items, with K_R the
-    columns R of K, it solves::
+    Choose it instead of `RankRLS` if there are too many items for an (n, n) kernel
+    matrix. The method is known as subset of regressors.
 
-        minimise (s - K_R a)'L(s - K_R a) + alpha a'K_RR a.
+    It is described in section 5 of [Tsivtsivadze2013]_. For random rows R of the items,
+    with K_R the columns R of K, it solves::
+
+        minimize (s - K_R a)'L(s - K_R a) + alpha a'K_RR a.
 
     Parameters
     ----------
     n_basis : int
-        The number r of functions; with r >= n all items take part.
+        Number r of functions; with r >= n all items are used.
     alpha : float
-        At least 0. The paper prints no regularizer, which is alpha = 0: least squares,
-        and of several solutions the coefficients of least norm.
+        Regularization strength, at least 0. The paper has no regularizer, which is
+        alpha = 0. Of several least-squares solutions the coefficients of minimum norm
+        are then chosen.
     kernel, gamma, degree, coef0
-        As in `RankRLS`.
+        Kernel and its parameters, as in `RankRLS`.
     random_state : int, numpy Generator, RandomState or None
-        Draws the subset.
+        Source of randomness for the subset.
 
     Attributes
     ----------
     basis_ : ndarray of int, shape (r,)
-        The subset, in increasing order.
+        Row numbers of the subset, in increasing order.
     coef_ : ndarray of shape (r,)
     objective_, n_features_in_
-        As in `RankRLS`.
+        Attributes as in `RankRLS`.
 
     Notes
     -----
     For alpha > 0 the function is that of RankRLS with the kernel k~(x, x') = k_R(x)
-    K_RR^+ k_R(x'). At alpha = 0 no kernel says which one of several least squares
-    solutions is meant. Eigenvalues of K_RR below 1e-13 of the largest count as 0.
+    K_RR^+ k_R(x'). At alpha = 0 the kernel does not select one of several least-squares
+    solutions. Eigenvalues of K_RR below 1e-13 of the largest count as 0.
 
     Examples
     --------
@@ -344,13 +357,13 @@ class SparseRankRLS(ScoredItemsEstimator):
         y: ArrayLike,
         qid: ArrayLike | None = None,
     ) -> Self:
-        """Learn from scored items.
+        """Fit the model to scored items.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
-            Sparse features stay so where the kernel is linear and n < p; else they
-            become dense.
+            Features. Sparse features remain sparse if the kernel is linear and n < p;
+            otherwise they become dense.
         y : array-like of shape (n,)
             Scores; larger is better.
         qid : array-like of shape (n,), optional
@@ -361,8 +374,8 @@ class SparseRankRLS(ScoredItemsEstimator):
         NotPositiveSemidefiniteError
             If the kernel is not positive semi-definite on the subset.
         ValueError
-            On bad parameters, shapes or values, sizes whose squares leave the floats,
-            or where no two items are compared.
+            If parameters, shapes, or values are not valid, squares of values would
+            over- or underflow, or no two items are compared.
         """
         data = check_training_data(X, y, qid, 0.0, self.kernel)
         functions = functions_at_items(self, data.X)
@@ -395,20 +408,20 @@ class SparseRankRLS(ScoredItemsEstimator):
 
 
 def _left_out(equations: Equations, alphas: Floats) -> Floats:
-    """Scores of each query by the fit without it, for each alpha, shape (k, n)."""
+    """Return scores of each query by the fit without it, for each alpha, (k, n)."""
     n_queries = len(equations.form.sizes)
-    expected = "at least 2, of which each is left out: pass qid, or a single alpha"
+    expected = "at least 2, since each is left out in turn: pass qid, or a single alpha"
     require(n_queries > 1, n_queries, "the number of queries", expected)
     return equations.left_out(alphas)
 
 
 def _check_alphas(alpha: object) -> Floats:
-    """One alpha or several as an array, shape (k,)."""
+    """Return one or several alphas as an array, shape (k,)."""
     expected = "a positive number"
     least = 1 / LARGEST
     if isinstance(alpha, str) or not hasattr(alpha, "__len__"):
         return np.array(
-            [check_real(alpha, "alpha", f"{expected}, or several", least, LARGEST)]
+            [check_real(alpha, "alpha", f"{expected} or several ones", least, LARGEST)]
         )
     several: Any = alpha
     values = check_array(several, "alpha", ("k",), "numbers to choose from")

@@ -1,5 +1,4 @@
-"""Sparse ranking functions in several views that agree on unscored items: section 3.1
-of the paper.
+"""Semi-supervised ranking pursuit in several views (section 3.1 of P3).
 
 References
 ----------
@@ -37,12 +36,14 @@ from preflearn.pursuit.dictionary import Dictionary
 from preflearn.pursuit.greedy import follow
 from preflearn.pursuit.quadratic_forms import QueryForm, form_of
 
-_MAX_SYSTEM_ENTRIES = 4 * 10**6  # of all choices without a shared index
-_MAX_KEPT_BYTES = 1 << 28  # of the values of the functions of all views
+_MAX_SYSTEM_ENTRIES = (
+    4 * 10**6
+)  # limit on the entries of the systems of all choices, without a shared index
+_MAX_KEPT_BYTES = 1 << 28  # limit on the memory for function values of all views
 
 
 class View(NamedTuple):
-    """The columns of a view, and its functions of them."""
+    """The columns of a view, and its kernel functions."""
 
     columns: Ids
     functions: Functions
@@ -50,11 +51,14 @@ class View(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
-    """A sparse ranking function a view, good on scored items and alike on unscored
-    ones.
+    """Sparse ranking functions in several views that agree on unscored items.
 
-    A step appends a function to the f^(v) of each of M views. The steps lower (3) of
-    [Tsivtsivadze2013]_::
+    Choose it if the features form several groups (views) that each predict the scores,
+    and there are many unscored items. Without unscored items or views, use
+    `RankingPursuit`.
+
+    Each step appends a function to the ranking function f^(v) of each of M views. The
+    steps lower eq. (3) of [Tsivtsivadze2013]_::
 
         sum_v (s - f^(v))'L(s - f^(v)) + nu sum_vu (fbar^(v) - fbar^(u))'Lbar(fbar^(v) -
         fbar^(u)) ,
@@ -65,54 +69,59 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
     Parameters
     ----------
     views : sequence
-        M >= 1 views. Each is an array of columns of X (numbers, or a mask) or a slice.
-        With kernel="precomputed" the columns are the values of N functions.
+        M >= 1 views, each an array of columns of X (numbers or a mask) or a slice. With
+        kernel="precomputed" the columns are the values of N functions.
     n_basis : int
-        The largest number P of steps.
+        Largest number P of steps.
     nu : float
-        Weight of agreement, at least 0.
+        Weight of the disagreement between views, at least 0.
     algorithm : {"corrected", "printed"}
-        "corrected": each step minimises (3) over the new functions and coefficients.
-        "printed": Figure 2; see the notes.
+        Objective of a step. "corrected": eq. (3), over the new functions and
+        coefficients. "printed": as in Figure 2, see the notes.
     shared_index : bool
-        Whether the functions of a step have one index in all views (footnote 4), or
-        each its own: then all N^M choices are compared, for small problems.
+        Whether the functions of a step have the same index in all views (footnote 4).
+        If False, all N^M combinations are compared, which is possible only for small
+        problems.
     kernel, gamma, degree, coef0
-        As in `SVMRank`; gamma = "scale" is that of a view's own columns.
+        Kernel and its parameters, as in `SVMRank`; gamma = "scale" is computed from the
+        columns of each view.
 
     Attributes
     ----------
     basis_ : ndarray of int, shape (P, M)
-        Scored items that are centres, step by step; one may come back.
+        Row numbers of the scored items that are the centers, per step. An item may be
+        chosen repeatedly.
     coefs_ : ndarray of shape (M, P)
     objectives_ : ndarray of shape (P + 1,)
-        The value of (3) after 0, 1, ... steps.
+        Value of eq. (3) after 0, 1, ... steps.
     n_features_in_ : int
 
     Notes
     -----
-    **The answer** is the mean of the views, `rank_function`; `predict_views` has each
-    of them.
+    **Prediction.** `rank_function` returns the mean of the views, and `predict_views`
+    the values of each view.
 
-    **"printed"** differs from the minimisation of (3) in two ways: all views fit one
-    residual, s minus the mean of the views, and only the increments of a step are to
-    agree, not the functions. So (3) may rise from step to step. Figure 2 also centres
-    functions at unscored items for the agreement; they would be other functions than
-    those that are fitted, so here both algorithms use the one centre.
+    **"printed"** differs from the minimization of eq. (3) in two ways. All views fit
+    the same residual, s minus the mean of the views. Only the increments of a step
+    should agree, not the functions. Eq. (3) may therefore increase in a step. For the
+    agreement, Figure 2 also centers functions at unscored items. These would differ
+    from the fitted functions, so here both algorithms use the same centers in both
+    terms.
 
     **Singular systems.** B + C is positive semi-definite, and singular if some
-    combination of the new functions is constant within all queries; the solution of
-    least norm is taken. The pursuit ends early where no choice lowers its objective by
-    more than rounding. Choices whose decreases agree to 1e-9 count as equal: the first
-    is taken.
+    combination of the new functions is constant within all queries. The minimum-norm
+    solution is then chosen. The pursuit ends early if no choice lowers its objective by
+    more than rounding errors. Of choices whose decreases agree to 1e-9 the first is
+    taken.
 
     **Cost.** With a shared index O(M² n l) to set up and O(P M n (n + l)) for P steps,
-    for n scored items as centres and l unscored ones. Memory is linear in l. Without a
-    shared index the setup is O(M² n² l); a step compares N^M choices at no further cost
-    in l.
+    for n scored items as centers and l unscored ones. Memory is linear in l. Without a
+    shared index the setup is O(M² n² l), and a step compares N^M choices in a time that
+    does not depend on l.
 
-    **Large nu.** For functions of equal size up to about 1e10; beyond, rounding in what
-    the views agree on outweighs the scores, and the pursuit ends early.
+    **Large nu.** For functions of equal size, nu can be up to about 1e10. For larger
+    nu, rounding errors of the disagreement outweigh the scores, and the pursuit ends
+    early.
 
     Examples
     --------
@@ -139,7 +148,7 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         X_unscored: ArrayLike | None = None,
         qid_unscored: ArrayLike | None = None,
     ) -> SemiSupervisedRankingPursuit:
-        """Learn from scored items, and from unscored ones where the views are to agree.
+        """Fit the model to scored items and unscored items.
 
         Parameters
         ----------
@@ -149,17 +158,16 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         qid : array-like of shape (n,), optional
             Query ids: only items with equal ids are compared. None: one query.
         X_unscored : array-like of shape (l, p), optional
-            None: the views are to agree on the scored items.
+            Unscored items, on which the views should agree; None: the scored items.
         qid_unscored : array-like of shape (l,), optional
-            Query ids of the unscored items, which need not occur among those of the
-            scored ones.
+            Query ids of the unscored items. They need not occur in `qid`.
 
         Raises
         ------
         ValueError
-            On bad parameters, shapes or values, where no two scored or unscored items
-            are compared, and without a shared index where there are too many choices
-            (of two views a million).
+            If parameters, shapes, or values are not valid; if no two scored, or no two
+            unscored items are compared; or if, without a shared index, there are too
+            many choices (a million for two views).
         """
         most = check_count(self.n_basis, "n_basis", 1)
         nu = check_real(
@@ -190,11 +198,11 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         return self
 
     def predict_views(self, X: ArrayLike) -> Floats:
-        """f^(v)(x) of each view, shape (n, M)."""
+        """Return f^(v)(x) of each view, shape (n, M)."""
         return self._by_view(check_asked(self, X), 1.0)
 
     def rank_function(self, X: ArrayLike) -> Floats:
-        """The mean of the views, shape (n,); larger is better."""
+        """Return the mean of the views, shape (n,); larger is better."""
         return self.predict_views(X).mean(axis=1)
 
     def _relative_scores(self, X: Floats) -> Floats:
@@ -209,7 +217,7 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         return np.column_stack(scores)
 
     def _views_of(self, X: Floats) -> list[View]:
-        """The views, checked."""
+        """Check the views, and return their columns and functions."""
         expected = "a sequence of at least one view"
         choices = check_list(self.views, "views", expected)
         require(len(choices) > 0, self.views, "views", expected)
@@ -221,7 +229,7 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
 
 
 def _columns(choice: Any, name: str, n_features: int) -> Ids:
-    """The numbers of a view's columns."""
+    """Return the column numbers of a view."""
     index = choice
     if not isinstance(choice, slice):
         index = as_array(choice, name)
@@ -231,40 +239,40 @@ def _columns(choice: Any, name: str, n_features: int) -> Ids:
         ids = np.empty(0, dtype=np.int64)
     last = n_features - 1
     expected = (
-        f"at least one column, as numbers from 0 to {last}, as a mask or as a slice"
+        f"at least one column, given as numbers from 0 to {last}, a mask, or a slice"
     )
     require(ids.ndim == 1 and len(ids) > 0, choice, name, expected)
     return ids
 
 
 def _choices(views: list[View], shared: bool) -> Ids:
-    """The functions of each choice, one a view, shape (choices, M)."""
+    """Return the combinations of functions, one per view, shape (choices, M)."""
     numbers = [len(view.functions.centres) for view in views]
     require(
         len(set(numbers)) == 1,
         numbers,
-        "the list of the views' numbers of functions",
-        "equal ones",
+        "the list of the numbers of functions per view",
+        "equal numbers",
     )
     N = numbers[0]
     M = len(numbers)
     if shared:
         return np.repeat(np.arange(N)[:, None], M, axis=1)
     expected = (
-        f"at most {_MAX_SYSTEM_ENTRIES // M**2}, for all are tried: "
-        "use shared_index=True, or fewer scored items"
+        f"at most {_MAX_SYSTEM_ENTRIES // M**2}, since all are tried: "
+        "pass shared_index=True, or fewer scored items"
     )
     require(
         N**M * M**2 <= _MAX_SYSTEM_ENTRIES,
         N**M,
-        f"the number of choices of {M} views of {N} functions",
+        f"the number of combinations of {N} functions in {M} views",
         expected,
     )
     return np.indices((N,) * M).reshape(M, -1).T
 
 
 def _items_in_views(form: QueryForm, X: Floats, views: list[View]) -> MultiViewItems:
-    """Items, and the functions of each view at them up to constants."""
+    """Return items with the functions of each view, up to constants."""
     memory = _MAX_KEPT_BYTES / len(views)
     parts = [(view.functions.seen(0.0), X[:, view.columns]) for view in views]
     return MultiViewItems(form, [Dictionary(*part, memory) for part in parts])
@@ -273,13 +281,13 @@ def _items_in_views(form: QueryForm, X: Floats, views: list[View]) -> MultiViewI
 def _unscored(
     X: ArrayLike | None, qid: ArrayLike | None, n_features: int
 ) -> tuple[Floats, QueryForm]:
-    """Unscored items and what compares them, checked."""
+    """Check unscored items, and return them with the form that compares them."""
     if X is None:
         raise ValueError(
-            "qid_unscored is given, but X_unscored is not; expected the items"
+            "qid_unscored was passed without X_unscored; pass the unscored items, too"
         )
     X = check_array(X, "X_unscored", ("l", n_features), "the features of X")
     try:
         return X, form_of(len(X), qid, 0.0)
     except ValueError as error:
-        raise ValueError(f"of the unscored items: {error}") from None
+        raise ValueError(f"unscored items: {error}") from None
