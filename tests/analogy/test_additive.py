@@ -146,7 +146,7 @@ def test_few_products_at_many_pairs(monkeypatch):
 
 def test_an_impossible_tolerance_ends_with_the_rounding():
     U, y = compared(13, 60, 2, "mixed")
-    with pytest.warns(ConvergenceWarning, match="C = 10"):
+    with pytest.warns(ConvergenceWarning, match=r"C \(now 10\)"):
         model = AdditiveAnalogy(10.0, tol=1e-300).fit(U, y)
     assert model.dual_gap_ < 1e-14
 

@@ -38,7 +38,7 @@ def test_the_path_gives_the_same_svm_as_the_dual(C):
 
 def test_a_gap_of_the_svm_causes_a_warning(monkeypatch):
     monkeypatch.setattr(classifiers, "_MAX_GAP", -1.0)
-    with pytest.warns(ConvergenceWarning, match="AnKerRank.*gap.*lower C = 3"):
+    with pytest.warns(ConvergenceWarning, match=r"AnKerRank.*gap.*lower C \(now 3\)"):
         hinge(problem(0, 8, 2), 3.0)
 
 

@@ -1,5 +1,4 @@
-"""P5: the analogy kernel between pairs of items, and the learners of rankings that are
-built on it."""
+"""The analogy kernel between pairs of items, and rankers that use it (P5)."""
 
 from preflearn.analogy.able2rank import Able2Rank
 from preflearn.analogy.additive import AdditiveAnalogy

@@ -1,5 +1,4 @@
-"""Object ranking by the observed preferences that are most analogous
-[AhmadiFahandar2018]_.
+"""Object ranking by the most analogous training preferences.
 
 References
 ----------
@@ -21,40 +20,44 @@ from preflearn.analogy.kernel import analogy_kernel, blocks
 from preflearn.analogy.training import PairwiseLearner
 from preflearn.core.validation import Floats, check_count
 
-_DEGREE_DIGITS = 12  # degrees are compared after rounding to as many digits
+# decimal digits to which degrees are rounded before they are compared
+_DEGREE_DIGITS = 12
 
 
 @dataclass(eq=False, repr=False)
 class Able2Rank(PairwiseLearner):
-    """able2rank: the k most analogous training preferences vote on each pair,
-    [AhmadiFahandar2018]_.
+    """Rank by votes of the k most analogous preferences, [AhmadiFahandar2018]_.
 
-    Section 3.2 of [AhmadiFahandar2019]_: z > z' in the training data speaks for x_i >
-    x_j to the degree v(z, z', x_i, x_j), and for x_j > x_i to the degree v(z, z', x_j,
-    x_i); v is eq. 5, averaged over features (`analogy_kernel` of degree 1). Each
-    training pair votes once, for the direction of its larger degree; the k pairs with
-    the largest such degrees count, as in the authors' public code. The fractions of the
-    votes are p_ij, and the worths of `bradley_terry(P)` order the items. Nothing is
-    learned: the training pairs are kept.
+    Choose it as a nearest-neighbor baseline for `AnKerRank`: nothing is learned, and
+    the training pairs are stored.
+
+    The method is described in section 3.2 of [AhmadiFahandar2019]_. A training
+    preference z > z' supports x_i > x_j to the degree v(z, z', x_i, x_j), and x_j > x_i
+    to the degree v(z, z', x_j, x_i), where v is eq. 5, averaged over features
+    (`analogy_kernel` of degree 1). Each training pair votes for the direction of its
+    larger degree. The k pairs with the largest degrees count, as in the authors' public
+    code. p_ij is the fraction of votes for x_i > x_j, and the items are ordered by the
+    worths of `bradley_terry(P)`.
 
     Parameters
     ----------
     k : int
-        Number of votes on each pair; all if there are fewer.
+        Number of votes on each pair; all training pairs vote if there are fewer.
 
     Attributes
     ----------
     k_ : int
     differences_ : ndarray of shape (m, d)
-        Better item minus worse item of the training pairs.
+        Feature differences, better minus worse item, of the training pairs.
     n_features_in_ : int
 
     Notes
     -----
-    Votes do not depend on the order of items: training pairs whose degree is equal to
-    the k-th largest (in 12 digits) share what is left of the k votes, and a pair with
+    Votes do not depend on the order of items. Training pairs whose degree equals the
+    k-th largest (in 12 digits) share the remaining ones of the k votes, and a pair with
     equal degrees in both directions gives half a vote to each. (The authors' code takes
-    whichever a sort puts first, and counts equality for the item that comes later.)
+    the pairs that come first after sorting, and counts equal degrees as a vote for the
+    later item.)
 
     References
     ----------
@@ -72,22 +75,22 @@ class Able2Rank(PairwiseLearner):
     k: int = 10
 
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
-        """Keep the preferences between scored items.
+        """Store the preferences between scored items.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
-            In [0, 1].
+            Features in [0, 1].
         y : array-like of shape (n,)
-            Scores; larger is better, see `RankingLearner.fit`. Items of one query with
-            equal scores make no pair.
+            Scores; larger is better, see `RankingLearner.fit`. Items of the same query
+            with equal scores give no pair.
         qid : array-like of shape (n,), optional
-            Query ids: only items of one query are compared. None: one query.
+            Query ids: only items with equal ids are compared. None: one query.
 
         Raises
         ------
         ValueError
-            On a bad k, features outside [0, 1], or where no pair is left.
+            If k is not valid, features are outside [0, 1], or no pair is left.
         """
         k = check_count(self.k, "k", 1)
         _, better = self._preferences(X, y, qid)
@@ -99,7 +102,7 @@ class Able2Rank(PairwiseLearner):
     def _degrees(self, U: Floats) -> Floats:
         fractions = []
         for part in blocks(U, 2 * len(self.differences_)):
-            # many degrees of scaled integers are equal up to rounding
+            # for scaled integer features, many degrees are equal up to rounding errors
             first = np.round(analogy_kernel(part, self.differences_), _DEGREE_DIGITS)
             second = np.round(analogy_kernel(-part, self.differences_), _DEGREE_DIGITS)
             votes = (1 + np.sign(first - second)) / 2
@@ -109,7 +112,7 @@ class Able2Rank(PairwiseLearner):
 
 
 def _top_k_weights(values: Floats, k: int) -> Floats:
-    """1 for the k largest of each row; values equal to the k-th divide what is left."""
+    """Return weights 1 for the k largest values per row; ties at the k-th share."""
     k = min(k, values.shape[1])
     kth = np.partition(values, -k, axis=1)[:, -k, None]
     above = values > kth

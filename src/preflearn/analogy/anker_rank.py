@@ -33,85 +33,92 @@ Orientation = Literal["coin", "both", "antisymmetric"]
 
 @dataclass(eq=False, repr=False)
 class AnKerRank(PairwiseLearner):
-    """AnKer-rank: a support vector machine on pairs in analogy.
+    """AnKer-rank: rank items by a classifier of pairs with the analogy kernel.
 
-    Section 5 of [AhmadiFahandar2019]_.
+    Choose it to rank items of new queries if preferences transfer by analogy: pairs
+    with similar feature differences have the same better item.
 
-    With the analogy kernel k between differences of pairs, it minimises ::
+    The method is described in section 5 of [AhmadiFahandar2019]_.
+
+    With the analogy kernel k between differences of pairs, it minimizes ::
 
         C sum over training pairs of (1 - y f(u))_+ + 1/2 |f|^2,    f(u) = b + sum_i coef_i k(u, u_i),
 
-    turns f into q = 1 / (1 + exp(-a f - b')) (Platt), takes p_ij = (1 + q_ij - q_ji) /
-    2 for the items i, j of a query, and orders them by the worths of `bradley_terry(P)`.
+    converts f to probabilities q = 1 / (1 + exp(-a f - b')) (Platt scaling), computes
+    p_ij = (1 + q_ij - q_ji) / 2 for the items i, j of a query, and orders the items by
+    the worths of `bradley_terry(P)`.
 
     Parameters
     ----------
     C : float or "path"
-        The cost, from 1e-6 to 1e6.
-        "path": that of lowest zero-one loss in 2-fold cross-validation, over all C; a
-        path takes as long as ten to twenty fits.
+        Cost, from 1e-6 to 1e6. "path": the C of lowest zero-one loss in 2-fold
+        cross-validation, over all C; a path takes as long as ten to twenty fits.
     degree : int
-        Degree of the kernel: 1 is eq. 8, 2 is eq. 9. At some hundreds the kernel is 0
-        except for equal pairs, and other items are not ranked.
+        Degree of the kernel: 1 is eq. 8, 2 is eq. 9. For degrees of some hundreds, the
+        kernel is 0 except between equal pairs, and new items cannot be ranked.
     orientation : {"coin", "both", "antisymmetric"}
-        Which example a pair makes. "coin": (a, b) or (b, a), by a fair coin; if all
-        coins fall on one side, one of them is turned over. "both": (a, b) with label +1
-        and (b, a) with -1. "antisymmetric": the kernel (k(u, v) - k(u, -v)) / 2 without
-        bias, so that f(-u) = -f(u) whichever way a pair is read. With zero="apart" the
-        last two are the same classifier, where "both" has half the C; it has four times
-        the memory.
+        Training examples of a pair. "coin": (a, b) or (b, a), chosen by a fair coin; if
+        all pairs get the same orientation, one of them is reversed. "both": (a, b) with
+        label +1 and (b, a) with label -1. "antisymmetric": one example with the kernel
+        (k(u, v) - k(u, -v)) / 2 and no bias, so that f(-u) = -f(u). With zero="apart",
+        "both" with half the C is the same classifier as "antisymmetric", but takes four
+        times the memory.
     n_repeats : int
         Repetitions of the 2-fold cross-validation.
     split : {"pairs", "objects"}
-        What the folds halve. "objects": a pair trains, or validates, if both of its
-        items are in that half; the others are left out.
+        Units of the folds. "objects": a pair is used for training or validation if both
+        of its items are in the corresponding half; other pairs are left out.
     loss : {"hinge", "logistic", "squared"}
-        A support vector machine; or kernel logistic regression, with log(1 + exp(-y f))
-        in place of the hinge; or kernel ridge regression, with (y - f)^2 / 2, without
-        bias. The last two choose C from 0.001, 0.01, ..., 1e6.
+        Loss of the classifier. "hinge": support vector machine. "logistic": kernel
+        logistic regression, with log(1 + exp(-y f)) instead of the hinge. "squared":
+        kernel ridge regression, with (y - f)^2 / 2 and no bias. With C="path" the last
+        two choose C from 0.001, 0.01, ..., 1e6.
     zero : {"apart", "positive"}
-        As in `analogy_kernel`; "antisymmetric" needs "apart", where k(-u, -v) = k(u,
-        v).
+        Sign of 0, as in `analogy_kernel`. "antisymmetric" needs "apart", for which
+        k(-u, -v) = k(u, v).
     random_state : int, numpy Generator or None
-        Seed of the coins, then of the folds. A Generator goes on from fit to fit.
+        Source of randomness for the orientation, then for the folds. A Generator gives
+        other values in each fit.
     n_jobs : int, optional
-        Processes for the folds; None: one, or as `joblib.parallel_config` says.
+        Number of processes for the folds; None: one, or the setting of
+        `joblib.parallel_config`.
 
     Attributes
     ----------
     C_ : float
-        The C chosen or given.
+        Value of C, given or chosen.
     curve_ : Selection or None
-        Zero-one loss over lambda = 1/C of the cross-validation, with C="path". A pair
-        with f = 0 is wrong, except for the hinge with bias, which decides it for the first
-        item.
+        Zero-one loss of the cross-validation as a function of lambda = 1/C, with
+        C="path". A pair with f = 0 counts as wrong; for the hinge with bias it counts
+        as a prediction that the first item is better.
     support_ : ndarray of int, shape (s,)
-        Numbers of the training examples that take part in f. Examples are in the order
-        of `Pairs.from_scores`; with "both", the other orientations follow behind.
+        Numbers of the training examples with nonzero coefficients. Examples are in the
+        order of `Pairs.from_scores`; with "both", all reversed examples follow.
     differences_ : ndarray of shape (s, d)
-        The differences u_i of these examples.
+        Differences u_i of these examples.
     dual_coef_ : ndarray of shape (s,)
     intercept_ : float
     platt_ : tuple of float
-        a and b', from decision values of pairs that did not train: those of the folds,
-        with the cost `C_` m / m' for m' of the m examples. Where there are no folds, or
-        a is not positive, which is chance among few pairs and would turn f around: from
-        the training pairs. If a is not positive there, either, it is 0.
+        a and b', fitted to decision values of validation pairs. The classifier of a
+        fold with m' of the m examples has the cost `C_` m / m'. If there are no folds,
+        or a is not positive (which happens by chance with few pairs, and would reverse
+        f), the training pairs are used. If a is not positive there either, it is set to
+        0.
     n_features_in_ : int
 
     Notes
     -----
-    Features are in [0, 1], as `DomainScaler` makes them; then differences are in [-1,
-    1]. Outside by at most 1e-9 they are clipped.
+    Features must be in [0, 1], as scaled by `DomainScaler`, so that differences are in
+    [-1, 1]. Values outside by at most 1e-9 are clipped.
 
-    Folds without a pair to validate, or (with bias) without both labels to train, are
-    left out. The choice of C needs one that is left.
+    Folds without validation pairs, or (with bias) without both labels in training, are
+    left out. The choice of C needs at least one remaining fold.
 
-    Threads of BLAS may change the last digits; on busy cores they slow the logistic
-    loss down tenfold (OPENBLAS_NUM_THREADS=1 avoids it).
+    The last digits may depend on the number of BLAS threads. On busy processors these
+    threads can make the logistic loss ten times slower (set OPENBLAS_NUM_THREADS=1).
 
-    The memory is that of the Gram matrix of the examples (twice for "antisymmetric")
-    and of two blocks of a quarter of its size, for a pair of halves.
+    Memory is that of the Gram matrix of the examples (twice for "antisymmetric") and,
+    for a pair of folds, of two blocks of a quarter of its size.
 
     References
     ----------
@@ -137,24 +144,24 @@ class AnKerRank(PairwiseLearner):
     n_jobs: int | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
-        """Learn from scored items.
+        """Fit the model to scored items.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
-            In [0, 1].
+            Features in [0, 1].
         y : array-like of shape (n,)
-            Scores; larger is better, see `RankingLearner.fit`. Items of one query with
-            equal scores make no pair.
+            Scores; larger is better, see `RankingLearner.fit`. Items of the same query
+            with equal scores give no pair.
         qid : array-like of shape (n,), optional
-            Query ids: only items of one query are compared. None: one query.
+            Query ids: only items with equal ids are compared. None: one query.
 
         Raises
         ------
         ValueError
-            On bad parameters, features outside [0, 1], where no pair is left, one pair
-            and orientation="coin" (there is one class), or too few pairs for
-            cross-validation.
+            If parameters are not valid; if features are outside [0, 1]; if no pair is
+            left, or only one pair with orientation="coin", which gives only one class;
+            or if there are too few pairs for cross-validation.
         """
         rng = self._check_parameters()
         kernel = _Kernel(self.degree, self.zero, self.orientation == "antisymmetric")
@@ -167,8 +174,8 @@ class AnKerRank(PairwiseLearner):
         folds = [fold for fold in folds if problem.can_use(fold)]
         if self.C == "path":
             expected = (
-                f"a number, or more pairs or queries: no fold of the {len(pairs)} pairs "
-                "has two kinds of examples to train and any to validate"
+                f"a number, since no fold of the {len(pairs)} pairs has training examples "
+                "of both classes and a validation example; or pass more pairs"
             )
             require(len(folds) > 0, self.C, "C", expected)
             self.curve_ = select(problem, folds, self.loss, self.n_jobs)
@@ -193,12 +200,14 @@ class AnKerRank(PairwiseLearner):
         return self
 
     def decision_function(self, U: ArrayLike) -> Floats:
-        """f at differences a - b of pairs, shape (m,): positive where a is better.
+        """Return f at differences a - b of pairs, shape (m,).
+
+        It is positive if a is predicted to be better.
 
         Parameters
         ----------
         U : array-like of shape (m, d)
-            In [-1, 1].
+            Feature differences in [-1, 1].
         """
         U = check_differences(check_asked(self, U, "U"))
         if not len(self.support_):
@@ -221,12 +230,14 @@ class AnKerRank(PairwiseLearner):
         check_count(self.n_repeats, "n_repeats", 1)
         odd = self.orientation == "antisymmetric"
         good = not odd or self.zero == "apart"
-        require(good, self.zero, "zero", "'apart' with orientation 'antisymmetric'")
+        require(
+            good, self.zero, "zero", "'apart', which orientation='antisymmetric' needs"
+        )
         return generator(self.random_state, fresh=True)
 
 
 class _Kernel(NamedTuple):
-    """The kernel of a fit, which later parameters do not change."""
+    """The kernel of a fit, independent of later changes of the parameters."""
 
     degree: int
     zero: Zero
@@ -246,13 +257,16 @@ class _Kernel(NamedTuple):
 def _oriented(
     better: Floats, orientation: Orientation, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Differences and labels -1, +1 of examples, from better item minus worse item."""
+    """Return differences and labels of examples, from better minus worse items."""
     m = len(better)
     if orientation == "antisymmetric":
         return better, np.ones(m)
     if orientation == "both":
         return np.vstack([better, -better]), np.repeat([1.0, -1.0], m)
-    expected = "more, as one pair makes one class of examples, or orientation 'both' or 'antisymmetric'"
+    expected = (
+        "at least 2, since one pair gives only one class of examples: pass more pairs, or "
+        "orientation='both' or 'antisymmetric'"
+    )
     require(m > 1, m, "the number of pairs", expected)
     coins = rng.choice([-1.0, 1.0], m)
     if np.all(coins == coins[0]):

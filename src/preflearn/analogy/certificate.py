@@ -1,5 +1,4 @@
-"""An exact proof or refutation that a matrix is positive semi-definite, in integer
-arithmetic.
+"""Exact proof or refutation that a matrix is positive semi-definite.
 
 References
 ----------
@@ -20,31 +19,30 @@ from numpy.typing import ArrayLike, NDArray
 
 from preflearn.core.validation import as_array, check_shape, require
 
-Exact = NDArray[Any]  # of Python's integers, in an array of objects
+Exact = NDArray[Any]  # object array of Python integers
 _MAX_ENTRY = 9  # a vector x with entries up to this size is tried first
 
 
 class Certificate(NamedTuple):
-    """A verdict on K = K' that anybody can check: K as a sum of squares, or an x with
-    x'Kx < 0.
+    """Verifiable result on the definiteness of a symmetric matrix K.
+
+    It contains K as a sum of squares, or an x with x'Kx < 0.
 
     Attributes
     ----------
     psd : bool
-        Whether K is positive semi-definite. Exact, not a matter of tolerance.
+        Whether K is positive semi-definite, exactly and without a tolerance.
     rank : int
-        The number of positive pivots: the rank of K where it is positive semi-definite.
+        Number of positive pivots: the rank of K if it is positive semi-definite.
     order : tuple of int
-        The rows of K that were taken as pivots, in this order.
+        Rows of K that were chosen as pivots, in this order.
     pivots : tuple of Fraction
-        The diagonal of D in K = L D L'. All are positive: the elimination ends before
-        another one.
+        Diagonal of D in K = L D L'. All are positive, since the elimination ends before
+        a pivot that is not.
     rows : tuple of tuple of int
-        One row of the elimination per pivot, in integers: multiples of the columns of
-        L.
+        Integer rows of the elimination, one per pivot: multiples of the columns of L.
     witness : tuple of Fraction or None
-        x with x'Kx < 0, in integers without a common factor; None where K is
-        semi-definite.
+        Vector x with x'Kx < 0, of coprime integers; None if K is semi-definite.
     value : Fraction or None
         x'Kx.
     """
@@ -58,12 +56,11 @@ class Certificate(NamedTuple):
     value: Fraction | None = None
 
     def verify(self, K: ArrayLike) -> bool:
-        """Whether this proves or refutes that K is positive semi-definite, by no
-        elimination.
+        """Return whether the certificate is right for K; needs no elimination.
 
-        A proof: L D L' = K, for as many independent rows as the rank says, and positive
-        pivots. A refutation: x'Kx is the value, which is negative; the rest says how
-        far the elimination came.
+        A proof requires L D L' = K, with positive pivots and as many independent rows
+        as the rank. A refutation requires that x'Kx equals `value` and is negative; the
+        other fields then describe the elimination up to its end.
         """
         matrix, scale = _integers(K)
         vectors: list[Any] = list(self.rows)
@@ -81,7 +78,7 @@ class Certificate(NamedTuple):
         for k, (entries, pivot) in enumerate(zip(self.rows, self.pivots, strict=True)):
             row = np.array(entries, dtype=object)
             diagonal = row[self.order[k]]
-            # 0 at earlier pivots, so independent
+            # a row is 0 at earlier pivots, so rows are independent
             if pivot <= 0 or not diagonal or row[list(self.order[:k])].any():
                 return False
             column = row / Fraction(diagonal)
@@ -92,17 +89,17 @@ class Certificate(NamedTuple):
 def psd_certificate(K: ArrayLike) -> Certificate:
     """Prove or refute exactly that a symmetric matrix is positive semi-definite.
 
-    Eliminates K = L D L' with the largest diagonal entry as the next pivot, in
-    integers: K is scaled to integers, and each step divides by the pivot before it
-    without a remainder ([Bareiss1968]_). K is positive semi-definite if and only if no
-    diagonal entry turns negative and none turns zero in a row that is not zero.
-    Otherwise that entry gives an x with x'Kx < 0.
+    The factorization K = L D L' is computed in integers, with the largest diagonal
+    entry as the next pivot. K is scaled to integers, and each step divides by the
+    previous pivot without a remainder ([Bareiss1968]_). K is positive semi-definite if
+    and only if no diagonal entry becomes negative, and none becomes zero in a row that
+    is not zero. Otherwise such an entry gives an x with x'Kx < 0.
 
     Parameters
     ----------
     K : array-like of shape (n, n)
-        Integers, Fractions or floats. A float counts as the binary fraction that it is,
-        so 0.1 is not 1/10.
+        Symmetric matrix of integers, Fractions, or floats. A float is taken as the
+        binary fraction that it stores, so 0.1 is not 1/10.
 
     Returns
     -------
@@ -111,13 +108,13 @@ def psd_certificate(K: ArrayLike) -> Certificate:
     Raises
     ------
     ValueError
-        On a K that is empty, not square, not symmetric (it says where), or not of
-        finite real numbers.
+        If K is empty, not square, not symmetric, or contains values that are not finite
+        real numbers.
 
     Notes
     -----
-    O(n^3) products of integers whose length grows to n times that of the entries: a
-    second for 60 rows of floats from [0, 1].
+    The function takes O(n^3) products of integers, whose length grows to n times that
+    of the entries: about a second for 60 rows of floats from [0, 1].
 
     Examples
     --------
@@ -132,12 +129,13 @@ def psd_certificate(K: ArrayLike) -> Certificate:
     matrix, scale = _integers(K)
     rows: list[Exact] = []
     order: list[int] = []
-    # leading minors of the scaled and ordered matrix; pivots are their ratios
+    # leading minors of the scaled, permuted matrix; pivots are their ratios
     minors = [1]
     rest = matrix
     direction = _negative_direction(matrix)
-    while direction is None and rest.any():  # each time one more row becomes 0
-        # the pivot is positive: if all of the diagonal was 0, there would be a direction
+    while direction is None and rest.any():  # each step makes one more row 0
+        # The pivot is positive: if the whole diagonal were 0, a direction would have
+        # been found.
         place = int(np.argmax(rest.diagonal()))
         row = rest[place]
         rest = (rest * row[place] - np.outer(row, row)) // minors[-1]
@@ -160,17 +158,17 @@ def psd_certificate(K: ArrayLike) -> Certificate:
 
 
 def _integers(K: ArrayLike) -> tuple[Exact, int]:
-    """K times an integer, as Python's integers, and that integer."""
+    """Return K times an integer as Python integers, and that integer."""
     if hasattr(K, "dtype"):
         array = as_array(K, "K")
     else:
-        array = np.array(K, dtype=object)  # no int becomes a float
+        array = np.array(K, dtype=object)  # keeps integers exact
     check_shape(array, "K", ("n", "n"), "a symmetric matrix")
     require(array.size > 0, array.tolist(), "K", "at least one row")
     K_exact = as_fractions(array, "K")
     entries = array.tolist()
     for i, j in np.argwhere(K_exact != K_exact.T).tolist():
-        expected = f"K[{j}, {i}] = {entries[j][i]}: a symmetric matrix"
+        expected = f"K[{j}, {i}] = {entries[j][i]}, since K must be symmetric"
         require(False, entries[i][j], f"K[{i}, {j}]", expected)
     scale = math.lcm(*(entry.denominator for entry in K_exact.flat))
     whole = [entry.numerator * (scale // entry.denominator) for entry in K_exact.flat]
@@ -178,12 +176,12 @@ def _integers(K: ArrayLike) -> tuple[Exact, int]:
 
 
 def as_fractions(array: NDArray[Any], name: str) -> Exact:
-    """The entries as Fractions; a float counts as the binary fraction that it is."""
+    """Return the entries as Fractions; a float is taken as its binary fraction."""
     exact = np.empty(array.shape, dtype=object)
     for place in np.ndindex(array.shape):
         entry: Any = array[place]
         if isinstance(entry, np.generic):
-            entry = entry.item()  # Python's integers do not overflow
+            entry = entry.item()  # Python integers do not overflow
         finite = isinstance(entry, float) and math.isfinite(entry)
         where = name
         if place:
@@ -198,16 +196,16 @@ def as_fractions(array: NDArray[Any], name: str) -> Exact:
 
 
 def _negative_direction(rest: Exact) -> tuple[list[int], list[int]] | None:
-    """One or two places, and entries of x there with which x'(rest)x is negative.
+    """Return positions and values of one or two entries of x with x'(rest)x < 0.
 
-    None if no diagonal entry is negative, or 0 in a row that is not 0.
+    The result is None if no diagonal entry is negative, and none is 0 in a nonzero row.
     """
     diagonal = rest.diagonal()
     for i in np.flatnonzero(diagonal < 0).tolist():
         return [i], [1]
     for i in np.flatnonzero(diagonal == 0).tolist():
         for j in np.flatnonzero(rest[i] != 0).tolist():
-            # with x = (s, t) there the form is 2 s t a + t^2 b
+            # for x = (s, t) at these positions the form is 2 s t a + t^2 b
             a = rest[i, j]
             b = rest[j, j]
             if b:
@@ -224,7 +222,7 @@ def _witness(
     order: list[int],
     direction: tuple[list[int], list[int]],
 ) -> Exact:
-    """x with the entries of the direction, and at the pivots those that make Kx 0."""
+    """Extend the direction to x, with entries at the pivots that make Kx 0 there."""
     x = np.full(len(matrix), Fraction(0), dtype=object)
     x[direction[0]] = [Fraction(entry) for entry in direction[1]]
     for row, place in zip(reversed(rows), reversed(order), strict=True):
@@ -241,7 +239,7 @@ def _witness(
 
 
 def _with_positive_start(x: Exact) -> Exact:
-    """x or -x, so that the first entry that is not 0 is positive."""
+    """Return x or -x, such that the first nonzero entry is positive."""
     if x[np.flatnonzero(x)[0]] > 0:
         return x
     return -x

@@ -1,5 +1,4 @@
-"""Classifiers with a kernel between pairs, the choice of C by cross-validation, and
-calibration of decision values.
+"""Kernel classifiers of pairs, choice of C, and calibration.
 
 References
 ----------
@@ -31,29 +30,29 @@ from preflearn.solvers.hinge_dual import HingeTerms, best_bias, maximise
 from preflearn.solvers.newton import newton, warn_about_gap
 from preflearn.solvers.search import in_parallel
 
-# lambda per example where a path ends; the first breakpoint is below 1 per example
+# smallest lambda of a path per example; the first breakpoint is below 1 per example
 _MIN_LAMBDA = 1e-8
-GRID = np.logspace(3, -6, 10)  # lambda of classifiers without a path
-_ROUNDING = 1e-12  # relative rounding of a breakpoint, or of decision values
+GRID = np.logspace(3, -6, 10)  # values of lambda for classifiers without a path
+_ROUNDING = 1e-12  # relative rounding error of a breakpoint, or of decision values
 _LOGISTIC_GAP = 1e-10
-_TARGET_GAP = 1e-12  # of the dual of the hinge
-_MAX_GAP = 1e-8  # beyond, a warning
+_TARGET_GAP = 1e-12  # for the dual of the hinge loss
+_MAX_GAP = 1e-8  # a larger gap gives a warning
 _MAX_NEWTON_STEPS = 100
 
 
 class Problem(NamedTuple):
-    """Examples of a binary problem: kernel, labels, and whether there is a bias."""
+    """A binary problem: kernel matrix, labels, and whether there is a bias."""
 
     K: Floats  # (m, m)
     labels: Floats  # (m,), -1 and +1
     biased: bool
 
     def part(self, train: Ids) -> Problem:
-        """The problem of some of the examples."""
+        """Return the problem of some of the examples."""
         return Problem(self.block(train, train), self.labels[train], self.biased)
 
     def can_use(self, fold: Fold) -> bool:
-        """Whether a fold has examples to validate and, with a bias, both labels."""
+        """Return whether a fold has validation examples and, with a bias, both labels."""
         kinds = len(np.unique(self.labels[fold.train]))
         return len(fold.valid) > 0 and kinds >= 1 + self.biased
 
@@ -62,14 +61,14 @@ class Problem(NamedTuple):
 
 
 class Classifier(NamedTuple):
-    """f = K coef + bias."""
+    """The decision function f = K coef + bias."""
 
     coef: Floats  # (m,)
     bias: float
 
 
 def hinge(problem: Problem, C: float) -> Classifier:
-    """C sum (1 - y f)_+ + 1/2 |f|^2: the support vector machine."""
+    """Fit a support vector machine: C sum (1 - y f)_+ + 1/2 |f|^2."""
     K, labels, biased = problem
     gram = DenseGram(K)
     bound = C * labels
@@ -82,7 +81,7 @@ def hinge(problem: Problem, C: float) -> Classifier:
         biased,
     )
     coef, gap = maximise(gram, rows, np.zeros(len(K)), _TARGET_GAP)
-    warn_about_gap("AnKerRank", gap, _MAX_GAP, f"lower C = {C:g}")
+    warn_about_gap("AnKerRank", gap, _MAX_GAP, f"lower C (now {C:g})")
     bias = 0.0
     if biased:
         bias = best_bias(rows, rows.slopes(gram.times(coef)))
@@ -90,24 +89,24 @@ def hinge(problem: Problem, C: float) -> Classifier:
 
 
 def _path(problem: Problem, lambda_min: float) -> BinaryPath | RankingPath:
-    """The support vector machines of all lambda from the smallest one on."""
+    """Return the regularization path down to lambda_min."""
     K, labels, biased = problem
     if biased:
         return trusted_path(K, labels, lambda_min)
-    # above the first breakpoint all weights are 1, and there is nothing to follow
+    # above the first breakpoint all weights are 1, so that there is no path to follow
     first = float((labels * (K @ labels)).max())
     lambda_min = min(lambda_min, max(first, 0.0) * (1 - _ROUNDING))
     return ranksvm_path(_against_null(K), labels, "precomputed", lambda_min=lambda_min)
 
 
 def _against_null(K: Floats) -> Pairs:
-    """Pairs of each example (a row of K) and a null item, whose kernel with all is 0."""
+    """Return pairs of each example and a null item, whose kernel values are all 0."""
     m = len(K)
     return Pairs(np.pad(K, (0, 1)), np.column_stack([np.arange(m), np.full(m, m)]))
 
 
 def logistic(problem: Problem, C: float) -> Classifier:
-    """C sum log(1 + exp(-y f)) + 1/2 |f|^2: kernel logistic regression."""
+    """Fit kernel logistic regression: C sum log(1 + exp(-y f)) + 1/2 |f|^2."""
     K, labels, biased = problem
     functions = AllFunctions(K, biased)
     objective = Logistic(functions.gram.times, functions.inverse, labels, C, biased)
@@ -117,8 +116,10 @@ def logistic(problem: Problem, C: float) -> Classifier:
 
 
 def squared(problem: Problem, C: float) -> Classifier:
-    """C sum (y - f)^2 / 2 + 1/2 |f|^2: kernel ridge regression on the labels, without
-    bias."""
+    """Fit kernel ridge regression to the labels: C sum (y - f)^2 / 2 + 1/2 |f|^2.
+
+    There is no bias.
+    """
     ridge = problem.K + np.eye(len(problem.K)) / C
     return Classifier(linalg.solve(ridge, problem.labels, assume_a="pos"), 0.0)
 
@@ -133,10 +134,10 @@ LOSSES: dict[str, Callable[[Problem, float], Classifier]] = {
 def out_of_fold(
     problem: Problem, folds: list[Fold], loss: str, C: float
 ) -> tuple[Floats, Floats]:
-    """Decision values of the validation examples of all folds, and their labels.
+    """Return decision values and labels of the validation examples of all folds.
 
-    A fold of m' of the m examples has C m / m', which keeps the weight of the mean
-    loss.
+    A fold with m' of the m examples uses C m / m', so that the weight of the mean loss
+    is the same.
     """
     values = []
     for train, valid in folds:
@@ -148,21 +149,22 @@ def out_of_fold(
 
 
 def platt(f: Floats, labels: Floats, odd: bool = False) -> tuple[float, float]:
-    """Slope a and offset b of P(label +1 | f) = 1 / (1 + exp(-a f - b)), [Platt1999]_.
+    """Fit a and b of P(label +1 | f) = 1 / (1 + exp(-a f - b)), [Platt1999]_.
 
-    Minimises the cross-entropy to Platt's targets: (n+ + 1) / (n+ + 2) for the n+
-    labels +1, 1 / (n- + 2) for the n- others. They are inside (0, 1), so that a minimum
-    exists also where f separates the labels, or where there is one label only. Where
-    all f are equal, a is 0. (Platt's A and B are -a and -b.)
+    The cross-entropy to Platt's targets is minimized: (n+ + 1) / (n+ + 2) for the n+
+    labels +1, 1 / (n- + 2) for the n- labels -1. The targets are inside (0, 1), so a
+    minimum exists also if f separates the labels, or if there is only one label. If all
+    f are equal, a is 0. (Platt's A and B are -a and -b.)
 
     Parameters
     ----------
     f : ndarray of shape (m,)
-        Decision values of points that did not train.
+        Decision values of points that were not used for training.
     labels : ndarray of shape (m,)
         -1 and +1.
     odd : bool
-        Whether each point stands also for another one, of the opposite value and label.
+        Whether each point also represents a second one with the opposite value and
+        label.
 
     Examples
     --------
@@ -180,11 +182,13 @@ def platt(f: Floats, labels: Floats, odd: bool = False) -> tuple[float, float]:
     size = float(f.std())
     if size <= _ROUNDING * np.abs(f).max():
         return 0.0, float(logit(target.mean()))
-    # A chance as target is both labels, with the chance and the rest of 1 as their
-    # weights.
+    # A probability p as a target is the same as both labels with the weights p and 1 -
+    # p.
     twice = np.tile((f - centre) / size, 2)[:, None]
     both = np.repeat([1, 0], m)
-    from sklearn.linear_model import LogisticRegression  # late: its import is slow
+    from sklearn.linear_model import (
+        LogisticRegression,
+    )  # imported here, since its import is slow
 
     regression = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12)
     regression.fit(twice, both, sample_weight=np.append(target, 1 - target))
@@ -196,18 +200,21 @@ def platt(f: Floats, labels: Floats, odd: bool = False) -> tuple[float, float]:
 def select(
     problem: Problem, folds: list[Fold], loss: str, n_jobs: int | None = None
 ) -> Selection:
-    """The lambda = 1/C of lowest zero-one loss over the folds, for all examples.
+    """Select the lambda = 1/C of lowest zero-one loss over the folds.
 
-    For the hinge it is exact over the continuum of lambda, by one path per fold; for
-    other losses over `GRID`. An undecided example, f = 0, is wrong in both orders of
-    its pair, as in `RankingPath.select`; only the hinge with bias has +1 there, as
-    in `BinaryPath.select`.
+    It is scaled for a fit to all examples.
+
+    For the hinge, all lambda are compared, by one path per fold; for other losses, the
+    values of `GRID`. An example with f = 0 counts as wrong, as in `RankingPath.select`.
+    Only for the hinge with bias it counts as a prediction of +1, as in
+    `BinaryPath.select`.
     """
     if loss == "hinge":
         curves = in_parallel((delayed(_curve)(problem, fold) for fold in folds), n_jobs)
         parts = [curve for curve in curves if curve is not None]
         expected = (
-            "a number, or other items: in all folds every C gives the same weights"
+            "a number, since every C gives the same weights in all folds; or check that "
+            "the items have different features"
         )
         require(len(parts) > 0, "path", "C", expected)
         return merge_fold_curves(parts, len(problem.labels), common=True)
@@ -219,7 +226,10 @@ def select(
 
 
 def _curve(problem: Problem, fold: Fold) -> FoldCurve | None:
-    """None where every C gives the same weights, since the examples hardly differ."""
+    """Return the loss of a fold along its path; None if every C gives equal weights.
+
+    The latter happens if the examples barely differ.
+    """
     size = len(fold.train)
     path = _path(problem.part(fold.train), _MIN_LAMBDA * size)
     if len(path.breakpoints) == 0:

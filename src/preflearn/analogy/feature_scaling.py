@@ -1,5 +1,4 @@
-"""Normalisation of features where training data and query may come from different
-domains.
+"""Feature scaling if training data and query may come from different domains.
 
 References
 ----------
@@ -21,56 +20,60 @@ from preflearn.core.estimator import check_asked
 from preflearn.core.validation import Floats, check_choice, check_flag, check_items
 
 _TEST_LEVEL = 0.05
-_MIN_RANGE = 1e-200  # of a feature; values of 1e100 can be divided by it
+# smallest range of a feature, by which values of 1e100 can be divided
+_MIN_RANGE = 1e-200
 
 
 @dataclass(eq=False, repr=False)
 class DomainScaler(TransformerMixin, BaseEstimator):
-    """Features of training data and query on one scale, section 6.2 of
-    [AhmadiFahandar2019]_.
+    """Scale the features of queries from other domains, [AhmadiFahandar2019]_.
+
+    Use it before `AnKerRank` and `Able2Rank`, which need features in [0, 1], or if
+    training data and queries may have different scales. The method is described in
+    section 6.2 of the paper.
 
     Feature k becomes (x_k - min_k) / (max_k - min_k), or (x_k - mean_k) / std_k.
-    "Apart" takes these numbers from the query alone, "joint" from training data and
-    query together. By default a Kolmogorov-Smirnov test decides: where it rejects that
-    both come from one distribution, apart, else joint.
+    "Apart" computes these statistics from the query alone, "joint" from training data
+    and query together. By default a Kolmogorov-Smirnov test decides: if it rejects that
+    both have the same distribution, the query is scaled apart, otherwise jointly.
 
-    `transform` is transductive: what an item of a query becomes depends on the other
-    items of that query.
+    `transform` is transductive: the scaled features of an item depend on the other
+    items of its query.
 
     Parameters
     ----------
     kind : {"min-max", "standard"}
-        To [0, 1], as the analogy kernel needs it, or to mean 0 and standard deviation 1
-        (with n - 1 below the root).
+        Target scale: [0, 1], as the analogy kernel needs it, or mean 0 and standard
+        deviation 1 (with the denominator n - 1).
     decision : {"ks", "joint", "apart", "train"}
-        "ks" tests at the level 0.05; "joint" and "apart" hold for all features.
-        "train": numbers of the training data alone; then a query may leave [0, 1], and
-        min-max clips it.
+        Choice between joint and separate scaling. "ks": a test at the level 0.05.
+        "joint" or "apart": the same for all features. "train": statistics of the
+        training data alone; with "min-max", values outside [0, 1] are then clipped.
     per_feature : bool
-        With "ks": True, a test and a decision for each feature; False, one decision for
-        all, apart if any of the d tests rejects at the level 0.05 / d (Bonferroni). The
-        paper does not say which.
+        Whether "ks" decides for each feature separately. If False, all features are
+        scaled apart if any of the d tests rejects at the level 0.05 / d (Bonferroni).
+        The paper does not say which version it uses.
     training : {"joint", "own"}
-        What normalises the training data in the joint branch, see `both`. "joint": the
-        numbers that normalise the query, "the entire data" of section 6.2, so that a
-        learner has to be fitted for each query. "own": always the numbers of the
-        training data.
+        Statistics that scale the training data if the query is scaled jointly, see
+        `both`. "joint": the same statistics as for the query ("the entire data" in
+        section 6.2), so that a learner has to be fitted for each query. "own": always
+        the statistics of the training data.
 
     Attributes
     ----------
     X_ : ndarray of shape (n, d)
-        The training items as given.
+        Training items, not scaled.
     n_features_in_ : int
 
     Notes
     -----
-    A feature that is constant in the data that its numbers come from, or varies by at
-    most 1e-200, becomes 0 everywhere.
+    A feature becomes 0 if it is constant, or varies by at most 1e-200, in the data from
+    which its statistics are computed.
 
-    Defaults are what the authors did, as far as Table 2 tells: with n - 1, a test for
-    each feature, its p-value by the asymptotic law (which R's `ks.test` has where
-    values are tied), and training="joint", plain least squares gives all the losses
-    that the table prints for expected rank regression (chapter 16).
+    The defaults reproduce the authors' results: with the denominator n - 1, a test for
+    each feature, p-values from the asymptotic distribution (as in R's `ks.test` for
+    tied values), and training="joint", ordinary least squares gives all losses of Table
+    2 for expected rank regression (chapter 16).
 
     References
     ----------
@@ -79,9 +82,9 @@ class DomainScaler(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> scaler = DomainScaler().fit([[0.0], [1.0], [2.0], [4.0]])
-    >>> scaler.transform([[1.0], [5.0]]).ravel().tolist()  # together: the range is [0, 5]
+    >>> scaler.transform([[1.0], [5.0]]).ravel().tolist()  # jointly: the range is [0, 5]
     [0.2, 1.0]
-    >>> scaler.transform([[10.0], [11.0], [12.0], [13.0], [14.0]]).ravel().tolist()  # another domain
+    >>> scaler.transform([[10.0], [11.0], [12.0], [13.0], [14.0]]).ravel().tolist()  # apart
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
 
@@ -92,7 +95,7 @@ class DomainScaler(TransformerMixin, BaseEstimator):
     training: Literal["joint", "own"] = "joint"
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Keep the training items.
+        """Store the training items.
 
         Parameters
         ----------
@@ -102,7 +105,8 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            On bad parameters, or items that are not finite or above 1e100 in size.
+            If parameters are not valid, or features are not finite or above 1e100 in
+            absolute value.
         """
         check_choice(self.kind, "kind", ("min-max", "standard"))
         check_choice(self.decision, "decision", ("ks", "joint", "apart", "train"))
@@ -114,32 +118,33 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, Q: ArrayLike) -> Floats:
-        """The items of one query normalised, shape (n, d).
+        """Scale the items of one query.
 
         Parameters
         ----------
         Q : array-like of shape (n, d)
-            All items of the query. The training items themselves are normalised by
-            their own numbers.
+            All items of the query. If they are the training items, the statistics of
+            the training data are used.
 
         Raises
         ------
         ValueError
-            If Q has other features than the training items, or values that are not
-            finite.
+            If Q has another number of features than the training items, or values that
+            are not finite.
         """
         return self.both(Q)[1]
 
     def both(self, Q: ArrayLike) -> tuple[Floats, Floats]:
-        """The training items, shape (n, d), and those of a query, (n', d), both
-        normalised for each other.
+        """Scale the training items and the items of a query together.
 
-        In the branch "apart" each is normalised by its own numbers; `training` says
-        what happens in "joint".
+        The results have the shapes (n, d) and (n', d).
+
+        If they are scaled apart, each uses its own statistics. If they are scaled
+        jointly, `training` determines the statistics of the training items.
         """
         Q = check_asked(self, Q, "Q")
         own = self._numbers(self.X_)
-        # the training items as their own query
+        # the query consists of the training items
         if self.decision == "train" or np.array_equal(Q, self.X_):
             return self._scaled(self.X_, own), self._scaled(Q, own)
         joint = self._joint(Q)
@@ -150,7 +155,7 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         return self._scaled(self.X_, own), self._scaled(Q, alone)
 
     def _joint(self, Q: Floats) -> NDArray[np.bool_]:
-        """Which features of a query are normalised together with the training data."""
+        """Return a mask of the features that are scaled jointly with the training data."""
         if self.decision != "ks":
             return np.full(Q.shape[1], self.decision == "joint")
         columns = zip(self.X_.T, Q.T, strict=True)
@@ -160,10 +165,10 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         return np.full(len(p), p.min() >= _TEST_LEVEL / len(p))
 
     def _numbers(self, data: Floats) -> Floats:
-        """Minimum, range (infinity if constant), mean and deviation of features, (4, d).
+        """Return minimum, range (infinite if constant), mean, and deviation, (4, d).
 
-        The mean above the minimum and the standard deviation are in units of the range,
-        where they do not underflow.
+        The mean minus the minimum, and the standard deviation, are in units of the
+        range, so that they do not underflow.
         """
         low = data.min(axis=0)
         spread = np.ptp(data, axis=0)

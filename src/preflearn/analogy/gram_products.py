@@ -1,7 +1,7 @@
-"""Products with Gram matrices of the analogy kernel, without the matrices: by sorting.
+"""Products with Gram matrices of the analogy kernel, by sorting.
 
-Write D = x - x_j for two differences of one sign. The kernel of one feature is linear
-on either side of x::
+The Gram matrices are not formed. Let D = x - x_j for two differences of the same sign.
+The kernel of one feature is linear on each side of x::
 
     1 - |D| = (1 + D) - 2 D [x_j <= x],
 
@@ -20,19 +20,22 @@ from preflearn.analogy.kernel import check_differences, map_on_threads, njit_nog
 from preflearn.core.compilation import njit_inner
 from preflearn.core.validation import LARGEST, Floats, Ids, check_array, raise_if_any
 
-_N_PARTIAL_SUMS = 8  # of a product, which are added in their order
-# where negative, zero and positive numbers begin, and end
+# number of partial sums of a product, which are added in a fixed order
+_N_PARTIAL_SUMS = 8
+# bounds of the ranges of negative, zero, and positive numbers
 _SIGNS = (-2.0, 0.0, np.nextafter(0.0, 1.0), 2.0)
-# terms of a running sum that are added on their own: the sum of n terms is off by some
-# (1024 + n / 1024) roundings, not by n
+# Running sums are formed in stretches of this length. The error of a sum of n terms is
+# then about (1024 + n / 1024) rounding errors instead of n.
 _STRETCH = 1024
 
 
 class AnalogyOperator:
-    """The Gram matrix of the analogy kernel of degree 1 as an operator that is never
-    written down.
+    """The Gram matrix of the analogy kernel of degree 1, as a linear operator.
 
-    Multiplies by K = `analogy_kernel(U)`, eq. 8 of [AhmadiFahandar2019]_, from the
+    Use it for products with the Gram matrix of up to millions of pairs, which would not
+    fit into memory.
+
+    It multiplies by K = `analogy_kernel(U)`, eq. 8 of [AhmadiFahandar2019]_, using the
     sorted differences of each feature.
 
     Parameters
@@ -45,20 +48,20 @@ class AnalogyOperator:
     shape : tuple of int
         (N, N).
     features : list of SortedFeature
-        For each feature the order of its differences, these in that order, and where
-        signs begin and end.
+        Sorted differences of each feature, with their order and the ranges of equal
+        sign.
 
     Raises
     ------
     ValueError
-        On differences that `analogy_kernel` refuses.
+        If differences are not valid for `analogy_kernel`.
 
     Notes
     -----
-    Sorting takes O(d N log N), once, and keeps 12 bytes a difference. A product then
-    takes O(d N), in memory of O(N). Sums are added in stretches, so that the error at N
-    = 10^6 is some 1e-14 ``sum |v|``. All threads of Numba are used; their number
-    changes no bit.
+    Sorting takes O(d N log N) operations once, and 12 bytes per difference. A product
+    then takes O(d N) operations and O(N) memory. Sums are formed in stretches, so that
+    the error for N = 10^6 is about 1e-14 ``sum |v|``. All threads of Numba are used;
+    results do not depend on their number.
 
     References
     ----------
@@ -84,7 +87,7 @@ class AnalogyOperator:
         )
 
     def times(self, v: ArrayLike) -> Floats:
-        """K v, shape (N,).
+        """Return K v, shape (N,).
 
         Parameters
         ----------
@@ -93,14 +96,15 @@ class AnalogyOperator:
         Raises
         ------
         ValueError
-            On another shape, or values that are not finite or beyond 1e100.
+            If v has a wrong shape, or values that are not finite or above 1e100 in
+            absolute value.
         """
         return _product(self.features, self._check_weights(v))
 
     def cross(self, V: ArrayLike, v: ArrayLike) -> Floats:
-        """K(V, U) v, shape (N2,): the function with weights v on U at the pairs V.
+        """Return K(V, U) v, shape (N2,), for new pairs V.
 
-        Takes as long as a product with N + N2 pairs, and the sorting of V; so ask for
+        The call takes as long as sorting V and a product with N + N2 pairs, so pass
         many pairs at once.
 
         Parameters
@@ -111,19 +115,19 @@ class AnalogyOperator:
         Raises
         ------
         ValueError
-            On differences that `analogy_kernel` refuses, or as in `times`.
+            If differences are not valid for `analogy_kernel`, or as in `times`.
         """
         n = self.shape[0]
         d = len(self.features)
         V = check_differences(V, "V", ("N2", d))
         v = self._check_weights(v)
         both = map_on_threads(lambda k: _joined(self.features[k], V[:, k]), range(d))
-        # new pairs have no weight
+        # new pairs have weight 0
         return _product(both, np.append(v, np.zeros(len(V))))[n:]
 
     def _check_weights(self, v: ArrayLike) -> Floats:
         v = check_array(v, "v", (self.shape[0],), "one weight per pair")
-        expected = "weights from -1e100 to 1e100, whose sums do not overflow"
+        expected = "weights from -1e100 to 1e100, so that sums do not overflow"
         raise_if_any(np.abs(v) > LARGEST, v, "v", expected)
         return v
 
@@ -134,20 +138,24 @@ class SortedFeature(NamedTuple):
     order: NDArray[np.int32]
     """Ids of the pairs, shape (N,)."""
     values: Floats
-    """Their differences, shape (N,)."""
+    """Sorted differences, shape (N,)."""
     bounds: Ids
-    """Those of sign c are at bounds[c]:bounds[c + 1]: negative, zero, positive."""
+    """Ranges of the signs: negative, zero, positive values are at bounds[c]:bounds[c +
+    1].
+    """
 
 
 def _sorted_feature(u: Floats) -> SortedFeature:
-    """Equal differences stay in their order: products do not depend on the processor's
-    way to sort."""
+    """Sort the differences of a feature.
+
+    The sort is stable, so that products do not depend on the processor.
+    """
     order = np.argsort(u, kind="stable").astype(np.int32)
     return SortedFeature(order, u[order], np.searchsorted(u[order], _SIGNS))
 
 
 def _joined(feature: SortedFeature, new: Floats) -> SortedFeature:
-    """With new differences, whose ids come after the others."""
+    """Add new differences, whose ids follow the existing ones."""
     added = np.argsort(new, kind="stable")
     places = np.searchsorted(feature.values, new[added], side="right")
     order = np.insert(feature.order, places, len(feature.order) + added)
@@ -156,7 +164,7 @@ def _joined(feature: SortedFeature, new: Floats) -> SortedFeature:
 
 
 def _product(features: list[SortedFeature], v: Floats) -> Floats:
-    """K v: the mean over features."""
+    """Return K v, the mean over features."""
 
     def partial_sum(first: int) -> Floats:
         total = np.zeros(len(v))
@@ -180,8 +188,8 @@ def _product(features: list[SortedFeature], v: Floats) -> Floats:
 def _add_feature(total, order, values, bounds, v, work):
     """Add the sums of v_j (1 - |u - u_j|) over the differences of the same sign.
 
-    The array work (N,) is overwritten. Only the first and the last loop access memory
-    out of order; they take half of the time.
+    The array `work` (N,) is overwritten. The first and the last loop access memory out
+    of order, and take half of the time.
     """
     for i in range(len(v)):
         work[i] = v[order[i]]
@@ -196,7 +204,7 @@ def _add_feature(total, order, values, bounds, v, work):
 
 @njit_inner
 def _replace_by_sums(values, v):
-    """Write the sums of v_j (1 - |u - u_j|) over ascending u in place of v."""
+    """Replace v by the sums of v_j (1 - |u - u_j|), for ascending u."""
     weight = moment = 0.0  # sums of v_j and v_j u_j over all
     for start in range(0, len(v), _STRETCH):
         a = b = 0.0
@@ -205,7 +213,7 @@ def _replace_by_sums(values, v):
             b += v[i] * values[i]
         weight = weight + a
         moment = moment + b
-    below = below_u = 0.0  # the same up to a stretch
+    below = below_u = 0.0  # the same sums up to the current stretch
     for start in range(0, len(v), _STRETCH):
         a = b = 0.0
         for i in range(start, min(start + _STRETCH, len(v))):

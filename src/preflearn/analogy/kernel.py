@@ -1,13 +1,13 @@
-"""The analogy kernel between pairs of items, eq. 5 to 9 of [AhmadiFahandar2019]_.
+"""The analogy kernel between pairs of items, eqs. 5-9 of [AhmadiFahandar2019]_.
 
-A pair (a, b) enters by its differences u = a - b in [-1, 1]. On one feature, kappa(u,
-v) = 1 - |u - v| where u and v have one sign, and 0 elsewhere, is a hat of differences
-that are pulled apart at 0::
+The kernel depends on the differences u = a - b, in [-1, 1], of a pair (a, b). For one
+feature, kappa(u, v) is 1 - |u - v| if u and v have the same sign, and 0 otherwise. This
+is a hat function of shifted differences::
 
     kappa(u, v) = max(0, 1 - |s(u) - s(v)|),   s(u) = u + sign(u),
 
-since differences of two signs are then at least 1 apart. The hat needs no comparison of
-signs, so processors do several of them at once.
+since shifted differences of different signs are at least 1 apart. The hat function
+needs no comparison of signs, so that the loop can be vectorized.
 
 References
 ----------
@@ -35,64 +35,66 @@ from preflearn.core.validation import (
     raise_if_any,
 )
 
-Zero = Literal["apart", "positive"]  # what sign(0) is
+Zero = Literal["apart", "positive"]  # meaning of sign(0)
 
-_ROUNDING = 1e-9  # of differences of scaled features, at -1 and 1
-# of a block, whose columns stay in the cache
+_ROUNDING = 1e-9  # allowed rounding error of scaled differences at -1 and 1
+# rows of a block, whose columns stay in the processor's cache
 _ROWS = 256
 _COLUMNS = 256
-_BLOCK_VALUES = 1 << 22  # values of the kernel that are computed at a time
+_BLOCK_VALUES = 1 << 22  # kernel values that are computed at a time
 
 
-njit_nogil = partial(njit, nogil=True)  # for threads: other Python code runs meanwhile
+njit_nogil = partial(
+    njit, nogil=True
+)  # releases the GIL, so that threads run in parallel
 
 
 def analogy_kernel(
     U: ArrayLike, V: ArrayLike | None = None, degree: int = 1, *, zero: Zero = "apart"
 ) -> Floats:
-    """The kernel between pairs of items: how much they are in analogy, on the mean over
-    features.
+    """Compute the analogy kernel between pairs of items.
 
-    Eq. 8 of [AhmadiFahandar2019]_ to the power `degree`; degree 2 is its eq. 9::
+    It is eq. 8 of [AhmadiFahandar2019]_ to the power `degree`; degree 2 is eq. 9::
 
         k(u, v) = (1/d sum_k kappa(u_k, v_k))^degree,   kappa of eq. 5.
 
     Parameters
     ----------
     U : array-like of shape (N, d)
-        Differences a - b of pairs of items whose features are in [0, 1]: no unit, in
-        [-1, 1]. What is outside by at most 1e-9 is clipped.
+        Differences a - b of pairs of items with features in [0, 1], so from -1 to 1.
+        Values outside by at most 1e-9 are clipped.
     V : array-like of shape (N2, d), optional
-        Differences of other pairs; None: those of U.
+        Differences of other pairs; None: the same as U.
     degree : int
-        Exponent, at least 1. At some hundreds K is the identity matrix, except for
-        pairs that are almost equal.
+        Exponent, at least 1. For degrees of some hundreds, K is close to the identity
+        matrix, except for nearly equal pairs.
     zero : {"apart", "positive"}
-        Whether sign(0) is a sign of its own, as eq. 5 reads, or that of positive
-        numbers, as in the proof of Theorem 1. Differences of 0 are then like each other
-        only, or like small positive ones.
+        Meaning of sign(0). "apart": a separate sign, as in eq. 5, so that zero
+        differences are similar only to each other. "positive": the sign of positive
+        numbers, as in the proof of Theorem 1, so that zero differences are similar to
+        small positive ones.
 
     Returns
     -------
     K : ndarray of shape (N, N2)
-        In [0, 1]. Without V, or with V = U, exactly symmetric, with a diagonal of
-        exactly 1.
+        Kernel matrix with entries in [0, 1]. Without V, or with V = U, it is exactly
+        symmetric with a diagonal of exactly 1.
 
     Raises
     ------
     ValueError
-        If differences are outside [-1, 1], not finite, or none; if V has other features
-        than U; if the degree is not an integer of at least 1; if `zero` is another
-        word.
+        If differences are empty, not finite, or outside [-1, 1]; if V has another
+        number of features than U; or if `degree` or `zero` is not valid.
 
     Notes
     -----
-    Features are added in their order, in double precision. s(u) has a rounding error of
-    at most 2^-53, so kappa is off by at most 2^-52, and exactly 0 between differences
-    of two signs, however small they are; the mean is off by at most (d + 2) 2^-53.
+    Features are summed in their order, in double precision. s(u) has a rounding error
+    of at most 2^-53, so kappa has an error of at most 2^-52, and is exactly 0 between
+    differences of different signs, however small they are. The error of the mean is at
+    most (d + 2) 2^-53.
 
-    The memory is that of K and of two copies of the differences. All threads of Numba
-    (NUMBA_NUM_THREADS) are used; their number changes no bit of K.
+    Memory is that of K and of two copies of the differences. All threads of Numba
+    (NUMBA_NUM_THREADS) are used; K does not depend on their number.
 
     Examples
     --------
@@ -116,25 +118,25 @@ def analogy_kernel(
 def check_differences(
     U: ArrayLike, name: str = "U", shape: tuple[int | str, ...] = ("N", "d")
 ) -> Floats:
-    """Return differences as an array in [-1, 1]; what is outside by at most 1e-9 is
-    clipped.
+    """Return differences as an array in [-1, 1].
+
+    Values outside by at most 1e-9 are clipped.
 
     Raises
     ------
     ValueError
-        If one is further outside, or not finite, or there is none, or the shape is
-        another.
+        If a value is further outside or not finite, or the shape is wrong or empty.
     """
     meaning = "one row per pair"
     if len(shape) == 2:
         meaning += ", one column per feature"
     U = check_array(U, name, shape, meaning)
-    expected = "differences of features in [0, 1], so from -1 to 1; scale the features"
+    expected = "differences from -1 to 1: scale the features to [0, 1]"
     return clipped(U, name, -1.0, expected)
 
 
 def clipped(values: Floats, name: str, low: float, expected: str) -> Floats:
-    """Clip values to [low, 1]; ValueError if one is outside by more than rounding."""
+    """Clip values to [low, 1]; raise ValueError if they are far outside."""
     if low <= values.min() <= values.max() <= 1:
         return values
     outside = (values < low - _ROUNDING) | (values > 1 + _ROUNDING)
@@ -143,8 +145,10 @@ def clipped(values: Floats, name: str, low: float, expected: str) -> Floats:
 
 
 def stretched(U: Floats, zero: Zero) -> Floats:
-    """s(u): the signs are pulled apart, so that differences of two signs are at least 1
-    from each other."""
+    """Return the shifted differences s(u).
+
+    Shifted differences of different signs are at least 1 apart.
+    """
     check_choice(zero, "zero", ("apart", "positive"))
     if zero == "apart":
         return U + np.sign(U)
@@ -152,13 +156,12 @@ def stretched(U: Floats, zero: Zero) -> Floats:
 
 
 def blocks(V: Floats, n: int) -> list[Floats]:
-    """V in parts: the kernel between one of them and n other pairs has some four
-    million values."""
+    """Split V into parts whose kernel with n pairs has about four million values."""
     return np.array_split(V, min(len(V), -(-len(V) * n // _BLOCK_VALUES)))
 
 
 def map_on_threads(function: Callable[[Any], Any], parts: range) -> list:
-    """The function of each part, in their order, on threads if there are several."""
+    """Apply a function to each part, on several threads; return results in order."""
     threads = config.NUMBA_NUM_THREADS  # pyright: ignore[reportAttributeAccessIssue]
     if len(parts) == 1 or threads == 1:
         return [function(part) for part in parts]
@@ -171,7 +174,7 @@ def map_on_threads(function: Callable[[Any], Any], parts: range) -> list:
 
 @njit_nogil
 def _fill(K, rows, columns, degree, top):
-    """Write _ROWS rows of K from `top` on."""
+    """Compute _ROWS rows of K from `top` on."""
     for left in range(0, K.shape[1], _COLUMNS):
         right = min(left + _COLUMNS, K.shape[1])
         for i in range(top, min(top + _ROWS, len(rows))):
@@ -182,7 +185,7 @@ def _fill(K, rows, columns, degree, top):
 
 @njit_inner
 def _add_hats(row, x, columns, left, right):
-    """The mean of max(0, 1 - |x - column|) over features."""
+    """Compute the mean of max(0, 1 - |x - column|) over features."""
     d = len(x)
     row[:] = 0.0
     for k in range(d):
@@ -191,17 +194,17 @@ def _add_hats(row, x, columns, left, right):
         for j in range(len(row)):
             row[j] += max(0.0, 1.0 - abs(a - column[j]))
     for j in range(len(row)):
-        row[j] /= d  # not times 1/d: the mean of d ones is 1
+        row[j] /= d  # division makes the mean of d ones exactly 1
 
 
 @njit_inner
 def _raise(row, degree):
-    """Each entry to the power `degree`, by squaring."""
+    """Raise each entry to the power `degree`, by repeated squaring."""
     if degree == 1:
         return
     square = row.copy()
     row[:] = 1.0
-    while degree:  # of 64 bits, and positive
+    while degree:  # ends, since degree is positive and has 64 bits
         if degree % 2:
             row *= square
         square *= square

@@ -1,11 +1,11 @@
-"""Functions that solve Newton's equations: all of them, for few pairs, or those of
-degree 1 with a few knots.
+"""Solvers of Newton's equations with all, or with coarse, kernel functions.
 
-The kernel of one feature on differences of one sign is that of a reciprocal process:
-given its values at two points, what lies between them is independent of what lies
-outside. With z the knots in ascending order, the inverse of 1 - |z_i - z_j| is
-tridiagonal, except for its two corners. So the functions with given values x_i at the
-knots and the least norm are linear between them, and have the squared norm::
+On differences of the same sign, the kernel of one feature is the covariance of a
+reciprocal process: given its values at two points, the values between them are
+independent of the values outside. With z the knots in ascending order, the inverse of
+the matrix 1 - |z_i - z_j| is tridiagonal, except for its two corners. The function of
+minimum norm with given values x_i at the knots is therefore linear between them, and
+has the squared norm::
 
     |g|^2 = 1/2 sum_i (x_(i+1) - x_i)^2 / (z_(i+1) - z_i) + 1/2 (x_1 + x_q)^2 / (2 - (z_q - z_1)).
 """
@@ -22,12 +22,12 @@ from preflearn.core.compilation import njit
 from preflearn.core.gram import DenseGram
 from preflearn.core.validation import Floats
 
-_MAX_KNOTS = 500  # of one of the grids of one sign, over all features
-_QUANTILE_SAMPLE = 10_000  # differences
+_MAX_KNOTS = 500  # of each grid of each sign, over all features
+_QUANTILE_SAMPLE = 10_000  # number of differences that are sampled for the quantiles
 
 
 def low_rank_functions(U: Floats) -> AllFunctions | CoarseFunctions:
-    """The functions with fewer unknowns: one per pair, or those of coarse knots."""
+    """Return the functions with fewer unknowns: one per pair, or coarse ones."""
     n, d = U.shape
     if n <= 4 * d * _n_knots(n, d):
         return AllFunctions(analogy_kernel(U))
@@ -35,14 +35,17 @@ def low_rank_functions(U: Floats) -> AllFunctions | CoarseFunctions:
 
 
 class AllFunctions:
-    """All functions of a kernel, by its Gram matrix K, with or without a constant."""
+    """All functions of a kernel, given by K, with or without a constant."""
 
     def __init__(self, K: Floats, biased: bool = True) -> None:
         self.gram = DenseGram(K)
         self.biased = biased
 
     def inverse(self, W: Floats) -> Callable[[Floats], Floats]:
-        """The map from r to y with y + W (K y + t) = r, and either 1'y = 0 or t = 0."""
+        """Return the map from r to y with y + W (K y + t) = r.
+
+        The constant t satisfies 1'y = 0, or is 0 without a constant.
+        """
         root = np.sqrt(W)
         H = root[:, None] * self.gram.K * root
         H[np.diag_indices_from(H)] += 1
@@ -59,11 +62,11 @@ class AllFunctions:
 
 
 class CoarseFunctions:
-    """Sums over features of functions with some knots for each sign, and a constant.
+    """Sums over features of functions with few knots per sign, and a constant.
 
-    Their values at N pairs are Phi x, for x the values at all knots, and the constant;
-    their squared norm is x'Qx. Any knots give a positive semi-definite Phi Q^-1 Phi',
-    which is K where all differences are knots.
+    Their values at N pairs are Phi x plus the constant, where x are the values at all
+    knots. The squared norm is x'Qx. For any knots Phi Q^-1 Phi' is positive
+    semi-definite; it equals K if all differences are knots.
 
     Parameters
     ----------
@@ -91,14 +94,13 @@ class CoarseFunctions:
         self.Q = np.asarray(linalg.block_diag(*blocks, np.zeros((1, 1))))
 
     def inverse(self, W: Floats) -> Callable[[Floats], Floats]:
-        """The map from r to y with y + W (Phi Q^-1 Phi'y + t) = r and 1'y = 0, for the
-        t that this takes."""
+        """Return the map from r to y with y + W (Phi Q^-1 Phi'y + t) = r and 1'y = 0."""
         H = self.Q.copy()
         _add_gram(self.left, self.share, W, H)
-        # Sums of n terms may be off by n roundings, which can outweigh Q; the rest is
-        # left to the gradients.
+        # Sums of n terms may have n rounding errors, which can exceed Q. Conjugate
+        # gradients correct the effect of this change.
         H[np.diag_indices_from(H)] *= 1 + len(W) * 1e-16
-        # the lower triangle of H
+        # uses the lower triangle of H
         factor = linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)
 
         def solve(r: Floats) -> Floats:
@@ -112,14 +114,15 @@ class CoarseFunctions:
 
 
 def _n_knots(n: int, d: int) -> int:
-    """The number of knots of one of the grids of one sign of a feature."""
+    """Return the number of knots of one grid, for one sign of a feature."""
     return int(np.clip(n ** (1 / 3), 2, max(2, _MAX_KNOTS // d)))
 
 
 def _knots(s: Floats, n_knots: int) -> Floats:
-    """Knots at equal distances and at quantiles.
+    """Return knots at equal distances and at quantiles.
 
-    So there are few differences between two of them, and they are not far apart.
+    Neighboring knots are then close to each other, and have few differences between
+    them.
     """
     low = s.min()
     high = s.max()
@@ -131,7 +134,7 @@ def _knots(s: Floats, n_knots: int) -> Floats:
 
 
 def _precision(z: Floats) -> Floats:
-    """The inverse of 1 - |z_i - z_j|: from neighbours, and from the two ends."""
+    """Return the inverse of 1 - |z_i - z_j|, from differences of neighboring knots."""
     steps = np.diff(np.eye(len(z)), axis=0)
     ends = np.zeros(len(z))
     ends[0] += 1
@@ -140,13 +143,12 @@ def _precision(z: Floats) -> Floats:
     return inner + np.outer(ends, ends) / (4 - 2 * (z[-1] - z[0]))
 
 
-# ---- Compiled loops. The share of a last knot's right neighbour is always 0.
+# ---- Compiled loops. The weight of a last knot's right neighbor is always 0.
 
 
 @njit
 def _add_gram(left, share, W, H):
-    """Add Phi' diag(W) Phi to the lower triangle of H; its last row is that of the
-    constant."""
+    """Add Phi' diag(W) Phi to the lower triangle of H, with the constant last."""
     last = len(H) - 1
     for i in range(len(W)):
         H[last, last] += W[i]
@@ -167,7 +169,7 @@ def _add_gram(left, share, W, H):
 
 @njit
 def _sums(left, share, v, size):
-    """Phi'v."""
+    """Return Phi'v."""
     out = np.zeros(size)
     for i in range(len(v)):
         out[-1] += v[i]
@@ -181,7 +183,7 @@ def _sums(left, share, v, size):
 
 @njit
 def _values(left, share, x):
-    """Phi x."""
+    """Return Phi x."""
     out = np.full(len(left), x[-1])
     for i in range(len(left)):
         for k in range(left.shape[1]):

@@ -1,5 +1,4 @@
-"""What the learners of rankings by analogy share: features in [0, 1], folds, and degrees
-of preference."""
+"""Shared parts of the learners by analogy: checks, folds, and preferences."""
 
 from __future__ import annotations
 
@@ -19,11 +18,11 @@ from preflearn.ranking.base import RankingLearner, check_scored_items
 
 Split = Literal["pairs", "objects"]
 
-_UNIT = "features from 0 to 1, so that differences are from -1 to 1: use DomainScaler"
+_UNIT = "features from 0 to 1: scale them, for example by DomainScaler"
 
 
 class Fold(NamedTuple):
-    """Numbers of the examples that train, and of those that validate."""
+    """Numbers of the training examples and of the validation examples."""
 
     train: Ids
     valid: Ids
@@ -36,16 +35,15 @@ def halves(
     rng: np.random.Generator,
     copies: int = 1,
 ) -> Iterator[Fold]:
-    """The folds of 2-fold cross-validation, repeated; all copies of a pair are in its
-    half.
+    """Yield folds of repeated 2-fold cross-validation, with copies of pairs together.
 
-    With "objects" the items are halved: a pair is in a half if both of its items are,
-    and left out if not.
+    With split="objects" the items are divided into halves. A pair belongs to a half if
+    both of its items do, and is left out otherwise.
     """
     for _ in range(n_repeats):
         if split == "pairs":
             half = rng.permutation(len(pairs)) % 2
-        else:  # 1/2 for a pair with an item in each half
+        else:  # 1/2 for pairs with one item in each half
             half = (rng.permutation(len(pairs.items)) % 2)[pairs.index].sum(axis=1) / 2
         first = np.flatnonzero(np.tile(half == 0, copies))
         second = np.flatnonzero(np.tile(half == 1, copies))
@@ -54,8 +52,9 @@ def halves(
 
 
 class PairwiseLearner(RankingLearner):
-    """Ranks by degrees of preference between the items of a query, which
-    `bradley_terry` aggregates.
+    """Base class of learners that predict and aggregate pairwise preferences.
+
+    `bradley_terry` aggregates the degrees of preference between the items of a query.
 
     A subclass defines `_degrees(U)`.
     """
@@ -63,18 +62,20 @@ class PairwiseLearner(RankingLearner):
     def _preferences(
         self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None
     ) -> tuple[Pairs, Floats]:
-        """Pairs of items of different scores, and better item minus worse item (m, d)."""
+        """Return pairs with different scores, and better minus worse items, (m, d)."""
         X, scores, query = check_scored_items(X, y, qid)
         pairs, labels = Pairs.from_scores(clipped(X, "X", 0.0, _UNIT), scores, query)
         return pairs, pairs.differences() * labels[:, None]
 
     @abstractmethod
     def _degrees(self, U: Floats) -> Floats:
-        """Degrees for "the first item is better" of pairs with differences U (m, d),
-        shape (m,)."""
+        """Return degrees for "the first item is better", shape (m,).
+
+        U are the differences of the pairs, shape (m, d).
+        """
 
     def preferences(self, Q: ArrayLike) -> Floats:
-        """Degrees P of preference between the items of one query, shape (n, n).
+        """Predict the degrees of preference between the items of one query.
 
         Parameters
         ----------
@@ -84,19 +85,21 @@ class PairwiseLearner(RankingLearner):
         Returns
         -------
         P : ndarray of shape (n, n)
-            P[i, j] in [0, 1] for "i is better than j"; P[i, j] + P[j, i] is exactly 1,
-            and P[i, i] is 1/2.
+            Degrees P[i, j] in [0, 1] for "i is better than j". P[i, j] + P[j, i] is
+            exactly 1, and P[i, i] is 1/2.
 
         Raises
         ------
         ValueError
-            If Q has other features than the items of the fit, or values outside [0, 1].
+            If Q has another number of features than in `fit`, or values outside [0, 1].
         """
         return self._degree_matrix(Q, "Q")
 
     def rank_function(self, X: ArrayLike) -> Floats:
-        """Log-worths of the items of one query by their `preferences`, (n,); larger is
-        better."""
+        """Return log-worths of the items of one query, shape (n,); larger is better.
+
+        They are computed from the `preferences`.
+        """
         return fit_worths(check_degrees(self._degree_matrix(X, "X")))
 
     def _degree_matrix(self, Q: ArrayLike, name: str) -> Floats:
