@@ -282,6 +282,102 @@
     return { at, chance, pieces };
   }
 
+  /** Covariance functions of chapter 12: k(t, u) for a variance v, a length scale, and the first times of intervals. */
+  const COVARIANCES = {
+    "constant": v => () => v,
+    "piecewise constant": (v, _, boundaries) => (t, u) => (boundaries.some(b => (t < b) !== (u < b)) ? 0 : v),
+    "Wiener": v => (t, u) => v * Math.min(t, u),
+    "linear": v => (t, u) => v * t * u,
+    "Matérn 1/2": (v, scale) => (t, u) => v * Math.exp(-Math.abs(t - u) / scale),
+    "Matérn 3/2": (v, scale) => (t, u) => { const g = Math.sqrt(3) * Math.abs(t - u) / scale; return v * (1 + g) * Math.exp(-g); },
+  };
+
+  /** The posterior of a score with mean 0 and covariances k, given y = score + normal noise of variance 1 at some times.
+      Exact. `at` gives its mean and standard deviation at a time, and the weight of each y in the mean. */
+  function scorePosterior(k, times, y) {
+    const n = times.length, L = [];  // LL' = K + I
+    times.forEach((t, i) => {
+      L.push([]);
+      for (let j = 0; j <= i; j++) {
+        const left = k(t, times[j]) + (i === j) - dot(L[i], L[j]);  // the entries before column j
+        L[i].push(i === j ? Math.sqrt(left) : left / L[j][j]);
+      }
+    });
+    const forward = b => b.reduce((x, value, i) => [...x, (value - dot(x, L[i])) / L[i][i]], []);
+    const solve = b => forward(b).reduceRight((x, value, i) => {
+      x[i] = (value - x.reduce((sum, later, j) => sum + L[j][i] * later, 0)) / L[i][i];
+      return x;
+    }, []);
+    const at = time => {
+      const cross = times.map(t => k(time, t)), weights = solve(cross);
+      return { mean: dot(weights, y), std: Math.sqrt(Math.max(0, k(time, time) - dot(weights, cross))), weights };
+    };
+    const evidence = -dot(forward(y), forward(y)) / 2 - L.reduce((sum, row, i) => sum + Math.log(row[i]), 0) - (n / 2) * Math.log(2 * Math.PI);
+    return { at, evidence };
+  }
+
+  /** Elo ratings before and after each match [first, second, y] of n players, in order; a tie (y = 0) is half a win. */
+  function eloRatings(n, matches, k, start = 1200) {
+    return matches.reduce((path, match) => [...path, eloStep(path[path.length - 1], match, k)], [Array(n).fill(start)]);
+  }
+
+  function eloStep(ratings, [first, second, y], k) {
+    const gain = k * ((1 + y) / 2 - 1 / (1 + 10 ** ((ratings[second] - ratings[first]) / 400))), after = ratings.slice();
+    after[first] += gain;
+    after[second] -= gain;
+    return after;
+  }
+
+  /** Over all orders of the matches: each player's lowest and highest rating, and how often the player alone is first. */
+  function eloOrders(n, matches, k, start = 1200) {
+    const low = Array(n).fill(Infinity), high = Array(n).fill(-Infinity), first = Array(n).fill(0), used = matches.map(() => false);
+    let count = 0;
+    const visit = (ratings, depth) => {
+      if (depth < matches.length) {
+        matches.forEach((match, i) => {
+          if (used[i]) return;
+          used[i] = true;
+          visit(eloStep(ratings, match, k), depth + 1);
+          used[i] = false;
+        });
+        return;
+      }
+      count++;
+      const most = Math.max(...ratings), leader = ratings.findIndex(r => r > most - 1e-9);
+      if (ratings.every((r, i) => i === leader || r < most - 1e-9)) first[leader]++;
+      ratings.forEach((r, i) => { low[i] = Math.min(low[i], r); high[i] = Math.max(high[i], r); });
+    };
+    visit(Array(n).fill(start), 0);
+    return { low, high, first: first.map(times => times / count), count };
+  }
+
+  /** Bradley-Terry scores of maximum likelihood, with mean 0; a tie is half a win. Where the maximum does not exist, `scores`
+      is null, and the players `unbeaten` have neither lost to nor tied with any other player. */
+  function bradleyTerry(n, matches) {
+    const P = Array.from({ length: n }, () => Array(n).fill(0)), ids = P.map((_, i) => i);
+    matches.forEach(([first, second, y]) => { P[first][second] += (1 + y) / 2; P[second][first] += (1 - y) / 2; });
+    const reach = P.map((row, i) => row.map((wins, j) => wins > 0 || i === j));  // i is above j by a chain of wins
+    for (const k of ids) for (const i of ids) for (const j of ids) reach[i][j] ||= reach[i][k] && reach[k][j];
+    const above = ids.map(j => ids.filter(i => reach[i][j])), unbeaten = above.reduce((a, b) => (b.length < a.length ? b : a));
+    if (unbeaten.length < n) return { scores: null, unbeaten };
+
+    const value = f => ids.reduce((sum, i) => sum - dot(P[i], ids.map(j => Math.log1p(Math.exp(f[j] - f[i])))), 0);
+    let scores = ids.map(() => 0);
+    for (let round = 0; round < 100; round++) {
+      const chance = ids.map(i => ids.map(j => 1 / (1 + Math.exp(scores[j] - scores[i]))));
+      const slope = ids.map(i => ids.reduce((sum, j) => sum + P[i][j] * chance[j][i] - P[j][i] * chance[i][j], 0));
+      const bend = ids.map(i => ids.map(j => (P[i][j] + P[j][i]) * chance[i][j] * chance[j][i]));
+      // Newton's method; adding 1 / n to all entries keeps the mean at 0.
+      const rows = ids.map(i => [...ids.map(j => (i === j ? dot(bend[i], ids.map(() => 1)) - bend[i][i] : -bend[i][j]) + 1 / n), slope[i]]);
+      const step = eliminate(rows, n).A.map(row => row[n]);
+      let part = 1;
+      while (part > 1e-6 && value(scores.map((f, i) => f + part * step[i])) < value(scores) - 1e-12) part /= 2;
+      scores = scores.map((f, i) => f + part * step[i]);
+      if (Math.max(...step.map(Math.abs)) < 1e-12) break;
+    }
+    return { scores, unbeaten: [] };
+  }
+
   // Fractions [numerator, denominator] of BigInt in lowest terms, the denominator positive: nothing is rounded.
   const divisor = (a, b) => (b ? divisor(b, a % b) : a < 0n ? -a : a);
   function fraction(n, d = 1n) {
@@ -585,6 +681,14 @@
     make("button", { type: "button" }, parent, label).addEventListener("click", then);
   }
 
+  /** Make an element of a drawing act like a button. */
+  function press(node, then) {
+    node.addEventListener("click", then);
+    node.addEventListener("keydown", event => {
+      if (event.key === "Enter" || event.key === " ") { event.preventDefault(); then(); }
+    });
+  }
+
   /** A line of [shape, look, text], "line" among the shapes; returns a function that writes another one. */
   function legend(parent, entries = []) {
     const list = make("p", { class: "explorer-legend" }, parent);
@@ -742,13 +846,6 @@
     const root = make("svg", { viewBox: "0 0 340 300", role: "group", "aria-label": "Comparison graph: each line is a switch, each label a button" }, make("div", {}, row));
     const right = make("div", { class: "explorer-broad", style: `min-height: ${2.1 * (edges.length + 3)}em` }, row);
     const fill = table(right, "The incidence matrix B, labels y, scores f by least squares"), say = sentence(box);
-
-    function press(node, then) {
-      node.addEventListener("click", then);
-      node.addEventListener("keydown", event => {
-        if (event.key === "Enter" || event.key === " ") { event.preventDefault(); then(); }
-      });
-    }
 
     for (const edge of edges) {
       const [a, b] = edge.pair.map(k => place[k]), [first, second] = edge.pair.map(k => names[k]);
@@ -1272,6 +1369,179 @@
     load(data);
   };
 
+  explorers.covariance = (box, data) => {
+    const { times, span } = data, names = Object.keys(data.functions), state = {};
+    const grid = Array.from({ length: 241 }, (_, k) => span[0] + (k / 240) * (span[1] - span[0]));
+    const load = () => Object.assign(state, { name: data.chosen, time: data.time, y: data.y.slice(),
+      settings: Object.fromEntries(names.map(name => [name, { ...data.functions[name] }])) });
+    const setting = () => state.settings[state.name];
+    const covariance = name => COVARIANCES[name](state.settings[name].variance, state.settings[name].lengthscale, data.boundaries);
+    const go = time => { state.time = Math.round(10 * Math.min(Math.max(time, span[0]), span[1])) / 10; draw(); };
+    load();
+
+    const top = controls(box);
+    const pick = picker(top, "covariance function", names.map((name, k) => [k, name]), null, k => { state.name = names[k]; draw(); });
+    const moveTime = slider(top, "time", [...span, 0.1], v => number(v, 1), go);
+    const moveScale = slider(top, "length scale ℓ", [-2, 4, 0.1], v => number(2 ** v), v => { setting().lengthscale = 2 ** v; draw(); });
+    const scaleRow = top.lastElementChild;
+    const moveVariance = slider(top, "variance σ²", [-4, 4, 0.1], () => significant(setting().variance),
+      v => { setting().variance = data.functions[state.name].variance * 2 ** v; draw(); });
+    const both = make("span", {}, top);
+    button(both, "Start again", () => { load(); draw(); });
+    button(both, "No results", () => { state.y.fill(0); draw(); });
+    make("p", {}, box, "Press a circle to change the result at its time: win, loss, or no match. Drag in a figure to choose a time.");
+    const row = panels(box), first = make("div", {}, row), second = make("div", {}, row), margins = { right: 8 };
+    const strip = make("svg", { viewBox: "0 0 340 34", role: "group", "aria-label": "Results over time: each circle is a button" }, first);
+    const scores = plot(first, "Score over time: mean and one standard deviation up and down, given the results", 286, margins);
+    const shape = plot(second, "Covariance of the score at the chosen time with the score at every time", 160, margins);
+    const stems = plot(second, "Weight of each result in the mean at the chosen time", 160, margins);
+    for (const panel of [scores, shape, stems]) panel.drag(go);
+    legend(box, [["up", "second", "win, y = 1"], ["down", "first", "loss, y = −1"], ["line", "now", "mean, with ± one std (shaded)"],
+      ["line", "tie dashed", "± one std without results"]]);
+    const fill = table(box, "Score at the chosen time, and log evidence of all results, for each function"), say = sentence(box);
+
+    scores.frame(span, [-1, 1], "time", "score");
+    const spots = times.map((time, n) => {
+      const node = make("g", { role: "button", tabindex: 0, class: "press", transform: `translate(${scores.x(time)},17)` }, strip);
+      make("circle", { r: 11, class: "label" }, node);
+      const marks = [[-1, "down", "first"], [0, "circle", "tie"], [1, "up", "second"]].map(([y, shape, look]) => [y, mark(node, shape, 0, 0, look, y ? 6 : 2)]);
+      press(node, () => { state.y[n] = state.y[n] === -1 ? 1 : state.y[n] - 1; draw(); });  // 1, 0, -1, and again
+      return { node, marks };
+    });
+
+    function draw() {
+      const { name, time, y } = state, k = covariance(name), ids = times.flatMap((_, n) => (y[n] ? [n] : []));
+      const given = other => scorePosterior(covariance(other), ids.map(n => times[n]), ids.map(n => y[n]));
+      const posterior = given(name), { mean, std, weights } = posterior.at(time), curve = grid.map(posterior.at), prior = t => Math.sqrt(k(t, t));
+      pick(names.indexOf(name));
+      moveTime(time);
+      moveVariance(Math.log2(setting().variance / data.functions[name].variance));
+      scaleRow.style.display = setting().lengthscale ? "" : "none";
+      if (setting().lengthscale) moveScale(Math.log2(setting().lengthscale));
+      spots.forEach(({ node, marks }, n) => {
+        marks.forEach(([label, drawn]) => { drawn.style.display = label === y[n] ? "" : "none"; });
+        node.setAttribute("aria-label", `time ${times[n]}: ${["loss", "no match", "win"][y[n] + 1]}; press to change`);
+      });
+
+      const size = 2 ** (Math.ceil(2 * Math.log2(1.1 * Math.max(1.1, ...grid.map(prior), ...curve.map(one => Math.abs(one.mean) + one.std)))) / 2);  // few sizes: the axis seldom moves
+      scores.frame(span, [-size, size], "time", "score");
+      shape.frame(span, [0, 1.15 * Math.max(0.06, ...grid.map(t => k(time, t)))], "time", `covariance with the score at time ${number(time, 1)}`);
+      stems.frame(span, [1.3 * Math.min(0, ...weights), 1.3 * Math.max(0.2, ...weights)], "time", `weight of each result in the mean at time ${number(time, 1)}`);
+      for (const panel of [scores, shape, stems]) { panel.clear(); panel.cursor(time); }
+      const edge = sign => grid.map((t, i) => [t, curve[i].mean + sign * curve[i].std]);
+      scores.line([...edge(1), ...edge(-1).reverse()], "now spread");
+      for (const sign of [-1, 1]) scores.line(grid.map(t => [t, sign * prior(t)]), "tie dashed");
+      scores.line(grid.map((t, i) => [t, curve[i].mean]), "now");
+      const looks = { 1: ["up", "second"], "-1": ["down", "first"] };
+      ids.forEach(n => scores.mark(looks[y[n]][0], times[n], y[n], looks[y[n]][1], 4));
+      scores.mark("circle", time, mean, "now", 5);
+      shape.line(grid.map(t => [t, k(time, t)]), "now");
+      stems.line([[span[0], 0], [span[1], 0]], "thin");
+      ids.forEach((n, i) => {
+        stems.line([[times[n], 0], [times[n], weights[i]]], "thin");
+        stems.mark(looks[y[n]][0], times[n], weights[i], looks[y[n]][1], 5);
+      });
+
+      fill(["function", "mean", "std", "log evidence"], names.map(other => {
+        const found = given(other), { mean, std } = found.at(time);
+        return [other, number(mean), number(std), number(found.evidence)];
+      }));
+      const many = (count, one, more) => `${count} ${count === 1 ? one : more}`, results = ids.map(n => y[n]);
+      const most = weights.indexOf(Math.max(...weights)), equal = Math.max(...weights) - Math.min(...weights) < 1e-9;
+      say(`${name[0].toUpperCase()}${name.slice(1)}, given ${many(results.filter(label => label > 0).length, "win", "wins")} and ${many(results.filter(label => label < 0).length, "loss", "losses")}: ` +
+        `the score at time ${number(time, 1)} is ${number(mean)} ± ${number(std)} (without results 0.00 ± ${number(prior(time))}). The log evidence is ${number(posterior.evidence)}. ` +
+        (!ids.length ? "" : ids.length > 1 && equal ? `Every result has the weight ${number(weights[0])} in the mean.`
+          : `The result at time ${times[ids[most]]} has the largest weight in the mean, ${number(weights[most])}.`));
+    }
+    draw();
+  };
+
+  explorers.league = (box, data) => {
+    const names = data.players.map(String), n = names.length, m = data.matches.length, start = 1200, unit = 400 / Math.log(10);
+    const [least, most] = [4, 200], state = { matches: data.matches.map(match => match.slice()), k: data.k };
+    const looks = [["circle", "second", "second"], ["square", "first", "first dashed"], ["diamond", "lp", "lp chain"], ["up", "qp", "qp dots"]];
+    const pick = list => list.map(j => names[j]).join(", ");
+    const go = k => { state.k = Math.round(Math.min(Math.max(k, least), most)); draw(); };
+    const top = controls(box), moveK = slider(top, "Elo's k", [least, most, 1], String, go), both = make("span", {}, top);
+    button(both, "Start again", () => { Object.assign(state, { matches: data.matches.map(match => match.slice()), k: data.k }); draw(); });
+    button(both, "Reverse the order", () => { state.matches.reverse(); draw(); });
+    make("p", {}, box, "Press a result to change it. The arrow next to it moves the match one place earlier.");
+    const row = panels(box), first = make("div", {}, row), second = make("div", {}, row);
+    const list = make("ol", { class: "explorer-matches" }, first);
+    const lines = state.matches.map((_, place) => {
+      const line = make("li", {}, list), result = make("button", { type: "button" }, line), earlier = make("button", { type: "button" }, line, "↑");
+      result.addEventListener("click", () => {
+        const match = state.matches[place];
+        match[2] = match[2] === -1 ? 1 : match[2] - 1;  // 1, 0, -1, and again
+        draw();
+      });
+      earlier.addEventListener("click", () => {
+        state.matches.splice(place - 1, 2, ...state.matches.slice(place - 1, place + 1).reverse());
+        draw();
+        lines[place - 1][place > 1 ? 1 : 0].focus();  // the match takes the focus along
+      });
+      if (!place) earlier.style.visibility = "hidden";
+      return [result, earlier];
+    });
+    const history = plot(first, "Elo rating of each player after each match", 220);
+    const ranges = plot(second, "Elo rating in this order, in all orders, and Bradley–Terry score of each player", 214);
+    const curves = plot(second, "Elo rating after the last match against k", 220);
+    curves.drag(go);
+    legend(box, [...names.map((name, j) => [looks[j][0], looks[j][1], `player ${name}`]), ["square", "shade", "Elo in all orders"], ["circle", "now open", "open: Bradley–Terry"]]);
+    const fill = table(box, "Rating points around 1200. Lowest, highest: Elo over all orders of the matches. First: percentage of these orders in which the player alone has the highest Elo rating."), say = sentence(box);
+    const steps = Array.from({ length: 50 }, (_, i) => least + (i / 49) * (most - least));
+
+    function draw() {
+      const { matches, k } = state, path = eloRatings(n, matches, k), elo = path[m], all = eloOrders(n, matches, k);
+      const { scores, unbeaten } = bradleyTerry(n, matches), bt = scores && scores.map(f => start + unit * f);
+      const words = ([a, b, y]) => [`${names[b]} beats ${names[a]}`, `${names[a]} and ${names[b]} tie`, `${names[a]} beats ${names[b]}`][y + 1];
+      moveK(k);
+      lines.forEach(([result, earlier], place) => {
+        result.textContent = words(matches[place]);
+        result.setAttribute("aria-label", `match ${place + 1}: ${words(matches[place])}; press to change`);
+        earlier.setAttribute("aria-label", `move match ${place + 1}, ${words(matches[place])}, one place earlier`);
+      });
+      const extent = values => 2 ** (Math.ceil(2 * Math.log2(1.15 * Math.max(8, ...values.map(r => Math.abs(r - start))))) / 2);  // few sizes: axes seldom move
+      const around = size => [start - size, start + size];
+
+      history.clear();
+      history.frame([0, m], around(extent(path.flat())), "match", "Elo rating after each match");
+      elo.forEach((r, j) => {
+        history.line(path.map((ratings, i) => [i, ratings[j]]), looks[j][2]);
+        history.mark(looks[j][0], m, r, looks[j][1], 5);
+      });
+
+      ranges.clear();
+      ranges.frame(around(extent([...all.low, ...all.high, ...(bt || [])])), [n - 0.4, -0.6], "rating points", "player");
+      elo.forEach((r, j) => {
+        ranges.line([[all.low[j], j], [all.high[j], j]], "broad");
+        ranges.mark(looks[j][0], r, j, looks[j][1], 5);
+        if (bt) ranges.mark(looks[j][0], bt[j], j, `${looks[j][1]} open`, 7);
+      });
+      ranges.beside(-1, names.map((name, j) => [j, name]));
+
+      const last = steps.map(value => eloRatings(n, matches, value)[m]);
+      curves.clear();
+      curves.frame([least, most], around(extent(last.flat())), "k", "Elo rating after the last match");
+      curves.cursor(k);
+      elo.forEach((r, j) => {
+        curves.line(steps.map((value, i) => [value, last[i][j]]), looks[j][2]);
+        curves.mark(looks[j][0], k, r, looks[j][1], 5);
+      });
+
+      fill(["player", "Elo", "lowest", "highest", "first", "Bradley–Terry"], names.map((name, j) => [name, number(elo[j], 1), number(all.low[j], 1), number(all.high[j], 1),
+        `${number(100 * all.first[j], 0)}\u00a0%`, bt ? number(bt[j], 1) : "–"]));
+      const ranking = values => names.map((_, j) => j).sort((a, b) => values[b] - values[a])
+        .map((j, i, order) => (i ? (values[order[i - 1]] - values[j] < 1e-6 ? " = " : " > ") : "") + names[j]).join("");
+      const widest = all.high.map((high, j) => high - all.low[j]), j = widest.indexOf(Math.max(...widest));
+      say(`With k = ${k} and this order of the matches, players ${pick(elo.map((_, j) => j))} have the Elo ratings ${elo.map(r => number(r, 1)).join(", ")}, and Elo ranks ${ranking(elo)}. ` +
+        `In other orders of the same results, the rating of player ${names[j]} goes from ${number(all.low[j], 1)} to ${number(all.high[j], 1)}. ` +
+        (bt ? `Bradley–Terry ranks ${ranking(bt)} in every order and for every k.`
+          : `Bradley–Terry has no finite scores, because no other player won against or tied with ${unbeaten.length > 1 ? "any of the players" : "player"} ${pick(unbeaten)}.`));
+    }
+    draw();
+  };
+
   // ---- Start
 
   function start() {
@@ -1290,7 +1560,7 @@
     }
   }
 
-  if (typeof module !== "undefined") module.exports = { analogyGram, apart, comparisonGraph, marginProblem, oneMatch, pathAt, rankingPath, rankingPursuit, scoreTimelines, semidefinite, zeros, number, scale };
+  if (typeof module !== "undefined") module.exports = { COVARIANCES, analogyGram, apart, bradleyTerry, comparisonGraph, eloOrders, eloRatings, marginProblem, oneMatch, pathAt, rankingPath, rankingPursuit, scorePosterior, scoreTimelines, semidefinite, zeros, number, scale };
   else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
 })();

@@ -29,6 +29,8 @@ EXPLORERS = {
     "pursuit": Explorer(_LAST_PANEL, -60, *_SLIDER),
     "match": Explorer(_LAST_PANEL, -60, *_SLIDER),
     "timelines": Explorer(".explorer-panels > div:last-child > svg", -60, *_SLIDER),
+    "covariance": Explorer("[role=button] .label", 0, "[role=button]", "Space"),
+    "league": Explorer(".explorer-matches button", 0, *_SLIDER),
     "analogy": Explorer("[role=slider]", -60, "[role=slider]", "ArrowRight"),
 }
 

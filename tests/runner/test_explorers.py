@@ -4,6 +4,7 @@ import math
 import re
 from fractions import Fraction
 from functools import partial
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -16,12 +17,26 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.analogy.certificate import psd_certificate
 from preflearn.core import validation
+from preflearn.core.diagnosis import NotIdentifiedWarning
 from preflearn.datasets import four_items
-from preflearn.dynamics import Probit
+from preflearn.dynamics import (
+    Constant,
+    DynamicComparisons,
+    Gaussian,
+    Linear,
+    Matern12,
+    Matern32,
+    PiecewiseConstant,
+    Probit,
+    Wiener,
+)
 from preflearn.margins import MarginLP, MarginQP
+from preflearn.matches import Matches
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path, svm_path
 from preflearn.pursuit import RankingPursuit
+from preflearn.ranking import bradley_terry
+from preflearn.ratings import Elo
 from preflearn_book.runner import explorer, parameters
 from preflearn_book.studies.ch02_separable import simulate_separable_pairs
 from preflearn_book.studies.ch15_proportions import PROPORTIONS, proportion_gram
@@ -459,6 +474,116 @@ def test_timelines_are_linear_and_probabilities_those_of_the_package(short_repr)
     for (m1, m2, s1, s2), chance in zip(pairs, found["chances"], strict=True):
         expected = Probit().probabilities([m1 - m2], [s1**2 + s2**2])[0]
         assert chance == pytest.approx(expected[1], rel=1e-9)
+
+
+COVARIANCES = {  # variance, length scale or None, and the package's function
+    "constant": (1.0, None, Constant(1.0)),
+    "piecewise constant": (1.0, None, PiecewiseConstant(1.0, (3.5, 7.5))),
+    "Wiener": (0.4, None, Wiener(0.4, origin=0.0)),
+    "linear": (0.04, None, Linear(0.04, origin=0.0)),
+    "Matérn 1/2": (1.3, 2.5, Matern12(1.3, 2.5)),
+    "Matérn 3/2": (1.0, 2.0, Matern32(1.0, 2.0)),
+}
+
+
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_posteriors_of_a_score_are_those_of_the_package(name):
+    variance, scale, covariance = COVARIANCES[name]
+    # the results that chapter 12 shows first
+    times = [1.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0]
+    results = [-1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, 1.0]
+    places = [0.0, 0.5, 3.5, 4.0, 7.5, 10.5, 12.0]
+    code = """(script, {name, variance, scale, times, results, places}) => {
+        const k = script.COVARIANCES[name](variance, scale, [3.5, 7.5]);
+        const given = n => script.scorePosterior(k, times.slice(0, n), results.slice(0, n));
+        return [0, 1, 8].map(n => [given(n).evidence, ...places.map(given(n).at)]);
+    }"""
+    data = {"name": name, "variance": variance, "scale": scale}
+    data |= {"times": times, "results": results, "places": places}
+    nothing, *found = in_node(code, data)
+    prior = np.sqrt(np.diag(covariance.gram(places)))
+    assert nothing[0] == 0
+    assert [one["mean"] for one in nothing[1:]] == [0] * len(places)
+    assert np.allclose([one["std"] for one in nothing[1:]], prior, rtol=1e-12)
+    for n, (evidence, *posterior) in zip((1, 8), found, strict=True):
+        matches = Matches(np.ones((n, 1)), times[:n], ["player"])
+        model = DynamicComparisons(covariance, Gaussian(1.0), tol=1e-10)
+        model.fit(matches, results[:n])
+        mean, std = model.scores("player", places)
+        assert np.allclose([one["mean"] for one in posterior], mean, atol=1e-8)
+        assert np.allclose([one["std"] for one in posterior], std, atol=1e-7)
+        assert evidence == pytest.approx(model.log_marginal_likelihood_, abs=1e-8)
+        weighted = [np.dot(one["weights"], results[:n]) for one in posterior]
+        assert np.allclose(weighted, mean, atol=1e-8)
+
+
+LEAGUE = [  # of chapter 7: first, second, outcome
+    [1, 0, 1],
+    [2, 1, 0],
+    [3, 2, 1],
+    [3, 0, 1],
+    [0, 3, 1],
+    [1, 2, -1],
+    [1, 3, 0],
+    [0, 2, 0],
+]
+
+
+def elo_of_package(results, k):
+    """Ratings of four players after all matches."""
+    first, second, y = np.array(results).T
+    B = np.eye(4)[first] - np.eye(4)[second]
+    matches = Matches(B, range(len(results)), ["1", "2", "3", "4"])
+    return Elo(k).fit(matches, y).ratings_
+
+
+def test_elo_ratings_of_a_league_are_those_of_the_package():
+    some = [LEAGUE[i] for i in (5, 0, 3, 1, 4)]
+    cases = [[LEAGUE, 32], [LEAGUE[::-1], 32], [LEAGUE, 200], [some, 60]]
+    code = "(script, cases) => cases.map(([all, k]) => script.eloRatings(4, all, k))"
+    for (results, k), found in zip(cases, in_node(code, cases), strict=True):
+        assert found[0] == [1200] * 4
+        assert np.allclose(found[-1], elo_of_package(results, k), atol=1e-9)
+    orders = [elo_of_package(order, 60) for order in permutations(some)]
+    first = np.argmax(orders, axis=1)
+    code = "(script, some) => script.eloOrders(4, some, 60)"
+    found = in_node(code, some)
+    assert found["count"] == len(orders) == 120
+    assert np.allclose(found["low"], np.min(orders, axis=0), atol=1e-9)
+    assert np.allclose(found["high"], np.max(orders, axis=0), atol=1e-9)
+    alone = np.diff(np.sort(orders, axis=1)[:, -2:], axis=1)[:, 0] > 1e-9
+    assert alone.all()
+    assert np.allclose(found["first"], np.bincount(first, minlength=4) / 120)
+
+
+@pytest.mark.filterwarnings("error")
+def test_bradley_terry_scores_of_a_league_are_those_of_the_package():
+    rng = np.random.default_rng(0)
+    cases = [LEAGUE, LEAGUE[::-1], LEAGUE[:4]]
+    for _ in range(60):
+        outcomes = rng.integers(-1, 2, 8)
+        cases.append(
+            [[i, j, int(y)] for (i, j, _), y in zip(LEAGUE, outcomes, strict=True)]
+        )
+    code = "(script, cases) => cases.map(all => script.bradleyTerry(4, all))"
+    without = 0
+    for results, found in zip(cases, in_node(code, cases), strict=True):
+        P = np.zeros((4, 4))
+        for i, j, y in results:
+            P[i, j] += (1 + y) / 2
+            P[j, i] += (1 - y) / 2
+        if found["scores"] is not None:
+            assert np.allclose(found["scores"], bradley_terry(P), atol=1e-6)
+            continue
+        with pytest.warns(NotIdentifiedWarning):
+            bradley_terry(P)
+        best = found["unbeaten"]
+        rest = np.setdiff1d(range(4), best)
+        assert len(best) > 0
+        assert len(rest) > 0
+        assert not P[np.ix_(rest, best)].any()
+        without += 1
+    assert 3 < without < 60
 
 
 def test_labels_do_not_overlap_and_stay_within_the_plot():

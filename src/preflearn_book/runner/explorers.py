@@ -38,8 +38,8 @@ def explorer(
 
     Parameters
     ----------
-    kind : {"margins", "graph", "bias", "path", "pursuit", "match", "timelines", "analogy"}
-        Kind of the explorer. The notes list the data of each kind.
+    kind : str
+        Kind of the explorer, a key of `FIELDS`. The notes list the data of each kind.
     data : mapping of str to arrays, lists, texts and finite numbers
         Data of the explorer; additional entries are passed to the script.
     fallback : matplotlib Figure
@@ -90,6 +90,14 @@ def explorer(
       proportions with a counterexample, have their own ``points`` and ``denominator``.
       They may have the ``stretch`` of the differences, 100 to 300 percent in steps of
       5, or the ``tolerance``, integer multiples of 1 / ``denominator``.
+    - "covariance": the reader conditions a score on results. The ``functions`` of
+      chapter 12 by name, each with its ``variance`` and, if it has one,
+      ``lengthscale``; the ``boundaries`` of the piecewise constant function; at most 12
+      ``times`` and the results ``y`` there, 1, -1, or 0 for no match. The ends ``span``
+      of the time axis; the function ``chosen`` and the ``time`` that are shown first.
+    - "league": the reader edits results and compares Elo, which starts at 1200 points,
+      with Bradley-Terry. Short names of two to four ``players``; at most 8 ``matches``
+      (first, second, y), in order, that connect all players; Elo's ``k`` from 4 to 200.
 
     Examples
     --------
