@@ -76,6 +76,10 @@ window.addEventListener("load", nameButtons);
 window.addEventListener("load", openTarget);
 window.addEventListener("hashchange", openTarget);
 
+// The button that leads to the top is shown in the header, where it covers nothing.
+const header = document.querySelector(".header-article-items__end");
+if (header) header.prepend(...document.querySelectorAll("#pst-back-to-top"));
+
 // Sphinx calls the bibliography a list, whose items it does not call so.
 document.querySelector(".citation-list")?.removeAttribute("role");
 if (document.getElementById("search-results")) search(); // after searchtools.js, and before it begins

@@ -5,7 +5,7 @@ from optional import optional_import
 from pages.browser import WINDOWS, opened
 from pages.claims_page import CLAIMS, ids_of, listed
 
-from preflearn_book.runner.claims import NOT_COUNTED, load_claims
+from preflearn_book.runner.claims import COUNTED_VERDICTS, NOT_COUNTED, load_claims
 
 sync_api = optional_import("playwright.sync_api")
 
@@ -67,6 +67,20 @@ def test_a_link_to_some_claims_shows_what_was_chosen(desk, site, width):
     chosen = f"{CLAIMS}?verdict=not+shown"
     with opened(desk, site, chosen, width) as seen:
         sync_api.expect(seen.page.locator(".claims-filters")).to_be_in_viewport(ratio=1)
+
+
+def test_a_telephone_shows_the_counts_of_all_verdicts(telephone, site):
+    with opened(telephone, site, CLAIMS) as seen:
+        heads = seen.page.locator(".claims-summary th[scope=col]")
+        assert heads.count() >= 2 + len(COUNTED_VERDICTS)
+        for head in heads.all():
+            box = head.bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= min(WINDOWS)
+        letters = seen.page.locator(".claims-summary td").evaluate_all(
+            "cells => cells.map((cell) => parseFloat(getComputedStyle(cell).fontSize))"
+        )
+        assert min(letters) >= 12
 
 
 def test_the_essay_leads_to_the_claims_behind_each_part_of_a_bar(desk, site):
