@@ -5,6 +5,9 @@ import re
 
 from optional import optional_import
 from pages.browser import opened, page_names
+from pages.builds import ROOT
+
+from preflearn_book.runner.files import read_yaml
 
 sync_api = optional_import("playwright.sync_api")
 
@@ -46,6 +49,33 @@ def test_search_finds_each_theorem_by_its_name(desk, site, book):
     wrong = [
         (address, name, first)
         for (address, name), first in zip(boxes.items(), found, strict=True)
+        if address not in first
+    ]
+    assert wrong == []
+
+
+def test_search_finds_words_of_the_field_by_synonyms(desk, site):
+    """Each listed word, and some that readers type without knowing the list."""
+    expected = {
+        word: address.replace("#", ".html#") if "#" in address else f"{address}.html"
+        for address, words in read_yaml(ROOT / "book" / "synonyms.yml").items()
+        for word in words
+    }
+    guide = "chapters/guide.html#guide"
+    expected |= {
+        "reward model": f"{guide}-terms",
+        "LLM arena": f"{guide}-models",
+        "Elo rating": "chapters/07_matches.html",
+        "Thurstone": "api/ranking.html",
+        "pairwise comparison": "chapters/01_one_graph.html",
+        "Bradley-Terry": f"{guide}-items",
+    }
+    with opened(desk, site, "search.html?q=theorem") as seen:
+        seen.page.wait_for_function("() => Search.hasIndex()")
+        found = seen.page.evaluate(ADDRESSES, list(expected))
+    wrong = [
+        (word, address, first)
+        for (word, address), first in zip(expected.items(), found, strict=True)
         if address not in first
     ]
     assert wrong == []

@@ -83,6 +83,10 @@ def write_book(root):
     (project.book / "_toc.yml").write_text(f"{toc}  - file: plain\n")
     (project.book / "plain.md").write_text("# A page that includes nothing\n")
     (project.book / "descriptions.yml").write_text('index: A book & its "words".\n')
+    (project.book / "subtitles.yml").write_text("chapters/01_first: Method & model\n")
+    (project.book / "synonyms.yml").write_text(
+        "plain: [Elo ratings]\nchapters/02_second#equation-eq-second: [RLHF]\n"
+    )
     shutil.copytree(ROOT / "book" / "_templates", project.book / "_templates")
     (project.book / "index.md").write_text(INDEX)
     (project.book / "references.bib").write_text(
@@ -176,6 +180,40 @@ def test_a_page_has_a_description_for_other_sites(html):
     assert plain.count('name="viewport"') == 1
     assert "reading-time" in (html / "chapters/01_first.html").read_text()
     assert "reading-time" not in plain
+
+
+def test_a_shared_link_shows_the_picture_of_the_book(html):
+    page = (html / "chapters/01_first.html").read_text()
+    (address,) = re.findall(r'<meta property="og:image" content="(.*?)" />', page)
+    assert address == f"{ADDRESS}_static/social.png"
+    picture = (ROOT / "book" / "_static" / "social.png").read_bytes()
+    size = [int.from_bytes(picture[k : k + 4], "big") for k in (16, 20)]
+    for name, pixels in zip(("width", "height"), size, strict=True):
+        assert f'<meta property="og:image:{name}" content="{pixels}" />' in page
+    assert re.search(r'<meta property="og:image:alt" content="[A-Z].+" />', page)
+    assert '<meta name="twitter:card" content="summary_large_image" />' in page
+
+
+def test_a_subtitle_stands_below_the_title_and_in_each_sidebar(html):
+    text = (html / "chapters/01_first.html").read_text()
+    assert re.search(r'</h1>\n<p class="subtitle">Method &amp; model</p>', text)
+    for name in ("index", "plain", "chapters/01_first", "chapters/02_second", "404"):
+        page = (html / f"{name}.html").read_text()
+        assert page.count('<span class="subtitle">Method &amp; model</span></a>') == 1
+
+
+def test_the_search_finds_a_page_by_its_synonyms(html):
+    script = (html / "searchindex.js").read_text()
+    index = json.loads(script[script.index("{") : script.rindex("}") + 1])
+    for word, name, anchor in (
+        ("elo ratings", "plain", ""),
+        ("rlhf", "chapters/02_second", "equation-eq-second"),
+    ):
+        page = index["docnames"].index(name)
+        assert index["indexentries"][word] == [[page, anchor, True]]
+        address = f"{name}.html" + f"#{anchor}".rstrip("#")
+        assert f'href="{address}"' in (html / "genindex.html").read_text()
+    assert "RLHF" not in (html / "chapters/02_second.html").read_text()
 
 
 def test_search_engines_find_each_page_once(html):

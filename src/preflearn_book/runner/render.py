@@ -163,7 +163,10 @@ def _read(project: Project) -> dict[str, str]:
     runner = Path(__file__).parent
     files |= _digests(
         runner,
-        [runner / "theme.py", runner / "reference.py", *runner.glob("templates/*ml")],
+        [
+            *(runner / f"{name}.py" for name in ("theme", "navigation", "reference")),
+            *runner.glob("templates/*ml"),
+        ],
     )
     files |= {
         str(path): digest(path.read_bytes())

@@ -16,6 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 from preflearn_book.runner.files import read_yaml
+from preflearn_book.runner.navigation import Synonyms, sidebar, subtitle
 from preflearn_book.runner.records import filled, unpacked
 from preflearn_book.runner.render import published
 
@@ -55,6 +56,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", _configure)
     app.connect("html-page-context", _complete, priority=900)
     app.connect("build-finished", _publish)
+    app.add_transform(Synonyms)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -71,10 +73,9 @@ def _configure(app: Sphinx, config: Config) -> None:
         if isinstance(file, str) and "/" not in file
     )
     config.html_js_files = [(file, {"defer": "defer"}) for file in scripts]
-    config.html_context["descriptions"] = {}
-    path = app.srcdir / "descriptions.yml"
-    if path.is_file():
-        config.html_context["descriptions"] = read_yaml(path)
+    for name in ("descriptions", "subtitles"):
+        path = app.srcdir / f"{name}.yml"
+        config.html_context[name] = read_yaml(path) if path.is_file() else {}
     if url := config.html_theme_options.get("repository_url"):
         config.html_theme_options |= dict.fromkeys(_BUTTONS, True)
         config.html_theme_options |= {"launch_buttons": _BINDER, "path_to_docs": "book"}
@@ -88,8 +89,8 @@ def _complete(
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    """Add the description and the reading time of a page; link to source files instead
-    of built files."""
+    """Add the description, the subtitle, and the reading time of a page; link to source
+    files instead of built files."""
     if doctree is None:
         context["pageurl"] = None
     else:
@@ -102,14 +103,14 @@ def _complete(
             base=app.config.html_baseurl,
         )
         if context["title"] == context["docstitle"]:
-            context["docstitle"] = (
-                ""  # otherwise the title of the first page repeats it
-            )
+            # otherwise the title of the first page repeats it
+            context["docstitle"] = ""
+        below = subtitle(page, context["subtitles"])
         if re.match(r"chapters/\d\d_", page):
             many = minutes(doctree)
             unit = "minutes" if many > 1 else "minute"
-            time = f'<p class="reading-time">About {many} {unit}</p>'
-            context["body"] = context["body"].replace("</h1>", "</h1>\n" + time, 1)
+            below += f'<p class="reading-time">About {many} {unit}</p>'
+        context["body"] = context["body"].replace("</h1>", "</h1>\n" + below, 1)
     for group in context.get("header_buttons", []):
         for button in group.get("buttons", []):
             if "url" in button:
@@ -123,22 +124,24 @@ def _publish(app: Sphinx, exception: Exception | None) -> None:
     404.html is shown for missing pages in any folder, so its links start at the root.
     """
     base = app.config.html_baseurl
+    subtitles = app.config.html_context["subtitles"]
     narrow = unpack(app.outdir / "_images")
     for path in app.outdir.rglob("*.html"):
         text = pictured(path.read_text("utf-8"), narrow)
-        if path == app.outdir / "404.html":
+        page = path.relative_to(app.outdir).with_suffix("").as_posix()
+        if page == "404":
             text = _RELATIVE.sub(rf'\1="{base or "/"}', text)
         scripts = (script.encode() for script in (*_HANDLERS, *_INLINE.findall(text)))
         hashes = dict.fromkeys(
             b64encode(sha256(script).digest()).decode() for script in scripts
         )
         policy = filled("policy.html", hashes=hashes)
-        if policy not in text:
+        if policy not in text:  # else it was made by an earlier build
             text = _VIEWPORT.sub("", text).replace(_CHARSET, _CHARSET + policy, 1)
             text = text.replace(
                 _ARROW, _ARROW.replace(">", ' aria-label="Pages below">', 1)
             )
-            path.write_text(text, "utf-8")
+            path.write_text(sidebar(text, page, subtitles, base), "utf-8")
     if base:
         pages = filled("sitemap.xml", base=base, pages=sorted(app.env.all_docs))
         (app.outdir / "sitemap.xml").write_text(pages, "utf-8")
