@@ -1,8 +1,9 @@
-"""Photograph the picture of the README: the explorer of chapter 14 in the built book.
+"""Draw the pictures of the README and of shared links from the built book.
 
     python tests/picture.py
 
-writes book/_static/page.png after `make book`. Run it after a change of that explorer.
+writes book/_static/page.png, the explorer of chapter 14, and book/_static/social.png,
+the title with a figure, after `make book`. Run it after a change of that explorer.
 """
 
 from __future__ import annotations
@@ -15,6 +16,21 @@ from pages.builds import HTML, ROOT
 PAGE = "chapters/14_sports.html"
 KIND = "timelines"
 PICTURE = ROOT / "book" / "_static" / "page.png"
+CARD = ROOT / "book" / "_static" / "social.png"
+CARD_SIZE = {"width": 1200, "height": 630}  # as templates/metatags.html says
+CARD_HTML = """<!doctype html><meta charset="utf-8"><style>
+body { margin: 0; height: 630px; box-sizing: border-box; display: grid; align-items: center;
+  grid-template-columns: 500px 1fr; border-top: 14px solid #0072b2;
+  background: #fff; color: #121212; font-family: "DejaVu Sans", sans-serif }
+div { padding: 0 20px 0 60px }
+h1 { font-size: 58px; line-height: 1.12; margin: 0 0 28px }
+p { font-size: 27px; line-height: 1.4; margin: 0 0 22px; color: #333 }
+code { font-size: 25px; color: #0f5fc4 }
+img { width: 640px; max-height: 560px; object-fit: contain }
+</style><div><h1>Learning from Comparisons</h1>
+<p>Five papers on pairwise comparisons, explained and checked.</p>
+<p>An executable book and the Python package <code>preflearn</code></p></div>
+<img src="_images/fig-sports-timelines.svg">"""
 
 
 def main() -> None:
@@ -33,8 +49,12 @@ def main() -> None:
             )
             seen.settle()
             seen.page.screenshot(path=PICTURE)
+            seen.page.goto(f"{site}_images/fig-sports-timelines.svg")  # has no policy
+            seen.page.set_viewport_size(CARD_SIZE)
+            seen.page.set_content(CARD_HTML)
+            seen.page.screenshot(path=CARD)
         browser.close()
-    print(f"written: {PICTURE}")
+    print(f"written: {PICTURE}, {CARD}")
 
 
 if __name__ == "__main__":
