@@ -1,9 +1,11 @@
 "use strict";
 
-// A link to an equation, a theorem, a figure, a citation or a claim shows what it leads to, when the pointer rests
-// on it or the keyboard reaches it; a finger follows the link. The box is Bootstrap's, which the theme loads.
+// A link to an equation, a theorem, a figure, a citation, a claim, a term of the glossary or a section of the
+// background page shows what it leads to, when the pointer rests on it or the keyboard reaches it; a finger follows
+// the link. The box is Bootstrap's, which the theme loads.
 const LINKS = "article.bd-article a[href*='#']:not(.headerlink)";
-const TARGETS = "div.math, .proof, figure, .citation, .claim";
+const TARGETS = "div.math, .proof, figure, .citation, .claim, dl.glossary > dt, section";
+const SECTIONS_OF = /\/primer\.html$/; // of other pages, sections have no previews
 const pages = new Map([[location.pathname, document]]);
 let wanted = null, shown = null, timer, turn = 0;
 
@@ -15,13 +17,31 @@ function pageAt(path) {
   return pages.get(path);
 }
 
+// What is shown of a target: a term with its definition, a section up to its second paragraph.
+function shownOf(target) {
+  const copy = document.createElement(target.matches("dt") ? "dl" : "div");
+  let parts = [target];
+  if (target.matches("dt")) {
+    let definition = target;
+    while (definition.matches("dt")) definition = definition.nextElementSibling; // a term may have several names
+    parts.push(definition);
+  } else if (target.matches("section")) {
+    parts = [...target.children].filter((child) => !child.matches("span"));
+    const next = parts.findIndex((part, k) => k > 1 && !part.matches("div.math"));
+    if (next > 0) parts.length = next;
+  }
+  copy.append(...parts.map((part) => part.cloneNode(true)));
+  return copy;
+}
+
 async function copyOf(link) {
   const url = new URL(link.href);
   if (url.host !== location.host) return null;
-  const target = (await pageAt(url.pathname))?.getElementById(decodeURIComponent(url.hash.slice(1)));
+  let target = (await pageAt(url.pathname))?.getElementById(decodeURIComponent(url.hash.slice(1)));
+  if (target?.matches("section > span")) target = target.parentElement; // a label before its heading
   if (!target?.matches(TARGETS)) return null;
-  const copy = document.createElement("div");
-  copy.append(target.cloneNode(true));
+  if (target.matches("section") && !SECTIONS_OF.test(url.pathname)) return null;
+  const copy = shownOf(target);
   if (target.matches(".claim")) copy.className = target.className; // of which the line is shown
   if (target.matches(".claim")) copy.replaceChildren(...copy.querySelector("summary").children);
   for (const node of copy.querySelectorAll(".headerlink, .explorer-ui, script")) node.remove();

@@ -1,5 +1,5 @@
-"""Previews: a link to an equation, a theorem, a figure, a citation or a claim shows
-what it leads to."""
+"""Previews: a link to an equation, a theorem, a figure, a citation, a claim, a term or
+a section of the background page shows what it leads to."""
 
 import pytest
 from optional import optional_import
@@ -18,6 +18,8 @@ LINKS = {  # one to each kind of target, on the page and on another one
     "explorer": "#fig-p-explorer",
     "citation": "../references.html#",
     "claim": "claims.html#claim-p2-04",
+    "term": "../glossary.html#term-dual-weight",
+    "background": "../primer.html#primer-svm",
 }
 BACKGROUND = "box => getComputedStyle(box).backgroundColor"
 COLOR = "box => getComputedStyle(box).color"
@@ -64,7 +66,12 @@ def assert_shows_its_target(page, by, kind):
         sync_api.expect(preview).to_contain_text(load_claims()["P2-04"].verdict)
     assert link.get_attribute("aria-describedby") == preview.get_attribute("id")
     sync_api.expect(preview.locator(".math:not(:has(mjx-container))")).to_have_count(0)
-    assert preview.locator("mjx-container").count() > 0 or kind == "citation"
+    if kind == "term":
+        sync_api.expect(preview.locator("dd")).to_contain_text(" ")
+    if kind == "background":
+        assert preview.locator("p").count() == 1
+    has_formulas = preview.locator("mjx-container").count() > 0
+    assert has_formulas or kind in ("citation", "term")
     assert preview.locator("[id], .headerlink").count() == 0
     pictures = "images => images.map((image) => image.checkVisibility() && image.naturalWidth > 0)"
     assert preview.locator("img").evaluate_all(pictures) == [True] * (
@@ -92,6 +99,32 @@ def assert_preview_goes_when_the_reader_goes_on(page, by):
         page.keyboard.press("Shift+Tab")
     theorem = page.get_by_role("tooltip").filter(has_text="Theorem 8.1")
     sync_api.expect(theorem).to_have_count(0)
+
+
+def test_a_section_of_a_chapter_has_no_preview(desk, site):
+    """Only sections of the background page are short enough."""
+    with opened(desk, site, CHAPTER) as seen:
+        link = link_to(seen.page, "background")
+        link.evaluate(
+            """(link) => {
+            link.href = `#${document.querySelector("article section section").id}`;
+            link.dataset.changed = "";
+            }"""
+        )
+        seen.page.locator("[data-changed]").hover()
+        seen.page.wait_for_timeout(600)
+        assert seen.page.get_by_role("tooltip").count() == 0
+
+
+def test_a_preview_does_not_move_the_text(desk, site):
+    with opened(desk, site, CHAPTER) as seen:
+        link = link_to(seen.page, "term")
+        link.scroll_into_view_if_needed()
+        last = seen.page.locator("article p").last
+        before = [link.bounding_box(), last.bounding_box()]
+        link.hover()
+        sync_api.expect(seen.page.get_by_role("tooltip")).to_have_count(1)
+        assert [link.bounding_box(), last.bounding_box()] == before
 
 
 def test_what_comes_late_is_shown_once(desk, site):
