@@ -30,7 +30,7 @@ img { width: 640px; max-height: 560px; object-fit: contain }
 </style><div><h1>Learning from Comparisons</h1>
 <p>Five papers on pairwise comparisons, explained and checked.</p>
 <p>An executable book and the Python package <code>preflearn</code></p></div>
-<img src="_images/fig-sports-timelines.svg">"""
+<img src="/_images/fig-sports-timelines.svg">"""
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
             )
             seen.settle()
             seen.page.screenshot(path=PICTURE)
-            seen.page.goto(f"{site}_images/fig-sports-timelines.svg")  # has no policy
+            seen.page.goto(f"{site}_static/book.css")  # has no content policy
             seen.page.set_viewport_size(CARD_SIZE)
             seen.page.set_content(CARD_HTML)
             seen.page.screenshot(path=CARD)
