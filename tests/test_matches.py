@@ -141,6 +141,7 @@ def test_bad_values_in_a_frame_are_rejected_and_named(changes, named):
         ([1, 2], {}, "frame"),
         (frame(), {"outcome": "won", "advantage": "ground"}, "won.*ground"),
         (frame(), {"first": ["first"]}, "first"),
+        (frame(), {"advantage": True}, "advantage is True.*name of a column"),
         (pd.concat([frame(), frame()["time"]], axis=1), {}, "'time'"),
         (frame()[:0], {}, "row"),
         (frame(), {"interactions": None}, "interactions"),
@@ -156,6 +157,25 @@ def test_bad_values_in_a_frame_are_rejected_and_named(changes, named):
 def test_bad_arguments_are_rejected_and_named(table, arguments, named):
     with pytest.raises(ValueError, match=named):
         Matches.from_frame(table, **arguments)
+
+
+def test_a_missing_column_is_named_with_the_columns_of_the_frame():
+    table = frame().rename(columns={"first": "First", "second": "scond"})
+    shown = "the frame has: First, scond, time, outcome, home"
+    suggested = "Did you mean first='First', second='scond'"
+    with pytest.raises(ValueError, match=f"'first', 'second'.*{shown}.*{suggested}"):
+        Matches.from_frame(table)
+
+
+def test_no_column_is_suggested_if_none_is_similar():
+    table = frame(**{f"x{k}": 0 for k in range(30)})
+    with pytest.raises(ValueError, match=r"'won' not found.* and 15 more\.$"):
+        Matches.from_frame(table, advantage="won")
+
+
+def test_a_column_with_the_name_of_its_argument_is_suggested():
+    with pytest.raises(ValueError, match="Did you mean time='time'"):
+        Matches.from_frame(frame(), time="date")
 
 
 # ---- From arrays

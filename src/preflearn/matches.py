@@ -231,12 +231,9 @@ class Matches:
         >>> matches.design.toarray().astype(int).tolist(), matches.time.tolist(), y.tolist()
         ([[-1, 1, 0, 1], [0, -1, 1, 0]], [1.0, 3.0], [1, -1])
         """
-        columns = [
-            first,
-            second,
-            time,
-            *(name for name in (outcome, advantage) if name is not None),
-        ]
+        columns = {"first": first, "second": second, "time": time}
+        optional = {"outcome": outcome, "advantage": advantage}
+        columns |= {key: name for key, name in optional.items() if name is not None}
         _check_columns(frame, columns, "match")
         names, players, block = _opponents(frame, first, second)
         features: list[Hashable] = list(names)
@@ -379,7 +376,8 @@ class Matches:
         [[100, -100, 0], [0, 100, -100]]
         """
         check_choice(unranked, "unranked", ("raise", "last", "drop"))
-        _check_columns(frame, [event, player, rank, time], "player in an event")
+        columns = {"event": event, "player": player, "rank": rank, "time": time}
+        _check_columns(frame, columns, "player in an event")
         ranks = _read_ranks(frame, rank, unranked)
         ranked: Any = frame.assign(**{rank: ranks})[~np.isnan(ranks)]
         table, dates = _performances(ranked, event, player, rank, time)
@@ -496,7 +494,7 @@ def prepare_for_prediction(
     present = np.flatnonzero(np.bincount(matches.design.indices))
     names = [matches.features[k] for k in present]
     names = [name for name in names if not isinstance(name, tuple)]
-    unknown, n_unknown = _list_unknown_names(names, features)
+    unknown, n_unknown = list_unknown_names(names, features)
     if unknown:
         verb = "was" if n_unknown == 1 else "were"
         text = f"{unknown} {verb} not in the training data"
@@ -509,7 +507,7 @@ def prepare_for_prediction(
     return matches
 
 
-def _list_unknown_names(
+def list_unknown_names(
     names: Iterable[Hashable], known: Collection[Hashable]
 ) -> tuple[str, int]:
     """List the unknown names, each with the closest known name; and their number."""
@@ -542,7 +540,7 @@ def warn_unknown_names(
         str(key) if isinstance(key, Real) and key not in known else key
         for key in values
     ]
-    unknown, _ = _list_unknown_names(names, known)
+    unknown, _ = list_unknown_names(names, known)
     if unknown:  # not an error: later matches may have these names
         text = f"{name} names {unknown}, but the matches have no such feature; correct the spelling, unless "
         warn_user(text + "later matches will have this feature", UnseenWarning)
@@ -814,23 +812,49 @@ def _complete(frame: pd.DataFrame, column: str) -> pd.Series:
     return values
 
 
-def _check_columns(frame: pd.DataFrame, columns: list[str], row: str) -> None:
+def _check_columns(frame: pd.DataFrame, columns: Mapping[str, Any], row: str) -> None:
+    """Raise unless the frame has the column that each argument names, once."""
     good = isinstance(frame, pd.DataFrame)
     require(good, frame, "frame", f"a DataFrame with one row per {row}")
     available = list(frame)
-    absent = [c for c in columns if not isinstance(c, str | int) or c not in available]
+    shown = ", ".join(map(str, available[:_MAX_COLUMNS_SHOWN]))
+    if len(available) > _MAX_COLUMNS_SHOWN:
+        shown += f" and {len(available) - _MAX_COLUMNS_SHOWN} more"
+    for argument, column in columns.items():
+        # True equals the column name 1
+        good = isinstance(column, str | int) and not isinstance(column, bool)
+        expected = f"the name of a column; the frame has: {shown}"
+        require(good, column, argument, expected)
+    absent = {key: name for key, name in columns.items() if name not in available}
     if absent:
         noun = "column" if len(absent) == 1 else "columns"
-        names = ", ".join(map(short_repr, absent))
-        shown = ", ".join(map(str, available[:_MAX_COLUMNS_SHOWN]))
-        raise ValueError(f"{noun} {names} not found; the frame has: {shown}")
-    for column in columns:
+        names = ", ".join(map(short_repr, absent.values()))
+        text = f"{noun} {names} not found; the frame has: {shown}."
+        suggested = _suggest_columns(absent, set(available) - {*columns.values()})
+        if suggested:
+            text += f" Did you mean {suggested}?"
+        raise ValueError(text)
+    for column in columns.values():
         n_times = available.count(column)
         if n_times > 1:
             raise ValueError(
                 f"column {column!r} occurs {n_times} times in the frame; column names must differ"
             )
     require(len(frame) > 0, 0, "the number of rows of the frame", f"at least one {row}")
+
+
+def _suggest_columns(absent: Mapping[str, Any], available: Collection[Any]) -> str:
+    """Suggest a similar column for each absent one, as in "first='Home'".
+
+    Letter case is ignored, and a column is also suggested if it has the argument's name.
+    """
+    lower = {str(name).lower(): name for name in available}
+    parts = []
+    for argument, name in absent.items():
+        close = difflib.get_close_matches(str(name).lower(), lower, 1)
+        close = close or [argument] * (argument in lower)
+        parts += [f"{argument}={short_repr(lower[match])}" for match in close]
+    return ", ".join(parts)
 
 
 def _check_player_names(names: NDArray) -> None:

@@ -270,6 +270,18 @@ def test_it_is_an_estimator():
     assert model.fit(MATCHES, Y) is model
 
 
+def test_an_unknown_name_is_shown_with_the_closest_one():
+    matches, y = small()
+    model = DynamicComparisons(STATIONARY, TIES).fit(matches, y)
+    for name, shown in (
+        ("Anna", r"'Anna' \(closest: 'Ann'\)"),
+        (3, "3;"),
+        ([3], r"\[3\];"),
+    ):
+        with pytest.raises(ValueError, match=f"feature is {shown}"):
+            model.scores(name, 0.0)
+
+
 def test_a_fit_leaves_its_input_alone_and_forgets_the_fit_before():
     matches, y = small()
     design = matches.design.toarray()

@@ -190,12 +190,16 @@ def test_bad_input_is_named(model):
     for labels, weights, words in (
         (np.zeros(60), None, f"y .*ties.*{type(model).__name__}"),
         (y, (y == 0).astype(float), "y .*ties"),
-        (np.full(60, 2), None, r"y\[0\] is 2"),
+        (np.full(60, 2), None, r"y\[0\] is 2.*np\.where"),
         (y[1:], None, "^y "),
         (y, -np.ones(60), "sample_weight"),
     ):
         with pytest.raises(ValueError, match=words):
             clone(model).fit(pairs, labels, weights)
+    names = np.array([["Ann", "Bob"], ["Bob", "Cy"]])
+    for named in (names, names.tolist(), names.astype(object)):
+        with pytest.raises(ValueError, match=r"pairs\[0\] is.*'Ann'.*factorize"):
+            clone(model).fit(named, [1, -1])
     with pytest.raises(ValueError, match="alpha is 0"):
         clone(model).set_params(alpha=0).fit(pairs, y)
     with pytest.raises(NotFittedError):

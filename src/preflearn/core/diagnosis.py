@@ -239,6 +239,12 @@ def as_compared(pairs: Pairs | ArrayLike, n_items: int | None = None) -> Pairs:
         array = pd.DataFrame(array).infer_objects().to_numpy()
     if array.ndim == 2 and array.dtype.kind in "iu":
         return without_features(array, n_items)
+    if array.ndim == 2 and array.size and array.dtype.kind in "OSU":
+        expected = (
+            "row numbers of items; run codes, names = pandas.factorize(np.ravel(pairs)) "
+            "and pass codes.reshape(-1, 2)"
+        )
+        require(False, array[0].tolist(), "pairs[0]", expected)
     return as_pairs(array, keep=True)
 
 

@@ -290,7 +290,9 @@ def check_labels(
         f"one of {sorted(allow)} (+1 first better, -1 second better, 0 no difference)"
     )
     if (labels == 2).any():
-        expected += "; cross_val_predict renumbers labels unless method='predict'"
+        expected += "; if 2 means second better, pass np.where(np.equal(y, 2), -1, y)"
+        if (labels == 0).any():
+            expected += "; cross_val_predict renumbers labels unless method='predict'"
     raise_if_any(~np.isin(labels, allow), array, "y", expected)
     return labels.astype(np.int8, copy=False)
 

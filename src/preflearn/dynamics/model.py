@@ -78,6 +78,7 @@ from preflearn.matches import (
     concatenate,
     given_outcomes,
     is_performance,
+    list_unknown_names,
     prepare_for_prediction,
     warn_unknown_names,
 )
@@ -456,10 +457,11 @@ class DynamicComparisons(BaseEstimator):
     def _check_feature(self, name: Hashable, argument: str) -> None:
         check_is_fitted(self, "matches_")
         if not _is_key(name, self._fitted_posterior().column):
-            expected = (
-                f"a feature of the fit, one of {short_repr(list(self.features_))}"
-            )
-            require(False, name, argument, expected)
+            expected = "a name in features_"
+            if isinstance(name, str):
+                closest, _ = list_unknown_names([name], self.features_)
+                raise ValueError(f"{argument} is {closest}; expected {expected}")
+            require(False, name, argument, f"{expected}, such as {self.features_[0]!r}")
 
     def _moments_at(
         self, names: tuple[Hashable, ...], row: list[float], time: ArrayLike
