@@ -119,6 +119,19 @@ def test_help_of_report_lists_the_parameters_of_both_templates(capsys):
     assert set(lines) == found - {"data"}
 
 
+def test_help_of_sweep_names_chapters_and_no_bounds(capsys):
+    assert main(["sweep", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "03_lemma" in text
+    assert "<=" not in text
+
+
+@pytest.mark.parametrize("option", ["--judgements", "--judgments"])
+def test_both_spellings_of_judgments_are_accepted(option, capsys):
+    assert main(["report", option]) == 2
+    assert "no file is given" in capsys.readouterr().err
+
+
 def test_help_is_shown_without_slow_imports():
     code = (
         "import sys, preflearn_book.runner.command; "

@@ -67,6 +67,7 @@ def test_a_sweep_lists_missing_data_sets(tmp_path, in_process, monkeypatch, caps
     assert main(["sweep", "1", "-p", "seed", "0:2"]) == 0
     printed = capsys.readouterr().out
     assert "not available: sushi" in printed
+    assert "preflearn data fetch sushi" in printed
     rows = rows_of(Path(printed.split("results: ")[1].strip()))
     assert [row["missing_data"] for row in rows] == ["", "sushi"]
 

@@ -85,10 +85,21 @@ _JOBS = click.option(
     metavar="N",
     help="Number of chapters or points that run in parallel. Default: the number of processors.",
 )
+_MAX_SECONDS = 10**7  # a third of a year
+
+
+def _check_seconds(_context: Any, _option: Any, seconds: int) -> int:
+    # click.IntRange would also show these bounds in the help.
+    if not 1 <= seconds <= _MAX_SECONDS:
+        raise click.BadParameter(f"{seconds} is not between 1 and {_MAX_SECONDS}.")
+    return seconds
+
+
 _CELL_TIME = click.option(
     "--cell-time",
     "cell_seconds",
-    type=click.IntRange(1, 10**7),
+    type=int,
+    callback=_check_seconds,
     default=21600,
     show_default=True,
     metavar="SECONDS",
@@ -143,9 +154,10 @@ def _build(
 ) -> int:
     """Execute the chapters that changed and render the book into _build/html.
 
-    A CHAPTER is a number or a name, such as 03 or 03_lemma. The default is all chapters.
-    A chapter is executed if its notebook, a module that it imports, a parameter, the
-    data, or a package version changed. Chapters are executed in parallel.
+    Run this command in a clone of the repository. A CHAPTER is a number or a name, such
+    as 03 or 03_lemma. The default is all chapters. A chapter is executed if its
+    notebook, a module that it imports, a parameter, the data, or a package version
+    changed. Chapters are executed in parallel.
 
     The build compares the results with the claims list and with the recorded results in
     data/recorded, and fails if they disagree. If you interrupt a build and start it
@@ -177,6 +189,9 @@ def _build(
 @_execution_options
 def _record(chapter: str, yes: bool, dry: bool, parameters: Any, **options: Any) -> int:
     """Run one chapter in both profiles and write its tables to data/recorded.
+
+    Run this command in a clone of the repository. CHAPTER is a number or a name, such as
+    03 or 03_lemma.
 
     The command first shows what differs from the recorded tables and asks before it
     writes. If the full run of a chapter reads the results of a sweep, the command
@@ -221,8 +236,11 @@ def _sweep(
 ) -> int:
     """Execute one chapter at every point of a parameter grid.
 
+    Run this command in a clone of the repository. CHAPTER is a number or a name, such as
+    03 or 03_lemma. Its parameters are in the first code cell of its notebook.
+
     \b
-    For example, 20 seeds times 2 problem numbers give 40 points:
+    For example, 20 seeds and 2 values of n_problems give 40 points:
       preflearn sweep 03 -p seed 0:20 -p n_problems 10,20
 
     The values are a list such as 1,2,5 or a range such as 0:20 or 0:20:5 (start, end,
@@ -270,6 +288,7 @@ def _sweep(
 )
 @click.option(
     "--judgements",
+    "--judgments",
     "kind",
     flag_value="judgements",
     help="The file contains judgments, such as votes, with or without judges.",
@@ -302,8 +321,9 @@ def _report(
           -p second model_b -p outcome winner -p judge who
 
     Without --matches and --judgements, the parameters judge and features mean judgments;
-    time, neutral, and pair mean matches. If you pass none of them, a file with a column
-    "judge" contains judgments, and any other file contains matches.
+    time, neutral, and pair mean matches. If you pass none of them, the file contains
+    matches if it has a column with dates or times and no column "judge". Any other file
+    contains judgments.
 
     \b
     Parameters of both reports (-p NAME VALUE):
@@ -329,6 +349,8 @@ def _report(
       neutral      column that says where no side has the advantage; by
                    default the column "neutral", if the file has one
       pair         two names, as in "Ann - Bob", whose match is also forecast
+      margins      if two columns contain points: whether to also test a model
+                   of point differences (yes or no)
 
     \b
     Parameters of the report on judgments:
