@@ -387,11 +387,16 @@ def test_readme_learns_from_the_example(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     shutil.copyfile(ROOT / "examples" / "games.csv", "games.csv")
-    *_, last = block.splitlines()
+    (advantage,) = re.findall(
+        r"^```python\n([^`]*at_home[^`]*)^```", readme, re.MULTILINE
+    )
     names = {}
-    exec(block.replace(last, f"forecast = {last}"), names)
-    assert names["forecast"].shape == (4, 3), "the last round: loss, tie, win"
-    assert len(names["mean"]) == len(names["played"])
+    for code in (block, advantage):
+        *_, last = code.splitlines()
+        exec(code.replace(last, f"forecast = {last}"), names)
+        assert names["forecast"].shape == (4, 3), "the last round: loss, tie, win"
+        assert len(names["y"]) == len(names["played"])
+    assert names["mean"] > 2 * names["std"], "the example league has a home advantage"
 
 
 def test_readme_turns_ratings_into_a_ranking(tmp_path, monkeypatch, capsys):
