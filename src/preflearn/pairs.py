@@ -475,10 +475,9 @@ class Pairs:
 def ranks_to_scores(rank: ArrayLike, qid: ArrayLike | None = None) -> Floats:
     """Convert ranks (1 is best) to scores (larger is better).
 
-    The scores are minus the ranks. All learners from items take scores, `fit(X, y,
-    qid)` with larger y for better items. If you have ranks, call `fit(X,
-    ranks_to_scores(rank), qid)`. Equal ranks become equal scores, and gaps between
-    ranks are kept.
+    The scores are minus the ranks. The `fit` of all learners from items takes scores,
+    which are larger for better items. If you have ranks, pass `ranks_to_scores(rank)`.
+    Equal ranks become equal scores, and gaps between ranks are kept.
 
     Parameters
     ----------

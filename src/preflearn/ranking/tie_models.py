@@ -367,9 +367,8 @@ class Davidson(TieModel):
     **Unexplained effects of items.** Features do not explain the score of an item
     completely, and the unexplained part affects all its comparisons, by all judges. The
     standard errors of w ignore this, with and without clusters. To include it, give
-    each item an additional score by the columns `np.hstack([np.eye(n), 10 *
-    features])`, and set 1/alpha to the variance of the unexplained part (see the
-    guide).
+    each item an additional score, and set 1/alpha to the variance of the unexplained
+    part (see the guide). The columns `np.hstack([np.eye(n), 10 * features])` do this.
 
     With t = log(nu), -log P is the log-sum-exp of (d/2, t, -d/2) minus one of them,
     which is jointly convex in (w, t). At the optimum the expected number of ties equals
