@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from preflearn_book.order_effect import order_effect
+from preflearn_book.order_effect import OrderEffect, order_effect
 
 
 def judgements(effect, n_rounds=12):
@@ -56,3 +56,13 @@ def test_an_effect_that_only_one_cycle_shows_is_not_included(n_cycles, identifie
     if not identified:
         assert not found.matters("auto")
         assert found.matters("yes")
+
+
+def test_an_interval_that_ends_near_50_percent_decides_barely():
+    effect = OrderEffect(0.5, 0.49, one_order=False)
+    assert "50.2" in effect.percentages()
+    text = effect.verdict("auto", "the models", "include it", "leave it out")
+    assert "barely excludes 50 %, so the models include it" in text
+    assert "with `-p advantage no`, the models leave it out" in text
+    effect = OrderEffect(0.5, 0.2, one_order=False)
+    assert "barely" not in effect.verdict("auto", "the models", "include it", "do not")

@@ -1,6 +1,6 @@
 """Sentences of the reports."""
 
-from preflearn_book.sentences import leading_sentence
+from preflearn_book.sentences import agreement_sentence, between, leading_sentence
 
 NAMES = ["Ann", "Bob", "Cy", "Dee"]
 
@@ -33,3 +33,25 @@ def test_one_candidate_without_a_certain_rank_probably_leads():
     text = leading_sentence(NAMES, [1, 2, 2, 3], [2, 3, 4, 4], "players")
     assert "Ann probably leads" in text
     assert "1 to 2" in text
+
+
+def test_the_only_one_of_a_group_does_not_lead_it():
+    text = leading_sentence(NAMES[:1], [1], [1], "players of group 2")
+    assert text == "Ann is the only one of the players of group 2."
+
+
+def test_an_end_that_is_rounded_to_the_excluded_value_has_more_digits():
+    assert between(50.2, 81.7, excluded=50.0) == "50.2\u00a0to\u00a082"
+    assert between(0.0004, 0.13, 3, excluded=0) == "0.0004\u00a0to\u00a00.130"
+    assert between(49.0, 50.0, excluded=50.0) == "49\u00a0to\u00a050"
+    assert between(-0.001, 2, 1) == "0.0\u00a0to\u00a02.0"
+
+
+def test_the_agreement_of_judges_has_a_verdict():
+    def text(same):
+        return agreement_sentence(sum(same) / 2, 150, 0.5, same, [100, 100, 100])
+
+    assert "It is uncertain whether judges agree" in text([50, 40, 60])
+    assert "Judges agree more often" in text([90, 91, 92])
+    assert "Judges agree slightly more often" in text([56, 56, 56])
+    assert "Judges agree less often" in text([20, 21, 22])

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from preflearn.core.validation import check_choice
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson
+from preflearn_book.sentences import between
 
 # A weak penalty: a strong one would attribute score differences to the order.
 _PENALTY = 0.1
@@ -20,6 +21,8 @@ _PENALTY = 0.1
 _SCALE = 10.0
 _MAX_ITEMS = 1_000
 _MIN_CYCLES = 10
+# An interval that ends closer to 50 %, in percentage points, decides barely.
+_BORDERLINE = 1.0
 
 
 class OrderEffect(NamedTuple):
@@ -66,7 +69,42 @@ class OrderEffect(NamedTuple):
         """Percentage of wins of the first against an equal, without ties."""
         ends = self.estimate + self.half_width * np.array([0.0, -1.0, 1.0])
         middle, low, high = 100 * special.expit(ends)
-        return f"{middle:.0f} % (95 % interval: {low:.0f} to {high:.0f} %)"
+        return f"{middle:.0f} % (95 % interval: {between(low, high, 0, 50.0)} %)"
+
+    def verdict(self, advantage: str, subject: str, verb: str, without: str) -> str:
+        """Sentence on whether the models include the effect, and why.
+
+        Parameters
+        ----------
+        advantage : {"auto", "yes", "no"}
+        subject : str
+            Plural noun, such as "the models".
+        verb, without : str
+            What the subject does with and without the effect, such as "include this
+            advantage" and "have no such advantage".
+
+        Examples
+        --------
+        >>> effect = OrderEffect(0.5, 0.49, one_order=False)
+        >>> effect.verdict("auto", "the models", "have it", "do not")
+        'The interval barely excludes 50 %, so the models have it; with `-p advantage no`, the models do not.'
+        """
+        included = self.matters(advantage)
+        does = verb if included else without
+        if advantage != "auto":
+            return f"As `-p advantage {advantage}` asks, {subject} {does}."
+        if not self.identified:
+            return f"{subject[:1].upper()}{subject[1:]} {does}."
+        ends = self.estimate + self.half_width * np.array([-1.0, 1.0])
+        distance = float(np.abs(100 * special.expit(ends) - 50.0).min())
+        excludes = "excludes" if included else "includes"
+        if distance >= _BORDERLINE:
+            return f"The interval {excludes} 50 %, so {subject} {does}."
+        choice, other = ("no", without) if included else ("yes", verb)
+        return (
+            f"The interval barely {excludes} 50 %, so {subject} {does}; with "
+            f"`-p advantage {choice}`, {subject} {other}."
+        )
 
 
 def order_effect(

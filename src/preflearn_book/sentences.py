@@ -8,6 +8,49 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 _MAX_NAMES = 5
+_MAX_DIGITS = 3
+# Below this kappa, Landis and Koch (1977) call an agreement slight.
+_SLIGHT = 0.2
+
+
+def signed(x: float, digits: int = 3) -> str:
+    """A number with a typographic minus, and without the minus of a rounded 0.
+
+    Examples
+    --------
+    >>> signed(-1.26, 1), signed(-0.001, 2)
+    ('−1.3', '0.00')
+    """
+    return f"{round(x, digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
+def between(
+    low: float, high: float, digits: int = 0, excluded: float | None = None
+) -> str:
+    """An interval as text with non-breaking spaces: "3 to 5", or "3" if both ends agree.
+
+    An end that is rounded to the value `excluded` gets more digits, because the text
+    says on which side of this value the end lies.
+
+    Examples
+    --------
+    >>> between(50.2, 81.7, excluded=50.0)
+    '50.2\xa0to\xa082'
+    """
+
+    def end(x: float) -> str:
+        n = digits
+        while (
+            excluded is not None
+            and x != excluded
+            and round(x, n) == excluded
+            and n < digits + _MAX_DIGITS
+        ):
+            n += 1
+        return signed(x, n)
+
+    ends = end(low), end(high)
+    return ends[0] if ends[0] == ends[1] else "\u00a0to\u00a0".join(ends)
 
 
 def leading_sentence(
@@ -46,6 +89,8 @@ def leading_sentence(
     candidates = [
         name for name, low in zip(names, np.asarray(rank_low), strict=True) if low == 1
     ]
+    if n == 1:
+        return f"{best} is the only one of the {whom}."
     if worst_rank == 1:
         others = " and ".join(names[1:3])
         return f"**{best} leads** the {n:,} {whom}, followed by {others}."
@@ -64,3 +109,52 @@ def leading_sentence(
         )
     listed = ", ".join(candidates[:-1]) + f" or {candidates[-1]}"
     return f"{uncertain}{listed}. Their ranks have 95 % intervals that include 1."
+
+
+def agreement_sentence(
+    same: float,
+    together: float,
+    chance: float,
+    same_of_judges: ArrayLike,
+    together_of_judges: ArrayLike,
+) -> str:
+    """Say whether judges agree more often than random answers would, as Markdown.
+
+    Parameters
+    ----------
+    same, together : float
+        Pairs of answers by two judges on the same pair of items: the equal ones, and
+        all.
+    chance : float
+        Fraction of equal random answers.
+    same_of_judges, together_of_judges : array-like of shape (n_judges,)
+        The same numbers for the pairs of answers in which each judge takes part. The
+        interval is that of a jackknife that leaves out one judge at a time.
+
+    Examples
+    --------
+    >>> agreement_sentence(30, 40, 0.5, [20, 20, 20], [27, 27, 26])[:55]
+    '**Judges agree more often than random answers would**: '
+    """
+    agree = same / together
+    left = together - np.asarray(together_of_judges, dtype=float)
+    kept = left > 0
+    n = int(kept.sum())
+    low, high = 0.0, 1.0
+    if n > 1:
+        without = (same - np.asarray(same_of_judges, dtype=float))[kept] / left[kept]
+        half = 1.96 * np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
+        low, high = max(agree - half, 0.0), min(agree + half, 1.0)
+    if low > chance:
+        text = "**Judges agree more often than random answers would**"
+        if (agree - chance) / (1 - chance) < _SLIGHT:
+            text = "**Judges agree slightly more often than random answers would**"
+    elif high < chance:
+        text = "**Judges agree less often than random answers would**"
+    else:
+        text = "**It is uncertain whether judges agree more often than by chance**"
+    return (
+        f"{text}: two judges of the same pair agree in {100 * agree:.0f} % of cases (95 % interval: "
+        f"{between(100 * low, 100 * high, 0, 100 * chance)} %); random answers would agree in "
+        f"{100 * chance:.0f} %"
+    )

@@ -48,3 +48,10 @@ def test_a_pair_may_have_a_hyphen_in_its_names():
     assert read_pair("A - B - C", {"A - B", "C"}) == ("A - B", "C")
     with pytest.raises(ValueError, match="'A - Z'"):
         read_pair("A - Z", {"A", "B"})
+
+
+def test_doubtful_names_are_returned_with_the_frequent_name():
+    table = UserTable(pd.DataFrame(), "own.csv")
+    counts = pd.Series({"Red Lion": 57, "Blue Boar": 40, "blue boar": 9, "Red Lyon": 1})
+    doubtful = note_similar_names(table, counts)
+    assert doubtful == {"blue boar": "Blue Boar", "Red Lyon": "Red Lion"}

@@ -175,9 +175,36 @@ def test_groups_that_never_met_are_not_compared(here, options):
     other = games().replace({"Ann": "Eve", "Bob": "Fay", "Cy": "Gus", "Dee": "Hal"})
     frame = pd.concat([games(), other])
     frame.loc[5, "result"] = None
-    page = make_report(frame, options)
-    assert "never met the other 4" in page
+    page = make_report(
+        frame, [*options, *(["-p", "pair", "Ann - Eve"] * (options is MATCHES))]
+    )
+    assert "form 2 groups that never met" in page
+    assert "4 competitors of group 1" in page or "4 items of group 1" in page
+    assert "lost to" not in page  # of groups that never met, none is better
     assert "Note: " not in page  # a warning would begin so
+    groups = [{"Ann", "Bob", "Cy", "Dee"}, {"Eve", "Fay", "Gus", "Hal"}]
+    rows = re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL)
+    cells_of = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in rows]
+    standings = [
+        row for row in cells_of if len(row) > 6 and row[2] in set.union(*groups)
+    ]
+    for k, group in enumerate(groups, 1):
+        ranked = [row for row in standings if row[0] == str(k)]
+        assert {row[2] for row in ranked} == group
+        assert [row[1] for row in ranked] == ["1", "2", "3", "4"]
+        assert sum(float(row[3].replace("−", "-")) for row in ranked) == pytest.approx(
+            0, abs=0.03
+        )
+    forecasts = [
+        row for row in cells_of if len(row) > 4 and {*row[:2]} <= set.union(*groups)
+    ]
+    assert forecasts
+    for row in forecasts:
+        percentages = [cell for cell in row[2:] if cell.strip("−").isdigit()]
+        if not any({*row[:2]} <= group for group in groups):
+            assert len(percentages) <= 1, "only the number of comparisons so far"
+    if options is MATCHES:
+        assert "Ann and Eve are in groups that never met" in page
 
 
 def test_players_of_a_group_that_never_lost_to_the_others_are_not_compared_with_them(
@@ -283,7 +310,31 @@ def test_repeated_rows_are_noted_where_a_judge_is_named(here):
     assert "of another row" not in make_report(frame, options)
     page = make_report(frame.assign(judge="eve"), options)
     assert "of another row" in page
+    assert re.search(r"of another row</strong>: line \d+ \(\w+ against \w+\)", page)
     assert "<td>171</td>" in page
+
+
+def test_judges_are_listed_without_a_statement_that_all_of_them_differ(here):
+    """A sentence on judges who differ stood above a table of judges who do not."""
+    page = make_report(tastes(), JUDGEMENTS)
+    assert "No judge clearly differs from the others" in page
+    assert "judges with the largest z, most of whom do not" in page
+    assert "is listed if" not in page
+    assert "equal probabilities has a log loss of 1.099" in page
+    assert re.search(
+        r"judges agree (slightly )?(more|less) often than", page, re.IGNORECASE
+    )
+
+
+def test_a_match_without_an_outcome_in_the_past_is_named(here):
+    frame = games()
+    frame.loc[7, "result"] = None
+    page = make_report(frame, MATCHES)
+    one, other = frame.loc[7, ["home", "away"]]
+    assert re.search(
+        rf"no outcome, but.*?line 9 \({one} against {other}\)", page, re.DOTALL
+    )
+    assert "<strong>own.csv</strong>" in page
 
 
 def test_a_few_wrong_rows_are_left_out_and_named(here):
@@ -297,6 +348,10 @@ def test_a_few_wrong_rows_are_left_out_and_named(here):
     assert re.search(r"'Bob' in line 9, column 'away'", page)
     assert "of another row" in page
     assert "Dees (1 row; Dee: " in page
+    summary = page[page.index("In short") : page.index("The data")]
+    first_bullet = re.search(r"<li>(.*?)</li>", summary, re.DOTALL)[1]
+    assert "Dees (1 match) may be a misspelling of Dee" in first_bullet
+    assert "Dees" not in summary.replace(first_bullet, "")
     assert "Annn (1 row" not in page, "only names of matches that were played"
     assert "<strong>299 matches</strong>" in page
     assert "Annn" in page[page.index("Next matches") :]

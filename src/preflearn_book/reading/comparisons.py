@@ -14,6 +14,7 @@ import pandas as pd
 from preflearn_book.reading.columns import (
     Frame,
     UserTable,
+    first_few,
     read_flags,
     read_numbers,
 )
@@ -100,6 +101,8 @@ class MatchFile:
         Pair named by the parameter `pair`.
     notes : list of str
         Markdown for the reader of the report.
+    doubtful : dict of str to str
+        Names that may be misspelled, each with the name that may be meant.
     """
 
     source: str
@@ -110,6 +113,7 @@ class MatchFile:
     has_neutral: bool
     asked: tuple[str, str] | None = None
     notes: list[str] = field(default_factory=list)
+    doubtful: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -127,6 +131,8 @@ class JudgementFile:
     features : list of str
     notes : list of str
         Markdown for the reader of the report.
+    doubtful : dict of str to str
+        Names that may be misspelled, each with the name that may be meant.
     """
 
     source: str
@@ -134,6 +140,7 @@ class JudgementFile:
     judge: str
     features: list[str]
     notes: list[str] = field(default_factory=list)
+    doubtful: dict[str, str] = field(default_factory=dict)
 
 
 def guess_kind(table: UserTable, parameters: Mapping[str, Any]) -> str:
@@ -189,8 +196,8 @@ def load_matches(data: str | Path | UserTable, columns: Columns) -> MatchFile:
         If there is no such file.
     """
     raw = data if isinstance(data, UserTable) else read_file(data)
-    _note_copies(raw)
     sides = _read_sides(raw, columns)
+    _note_copies(raw, sides)
     candidates = _time_columns(raw, columns)
     otherwise = f", such as -p time {shlex.quote(candidates[0])}" if candidates else ""
     otherwise += ", or pass --judgements for comparisons without times"
@@ -204,7 +211,7 @@ def load_matches(data: str | Path | UserTable, columns: Columns) -> MatchFile:
     table = _single_comparisons(raw, table, outcomes, columns)
     if columns.outcome == FIRST_WON:
         _turn_half(raw, table)
-    table = table.sort_values("time", kind="stable", ignore_index=True)
+    table = table.sort_values("time", kind="stable")
     is_known = table["outcome"].notna()
     last = table["time"].max()
     if columns.until:
@@ -214,11 +221,19 @@ def load_matches(data: str | Path | UserTable, columns: Columns) -> MatchFile:
     played = table[is_known].astype({"outcome": int}).reset_index(drop=True)
     _check_matches(raw.source, played)
     names = pd.concat([played["first"], played["second"]]).value_counts()
-    note_similar_names(raw, names)
+    doubtful = note_similar_names(raw, names)
     asked = read_pair(columns.pair, set(names.index)) if columns.pair else None
-    to_come = table[~is_known].reset_index(drop=True)
+    to_come = _future_matches(raw, table[~is_known], played["time"].iloc[-1])
     return MatchFile(
-        raw.source, played, to_come, scale, last, bool(neutral), asked, raw.notes
+        raw.source,
+        played,
+        to_come,
+        scale,
+        last,
+        bool(neutral),
+        asked,
+        raw.notes,
+        doubtful,
     )
 
 
@@ -239,7 +254,7 @@ def load_judgements(data: str | Path | UserTable, columns: Columns) -> Judgement
     judge = columns.judge or ("judge" if "judge" in raw else "")
     time = columns.time if columns.time != Columns.time or columns.until else ""
     if judge or time:
-        _note_copies(raw)
+        _note_copies(raw, sides)
     if judge:
         table["judge"] = read_names(raw, judge, "judge")
     if not judge and not time:
@@ -265,8 +280,8 @@ def load_judgements(data: str | Path | UserTable, columns: Columns) -> Judgement
     table = _most_judged(raw, table.reset_index(drop=True))
     _check_judgements(raw.source, table, columns.outcome)
     names = pd.concat([table["first"], table["second"]]).value_counts()
-    note_similar_names(raw, names)
-    return JudgementFile(raw.source, table, judge, features, raw.notes)
+    doubtful = note_similar_names(raw, names)
+    return JudgementFile(raw.source, table, judge, features, raw.notes, doubtful)
 
 
 def _read_sides(raw: UserTable, columns: Columns) -> Sides:
@@ -345,16 +360,44 @@ def _turn_half(raw: UserTable, table: Frame) -> None:
     )
 
 
-def _note_copies(raw: UserTable) -> None:
+def _future_matches(raw: UserTable, unknown: Frame, last: Any) -> Frame:
+    """Matches without an outcome that are not earlier than the last match; note the
+    others."""
+    is_past = unknown["time"] < last
+    past = unknown[is_past]
+    if len(past):
+        rows_have = "1 row has" if len(past) == 1 else f"{len(past):,} rows have"
+        raw.note(
+            f"**Left out: {rows_have} no outcome, but an earlier date than the last match**: "
+            f"{_listed_rows(raw, past)}."
+        )
+    return unknown[~is_past].reset_index(drop=True)
+
+
+def _listed_rows(raw: UserTable, rows: Frame) -> str:
+    """The first rows with the names of both sides, as Markdown."""
+    rows = rows[~rows.index.duplicated()]
+    texts = [
+        f"{raw.unit} {row} ({first} against {second})"
+        for row, first, second in zip(
+            rows.index, rows["first"], rows["second"], strict=True
+        )
+    ]
+    return first_few(texts, 3)
+
+
+def _note_copies(raw: UserTable, sides: Sides) -> None:
     """Note identical rows, which are suspicious if rows have a time or a judge."""
-    n_copies = int(raw.frame.duplicated().sum())
+    is_copy = raw.frame.duplicated()
+    n_copies = int(is_copy.sum())
     if n_copies:
         rows_are = (
             "1 row is a copy" if n_copies == 1 else f"{n_copies:,} rows are copies"
         )
+        copies = pd.DataFrame({"first": sides.first, "second": sides.second})[is_copy]
         raw.note(
-            f"**{rows_are} of another row.** Each counts; if they are entered twice by mistake, "
-            f"correct the file."
+            f"**{rows_are} of another row**: {_listed_rows(raw, copies)}. Each counts; if they are "
+            f"entered twice by mistake, correct the file."
         )
 
 

@@ -48,7 +48,7 @@ def normalized_name(name: str) -> str:
     return re.sub(r"^(\d+)\.0$", r"\1", " ".join(text.split()))
 
 
-def note_similar_names(table: UserTable, counts: Column) -> None:
+def note_similar_names(table: UserTable, counts: Column) -> dict[str, str]:
     """Note names that may mean the same: equal when normalized, or rare and similar.
 
     Parameters
@@ -56,6 +56,11 @@ def note_similar_names(table: UserTable, counts: Column) -> None:
     table : UserTable
     counts : Series of int
         Number of rows of each name; the names are the index.
+
+    Returns
+    -------
+    dict of str to str
+        Each doubtful name, and the more frequent name that may be meant.
     """
     groups: dict[str, list[str]] = {}
     for name in counts.index:
@@ -72,16 +77,21 @@ def note_similar_names(table: UserTable, counts: Column) -> None:
             f"file."
         )
     listed = {name for names in groups.values() if len(names) > 1 for name in names}
+    misspelt = {name: near for name, near in _misspelt(counts) if name not in listed}
     texts = [
         f"{name} ({'1 row' if counts[name] == 1 else f'{counts[name]} rows'}; {near}: {counts[near]:,} rows)"
-        for name, near in _misspelt(counts)
-        if name not in listed
+        for name, near in misspelt.items()
     ]
     if texts:
         table.note(
             f"**Rare names that resemble a frequent one**: {first_few(texts)}. The report treats them as "
             f"different; if they are the same, correct the file."
         )
+    doubtful = dict[str, str]()
+    for names in groups.values():
+        most, *others = sorted(names, key=lambda name: -counts[name])
+        doubtful.update(dict.fromkeys(others, most))
+    return doubtful | misspelt
 
 
 def _misspelt(counts: Column) -> Iterator[tuple[str, str]]:

@@ -156,9 +156,8 @@ def _point_outcomes(table: UserTable, numbers: Frame, titles: list[str]) -> Outc
     margin = numbers.iloc[:, 0] - numbers.iloc[:, 1]
     both = " and ".join(code_span(title) for title in titles)
     table.note(
-        f"The columns {both} are read as the points of one comparison in each row. The "
-        f"scores use only the winner, not the margin. If the columns count wins in several comparisons, pass "
-        f"`-p counts yes`."
+        f"The columns {both} are read as the points of one comparison in each row. If they "
+        f"count wins in several comparisons, such as games or sets, pass `-p counts yes`."
     )
     return Outcomes(np.sign(margin), margin)
 
@@ -396,7 +395,7 @@ def _margins_of_texts(table: UserTable, text: Column, low: Column) -> Column:
         example = escape_markdown(text[margin.notna()].iloc[0])
         table.note(
             f"Outcomes such as {example} are read as the points of both sides, the first side before the "
-            f"second. The scores use only the winner, not the margin."
+            f"second. The scores use only the winner, not the point difference."
         )
     forfeits = points["forfeit"].notna() & margin.notna()
     if forfeits.any():

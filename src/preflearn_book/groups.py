@@ -1,0 +1,220 @@
+"""Groups that the comparisons of a file do not connect, for the reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.stats import rankdata
+
+from preflearn_book.reading.columns import first_few
+from preflearn_book.reading.labels import escape_markdown
+
+_N_DRAWS = 4_000
+_MAX_NAMES = 3
+
+
+def group_numbers(components: Sequence[Sequence[Any]]) -> dict[Any, int]:
+    """Number of the group of each name, from 1 on.
+
+    Examples
+    --------
+    >>> group_numbers([["Ann", "Bob"], ["Cy"]])
+    {'Ann': 1, 'Bob': 1, 'Cy': 2}
+    """
+    return {name: number for number, part in enumerate(components, 1) for name in part}
+
+
+def connectivity(
+    index: NDArray[Any], y: NDArray[Any], names: Sequence[Any], what: str, through: str
+) -> str:
+    """Say which of the compared can be ranked against each other, as Markdown.
+
+    Parameters
+    ----------
+    index : ndarray of int, shape (m, 2)
+        Position in `names` of the first and the second in each comparison.
+    y : ndarray of shape (m,)
+        Outcomes 1, 0, -1.
+    names : sequence
+    what : str
+        Plural noun for the compared, such as "competitors".
+    through : str
+        Plural noun for what connects them, such as "common opponents".
+
+    Examples
+    --------
+    >>> index, y = np.array([[0, 1], [1, 2], [2, 0]]), np.array([1, 1, 1])
+    >>> connectivity(index, y, ["Ann", "Bob", "Cy"], "players", "common opponents")
+    'All players are connected, directly or through common opponents, so any two can be compared.'
+    """
+    n = len(names)
+    groups = _parts(n, index[:, 0], index[:, 1], "weak")
+    one_sided = list(_one_sided(index, y, n))
+    if len(groups) > 1:
+        listed = "; ".join(
+            f"group {k} has {len(part):,} ({first_few([names[i] for i in part], _MAX_NAMES)})"
+            for k, part in enumerate(groups[:_MAX_NAMES], 1)
+        )
+        listed += "; and so on" * (len(groups) > _MAX_NAMES)
+        text = (
+            f"**The {what} form {len(groups):,} groups that never met**, directly or through "
+            f"{through}: {listed}. Each group has separate ranks and scores, because the data say "
+            f"nothing about differences between groups."
+        )
+    else:
+        text = f"All {what} are connected, directly or through {through}"
+        text += "." if one_sided else ", so any two can be compared."
+    return " ".join([text, *_sentences(one_sided, names)])
+
+
+def _parts(n: int, start: NDArray, end: NDArray, connection: str) -> list[NDArray]:
+    """Connected components of a directed graph, the largest first."""
+    graph = sparse.csr_array((np.ones(len(start)), (start, end)), shape=(n, n))
+    _, label = connected_components(graph, connection=connection)
+    order = np.argsort(label, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
+    return sorted(parts, key=len, reverse=True)
+
+
+def _one_sided(
+    index: NDArray, y: NDArray, n: int
+) -> Iterator[tuple[NDArray[np.int64], bool]]:
+    """Items that never lost to their other opponents or tied with them, and True; and
+    items that never won or tied, and False. At most half of a group is named."""
+    group = np.empty(n, dtype=np.int64)
+    for part in _parts(n, index[:, 0], index[:, 1], "weak"):
+        group[part] = len(part)
+    not_lost, not_won = y >= 0, y <= 0
+    start = np.concatenate([index[not_lost, 0], index[not_won, 1]])
+    end = np.concatenate([index[not_lost, 1], index[not_won, 0]])
+    strong = _parts(n, start, end, "strong")
+    label = np.empty(n, dtype=np.int64)
+    for k, part in enumerate(strong):
+        label[part] = k
+    leaves = label[start] != label[end]
+    has_loss = set(label[end[leaves]].tolist())
+    has_win = set(label[start[leaves]].tolist())
+    for k, part in enumerate(strong):
+        better = k in has_win
+        if better != (k in has_loss) and 2 * len(part) < group[part[0]] + better:
+            yield part, better
+
+
+def _sentences(
+    one_sided: list[tuple[NDArray[np.int64], bool]], names: Sequence[Any]
+) -> Iterator[str]:
+    kinds = ((True, "lost", "loss", "upper"), (False, "won", "win", "lower"))
+    for better, verb, result, limit in kinds:
+        parts = [part for part, is_better in one_sided if is_better == better]
+        single = [names[part[0]] for part in parts if len(part) == 1]
+        if single:
+            scores = "this score" if len(single) == 1 else "these scores"
+            yield (
+                f"Without a {result} or tie: {first_few(single)}. The data set no {limit} limit to "
+                f"{scores}; the limit shown comes from the model's assumptions."
+            )
+        for part in [part for part in parts if len(part) > 1][:_MAX_NAMES]:
+            yield (
+                f"**{first_few([names[i] for i in part])} never {verb} or tied against the rest**, "
+                f"so the data do not limit how much {'better' if better else 'worse'} they are."
+            )
+
+
+def standings_within_groups(
+    model: Any, standings: pd.DataFrame, groups: Sequence[Sequence[Any]], time: Any
+) -> pd.DataFrame:
+    """Scores, intervals, and ranks of competitors relative to the others of their group.
+
+    Parameters
+    ----------
+    model : AveragedComparisons
+    standings : DataFrame
+        Rows of `model.standings()`; only these competitors are ranked.
+    groups : sequence of lists of names
+        Groups that never met.
+    time : float
+        Time of the scores.
+
+    Returns
+    -------
+    DataFrame
+        The rows of `standings` by group and rank, with the number of the group in the
+        column "group". The intervals are those of a normal distribution with the mean
+        and covariance of the averaged posterior.
+    """
+    rng = np.random.default_rng(0)
+    parts = []
+    number = standings["name"].map(group_numbers(groups))
+    for k in sorted(number.unique()):
+        part = standings[number == k].copy()
+        mean, covariance = model.joint_scores(list(part["name"]), time)
+        center = np.eye(len(part)) - 1 / len(part)
+        mean, covariance = center @ mean, center @ covariance @ center
+        std = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        draws = rng.multivariate_normal(mean, covariance, _N_DRAWS, method="eigh")
+        low, high = np.quantile(
+            rankdata(-draws, axis=1), [0.025, 0.975], axis=0, method="nearest"
+        )
+        rank = rankdata(-mean, method="min").astype(int)
+        part["group"], part["score"], part["std"], part["rank"] = k, mean, std, rank
+        part["low"], part["high"] = mean - 1.96 * std, mean + 1.96 * std
+        part["rank_low"] = np.minimum(low, rank).astype(int)
+        part["rank_high"] = np.maximum(high, rank).astype(int)
+        parts.append(part.sort_values("rank", kind="stable"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def group_bullet(n_groups: int, what: str) -> str:
+    """Bullet of a summary for a file with several groups, as Markdown."""
+    return (
+        f"- **The {what} form {n_groups:,} groups that never met.** Each group has separate ranks "
+        f"and scores; the data do not show which group is better.\n"
+    )
+
+
+def doubtful_names_bullet(doubtful: dict[str, str], counts: Any, unit: str) -> str:
+    """Bullet of a summary on names that may be spelled differently by mistake.
+
+    Parameters
+    ----------
+    doubtful : dict of str to str
+        Each doubtful name, and the more frequent name that may be meant.
+    counts : mapping of str to int
+        Number of rows of each name.
+    unit : str
+        Noun for a row, such as "match".
+
+    Examples
+    --------
+    >>> text = doubtful_names_bullet({"Ane": "Anne"}, {"Ane": 1, "Anne": 20}, "row")
+    >>> text.partition(". ")[0]
+    '- **Check first**: Ane (1 row) may be a misspelling of Anne (20 rows)'
+    """
+    if not doubtful:
+        return ""
+
+    def described(name: str) -> str:
+        n = int(counts[name])
+        plural = unit if n == 1 else f"{unit}es" if unit.endswith("ch") else f"{unit}s"
+        return f"{escape_markdown(name)} ({n:,} {plural})"
+
+    pairs = list(doubtful.items())
+    listed = "; ".join(
+        f"{described(one)} may be a misspelling of {described(other)}"
+        for one, other in pairs[:_MAX_NAMES]
+    )
+    if len(pairs) > _MAX_NAMES:
+        listed += f"; {len(pairs) - _MAX_NAMES:,} more are listed below"
+    left_out = escape_markdown(pairs[0][0])
+    if len(pairs) > 1:
+        left_out = f"the {len(pairs):,} rarer names"
+    return (
+        f"- **Check first**: {listed}. The report treats these as different names, and leaves "
+        f"{left_out} out of this summary.\n"
+    )

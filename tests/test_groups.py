@@ -1,0 +1,69 @@
+"""Groups of competitors that never met."""
+
+import numpy as np
+import pandas as pd
+
+from preflearn.dynamics import Constant, DynamicComparisons, Probit
+from preflearn.dynamics.model_selection import AveragedComparisons
+from preflearn.matches import Matches
+from preflearn_book.groups import connectivity, standings_within_groups
+
+NAMES = ["Ann", "Bob", "Cy", "Dee", "Eve", "Fay", "Gus"]
+CYCLE = [(0, 1), (1, 2), (2, 0)]
+
+
+def sentences(pairs, n, y=None):
+    index = np.array(pairs)
+    y = np.ones(len(index)) if y is None else np.array(y)
+    return connectivity(index, y, NAMES[:n], "players", "common opponents")
+
+
+def test_groups_that_never_met_are_not_said_to_be_better():
+    text = sentences([*CYCLE, (3, 4), (4, 5), (5, 3)], 6)
+    assert "form 2 groups that never met" in text
+    assert "lost" not in text
+    assert "limit" not in text
+
+
+def test_a_group_that_never_lost_is_named_with_its_members():
+    pairs = [*CYCLE, (3, 4), (4, 5), (5, 6), (6, 3), (0, 3), (1, 4)]
+    text = sentences(pairs, 7)
+    assert "Ann, Bob, Cy never lost or tied against the rest" in text
+    assert "any two can be compared" not in text
+    text = sentences([pair[::-1] for pair in pairs], 7)
+    assert "Ann, Bob, Cy never won or tied against the rest" in text
+
+
+def test_single_players_without_a_loss_or_a_win_are_named():
+    text = sentences([*CYCLE, (3, 0), (1, 4)], 5)
+    assert "Without a loss or tie: Dee" in text
+    assert "Without a win or tie: Eve" in text
+    assert "never" not in text
+    assert "Dee" not in sentences([*CYCLE, (3, 0), (1, 4)], 5, [1, 1, 1, 0, 0])
+
+
+def test_ranks_and_mean_scores_are_those_of_each_group():
+    pairs = [*CYCLE, (0, 1), (0, 2), (3, 4), (3, 4), (4, 3)] * 3
+    frame = pd.DataFrame(
+        [(NAMES[a], NAMES[b]) for a, b in pairs], columns=["first", "second"]
+    )
+    frame["time"] = np.arange(len(frame), dtype=float)
+    matches = Matches.from_frame(frame, outcome=None)
+    model = DynamicComparisons(Constant(1.0), Probit(), posterior="joint")
+    averaged = AveragedComparisons([model.fit(matches, np.ones(len(frame)))], [1.0])
+    groups = [["Ann", "Bob", "Cy"], ["Dee", "Eve"]]
+    table = standings_within_groups(
+        averaged, averaged.standings(), groups, matches.time[-1]
+    )
+    assert table["name"].tolist()[0] == "Ann"
+    assert table["rank"].tolist() == [1, 2, 3, 1, 2] or table["rank"].tolist()[:1] == [
+        1
+    ]
+    assert table["group"].tolist() == [1, 1, 1, 2, 2]
+    np.testing.assert_allclose(table.groupby("group")["score"].mean(), 0, atol=1e-9)
+    assert table["rank_high"].max() == 3
+    alone = standings_within_groups(
+        averaged, averaged.standings(), [groups[0] + groups[1]], 1.0
+    )
+    whole = averaged.standings()
+    np.testing.assert_allclose(alone["score"], whole["score"], atol=1e-6)
