@@ -3,8 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from preflearn.dynamics import Constant, DynamicComparisons, Probit
-from preflearn.dynamics.model_selection import AveragedComparisons
+from preflearn.dynamics import (
+    AveragedComparisons,
+    Constant,
+    DynamicComparisons,
+    Probit,
+)
 from preflearn.matches import Matches
 from preflearn_book.groups import connectivity, standings_within_groups
 
