@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from preflearn.dynamics import (
     AveragedComparisons,
@@ -46,6 +47,7 @@ def test_single_players_without_a_loss_or_a_win_are_named():
     assert "Dee" not in sentences([*CYCLE, (3, 0), (1, 4)], 5, [1, 1, 1, 0, 0])
 
 
+@pytest.mark.filterwarnings("ignore::preflearn.core.NotIdentifiedWarning")
 def test_ranks_and_mean_scores_are_those_of_each_group():
     pairs = [*CYCLE, (0, 1), (0, 2), (3, 4), (3, 4), (4, 3)] * 3
     frame = pd.DataFrame(

@@ -67,9 +67,10 @@ class OrderEffect(NamedTuple):
 
     def percentages(self) -> str:
         """Percentage of wins of the first against an equal, without ties."""
-        ends = self.estimate + self.half_width * np.array([0.0, -1.0, 1.0])
-        middle, low, high = 100 * special.expit(ends)
-        return f"{middle:.0f} % (95 % interval: {between(low, high, 0, 50.0)} %)"
+        log_odds = self.estimate + self.half_width * np.array([0.0, -1.0, 1.0])
+        middle, low, high = 100 * special.expit(log_odds)
+        ends = between(low, high, 0, 50.0).replace("\u00a0", " ")
+        return f"{middle:.0f} % (95 % interval: {ends} %)"
 
     def verdict(self, advantage: str, subject: str, verb: str, without: str) -> str:
         """Sentence on whether the models include the effect, and why.
