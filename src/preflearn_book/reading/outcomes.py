@@ -156,8 +156,9 @@ def _point_outcomes(table: UserTable, numbers: Frame, titles: list[str]) -> Outc
     margin = numbers.iloc[:, 0] - numbers.iloc[:, 1]
     both = " and ".join(code_span(title) for title in titles)
     table.note(
-        f"The columns {both} are read as the points of one comparison in each row. If they "
-        f"count wins in several comparisons, such as games or sets, pass `-p counts yes`."
+        f"The columns {both} are read as the points of one comparison in each row. The "
+        f"scores use only the winner, not the point difference. If the columns count wins in several "
+        f"comparisons, such as games or sets, pass `-p counts yes`."
     )
     return Outcomes(np.sign(margin), margin)
 
