@@ -70,7 +70,7 @@ def test_the_command_writes_the_example_and_reports_on_it(here, monkeypatch, cap
     assert all(club in page for club in CLUBS)
     assert "<strong>220 matches</strong>" in page
     said = capsys.readouterr().out
-    assert "simulated" in said
+    assert "example file" in said
     (command,) = [
         line.strip()
         for line in said.splitlines()

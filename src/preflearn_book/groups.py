@@ -150,9 +150,10 @@ def standings_within_groups(
     """
     rng = np.random.default_rng(0)
     parts = []
-    number = standings["name"].map(group_numbers(groups))
-    for k in sorted(number.unique()):
-        part = standings[number == k].copy()
+    of_name = group_numbers(groups)
+    number = np.array([of_name[name] for name in standings["name"]])
+    for k in np.unique(number):
+        part: Any = standings[number == k].copy()
         mean, covariance = model.joint_scores(list(part["name"]), time)
         center = np.eye(len(part)) - 1 / len(part)
         mean, covariance = center @ mean, center @ covariance @ center

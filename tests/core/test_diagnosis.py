@@ -207,7 +207,7 @@ def test_outcomes_of_another_coding_cause_a_warning(model):
 
     with pytest.warns(OutcomeWarning, match="1 and 0"):
         fitted(np.where(np.arange(60) % 3, np.abs(y), 0))
-    with pytest.warns(OutcomeWarning, match="ties") as caught:
+    with pytest.warns(OutcomeWarning, match="1/2") as caught:
         halves = fitted((y + 1) / 2)
     assert Path(caught[0].filename) == Path(__file__)
     with warnings.catch_warnings():
