@@ -19,7 +19,7 @@ FAULTS = {
         <p id="fault-landing">A reader who follows a link ends elsewhere.</p>""",
     "anchors": '<p id="fault-anchors" style="display: none">Hidden</p>',
     "behind": '<p id="fault-behind" style="scroll-margin-top: -3rem">Behind the header</p>',
-    "leaves": '<p id="fault-leaves" style="width: 3000px">A long way</p>',
+    "leaves": '<p id="fault-leaves" style="width: 3000px; max-width: none">A long way</p>',
     "spills": """<table id="fault-spills" style="display: table; width: 115%">
         <tr><td>Wide</td></tr></table>""",
     "cut": """<div id="fault-cut" style="width: 3em; overflow: hidden; white-space: nowrap">
