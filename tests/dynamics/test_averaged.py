@@ -134,6 +134,12 @@ def test_wrong_weights_are_named(weights, named):
         AveragedComparisons([model, model], weights)
 
 
+@pytest.mark.parametrize("models", [[], 0.5, 10**120], ids=["empty", "float", "int"])
+def test_models_must_be_a_list(models):
+    with pytest.raises(ValueError, match=r"models.*list"):
+        AveragedComparisons(models, [1.0])
+
+
 def test_unknown_names_and_levels_are_named():
     found, matches, _ = mixture()
     with pytest.raises(ValueError, match="Zoe"):

@@ -102,7 +102,8 @@ class AveragedComparisons:
         log_marginal_likelihood: float | None = None,
         hyperparameters: pd.DataFrame | None = None,
     ) -> None:
-        require(len(models) > 0, models, "models", "at least one fitted model")
+        good = isinstance(models, Sequence) and len(models) > 0
+        require(good, models, "models", "a list of at least one fitted model")
         for model in models:
             fitted = isinstance(model, DynamicComparisons) and hasattr(
                 model, "matches_"
