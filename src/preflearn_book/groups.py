@@ -55,7 +55,7 @@ def connectivity(
     """
     n = len(names)
     groups = _parts(n, index[:, 0], index[:, 1], "weak")
-    one_sided = list(_one_sided(index, y, n))
+    one_sided = list(_one_sided(index, y, groups))
     if len(groups) > 1:
         listed = "; ".join(
             f"group {k} has {len(part):,} ({first_few([names[i] for i in part], _MAX_NAMES)})"
@@ -83,13 +83,14 @@ def _parts(n: int, start: NDArray, end: NDArray, connection: str) -> list[NDArra
 
 
 def _one_sided(
-    index: NDArray, y: NDArray, n: int
+    index: NDArray, y: NDArray, groups: list[NDArray]
 ) -> Iterator[tuple[NDArray[np.int64], bool]]:
     """Items that never lost to their other opponents or tied with them, and True; and
     items that never won or tied, and False. At most half of a group is named."""
-    group = np.empty(n, dtype=np.int64)
-    for part in _parts(n, index[:, 0], index[:, 1], "weak"):
-        group[part] = len(part)
+    n = sum(map(len, groups))
+    group_size = np.empty(n, dtype=np.int64)
+    for part in groups:
+        group_size[part] = len(part)
     not_lost, not_won = y >= 0, y <= 0
     start = np.concatenate([index[not_lost, 0], index[not_won, 1]])
     end = np.concatenate([index[not_lost, 1], index[not_won, 0]])
@@ -102,7 +103,7 @@ def _one_sided(
     has_win = set(label[start[leaves]].tolist())
     for k, part in enumerate(strong):
         better = k in has_win
-        if better != (k in has_loss) and 2 * len(part) < group[part[0]] + better:
+        if better != (k in has_loss) and 2 * len(part) < group_size[part[0]] + better:
             yield part, better
 
 

@@ -176,10 +176,11 @@ def diagnose_design(
     if separable:
         ties_unbounded = False
     elif ties_unbounded is None:
-        won = None
         if rows is None:
             won = (players[outcome > 0], opponent[outcome > 0])
-        ties_unbounded = _ties_unbounded(design if rows is None else rows, y, won)
+            ties_unbounded = _ties_unbounded(design, y, won)
+        else:
+            ties_unbounded = _ties_unbounded(rows, y)
     message = _message(components, unbeaten, winless, separable, remedy, ties_unbounded)
     return Diagnosis(components, unbeaten, separable, message, ties_unbounded)
 
@@ -198,9 +199,12 @@ def warn_if_not_identified(
     Without an index of players the items have features, and the caller has found that
     some w is right on all pairs. The warning names the remedy.
     """
-    message = _message([], separable=not ties_unbounded, ties_unbounded=ties_unbounded)
-    diagnosis = Diagnosis([], [], not ties_unbounded, message, ties_unbounded)
-    if index is not None:
+    if index is None:
+        message = _message(
+            [], separable=not ties_unbounded, ties_unbounded=ties_unbounded
+        )
+        diagnosis = Diagnosis([], [], not ties_unbounded, message, ties_unbounded)
+    else:
         design = Incidence(index, len(names)).matrix()
         diagnosis = diagnose_design(names, design, None, y, remedy, ties_unbounded)
     # an item that was never compared has score 0 and needs no warning
@@ -302,7 +306,9 @@ def _separable(rows: Any, y: NDArray) -> bool:
     return bool(best.fun < -0.5)
 
 
-def _ties_unbounded(rows: Any, y: NDArray, won: tuple[NDArray, NDArray] | None) -> bool:
+def _ties_unbounded(
+    rows: Any, y: NDArray, won: tuple[NDArray, NDArray] | None = None
+) -> bool:
     """Return whether scores and the parameter for ties can grow together.
 
     This is so if some w has y (row·w) >= 1 for all preferences and abs(row·w) <= 1 for
