@@ -294,7 +294,9 @@ def _outcomes(
     )
     try:
         while futures:  # each one ends, because the time of a cell is limited
-            finished, _ = wait(futures, pause, FIRST_COMPLETED)
+            done, _ = wait(futures, pause, FIRST_COMPLETED)
+            # `done` is a set; report in the order in which the tasks were submitted.
+            finished = [future for future in futures if future in done]
             for future in finished:
                 if future.cancelled():
                     raise OSError(
