@@ -167,7 +167,8 @@ class Problem:
         scores = np.round(rng.normal(size=n), 1)
         matches = Matches(pairs.B.matrix(), time, names)
         law = self.pick(LIKELIHOODS)
-        y = strict if type(law) in (dynamics.Probit, dynamics.Logit) else labels
+        two_outcomes = (dynamics.Probit, dynamics.Logit, dynamics.Lapse)
+        y = strict if type(law) in two_outcomes else labels
         y = np.abs(labels) if isinstance(law, dynamics.Poisson) else y
         frame = pd.DataFrame(np.array(names)[index], columns=["first", "second"])
         frame = frame.assign(
