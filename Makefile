@@ -4,8 +4,10 @@ CONSTRAINTS ?= -c constraints.txt
 BIN := .venv/bin
 STAMP := .venv/.installed
 TYPES := $(BIN)/basedpyright --pythonpath $(BIN)/python
-# One test worker per processor, at most four. worksteal moves tests from busy workers to idle ones.
-PYTEST := $(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist worksteal
+# One test worker more than there are processors, since tests of pages often wait for the browser; at most four.
+# worksteal moves tests from busy workers to idle ones.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # If a folder with the data sets is next to the clone, use it instead of downloads.
 ifneq ($(wildcard ../shared/datasets),)
