@@ -158,7 +158,7 @@ class PathFollower:
                 break
         if status != ENDED:
             raise ArithmeticError(
-                "rounding errors hide the solution at large lambda; rescale K, or remove "
+                "rounding errors prevent a solution at large lambda; rescale K, or remove "
                 "nearly equal points"
             )
         self._recompute_scores()

@@ -58,7 +58,7 @@ class CountedItems(NamedTuple):
 
 
 class CountedFit(NamedTuple):
-    """Solution for pairs that are not listed, with access to their dual weights."""
+    """Solution of a fit to counted pairs, which can return the dual weight of each pair."""
 
     y: Floats
     qid: NDArray | None

@@ -274,7 +274,9 @@ def _wins(base: float, mean: Floats, variance: Floats) -> Floats:
             x = (begin + (2 * panel + 1) * half)[:, None] + half[:, None] * _NODES
             slope = np.exp(x / 2 - 4 * base * np.sinh(x / 4) ** 2) * ive(0, 2 * base)
             slope += np.exp(-4 * base * np.sinh(x / 4) ** 2) * ive(1, 2 * base)
-            with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 has no width
+            with np.errstate(
+                divide="ignore", invalid="ignore"
+            ):  # 0 / 0 occurs only in panels of width 0
                 slope *= np.nan_to_num(ndtr((mean[:, None] - x) / deviation[:, None]))
             total += base / 2 * half * (slope @ _WEIGHTS)
     return total

@@ -499,7 +499,7 @@ class AveragedComparisons:
     def _quantiles(self, mean: Floats, std: Floats, level: float) -> Floats:
         """Ends of central intervals, by bisection of the distribution function.
 
-        The last axis of the result has the two ends.
+        The last axis of the result has length 2, for the lower and the upper end.
         """
         std = np.maximum(std, _MIN_STD)
 
