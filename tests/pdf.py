@@ -42,7 +42,7 @@ def main() -> None:
     argparse.ArgumentParser(description="Print the built book as one PDF.").parse_args()
     if not chromium():
         sys.exit(
-            "there is no chromium here; install it, or print the pages in a browser of yours"
+            "chromium is not installed; install it, or print the pages in another browser"
         )
     from playwright.sync_api import sync_playwright
 

@@ -135,9 +135,9 @@ def main() -> int:
     options = parser.parse_args()
     paths = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
     if unknown := set(options.chapters) - {path.stem[:2] for path in paths}:
-        parser.error(f"there is no chapter {', '.join(sorted(unknown))}")
+        parser.error(f"unknown chapter {', '.join(sorted(unknown))}")
     if unknown := set(options.claim or ()) - set(load_claims()):
-        parser.error(f"there is no claim {', '.join(sorted(unknown))}")
+        parser.error(f"unknown claim {', '.join(sorted(unknown))}")
     paths = [
         path
         for path in paths

@@ -29,7 +29,7 @@ class CountedItems(NamedTuple):
     X: Any  # (n, p), dense or sparse
     y: Floats  # (n,)
     qid: NDArray | None
-    queries: Queries  # of the items sorted by `order`
+    queries: Queries  # queries of the items sorted by `order`
     order: Ids  # sorts the items by query and y
 
     @classmethod

@@ -29,7 +29,7 @@ from preflearn.dynamics.parametrized import Positive
 
 _MAX_POINTS = 1e9
 _MAX_EXPONENT = math.log(LARGEST)
-_MAX_TERMS = 1_000_000  # of a series, which has ten thousand for the largest parameters
+_MAX_TERMS = 1_000_000  # terms of a series; the largest parameters need ten thousand
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _PANELS = 12
 _NEGLIGIBLE = 45.0  # e^-45 = 3e-20
