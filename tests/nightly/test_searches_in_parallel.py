@@ -1,9 +1,11 @@
 """Each search gives the same numbers, bit for bit, in one process, in two processes,
 and on a Dask cluster."""
 
+import os
 import re
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -149,7 +151,12 @@ def cluster():
         "processes": True,
         "dashboard_address": ":0",
     }
-    with LocalCluster(scheduler_port=0, **options) as found, Client(found) as client:
+    # Dask sets environment variables for its processes.
+    with (
+        mock.patch.dict(os.environ),
+        LocalCluster(scheduler_port=0, **options) as found,
+        Client(found) as client,
+    ):
         yield client
 
 
@@ -180,7 +187,8 @@ def test_the_page_on_clusters_computes_what_it_says():
         r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL
     )
     names = {"__name__": "__main__"}
-    exec(first, names)
+    with mock.patch.dict(os.environ):  # Dask sets variables for its processes
+        exec(first, names)
     alone = bootstrap(Davidson(), names["pairs"], names["y"], n_draws=50)
     np.testing.assert_array_equal(names["coef"], alone)
     assert len(others) > 0
