@@ -9,9 +9,9 @@ from optional import optional_import
 
 @contextmanager
 def local_cluster(settings=None, **options):
-    """Start a cluster with some of Dask's settings; what it changes in the environment
-    ends with it."""
-    # before its settings are changed, since it defines them
+    """Start a cluster with some settings of Dask. Its changes of the environment end
+    with it."""
+    # the import defines the settings, so it comes before they are changed
     distributed = optional_import("distributed")
     dask = optional_import("dask")
     common = {"threads_per_worker": 1, "dashboard_address": None, "scheduler_port": 0}

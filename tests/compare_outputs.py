@@ -1,12 +1,12 @@
-"""Compare what two builds of the book show: ``python tests/compare_outputs.py OLD
+"""Compare the outputs of two builds of the book: ``python tests/compare_outputs.py OLD
 NEW``.
 
 OLD and NEW are folders book/chapters: the executed chapters, and the collected page of
-claims. Code cells are matched by their ids, and their outputs compared: the words must
-be the same, and each number the same up to a relative tolerance. A difference is
-printed with its kind (a number beyond the tolerance, a time that was measured, or other
-words), and whether the source of the cell changed too. The exit status is 1 where
-anything but a measured time differs.
+claims. Code cells are matched by their ids, and their outputs are compared: the words
+must be the same, and each number the same up to a relative tolerance. A difference is
+printed with its kind (a number beyond the tolerance, a measured time, or other words),
+and whether the source of the cell also changed. The exit status is 1 if anything except
+a measured time differs.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 def outputs(cell: dict) -> dict[str, str]:
-    """The texts that a cell shows, by kind; figures are SVG, so that their numbers are
-    text too."""
+    """Return the texts that a cell shows, by kind. Figures are SVG, so their numbers
+    are text, too."""
     found: dict[str, str] = {}
     for output in cell.get("outputs", []):
         texts = (
@@ -45,7 +45,7 @@ def outputs(cell: dict) -> dict[str, str]:
 
 
 def numbers(text: str) -> list[float]:
-    """The numbers of a text, in order."""
+    """Return the numbers of a text, in order."""
     return [
         float(number.replace(",", "").replace("_", ""))
         for number in NUMBER.findall(text)
@@ -53,8 +53,8 @@ def numbers(text: str) -> list[float]:
 
 
 def compare(old: str, new: str, tolerance: float) -> tuple[str, float]:
-    """What differs: "same", "rounding", "numbers", "time" or "words", and the largest
-    relative difference."""
+    """Return the kind of the difference ("same", "rounding", "numbers", "time" or
+    "words") and the largest relative difference."""
     if old == new:
         return "same", 0.0
     if NUMBER.sub("#", old) != NUMBER.sub("#", new):
@@ -106,7 +106,7 @@ def compare_notebooks(old: Path, new: Path, tolerance: float) -> Counter:
 
 
 def excerpt(old: str, new: str, lines: int = 4) -> str:
-    """The first lines that differ."""
+    """Return the first lines that differ."""
     pairs = zip(old.splitlines(), new.splitlines(), strict=False)
     different = [(a, b) for a, b in pairs if a != b][:lines]
     return "\n".join(

@@ -12,7 +12,7 @@ NODE = shutil.which("node")
 
 
 def run_in_node(script, code, data):
-    """Return what `code`, a function of (script, data), returns in node.
+    """Return the result of `code`, a function of (script, data), in node.
 
     `script` is the name of a file in book/_static.
     """

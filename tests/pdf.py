@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 PDF = HTML.parent / "learning-from-comparisons.pdf"
-MAX_SECONDS = 1800  # a quiet machine takes two minutes
+MAX_SECONDS = 1800  # on an idle computer, it takes two minutes
 WHOLE = Path(__file__).with_name("pages") / "whole.js"
 
 
 def print_book(browser: Browser, html: Path, names: list[str], pdf: Path) -> None:
-    """Print pages of a built book, of which the first is its front page, into one file."""
+    """Print pages of a built book into one file. The first page is the front page."""
     with (
         served(html) as site,
         window(browser) as context,
@@ -42,7 +42,7 @@ def main() -> None:
     argparse.ArgumentParser(description="Print the built book as one PDF.").parse_args()
     if not chromium():
         sys.exit(
-            "there is no chromium here; install it, or print the pages in a browser of yours"
+            "chromium is not installed; install it, or print the pages in another browser"
         )
     from playwright.sync_api import sync_playwright
 

@@ -17,7 +17,7 @@ PAGE = "chapters/14_sports.html"
 KIND = "timelines"
 PICTURE = ROOT / "book" / "_static" / "page.png"
 CARD = ROOT / "book" / "_static" / "social.png"
-CARD_SIZE = {"width": 1200, "height": 630}  # as templates/metatags.html says
+CARD_SIZE = {"width": 1200, "height": 630}  # as stated in templates/metatags.html
 CARD_HTML = """<!doctype html><meta charset="utf-8"><style>
 body { margin: 0; height: 630px; box-sizing: border-box; display: grid; align-items: center;
   grid-template-columns: 500px 1fr; border-top: 14px solid #0072b2;
@@ -49,7 +49,8 @@ def main() -> None:
             )
             seen.settle()
             seen.page.screenshot(path=PICTURE)
-            seen.page.goto(f"{site}_static/book.css")  # has no content policy
+            # this address has no content security policy
+            seen.page.goto(f"{site}_static/book.css")
             seen.page.set_viewport_size(CARD_SIZE)
             seen.page.set_content(CARD_HTML)
             seen.page.screenshot(path=CARD)

@@ -1,4 +1,5 @@
-"""Answers by definition, slow and exact, that several test files compare with."""
+"""Slow and exact answers by the definitions, with which several test files compare
+results."""
 
 from fractions import Fraction
 
@@ -11,8 +12,8 @@ def times(c, vector):
 
 
 def solve(A, b):
-    """The one solution of A x = b, in fractions; None if there is none, or more than
-    one."""
+    """Return the unique solution of A x = b in fractions, or None if there is no
+    solution or more than one."""
     rows = [
         [Fraction(x) for x in [*row, value]] for row, value in zip(A, b, strict=True)
     ]
@@ -34,7 +35,7 @@ def solve(A, b):
 
 
 def rank(vectors):
-    """How many of some vectors are independent, in fractions."""
+    """Return the number of independent vectors, in fractions."""
     chosen = []
     for vector in vectors:
         if any(vector) and (
@@ -45,7 +46,8 @@ def rank(vectors):
 
 
 def determinant(K):
-    """By elimination in fractions, without a choice of pivots but for zeros."""
+    """Return the determinant, by elimination in fractions. A pivot is chosen only to
+    avoid zeros."""
     K = [list(row) for row in K]
     value = Fraction(1)
     while K:
@@ -65,11 +67,8 @@ def determinant(K):
 
 
 def flipped_rows(d, y):
-    """Eq.
-
-    8, each row times its label: preferences, better item first, ties both ways; and the
-    labels.
-    """
+    """Return the rows of eq. 8 and their labels. Each row is multiplied by its label:
+    preferences with the better item first, and ties in both orders."""
     preferences = d[y != 0] * y[y != 0, None]
     ties = d[y == 0]
     return np.vstack([preferences, ties, -ties]), np.repeat(
@@ -78,8 +77,8 @@ def flipped_rows(d, y):
 
 
 def hinge_machine(rows, cost, label=0.0, ridge=1.0, tol=1e-10):
-    """The least ridge |u|²/2 + cost·(1 - rows u - label beta)_+ by cvxpy: value, u,
-    beta, multipliers."""
+    """Minimize ridge |u|²/2 + cost·(1 - rows u - label beta)_+ by cvxpy. Return the
+    value, u, beta, and the multipliers."""
     u = cp.Variable(rows.shape[1])
     beta = cp.Variable()
     slack = cp.Variable(len(rows), nonneg=True)
@@ -91,10 +90,10 @@ def hinge_machine(rows, cost, label=0.0, ridge=1.0, tol=1e-10):
 
 
 def textbook_path(K, y, lam, alpha, elbow, end, bias):
-    """Breakpoints below lam where no two events coincide, with a bias [Hastie2004] or
-    without [Zapien2009].
+    """Return the breakpoints below lam of a path with a bias [Hastie2004] or without
+    [Zapien2009], if no two events coincide.
 
-    Dense algebra on all points at each event, and no care.
+    Each event uses dense algebra on all points, without special cases.
     """
     alpha = alpha.copy()
     elbow = list(elbow)
@@ -108,7 +107,7 @@ def textbook_path(K, y, lam, alpha, elbow, end, bias):
                 [np.ones((1, n)), np.zeros((1, 1))],
             ]
         )
-        rates = np.zeros(n + 1)  # of y alpha, and of the offset
+        rates = np.zeros(n + 1)  # rates of y alpha and of the offset
         size = n + bias
         rates[:size] = np.linalg.solve(
             system[:size, :size], np.append(signed, 0.0)[:size]
@@ -140,24 +139,25 @@ def textbook_path(K, y, lam, alpha, elbow, end, bias):
 
 
 def same_query(qid):
-    """W of all pairs of items of one query, a dense matrix."""
+    """Return the matrix W of all item pairs within a query, as a dense matrix."""
     return np.equal.outer(qid, qid).astype(float) - np.eye(len(qid))
 
 
 def laplacian(W):
-    """L = D - W of a graph, of a directed one that of (W + W') / 2, a dense matrix."""
+    """Return the dense Laplacian L = D - W of a graph. For a directed graph, W is
+    replaced by (W + W') / 2."""
     W = (np.asarray(W) + np.transpose(W)) / 2
     return np.diag(W.sum(axis=0)) - W
 
 
 def root(L):
-    """R with R'R = L."""
+    """Return a matrix R with R'R = L."""
     values, vectors = np.linalg.eigh(L)
     return np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
 
 
 def least_squares(K, L, s):
-    """The a with (s - K a)'L(s - K a) least, and that loss."""
+    """Return the a that minimizes (s - K a)'L(s - K a), and the minimum."""
     R = root(L)
     a = np.linalg.lstsq(R @ K, R @ s, rcond=1e-12)[0]
     r = s - K @ a

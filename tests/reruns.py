@@ -67,8 +67,8 @@ def failures_of_second_run(name, folder, seed):
 
 
 def datasets_of(name):
-    """Return the data sets that a notebook reads, as its executed notebook in the built
-    book says."""
+    """Return the data sets that a notebook reads, according to its executed version in
+    the built book."""
     executed = read_executed(ROOT / "_build" / "executed" / name / "quick.ipynb")
     assert executed is not None, "build the book first: make book"
     read = (entry.split(maxsplit=1) for entry in executed.provenance["read"])
@@ -76,7 +76,7 @@ def datasets_of(name):
 
 
 def use_mirror_without(monkeypatch, folder, hidden):
-    """Offer the data sets of the present mirror without one of them; no cache and no
+    """Use the current mirror without one of its data sets, without a cache, and without
     downloads."""
     mirror = folder / "mirror"
     mirror.mkdir()

@@ -1,10 +1,10 @@
-"""Pages that show code of another program next to ours: the code runs, and gives the
-results below it.
+"""Pages that show code of another program next to ours. The code runs and gives the
+results on the page.
 
 A block of code follows *<the other program>*, *here* or *both*. A comment below a
 statement is its result: numbers with the digits that are shown, words, or the beginning
-of an error or a warning. The blocks of one kind share their names. Two blocks next to
-each other must give equal results, except in the section on traps.
+of an error or a warning. The blocks of one kind share their names. Two adjacent blocks
+must give equal results, except in the section on traps.
 """
 
 import ast
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 NUMBER = r"-?\d+(?:\.\d+)?"
-WIDEST = 39  # characters of a line on a telephone
+WIDEST = 39  # characters per line on a telephone
 
 
 class Page:
@@ -34,8 +34,8 @@ class Page:
         self.blocks = [(block[1], block[2], block.start()) for block in found]
 
     def run(self, kind):
-        """Run the blocks of a kind and those of both; return their results by the place
-        of the block."""
+        """Run the blocks of a kind and those of both. Return their results by the
+        position of the block."""
         names = {}
         return {
             start: run(block, names)
@@ -47,7 +47,7 @@ class Page:
         """Check that each block has a kind, imports only what users have, and fits a
         telephone."""
         assert self.text.count("```python\n") == len(self.blocks)
-        # a user has the package alone
+        # users have only the package preflearn
         assert not re.search(r"from preflearn_book", self.text)
         assert (
             max(len(line) for _, block, _ in self.blocks for line in block.splitlines())
@@ -63,7 +63,7 @@ class Page:
             for first, second in pairwise(self.blocks)
             if (first[0], second[0]) == (self.peer, "here") and first[2] < traps
         ]
-        # the others only prepare
+        # other blocks only prepare data
         compared = [(left, right) for left, right in pairs if theirs[left]]
         assert len(compared) >= least
         for left, right in compared:
@@ -87,7 +87,7 @@ def statements(block):
 
 
 def run(block, names):
-    """Run a block; return the values of the statements whose values are shown."""
+    """Run a block, and return the values of the statements whose results are shown."""
     values = []
     for node, shown in statements(block):
         if re.match(r"\w+(Error|Warning): ", shown):
@@ -113,7 +113,7 @@ def raises(node, shown, names):
 
 
 def agrees(value, shown):
-    """Check that a value is what the page shows, with the digits that it shows."""
+    """Check that a value equals the value on the page, to the digits that are shown."""
     if not re.fullmatch(rf"{NUMBER}(, {NUMBER})*", shown):
         found = ", ".join(map(str, value if isinstance(value, list) else [value]))
         beginning = shown.removesuffix("...")

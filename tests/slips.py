@@ -30,7 +30,7 @@ RIDGE = (
     "np.square(sizes) + alphas",
     "np.square(sizes) + 1.1 * alphas",
 )
-SLIPS = {  # the file, its text, and the changed text
+SLIPS = {  # file: its text, and the changed text
     "03": (
         "preflearn/margins/qp.py",
         "self.margin_ = -1 / self.bias_",
@@ -52,7 +52,7 @@ SLIPS = {  # the file, its text, and the changed text
         "np.abs(margins - 1.01) <= tolerance",
     ),
     "10": RIDGE,
-    # three users: a tenth moves no pair
+    # with three users, a change of a tenth does not move any pair
     "11": (*RIDGE[:2], "np.square(sizes) + 2 * alphas"),
     "13": ("preflearn/dynamics/engine/acceleration.py", "_DEPTH = 12", "_DEPTH = 4"),
     "14": (

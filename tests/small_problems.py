@@ -1,8 +1,7 @@
-"""300 small problems on which paths are tried: generic ones, and every kind of
-degeneracy.
+"""300 small problems for paths: generic problems, and every kind of degeneracy.
 
-`small_problem(seed)` for seeds 0 to 299: `KINDS[seed % 12]` says what it is made of,
-and kernels take turns.
+`small_problem(seed)` has a seed from 0 to 299. `KINDS[seed % 12]` states the kind of
+the data, and the kernels alternate.
 """
 
 import numpy as np
@@ -13,26 +12,27 @@ from preflearn.pairs import Pairs
 
 COUNT = 300
 KINDS = (
-    "generic",  # normal features: no two events at one lambda
-    # small integer features: ties in times of events, dependent differences
+    "generic",  # normal features, for which no two events coincide
+    # small integer features, for which events coincide and differences are dependent
     "integers",
     "duplicated pairs",
-    # differences of zero, and pairs that are alike though their items are others
+    # differences of zero, and pairs with equal differences but other items
     "equal items",
-    "cycles",  # pairs in both orders and closed cycles: no function fits all
-    "queries",  # pairs within queries only, from scores of few levels
+    "cycles",  # pairs in both orders and closed cycles, which no function fits
+    "queries",  # pairs within queries, from scores of few levels
     "one pair",
-    "symmetric start",  # several pairs maximise lambda_0
-    "polygon",  # items on a circle: whole orbits of pairs come to the margin at once
-    "transitive",  # all pairs of an order, on a line
-    "balanced",  # pairs whose sum is nearly or exactly zero: lambda_0 is small or zero
-    "mixture",  # two classes, all pairs between them
+    "symmetric start",  # several pairs maximize lambda_0
+    "polygon",  # items on a circle, for which many pairs reach the margin at once
+    "transitive",  # all pairs of an order on a line
+    # pairs whose sum is nearly or exactly zero, so that lambda_0 is small or zero
+    "balanced",
+    "mixture",  # all pairs between two classes
 )
 
 
 def small_problem(seed):
-    """A problem: pairs (2 to 12 items, 1 to 40 pairs), labels -1 and +1, and the
-    arguments of its kernel."""
+    """Return a problem: pairs (1 to 40 pairs of 2 to 12 items), labels -1 and +1, and
+    the arguments of its kernel."""
     rng = np.random.default_rng(seed)
     kind = KINDS[seed % len(KINDS)]
     turn = seed // len(KINDS)
@@ -103,7 +103,7 @@ def small_problem(seed):
             [(a, b) for a in np.flatnonzero(classes) for b in np.flatnonzero(~classes)]
         )
     index = index[:40]
-    # the order in which a pair is written says nothing
+    # the order of a pair is random and contains no information
     y = rng.choice([-1, 1], size=len(index))
     index = np.where((y > 0)[:, None], index, index[:, ::-1])
     return Pairs(X, index), y, kernel
@@ -118,7 +118,7 @@ def _ring(items):
     return np.column_stack([items, np.roll(items, -1)])
 
 
-KERNELS = {  # of items, with parameters that suit noisy comparisons
+KERNELS = {  # kernels of items, with parameters that suit noisy comparisons
     "rbf": {"gamma": 0.4},
     "linear": {},
     "laplacian": {"gamma": 0.7},
@@ -129,8 +129,8 @@ DEFINITE = sorted(KERNELS.keys() - {"sigmoid"})
 
 
 def noisy_comparisons(seed, m=40, n=15, p=3, tie_share=0.5, noise=0.5):
-    """Noisy comparisons of n items by a quadratic score; the smallest differences are
-    ties."""
+    """Return noisy comparisons of n items by a quadratic score. The smallest
+    differences are ties."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p))
     scores = X @ rng.standard_normal(p) + 0.5 * (X**2).sum(axis=1)
@@ -146,8 +146,8 @@ def noisy_comparisons(seed, m=40, n=15, p=3, tie_share=0.5, noise=0.5):
 
 
 def same_comparisons(pairs, y, rng):
-    """The same judgements in other words: turned, in another order, with items renamed,
-    as an array."""
+    """Return the same comparisons in other forms: swapped, in another order, with other
+    item numbers, and as an array."""
     flip = rng.random(len(y)) < 0.5
     order = rng.permutation(len(y))
     renamed = rng.permutation(len(pairs.items))
@@ -165,7 +165,7 @@ def same_comparisons(pairs, y, rng):
 
 
 def two_classes(n, seed, p=2):
-    """All pairs between two classes of items, which overlap."""
+    """Return all pairs between two overlapping classes of items."""
     rng = np.random.default_rng(seed)
     scores = (rng.random(n) < 0.5).astype(float)
     scores[:2] = 0, 1
@@ -176,8 +176,8 @@ POINTS = ("rbf", "linear", "separable", "duplicates", "integers", "narrow")
 
 
 def points(kind, m, seed, share=0.5, p=3, gamma=0.5):
-    """A Gram matrix of points and their labels; `share` of the labels are +1, at least
-    one of each."""
+    """Return a Gram matrix of points and their labels. A fraction `share` of the
+    labels, and at least one, is +1, and at least one is -1."""
     rng = np.random.default_rng(seed)
     y = np.where(rng.permutation(m) < np.clip(round(share * m), 1, m - 1), 1.0, -1.0)
     X = rng.standard_normal((m, p))
@@ -194,7 +194,8 @@ def points(kind, m, seed, share=0.5, p=3, gamma=0.5):
 
 
 def along(path, count, rng):
-    """Values of lambda from beyond the first breakpoint down, even in their logarithms."""
+    """Return values of lambda with equally spaced logarithms, from above the first
+    breakpoint down."""
     first, last = path.breakpoints[[0, -1]]
     return np.exp(
         rng.uniform(np.log(max(last, 1e-3 * first)), np.log(1.5 * first), count)

@@ -1,8 +1,8 @@
-"""The proposition boxes of chapter 01, exactly where fractions allow it, and on
-degenerate graphs.
+"""The theorem boxes of chapter 01, in exact fractions where possible, and on degenerate
+graphs.
 
-Multigraphs of few items: items without a comparison, several components, pairs compared
-twice.
+The graphs are multigraphs of few items: with items without a comparison, several
+components, and pairs that are compared twice.
 """
 
 from fractions import Fraction
@@ -77,7 +77,7 @@ def test_a_ridge_centers_each_component(graph, ridge, seed):
         for k in range(count)
     ] == [0] * count
 
-    # any functions of differences between -4 and 4
+    # values of functions for all differences from -4 to 4
     losses = rng.normal(size=(len(edges), 9))
     f = rng.integers(-2, 3, n)
     g = f - np.array([f[of == k].mean() for k in of])
@@ -117,8 +117,8 @@ def test_least_squares_on_another_graph_are_not_win_counts():
 
 
 def overlap(u, v):
-    """The inner product of the features of u and v: of indicators, in the copy of their
-    sign."""
+    """Return the inner product of the features of u and v, which are indicators in the
+    copy for their sign."""
     if (u > 0) - (u < 0) != (v > 0) - (v < 0):
         return Fraction(0)
     return max(Fraction(0), min(u, v) + 1 - max(u, v))
@@ -127,8 +127,8 @@ def overlap(u, v):
 @pytest.mark.theorem("prop-graph-analogy")
 @pytest.mark.parametrize("q", [1, 3, 4])
 def test_the_analogy_kernel_is_an_inner_product(q):
-    """Also by vectors of zeros and ones, in integers: cells of width 1/q, one copy for
-    each sign."""
+    """The features can also be vectors of zeros and ones, with cells of width 1/q and
+    one copy for each sign."""
     values = [Fraction(k, q) for k in range(-q, q + 1)]
 
     def cells(u):
@@ -144,7 +144,7 @@ def test_the_analogy_kernel_is_an_inner_product(q):
 
 
 def minimizer(B, y, psi, slope, a, ridge):
-    """Of sum psi(z) - a y z + ridge/2 f'f, by BFGS to rounding."""
+    """Minimize sum psi(z) - a y z + ridge/2 f'f by BFGS, up to rounding."""
 
     def both(f):
         z = B @ f
@@ -180,7 +180,7 @@ LOSSES = {
 )
 def test_fits_of_smooth_symmetric_losses_depend_on_counts_only(loss, edges):
     psi, slope, a = LOSSES[loss]
-    # item 3 may be without a comparison
+    # item 3 may have no comparison
     B = incidence(4, edges)
     found = {}
     for y in product((-1, 0, 1), repeat=len(edges)):
@@ -207,8 +207,8 @@ def test_counts_rank_where_all_pairs_are_compared_equally_often(loss, copies):
 
 
 def test_fits_of_a_hinge_depend_on_more_than_counts():
-    """Two outcomes with equal counts: a cycle, and three ties; a tie costs |z|, a
-    preference its hinge."""
+    """Two sets of outcomes have equal counts: a cycle, and three ties. A tie has the
+    loss |z|, and a preference has a hinge loss."""
     B = incidence(3, [(0, 1), (1, 2), (2, 0), (0, 1), (0, 1)])
 
     def best(y):

@@ -1,8 +1,8 @@
-"""The proposition boxes of chapter 07, on all small cases, on random ones and on
-degenerate ones.
+"""The theorem boxes of chapter 07, on all small cases, and on random and degenerate
+ones.
 
-Curves are drawn threshold by threshold and areas are fractions, so nothing here is the
-package's own sum.
+Curves are computed threshold by threshold, and areas are fractions, so no sum of the
+package is used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ KINDS = list(product((-1, 0, 1), (-2, -1, 0, 1, 2)))  # a label and a difference
 
 
 def small_cases(m):
-    """All multisets of m labelled differences with a tie and a preference."""
+    """Yield all multisets of m labeled differences with a tie and a preference."""
     for rows in combinations_with_replacement(KINDS, m):
         y, d = zip(*rows, strict=True)
         if 0 in y and set(y) != {0}:
@@ -24,8 +24,8 @@ def small_cases(m):
 
 
 def drawn_curve(y, d):
-    """Rates at each threshold that changes a prediction, from above all to 0, and the
-    closing point."""
+    """Return the rates at each threshold that changes a prediction, from above all
+    differences to 0, and the closing point."""
     n_ties = y.count(0)
     points = []
     for tau in [*sorted({abs(z) for z in d}, reverse=True), 0]:
@@ -42,7 +42,7 @@ def area(points):
 
 
 def skills(y, d):
-    """q, and A or None, by counting."""
+    """Return q, and A or None, by counting."""
     right = [abs(z) for label, z in zip(y, d, strict=True) if label * z > 0]
     ties = [abs(z) for label, z in zip(y, d, strict=True) if label == 0]
     q = Fraction(len(right), len(y) - len(ties))
@@ -85,7 +85,7 @@ def test_a_tie_with_difference_zero_is_a_false_positive_at_the_closing_point_onl
     "y", [(1, 0), (-1, 0), (1, -1, 0), (1, 1, 0, 0), (-1, 1, 0, 0)]
 )
 def test_random_differences_have_an_area_of_one_quarter_on_average(y):
-    """(b): under a continuous symmetric distribution all orders of sizes and all signs
+    """(b): under a continuous symmetric distribution, all orders of sizes and all signs
     are equally likely."""
     areas = [
         area(drawn_curve(y, [s * (k + 1) for s, k in zip(signs, order, strict=True)]))
@@ -101,7 +101,7 @@ def test_random_differences_have_an_area_of_one_quarter_on_average(y):
     [case for case in product((0, 1, 4), (0, 1, 3), (1, 2)) if case[0] + case[1]],
 )
 def test_the_area_of_constant_differences(won, lost, drawn):
-    """(c) and (d), also where one of the two never wins."""
+    """(c) and (d), also if one of the two never wins."""
     y = (1,) * won + (-1,) * lost + (0,) * drawn
     assert area(drawn_curve(y, (1,) * len(y))) == Fraction(won, 2 * (won + lost))
     assert area(drawn_curve(y, (0,) * len(y))) == 0

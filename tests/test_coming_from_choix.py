@@ -1,5 +1,5 @@
-"""The page for users of choix: its code gives what it shows, and translations agree on
-other data."""
+"""The page for users of choix: its code gives the results on the page, and both
+programs agree on other data."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_code_of_both_programs_gives_what_the_page_shows():
 
 
 def test_penalized_scores_are_those_of_the_peer():
-    """Its alpha penalizes the sum of squares, ours half of it."""
+    """Its alpha penalizes the sum of squares, and ours penalizes half of this sum."""
     expected = choix.opt_pairwise(4, GAMES, alpha=0.3, tol=1e-12)
     np.testing.assert_allclose(
         Davidson(alpha=0.6).fit(GAMES, WON).coef_, expected, atol=1e-5
@@ -29,7 +29,7 @@ def test_penalized_scores_are_those_of_the_peer():
 
 
 def test_scores_without_a_penalty_are_those_of_the_peer():
-    """A tie in both orders counts twice there."""
+    """In choix, a tie in both orders counts twice."""
     both = [*GAMES, (1, 3), (3, 1)]
     counts = np.zeros((4, 4))
     np.add.at(counts, tuple(zip(*both, strict=True)), 1)

@@ -1,5 +1,5 @@
-"""The page for users of kickscore: its code gives what it shows, and both programs
-agree on other data."""
+"""The page for users of kickscore: its code gives the results on the page, and both
+programs agree on other data."""
 
 import matplotlib as mpl
 import numba
@@ -23,7 +23,8 @@ from preflearn.matches import Matches
 
 @pytest.fixture(scope="module")
 def peer():
-    """The peer without its compilation, which takes longer than these few games."""
+    """Return kickscore without its compilation, which would take longer than these few
+    games."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(numba.config, "DISABLE_JIT", True)
         return optional_import("kickscore")
@@ -48,7 +49,7 @@ def test_a_boundary_between_pieces_belongs_to_the_later_piece_and_to_the_earlier
     assert PiecewiseConstant(1.0, [5.0]).gram(times)[1].tolist() == [0, 1, 1]
 
 
-# ---- Each covariance and each likelihood of both programs, fitted until nothing changes
+# ---- Each covariance and each likelihood of both programs, fitted to convergence
 
 KERNELS = {
     Constant(0.4): lambda k: k.Constant(0.4),
@@ -66,19 +67,21 @@ KERNELS = {
     Constant(0.2) + Matern12(0.3, 0.7): lambda k: (
         k.Constant(0.2) + k.Exponential(0.3, 0.7)
     ),
-    # The peer's rule of 30 points is good enough for counts only where the prior is
-    # narrow.
+    # kickscore's quadrature with 30 points is accurate enough for counts only if the
+    # prior is narrow
     Matern12(0.1, 1.5): lambda k: k.Exponential(0.1, 1.5),
 }
 *_, SUM, NARROW = KERNELS
-PEERS = {  # the peer's model, our prior, and the methods that it has without fault
+# kickscore's model, our prior, and the methods that work in kickscore without errors
+PEERS = {
     "Probit": (lambda ks: ks.BinaryModel("probit"), SUM, ["ep", "kl"]),
     "Logit": (lambda ks: ks.BinaryModel("logit"), SUM, ["kl"]),
     "OrdinalProbit": (lambda ks: ks.TernaryModel(0.4, "probit"), SUM, ["ep", "kl"]),
     "OrdinalLogit": (lambda ks: ks.TernaryModel(0.4, "logit"), SUM, ["kl"]),
     "Gaussian": (lambda ks: ks.DifferenceModel(var=0.5), SUM, ["ep"]),
     "Poisson": (lambda ks: ks.CountModel(), NARROW, ["ep", "kl"]),
-    # It has e^(base + d) and e^(base - d): half of our d, the logarithm of our rate.
+    # The rates in kickscore are e^(base + d) and e^(base - d): d is half of ours, and
+    # base is the logarithm of our rate.
     "Skellam": (
         lambda ks: ks.CountDiffModel(base_rate=np.log(1.3)),
         NARROW,
@@ -91,7 +94,7 @@ ASK = np.array([-0.5, 0.3, 1.0, 3.5, 6.0])  # before, between, at, and after the
 
 
 def sides(row, name):
-    """The two sides of a row of the design, as the peer wants them."""
+    """Return the two sides of a row of the design in the form of kickscore."""
     scale = 0.5 if name == "Skellam" else 1.0
     return [
         {item: scale * abs(x) for item, x in zip(ITEMS, row, strict=True) if s * x > 0}
@@ -100,7 +103,8 @@ def sides(row, name):
 
 
 def both(ks, covariance, name, method):
-    """Our model and the peer's of the same matches, both at the fixed point."""
+    """Return our model and that of kickscore for the same matches, both at the fixed
+    point."""
     rng = np.random.default_rng(0)
     design = np.column_stack([random_design(rng, 8, 3), rng.integers(0, 2, 8)])
     likelihood, _, outcomes = LIKELIHOODS[name]

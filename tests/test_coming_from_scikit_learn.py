@@ -1,5 +1,5 @@
-"""The page for users of scikit-learn: its code gives what it shows, and translations
-agree on other data."""
+"""The page for users of scikit-learn: its code gives the results on the page, and
+translations agree on other data."""
 
 import io
 

@@ -1,5 +1,5 @@
-"""The page for users of TrueSkill Through Time: its code gives what it shows; both
-agree on other data."""
+"""The page for users of TrueSkill Through Time: its code gives the results on the page,
+and both programs agree on other data."""
 
 import math
 
@@ -41,7 +41,7 @@ def test_code_of_both_programs_gives_what_the_page_shows(peer):
     )
 
 
-# ---- The translation, on other numbers
+# ---- The translation on other data
 
 
 def converged(peer, *args, **options):
@@ -64,7 +64,8 @@ def agree(history, model, tolerance=1e-6):
 
 
 def league(seed=0, n=30):
-    """Games of four, several of them at one time: pairs of players, times, outcomes."""
+    """Return games of four players, several of them at one time: pairs of players,
+    times, and outcomes."""
     rng = np.random.default_rng(seed)
     pairs = np.array([rng.choice(4, 2, replace=False) for _ in range(n)])
     return (
@@ -91,7 +92,8 @@ def results(y):
 
 @pytest.mark.parametrize("p_draw", [0.3, 0.0])
 def test_learning_curves_are_those_of_the_peer(peer, monkeypatch, p_draw):
-    monkeypatch.setattr(peer, "erfc", math.erfc)  # its own is an approximation
+    # the package's own erfc is an approximation
+    monkeypatch.setattr(peer, "erfc", math.erfc)
     pairs, time, y = league()
     likelihood = OrdinalProbit(norm.ppf((1 + p_draw) / 2)) if p_draw else Probit()
     y = y if p_draw else np.where(y == 0, 1, y)
@@ -105,7 +107,8 @@ def test_learning_curves_are_those_of_the_peer(peer, monkeypatch, p_draw):
 
 
 def test_teams_share_a_noise_that_grows_with_them(peer):
-    """Rows over the root of half the number of players; the margin stays."""
+    """Rows are divided by the square root of half the number of players, and the margin
+    does not change."""
     teams = [[["a", "b"], ["c", "d"]], [["a", "c"], ["b"]], [["d", "a"], ["b", "c"]]]
     rows = np.array([[1, 1, -1, -1], [1, -1, 1, 0], [1, -1, -1, 1]])
     rows = rows / np.sqrt(np.abs(rows).sum(axis=1, keepdims=True) / 2)
@@ -115,8 +118,8 @@ def test_teams_share_a_noise_that_grows_with_them(peer):
 
 
 def test_ratings_of_one_pass_are_those_of_the_first_pass_of_the_peer(peer):
-    """And so are the forecasts from earlier games, whose probabilities are its
-    evidence."""
+    """The forecasts from earlier games are the same, too. Their probabilities are the
+    evidence of the other package."""
     pairs, time, y = league(2, 20)
     y = np.where(y == 0, 1, y)
     history = peer.History(
@@ -156,9 +159,9 @@ def test_without_times_a_player_moves_from_match_to_match(peer):
 
 
 def test_the_best_of_three_equal_sides(peer):
-    """The performances are independent and alike, so the winner's mean skill is exactly
-    2/3 of the mean of
-    the largest of three normal variables of variance 3/2. The peer is closer to it than we are."""
+    """The performances are independent and identically distributed, so the winner's
+    mean skill is exactly 2/3 of the mean of the largest of three normal variables of
+    variance 3/2. The other package is closer to this value than ours."""
     exact = 2 / 3 * np.sqrt(1.5) * 1.5 / np.sqrt(np.pi)
     prior = {"sigma": 1.0, "beta": np.sqrt(0.5), "gamma": 0.0}
     history = converged(peer, [[["a"], ["b"], ["c"]]], [[2, 1, 0]], [0], **prior)

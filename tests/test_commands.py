@@ -1,10 +1,10 @@
 """Each command line in the README, in CONTRIBUTING and on the book's pages works in a
 fresh clone.
 
-The blocks of the page "Run the notebooks" run as they stand, in README, too. Any other
-command that would run for minutes is followed to where its work begins: then the
-command exists, with these options, and so do the chapters, parameters and data sets
-that it names.
+The blocks of the page "Run the notebooks", and those in the README, run without
+changes. For any other command that would run for minutes, the test stops where its work
+begins. The command, its options, and the chapters, parameters, and data sets that it
+names then exist.
 """
 
 from __future__ import annotations
@@ -63,22 +63,22 @@ PLACEHOLDERS = {
 
 
 def shell_blocks(text: str) -> list[str]:
-    """Blocks of shell commands."""
+    """Return the blocks of shell commands."""
     return re.findall(
         r"^```(?:bash|console|sh)\n(.*?)^```", text, re.MULTILINE | re.DOTALL
     )
 
 
-# What runs as it stands: all blocks of the page but the installation, which would take
-# minutes.
+# Blocks that run without changes: all blocks of the page except the installation, which
+# would take minutes.
 RUN_BLOCKS = [block for block in shell_blocks(PAGE) if "pip install" not in block]
-# A block with one run of a chapter; the others are left to the nightly run.
+# The block with one run of a chapter. The other blocks run nightly.
 ONE_RUN = "papermill notebooks/04_svmcompare.ipynb runs/04_costly.ipynb"
 
 
 def command_lines(text: str) -> list[str]:
-    """Lines of shell in blocks, continued ones whole, and commands in backquotes; none
-    of `RUN_BLOCKS`."""
+    """Return shell lines in blocks, with continued lines joined, and commands in
+    backquotes. `RUN_BLOCKS` are excluded."""
     text = re.sub(r"\\\n *", "", text)
     blocks = [block for block in shell_blocks(text) if block not in RUN_BLOCKS]
     inline = re.findall(
@@ -95,7 +95,8 @@ def command_lines(text: str) -> list[str]:
 
 
 def command(line: str) -> tuple[str, ...]:
-    """The words of a line as it is tried here: programs are only asked for their help."""
+    """Return the words of the command that the test runs for a line. Python programs
+    run with --help only."""
     words = [
         PLACEHOLDERS.get(word, word)
         for word in shlex.split(line)
@@ -115,7 +116,7 @@ COMMANDS = sorted(set(map(command, LINES)))
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
-    """The committed files, without anything that was built or installed."""
+    """Copy the committed files, without files that were built or installed."""
     root = tmp_path_factory.mktemp("clone")
     listed = ["git", "ls-files", "-co", "--exclude-standard"]
     done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -127,7 +128,7 @@ def clone(tmp_path_factory):
 
 
 class ReachedError(Exception):
-    """All arguments were found good, and the work would begin."""
+    """All arguments are valid, and the work would begin."""
 
 
 def _reached(*_, **__):
@@ -141,15 +142,15 @@ def _run(clone, *words):
 
 
 def _on_path():
-    """The environment of somebody who activated the one in which this test runs."""
+    """Return the environment variables of a user who activated this environment."""
     return os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     }
 
 
 def _jupyter_book(clone, *arguments):
-    """What Jupyter Book says of a clone without chapters, and the command that it
-    names."""
+    """Return the message of Jupyter Book in a clone without chapters, and the command
+    in the message."""
     words = ["jupyter-book", "build", *arguments]
     done = subprocess.run(
         words, cwd=clone, env=_on_path(), capture_output=True, text=True
@@ -224,7 +225,7 @@ def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
             assert _jupyter_book(clone, *arguments)[1] == "make book"
         case ["python", "-m", "pytest", *paths]:
             assert all((clone / path).exists() for path in paths)
-        case ["python", *program]:  # a script, or -m and a module
+        case ["python", *program]:  # python with a script, or with -m and a module
             assert _run(clone, sys.executable, *program)
         case ["pre-commit", "install"]:
             assert yaml.safe_load((clone / ".pre-commit-config.yaml").read_text())[
@@ -237,8 +238,8 @@ def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
 
 
 def _blocks():
-    """The blocks that write notebooks, those with several runs for the nightly run
-    only."""
+    """Yield the blocks that write notebooks. Blocks with several runs are for the
+    nightly run only."""
     for block in RUN_BLOCKS:
         if "jupyter lab" not in block:
             yield pytest.param(
@@ -248,7 +249,7 @@ def _blocks():
 
 @pytest.mark.parametrize("block", list(_blocks()))
 def test_a_block_of_the_page_runs_as_it_stands(block, clone):
-    """It writes notebooks without an error, which have outputs."""
+    """The block writes notebooks with outputs and without errors."""
     optional_import("nbconvert")
     before = {path: path.stat().st_mtime_ns for path in clone.rglob("*.ipynb")}
     words = ["bash", "-euo", "pipefail", "-c", block]
@@ -293,12 +294,13 @@ def test_python_of_the_page_runs_as_it_stands(clone, monkeypatch):
 
 
 def _written_whole(paths):
-    """The JSON files whose last character is there."""
+    """Return the JSON files that are complete, as their last character shows."""
     return [path for path in paths if path.read_text().rstrip().endswith("}")]
 
 
 def test_jupyterlab_opens_the_notebook_and_has_its_extension(clone, tmp_path):
-    """The line of the page as it stands, on a free port, without a browser."""
+    """The line of the page runs without changes, on a free port and without a
+    browser."""
     optional_import("jupyterlab")
     (block,) = [block for block in RUN_BLOCKS if "jupyter lab" in block]
     settings = {
@@ -327,13 +329,13 @@ def test_jupyterlab_opens_the_notebook_and_has_its_extension(clone, tmp_path):
         )
     try:
         until = time.monotonic() + 120
-        # The file is there before its content, which ends with a brace.
+        # the file exists before its content, which ends with a brace
         while not (found := _written_whole(tmp_path.glob("jpserver-*.json"))):
             assert lab.poll() is None, (tmp_path / "log").read_text()
             assert time.monotonic() < until, (tmp_path / "log").read_text()
             time.sleep(0.1)
         url = json.loads(found[0].read_text())["url"]
-        # its folder is the one that JupyterLab shows
+        # JupyterLab shows the folder that contains the notebook
         name = Path(block.split()[-1]).name
         with urlopen(f"{url}api/contents/{name}", timeout=60) as answer:
             assert json.load(answer)["type"] == "notebook"
@@ -345,7 +347,8 @@ def test_jupyterlab_opens_the_notebook_and_has_its_extension(clone, tmp_path):
 
 
 def test_readme_runs_blocks_of_the_page_only():
-    """So that each of its lines on running notebooks is run as it stands, too."""
+    """This ensures that each line in the README on running notebooks is run without
+    changes, too."""
     readme = (ROOT / "README.md").read_text("utf-8")
     section = re.search(
         r"^## Run the notebooks\n(.*?)^## ", readme, re.MULTILINE | re.DOTALL

@@ -82,7 +82,7 @@ def test_the_command_writes_the_example_and_reports_on_it(here, monkeypatch, cap
 
 
 class StoppedError(Exception):
-    """The arguments were good, and the report would begin."""
+    """The arguments are valid, and the report would begin."""
 
 
 def stop(*_, **__):

@@ -1,5 +1,5 @@
-"""The lines of the guide run on its data with public names alone; their costs are those
-of the same lines."""
+"""The lines of the guide run on its data with public names only, and its costs are
+those of the same lines."""
 
 import ast
 import importlib
@@ -22,7 +22,7 @@ PARTS = [name.removesuffix("-lines") for name in SOURCES if name.endswith("-line
 
 
 def run(names, seed=0):
-    """The namespace after some cells, without what they print."""
+    """Return the namespace after some cells, whose output is discarded."""
     space = {}
     for name in ("parameters", "setup", *names):
         with redirect_stdout(StringIO()):
@@ -77,8 +77,8 @@ def test_lines_import_public_names_only():
 
 
 def test_a_new_item_is_forecast_and_features_without_effect_are_seldom_significant():
-    """In eight simulated tables of dishes: salt and fat have an effect, the price does
-    not."""
+    """In eight simulated tables of dishes, salt and fat have an effect, and the price
+    does not."""
     SOURCES["import"] = SOURCES["features-lines"].splitlines()[0]
     effects = []
     ratios = []
@@ -93,7 +93,7 @@ def test_a_new_item_is_forecast_and_features_without_effect_are_seldom_significa
     assert salt == 8
     assert fat >= 6
     assert price <= 1
-    assert min(ratios) > 1  # less is known of a dish that nobody tasted
+    assert min(ratios) > 1  # the errors of a dish without tastings are larger
 
 
 def test_costs_that_were_not_measured_are_reported_as_such(monkeypatch):
@@ -116,7 +116,7 @@ def test_costs_that_were_not_measured_are_reported_as_such(monkeypatch):
         r"2\.0 milliseconds.* 1,000 .*at least 2\.5 minutes and 3 GB.* 100,000",
         displayed[0],
     )
-    assert "days" not in displayed[0]  # the time that is out of reach
+    assert "days" not in displayed[0]  # times that are out of reach are not shown
 
 
 @pytest.mark.parametrize(

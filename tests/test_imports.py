@@ -1,5 +1,5 @@
-"""Imports need none of the book's tools, run one way, and give each public name one
-path."""
+"""Imports do not need the book's tools, run in one direction, and give each public name
+one path."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MODULES = sorted(
 )
 TOP_LEVEL = [name for name in MODULES if name.count(".") == 1]
 
-# Only the extras [book], [test] and [cluster] install these, or they are the book's own
-# programs.
+# Only the extras [book], [test] and [cluster] install these, or they are programs of
+# the book.
 BOOK_TOOLS = (
     *("papermill", "ipykernel", "IPython", "jupyter_book", "sphinx", "matplotlib"),
     *("seaborn", "cvxpy", "yaml", "tqdm", "preflearn_book", "nbformat"),
@@ -37,8 +37,8 @@ LATE = (
     *("xarray", "pooch"),
 )
 
-# What each folder or module may import; "path" serves three methods, "ranking"
-# aggregates for one; other methods do not import each other.
+# Allowed imports of each folder or module. Two methods use "path", and one uses an
+# aggregation of "ranking". Other methods do not import each other.
 BASE = {"core", "solvers", "pairs", "matches", "metrics"}
 ALLOWED = {
     "core": {"pairs", "matches", "metrics", "solvers"},
@@ -51,7 +51,7 @@ ALLOWED = {
     "path": BASE,
     "pursuit": BASE,
     "dynamics": BASE,
-    # Elo follows the gradient of a likelihood of dynamics
+    # Elo follows the gradient of a likelihood from dynamics
     "ratings": BASE | {"dynamics"},
     "analogy": BASE | {"path", "ranking"},
     "ranking": BASE,
@@ -61,7 +61,7 @@ ALLOWED = {
 
 
 def run(code):
-    """What a program prints, as JSON."""
+    """Return what a program prints, as JSON."""
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
@@ -94,7 +94,7 @@ print(json.dumps([hidden, style("tie")["color"]]))
 
 def test_every_module_imports_without_the_tools_of_the_book():
     hidden, color = run(WITHOUT_TOOLS)
-    assert hidden == list(BOOK_TOOLS)  # else this test would see nothing
+    assert hidden == list(BOOK_TOOLS)  # otherwise this test would not detect anything
     assert color.startswith("#")
 
 
@@ -129,15 +129,15 @@ def test_public_names_exist_and_have_one_import_path():
 
 
 def module_name(path):
-    """The name of a file's module below the package, such as "core.splits"; of a
-    package, its own."""
+    """Return the name of a module below the package, such as "core.splits". For a
+    package, it is the name of the package."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
 
 
 def imported(path):
-    """Modules of preflearn, and names in them, that a file imports, wherever in the
-    file."""
+    """Return the modules of preflearn, and names in them, that a file imports
+    anywhere."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):

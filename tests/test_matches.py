@@ -27,7 +27,7 @@ def frame(**changes):
 
 
 def times(time):
-    """The times that are read from a column, where any warning is an error."""
+    """Return the times that are read from a column. Any warning is an error."""
     with warnings.catch_warnings(action="error"):
         return Matches.from_frame(frame(time=time))[0].time.tolist()
 
@@ -107,7 +107,8 @@ def test_design_gives_differences_of_scores(order, seed):
         ({"time": [0.0, 1.0, np.inf]}, "'time'"),
         ({"time": [0.0, 1.0, 1e200]}, "time"),
         ({"time": ["a", "b", "c"]}, "'a'"),
-        ({"time": ["03/04/2020"] * 3}, "03/04/2020"),  # a day of April or of March
+        # this may be a day in April or in March
+        ({"time": ["03/04/2020"] * 3}, "03/04/2020"),
         ({"time": ["2020-02-31"] * 3}, "2020-02-31"),
         ({"outcome": [1, np.nan, 0]}, "'outcome'"),
         ({"outcome": pd.array([1, 0, None], "Int64")}, "'outcome'"),
@@ -223,7 +224,7 @@ def sparse_design(kind, **changes):
         {"indptr": (1, 400_000)},
         {"indptr": (1, -5)},
         {"indptr": (-1, 400_000)},
-        {"indptr": ([1, -1], [400_000, -1])},  # scipy's own check overlooks this
+        {"indptr": ([1, -1], [400_000, -1])},  # SciPy's own check does not detect this
         {"indptr": ([1, -1], [400_000, 0])},
         {"indptr": (0, 1)},
         {"indices": (0, 1_000_000)},
@@ -255,7 +256,7 @@ def test_a_sparse_design_of_any_kind_is_copied(kind):
 
 
 def test_repeated_entries_of_a_sparse_design_add_up():
-    """The entries of a player on both sides cancel."""
+    """If a player is on both sides, the entries cancel."""
     design = sparse.coo_array(
         ([1.0, -1.0, 1.0, -1.0], ([0, 0, 0, 0], [0, 1, 2, 2])), shape=(1, 3)
     )
@@ -366,7 +367,7 @@ def test_dates_become_days_since_1970(time):
 
 
 def date_arguments(unit):
-    """Times in this unit since 1970."""
+    """Return times since 1970 in this unit."""
     days = pd.to_datetime(["2020-01-01", "2020-06-01", "2021-01-01"])
     return (
         (days - pd.Timestamp(0)) // pd.Timedelta(1, unit)
@@ -382,8 +383,8 @@ def date_arguments(unit):
     ],
 )
 def test_numbers_that_read_as_dates_are_warned_of(time, advice):
-    """The arguments of pandas.to_datetime in the warning make the right days of these
-    numbers."""
+    """With the arguments in the warning, pandas.to_datetime converts the numbers to the
+    right days."""
     with pytest.warns(TimeWarning, match=r"'time'.*pandas\.to_datetime") as caught:
         matches, _ = Matches.from_frame(frame(time=time))
     assert caught[0].filename == __file__
@@ -425,7 +426,7 @@ def repeated(outcome):
 
 
 def outcomes(outcome, meant=None):
-    """The outcomes that are read from a column, where any warning is an error."""
+    """Return the outcomes that are read from a column. Any warning is an error."""
     with warnings.catch_warnings(action="error"):
         y = Matches.from_frame(repeated(outcome), outcomes=meant)[1]
     return y.tolist(), y.dtype.kind
@@ -436,9 +437,9 @@ def outcomes(outcome, meant=None):
     [
         ([12.0, -3.0, 0.5], "f"),
         ([1, 0, -1, 0, 1], "i"),
-        ([2, 0, 1, 0, 1], "i"),  # points
+        ([2, 0, 1, 0, 1], "i"),  # points of the first side
         ([1, 1, 1, 1, 1], "i"),
-        ([1, 0, 1, 1], "i"),  # three wins and a tie are plausible
+        ([1, 0, 1, 1], "i"),  # three wins and one tie are plausible
     ],
 )
 def test_outcomes_are_read_as_they_stand(given, dtype):
@@ -451,7 +452,8 @@ def test_nullable_outcomes_are_integers():
 
 
 def test_wins_and_losses_as_1_and_0_are_warned_of():
-    """Sixty wins and forty losses must not silently become sixty wins and forty ties."""
+    """Sixty wins and forty losses must not become sixty wins and forty ties without a
+    warning."""
     scores = [1] * 60 + [0] * 40
     with pytest.warns(
         OutcomeWarning, match="'outcome'.*outcomes='labels'.*outcomes='win-loss'"
@@ -539,7 +541,7 @@ def test_retirements_are_ranked_last_or_left_out_as_asked():
     dropped, _ = Matches.from_rankings(frame, unranked="drop")
     finishers, _ = Matches.from_rankings(race().iloc[[1, 3]])
     assert dropped.features == finishers.features
-    # who did not start is not behind those who retired
+    # a player who did not start is not ranked behind those who retired
     frame.loc[0, "rank"] = "DNS"
     started, _ = Matches.from_rankings(frame, unranked="last")
     assert [name for name in started.features if isinstance(name, str)] == [
@@ -584,7 +586,7 @@ def test_a_missing_column_of_rankings_is_named():
         Matches.from_rankings(race(), rank="place")
 
 
-# ---- Names as categories, as a Parquet file may hold them
+# ---- Names as categories, as in some Parquet files
 
 GAMES = {
     "first": ["Bob", "Ann", "Cy"] * 5,
@@ -596,7 +598,7 @@ GAMES = {
 
 
 def changed(column, value):
-    """The column with another value in row 9."""
+    """Return the column with another value in row 9."""
     values = list(GAMES[column])
     values[9] = value
     return {column: values}
@@ -616,7 +618,7 @@ def changed(column, value):
     ],
 )
 def test_categories_are_names(games):
-    """They take less memory than texts, and name the same players."""
+    """Categories use less memory than strings, and name the same players."""
     frame = pd.DataFrame(GAMES | games)
     options = {"advantage": "home", "interactions": True}
     (expected, _), (matches, _) = (
@@ -645,8 +647,8 @@ def test_errors_in_categories_name_the_row(games, message):
 
 
 def test_each_name_of_a_parquet_file_is_held_in_memory_once(tmp_path):
-    """A frame holds each name once per row, here 400 letters; the ids of the names take
-    a hundredth."""
+    """A frame stores each name once per row, here with 400 letters. The ids of the
+    names use a hundredth of this memory."""
     optional_import("pyarrow")
     n = 20_000
     long = "x" * 400

@@ -1,4 +1,4 @@
-"""Each measure against its definition as plain loops, and its invariants."""
+"""Measures compared with their definitions in plain loops, and their invariants."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ WEIGHT = (0, 1, 2, 3)
 
 
 def columns(*kinds, floats=(), min_size=1, max_size=14):
-    """Rows of values out of these lists, and floats of these strategies, as one array a
-    column.
+    """Return a strategy for rows of values from these lists and floats from these
+    strategies, as one array per column.
 
-    What is out of lists is drawn as one number a row, which hypothesis does faster than
-    one a value.
+    The values from the lists are drawn as one number per row, which is faster in
+    hypothesis than one number per value.
     """
     sizes = [len(kind) for kind in kinds]
     place = st.integers(0, math.prod(sizes) - 1)
@@ -121,7 +121,8 @@ def test_threshold_at_its_ends():
 
 
 def brute_rates(y, differences, weights, tau):
-    """False and true positive rate of t_tau by the cells of Table 3 of P1."""
+    """Return the false and true positive rate of t_tau from the cells of Table 3 of
+    P1."""
     false_positive = true_positive = ties = preferences = Fraction(0)
     for label, d, w in zip(y, differences, fractions(weights), strict=True):
         predicted = 1 if d > tau else -1 if d < -tau else 0
@@ -135,7 +136,8 @@ def brute_rates(y, differences, weights, tau):
 
 
 def brute_auc(y, differences, weights):
-    """The mean over pairs (preference, tie) of the notes of comparison_auc, in O(m^2)."""
+    """Return the mean over pairs (preference, tie) in the notes of comparison_auc, in
+    O(m^2)."""
     area = total = Fraction(0)
     rows = list(zip(y, differences, fractions(weights), strict=True))
     for (label, d, w), (tie, d0, w0) in product(rows, rows):
@@ -152,7 +154,7 @@ def test_roc_points_are_the_rates_at_their_thresholds(data):
     fpr, tpr, thresholds = comparison_roc(y, differences, weights)
     magnitudes = np.unique(np.abs(differences[weights > 0]))
     assert thresholds.tolist() == [*magnitudes[::-1].tolist(), 0.0]
-    # the closing point is beyond tau = 0
+    # the closing point comes after tau = 0
     reached = len(thresholds) - (magnitudes[0] == 0)
     for x, height, tau in list(zip(fpr, tpr, thresholds, strict=True))[:reached]:
         expected = brute_rates(y, differences, weights, tau)
@@ -204,8 +206,8 @@ def test_swaps_and_order_do_not_matter_and_repeats_count_as_weights(
 
 
 def brute_threshold(y, differences, weights):
-    """Least loss over all tau >= 0 (each value, each middle, beyond all), and all tau
-    that reach it."""
+    """Return the lowest loss over all tau >= 0, the values at which the loss can
+    change, and their losses."""
     values = sorted(
         {abs(float(d)) for d, w in zip(differences, weights, strict=True) if w} | {0.0}
     )
@@ -227,7 +229,8 @@ def test_best_threshold_is_the_midpoint_of_the_widest_interval_of_least_loss(dat
         if start is not None and (loss != least or i + 1 == len(losses)):
             runs.append((start, values[i]))
             start = None
-    low, high = max(runs, key=lambda run: run[1] - run[0])  # the first of the widest
+    # the first of the widest intervals
+    low, high = max(runs, key=lambda run: run[1] - run[0])
     tau, loss = best_threshold(y, differences, weights)
     assert tau == pytest.approx((low + high) / 2, rel=1e-12)
     assert exact_loss(y, threshold(differences, tau), fractions(weights)) == least
@@ -249,8 +252,8 @@ def test_best_threshold_at_the_edges_of_floating_point(data, weights):
 
 
 def test_best_threshold_takes_losses_that_differ_by_rounding_as_equal():
-    """0.1 + 0.2 - 0.3 is 6e-17: to find both ties and the preference is as good as to
-    find nothing."""
+    """0.1 + 0.2 - 0.3 is 6e-17 in floats. Predicting both ties and the preference has
+    the same loss as predicting none of them."""
     assert best_threshold([0, 0, 1], [9.0, 8.0, 7.0], [0.1, 0.2, 0.3]) == pytest.approx(
         (3.5, 0.5)
     )
@@ -267,7 +270,7 @@ def test_best_threshold_between_adjacent_floats_is_the_lower_one():
 
 
 def eq1(s, f, q, w, ties="keep"):
-    """Eq. 1 of P3 and the sum of W, by the double loop over ordered pairs."""
+    """Return eq. 1 of P3 and the sum of W, by the double loop over ordered pairs."""
     error = total = Fraction(0)
     for i, j in product(range(len(s)), repeat=2):
         if i != j and q[i] == q[j] and (ties == "keep" or s[i] != s[j]):
@@ -299,8 +302,8 @@ def test_disagreement_without_ties_is_kendalls_tau_on_another_scale():
 
 
 def brute_ranking_loss(pi, predicted):
-    """Section 2 of P5 for total orders: the double sum over ordered pairs over
-    n(n-1)/2."""
+    """Return the loss of section 2 of P5 for total orders: the double sum over ordered
+    pairs, divided by n(n-1)/2."""
     n = len(pi)
     inversions = sum(
         pi[i] < pi[j] and predicted[i] > predicted[j]
@@ -346,7 +349,7 @@ def test_ranking_loss_is_the_mean_of_the_queries_with_a_pair(data):
 def test_a_tied_prediction_loses_what_its_random_orders_lose_on_average(
     rank, predicted
 ):
-    """The mean over all total orders that refine the prediction."""
+    """The loss is the mean over all total orders that refine the prediction."""
     refined = [
         brute_ranking_loss(rank, order)
         for order in REFINEMENTS

@@ -7,7 +7,8 @@ from preflearn_book.order_effect import OrderEffect, order_effect
 
 
 def judgements(effect, n_rounds=12):
-    """All pairs of eight items in one order, the better items mostly first."""
+    """Return all pairs of eight items in one order, in which better items are mostly
+    first."""
     rng = np.random.default_rng(3)
     scores = np.linspace(1.75, -1.75, 8)
     index = np.array([(a, b) for a in range(8) for b in range(a + 1, 8)] * n_rounds)
@@ -45,7 +46,7 @@ def test_an_order_effect_is_estimated_next_to_scores(clustered):
 
 @pytest.mark.parametrize(("n_cycles", "identified"), [(1, False), (21, True)])
 def test_an_effect_that_only_one_cycle_shows_is_not_included(n_cycles, identified):
-    """Three items that beat each other in a circle fit any order effect."""
+    """Three items that beat each other in a cycle fit any order effect."""
     n = {1: 3, 21: 8}[n_cycles]
     index = np.array([(a, b) for a in range(n) for b in range(a + 1, n)] * 12)
     y = np.ones(len(index), dtype=int)

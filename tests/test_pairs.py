@@ -1,4 +1,4 @@
-"""Pairs against plain loops, and every complaint about bad input."""
+"""Pairs compared with plain loops, and every error for bad input."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ ITEMS = [[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]
 
 @st.composite
 def comparisons(draw, max_items=7, max_pairs=12):
-    """Random pairs of random items (small integers, so that sums are exact) with
-    labels."""
+    """Return random labeled pairs of random items. Features are small integers, so that
+    sums are exact."""
     n = draw(st.integers(2, max_items))
     p = draw(st.integers(1, 3))
     entries = np.frombuffer(
@@ -49,7 +49,7 @@ SCORED = st.lists(
 
 
 def same(left, right):
-    """Whether two Pairs hold the same index over the same items."""
+    """Return whether two Pairs have the same index and the same items."""
     return (
         left.index.tolist() == right.index.tolist()
         and left.items.tolist() == right.items.tolist()
@@ -144,7 +144,7 @@ def test_selection_along_the_first_axis(data, more):
         expected = np.asarray(pairs)[np.array(ids, dtype=int) if key is ids else key]
         assert len(chosen) == len(expected)
         np.testing.assert_array_equal(np.asarray(chosen), expected)
-        assert chosen.items is pairs.items  # the graph keeps all its vertices
+        assert chosen.items is pairs.items  # the graph keeps all its items
     one = more.draw(st.integers(-m, m - 1))
     assert pairs[one].index.tolist() == [pairs.index[one].tolist()]
     assert same(pairs[ids, ...], pairs[ids])
@@ -154,7 +154,7 @@ def test_selection_along_the_first_axis(data, more):
 
 
 def brute_pairs(scores, qid, ties):
-    """Every i < j of one query with the sign of the difference of scores, by queries
+    """Return every i < j of one query with the sign of the score difference, by queries
     and by rows."""
     found = {}
     for query in sorted(set(qid.tolist())):
@@ -213,7 +213,7 @@ def test_ranks_become_scores_in_the_reversed_order(rows):
     assert scores.shape == rank.shape
     np.testing.assert_array_equal(
         np.sign(np.subtract.outer(scores, scores)),
-        -np.sign(np.subtract.outer(rank, rank)),  # shared ranks are equal scores
+        -np.sign(np.subtract.outer(rank, rank)),  # equal ranks become equal scores
     )
     np.testing.assert_array_equal(ranks_to_scores(rank), scores)
 
@@ -351,7 +351,7 @@ def test_occurring_items_and_blocks_of_differences(m, n):
     assert ids.tolist() == expected
     assert small.shape == (m, len(expected))
     np.testing.assert_array_equal(ids[small.index], index)
-    f = rng.standard_normal((n, 2))  # more pairs than are subtracted at once
+    f = rng.standard_normal((n, 2))  # more pairs than one block of differences
     np.testing.assert_array_equal(
         B.differences(f), [f[i] - f[j] for i, j in index.tolist()]
     )
@@ -360,7 +360,8 @@ def test_occurring_items_and_blocks_of_differences(m, n):
 
 @pytest.mark.parametrize("dtype", [np.uint8, bool, np.float32])
 def test_the_operator_computes_in_float64(dtype):
-    """Differences of small unsigned integers wrap, and of bool they do not exist."""
+    """Differences of small unsigned integers would overflow, and differences of
+    booleans do not exist."""
     B = Pairs(ITEMS, [[0, 1], [1, 2], [0, 2]]).B
     f = np.array([0, 1, 1], dtype=dtype)
     weights = np.array([1, 0, 1], dtype=dtype)
@@ -426,7 +427,7 @@ def test_sparse_items_too_large_for_a_dense_array_are_rejected_with_working_advi
     assert SVMRank(kernel="rbf").fit(fewer, y).predict(fewer).shape == y.shape
 
 
-# ---- Pairs in scikit-learn's own steps
+# ---- Pairs in scikit-learn's tools
 
 
 def test_steps_of_scikit_learn_refuse_pairs_except_on_items():

@@ -1,4 +1,4 @@
-"""The paper about the software cites works that exist and names the authors of
+"""The paper about the software cites existing works and names the authors in
 CITATION.cff."""
 
 import re

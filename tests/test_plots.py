@@ -1,5 +1,5 @@
-"""The second, narrow drawing of a figure: readable on a telephone, and the figure is
-left as it was."""
+"""The second, narrow version of a figure is readable on a telephone, and the original
+figure does not change."""
 
 import io
 import re
@@ -13,18 +13,18 @@ from preflearn import plots
 from preflearn_book.runner import records
 
 matplotlib = optional_import("matplotlib")
-PHONE = 352  # pixels across
+PHONE = 352  # width in pixels
 
 
 @pytest.fixture(autouse=True)
 def letters_as_text():
-    """Words in SVG are text, not outlines."""
+    """Write words in SVG as text, not as outlines."""
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         yield
 
 
 def subplots(rows, columns, size, **options):
-    """A figure without a window, and its panels."""
+    """Return a figure without a window, and its panels."""
     figure = optional_import("matplotlib.figure").Figure(
         figsize=size, layout="constrained"
     )
@@ -34,7 +34,8 @@ def subplots(rows, columns, size, **options):
 
 @pytest.fixture
 def wide():
-    """Two panels side by side with a common axis, and a legend below."""
+    """Return a figure with two panels side by side, with a common axis and a legend
+    below."""
     figure, (left, right) = subplots(1, 2, (9, 3), sharey=True)
     for k in range(4):
         left.plot([k, 1], label=f"curve {k}")
@@ -50,7 +51,7 @@ def wide():
 
 def pixels(figure):
     figure.canvas.draw()
-    figure.canvas.draw()  # a constrained layout settles in the second drawing
+    figure.canvas.draw()  # a constrained layout is final after the second drawing
     return np.asarray(figure.canvas.buffer_rgba()).astype(int)
 
 
@@ -77,7 +78,7 @@ def test_narrow_panels_stand_below_each_other_with_readable_letters(wide):
     assert min(map(float, sizes)) * PHONE / width >= 9
     words = [text.text for text in texts]
     assert {"one", "two", "curve 0", "curve 3"} <= set(words)
-    # the second panel has no neighbor that shows its axis
+    # the second panel has no neighbor with axis labels, so it shows its own
     assert words.count("error") == 2
 
 
@@ -127,7 +128,7 @@ def test_a_legend_within_panels_moves_outside_once_with_its_markers():
     (legend,) = re.findall(
         r'<g id="legend_\d+">.*?^ {2}</g>', svg, re.DOTALL | re.MULTILINE
     )
-    assert legend.count("<use ") >= 2  # one marker each
+    assert legend.count("<use ") >= 2  # each entry has a marker
     assert after.getvalue().count(">ours<") == 2
 
 

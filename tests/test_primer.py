@@ -1,5 +1,5 @@
-"""The numbers in the primer's small examples are those that an independent computation
-gives."""
+"""The numbers in the primer's small examples are those of an independent
+computation."""
 
 import re
 from pathlib import Path
@@ -25,8 +25,8 @@ EYE = np.eye(4)
 
 
 def numbers(section):
-    """Decimals, integers and fractions in a section, each with the error that its last
-    digit allows."""
+    """Return decimals, integers, and fractions in a section, each with the error that
+    its last digit allows."""
     text = TEXT.split(f"(primer-{section})=")[1].split("\n(primer-")[0]
     for top, bottom in re.findall(r"\\frac(\d|\{\d+\})(\d|\{\d+\})", text):
         yield int(top.strip("{}")) / int(bottom.strip("{}")), 1e-9
@@ -40,7 +40,7 @@ def numbers(section):
 
 
 def missing(section, *values):
-    """The values that a section does not show."""
+    """Return the values that a section does not show."""
     in_text = list(numbers(section))
     return [
         value
@@ -60,7 +60,7 @@ def test_numbers_are_found_to_the_digits_that_are_shown():
 
 def test_norms_ranks_and_samples():
     item = four_items(2)[0].items[3]
-    # in the example the first item is never the worse one
+    # in the example, the first item is never the worse one
     won = np.maximum(B, 0).T @ PREFERENCE
     assert (
         missing("norm", *(np.linalg.norm(item, order) for order in (1, 2, np.inf)))
@@ -100,7 +100,8 @@ def test_standard_errors_of_paired_differences():
     assert missing("paired", *differences, differences.mean(), sem(differences)) == []
     assert missing("paired", sem(full), sem(half), np.hypot(sem(full), sem(half))) == []
     rest = differences - differences.mean()
-    clustered = np.sqrt(2 * (rest[:2].sum() ** 2 + rest[2] ** 2)) / 3  # two days
+    # the comparisons are from two days
+    clustered = np.sqrt(2 * (rest[:2].sum() ** 2 + rest[2] ** 2)) / 3
     assert missing("paired", clustered) == []
 
 
@@ -138,7 +139,7 @@ def test_least_squares():
 def test_gaussian_conditioning_and_divergence():
     posterior = np.linalg.inv(EYE + B.T @ B)
     assert missing("gaussian", *(15 * posterior @ B.T @ Y), *(15 * posterior[0])) == []
-    ends = B[3]  # items 1 and 4
+    ends = B[3]  # the comparison of items 1 and 4
     assert missing("gaussian", ends @ posterior @ ends, 2 * posterior[0, 0]) == []
     evidence = [multivariate_normal.logpdf(Y, cov=s * B @ B.T + EYE) for s in (1, 0)]
     assert missing("gaussian", *evidence) == []
@@ -179,7 +180,7 @@ def test_filter_and_smoother():
     K = 1 + np.minimum.outer(X, X)
 
     def given(n):
-        """Means and variances, given the first n labels."""
+        """Return means and variances, given the first n labels."""
         gain = np.linalg.solve(K[:n, :n] + np.eye(n), K[:n]).T
         return np.array([gain @ Y[:n], np.diag(K - gain @ K[:n])])
 
@@ -215,7 +216,8 @@ def test_quadrature(variance):
     grid = np.arange(-40, 41)
     trapezoid = norm.pdf(grid) @ expit(1 + scale * grid)
     if variance == 1:
-        assert trapezoid - exact == pytest.approx(4e-9, abs=5e-10)  # as the page says
+        # as stated on the page
+        assert trapezoid - exact == pytest.approx(4e-9, abs=5e-10)
     else:
         assert missing("quadrature", trapezoid) == []
 
@@ -239,5 +241,5 @@ def test_evidence():
     )
     assert missing("evidence", -best.fun - log_evidence(0), np.log(4) / 2) == []
     totals = [0, *(log_evidence(1, n) for n in range(1, 5))]
-    # each label, given the earlier ones
+    # probability of each label, given the earlier ones
     assert missing("evidence", *np.diff(totals)) == []

@@ -1,5 +1,5 @@
-"""README's numbers are those of papers, recorded full runs, and benchmarks; its links
-have targets."""
+"""README's numbers are those of papers, recorded full runs, and benchmarks, and its
+links have targets."""
 
 import re
 from pathlib import Path
@@ -18,8 +18,8 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 
 def column(name, quantity, /, **wanted):
-    """A column of a table of data/, of the rows in which other columns have these
-    contents."""
+    """Return a column of a table in data/, for the rows in which other columns have
+    these values."""
     rows = pd.read_csv(ROOT / "data" / f"{name}.csv", comment="#")
     for other, content in wanted.items():
         rows = rows[rows[other.replace("_", " ")] == content]
@@ -28,7 +28,8 @@ def column(name, quantity, /, **wanted):
 
 
 def sushi_error(pattern):
-    """Test error of SVMcompare in percent, with 400 pairs, half of which are ties."""
+    """Return the test error of SVMcompare in percent, with 400 pairs, half of which are
+    ties."""
     about = {"pattern": pattern, "method": "compare", "n": 400, "share_of_ties": 0.5}
     return 100 * column("recorded/05_simulations_runs", "test error", **about).mean()
 
@@ -48,7 +49,8 @@ JESTER = {"dataset": "jester", "group": "20-40", "method": "Ranking Pursuit"}
 
 
 def sports(dataset, model):
-    """Log loss as published in Table 3, and ours at the published hyperparameters."""
+    """Return the log loss published in Table 3, and ours at the published
+    hyperparameters."""
     table = {"place": "Table 3", "quantity": "loss", "dataset": dataset, "model": model}
     ours = column(
         "recorded/14_sports_forecasts",
@@ -61,7 +63,7 @@ def sports(dataset, model):
 
 
 def transfers(method):
-    """The mean loss over the transfers of Table 2 whose data sets are available."""
+    """Return the mean loss over the transfers of Table 2 with available data sets."""
     ours = pd.read_csv(ROOT / "data/recorded/16_ankerrank_runs.csv", comment="#")
     published = pd.read_csv(ROOT / "data/published/P5_tables.csv", comment="#")
     published = published[
@@ -146,7 +148,7 @@ def test_published_pages_are_those_of_the_contents_and_the_way_back_is_the_same(
 
 
 def headings(text):
-    """The names by which links lead to headings, as GitHub forms them."""
+    """Return the anchors of headings, in the form of GitHub."""
     titles = re.findall(
         r"^#+ (.*)$",
         re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL),
@@ -168,7 +170,8 @@ def test_links_within_the_repository_have_a_target():
 
 
 def test_a_release_has_the_files_that_readme_names():
-    """The job that builds makes them, and they do not go to the package index."""
+    """The job that builds the package makes these files, and they are not uploaded to
+    the package index."""
     section = re.search(
         r"^## See the book\n(.*?)^## ", README, re.MULTILINE | re.DOTALL
     )[1]

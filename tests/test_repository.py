@@ -1,4 +1,4 @@
-"""The repository keeps the promises of its README: notebooks, environment, texts."""
+"""The repository agrees with its README: notebooks, environment, and texts."""
 
 import ast
 import importlib
@@ -14,7 +14,7 @@ import yaml
 from preflearn_book.runner.claims import UNCOMPUTED, load_claims
 
 ROOT = Path(__file__).parents[1]
-# the chapters; use_* are templates
+# the chapters, without the templates use_*
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 
@@ -59,7 +59,7 @@ IMPORTED = {
     "pyyaml": "yaml",
     "sphinxcontrib-bibtex": "sphinxcontrib.bibtex",
 }
-IMPORTED |= {"ipykernel": "IPython"}  # which comes with it
+IMPORTED |= {"ipykernel": "IPython"}  # IPython is installed with ipykernel
 RUN = {
     "ruff": "ruff check",
     "basedpyright": "basedpyright",
@@ -73,8 +73,8 @@ RUN = {
 
 
 def test_every_dependency_is_used():
-    """Imported somewhere, named in the book's configuration, or used by a command of
-    Makefile or a page."""
+    """A dependency is imported, named in the book's configuration, or used by a command
+    in the Makefile or on a page."""
     folders = ("src", "tests", "benchmarks", "notebooks")
     paths = [
         path
@@ -104,7 +104,8 @@ def test_every_dependency_is_used():
 
 
 def test_one_version_is_named_everywhere_and_the_changelog_begins_with_it():
-    """Its release is the first entry, with the day of CITATION.cff."""
+    """This version is the first entry of the changelog, with the date in
+    CITATION.cff."""
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     releases = re.findall(r"^## (\S+) \((\S+)\)$", text, re.MULTILINE)
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
@@ -130,8 +131,8 @@ def test_constraints_pin_every_direct_dependency():
 
 
 def test_ci_installs_by_hash_what_is_pinned():
-    """Of each pinned version, and of what builds the package, the files that CI's
-    machines take."""
+    """The hashes include each pinned version, the build requirements, and the files for
+    CI's computers."""
     text = (ROOT / ".ci" / "hashes.txt").read_text().replace(" \\\n", "")
     form = re.compile(
         r"([a-z0-9-]+==[\w.+!]+)( ; python_version == \S+)?(    --hash=sha256:[0-9a-f]{64})+"
@@ -160,7 +161,7 @@ def workflow_jobs(name):
     ]
 
 
-# Jobs that try versions which are not pinned; no file of theirs is published.
+# Jobs that test versions which are not pinned. Their files are not published.
 UNPINNED_JOBS = {"wheel", "newest", "lowest"}
 
 
@@ -273,7 +274,7 @@ def test_chapter_checks_exactly_its_claims(path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_appendix_comes_last(path):
-    """A cell that only readers of the notebook see says where it begins."""
+    """A cell that is visible only in the notebook states where the appendix begins."""
     tags = [
         cell["metadata"].get("tags", [])
         for cell in cells(path, "markdown")
@@ -308,8 +309,8 @@ def test_table_of_contents_names_every_chapter():
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_heading_of_a_section_begins_its_cell(path):
-    """Or a section of the appendix would take with it what stands below the next
-    heading."""
+    """Otherwise, a section that moves to the appendix page would include the text below
+    the next heading."""
     texts = ["".join(cell["source"]) for cell in cells(path, "markdown")]
     assert [
         text for text in texts if re.search(r"[^=\s]\s*\n(\(\S+\)=\s*)*## ", text)
@@ -384,8 +385,8 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_workflow_has_no_right_that_it_does_not_need(path):
-    """By default it reads; what may write more runs no code of ours, nor of a package
-    that it installs."""
+    """By default, a job can only read. A job that can write runs neither our code nor
+    that of an installed package."""
     workflow = yaml.safe_load(path.read_text())
     assert workflow["permissions"] == {"contents": "read"}
     assert "pull_request_target" not in path.read_text()
@@ -408,7 +409,8 @@ def test_workflow_has_no_right_that_it_does_not_need(path):
 
 
 def test_actions_are_named_by_commit_with_the_version_beside_it():
-    """A tag can be moved; dependabot renews both."""
+    """A tag can be moved, but a commit cannot. Dependabot updates both the commit and
+    the version."""
     files = [*WORKFLOWS, ROOT / ".github" / "actions" / "prepare" / "action.yml"]
     used = {
         line
@@ -422,7 +424,8 @@ def test_actions_are_named_by_commit_with_the_version_beside_it():
 
 
 def test_nobody_is_told_to_install_a_name_of_the_index_that_is_not_ours():
-    """Whoever takes it there runs code at our readers'; a checkout is what it is."""
+    """Anyone could register that name on the package index, and users would run their
+    code. Installation must use a checkout."""
     asks = re.compile(r"pip install [^\n@]*\bpreflearn\b(?!\S* @ git)")
     texts = [
         path

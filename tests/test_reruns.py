@@ -1,11 +1,11 @@
-"""A notebook with another seed on each commit, in turn; the nightly run tries all of
+"""A commit reruns one notebook with another seed, in turn. The nightly run tests all of
 them."""
 
 from reruns import NOTEBOOKS, number_of_commits, rerun
 
 COMMITS = number_of_commits()
 SEED = 1 + COMMITS % 1000
-# Notebooks that take more than half a minute are left to the nightly run.
+# Notebooks that take more than half a minute are run nightly.
 LONG = ("05", "06", "07", "08", "09", "10", "13", "14", "16", "17")
 
 

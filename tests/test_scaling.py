@@ -1,4 +1,4 @@
-"""The page on what is beyond one machine: its functions, its benchmark and its recorded
+"""The page on limits of one machine: its functions, its benchmark, and its recorded
 tables."""
 
 import importlib
@@ -23,7 +23,7 @@ COSTS, SHARDS, MEMORY = map(table, ("scaling", "scaling_shards", "scaling_memory
 
 
 def run(*names):
-    """The namespace after these cells."""
+    """Return the namespace after these cells."""
     space = {"profile": "quick", "seed": 0}
     for name in ("setup", *names):
         exec(SOURCES[name], space)

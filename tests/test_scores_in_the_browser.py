@@ -39,7 +39,7 @@ FIT = """(script, cases) => cases.map(({ text, model, alpha }) => {
 
 
 class Kind(NamedTuple):
-    """How a file is made."""
+    """Options for the construction of a file."""
 
     n: int
     m: int
@@ -78,7 +78,7 @@ FILES = [
 
 
 class File(NamedTuple):
-    """A table as text, and what it says."""
+    """A table as text, and its contents."""
 
     text: str
     items: list[str]
@@ -94,7 +94,7 @@ def quoted(cell, separator):
 
 
 def written(y, first, second, way):
-    """An outcome as text."""
+    """Return an outcome as text."""
     return {
         "names": {1: first, 0: "tie", -1: second},
         "numbers": {1: "1", 0: "0.5", -1: "0"},
@@ -106,7 +106,7 @@ def written(y, first, second, way):
 
 
 def simulated(kind, seed):
-    """A file of a kind, with outcomes from Davidson's model."""
+    """Return a file of this kind, with outcomes from Davidson's model."""
     rng = np.random.default_rng([57, seed])
     scores = rng.normal(0, 0.7, kind.n)
     group = np.arange(kind.n) % kind.groups
@@ -145,7 +145,8 @@ def simulated(kind, seed):
         kind.separator.join(quoted(cell, kind.separator) for cell in cells)
         for cells in rows
     ]
-    order = list(dict.fromkeys(pairs.ravel()))  # items are numbered as they appear
+    # items are numbered in the order in which they appear
+    order = list(dict.fromkeys(pairs.ravel()))
     number = np.zeros(kind.n, dtype=int)
     number[order] = np.arange(len(order))
     text = "\n".join(lines) + "\n"
@@ -158,7 +159,7 @@ def files():
 
 
 def halves(file):
-    """The same file with each tie as half a win for each item."""
+    """Return the same file, where each tie is replaced by half a win for each item."""
     tie = file.y == 0
     pairs = np.concatenate([file.pairs, file.pairs[tie]])
     y = np.concatenate([np.where(tie, 1, file.y), -np.ones(tie.sum())])
@@ -169,7 +170,8 @@ def halves(file):
 
 
 def package(file, alpha):
-    """Scores, standard errors about the mean of the group, and nu of the package."""
+    """Return scores, standard errors relative to the mean of the group, and nu,
+    computed by the package."""
     model = Davidson(alpha).fit(file.pairs, file.y, sample_weight=file.weights)
     n = len(file.items)
     groups = diagnose(file.pairs, file.y).components
@@ -185,7 +187,8 @@ def package(file, alpha):
 @pytest.mark.parametrize("alpha", [0, 0.1, 1])
 @pytest.mark.filterwarnings("ignore::preflearn.core.NotIdentifiedWarning")
 def test_numbers_on_twenty_files_are_those_of_the_package(files, model, alpha):
-    """The package takes no penalty of 0, and one of 1e-9 moves no score by 1e-7."""
+    """The package does not accept a penalty of 0. A penalty of 1e-9 changes each score
+    by less than 1e-7."""
     cases = [{"text": file.text, "model": model, "alpha": alpha} for file in files]
     fallbacks = 0
     for file, found in zip(files, in_node(FIT, cases), strict=True):
@@ -213,7 +216,8 @@ def test_numbers_on_twenty_files_are_those_of_the_package(files, model, alpha):
 
 
 def test_errors_are_those_of_dense_algebra():
-    """By the second derivatives of the likelihood, with scores that sum to zero."""
+    """The reference uses second derivatives of the likelihood, with scores that sum to
+    zero."""
     file = simulated(Kind(6, 80), 3)
     (found,) = in_node(FIT, [{"text": file.text, "model": "davidson", "alpha": 0}])
     s, t = np.array(found["scores"]), np.log(found["nu"])
@@ -234,7 +238,8 @@ def test_errors_are_those_of_dense_algebra():
 
 
 def test_maximum_likelihood_is_that_of_bradley_terry():
-    """Within a group; the package fits groups that never met with a small addition."""
+    """This holds within a group. For groups that never met, the package adds a small
+    number to all counts."""
     for seed in range(5):
         file = simulated(Kind(5, 60, ties=0.3), seed)
         case = {"text": file.text, "model": "bradley-terry", "alpha": 0}
@@ -246,7 +251,8 @@ def test_maximum_likelihood_is_that_of_bradley_terry():
 
 
 def separated(n, comparisons):
-    """Whether scores put winners at least, and items of a tie at most, a step apart."""
+    """Return whether scores exist that put winners at least one step above losers, and
+    tied items at most one step apart."""
     rows = []
     ends = []
     for i, j, y in comparisons:
@@ -261,10 +267,11 @@ def separated(n, comparisons):
 
 @pytest.mark.filterwarnings("ignore::preflearn.matches.OutcomeWarning")
 def test_a_missing_maximum_is_found():
-    """By linear programs: Davidson's likelihood has none if a direction raises it.
+    """The reference uses linear programs: Davidson's likelihood has no maximum if it
+    increases in some direction.
 
-    One kind of direction leaves the weight of ties as it is, which `diagnose` finds;
-    the other raises it.
+    In one kind of direction, the weight of ties is constant, and `diagnose` finds this.
+    In the other, it increases.
     """
     rng = np.random.default_rng(57)
     cases = []
@@ -335,7 +342,8 @@ def test_a_bad_table_is_refused_with_the_line_and_the_remedy(messages, case):
 
 
 def test_columns_of_public_files_are_found():
-    """Headers as they occur; columns are first, second, outcome and weight."""
+    """Headers are as in public files. The columns are first, second, outcome, and
+    weight."""
     headers = {
         "winner,loser": [0, 1, None, None],
         "winner,loser,n": [0, 1, None, 2],

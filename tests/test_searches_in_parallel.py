@@ -1,5 +1,5 @@
-"""A search gives the same numbers in one process and in two; tests/nightly tries all,
-and a cluster."""
+"""A search gives the same numbers in one process and in two. tests/nightly tests all
+searches, and a cluster."""
 
 import numpy as np
 

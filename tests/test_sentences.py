@@ -1,4 +1,4 @@
-"""Sentences of the reports."""
+"""Sentences in the reports."""
 
 from preflearn_book.sentences import agreement_sentence, between, leading_sentence
 

@@ -1,4 +1,4 @@
-"""The plan of the course names the exercises and the data sets that chapters have."""
+"""The course plan names existing exercises and data sets of the chapters."""
 
 import json
 import re
@@ -15,7 +15,7 @@ DATASETS = {line.partition(",")[0] for line in REGISTRY}
 
 
 def rows(heading):
-    """Cells of the table below a heading, without its head."""
+    """Return the cells of the table below a heading, without its header."""
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     lines = re.findall(r"^\| (.*) \|$", section, re.MULTILINE)
     return [line.split(" | ") for line in lines[1:]]

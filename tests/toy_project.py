@@ -67,7 +67,7 @@ print("seed", seed)"""
 
 
 def write_notebook(path: Path, *sources: str) -> Path:
-    """Write a notebook of a title, a `parameters` cell and the given code cells."""
+    """Write a notebook with a title, a `parameters` cell, and the given code cells."""
     new = nbformat.v4
     parameters = new.new_code_cell(
         PARAMETERS, id="parameters", metadata={"tags": ["parameters"]}
@@ -105,7 +105,7 @@ def edit_notebook(path: Path, change) -> None:
 
 @contextmanager
 def changed(path: Path, change):
-    """Change a file for a while, by a function of its text, which is None for a missing
+    """Change a file temporarily, by a function of its text, which is None for a missing
     file."""
     before = path.read_text() if path.exists() else None
     after = change(before)
@@ -133,10 +133,10 @@ def write_checkout(root: Path, chapter: str, claims: str) -> Project:
 
 
 def live_in(project: Project, monkeypatch) -> None:
-    """Make the copy what kernels import, and what this process reads when it computes
-    keys.
+    """Make the copy the source of imports in kernels, and the folder that this process
+    reads when it computes keys.
 
-    PREFLEARN_DATA is relative to the folder that the commands are called from.
+    PREFLEARN_DATA is relative to the folder from which the commands are called.
     """
     monkeypatch.chdir(project.root.parent)
     monkeypatch.setattr(
@@ -159,7 +159,7 @@ def live_in(project: Project, monkeypatch) -> None:
 
 
 def register(project: Project, content: bytes, url: str) -> None:
-    """Write the only line of the register: the file toy/a.txt."""
+    """Write the only line of the register, for the file toy/a.txt."""
     text = f"toy,a.txt,{url},{sha256(content)},{len(content)},free,none\n"
     header = "dataset,file,urls,sha256,bytes,licence,citation\n"
     (project.root / "data/registry.csv").write_text(header + text)
@@ -169,10 +169,11 @@ _ONE = threading.Lock()
 
 
 def run_here(notebook, parameters, asked, root, *_, **__):
-    """Run cells in this process, one chapter after the other, in place of `execute`.
+    """Run cells in this process, one chapter after the other, as a replacement of
+    `execute`.
 
-    The chapter depends on its notebook, on versions, and on what it read, but not on
-    modules.
+    The chapter depends on its notebook, on versions, and on the data that it reads, but
+    not on modules.
     """
     found = json.loads(json.dumps(notebook))
     names = {}
@@ -223,8 +224,8 @@ def run_here(notebook, parameters, asked, root, *_, **__):
 
 
 def wait_until(condition, ended=lambda: False):
-    """Wait for a condition; fail where the work that leads to it has ended, or after
-    three minutes."""
+    """Wait for a condition. Fail if the work that leads to it has ended, or after three
+    minutes."""
     deadline = time.monotonic() + 180
     while not condition():
         assert not ended(), "it ended before"
@@ -233,7 +234,7 @@ def wait_until(condition, ended=lambda: False):
 
 
 def _output(shown):
-    """Return a bundle of MIME types, or one of IPython's texts, as an output."""
+    """Return a bundle of MIME types, or a display object of IPython, as an output."""
     bundle = shown
     if isinstance(shown, DisplayObject):
         bundle = {f"text/{type(shown).__name__.lower()}": shown.data}

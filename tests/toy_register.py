@@ -14,7 +14,7 @@ from preflearn.datasets.registry import RegisteredFile
 
 
 class Toy:
-    """Files that a test writes and registers; all are in one folder."""
+    """Files that a test writes and registers, all in one folder."""
 
     def __init__(self, folder, monkeypatch):
         self.mirror = folder / "mirror"
@@ -59,7 +59,8 @@ class Toy:
 
 
 def as_objects(value):
-    """Return a frame with texts as objects, the only kind of text that rdata writes."""
+    """Return a frame with strings as objects, the only kind of string that rdata
+    writes."""
     if not isinstance(value, pd.DataFrame):
         return value
     return value.astype(dict.fromkeys(value.columns[value.dtypes == "str"], object))

@@ -1,5 +1,5 @@
-"""Compile what the learners need, so that no first call has to wait for it; `make` runs
-this once."""
+"""Compile the functions that learners need, so that a first call does not wait. `make`
+runs this once."""
 
 import warnings
 from multiprocessing import get_context
@@ -50,7 +50,7 @@ def fit_models_of_matches() -> None:
 
 def main() -> None:
     """Compile in two processes."""
-    warnings.simplefilter("ignore")  # the fits on these small data are of no interest
+    warnings.simplefilter("ignore")  # ignores warnings about fits to these small data
     other = get_context("fork").Process(target=fit_models_of_matches)
     other.start()
     fit_learners_of_pairs_and_rankings()

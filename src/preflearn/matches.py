@@ -48,9 +48,14 @@ ADVANTAGE = "advantage"  # name of the feature for the home ground or the first 
 PERFORMANCE = "performance"  # performances are features (PERFORMANCE, event, player)
 # Factor of performances, which makes the noise of their comparison negligible.
 PERFORMANCE_SCALE = 100.0
-_UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of times since 1970
+_UNITS = {
+    "s": 1.0,
+    "ms": 1e3,
+    "us": 1e6,
+    "ns": 1e9,
+}  # units per second of times since 1970
 _MAX_LISTED = 5  # number of unseen names in a message
-_MAX_COLUMNS_SHOWN = 20  # in a message
+_MAX_COLUMNS_SHOWN = 20  # number of columns named in a message
 _MAX_BARE_WINS = 3  # up to this number of 1s, no warning that 0 may mean a loss
 _LABELS = -1, 0, 0.5, 1
 # Codes that replace a rank, for players who started and who did not start.

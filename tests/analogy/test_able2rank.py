@@ -13,7 +13,7 @@ from preflearn.analogy import Able2Rank
 
 
 def degree(u, v):
-    """Eq. 5, averaged over features; differences of the two pairs."""
+    """Degree of analogy of eq. 5 between two differences, averaged over features."""
     return np.mean(
         [
             1 - abs(x - y) if np.sign(x) == np.sign(y) else 0.0
@@ -23,8 +23,8 @@ def degree(u, v):
 
 
 def plain(better, c, d, k):
-    """The fraction of votes for c, by a loop; values equal to the k-th share the
-    remaining votes."""
+    """Return the fraction of votes for c, computed by a loop. Values that equal the
+    k-th largest one share the remaining votes."""
     both = [(degree(u, c - d), degree(u, d - c)) for u in better]
     entries = [(max(one, two), (np.sign(one - two) + 1) / 2) for one, two in both]
     k = min(k, len(entries))

@@ -1,5 +1,5 @@
-"""AdditiveAnalogy compared with scikit-learn on a factor of the Gram matrix, and with
-both programs."""
+"""AdditiveAnalogy compared with scikit-learn on a factor of the Gram matrix, and its
+primal and dual objectives."""
 
 import warnings
 
@@ -17,7 +17,7 @@ from preflearn.analogy import AdditiveAnalogy, AnalogyOperator, analogy_kernel
 
 
 def compared(seed, n, d, kind="any"):
-    """Differences, and labels of a noisy utility; both labels occur."""
+    """Return differences, and labels of a noisy utility. Both labels occur."""
     U = differences(seed, n, d, kind)
     rng = np.random.default_rng(seed)
     y = np.where(np.sin(3 * U).sum(axis=1) + rng.normal(0, 0.5, n) > 0, 1, -1)
@@ -26,8 +26,8 @@ def compared(seed, n, d, kind="any"):
 
 
 def dense(K, y, C, bias=True):
-    """Values f at the pairs and the bias, by scikit-learn on features whose inner
-    products are K."""
+    """Return the values f at the pairs and the bias, fitted by scikit-learn. The
+    features have the inner products K."""
     values, vectors = np.linalg.eigh(K)
     features = vectors * np.sqrt(np.maximum(values, 0))
     model = LogisticRegression(
@@ -38,7 +38,8 @@ def dense(K, y, C, bias=True):
 
 
 def primal_and_dual(model, K, y, C):
-    """The objective, and the dual objective at the slopes of the loss."""
+    """Return the objective, the dual objective, and the sum of the signed dual weights.
+    The dual weights are the slopes of the loss."""
     c = model.dual_coef_
     f = K @ model.dual_coef_ + model.bias_
     share = expit(-y * f)  # dual weights, in units of C
@@ -64,7 +65,7 @@ def test_it_is_logistic_regression_on_the_gram_matrix():
 
 @examples(60)
 @example(3, 200, 3, "any", -12.0)
-@example(4, 200, 4, "coarse", 6.0)  # copies of both labels
+@example(4, 200, 4, "coarse", 6.0)  # equal rows with both labels
 @given(
     st.integers(0, 2**31),
     st.integers(2, 40),
@@ -73,12 +74,12 @@ def test_it_is_logistic_regression_on_the_gram_matrix():
     st.floats(-12, 6),
 )
 def test_the_gap_bounds_the_distance_to_the_minimum(seed, n, d, kind, power):
-    """At the end, and after a few steps."""
+    """The bound holds at the end and after a few steps."""
     U, y = compared(seed, n, d, kind)
     K = analogy_kernel(U)
     C = 10**power
     models = [AdditiveAnalogy(C, tol=1e-9)]
-    # one step, some steps
+    # tol=1e300 stops after one step, and tol=1e-2 after a few
     models += [AdditiveAnalogy(C, tol=tol) for tol in (1e300, 1e-2)]
     best = -np.inf
     with warnings.catch_warnings():
@@ -138,7 +139,8 @@ def test_few_products_at_many_pairs(monkeypatch):
     U, y = compared(11, 50_000, 5)
     model = AdditiveAnalogy(1.0).fit(U, y)
     assert model.dual_gap_ <= 1e-3
-    assert len(products) <= 40  # without the preconditioner they are some hundreds
+    # without the preconditioner there are several hundred products
+    assert len(products) <= 40
 
 
 # ---- Errors and warnings

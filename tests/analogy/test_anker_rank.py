@@ -1,5 +1,5 @@
-"""AnKerRank compared with scikit-learn on dense Gram matrices, and with conditions of
-optimality."""
+"""AnKerRank compared with scikit-learn on dense Gram matrices, and its optimality
+conditions."""
 
 import warnings
 
@@ -26,7 +26,7 @@ def probe(seed, d=3):
 
 
 def training_examples(X, scores, orientation, seed):
-    """The differences that a model learns from, and their labels."""
+    """Return the differences from which a model learns, and their labels."""
     U = better_minus_worse(X, scores)
     if orientation == "both":
         return np.vstack([U, -U]), np.repeat([1.0, -1.0], len(U))
@@ -57,7 +57,7 @@ def test_it_is_the_svm_of_scikit_learn_on_the_gram_matrix(
         C, degree=degree, zero=zero, orientation=orientation, random_state=seed
     ).fit(X, scores)
     U, y = training_examples(X, scores, orientation, seed)
-    # libsvm stores the kernel in single precision: a smaller tolerance may end far from
+    # LIBSVM stores the kernel in single precision. A smaller tolerance may end far from
     # the optimum.
     svc = SVC(C=C, kernel="precomputed", tol=1e-6, max_iter=100_000)
     with warnings.catch_warnings():
@@ -114,8 +114,8 @@ def test_both_orientations_choose_as_the_antisymmetric_kernel_does():
     ("loss", "C"), [("logistic", 3.0), ("logistic", 1e6), ("squared", 3.0)]
 )
 def test_other_losses_are_at_their_optimum(orientation, loss, C):
-    """Coefficients are -C times the slopes at f, up to a vector of small norm; with a
-    bias their sum is 0."""
+    """The coefficients are -C times the slopes at f, up to a vector of small norm. With
+    a bias their sum is 0."""
     X, scores = rankings(11, n=25)
     odd = orientation == "antisymmetric"
     biased = loss == "logistic" and orientation == "coin"
@@ -144,7 +144,8 @@ def test_other_losses_are_at_their_optimum(orientation, loss, C):
 
 
 def brute_curve(X, scores, seed, lam, n_repeats, split):
-    """The fraction of wrong validation pairs at one lambda, by libsvm in each fold."""
+    """Return the fraction of wrong validation pairs at one lambda. LIBSVM fits a model
+    in each fold."""
     rng = np.random.default_rng(seed)
     U = better_minus_worse(X, scores)
     index = np.array([(i, j) for i in range(len(X)) for j in range(i + 1, len(X))])
@@ -182,7 +183,7 @@ def test_the_curve_is_that_of_single_fits(split):
     assert curve.loss == curve.losses.min()
     assert brute_curve(X, scores, 7, curve.lam, 2, split) == pytest.approx(curve.loss)
     middles = np.sqrt(curve.lambdas[1:] * curve.lambdas[:-1])
-    # libsvm is not exact
+    # LIBSVM is not exact
     wide = np.flatnonzero(curve.lambdas[:-1] > 1.02 * curve.lambdas[1:])
     for k in wide[:: max(1, len(wide) // 12)]:
         assert brute_curve(X, scores, 7, middles[k], 2, split) == pytest.approx(
@@ -244,7 +245,7 @@ def test_preferences_are_reciprocal_and_follow_the_items(seed, orientation):
     )
 
 
-# ---- Small and odd training sets
+# ---- Small and unusual training sets
 
 
 def test_queries_are_compared_within_and_ties_make_no_pair():

@@ -1,5 +1,5 @@
-"""Certificates of positive semi-definiteness: exact proofs and refutations, and changes
-to them."""
+"""Certificates of positive semi-definiteness: exact proofs, exact refutations, and
+changed certificates."""
 
 import itertools
 import math
@@ -96,8 +96,8 @@ def test_a_negative_eigenvalue_far_below_rounding_is_found(n, seed):
     rng = np.random.default_rng(seed)
     z = [int(k) for k in rng.integers(-3, 4, n)]
     z[0] = 1
-    # (z'z I - zz')^2 has z in its null space; -zz' times 1e-40 makes that one direction
-    # negative
+    # (z'z I - zz')^2 has z in its null space. Adding -zz' times 1e-40 makes only that
+    # direction negative.
     square = sum(k * k for k in z)
     P = np.array(
         [[square * (i == j) - z[i] * z[j] for j in range(n)] for i in range(n)],
@@ -119,7 +119,7 @@ def test_the_factors_of_a_matrix_worked_by_hand():
 
 
 def test_floats_are_exact_numbers():
-    # above > third, by one unit in the last place
+    # `above` is larger than `third` by one unit in the last place
     above = 0.1 + 0.2
     third = 0.3
     assert certified([[above, third], [third, third]]).rank == 2
@@ -131,7 +131,7 @@ def test_floats_are_exact_numbers():
 
 def test_integers_next_to_floats_are_not_rounded():
     large = 2**53
-    # (large + 1)^2 less 1
+    # large * (large + 2) is (large + 1)^2 - 1
     assert not certified([[1.0, large + 1], [large + 1, large * (large + 2)]]).psd
     assert certified([[1.0, large + 1], [large + 1, (large + 1) ** 2]]).rank == 1
 
@@ -139,7 +139,8 @@ def test_integers_next_to_floats_are_not_rounded():
 @pytest.mark.parametrize("kind", [np.uint8, np.float32, bool, object])
 def test_arrays_of_any_numbers_are_exact(kind):
     assert certified(np.ones((2, 2), dtype=kind)).rank == 1
-    K = np.full((3, 3), 2**62) + np.diag([1, 0, 0])  # which does not overflow
+    # the largest entry does not overflow
+    K = np.full((3, 3), 2**62) + np.diag([1, 0, 0])
     assert certified(K).rank == 2
 
 
@@ -201,8 +202,7 @@ def test_dependent_squares_do_not_prove_the_rank():
     )
     assert half.verify([[2]])
     assert not twice.verify([[2]])
-    # rows that add up to the matrix, at different places, but are not left by an
-    # elimination
+    # These rows add up to the matrix, but elimination does not give them.
     K = [[2, 2], [2, 2]]
     same = ((1, 1), (1, 1))
     split = psd_certificate(K)._replace(

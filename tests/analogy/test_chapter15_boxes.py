@@ -1,4 +1,4 @@
-"""The theorem boxes of chapter 15 and remarks near them, exactly, on random and
+"""The theorem boxes of chapter 15 and remarks on them, checked exactly on random and
 adversarial points."""
 
 import itertools
@@ -24,7 +24,7 @@ def sign(u, zero):
 
 
 def kappa(u, v, zero="apart"):
-    """Eq. 6."""
+    """Degree of analogy of eq. 6."""
     return 1 - abs(u - v) if sign(u, zero) == sign(v, zero) else Fraction(0)
 
 
@@ -46,7 +46,8 @@ def is_psd(K):
     return certificate.psd
 
 
-# Numbers with few denominators, floats, neighbors of 0 and of the ends
+# Numbers with small denominators, floats, and neighbors of 0 and of the ends of the
+# range.
 adversarial = st.one_of(
     st.fractions(-1, 1, max_denominator=7),
     st.floats(-1, 1).map(Fraction),
@@ -65,7 +66,7 @@ numbers = st.lists(st.fractions(-2, 2, max_denominator=30), min_size=2, max_size
 
 
 @pytest.mark.theorem("thm-c15-lemma")
-@example([Fraction(0), Fraction(2)])  # the range at which it turns
+@example([Fraction(0), Fraction(2)])  # at this range the determinant changes its sign
 @example([Fraction(-1), Fraction(0), Fraction(1)])
 @example([Fraction(-1), HALF, Fraction(1) + Fraction(1, 10**30)])
 @example([HALF, HALF])
@@ -86,7 +87,7 @@ def test_the_determinant_in_closed_form(mu):
 
 @pytest.mark.theorem("thm-c15-psd")
 @pytest.mark.parametrize("zero", CONVENTIONS)
-@example(u=[Fraction(k, 8) for k in range(-8, 9)])  # equal steps from end to end
+@example(u=[Fraction(k, 8) for k in range(-8, 9)])  # equal steps from -1 to 1
 @example(u=[HALF, HALF, -HALF, Fraction(0), Fraction(0)])
 @examples(60)
 @given(u=st.lists(adversarial, min_size=2, max_size=8))
@@ -119,7 +120,7 @@ def test_means_over_features_and_their_powers(zero, rows, degree):
     assert is_psd(K)
     ours = analogy_kernel(np.array(rows) / 3, degree=degree, zero=zero)
     np.testing.assert_allclose(ours, K.astype(float), atol=1e-14)
-    if degree == 1:  # the span of "feature k is t"
+    if degree == 1:  # K has the rank of the indicators "feature k equals t"
         levels = [
             [int(row[k] == t) for row in rows] for k in range(d) for t in range(-3, 4)
         ]
@@ -148,7 +149,8 @@ def test_without_signs_it_is_a_kernel_up_to_the_length_two(share, length):
 @example(share=[Fraction(-1), Fraction(1), Fraction(1, 10**9)], reach=Fraction(2))
 @given(share=points, reach=st.fractions(Fraction(1, 10), 3))
 def test_with_signs_it_is_a_kernel_up_to_two_on_both_sides(zero, share, reach):
-    least = (reach - 2) / 3 if reach > 2 else reach / 10**6  # as small as it takes
+    # small enough for a counterexample
+    least = (reach - 2) / 3 if reach > 2 else reach / 10**6
     u = [*(reach * s for s in share), reach, -reach, least, -least, Fraction(0)]
     assert is_psd(gram(lambda u, v: kappa(u, v, zero), u)) == (reach <= 2)
 
@@ -233,8 +235,9 @@ def test_components_are_piecewise_linear_and_their_squared_lengths_add_up(
             ]
             total = sum(weight for _, weight in own)
             knots = sorted({Fraction(0), Fraction(1), *(a for a, _ in own)})
-            near = s * knots[1] / 2  # below the first knot
-            limit = 2 * g(near / 2) - g(near)  # at 0+ or 0-, as g is linear there
+            near = s * knots[1] / 2  # a point below the first knot
+            # limit at 0+ or 0-, since g is linear there
+            limit = 2 * g(near / 2) - g(near)
             values = [limit, *(g(s * a) for a in knots[1:])]
             slopes = []
             assert limit + values[-1] == total
@@ -249,7 +252,7 @@ def test_components_are_piecewise_linear_and_their_squared_lengths_add_up(
                 square += HALF * slopes[-1] ** 2 * (b - a)
             assert slopes[0] == total - 2 * sum(
                 weight for a, weight in own if a == 0
-            )  # the slopes fall from 0 on
+            )  # the slopes decrease from 0 on
             assert slopes[-1] == -total or any(a == 1 for a, _ in own)
             numbers.append(limit + values[-1])
             square += HALF * numbers[-1] ** 2
@@ -343,12 +346,12 @@ def test_the_clipped_proportion_is_a_kernel_with_all_axioms(pairs):
     assert ((K == 1) == (np.subtract.outer(a - b, a - b) == 0)).all()
 
 
-# ---- Equivalences and kernels in general
+# ---- General equivalences and kernels
 
 
 def equivalence_polytope(n):
-    """Values of an equivalence for each two of n points: the rows of A x <= b, and the
-    pairs of points."""
+    """Return the constraints A x <= b on the values of an equivalence for each pair of
+    n points, and the pairs."""
     sides = list(itertools.combinations(range(n), 2))
     place = {side: k for k, side in enumerate(sides)}
     unit = np.eye(len(sides), dtype=int)
@@ -373,13 +376,13 @@ def matrix(values, sides, n):
 
 @pytest.mark.parametrize(("n", "count"), [(3, 5), (4, 19)])
 def test_on_up_to_four_points_each_lukasiewicz_equivalence_is_a_kernel(n, count):
-    # Semi-definite matrices are a convex set, so it is enough to try the vertices of
-    # the polytope: the points where as many independent conditions as unknowns hold
-    # with equality.
+    # Semi-definite matrices form a convex set, so it is enough to test the vertices of
+    # the polytope. These are the points at which as many independent conditions as
+    # unknowns hold with equality.
     A, b, sides = equivalence_polytope(n)
     chosen = np.array(list(itertools.combinations(range(len(A)), len(sides))))
     systems = A[chosen]
-    regular = np.abs(np.linalg.det(systems)) > 0.5  # determinants of integers
+    regular = np.abs(np.linalg.det(systems)) > 0.5  # determinants of integer matrices
     solutions = np.linalg.solve(systems[regular], b[chosen][regular][..., None])[..., 0]
     inside = (solutions @ A.T <= b + 1e-9).all(axis=1)
     doubled = np.unique(np.round(2 * solutions[inside]), axis=0)
@@ -393,7 +396,7 @@ def test_on_up_to_four_points_each_lukasiewicz_equivalence_is_a_kernel(n, count)
         assert lukasiewicz(K)
         assert is_psd(K)
         whole += not (values % 2).any()
-    assert whole == {3: 5, 4: 15}[n]  # the partitions
+    assert whole == {3: 5, 4: 15}[n]  # numbers of partitions of n points
 
 
 # ---- Combinations

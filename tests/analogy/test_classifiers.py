@@ -1,4 +1,5 @@
-"""The models behind AnKerRank and the calibration of Platt, at their optimum."""
+"""The models behind AnKerRank and the calibration of Platt, compared with their
+optimality conditions."""
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from preflearn.analogy.classifiers import Problem, hinge, platt
 
 
 def problem(seed, n, d, levels=None, degree=2):
-    """The pairs of items of a noisy curved function, half of them turned over."""
+    """Return pairs of items of a noisy nonlinear function, half of them reversed."""
     better = better_minus_worse(*rankings(seed, n, d, levels))
     labels = np.random.default_rng(seed).permutation(
         np.arange(len(better)) % 2 * 2.0 - 1

@@ -1,5 +1,5 @@
-"""Scaling of a query and of the training items, compared with the formula of each
-branch."""
+"""Scaling of a query and of the training items, compared with the formula for each
+case."""
 
 import numpy as np
 import pytest
@@ -13,14 +13,16 @@ KINDS = ("min-max", "standard")
 
 
 def scaled(kind, known, data):
-    """By the range, or the mean and standard deviation (n - 1), of the known items."""
+    """Scale by the range, or by the mean and the standard deviation (n - 1), of the
+    known items."""
     if kind == "min-max":
         return (data - known.min(axis=0)) / np.ptp(known, axis=0)
     return (data - known.mean(axis=0)) / known.std(axis=0, ddof=1)
 
 
 def domains(seed, n=20, n_query=15, d=4):
-    """Training items, and a query of which some features have moved far away."""
+    """Return training items and a query. Some features of the query are shifted far
+    away."""
     rng = np.random.default_rng(seed)
     moved = np.array([0.0, 3.0, 0.0, 8.0])[:d]
     return rng.normal(size=(n, d)), 2 * rng.normal(size=(n_query, d)) + moved
@@ -62,7 +64,7 @@ def p_values(X, Q):
 def test_the_test_decides_for_each_feature(seed, training):
     X, Q = domains(seed)
     joint = p_values(X, Q) >= 0.05
-    assert not joint[3]  # eight standard deviations away
+    assert not joint[3]  # shifted by eight standard deviations
     found = DomainScaler(training=training).fit(X).both(Q)
     both = {
         d: DomainScaler(decision=d, training=training).fit(X).both(Q)
@@ -93,7 +95,7 @@ def test_one_decision_for_all_features_uses_the_bonferroni_correction():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("decision", ["ks", "joint", "apart", "train"])
 def test_constant_features_become_0(kind, decision):
-    # the mean of seven 0.1 is not 0.1
+    # in floats, the mean of seven values 0.1 is not 0.1
     X = np.column_stack([np.full(7, 0.1), np.arange(7.0)])
     Q = np.column_stack([np.full(5, 0.1), np.arange(5.0)])
     found, query = DomainScaler(kind, decision=decision).fit(X).both(Q)

@@ -21,7 +21,7 @@ def sample(kind, n, d, rng):
     if kind == "one sign":
         return np.abs(U)
     if kind == "zeros":
-        # also -0.0
+        # includes -0.0
         return np.where(rng.random((n, d)) < 0.7, 0.0, U) * rng.choice([-1, 1], (n, d))
     if kind == "tiny":
         return U * rng.choice([1, 1e-300, 5e-324, 2**-53], (n, d))
@@ -29,7 +29,7 @@ def sample(kind, n, d, rng):
 
 
 def error(found, K, v):
-    """Relative to the sum of |v|."""
+    """Return the maximum error relative to the sum of |v|."""
     assert found.shape == K.shape[:1]
     return np.abs(found - K @ v).max() / np.abs(v).sum()
 
@@ -68,8 +68,8 @@ def test_products_of_thousands_of_pairs_are_those_of_the_gram_matrix(kind):
 
 
 def test_rounding_does_not_grow_with_the_number_of_pairs():
-    """A plain sum of n equal terms is off by about n / 2 roundings, here by more than
-    1e-12."""
+    """A plain sum of n equal terms has an error of about n / 2 roundings, here more
+    than 1e-12."""
     rng = np.random.default_rng(2)
     n = 300_000
     U = rng.uniform(0, 1, (n, 2)) ** 9

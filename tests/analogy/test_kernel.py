@@ -1,7 +1,4 @@
-"""The analogy kernel compared with eq.
-
-5 in exact fractions, and the order of its sums.
-"""
+"""The analogy kernel compared with eq. 5 in fractions, and its order of summation."""
 
 from fractions import Fraction
 from itertools import product
@@ -15,7 +12,7 @@ from numba.core import config
 from preflearn.analogy.kernel import analogy_kernel, check_differences
 
 ZEROS = ("apart", "positive")
-TINY = 5e-324  # the least positive number
+TINY = 5e-324  # the smallest positive number
 POINTS = [
     0.0,
     -0.0,
@@ -51,7 +48,7 @@ def sign(u, zero):
 
 
 def proportion(u, v, zero):
-    """Eq. 5, of exact numbers."""
+    """Eq. 5 for exact numbers."""
     u = Fraction(float(u))
     v = Fraction(float(v))
     return 1 - abs(u - v) if sign(u, zero) == sign(v, zero) else Fraction(0)
@@ -120,7 +117,8 @@ def test_gram_is_symmetric_with_ones_and_equals_the_cross_gram(U, zero, degree):
 @pytest.mark.parametrize("n", [1, 256, 257, 777])
 @pytest.mark.parametrize("d", [3, 49])
 def test_blocks_fit_together(n, d):
-    """Each entry depends on its own two pairs only, in a mirrored block or not."""
+    """Each entry depends on its own two pairs only, whether or not its block is
+    mirrored."""
     U = np.random.default_rng(n).uniform(-1, 1, (n, d))
     K = analogy_kernel(U, degree=2)
     assert (analogy_kernel(U, U, 2) == K).all()

@@ -1,4 +1,4 @@
-"""Functions that solve Newton's equations, compared with dense systems."""
+"""Low-rank functions for Newton's equations, compared with dense systems."""
 
 import numpy as np
 from hypothesis import given
@@ -11,7 +11,7 @@ from preflearn.analogy.low_rank import AllFunctions, CoarseFunctions, low_rank_f
 
 
 def test_the_coarse_kernel_is_the_kernel_if_all_differences_are_knots():
-    """Few pairs have two knots for each sign, the ends."""
+    """If there are few pairs, each sign has two knots, at the ends."""
     u = [-0.75, -0.25, 0.0, 0.5, 1.0]
     U = np.column_stack([u, u[::-1], np.roll(u, 2)])
     np.testing.assert_allclose(
@@ -44,7 +44,8 @@ def test_the_coarse_equations_are_solved_and_leave_a_part_of_the_kernel(seed, n,
 
 
 def _coarse_kernel(coarse):
-    """From the places of the pairs between knots."""
+    """Return the coarse kernel, computed from the positions of the pairs between
+    knots."""
     Phi = np.zeros((len(coarse.left), len(coarse.Q)))
     rows = np.arange(len(Phi))
     for left, share in zip(coarse.left.T, coarse.share.T, strict=True):

@@ -1,4 +1,4 @@
-"""What both learners of rankings by analogy share: scores, errors, and what a later fit
+"""What both analogy rankers share: scores, errors, and the attributes that a later fit
 replaces."""
 
 import numpy as np

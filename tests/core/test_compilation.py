@@ -1,4 +1,4 @@
-"""The cache of compiled functions: what keeps an entry valid, and running without a
+"""The cache of compiled functions: when an entry is valid, and running without a
 cache."""
 
 import inspect
@@ -56,7 +56,7 @@ KILL_BEFORE_SAVING = "import os; IndexDataCacheFile._save_data = lambda *_: os._
 
 
 class Package:
-    """A small package named preflearn: our modules for compilation, and a module of
+    """A small package named preflearn, with our modules for compilation and a module of
     compiled functions."""
 
     def __init__(self, folder):
@@ -70,12 +70,12 @@ class Package:
             shutil.copy(module.__file__, core)
 
     def write(self, points, added):
-        """Write the compiled functions, which use a type of the module `points`."""
+        """Write the compiled functions. They use a type of the module `points`."""
         (self.path / f"{points}.py").write_text(POINTS)
         (self.path / "loops.py").write_text(LOOPS.format(points, added))
 
     def run(self, delay=0, more="", **environment):
-        """Run the program in a process of its own; what it prints, and what on stderr."""
+        """Run the program in a separate process; return its stdout and stderr."""
         variables = {
             name: value
             for name, value in os.environ.items()
@@ -103,14 +103,15 @@ def test_compiled_code_is_kept_until_its_source_changes(tmp_path):
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     package.write("before", 1)
     printed, said = package.run(delay=2, **cache, PREFLEARN_QUIET="")
-    # a part is compiled with its caller, and is plain Python to Python
+    # `part` is compiled with its caller, and Python code calls it as plain Python
     assert printed == "7.0 abab 1 0"
     assert said.count("preflearn.loops") == 1  # a slow compilation is reported once
     assert package.run(**cache, PREFLEARN_QUIET="") == ("7.0 abab 0 1", "")
 
     # numba unpickles the types of old entries, which fails if their module was renamed.
-    # It also writes which file has the code before it writes that file: a process that
-    # is killed in between must not leave the older code under the new name.
+    # It writes the index, which names the file with the code, before this file. A
+    # process that is killed between these steps must not leave the older code under the
+    # new name.
     (package.path / "before.py").unlink()
     package.write("after", 5)
     assert package.run(delay=2, more=KILL_BEFORE_SAVING, **cache) == ("", "")
@@ -118,8 +119,8 @@ def test_compiled_code_is_kept_until_its_source_changes(tmp_path):
 
 
 def test_functions_are_compiled_without_any_folder_for_a_cache(tmp_path):
-    """Files stand where the cache folders would be: unlike permissions, they stop root
-    too."""
+    """Files take the places of the cache folders. Unlike permissions, they also stop
+    root."""
     package = Package(tmp_path)
     file = tmp_path / "file"
     package.write("points", 1)
@@ -152,7 +153,7 @@ def test_without_compilation_functions_stay_those_of_python():
 
 
 def test_a_function_written_in_a_notebook_cell_is_compiled():
-    """Its file has no contents that could be read."""
+    """The file of a notebook cell cannot be read."""
     space = {"__name__": "__main__"}
     cell = "def double(x):\n    return 2.0 * x\n"
     name = "<ipython-input-2-0123456789ab>"
@@ -189,9 +190,10 @@ UNDOCUMENTED = {
 
 @pytest.mark.parametrize("purpose", UNDOCUMENTED)
 def test_numba_still_has_the_names_that_our_compilation_uses(purpose):
-    """If this fails, a new version of numba breaks what the purpose says."""
+    """If this test fails, a new version of numba breaks what the message describes."""
     source, names = UNDOCUMENTED[purpose]
     missing = [name for name in names if not hasattr(source, name)]
     text = inspect.getsource(compilation)
     assert not missing, f"numba {numba.__version__} has no {missing}, for {purpose}"
-    assert all(name in text for name in names)  # the list names no more than is used
+    # the list contains only names that are used
+    assert all(name in text for name in names)

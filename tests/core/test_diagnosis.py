@@ -60,7 +60,8 @@ def test_the_graph_decides_as_the_linear_program_does(seed, n, m, ties):
 
 
 def more_wins_than_ties(n, index, y):
-    """Whether some cycle of comparisons, with wins along it, has more wins than ties.
+    """Return whether some cycle of comparisons, with wins in its direction, has more
+    wins than ties.
 
     By powers of the adjacency matrix in max-plus algebra: a closed walk of positive
     weight contains a cycle of positive weight, of at most n steps.
@@ -93,7 +94,7 @@ def test_cycles_decide_whether_ties_have_a_finite_parameter(seed, n, m):
     found = diagnose(index, y)
     unbounded = not more_wins_than_ties(n, index, y)
     assert found.ties_unbounded == (unbounded and not found.separable)
-    # as features, the same items take the linear program
+    # the same items given as features are diagnosed by the linear program
     same = diagnose(Pairs(np.eye(n) + 1e-9, index), y)
     assert (same.separable, same.ties_unbounded) == (
         found.separable,
@@ -114,7 +115,7 @@ def test_scores_that_grow_with_the_parameter_for_ties_cause_a_warning(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         strong = clone(model).set_params(alpha=0.2).fit(index, [1, 0, 0])
-        # two wins and one tie around the cycle
+        # a cycle with two wins and one tie
         bounded = clone(model).set_params(alpha=1e-6).fit(index, [1, 1, 0])
     scores = [np.ptp(fit.coef_) for fit in (weak, strong, bounded)]
     assert scores[0] > 20 > scores[1]
@@ -136,7 +137,7 @@ def test_lineups_and_an_advantage():
     assert found.components == [["a", "b", "c", "d"]]
     assert found.unbeaten == ["a"]
     assert found.separable
-    # two on one side are no two who meet
+    # two players on one side do not play against each other
     together = Matches([[1, 1], [1, 1]], [0, 1], ["a", "b"])
     assert diagnose(together, [1, 1]).separable
     assert not diagnose(together, [1, -1]).separable
@@ -151,7 +152,8 @@ def test_fits_warn_where_the_penalty_decides(model):
         model.fit([[0, 1]] * 3, [1, 1, 1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        clone(model).set_params(alpha=0.5).fit(TWO_LEAGUES, y)  # a prior on purpose
+        # this alpha is meant as a prior
+        clone(model).set_params(alpha=0.5).fit(TWO_LEAGUES, y)
 
 
 @pytest.mark.filterwarnings("error")
@@ -165,7 +167,7 @@ def test_bias_reduction_solves_what_the_warning_names_and_identified_data_do_not
     ]
     np.testing.assert_allclose(*reduced, atol=1e-2)  # the penalty does not matter
     Davidson().fit([*index, [3, 0]], [*y, 1])
-    # two met nobody
+    # items 4 and 5 have no comparisons
     Davidson().fit(Pairs(sparse.eye_array(6).toarray(), [*index, [3, 0]]), [*y, 1])
 
 
@@ -215,7 +217,7 @@ def test_outcomes_of_another_coding_cause_a_warning(model):
         assert fitted(y) == halves
         with pytest.raises(ValueError, match=r"True|False"):
             fitted(y > 0)
-        # a ranker may have the better item first in all pairs
+        # SVMRank accepts pairs that all have the better item first
         SVMRank().fit(pairs, np.abs(y))
 
 

@@ -1,4 +1,5 @@
-"""The comparison function of an estimator, and its use inside scikit-learn."""
+"""The comparison function of an estimator, and the use of estimators in
+scikit-learn."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ def test_decisions_labels_and_scores_follow_from_the_ranking_function(form):
 
 
 def test_each_item_is_scored_once():
-    """One evaluation of r for an item in many pairs, and none for an item in no pair."""
+    """An item in many pairs needs one evaluation of r, and an item in no pair needs
+    none."""
     seen = []
 
     class Counting(LeastSquares):
@@ -125,7 +127,8 @@ def test_a_saved_model_does_not_hold_the_pairs_of_its_fit():
 
 
 def test_cross_val_predict_gives_labels_and_refuses_decisions():
-    """For decisions it replaces the labels by 0, 1, 2 before it fits."""
+    """For decision values, cross_val_predict replaces the labels by 0, 1, 2 before it
+    fits."""
     pairs, y = simulated()
     assert LeastSquares().classes_.tolist() == [-1, 0, 1]
     folds = KFold(3)

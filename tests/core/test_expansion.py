@@ -1,5 +1,5 @@
-"""Functions of a kernel at centers: their values, their sums, and constants that cancel
-in differences."""
+"""Kernel functions at centers: their values, their sums, and constants that cancel in
+differences."""
 
 import numpy as np
 import pytest

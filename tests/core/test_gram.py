@@ -1,5 +1,4 @@
-"""Gram matrices: the operator compared with its matrix, and matrices that are not
-symmetric."""
+"""Gram matrices: the operator compared with its matrix, and asymmetric matrices."""
 
 import numpy as np
 import pytest
@@ -37,7 +36,7 @@ def test_centering_leaves_the_gram_matrix_of_differences():
     np.testing.assert_allclose([C.sum(axis=0), C.sum(axis=1)], 0, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [4, 600])  # of one tile and of several
+@pytest.mark.parametrize("n", [4, 600])  # one tile, and several tiles
 def test_an_asymmetric_matrix_is_refused(n):
     K = matrix(n)
     np.testing.assert_array_equal(check_gram(K), K)
@@ -48,7 +47,7 @@ def test_an_asymmetric_matrix_is_refused(n):
 
 @pytest.mark.parametrize("rows", range(6))
 def test_rows_are_combined(rows):
-    """Four at a time, and what remains of four."""
+    """Rows are combined in groups of four, and the remaining rows one by one."""
     rng = np.random.default_rng(rows)
     matrix = fixed(rng.standard_normal((rows + 2, 7)))
     weights = rng.standard_normal(rows)

@@ -65,7 +65,7 @@ def test_distinct_items_are_the_same_pairs_without_copies(seed):
 
 def test_gamma_scale_is_the_inverse_variance_and_one_for_equal_items():
     assert scale_gamma("scale", np.ones((3, 2))) == 1.0
-    # the variance is no normal number
+    # the variance is below the smallest normal number
     assert scale_gamma("scale", 1e-170 * np.array([[1.0], [2.0]])) == 1.0
     X = np.random.default_rng(0).standard_normal((5, 3))
     gamma = scale_gamma("scale", X)
@@ -73,8 +73,8 @@ def test_gamma_scale_is_the_inverse_variance_and_one_for_equal_items():
     assert scale_gamma("scale", X + np.array([1e5, -1e3, 0.0])) == pytest.approx(gamma)
 
 
-# The four ways to compute: few features, few numbers, a product with some corrections,
-# many corrections.
+# The four ways to compute distances: few features, few numbers, a product with some
+# corrections, and a product with many corrections.
 SHAPES = [(300, 300, 3), (40, 30, 40), (600, 500, 40), (600, 500, 21)]
 
 

@@ -1,5 +1,5 @@
-"""Losses of paired comparisons with ties compared with their definitions, and their
-derivatives."""
+"""Losses of paired comparisons with ties and their derivatives, compared with the
+definitions."""
 
 import mpmath
 import numpy as np
@@ -74,7 +74,7 @@ def test_losses_are_negative_log_probabilities(kind):
 
 @pytest.mark.parametrize("t", [1e-3, 0.7])
 def test_the_log_probability_of_a_tie_is_exact_far_in_the_tail(t):
-    """Beyond d = 1e16 both ends of the interval are the same number."""
+    """For d above 1e16 both ends of the interval are the same float."""
     with mpmath.workdps(200):
         for d in (0.3, 20.0, 1e3, 1e8, 1e15, 1e17, 1e150):
             low, high = (

@@ -1,4 +1,4 @@
-"""Digests of modules and of compiled functions: which edits change them."""
+"""Digests of modules and of compiled functions, and which edits change them."""
 
 import pytest
 
@@ -42,7 +42,8 @@ def unrelated(x):
     return loop(x) + 3
 '''
 
-# By edit: whether it changes the digest of the module, and that of the function `loop`.
+# For each edit: whether it changes the digest of the module, and whether it changes the
+# digest of the function `loop`.
 EDITS = [
     ("def check", "# why\n\ndef check", False, False),
     ("Doc.", "Documentation.", False, False),
@@ -59,7 +60,7 @@ EDITS = [
     ("part(x) + n", "part(x) - n", True, True),
     ("SCALE * x", "x * SCALE", True, True),
     ("SCALE = 2", "SCALE = 3", True, True),
-    # an argument may have this type
+    # an argument of `loop` may have this type
     ("x: float\n    y: float", "y: float\n    x: float", True, True),
 ]
 

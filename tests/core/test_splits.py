@@ -1,4 +1,4 @@
-"""Splits over items, queries and dates do not leak; the leakage of other splits is
+"""Splits over items, queries and dates do not leak. The leakage of other splits is
 counted."""
 
 import numpy as np
@@ -35,7 +35,8 @@ from preflearn.svm import LogisticCompare, LPCompare, SVMCompare, SVMRank
 
 @st.composite
 def comparisons(draw):
-    """Pairs of items, some of which have the same features, and a group for each pair."""
+    """Return pairs of items, some of which have the same features, and a group for each
+    pair."""
     n = draw(st.integers(4, 12))
     m = draw(st.integers(8, 40))
     X = draw(st.lists(st.integers(0, 9), min_size=n, max_size=n))
@@ -47,7 +48,7 @@ def comparisons(draw):
 
 
 def folds_of(splitter, pairs, groups=None):
-    """Sets of training pairs and of test pairs, or None if the splitter raises
+    """Return the sets of training and of test pairs, or None if the splitter raises
     ValueError."""
     try:
         return [
@@ -74,7 +75,7 @@ def test_no_item_of_a_test_pair_occurs_in_training(problem, n_splits, shuffle, r
         assert not seen & {x for k in test for x in (first[k], second[k])}
         for k in test:
             home |= {first[k]: fold, second[k]: fold}
-    # both items are in the test fold
+    # a pair whose items are both in the test items of a fold is a test pair of it
     for k, (a, b) in enumerate(zip(first, second, strict=True)):
         if a in home and home[a] == home.get(b):
             assert k in folds[home[a]][1]
@@ -118,13 +119,14 @@ def test_queries_are_split_whole_and_dates_forward(problem, n_splits):
 
 
 def noise(seed=0, n=60):
-    """All pairs of random items, with random scores: there is nothing to learn."""
+    """Return all pairs of random items with random scores, from which nothing can be
+    learned."""
     rng = np.random.default_rng(seed)
     return Pairs.from_scores(rng.standard_normal((n, 5)), rng.random(n))
 
 
 def test_folds_of_pairs_overrate_noise_and_their_leakage_is_counted():
-    """The true accuracy is one half."""
+    """The true accuracy is 1/2."""
     pairs, y = noise()
     model = SVMRank(kernel="rbf", C=10)
     folds = KFold(5, shuffle=True, random_state=0)
@@ -279,7 +281,7 @@ def test_searches_of_scikit_learn_take_the_splits(search):
 
 def test_sparse_items_are_split_like_dense_ones():
     rng = np.random.default_rng(2)
-    X = rng.integers(0, 2, (12, 4)) * 1.0  # some are equal
+    X = rng.integers(0, 2, (12, 4)) * 1.0  # some items are equal
     pairs, y = Pairs.from_scores(X, rng.random(12))
     kept = pairs.with_items(sparse.csr_array(X))
     kept.items.data[:] = 1.0

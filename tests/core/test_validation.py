@@ -1,4 +1,4 @@
-"""Bad input raises a ValueError that names the argument; numbers of all kinds are
+"""Bad input raises a ValueError that names the argument. All numeric types are
 accepted."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from preflearn.svm import SVMRank
 from preflearn.svm.logistic import LogisticCompare
 
 HUGE = 10**400  # a finite integer for which float() raises an OverflowError
-UNPRINTABLE = 10**5000  # repr() raises a ValueError
+UNPRINTABLE = 10**5000  # repr() of this integer raises a ValueError
 LONG = np.longdouble(10) ** 400  # finite where floats may be longer than 64 bits
 PAIRS = Pairs([[1.0], [2.0], [4.0]], [[0, 1], [1, 2], [2, 0]])
 Y = [1, 0, -1]
@@ -72,7 +72,7 @@ MATERN = Matern32().state_space()
 def rejects(call, name):
     """Check that a call raises a ValueError whose message names the argument."""
     with warnings.catch_warnings():
-        # a silent cast, or a cast with a warning, is not a rejection
+        # casting silently, or with a warning, does not count as rejecting
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match=rf"(?<!\w){re.escape(name)}(?!\w)"):
             call()
@@ -153,7 +153,7 @@ def test_numbers_of_any_kind_are_accepted():
     np.testing.assert_array_equal(not_numbers, math.nan)
     assert check_count(np.float64(4), "n", 2) == 4
     assert check_weights(np.array([True, False, True]), 3).tolist() == [1, 0, 1]
-    # no value is masked
+    # no value of this array is masked
     assert check_weights(np.ma.array([1, 2]), 2).tolist() == [1, 2]
     assert check_labels(np.array(Y, dtype=object), 3).tolist() == Y
     assert check_labels(pd.Series([1, 0], dtype="Int64"), 2).tolist() == [1, 0]
@@ -286,7 +286,7 @@ def test_the_score_of_a_rating_system_is_its_fraction_of_right_predictions(syste
     rejects(lambda: fitted.score(MATCHES, ["a", "b", 1]), "y")
 
 
-# ---- Randomness
+# ---- Random numbers
 
 SOURCES = {
     "search": lambda source: simulate_norm_pairs("l2", 5, 0.5, source),
@@ -320,7 +320,7 @@ OPTIONAL = {
 
 
 @pytest.mark.parametrize("name", SOURCES)
-@pytest.mark.filterwarnings("ignore")  # about few data
+@pytest.mark.filterwarnings("ignore")  # ignores warnings about few data
 def test_a_seed_or_a_generator_is_the_source_of_randomness(name):
     def result(source):
         found = SOURCES[name](source)
@@ -368,7 +368,7 @@ def test_scikit_learn_draws_the_same_numbers_from_the_same_seed():
     assert legacy_rng(given) is given
     assert legacy_rng(2**32).random() != legacy_rng(2**32 + 1).random()
     rng = np.random.default_rng(5)
-    # both advance the generator
+    # both calls advance the generator
     assert legacy_rng(rng).random() != legacy_rng(rng).random()
     assert generator(2**53).random() != generator(2**53 - 1).random()
 

@@ -1,4 +1,5 @@
-"""Archives in the format of the chess challenge, which the project may not distribute."""
+"""Archives in the format of the chess challenge. The project may not distribute the
+real ones."""
 
 import io
 import zipfile

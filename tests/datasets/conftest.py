@@ -1,4 +1,5 @@
-"""A register of toy files in place of the real one, and the real data if they are here."""
+"""A register of toy files that replaces the real one, and the real data if they are
+available."""
 
 import pytest
 from toy_register import Toy
@@ -13,8 +14,8 @@ def toy(tmp_path, monkeypatch):
 
 @pytest.fixture
 def load(monkeypatch):
-    """Return what a loader returns; if the data are not here, check the error and skip
-    the test."""
+    """Return the result of a loader. If the data are not available, check the error and
+    skip the test."""
     monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
 
     def load(dataset, loader, *arguments):

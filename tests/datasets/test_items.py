@@ -26,7 +26,7 @@ def test_r_tables_of_scored_items(toy, tmp_path):
 def test_ratings_are_those_of_the_file_and_a_stored_zero_is_a_rating(
     toy, monkeypatch, name
 ):
-    """rdata cannot write S4 objects, so the test makes up the parsed objects."""
+    """rdata cannot write S4 objects, so the test creates the parsed objects."""
     row = {
         "x": np.array([0.0, 2.5, -1.0]),
         "i": np.array([1, 0, 1]),
@@ -86,8 +86,8 @@ def test_cancer_needs_no_file(toy):
     X, scores, features, _ = datasets.load_cancer()
     np.testing.assert_array_equal(X, load_breast_cancer().data)
     assert len(features) == 30
-    assert scores.sum() == 357  # benign, the better class
-    assert len(Pairs.from_scores(X, scores)[0]) == 75_684  # of Table 1
+    assert scores.sum() == 357  # benign is the better class
+    assert len(Pairs.from_scores(X, scores)[0]) == 75_684  # as in Table 1
 
 
 # The real files: [Zapien2009], Table 1, and [Tsivtsivadze2013], section 6

@@ -1,4 +1,4 @@
-"""The register of data files, and hashes that users record themselves."""
+"""The register of data files, and hashes that users record."""
 
 import re
 import tomllib
@@ -19,7 +19,7 @@ def test_each_registered_file_has_an_address_a_licence_a_citation_and_a_hash():
         assert entry.licence
         assert entry.citation
         assert entry.url.endswith(f"/{entry.file}")
-        if entry.dataset == "chess":  # their hashes are unknown
+        if entry.dataset == "chess":  # the hashes of these files are unknown
             assert (entry.sha256, entry.bytes, entry.seen, entry.addresses) == (
                 "",
                 "",
@@ -29,7 +29,8 @@ def test_each_registered_file_has_an_address_a_licence_a_citation_and_a_hash():
         else:
             assert re.fullmatch(r"[0-9a-f]{64}", entry.sha256)
             assert int(entry.bytes) > 0
-            if entry.dataset == "lightgbm_ranking":  # no day is known
+            # the date of these files is unknown
+            if entry.dataset == "lightgbm_ranking":
                 assert entry.seen == ""
             else:
                 assert re.fullmatch(

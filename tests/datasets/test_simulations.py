@@ -65,8 +65,8 @@ def test_gaussian_steps_have_the_standard_deviation_one_half_and_leave_the_squar
     assert (np.abs(pairs.second) <= 2).all()
     assert not (y == 0).any()
     np.testing.assert_allclose(scores, squared_norm(pairs.items, norm))
-    # With the fraction of ties of all pairs, the steps have their original
-    # distribution.
+    # If the requested fraction of ties is that of all pairs, the steps keep their
+    # original distribution.
     share = _tie_share(norm)
     delta = (
         simulate_norm_pairs(norm, n, share, 3, steps="gaussian")
@@ -78,7 +78,7 @@ def test_gaussian_steps_have_the_standard_deviation_one_half_and_leave_the_squar
 
 
 def _tie_share(norm, n=400_000):
-    """The fraction of ties among all pairs with Gaussian steps, in new draws."""
+    """Return the fraction of ties among all pairs with Gaussian steps, in new draws."""
     rng = np.random.default_rng(7)
     second = rng.uniform(-2, 2, (n, 2))
     first = second + 0.5 * rng.standard_normal((n, 2))
@@ -129,7 +129,7 @@ def test_the_noise_free_scores_have_the_error_rate_of_figure_4_of_venuto(norm):
     pairs, y, scores = simulate_norm_pairs(norm, n, 0.5, 1)
     gain = pairs.B.differences(scores)
     error = (threshold(gain, 1) != y).mean()
-    # on one test set of 1000 pairs
+    # published errors on one test set of 1000 pairs
     printed = {"l1": 0.0629, "l2": 0.0709, "linf": 0.0741}[norm]
     spread = math.sqrt(error * (1 - error) / 1000)
     assert abs(error - printed) < 2 * spread

@@ -199,8 +199,8 @@ def test_tennis(load):
     check_matches(data)
     sizes = {"main": 89_498, "qual_chall": 140_149, "futures": 396_197}
     assert data.matches["level"].value_counts().to_dict() == sizes
-    # The paper's 618,934 matches of 20,046 players are the files as they were in
-    # September 2017.
+    # The paper counts 618,934 matches of 20,046 players, as in the files of September
+    # 2017.
     early = data.matches[data.matches["time"] <= "2017-09-22"]
     assert (len(early), n_names(early)) == (619_154, 20_047)
     assert abs(len(early) / 618_934 - 1) < 0.0005

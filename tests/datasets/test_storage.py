@@ -1,5 +1,5 @@
-"""Where data files are found, how they are verified and downloaded, and the cache of
-parsed R files."""
+"""Locations, verification, and downloads of data files, and the cache of parsed R
+files."""
 
 import time
 from email.utils import formatdate
@@ -51,7 +51,8 @@ def test_environment_is_read_at_call_time(toy, tmp_path, monkeypatch):
     toy.add("a", "f", b"1")
     assert datasets.available("a")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PREFLEARN_DATA", "mirror")  # relative to the current folder
+    # this path is relative to the current folder
+    monkeypatch.setenv("PREFLEARN_DATA", "mirror")
     assert datasets.fetch("a") == [toy.mirror / "a" / "f"]
     monkeypatch.setenv("PREFLEARN_DATA", str(tmp_path / "elsewhere"))
     assert not datasets.available("a")
@@ -84,7 +85,7 @@ def test_provenance_lists_the_files_and_their_sources(toy):
     [
         (b"tampered!", CorruptedFile, "mismatch", "preflearn data fetch a"),
         (b"go", CorruptedFile, "mismatch", "2 bytes of 9.*preflearn data fetch a"),
-        (None, DatasetUnavailable, "unverifiable", "readable"),  # a folder
+        (None, DatasetUnavailable, "unverifiable", "readable"),  # the path is a folder
     ],
 )
 def test_a_damaged_file_is_named_and_not_replaced_by_the_cache(
@@ -136,7 +137,7 @@ def test_there_is_no_download_offline_or_without_a_hash(
 
 def test_without_a_network_the_file_is_unavailable(toy, monkeypatch):
     monkeypatch.setenv("PREFLEARN_OFFLINE", "0")
-    toy.add("a", "f", b"1", at=None)  # there is no server at port 9 of this machine
+    toy.add("a", "f", b"1", at=None)  # no server listens on port 9 of this computer
     with pytest.raises(DatasetUnavailable, match=r"http://127.0.0.1:9/none"):
         read("a", "f")
     assert files_in(toy.cache) == []
@@ -158,7 +159,7 @@ def test_a_download_is_verified_kept_and_not_repeated(toy, monkeypatch, capfd):
         assert read("a", "f") == b"good data"
         assert len(asked) == 1
     assert [note["source"] for note in datasets.used()] == ["download"]
-    assert capfd.readouterr() == ("", "")  # a page of the book would show the output
+    assert capfd.readouterr() == ("", "")  # the book would show any output
     assert files_in(toy.cache) == [toy.cache / "a" / "f"]
 
 
@@ -236,7 +237,7 @@ def test_software_heritage_is_asked_by_hash_for_a_file_of_a_public_repository(
 
 
 def in_seconds(seconds, name):
-    """A header that asks for another try in so many seconds."""
+    """Return a header that asks for another attempt after a number of seconds."""
     when = time.time() + seconds
     kinds = {"Retry-After": str(seconds), "date": formatdate(when, usegmt=True)}
     kinds["X-RateLimit-Reset"] = str(int(when))
@@ -307,7 +308,7 @@ R_LOADERS = ("nba", "auto", "diabetes", "mixture")
 
 @pytest.fixture
 def parsed(monkeypatch):
-    """The files that are parsed from now on, by their contents."""
+    """Collect the contents of each file that is parsed from now on."""
     seen = []
     parse = storage._r_objects
     monkeypatch.setattr(
@@ -366,7 +367,7 @@ def test_a_damaged_cached_table_is_parsed_again(toy, tmp_path, parsed, damage):
 
 
 def test_without_a_cache_a_file_is_parsed_each_time(toy, tmp_path, parsed):
-    """A file in the place of the folder stops even root."""
+    """The path of the cache folder is a file, which stops even root."""
     add_r_files(toy, tmp_path)
     toy.cache.write_text("")
     check_same(load("nba"), load("nba"))

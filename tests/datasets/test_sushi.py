@@ -26,8 +26,8 @@ def add_sushi(toy):
 def test_sushi_pairs_are_neighbours_in_the_order_of_ratings(toy):
     add_sushi(toy)
     pairs, y, features, names, scores, user, sushi, provenance = datasets.load_sushi()
-    # In the file 0 is the best. User 0 gave 0 to sushi 1, 2 to 4, and 4 to 0 and 3;
-    # user 1 gave 1 to sushi 2, 3, 4 and 3 to 1.
+    # In the file 0 is the best item. User 0 gave 0 to sushi 1, 2 to 4, and 4 to 0 and
+    # 3. User 1 gave 1 to sushi 2, 3, 4 and 3 to 1.
     assert user.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
     assert sushi.tolist() == [0, 1, 3, 4, 1, 2, 3, 4]
     assert scores.tolist() == [0, 4, 0, 2, 1, 3, 3, 3]
@@ -81,14 +81,15 @@ def test_sushi(load):
 
 
 def test_sushi_scores_agree_with_the_orders_of_the_same_users(load):
-    """The description of the file has the direction of the scale the wrong way round."""
+    """The description of the file states the opposite direction of the scale."""
     sushi = load("sushi", datasets.load_sushi)
     lines = read("sushi", "sushi3b.5000.10.order").decode("ascii").splitlines()[1:]
-    orders = np.array([line.split()[2:] for line in lines], dtype=int)  # from the best
+    # orders list the best item first
+    orders = np.array([line.split()[2:] for line in lines], dtype=int)
     scores = np.full((5000, 100), -1)
     scores[sushi.user, sushi.sushi] = sushi.scores
     ordered = np.take_along_axis(scores, orders, axis=1)
-    assert (ordered >= 0).all()  # each user rated and ordered the same ten
+    assert (ordered >= 0).all()  # each user rated and ordered the same ten sushi
     better, worse = np.triu_indices(10, 1)
     agreement = np.sign(ordered[:, better] - ordered[:, worse]).mean(axis=1)
     assert (agreement > 0).mean() > 0.97

@@ -1,9 +1,9 @@
-"""Reference implementations for the engine of P4: exact posteriors, EP and reverse-KL,
+"""Reference implementations for the engine of P4: exact posteriors, EP, and reverse-KL,
 by dense matrices.
 
-Nothing here knows of state spaces. An *entry* is a number x != 0 of the design, in the
-order of the rows; to each belongs one unknown, the score of its feature at the time of
-its match. E entries, N matches.
+This module does not use state spaces. An *entry* is a number x != 0 of the design, in
+the order of the rows. Each entry has one unknown: the score of its feature at the time
+of its match. There are E entries and N matches.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def poisson(y, d):
 
 
 def ordinal(log_cdf, margin) -> Density:
-    """F(d - margin) for a win, F(-d - margin) for a loss, the rest for a tie; F is
-    symmetric."""
+    """Return F(d - margin) for a win, F(-d - margin) for a loss, and the rest for a
+    tie. F is symmetric."""
 
     def density(y, d):
         inner = log_cdf(margin - np.abs(d))
@@ -54,7 +54,7 @@ def gaussian(variance) -> Density:
 
 
 def skellam(base_rate) -> Density:
-    """The difference of two Poisson counts, with the rates base_rate·e^(d/2) and
+    """Difference of two Poisson counts with the rates base_rate·e^(d/2) and
     base_rate·e^(-d/2)."""
 
     def density(y, d):
@@ -64,9 +64,9 @@ def skellam(base_rate) -> Density:
     return density
 
 
-# the trapezoid rule: exponentially accurate, the integrands are analytic
+# nodes of the trapezoid rule, which is exponentially accurate for analytic integrands
 _NODES = np.linspace(-12, 12, 1201)
-# an outcome may be a great surprise to a cavity
+# wider nodes, for an outcome that is very unlikely under a cavity
 _WIDE_NODES = np.linspace(-32, 32, 3201)
 
 
@@ -94,8 +94,8 @@ def log_partition(density: Density, y, mean, variance):
 
 
 def expected(density: Density, y, mean, variance):
-    """E log p(y | u) over u ~ N(mean, variance), and its two derivatives by the mean;
-    arrays (N,)."""
+    """E log p(y | u) over u ~ N(mean, variance), and its two derivatives with respect
+    to the mean; arrays (N,)."""
     y, mean, deviation = _columns(y, mean, variance)
     values = density(y, mean + deviation * _NODES)
     weights = np.exp(_log_weights(_NODES))
@@ -115,8 +115,8 @@ def _columns(y, mean, variance):
 
 
 class Problem:
-    """Matches, and a covariance a feature: one for all, or a dict name -> covariance
-    with "*" for the rest.
+    """Matches, and the covariance of each feature: one for all, or a dict name ->
+    covariance with "*" for the rest.
 
     .row .feature .x .time (E,)    .gram (E, E), zero between features    .design (N, E), u = design @ scores
     """
@@ -141,7 +141,8 @@ class Problem:
         return self.covariance.get(self.features[m], self.covariance.get("*"))
 
     def with_new(self, m, times):
-        """The Gram of the entries, then of the new times of feature m: (E + T, E + T)."""
+        """Gram matrix of the entries, followed by the new times of feature m: (E + T, E
+        + T)."""
         mine = np.flatnonzero(self.feature == m)
         n = len(self.x)
         both = np.concatenate([self.time[mine], times])
@@ -152,8 +153,8 @@ class Problem:
 
 
 def joint(chain):
-    """The covariance of scores that a chain of (h, P, A) implies: h'A...APh, A leading
-    to the later time."""
+    """Covariance of the scores implied by a chain of (h, P, A): h'A...APh, where A
+    leads to the later time."""
     K = np.zeros((len(chain), len(chain)))
     for i, (h, P, _) in enumerate(chain):
         ahead = P @ h
@@ -165,8 +166,8 @@ def joint(chain):
 
 
 class ImpliedCovariance:
-    """The covariance that a state-space model implies, step by step from the first time
-    on."""
+    """The covariance that a state-space model implies, computed step by step from the
+    first time."""
 
     def __init__(self, space):
         self.space = space
@@ -189,8 +190,8 @@ class ImpliedCovariance:
 
 
 def exact_gaussian(covariance, noise, X, time, y):
-    """Means and variances of all features at all matches (N, M), and the evidence; one
-    covariance."""
+    """Means and variances of all features at all matches (N, M), and the evidence, for
+    one covariance."""
     K = covariance.gram(time)
     n = len(X)
     C = (X @ X.T) * K + noise * np.eye(n)
@@ -207,14 +208,14 @@ def exact_gaussian(covariance, noise, X, time, y):
 
 @dataclass(frozen=True)
 class State:
-    """Sites, and what follows from them; all arrays (E,) but the covariance, which is
-    (E, E)."""
+    """Sites and the resulting posterior. All arrays have shape (E,), except the
+    covariance (E, E)."""
 
     alpha: np.ndarray
     beta: np.ndarray
     mean: np.ndarray
     covariance: np.ndarray
-    log_z: float  # the sum over features of log ∫ prior x sites
+    log_z: float  # sum over features of log ∫ prior x sites
 
     @property
     def variance(self):
@@ -300,8 +301,8 @@ UPDATES = {"ep": ep_sites, "kl": kl_sites}
 
 
 def kl_bound(problem: Problem, density: Density, y, mean, covariance):
-    """E log p - KL(q | prior) for any q = N(mean, covariance), block by block a
-    feature: no sites."""
+    """E log p - KL(q | prior) for any q = N(mean, covariance), with one block per
+    feature and without sites."""
     value = expected(
         density, y, problem.design @ mean, problem.design**2 @ np.diag(covariance)
     )[0].sum()
@@ -312,7 +313,7 @@ def kl_bound(problem: Problem, density: Density, y, mean, covariance):
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """The last state, its evidence, and the course of residual and evidence, one an
+    """The last state, its evidence, and the residual and the evidence at each
     evaluation of the map."""
 
     state: State
@@ -392,7 +393,7 @@ def scores(problem: Problem, q: State, m, times):
 
 
 class Brute(NamedTuple):
-    mean: np.ndarray  # (M,)
+    mean: np.ndarray  # shape (M,)
     variance: np.ndarray
     log_evidence: float
 
@@ -402,7 +403,7 @@ def brute_force(
 ) -> Brute:
     """The posterior of 1 to 3 constant scores on a product grid, by the trapezoid rule.
 
-    design (N, M), variances (M,): those of the prior.
+    design (N, M) and prior variances (M,).
     """
     design = np.asarray(design, dtype=float)
     y = np.asarray(y, dtype=float)

@@ -1,9 +1,9 @@
-"""The integrals of a likelihood in as many digits as one likes, slowly and in other
-ways than the package.
+"""Integrals of a likelihood with any number of digits, computed slowly and in other
+ways than in the package.
 
-The density is written as in the papers, not rearranged; derivatives are central moments
-of the normal distribution that is tilted, not averages of the likelihood's derivatives;
-and the moments are integrals on both sides of the mode, where nodes are dense.
+The density is written as in the papers, and not rearranged. Derivatives are central
+moments of the tilted normal distribution, not averages of the likelihood's derivatives.
+The moments are integrals on both sides of the mode, where nodes are dense.
 """
 
 import mpmath as mp
@@ -37,7 +37,7 @@ CASES = [
 
 
 def log_density(likelihood, y):
-    """u -> log p(y | u) in mpmath."""
+    """Return the function u -> log p(y | u) in mpmath."""
     if isinstance(likelihood, Probit | OrdinalProbit):
         margin = mp.mpf(getattr(likelihood, "margin", 0))
         if y == 0:
@@ -67,8 +67,8 @@ def upper_tail(z):
 
 
 def integrals(likelihood, y, mean, variance, ep, digits=40):
-    """log E p (`ep`) or E log p, u ~ N(mean, variance), and two derivatives in the
-    mean; floats."""
+    """Return log E p (`ep`) or E log p for u ~ N(mean, variance), and two derivatives
+    with respect to the mean, as floats."""
     with mp.workdps(digits):
         mean = mp.mpf(mean)
         variance = mp.mpf(variance)
@@ -113,7 +113,7 @@ def integrals(likelihood, y, mean, variance, ep, digits=40):
 
 
 def _mode(exponent, mean, deviation):
-    """By bisection in three parts, of a concave function."""
+    """Return the mode of a concave function, by trisection."""
     ends = []
     for sign in (-1, 1):
         end = mean
@@ -147,8 +147,8 @@ def assert_near(found, expected, tolerance):
 
 
 def assert_equals_plain_sum(likelihood, y, mean, variance):
-    """Whether reverse-KL's integrals are those of 20,000 nodes, where many digits take
-    long."""
+    """Check that the integrals of reverse-KL equal sums over 20,000 nodes, for cases in
+    which many digits take long."""
     x = np.linspace(-12, 12, 20_001)
     weights = np.exp(-(x**2) / 2)
     values = arrays(
@@ -162,8 +162,8 @@ def assert_equals_plain_sum(likelihood, y, mean, variance):
 
 
 def in_high_precision(F, density, gap):
-    """A and Q of dx = F x dt + noise in the last entry, from one matrix exponential
-    (Van Loan 1978)."""
+    """Return A and Q of dx = F x dt + noise in the last entry, from one matrix
+    exponential (Van Loan 1978)."""
     K = len(F)
     with mp.workdps(300):
         both = mp.zeros(2 * K)
@@ -175,7 +175,8 @@ def in_high_precision(F, density, gap):
 
 
 def relative(found, exact):
-    """Largest error of an entry; those that underflow count as exact."""
+    """Return the largest relative error of an entry. Entries that underflow count as
+    exact."""
     return max(
         (
             abs(float(abs(a - b) / abs(b)))

@@ -1,5 +1,5 @@
-"""Covariances, likelihoods with their densities, and small matches that the tests of
-dynamics share."""
+"""Covariances, likelihoods with their densities, and small sets of matches for the
+tests of dynamics."""
 
 import math
 from itertools import combinations_with_replacement
@@ -33,7 +33,7 @@ def season(time):
 
 
 def matern(nu, variance, distance):
-    """The general formula, with the Bessel function K: Rasmussen and Williams (2006),
+    """The general formula with the Bessel function K: Rasmussen and Williams (2006),
     eq. 4.14."""
     u = math.sqrt(2 * nu) * distance
     return variance * (2 ** (1 - nu) / gamma(nu) * u**nu * kv(nu, u) if u else 1.0)
@@ -55,7 +55,7 @@ FORMULAS = {  # independent references for `gram`
         0.9 * math.exp(-((t - u) ** 2) / 2 / 0.64)
     ),
 }
-# those with an exact state-space model
+# covariances with an exact state-space model
 ATOMS = (
     *(covariance for covariance, error in covariances.EXAMPLES.items() if error == 0),
     Wiener(0.4, "first"),
@@ -64,7 +64,7 @@ ATOMS = (
 )
 PAIRS = tuple(combinations_with_replacement(ATOMS, 2))
 EXACT = (*ATOMS, *(a + b for a, b in PAIRS), *(a * b for a, b in PAIRS))
-COVARIANCES = [  # of fits: each kind alone, in a sum and in a product
+COVARIANCES = [  # covariances of the fits: each kind alone, in a sum, and in a product
     *ATOMS[:-3],
     Constant(0.5) + Wiener(0.4, origin="first"),
     Affine(0.3, 0.2, origin="first") + Wiener(0.4, origin=-1),
@@ -79,7 +79,7 @@ COVARIANCES = [  # of fits: each kind alone, in a sum and in a product
     Matern12(1.0, 2.0) * Matern52(0.8, 2.0),
     (Constant(0.5) + Linear(0.3, origin=0.0)) * Matern12(1.0, 2.0) + Constant(0.1),
 ]
-# one of each size of the state
+# one covariance for each state size
 SIZES = tuple({c.state_space().size: c for c in COVARIANCES}.values())
 PRIOR = Constant(0.5) + Matern32(0.5, 2.0)
 MOVING = Constant(0.3) + Matern12(0.6, 1.5)
@@ -95,7 +95,8 @@ DENSITIES = {  # independent references for `log_density`
 
 
 def own_density(likelihood):
-    """log p(y | d) by the likelihood itself, for arrays that are broadcast."""
+    """Return log p(y | d) computed by the likelihood itself, for arrays that are
+    broadcast."""
 
     def density(y, d):
         y, d = np.broadcast_arrays(np.asarray(y, dtype=float), d)
@@ -105,18 +106,19 @@ def own_density(likelihood):
 
 
 def with_density(likelihood, outcomes):
-    """A likelihood, a reference for its density, and outcomes to draw from."""
+    """Return a likelihood, a reference for its density, and outcomes from which to
+    draw."""
     density = DENSITIES.get(type(likelihood).__name__) or own_density(likelihood)
     return likelihood, density, list(outcomes)
 
 
-LIKELIHOODS = {  # those that are log-concave
+LIKELIHOODS = {  # the log-concave ones
     type(likelihood).__name__: with_density(likelihood, outcomes)
     for likelihood, outcomes in likelihoods.EXAMPLES.items()
     if likelihood.log_concave
 }
 NAMES = ("Ann", "Bob", "Cy", "Dee")
-LINE_UPS = {  # players in a match, players, matches
+LINE_UPS = {  # players per match, number of players, number of matches
     "2v2": (4, 5, 15),
     "5v5": (10, 12, 20),
     "same 2v2": (4, 4, 10),
@@ -140,7 +142,8 @@ def matches_of(design, time=None):
 
 
 def random_design(rng, n, n_features, size=2, signs=(1.0, -1.0)):
-    """Rows of `size` features, half of them (rounded up) for the first."""
+    """Return rows with `size` features, of which half (rounded up) are on the first
+    side."""
     design = np.zeros((n, n_features))
     for row in design:
         row[rng.choice(n_features, size, replace=False)] = np.resize(signs, size)
@@ -148,7 +151,7 @@ def random_design(rng, n, n_features, size=2, signs=(1.0, -1.0)):
 
 
 def random_matches(rng, n=9, n_features=4, size=2, span=3.0, signs=(1.0, -1.0)):
-    """At times that repeat here and there."""
+    """Return matches at times of which some are equal."""
     design = random_design(rng, n, n_features, size, signs)
     return matches_of(design, np.sort(rng.uniform(0, span, n).round(1)))
 
@@ -165,7 +168,8 @@ def line_ups(rng, kind):
 
 
 def small(seed=0, n=12, outcomes=(1, 0, -1), names=NAMES, begin=0.0):
-    """Matches of two out of four players, on a few times that repeat, and outcomes."""
+    """Return matches between two of four players at a few repeated times, and
+    outcomes."""
     rng = np.random.default_rng(seed)
     design = random_design(rng, n, len(names))
     return Matches(
@@ -174,7 +178,8 @@ def small(seed=0, n=12, outcomes=(1, 0, -1), names=NAMES, begin=0.0):
 
 
 def informative(n=60, margin=0.3):
-    """Players whose scores differ: the evidence has a maximum within."""
+    """Return matches of players with different scores, so that the evidence has an
+    interior maximum."""
     matches, _ = small(n=n)
     d = matches.design @ np.array([1.2, 0.4, -0.4, -1.2]) + np.random.default_rng(
         100
@@ -208,15 +213,15 @@ def fit_small(covariance=PRIOR, likelihood=None, scale=1.0, shift=0.0, **options
 
 
 def curves(model, names=NAMES, times=(-1.0, 0.0, 0.6, 2.75, 9.0)):
-    """Means and standard deviations of all scores at some times."""
+    """Return means and standard deviations of all scores at some times."""
     return np.array([model.scores(name, times) for name in names])
 
 
-# ---- What is asserted of fits
+# ---- Assertions about fits
 
 
 def is_finite(model):
-    """Whether all that a model returns is a number."""
+    """Return whether everything that a model returns is finite."""
     later = Matches(
         model.matches_.design[:4], np.repeat(model.matches_.time[-1], 4), NAMES
     )
@@ -232,16 +237,16 @@ def is_finite(model):
 
 
 def updated(model, density):
-    """The reference at the sites of a model, the sites after one more update, and the
-    evidence."""
+    """Return the reference at the sites of a model, the sites after one more update,
+    and the evidence."""
     problem = dense.Problem(model.matches_, model.covariance)
     q = dense.state(problem.gram, *model.pseudo_observations_.T)
     return q, *dense.UPDATES[model.method](problem, density, model.outcomes_, q)
 
 
 def assert_equals_dense(model, density, rate=0.5, atol=1e-8, covariance=None):
-    """Sites, marginals at the matches, scores elsewhere, evidence; of the model's
-    covariance or another."""
+    """Compare sites, marginals at the matches, scores at other times, and the evidence,
+    for the covariance of the model or for another one."""
     problem = dense.Problem(model.matches_, covariance or model.covariance)
     fixed = dense.fixed_point(
         problem, density, model.outcomes_, model.method, rate=rate, tol=1e-12

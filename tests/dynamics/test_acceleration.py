@@ -1,5 +1,5 @@
-"""The way to the fixed point with rate="auto", which converges where sweeps at rate 1
-do not."""
+"""Convergence to the fixed point with rate="auto", also where sweeps at rate 1 do not
+converge."""
 
 import itertools
 
@@ -36,7 +36,8 @@ from preflearn.dynamics import (
 @every_likelihood
 @pytest.mark.parametrize("variance", [1.0, 30.0])
 def test_the_bound_never_falls(likelihood, density, outcomes, variance):
-    """Over the steps that are kept; at rate 1 it does, with the wide prior."""
+    """This holds for the accepted steps. At rate 1 and with the wide prior, the bound
+    decreases."""
     rng = np.random.default_rng(7)
     matches = random_matches(rng, n=12, size=3)
     model = fitted(
@@ -65,7 +66,7 @@ def test_the_bound_never_falls(likelihood, density, outcomes, variance):
     ],
 )
 def test_one_match_under_a_wide_prior(name, y):
-    """Where Algorithm 1 with reverse-KL at rate 1 falls into a two-cycle (chapter 13)."""
+    """Algorithm 1 with reverse-KL at rate 1 ends in a two-cycle here (chapter 13)."""
     quick, slow = (
         fitted(
             Constant(150.0),
@@ -89,8 +90,8 @@ def test_one_match_under_a_wide_prior(name, y):
 @pytest.mark.parametrize("variance", [1.0, 30.0])
 @pytest.mark.parametrize("name", ["Probit", "Gaussian", "Poisson"])
 def test_line_ups_converge(method, kind, variance, name):
-    """Same line-ups with both outcomes are the worst: plain sweeps grow by up to p - 1
-    = 9 each."""
+    """Equal line-ups with both outcomes are the hardest case: a plain sweep increases
+    errors by up to p - 1 = 9 times."""
     matches = line_ups(np.random.default_rng(8), kind)
     likelihood, density, outcomes = LIKELIHOODS[name]
     y = np.resize(outcomes, len(matches))
@@ -106,8 +107,8 @@ def test_line_ups_converge(method, kind, variance, name):
 
 
 def test_a_league_with_a_feature_for_each_pair_converges():
-    """Many matches in few scores: where no step of EP is taken back, it takes more than
-    1000 sweeps."""
+    """There are many matches and few scores. If no step of EP is rejected, it takes
+    more than 1000 sweeps."""
     rng = np.random.default_rng(0)
     rows = np.arange(2000)
     pairs = np.array(list(itertools.combinations(range(6), 2)))
@@ -126,7 +127,8 @@ def test_a_league_with_a_feature_for_each_pair_converges():
 @both_methods
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_results_are_those_of_the_last_accepted_sweep(method):
-    """Also where the sweeps end too early: sites and evidence are of one state."""
+    """This includes sweeps that end too early: sites and evidence then belong to one
+    state."""
     matches = line_ups(np.random.default_rng(0), "same 5v5")
     for max_iter in range(1, 12):
         model = fitted(
@@ -150,8 +152,8 @@ def test_results_are_those_of_the_last_accepted_sweep(method):
 )
 @pytest.mark.parametrize("name", ["Probit", "OrdinalLogit"])
 def test_repeated_identical_outcomes(method, row, name):
-    """All pseudo-observations of a feature move in step: Algorithm 1 at rate 1 falls
-    into a two-cycle."""
+    """All pseudo-observations of a feature move together. Algorithm 1 at rate 1 ends in
+    a two-cycle."""
     likelihood, density, _ = LIKELIHOODS[name]
     model = fitted(
         Constant(30.0), likelihood, matches_of([row] * 8), np.ones(8), method
@@ -164,11 +166,11 @@ def test_repeated_identical_outcomes(method, row, name):
 def test_hundreds_of_identical_outcomes(method, n):
     """No pseudo-observation moves much, but their sum does.
 
-    All are equal by symmetry.
+    By symmetry, all are equal.
     """
     alpha = 0.0
     beta = 0.0
-    # whose pseudo-observations an update starts from
+    # number of pseudo-observations in the distribution from which an update starts
     others = n - 1 if method == "ep" else n
     integral = dense.log_partition if method == "ep" else dense.expected
     for _ in range(400):
@@ -212,7 +214,8 @@ def test_hundreds_of_identical_outcomes(method, n):
 def test_a_sweep_that_overflows_is_no_convergence_and_leaves_no_nan(
     covariance, likelihood, scale, shift, method
 ):
-    """NaN is not a change of 0: such a sweep is taken back, also if it is the last one."""
+    """NaN is not a change of 0. Such a sweep is rejected, also if it is the last
+    one."""
     for max_iter in (2, 3, 40):
         model = fit_small(
             covariance, likelihood, scale, shift, method=method, max_iter=max_iter
@@ -225,7 +228,7 @@ def test_a_sweep_that_overflows_is_no_convergence_and_leaves_no_nan(
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_precise_observation_may_follow_one_without_information():
-    """The logarithm of beta leaps by more than 709, from 0."""
+    """The logarithm of beta increases by more than 709, starting from beta = 0."""
     with np.errstate(over="raise"):
         assert is_finite(
             fit_small(likelihood=Gaussian(1e-12), method="kl", max_iter=50)

@@ -1,4 +1,5 @@
-"""Sweeps and fixed points of the engine, against dense.py and against brute force."""
+"""Sweeps and fixed points of the engine, compared with dense.py and with brute
+force."""
 
 import warnings
 
@@ -57,7 +58,7 @@ def assert_sweeps_equal_dense(
     np.testing.assert_allclose(model.trace_["evidence"], reference.evidences, rtol=rtol)
     sites = np.column_stack(
         [reference.history[-1].alpha, reference.history[-1].beta]
-    )  # those before the last move
+    )  # the sites before the last step
     np.testing.assert_allclose(model.pseudo_observations_, sites, rtol=rtol, atol=rtol)
     assert model.n_iter_ == n_sweeps == len(model.trace_)
     assert not model.converged_
@@ -80,7 +81,7 @@ def test_every_sweep_equals_the_dense_one_by_likelihood(name, method, size):
     assert_sweeps_equal_dense(Matern32(0.6, 1.5), name, matches, method, 0.6)
 
 
-# ---- FixedPoint points
+# ---- Fixed points
 
 
 @every_likelihood
@@ -102,7 +103,7 @@ def test_fixed_points_equal_the_dense_ones_by_likelihood(
 
 @every_likelihood
 def test_moments_match_at_the_fixed_point_of_ep(likelihood, density, outcomes):
-    """Cavity times p(y | x's) of each match, by brute force, has the means and
+    """The cavity times p(y | x's) of each match, by brute force, has the means and
     variances of q."""
     rng = np.random.default_rng(5)
     matches = random_matches(rng, n=6, n_features=3)
@@ -164,7 +165,8 @@ def test_one_match_is_exact_under_ep(likelihood, density, outcomes, row):
 
 @both_methods
 def test_surprises_in_the_far_tails(method):
-    """A sure favourite loses: finite, and equal to the references."""
+    """A player who is almost certain to win loses. The results are finite and equal the
+    references."""
     pair = [1.0, -1.0]
     sure = fitted(
         Matern12(400.0, 50.0),
@@ -197,8 +199,8 @@ def test_surprises_in_the_far_tails(method):
 
 
 def test_one_match_is_enough_for_a_two_cycle_of_reverse_kl():
-    """3.1.2 of P4 promises convergence for log-concave likelihoods: not at rate 1, with
-    a prior this wide."""
+    """Section 3.1.2 of P4 promises convergence for log-concave likelihoods. With such a
+    wide prior, rate 1 does not converge."""
     one = matches_of([[1.0]])
     with pytest.warns(ConvergenceWarning, match="300.* rate"):
         cycle = fitted(Constant(25.0), Probit(), one, [1], "kl", rate=1.0, max_iter=300)
@@ -212,8 +214,8 @@ def test_one_match_is_enough_for_a_two_cycle_of_reverse_kl():
 
 @both_methods
 def test_weights_below_one_converge(method):
-    """Power EP would not: a cavity without 1/w of what a match of weight w added leaves
-    out more than it added."""
+    """Power EP would not converge: its cavity leaves out 1/w of what a match of weight
+    w has added."""
     design = [
         [0, 0, -1, 0, 1],
         [0, 1, -1, 0, 0],
@@ -264,7 +266,8 @@ def test_overflow_is_an_error():
 def test_designs_too_large_for_arithmetic_are_refused(
     covariance, largest, likelihood, density, outcomes, method
 ):
-    """Up to the largest one a fit returns forecasts. The last match is at time 11."""
+    """A fit of the largest allowed design returns forecasts. The last match is at time
+    11."""
     y = np.resize(outcomes, 12)
     unit = likelihood.noise
     for size in (1e20, 1e100):

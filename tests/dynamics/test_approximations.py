@@ -1,5 +1,5 @@
-"""Periodic and squared exponential covariances: their errors are the stated ones, none
-is added."""
+"""Periodic and squared exponential covariances have the stated errors, and inference
+adds none."""
 
 import mpmath as mp
 import numpy as np
@@ -42,7 +42,7 @@ def test_a_period_stays_in_step_over_centuries():
 
 
 def from_zero(covariance, gaps):
-    """Covariances of the score at time 0 with later ones."""
+    """Return the covariances of the score at time 0 with later scores."""
     model = covariance.state_space()
     A, _ = model.transitions(np.zeros(len(gaps)), gaps)
     return (
@@ -59,8 +59,8 @@ def from_zero(covariance, gaps):
     [Periodic(0.5, 1.0, 2.0), SquaredExponential(0.5, 1.0) + Constant(0.2)],
 )
 def test_approximate_covariances(covariance, method):
-    """Equal to dense algebra for the state-space model, and within its error for the
-    covariance itself."""
+    """Inference equals dense algebra for the state-space model, and is close to that
+    for the covariance itself."""
     rng = np.random.default_rng(14)
     model = fitted(
         covariance, Probit(), random_matches(rng), rng.choice([1, -1], 9), method

@@ -1,4 +1,4 @@
-"""A mixture of fitted models: moments, quantiles and ranks of a mixture."""
+"""A mixture of fitted models: its moments, quantiles, and ranks."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def mixture(likelihoods=PLAIN, outcomes=(1, -1)):
 
 
 def draws_of(found, matches, size, rng):
-    """Score differences, (N, size), and the model of each draw."""
+    """Return draws of the score differences, (N, size), and the model of each draw."""
     which = rng.choice(len(WEIGHTS), size, p=WEIGHTS)
     moments = np.array([model.moments(matches) for model in found.models_])
     mean, variance = moments[which].transpose(1, 2, 0)
@@ -111,7 +111,8 @@ def test_differences_at_times_in_any_order():
 
 
 def test_rank_intervals_hold_the_share_of_the_mixture():
-    """Two players: both ranks are possible if 2.5 % of the mixture say so."""
+    """With two players, both ranks are in the interval if models with 2.5 % of the
+    weight say so."""
     matches = Matches([[1, -1]] * 30, np.arange(30.0), ["Ann", "Bob"])
     for lost, certain in ((1, True), (14, False)):
         y = np.repeat([1, -1], [30 - lost, lost])

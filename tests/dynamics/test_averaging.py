@@ -1,4 +1,4 @@
-"""Averages over hyperparameters, against integration on a fine regular grid."""
+"""Averages over hyperparameters, compared with integration on a fine regular grid."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def duel(won, lost):
 
 
 def log_density_of(name, value):
-    """The default prior of a logarithm, by scipy, in units of noise and span 1."""
+    """The default prior of a logarithm, by SciPy, for noise and span 1."""
     if name.endswith("variance"):
         return stats.lomax(2).logpdf(value) + np.log(value)
     if name.endswith("lengthscale"):
@@ -39,7 +39,8 @@ def log_density_of(name, value):
 
 
 def integrate(model, matches, y, logs):
-    """Evidence, weights and fits on a regular grid of logarithms of the parameters."""
+    """Return the evidence, weights, and fits on a regular grid of logarithms of the
+    parameters."""
     names = list(parameters_of(model))
     axes = np.meshgrid(*logs, indexing="ij")
     fits = []
@@ -120,7 +121,7 @@ def test_importance_sampling_agrees_with_the_grid(monkeypatch):
 
 
 def test_intervals_keep_their_width_where_the_evidence_is_largest_at_variance_zero():
-    """Of as many wins as losses: about the binomial interval."""
+    """With equal numbers of wins and losses, the interval is about the binomial one."""
     for n in (20, 200):
         matches, y = duel(n // 2, n // 2)
         model = DynamicComparisons(Constant(1.0), Probit(), posterior="joint")
@@ -131,13 +132,13 @@ def test_intervals_keep_their_width_where_the_evidence_is_largest_at_variance_ze
         assert 0.7 * binomial < high - low < 1.1 * binomial
 
 
-# the larger the skewness of the exact posterior, the worse is a mixture of Gaussians
+# the error of a mixture of Gaussians increases with the skewness of the exact posterior
 @pytest.mark.parametrize(
     ("won", "lost", "error"),
     [(5, 5, 0.01), (86, 74, 0.01), (9, 1, 0.04), (12, 0, 0.15)],
 )
 def test_two_players_by_exact_integration(won, lost, error):
-    """The joint posterior against the integral over difference and variance."""
+    """Compare the joint posterior with the integral over difference and variance."""
     d = np.linspace(-12, 12, 6001)
     logs = np.linspace(-14, 10, 400)
     variances = np.exp(logs)
@@ -189,7 +190,8 @@ def test_the_default_prior_is_the_documented_one():
         expected = stats.lomax(2, scale=noise / growth).logpdf(value) + np.log(value)
         prior = HyperPrior(model, matches, [name])
         assert prior(np.log([value])) == pytest.approx(expected)
-        # of the noise: the unit changes with it
+        # the scale of the prior is the variance of the noise, so it changes with this
+        # parameter
         both = HyperPrior(model, matches, [name, "likelihood.variance"])
         other = stats.lomax(2, scale=3 / growth).logpdf(value) + np.log(value)
         other += stats.norm(np.log(noise), 2).logpdf(np.log(3))
@@ -229,7 +231,8 @@ def test_a_fixed_parameter_stays():
 
 
 def test_coverage_where_parameters_come_from_the_prior():
-    """Two players, exact posterior of one difference: the Bayesian statement."""
+    """For two players, the posterior of their difference is exact, and so is the
+    Bayesian coverage."""
     rng = np.random.default_rng(5)
     model = DynamicComparisons(Constant(1.0), Gaussian(1.0))
     inside = 0

@@ -1,4 +1,4 @@
-"""The blocks of a state in high precision, at extreme gaps and variances, and by their
+"""The blocks of a state in high precision, at extreme gaps and variances, and with all
 origins."""
 
 import mpmath as mp
@@ -23,17 +23,15 @@ from preflearn.dynamics import (
 @pytest.mark.parametrize("gap", [0.0, 1e-12, 1e-5, 3.0, 1e5, 1e9])
 @pytest.mark.parametrize(("variance", "lengthscale"), [(1e-12, 1.0), (1e6, 1e5)])
 def test_matern_transitions_keep_their_digits(kind, gap, variance, lengthscale):
-    """The states are s, (d/du + 1) s, ...
-
-    with u = rate * time: each is driven by the next one.
-    """
+    """The states are s, (d/du + 1) s, and so on, with u = rate * time. Each state is
+    driven by the next one."""
     model = kind(variance, lengthscale).state_space()
     K = model.size
     rate = np.sqrt(2 * model.size - 1) / lengthscale
     A, Q = model.transitions(np.zeros(1), np.array([gap]))
     passed = min(mp.mpf(float(rate)) * gap, 500)
     F = -np.eye(K) + np.eye(K, k=1)
-    # so that Var(s) = variance
+    # noise density for which Var(s) = variance
     density = variance * mp.mpf(2) ** (2 * K - 1) / mp.binomial(2 * K - 2, K - 1)
     expected = in_high_precision(F.tolist(), density, passed)
     if passed < 500:
@@ -45,8 +43,8 @@ def test_matern_transitions_keep_their_digits(kind, gap, variance, lengthscale):
 
 @pytest.mark.parametrize("gap", [1e-12, 1e-5, 0.1, 3.0, 40.0])
 def test_products_keep_their_digits(gap):
-    """Matérn 3/2 times 1/2 is (1 + a|t|) e^{-(a + b)|t|}; Q = P - A P A', here in high
-    precision."""
+    """The product of Matérn 3/2 and 1/2 is (1 + a|t|) e^{-(a + b)|t|}. Here Q = P - A P
+    A' is computed in high precision."""
     a = 1.5
     b = 0.4
     variance = 1e-6

@@ -1,5 +1,5 @@
-"""The boxes of chapter 12: Brownian motion's origin, states of covariances, least
-states, two passes."""
+"""The theorem boxes of chapter 12: the origin of Brownian motion, states of
+covariances, minimal states, and two passes."""
 
 from itertools import pairwise
 
@@ -23,8 +23,8 @@ seeds = st.integers(0, 2**31)
 
 
 def times(rng, n=9, origin=0.0):
-    """Ascending times from the origin on: some equal, the first at times at the origin
-    itself."""
+    """Return ascending times from the origin on. Some are equal, and the first may be
+    the origin."""
     t = np.sort(
         rng.choice([0.0, 1e-9, 0.5, 1.0, 2.0, 4.0, 1e3], n) + rng.choice([0.0, 0.3], n)
     )
@@ -32,7 +32,7 @@ def times(rng, n=9, origin=0.0):
 
 
 def psd(M):
-    """Positive semi-definite, but for rounding."""
+    """Return whether a matrix is positive semi-definite up to rounding."""
     scale = np.abs(M).max(initial=1e-300)
     return np.linalg.eigvalsh((M + M.T) / 2).min(initial=0.0) >= -1e-10 * scale
 
@@ -55,7 +55,8 @@ def test_brownian_motion_has_an_origin(seed):
         variance * np.diff(t, prepend=t[0])
     )
     steps[:, 0] = np.sqrt(v)
-    walked = steps @ steps.T  # the sums of independent steps of equation 9
+    # covariance of the sums of independent steps of equation 9
+    walked = steps @ steps.T
     scale = 1e-12 * (1 + np.abs(walked).max())
     # (b)
     assert np.allclose(
@@ -71,7 +72,8 @@ def test_brownian_motion_has_an_origin(seed):
         assert np.allclose(package, walked, rtol=0, atol=scale)
 
 
-# ---- States of covariances: h, P(t), A(t, u) of the box, each with the covariance that it states
+# ---- States of covariances: h, P(t), A(t, u) of the box, each with the stated
+# covariance
 
 
 def single_models(rng):
@@ -188,7 +190,7 @@ def test_noise_of_matern_32():
         assert np.allclose(Q, 4 * k.variance * integral, atol=1e-9 * k.variance)
 
 
-# ---- The least state
+# ---- The smallest state
 
 
 def ranks(K):
@@ -199,8 +201,8 @@ def ranks(K):
 
 
 def chain_of_forecasts(K):
-    """The proof of (b): h, P and A of a state that is a basis of the forecasts E[f |
-    p]."""
+    """Follow the proof of (b): return h, P and A of a state that is a basis of the
+    forecasts E[f | p]."""
     found = []
     reads_before = None
     P_before = None
@@ -225,8 +227,8 @@ def chain_of_forecasts(K):
 
 
 def random_covariance(rng, n=8):
-    """Of a chain whose matrices change and may be singular, or any matrix; and a size
-    that is enough."""
+    """Return a covariance and a sufficient size: that of a chain with changing,
+    possibly singular matrices, or any one."""
     if rng.random() < 0.25:
         factor = rng.normal(size=(n, int(rng.integers(1, n + 1))))
         return factor @ factor.T, n
@@ -260,7 +262,7 @@ def test_least_state_is_a_rank(seed):
 
 
 def forward_back(h, P, A, t, y, tau):
-    """The equations of the chapter, one time after the other."""
+    """Apply the equations of the chapter, one time after the other."""
     filtered = []
     now = (0 * h, P(t[0]))
     for n in range(len(t)):
@@ -294,7 +296,7 @@ def test_two_passes_give_the_posterior(seed):
     rng = np.random.default_rng(seed)
     h, P, A, k = some_model(rng)
     size = int(rng.choice([1, 2, 9]))
-    # equal times among them
+    # some of the times are equal
     t = np.sort(rng.choice([0.0, 0.5, 1.0, 2.0, 2.7, 4.0, 9.0, 20.0], size))
     y = rng.normal(size=size)
     tau = rng.uniform(0.1, 4, size) * rng.integers(0, 2, size)

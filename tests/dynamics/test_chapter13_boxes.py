@@ -48,7 +48,7 @@ def fit(covariance, likelihood, method, X, time, y, **options):
 
 
 def moments(model, time):
-    """Means and variances of all features at all times, (T, M) each."""
+    """Return means and variances of all features at all times, (T, M) each."""
     mean, deviation = curves(model, model.features_, time).transpose(1, 2, 0)
     return mean, deviation**2
 
@@ -92,7 +92,7 @@ def test_ep_of_one_match(name):
     if name in CONCAVE:
         assert max(seconds) < 1e-9
     else:
-        assert max(seconds) > 0.01  # the condition is needed
+        assert max(seconds) > 0.01  # without the condition, it does not hold
 
 
 def shifted_density(log_density, shift, y, d):
@@ -101,7 +101,7 @@ def shifted_density(log_density, shift, y, d):
 
 @pytest.mark.theorem("prop-inference-ep")
 def test_one_site_matches_a_whole_process():
-    """(d): at other times too, mean and variance are those of the exact posterior of
+    """(d): at other times, too, mean and variance are those of the exact posterior of
     one match."""
     K = Matern12(1.5, lengthscale=2.0)
     time = np.array([0.0, 1.0, 2.5])
@@ -146,7 +146,7 @@ def test_the_bound_has_one_stationary_point_of_this_form(likelihood, density, ou
     alpha, beta = model.pseudo_observations_.T
     assert (beta >= 0).all()  # (b)
     covariance = np.linalg.inv(np.linalg.inv(problem.gram) + np.diag(beta))  # (a)
-    # a factor of each feature's covariance
+    # entries of the lower triangular factor of each feature's covariance
     own = np.tril(problem.feature[:, None] == problem.feature)
 
     def bound(at):
@@ -184,7 +184,7 @@ def test_gaussian_rows_of_one_feature_take_one_iteration(covariance):
     mean, variance, evidence = dense.exact_gaussian(covariance, 0.5, X, time, y)
     for method in ("ep", "kl"):
         model = fit(covariance, Gaussian(0.5), method, X, time, y, rate=1.0, tol=1e-9)
-        assert len(model.trace_) == 2  # the second evaluation finds nothing to do
+        assert len(model.trace_) == 2  # the second evaluation changes nothing
         np.testing.assert_allclose(moments(model, time), (mean, variance), atol=1e-9)
         assert model.log_marginal_likelihood_ == pytest.approx(evidence, abs=1e-9)
 
@@ -226,8 +226,8 @@ def test_gaussian_means_are_exact_and_variances_are_ordered(covariance, size):
 
 @pytest.mark.theorem("thm-inference-gaussian")
 def test_eps_variances_have_one_fixed_point_and_rise_to_it():
-    """(c): from 0 the precisions of the sites only grow; other starts end at the same
-    place."""
+    """(c): from 0, the precisions of the sites can only increase. Other starts have the
+    same limit."""
     rng = np.random.default_rng(5)
     for M, size in ((3, 2), (5, 2), (4, 3)):
         time = np.sort(rng.uniform(0, 4, 9))
@@ -289,7 +289,7 @@ def test_ep_is_exact_on_forests(rows, longest):
 
 @pytest.mark.theorem("thm-inference-gaussian")
 def test_eps_variances_can_be_above_the_exact_ones_where_rows_are_no_differences():
-    """(e) needs its condition; (b) and (c) do not."""
+    """(e) needs its condition, but (b) and (c) do not."""
     X = np.array([[1.0, 1, 1], [1, 1, -1]])
     y = np.array([1.0, 0.3])
     mean, variance, _ = dense.exact_gaussian(Constant(1.0), 0.3, X, np.zeros(2), y)
@@ -303,7 +303,7 @@ def test_eps_variances_can_be_above_the_exact_ones_where_rows_are_no_differences
 
 @pytest.mark.theorem("thm-inference-gaussian")
 def test_eps_variances_can_be_above_the_exact_ones_where_v_has_negative_entries():
-    """(e) needs V >= 0, also where all rows are differences."""
+    """(e) needs V >= 0, even if all rows are differences."""
     X = np.array([[1.0, -1, 0], [0, 1, -1], [0, 1, -1]])
     time = np.array([-1.0, 1, 2])
     covariance = Affine(1.0, 1.0, origin=0.0)
@@ -359,7 +359,7 @@ def test_a_likelihood_that_is_not_log_concave_can_have_negative_precisions():
 
 
 def evidence_gap(covariance, noise, method, X, time, y):
-    """Estimated minus exact evidence."""
+    """Return the estimated minus the exact evidence."""
     model = fit(covariance, Gaussian(noise), method, X, time, y, max_iter=20_000)
     exact = dense.exact_gaussian(covariance, noise, X, time, y)[2]
     return model.log_marginal_likelihood_ - exact
@@ -417,7 +417,7 @@ def test_forests_have_no_such_error_under_ep():
 @pytest.mark.parametrize("noise", [0.01, 1.0])
 @pytest.mark.parametrize("k", [1, 2, 3, 6])
 def test_rates_of_reverse_kl(k, noise):
-    """The residual shrinks, or grows, by the largest |1 - rate rho_i| a sweep."""
+    """The residual is multiplied by the largest |1 - rate rho_i| in each sweep."""
     rng = np.random.default_rng(k)
     n = 8
     M = k + 2
@@ -461,7 +461,8 @@ def test_rates_of_reverse_kl(k, noise):
             assert left[-1] > 10 * left[75]
         else:
             assert left[-1] < max(1.05 * left[len(left) // 2], 1e-9)
-            if rate < 1:  # at rate 1 residuals may fall to rounding in a few sweeps
+            # at rate 1, only rounding errors may remain after a few sweeps
+            if rate < 1:
                 assert (
                     left[-1]
                     <= 50 * left[0] * max(factor, 1 - rate) ** (len(left) - 1) + 1e-10
@@ -470,8 +471,8 @@ def test_rates_of_reverse_kl(k, noise):
 
 @pytest.mark.theorem("prop-inference-rates")
 def test_ep_has_no_such_rates():
-    """Rows of two features, rate 1, a covariance that extrapolates: reverse-KL
-    converges, EP does not."""
+    """For these rows of two features at rate 1, and a covariance that extrapolates,
+    reverse-KL converges and EP does not."""
     rng = np.random.default_rng(29)
     time = np.sort(rng.uniform(0, 5, 10))
     X = random_design(rng, 10, 5)
@@ -494,8 +495,8 @@ def test_ep_has_no_such_rates():
 
 
 def grid_moments(mean, covariance, x, log_density):
-    """Mean, covariance, and log integral of N(s; mean, covariance) p(x·s) by a grid over
-    two scores."""
+    """Return mean, covariance, and log integral of N(s; mean, covariance) p(x·s), by a
+    grid over two scores."""
     deviation = np.sqrt(np.diag(covariance))
     z = np.linspace(-9, 9, 901)
     s = np.stack(np.meshgrid(*(mean[:, None] + deviation[:, None] * z), indexing="ij"))
@@ -521,7 +522,7 @@ def test_one_site_per_match_keeps_all_means_and_covariances(name):
     exact_mean, exact_covariance, log_z = grid_moments(
         mean, covariance, x, DENSITIES[name]
     )
-    # moments of u by a grid over u alone
+    # moments of u, by a grid over u alone
     u = c + np.sqrt(v) * np.linspace(-12, 12, 40_001)
     logs = DENSITIES[name](u) - (u - c) ** 2 / (2 * v)
     weight = np.exp(logs - logs.max())
@@ -549,7 +550,8 @@ def test_one_site_per_match_is_exact_for_gaussian_outcomes(covariance):
     log_p = multivariate_normal(np.zeros(25), total).logpdf(y)
     assert model.log_marginal_likelihood_ == pytest.approx(log_p, abs=1e-8)
     mean, found = model.joint_scores(model.features_, 3.0)
-    cross = X.T * covariance.gram([3.0], time)  # of scores at 3 and outcomes
+    # covariance of the scores at time 3 with the outcomes
+    cross = X.T * covariance.gram([3.0], time)
     prior = covariance.gram([3.0]).item() * np.eye(4)
     assert mean == pytest.approx(cross @ np.linalg.solve(total, y), abs=1e-8)
     rest = prior - cross @ np.linalg.solve(total, cross.T)

@@ -34,7 +34,7 @@ def random_chances(n, rng):
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("n", [2, 3, 7])
 def test_any_chances_have_interactions(link, n):
-    """(a), with arbitrary scores of players, zero and equal ones too."""
+    """(a), with any scores of the players, including zero and equal scores."""
     F, inverse = LINKS[link]
     rng = np.random.default_rng(n)
     for s in (rng.normal(size=n), np.zeros(n), 3 * np.ones(n)):
@@ -45,7 +45,7 @@ def test_any_chances_have_interactions(link, n):
         other = own + 1e-3 * (
             np.triu(np.ones((n, n)), 1) - np.tril(np.ones((n, n)), -1)
         )
-        # unique
+        # the interactions are unique
         assert (
             np.abs(F(s[:, None] - s[None] + other) - P)[~np.eye(n, dtype=bool)].min()
             > 0
@@ -55,13 +55,13 @@ def test_any_chances_have_interactions(link, n):
 @pytest.mark.theorem("prop-sports-interactions")
 @pytest.mark.parametrize("link", LINKS)
 def test_without_interactions_only_sums_of_zero(link):
-    """(b), both directions, transitivity, and that its converse is false."""
+    """(b): both directions, transitivity, and a counterexample to its converse."""
     F, inverse = LINKS[link]
     rng = np.random.default_rng(0)
     for n in (2, 3, 6):
-        t = rng.normal(size=n).round(1)  # ties among them
+        t = rng.normal(size=n).round(1)  # some strengths are equal
         d = inverse(F(t[:, None] - t[None]))
-        sums = d[:, :, None] + d[None] + d.T[:, None, :]  # d_ij + d_jk + d_ki
+        sums = d[:, :, None] + d[None] + d.T[:, None, :]  # the sums d_ij + d_jk + d_ki
         np.testing.assert_allclose(sums, 0, atol=1e-9)
         for k in range(n):  # the scores of the proof
             np.testing.assert_allclose(d[:, k][:, None] - d[:, k][None], d, atol=1e-9)
@@ -72,13 +72,13 @@ def test_without_interactions_only_sums_of_zero(link):
     P = np.full((3, 3), 0.5)
     P[0, 1] = P[1, 2] = P[0, 2] = 0.6
     d = inverse(P)
-    assert P[0, 2] >= max(P[0, 1], P[1, 2])  # transitive
-    assert d[0, 1] + d[1, 2] - d[0, 2] > 0.1  # and yet no scores
+    assert P[0, 2] >= max(P[0, 1], P[1, 2])  # the probabilities are transitive
+    assert d[0, 1] + d[1, 2] - d[0, 2] > 0.1  # but they do not come from scores
 
 
 def tournament(kind, rng):
-    """Rows over players and pairs, with names; some players meet once, pairs many
-    times."""
+    """Return rows over players and pairs, with names. Some players meet once, and pairs
+    meet many times."""
     if kind == "one pair":
         pairs = [(0, 1)] * 4
     elif kind == "a path":
@@ -112,8 +112,8 @@ def sums_over_opponents(own, couples, used):
 @pytest.mark.parametrize("kind", ["one pair", "a path", "random"])
 @pytest.mark.parametrize("method", ["ep", "kl"])
 def test_players_are_sums_of_their_interactions(kind, method):
-    """(c) at fixed points of both methods, for four likelihoods, all outcomes alike
-    among them."""
+    """(c) at fixed points of both methods, for four likelihoods and also for equal
+    outcomes."""
     rng = np.random.default_rng(1)
     X, names, couples, used = tournament(kind, rng)
     outcomes = {
@@ -140,7 +140,7 @@ def test_players_are_sums_of_their_interactions(kind, method):
 @pytest.mark.theorem("prop-sports-interactions")
 @pytest.mark.parametrize("kind", ["one pair", "a path", "random"])
 def test_the_mode_has_the_same_split(kind):
-    """(c) at the mode, by a general optimiser; and the parts of the sum belong to the
+    """(c) at the mode, found by a general optimizer. The parts of the sum belong to the
     opponents."""
     rng = np.random.default_rng(2)
     X, _, couples, used = tournament(kind, rng)
@@ -155,7 +155,7 @@ def test_the_mode_has_the_same_split(kind):
         minus_log, np.zeros(X.shape[1]), method="BFGS", options={"gtol": 1e-10}
     ).x
     u = X @ s
-    # the derivative in d
+    # the derivative with respect to d
     g = y * np.exp(-(u**2) / 2 - log_ndtr(y * u)) / np.sqrt(2 * np.pi)
     np.testing.assert_allclose(s / variance, X.T @ g, atol=1e-5)
     player, own = np.split(s, [len(used)])
@@ -167,8 +167,8 @@ def test_the_mode_has_the_same_split(kind):
 @pytest.mark.theorem("prop-sports-interactions")
 @pytest.mark.parametrize("n", [2, 3, 8])
 def test_known_differences_are_split_by_the_variances(n):
-    """(d), by least squares under the condition that d is met; equal strengths among
-    them."""
+    """(d), by least squares under the condition that the differences are d. Some
+    strengths are equal."""
     rng = np.random.default_rng(n)
     t = rng.normal(size=n).round(0)
     (kappa, eta) = (1.3, 0.8)
@@ -180,7 +180,7 @@ def test_known_differences_are_split_by_the_variances(n):
         row[j] = -1
         row[n + k] = 1
     root = np.sqrt(np.r_[np.full(n, kappa), np.full(len(couples), eta)])
-    # of least norm in units of the prior
+    # solution of least norm in units of the prior
     s = root * np.linalg.lstsq(A * root, d, rcond=None)[0]
     np.testing.assert_allclose(A @ s, d, atol=1e-9)
     player, own = np.split(s, [n])
@@ -208,12 +208,12 @@ def test_points_inform_about_one_score_by_their_difference_only(r):
         both = poisson.logpmf(x, r * np.exp(d)) + poisson.logpmf(y, r * np.exp(-d))
         apart = Skellam(r).log_density(np.full(len(d), x - y), 2 * d)
         assert np.ptp(both - apart) < 1e-8 * (1 + np.abs(both).max())
-        # other points with the same difference: the same function of d
+        # other points with the same difference give the same function of d
         more = poisson.logpmf(x + 4, r * np.exp(d)) + poisson.logpmf(
             y + 4, r * np.exp(-d)
         )
         assert np.ptp(both - more) < 1e-8 * (1 + np.abs(more).max())
-        # points with another difference: another one
+        # points with another difference give another function
         other = poisson.logpmf(x + 1, r * np.exp(d)) + poisson.logpmf(y, r * np.exp(-d))
         assert np.ptp(both - other) > 1
 
@@ -242,9 +242,9 @@ def test_attack_and_defence_are_a_score_and_an_offset(covariance):
             )
     time = np.array([0.5, 0.5, 2.0, 7.0])
     K = covariance.gram(time)
-    half = np.kron([[0.5, 0.5], [0.5, -0.5]], np.eye(4))  # (a, b) -> (s, t)
+    half = np.kron([[0.5, 0.5], [0.5, -0.5]], np.eye(4))  # maps (a, b) to (s, t)
     both = half @ np.kron(np.eye(2), K) @ half.T
     assert np.allclose(both, np.kron(np.eye(2), K / 2))
-    # other covariances: not independent
+    # with other covariances, s and t are not independent
     unequal = half @ np.kron(np.diag([1.0, 2.0]), K) @ half.T
     assert np.abs(unequal[:4, 4:]).max() > 0.01

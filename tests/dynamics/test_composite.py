@@ -1,4 +1,5 @@
-"""Covariance functions: their formulas, sums and products, and what they refuse."""
+"""Covariance functions: their formulas, sums, and products, and the input that they
+reject."""
 
 import math
 

@@ -1,4 +1,5 @@
-"""Chances of counts and of differences of counts, against sums over both sides' points."""
+"""Probabilities of counts and of count differences, compared with sums over the points
+of both sides."""
 
 import math
 
@@ -11,7 +12,8 @@ from preflearn.dynamics import Poisson, Skellam
 
 
 def difference_of_counts(base, mean, variance):
-    """Loss, tie and win by sums over the points of both sides, and over u."""
+    """Return the probabilities of loss, tie, and win by sums over the points of both
+    sides, and over u."""
     x = np.linspace(-9, 9, 61)
     weights = stats.norm.pdf(x) / stats.norm.pdf(x).sum()
     k = np.arange(250)
@@ -41,8 +43,8 @@ def test_points_are_forecast_jointly(mean, variance):
 
 @pytest.mark.parametrize("base_rate", [1e-6, 0.1, 1.4, 100.0, 1e6])
 def test_the_chance_of_a_tie_is_kept_to_the_smallest_number(base_rate):
-    """Scaling leaves it what it is by itself, and where it is left out, far beyond
-    e^-800, nothing is."""
+    """Scaling keeps the probability. It is left out far below e^-800, where the
+    probability is 0 as a float."""
     line = np.linspace(0, 60, 241), np.full(241, 0.5)
     mean, variance = np.hstack([random_moments(300, 1), line])
     tie = Skellam(base_rate).probabilities(mean, variance)[:, 1]
@@ -55,7 +57,7 @@ def test_the_chance_of_a_tie_is_kept_to_the_smallest_number(base_rate):
     "likelihood", [Poisson(), Skellam(1e-6), Skellam(1.4), Skellam(1e6)], ids=repr
 )
 def test_results_that_are_certain(likelihood):
-    """Ties so rare that their chance is no number any more, and quadrature over them
+    """Ties are so rare that their probability underflows, and quadrature over them
     overflows."""
     mean = np.array([100.0, 300.0, -300.0, 1e4, -1e90])
     for variance in (0.0, 1e-30, 1e-6, 1.0):
@@ -65,7 +67,8 @@ def test_results_that_are_certain(likelihood):
 
 
 def test_rates_of_points_are_bounded():
-    """E e^u is e^500050 here; the engine's products of two stay finite."""
+    """E e^u is e^500050 here. The products of two results in the engine must be
+    finite."""
     for likelihood, outcome, slope in ((Poisson(), 3.0, 1.0), (Skellam(2.0), 3.0, 0.0)):
         value, first, second = integral_at(likelihood, outcome, 50, 1e6, ep=False)
         assert -1e101 < value <= -1e100

@@ -1,4 +1,4 @@
-"""The search for a covariance finds a known truth, and tells of what fails."""
+"""The search for a covariance finds a known one, and reports failures."""
 
 import math
 
@@ -25,8 +25,8 @@ SPAN = 1000.0
 
 
 def simulated(covariance, n=400, players=6, seed=0, noise=None):
-    """Results of the probit model; with a noise, differences of points of this
-    variance."""
+    """Return results of the probit model, or with `noise`, point differences with this
+    noise variance."""
     rng = np.random.default_rng(seed)
     times = np.sort(rng.uniform(0, SPAN, n)).round()
     who = np.array([rng.permutation(players)[:2] for _ in range(n)])
@@ -78,7 +78,8 @@ def test_it_finds_a_sum():
         table["bic"], table["n_parameters"] * math.log(250) - 2 * table["evidence"]
     )
     steps = table.groupby("step")["bic"].min().cummin()
-    assert steps.iloc[-1] == steps.iloc[-2]  # the last step found nothing better
+    # the last step did not find a better structure
+    assert steps.iloc[-1] == steps.iloc[-2]
     assert steps.iloc[1] < steps.iloc[0]
     best = table.loc[table["bic"].idxmin()]
     assert best["n_parameters"] == 4
@@ -96,7 +97,7 @@ def test_a_search_tries_each_structure_once_and_reports_the_best():
     )
     table = found.table
     product = table.set_index("structure").loc["Matern12 * Matern32"]
-    assert product["n_parameters"] == 3  # one variance, two lengths
+    assert product["n_parameters"] == 3  # one variance and two length scales
     assert table["structure"].is_unique
     np.testing.assert_allclose(
         table["bic"], table["n_parameters"] * math.log(99) - 2 * table["evidence"]
@@ -125,7 +126,7 @@ def test_any_number_of_processes_finds_the_same():
 
 def test_a_base_that_fails_is_reported():
     matches, y = simulated(Constant(1.0), n=100)
-    bases = [Wiener(origin=500.0), Constant()]  # no covariance before its origin
+    bases = [Wiener(origin=500.0), Constant()]  # has no covariance before its origin
     found = discover_covariance(matches, y, OrdinalProbit(margin=0.3), bases=bases)
     assert best_of(found) == "Constant"
     failed = found.table[found.table["error"] != ""]

@@ -26,7 +26,8 @@ from preflearn.matches import Matches, TimeWarning
 
 
 def series(seed=0, n=200, covariance=MOVING, noise=0.2):
-    """One feature a row: measurements of three processes, whose posterior is Gaussian."""
+    """Return measurements of three processes, with one feature per row. Their posterior
+    is Gaussian."""
     rng = np.random.default_rng(seed)
     which = rng.integers(0, 3, n)
     times = np.sort(rng.integers(0, 400, n) / 8)
@@ -50,7 +51,7 @@ OWN = {"Ann": Constant(0.2), "*": MOVING}
     [(OWN, "Probit"), *((MOVING, name) for name in LIKELIHOODS)],
     ids=str,
 )
-# rounding may be above this tol
+# rounding errors may be larger than this tol
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_gradient_is_that_of_refitted_models(method, covariance, name):
     likelihood, _, outcomes = LIKELIHOODS[name]
@@ -65,7 +66,7 @@ def test_gradient_is_that_of_refitted_models(method, covariance, name):
 
     step = 1e-3
     for name, derivative in zip(names, found, strict=True):
-        # of fourth order in the step
+        # differences with an error of fourth order in the step
         near, far = (
             evidence_at(name, k * step) - evidence_at(name, -k * step) for k in (1, 2)
         )
@@ -127,7 +128,8 @@ def test_certificates_are_those_of_what_is_returned():
         start.fit(*data).log_marginal_likelihood_
     )
     step = np.log(found.trace[list(found.parameters)]).diff().abs().iloc[1].max()
-    assert step <= 1.001  # the first one changes nothing by more than a factor of e
+    # the first step changes each parameter by a factor of at most e
+    assert step <= 1.001
     fresh = with_parameters(start, found.parameters).fit(*data)
     assert found.evidence == pytest.approx(fresh.log_marginal_likelihood_, abs=1e-6)
 
@@ -147,7 +149,8 @@ def test_fixed_parameters_stay():
 
 
 def test_default_bounds_are_wide_and_lengths_fit_the_span():
-    """Measurements that are all 0 push the variance down, and the length to one end."""
+    """All measurements are 0, so the variance decreases to its bound, and the length
+    scale reaches one end."""
     matches, y = series(1)
     span = float(np.ptp(matches.time))
     start = DynamicComparisons(Matern12(2.0, 1.0), Gaussian(variance=1.0))
@@ -233,8 +236,8 @@ def test_a_maximum_warns_once_where_a_length_that_stays_is_absurd(fixed, n_warni
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_search_stays_in_the_range_of_the_likelihood():
-    """Differences of points so wide that the evidence would have a base rate above the
-    largest allowed."""
+    """The point differences are so large that the evidence would prefer a base rate
+    above the largest allowed one."""
     y = np.round(np.random.default_rng(1).normal(0, 5000, 40))
     matches = Matches(np.tile([[1, -1]], (40, 1)), np.arange(40.0), ["a", "b"])
     found = maximise_evidence(

@@ -1,4 +1,4 @@
-"""Forecasts from all earlier matches: those of a refit at every time, at the cost of a
+"""Forecasts from all earlier matches, compared with refits at every time. They cost one
 sweep."""
 
 import warnings
@@ -34,7 +34,7 @@ CASES = {
 
 
 def season(seed, likelihood, n=120, n_players=7, n_times=30):
-    """Matches at times that repeat, as days do."""
+    """Return matches at repeated times, such as days."""
     rng = np.random.default_rng(seed)
     design = random_design(rng, n, n_players)
     time = np.sort(rng.integers(0, n_times, n)).astype(float)
@@ -49,7 +49,7 @@ def season(seed, likelihood, n=120, n_players=7, n_times=30):
 
 
 def refits(model, matches, y, weights, offset, start):
-    """A fit to convergence for each match."""
+    """Return forecasts of fits to convergence, one for each match."""
     found = []
     for n in range(start, len(matches)):
         earlier = slice(np.searchsorted(matches.time, matches.time[n]))
@@ -117,8 +117,8 @@ def test_the_number_of_threads_changes_nothing():
 
 
 def test_sweeps_that_oscillate_are_damped():
-    """One logit match after the other, prior variance 64: plain sweeps at rate 1 run in
-    circles."""
+    """Plain sweeps at rate 1 oscillate for consecutive logit matches with prior
+    variance 64."""
     matches = Matches(np.tile([1.0, -1.0], (12, 1)), np.arange(12.0), ["a", "b"])
     model = DynamicComparisons(Constant(64.0), Logit(), "kl")
     found = one_step_ahead(model, matches, np.ones(12), 1, tol=1e-4)
@@ -134,7 +134,7 @@ def test_sweeps_that_oscillate_are_damped():
     [
         ({"start": 0}, "start is 0"),
         ({"start": True}, "start is True"),
-        ({"start": 1}, "start is 1"),  # of the first day
+        ({"start": 1}, "start is 1"),  # this match is on the first day
         ({"model": "Elo"}, "model"),
         ({"tol": 0}, "tol"),
         ({"y": np.where(np.arange(120) == 110, 3, 1)}, r"y\[110\]"),
@@ -145,7 +145,7 @@ def test_sweeps_that_oscillate_are_damped():
     ],
 )
 def test_bad_input(changes, named):
-    """The last of it in a match to come."""
+    """In the last case, the input is bad in a later match."""
     matches, _ = season(0, Probit())
     usual = {
         "model": DynamicComparisons(Constant(1.0), Probit()),
@@ -159,8 +159,8 @@ def test_bad_input(changes, named):
 @both_methods
 @pytest.mark.parametrize("points", [50.0, 1000.0])
 def test_the_model_is_fitted_anew_where_sweeps_diverge(points, method):
-    """A first step of reverse-KL overshoots to rates of e^19: the model is fitted anew
-    instead."""
+    """The first step of reverse-KL overshoots to rates of e^19, so the model is fitted
+    from the start instead."""
     matches = Matches([[1, -1]] * 6, [0, 1, 1, 2, 3, 3], ["a", "b"])
     y = [0, 0, 0, points, points, 0]
     model = DynamicComparisons(Constant(10.0), Poisson(), method)

@@ -107,7 +107,7 @@ def test_search_keeps_the_best_and_all_others():
     for name, (low, high) in RANGES.items():
         place = (np.log(table[name]) - math.log(low)) / math.log(high / low)
         assert place.between(0, 1).all()
-        assert abs(place.mean() - 0.5) < 0.15  # four standard errors, of uniform draws
+        assert abs(place.mean() - 0.5) < 0.15  # four standard errors for uniform draws
     assert found.best == table["evidence"].argmax()
     best = table.iloc[found.best]
     assert found.model.covariance == Constant(0.3) + Matern12(*best[list(RANGES)])
@@ -119,7 +119,7 @@ def test_search_keeps_the_best_and_all_others():
 
 
 def test_search_says_where_the_best_is_near_the_boundary():
-    # random outcomes: the less variance, the better
+    # random outcomes, for which the smallest variance is best
     matches, y = small(n=40, outcomes=(1, -1))
     model = DynamicComparisons(Constant(1.0), Probit())
     found = random_search(

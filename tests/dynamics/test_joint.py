@@ -1,4 +1,5 @@
-"""The joint posterior: exact for Gaussian outcomes, EP of Gaussian processes for others."""
+"""The joint posterior, which is exact for Gaussian outcomes, and EP for Gaussian
+processes otherwise."""
 
 import itertools
 from functools import partial
@@ -45,7 +46,7 @@ from preflearn.dynamics.engine import joint
 from preflearn.dynamics.model_selection.evidence import gradient_of
 from preflearn.matches import Matches
 
-# constant scores that the engine takes for moving ones
+# constant scores that the engine treats as changing ones
 STILL = partial(PiecewiseConstant, boundaries=(1e6,))
 fitted = partial(problems.fitted, posterior="joint")
 some_seed = st.integers(0, 2**32 - 1)
@@ -55,12 +56,13 @@ some_seed = st.integers(0, 2**32 - 1)
 
 
 def gram_of(problem):
-    """The prior covariance of z = x·s of all matches."""
+    """Return the prior covariance of z = x·s over all matches."""
     return problem.design @ problem.gram @ problem.design.T
 
 
 def exact_gaussian(problem, noise, y, features, times):
-    """Mean and covariance of the scores of features at times, and the evidence."""
+    """Return mean and covariance of the scores of features at times, and the
+    evidence."""
     entries = len(problem.x)
     both = np.append(problem.feature, features)
     when = np.append(problem.time, times)
@@ -76,8 +78,8 @@ def exact_gaussian(problem, noise, y, features, times):
 
 
 def ep_by_dense_algebra(G, density, y, max_iter=3000):
-    """EP with a site exp(alpha z - beta z²/2) for each match, z ~ N(0, G): moments of z
-    and the evidence."""
+    """Run EP with a site exp(alpha z - beta z²/2) for each match, z ~ N(0, G). Return
+    moments of z and the evidence."""
     alpha, beta = np.zeros((2, len(y)))
     for _ in range(max_iter):
         q = dense.state(G, alpha, beta)
@@ -142,7 +144,8 @@ def test_fixed_points_equal_those_of_dense_algebra(
 
 
 def test_features_of_different_covariances_share_the_stack():
-    """A constant advantage in all rows, players who enter and leave, two kinds of state."""
+    """The problem has a constant advantage in all rows, players who enter and leave,
+    and two kinds of state."""
     rng = np.random.default_rng(0)
     covariance = {"f0": Constant(0.4), "f1": Matern52(0.7, 2.0), "*": MOVING}
     players = random_matches(rng, 20, 5, span=9.0)
@@ -196,7 +199,7 @@ def test_one_match_is_exact(likelihood, density, outcomes, row):
 
 @pytest.mark.parametrize("variance", [0.2, 5.0])
 def test_a_race_keeps_score_and_error_together(variance):
-    """Ten times closer to exact integration than the factorized posterior."""
+    """The error is a tenth of that of the factorized posterior."""
     mean, square, chance = chain_of_performances([variance] * 3)
     model = fitted(Constant(variance), Probit(), *race("abc"), tol=1e-8)
     found = np.array([model.scores(name, 0.0) for name in "abc"])
@@ -206,7 +209,8 @@ def test_a_race_keeps_score_and_error_together(variance):
 
 
 def gibbs(X, y, prior_variance, n_draws, seed):
-    """Scores of static players under Probit: outcomes are signs of z plus noise."""
+    """Draw scores of static players under Probit, where an outcome is the sign of z
+    plus noise."""
     rng = np.random.default_rng(seed)
     covariance = np.linalg.inv(X.T @ X + np.eye(X.shape[1]) / prior_variance)
     root = np.linalg.cholesky(covariance)
@@ -223,8 +227,8 @@ def gibbs(X, y, prior_variance, n_draws, seed):
 
 
 def test_ten_players_in_two_leagues_against_a_sampler():
-    """Differences between leagues that one match links are far less certain than the
-    factorized posterior says."""
+    """One match links two leagues. Differences between leagues are far less certain
+    than in the factorized posterior."""
     rng = np.random.default_rng(5)
     X = np.zeros((61, 10))
     for row in X[:-1]:
@@ -247,7 +251,7 @@ def test_ten_players_in_two_leagues_against_a_sampler():
     gaps = mean[pairs[:, 0]] - mean[pairs[:, 1]]
     other = draws.mean(axis=0)
     np.testing.assert_allclose(gaps, other[pairs[:, 0]] - other[pairs[:, 1]], atol=0.06)
-    # EP is up to 7 % short where a posterior is skewed
+    # EP underestimates deviations by up to 7 % if a posterior is skewed
     np.testing.assert_allclose(spread(covariance), spread(sampled), rtol=0.1)
     plain = problems.fitted(Constant(1.5), Probit(), matches_of(X), y)
     wrong = spread(plain.joint_scores(model.features_, 0.0)[1])
@@ -267,7 +271,7 @@ def problem_of(seed):
 
 
 def summary_of(model, names, times=(-1.0, 0.3, 1.1, 9.0)):
-    """Evidence and moments of all scores and of their differences."""
+    """Return the evidence and the moments of all scores and their differences."""
     covariances = [model.joint_scores(names, time)[1] for time in times]
     curves = [model.scores(name, times) for name in names]
     return [
@@ -446,7 +450,7 @@ def test_gradients_are_those_of_refitted_models(covariance, method):
 
 
 def test_the_evidence_has_a_maximum_that_is_found():
-    """For Gaussian outcomes it is that of the exact evidence."""
+    """For Gaussian outcomes, it is the maximum of the exact evidence."""
     matches, _ = small(n=60)
     rng = np.random.default_rng(2)
     y = matches.design @ np.array([2.0, 0.5, -0.5, -2.0]) + rng.normal(size=60)
@@ -513,7 +517,8 @@ def test_simulated_outcomes_have_the_forecast_probabilities(posterior, name):
 
 
 def test_simulated_scores_move_together():
-    """Outcomes without noise, at two times: covariances of x·s as by dense algebra."""
+    """With outcomes at two times that have little noise, the covariances of x·s are
+    those of dense algebra."""
     rng = np.random.default_rng(0)
     matches = random_matches(rng, 15, 4)
     y = rng.normal(size=15)
@@ -554,7 +559,8 @@ def test_updates_files_and_standings(covariance, tmp_path):
 
 
 def test_ranks_are_drawn_jointly():
-    """Two players far from a third: all about each other is sure, though scores are not."""
+    """After 200 matches, the difference of two players is certain, although their
+    scores are not."""
     design = np.array([[1.0, -1.0]] * 200)
     y = np.resize([1, 1, 1, -1], 200)
     model = fitted(Constant(50.0), Probit(), matches_of(design), y)
@@ -591,7 +597,7 @@ def test_sizes_and_questions_are_refused_with_a_remedy(monkeypatch):
 
 
 def test_matches_that_are_far_apart_forget():
-    """Long gaps, where transitions vanish, leave the prior."""
+    """After a long gap, the transition is 0 and the score has its prior."""
     matches = matches_of([[1, -1], [1, -1]], [0.0, 1e6])
     model = fitted(Matern12(0.7, 1.0), Gaussian(0.5), matches, [1.0, -1.0])
     half = multivariate_normal(0, 1.9)

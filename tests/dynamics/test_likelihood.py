@@ -1,4 +1,5 @@
-"""The likelihoods as objects: outcomes, forecasts, densities, and what they refuse."""
+"""Likelihoods as objects: outcomes, forecasts, densities, and the input that they
+reject."""
 
 import math
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ RESULTS = [ours for ours in ALL if isinstance(ours, Results)]
 
 
 def integer_outcomes(likelihood):
-    """The possible outcomes among integers up to 400."""
+    """Return the possible outcomes among the integers up to 400."""
     y = np.arange(-400.0, 401.0)
     impossible, _ = likelihood._impossible(y)
     return y[~impossible]
@@ -87,7 +88,7 @@ def test_forecasts_are_partitions(likelihood):
 
 @njit_inside
 def _struck(a, b, y, u, x):
-    """Of the complementary log-log link, P(1 | u) = 1 - exp(-e^u)."""
+    """Density of the complementary log-log link, P(1 | u) = 1 - exp(-e^u)."""
     rate = math.exp(min(u + x, 700.0) if y > 0 else u + x)
     if y < 0:
         return -rate, -rate, -rate
@@ -113,13 +114,14 @@ class Struck(Results):
 
 
 def test_likelihoods_that_grow_like_an_exponential_keep_their_mass():
-    """E e^u is e^{mean + variance/2}, with its mass variance/deviation = 20 deviations
+    """E e^u is e^{mean + variance/2}. Its mass is variance/deviation = 20 deviations
     from the mean."""
     mean = np.array([0.0, -3.0, 0.0])
     variance = np.array([4.0, 121.0, 400.0])
     found = Struck().expected([-1, -1, -1], mean, variance)
     np.testing.assert_allclose(found, -np.exp([mean + variance / 2] * 3), rtol=1e-12)
-    for mean, variance in ((-3.0, 900.0), (-1000.0, 2800.0)):  # out of reach
+    # the mass is outside the range of the quadrature
+    for mean, variance in ((-3.0, 900.0), (-1000.0, 2800.0)):
         with pytest.raises(ValueError, match=r"variance\[0\]"):
             Struck().expected([-1], [mean], [variance])
 

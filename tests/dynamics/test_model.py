@@ -1,4 +1,4 @@
-"""DynamicComparisons as its users see it: forecasts, symmetries, updates, names, and
+"""The public behavior of DynamicComparisons: forecasts, symmetries, updates, names, and
 bad input."""
 
 import itertools
@@ -72,7 +72,8 @@ def assert_same(model, other, names=NAMES, times=(-1.0, 0.0, 0.6, 2.75, 9.0)):
 
 
 def test_forecasts_are_integrals_over_the_scores():
-    """Win, tie and loss with the mean and the variance of x·s, by quadrature."""
+    """Win, tie, and loss probabilities are integrals over x·s with its mean and
+    variance, by quadrature."""
     model = fitted(MATCHES, Y)
     later = Matches([[1, -1, 0, 0], [0, 2, -1, -0.5]], [1.1, 5.0], NAMES)
     found = model.predict_proba(later)
@@ -164,8 +165,8 @@ def test_the_order_of_features_and_of_simultaneous_matches_changes_nothing(
     st.sampled_from([1e-3, 10.0]),
 )
 def test_the_date_and_the_unit_of_points_change_nothing(problem, method, shift, unit):
-    """Of a stationary covariance; with Gaussian outcomes in another unit, scores are in
-    that unit too."""
+    """This holds for a stationary covariance. If the unit of Gaussian outcomes changes,
+    so does the unit of scores."""
     matches, y = problem
     model = fitted(
         matches, y, Matern12(1.0, 2.0), Gaussian(variance=0.5), method=method
@@ -197,8 +198,8 @@ def test_the_date_and_the_unit_of_points_change_nothing(problem, method, shift, 
     ids=repr,
 )
 def test_updates_equal_one_fit_of_all(method, covariance):
-    """In three parts, the last one at the time of the part before, and with a newcomer
-    in another column."""
+    """The matches come in three parts. The last one begins at the time of the part
+    before and has a new player in another column."""
     matches, y = small(n=14)
     weights = np.arange(1, 17) % 3
     offset = np.random.default_rng(0).normal(size=16)
@@ -234,8 +235,8 @@ def test_an_update_takes_fewer_sweeps_than_a_fit():
 
 
 def test_updates_that_are_refused_change_nothing():
-    """They are later than what was learned, whose outcomes another likelihood must
-    allow."""
+    """A refused update has earlier matches, bad outcomes, or a new likelihood that does
+    not allow the known outcomes."""
     matches, y = small(outcomes=(-1.5, 1.5))
     model = fitted(matches, y, likelihood=Gaussian(1.0))
     before = curves(model)
@@ -298,7 +299,7 @@ def test_a_fit_leaves_its_input_alone_and_forgets_the_fit_before():
         (y, outcomes),
     ):
         np.testing.assert_array_equal(kept, before)
-    y[:] = 0  # the model has its own copy of the outcomes
+    y[:] = 0  # the model keeps its own copy of the outcomes
     one_more = [[1.0, -1, 0, 0]]
     whole = Matches(np.vstack([design, one_more]), np.append(time, 9.0), NAMES)
     assert_same(
@@ -308,7 +309,7 @@ def test_a_fit_leaves_its_input_alone_and_forgets_the_fit_before():
 
 
 def test_parameters_that_are_set_after_a_fit_wait_for_the_next_one(tmp_path):
-    """Forecasts, and what is saved, are of the model that was fitted."""
+    """Forecasts and saved files are those of the fitted model."""
     model = fit_small()
     (later, y) = small(n=5, seed=1, outcomes=(1, -1), begin=10.0)
     newcomer = Matches([[1.0, -1.0]], [12.0], ["Zoe", "Ann"])
@@ -402,8 +403,8 @@ def test_bad_questions_are_named():
     "covariance", [Wiener(origin=0.0), Linear(origin=0.0)], ids=repr
 )
 def test_forecasts_at_far_times_are_finite_or_refused(covariance):
-    """A line's variance grows as t², and that of the difference as the design squared
-    besides."""
+    """The variance of a line grows as t², and that of the difference also as the square
+    of the design."""
     model = fitted(MATCHES, Y, covariance)
     for size, time in itertools.product([1.0, 1e60, 1e99], [1e40, 4e91, 1e100]):
         far = Matches([[size, -size]], [time], NAMES[:2])
@@ -421,7 +422,8 @@ def test_forecasts_at_far_times_are_finite_or_refused(covariance):
 
 
 def test_nothing_warns_and_nothing_is_nan():
-    """Extreme, but legal: sure results by the hundred, huge and tiny variances."""
+    """Extreme but valid input: hundreds of certain results, and huge and tiny
+    variances."""
     matches = Matches(np.tile([1.0, -1.0], (300, 1)), np.arange(300.0), ["a", "b"])
     with warnings.catch_warnings(action="error"):
         warnings.simplefilter("ignore", TimeWarning)
@@ -452,8 +454,8 @@ def test_nothing_warns_and_nothing_is_nan():
 @both_methods
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_a_match_of_weight_two_is_two_matches(name, method):
-    """To the last digit; a match of weight 0 is none. With "kl" two halves of a match are
-    one, while EP approximates each of them."""
+    """A weight of 2 gives the same digits as two matches, and a weight of 0 that of
+    none. With "kl", two halves equal one match, but EP approximates each half."""
     likelihood, _, outcomes = LIKELIHOODS[name]
     matches, y = small(outcomes=outcomes)
     weights = np.random.default_rng(0).integers(0, 4, len(y))
@@ -471,7 +473,8 @@ def test_a_match_of_weight_two_is_two_matches(name, method):
 
 @both_methods
 def test_a_small_weight_is_a_fractional_power_of_the_likelihood(method):
-    """One match of two constant scores, with the power by brute force: EP is exact."""
+    """EP is exact for one match of two constant scores. The reference computes the
+    power by brute force."""
     matches = matches_of([[1.0, -1.0]])
     weight = 0.3
     model = fitted(
@@ -497,7 +500,8 @@ TREE = (
 @given(weights=arrays(float, 4, elements=st.floats(0.05, 1.0)))
 @examples(8)
 def test_a_weight_divides_the_variance_of_a_gaussian(covariance, weights):
-    """Under EP, by the dense reference with N(y; d, variance / weight) for each match."""
+    """This holds for EP. The dense reference uses N(y; d, variance / weight) for each
+    match."""
     matches = matches_of(*TREE)
     y = np.array([-1.0, 0.0, 1.0, 0.0])
     model = fitted(matches, y, covariance, Gaussian(0.7), sample_weight=weights)
@@ -522,7 +526,7 @@ def test_a_weight_divides_the_variance_of_a_gaussian(covariance, weights):
 @both_methods
 @pytest.mark.parametrize("weight", [1e-6, 0.01, 0.3])
 def test_small_weights_converge_under_wide_priors(method, weight):
-    """The first cavities may be no Gaussians: the sweeps go back."""
+    """The first cavities may not be Gaussian, so these sweeps are rejected."""
     matches, y = small(outcomes=(1, -1))
     weights = np.full(len(y), weight)
     model = fitted(
@@ -534,8 +538,8 @@ def test_small_weights_converge_under_wide_priors(method, weight):
 
 @both_methods
 def test_offsets_and_prior_means_shift_the_difference_of_scores(method):
-    """By the dense reference: the likelihood of x·(s + m) + offset, and m added to the
-    scores."""
+    """In the dense reference, the likelihood is that of x·(s + m) + offset, and m is
+    added to the scores."""
     offset = np.random.default_rng(1).normal(size=len(Y))
     mean = {"Ann": 0.7, "Cy": -0.4}
     model = fitted(MATCHES, Y, method=method, mean=mean, offset=offset)
@@ -564,7 +568,7 @@ def test_offsets_and_prior_means_shift_the_difference_of_scores(method):
         assert score == model.scores(name, MATCHES.time[-1])[0]
 
 
-# ---- Outcomes, times and names as users give them
+# ---- Outcomes, times, and names as users pass them
 
 
 @pytest.mark.parametrize(
@@ -572,7 +576,7 @@ def test_offsets_and_prior_means_shift_the_difference_of_scores(method):
     [(OrdinalProbit(0.4), "Probit"), (OrdinalLogit(0.5), "Logit")],
 )
 def test_a_likelihood_with_ties_of_matches_without_is_warned_of(likelihood, other):
-    """Forecasts had a tie with 0.28 in a sport that has none."""
+    """Without the warning, ties had a probability of 0.28 in a sport without ties."""
     matches = Matches([[1, -1]] * 100, range(100), ["a", "b"])
     won = np.repeat([1, -1], [60, 40])
     model = DynamicComparisons(Constant(1.0), likelihood)
@@ -580,11 +584,11 @@ def test_a_likelihood_with_ties_of_matches_without_is_warned_of(likelihood, othe
         model.fit(matches, won)
     with warnings.catch_warnings(action="error"):
         model.fit(matches, np.where(np.arange(100) == 50, 0, won))
-        model.fit(matches[:20], won[:20])  # may be chance
+        model.fit(matches[:20], won[:20])  # a lack of ties in 20 matches may be chance
 
 
 def test_scores_and_standings_have_the_times_of_the_matches():
-    """A model in plain numbers gave scores of 1e-287 at dates."""
+    """A model of numeric times returned scores of 1e-287 at dates."""
     days = pd.DataFrame(
         {"first": ["a"], "second": ["b"], "time": ["2020-01-01"], "outcome": [1]}
     )
@@ -611,9 +615,10 @@ def test_scores_and_standings_have_the_times_of_the_matches():
 
 
 def test_groups_that_never_meet_are_warned_of():
-    """The deviation of a difference between leagues was far too small, in silence."""
+    """Without a warning, the deviation of a difference between leagues was far too
+    small."""
     pairs = np.column_stack(np.triu_indices(8, 1))
-    # two leagues, and between them
+    # pairs within two leagues, and between them
     index = np.vstack([pairs, pairs + 8, pairs + np.array([0, 8])])
     inside = np.ptp(index // 8, axis=1) == 0
     matches = matches_of(Incidence(index, 16).matrix().toarray(), np.zeros(len(index)))
@@ -621,9 +626,10 @@ def test_groups_that_never_meet_are_warned_of():
     fit = partial(fitted, covariance=Constant(1.0), likelihood=Gaussian(1.0), tol=1e-6)
     with pytest.warns(NotIdentifiedWarning, match="2 groups"):
         fit(matches[inside], y[inside])
-    with pytest.warns(NotIdentifiedWarning):  # comparisons of weight 0 are none
+    with pytest.warns(NotIdentifiedWarning):  # comparisons of weight 0 do not count
         fit(matches, y, sample_weight=inside)
     pair = Matches([[1, -1]], [0.0], ["q", "r"])
     with warnings.catch_warnings(action="error"):
         fit(matches, y)
-        fit(concatenate(matches, pair), np.append(y, 1.0))  # two of eighteen are few
+        # two unconnected players of eighteen are too few for a warning
+        fit(concatenate(matches, pair), np.append(y, 1.0))

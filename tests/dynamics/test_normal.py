@@ -1,4 +1,5 @@
-"""Wins, ties and points under normal noise, against SciPy and many digits."""
+"""Wins, ties, and points under normal noise, compared with SciPy and high-precision
+results."""
 
 import math
 
@@ -13,8 +14,8 @@ from preflearn.dynamics import Gaussian, OrdinalProbit, Probit
 
 
 def test_gaussian_points():
-    """Of whole points a margin of half a point makes 0 a tie; without a margin there
-    are no ties."""
+    """For integer points, a margin of half a point makes 0 a tie. Without a margin,
+    there are no ties."""
     mean = np.array([0.0, 2.0])
     variance = np.array([1.0, 5.0])
     deviation = np.sqrt(variance + 140)
@@ -31,7 +32,7 @@ def test_gaussian_points():
 
 
 def test_wins_of_normal_noise():
-    """Against SciPy: the hazard rate is the first derivative of log Phi."""
+    """Compare with SciPy. The hazard rate is the first derivative of log Phi."""
     x = np.concatenate(
         [[0.0], 10.0 ** np.linspace(-300, 99, 401), np.linspace(0, 40, 401)]
     )
@@ -51,8 +52,8 @@ def test_wins_of_normal_noise():
 
 @pytest.mark.parametrize("half", [1e-9, 0.003, 0.01, 0.05, 0.19, 0.21, 0.7, 2.0, 30.0])
 def test_ties_of_normal_noise(half):
-    """Where the three formulas meet too: half (|center| + 1) = 0.2, and |center| - half
-    = 4."""
+    """This includes the boundaries between the three formulas: half (|center| + 1) =
+    0.2, and |center| - half = 4."""
     tie = OrdinalProbit(half)
     where_they_meet = (
         3.5 + half - 1e-9,

@@ -1,5 +1,5 @@
-"""Covariances and likelihoods as values; a new one is a class of its own, and no other
-edit."""
+"""Covariances and likelihoods as values. A new one is a separate class and needs no
+other edit."""
 
 import json
 from dataclasses import dataclass, fields
@@ -92,7 +92,8 @@ def test_bad_descriptions_are_named(read, description, named):
 
 @dataclass(frozen=True)
 class TwoScales(Covariance):
-    """Half of the variance forgets over a length, half over some times as much."""
+    """Covariance of which half the variance decays over a length scale, and half over a
+    multiple of it."""
 
     variance: Positive = 1.0
     lengthscale: Length = 1.0
@@ -128,7 +129,7 @@ def _expected(a, b, y, mean, variance):
 
 @dataclass(frozen=True)
 class WideLogit(Results):
-    """A logistic likelihood whose noise has a scale."""
+    """A logistic likelihood with a scale of the noise."""
 
     scale: Positive = 1.0
     ranges = {"scale": (0.5, 2.0)}  # noqa: RUF012
@@ -176,14 +177,15 @@ def test_a_new_class_is_fitted_saved_searched_and_described_without_another_edit
     best = maximise_evidence(model, matches, y, gtol=0.05)
     assert best.converged
     assert best.evidence > model.log_marginal_likelihood_
-    assert 0.5 <= best.parameters["likelihood.scale"] <= 2.0  # its range
+    # the declared range of the scale
+    assert 0.5 <= best.parameters["likelihood.scale"] <= 2.0
     assert np.isfinite(one_step_ahead(model, matches, y, 45).probabilities).all()
     assert repr(covariance.parts[1]) in in_words(covariance)
 
 
 @njit_inside
 def _cloglog(a, b, y, u, x):
-    """The complementary log-log link, P(1 | u) = 1 - exp(-e^u)."""
+    """Density of the complementary log-log link, P(1 | u) = 1 - exp(-e^u)."""
     rate = np.exp(min(u + x, 30.0))
     if y < 0:
         return -rate, -rate, -rate
@@ -211,7 +213,7 @@ class ToyLikelihood(Results):
 
 @dataclass(frozen=True)
 class ToyCovariance(Covariance):
-    """A score that is drawn anew at each time."""
+    """A score that is drawn independently at each time."""
 
     variance: Positive = 1.0
 
@@ -255,7 +257,8 @@ def test_a_new_covariance_takes_part_in_a_discovery():
 
 
 def test_annotations_count_as_they_are_and_as_text():
-    """With and without `from __future__ import annotations`: this file is without."""
+    """Test without and with `from __future__ import annotations`, which this file does
+    not contain."""
     assert TwoScales().positive() == {
         "variance": 1.0,
         "lengthscale": 1.0,

@@ -1,5 +1,5 @@
-"""Scores at any times, moments of matches, and results that do not depend on the number
-of threads."""
+"""Scores at any times, moments of matches, and independence of the number of
+threads."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,8 @@ def test_scores_at_times_of_any_kind():
         found = model.scores("Ann", scalar)
         assert [np.shape(part) for part in found] == [(), ()]
         assert found == (mean[0], deviation[0])
-    far = model.scores("Ann", [-1e6, 1e6])  # the Matern forgets, the constant does not
+    # at far times, only the constant part of the covariance remains
+    far = model.scores("Ann", [-1e6, 1e6])
     assert far[0][0] == pytest.approx(far[0][1], abs=1e-9)
     assert np.all(far[1] < 1.0)
     for time in ([], [[1.0]], None, "now", np.nan, [0.0, np.inf]):
@@ -47,8 +48,8 @@ def test_scores_at_times_of_any_kind():
 
 
 def test_forecasts_do_not_depend_on_what_is_asked_together(monkeypatch):
-    """Of many features and covariances at once, in blocks of any size, and one at a
-    time."""
+    """The forecasts have many features and covariances. They are made at once, in
+    blocks of any size, and one at a time."""
     model = fit_small({"Ann": Matern12(1.0, 3.0), "Bob": Constant(0.5), "*": PRIOR})
     ask, _ = small(seed=3, n=50, begin=-2.0)
     whole = np.array(model.moments(ask))
@@ -66,7 +67,8 @@ def test_forecasts_do_not_depend_on_what_is_asked_together(monkeypatch):
 
 
 def test_threads_and_parts_change_no_forecast():
-    """20,000 matches are three parts; a row of them is what it is alone."""
+    """20,000 matches are forecast in three parts. The forecast of a row alone is the
+    same."""
     model = fit_small(likelihood=OrdinalProbit(0.3), n_threads=1)
     ask, _ = small(seed=5, n=20_000, begin=-50.0)
     whole = model.predict_proba(ask)
@@ -81,7 +83,7 @@ def test_threads_and_parts_change_no_forecast():
 @both_methods
 @pytest.mark.parametrize("likelihood", [OrdinalProbit(0.4), Logit()], ids=repr)
 def test_threads_change_no_bit(method, likelihood, monkeypatch):
-    """Cut into parts of a few matches, so that there is something to share."""
+    """The parts contain a few matches each, so that threads share the work."""
     rng = np.random.default_rng(0)
     matches = matches_of(
         random_design(rng, 120, 12, 3, [1.0, -1, 1]), np.sort(rng.uniform(0, 5, 120))
@@ -104,7 +106,7 @@ def test_threads_change_no_bit(method, likelihood, monkeypatch):
         np.testing.assert_array_equal(
             other.predict_proba(matches), one.predict_proba(matches)
         )
-    # The size of parts is part of the program, not of the machine.
+    # the size of the parts is part of the program and does not depend on the computer
     whole = cut(1, 15_000)
     np.testing.assert_allclose(
         whole.pseudo_observations_, one.pseudo_observations_, atol=1e-6
@@ -142,7 +144,7 @@ def test_features_that_were_never_seen_have_their_prior():
     mean, deviation = model.scores("advantage", [0.0, 9.0])
     np.testing.assert_array_equal(mean, 0)
     np.testing.assert_allclose(deviation, np.sqrt(0.5))
-    # a newcomer at each of the times
+    # a new player at each of the times
     ask = Matches([[1, -1], [1, 0]], [1.0, 2.0], ["Zoe", "Yves"])
     mean, variance = model.moments(ask)
     np.testing.assert_array_equal(mean, 0)

@@ -1,5 +1,5 @@
-"""Which covariance each feature has, and lengths, rates and origins that do not suit
-the times."""
+"""Covariances of the features, and lengths, rates, and origins that do not suit the
+times."""
 
 import warnings
 
@@ -21,7 +21,7 @@ from preflearn.dynamics import (
 from preflearn.matches import Matches, TimeWarning, UnseenWarning
 
 TIMES = {
-    "days": 18262.0 + np.arange(0, 400, 10.0),  # of 2020, since 1970
+    "days": 18262.0 + np.arange(0, 400, 10.0),  # days of 2020, counted since 1970
     "days of 16 years": 12418.0 + 365.25 * np.arange(0, 16, 0.1),
     "milliseconds": 86_400_000 * (18262.0 + np.arange(0, 400, 10.0)),
     "years": 2004 + np.arange(0, 16, 0.1),
@@ -49,7 +49,8 @@ def fit(covariance, unit="days", **options):
         (Matern12(1.0, lengthscale=2 * 365.25), "years", "lengthscale=730.5 "),
         (Constant(1.0) + Wiener(0.2 / 365.25), "years", r"variance=0\.000547"),
         (Constant(1.0) + Wiener(0.01), "milliseconds", r"variance=0\.01.*unit='ms'"),
-        # A prior of 4.4, or 183, at the first match of 2020, where the origin is 1970.
+        # with the origin in 1970, the prior deviation at the first match of 2020 is
+        # 4.39 or 183
         (
             Constant(1.0) + Wiener(1e-3, origin=0.0),
             "days",
@@ -61,8 +62,8 @@ def fit(covariance, unit="days", **options):
             "deviation 183.* origin='first'",
         ),
         (Affine(1.0, 1e-4, origin=0.0), "days", "deviation 183.* origin='first'"),
-        # A newcomer who won stayed at 0 +- 0, and so did all who had not played, for
-        # ever.
+        # without a constant, a new player had a score of exactly 0 with no uncertainty,
+        # even after a win
         (Wiener(0.01), "days", r"Constant\(variance\)"),
         (Linear(1e-4), "days", r"Constant\(variance\)"),
         (Wiener(0.01) * Constant(2.0), "days", r"Constant\(variance\)"),
@@ -100,7 +101,7 @@ def test_what_suits_the_times_is_not_warned_of(covariance, unit):
 
 
 def weekly(n_rounds=40):
-    """Four players, each with a match every 7 days."""
+    """Return four players, each with a match every 7 days."""
     rounds = [[[1.0, -1, 0, 0], [0, 0, 1, -1]], [[1, 0, -1, 0], [0, 1, 0, -1]]]
     rows = np.reshape([rounds[k % 2] for k in range(n_rounds)], (-1, 4))
     time = 18262.0 + 7 * np.repeat(np.arange(n_rounds), 2)

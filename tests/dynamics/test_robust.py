@@ -60,8 +60,9 @@ PAIRS = [(one, y) for one, outcomes in likelihoods.EXAMPLES.items() for y in out
 
 @pytest.mark.parametrize("likelihood", likelihoods.EXAMPLES, ids=repr)
 def test_second_differences_agree_with_log_concave(likelihood):
-    """Of log p on a grid: none is positive if the likelihood is log-concave, else one is
-    for some outcome; so are second derivatives of log E p."""
+    """Second differences of log p on a grid are positive for some outcome if and only
+    if the likelihood is not log-concave. The same holds for second derivatives of log E
+    p."""
     grid = np.linspace(-12, 12, 1201)
     differences = []
     derivatives = []
@@ -80,7 +81,8 @@ def test_second_differences_agree_with_log_concave(likelihood):
 
 
 def log_expectation(likelihood, y, mean, variance, power=1.0):
-    """log E p^power, u ~ N(mean, variance), by SciPy's quadrature between many points."""
+    """Return log E p^power for u ~ N(mean, variance), by SciPy's quadrature between
+    many points."""
     deviation = np.sqrt(variance)
 
     def integrand(x):
@@ -103,7 +105,8 @@ def powered(likelihood, y, mean, variance, power):
 
 
 def assert_derivatives(integral, mean):
-    """Of a function mean -> (value, first, second), by central differences."""
+    """Check the derivatives of a function mean -> (value, first, second) by central
+    differences."""
     step = 1e-4
     low, middle, high = (integral(mean + k * step) for k in (-1, 0, 1))
     assert middle[1] == pytest.approx((high[0] - low[0]) / (2 * step), abs=1e-5)
@@ -185,7 +188,8 @@ def test_forecasts_of_points_are_those_of_the_distribution(df):
 def test_reverse_kl_has_a_lower_bound_and_its_derivatives(
     likelihood, outcomes, mean, variance
 ):
-    """Below E log p by the trapezoid rule, and equal to it where u is known."""
+    """The bound is below E log p, computed by the trapezoid rule, and equals it if u is
+    known."""
     x = np.linspace(-9, 9, 401)
     weights = np.exp(-0.5 * x * x) / np.exp(-0.5 * x * x).sum()
     step = 1e-4
@@ -224,7 +228,7 @@ def outcomes_with_surprises(likelihood, matches, seed):
 @every_robust
 @pytest.mark.parametrize("covariance", [Constant(9.0), MOVING], ids=repr)
 def test_fixed_points_equal_the_dense_ones(likelihood, outcomes, covariance):
-    """Under the wide prior some pseudo-observations have negative precisions."""
+    """Under the wide prior, some pseudo-observations have negative precisions."""
     matches = random_matches(np.random.default_rng(4), n=12)
     y = outcomes_with_surprises(likelihood, matches, 0)
     model = fitted(covariance, likelihood, matches, y)
@@ -235,7 +239,7 @@ def test_fixed_points_equal_the_dense_ones(likelihood, outcomes, covariance):
 
 @every_robust
 def test_one_match_is_exact_under_ep(likelihood, outcomes):
-    """Also of weights below 1."""
+    """This includes weights below 1."""
     for weight in (1.0, 0.4):
         for y in outcomes:
             model = fitted(
@@ -262,7 +266,7 @@ def test_one_match_is_exact_under_ep(likelihood, outcomes):
 
 @every_robust
 def test_evidence_and_bound_against_exact_integration(likelihood, outcomes):
-    """Four matches of three players, the last outcome a surprise."""
+    """Three players have four matches, and the last outcome is a surprise."""
     design = np.array([[1.0, -1, 0], [0, 1, -1], [1, 0, -1], [1, 0, -1]])
     y = [outcomes[0]] * 3 + [outcomes[-1] if outcomes[-1] < 0 else outcomes[2]]
     variances = [0.8, 0.5, 0.3]
@@ -349,7 +353,7 @@ def test_parameters_are_named_and_changed(likelihood, names):
     "likelihood", [Lapse(Probit(), 0.02), StudentT(2.0, 20.0)], ids=repr
 )
 def test_the_evidence_has_a_maximum_and_the_model_is_saved(likelihood, tmp_path):
-    """The gradient, by which it is found, is that of refitted models."""
+    """The maximum is found by the gradient, which is that of refitted models."""
     matches = random_matches(np.random.default_rng(4), n=60)
     y = outcomes_with_surprises(likelihood, matches, 2)
     model = DynamicComparisons(Constant(4.0), likelihood, tol=1e-9)

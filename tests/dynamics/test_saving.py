@@ -1,4 +1,4 @@
-"""Files: what is written is read to the last bit, and what is damaged, or no model, is
+"""Files: what is written is read to the last bit. Damaged files and other files are
 refused."""
 
 import io
@@ -39,7 +39,7 @@ ARRAYS = {
 
 
 def parts(path):
-    """Header and arrays."""
+    """Return the header and the arrays."""
     return read_npz(path, lambda *both: both)
 
 
@@ -56,7 +56,7 @@ def bytes_of(array):
 
 
 def rewritten(path, **changes):
-    """The archive with some members changed, or left out (None)."""
+    """Change some members of the archive, or remove those that are None."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     members |= {f"{name}.npy": content for name, content in changes.items()}
@@ -92,7 +92,7 @@ def test_the_file_has_exactly_the_name_that_is_given_and_nothing_else_is_left(
 ):
     monkeypatch.chdir(tmp_path)
     write_npz("model", HEADER, ARRAYS)
-    write_npz(str(tmp_path / "model"), {}, {})  # takes the place of the first
+    write_npz(str(tmp_path / "model"), {}, {})  # replaces the first file
     assert [file.name for file in tmp_path.iterdir()] == ["model"]
     assert parts("model") == ({}, {})
 
@@ -207,7 +207,8 @@ def test_options_that_are_numbers_of_numpy_are_saved(tmp_path):
     fit_small(**options).save(tmp_path / "model.npz")
     read = load(tmp_path / "model.npz")
     assert {name: getattr(read, name) for name in options} == options
-    assert read.covariance == PRIOR  # one for all features is no mapping
+    # one covariance for all features is not stored as a mapping
+    assert read.covariance == PRIOR
 
 
 def begin_at(place, value):
@@ -216,7 +217,7 @@ def begin_at(place, value):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """What is in the file of a model of 30 matches."""
+    """Return the contents of the file of a model with 30 matches."""
     path = tmp_path_factory.mktemp("saved") / "model.npz"
     fit_small().save(path)
     return parts(path)
@@ -240,7 +241,7 @@ def saved(tmp_path_factory):
         ("pseudo_observations", lambda sites: sites * np.nan),
         ("indices", lambda columns: columns + 100),
         ("indptr", lambda starts: starts[::-1]),
-        # Each of these once ended the process, or came out as an error of C++.
+        # Each of these once ended the process, or raised an error of C++.
         *(
             ("indptr", begin_at(*at))
             for at in [(5, 400_000), (30, 700), (1, 99), (1, -5), (1, 2**31 - 1)]
@@ -269,7 +270,7 @@ def in_header(text):
 
 
 def damages(path, arrays, stride):
-    """Contents of a file that is none, one after another."""
+    """Yield the contents of damaged files."""
     whole = path.read_bytes()
     for place in range(0, len(whole), stride):
         for mask in (0x01, 0x80, 0xFF):
@@ -304,7 +305,7 @@ THOUSANDS = {
 
 @pytest.mark.parametrize("stride", [671, pytest.param(67, marks=pytest.mark.nightly)])
 def test_a_damaged_file_is_refused_or_is_the_same_model(tmp_path, stride):
-    """A few bytes of an archive are of no account, as its dates; none may change a
+    """A few bytes of an archive do not matter, such as its dates. None may change a
     number."""
     path = tmp_path / "model.npz"
     broken = tmp_path / "broken.npz"

@@ -1,5 +1,5 @@
-"""Sums and products of covariances of one, two and more states, smoothed: equal to
-dense algebra."""
+"""Smoothing with sums and products of covariances with one or more states, compared
+with dense algebra."""
 
 import numpy as np
 import pytest
@@ -46,11 +46,12 @@ TERMS = (
     Matern32(0.6, 1.1),
     Matern52(0.8, 2.0),
     Matern52(0.5, 0.7),
-    SquaredExponential(0.4, 0.8, order=2),  # two numbers and no chain
+    SquaredExponential(0.4, 0.8, order=2),  # two numbers without a chain structure
     SquaredExponential(0.4, 0.9, order=4),
     Periodic(0.4, 1.5, 2.5, order=2) * Matern12(1.0, 3.0),
 )
-# products of what has no noise and a process from each feature's first match
+# products of a process without noise and a process that starts at each feature's first
+# match
 FROM_FIRST = [
     Constant(0.5) * Wiener(1.0, "first") + Constant(0.2),
     Affine(0.5, 0.2, origin=0.0) * (Constant(1.0) + Wiener(0.5, "first")),
@@ -80,8 +81,8 @@ def test_fixed_points_equal_the_dense_ones_by_covariance(method, covariance):
 
 @both_methods
 def test_a_process_that_is_certain_at_its_first_match(method):
-    """A Wiener process whose first match is at its origin: the score is 0 there,
-    whatever the outcome."""
+    """A Wiener process has its origin at the first match. Its score is 0 there for any
+    outcome."""
     matches = matches_of([[1.0, -1.0], [1.0, 0.0], [0.0, 1.0]], [0.0, 1.0, 2.0])
     model = fitted(Wiener(0.5, origin=0.0), Probit(), matches, [1, 1, -1], method)
     mean, deviation = model.scores("f0", [0.0, 1.0])
@@ -92,7 +93,8 @@ def test_a_process_that_is_certain_at_its_first_match(method):
     assert model.log_marginal_likelihood_ == pytest.approx(expected, abs=1e-9)
 
 
-# ---- Degenerate schedules: at one time, centuries apart, an instant apart, each feature once
+# ---- Degenerate schedules: one time, gaps of centuries or instants, one match per
+# feature
 
 
 @both_methods
@@ -100,7 +102,8 @@ def test_a_process_that_is_certain_at_its_first_match(method):
     "time", [np.zeros(8), np.repeat([0.0, 1.0], 4)], ids=["one time", "two times"]
 )
 def test_simultaneous_matches(method, time):
-    """The same two players meet at one time, and others too; all at one time."""
+    """The same two players and others meet at one time. All matches are at one or two
+    times."""
     rng = np.random.default_rng(11)
     matches = matches_of(random_design(rng, 8, 3), time)
     y = rng.choice([1, 0, -1], 8)
@@ -133,12 +136,12 @@ def test_features_that_are_seen_once(method, covariance):
     )
 
 
-# ---- The compiled loops alone
+# ---- The compiled loops
 
 
 class TwoFeatures:
-    """Two features with n visits each, and random pseudo-observations, of which some
-    say nothing."""
+    """Two features with n visits each, and random pseudo-observations, some of which
+    contain no information."""
 
     def __init__(self, covariance, n, seed):
         rng = np.random.default_rng(seed)
@@ -151,8 +154,8 @@ class TwoFeatures:
         self.entry = rng.permutation(2 * n)
 
     def smoothed(self, loop, cavity=False):
-        """The sum of log Z~; mean and variance of the visits, (2, 2, n); what is kept
-        for forecasts."""
+        """Return the sum of log Z~, the mean and variance of the visits, (2, 2, n), and
+        what is stored for forecasts."""
         first = self.time[:, :1]
         n = self.n
         space = self.space
@@ -176,8 +179,8 @@ class TwoFeatures:
 
 
 def dense_moments(K, alpha, beta):
-    """log of the integral of N(z; 0, K) exp(alpha z - beta z²/2), and means and
-    variances of z."""
+    """Return the log of the integral of N(z; 0, K) exp(alpha z - beta z²/2), and means
+    and variances of z."""
     S = np.linalg.solve(np.eye(len(K)) + K * beta, K)
     return (
         0.5 * alpha @ S @ alpha - 0.5 * np.linalg.slogdet(np.eye(len(K)) + K * beta)[1],
@@ -218,8 +221,8 @@ def test_the_loops_are_the_algebra_of_normal_distributions(covariance, n, seed):
 def test_negative_precisions_are_smoothed_where_the_posterior_is_normal(
     covariance, n, seed, cavity
 ):
-    """Also where the prior with the first visits is not a normal distribution; NaN where
-    the prior with all visits is not one."""
+    """The prior with the first visits need not be a normal distribution. If the prior
+    with all visits is not one, the result is NaN."""
     visits = TwoFeatures(covariance, n, seed)
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], 2 * n, p=[0.3, 0.7])
     visits.sites[1] *= signs
@@ -228,7 +231,7 @@ def test_negative_precisions_are_smoothed_where_the_posterior_is_normal(
     for k, time in enumerate(visits.time):
         K = dense.ImpliedCovariance(visits.space).gram(time)
         alpha, beta = visits.sites[:, k * n : (k + 1) * n]
-        # the eigenvalues of K^1/2 (K^-1 + B) K^1/2, which are real
+        # eigenvalues of K^1/2 (K^-1 + B) K^1/2, which are real
         eigenvalues = np.linalg.eigvals(np.eye(n) + K * beta).real
         if np.abs(eigenvalues).min() < 1e-3:
             return

@@ -1,4 +1,4 @@
-"""Standings of players, and races, whose results are orders of more than two."""
+"""Standings of players, and races, whose results order more than two players."""
 
 import warnings
 
@@ -24,7 +24,7 @@ def fitted(matches, y, covariance, **options):
 
 
 def test_standings_are_the_players_scores():
-    """Not those of the advantage and of pairs."""
+    """They do not contain the scores of the advantage and of pairs."""
     matches, y = small(n=30, outcomes=(1, -1))
     design = np.column_stack([matches.design.toarray(), np.ones((30, 2))])
     names = (*NAMES, "advantage", ("Ann", "Bob"))
@@ -62,7 +62,7 @@ def test_standings_at_a_time_and_since_a_time_are_among_those_who_played():
 
 
 def test_ranks_have_the_intervals_of_their_posterior():
-    """By all orders of three independent scores, each integrated."""
+    """Integrate over each order of three independent scores."""
     matches, y = small(n=6, names=NAMES[:3], outcomes=(1, -1))
     table = fitted(matches, y, Constant(1.0)).standings()
     z = np.linspace(-9, 9, 4001)
@@ -71,12 +71,13 @@ def test_ranks_have_the_intervals_of_their_posterior():
     std = table["std"].to_numpy()
     for k in range(3):
         density = np.exp(-0.5 * ((z - mean[k]) / std[k]) ** 2)
-        # are above z
+        # probabilities that the other scores are above z
         one, two = (ndtr((mean[j] - z) / std[j]) for j in range(3) if j != k)
         at = (1 - one) * (1 - two), one + two - 2 * one * two, one * two
         chance[k] = [np.sum(density * p) / np.sum(density) for p in at]
     total = chance.cumsum(axis=1)
-    assert np.abs(total - 0.025).min() > 0.005  # so that a thousand draws decide
+    # so that a thousand draws give the same rank
+    assert np.abs(total - 0.025).min() > 0.005
     assert np.abs(total - 0.975).min() > 0.005
     np.testing.assert_array_equal(table["rank_low"], 1 + (total < 0.025).sum(axis=1))
     np.testing.assert_array_equal(table["rank_high"], 1 + (total < 0.975).sum(axis=1))
@@ -96,7 +97,7 @@ def test_ranks_do_not_depend_on_the_draws_in_memory(monkeypatch):
 
 
 def test_players_who_tie_share_a_rank():
-    """Equal scores had ranks 1, 2 and 3, by their last bits."""
+    """Earlier, equal scores had the ranks 1, 2, and 3, because of their last bits."""
     design = [
         [1, -1, 0, 0],
         [0, 1, -1, 0],
@@ -134,17 +135,17 @@ def race(order, events=1):
 
 
 def chain_of_performances(variances):
-    """Moments of s and the chance of performances p_1 > p_2 > p_3, p = s + error: one
-    integral in another."""
+    """Return moments of s and the probability of performances p_1 > p_2 > p_3, p = s +
+    error, by nested integrals."""
     z = np.linspace(-12, 12, 4001)
     step = z[1] - z[0]
     v = np.asarray(variances) + 0.5
     p = np.exp(-0.5 * z**2 / v[:, None]) / np.sqrt(2 * np.pi * v[:, None])
     below = np.cumsum(p, axis=1) * step - p * step / 2
     above = 1 - below
-    inner = np.cumsum(p[1] * below[2]) * step  # p_3 < p_2 < z
+    inner = np.cumsum(p[1] * below[2]) * step  # integral over p_3 < p_2 < z
     inner -= p[1] * below[2] * step / 2
-    # z < p_2 < p_1
+    # integral over z < p_2 < p_1
     outer = (np.cumsum((p[1] * above[0])[::-1]) * step)[::-1] - p[1] * above[
         0
     ] * step / 2
@@ -180,8 +181,8 @@ def test_a_race_of_two_is_a_match():
 
 
 def test_a_race_of_three_is_near_trueskill():
-    """Well-known means at its usual values; it keeps a skill and its performance
-    together, which differs."""
+    """At its usual values, TrueSkill has well-known means. The model keeps a skill and
+    its performance together, so its means differ a little."""
     sigma = 25 / 3
     beta = 25 / 6
     unit = np.sqrt(2) * beta
@@ -194,7 +195,7 @@ def test_races_have_standings_without_their_performances():
     matches, y = race("abcde", events=20)
     model = DynamicComparisons(Constant(1.0) + Wiener(0.01), Probit()).fit(matches, y)
     assert model.standings()["name"].tolist() == list("abcde")
-    # and not one for each neighbour
+    # a race counts once, and not once for each neighbor
     assert model.standings()["matches"].tolist() == [20] * 5
     ask = Matches([[1, -1]], [20.0], ["a", "e"])
     assert model.predict_proba(ask)[0, 1] > 0.95
@@ -207,8 +208,8 @@ def test_races_have_standings_without_their_performances():
 
 
 def test_a_race_has_one_order_one_time_and_no_weight():
-    """Weights of races, and "kl", gave numbers of nothing; a second race of the name
-    was the first again."""
+    """Earlier, weights of races and "kl" gave meaningless numbers, and a second race of
+    the same name was merged with the first."""
     matches, y = race("abc", events=3)
     model = DynamicComparisons(Constant(1.0), Probit())
     with pytest.raises(ValueError, match=r"'kl'.*'ep'"):
@@ -226,7 +227,8 @@ def test_a_race_has_one_order_one_time_and_no_weight():
         (n[0], f"{n[1]} of 2021", n[2]) if isinstance(n, tuple) else n
         for n in again.features
     ]
-    part.update(Matches(again.design, again.time, next_year), y)  # as it advises
+    # follows the advice in the message
+    part.update(Matches(again.design, again.time, next_year), y)
     assert part.standings()["matches"].tolist() == [6, 6, 6]
     assert (
         model.fit(matches[:3], y[:3])

@@ -1,5 +1,5 @@
-"""State-space models against the Gram matrix, their sizes, and what their steps depend
-on."""
+"""State-space models compared with Gram matrices, their sizes, and what their steps
+depend on."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ EXACT_AND_DEEP = (
     * Linear(origin=0.0),
     Wiener(origin=-2.0) * Wiener(origin="first") * Wiener(origin=-1.5),
 )
-# Exact up to the truncation, which the Gram does not have.
+# Exact up to the truncation, which the Gram matrix does not have.
 APPROXIMATE = (
     Periodic(0.9, 0.8, 2.5, order=20),
     Periodic(0.9, 1.5, 2.5, order=10) * Matern32(0.6, 1.3),
@@ -49,13 +49,13 @@ TIMES = st.lists(st.floats(-1, 6), min_size=1, max_size=12).map(
 )
 
 
-# ---- Equal to the Gram
+# ---- Equality with the Gram matrix
 
 
 @pytest.mark.parametrize("covariance", ALL, ids=repr)
 def test_the_chain_has_the_covariance(covariance):
-    """In units of standard deviations, but where these are almost 0: one tolerance fits
-    all times."""
+    """Errors are in units of standard deviations, except where these are almost 0, so
+    that one tolerance suits all times."""
     times = np.array(
         [-0.9, -0.9, -0.3, 0.1, 0.5, 0.9, 0.9, 1.0, 1.9, 2.0, 2.2, 3.3, 5.9]
     )
@@ -115,7 +115,7 @@ def test_noise_and_first_covariance_are_positive_semidefinite(covariance):
         )
 
 
-# ---- How large the state is, and what a step depends on
+# ---- The size of the state, and what a step depends on
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_sizes_of_states_of_longer_sums(covariance, size):
     assert covariance.state_space().size == size
 
 
-SCALED = (  # to the times at which the least size is computed
+SCALED = (  # scaled to the times at which the smallest size is computed
     Constant(),
     PiecewiseConstant(boundaries=(12.5, 18.5)),
     Wiener(origin=-1.0),
@@ -172,7 +172,7 @@ def test_the_model_is_as_small_and_as_simple_as_the_gram_allows(covariance):
 
 
 def step(gap=0.5, shift=0.0, age=0.125):
-    """Start, end and first time of a step."""
+    """Return the start, the end, and the first time of a step."""
     return tuple(np.array([0.25 + shift + value]) for value in (0.0, gap, -age))
 
 
@@ -182,7 +182,7 @@ def step(gap=0.5, shift=0.0, age=0.125):
         (Constant(), ""),
         (Matern12(), "gap"),
         (Affine(origin=0.0) + Wiener(origin="first"), "gap"),
-        # what stands still multiplies no noise
+        # the product with a constant adds no dependence
         (Constant(2.0) * Wiener(1.0, "first"), "gap"),
         (Linear(1.0, "first") * Constant(3.0), "gap"),
         (SquaredExponential() * Periodic(), "gap"),
@@ -199,7 +199,8 @@ def step(gap=0.5, shift=0.0, age=0.125):
     ids=repr,
 )
 def test_steps_with_equal_keys_are_equal_and_others_are_not(covariance, needs):
-    """Whatever is not among the needs is changed; whatever is, is changed alone."""
+    """Everything that is not needed is changed at once, and each need is changed
+    separately."""
     model = covariance.state_space()
     changes = {
         "gap": step(gap=0.625),
@@ -207,7 +208,7 @@ def test_steps_with_equal_keys_are_equal_and_others_are_not(covariance, needs):
         "age": step(age=0.25),
     }
     if "start" not in needs:
-        changes["crosses"] = step(shift=0.5)  # which starts later, too
+        changes["crosses"] = step(shift=0.5)  # also has a later start
     for need, changed in changes.items():
         same_keys = all(map(np.array_equal, model.keys(*step()), model.keys(*changed)))
         same = all(
@@ -216,12 +217,12 @@ def test_steps_with_equal_keys_are_equal_and_others_are_not(covariance, needs):
         assert same_keys == same == (need not in needs)
 
 
-# ---- What is refused
+# ---- Steps that are refused
 
 
 def test_bad_steps_are_refused():
-    """A product with an origin at the first time without that time, times before an
-    origin, and overflow."""
+    """The bad steps are a product with an origin at the first time without this time,
+    times before an origin, and overflow."""
     start = np.zeros(1)
     end = np.full(1, 1e100)
     line = Linear(1e100, origin=0.0)

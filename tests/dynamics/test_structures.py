@@ -1,5 +1,5 @@
-"""What the search for a covariance tries: sums of products of bases, and their
-neighbours."""
+"""Structures in the search for a covariance: sums of products of bases, and their
+neighbors."""
 
 from preflearn.dynamics import Affine, Constant, Matern12, Matern32, Matern52, Wiener
 from preflearn.dynamics.model_selection.discovery import BASES
@@ -35,18 +35,18 @@ def test_neighbours_differ_by_one_part():
     constant, _, matern, _ = grammar.singles(0.3)
     both = constant[0] + matern[0]
     assert labels(grammar, grammar.next_to(both)) - {"Constant + Matern12"} == {
-        "Constant + Wiener + Matern12",  # one term more
+        "Constant + Wiener + Matern12",  # one more term
         "Constant + Matern12 + Matern12",
         "Constant + Matern12 + Matern32",
-        "Constant + Wiener * Matern12",  # one factor more
+        "Constant + Wiener * Matern12",  # one more factor
         "Constant + Matern12 * Matern32",
-        "Wiener + Matern12",  # one replaced
+        "Wiener + Matern12",  # one part replaced
         "Matern12 + Matern12",
         "Matern12 + Matern32",
         "Constant + Wiener",
         "Constant + Matern32",
-    }  # dropping one leads back to singles, which were tried
-    assert grammar.next_to(both) == []  # nothing is tried twice
+    }  # dropping a part gives single bases, which were tried before
+    assert grammar.next_to(both) == []  # no structure is tried twice
 
 
 def test_structures_that_say_nothing_new_are_left_out():
@@ -56,7 +56,7 @@ def test_structures_that_say_nothing_new_are_left_out():
         [s for first, *_ in grammar.singles(0.3) for s in grammar.next_to(first)],
     )
     assert {"Constant + Wiener", "Matern12 + Matern12"} < found
-    assert "Constant + Affine" not in found  # a line has an offset of its own
+    assert "Constant + Affine" not in found  # Affine has an offset of its own
     assert not {"Wiener + Wiener", "Matern12 * Matern12"} & found
     assert not any("Constant *" in label or "* Constant" in label for label in found)
 
@@ -71,8 +71,8 @@ def test_a_part_in_place_of_another_keeps_its_length():
 
 
 def test_parameters_go_back_into_the_structure():
-    """Of a sum of products: its variance comes out of the first factor, and the others
-    keep theirs."""
+    """The parameters are those of a sum of products. The variance of a product is taken
+    from its first factor, and the others keep theirs."""
     grammar = Grammar([Affine(origin="first"), Matern12(), Constant()], SPAN / 2, 3)
     affine, matern, constant = grammar.singles(0.3)
     product = next(

@@ -1,4 +1,4 @@
-"""What covariances say, in words: every number is checked against the covariance
+"""Descriptions of covariances in words. Each number is compared with the covariance
 itself."""
 
 import re
@@ -26,7 +26,7 @@ YEAR = 365.25
 
 
 def numbers(line):
-    """Those that are neither in the name of a part nor 0."""
+    """Return the numbers that are neither in the name of a part nor 0."""
     text = re.sub(r"[A-Za-z]+\d+( \(\d\))?|\b0\b(?!\.)", "", line)
     return [
         float(found.replace(",", ""))
@@ -94,7 +94,8 @@ def test_amounts_have_three_digits_and_lengths_a_unit():
         ),
         (
             Constant(1.0) + Wiener(0.01, origin=50.0) + Linear(0.0004, origin="first"),
-            [100, np.sqrt(12), 100 / 6, 100 / 6, 400 / 6],  # after 100 days
+            # standard deviations after 100 days
+            [100, np.sqrt(12), 100 / 6, 100 / 6, 400 / 6],
         ),
     ],
     ids=repr,

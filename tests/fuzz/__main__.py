@@ -1,9 +1,9 @@
 """Fuzz every public name: ``python -m tests.fuzz --calls 20000 --seed 0``.
 
-Each case calls a public function, or makes an object, fits it and asks it, with
-arguments of which mostly one or two are hostile. Nothing may come of it but an answer
-in finite numbers, or an error that the documentation promises; inputs stay as they are,
-and no call hangs or ends its process. Cases run in processes of their own.
+Each case calls a public function, or constructs an object, fits it, and calls its
+methods. Usually, one or two of the arguments are hostile. A call must return finite
+numbers or raise an error that the documentation mentions. It must not change its
+inputs, hang, or end its process. Cases run in separate processes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 
 def serve(seed: int) -> None:
-    """Answer each number that is read with the calls of its case, a line of JSON."""
+    """Run the case of each number that is read, and print its calls as one line of
+    JSON."""
     import resource
     import warnings
 
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a call prints is nobody's
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discard what the calls print
     from fuzz.calls import run_case
 
     for line in sys.stdin:
@@ -40,8 +41,8 @@ def serve(seed: int) -> None:
 
 
 class Worker:
-    """A process that runs cases; one that hangs is killed, one that ended is started
-    anew."""
+    """A process that runs cases. It is killed if a case hangs, and restarted if it has
+    ended."""
 
     def __init__(self, seed: int, limit: float, folder: str) -> None:
         self.command = [sys.executable, __file__, "--serve", "--seed", str(seed)]
@@ -104,10 +105,10 @@ def fuzz(
     first: int = 0,
     step: int = 1,
 ) -> list[dict]:
-    """The outcomes of so many calls, in order, of the cases `first`, `first + step`,
-    and so on.
+    """Return the outcomes of at least `calls` calls, in the order of the cases `first`,
+    `first + step`, and so on.
 
-    Each tells what was called, the outcome, the message, and how to repeat the case.
+    Each outcome states the call, its result, the message, and how to repeat the case.
     """
     numbers = count(first, step)
     made = list[dict]()
@@ -131,7 +132,7 @@ def fuzz(
 
 
 def main() -> int:
-    """0, or 1 if anything happened that may not."""
+    """Return 0, or 1 if anything happened that is not allowed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -142,11 +143,15 @@ def main() -> int:
         "--limit",
         type=float,
         default=240.0,
-        help="seconds of a case, with its compilation",
+        help="time limit of a case in seconds, with its compilation",
     )
-    parser.add_argument("--case", type=int, help="do this one again, with all it says")
     parser.add_argument(
-        "--json", type=Path, help="write all calls there, a line of JSON each"
+        "--case", type=int, help="repeat this case and print all of its calls"
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        help="write all calls to this file, one line of JSON per call",
     )
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()

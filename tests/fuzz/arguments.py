@@ -1,5 +1,5 @@
-"""What a fuzzed call is given: ordinary arguments by name and kind, and hostile ones
-made from them."""
+"""Arguments of fuzzed calls: ordinary arguments by name and type, and hostile ones made
+from them."""
 
 from __future__ import annotations
 
@@ -115,18 +115,20 @@ THINGS = [
     "x",
     np.empty((0, 3)),
 ]
-# How much work is asked for: a number that is large and good would only take its time.
+# Parameters that determine the amount of work. A large valid number would only take
+# long.
 WORK = """n n_tasks n_configurations n_epochs n_hidden n_repeats n_users n_matches n_players n_times
 n_features p k n_components batch_size order max_parts n_games sizes n_threads n_jobs stages degree
 n_reference beam n_draws"""
-# Never left to its default, which takes long or does not suit a small problem.
+# Parameters that never keep their default, which takes long or does not suit a small
+# problem.
 GIVEN = """n_configurations n_epochs n_repeats n_users n_jobs n_threads order max_parts bases groups least
 most n_reference n_splits n_draws"""
 ENORMOUS = 10_000
 
 
 class Problem:
-    """A small problem, and what parameters of each name are in it."""
+    """A small problem, with a value for each parameter name."""
 
     def __init__(self, rng: np.random.Generator, folder: Path) -> None:
         self.rng = rng
@@ -136,12 +138,12 @@ class Problem:
         )
 
     def pick(self, options: Any) -> Any:
-        """One of these."""
+        """Return one of the options."""
         return options[int(self.rng.integers(len(options)))]
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """By name of a parameter, or by that of the call and the parameter."""
+        """Values by parameter name, or by the names of the call and the parameter."""
         rng = self.rng
         n = self.n
         p = self.p
@@ -156,7 +158,7 @@ class Problem:
         pairs = Pairs(X, index)
         names = list("abcdefgh")[:n]
         time = np.sort(rng.integers(0, 40, m)).astype(float)
-        # of which a wide margin separates the small ones
+        # a wide margin separates the small differences from the others
         d = pairs.differences() @ rng.normal(size=p)
         labels = np.where(
             np.abs(d) <= np.quantile(np.abs(d), 0.4), 0, np.sign(d)
@@ -355,8 +357,8 @@ class Problem:
         }
 
     def ordinary(self, call: Callable[..., Any], owner: Any = None) -> dict[str, Any]:
-        """Arguments for a call that mostly belong together: all it requires, and some
-        that it does not."""
+        """Return arguments that mostly belong together: all that the call requires, and
+        some optional ones."""
         parameters = inspect.signature(call).parameters
         hints = hints_of(call)
         given = {}
@@ -426,7 +428,7 @@ class Problem:
         )
 
     def saved(self) -> Path:
-        """The file of a fitted model."""
+        """Return the file of a fitted model."""
         values = self.values
         values["model"].fit(values["matches"], values["of matches"]).save(
             values["path"]
@@ -434,8 +436,8 @@ class Problem:
         return values["path"]
 
     def hostile(self, name: str, value: Any) -> Any:
-        """What somebody might pass in place of a value: much of it is still meant as
-        one, some is not."""
+        """Return what a user might pass by mistake instead of a value. Much of it is
+        plausible, some is not."""
         pick = self.pick
         rng = self.rng
         if name == "path":
@@ -477,7 +479,8 @@ class Problem:
             and (np.ndim(value[0]) or rng.random() < 0.5)
         ):
             at = int(rng.integers(len(value)))
-            made = list if isinstance(value, list) else tuple  # also of a record
+            # a record becomes a tuple, too
+            made = list if isinstance(value, list) else tuple
             return made([*value[:at], self.hostile(name, value[at]), *value[at + 1 :]])
         if isinstance(value, (np.ndarray, list, tuple, Pairs)):
             return _array(np.asarray(value), self)
@@ -501,7 +504,8 @@ class Problem:
 
 
 def hints_of(call: Callable[..., Any]) -> dict[str, Any]:
-    """Its annotations as objects; none where some are only there for type checkers."""
+    """Return the annotations as objects, or none if some exist only for type
+    checkers."""
     try:
         return typing.get_type_hints(call.__init__ if isinstance(call, type) else call)
     except Exception:
@@ -546,10 +550,11 @@ def _frame(frame: pd.DataFrame, problem: Problem) -> pd.DataFrame:
 
 
 def _array(array: np.ndarray, problem: Problem) -> Any:
-    """An array of other values, or of another shape or kind."""
+    """Return an array with other values, or of another shape or type."""
     array = array.copy()
     rng = problem.rng
-    if array.size and array.dtype.kind in "fiu" and rng.random() < 0.4:  # one entry
+    # change one entry
+    if array.size and array.dtype.kind in "fiu" and rng.random() < 0.4:
         values = array.astype(object if rng.random() < 0.2 else float)
         at = np.unravel_index(int(rng.integers(array.size)), array.shape)
         number = problem.pick(
@@ -591,7 +596,7 @@ def _array(array: np.ndarray, problem: Problem) -> Any:
     try:
         with np.errstate(all="ignore"):
             found = problem.pick(whole)()
-    except Exception:  # not each change suits each array
+    except Exception:  # some changes are impossible for some arrays
         return array
     if isinstance(found, np.ndarray) and rng.random() < 0.3:
         found.flags.writeable = False

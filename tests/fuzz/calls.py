@@ -1,5 +1,5 @@
-"""One fuzzed case: an object or a function of the package, called, and what it may not
-do."""
+"""One fuzzed case: calls of a function or of an object of the package, and what they
+must not do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from preflearn.datasets import DatasetUnavailable
 from preflearn.matches import OutcomeWarning, TimeWarning, UnseenWarning
 
 OURS = ("preflearn", "preflearn_book")
-# What others make and check.
+# Names that users do not call with arguments of their own.
 NOT_CHECKED = {
     "Incidence",
     "DifferenceGram",
@@ -46,21 +46,21 @@ WARNINGS = (
     UnseenWarning,
     NotIdentifiedWarning,
 )
-# The evidence of a sweep that was taken back.
+# The evidence of a rejected sweep.
 MAY_BE_NAN = ".trace_.column 1."
 ENGINE = (np.ndarray, collections.abc.Callable)
 CHANGES_ITSELF = {"fit", "partial_fit", "update"}
 
 
 def is_ours(value: Any) -> bool:
-    """Whether a class or a function stands in our packages."""
+    """Return whether a class or a function is defined in our packages."""
     return str(getattr(value, "__module__", "")).partition(".")[0] in OURS
 
 
 @cache
 def public_names() -> dict[str, Callable[..., Any]]:
-    """Each public class and function, and each alternative constructor, by where it is
-    imported from."""
+    """Return each public class, function, and alternative constructor, by its import
+    path."""
     found = pkgutil.iter_modules(preflearn.__path__, "preflearn.")
     modules = [name for _, name, _ in found]
     names = {}
@@ -88,8 +88,8 @@ def public_names() -> dict[str, Callable[..., Any]]:
 
 
 def _is_made_by_us(value: Any) -> bool:
-    """An error, a record of results, a base that others fill, and what else is not for
-    each caller."""
+    """Return whether a value is an error, a record of results, a base class, or
+    otherwise not for all callers."""
     if not isinstance(value, type):
         return value.__name__ in NOT_CHECKED
     base = any(is_ours(heir) for heir in value.__subclasses__())
@@ -99,8 +99,8 @@ def _is_made_by_us(value: Any) -> bool:
 
 
 def _is_engine(call: Callable[..., Any]) -> bool:
-    """A function that takes records or arrays of ours, which are checked where they are
-    made."""
+    """Return whether a function takes records or arrays of ours, which are checked when
+    they are made."""
     if getattr(call, "__qualname__", "") in NOT_CHECKED:
         return True
     hints = [] if isinstance(call, type) else hints_of(call).items()
@@ -115,8 +115,8 @@ def _is_engine(call: Callable[..., Any]) -> bool:
 
 
 def leaves(value: Any, place: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """What a value is made of, by its place: arrays, and whatever else has no public
-    parts."""
+    """Yield the parts of a value with their places: arrays, and other objects without
+    public parts."""
     parts: Any = None
     if depth > 6 or isinstance(value, (np.random.Generator, types.FunctionType, type)):
         return
@@ -147,7 +147,7 @@ def leaves(value: Any, place: str = "", depth: int = 0) -> Iterator[tuple[str, A
 
 
 def fingerprint(value: Any) -> dict[str, Any]:
-    """What must be the same after a call that it was given to."""
+    """Return what a call must not change in its arguments."""
     return {place: _seen(leaf) for place, leaf in leaves(value)}
 
 
@@ -162,8 +162,8 @@ def _seen(leaf: Any) -> Any:
 
 
 def not_finite(value: Any, text: str) -> str:
-    """The place of the first NaN in a result, or of an infinity that its docstring does
-    not speak of."""
+    """Return the place of the first NaN in a result, or of an infinity that its
+    docstring does not mention."""
     given = (
         {f".{name}" for name in inspect.signature(type(value)).parameters}
         if is_ours(type(value))
@@ -171,7 +171,7 @@ def not_finite(value: Any, text: str) -> str:
     )
     for place, leaf in leaves(value):
         if place.startswith((*given, MAY_BE_NAN)):
-            continue  # what it was made with, or documented
+            continue  # an argument of the constructor, or documented
         try:
             numbers = np.ma.getdata(leaf)
             wrong = np.isnan(numbers) if "inf" in text else ~np.isfinite(numbers)
@@ -183,8 +183,7 @@ def not_finite(value: Any, text: str) -> str:
 
 
 class Case:
-    """The calls of one number: a constructor and methods of what it makes, or a
-    function."""
+    """The calls of one case: a function, or a constructor and methods of its object."""
 
     def __init__(
         self,
@@ -195,15 +194,15 @@ class Case:
     ) -> None:
         again = number // len(names)
         self.name = sorted(names)[number % len(names)]
-        # whatever other names there are
+        # the draws do not depend on the other public names
         self.rng = np.random.default_rng([seed, again, *self.name.encode()])
         self.target = names[self.name]
         self.calls = list[dict[str, str]]()
         self.problem = Problem(self.rng, folder)
 
     def run(self) -> list[dict[str, str]]:
-        """Make the calls; one in four cases has nothing hostile in it."""
-        # the call that is hostile, if there is one
+        """Make the calls. One case in four has no hostile arguments."""
+        # the number of the call with hostile arguments, if there is one
         self.turn = int(self.rng.integers(4))
         found = self._call(self.name, self.target)
         if found is not None and hasattr(found, "fit"):
@@ -264,7 +263,8 @@ class Case:
 
 
 def _class_of(error: Exception, text: str) -> str:
-    """Its class where it is one that the documentation promises; all others are bad."""
+    """Return the class of an error if the documentation mentions it. All other errors
+    are bad."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     if isinstance(error, ValueError):
         ours = (
@@ -280,13 +280,13 @@ def _class_of(error: Exception, text: str) -> str:
 
 
 def _words(result: Any) -> str:
-    """What the classes of a result and of its parts say of them."""
+    """Return the docstrings of a result and of its parts."""
     parts = [result, *result] if isinstance(result, tuple) else [result]
     return " ".join(str(type(part).__doc__) for part in parts if is_ours(type(part)))
 
 
 def _required(call: Callable[..., Any]) -> set[str]:
-    """What is given by its place."""
+    """Return the names of the arguments that are passed by position."""
     known = inspect.signature(call).parameters.items()
     return {
         name
@@ -296,7 +296,7 @@ def _required(call: Callable[..., Any]) -> set[str]:
 
 
 def _methods(value: Any) -> list[str]:
-    """Its public methods that are ours, but for what it did already."""
+    """Return the names of the public methods that are ours, except `fit`."""
     found = [
         n
         for n in dir(type(value))
@@ -313,11 +313,12 @@ def _methods(value: Any) -> list[str]:
 def _short(value: Any) -> str:
     try:
         return " ".join(repr(value).split())[:120]
-    except Exception:  # a number too long to write
+    except Exception:  # a number too long for `repr`
         return f"a {type(value).__name__}"
 
 
 def run_case(seed: int, number: int) -> list[dict[str, str]]:
-    """The calls of a case, in order: what was called, the outcome, and the message."""
+    """Run a case, and return its calls in order: the call, the outcome, and the
+    message."""
     with tempfile.TemporaryDirectory() as folder:
         return Case(seed, number, public_names(), Path(folder)).run()

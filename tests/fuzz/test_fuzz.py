@@ -1,5 +1,5 @@
-"""The fuzz sees what it looks for, and finds nothing in a few calls; tests/nightly
-makes many."""
+"""The fuzz detects faults, and finds none in a few calls. tests/nightly makes many
+calls."""
 
 import re
 import sys
@@ -24,7 +24,7 @@ def test_sixty_calls_end_in_answers_or_promised_errors():
 
 
 def test_a_case_can_be_repeated():
-    # An iterator is shown with its address.
+    # The repr of an iterator contains its address.
     once, again = (
         re.sub("0x[0-9a-f]+", "", str(calls.run_case(0, 77))) for _ in range(2)
     )
@@ -51,7 +51,7 @@ def infinite(X):
 
 
 def says_so(X):
-    """Is inf where nothing is known."""
+    """Return inf where nothing is known."""
     return np.array([np.inf])
 
 

@@ -1,8 +1,8 @@
-"""Comparisons to separate: floats that are separable, and integers with exact answers
-by brute force.
+"""Comparisons to separate: separable floats, and integers with exact answers by brute
+force.
 
-The exact ones hold degenerate cases: equal items, one tie, null directions, mu = 1,
-several optima.
+The integer problems include degenerate cases: equal items, one tie, null directions, mu
+= 1, and several optima.
 """
 
 import functools
@@ -19,7 +19,8 @@ LABELS = {"both": (-1, 1), "first": (1,), "second": (-1,)}
 
 
 def separable(seed, m=None, p=None, tie_share=None, labels=None, n_ties=None):
-    """Random pairs that w separates: |w·d| < 1 for ties, y w·d > 1.2 for preferences."""
+    """Return random pairs that w separates: |w·d| < 1 for ties, and y w·d > 1.2 for
+    preferences."""
     rng = np.random.default_rng(seed)
     p = int(rng.integers(1, 21)) if p is None else p
     m = int(rng.integers(4, 50)) if m is None else m
@@ -49,8 +50,8 @@ def dot(a, b):
 
 
 def basic_points(columns, target):
-    """All (weights, chosen columns) with independent columns, weights >= 0, and sum =
-    target."""
+    """Yield all (weights, chosen columns) with independent columns, weights >= 0, and a
+    weighted sum equal to the target."""
     for size in range(1, len(target) + 1):
         for chosen in itertools.combinations(range(len(columns)), size):
             A = list(zip(*(columns[k] for k in chosen), strict=True))
@@ -65,8 +66,11 @@ def in_cone(vector, generators):
 
 @functools.cache
 def blow_up(P, T):
-    """The least factor by which conv(T) touches conv(P), infinite if none does: a point
-    sum a p = sum b t with sum a = 1 and the least sum b."""
+    """Return the smallest factor by which conv(T) must be scaled to touch conv(P), or
+    None if no factor exists.
+
+    This is the minimum of sum b over all points sum a p = sum b t with sum a = 1.
+    """
     columns = [[*p, 1] for p in P] + [[*times(-1, t), 0] for t in T]
     sums = [
         sum(w for w, k in zip(weights, chosen, strict=True) if k >= len(P))
@@ -77,10 +81,10 @@ def blow_up(P, T):
 
 @functools.cache
 def lp_optima(P, T):
-    """mu* of eq. 7 and optimal w: all its vertices, where it has none those with some
-    weights 0.
+    """Return mu* of eq. 7 and the optimal w. These are all vertices; if there is no
+    vertex, these are optima with some weights 0.
 
-    mu is None without a feasible point; mu < 0 is not allowed.
+    mu is None if no point is feasible. A feasible mu is at least 0.
     """
     p = len(P[0] if P else T[0])
     rows = (
@@ -106,10 +110,8 @@ def lp_optima(P, T):
 
 @functools.cache
 def qp_optimum(P, T):
-    """(u, beta) of eq.
-
-    9 by its optimality conditions on every set of independent rows.
-    """
+    """Return (u, beta) of eq. 9, found from its optimality conditions on each set of
+    independent rows."""
     rows = [(d, 1) for d in P] + [(d, -1) for d in T]
     for size in range(2, len(P[0]) + 2):
         for chosen in itertools.combinations(rows, size):
@@ -133,7 +135,7 @@ def extremes(w, P, T):
 
 
 def gaps(P, T):
-    """The differences of preferences and ties, each with a 1."""
+    """Return all differences of a preference and a tie, each with a 1 appended."""
     return [[*(x - z for x, z in zip(d, e, strict=True)), 1] for d in P for e in T]
 
 
@@ -142,7 +144,7 @@ def directions(p):
 
 
 def cone(w, P, T):
-    """Generators of C(w)."""
+    """Return the generators of C(w)."""
     s, t = extremes(w, P, T)
     best = [d for d in P if dot(w, d) == s]
     worst = [d for d in T if dot(w, d) == t]
@@ -156,7 +158,7 @@ def is_optimal(w, mu, P, T):
 
 # ---- Problems
 
-NAMED = {  # preferences, ties (one order)
+NAMED = {  # preferences and ties (in one order)
     "one of each": ([[2]], [[1]]),
     "equal items, one feature": ([[1]], [[0]]),
     "equal items": ([[2, 1]], [[0, 0]]),
@@ -176,8 +178,8 @@ NAMED = {  # preferences, ties (one order)
 
 
 def random_problem(seed):
-    """Preferences and ties of small integers; zeros, duplicates and coincidences are
-    frequent."""
+    """Return preferences and ties of small integers, in which zeros, duplicates, and
+    coincidences are frequent."""
     rng = np.random.default_rng(seed)
     p = int(rng.integers(1, 4))
     n_preferences, n_ties = rng.integers(1, 6 - p, 2)
@@ -197,7 +199,8 @@ def both_ways(T):
 
 
 def package(P, T):
-    """The same comparisons for the package: differences against the origin."""
+    """Return the same comparisons in the form of the package: each difference is a pair
+    with the origin."""
     d = np.array([*P, *T], dtype=float)
     return np.stack([d, 0 * d], axis=1), np.repeat([1, 0], [len(P), len(T)])
 

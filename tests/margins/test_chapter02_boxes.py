@@ -18,7 +18,7 @@ def test_proposition_separability(P, ties):
     # (d): the hulls meet if and only if 0 is a mean of differences p - t
     gaps = exact.gaps(P, T)
     meet = next(exact.basic_points(gaps, [0] * len(P[0]) + [1]), None) is not None
-    # (c): the optimum is attained, at a vertex, and is what the blow-up factor says
+    # (c): the optimum is attained at a vertex, and the blow-up factor gives its value
     mu, optima = exact.lp_optima(P, T)
     positive = mu is not None and mu > 0
     assert positive == (not meet)
@@ -52,13 +52,13 @@ def test_theorem_on_what_the_margins_maximise(P, ties):
                 1 - c * t if c > 0 else 1 + c * exact.extremes(times(-1, v), P, T)[1],
                 c * s - 1,
             )
-            # for t = 0 every longer multiple is as good, and no shorter one
+            # if t = 0, each longer multiple has the same margin, and no shorter one has
             if c > 0 and c != best:
                 assert (margin == (s - t) / (s + t)) == (t == 0 and c > best)
             assert margin <= Fraction(s - t) / (s + t)
-        assert mu >= Fraction(s - t) / (s + t)  # the largest ratio
+        assert mu >= Fraction(s - t) / (s + t)  # the LP maximizes the ratio
         u, beta = qp
-        # the largest difference, of unit vectors
+        # the QP maximizes the difference for weights of length 1
         assert (s - t) ** 2 * exact.dot(u, u) <= 4 * exact.dot(v, v)
         assert mu >= -1 / beta
     if qp is None:
@@ -70,8 +70,7 @@ def test_theorem_on_what_the_margins_maximise(P, ties):
     nearest = times(Fraction(2) / exact.dot(u, u), u)
     gaps = exact.gaps(P, T)
     assert exact.in_cone([*nearest, 1], gaps)
-    # of the optima of the LP none is shorter than the QP's point, if that is optimal
-    # too
+    # if the QP's point is also optimal for the LP, no optimum of the LP is shorter
     if -1 / beta == mu:
         assert all(exact.dot(w, w) * beta**2 >= exact.dot(u, u) for w in optima)
 
@@ -82,15 +81,15 @@ def test_without_ties_between_different_items_the_lp_has_many_best_multiples():
     T = ((0,),)
     for w in (2, 3, 100):
         s, t = exact.extremes([w], P, T)
-        # so "the best point" is one of many, 2 the shortest
+        # "the best point" is not unique, and 2 is the shortest one
         assert min(1 - t, s - 1) == 1
     assert MarginLP().fit(*exact.package(P, T)).coef_ == pytest.approx([2])
-    assert exact.blow_up(P, T) is None  # and no factor makes the hulls touch
+    assert exact.blow_up(P, T) is None  # no factor makes the hulls touch
 
 
 def climbing_cycles(index, y):
-    """(preferences, ties) of each cycle that passes its preferences, at least one,
-    upwards."""
+    """Yield (preferences, ties) for each cycle that passes its preferences upwards and
+    has at least one preference."""
     steps = [
         (second, first, i, y[i]) for i, (first, second) in enumerate(index) if y[i] >= 0
     ]
@@ -102,7 +101,7 @@ def climbing_cycles(index, y):
 
     def onwards(path, edges, ups, ties):
         for start, end, i, up in steps:
-            # a cycle begins at its least item
+            # a cycle begins at its smallest item
             if start != path[-1] or i in edges or end < path[0]:
                 continue
             if end == path[0]:
@@ -142,4 +141,4 @@ def test_proposition_on_cycles(n_items, n_pairs):
             assert MarginLP().fit(pairs, y).margin_ == pytest.approx(mu, abs=1e-9)
         seen[answer.separable].add(factor)
     assert seen[False]
-    assert n_items == 2 or len(seen[True]) > 1  # margins below 1, too
+    assert n_items == 2 or len(seen[True]) > 1  # some margins are below 1

@@ -20,14 +20,14 @@ from preflearn_book.studies.ch03_cone import cone_distance
 @given(st.integers(0, 2**31))
 def test_lemma_feasible_points_correspond(seed):
     P, ties = exact.random_problem(seed)
-    P = P if seed % 5 else ()  # no preference is needed
+    P = P if seed % 5 else ()  # some problems have no preferences
     T = exact.both_ways(ties)
     rng = np.random.default_rng(seed)
     u = [
         Fraction(int(a), int(b))
         for a, b in rng.integers([-4, 1], [5, 9], (len(T[0]), 2))
     ]
-    # without preferences any value serves as s
+    # without preferences, s can be any value
     s, t = exact.extremes(u, P or [times(2, u)], T)
     for beta in (
         -1 - t,
@@ -60,16 +60,16 @@ def test_lemma_feasible_points_correspond(seed):
 
 @pytest.mark.theorem("prop-cases")
 def test_proposition_on_the_other_cases():
-    # (a) no ties: the QP's u is 0; the LP grows without end along (c mu + c - 1, c w),
-    # or is empty
+    # (a) without ties the QP has u = 0, and the LP is unbounded along (c mu + c - 1, c
+    # w), or infeasible
     assert exact.qp_optimum(((1,), (2,)), ())[0] == [0]
     for c in (1, 2, 50):
         assert all(c * 1 + c - 1 <= c * 2 * d - 1 for d in (1, 2))
     assert exact.lp_optima(((1,), (-1,)), ())[0] is None
     # (b) only ties
     assert exact.lp_optima((), ((1,), (-1,)))[0] == 1
-    # (c) is about the QP's solution: another feasible point of preference 1 and tie 0
-    # has mu-hat = 1/2
+    # (c) holds for the QP's solution only: another feasible point with a preference 1
+    # and a tie 0 has mu-hat = 1/2
     u = 3
     beta = -2
     assert u * 1 + beta >= 1
@@ -94,7 +94,7 @@ def test_theorem_exactly_when_the_programs_coincide(P, ties):
     if not mu:
         return
     u, beta = exact.qp_optimum(P, T)
-    # (a) of all directions only the QP's lies in its exact.cone
+    # (a) only the direction of the QP lies in its own cone
     directions = exact.directions(len(u))
     for v in [*directions, *optima, u]:
         s, t = exact.extremes(v, P, T)
@@ -103,8 +103,8 @@ def test_theorem_exactly_when_the_programs_coincide(P, ties):
                 u, u
             ) * exact.dot(v, v)
             assert exact.in_cone(v, exact.cone(v, P, T)) == parallel
-    # (b) equal margins: the QP's point is optimal for the LP and in its cone; else no
-    # optimum is
+    # (b) if the margins are equal, the QP's point is optimal for the LP and lies in its
+    # cone; otherwise no optimum does
     middle = [sum(x) / len(optima) for x in zip(*optima, strict=True)]
     contained = any(
         exact.in_cone(w, exact.cone(w, P, T))
@@ -156,17 +156,17 @@ def test_theorem_on_scaled_features(P, ties, delta):
 
 @pytest.mark.theorem("thm-coincide")
 def test_scaling_asks_for_some_optimum_not_for_the_shortest():
-    # one preference (2, 1), one tie of equal items: mu = 1 at all scales, at weights
-    # that turn with the scale
+    # With one preference (2, 1) and one tie of equal items, mu = 1 at all scales, but
+    # the shortest weights depend on the scale.
     P = [[2, 1]]
     ties = [[0, 0]]
     delta = np.array([1.0, 2.0])
     pairs, y = exact.package(P, ties)
     assert MarginQP().fit(pairs * delta, y).margin_ == pytest.approx(1)
     shortest = MarginLP().fit(pairs, y).coef_ / delta**2
-    # outside of C(w), the ray of (2, 1)
+    # the shortest solution is outside of C(w), the ray of (2, 1)
     assert abs(shortest[0] - 2 * shortest[1]) > 0.1
-    # optimal on the unscaled data too
+    # this solution is optimal on the unscaled data, too
     other = delta * MarginLP().fit(pairs * delta, y).coef_
     np.testing.assert_allclose(other[0] / delta[0] ** 2, 2 * other[1] / delta[1] ** 2)
 
@@ -181,7 +181,7 @@ def test_theorem_some_linear_map_makes_the_margins_equal(P, ties):
     w = np.array(optima[0], dtype=float)
     g = np.array(exact.cone(optima[0], P, T)[0], dtype=float)
     assert w @ g > 0
-    # Sigma w = g: g g' / (w'g) plus what vanishes at w
+    # Sigma w = g, where Sigma is g g' / (w'g) plus a matrix that maps w to 0
     away = np.eye(len(w)) - np.outer(w, w) / (w @ w)
     sigma = np.outer(g, g) / (w @ g) + away
     A = np.linalg.cholesky(np.linalg.inv(sigma)).T  # A'A = sigma^-1

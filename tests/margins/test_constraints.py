@@ -1,4 +1,4 @@
-"""What both programs keep: invariances, scales, and what they say of bad input."""
+"""What both programs share: invariances, scales, and the errors for bad input."""
 
 import warnings
 
@@ -44,8 +44,8 @@ def test_the_same_judgements_in_other_words_change_nothing(seed, p):
 
 @given(st.integers(0, 2**31), st.integers(1, 6), st.floats(-6, 6))
 def test_linear_maps(seed, p, exponent):
-    """The LP's margin stays for any map; the QP's u is divided by a scale, and turns
-    with the items."""
+    """A linear map does not change the LP's margin. A scale divides the QP's u, and a
+    rotation of the items rotates it."""
     pairs, y = separable(seed, p=p)
 
     def mapped(M):
@@ -74,7 +74,7 @@ def test_linear_maps(seed, p, exponent):
         ((1e6, 1e6, 1e6, 1e6), 1e-9),
         ((1, 1e-8, 1, 1), 1e-6),
         ((1, 1e8, 1, 1), 1e-6),
-        ((1e6, 1e-6, 1, 1e3), np.inf),  # beyond floats
+        ((1e6, 1e-6, 1, 1e3), np.inf),  # beyond the precision of floats
     ],
 )
 def test_mixed_scales_are_no_trouble_or_reported(scales, residual):
@@ -101,7 +101,8 @@ def test_fit_returns_self_and_leaves_its_input_alone(estimator):
     estimator = clone(estimator)
     with pytest.raises(NotSeparableError):
         estimator.fit(Pairs([[0.0], [1.0]], [[1, 0], [1, 0]]), [1, 0])
-    with pytest.raises(NotFittedError):  # a failed fit leaves no half model
+    # a failed fit leaves no attributes of a fitted model
+    with pytest.raises(NotFittedError):
         estimator.predict(pairs)
     assert estimator.fit(pairs, y) is estimator
     np.testing.assert_array_equal(pairs.items, items)

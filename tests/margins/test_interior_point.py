@@ -1,4 +1,5 @@
-"""Where rounding is near: narrow margins, offsets, degenerate programs."""
+"""The interior-point method where rounding errors matter: narrow margins, offsets, and
+degenerate programs."""
 
 import warnings
 
@@ -18,7 +19,7 @@ from preflearn.solvers.interior_point import Interior
 @pytest.mark.parametrize("offset", [1e5, 1e8, -(2.0**40)])
 def test_an_offset_of_all_items_changes_nothing(estimator, offset):
     pairs, y = separable(5, m=100, p=4, tie_share=0.5, labels="both")
-    # whose sums with the offset are exact
+    # the sums of these items and the offset are exact
     items = np.round(pairs.items * 2**10) / 2**10
     plain = clone(estimator).fit(Pairs(items, pairs.index), y)
     moved = clone(estimator).fit(Pairs(items + offset, pairs.index), y)
@@ -36,7 +37,7 @@ def test_a_narrow_margin_is_accurate_or_reported(gap, p):
     wanted = np.where(
         y == 0, rng.uniform(-1, 1, 60), 1 + gap + rng.exponential(size=60)
     )
-    # enough to hold w
+    # enough active pairs to determine w
     wanted[30 : 31 + p] = 1 + gap
     wanted[: p + 1] = 1
     d += np.outer(wanted - d @ w, w)
@@ -50,13 +51,13 @@ def test_a_narrow_margin_is_accurate_or_reported(gap, p):
             w.category is ConvergenceWarning for w in caught
         )
         assert (preferences @ fitted.coef_).min() > np.abs(ties @ fitted.coef_).max()
-        # the data themselves are rounded
+        # the data themselves have rounding errors
         error = 10 * (fitted.kkt_residual_ + 1e-15 / gap)
         assert (
             fitted.margin_ == pytest.approx(gap / (2 + gap), rel=error)
             or fitted.margin_ > gap / 2
         )
-        # the certificate again, from what was returned
+        # compute the certificate again from the returned arrays
         if isinstance(fitted, MarginLP):
             bound = 1 - 2 * np.abs(fitted.dual_coef_[y != 0]).sum()
             missed = np.abs(fitted.dual_coef_ @ pairs.differences()) @ np.abs(
@@ -66,8 +67,8 @@ def test_a_narrow_margin_is_accurate_or_reported(gap, p):
 
 
 def test_nothing_binds_the_least_optimum(monkeypatch):
-    # SciPy's nnls writes past its memory for a matrix without columns: it must never
-    # see one.
+    # SciPy's nnls writes outside its memory if the matrix has no columns, so it must
+    # not be called with such a matrix.
     def checked(A, b):
         assert A.shape[1] > 0
         return nnls(A, b)
@@ -81,8 +82,8 @@ def test_nothing_binds_the_least_optimum(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_features_that_nearly_depend_on_each_other(seed):
-    """The weights are long: a curvature that did not know it moved the optimum, up to
-    none being found."""
+    """The weights are long. A curvature that ignored this moved the optimum, or no
+    optimum was found."""
     pairs, y = separable(seed, m=200, p=28, tie_share=0.5, labels="both")
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.standard_normal((28, 28)))[0]
@@ -95,7 +96,8 @@ def test_features_that_nearly_depend_on_each_other(seed):
 
 @pytest.mark.parametrize(("curvature", "slack"), [(0.0, 0.0), (0.0, np.inf)])
 def test_a_path_ends_where_no_ridge_makes_a_factor(curvature, slack):
-    """No multiple of infinity or of 0 helps: the path ends where it is."""
+    """No multiple of infinity or of 0 makes the matrix positive definite, so the path
+    ends at its start."""
     start = Interior(np.zeros(1), np.array([slack]), np.ones(1))
     with np.errstate(all="ignore"):
         found = interior_point.interior_point(

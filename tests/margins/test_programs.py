@@ -1,4 +1,5 @@
-"""MarginLP and MarginQP against other solvers, and their optimality conditions."""
+"""MarginLP and MarginQP compared with other solvers and with their optimality
+conditions."""
 
 import itertools
 
@@ -24,10 +25,8 @@ PROBLEMS = pytest.mark.parametrize(
 
 
 def lp_by_simplex_dual(preferences, ties):
-    """The dual of eq.
-
-    7, as a primal: min sum of ties' minus preferences' weights, all at once.
-    """
+    """Return the optimum of the dual of eq. 7: minimize the sum of the ties' weights
+    minus that of the preferences' weights, with total weight 1."""
     columns = np.vstack([preferences, -ties, ties]).T
     cost = np.repeat([-1.0, 1.0], [len(preferences), 2 * len(ties)])
     A = np.vstack([columns, np.ones(len(cost))])
@@ -78,7 +77,7 @@ def test_the_optimum_of_the_qp(m, p, tie_share, labels):
     assert qp.u_ @ qp.u_ == pytest.approx(value, rel=1e-7)
     np.testing.assert_allclose(qp.u_, u, atol=1e-6 * np.abs(u).max())
     np.testing.assert_array_equal(qp.predict(pairs), y)
-    # Lemma 3.1: feasible for the LP
+    # by Lemma 3.1, the QP's solution is feasible for the LP
     assert qp.margin_ <= MarginLP().fit(pairs, y).margin_ + 1e-10
     assert qp.kkt_residual_ < 1e-10
     assert (qp.bias_ + preferences @ qp.u_).min() == pytest.approx(1, abs=1e-9)

@@ -1,4 +1,4 @@
-"""Each answer on separability is proved again from its certificate, in fractions."""
+"""Each answer on separability is verified in fractions from its certificate."""
 
 import pickle
 from contextlib import nullcontext
@@ -16,7 +16,7 @@ from preflearn.pairs import Pairs
 
 
 def fractions(pairs, y):
-    """Exact y_i d_i and d_j from the given floats."""
+    """Return y_i d_i and d_j exactly, from the given floats."""
     exact = np.vectorize(Fraction, otypes=[object])
     return (exact(pairs.first) - exact(pairs.second)) * np.where(
         np.equal(y, -1), -1, 1
@@ -24,7 +24,7 @@ def fractions(pairs, y):
 
 
 def assert_proof(answer, pairs, y):
-    """Check the certificate alone, in fractions."""
+    """Check the certificate in fractions, without the solver."""
     rows = fractions(pairs, y)
     ties = np.equal(y, 0)
     assert answer.exact
@@ -75,7 +75,8 @@ def test_every_answer_is_proven_and_is_that_of_the_programs(seed, p, m):
 
 
 def touching(p, m, seed=0):
-    """Preferences beyond the plane sum(x) = 60, ties within, one tie on the facet."""
+    """Return preferences on or beyond the plane sum(x) = 60, and ties below it except
+    for one tie in the plane."""
     rng = np.random.default_rng(seed)
     preferences = rng.integers(-20, 21, (m, p)).astype(float)
     preferences[:, 0] += 60 - preferences.sum(axis=1)
@@ -99,12 +100,13 @@ def test_hulls_that_touch_in_a_point(p, m):
             for estimator in (MarginLP(), MarginQP()):
                 with pytest.raises(NotSeparableError):
                     estimator.fit(pairs, y)
-        d[m, 0] = np.nextafter(d[m, 0], -np.inf)  # one unit in the last place apart
+        # the hulls are now one unit in the last place apart
+        d[m, 0] = np.nextafter(d[m, 0], -np.inf)
 
 
 def test_the_differences_are_those_of_the_given_floats():
     pairs = Pairs([[1e16], [0.0], [1.0]], [[0, 2], [0, 1]])
-    # rounded; in truth the first is less by 1
+    # The rounded differences are equal, but the exact first one is smaller by 1.
     assert pairs.differences()[0] == pairs.differences()[1]
     assert separability(pairs, [0, 1]).separable
     assert not separability(pairs, [1, 0]).separable
@@ -174,7 +176,7 @@ def test_pairs_without_a_separation_are_named_and_survive_pickling(estimator):
     same = Pairs(
         [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [2.0, 1.0]], [[1, 0], [2, 1], [3, 2]]
     )
-    # the same difference twice; a preference of equal items
+    # the same difference twice, and a preference between equal items
     for y in ([1, 0, 0], [1, -1, 0], [0, 0, 1]):
         with pytest.raises(NotSeparableError):
             estimator.fit(same, y)

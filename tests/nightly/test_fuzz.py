@@ -1,5 +1,5 @@
-"""Many calls of all public names with hostile arguments, as ``python -m tests.fuzz``
-makes them."""
+"""Many calls of all public names with hostile arguments, made as in ``python -m
+tests.fuzz``."""
 
 from importlib import import_module
 

@@ -1,8 +1,8 @@
 """Each notebook reruns with other seeds and parameters, and without each of its data
 sets.
 
-To repeat a night, set PREFLEARN_NIGHT to its number: the day, as ``date.toordinal``
-counts.
+To repeat the run of a night, set PREFLEARN_NIGHT to its number: the day, as given by
+``date.toordinal``.
 """
 
 import os
@@ -43,7 +43,7 @@ def test_a_notebook_runs_with_any_seed_and_all_verdicts_agree(name, seed, tmp_pa
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_each_parameter_has_two_other_values(name):
     defaults = PROJECT.chapter(name).parameters
-    # the tests of reports vary the texts, which describe a user's file
+    # the tests of reports vary the strings, which describe a user's file
     if "data" in defaults:
         defaults = {
             key: default

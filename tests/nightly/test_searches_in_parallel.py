@@ -1,5 +1,5 @@
-"""Each search gives the same numbers, bit for bit, in one process, in two, and on a
-Dask cluster."""
+"""Each search gives the same numbers, bit for bit, in one process, in two processes,
+and on a Dask cluster."""
 
 import os
 import re
@@ -50,7 +50,7 @@ MODEL = DynamicComparisons(Constant(1.0), Probit())
 
 def models_ahead(n_jobs=None):
     def ahead(at):
-        """The log loss of a model, forecast one step ahead."""
+        """Return the log loss of a model for forecasts one step ahead."""
         chances = one_step_ahead(
             DynamicComparisons(Matern12(**at), Probit()), GAMES, WON, 15
         ).probabilities
@@ -94,7 +94,7 @@ def refits(n_jobs=None):
 
 
 def refits_by_judge(n_jobs=None):
-    """Some draws hold ties alone."""
+    """Some bootstrap samples contain only ties."""
     judge = [1, 1, 2, 2, 2, 3]
     return bootstrap(
         Davidson(), [[0, 1]] * 6, [0, 0, 0, 1, 1, -1], judge, n_draws=30, n_jobs=n_jobs
@@ -169,19 +169,19 @@ def test_one_process_two_and_a_cluster_find_the_same(search, cluster):
     before = transitions(cluster)
     with parallel_config(backend="dask", n_jobs=-1):
         np.testing.assert_array_equal(one, np.array(search()))
-    assert transitions(cluster) > before  # else nothing ran on the cluster
+    assert transitions(cluster) > before  # otherwise nothing ran on the cluster
 
 
 def transitions(client):
-    """How often a task has changed its state on the scheduler."""
+    """Return how often a task has changed its state on the scheduler."""
     return client.run_on_scheduler(
         lambda dask_scheduler: len(dask_scheduler.transition_log)
     )
 
 
 def test_the_page_on_clusters_computes_what_it_says():
-    """Its first block runs as it stands; the others need another cluster, and are valid
-    Python."""
+    """The first block of the page runs without changes. The other blocks need another
+    cluster, and are valid Python."""
     page = (Path(__file__).parents[2] / "book" / "beyond_cluster.md").read_text("utf-8")
     first, *others = re.findall(
         r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL

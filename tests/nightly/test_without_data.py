@@ -1,4 +1,4 @@
-"""Every notebook runs offline with an empty cache, and says what it uses in place of
+"""Every notebook runs offline with an empty cache, and states what it uses instead of
 its data."""
 
 from pathlib import Path

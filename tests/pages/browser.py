@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 PROBES = Path(__file__).with_name("probes.js").read_text("utf-8")
 THEMES = ("light", "dark")
 WINDOWS = {1400: 1000, 768: 1024, 400: 850}  # width: height, in pixels
-PATIENCE = 300_000  # milliseconds; a slow machine is not a fault of the page
-VISIT_SECONDS = 600  # of all that is done with a page; the slowest visits take a tenth
+# in milliseconds, so that a slow computer does not count as a fault of the page
+PATIENCE = 300_000
+VISIT_SECONDS = 600  # time limit of a visit; the slowest visits take a tenth of it
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _MATH_DONE = """() => typeof MathJax === "undefined"
   || MathJax.startup.promise.then(() => true)"""
@@ -51,7 +52,7 @@ def time_limit(browser: Browser, name: str, seconds: float) -> Iterator[None]:
     """Kill the browser if the context takes longer, and raise TimeoutError.
 
     Playwright's `evaluate` and `emulate_media` wait without a limit for a page whose
-    scripts never end. They raise once the browser is gone, and so do later tests of
+    scripts never end. They raise when the browser has ended, and so do later tests of
     the same process.
     """
     expired = threading.Event()
@@ -77,7 +78,7 @@ def time_limit(browser: Browser, name: str, seconds: float) -> Iterator[None]:
 
 
 def window(browser: Browser, theme: str = "light", width: int = 1400) -> BrowserContext:
-    """Return a new window of a reader who chose a theme; narrow windows have touch."""
+    """Return a new window of a reader with a given theme. Narrow windows have touch."""
     context = browser.new_context(
         viewport={"width": width, "height": WINDOWS[width]},
         has_touch=width < 600,
@@ -208,7 +209,7 @@ def opened(
     with time_limit(context.browser, name, seconds):
         page = context.pages[0] if context.pages else context.new_page()
         before = page.viewport_size
-        page.goto("about:blank")  # else only the fragment might change
+        page.goto("about:blank")  # otherwise only the fragment might change
         if width:
             page.set_viewport_size({"width": width, "height": WINDOWS[width]})
         seen = Opened(page, base)

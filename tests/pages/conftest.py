@@ -1,7 +1,7 @@
 """The built book and the browser, shared by all tests in this folder.
 
-What drives the browser has the scope "package": while it is open, its event loop runs
-in this process, which other tests would notice.
+The fixtures that control the browser have the scope "package". While the browser is
+open, its event loop runs in this process, and other tests would notice it.
 """
 
 import json
@@ -20,7 +20,7 @@ CODE_OF_A_VISIT = ("browser.py", "rules.py", "probes.js")
 
 @pytest.fixture(scope="session")
 def build_output():
-    """What the command printed that built the book for this test run."""
+    """Return what the command that built the book for this test run has printed."""
     return build_once()
 
 
@@ -49,7 +49,7 @@ def browser():
     sync_api = optional_import("playwright.sync_api")
     if chromium() is None:
         skip_or_fail("Chromium is not installed")
-    sync_api.expect.set_options(timeout=60_000)  # a slow machine is not a fault
+    sync_api.expect.set_options(timeout=60_000)  # a slow computer is not a fault
     with sync_api.sync_playwright() as play:
         browser = launch(play.chromium)
         yield browser
@@ -78,7 +78,7 @@ def telephone(browser):
 
 @pytest.fixture(scope="package")
 def visited(book, browser, axe):
-    """The record of pages that were found in order."""
+    """The record of pages in which no problem was found."""
     code = [(HERE / name).read_text("utf-8") for name in CODE_OF_A_VISIT]
     visit = sha256(json.dumps([browser.version, axe, *code]).encode()).hexdigest()
     return VisitedPages(book, book.parent / "visited", visit)

@@ -10,8 +10,8 @@ from pages.browser import page_names
 
 
 class Explorer(NamedTuple):
-    """What to hold, how far to move it (0: a tap), what to focus, and a key that
-    changes it."""
+    """Where to hold an explorer, how far to move (0: a tap), which control to focus,
+    and a key that changes it."""
 
     spot: str
     way: int

@@ -1,4 +1,5 @@
-"""Drive Firefox by its own protocol, Marionette: Playwright drives only its own build."""
+"""Control Firefox by its own protocol, Marionette, because Playwright controls only its
+own build."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from typing import Any
 from pages.browser import PATIENCE, PROBES
 
 START_SECONDS = 120
-# A free port; messages of pages to the console are written to the output.
+# a free port, and messages of pages to the console are written to the output
 _PREFERENCES = {"marionette.port": 0, "devtools.console.stdout.content": True}
 _MATH_DONE = """return typeof MathJax === "undefined"
   || MathJax.startup.promise.then(() => true)"""
@@ -106,7 +107,7 @@ class Firefox:
 
     def open(self, address: str) -> None:
         """Open a page and wait for its equations."""
-        self.complaints()  # of the page before
+        self.complaints()  # discards the messages of the previous page
         self.ask("WebDriver:Navigate", url=address)
         self.run(_MATH_DONE)
         self.run(PROBES)

@@ -11,9 +11,10 @@ from pages.browser import THEMES, WINDOWS, Opened, opened
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
 
-MIN_LETTER_HEIGHT = 9  # pixels
-MAX_FOLLOWED_LINKS = 12  # links of a page that are followed on a commit
-_MIN_WIDE = 1000  # pixels; minimal width of a window in which "equations" is checked
+MIN_LETTER_HEIGHT = 9  # in pixels
+MAX_FOLLOWED_LINKS = 12  # number of links of a page that are followed on a commit
+# in pixels: smallest width of a window in which "equations" is checked
+_MIN_WIDE = 1000
 _NARROW = min(WINDOWS)
 
 
@@ -82,7 +83,8 @@ def questions(first: View) -> list[Question]:
 
 @dataclass
 class Report:
-    """What a visit found: faults by question, the shape of the page, what it loaded."""
+    """Result of a visit: faults by question, the shape of the page, and the files that
+    it loaded."""
 
     faults: dict[Question, list[str]]
     shape: dict[str, Any]

@@ -1,4 +1,5 @@
-"""The built book, read as its reader would: pages, figures, equations, verdicts, links."""
+"""The built book as its readers see it: pages, figures, equations, verdicts, and
+links."""
 
 import ast
 import importlib
@@ -22,7 +23,7 @@ def page(book, name):
 
 
 def pages(book, chapter):
-    """The texts of a chapter's pages, by name: its own, and that of its appendix."""
+    """Return the texts of a chapter's pages by name: the chapter and its appendix."""
     names = [chapter, f"{chapter}_more"]
     return {
         name: page(book, name) for name in names if f"chapters/{name}" in contents()
@@ -39,14 +40,14 @@ def test_every_page_of_the_contents_is_there(book):
     assert [name for name in contents() if not (book / f"{name}.html").is_file()] == []
 
 
-# none to another host
+# no link to another host
 LINK = re.compile(r'<[^>]*\s(?:href|src)="([^":#?]*)(?:\?[^"#]*)?(?:#([^"]*))?"')
 ANCHOR = re.compile(r'\s(?:id|name)="([^"]+)"')
 
 
 def broken_links(html):
-    """Links and sources in a folder of pages whose file or anchor is missing: page,
-    file and anchor."""
+    """Return links and sources whose file or anchor is missing in a folder of pages, as
+    page, file, and anchor."""
     texts = {
         (html / name).resolve(): (html / name).read_text("utf-8")
         for name in page_names(html)
@@ -55,7 +56,7 @@ def broken_links(html):
     found = []
     for page, text in texts.items():
         for file, anchor in sorted(set(LINK.findall(text))):
-            # as where the book is served
+            # resolve the link as on the server
             root = html if file.startswith("/") else page.parent
             target = (root / unquote(file).lstrip("/")).resolve() if file else page
             target = target / "index.html" if target.is_dir() else target
@@ -160,13 +161,13 @@ def test_chapter_page_is_whole(book, chapter):
     ]
     for article in articles:
         assert "Traceback" not in article
-        assert "output stderr" not in article  # such as a warning
+        assert "output stderr" not in article  # a warning would have this class
         assert not re.search(r"\[\?\]|undefined label|<strong>\?\?</strong>", article)
         for figure in re.findall(r"<figure.*?</figure>", article, re.DOTALL):
             assert re.search(r'<img[^>]* alt="[^"]{40,}"', figure), figure[:300]
             assert "caption-number" in figure
         prose = re.sub(r"<(pre|script).*?</\1>", "", article, flags=re.DOTALL)
-        # MathJax does not look at Markdown that a cell displays.
+        # MathJax ignores Markdown that a cell displays
         assert re.findall(r"\$[^$\n]+\$", prose) == []
     article = articles[0]
     assert re.search(r'class="reading-time">About \d+ minutes?<', article)
@@ -208,7 +209,8 @@ def test_status_page_names_every_chapter(book):
 
 
 def test_pages_load_nothing_from_elsewhere(book):
-    """The book opens without network: no script, style or image of another host."""
+    """The book opens without a network: no script, style, or image is loaded from
+    another host."""
     loads = r'<(?:script|img)[^>]* src="https?:|<link[^>]* rel="stylesheet"[^>]* href="https?:'
     assert [
         name
@@ -224,10 +226,10 @@ def test_style_sheet_is_the_present_one(book):
 
 @pytest.fixture(scope="session")
 def reference():
-    """The modules on each page of the reference.
+    """Return the modules on each page of the reference.
 
-    They are imported here, outside of tests: scikit-learn sets an environment
-    variable when it is imported, which a test may not do.
+    They are imported here, outside of tests. When scikit-learn is imported, it sets an
+    environment variable, which a test must not do.
     """
     modules = {}
     for stub in sorted((ROOT / "book" / "api").glob("*.md")):
@@ -244,14 +246,14 @@ def test_reference_has_each_public_name_once(book, reference):
         for module in modules:
             ids = [f' id="{module.__name__}.{name}"' for name in module.__all__]
             assert [anchor for anchor in ids if text.count(anchor) != 1] == []
-        # Docstrings that Sphinx reads otherwise than meant: "b." alone is an empty
-        # list, an indented table is a quotation.
+        # Sphinx reads some docstrings in an unintended way: "b." alone is an empty
+        # list, and an indented table is a quotation.
         assert not re.search(r"<li>\s*</li>|<blockquote>|<ol ", text)
 
 
 def imported(chapter):
-    """The public names, with their modules, that the code of a chapter imports one by
-    one."""
+    """Return the public names that the code of a chapter imports individually, with
+    their modules."""
     cells = json.loads((ROOT / "notebooks" / f"{chapter}.ipynb").read_text("utf-8"))[
         "cells"
     ]

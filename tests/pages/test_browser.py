@@ -10,7 +10,7 @@ ENDLESS = "for (;;);"
 
 @pytest.fixture
 def own_window(browser):
-    """A window of another browser, which the test may lose."""
+    """A window of a separate browser, which the test may kill."""
     other = launch(browser.browser_type)
     with window(other) as context:
         yield context

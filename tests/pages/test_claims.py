@@ -15,7 +15,8 @@ def ids_not_counted():
 
 
 def test_claims_page_fits_one_screen_and_is_filtered(desk, site):
-    """By the keyboard; the address keeps the choice, and the chosen claims are open."""
+    """The test uses the keyboard. The address stores the selection, and the selected
+    claims are open."""
     verdict = "fails"
     with opened(desk, site, CLAIMS) as seen:
         page = seen.page
@@ -63,7 +64,7 @@ def test_claims_page_fits_one_screen_and_is_filtered(desk, site):
 
 @pytest.mark.parametrize("width", WINDOWS)
 def test_a_link_to_some_claims_shows_what_was_chosen(desk, site, width):
-    """In a narrow window the filters are below the opening of the page."""
+    """In a narrow window, the filters are below the introduction of the page."""
     chosen = f"{CLAIMS}?verdict=not+shown"
     with opened(desk, site, chosen, width) as seen:
         sync_api.expect(seen.page.locator(".claims-filters")).to_be_in_viewport(ratio=1)

@@ -1,4 +1,4 @@
-"""Explorers of the built book: they answer to a mouse, a finger and the keyboard."""
+"""Explorers of the built book: they respond to a mouse, a finger, and the keyboard."""
 
 import pytest
 from optional import optional_import
@@ -60,7 +60,7 @@ def press_five_times(page, explorer, control, key):
 
 
 def assert_answers(explorer, act):
-    """The sentence below the explorer changes after an action."""
+    """Check that the sentence below the explorer changes after an action."""
     sentence = explorer.locator("[aria-live]")
     before = sentence.inner_text()
     assert len(before) > 20
@@ -70,7 +70,7 @@ def assert_answers(explorer, act):
 
 @pytest.mark.parametrize("kind", EXPLORERS)
 def test_words_in_an_explorer_lie_on_nothing(desk, site, pages, kind):
-    """Wherever it is moved, at each width."""
+    """This holds for every position of the explorer, and at each width."""
     with opened(desk, site, pages[kind]) as seen:
         word = seen.page.locator(
             f"{selector(kind)} .explorer-panels text:not(.press text, .grip text)"
@@ -88,8 +88,8 @@ def test_words_in_an_explorer_lie_on_nothing(desk, site, pages, kind):
 
 @pytest.mark.parametrize("kind", EXPLORERS)
 def test_explorer_answers_to_mouse_keyboard_and_finger(telephone, site, pages, kind):
-    """With a mouse and keys in a wide window, with a finger on a telephone, where it
-    fits."""
+    """The test uses a mouse and keys in a wide window, and a finger on a telephone,
+    where the explorer must fit."""
     spot, way, control, key = EXPLORERS[kind]
     with opened(telephone, site, pages[kind], width=1400) as seen:
         explorer = seen.page.locator(selector(kind))

@@ -1,4 +1,5 @@
-"""Pages of the built book in Firefox: no errors, all equations set, nothing too wide."""
+"""Pages of the built book in Firefox have no errors, no missing equations, and no
+content that is too wide."""
 
 import time
 from urllib.parse import urlsplit
@@ -40,11 +41,11 @@ def firefox(tmp_path_factory):
 
 
 def problems_of(firefox, site, name):
-    """Return what is wrong with a page, by rule."""
+    """Return the problems of a page, by rule."""
     firefox.resize(1400)
     firefox.open(site + name)
     found = {}
-    for width in (1400, 500):  # no window of Firefox is narrower
+    for width in (1400, 500):  # a window of Firefox cannot be narrower than 500 pixels
         firefox.resize(width)
         found[f"leaves at {width}"] = firefox.run(LEAVES)
     found["unset equations"] = firefox.run(UNSET)
@@ -59,7 +60,7 @@ def problems_of(firefox, site, name):
 
 
 def answer_after(firefox, script, before):
-    """Run a script until its answer changes, for at most a minute."""
+    """Run a script until its answer changes, for at most one minute."""
     end = time.monotonic() + 60
     while (after := firefox.run(script)) == before and time.monotonic() < end:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Lines of readable length, letters of readable size, and a sidebar that is not long."""
+"""Lines of readable length, letters of readable size, and a short sidebar."""
 
 import pytest
 from optional import optional_import
@@ -8,7 +8,7 @@ from pages.claims_page import CLAIMS
 sync_api = optional_import("playwright.sync_api")
 
 CHAPTER = "chapters/08_path.html"
-# Characters in each line of paragraphs that have no formulas.
+# Number of characters in each line of paragraphs without formulas.
 LINES = """() => {
   const lengths = [];
   for (const text of document.querySelectorAll("article section > p")) {
@@ -53,7 +53,7 @@ def test_the_sidebar_names_methods_and_folds_what_few_readers_need(desk, site):
             "links => links.filter((link) => link.checkVisibility()).map((link) => link.href)"
         )
         assert len([link for link in links if "/chapters/" in link]) >= 17
-        # of this chapter only
+        # the sidebar lists the appendix of this chapter only
         assert [link.split("/")[-1] for link in links if "_more" in link] == [
             "08_path_more.html"
         ]

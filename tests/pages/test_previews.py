@@ -1,5 +1,5 @@
-"""Previews: a link to an equation, a theorem, a figure, a citation, a claim, a term or
-a section of the background page shows what it leads to."""
+"""Previews of links to an equation, a theorem, a figure, a citation, a claim, a term,
+or a section of the background page."""
 
 import pytest
 from optional import optional_import
@@ -10,7 +10,7 @@ from preflearn_book.runner.claims import load_claims
 sync_api = optional_import("playwright.sync_api")
 
 CHAPTER = "chapters/08_path.html"
-LINKS = {  # one to each kind of target, on the page and on another one
+LINKS = {  # one link to each kind of target, on the same page and on another one
     "equation": "#equation-eq-p-kkt",
     "theorem": "#thm-ranking-path",
     "theorem elsewhere": "08_path_more.html#thm-linear-paths",
@@ -33,7 +33,8 @@ def link_to(page, kind):
 
 
 def reach(link, by):
-    """Let the pointer rest on a link, or go there from the link before it."""
+    """Move the pointer to a link and wait, or move the focus to it from the link
+    before."""
     if by == "mouse":
         link.hover()
         return
@@ -83,7 +84,8 @@ def assert_shows_its_target(page, by, kind):
     assert preview.locator(".popover-body").evaluate(COLOR) == body.evaluate(COLOR)
     if by == "mouse":
         preview.hover()
-        page.wait_for_timeout(600)  # more than a pointer has to get there
+        # longer than the time in which a pointer must reach the preview
+        page.wait_for_timeout(600)
     assert preview.is_visible()
     page.keyboard.press("Escape")
     sync_api.expect(preview).to_have_count(0)
@@ -131,7 +133,7 @@ def test_what_comes_late_is_shown_once(desk, site):
     with opened(desk, site, CHAPTER) as seen:
         held = []
         seen.page.route("**/references.html", lambda route: held.append(route))
-        for _ in range(2):  # to it, on, and back to it
+        for _ in range(2):  # to the link, to the next one, and back
             reach(link_to(seen.page, "citation"), "keyboard")
             seen.page.wait_for_timeout(300)
         (request,) = held
@@ -151,8 +153,8 @@ def test_a_finger_follows_the_link(telephone, site):
 
 
 def test_pages_in_a_folder_show_what_they_hold_themselves(desk, book):
-    """A browser lets no page read another file; the citation keeps what the browser
-    shows."""
+    """A browser does not let a page read another file. For a citation, the browser's
+    own tooltip remains."""
     with opened(desk, f"{book.resolve().as_uri()}/", CHAPTER) as seen:
         for kind in (*ABROAD[:2], "equation"):
             link_to(seen.page, kind).hover()

@@ -1,4 +1,4 @@
-"""The built book on paper: some of its pages, and how the whole becomes one file."""
+"""The built book on paper: some of its pages, and the book as one file."""
 
 import io
 import re
@@ -18,14 +18,15 @@ AROUND = ".bd-header, .bd-header-article, .bd-sidebar, .prev-next-footer, .bd-fo
 
 @pytest.fixture
 def paper(browser):
-    """A tab that prints once: a second print of Chromium also has what is hidden."""
+    """A tab that prints once. In a second print, Chromium would include hidden
+    content."""
     with window(browser) as context:
         yield context
 
 
 def printed(pdf):
-    """What stands on the pages of a file, each of which has its number, drawn first,
-    and some words."""
+    """Return the words on the pages of a file. Each page must begin with its number and
+    contain more words."""
     texts = [page.extract_text().split() for page in PdfReader(pdf).pages]
     assert [words[:1] for words in texts] == [
         [str(k)] for k in range(1, len(texts) + 1)
@@ -60,7 +61,7 @@ def test_a_page_on_paper_is_the_text_alone_and_neither_empty_nor_cut(paper, site
 
 
 def titles_of(outline):
-    """Titles of bookmarks, those within others too."""
+    """Return the titles of bookmarks, including nested ones."""
     parts = [
         titles_of(one) if isinstance(one, list) else [one.title] for one in outline
     ]
@@ -69,8 +70,8 @@ def titles_of(outline):
 
 @pytest.mark.nightly
 def test_bookmarks_are_the_headings(paper, site):
-    """Chromium takes them from what is painted, once a page, without spaces at which
-    lines end."""
+    """Chromium takes the titles from the printed text, once per page, without spaces at
+    line ends."""
     with opened(paper, site, f"{CHAPTER}.html") as seen:
         seen.emulate_paper()
         pdf = seen.page.pdf(format="A4", outline=True, tagged=True)
@@ -112,7 +113,7 @@ TWO = """\
 
 
 def whole(browser, book, folder, two=TWO):
-    """A book of two pages that link to each other, as it is printed."""
+    """A book of two pages that link to each other, printed as one file."""
     (folder / "sub").mkdir()
     (folder / "_static").symlink_to(book.resolve() / "_static")
     (folder / "one.html").write_text(PAGE.format(up="", text=ONE))

@@ -1,4 +1,4 @@
-"""The calculator of scores in the built book, as readers use it."""
+"""The calculator of scores in the built book, used as by readers."""
 
 import pytest
 from node import run_in_node
@@ -12,14 +12,15 @@ ROUND_ROBIN = "Ann,Bob,Ann\nBob,Cid,Bob\nCid,Ann,Cid\nAnn,Bob,tie\nBob,Ann,Bob\n
 
 @pytest.fixture
 def calculator(desk, site):
-    """The page in a wide window; at the end, nothing went wrong or left the page."""
+    """Open the page in a wide window. After the test, there must be no errors and no
+    requests to other hosts."""
     with opened(desk, site, PAGE) as seen:
         yield seen
         assert seen.complaints == []
 
 
 def paste(page, text):
-    """Replace the table, as by pasting."""
+    """Replace the table, as if it were pasted."""
     page.get_by_label("Comparisons, one per line").focus()
     page.keyboard.press("Control+A")
     page.keyboard.insert_text(text)
@@ -27,7 +28,7 @@ def paste(page, text):
 
 
 def rows(page):
-    """The texts of the table of scores, row by row."""
+    """Return the texts of the score table, row by row."""
     return page.locator("#scores-calculator tbody tr").evaluate_all(
         "rows => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
     )
@@ -114,7 +115,8 @@ def test_a_file_is_read_on_the_page(calculator, tmp_path):
 
 @pytest.mark.parametrize("width", WINDOWS)
 def test_the_longest_table_fits(calculator, width):
-    """200 items with long names, in the two groups of which the second is unbeaten."""
+    """The table has 200 items with long names in two groups, and the second group is
+    unbeaten."""
     long = "a name that is rather long, "
     lines = [f'"{long}{k}","{long}{(k + 1) % 198}"' for k in range(198)]
     paste(calculator.page, "\n".join([*lines, "Ann,Bob"]))

@@ -11,8 +11,8 @@ from preflearn_book.runner.files import read_yaml
 
 sync_api = optional_import("playwright.sync_api")
 
-# What the page does with the words in its address, up to the list of results, best
-# last.
+# Function of the search page that turns the words in its address into a list of
+# results, with the best one last.
 ADDRESSES = """(names) => names.map((name) => {
   history.replaceState(null, "", "?q=" + encodeURIComponent(name));
   search();
@@ -55,7 +55,8 @@ def test_search_finds_each_theorem_by_its_name(desk, site, book):
 
 
 def test_search_finds_words_of_the_field_by_synonyms(desk, site):
-    """Each listed word, and some that readers type without knowing the list."""
+    """This holds for each listed word, and for some words that readers type without
+    knowing the list."""
     expected = {
         word: address.replace("#", ".html#") if "#" in address else f"{address}.html"
         for address, words in read_yaml(ROOT / "book" / "synonyms.yml").items()
@@ -82,7 +83,8 @@ def test_search_finds_words_of_the_field_by_synonyms(desk, site):
 
 
 def typed_search(page, words):
-    """Type words into the search field; return address and visible text of each result."""
+    """Type words into the search field, and return the address and the visible text of
+    each result."""
     field = page.locator(".bd-search-container input[type=search]")
     field.fill(words)
     field.press("Enter")

@@ -1,4 +1,4 @@
-"""Every page of the book, visited once in a browser: it keeps the rules."""
+"""Every page of the book is visited once in a browser and must satisfy the rules."""
 
 import io
 import os
@@ -50,7 +50,7 @@ def test_every_page_is_visited(book):
 
 def test_a_figure_has_the_background_of_its_page(desk, site):
     with opened(desk, site, CHAPTER) as seen:
-        for background in (255, 18):  # of the light theme, of the dark one
+        for background in (255, 18):  # background of the light and of the dark theme
             picture = seen.page.locator("article figure img").first.screenshot()
             corner = imread(io.BytesIO(picture))[2, 2, :3] * 255
             assert corner.round().tolist() == [background] * 3
@@ -58,7 +58,8 @@ def test_a_figure_has_the_background_of_its_page(desk, site):
 
 
 def test_scripts_and_an_image_from_elsewhere_are_refused(book, desk, tmp_path):
-    """A script that was not in the page when it was built, and files of another host."""
+    """The page contains a script that was not there when it was built, and files of
+    another host."""
     foreign = '<script src="http://fault-foreign.invalid/x.js"></script>'
     name, text = with_faults(
         book, tmp_path, FAULTS["errors"] + FAULTS["foreign"] + foreign
@@ -72,9 +73,10 @@ def test_scripts_and_an_image_from_elsewhere_are_refused(book, desk, tmp_path):
 
 
 def doctored_report(book, context, folder, axe, first):
-    """Visit a page with all faults, a too wide equation, and one under its number."""
+    """Visit a page with all faults, an equation that is too wide, and an equation that
+    covers its number."""
     name, text = with_faults(book, folder, FINE + "".join(FAULTS.values()))
-    text = POLICY.sub("", text)  # which would not let the faults happen
+    text = POLICY.sub("", text)  # the policy would prevent the faults
     wide, crowded = re.findall(
         r'<div class="math[^>]* id="([^"]+)">\s*<span class="eqno">', text
     )[:2]
@@ -179,7 +181,7 @@ def test_the_shape_of_a_page_is_measured(desk, tmp_path):
 
 @pytest.fixture
 def small_book(tmp_path):
-    """A page that was visited, with a style sheet and an image."""
+    """Return a page that was visited, with a style sheet and an image."""
     html = tmp_path / "html"
     (html / "sub").mkdir(parents=True)
     for name in ("sub/page.html", "style.css", "image.svg", "other.css"):

@@ -32,7 +32,7 @@ def _content_digest(path: Path, modified: int, size: int) -> str:
 
 
 class VisitedPages:
-    """The pages of a built book that were visited and found in order.
+    """The pages of a built book that were visited and in which no problem was found.
 
     Parameters
     ----------
@@ -66,7 +66,8 @@ class VisitedPages:
         shape: dict[str, Any],
         problems: list[str],
     ) -> None:
-        """Remember a visit that found no problems; forget the page otherwise."""
+        """Store a visit that found no problems. Otherwise, delete the record of the
+        page."""
         path = self._path(name)
         if problems:
             path.unlink(missing_ok=True)

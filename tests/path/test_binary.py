@@ -1,4 +1,4 @@
-"""The path of the machine with bias against other solvers, its optimality conditions,
+"""The path of the SVM with bias, compared with other solvers, optimality conditions,
 and exact fractions."""
 
 import tracemalloc
@@ -33,8 +33,8 @@ def test_equals_libsvm_at_random_c(kind, share):
         alpha = np.zeros(len(y))
         alpha[svc.support_] = np.abs(svc.dual_coef_[0]) * lam
         assert dual(path.alpha(lam), lam) == pytest.approx(dual(alpha, lam), rel=1e-8)
-        # w is unique, and the bias too if a weight is inside (0, 1); libsvm rounds K y
-        # y' to float32, which limits it to some 1e-6 of the sum that makes up f.
+        # w is unique, and so is the bias if a weight is inside (0, 1). LIBSVM rounds K
+        # y y' to float32, so it is accurate to about 1e-6 of the sum that gives f.
         ours = path.decision_function(lam, K)
         theirs = svc.decision_function(K)
         rounding = 1e-5 * max(1.0, 1 / lam)
@@ -64,8 +64,8 @@ def test_optimality_at_and_between_breakpoints(kind, m, share, seed):
 
 
 def exact_residuals(K, y, alpha, offset, lam):
-    """Violations of the optimality conditions in exact arithmetic on what the path
-    returned."""
+    """Yield the violations of the optimality conditions by the returned path, in exact
+    arithmetic."""
     exact = [[Fraction(float(k)) for k in row] for row in K]
     signed = [Fraction(float(a)) * int(s) for a, s in zip(alpha, y, strict=True)]
     yield abs(sum(signed))
@@ -161,8 +161,8 @@ def test_the_path_ends_where_rounding_takes_over(m, share, lambda_min):
 
 
 def ties_around_zero():
-    """The smaller class comes as x and -x: for large lambda all points of the larger
-    are on the margin."""
+    """Return points in which the smaller class is x and -x. For large lambda, all
+    points of the larger class are on the margin."""
     rng = np.random.default_rng(3)
     X = rng.standard_normal((10, 4))
     t = rng.standard_normal((2, 4))
@@ -171,8 +171,8 @@ def ties_around_zero():
 
 
 def ties_and_swaps():
-    """A training set of the simulations of chapter 05, where largest violations go
-    round in a cycle."""
+    """Return a training set from the simulations of chapter 05, in which swaps that
+    remove the largest violation can form a cycle."""
     pairs, y, _ = simulate_norm_pairs(
         "linf", 400, 0.3, np.random.default_rng([0, 16, 400, 30, 2])
     )
@@ -218,7 +218,7 @@ def test_a_constant_in_the_kernel_changes_nothing_but_the_bias(kind):
         np.testing.assert_allclose(
             shifted.decision_function(lam, K[:7] + 1e6), f, atol=1e-6
         )
-        # 1e6 sum(y alpha) = 0
+        # the constant adds 1e6 sum(y alpha) = 0
         assert shifted.bias(lam) == pytest.approx(path.bias(lam), abs=1e-4)
         assert shifted.kkt_residual(lam) < 1e-7
 
@@ -230,8 +230,8 @@ def test_the_path_ends_before_decisions_are_rounding(kind, scale):
     path = svm_path(scale * K, y)
     lowest = max(path.lambda_end, 1e-16 * path.breakpoints[0])
     for lam in np.geomspace(lowest, path.breakpoints[0], 40)[1:]:
-        # In a narrow kernel the elbow may rest 1e-12 of the largest F off the margin,
-        # at every lambda.
+        # With a narrow kernel, the elbow may be off the margin by 1e-12 of the largest
+        # F, at every lambda.
         assert path.kkt_residual(lam) < (1e-3 if kind == "narrow" else 1e-5)
 
 
@@ -245,7 +245,7 @@ def test_the_gram_matrix_is_kept_and_not_copied():
         tracemalloc.stop()
     assert len(path.breakpoints) > 10
     assert kept < 0.3
-    assert most < 0.8  # for a moment, half of it for its Cholesky factor
+    assert most < 0.8  # the peak includes half of K for its Cholesky factor
 
 
 def test_a_constant_kernel_with_rounding_has_no_breakpoint():
@@ -258,8 +258,8 @@ def test_a_constant_kernel_with_rounding_has_no_breakpoint():
 
 @pytest.mark.parametrize("seed", [9, 17])
 def test_a_correction_of_rounding_stays_within_the_bounds(seed):
-    # Of a wide kernel, with few independent directions: tiny errors of the margin are
-    # large moves of weights.
+    # A wide kernel has few independent directions, so tiny errors of the margin are
+    # large changes of weights.
     X = np.random.default_rng(seed).standard_normal((300, 3))
     path = svm_path(
         rbf_kernel(X, gamma=0.003), np.repeat([1.0, -1.0], [270, 30]), lambda_min=1e-3
@@ -268,8 +268,8 @@ def test_a_correction_of_rounding_stays_within_the_bounds(seed):
 
 
 def test_the_path_of_two_distant_points():
-    """Both weights are 1 down to lambda = 1, then both fall in proportion to lambda,
-    and f stays."""
+    """Both weights are 1 down to lambda = 1. Below, both are proportional to lambda,
+    and f does not change."""
     path = svm_path(np.eye(2), [1, -1])
     assert path.breakpoints.tolist() == [1.0]
     assert path.alpha(4.0).tolist() == [1.0, 1.0]
@@ -280,8 +280,8 @@ def test_the_path_of_two_distant_points():
 
 
 def bias_interval(K, y, alpha, lam):
-    """The least and the largest optimal bias times lambda, where no weight is inside
-    (0, 1)."""
+    """Return the smallest and the largest optimal bias, times lambda, if no weight is
+    inside (0, 1)."""
     limits = lam * y - K @ (y * alpha)
     return limits[(alpha > 0.5) != (y > 0)].max(), limits[
         (alpha > 0.5) == (y > 0)
@@ -305,8 +305,8 @@ def test_the_bias_is_the_middle_of_its_interval_where_no_weight_is_inside():
 
 
 def test_at_the_start_rounding_moves_no_weight_off_its_bound():
-    # 748 against 752 points: the smaller class has weights 1, and so have as many of
-    # the larger.
+    # With 748 and 752 points, all weights of the smaller class are 1, and so are as
+    # many of the larger class.
     K, y = points("rbf", 1500, seed=0, share=748 / 1500, p=2)
     path = svm_path(K, y, lambda_min=1e3)
     alpha = path.alpha(1e3)
@@ -332,7 +332,7 @@ def test_events_give_the_points_on_the_margin():
 
 
 def test_the_last_of_the_best_intervals_ends_with_the_path():
-    """The lambda that is selected has the loss that is reported, also below the last
+    """The loss at the selected lambda is the reported loss, also below the last
     breakpoint."""
     for seed in range(100):
         rng = np.random.default_rng(seed)
@@ -353,8 +353,8 @@ def test_the_last_of_the_best_intervals_ends_with_the_path():
 
 
 def test_scores_that_reach_zero_at_the_end_cross_it_there():
-    """Affine combinations of kernel rows with f = 0 at the end: rounding may put the
-    crossing below it."""
+    """Affine combinations of kernel rows have f = 0 at the end. Rounding may put the
+    crossing below the end."""
     for seed in range(40):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((12, 2))
@@ -373,7 +373,7 @@ def test_scores_that_reach_zero_at_the_end_cross_it_there():
 @pytest.mark.filterwarnings("ignore:svm_path. rounding ends the path")
 @pytest.mark.parametrize("kind", ["linear", "integers", "duplicates", "rbf"])
 def test_the_path_goes_on_until_a_bound_on_rounding_ends_it(kind):
-    """The bound is 1e-9 of the largest score at an event, and 2e-7 where no event is
+    """The bound is 1e-9 of the largest score at an event, and 2e-7 if no event is
     left."""
     K, y = points(kind, 100, seed=0, p=2, gamma=1e-3 if kind == "rbf" else 0.5)
     path = svm_path(K, y)

@@ -15,14 +15,14 @@ from small_problems import KINDS, small_problem
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
 
-SEEDS = range(4 * len(KINDS))  # each kind with both kernels
+SEEDS = range(4 * len(KINDS))  # each kind occurs with both kernels
 TIGHT = {
     "solver": cp.CLARABEL,
     "tol_gap_abs": 1e-12,
     "tol_gap_rel": 1e-12,
     "tol_feas": 1e-12,
 }
-FAR = 1e-3  # of the first breakpoint: how far down paths are looked at
+FAR = 1e-3  # fraction of the first breakpoint down to which paths are tested
 
 
 class Problem:
@@ -77,8 +77,8 @@ def rng():
 
 
 def vertex(D, target, low, high, rng):
-    """Some weights between `low` and `high` with D'weights = target, an extreme point
-    of all of them."""
+    """Return an extreme point of the weights between `low` and `high` with D'weights =
+    target."""
     U, size, _ = np.linalg.svd(D.T, full_matrices=False)
     A = U[:, size > 1e-9 * max(size[0], 1e-12)].T
     bounds = np.column_stack([low, high])
@@ -89,8 +89,8 @@ def vertex(D, target, low, high, rng):
 
 
 def another(problem, lam, rng):
-    """An optimal vertex at lam: weights off the margin are given, those on it are any
-    with the same g."""
+    """Return an optimal vertex at lam. Weights of pairs off the margin are unique;
+    those of pairs on it may differ if g is the same."""
     alpha = problem.path.alpha(lam)
     z = problem.D @ (problem.D.T @ alpha) / lam
     on = np.abs(z - 1) < 1e-8
@@ -133,7 +133,8 @@ def test_each_division_belongs_to_one_interval_with_a_line(problem):
         places = [lam + s * (lower - lam) for s in (0.2, 0.5, 0.8)]
         sets = [tuple(map(tuple, problem.path.sets(place))) for place in places]
         assert sets[0] == sets[1] == sets[2]
-        assert sets[0] == last or sets[0] not in seen  # never left and met again
+        # a set that the path has left does not occur again
+        assert sets[0] == last or sets[0] not in seen
         last = sets[0]
         seen.add(last)
         values = [problem.g(place) for place in (lam, *places, lower)]
@@ -143,7 +144,7 @@ def test_each_division_belongs_to_one_interval_with_a_line(problem):
             np.linalg.norm(a - b) < scale
             for a, b in zip(line, values[1:-1], strict=True)
         )
-        above = problem.g(lam * (1 + 1e-10))  # continuous where pieces meet
+        above = problem.g(lam * (1 + 1e-10))  # g is continuous at breakpoints
         assert np.linalg.norm(above - values[0]) < 1e-6 * max(1, np.linalg.norm(above))
     assert len(seen) <= 3 ** min(len(problem.D), 30)
 
@@ -179,13 +180,13 @@ def test_the_end_is_the_shortest_function_with_the_least_sum_of_hinges(problem):
         least = cp.Problem(
             cp.Minimize(cp.sum(cp.pos(1 - D @ (f := cp.Variable(D.shape[1])))))
         ).solve(**TIGHT)
-        assert least == pytest.approx(len(D), rel=1e-6)  # f = 0 is as good as any
+        assert least == pytest.approx(len(D), rel=1e-6)  # f = 0 is optimal
         return
     if (
         path.breakpoints[-1] < 1e-3 * path.breakpoints[0]
         or path.lambda_end > 0.4 * path.breakpoints[-1]
     ):
-        return  # what lies below is not seen, or seen too badly by another solver
+        return  # the path ends too early, or the other solver is too inaccurate below
     ends = [path.margins(s * path.breakpoints[-1]) for s in (1, 0.9, 0.5)]
     assert np.allclose(ends[0], ends[1], atol=1e-7)
     assert np.allclose(ends[1], ends[2], atol=1e-7)
@@ -216,7 +217,7 @@ def test_any_optimal_weights_at_the_ends_interpolate(problem, rng):
 def test_the_direction_is_a_projection(problem, rng):
     D = problem.D
     for lam, lower in problem.pieces():
-        alpha = another(problem, lam, rng)  # any optimal weights will do
+        alpha = another(problem, lam, rng)  # the theorem holds for any optimal weights
         alpha[alpha < 1e-9] = 0
         alpha[alpha > 1 - 1e-9] = 1
         f = D.T @ alpha / lam
@@ -231,7 +232,7 @@ def test_the_direction_is_a_projection(problem, rng):
         if not on.any():
             assert not h.any()
             continue
-        Bh = D[on] @ h  # the signs of the proof
+        Bh = D[on] @ h  # the inequalities of the proof
         assert np.all(Bh[alpha[on] == 1] > 1 - 1e-6)
         assert np.all(Bh[alpha[on] == 0] < 1 + 1e-6)
         inner = (alpha[on] > 0) & (alpha[on] < 1)
@@ -240,7 +241,8 @@ def test_the_direction_is_a_projection(problem, rng):
         eta = vertex(D[on], h, -low, high, rng)
         if eta is not None:
             assert np.all((np.abs(Bh - 1) < 1e-6) | (np.abs(eta) < 1e-6))
-            # the weights stay in [0, 1], the other pairs where they are
+            # if the step is small, the weights stay in [0, 1] and the other pairs keep
+            # their sets
             step = 1e-3 * min(lam - lower, 0.02)
             after = alpha.copy()
             after[on] -= step * eta
@@ -261,7 +263,7 @@ def solutions(objective, parameter, variable, values):
 
 
 def bends(points):
-    """The fraction of places around which a row of points is not a line."""
+    """Return the fraction of points at which a sequence is not locally a line."""
     size = max(1e-2, np.abs(points).max())
     return np.mean(np.abs(np.diff(points, 2, axis=0)).max(axis=1) > 2e-6 * size)
 
@@ -271,7 +273,7 @@ def steps(points):
 
 
 @pytest.mark.theorem("thm-linear-paths")
-@pytest.mark.parametrize(  # each loss, each penalty, and degenerate ones
+@pytest.mark.parametrize(  # each loss, each penalty, and degenerate data
     "seed", [0, 5, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2))]
 )
 def test_paths_are_linear_in_the_weight_of_the_piecewise_linear_part(seed):
@@ -279,7 +281,7 @@ def test_paths_are_linear_in_the_weight_of_the_piecewise_linear_part(seed):
     p = 1 + seed % 3
     A = draw.normal(size=(8, p))
     b = draw.normal(size=8)
-    if seed % 2:  # degenerate: repeated and equal rows
+    if seed % 2:  # degenerate data: repeated and equal rows
         A = A.round()
         b = b.round()
     f = cp.Variable(p)
@@ -291,14 +293,14 @@ def test_paths_are_linear_in_the_weight_of_the_piecewise_linear_part(seed):
         cp.sum_squares(cp.pos(-residual)),
     ]
     linear = [cp.norm1(f), cp.max(A[:4] @ f + b[:4]), cp.norm_inf(f - 1)]
-    small = 0.1 * cp.sum_squares(f)  # one solution
+    small = 0.1 * cp.sum_squares(f)  # makes the solution unique
     objective = cp.Minimize(
         quadratic[seed % 3] + small + t * linear[(seed + seed // 3) % 3]
     )
     places = np.linspace(0.02, 5, 120)
     points = solutions(objective, t, f, places)
     assert bends(points) < 0.2
-    k = int(np.argmax(steps(points)))  # no jump in the longest step
+    k = int(np.argmax(steps(points)))  # the longest step has no jump
     within = solutions(objective, t, f, np.linspace(*places[k : k + 2], 9))
     assert steps(within).max() < 0.75 * steps(points).max() + 1e-6
 
@@ -320,7 +322,7 @@ def test_with_hinges_they_are_linear_in_the_inverse(seed):
     by_C = solutions(cp.Minimize(C * hinges + cp.sum_squares(f) / 2), C, f, places)
     assert bends(by_C) < 0.2
     assert bends(places[:, None] * by_lam) < 0.2
-    assert bends(by_lam) > 0.2  # and not f itself
+    assert bends(by_lam) > 0.2  # but f itself is not piecewise linear
 
 
 def hard_lasso(p):
@@ -336,8 +338,8 @@ def hard_lasso(p):
 
 
 def embedded(X, target):
-    """Differences of the pairs of the proposition, and the lasso's breakpoints and
-    weights, at c lambda."""
+    """Return the pair differences of the proposition, and the breakpoints, times c, and
+    the weights of the lasso."""
     lams, _, b = lars_path(X, target, method="lasso")
     whole = np.abs(np.linalg.solve(X, target)).sum()
     # the first sentence of the proof
@@ -375,14 +377,15 @@ def test_any_lasso_is_a_path_of_preferences(seed):
     )
     lams = lams[lams > 1e-9 * lams[0]]
     found = np.array([np.abs(path.breakpoints / lam - 1).min() for lam in lams])
-    assert found.max() < 1e-6  # each breakpoint of the lasso is one of the path
+    # each breakpoint of the lasso is a breakpoint of the path
+    assert found.max() < 1e-6
     assert len(path.breakpoints[path.breakpoints > 1e-6 * lams[0]]) == len(lams)
 
 
 @pytest.mark.theorem("prop-long")
 def test_a_lasso_without_a_target_is_a_path_without_breakpoints():
     X = np.array([[1.0, 2, 0], [0, 1, 3], [1, 0, 1]])
-    D = np.vstack([X.T, -X.T, np.zeros(3)])  # any c > 0
+    D = np.vstack([X.T, -X.T, np.zeros(3)])  # the same for any c > 0
     assert (
         len(
             ranksvm_path(
@@ -404,10 +407,11 @@ def test_rounding_ends_the_path_of_a_long_hard_lasso(p, status):
     assert path.status == status
     assert [warning.category for warning in caught] == [ConvergenceWarning] * (p == 4)
     if p == 3:
-        assert len(path.breakpoints) == 13  # (3^p - 1) / 2
+        assert len(path.breakpoints) == 13  # this is (3^p - 1) / 2
     else:
         assert path.lambda_end > least
-        # of 40; a bound on rounding that is too strict ends it earlier
+        # The path has 40 breakpoints. A bound on rounding that is too strict would end
+        # it earlier.
         assert len(path.breakpoints) >= 12
-    for lam in path.breakpoints:  # as far as it goes, it is right
+    for lam in path.breakpoints:  # the path is right up to its end
         assert path.kkt_residual(lam) < 1e-8

@@ -1,5 +1,5 @@
-"""The boxes of chapter 09: what a ranking leaves open, the reduced graph, its rank and
-its solutions."""
+"""The theorem boxes of chapter 09: kernels with the same ranking, the reduced graph,
+its rank, and its solutions."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,8 @@ from preflearn.path import ranksvm_path, reduced_graph
 
 
 def drawn(seed, n=6, m=9):
-    """Items with two features, the last two equal, and pairs of them, some twice."""
+    """Return items with two features, of which the last two are equal, and pairs of
+    items, some of which are repeated."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 2))
     X[-1] = X[-2]
@@ -27,7 +28,7 @@ def first_lambda(gram):
 
 
 def weights_at(gram, lams):
-    """The dual weights at some lambda, by the package's path."""
+    """Return the dual weights at each lambda, from the path of the package."""
     one = np.ones(gram.B.shape[0])
     first = first_lambda(gram)
     if min(lams) >= first:
@@ -39,7 +40,8 @@ def weights_at(gram, lams):
 
 
 def residual(gram, alpha, lam):
-    """Of the optimality conditions, from the weights alone."""
+    """Return the largest violation of the optimality conditions, computed from the
+    weights alone."""
     z = gram.times(alpha) / lam
     return np.abs(alpha - np.clip(alpha + 1 - z, 0, 1)).max()
 
@@ -47,8 +49,8 @@ def residual(gram, alpha, lam):
 @pytest.mark.theorem("prop-cut")
 @given(st.integers(0, 2**31), st.floats(0.01, 3.0))
 def test_a_cut_is_no_part_of_a_ranking(seed, share):
-    """The same weights are optimal for the other kernel, and all its scores move by sum
-    beta_j g(x_j)."""
+    """The same weights are optimal for the other kernel, and all its scores are shifted
+    by sum beta_j g(x_j)."""
     X, index = drawn(seed)
     rng = np.random.default_rng(seed)
     B = Incidence(index, len(X))
@@ -75,7 +77,7 @@ def test_a_cut_is_no_part_of_a_ranking(seed, share):
     np.testing.assert_allclose(
         (K + c) @ beta, K @ beta, atol=1e-9 * (1 + np.abs(beta).sum())
     )
-    origin = rng.standard_normal(2)  # (b): the linear kernel, with another origin
+    origin = rng.standard_normal(2)  # (b): the linear kernel with another origin
     moved = X - origin
     w = X.T @ beta
     np.testing.assert_allclose(
@@ -109,8 +111,8 @@ def test_lambda_over_m_carries_over(seed, h, share):
 @example([0, 1])
 @example([0, 0, 1, 1])
 def test_the_reduced_graph(scores):
-    """Its number of pairs, how many of them close a cycle, and the triangle with a pair
-    that follows."""
+    """Compute the number of pairs, the number of pairs that close a cycle, and the
+    triangles whose third pair follows from the others."""
     sizes = np.unique(scores, return_counts=True)[1]
     if (L := len(sizes)) == 1:
         return
@@ -149,7 +151,7 @@ def graphs_and_features(draw):
 
 
 def incidence(n, edges):
-    """As integers, whose products are exact."""
+    """Return the incidence matrix with integer entries, so that products are exact."""
     return Incidence(np.array(edges), n).matrix().toarray().astype(int)
 
 
@@ -174,8 +176,8 @@ def test_rank_exactly(problem):
     K = X @ X.T
     gram = B @ K @ B.T
     count, labels = csgraph.connected_components(graph_of(n, edges), False)
-    # V: vectors of sum zero on each component; of K restricted to it, the dimension of
-    # the null space.
+    # V spans the vectors that sum to 0 on each component; `null` is the dimension of
+    # the null space of K restricted to them.
     V = (
         np.eye(n, dtype=int)
         - np.eye(n, dtype=int)[[list(labels).index(label) for label in labels]]
@@ -188,7 +190,7 @@ def test_rank_exactly(problem):
     assert (rank(gram) == len(edges)) == (forest and null == 0)
     assert rank(gram) <= len(X[0])  # (c)
     joined = [(i, j) for i in range(n) for j in range(i) if labels[i] == labels[j]]
-    wider = incidence(n, [*edges, *joined[:3]])  # (a): more pairs within components
+    wider = incidence(n, [*edges, *joined[:3]])  # (a): more pairs within the components
     assert rank(wider @ K @ wider.T) == rank(gram)
     if any((X[i] == X[j]).all() for i, j in joined):  # (d): equal items
         assert null > 0
@@ -197,8 +199,8 @@ def test_rank_exactly(problem):
 @pytest.mark.theorem("prop-rank")
 @given(graphs_and_features())
 def test_rank_with_a_gaussian_kernel(problem):
-    """(b): of distinct items its matrix is positive definite, so that only cycles make
-    B K B' singular."""
+    """(b): for distinct items, K is positive definite, so that only cycles make B K B'
+    singular."""
     n, edges, X = problem
     X = np.array(X, dtype=float)
     distinct = len(np.unique(X, axis=0)) == n
@@ -219,13 +221,13 @@ def test_rank_with_a_gaussian_kernel(problem):
     st.integers(0, 2**31),
 )
 def test_margins_of_the_reduced_graph_imply_all(problem, seed):
-    """(a): any scores that keep its margins keep those of all pairs; they can be built
-    level by level."""
+    """(a): scores that satisfy the margins of the reduced graph satisfy those of all
+    pairs. The scores are built level by level."""
     scores, qid = np.array([*problem, (0, 2), (1, 2)]).T
     rng = np.random.default_rng(seed)
     index = reduced_graph(scores, qid)
     f = rng.standard_normal(len(scores))
-    for _ in range(len(scores) ** 2):  # lift the better item where a margin is missing
+    for _ in range(len(scores) ** 2):  # raise the better item if a margin is violated
         for better, worse in index:
             f[better] = max(f[better], f[worse] + 1)
     assert (f[index[:, 0]] - f[index[:, 1]] >= 1 - 1e-12).all()
@@ -239,7 +241,8 @@ def test_margins_of_the_reduced_graph_imply_all(problem, seed):
 
 
 def weight_at(x, index, lam):
-    """w of the linear machine with one feature, by bisection on its slope."""
+    """Return w of the linear SVM with one feature, by bisection on the slope of its
+    objective."""
     d = np.subtract(*np.array(x)[np.array(index).T])
 
     def slope(w):

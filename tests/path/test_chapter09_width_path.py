@@ -1,4 +1,4 @@
-"""The path over the kernel's width of chapter 09, whose code is on the page: against
+"""The path over the kernel width in chapter 09. The code on the page is compared with
 brute force over all divisions of the pairs, cvxpy, finite differences, and bounds."""
 
 import json
@@ -15,11 +15,11 @@ from property_examples import examples
 
 START = -12.0
 END = 2.0
-CLEAR = 1e-8  # from the bounds: nearer to them, rounding decides which pairs are on
+CLEAR = 1e-8  # closer to the bounds, rounding decides which pairs are on the margin
 
 
 def page():
-    """The functions of the method, from the code cells of the chapter."""
+    """Return the functions of the method, from the code cells of the chapter."""
     notebook = Path(__file__).parents[2] / "notebooks" / "09_selection.ipynb"
     names = {"np": np}
     for cell in json.loads(notebook.read_text("utf-8"))["cells"]:
@@ -33,7 +33,7 @@ method = page()
 
 
 class Problem:
-    """Pairs of random items in the plane, better item first, and lambda."""
+    """Pairs of random items in the plane, with the better item first, and lambda."""
 
     def __init__(self, X, index, lam):
         self.B = np.zeros((len(index), len(X)))
@@ -50,9 +50,9 @@ class Problem:
         return np.abs(alpha - np.clip(alpha + 1 - z, 0, 1)).max()
 
     def path(self, end=END):
-        """The path from where all weights are 1.
+        """Return the path from a width at which all weights are 1.
 
-        It must reach its end, unless a pair is repeated. Then rounding may hide an
+        The path must reach its end, unless a pair is repeated. Then rounding may hide an
         event, and the path stops early.
         """
         start = START
@@ -67,13 +67,14 @@ class Problem:
         return places, events
 
     def at(self, places, t):
-        """The weights of the path at t, from the pairs on the margin before t."""
+        """Return the weights of the path at t, computed from the last margin set up to
+        t."""
         _, alpha, on = [place for place in places if place[0] <= t][-1]
         K = method.kernel_at(t, self.squares)[0]
         return method.corrected(self.B, K, self.lam, alpha, on)
 
     def brute_force(self, t):
-        """The pairs on the margin, and the weights, of each division that is clearly
+        """Return the margin set and the weights of each division that is clearly
         optimal."""
         Q = self.gram(t)
         m = len(Q)
@@ -117,12 +118,12 @@ def random_problem(seed, kind="forest", n=5, m=4):
 @given(st.integers(0, 2**31), st.floats(-6, END))
 @examples(30)
 def test_the_pairs_on_the_margin_are_those_of_brute_force(seed, t):
-    """On a graph without cycles: the one optimal division, and (b) its weights."""
+    """On a graph without cycles, one division is optimal, and (b) gives its weights."""
     problem = random_problem(seed)
     places, _ = problem.path()
     found = problem.brute_force(t)
     assert len(found) <= 1
-    for on, alpha in found:  # none exactly at an event
+    for on, alpha in found:  # no division is clearly optimal at an event
         ours = problem.at(places, t)
         np.testing.assert_allclose(ours, alpha, atol=1e-7)
         assert tuple((ours > 0) & (ours < 1)) == on
@@ -152,7 +153,8 @@ def test_each_event_changes_the_set_of_its_pair(seed):
 @given(st.integers(0, 2**31))
 @examples(5)
 def test_no_event_of_brute_force_is_missing(seed):
-    """Between two places of a fine grid whose divisions differ there is an event."""
+    """If the divisions at two adjacent grid points differ, there is an event between
+    the points."""
     problem = random_problem(seed, n=4, m=3)
     _, events = problem.path()
     grid = np.linspace(-6, END, 100)
@@ -198,7 +200,7 @@ def test_margins_are_those_of_cvxpy(seed, t):
 
 
 def primal(problem, t, z):
-    """The objective of the function with these margins."""
+    """Return the objective of the function with the margins z."""
     beta = np.linalg.lstsq(problem.gram(t), z, rcond=1e-12)[0]
     return np.maximum(0, 1 - z).sum() + problem.lam / 2 * beta @ z
 
@@ -207,7 +209,7 @@ def primal(problem, t, z):
 @given(st.integers(0, 2**31), st.floats(-3, 1))
 @examples(30)
 def test_the_tangent_is_the_derivative(seed, t):
-    """(b), by central differences where no event is near."""
+    """(b), compared with central differences away from events."""
     problem = random_problem(seed)
     h = 1e-5
     places, events = problem.path()
@@ -232,7 +234,7 @@ def test_the_tangent_is_the_derivative(seed, t):
 @given(st.integers(0, 2**31))
 @examples(20)
 def test_margins_are_continuous_and_weights_begin_at_one(seed):
-    """(a), also on a graph with cycles, at the events; (c)."""
+    """(a) at the events, also on a graph with cycles; and (c)."""
     problem = random_problem(seed, "two classes", n=6)
     places, events = problem.path()
     for t, _, _ in events:

@@ -1,5 +1,5 @@
-"""Paths do not depend on the length of the segments in which they are followed, nor on
-the threads."""
+"""Paths depend neither on the length of the segments in which they are followed, nor on
+the number of threads."""
 
 import itertools
 import json
@@ -21,8 +21,8 @@ from preflearn_book.runner.project import THREAD_VARIABLES
 
 
 def full_graph(kind, n, seed):
-    """All pairs of n items, the better one first, on their Gram matrix: B K B' has rank
-    n - 1 at most."""
+    """Return all pairs of n items with the better one first, and their Gram matrix. The
+    rank of B K B' is at most n - 1."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 2))
     if kind == "integers":
@@ -40,7 +40,7 @@ KINDS = ("rbf", "linear", "integers", "duplicates")
 
 
 def follow(kind):
-    """A path with bias, or of all pairs, and its decisions at any lambda."""
+    """Return a path with bias, or of all pairs, and its decision function of lambda."""
     name, _, kind = kind.partition(", ")
     if name == "bias":
         K, y = points(kind, 90, seed=6, share=0.35)
@@ -110,8 +110,8 @@ def test_full_graph_of_many_dependent_pairs(kind):
 
 
 def flipped(n, seed):
-    """Both orders of each tie: weights that are not unique, where rounding must not
-    choose."""
+    """Return both orders of each tie. The weights are not unique, and rounding must not
+    decide which are returned."""
     pairs, y, _ = simulate_norm_pairs("l2", n, 0.5, np.random.default_rng(seed))
     rows, labels = pairs.flipped(y)
     return rows.B.gram(rbf_kernel(rows.items)).block(
@@ -120,8 +120,8 @@ def flipped(n, seed):
 
 
 def levels(n, seed):
-    """Items on a grid of integers, and scores of few levels: events at one lambda,
-    dependent differences."""
+    """Return items on an integer grid and scores of few levels. Several events then
+    share a lambda, and differences are linearly dependent."""
     rng = np.random.default_rng(seed)
     X = rng.integers(-2, 3, (n, 3)).astype(float)
     return Pairs.from_scores(X, rng.integers(0, 4, n))
@@ -159,7 +159,7 @@ THOROUGH = [name for name in [*BINARY, *RANKINGS] if name not in QUICK]
 
 
 def summary(name):
-    """The breakpoints, the end and the largest residual of a path."""
+    """Return the breakpoints, the end, and the largest residual of a path."""
     if name in BINARY:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -181,7 +181,8 @@ def summary(name):
 
 
 def summaries(names, threads):
-    """The summaries of some paths from a new process with so many threads."""
+    """Return the summaries of some paths, computed by a new process with this number of
+    threads."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     environment |= dict.fromkeys(THREAD_VARIABLES, str(threads))
     command = [sys.executable, __file__, *names]
@@ -201,8 +202,8 @@ def test_the_number_of_threads_changes_nothing(names):
     for name, one, two in zip(
         names, summaries(names, 1), summaries(names, 2), strict=True
     ):
-        # Far down, weights hang on the last digits of the kernel, and so do breakpoints
-        # there.
+        # At small lambda, the weights and breakpoints depend on the last digits of the
+        # kernel.
         np.testing.assert_allclose(
             two["breakpoints"], one["breakpoints"], rtol=1e-5, err_msg=name
         )

@@ -1,5 +1,5 @@
 """The replay of the ranking path: weights from the changes of the margin set, in the
-space of the items."""
+item space."""
 
 import tracemalloc
 
@@ -16,14 +16,14 @@ from preflearn.pairs import Pairs
 from preflearn.path import margin_set, ranksvm_path
 from preflearn.path.margin_set import empty_margin_set, solve
 
-# parts of what is compiled, here on their own
+# parts of the compiled code, tested separately
 append = njit(margin_set.append_to_factor)
 delete = njit(margin_set.delete_from_factor)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_items_that_are_nearly_equal(seed):
-    """Pairs that depend on each other but for 1e-7 are replayed as they were followed."""
+    """Pairs that are dependent up to 1e-7 are replayed as they were followed."""
     rng = np.random.default_rng(seed)
     base = rng.integers(-2, 3, (3, 2)).astype(float)
     X = base[rng.integers(3, size=6)] + 1e-7 * rng.standard_normal((6, 2))
@@ -37,7 +37,7 @@ def test_items_that_are_nearly_equal(seed):
 
 
 def test_memory_is_that_of_the_items_and_of_vectors():
-    # 22,500 pairs: their Gram matrix would take 4 GB
+    # the Gram matrix of the 22,500 pairs would take 4 GB
     pairs, y = two_classes(300, seed=0, p=5)
     ranksvm_path(pairs, y, gamma=0.2, max_events=10)
     tracemalloc.start()
@@ -84,7 +84,7 @@ def test_margin_set_keeps_its_factor(m, rank, tau, seed):
             continue
         gram = K[np.ix_(inside, inside)]
         if np.linalg.cond(gram + tau) > 1e8:
-            return  # here rounding decides who depends on whom
+            return  # rounding decides which rows are dependent
         assert n <= rank + (tau > 0)
         np.testing.assert_allclose(
             product(factor), gram + tau, atol=1e-10 * np.abs(K).max()

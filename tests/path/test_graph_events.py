@@ -1,5 +1,5 @@
-"""The loop that finds the events of both paths, against plain NumPy where no two come
-at once."""
+"""The loop that finds the events of both paths, compared with plain NumPy if no two
+events coincide."""
 
 import numpy as np
 import pytest
@@ -27,8 +27,8 @@ def test_breakpoints_of_the_machine_with_bias(seed):
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 @pytest.mark.parametrize("n", [5, 20, 60])
 def test_breakpoints_of_trees_of_pairs(n, kernel):
-    """An even cycle of pairs would let two come to the margin at once, in general
-    position too."""
+    """The graphs are trees, because two pairs of an even cycle may reach the margin at
+    once even for items in general position."""
     rng = np.random.default_rng(n)
     index = np.array([(k, rng.integers(k)) for k in range(1, n)])
     pairs = Pairs(rng.standard_normal((n, n if kernel == "linear" else 2)), index)

@@ -1,4 +1,4 @@
-"""The path of the ranking SVM against other solvers, its optimality conditions, and
+"""The path of the ranking SVM compared with other solvers, optimality conditions, and
 plain NumPy."""
 
 import numpy as np
@@ -32,7 +32,7 @@ def test_path_is_that_of_an_interior_point_solver(seed):
 
 
 def test_every_small_problem_is_followed_rightly():
-    """Also those on which the algorithm as printed stops, or goes wrong."""
+    """This includes problems on which the algorithm as printed stops or fails."""
     for seed in range(COUNT):
         pairs, y, kernel = small_problem(seed)
         path = ranksvm_path(pairs, y, **kernel)
@@ -135,8 +135,8 @@ def test_bad_input_is_named(changes, message):
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 def test_a_wide_kernel_is_not_lost_beside_1(kernel):
-    """k - 1 falls in proportion to gamma; of the Gaussian one B K B' tends to that of 2
-    x·x."""
+    """k - 1 is proportional to gamma in the limit. For the Gaussian kernel, B K B'
+    divided by gamma tends to that of 2 x·x."""
     pairs, y = two_classes(40, 3)
     wide, wider = (
         ranksvm_path(pairs, y, kernel, gamma=gamma) for gamma in (1e-10, 1e-11)
@@ -188,7 +188,7 @@ def test_events_sets_and_scores_fit_the_weights():
 
 
 def test_equal_scores_are_wrong_in_either_order():
-    """A feature that is the same in all training pairs moves no score."""
+    """A feature that is constant in the training pairs does not change any score."""
     path = ranksvm_path(Pairs([[0.0, 0.0], [1.0, 0.0]], [[1, 0]]), [1], "linear")
     narrow = ranksvm_path(*two_classes(20, seed=0), gamma=1e8)
     for fitted, valid in (
@@ -200,8 +200,8 @@ def test_equal_scores_are_wrong_in_either_order():
 
 
 def test_scores_that_only_rounding_tells_apart_change_no_order():
-    """The training pairs are their own mirror image in the last feature, which thus
-    never counts."""
+    """The training pairs are symmetric in the last feature, so its weight is 0 up to
+    rounding."""
     rng = np.random.default_rng(0)
     n = 20
     items = rng.uniform(-1, 1, (30, 4))

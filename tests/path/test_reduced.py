@@ -1,5 +1,5 @@
-"""The reduced graph of [Zapien2009]_ query by query; what follows from it are boxes of
-chapter 09."""
+"""The reduced graph of [Zapien2009]_ for each query. The tests of chapter 09 have its
+consequences."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ from preflearn.path import reduced_graph
 
 @st.composite
 def scored(draw):
-    """Scores of few levels and query ids, where some query has two levels."""
+    """Return scores of few levels and query ids. At least one query has two levels."""
     n = draw(st.integers(2, 9))
     scores = draw(st.lists(st.integers(-2, 2), min_size=n, max_size=n))
     qid = draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
@@ -26,7 +26,8 @@ def scored(draw):
 
 
 def spelled_out(scores, qid):
-    """The same by the sentence of the paper, one query and level after the other."""
+    """Return the reduced graph by the sentence of the paper, one query and level after
+    the other."""
     pairs = []
     for query in sorted(set(qid)):
         levels = sorted({s for s, q in zip(scores, qid, strict=True) if q == query})

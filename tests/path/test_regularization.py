@@ -53,8 +53,8 @@ def test_bad_input_to_a_path_is_named(method, arguments, message):
 
 
 def chosen(kind, seed):
-    """A path, what it is validated on with its labels, and the errors that its
-    decisions there make."""
+    """Return a path, its validation data with their labels, and the error of decisions
+    on these data."""
     if kind == "two classes":
         path = ranksvm_path(*two_classes(16, seed), gamma=0.7, lambda_min=0.02)
         valid, labels = two_classes(14, 100 + seed)

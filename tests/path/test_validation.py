@@ -1,4 +1,4 @@
-"""Cross-validation along whole paths: folds of items, one scale of lambda, and the
+"""Cross-validation along whole paths: folds of items, a common scale of lambda, and the
 merged curve."""
 
 import warnings
@@ -31,7 +31,8 @@ def test_merged_curve_is_the_mean_over_folds_at_equal_lambda_over_m(grouped):
     folds = ItemFolds(3, groups, 4).split(pairs)
     held_out = np.concatenate([valid for _, valid in folds])
     assert len(held_out) == len(set(held_out))
-    assert len(held_out) == len(pairs) or not grouped  # no pair lies between queries
+    # no pair contains items of two queries
+    assert len(held_out) == len(pairs) or not grouped
     for gamma, curve in zip(found.gammas, found.curves, strict=True):
         paths = []
         for train, valid in folds:
@@ -59,7 +60,7 @@ def test_merged_curve_is_the_mean_over_folds_at_equal_lambda_over_m(grouped):
 
 
 def test_all_data_twice_moves_lambda_only():
-    """Each pair twice: the same curve, at twice the lambda."""
+    """If each pair is repeated, the curve is the same at twice the lambda."""
     pairs, y, qid = queries(5, 5, seed=3)
     once = cross_validated_path(pairs, y, folds=ItemFolds(5, qid), span=50.0)
     doubled = pairs[np.tile(np.arange(len(y)), 2)]
@@ -74,7 +75,7 @@ def test_all_data_twice_moves_lambda_only():
 
 @pytest.mark.parametrize("offset", [1e3, 1e9])
 def test_a_constant_added_to_all_items_changes_nothing(offset):
-    """Items are centred before they are multiplied."""
+    """Items are centered before they are multiplied."""
     rng = np.random.default_rng(1)
     X = np.round(rng.standard_normal((50, 3)), 3)
     pairs, y = Pairs.from_scores(X, X @ [1.0, 2.0, 0.0] + rng.standard_normal(50))

@@ -1,12 +1,12 @@
-"""Whether the checks of a chapter can fail: ``python -m tests.perturb 02 08``, or all
-chapters.
+"""Test whether the checks of a chapter can fail: ``python -m tests.perturb 02 08``, or
+all chapters.
 
-A chapter runs once, in its quick profile. Then each cell that settles a claim runs
-again with one thing wrong at a time, in what it reads, calls or has typed in it:
-numbers negated, scaled or shuffled, labels exchanged, a column that is noise, a wrong
-constant. A claim whose verdict never turns has a check that can't fail, or is named in
-tests/perturb/exceptions.yml, with the reason. That one turns does not show that its
-check is a good one: see --thorough.
+A chapter runs once, in its quick profile. Then each cell that checks a claim runs
+again, with one error at a time in the values that it reads, calls, or contains as
+numbers. Errors are negated, scaled or shuffled numbers, exchanged labels, a column of
+noise, or a wrong constant. If the verdict on a claim never changes, its check cannot
+fail; such a claim must be listed in tests/perturb/exceptions.yml with the reason. If a
+verdict changes, the check may still be weak: see --thorough.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ EXCEPTIONS = ROOT / "tests" / "perturb" / "exceptions.yml"
 
 
 def exceptions() -> dict[str, str]:
-    """By claim, why no wrong input can turn its check."""
+    """Return, for each listed claim, why no wrong input can change its verdict."""
     return yaml.safe_load(EXCEPTIONS.read_text("utf-8")) or {}
 
 
 def report(
     name: str, found: dict, excused: dict[str, str], thorough: bool = False
 ) -> tuple[str, bool]:
-    """The report on a chapter, and whether each claim turned or is excused."""
+    """Return the report on a chapter, and whether each verdict changed or is listed as
+    an exception."""
     claims = found["claims"]
     turned = [claim for claim in claims if claim.turned]
     still = [claim for claim in claims if not claim.turned]
@@ -62,7 +63,8 @@ def report(
 
 
 def _doubts(turned: list[Claim]) -> list[str]:
-    """Claims that turned in part only, or only by values from earlier cells."""
+    """Return the claims whose verdict changed only in part, or only by values from
+    earlier cells."""
     lines = [
         f"{one.id}: the answer {form!r} did not turn"
         for one in turned
@@ -73,10 +75,10 @@ def _doubts(turned: list[Claim]) -> list[str]:
 
 
 def perturb_alone(path: Path, **limits: object) -> dict:
-    """Perturb a chapter in a process of its own.
+    """Perturb a chapter in a separate process.
 
-    Compiled code may end the process, where it gets values that no constructor accepts:
-    other chapters go on.
+    Compiled code may end the process if it gets values that no constructor accepts. The
+    other chapters then continue.
     """
     from perturb.chapter import alone, perturb
 
@@ -94,43 +96,48 @@ def perturb_alone(path: Path, **limits: object) -> dict:
 
 
 def main() -> int:
-    """0, or 1 where a check never turned and is not excused."""
+    """Return 0, or 1 if a verdict never changed and is not listed as an exception."""
     from preflearn_book.runner.claims import load_claims
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument(
-        "chapters", nargs="*", help="numbers, such as 02; all unless told otherwise"
+        "chapters", nargs="*", help="numbers, such as 02; all by default"
     )
     parser.add_argument(
-        "--seconds", type=float, default=20.0, help="what one run of a cell may take"
+        "--seconds", type=float, default=20.0, help="time limit of one run of a cell"
     )
     parser.add_argument(
-        "--budget", type=float, default=60.0, help="what all runs of one cell may take"
+        "--budget", type=float, default=60.0, help="time limit of all runs of one cell"
     )
     parser.add_argument(
-        "--most", type=int, default=400, help="how often a cell may run"
+        "--most", type=int, default=400, help="largest number of runs of a cell"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--thorough",
         action="store_true",
-        help="each answer, and by more than its input",
+        help="continue until each answer has changed, and not only by values from earlier cells",
     )
     parser.add_argument(
-        "--claim", action="append", metavar="ID", help="try these only; may recur"
+        "--claim",
+        action="append",
+        metavar="ID",
+        help="perturb only this claim; repeat the option for more",
     )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument(
-        "--json", type=Path, help="write all there, a line of JSON each claim"
+        "--json",
+        type=Path,
+        help="write the results to this file, one line of JSON per claim",
     )
     options = parser.parse_args()
     paths = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
     if unknown := set(options.chapters) - {path.stem[:2] for path in paths}:
-        parser.error(f"there is no chapter {', '.join(sorted(unknown))}")
+        parser.error(f"unknown chapter {', '.join(sorted(unknown))}")
     if unknown := set(options.claim or ()) - set(load_claims()):
-        parser.error(f"there is no claim {', '.join(sorted(unknown))}")
+        parser.error(f"unknown claim {', '.join(sorted(unknown))}")
     paths = [
         path
         for path in paths

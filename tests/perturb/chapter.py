@@ -1,5 +1,5 @@
-"""Run a chapter once, then each cell with a check again and again, each time with one
-thing wrong."""
+"""Run a chapter once, and then each cell with a check many times, each time with one
+error."""
 
 from __future__ import annotations
 
@@ -52,12 +52,13 @@ DATA = ("published", "recorded")
 
 
 class TimeUpError(BaseException):
-    """A cell took too long; not an Exception, since cells may catch those."""
+    """A cell took too long. This is not an Exception, because cells may catch
+    exceptions."""
 
 
 @dataclass
 class Claim:
-    """What became of the check of one claim."""
+    """The state of the check of one claim."""
 
     id: str
     cell: int
@@ -72,8 +73,8 @@ class Claim:
 
     @property
     def pending(self) -> bool:
-        """Whether a further run may say more: of one of its answers, or by more than
-        its cell's input."""
+        """Whether a further run is useful, because an answer has not changed, or only
+        inputs of the cell have changed the verdict."""
         return not self.deep or bool(self.steady)
 
     def see(
@@ -83,7 +84,7 @@ class Claim:
         site: Site,
         kind: str,
     ) -> None:
-        """Note what a run with something wrong came to."""
+        """Update the state with the result of a run with an error."""
         self.steady -= {
             form for form in self.steady if forms.get(form, ...) != self.forms[form]
         }
@@ -93,12 +94,13 @@ class Claim:
 
 
 class Settled(dict):
-    """What the checks of one run say, by id; stands for `preflearn_book.runner.check`."""
+    """Results of the checks of one run, by claim. It replaces
+    `preflearn_book.runner.check`."""
 
     def __call__(
         self, id: str, holds: Any, evidence: str, value: Any = None, **more: Any
     ) -> None:
-        """Keep the verdict of `holds` and of `ours`, and each answer by its form."""
+        """Store the verdicts of `holds` and of `ours`, and each answer by its form."""
         if value is not None:
             plain_scalar("the value", value)
         ours = more.get("ours", "the same")
@@ -113,18 +115,18 @@ class Settled(dict):
 
 @dataclass
 class Site:
-    """One thing that may be wrong in a cell: a name that it reads, or a number typed in
-    it."""
+    """One place for an error in a cell: a name that it reads, or a number that it
+    contains."""
 
     name: str
-    # what to put into the namespace, a new tree, or None for no change
+    # returns a new value for the namespace, a new tree, or None for no change
     wrong: Callable[[Mutation], Any]
-    # what the cell calls or has typed in it, not what earlier cells handed to it
+    # True if the cell calls or contains it, False if it is a value from an earlier cell
     deep: bool = True
 
 
 class Notebook:
-    """The namespace of a chapter, as its kernel would have it, and how its cells run."""
+    """The namespace of a chapter, as in its kernel, and methods to run its cells."""
 
     def __init__(self, path: Path, seconds: float, seed: int = 0) -> None:
         self.path = path
@@ -142,7 +144,7 @@ class Notebook:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
-        """In its folder, as the main module, without a screen."""
+        """Run as the main module, in the folder of the notebook, without a display."""
         patches = (
             mock.patch.dict(os.environ, MPLBACKEND="agg"),
             mock.patch("preflearn_book.runner.check", self.settled),
@@ -157,7 +159,8 @@ class Notebook:
             yield
 
     def run(self, tree: ast.Module, seconds: float = 0) -> dict[str, Any]:
-        """Execute a cell; what its checks say. Raises whatever the cell raises."""
+        """Execute a cell and return the results of its checks. Any exception of the
+        cell is raised."""
         from matplotlib import pyplot as plt
 
         def up(*_: Any) -> None:
@@ -179,8 +182,8 @@ class Notebook:
         return dict(self.settled)
 
     def read(self, code: CodeType, seen: set[str] | None = None) -> dict[str, set[str]]:
-        """Global names that a cell reads, by itself or by functions of the notebook,
-        and their attributes."""
+        """Return the global names that a cell reads, directly or by functions of the
+        notebook, with the attributes that are read."""
         found: dict[str, set[str]] = {}
         seen = set() if seen is None else seen
         instructions = list(dis.get_instructions(code))
@@ -217,30 +220,30 @@ def perturb(
     thorough: bool = False,
     only: Collection[str] = (),
 ) -> dict:
-    """Run a notebook, and its cells with checks again with one thing wrong at a time.
+    """Run a notebook, and then its cells with checks again, with one error at a time.
 
     Parameters
     ----------
     path : Path
         A notebook.
     seconds : float
-        What one run of a cell may take.
+        Time limit of one run of a cell, in seconds.
     budget, most : float, int
-        What all runs of one cell may take, and how many there may be; they end when all
-        claims have turned.
+        Time limit of all runs of one cell, in seconds, and largest number of runs. The
+        runs end when all verdicts have changed.
     seed : int
-        Of what is random in a mutation.
+        Seed of the random parts of a mutation.
     thorough : bool
-        Go on until each answer of `holds` has turned, and by what the cell calls or has
-        typed in it.
+        Whether to continue until each answer of `holds` has changed, and not only by
+        values from earlier cells.
     only : collection of str
-        The claims that are tried; all by default.
+        Ids of the claims to perturb; all by default.
 
     Returns
     -------
     dict
-        `claims`: a `Claim` each; `unsteady`: cells that failed, or whose second run,
-        with nothing wrong, came to something else; `runs`: how many there were.
+        `claims`: a list of `Claim`. `unsteady`: cells that failed, or that gave
+        another result when they ran again without an error. `runs`: number of runs.
     """
     notebook = Notebook(path, seconds, seed)
     claims = dict[str, Claim]()
@@ -279,7 +282,7 @@ def perturb(
 
 
 class Again:
-    """One cell, ready to be run again on the namespace as it was before it."""
+    """One cell, which can be run again on the namespace as it was before the cell."""
 
     def __init__(self, notebook: Notebook, number: int, tree: ast.Module) -> None:
         self.notebook = notebook
@@ -297,8 +300,8 @@ class Again:
         self.kept = _copied(self.values)
 
     def all(self, claims: list[Claim], budget: float, most: int, thorough: bool) -> int:
-        """Run the cell with one thing wrong at a time, until all of its claims have
-        turned; how often."""
+        """Run the cell with one error at a time until the verdicts of all of its claims
+        have changed. Return the number of runs."""
         after = dict(self.notebook.space)
         started = time.process_time()
         runs = 0
@@ -424,8 +427,8 @@ class Again:
 
 
 def _copied(values: dict[str, Any]) -> dict[str, Any]:
-    """Deep copies, with what two of them share still shared; what can't be copied as it
-    is."""
+    """Return deep copies that share what the values shared. A value that cannot be
+    copied is returned itself."""
     memo: dict[int, Any] = {}
     out = {}
     for name, value in values.items():
@@ -441,7 +444,8 @@ def _copied(values: dict[str, Any]) -> dict[str, Any]:
 def _wrong_calls(
     name: str, found: Any, module: ModuleType | None = None
 ) -> Iterator[Site]:
-    """The sites of a function or class: what it answers, what it learns."""
+    """Yield the sites of a function or class: its results, its first argument, and its
+    fitted attributes."""
     root = root_of(found)
     if root not in PEERS and not (root == "preflearn_book.runner" and name in DATA):
         return
@@ -470,13 +474,13 @@ def _wrong_calls(
 
 
 def _constants(tree: ast.AST) -> list[ast.Constant]:
-    """The numbers typed in a cell that are no tolerances, indices, or values of
+    """Return the numbers in a cell that are not tolerances, indices, or values of
     `check`."""
     out: list[ast.Constant] = []
 
     def visit(node: ast.AST, judged: bool = False) -> None:
-        """What is compared, times or plus a number, is judged by that number; what it
-        is made of is not."""
+        """Collect numbers, except those in a comparison outside of calls, which are
+        thresholds."""
         parts = list(ast.iter_child_nodes(node))
         if (
             isinstance(node, ast.Constant)
@@ -508,7 +512,7 @@ def _constants(tree: ast.AST) -> list[ast.Constant]:
 
 
 def alone() -> None:
-    """In a process of its own: what compiled code prints is nobody's, and a size that
-    is wrong ends there."""
+    """Prepare a separate process: discard the output of compiled code, and limit the
+    memory, so that a wrong size raises an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))

@@ -1,8 +1,7 @@
-"""Wrong values, of the same kind and shape: each number, label and answer that a check
-may rest on.
+"""Wrong values of the same type and shape for each number, label, and answer that a
+check may use.
 
-A mutation is deterministic: the same value becomes the same wrong one, wherever it is
-used.
+A mutation is deterministic: a value is always replaced by the same wrong value.
 """
 
 from __future__ import annotations
@@ -88,11 +87,11 @@ KINDS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
 
 
 class Mutation:
-    """One kind of wrong, for all that can be so in a value; `changed` says whether
-    anything was.
+    """One kind of error, applied to all parts of a value to which it applies. The
+    attribute `changed` states whether there were any.
 
-    Yes and no turn too where they are `answers`; what a function says of a claim is no
-    input of it.
+    If `answers` is true, True and False are exchanged as well. It is false for what a
+    function answers about a claim, which is not an input of the function.
     """
 
     def __init__(self, kind: str, seed: int, answers: bool = True) -> None:
@@ -102,8 +101,8 @@ class Mutation:
         self.changed = False
 
     def __call__(self, value: Any, depth: int = 0) -> Any:
-        """The value with something wrong, a copy where it can change; itself where
-        nothing is to change."""
+        """Return the value with an error, as a copy if it is mutable, or the value
+        itself if nothing can be changed."""
         if depth > 6:
             return value
         if isinstance(value, np.ndarray):
@@ -111,7 +110,8 @@ class Mutation:
         if isinstance(value, bool | np.bool_) and not self.answers:
             return value
         if isinstance(value, bool | int | float | np.bool_ | np.number):
-            if self.kind == "far" and isinstance(value, int):  # a size, perhaps
+            # an integer may be a size
+            if self.kind == "far" and isinstance(value, int):
                 return value
             found = self._array(np.asarray(value))[()]
             return (
@@ -140,8 +140,8 @@ class Mutation:
         return self._object(value, depth)
 
     def part(self, value: Any, name: Any) -> Any:
-        """The value, with one column or one entry wrong, such as another column's
-        numbers."""
+        """Return the value with one wrong column or entry, such as the numbers of
+        another column."""
         out = value.copy()
         numbers = (
             list(value.select_dtypes("number"))
@@ -195,7 +195,8 @@ class Mutation:
         return out
 
     def _paired_difference(self, value: Any) -> Any:
-        """A comparison with its sign or its error wrong; None for other records."""
+        """Return a paired difference with a wrong sign or error, or None for other
+        records."""
         if type(value).__name__ != "PairedDifference":
             return None
         mean, error, *rest = value
@@ -256,8 +257,7 @@ class Mutation:
 
 
 def parts_of(value: Any, most: int = 24) -> list[Any]:
-    """Names of the columns of a frame, or of the entries of a dictionary, where there
-    are not many."""
+    """Return the first column names of a frame, or the first keys of a dictionary."""
     named = isinstance(value, dict) or (
         isinstance(value, pd.DataFrame) and value.columns.is_unique
     )
@@ -265,7 +265,7 @@ def parts_of(value: Any, most: int = 24) -> list[Any]:
 
 
 def root_of(value: Any) -> str:
-    """The package that a function, a class or an object comes from."""
+    """Return the package in which a function, or the class of an object, is defined."""
     module = (
         getattr(value, "__module__", None)
         or getattr(type(value), "__module__", None)
@@ -275,8 +275,8 @@ def root_of(value: Any) -> str:
 
 
 def returning(function: Callable, mutation: Callable[[Any], Any]) -> Callable:
-    """The function with a wrong answer; a class makes wrong objects, and keeps its
-    class methods."""
+    """Return the function with a wrong result. A class then makes wrong objects, but
+    keeps its class methods."""
 
     class Wrong:
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -290,15 +290,15 @@ def returning(function: Callable, mutation: Callable[[Any], Any]) -> Callable:
 
 
 def given(function: Callable, mutation: Callable[[Any], Any]) -> Callable:
-    """The function with a wrong first argument: what is to be the same both ways round
-    is not."""
+    """Return the function with a wrong first argument, which breaks symmetries between
+    arguments."""
     return lambda *args, **kwargs: function(
         *map(mutation, args[:1]), *args[1:], **kwargs
     )
 
 
 def fitting(cls: type, mutation: Callable[[Any], Any]) -> type:
-    """The class, what its `fit` learns being wrong."""
+    """Return the class with wrong fitted attributes."""
 
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
         out = cls.fit(self, *args, **kwargs)  # type: ignore[attr-defined]
@@ -311,7 +311,7 @@ def fitting(cls: type, mutation: Callable[[Any], Any]) -> type:
 
 
 def answering(cls: type, mutation: Callable[[Any], Any]) -> type:
-    """The class, what its methods answer being wrong."""
+    """Return the class with wrong results of its methods."""
 
     def wrong(method: Callable) -> Callable:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,5 +1,5 @@
-"""The perturbation of chapters sees what it looks for; one claim is tried here, all by
-``make perturb``."""
+"""The perturbation of chapters detects weak checks. Here one claim is tested; ``make
+perturb`` tests all."""
 
 import ast
 import json
@@ -162,7 +162,7 @@ def test_something_is_wrong_in_the_same_way_each_time(value):
 def test_wrong_pairs_lead_to_items_that_exist(kind):
     pairs = Pairs(np.arange(6.0).reshape(3, 2), [[0, 2], [2, 1], [1, 0]])
     for wrong in (Mutation(kind, 0)(pairs), Mutation(kind, 0)(pairs.B)):
-        rows = wrong.index  # compiled code writes by them, and checks nothing
+        rows = wrong.index  # compiled code writes to these rows without a bounds check
         assert rows.min() >= 0
         assert rows.max() < 3
     assert wrong.shape == (3, 3)
@@ -178,7 +178,7 @@ NOTEBOOKS = sorted((tool.ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 
 def calls_of_check():
-    """The calls of `check` in all chapters."""
+    """Return the calls of `check` in all chapters."""
     for path in NOTEBOOKS:
         for cell in json.loads(path.read_text("utf-8"))["cells"]:
             source = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
@@ -192,8 +192,8 @@ def calls_of_check():
 
 
 def is_typed(call):
-    """Whether a call of `check` types each of its answers, so that nothing computed has
-    a say."""
+    """Return whether all answers of a call of `check` are constants, so that nothing
+    computed matters."""
     answers = [part.value for part in call.keywords if part.arg in ("holds", "ours")]
     return answers != [] and not any(
         isinstance(part, ast.Name) for one in answers for part in ast.walk(one)

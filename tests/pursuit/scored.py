@@ -1,5 +1,5 @@
-"""Scored items in queries, and the matrices of their losses and functions by
-definition."""
+"""Scored items in queries, and the matrices of their losses and functions, computed
+from the definitions."""
 
 import numpy as np
 from reference import laplacian, same_query

@@ -1,4 +1,4 @@
-"""What the learners from scored items have in common: what they refuse, and what a fit
+"""What the learners from scored items share: the input that they reject, and what a fit
 keeps."""
 
 import numpy as np

@@ -1,5 +1,5 @@
-"""The boxes of chapter 10: back-fitting, the loss and the order, the offset, random
-subsets."""
+"""The theorem boxes of chapter 10: back-fitting, losses and order, the offset, and
+random subsets."""
 
 from itertools import combinations
 
@@ -18,7 +18,8 @@ seeds = st.integers(0, 2**31)
 
 
 def query_problem(seed, n=9):
-    """Queries, scores, and functions: some equal, zero, or constant on each query."""
+    """Return queries, scores, and functions. Some functions are equal, zero, or
+    constant on each query."""
     rng = np.random.default_rng(seed)
     part = rng.integers(0, 3, n)
     part[:2] = 0
@@ -31,8 +32,8 @@ def query_problem(seed, n=9):
 
 
 def least(V, W, s):
-    """The least loss over the span of the columns of V, by a row an edge: 0 of equal
-    scores is exactly 0."""
+    """Return the lowest loss over the span of the columns of V. Each edge is one row,
+    so that the loss of equal scores is exactly 0."""
     i, j = np.nonzero(np.triu(W))
     R = np.sqrt(W[i, j])[:, None] * (np.eye(len(s))[i] - np.eye(len(s))[j])
     a = np.linalg.lstsq(R @ V, R @ s, rcond=1e-10)[0] if V.shape[1] else np.zeros(0)
@@ -115,7 +116,7 @@ def test_the_loss_bounds_the_pairs_in_the_wrong_order(seed):
     wrong = np.sum((gaps != 0) & (gaps * found <= 0))
     assert wrong <= loss / least_gap**2 + 1e-9
     assert wrong == 0 or loss >= least_gap**2 * (1 - 1e-9)
-    t = 1 + rng.random() * 100  # no bound in the other direction
+    t = 1 + rng.random() * 100  # there is no bound in the other direction
     assert np.all(gaps * (t * gaps) >= 0)
     assert np.sum((gaps - t * gaps) ** 2) == pytest.approx(
         (t - 1) ** 2 * np.sum(gaps**2)
@@ -123,7 +124,8 @@ def test_the_loss_bounds_the_pairs_in_the_wrong_order(seed):
 
 
 def one_query(seed):
-    """Items of one query, two of them equal, and scores, some of them tied."""
+    """Return the items of one query, two of which are equal, and scores, some of which
+    are tied."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(int(rng.integers(2, 12)), 2))
     X[-1] = X[0]
@@ -132,7 +134,7 @@ def one_query(seed):
         if seed % 2
         else rng.integers(0, 3, len(X)) + 4.0
     )
-    # equal items exactly equal
+    # the values of equal items are exactly equal
     return rng, X, s, np.exp(-0.7 * cdist(X, X, "sqeuclidean"))
 
 
@@ -148,18 +150,19 @@ def test_one_query_is_regression_with_a_free_offset(seed, beta):
     m = r.mean()
     formula = (beta + (1 - beta) * q) * np.sum((r - m) ** 2) + beta * q * m**2
     assert r @ tilde @ r == pytest.approx(formula)
-    # the least over b of |r - b|^2
+    # the minimum of |r - b|^2 over b
     free = np.linalg.lstsq(np.ones((q, 1)), r, rcond=None)[1][0]
     assert r @ L @ r == pytest.approx(q * free)
-    # the step of ranking pursuit: the best function with an offset, where it has
-    # something to explain
+    # a step of ranking pursuit chooses the best function with an offset, if any loss is
+    # left
     model = RankingPursuit(1, "precomputed").fit(K, s)
     bases = [np.column_stack([np.ones(q), k]) for k in K.T]
     fits = [s - V @ np.linalg.lstsq(V, s, rcond=None)[0] for V in bases]
     assert model.losses_[-1] == pytest.approx(
         q * min(map(np.dot, fits, fits)), abs=1e-9 * (s @ s)
     )
-    # (a) regularized least squares with an offset, by its equations, and RankRLS
+    # (a) the equations of regularized least squares with an offset have the solution of
+    # RankRLS
     alpha = float(10 ** rng.uniform(-1, 2))
     system = np.block(
         [[np.zeros((1, 1)), np.ones((1, q))], [np.ones((q, 1)), K + alpha * np.eye(q)]]
@@ -167,8 +170,7 @@ def test_one_query_is_regression_with_a_free_offset(seed, beta):
     b, *a = np.linalg.solve(system, np.append(0.0, s))
     gap = K @ a + b - RankRLS(alpha=q * alpha, gamma=0.7).fit(X, s).rank_function(X)
     assert np.ptp(gap) < 1e-8 * (1 + np.abs(s).max())
-    # and the objective is RLS with an offset, which moves when it is fitted: RLS of s -
-    # b gives the same a
+    # RankRLS is RLS with an offset that is fitted, too: RLS of s - b gives the same a
     again = RLS(alpha=alpha, gamma=0.7).fit(X, s - b).rank_function(X)
     assert again + b == pytest.approx(K @ a + b, abs=1e-7 * (1 + np.abs(s).max()))
 
@@ -181,7 +183,8 @@ def test_beta_is_the_weight_of_the_offset(backfit, seed, beta):
     _, _, s, K = one_query(seed)
     q = len(s)
     fit = {"n_basis": 3, "kernel": "precomputed", "backfit": backfit}
-    # with L / q in the place of L, at beta, and with L at another one
+    # the matrix with L / q and the parameter beta is proportional to that with L and
+    # another beta
     mix = beta * q / (beta * q + 1 - beta)
     L = laplacian(same_query(np.zeros(q)))
     scaled = beta * np.eye(q) + (1 - beta) * L / q

@@ -11,10 +11,11 @@ from preflearn.pursuit import SemiSupervisedRankingPursuit
 
 
 class Problem:
-    """Functions of M views on scored and unscored items in queries: k (M, n), kbar (M,
-    l), and a model F.
+    """Functions of M views on scored and unscored items in queries, k (M, n) and kbar
+    (M, l), and a model F.
 
-    Small integers, so that functions are often constant in a query, equal, or parallel.
+    The values are small integers, so functions are often constant in a query, equal, or
+    parallel.
     """
 
     def __init__(self, seed):
@@ -52,12 +53,12 @@ class Problem:
         return self.objective(a[:, None] * self.k, a[:, None] * self.kbar, r)
 
     def system(self):
-        """G of the page: -2 nu kbar'Lbar kbar, but on the diagonal."""
+        """Return G of the page, whose off-diagonal part is -2 nu kbar'Lbar kbar."""
         across = 2 * self.nu * self.kbar @ self.Lbar @ self.kbar.T
         return np.diag(np.diag(self.k @ self.L @ self.k.T + self.M * across)) - across
 
     def side(self):
-        """h of the page."""
+        """Return h of the page."""
         pull = self.kbar @ self.Lbar @ (self.M * self.fbar - self.fbar.sum(axis=0)).T
         return np.diag(self.k @ self.L @ (self.s - self.f).T - 2 * self.nu * pull)
 
@@ -116,7 +117,7 @@ def test_the_printed_algorithm_raises_the_objective_on_the_four_items():
     assert (np.diff(model.objectives_)[1:] > 0).all()
     first = np.cumsum(model.coefs_[0])
     losses = [4 * 4 * np.var(s - a * X[:, 0]) for a in first]
-    assert losses[-1] > losses[0]  # of view 1
+    assert losses[-1] > losses[0]  # the loss of view 1
     corrected = SemiSupervisedRankingPursuit(
         [[0], [1]], 6, nu=0.0, kernel="precomputed"
     ).fit(X, s)
@@ -156,7 +157,8 @@ def test_the_system_is_singular_exactly_where_the_proposition_says(problem):
     assert values[0] >= -1e-9 * max(values[-1], 1)
     varies = np.array([one @ problem.L @ one > 0 for one in problem.k])
     free = np.flatnonzero(~varies)
-    # Rows: a_v Lbar kbar_v less a_u Lbar kbar_u, for the a that (a) leaves free.
+    # Rows: the differences of a_v Lbar kbar_v and a_u Lbar kbar_u, for those a that (a)
+    # leaves free.
     values_of = problem.nu * problem.Lbar @ problem.kbar.T
     one = np.eye(problem.M)
     rows = np.vstack([values_of * (v - u) for v in one for u in one])[:, free]

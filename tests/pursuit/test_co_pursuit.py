@@ -1,4 +1,4 @@
-"""The systems of a step in several views, also singular ones."""
+"""The linear systems of a step in several views, some of which are singular."""
 
 import numpy as np
 import pytest
@@ -13,12 +13,12 @@ def least_norm(A, e):
 
 
 def test_least_norm_and_decrease_of_singular_systems():
-    # agreement of two functions alike, and a constant
+    # two equal functions that must agree, and a constant one
     A = np.array([[2.0, -2, 0], [-2, 2, 0], [0, 0, 0]])
     e = np.array([1.0, -1, 0])
     assert least_norm(A, e) == pytest.approx(np.linalg.pinv(A) @ e)
     assert Systems(A[None], np.zeros(3)).decreases(e[None]) == pytest.approx([0.5])
-    size = np.diag([1e-8, 1.0, 1e6])  # views of other sizes
+    size = np.diag([1e-8, 1.0, 1e6])  # views with functions of different sizes
     found = least_norm(size @ A @ size, size @ e)
     assert A @ size @ found == pytest.approx(e)
     assert found == pytest.approx([5e-9, -0.5, 0], abs=1e-7)

@@ -1,5 +1,5 @@
-"""The values of functions in float64, in float32, or computed anew: products, and the
-same choices."""
+"""Values of functions in float64, in float32, or recomputed: their products, and the
+functions that are chosen."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,8 @@ BACKFITS = (False, "after", "pre")
     ids=["float64", "float32", "recomputed"],
 )
 def test_products_are_those_of_the_matrix(memory, own):
-    """In more than one block of functions; of a symmetric kernel by one triangle."""
+    """Functions are multiplied in several blocks, and only one triangle of a symmetric
+    kernel is used."""
     X, v, _ = problem(0, n=300)
     functions = functions_of(
         RankingPursuit(gamma=0.3), X, None if own else X[::-1] + 0.1
@@ -65,8 +66,8 @@ def test_memory_changes_no_choice(memory, backfit, own):
 
 @pytest.mark.parametrize("backfit", ["after", "pre"])
 def test_choices_that_float32_cannot_tell_apart_are_those_of_float64(backfit):
-    """Centres in pairs a millionth apart: their decreases differ by less than float32
-    sees."""
+    """The centers form pairs at a distance of a millionth. Their decreases differ by
+    less than the precision of float32."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(30, 1))
     s = rng.normal(size=30)
@@ -84,7 +85,7 @@ def test_choices_that_float32_cannot_tell_apart_are_those_of_float64(backfit):
 def test_the_unit_of_functions_changes_no_choice(memory, size):
     X, y, qid = problem(1)
     base = RankingPursuit(3, "linear").fit(X, y, qid)
-    # float32 ends at 3e38
+    # the largest float32 is about 3e38
     other = RankingPursuit(3, "linear", memory=memory).fit(size * X, y, qid)
     assert other.basis_.tolist() == base.basis_.tolist()
     np.testing.assert_allclose(other.losses_, base.losses_, rtol=1e-9)

@@ -1,5 +1,5 @@
-"""Greedy selection: each step against brute force over the dictionary, and where it
-ends."""
+"""Greedy selection: each step compared with brute force over the dictionary, and when
+it stops."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ BACKFITS = (False, "after", "pre")
 
 
 def brute_force(K, L, s, n_basis, backfit):
-    """Figure 1: try every function at each step; decreases that are equal go to the
-    first."""
+    """Implement Figure 1: try every function at each step. If decreases are equal, the
+    first function is chosen."""
     chosen = []
     coef = np.zeros(0)
     losses = [float(s @ L @ s)]
@@ -61,7 +61,7 @@ def test_each_step_is_that_of_brute_force(seed, mix, backfit):
     st.sampled_from(["after", "pre"]),
 )
 def test_duplicate_items_are_one_function(data, backfit):
-    """A copy of an item in the dictionary is never chosen: the first one is."""
+    """A copy of an item in the dictionary is never chosen, because the first one is."""
     X, s, qid = data
     K = rbf_kernel(X, gamma=1.0)
     twice = np.hstack([K, K])
@@ -75,7 +75,7 @@ def test_duplicate_items_are_one_function(data, backfit):
 @pytest.mark.parametrize("score", [0.1, 1e8 + 0.1])
 def test_equal_scores_choose_nothing_whatever_their_value(backfit, n, score):
     X, _, _ = problem(0, n=n)
-    # n times 0.1 over n is not 0.1
+    # in floats, the mean of n values 0.1 is not 0.1
     model = RankingPursuit(4, backfit=backfit).fit(X, np.full(n, score))
     assert len(model.basis_) == 0
     assert model.losses_.tolist() == [0.0]

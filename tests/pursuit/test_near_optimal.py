@@ -1,4 +1,5 @@
-"""Several models of nearly the least loss: found by trying all, and their mean."""
+"""Several models with nearly the lowest loss, compared with an exhaustive search, and
+their mean."""
 
 from itertools import combinations
 

@@ -1,5 +1,5 @@
-"""Ranking pursuit: each step against brute force over the dictionary, and what must not
-change it."""
+"""Ranking pursuit: each step compared with brute force over the dictionary, and changes
+that must not affect it."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,8 @@ def test_a_shift_of_a_query_changes_nothing_and_a_scale_scales(
 
 
 def test_wide_kernel_ranks_as_its_limit_does():
-    """exp(-gamma d²) = 1 - gamma d² + ...: the 1 must not hide the rest."""
+    """exp(-gamma d²) = 1 - gamma d² + ..., and rounding at 1 must not hide the other
+    terms."""
     X, s, qid = problem(9)
     one, other = (
         RankingPursuit(2, gamma=g, backfit=False).fit(X, s, qid) for g in (1e-10, 1e-11)

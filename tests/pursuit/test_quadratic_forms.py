@@ -1,4 +1,5 @@
-"""The loss of pairs as a quadratic form: by its definition, with explicit Laplacians."""
+"""The pairwise loss as a quadratic form, compared with its definition by explicit
+Laplacians."""
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from preflearn.pursuit.quadratic_forms import QueryForm, form_of
 
 
 def loss_by_definition(W, v):
-    """1/2 sum_ij W_ij (v_i - v_j)², eq. 2 before it is a matrix form."""
+    """Return 1/2 sum_ij W_ij (v_i - v_j)², which is eq. 2 before it is written with a
+    matrix."""
     return (
         sum(W[i][j] * (v[i] - v[j]) ** 2 for i in range(len(v)) for j in range(len(v)))
         / 2

@@ -1,5 +1,5 @@
-"""RLS, RankRLS and the subset of regressors: exact on small cases, and every query left
-out as refitted."""
+"""RLS, RankRLS and the subset of regressors: exact solutions of small cases, and
+leave-one-query-out compared with refits."""
 
 from fractions import Fraction
 from functools import partial
@@ -33,15 +33,16 @@ def task(n=24, n_queries=5, seed=0):
 
 
 def by_definition(model, K, y, L, alpha):
-    """The coefficients a = L(s - Ka) / alpha, with the Laplacian spelled out; L is I
-    for RLS."""
+    """Return the coefficients a = L(s - Ka) / alpha, with an explicit Laplacian. For
+    RLS, L is the identity."""
     L = np.eye(len(K)) if model is RLS else L
     return np.linalg.solve(L @ K + alpha * np.eye(len(K)), L @ y)
 
 
 @st.composite
 def problems(draw):
-    """Items on a small grid, some equal, with scores and queries."""
+    """Return items on a small grid, some of which are equal, with scores and
+    queries."""
     n = draw(st.integers(2, 8))
     X = draw(st.lists(st.tuples(*[st.integers(-2, 2)] * 2), min_size=n, max_size=n))
     y = draw(st.lists(st.integers(-3, 3), min_size=n, max_size=n))
@@ -124,7 +125,8 @@ def test_of_equal_errors_the_largest_alpha():
     found = RankRLS([1.0, 5.0, 0.1], "linear").fit(X, y, [0, 0, 0, 1, 1, 1])
     assert found.errors_.tolist() == [0, 0, 0]
     assert found.alpha_ == 5.0
-    assert RankRLS([2.0], "linear").fit(X, y).alpha_ == 2.0  # nothing to choose
+    # with one alpha, nothing is chosen
+    assert RankRLS([2.0], "linear").fit(X, y).alpha_ == 2.0
 
 
 # ---- Leaving out a query
@@ -142,9 +144,9 @@ def refitted(model, X, y, qid, alpha, kernel="rbf"):
 @BOTH
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "precomputed"])
 def test_leaving_out_a_query_is_refitting(model, kernel):
-    """The scores of one alpha, and the errors of several."""
+    """Tested are the scores for one alpha, and the errors for several."""
     X, y, qid = task()
-    qid[:3] = [7, 8, 9]  # of one item each
+    qid[:3] = [7, 8, 9]  # three queries of one item each
     X[5] = X[6]
     same = "rbf" if kernel == "precomputed" else kernel
     given = rbf_kernel(X, gamma=0.4) if kernel == "precomputed" else X
@@ -169,11 +171,11 @@ def test_without_anything_to_learn_from_all_are_tied():
     X = np.arange(5.0)[:, None]
     qid = [0, 0, 0, 1, 1]
     left = RankRLS(1.0).fit(X, [1.0, 2.0, 3.0, 0.1, 0.1], qid).leave_query_out()
-    assert left[:3].tolist() == [0, 0, 0]  # the other query's scores are equal
+    assert left[:3].tolist() == [0, 0, 0]  # all scores of the other query are equal
     assert np.all(np.diff(left[3:]))
 
 
-# ---- What changes nothing
+# ---- Invariances
 
 
 @given(problem=problems(), shift=st.sampled_from([-5.0, 1e3, 1e6]))
@@ -205,7 +207,8 @@ def test_equal_scores_and_queries_of_one_item():
 
 
 def test_a_wide_kernel_is_a_linear_one():
-    """k - 1 = -gamma |x - x'|² + ..., and 2 gamma x·x' is what differences see of it."""
+    """k - 1 = -gamma |x - x'|² + ..., and score differences depend only on its part 2
+    gamma x·x'."""
     X, y, qid = task()
     X = X + 5
     gamma = 1e-10
@@ -224,8 +227,8 @@ def test_a_wide_kernel_is_a_linear_one():
 @pytest.mark.parametrize("alpha", [1e-13, [1e-13, 1e-13]])
 @pytest.mark.parametrize("diagonal", [[1.0, 1.0, -1e-10], [1.0, -1e-10, -1e-10]])
 def test_a_gram_that_is_nearly_semidefinite(alpha, diagonal):
-    """An eigenvalue of -1e-10 passes for rounding; it is taken for 0 where it exceeds
-    alpha."""
+    """An eigenvalue of -1e-10 counts as a rounding error. If it exceeds alpha in size, it
+    is set to 0."""
     expected = np.array([1.0, 2.0, 3.0])
     scores = expected * np.maximum(diagonal, 1e-13)
     model = RLS(alpha, "precomputed").fit(np.diag(diagonal), scores, [0, 1, 1])
@@ -295,7 +298,9 @@ def test_of_a_subset_the_normal_equations_in_fractions(seed, alpha):
     L = laplacian(same_query(qid)).astype(int)
     A = K.T @ L @ K + alpha * K[found.basis_]
     a = solve(A, K.T @ L @ y)
-    if a is None:  # two items on one line: the function is one all the same
+    # the two items are on one line, so the coefficients are not unique, but the
+    # function is
+    if a is None:
         b, *_ = np.linalg.lstsq(A.astype(float), (K.T @ L @ y).astype(float))
         assert_allclose(K @ found.coef_, K @ b, atol=1e-8)
     else:
@@ -309,7 +314,8 @@ def test_without_a_penalty_the_coefficients_of_least_norm():
     inverse = np.linalg.pinv(centred @ rbf_kernel(X, gamma=0.4), rcond=1e-12)
     assert_allclose(found.coef_, inverse @ centred @ y, atol=1e-7)
     assert found.objective_ == pytest.approx(0, abs=1e-18)
-    X[1] = X[0]  # with another score: only their mean can be reached
+    # the two equal items have different scores, of which only the mean can be fitted
+    X[1] = X[0]
     found.fit(X, y, qid)
     assert found.coef_[0] == pytest.approx(found.coef_[1])
     assert found.objective_ == pytest.approx(8 * (y[0] - y[1]) ** 2 / 2)
@@ -317,15 +323,15 @@ def test_without_a_penalty_the_coefficients_of_least_norm():
 
 @pytest.mark.parametrize("alpha", [1e-11, 1.0])
 def test_a_wide_kernel(alpha):
-    """In fractions of the exact values of k - 1: the penalty is (sum a)² + a'(K_RR -
-    1)a."""
+    """Compare with fractions from exact values of k - 1. The penalty is (sum a)² +
+    a'(K_RR - 1)a."""
     rng = np.random.default_rng(0)
     X = rng.integers(-3, 4, (8, 2)).astype(float)
     y = rng.integers(-3, 4, 8).astype(float)
     gamma = Fraction(1, 10**10)
     found = SparseRankRLS(3, alpha, gamma=1e-10, random_state=3).fit(X + 4, y)
     squares = np.square(X[:, None] - X[found.basis_]).sum(axis=2).astype(int)
-    Z = -gamma * squares + (gamma * squares) ** 2 / 2  # to 1e-27
+    Z = -gamma * squares + (gamma * squares) ** 2 / 2  # the error is about 1e-27
     L = laplacian(same_query(np.zeros(8))).astype(int)
     A = Z.T @ L @ Z + Fraction(alpha) * (1 + Z[found.basis_])
     a = np.array(solve(A, Z.T @ L @ y.astype(int)), dtype=float)
@@ -370,7 +376,8 @@ def test_functions_whose_squares_underflow_are_left_out():
 )
 @pytest.mark.parametrize("alpha", [1.0, 0.1])
 def test_features_far_from_zero_keep_the_digits_of_linear_scores(offset, atol, alpha):
-    """Against 40 digits; by residuals over alpha the errors would be 1e-8 to 1e3."""
+    """Compare with a computation in 40 digits. Residuals divided by alpha would have
+    errors of 1e-8 to 1e3."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3)) + offset
     y = rng.standard_normal(60)

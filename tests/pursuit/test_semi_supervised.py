@@ -1,5 +1,5 @@
-"""Pursuit in several views: each step against brute force, Figure 2 as printed, and
-what it costs."""
+"""Pursuit in several views: each step compared with brute force, Figure 2 as printed,
+and the number of kernel entries."""
 
 from itertools import product
 
@@ -24,7 +24,7 @@ GAMMA = 0.4
 
 
 def values(views, X, centres):
-    """The functions of each view at the rows of X."""
+    """Return the functions of each view at the rows of X."""
     return [rbf_kernel(X[:, columns], centres[:, columns], GAMMA) for columns in views]
 
 
@@ -44,14 +44,14 @@ def problem(seed, n=9, n_unscored=13, p=4):
 
 
 def objective(s, f, L, fbar, Lbar, nu):
-    """(3), as it is printed; f (n, M), fbar (l, M)."""
+    """Objective (3) as printed, with f (n, M) and fbar (l, M)."""
     apart = sum((x - y) @ Lbar @ (x - y) for x in fbar.T for y in fbar.T)
     return sum((s - g) @ L @ (s - g) for g in f.T) + nu * apart
 
 
 def least(columns, residuals, bars, apart, R, Rbar, nu):
-    """Coefficients and sum of least squares: residuals (n, M), and apart (l, M), the
-    views so far."""
+    """Return the coefficients and the sum of least squares. The inputs include the
+    residuals (n, M) and the views so far on the unscored items, `apart` (l, M)."""
     one = np.eye(columns.shape[1])
     Rbar = np.sqrt(nu) * Rbar
     less = [v - u for v, u in product(one, repeat=2)]
@@ -64,7 +64,7 @@ def least(columns, residuals, bars, apart, R, Rbar, nu):
 
 
 def brute_force(K, Kbar, s, L, Lbar, nu, n_basis, shared, printed):
-    """All choices at each step; with `printed`, lines 1 to 9 of Figure 2."""
+    """Try all choices at each step. With `printed`, follow lines 1 to 9 of Figure 2."""
     M = len(K)
     N = K[0].shape[1]
     R = root(L)
@@ -199,8 +199,8 @@ def test_it_ends_at_the_minimum_over_all_coefficients(shared):
 
 
 def test_figure_2_raises_objective_3():
-    """Both views rise by 1 where scored, by 1 and -1 where unscored: a step is a fifth
-    of the residual."""
+    """The scored difference is 1 in both views; the unscored one is 1 in one view and
+    -1 in the other. A step is a fifth of the residual."""
     data = {"X": [[0, 0], [1, 1]], "y": [0, 1], "X_unscored": [[0, 0], [1, -1]]}
     model = SemiSupervisedRankingPursuit([[0], [1]], 60, kernel="precomputed")
     printed = clone(model).set_params(algorithm="printed").fit(**data)
@@ -208,7 +208,7 @@ def test_figure_2_raises_objective_3():
     assert printed.coefs_[:, :2].tolist() == pytest.approx(
         np.array([[0.2, 0.16], [0.2, 0.16]])
     )
-    # four times that of no function at all
+    # four times the objective without any function
     assert printed.objectives_[-1] == pytest.approx(8, rel=1e-4)
     corrected = model.fit(**data)
     assert corrected.objectives_ == pytest.approx([2, 1.6])
@@ -216,7 +216,8 @@ def test_figure_2_raises_objective_3():
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_matrix_may_be_singular(shared):
-    """Functions that are constant within every query have g = 0, and lower nothing."""
+    """Functions that are constant within every query have g = 0 and do not lower the
+    objective."""
     rng = np.random.default_rng(0)
     qid = np.repeat([0, 1, 2], 4)
     X = rng.normal(size=(3, 4))[qid]
@@ -228,8 +229,9 @@ def test_the_matrix_may_be_singular(shared):
     assert model.coefs_.shape == (2, 0)
     assert len(model.objectives_) == 1
     assert model.rank_function(X).tolist() == [0] * 12
-    X[:, 2:] = rng.normal(size=(12, 2))  # the second view has something to say
-    model.fit(X, s, qid)  # without unscored items the views agree on the scored ones
+    X[:, 2:] = rng.normal(size=(12, 2))  # now the second view varies within queries
+    # without unscored items, agreement is measured on the scored ones
+    model.fit(X, s, qid)
     assert (model.coefs_[0] == 0).all()
     assert (np.diff(model.objectives_) < 0).all()
     assert clone(model).fit(X, s, qid, X, qid).objectives_ == pytest.approx(
@@ -259,11 +261,11 @@ class CountedKernel:
 @pytest.mark.parametrize(
     ("kept", "algorithm", "cost"),
     [
-        # the chosen one once more
+        # the values of the chosen function are computed a second time
         (0, "corrected", lambda n, unscored: (n + unscored) * (n + 1)),
-        # only increments have to agree
+        # only the increments have to agree
         (0, "printed", lambda n, unscored: n * (n + 1) + unscored),
-        (10**6, "corrected", lambda n, unscored: 0),  # where values are kept
+        (10**6, "corrected", lambda n, unscored: 0),  # all values are kept
     ],
 )
 def test_a_step_computes_each_function_once_per_item_and_view(
@@ -300,7 +302,7 @@ def test_values_that_are_not_kept_change_nothing(monkeypatch, shared):
     assert again.coefs_ == pytest.approx(model.coefs_)
 
 
-# ---- What changes nothing
+# ---- Invariances
 
 seeds = st.integers(0, 300)
 algorithms = st.sampled_from(["corrected", "printed"])
@@ -319,8 +321,8 @@ def test_a_shift_of_scores_changes_nothing_and_a_scale_scales(
 
 
 def test_wide_kernels_keep_their_digits():
-    """As gamma falls, (k - 1) / gamma tends to -|x - x'|²: the choices and the
-    differences of scores too."""
+    """As gamma tends to 0, (k - 1) / gamma tends to -|x - x'|², and so do the choices
+    and score differences."""
     X, s, qid, Xbar, other = problem(9)
     models = [
         SemiSupervisedRankingPursuit(TWO, 4, gamma=gamma).fit(X, s, qid, Xbar, other)

@@ -1,5 +1,5 @@
-"""Noisy comparisons with ties, the models of ties by their definitions, and pairwise
-degrees."""
+"""Noisy comparisons with ties, models of ties computed from their definitions, and
+pairwise degrees."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,8 @@ every_model = pytest.mark.parametrize(
 
 
 def compared(seed, m=60, n=8, p=3, width=0.7):
-    """Noisy comparisons of linear scores; differences below the width are ties."""
+    """Return noisy comparisons of linear scores. Differences below the width are
+    ties."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p))
     index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
@@ -37,7 +38,7 @@ def tie_parameter(model):
 
 
 def probabilities(model, d, t):
-    """P(second), P(tie), P(first) by the definitions, column by column."""
+    """Return P(second), P(tie), P(first) by the definitions, one column each."""
     if isinstance(model, Davidson):
         weights = np.array([np.exp(-d / 2), np.full_like(d, np.exp(t)), np.exp(d / 2)])
         return (weights / weights.sum(axis=0)).T
@@ -51,7 +52,7 @@ def objective(model, pairs, y, w, t, weights):
 
 
 def degrees(seed, n, spread=1.0):
-    """Positive degrees that are not reciprocal."""
+    """Return positive degrees that are not reciprocal."""
     rng = np.random.default_rng(seed)
     worths = spread * rng.normal(size=n)
     return expit(worths[:, None] - worths + rng.normal(size=(n, n))) * rng.uniform(

@@ -1,5 +1,5 @@
-"""Best-worst scaling compared with its own model, and expected information with a sum
-over draws."""
+"""Best-worst scaling compared with its own model, and expected information compared
+with a sum over draws."""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from preflearn.ranking import Davidson, OrdinalComparison, best_worst, next_pair
 
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_between_equals_slope_and_information_are_those_of_the_choices(k):
-    """Of the negative log-likelihood of the sequential model at s = 0, by the
+    """Compare with the negative log-likelihood of the sequential model at s = 0, by its
     definition."""
     pairs, y, weight = best_worst([list(range(k))], [0], [k - 1])
     B = pairs.incidence().toarray()
@@ -23,7 +23,7 @@ def test_between_equals_slope_and_information_are_those_of_the_choices(k):
     slope = best - np.full(k, 1 / k) - worst + rest.mean(axis=0)
     np.testing.assert_allclose(B.T @ (weight / 2), slope, atol=1e-12)
     information = np.zeros((k, k))
-    for b in range(k):  # the mean over all answers
+    for b in range(k):  # take the mean over all answers
         for w in set(range(k)) - {b}:
             pairs, _, weight = best_worst([list(range(k))], [b], [w])
             information += pairs.B.laplacian(weight / 4).toarray() / (k * (k - 1))
@@ -36,8 +36,8 @@ def test_between_equals_slope_and_information_are_those_of_the_choices(k):
 
 @pytest.mark.parametrize(("best", "worst"), [([3], [0]), ([0], [0]), ([0, 1], [1])])
 def test_bad_answers_are_named(best, worst):
-    """An item that is not in the set, the same item twice, and lists of different
-    lengths."""
+    """The bad answers are an item that is not in the set, the same item twice, and
+    lists of different lengths."""
     with pytest.raises(ValueError, match="best"):
         best_worst([[0, 1, 2]], best, worst)
 

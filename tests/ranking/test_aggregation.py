@@ -1,4 +1,4 @@
-"""Rank aggregation compared with definitions, optimality conditions and dense
+"""Rank aggregation compared with definitions, optimality conditions, and dense
 equations."""
 
 import warnings
@@ -20,8 +20,8 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def unmet(P, worths):
-    """The residuals sum_j p_ij - (p_ij + p_ji) theta_i / (theta_i + theta_j), zero at
-    the maximum."""
+    """Return the residuals sum_j p_ij - (p_ij + p_ji) theta_i / (theta_i + theta_j),
+    which are zero at the maximum."""
     P = np.where(np.eye(len(P), dtype=bool), 0.0, P)
     return P.sum(axis=1) - ((P + P.T) * expit(worths[:, None] - worths)).sum(axis=1)
 
@@ -50,8 +50,8 @@ def test_the_number_of_newton_steps_does_not_grow_with_a_total_order(monkeypatch
 
 
 def assert_balanced(P, accuracy):
-    """The residuals summed over the k best items: comparisons within them cancel
-    exactly."""
+    """Check the residuals summed over the k best items. Comparisons among these items
+    cancel exactly."""
     worths = bradley_terry(P)
     order = np.argsort(-worths)
     P = P[np.ix_(order, order)] / P.max()
@@ -68,7 +68,7 @@ def assert_balanced(P, accuracy):
     "P",
     [
         np.triu(np.ones((60, 60)), 1),
-        # degrees below 1e-9 of the largest next to larger ones, where rounding once
+        # degrees below 1e-9 of the largest and larger ones, for which rounding once
         # ended the search early
         np.array([[0, 6.5471e-12, 0], [1.5820e-08, 0, 1], [3.0924e-09, 1.1341e-08, 0]]),
     ],
@@ -79,7 +79,7 @@ def test_the_equations_hold_if_a_billionth_is_added_because_no_maximum_exists(P)
 
 @given(SEEDS, st.integers(1, 12), st.sampled_from([None, 2, 10]), st.floats(0, 20))
 def test_reciprocal_degrees_are_ordered_as_their_row_sums(seed, n, levels, spread):
-    """At the maximum the row sum of i is a sum of theta_i / (theta_i + theta_j).
+    """At the maximum, the row sum of i is a sum of theta_i / (theta_i + theta_j).
 
     Some degrees are 0 and 1.
     """
@@ -101,7 +101,7 @@ def test_reciprocal_degrees_are_ordered_as_their_row_sums(seed, n, levels, sprea
     st.floats(0.05, 1),
     st.sampled_from([0.0, -4.0, -8.0, -12.0]),
 )
-@example(964879251, 8, 0.1875, -8.0)  # full steps oscillate
+@example(964879251, 8, 0.1875, -8.0)  # full steps oscillate on this matrix
 @examples(100)
 def test_the_equations_hold_for_degrees_of_all_sizes(seed, n, density, smallest):
     rng = np.random.default_rng(seed)
@@ -118,7 +118,7 @@ def test_the_equations_hold_for_degrees_of_all_sizes(seed, n, density, smallest)
         ([[0.3]], [1]),
         (np.triu(np.ones((5, 5)), 1), [1, 2, 3, 4, 5]),
         (np.roll(np.eye(5), 1, axis=1), [1, 1, 1, 1, 1]),  # a cycle
-        # two pairs that never met
+        # two pairs of items that are not connected
         (np.kron(np.eye(2), [[0, 1], [0, 0]]), [1, 3, 1, 3]),
         ([[0, 1e-300], [0, 0]], [1, 2]),
         ([[0, 1e100], [1, 0]], [1, 2]),
@@ -131,14 +131,14 @@ def test_degenerate_degrees(P, expected):
 
 
 def test_chains_of_close_neighbours_become_equal():
-    """As documented, though the ends of the chain are 9e-7 apart."""
+    """This is documented, although the ends of the chain differ by 9e-7."""
     worths = 0.9e-8 * np.arange(100)
     assert len(set(bradley_terry(expit(worths[:, None] - worths)))) == 1
     assert len(set(bradley_terry(expit(5 * (worths[:, None] - worths))))) == 100
 
 
 def matches(n, m, seed=0):
-    """Counts of wins of n players in m matches, sparse."""
+    """Return sparse counts of wins of n players in m matches."""
     rng = np.random.default_rng(seed)
     worths = rng.normal(size=n)
     first = rng.integers(0, n, m)
@@ -172,8 +172,8 @@ def test_sparse_counts_have_the_worths_of_the_dense_matrix(n, form):
 def test_dense_and_sparse_equations_solve_long_chains_and_items_without_a_win(
     monkeypatch, form, few
 ):
-    """Conjugate gradients give up on the chain, and are not used if there is no
-    maximum."""
+    """Conjugate gradients stop early on the chain, and are not used if no maximum
+    exists."""
     monkeypatch.setattr(aggregation, "_MAX_DIRECT", few)
     monkeypatch.setattr(aggregation, "_MAX_CG_STEPS", 20)
     chain = np.eye(90, k=1) + 0.1 * np.eye(90, k=-1)
@@ -217,7 +217,8 @@ def test_few_pairs_of_different_parts_are_formed_if_no_maximum_exists(monkeypatc
 def test_parts_have_their_own_maximum_and_offsets_that_balance(
     seed, n, density, filled
 ):
-    """As with a billionth added to all pairs: within a part it hardly matters."""
+    """The result is that of adding a billionth to all pairs, which has little effect
+    within a part."""
     rng = np.random.default_rng(seed)
     P = rng.integers(1, 4, (n, n)) * (rng.random((n, n)) < density)
     np.fill_diagonal(P, 0)
@@ -295,7 +296,7 @@ def test_worths_follow_the_items_turn_with_the_preferences_and_ignore_scale_and_
 
 
 def ring(n, neighbours=3, games=20.0):
-    """Sparse counts of players in a ring, whose strengths are a random walk."""
+    """Return sparse counts of players in a ring. The strengths are a random walk."""
     rng = np.random.default_rng(0)
     strength = np.cumsum(rng.normal(0, 0.1, n))
     i = np.repeat(np.arange(n), neighbours)
@@ -308,7 +309,8 @@ def ring(n, neighbours=3, games=20.0):
 
 
 def test_a_long_ring_is_solved_by_a_sparse_factorization(monkeypatch):
-    """Conjugate gradients do not converge there, and a dense matrix would be too large."""
+    """Conjugate gradients do not converge for the ring, and a dense matrix would be too
+    large."""
     P = ring(1500)
     monkeypatch.setattr(aggregation, "_MAX_CG_STEPS", 5)
     with monkeypatch.context() as patch:
@@ -337,7 +339,8 @@ def test_sparse_counts_may_be_tiny_integer_or_boolean(scale):
 def test_random_matches_need_no_factorization(monkeypatch):
     """The factors would be dense.
 
-    The last slopes are rounding, and gradients cannot reach their mean.
+    The last slopes are rounding errors, and conjugate gradients cannot remove their
+    mean.
     """
     rng = np.random.default_rng(0)
     n = 4000

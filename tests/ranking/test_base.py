@@ -1,5 +1,5 @@
-"""What all learners of rankings have in common: every public class of `ranking` is
-tried."""
+"""What all ranking learners have in common. Every public class of `ranking` is
+tested."""
 
 import warnings
 
@@ -51,7 +51,8 @@ def learner(request):
 
 
 def ranked(seed, n=24, queries=1, ties=False):
-    """Items, scores that are minus the ranks by a noisy linear score, and query ids."""
+    """Return items, scores, and query ids. A score is minus the rank of the item by a
+    noisy linear function."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     qid = np.sort(rng.integers(queries, size=n))
@@ -99,7 +100,8 @@ def test_only_the_order_of_scores_within_a_query_counts(name, seed):
     names = np.array(["b", "c", "d"])[qid]
     scores = first.fit(X, y, qid).rank_function(X)
     np.testing.assert_array_equal(again.fit(X, moved, names).rank_function(X), scores)
-    huge = np.int64(2**60) + y.astype(np.int64)  # as floats neighbors would be equal
+    # as floats, neighboring values would be equal
+    huge = np.int64(2**60) + y.astype(np.int64)
     np.testing.assert_array_equal(again.fit(X, huge, qid).rank_function(X), scores)
     part = np.random.default_rng(seed).permutation(len(X))[:9]
     np.testing.assert_allclose(first.rank_function(X[part]), scores[part], rtol=1e-12)
@@ -150,15 +152,15 @@ def test_scores_are_finite_or_the_features_are_refused(learner, size):
 
 
 def test_every_ranking_learner_takes_sparse_items_of_an_svmlight_file(tmp_path):
-    """Scored items with query ids, as scikit-learn reads them, have the scores of dense
-    items."""
+    """Scored items with query ids, as scikit-learn reads them, give the same scores as
+    dense items."""
     rng = np.random.default_rng(0)
     items = np.where(rng.random((60, 5)) < 0.5, rng.random((60, 5)), 0.0)
     qid = np.repeat(np.arange(6), 10)
     grades = np.round(3 * items @ rng.random(5))
     dump_svmlight_file(items, grades, str(tmp_path / "train.txt"), query_id=qid)
     X, y, q = load_svmlight_file(str(tmp_path / "train.txt"), query_id=True)
-    wide = sparse.hstack([X] * 20, "csr")  # more features than items
+    wide = sparse.hstack([X] * 20, "csr")  # has more features than items
     scored = [kind(kernel="linear") for kind in (SVMRank, RLS, RankRLS)]
     scored += [
         SparseRankRLS(5, kernel="linear", random_state=0),
@@ -207,7 +209,7 @@ def correlation(learner, X, y, qid=None):
 @pytest.mark.parametrize("name", OF_ITEMS)
 def test_every_learner_of_items_takes_larger_targets_for_better(name):
     rng = np.random.default_rng(0)
-    # a constant feature, since the linear RLS has no intercept
+    # the constant feature is needed because the linear RLS has no intercept
     X = np.column_stack([rng.uniform(size=(30, 2)), np.ones(30)])
     y = X @ [1.0, 2.0, 0.0] + 0.01 * rng.normal(size=30)
     assert correlation(OF_ITEMS[name], X, y) > 0.9
@@ -236,4 +238,5 @@ def test_ranks_as_a_target_are_met_with_a_warning(name):
         shared = [1, 1, *rank[2:]]
         for y in (ranks_to_scores(rank, qid), rank - 1, shared, 2.0 * rank):
             learner.fit(X, y, qid)
-        learner.fit(X, rank)  # in one query they are no permutation of 1, ..., 9
+        # all items are in one query, so these ranks are not a permutation of 1, ..., 9
+        learner.fit(X, rank)

@@ -1,4 +1,4 @@
-"""The theorem boxes of chapter 16, in exact fractions where possible, and on small
+"""The theorem boxes of chapter 16, in exact fractions where possible, and in small
 degenerate cases."""
 
 from fractions import Fraction
@@ -17,14 +17,14 @@ from preflearn_book.studies.ch16_orders import kemeny
 
 
 def hats(U, V):
-    """The analogy kernel of pairs by its definition, eq. 5 and 8 of P5."""
+    """Return the analogy kernel of pairs by its definition, eq. 5 and 8 of P5."""
     same = np.sign(U)[:, None] == np.sign(V)
     return (same * (1 - np.abs(U[:, None] - V))).mean(axis=2)
 
 
 def without_bias(K, y, C):
-    """Dual coefficients y alpha of a support vector machine without bias, by coordinate
-    ascent."""
+    """Return the dual coefficients y alpha of an SVM without bias, computed by
+    coordinate ascent."""
     alpha = np.zeros(len(y))
     Q = K * np.outer(y, y)
     for _ in range(20_000):
@@ -41,8 +41,8 @@ quarters = st.integers(-4, 4).map(lambda value: value / 4)
 
 @pytest.mark.theorem("thm-c16-both")
 @examples(30)
-@example([[0.0, 0.0]], [1], 1.0, [[0.5, 0.0]])  # a pair of equal items: f(0) = 0
-# doubled, contradicting
+@example([[0.0, 0.0]], [1], 1.0, [[0.5, 0.0]])  # a pair of equal items, with f(0) = 0
+# one pair occurs twice, and a third pair contradicts it
 @example([[0.5, 0.0], [0.5, 0.0], [-0.5, 0.0]], [1, -1, 1], 2.0, [[0.25, 0.25]])
 @given(
     st.lists(st.lists(quarters, min_size=2, max_size=2), min_size=1, max_size=6),
@@ -66,13 +66,14 @@ def test_both_orientations_are_an_odd_kernel_without_bias(U, y, C, Q):
         f = hats(at, doubled) @ coef
         single = (hats(at, U) - hats(at, -U)) / 2 @ without_bias(odd, y, 2 * C)
         np.testing.assert_allclose(f, single, atol=1e-6)
-    flips = np.where(np.arange(len(U)) % 2, -1, 1)  # here f is that of -Q
+    flips = np.where(np.arange(len(U)) % 2, -1, 1)  # replaces f by its value at -Q
     turned = (hats(Q, U * flips[:, None]) - hats(Q, -U * flips[:, None])) / 2
     odd = odd * np.outer(flips, flips)
     np.testing.assert_allclose(
         turned @ without_bias(odd, y * flips, 2 * C), -f, atol=1e-6
     )
-    # Bias 0 is optimal: no other b lowers the hinge losses of the doubled problem.
+    # The optimal bias is 0: the other values of b do not lower the hinge losses of the
+    # doubled problem.
     f = hats(doubled, doubled) @ coef
     losses = [
         np.maximum(0, 1 - labels * (f + b)).sum() for b in (0.0, -0.1, 0.1, -1.0, 1.0)
@@ -96,7 +97,8 @@ def log_likelihood(P, s):
 
 @pytest.mark.theorem("thm-c16-rowsums")
 @examples(60)
-@example(np.array([[0, 4, 0], [0, 0, 4], [4, 0, 0]]))  # a cycle: all worths are equal
+# a cycle, in which all worths are equal
+@example(np.array([[0, 4, 0], [0, 0, 4], [4, 0, 0]]))
 @example(np.array([[0, 4], [0, 0]]))
 @given(reciprocal_degrees())
 def test_bradley_terry_orders_reciprocal_degrees_as_row_sums(P):
@@ -109,7 +111,8 @@ def test_bradley_terry_orders_reciprocal_degrees_as_row_sums(P):
         best = log_likelihood(P, s)
         for d in np.random.default_rng(0).normal(size=(20, len(P))):
             assert log_likelihood(P, s + 100 * (d - d.mean())) < best
-    else:  # some part never loses to the rest: the likelihood grows with the scores of that part
+    else:
+        # one part never loses to the rest, so the likelihood increases with its scores
         first = [
             of == k for k in range(parts) if not (P[of != k][:, of == k] > 0).any()
         ]
@@ -126,7 +129,7 @@ def test_bradley_terry_orders_reciprocal_degrees_as_row_sums(P):
 def test_expected_rank_given_the_order_of_a_query(N, n):
     total = [0] * n
     count = 0
-    # of items 0 to N - 1; the query holds the first n, in order
+    # the items are 0 to N - 1, and the query contains the first n in order
     for rank in permutations(range(1, N + 1)):
         if list(rank[:n]) == sorted(rank[:n]):
             count += 1
@@ -141,7 +144,7 @@ def test_expected_rank_given_the_order_of_a_query(N, n):
 )
 def test_the_mean_target_of_an_item_in_samples_of_one_population(N, n):
     for item in range(N):  # item 0 is the best
-        better = Fraction(item, N - 1)  # of the others
+        better = Fraction(item, N - 1)  # fraction of better items among the others
         samples = [s for s in combinations(range(N), n) if item in s]
         targets = [Fraction(s.index(item) + 1, n + 1) for s in samples]
         mean = sum(targets) / len(targets)
@@ -155,7 +158,7 @@ def test_the_mean_target_of_an_item_in_samples_of_one_population(N, n):
 def test_all_aggregates_agree_if_no_majority_contradicts_the_row_sums(n, seed):
     rng = np.random.default_rng(seed)
     P = np.triu(rng.integers(51, 101, (n, n)), 1) / 100
-    # item 0 has a majority over all, item 1 over all but 0, and so on
+    # item 0 has a majority over all others, item 1 over all except 0, and so on
     P += np.tril(1 - P.T, -1)
     sums = P.sum(axis=1)
     for order in (copeland, kemeny):

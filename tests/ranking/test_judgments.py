@@ -1,4 +1,5 @@
-"""Merged judgments, judges, reliability and misfit compared with their definitions."""
+"""Merged judgments, judges, reliability, and misfit, compared with their
+definitions."""
 
 from collections import Counter
 
@@ -19,7 +20,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 # Row over column: how often each of six colas was preferred by 99 tasters, in the
 # session Luckett2018_cola of G. Kinnear, I. Jones, B. Davies, "Comparative judgement as
-# a research tool", Behavior Research Methods 57, 2025; with the results of their
+# a research tool", Behavior Research Methods 57, 2025. The results are those of their
 # program, sirt's btm.
 COLAS = np.array(
     [
@@ -121,7 +122,7 @@ def test_reliability_and_misfit_of_a_published_table():
     np.testing.assert_array_equal(table["judgments"], COLAS.sum(0) + COLAS.sum(1))
     np.testing.assert_allclose(table["outfit"], OUTFIT, atol=2e-3)
     np.testing.assert_allclose(table["infit"], INFIT, atol=2e-3)
-    # their errors are those of a score if all others were known
+    # their standard error of a score treats all other scores as known
     n = len(COLAS)
     P = 1 / (1 + np.exp(model.coef_ - model.coef_[:, None]))
     known = 1 / ((COLAS + COLAS.T) * P * (1 - P)).sum(axis=1)
@@ -137,7 +138,8 @@ def test_the_judgments_still_needed_reach_the_target():
     i, j = COLAS.nonzero()
     more = COLAS[i, j] * (1 + once.n_needed / COLAS.sum())
     model = Davidson(1e-6).fit(np.column_stack([i, j]), np.ones(len(i)), more)
-    # the observed variance was that of the true scores and the errors of before
+    # the observed variance is the sum of the variances of the true scores and of the
+    # former errors
     spread = model.coef_ @ model.coef_
     errors = (model.standard_errors() ** 2).sum()
     true = once.value * spread

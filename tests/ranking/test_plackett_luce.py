@@ -14,7 +14,7 @@ from preflearn.ranking import Davidson, PlackettLuce
 
 
 def drawn(seed, n=6, m=40, length=4):
-    """Rankings of some of the items, drawn by Gumbel noise."""
+    """Return rankings of some of the items, drawn with Gumbel noise."""
     rng = np.random.default_rng(seed)
     theta = rng.normal(size=n)
     chosen = [rng.choice(n, length, replace=False) for _ in range(m)]
@@ -24,7 +24,8 @@ def drawn(seed, n=6, m=40, length=4):
 
 
 def tied(rankings):
-    """Every third one has a pair at the top, every fifth three at the end."""
+    """Tie the first two items of every third ranking, and all items but the first of
+    every fifth."""
     return [
         [tuple(r[:2]), *r[2:]]
         if k % 3 == 0
@@ -36,7 +37,8 @@ def tied(rankings):
 
 
 def log_likelihood(rankings, theta, deltas):
-    """By the definition, over all subsets of the remaining items."""
+    """Return the log-likelihood by its definition, a sum over all subsets of the
+    remaining items."""
     total = 0.0
     for ranking in rankings:
         places = [list(p) if isinstance(p, (tuple, set)) else [p] for p in ranking]
@@ -147,7 +149,7 @@ def test_errors_are_those_of_second_differences_of_the_likelihood(ties):
 
 
 def test_a_long_ranking_among_short_ones_is_fitted_as_choices_one_by_one():
-    """The ranking of n items is n - 1 choices from those that are left."""
+    """A ranking of n items consists of n - 1 choices from the remaining items."""
     rng = np.random.default_rng(5)
     long = rng.permutation(40).tolist()
     short = [rng.choice(40, 2, replace=False).tolist() for _ in range(300)]
@@ -192,7 +194,7 @@ def test_bad_rankings_are_named(rankings, words):
 
 def test_unbounded_ties_cause_a_warning_and_unknown_items_are_named():
     tied = [[("a", "b"), "c"], [("b", "c"), "a"], [("a", "c"), "b"]]
-    for alpha in (1e-3, 1e6):  # no penalty bounds the weight of ties
+    for alpha in (1e-3, 1e6):  # the penalty does not bound the weight of ties
         with pytest.warns(ConvergenceWarning, match="ties of 2 items"):
             PlackettLuce(alpha).fit(tied)
     with warnings.catch_warnings():
@@ -211,7 +213,7 @@ def test_unbeaten_items_and_groups_that_never_meet_cause_a_warning():
         NotIdentifiedWarning, match=r"alpha=0.001.*\['a'\].*\['c'\].*raise alpha"
     ) as caught:
         PlackettLuce().fit([["a", "b", "c"]] * 5)
-    assert "Davidson" not in str(caught[0].message)  # which takes no rankings
+    assert "Davidson" not in str(caught[0].message)  # Davidson does not accept rankings
     with pytest.warns(NotIdentifiedWarning, match=r"\['a', 'b'\], \['c', 'd'\]"):
         PlackettLuce().fit(
             [["a", "b"], ["b", "a"], ["c", "d"], ["d", "c"], ["a", "c"]],

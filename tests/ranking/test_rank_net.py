@@ -26,7 +26,7 @@ def better_and_worse(X, scores):
 
 
 def outputs(X, weights):
-    """f(x) = v·max(0, Wx + b), by definition."""
+    """Return f(x) = v·max(0, Wx + b), by the definition."""
     *W, b, v = weights
     return np.maximum(X @ np.array(W) + b, 0) @ v
 
@@ -45,7 +45,8 @@ def test_the_gradient_equals_finite_differences(seed, units, sigma):
     hidden = np.empty((2, units))
     total = rank_net._batch(X, index, weights, sigma, slope, hidden)
     assert total / len(index) == pytest.approx(mean_loss(X, index, weights, sigma))
-    # a kink of max(0, ·) between two of the points would show in the differences only
+    # exclude units with a kink of max(0, ·) between the two points, which would change
+    # the difference
     clear = np.abs(X @ weights[:3] + weights[3]).min(axis=0) > 1e-4
     direction = np.random.default_rng(units).normal(size=(5, units)) * clear
     up, down = (
@@ -66,7 +67,7 @@ def test_large_margins_do_not_overflow(margin):
 
 
 def adam(X, batches, weights, rate, sigma):
-    """Algorithm 1 of the paper on Adam."""
+    """Implement Algorithm 1 of the paper on Adam."""
     weights = weights.copy()
     mean = np.zeros_like(weights)
     square = np.zeros_like(weights)
@@ -103,8 +104,8 @@ def test_the_fit_takes_the_steps_of_adam(batch):
 
 
 def test_scores_are_outputs_and_the_loss_curve_has_the_loss_before_each_step():
-    """One batch per epoch: each value after the first is the loss that the epoch before
-    has reached."""
+    """With one batch per epoch, each value after the first is the loss after the
+    previous epoch."""
     X, scores = problem(4)
     index = better_and_worse(X, scores)
     nets = [

@@ -1,4 +1,5 @@
-"""Expected rank regression compared with least squares of targets in exact fractions."""
+"""Expected rank regression compared with least squares of the targets, in exact
+fractions."""
 
 from fractions import Fraction
 
@@ -19,7 +20,7 @@ def fitted(X, rank, qid=None):
 
 
 def relative_positions(rank, qid):
-    """The mean of the positions that an item may have, divided by |Q| + 1, in
+    """Return the mean of the possible positions of an item, divided by |Q| + 1, in
     fractions."""
     targets = []
     for r, q in zip(rank, qid, strict=True):
@@ -36,7 +37,7 @@ def test_it_is_least_squares_of_relative_positions(seed, levels):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(40, 3))
     rank = rng.integers(levels, size=40)
-    qid = rng.integers(4 + seed % 16, size=40)  # some have one item
+    qid = rng.integers(4 + seed % 16, size=40)  # some queries have one item
     reference = LinearRegression().fit(
         X, [float(t) for t in relative_positions(rank, qid)]
     )

@@ -1,4 +1,4 @@
-"""Davidson's model and the ordinal models compared with their definitions and their
+"""Davidson's model and the ordinal models, compared with their definitions and
 limits."""
 
 import pickle
@@ -53,7 +53,7 @@ def test_the_prediction_is_the_most_probable_outcome(model, width):
     line = (
         np.linspace(-4, 4, 400)[:, None] * fitted.coef_ / (fitted.coef_ @ fitted.coef_)
     )
-    # d from -4 to 4
+    # the differences d are from -4 to 4
     dense = Pairs(np.vstack([np.zeros((1, 3)), line]), [(k, 0) for k in range(1, 401)])
     np.testing.assert_array_equal(
         fitted.predict(dense), fitted.predict_proba(dense).argmax(axis=1) - 1
@@ -104,7 +104,7 @@ def test_one_tie_among_many_approaches_the_limit_without_ties(model):
 @every_model
 def test_a_large_offset_of_features_does_not_change_the_fit(model):
     pairs, y = compared(15)
-    items = np.round(pairs.items * 2**20) / 2**20  # so that the offset is added exactly
+    items = np.round(pairs.items * 2**20) / 2**20  # makes the sum with the offset exact
     near = clone(model).fit(Pairs(items, pairs.index), y)
     far = clone(model).fit(Pairs(items + 2.0**27, pairs.index), y)
     np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-9)
@@ -115,7 +115,7 @@ def test_a_large_offset_of_features_does_not_change_the_fit(model):
 @pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
 @pytest.mark.filterwarnings("ignore:Number of classes in training fold")
 def test_labels_that_scikit_learn_encoded_are_refused(kinds, method):
-    """Its cross_val_predict replaces them by 0, 1, ... before it calls fit."""
+    """cross_val_predict replaces the labels by 0, 1, ... before it calls fit."""
     pairs, y = compared(22, m=200)
     kept = np.isin(y, kinds)
     with pytest.raises((IndexError, ValueError), match=r"arrays used as indices|is 2"):
@@ -177,7 +177,7 @@ def test_strengths_sum_to_zero_and_those_of_equal_items_are_zero(model):
     equal = clone(model).fit(Pairs(np.full((8, 2), 0.1), pairs.index), y)
     assert equal.coef_.tolist() == [0.0, 0.0]
     assert equal.dual_gap_ < 1e-12
-    # the probabilities neither overflow nor vanish
+    # the probabilities neither overflow nor become 0
     far = Pairs([[1e6, 0, 0], [0, 0, 0]], [[0, 1], [1, 0]])
     np.testing.assert_allclose(
         clone(model).fit(pairs, y).predict_proba(far).sum(axis=1), 1

@@ -1,5 +1,5 @@
-"""Errors of scores compared with numerical second derivatives, exact cases and
-simulated leagues."""
+"""Standard errors of scores, compared with numerical second derivatives, exact cases,
+and simulated leagues."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from preflearn.ranking import Davidson, OrdinalComparison, bootstrap, tie_models
 
 
 def league(seed, n=8, m=120, tie=0.0, spread=1.0):
-    """Pairs of players and outcomes of Davidson's model."""
+    """Return pairs of players and outcomes of Davidson's model."""
     rng = np.random.default_rng(seed)
     s = spread * rng.normal(size=n)
     index = np.vstack(
@@ -35,7 +35,7 @@ def league(seed, n=8, m=120, tie=0.0, spread=1.0):
 
 
 def second_derivatives(f, x, h=1e-4):
-    steps = h * np.eye(len(x))  # in each of two coordinates
+    steps = h * np.eye(len(x))  # steps in two coordinates
     return np.array(
         [
             [f(x + a + b) - f(x + a - b) - f(x - a + b) + f(x - a - b) for a in steps]
@@ -83,7 +83,7 @@ def test_items_without_features_need_no_identity_matrix(model, monkeypatch):
         found.standard_errors(), dense.standard_errors(), rtol=1e-8
     )
     expected = dense.standard_errors(Pairs(np.eye(8), index))
-    monkeypatch.setattr(tie_models, "DENSE", 5)  # by conjugate gradients
+    monkeypatch.setattr(tie_models, "DENSE", 5)  # use conjugate gradients
     large = clone(model).fit(index, y)
     np.testing.assert_allclose(large.standard_errors(index), expected, rtol=1e-6)
     with pytest.raises(ValueError, match=r"items.*pairs"):
@@ -93,7 +93,7 @@ def test_items_without_features_need_no_identity_matrix(model, monkeypatch):
 
 
 def test_many_players_have_the_scores_of_a_sparse_logistic_regression():
-    # above 5000 no Hessian is formed
+    # for more than 5000 players no Hessian is computed
     rng = np.random.default_rng(0)
     n = 6000
     m = 18_000
@@ -111,12 +111,12 @@ def test_many_players_have_the_scores_of_a_sparse_logistic_regression():
 
 
 def test_rank_intervals_are_quantiles_of_the_ranks_of_joint_draws():
-    """The covariance of scores less their mean follows from the errors of all
+    """The covariance of the centered scores follows from the errors of all
     differences."""
     n = 5
     level = 0.8
     accuracy = 0.015
-    # correlated errors
+    # the comparisons are in a chain, so the errors are correlated
     index = np.repeat([[0, 1], [1, 2], [2, 3], [3, 4]], [60, 6, 30, 6], axis=0)
     model = Davidson().fit(index, np.where(np.arange(len(index)) % 5 < 3, 1, -1))
     first, second = np.indices((n, n)).reshape(2, -1)
@@ -176,7 +176,8 @@ def test_bias_reduction_maximises_the_penalised_likelihood(tie):
     ones = np.ones(16)
 
     def value(x):
-        """By the covariance of the statistics of three outcomes, without derivatives."""
+        """Return the objective with the covariance of the statistics of three outcomes,
+        without derivatives."""
         t = x[n] if free else -40.0
         D = pairs.differences()
         H = np.diag(np.append(np.full(n, model.alpha), 0.0))
@@ -194,8 +195,8 @@ def test_bias_reduction_maximises_the_penalised_likelihood(tie):
 
 
 def test_bias_reduction_by_hand():
-    """Half a win is added on both sides: after one win of one match the odds are 3 to
-    1."""
+    """Bias reduction adds half a win to each side. After one win in one match, the odds
+    are 3 to 1."""
     for wins, odds in ((1, 3.0), (9, 19.0)):
         model = Davidson(1e-9, bias_reduced=True).fit([[0, 1]] * wins, [1] * wins)
         assert np.exp(model.decision_function([[0, 1]])[0]) == pytest.approx(
@@ -205,7 +206,7 @@ def test_bias_reduction_by_hand():
 
 @every_model
 def test_errors_by_clusters_are_the_sandwich_as_written(model):
-    """V (G'G n/(n-1) + alpha) V, with V and the gradients of the n judges by
+    """V (G'G n/(n-1) + alpha) V, where V and the gradients of the n judges are
     differences of the objective."""
     pairs, y = compared(3, m=80)
     rng = np.random.default_rng(2)
@@ -237,7 +238,8 @@ def test_errors_by_clusters_are_the_sandwich_as_written(model):
 
 @every_model
 def test_differences_without_data_have_the_variance_of_their_prior(model):
-    """With clusters it was 0, as if two items that never met were known to be equal."""
+    """With clusters, the variance was 0, as if two items that never met were known to
+    be equal."""
     index = [[0, 1], [1, 0], [2, 3], [3, 2]] * 3
     y = [1, 1, -1, 0] * 3
     judge = np.repeat([0, 1, 2], 4)
@@ -253,7 +255,7 @@ def test_the_bootstrap_and_the_information_agree():
     model = Davidson().fit(index, y)
     ratio = bootstrap(model, index, y, n_draws=60).std(axis=0) / model.standard_errors()
     assert 0.6 < ratio.min() <= ratio.max() < 1.6
-    judge = np.arange(200) // 50  # there are 35 ways to draw four judges of four
+    judge = np.arange(200) // 50  # four judges can be drawn from four in 35 ways
     assert (
         len(
             np.unique(

@@ -1,4 +1,4 @@
-"""Seasons to rate."""
+"""Simulated seasons for the rating systems."""
 
 import numpy as np
 from scipy.special import expit
@@ -17,8 +17,8 @@ TRUESKILLS = {
 
 
 def played(seed, n=6, N=60, ties=0.3, a_day=5, day=1.0):
-    """A season of n players with a home advantage, some matches a day; all players are
-    there at the start."""
+    """Return a season of n players with a home advantage and some matches per day. All
+    players occur from the start."""
     rng = np.random.default_rng(seed)
     index = np.array([rng.choice(n, 2, replace=False) for _ in range(N)])
     index[: n // 2] = np.arange(2 * (n // 2)).reshape(-1, 2)
@@ -35,14 +35,15 @@ def played(seed, n=6, N=60, ties=0.3, a_day=5, day=1.0):
 
 
 def one_after_the_other(matches, y, advantage):
-    """The two players, the advantage, the time and the outcome of each match."""
+    """Return the two players, the advantage, the time, and the outcome of each
+    match."""
     home = matches.design.toarray()[:, matches.features.index("advantage")] * advantage
     return zip(matches.players().tolist(), home, matches.time, y, strict=True)
 
 
 def davidson(score, nu):
-    """Chances of -1, 0, 1 with these expected scores E: (1 - E) x² + (1/2 - E) nu x =
-    E, x = e^{D/2}."""
+    """Return the probabilities of -1, 0, 1 for the expected scores E: (1 - E) x² + (1/2
+    - E) nu x = E with x = e^{D/2}."""
     middle = (0.5 - score) * nu
     x = (np.sqrt(middle**2 + 4 * score * (1 - score)) - middle) / (2 * (1 - score))
     weights = np.stack([1 / x, np.full_like(x, nu), x], axis=-1)

@@ -1,4 +1,4 @@
-"""Elo and Glicko, against their rules one match at a time."""
+"""Elo and Glicko compared with their published rules, one match at a time."""
 
 import math
 from collections import Counter
@@ -29,8 +29,8 @@ def score(difference):
 
 
 def plain_elo(matches, y, slope, factor, initial, advantage):
-    """Ratings before each match and at the end, and numbers of games, by the rules as
-    they are printed."""
+    """Return the ratings before each match and at the end, and the numbers of games, by
+    the published rules."""
     rating = {}
     games = Counter()
     best = {}
@@ -72,13 +72,13 @@ def fide(games, best):
     ids=["fide", "elite", "24"],
 )
 def test_elo_follows_the_rules(elo, factor, seed):
-    matches, y = played(seed, n=4, N=120)  # more than 30 games each
+    matches, y = played(seed, n=4, N=120)  # each player has more than 30 games
     elo = clone(elo).set_params(advantage=35).fit(matches, y)
     before, ratings, games = plain_elo(matches, y, surprise, factor, elo.initial, 35)
     np.testing.assert_allclose(elo.before_, before, rtol=1e-12)
     np.testing.assert_allclose(elo.ratings_, ratings, rtol=1e-12)
     np.testing.assert_array_equal(elo.games_, games)
-    # they keep the factor
+    # players who once reached 2400 keep their factor
     assert (elo.elite_ & (elo.ratings_ < 2400)).any() == (elo.initial == 2350)
 
 
@@ -141,7 +141,8 @@ def test_forecasts_are_those_of_the_likelihood(likelihood):
 def test_a_step_of_rate_1_brings_two_players_scores_no_further_apart(
     likelihood, one, two, y
 ):
-    """Why larger rates are refused: with a probit likelihood scores may explode."""
+    """Larger rates are refused for this reason: with a probit likelihood, scores may
+    diverge."""
     y = y if likelihood.has_ties else y or 1
     after = []
     for scores in (one, two):
@@ -158,17 +159,17 @@ def test_a_step_of_rate_1_brings_two_players_scores_no_further_apart(
 
 
 def growth(v):
-    """g of a variance."""
+    """Return the factor g of a variance."""
     return 1 / np.sqrt(1 + 3 * (math.log(10) / 400) ** 2 * v / math.pi**2)
 
 
 def plain_glicko(matches, y, initial, deviation, c, period, advantage):
-    """Glickman's formulas, a period at a time and a player at a time; what each match
-    was rated with."""
+    """Apply Glickman's formulas to one period and one player at a time. Also return the
+    values with which each match was rated."""
     q = math.log(10) / 400
     rows = list(one_after_the_other(matches, y, advantage))
     groups = np.arange(len(y)) if period is None else np.floor(matches.time / period)
-    # player: rating, variance, time
+    # the state of each player: rating, variance, time
     state = {}
     before = []
     for group in np.unique(groups):
@@ -211,8 +212,8 @@ def test_glicko_follows_the_formulas(seed, period):
 
 
 def test_glickmans_worked_example():
-    """1500 with deviation 200 beats 1400 (30), loses to 1550 (100) and 1700 (300):
-    1464, 151.4."""
+    """A player of 1500 with deviation 200 beats 1400 (30) and loses to 1550 (100) and
+    1700 (300). The result is 1464, 151.4."""
     matches = Matches(
         [[1, -1, 0, 0], [1, 0, -1, 0], [1, 0, 0, -1]],
         [0, 0, 0],
@@ -231,7 +232,7 @@ def test_glickos_expected_score_uses_both_deviations_at_the_time(rest):
     matches, y = played(11)
     glicko = Glicko(c=30).fit(matches, y)
     last = Matches(matches.design[[-1]], matches.time[-1:] + rest, matches.features)
-    # all are players, in the order of columns
+    # all columns before the advantage are players, in order
     p = glicko.predict_proba(last)[0]
     ids = matches.players()[-1]
     idle = matches.time[-1] + rest - glicko.last_[ids]

@@ -1,5 +1,5 @@
-"""Names, outcomes and times as users give them, to rating systems and to dynamic models
-alike."""
+"""Names, outcomes, and times as users pass them to rating systems and to dynamic
+models."""
 
 import warnings
 
@@ -40,7 +40,7 @@ NAMES = {"first": "home", "second": "away", "time": "day", "advantage": "ground"
 
 
 def questions(system):
-    """Methods that take matches."""
+    """Return the methods that take matches."""
     other = getattr(system, "decision_function", None) or system.moments
     return (
         system.predict_proba,
@@ -72,7 +72,7 @@ def test_frames_and_permuted_features_are_forecast_by_names(system):
 
 @every_system
 def test_unknown_names_are_warned_of_or_refused(system):
-    """They were forecast as newcomers, in silence."""
+    """Earlier, they were forecast as new players without a warning."""
     matches, y = Matches.from_frame(FRAME, outcome="y", **NAMES)
     fitted = clone(system).fit(matches, y)
     misspelt = Matches([[1, -1, 0], [0, -1, 1]], [7.0, 8.0], ["bb", "a", "c"])
@@ -91,7 +91,8 @@ def test_unknown_names_are_warned_of_or_refused(system):
 
 @every_system
 def test_losses_given_as_0_are_warned_of_and_half_points_are_ties(system):
-    """A forecast of a tie had 0.65, of players who never tied."""
+    """Without the conversion, the forecast of a tie had a probability of 0.65, for
+    players who never tied."""
     matches, y = played(1)
     fitted = clone(system).fit(matches, y)
     with pytest.warns(OutcomeWarning, match="1/2"):
@@ -117,13 +118,14 @@ def test_losses_given_as_0_are_warned_of_and_half_points_are_ties(system):
     labels = Matches.from_frame(
         FRAME.assign(y=[1, 1, 0, 1, 1]), outcome="y", outcomes="labels", **NAMES
     )
-    with warnings.catch_warnings(action="error"):  # the frame says what they mean
+    # the frame states the meaning of the outcomes
+    with warnings.catch_warnings(action="error"):
         clone(system).fit(*labels).score(*labels)
 
 
 @every_system
 def test_dates_and_numbers_are_not_mixed(system):
-    """A model in plain numbers gave forecasts of 1/2, of dates."""
+    """A model of numeric times forecast 1/2 for matches with dates."""
     days = pd.DataFrame(
         {"first": ["a"], "second": ["b"], "time": ["2020-02-01"], "outcome": [1]}
     )

@@ -1,4 +1,4 @@
-"""What holds of every rating system."""
+"""Properties of every rating system."""
 
 import pickle
 import warnings
@@ -38,7 +38,7 @@ def has_nu(system):
 
 
 def season(system, seed, **sizes):
-    """With ties, if the system knows them."""
+    """Return a season, with ties if the system supports them."""
     return played(seed, ties=0.3 if 0 in system.classes_ else 0, **sizes)
 
 
@@ -65,7 +65,7 @@ def test_sides_names_order_and_the_origins_of_time_and_ratings_do_not_matter(
     np.testing.assert_allclose(
         turned.before_, reference.before_[:, ::-1], rtol=1e-12, atol=1e-12
     )
-    rtol = 1e-5 if has_nu(system) else 1e-7  # nu is found by a search
+    rtol = 1e-5 if has_nu(system) else 1e-7  # nu is found by a numerical search
     found = turned.predict_proba(swapped)
     expected = reference.predict_proba(matches)[:, ::-1]
     np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-12)
@@ -76,8 +76,9 @@ def test_sides_names_order_and_the_origins_of_time_and_ratings_do_not_matter(
     )
     assert by_name(again) == pytest.approx(by_name(reference), rel=1e-12, abs=1e-10)
     if getattr(system, "likelihood", None) is not None:
-        return  # scores start at 0
-    # far below 2400
+        # systems with a likelihood have no initial rating: their scores start at 0
+        return
+    # all ratings are far below 2400
     lifted = clone(system).set_params(initial=system.initial + 100).fit(matches, y)
     np.testing.assert_allclose(
         lifted.ratings_, reference.ratings_ + 100, rtol=1e-12, atol=1e-9
@@ -90,7 +91,7 @@ def test_sides_names_order_and_the_origins_of_time_and_ratings_do_not_matter(
 @every_system
 def test_matches_can_be_added(system):
     matches, y = season(system, 9)
-    cut = np.searchsorted(matches.time, 6)  # between two periods
+    cut = np.searchsorted(matches.time, 6)  # a boundary between two periods
     whole = clone(system).fit(matches, y)
     parts = clone(system).partial_fit(matches[:cut], y[:cut])
     parts.partial_fit(matches[cut:], y[cut:])
@@ -104,7 +105,8 @@ def test_matches_can_be_added(system):
     assert hasattr(whole, "nu_") == has_nu(system)
     if has_nu(system):
         assert parts.nu_ == pytest.approx(whole.nu_, rel=1e-5)
-    again = clone(system).fit(matches[cut:], y[cut:]).fit(matches, y)  # it forgets
+    # fit forgets earlier matches
+    again = clone(system).fit(matches[cut:], y[cut:]).fit(matches, y)
     np.testing.assert_array_equal(
         again.predict_proba(matches), whole.predict_proba(matches)
     )
@@ -208,7 +210,8 @@ def test_extreme_parameters_stay_finite(system):
 
 
 def refits_by_day(system, matches, y, start):
-    """A fit for every day, of all earlier matches; nu is that of the first day."""
+    """Refit on all earlier matches for every day. The value of nu is that of the first
+    day."""
     known = int(np.searchsorted(matches.time, matches.time[start]))
     rows = []
     for day in np.unique(matches.time[known:]):
@@ -228,7 +231,7 @@ def test_each_day_is_forecast_from_all_earlier_days(system):
     matches, y = season(system, 0)
     start = 17  # within a day
     p = earlier_forecasts(system, matches, y, start)
-    # by the rating at its start
+    # Glicko forecasts from the ratings at the start of the period
     if (period := getattr(system, "period", None)) is not None:
         matches = Matches(
             matches.design, matches.time // period * period, matches.features
@@ -332,7 +335,7 @@ def test_ratings_that_were_read_do_not_change_later():
 
 def test_bad_questions_of_earlier_forecasts_are_named():
     matches, y = played(3)
-    for start in (0, 60, 2.5, True, 4):  # matches 0 to 4 are of the first day
+    for start in (0, 60, 2.5, True, 4):  # matches 0 to 4 are on the first day
         with pytest.raises(ValueError, match=f"start is {start}"):
             earlier_forecasts(Elo(), matches, y, start)
     with pytest.raises(ValueError, match="system"):
@@ -342,7 +345,7 @@ def test_bad_questions_of_earlier_forecasts_are_named():
 THREE = Matches([[1, -1, 0], [-1, 0, 1], [0, 1, -1]], [0.0, 1.0, 2.0], ["a", "b", "c"])
 
 
-# ---- Initial ratings, units of time and handicaps
+# ---- Initial ratings, units of time, and handicaps
 
 
 def test_who_begins_above_2400_has_the_k_of_the_elite_from_the_start():

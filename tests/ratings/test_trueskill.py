@@ -1,4 +1,5 @@
-"""TrueSkill, against the joint normal distribution of both skills, one match at a time."""
+"""TrueSkill compared with the joint normal distribution of both skills, one match at a
+time."""
 
 import math
 
@@ -27,8 +28,8 @@ def season(seed, ties):
 
 
 def tilted_moments(y, center, spread, margin):
-    """Mean and variance of u ~ N(center, spread) given the outcome, and its chance, by
-    the trapezoid rule."""
+    """Return the mean and variance of u ~ N(center, spread) given the outcome, and its
+    probability, by the trapezoid rule."""
     z, step = np.linspace(-12, 12, 2001, retstep=True)
     u = center + math.sqrt(spread) * z
     chance = ndtr(margin - u) - ndtr(-margin - u) if y == 0 else ndtr(y * u - margin)
@@ -39,7 +40,7 @@ def tilted_moments(y, center, spread, margin):
 
 
 def plain_trueskill(system, matches, y):
-    """One match at a time, by the joint normal distribution of both skills."""
+    """Update one match at a time by the joint normal distribution of both skills."""
     belief = {}
     before = []
     for (a, b), h, t, outcome in one_after_the_other(matches, y, system.advantage):
@@ -52,7 +53,7 @@ def plain_trueskill(system, matches, y):
         before.append((m1, m2, v1, v2))
         u, spread, _ = tilted_moments(outcome, m1 - m2 + h, v1 + v2, system.margin)
         for p, sign, m, v in ((a, 1, m1, v1), (b, -1, m2, v2)):
-            gain = sign * v / (v1 + v2)  # of regression on the difference
+            gain = sign * v / (v1 + v2)  # coefficient of a regression on the difference
             belief[p] = (
                 m + gain * (u - (m1 - m2 + h)),
                 v + gain**2 * (spread - (v1 + v2)),
@@ -104,8 +105,8 @@ def test_of_one_match_it_is_the_engines_posterior(margin, outcome):
     [(1, (29.396, 7.171), (20.604, 7.171)), (0, (25.0, 6.458), (25.0, 6.458))],
 )
 def test_the_usual_scale_of_trueskill(outcome, first, second):
-    """The first match of two players on the scale of 25, draws of probability 0.1:
-    well-known numbers."""
+    """The first match of two players on the scale of 25, with a draw probability of
+    0.1, has well-known results."""
     sigma = 25 / 3
     beta = 25 / 6
     tau = 25 / 300
@@ -125,7 +126,7 @@ def test_forecasts_average_the_likelihood_over_the_skills(system):
     fitted = clone(system).fit(matches[:20], y[:20])
     later = matches[20:]
     p = fitted.predict_proba(later)
-    ids = later.players()  # all are players, in the order of columns
+    ids = later.players()  # all columns are players, in order
     elapsed = 1 if system.step == "match" else later.time[:, None] - fitted.last_[ids]
     spread = (fitted.deviations_[ids] ** 2 + system.dynamics * elapsed).sum(axis=1)
     labels = [-1, 0, 1] if system.margin else [-1, 1]

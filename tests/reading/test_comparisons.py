@@ -1,4 +1,4 @@
-"""Matches and judgements of a user's file."""
+"""Matches and judgments from a user's file."""
 
 import numpy as np
 import pandas as pd
@@ -175,4 +175,4 @@ def test_two_columns_of_one_name_are_refused():
     twice = pd.concat(
         [games(), games()["time"].rename("x"), games()["time"].rename("x")], axis=1
     )
-    assert len(matches_of(twice).played) == 60  # which nothing asks for
+    assert len(matches_of(twice).played) == 60  # no parameter names this column

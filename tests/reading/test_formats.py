@@ -23,7 +23,8 @@ def columns_of(content):
         "a,b\nCafé,1\nOak,2\n".encode(),
         "a;b\nCafé;1\nOak;2\n".encode("cp1252"),
         "a\tb\r\nCafé\t1\r\n\r\nOak\t2\r\n".encode("utf-16"),
-        "a\tb\r\nCafé\t1\r\nOak\t2\r\n".encode("utf-16-le"),  # without a mark
+        # without a byte order mark
+        "a\tb\r\nCafé\t1\r\nOak\t2\r\n".encode("utf-16-le"),
         "\ufeffa,b\nCafé,1\nOak,2\n,\n".encode(),
         "a,b\rCafé,1\rOak,2\r".encode(),
         '"a";"b"\n"Café";"1"\nOak;2\n'.encode(),

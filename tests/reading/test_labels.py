@@ -1,4 +1,4 @@
-"""Names from a file as text, in Markdown and in figures."""
+"""Names from a file as labels in text, Markdown, and figures."""
 
 import matplotlib.pyplot as plt
 import pytest

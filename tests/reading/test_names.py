@@ -22,8 +22,8 @@ def notes_on(counts):
         ("Rd Lion", True),
         ("Red Bull", False),
         ("LION, RÉDE", True),
-        ("Team 1", False),  # of "Team 2"
-        ("Ale", False),  # too short
+        ("Team 1", False),  # resembles "Team 2", but only the number differs
+        ("Ale", False),  # resembles "Pale", but is too short
     ],
 )
 def test_a_rare_name_that_resembles_a_frequent_one_is_noted(rare, noted):

@@ -9,7 +9,7 @@ from preflearn_book.reading.outcomes import Sides, read_outcomes
 
 
 def read(values, first=("Ann", "Bob"), second=("Bob", "Cy"), titles=("home", "away")):
-    """Outcomes of rows that repeat the given sides, and the notes."""
+    """Return the outcomes of rows that repeat the given sides, and the notes."""
     n = len(values)
     frame = pd.DataFrame(
         {
@@ -29,13 +29,13 @@ def read(values, first=("Ann", "Bob"), second=("Bob", "Cy"), titles=("home", "aw
 @pytest.mark.parametrize(
     ("column", "expected"),
     [
-        ([1, 0, 0, 1], [1, -1, -1, 1]),  # won and lost
+        ([1, 0, 0, 1], [1, -1, -1, 1]),  # won (1) or lost (0)
         ([1, 0.5, 0, None], [1, 0, -1, None]),
         (["1", "0,5", "0", "½"], [1, 0, -1, 0]),
         ([3, 0, -2, None], [1, 0, -1, None]),
         (["H", "d", "A", None], [1, 0, -1, None]),
-        (["Ann", "Bob", "tie (both bad)", ""], [1, 1, 0, None]),  # winners
-        (["Home", "away", "tie", "home"], [1, -1, 0, 1]),  # titles of columns
+        (["Ann", "Bob", "tie (both bad)", ""], [1, 1, 0, None]),  # names of the winners
+        (["Home", "away", "tie", "home"], [1, -1, 0, 1]),  # column names
         (["1-0", "0-1", "1/2-1/2", None], [1, -1, 0, None]),
         (["1–0", "½-½", "0-1F", "*"], [1, 0, -1, None]),
         (["3-0", "1 : 1", "10–2 (4–1)", "?"], [1, 0, 1, None]),
@@ -43,7 +43,8 @@ def read(values, first=("Ann", "Bob"), second=("Bob", "Cy"), titles=("home", "aw
         (["True", "False", "No preference", "n/a"], [1, -1, 0, None]),
         (["T", "F", "F", "T"], [1, -1, -1, 1]),
         (["W", "L", "T", "W"], [1, -1, 0, 1]),
-        (["A", "b", "tie", "B"], [1, -1, 0, -1]),  # not "away"
+        # A and B are the sides, and A does not mean "away"
+        (["A", "b", "tie", "B"], [1, -1, 0, -1]),
         (["1", "X", "2", "2"], [1, 0, -1, -1]),
         (["+/-", "-/+", "1/2-1/2", "1-0"], [1, -1, 0, 1]),
     ],
@@ -145,7 +146,8 @@ def test_three_columns_count_ties():
         (["won by Dee", "Ann", "Bob"], "'won by Dee' in line 2.*the"),
         (["5", "3", "2"], "'5' in line 2.*ONE - OTHER"),
         (["H", "A", "later"], "'later' in line 4"),
-        (["3-0 " + "a" * 40 + "!"] * 3, "line 2"),  # must not take exponential time
+        # reading must not take exponential time
+        (["3-0 " + "a" * 40 + "!"] * 3, "line 2"),
     ],
 )
 def test_outcomes_that_cannot_be_read_are_an_error(values, named):

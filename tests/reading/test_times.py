@@ -9,7 +9,7 @@ from preflearn_book.reading.times import TimeScale, read_times
 
 
 def read(values, form=""):
-    """Times, their scale, and the notes."""
+    """Return the times, their scale, and the notes."""
     days = pd.DataFrame({"day": [str(value) for value in values]})
     days.index += 2
     table = UserTable(days, "own.csv")
@@ -32,12 +32,12 @@ def read(values, form=""):
         ([1706745600000, 1706832000000], "", "2024-02-01"),
         (["2019/20", "2020/21"], "", "2019-01-01"),
         (["2019-2020", "2018-2019"], "", "2019-01-01"),
-        (["2019-05", "2019-12"], "", "2019-05-01"),  # months
+        (["2019-05", "2019-12"], "", "2019-05-01"),  # these are months
         (["03/04/2024", "05/04/2024"], "%d/%m/%Y", "2024-04-03"),
-        # and ISO, which has one reading
+        # ISO dates are unambiguous, so they may be mixed with the given format
         (["31/01/2024", "2024-02-01"], "%d/%m/%Y", "2024-01-31"),
         ([3.5, 7], "", 3.5),
-        ([1, 1990], "", 1),  # numbers of rounds
+        ([1, 1990], "", 1),  # these are numbers of rounds
     ],
 )
 def test_times_are_read_by_the_only_form_that_fits(column, form, expected):
@@ -79,7 +79,8 @@ def test_a_year_ago_is_the_first_year_that_begins_later():
     [
         (["04/06/2021", "05/06/2021", "06/06/2021"], "%d/%m/%Y", "05/06/2021", 2),
         (["04/06/2021", "05/06/2021", "06/06/2021"], "%d/%m/%Y", "2021-06-05", 2),
-        (["13/06/2021", "05/06/2021", "06/06/2021"], "", "06/06/2021", 2),  # read once
+        # read in the format of the column
+        (["13/06/2021", "05/06/2021", "06/06/2021"], "", "06/06/2021", 2),
         (["2021-06-04 20:00", "2021-06-05 21:00", "2021-06-06"], "", "2021-06-05", 2),
         (["2021-06-04 20:00", "2021-06-05 21:00"], "", "2021-06-05 20:00", 1),
         (["2021-06-30", "2021-07-01"], "", "2021-06", 1),
@@ -124,7 +125,7 @@ def test_dates_of_two_forms_are_read_and_noted(form):
             "",
             "'01/15/2024' in line 5",
         ),
-        # two readings
+        # the last date can be read in two ways
         (["2024-01-31", "2024-02-01", "01/02/2024"], "", "'01/02/2024'.*time_format"),
         (["2024-01-31"] * 3, "%d.%m.%Y", "'2024-01-31' in line 2"),
         (["2024-01-31", "9999-12-31"], "", "'9999-12-31' in line 3.*2200"),

@@ -52,7 +52,7 @@ def test_the_book_shows_the_last_requested_run_regardless_of_time_stamps(
         )
         for seed in (4, 5)
     )
-    os.utime(four, (0, 0))  # the clock stepped
+    os.utime(four, (0, 0))  # the clock was changed
     os.utime(five, (4e9, 4e9))
     assert build_book(project, parameters={"seed": 4}, rendered=False) == 0
     assert "`seed = 4`" in page.read_text()
@@ -65,7 +65,7 @@ def test_the_book_shows_the_last_requested_run_regardless_of_time_stamps(
     monkeypatch.chdir(project.root)
     capsys.readouterr()
     assert main(["claims"]) == 0
-    assert capsys.readouterr().err == ""  # the damaged file is not shown
+    assert capsys.readouterr().err == ""  # no message about the damaged file
     assert main(["build", "1", "-p", "seed", "4", "--no-render"]) == 0
     captured = capsys.readouterr()
     assert "1 executed, 0 unchanged" in captured.out

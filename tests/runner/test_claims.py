@@ -31,7 +31,7 @@ ERRATUM = {
 
 def write(tmp_path, *entries):
     path = tmp_path / "claims.yml"
-    path.write_text(json.dumps(entries))  # JSON is YAML
+    path.write_text(json.dumps(entries))  # JSON is a subset of YAML
     return path
 
 

@@ -138,7 +138,7 @@ RECORDED = "data/recorded/02_other_"
 
 
 @pytest.mark.parametrize(
-    # without an old text, the new one is the whole file
+    # if `old` is empty, the new text is the whole file
     ("path", "old", "new", "expected"),
     [
         (NOTEBOOK, '"At one', '"At least at one', ["notebook 01_first"]),
@@ -149,13 +149,14 @@ RECORDED = "data/recorded/02_other_"
             ["notebook 01_first"],
         ),
         (NOTEBOOK, '"execution_count": null', '"execution_count": 3', []),
-        (CLAIMS, "statement: x", "statement: y", ["claim P1-01"]),  # the badge shows it
+        # the badge shows the statement
+        (CLAIMS, "statement: x", "statement: y", ["claim P1-01"]),
         (f"{PUBLISHED}x.csv", "", "a\n3\n", [f"table {PUBLISHED}x.csv"]),
         (f"{PUBLISHED}y.csv", "", "a\n3\n", []),
         (f"{RECORDED}fit.csv", "", "a\n3\n", [f"table {RECORDED}fit.csv"]),
         ("../mirror/toy/a.txt", "", "other", ["data toy/a.txt"]),
         (METRICS, "return ", "return -", ["module preflearn/metrics.py"]),
-        # the file is being edited
+        # the file is incomplete, as during an edit
         (METRICS, "return ", "return return ", ["module preflearn/metrics.py"]),
         (METRICS, "import numpy as np", "import numpy as np  # a comment", []),
         ("src/preflearn_book/runner/command.py", "return ", "return -", []),
@@ -165,7 +166,8 @@ RECORDED = "data/recorded/02_other_"
             "claims",
             ["module preflearn_book/runner/templates/badge.html"],
         ),
-        ("src/preflearn/svm/__init__.py", "import", " import", []),  # never imported
+        # the chapter does not import this module
+        ("src/preflearn/svm/__init__.py", "import", " import", []),
     ],
 )
 def test_exactly_the_inputs_of_a_chapter_invalidate_it(

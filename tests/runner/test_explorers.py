@@ -163,7 +163,7 @@ def test_margins_agree_with_the_solvers():
             expected.append(
                 [*directions, lp.margin_, qp.margin_, 2 / np.linalg.norm(qp.u_)]
             )
-    # no direction separates
+    # no direction separates these pairs
     sets.append({"preferences": [[1.0, 0.0]], "ties": [[2.0, 0.0], [0.0, 2.0]]})
     code = """(script, {sets, stretches}) => sets.flatMap(({preferences, ties}) => {
         const problem = script.marginProblem(preferences, ties);
@@ -197,7 +197,7 @@ def test_graphs_agree_with_least_squares():
     for case, found in zip(cases, in_node(code, cases), strict=True):
         index = np.reshape(case["pairs"], (-1, 2)).astype(int)
         B = np.eye(5)[index[:, 0]] - np.eye(5)[index[:, 1]]
-        # the shortest solution: mean zero in each component
+        # the shortest solution has mean zero in each component
         f = np.linalg.pinv(B) @ np.array(case["y"])
         assert np.array_equal(np.reshape(found["B"], (-1, 5)), B)
         assert np.allclose(found["f"], f, atol=1e-12)
@@ -279,7 +279,8 @@ def test_ranking_path_between_knots_is_that_of_the_package():
         wrong = y_valid * path.decision_function(lam, valid) <= 1e-9
         assert found["validation"] == np.mean(wrong)
     first = in_node("(script, data) => script.rankingPath(data).at(1e9)", data)
-    assert first["lambda"] == knots[0]  # beyond the path, the end of the path
+    # above the first breakpoint, the answer is that of the end of the path
+    assert first["lambda"] == knots[0]
     code = "(script, data) => (({steps, step}) => [steps, steps.map(step)])(script.rankingPath(data))"
     steps, back = in_node(code, data)
     # the slider reaches both ends
@@ -299,7 +300,7 @@ def test_pursuit_step_by_step_is_that_of_the_package():
     x = rng.uniform(size=21).round(3)
     scores = rng.normal(size=21).round(3)
     places = rng.uniform(size=9)
-    query = np.array([0, 1] * 8 + [0] * 5)  # 13 and 8 items
+    query = np.array([0, 1] * 8 + [0] * 5)  # two queries of 13 and 8 items
     fits = [
         RankingPursuit(size, gamma=gamma, mix=mix).fit(x[:, None], scores, query)
         for mix in mixes
@@ -326,7 +327,7 @@ def test_pursuit_step_by_step_is_that_of_the_package():
     laplacian = np.diag(same.sum(axis=1)) - same
     for mix, fit, (weights, steps, curves) in zip(mixes, fits, found, strict=True):
         form = mix * np.eye(21) + (1 - mix) * laplacian
-        # in the query of 13 items
+        # indicator of the query of 13 items
         ones = 1.0 * (query == 0)
         apart = np.eye(21)[0] - np.eye(21)[-1]
         assert weights[0] == pytest.approx(
@@ -349,7 +350,9 @@ def test_pursuit_step_by_step_is_that_of_the_package():
             assert np.allclose(curve, there, atol=1e-9)
 
 
-MATCHES = [  # prior means and standard deviations; wide priors, and an outsider's win
+# prior means and standard deviations, including wide priors and a win of the weaker
+# player
+MATCHES = [
     ([0.0, 0.0], [1.0, 1.0]),
     ([2.5, -0.5], [0.5, 4.0]),
     ([-1.0, 5.0], [0.5, 0.5]),
@@ -358,8 +361,8 @@ MATCHES = [  # prior means and standard deviations; wide priors, and an outsider
 
 
 def bound(mean, std, place, spread):
-    """Return E log Phi(s1 - s2) - KL(q | prior) of independent Gaussians q (place,
-    spread)."""
+    """Return E log Phi(s1 - s2) - KL(q | prior) for independent Gaussians q with means
+    `place` and deviations `spread`."""
     t = np.linspace(-10, 10, 401)
     lead = place[0] - place[1] + np.hypot(*spread) * t
     divergence = (
@@ -370,8 +373,8 @@ def bound(mean, std, place, spread):
 
 @pytest.fixture(params=MATCHES)
 def match(request):
-    """Return prior mean and deviation, scores on a grid, the joint density there, and
-    the script's answer."""
+    """Return prior means and deviations, scores on a grid, the joint density on the
+    grid, and the answer of the script."""
     mean, std = map(np.array, request.param)
     scores = mean[:, None] + std[:, None] * np.linspace(-10, 10, 601)
     one, other = norm.pdf(scores, mean[:, None], std[:, None])
@@ -403,7 +406,7 @@ def test_exact_posterior_of_a_match_and_expectation_propagation(match):
         assert np.allclose(
             [exact["mean"][i], exact["std"][i]], [average, spread], atol=1e-8
         )
-        # moments match
+        # EP matches the moments
         assert np.allclose([ep["mean"][i], ep["std"][i]], [average, spread], atol=1e-8)
     average = (lead * joint).sum() / total
     spread = np.sqrt(((lead - average) ** 2 * joint).sum() / total)
@@ -412,7 +415,7 @@ def test_exact_posterior_of_a_match_and_expectation_propagation(match):
     assert exact["evidence"] == pytest.approx(np.log(total * cell), abs=1e-8)
     assert ep["evidence"] == pytest.approx(exact["evidence"], abs=1e-8)
     assert found["prior"]["again"] == pytest.approx(total * cell, abs=1e-8)
-    # wider: no correlation
+    # the difference is wider without the correlation
     assert ep["difference"] == pytest.approx([average, np.hypot(*ep["std"])])
     assert ep["difference"][1] > spread
 
@@ -422,7 +425,7 @@ def test_reverse_kl_of_a_match_has_the_greatest_bound(match):
     kl = found["kl"]
     exact = found["exact"]
 
-    def loss(x):  # in units of the prior
+    def loss(x):  # x is in units of the prior
         return -bound(mean, std, mean + std * x[:2], std * np.exp(x[2:]))
 
     best = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-7})
@@ -448,7 +451,7 @@ def test_timelines_are_linear_and_probabilities_those_of_the_package(short_repr)
     }"""
     rng = np.random.default_rng(0)
     pairs = np.column_stack([rng.normal(0, 2, (40, 2)), rng.uniform(0.001, 3, (40, 2))])
-    pairs[0] = 6, -6, 0.001, 0.001  # far out
+    pairs[0] = 6, -6, 0.001, 0.001  # a difference far in the tail
     times = [1999.9, 2000, 2000.1, 2000.5, 2000.6, 2000.75, 2001, 2001.1]
     found = in_node(
         code,
@@ -476,7 +479,7 @@ def test_timelines_are_linear_and_probabilities_those_of_the_package(short_repr)
         assert chance == pytest.approx(expected[1], rel=1e-9)
 
 
-COVARIANCES = {  # variance, length scale or None, and the package's function
+COVARIANCES = {  # variance, length scale or None, and the function of the package
     "constant": (1.0, None, Constant(1.0)),
     "piecewise constant": (1.0, None, PiecewiseConstant(1.0, (3.5, 7.5))),
     "Wiener": (0.4, None, Wiener(0.4, origin=0.0)),
@@ -517,7 +520,7 @@ def test_posteriors_of_a_score_are_those_of_the_package(name):
         assert np.allclose(weighted, mean, atol=1e-8)
 
 
-LEAGUE = [  # of chapter 7: first, second, outcome
+LEAGUE = [  # first player, second player, and outcome, as in chapter 7
     [1, 0, 1],
     [2, 1, 0],
     [3, 2, 1],
@@ -530,7 +533,7 @@ LEAGUE = [  # of chapter 7: first, second, outcome
 
 
 def elo_of_package(results, k):
-    """Ratings of four players after all matches."""
+    """Return the ratings of four players after all matches."""
     first, second, y = np.array(results).T
     B = np.eye(4)[first] - np.eye(4)[second]
     matches = Matches(B, range(len(results)), ["1", "2", "3", "4"])
@@ -599,7 +602,8 @@ def test_labels_do_not_overlap_and_stay_within_the_plot():
     answers = in_node(
         "(script, cases) => cases.map(wishes => script.apart(wishes, 24, 258))", cases
     )
-    # without movement; both move half the way
+    # in the first case no label moves, and in the second both move by half of the
+    # overlap
     assert answers[:2] == [[100, 130], [92.5, 107.5]]
     for wishes, middles in zip(cases, answers, strict=True):
         height = np.array(wishes)[:, 1]
@@ -614,7 +618,7 @@ IN_WORDS = """const text = value =>
 
 
 def fractions(values):
-    """Return fractions from a list of [numerator, denominator] as texts."""
+    """Return fractions from a list of [numerator, denominator] as strings."""
     return [Fraction(int(n), int(d)) for n, d in values]
 
 
@@ -623,7 +627,7 @@ def test_explorer_knows_the_proportions_of_the_package():
 
 
 def check_verdict(K, found):
-    """Compare an answer of `semidefinite` with the package's, and evaluate its
+    """Compare an answer of `semidefinite` with that of the package, and evaluate its
     counterexample."""
     certificate = psd_certificate(K)
     assert found["psd"] is certificate.psd
@@ -633,7 +637,8 @@ def check_verdict(K, found):
             sum(pivot > 0 for pivot in fractions(found["pivots"])) == certificate.rank
         )
         assert min(fractions(found["pivots"])) >= 0
-        if found["rank"] == len(K):  # the determinant, for any order of the pivots
+        # their product is the determinant for any order of the pivots
+        if found["rank"] == len(K):
             assert math.prod(fractions(found["pivots"])) == math.prod(
                 certificate.pivots
             )
@@ -711,7 +716,7 @@ def test_semidefinite_is_exact_for_any_symmetric_matrix():
     matrices = [[[0, 1], [1, 0]], [[0, 3], [3, 7]], [[0]], [[-1]]]
     for n in [*range(1, 7)] * 50:
         B = rng.integers(-4, 5, (rng.integers(1, n + 1), n))
-        # of any rank
+        # a matrix of any rank
         square = B.T @ B
         one = np.eye(n, dtype=int)
         matrices += [

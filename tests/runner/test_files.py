@@ -12,7 +12,7 @@ def test_a_failed_write_leaves_only_the_old_file(tmp_path):
 
 
 def test_the_error_names_a_lock_on_a_full_disk(tmp_path):
-    resource = pytest.importorskip("resource")  # not on Windows
+    resource = pytest.importorskip("resource")  # this module does not exist on Windows
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
     try:
@@ -23,7 +23,7 @@ def test_the_error_names_a_lock_on_a_full_disk(tmp_path):
             pass
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    with locked(tmp_path / "a.lock", "this"):  # it was released
+    with locked(tmp_path / "a.lock", "this"):  # the first lock was released
         pass
 
 

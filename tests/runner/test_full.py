@@ -24,8 +24,8 @@ record("squares", table, keys=["x"])"""
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """Three chapters: the full run of the first reads a sweep of four points, and the
-    last chapter fails."""
+    """Three chapters. The full run of the first one reads a sweep of four points, and
+    the last chapter fails."""
     made = write_project(
         tmp_path, "", collects=COLLECTS, well="print(1)", fails="1 / 0"
     )

@@ -11,7 +11,8 @@ BOOK = Path(__file__).parents[2] / "book"
 SUBTITLES = read_yaml(BOOK / "subtitles.yml")
 SYNONYMS = read_yaml(BOOK / "synonyms.yml")
 
-PARTS = {  # name: pages, by their addresses from the folder "chapters"
+# name of a part: its pages, by their addresses relative to the folder "chapters"
+PARTS = {
     "Guide": {"guide.html": "Guide", "../glossary.html": "Glossary"},
     "Chapters": {"01_one.html": "1. One?", "02_two.html": "2. Two?"},
     "Between": {"../between.html": "Between"},
@@ -21,7 +22,7 @@ PARTS = {  # name: pages, by their addresses from the folder "chapters"
 
 
 def page_with_sidebar(current=""):
-    """HTML as the theme writes it, in the folder "chapters"."""
+    """Return HTML as the theme writes it, for a page in the folder "chapters"."""
     lines = ['<a class="reference internal" href="01_one.html">1. One?</a>']
     lines.append('<nav class="bd-links bd-docs-nav" aria-label="Main"><div>')
     for part, pages in PARTS.items():
@@ -42,7 +43,7 @@ def page_with_sidebar(current=""):
 
 
 def folds(text):
-    """Whether each folded part is open, by its name."""
+    """Return whether each folded part is open, by name."""
     part = (
         r'<details class="part"( open)?><summary>.*?<span class="caption-text">(.*?)<'
     )

@@ -68,8 +68,8 @@ RECORD |= {"rtol": {}, "atol": {}}
     ],
 )
 def test_the_error_names_an_invalid_output(tmp_path, capsys, payloads, named):
-    """An older version of this package made it, or a cell that shows our kind of output
-    itself."""
+    """The output comes from an older version of this package, or from a cell that
+    displays our MIME type itself."""
     path = tmp_path / "quick.ipynb"
     executed = executed_with(**payloads)
     with pytest.raises(ValueError, match=named):

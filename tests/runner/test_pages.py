@@ -91,7 +91,7 @@ def test_the_archive_contains_each_notebook_with_an_installation_cell(
         project = write_project(tmp_path / str(day), first=FIRST, second="x = 1")
         monkeypatch.setattr("time.time", lambda day=day: 1.8e9 + 1e5 * day)
         archives.append(archive(project.chapters, address))
-    assert archives[0] == archives[1]  # at all times
+    assert archives[0] == archives[1]  # the archive does not depend on the time
     with ZipFile(io.BytesIO(archives[0])) as zipped:
         names = [f"notebooks/{chapter.path.name}" for chapter in project.chapters]
         assert zipped.namelist() == ["notebooks/README.md", *names]
@@ -106,7 +106,8 @@ def test_the_archive_contains_each_notebook_with_an_installation_cell(
 
 
 def counts(page):
-    """Return the summary of the claims page: kind, all, each verdict, unchecked."""
+    """Return the summary of the claims page: kind, total, each verdict, and
+    unchecked."""
     rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page)
     return {
         kind: [int(re.sub("<.*?>", "", cell)) for cell in cells.split("</td>")[:-1]]
@@ -123,7 +124,7 @@ def test_the_claims_page_links_both_ways_and_counts(project):
     assert f'id="claim-p1-01" {data}' in page
     assert '<a href="01_first.html#check-P1-01">' in page
     assert '<a href="errata_p1.html#erratum-p1-02">' in page
-    # only mathematics is not escaped
+    # everything except mathematics is escaped
     assert r"On 5 cases with $x_1 < 2$, \*exactly\*" in page
     assert "with the sign turned: holds" in page
 
@@ -267,7 +268,8 @@ def test_the_reproduce_page_lists_each_figure_and_each_table(executed, figure_ce
     executed.provenance["read"]["dataset chess"] = None
     page = collected([], {"01_first": executed})["reproduce.md"]
     assert "`preflearn build 01 -p profile full`" in page
-    assert re.search(r"nba;.*chess", page)  # and other data in place of chess
+    # the page names the data that replace the chess data
+    assert re.search(r"nba;.*chess", page)
     assert r"{numref}`fig-a`, A \*line\* of $a_1$ |" in page
     page = collected(
         [],
@@ -286,7 +288,7 @@ def test_the_status_page_has_times_versions_and_data(executed):
     assert "| {doc}`01_first` |" in page
     assert "`0123`" in page
     assert f"numpy {executed.provenance['versions']['numpy']}" in page
-    assert "| 2 |" in page  # code cells: the parameters, and one more
+    assert "| 2 |" in page  # number of code cells: the parameters and one more
     used = [
         {
             "dataset": "sushi",
@@ -331,7 +333,8 @@ def test_each_disagreement_with_the_claims_list_is_a_problem(
     path.write_text(text.replace(old, new))
     problems = match_checks(load_claims(path), {"01_first": executed})[1]
     assert re.search(problem, problems[0]) if problem else problems == []
-    assert len(problems) <= 1 + (new == "P1-05")  # which is never checked
+    # if an entry is renamed to P1-05, it is also a problem that this entry is never checked
+    assert len(problems) <= 1 + (new == "P1-05")
 
 
 def test_a_claim_that_is_checked_twice_is_a_problem(project, executed):

@@ -131,7 +131,7 @@ def test_plain_papermill_cannot_set_a_parameter_that_the_chapter_lacks(
         parameters, "running_shell", lambda: SimpleNamespace(user_ns=cells)
     )
     check_profile("quick")
-    # with which each run would draw other numbers
+    # with seed = None, each run would draw other numbers
     cells["In"][2] = "# Parameters\nseed = None\n"
     with pytest.raises(ValueError, match="seed is None"):
         check_profile("quick")

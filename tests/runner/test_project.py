@@ -102,8 +102,8 @@ def test_a_project_is_found_from_its_subfolders(project, tmp_path_factory, monke
 
 
 def test_numerical_libraries_of_this_suite_use_one_thread():
-    # In a process of its own, since a library may lower its number of threads while it
-    # runs.
+    # This runs in a separate process, because a library may lower its number of threads
+    # while it runs.
     code = "import numpy, threadpoolctl as t; print({p['num_threads'] for p in t.threadpool_info()})"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

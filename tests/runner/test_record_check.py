@@ -1,5 +1,5 @@
-"""Changes of a clone, and the reports of a build on its records: a record should be made
-again, or a number changed."""
+"""Changes in a clone, and what a build reports about its records: a record should be
+made again, or a number changed."""
 
 import json
 import re
@@ -166,7 +166,7 @@ def test_records_of_changed_data_should_be_made_again(checkout, build):
 
 def test_record_shows_changes_and_writes_only_after_confirmation(checkout, capsys):
     before = {path: path.read_bytes() for path in checkout.recorded.iterdir()}
-    assert len(before) == 3  # two records, and the quick run of the one without keys
+    assert len(before) == 3  # two records, and the quick run of the record without keys
     with edited(checkout, f"{TOY}/first.py", "1 / 3", "1 / 4"):
         for arguments in (["--dry"], []):
             assert main(["record", "1", *arguments]) == 0
@@ -185,7 +185,8 @@ def test_records_are_not_made_if_data_are_missing(checkout, capsys, monkeypatch)
     monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
     assert main(["record", "1", "--yes"]) == 1
     assert "toy" in capsys.readouterr().out
-    assert main(["build", "--no-render"]) == 0  # records are not compared on other data
+    # records are not compared if other data are used
+    assert main(["build", "--no-render"]) == 0
 
 
 def git(project, *arguments):
@@ -226,7 +227,8 @@ def test_a_few_rows_may_differ_by_ties_between_best_values(checkout, build):
         )
 
     with changed(checkout.root / NOTEBOOK, flip):
-        assert "01_first_rows: row" not in build()[1]  # one of three rows differs
+        # one of three rows differs, which is allowed
+        assert "01_first_rows: row" not in build()[1]
     with (
         changed(checkout.root / NOTEBOOK, flip),
         edited(checkout, NOTEBOOK, "0.4", "0.3"),

@@ -1,4 +1,4 @@
-"""The tables in data/recorded: the check of a build detects a single wrong method, and
+"""The tables in data/recorded. The check of a build detects a single wrong method, and
 the commits are ancestors of HEAD."""
 
 import ast
@@ -19,7 +19,7 @@ RECORDED = ROOT / "data" / "recorded"
 
 
 def flips_in_notebooks():
-    """Return the `Flips` of each record that has some, by chapter and name."""
+    """Return the `Flips` of each record that has them, by chapter and name."""
     found = {}
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         for cell in json.loads(path.read_text("utf-8"))["cells"]:
@@ -99,7 +99,8 @@ def contradictions(name, change=lambda rows: rows):
 
 
 def methods(name):
-    """Return the methods of a record, each as what makes all its outcomes wrong."""
+    """Return the methods of a record, each as the change that makes all its outcomes
+    wrong."""
     rows = load(name)[1]
     flips = FLIPS[name]
     if flips.method is None:

@@ -102,7 +102,7 @@ def test_the_error_names_a_bad_record(name, table, options, named):
 
 
 def test_a_payload_contains_the_settings_for_comparing_its_table(emitted):
-    # no row of the quick run is one of the full run
+    # no row of the quick run is a row of the full run
     record("none", pd.DataFrame({"n": []}), keys=["n"])
     flips = Flips(0.1, ["loss"])
     record(
@@ -246,8 +246,8 @@ def test_the_tables_of_p3():
 
 
 def test_the_tables_of_p4():
-    """Repeated numbers agree between the tables; ties need a margin, unless points are
-    modeled."""
+    """Numbers that occur in several tables agree. Data with ties need a margin, unless
+    points are modeled."""
     tables = published("P4_tables")
     assert tables.groupby("place").size().to_list() == [5, 31, 40, 8, 8, 100, 6]
     keys = ["dataset", "model", "likelihood", "quantity"]

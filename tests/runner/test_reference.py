@@ -81,7 +81,7 @@ f(four_items=1, separability=2)
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """Return the text of two pages, built as the book is."""
+    """Return the text of two pages, built with the settings of the book."""
     root = tmp_path_factory.mktemp("reference")
     (root / "index.md").write_text(
         "# Top\n\n```{toctree}\napi\nchapter\n```\n\n```{bibliography}\n```\n"
@@ -121,7 +121,7 @@ def test_entries_show_docstrings_without_inherited_members(built):
     page = built["api"]
     for name in ("MarginLP", "NotSeparableError", "separability"):
         assert page.count(f'id="preflearn.margins.{name}"') == 1
-    assert "central_separator" not in page  # not public
+    assert "central_separator" not in page  # this function is not public
     for word in ("Parameters", "Attributes", "Raises", "Returns"):
         assert re.search(rf'<dt class="field-\w+">{word}<', page), word
     for unwanted in ("set_fit_request", "Alias for field", "import pytest"):

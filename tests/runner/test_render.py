@@ -135,7 +135,7 @@ def test_one_chapter_of_a_fresh_clone_builds(html):
     )
     assert not list(
         html.rglob("render.json")
-    )  # the folder is published without changes
+    )  # no file in the folder is changed before publication
 
 
 def test_one_line_of_configuration_leads_to_the_repository(html):
@@ -366,7 +366,7 @@ def test_the_next_build_repairs_pages_of_a_killed_rendering(tmp_path, monkeypatc
     process.kill()
     assert process.wait() == -signal.SIGKILL
     assert page.read_text() == earlier
-    # it must end with its parent, or two processes would write these pages
+    # the process must end with its parent, or two processes would write these pages
     wait_until(lambda: is_gone(int(begun.read_text())))
 
     go.touch()

@@ -1,4 +1,4 @@
-"""The templates for a user's own data, and the reports that they make."""
+"""The templates for a user's own data, and their reports."""
 
 import json
 import re
@@ -116,14 +116,14 @@ def tastes(n=80):
 )
 def test_a_template_runs_on_its_example(template):
     chapter = Chapter(ROOT / "notebooks" / f"{template}.ipynb")
-    # it would be printed before the report's first words
+    # a warning would be printed before the first words of the report
     warnings.simplefilter("error", UserWarning)
     result = run_here(chapter.notebook, {}, chapter.parameters, str(ROOT))
     assert result.summary == ""
     for cell in result.notebook["cells"]:
         if "plt.show()" in "".join(cell["source"]):
             assert cell["metadata"]["mystnb"]["image"]["alt"]
-    # of the simulated judges, number 12 answers by chance
+    # the simulated judge 12 answers at random
     if template == "use_judgements":
         assert "others**: judge 12." in json.dumps(result.notebook)
 
@@ -180,8 +180,8 @@ def test_groups_that_never_met_are_not_compared(here, options):
     )
     assert "form 2 groups that never met" in page
     assert "4 competitors of group 1" in page or "4 items of group 1" in page
-    assert "lost to" not in page  # of groups that never met, none is better
-    assert "Note: " not in page  # a warning would begin so
+    assert "lost to" not in page  # no group is better than another if they never met
+    assert "Note: " not in page  # a warning in the report would begin with this word
     groups = [{"Ann", "Bob", "Cy", "Dee"}, {"Eve", "Fay", "Gus", "Hal"}]
     rows = re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL)
     cells_of = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in rows]
@@ -241,7 +241,8 @@ def test_the_intervals_of_few_judgements_hold_as_often_as_they_say():
         )
         low, high = Davidson(alpha).fit(pairs, y).interval(0.95).T
         coverage.append(np.mean((low <= s - s.mean()) & (s - s.mean() <= high)))
-    assert np.mean(coverage) > 0.92  # 0.87 at the penalty that forecasts best
+    # at the penalty with the best forecasts, the coverage is 0.87
+    assert np.mean(coverage) > 0.92
 
 
 @pytest.mark.nightly
@@ -277,14 +278,14 @@ def test_intervals_of_features_without_effect_exclude_0_in_5_percent_of_cases():
         logs.append(np.log(alpha))
         _, added, half = names["effects"](pairs, alpha, np.ones(f, dtype=bool))
         excluded.append(np.abs(added) > half)
-    # 3.6 of 72 are expected; more than 7 have a probability of 2 %
+    # The expected number is 3.6 of 72. More than 7 have a probability of 2 %.
     assert np.mean(excluded) < 0.11
     assert abs(np.mean(logs)) < 0.35, "the spread is 1"
 
 
 @pytest.mark.parametrize("outcome", ["better", "first won"])
 def test_a_file_with_a_column_judge_holds_judgements(here, outcome):
-    # a spreadsheet's byte order mark precedes the first
+    # a byte order mark of a spreadsheet precedes the first name
     names = ["judge", "left", "right", "better"]
     page = make_report(
         "\ufeff" + tastes()[names].to_csv(index=False), [*JUDGEMENTS[:-1], outcome]
@@ -315,7 +316,8 @@ def test_repeated_rows_are_noted_where_a_judge_is_named(here):
 
 
 def test_judges_are_listed_without_a_statement_that_all_of_them_differ(here):
-    """A sentence on judges who differ stood above a table of judges who do not."""
+    """Earlier, a sentence about judges who differ was printed above a table of judges
+    who do not."""
     page = make_report(tastes(), JUDGEMENTS)
     assert "No judge clearly differs from the others" in page
     assert "judges with the largest z, none of which exceeds 3" in page
@@ -358,8 +360,8 @@ def test_a_few_wrong_rows_are_left_out_and_named(here):
 
 
 def test_a_match_to_come_among_winners_is_named_and_a_pair_is_forecast(here, capsys):
-    """A match to come counted as won by the player whose name stood first, without a
-    word."""
+    """Earlier, a future match counted as won by the player in the first column, without
+    a warning."""
     frame = games(90).assign(points="21")
     frame.loc[89, "points"] = ""
     page = make_report(frame, [*WINNER_FIRST, "-p", "pair", "Cy - Ann"])
@@ -417,7 +419,8 @@ def test_a_model_of_point_differences_is_tested_if_asked_for(here, capsys):
 
 
 def won_by_another():
-    """Return matches with the winner's name, which in two rows is of neither player."""
+    """Return matches with a column of winners, which in two rows names neither
+    player."""
     frame = pd.DataFrame(
         {
             "home": ["A", "B", "C"] * 20,
@@ -444,7 +447,7 @@ WRONG = [
     (games().assign(result="later"), MATCHES, "'later' in line 2, column 'result'"),
     (games().assign(result=["3:1", "31"] * 30), MATCHES, "'31' in line 3"),
     (not_played(), MATCHES, "'w.o.' in line 9"),
-    (won_by_another(), MATCHES, "'B' in line 4"),  # not the second side
+    (won_by_another(), MATCHES, "'B' in line 4"),  # B is not the second player
     (games().assign(away="Ann", home="Ann"), MATCHES, "'Ann' in line 2, column 'away'"),
     (games(20), MATCHES, "20 matches.* 30"),
     (games().assign(result="tie"), MATCHES, "ties"),

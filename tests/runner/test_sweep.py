@@ -85,7 +85,7 @@ def test_a_sweep_resumes_and_keeps_finished_points(tmp_path, capsys, in_process)
     executed = {path: path.read_bytes() for path in table.parent.glob("*.ipynb")}
     assert len(executed) == 2
 
-    # n = 10 is the default
+    # n = 10 is the default value
     _, outcomes = run_sweep(project, "first", {"seed": "0:3"}, jobs=2)
     assert statuses(outcomes) == ["unchanged", "unchanged", "failed"]
     assert capsys.readouterr().err.count("FAILED after") == 2
@@ -115,7 +115,8 @@ if seed == 3:
 
 
 def write_tables(root):
-    """Write a chapter whose point is its second cell; the cell after it cannot run."""
+    """Write a chapter in which the second cell gives the point, and the cell after it
+    cannot run."""
     project = write_project(root, "", first="import pandas as pd\n\nlearners = 'abc'")
     source = json.loads((project.notebooks / "01_first.ipynb").read_text())
     new = nbformat.v4.new_code_cell
@@ -198,7 +199,7 @@ def test_a_parameter_cannot_have_the_name_of_another_column(tmp_path, monkeypatc
 
 
 def test_a_point_with_other_versions_is_rejected(tmp_path, in_process, monkeypatch):
-    """A worker of a cluster has the packages of its own computer."""
+    """A worker of a cluster uses the packages of its own computer."""
     project = write_project(tmp_path, "", first="print(seed)")
     known = records.main_versions()
     with monkeypatch.context() as other:

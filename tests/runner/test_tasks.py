@@ -1,4 +1,4 @@
-"""Two builds at once, interrupted, killed, and on a full disk."""
+"""Two builds at once, and builds that are interrupted, killed, or on a full disk."""
 
 import ast
 import math
@@ -47,8 +47,8 @@ def test_a_long_run_reports_its_current_cell(tmp_path, monkeypatch, capsys):
 
 
 def test_python_is_parsed_in_one_thread(tmp_path, monkeypatch):
-    """Two that parse at once may end with "AST constructor recursion depth mismatch" in
-    Python 3.11."""
+    """In Python 3.11, two threads that parse at once may end with "AST constructor
+    recursion depth mismatch"."""
     project = write_project(tmp_path, "", first="1", second="2")
     threads = set()
     parse = ast.parse
@@ -119,7 +119,7 @@ def test_builds_exclude_each_other_and_finished_results_survive_an_interrupt(
 def test_a_full_disk_is_reported_and_leaves_no_partial_file(
     tmp_path, monkeypatch, capsys
 ):
-    resource = pytest.importorskip("resource")  # not on Windows
+    resource = pytest.importorskip("resource")  # this module does not exist on Windows
     monkeypatch.setattr(tasks, "execute", run_here)
     project = write_project(tmp_path, "", first="print('x' * 400_000)")
     monkeypatch.chdir(project.root)

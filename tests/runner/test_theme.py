@@ -78,7 +78,7 @@ def contrast(one, other):
     [("light", ["#ffffff", "#f3f4f5"]), ("dark", ["#121212", "#222832"])],
 )
 def test_each_verdict_has_a_different_color_with_enough_contrast(theme, backgrounds):
-    """The rules of the dark theme are in a block of their own."""
+    """The rules of the dark theme are in a separate block."""
     sheet = (ROOT / "book" / "_static" / "book.css").read_text()
     dark = re.search(
         r'^html\[data-theme="dark"\] \{\n(?:  \.claim-.*\n)+', sheet, re.MULTILINE
@@ -101,7 +101,7 @@ def test_narrow_windows_show_the_drawing_for_narrow_pages(tmp_path):
     narrow = '<svg width="4"><g/></svg>'
     (tmp_path / "ab-1.svg").write_text(for_both_themes(wide, narrow))
     (tmp_path / "other.svg").write_text(for_both_themes(wide))
-    for _ in range(2):  # a second build finds what the first one made
+    for _ in range(2):  # the second build finds the files of the first
         assert unpack(tmp_path) == {"ab-1"}
     assert (tmp_path / "ab-1.svg").read_text() == for_both_themes(wide)
     assert (tmp_path / "ab-1.narrow.svg").read_text() == for_both_themes(narrow)

@@ -1,7 +1,5 @@
-"""The dual by blocks: its weights meet the conditions of eq.
-
-15, and the interior point agrees.
-"""
+"""The block dual: its weights satisfy the conditions of eq. 15, and the interior point
+finds the same solution."""
 
 import numpy as np
 import pytest
@@ -20,10 +18,8 @@ from preflearn.svm.differences import FeatureGram, HingeMatrix
 @pytest.mark.parametrize("biased", [True, False])
 @pytest.mark.parametrize("n", [6, 60])
 def test_rows_are_the_flipped_pairs(n, biased):
-    """Eq.
-
-    8 by `Pairs.flipped`, in another order; both copies of a tie share one difference.
-    """
+    """The rows are those of eq. 8 by `Pairs.flipped` in another order. Both copies of a
+    tie share one difference."""
     rng = np.random.default_rng(n)
     index = np.array([rng.choice(n, 2, replace=False) for _ in range(25)])
     pairs = Pairs(np.zeros((n, 1)), index)
@@ -63,10 +59,8 @@ def test_rows_are_the_flipped_pairs(n, biased):
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_a_large_problem_satisfies_the_optimality_conditions(kernel):
-    """Stationarity holds by construction of dual_coef_; the other conditions of eq.
-
-    15 are checked.
-    """
+    """Stationarity holds by construction of dual_coef_. The test checks the other
+    conditions of eq. 15."""
     pairs, y = compared(1, m=3000, n=200, p=4, tie_share=0.6, noise=1.0)
     machine = SVMCompare(5.0, kernel).fit(pairs, y)
     assert machine.dual_gap_ < 1e-8
@@ -74,7 +68,7 @@ def test_a_large_problem_satisfies_the_optimality_conditions(kernel):
     beta = machine.bias_
     dual = machine.dual_coef_
     tied = y == 0
-    assert beta < -1  # then a copy of a tie has slack only where the other one has none
+    assert beta < -1  # then at most one copy of a tie has slack
     z = -beta * machine.decision_function(pairs)
     room = np.where(tied, -1 - beta - np.abs(z), y * z + beta - 1)
     weight = dual * np.where(tied, -np.sign(z), y)
@@ -87,7 +81,8 @@ def test_a_large_problem_satisfies_the_optimality_conditions(kernel):
 
 @pytest.mark.parametrize(("n", "m"), [(400, 600), (900, 500)])
 def test_the_dual_and_the_interior_point_agree(n, m, monkeypatch):
-    """A Gram matrix of full rank, by blocks and by all its features."""
+    """The Gram matrix has full rank. One solver uses blocks, and the other all of its
+    features."""
     pairs, y = compared(12, m=m, n=n, p=6)
     for machine in (SVMCompare(5.0, gamma=0.2), SVMRank(5.0, gamma=0.2)):
         dual = clone(machine).fit(pairs, y)
@@ -104,7 +99,8 @@ def test_the_dual_and_the_interior_point_agree(n, m, monkeypatch):
 
 
 class Counted(DenseGram):
-    """A Gram matrix that counts its products: the dual takes one for each block."""
+    """A Gram matrix that counts its products. The dual uses one product for each
+    block."""
 
     times_called = 0
 
@@ -114,7 +110,8 @@ class Counted(DenseGram):
 
 
 def test_the_dual_gives_up_after_its_patience():
-    """At a large cost, with twice as many hinges as items, the dual converges slowly."""
+    """At a large cost, with twice as many hinges as items, the dual converges
+    slowly."""
     pairs, y = compared(0, m=600, n=300, p=3)
     order = preferences_first(y)
     rows = HingeTerms.from_labels(y[order], np.full(len(y), 1e4), biased=True)
@@ -131,7 +128,7 @@ def test_the_dual_gives_up_after_its_patience():
 
 @pytest.mark.parametrize("C", [1e4, 1e8])
 def test_rounding_ends_the_dual(C):
-    """A gap of 0 is out of reach with a cost of 1e8 and no loss."""
+    """A gap of 0 cannot be reached with a cost of 1e8 and no loss."""
     X = np.random.default_rng(3).uniform(size=(60, 4))
     labels = np.where(X @ [1, 2, 3, 1] > 3.5, 1.0, -1.0)
     gram = Counted(rbf_kernel(X))

@@ -1,5 +1,5 @@
-"""The interior point for sums of hinges compared with cvxpy; tests/margins has the same
-loop for margins."""
+"""The interior point for sums of hinges, compared with cvxpy. tests/margins tests the
+same loop for margins."""
 
 from typing import NamedTuple
 
@@ -43,15 +43,15 @@ def test_hinges_have_the_minimum_of_cvxpy_and_both_gaps_bound_it(
     for point, gap in ((A.T @ found.dual, found.gap), (found.u, found.primal_gap)):
         assert objective(point) == pytest.approx(value, rel=1e-6 + gap)
     assert ((found.dual >= 0) & (found.dual <= costs * (1 + 1e-12))).all()
-    # every row is inside its margin, so every weight is at its bound
+    # every row has a margin below 1, so every weight is at its bound
     if cost == 1e-3 and not biased:
         np.testing.assert_array_equal(found.dual, costs)
     assert found.dual @ label == pytest.approx(0, abs=1e-8 * costs.sum())
 
 
 def test_a_slow_start_does_not_end_the_search():
-    """10,000 rows that are nearly separable, at a large cost: many steps gain less than
-    a tenth."""
+    """The 10,000 rows are nearly separable and the cost is large. Many steps reduce the
+    gap by less than a tenth."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((10_000, 10))
     w = rng.standard_normal(10)

@@ -1,4 +1,4 @@
-"""Newton's method and conjugate gradients, on functions whose minimum is known."""
+"""Newton's method and conjugate gradients, on functions with a known minimum."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,8 @@ class Point(NamedTuple):
 
 
 class Cosh(NamedTuple):
-    """sum of cosh(a_i (x_i - c_i)) + 1, steep far away; the minimum n + 1 is at c."""
+    """The function sum of cosh(a_i (x_i - c_i)) + 1, which is steep far from its
+    minimum n + 1 at c."""
 
     a: np.ndarray
     c: np.ndarray

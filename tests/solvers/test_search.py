@@ -1,5 +1,5 @@
 """Searches over named parameters: draws, results, values near the end of a range, and
-workers."""
+parallel workers."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,8 @@ def test_draws_are_uniform_on_the_scale_of_each_range():
     for name, found in RANGES.items():
         position = table[name].map(found.position)
         assert position.between(0, 1).all()
-        assert position.mean() == pytest.approx(0.5, abs=0.03)  # four standard errors
+        # the tolerance is four standard errors
+        assert position.mean() == pytest.approx(0.5, abs=0.03)
     assert table.equals(
         sample_candidates(RANGES, 2000, random_state=np.random.default_rng(0))
     )
@@ -51,7 +52,7 @@ def test_results_join_the_rows_of_a_grid():
 
 
 def test_values_near_the_end_of_their_range_are_named():
-    # at 4.8 % of the range
+    # this is at 4.8 % of the range
     assert near_boundary({"rate": 0.0125, "angle": 0.0}, RANGES) == {"rate": "low"}
     assert near_boundary({"rate": 0.0126, "angle": 1.81}, RANGES) == {"angle": "high"}
     tried = {"C": [1e-4, 1.0, 1e4], "kernel": ["rbf", "linear"], "degree": [3]}

@@ -1,4 +1,4 @@
-"""The duality gap bounds the distance to the minimum, for each way to reach it."""
+"""The duality gap bounds the distance to the minimum, for each algorithm."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_the_gap_at_any_point_bounds_the_distance_to_the_minimum(
 def test_sparse_features_with_hessians_are_fitted_as_a_dense_rotation_of_them(
     model, monkeypatch
 ):
-    """On a chain of comparisons, which is badly conditioned."""
+    """The comparisons form a chain, which is badly conditioned."""
     monkeypatch.setattr(smooth_losses, "_CG_STEPS", 3)
     n = 40
     rng = np.random.default_rng(40)
@@ -74,14 +74,15 @@ def test_a_start_from_a_part_of_the_pairs_leads_to_the_same_fit(monkeypatch):
 
 @pytest.mark.parametrize(("n", "fits"), [(3, 2), (40, 1)])
 def test_only_many_pairs_per_player_are_a_start(monkeypatch, n, fits):
-    """Few pairs are easily separated, and then far from the minimum over all pairs."""
+    """A few pairs are easily separated, and their minimum is then far from that of all
+    pairs."""
     rng = np.random.default_rng(n)
     started = []
     monkeypatch.setattr(smooth_losses, "_MIN_COARSE_PAIRS", 5)
     monkeypatch.setattr(
         smooth_losses, "newton", lambda *given: (started.append(1), newton(*given))[1]
     )
-    copy = n * rng.integers(0, 40, 400)  # so that hardly any pair of rows is repeated
+    copy = n * rng.integers(0, 40, 400)  # with copies, few rows of pairs occur twice
     first = rng.integers(0, n, 400)
     second = copy + (first + rng.integers(1, n, 400)) % n
     pairs = Pairs(np.tile(np.eye(n), (40, 1)), np.column_stack([first, second]))

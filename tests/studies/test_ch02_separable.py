@@ -25,7 +25,7 @@ def test_separable_pairs_have_the_requested_margin(n, p, tie_share, margin, seed
     tolerance = 1e-12 * (1 + np.abs(pairs.items).max() * np.abs(w).max())
     assert (np.abs(gain[y == 0]) <= 1 - margin + tolerance).all()
     assert (y[y != 0] * gain[y != 0] >= 1 + margin - tolerance).all()
-    # without ties the program is unbounded, without preferences it has no weights
+    # Without ties, the program is unbounded. Without preferences, it has no weights.
     if 0 < n_ties < n:
         assert MarginLP().fit(pairs, y).margin_ >= margin - 1e-6
 

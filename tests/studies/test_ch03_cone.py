@@ -1,4 +1,4 @@
-"""How far the optimum of MarginLP is from that of MarginQP."""
+"""The distance of the optimum of MarginLP from that of MarginQP."""
 
 import numpy as np
 import pytest
@@ -25,8 +25,8 @@ def test_cone_distance_vanishes_exactly_where_the_optima_coincide(seed, p):
 
 @pytest.mark.parametrize("scale", [1.0, 0.01, 100.0])
 def test_the_distance_from_the_cone_by_hand(scale):
-    """One tie (1, 0), one preference (2, 2): the LP has w = (0, 1), the QP goes along
-    (1, 2)."""
+    """With one tie (1, 0) and one preference (2, 2), the LP has w = (0, 1), and the QP
+    has the direction (1, 2)."""
     pairs = Pairs(
         np.array([[0.0, 0.0], [2.0, 2.0], [1.0, 0.0]]) * [1, scale],
         [[1, 0], [2, 0]],

@@ -78,7 +78,8 @@ def test_grid_selection_equals_a_search_by_single_fits(tie_share):
 def test_single_fits_replace_a_path_that_is_not_accurate(method, monkeypatch):
     train, valid = simulated(0.5, (20, 20))
     expected = select_on_grid(train, valid, C_GRID, GAMMA_GRID[:2], [method])[method]
-    monkeypatch.setattr(module, "_MAX_KKT_RESIDUAL", -1.0)  # nothing is accurate enough
+    # makes every path count as inaccurate
+    monkeypatch.setattr(module, "_MAX_KKT_RESIDUAL", -1.0)
     selection = select_on_grid(train, valid, C_GRID, GAMMA_GRID[:2], [method])[method]
     assert selection.by_error.get_params() == expected.by_error.get_params()
     assert selection.n_degenerate == expected.n_degenerate
@@ -96,8 +97,8 @@ def test_a_grid_without_a_ranking_function_is_an_error():
     ("seed", "tie_share"), [(0, 0.2), (1, 0.2), (2, 0.2), (0, 0.5), (1, 0.5)]
 )
 def test_the_best_c_of_the_whole_path_has_no_larger_error_than_any_fit(seed, tie_share):
-    """With few ties beta changes its sign along the path, also inside an interval of
-    one loss."""
+    """With few ties, beta changes its sign along the path, in some cases within an
+    interval of constant loss."""
     train, valid = simulated(tie_share, seed=seed, norm="l2")
     grid = np.geomspace(0.01, 100, 40)
     model = select_on_grid(train, valid, grid[[0, -1]], np.array([0.3]), ["compare"])[

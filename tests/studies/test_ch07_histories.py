@@ -1,5 +1,5 @@
-"""Match features are tested against a slow row-by-row count, season splits against a
-loop over rows."""
+"""Match features compared with a slow row-by-row count, and season splits compared with
+a loop over rows."""
 
 import json
 from collections import defaultdict
@@ -152,10 +152,11 @@ def test_a_season_without_known_players_is_an_error():
 
 
 @pytest.mark.nightly
-@pytest.mark.filterwarnings("ignore::UserWarning")  # figures that are not shown
+# ignores warnings about figures that cannot be shown
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_chapter_7_runs_on_chess_files(tmp_path, monkeypatch, capsys):
-    """The real chess files may not be distributed, so the test writes files of the same
-    form."""
+    """The real chess files may not be distributed, so the test writes files in the same
+    format."""
     matplotlib = optional_import("matplotlib")
     rng = np.random.default_rng(0)
     n = 16_000

@@ -48,7 +48,7 @@ def simulated_matches(seed=0, n=40, p=3):
 
 def test_features_are_scaled_by_the_players_of_the_training_matches():
     X, _ = simulated_matches()
-    # a feature without spread in the training matches is only centered
+    # a constant feature of the training matches is centered, but not scaled
     X[5:25, :, 1] = 7.0
     by = np.arange(5, 25)
     rows = np.array([0, 30, 31])
@@ -61,7 +61,7 @@ def test_features_are_scaled_by_the_players_of_the_training_matches():
     ]
     np.testing.assert_allclose(np.stack([found.first, found.second], axis=1), expected)
     degrees = abs(found.incidence()).sum(axis=0)
-    # each appearance is an item of its own
+    # each appearance of a player is a separate item
     np.testing.assert_array_equal(degrees, np.ones(6))
 
 
@@ -110,9 +110,10 @@ def test_the_search_counts_failures_and_never_chooses_them():
     pairs = scaled_pairs(X, np.arange(40), np.arange(40))
     grid = {"fails": [True, False], "size": [1e-12, 1.0], "bias": [-1.0]}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn's, of the fits that fail
+        # ignores scikit-learn's warnings about failing fits
+        warnings.simplefilter("ignore")
         model, failed = forward_search(
             RankByFirstFeature(), grid, pairs, y, shares=(0.5, 0.75, 0.8)
         )
     assert (model.fails, model.size) == (False, 1.0)
-    assert failed == 9  # of four models on three splits
+    assert failed == 9  # three of the four models fail on each of three splits

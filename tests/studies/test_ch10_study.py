@@ -1,4 +1,4 @@
-"""The families of `study` are those of the estimators, and its errors those of
+"""The families of `study` equal the estimators, and its errors equal those of
 `metrics`."""
 
 import numpy as np
@@ -92,7 +92,7 @@ def test_a_pursuit_that_ends_keeps_its_last_solution():
     last = (
         len(RankingPursuit(60, gamma=3.0).fit(data.X_train, data.y_train).losses_) - 1
     )
-    assert last == 13  # of 14 functions on 14 items whose constant is lost
+    assert last == 13  # 14 functions on 14 items minus one dimension for the constant
     kept = np.broadcast_to(family.values[-1], family.values[last - 1 :].shape)
     np.testing.assert_allclose(family.values[last - 1 :], kept, rtol=1e-7, atol=1e-9)
     assert family.n_basis[-1] == last
@@ -130,7 +130,7 @@ METHODS = [
 def test_errors_are_those_of_metrics(method):
     data = task(6)
     problem = Problem.of(data)
-    # of nine items, two are equal, so that their scores are tied
+    # two of nine items are equal, so their scores are tied
     assert len(problem.test) == 8
     family = method.solve(problem, GAMMA)
     errors = errors_of(problem, family)
@@ -154,10 +154,8 @@ def test_errors_are_those_of_metrics(method):
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_narrow_and_wide_kernels(method):
-    """A narrow kernel is 0 at new items.
-
-    A wide one keeps its order although rounding would make it 1.
-    """
+    """A narrow kernel is 0 at new items. A wide kernel keeps its order, although
+    rounding would make it 1."""
     for data in (task(7), task(7, scale=100.0)):
         problem = Problem.of(data)
         errors = curves(method, [problem], 2.0 ** np.array([-60, -40, -15, 0, 15]))
@@ -167,8 +165,8 @@ def test_narrow_and_wide_kernels(method):
 
 
 def test_a_wide_kernel_is_that_of_squared_distances():
-    """For 1 - gamma d² and alpha in proportion to gamma, the solution does not depend
-    on gamma."""
+    """For the kernel 1 - gamma d² and alpha proportional to gamma, the solution does
+    not depend on gamma."""
     problem = Problem.of(task(8))
     wide, wider = (
         by_least_squares("", [gamma], ranking=True).solve(problem, gamma).values[0, :-2]

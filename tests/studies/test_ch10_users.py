@@ -19,8 +19,8 @@ def table(rows, n_items):
 
 @pytest.fixture
 def small():
-    """Users 0 to 2 have 3 ratings, user 3 has 4; 4 to 6 have 6, of which user 6 has all
-    equal ones."""
+    """Users 0 to 2 have 3 ratings, user 3 has 4, and users 4 to 6 have 6. All ratings
+    of user 6 are equal."""
     rows = [
         {0: 5, 1: -2, 2: 0},
         {1: 0, 2: 0, 3: 7},
@@ -40,14 +40,14 @@ def simulated_ratings(users=80, items=40):
 
 
 def test_features_are_ratings_of_references_and_medians(small):
-    assert small.nnz == 31  # with three zeros
+    assert small.nnz == 31  # this includes three stored zeros
     tasks = user_tasks(small, (3, 4), 2, np.random.default_rng(0), least=5, most=6)
     assert sorted(task.user for task in tasks) == [4, 5]
     expected = np.array(
         [[5, 0, 2], [-2, 0, 2], [0, 0, 2], [0, 7, 1], [0, 0, 2], [0, 0, 9]]
     )
     for task in tasks:
-        # user 3 with 4 ratings is of the next group
+        # user 3 with 4 ratings belongs to the next group
         assert task.references.tolist() == [0, 1, 2]
         assert task.counts[:3] == (3, 3, 3)
         own = small[[task.user]].toarray()[0]
@@ -70,7 +70,8 @@ def test_users_whose_ratings_are_all_equal_are_passed_over_and_counted(small):
         )
         assert 6 not in {task.user for task in tasks}
         passed_over |= {task.counts.passed_over for task in tasks}
-    assert passed_over == {0, 1}  # drawn before the other two users, or not at all
+    # user 6 is drawn before the other two users, or not at all
+    assert passed_over == {0, 1}
 
 
 def test_references_are_drawn_once_and_are_not_tested():

@@ -45,7 +45,8 @@ def test_weeks_cover_what_comes_after_the_beginning():
     matches = Matches([[1, -1]] * 7, [0, 1, 5, 5, 9.99, 12, 30], "AB")
     assert weeks_of(matches, 5, 5) == [slice(2, 5), slice(5, 6), slice(6, 7)]
     assert weeks_of(matches, 1.5, 100) == [slice(2, 7)]
-    boundaries = Matches([[1, -1]] * 3, [0, 7, 14], "AB")  # each is in the later week
+    # a match at a boundary belongs to the later week
+    boundaries = Matches([[1, -1]] * 3, [0, 7, 14], "AB")
     assert weeks_of(boundaries, 0, 7) == [slice(0, 1), slice(1, 2), slice(2, 3)]
 
 

@@ -54,7 +54,7 @@ def season(n=60, n_teams=5, ties=True, seed=0):
         {
             "first": names[teams[:, 0]],
             "second": names[teams[:, 1]],
-            "time": np.arange(n) // 4 * 1.0,  # four games a day
+            "time": np.arange(n) // 4 * 1.0,  # four games per day
             "outcome": np.sign(points[:, 0] - points[:, 1]),
             "first_score": points[:, 0],
             "second_score": points[:, 1],
@@ -163,7 +163,8 @@ def test_differences_of_points_do_not_overflow(likelihood, kind, first, second):
 def test_forecasts_are_those_of_a_refit_each_day(likelihood):
     frame = season()
     model = DynamicComparisons(MOVING, likelihood)
-    found = forecast_results(model, frame)  # from game 42 on, the third of its day
+    # the forecasts start at game 42, the third of its day
+    found = forecast_results(model, frame)
     assert found.outcomes.tolist() == frame["outcome"].tolist()[42:]
     matches, y = observations(frame, likelihood)
     np.testing.assert_array_equal(

@@ -17,7 +17,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def disagreement(P, order):
-    """Return Kemeny's sum of p_ji over i before j."""
+    """Return Kemeny's objective: the sum of p_ji over all i before j."""
     return sum(P[j, i] for k, i in enumerate(order) for j in order[k + 1 :])
 
 
@@ -34,7 +34,7 @@ def test_kemeny_is_the_best_of_all_orders(seed, n, levels):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_search_of_long_cycles_ends_where_no_move_of_one_item_helps(seed):
     P = reciprocal(seed, 22, spread=0.1)
-    # a cycle of more than 16
+    # P contains a cycle of more than 16 items
     assert csgraph.connected_components(P > P.T, connection="strong")[0] < 22 - 16
     order = np.argsort(-kemeny(P)).tolist()
     value = disagreement(P, order)

@@ -32,7 +32,7 @@ def task():
 
 
 def test_items_that_a_ranking_svm_ties_count_half_whatever_rounding_gives():
-    X = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])  # w has three equal numbers
+    X = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])  # the three entries of w are equal
     Q = np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.2, 0.2], [0.9, 0.9, 0.9]])
     task = Task(X, np.array([-2.0, -1.0]), Q, -np.array([2.0, 3.0, 4.0, 1.0]))
     assert len(np.unique(task.rank_function(SVMRank(1.0, "linear")))) == 2
@@ -40,8 +40,8 @@ def test_items_that_a_ranking_svm_ties_count_half_whatever_rounding_gives():
 
 
 def test_choices_have_the_least_loss_of_held_out_halves(task):
-    """Fit each candidate anew on the same folds: the nets on one halving, the others on
-    three."""
+    """Refit each candidate on the same folds: the nets on one division into halves, the
+    others on three."""
     unit = task.scaled(decision="apart").X
     X = task.scaled("standard", decision="apart").X
     y = task.y

@@ -35,7 +35,7 @@ TABLE = pd.DataFrame(
 
 @pytest.mark.parametrize(("k", "q"), [(3, 2.343), (5, 2.728), (10, 3.164)])
 def test_the_critical_difference_has_the_published_quantiles(k, q):
-    """Table 5 of Demšar (2006) has them for 5 %."""
+    """The 5 % quantiles are those of Table 5 of Demšar (2006)."""
     losses = pd.DataFrame(np.random.default_rng(0).normal(size=(12, k)))
     found = compared.average_ranks(losses).difference
     assert found == pytest.approx(q * np.sqrt(k * (k + 1) / 72), rel=3e-4)
@@ -48,8 +48,8 @@ def test_groups_are_the_largest_runs_within_the_difference():
 
 
 def noisy_runs(excess, n_units, family="time"):
-    """Return runs of one domain, in which the loss of "other" exceeds that of "best" by
-    about the given amount; that of the constant is 1 higher."""
+    """Return runs of one domain. The loss of "other" exceeds that of "best" by about
+    the given amount, and that of "constant" exceeds it by 1."""
     rng = np.random.default_rng(4)
     best = rng.normal(size=n_units)
     losses = {
@@ -71,7 +71,8 @@ def noisy_runs(excess, n_units, family="time"):
     [(0.02, True, True, True), (0.07, True, None, True), (0.5, False, False, True)],
 )
 def test_verdicts_are_those_at_all_margins(excess, close, non_inferior, inferior):
-    """The margin is a tenth of the distance 1; the second case fails at half of it."""
+    """The margin is 0.1, a tenth of the distance to the constant. The second case is
+    not within half of it."""
     table = compared.standing(noisy_runs(excess, 8), "time")
     found = table.loc[("x", "other")]
     assert found["close"] == close

@@ -40,8 +40,8 @@ def item_rows(pairs):
 
 @pytest.fixture
 def toy_football(monkeypatch):
-    """Results of twelve teams, three matches per day, some of them of one team on one
-    day."""
+    """Return results of twelve teams, with three matches per day. A team may play twice
+    on one day."""
     rng = np.random.default_rng(3)
     n = 3900
     teams = features.drawn_pairs(rng, np.arange(12), n)
@@ -108,7 +108,7 @@ def test_pairs_of_documents_are_of_one_query_and_draws_have_no_query_in_common(
 ):
     rng = np.random.default_rng(0)
     qid = np.repeat(np.arange(245), rng.integers(13, 18, 245))
-    # The first feature is the number of the document, the second one its query.
+    # The first feature is the number of the document, and the second is its query.
     X = np.column_stack([np.arange(len(qid)), qid]).astype(float)
     grades = rng.integers(0, 5, len(qid)).astype(float)
     data = Queries(X, grades, qid)
@@ -174,7 +174,7 @@ def test_football_features_do_not_contain_later_results(toy_football):
     changed.loc[later, "outcome"] = np.int8(1)
     use(changed)
     matches, other = features._known_before()
-    # The results of a day are not known on that day.
+    # features do not use results of the same day
     unaffected = (matches["time"] <= pd.Timestamp("1998-02-01")).to_numpy()
     assert 1000 < unaffected.sum() < len(X)
     assert np.array_equal(X[unaffected], other[unaffected])
@@ -189,7 +189,7 @@ def test_football_matches_of_training_are_earlier_than_those_of_the_test():
     dates = times[start : start + features.N_PAIRS + features.N_ASKED]
     assert len(problem.folds) == 3
     for train, test, _ in (problem.whole, *problem.folds):
-        # The first item of a pair has the number of the pair.
+        # the index of the first item in a pair equals the index of the pair
         assert dates[train[0].index[:, 0]].max() < dates[test.index[:, 0]].min()
 
 
@@ -204,7 +204,7 @@ def test_swapped_pairs_flip_the_forecast_and_other_items_do_not_change_it(name):
     found = learner.fit((pairs, y), **options)(asked)
     swapped = learner.fit((pairs.swapped(), -y), **options)(asked.swapped())
     if swapped.ndim == 1:
-        # rounding may decide a pair on its threshold
+        # rounding may decide about a pair on the threshold
         assert np.mean(found != -swapped) <= 0.02
     else:
         np.testing.assert_allclose(found, swapped[:, ::-1], atol=2e-3)

@@ -43,7 +43,7 @@ def test_the_loss_is_the_share_of_wrong_pairs_and_a_tie_is_half_a_wrong_one():
         if truth[i] != truth[j]
     ]
     assert np.isclose(judge(truth, scores)["loss"], np.mean(wrong))
-    # rounding orders nothing
+    # scores that differ only by rounding count as tied
     assert (
         judge(np.array([3, 2, 1]), np.array([1.0, 0.3, 0.1 + 0.2]))["loss"] == 0.5 / 3
     )
@@ -53,8 +53,8 @@ def test_test_items_are_scaled_without_their_ranks_and_alone_where_they_are_of_a
     X = np.arange(20.0)[:, None]
     y = np.arange(20.0)
     near, far = (split(X, y, X[::-1] + shift, y, 0) for shift in (1, 1000))
-    assert (near.train.X.max(), near.test.max()) == (19 / 20, 1)  # together
-    assert far.train.X.max() == far.test.max() == 1  # apart
+    assert (near.train.X.max(), near.test.max()) == (19 / 20, 1)  # scaled together
+    assert far.train.X.max() == far.test.max() == 1  # scaled separately
     assert np.array_equal(near.test, split(X, y, X[::-1] + 1, -y, 0).test)
 
 
@@ -64,7 +64,8 @@ needs_data = pytest.mark.skipif(
 
 
 def n_wrong(y, x):
-    """Return how many pairs a column orders wrongly, with the better one of both signs."""
+    """Return the number of pairs in the wrong order by a feature, or by its negative if
+    this is smaller."""
     better = np.subtract.outer(y, y) > 0
     gaps = np.subtract.outer(x, x)[better]
     return min((gaps < 0).sum(), (gaps > 0).sum())
@@ -102,6 +103,6 @@ def test_folds_hold_training_items_only_each_on_one_side():
     scores = sorted(found.whole.train.y)
     assert len(found.folds) == 9
     for fold in found.folds:
-        # of a volleyball group all differ
+        # in the volleyball group, all scores differ
         assert sorted([*fold.train.y, *fold.truth]) == scores
         assert len(fold.test) == len(fold.truth) == 4

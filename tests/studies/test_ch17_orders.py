@@ -1,5 +1,5 @@
-"""Learners of an order: each must learn a simple order, and the reversed order
-reversed."""
+"""Learners of an order: each must learn a simple order, and the reverse order from
+reversed scores."""
 
 import numpy as np
 import pytest
@@ -25,8 +25,8 @@ CONFIGURED = {
 
 @pytest.fixture(scope="module")
 def toy():
-    """Return items of two informative features and another one, in [0, 1], and items to
-    rank."""
+    """Return items with three features in [0, 1], two of which are informative, and
+    items to rank."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(60, 3))
     y = X @ [2.0, 1.0, 0.0]
@@ -58,7 +58,7 @@ def test_an_order_and_its_reverse_are_learned(name, toy):
 
 def test_units_of_features_do_not_change_the_order(toy):
     train, Q, _ = toy
-    by_analogy = ("AnKer-rank", "able2rank")  # need features in [0, 1]
+    by_analogy = ("AnKer-rank", "able2rank")  # these need features in [0, 1]
     for name, learner in CONFIGURED.items():
         if name in (*by_analogy, "popularity", "Bradley-Terry"):
             continue
@@ -76,7 +76,7 @@ def test_logistic_regression_is_that_on_the_differences_of_all_pairs(toy):
     scores = fit_logistic(train, C=50.0)(Q)
     X = (train.X - train.X.mean(axis=0)) / (train.X - train.X.mean(axis=0)).std()
     i, j = np.nonzero(np.greater.outer(train.y, train.y))
-    # each pair twice
+    # each pair occurs in both orders
     U = np.vstack([X[i] - X[j], X[j] - X[i]])
     labels = np.repeat([1, -1], len(i))
     w = (
@@ -89,7 +89,7 @@ def test_logistic_regression_is_that_on_the_differences_of_all_pairs(toy):
 
 
 def test_items_of_different_queries_are_not_compared(toy):
-    """An offset of each query does not change what learners of pairs learn."""
+    """Adding an offset to each query does not change what learners of pairs learn."""
     train, Q, _ = toy
     qid = np.arange(len(train.y)) % 3
     queries = train._replace(qid=qid, y=np.round(8 * train.y))

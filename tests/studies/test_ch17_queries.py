@@ -1,5 +1,5 @@
-"""Several queries in chapter 17: samples without common queries, folds by query, and the
-judge by slow counts."""
+"""Several queries in chapter 17: samples without common queries, folds by query, and
+the judge compared with slow counts."""
 
 from itertools import combinations
 
@@ -18,7 +18,8 @@ from preflearn_book.studies.ch17_queries import (
 
 
 def numbered(n_queries):
-    """Return queries of 3 to 6 documents, whose only feature is a number of their own."""
+    """Return queries of 3 to 6 documents. The only feature is the number of the
+    document."""
     rng = np.random.default_rng(0)
     qid = np.repeat(np.arange(n_queries), rng.integers(3, 7, n_queries))
     y = rng.integers(0, 5, len(qid)).astype(float)
@@ -51,7 +52,7 @@ def test_the_loss_is_the_mean_over_queries_and_the_gain_counts_the_first_ten():
     rng = np.random.default_rng(2)
     qid = np.repeat([0, 1, 2], [12, 4, 3])
     y = rng.integers(0, 4, 19).astype(float)
-    y[16:] = 2.0  # no pair, so the query does not count
+    y[16:] = 2.0  # the query has no pairs with different grades, so it does not count
     scores = rng.normal(size=19)
     losses = []
     gains = []

@@ -33,7 +33,8 @@ def test_the_loss_is_the_mean_over_users_and_not_over_their_pairs():
     assert judge(truth, [-truth[0], truth[1]])["loss"] == 0.5
     assert judge(truth, [0 * truth[0], 0 * truth[1]])["loss"] == 0.5
     separated = [truth[0], np.array([1.0, 2.0, 3.0, 4.0])]
-    assert judge(truth, separated)["with_ties"] == 1 / 12 / 2  # one tie of six
+    # one tied pair of six, averaged over two users
+    assert judge(truth, separated)["with_ties"] == 1 / 12 / 2
 
 
 @pytest.mark.parametrize("name", ["popularity", "Bradley-Terry"])

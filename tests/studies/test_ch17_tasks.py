@@ -1,5 +1,4 @@
-"""The quick run of chapter 17 tries each learner and each task, and goes on without
-data."""
+"""The quick run of chapter 17 tests each learner and each task, also without data."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +22,7 @@ from preflearn_book.studies.ch17_protocol import CONSTANT, SIMULATED, Learner, e
 
 @pytest.fixture
 def evaluated(monkeypatch):
-    """Return a list of the tasks and learners that are evaluated, without doing it."""
+    """Replace the evaluation by a list of the tasks and learners, which is returned."""
     keys = []
 
     def record_keys(problem, learner):
@@ -77,7 +76,8 @@ def fit_mean(train, above):
 
 
 def test_a_new_learner_is_one_entry_of_the_registry(monkeypatch):
-    """Only its own rows are computed, and they are merged into a table of runs."""
+    """Only the rows of the new learner are computed, and they are merged into a table
+    of runs."""
     task = ("regimes", "linear comparisons=50/0")
     names = [CONSTANT, "logistic regression"]
     before = ch17_tasks.run_tasks([task], names)
@@ -102,7 +102,7 @@ def test_the_notebook_names_all_points_of_the_sweep_that_its_full_run_reads():
 
 @pytest.fixture
 def without_data(tmp_path, monkeypatch):
-    """No data set is here or can be downloaded."""
+    """Make all data sets and downloads unavailable."""
     monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
     monkeypatch.delenv("PREFLEARN_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -150,7 +150,7 @@ def test_a_problem_without_its_data_is_simulated_and_says_so(
         evaluate(found, one)["loss"] for one in (learner, constant)
     )
     assert np.isfinite([loss, loss_of_constant]).all()
-    if family != "features":  # whose norms have no linear answer
+    if family != "features":  # no linear function orders the norms of this family
         assert loss < loss_of_constant
 
 

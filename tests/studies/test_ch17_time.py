@@ -1,5 +1,5 @@
-"""Matches over time in chapter 17: no forecast knows its day; features and measures by
-slow counts."""
+"""Matches over time in chapter 17: no forecast uses results of its day. Features and
+measures are compared with slow counts."""
 
 import math
 
@@ -25,8 +25,8 @@ START = 240
 
 
 def season(*, ties, home=True, seed=0, scrambled_from=None):
-    """Return 400 matches of 8 teams, 4 every second day; outcomes from a match on may
-    be replaced."""
+    """Return 400 matches of 8 teams, with 4 matches every second day. Outcomes from a
+    given match on may be replaced."""
     rng = np.random.default_rng(seed)
     teams = np.array([rng.choice(8, 2, replace=False) for _ in range(400)])
     d = 0.5 * (teams[:, 0] - teams[:, 1]) + 0.4 + rng.logistic(size=400)
@@ -60,8 +60,8 @@ def swapped(games):
 @pytest.mark.parametrize("name", BY_NAME)
 @pytest.mark.parametrize("ties", [True, False])
 def test_forecasts_are_probabilities_that_depend_on_earlier_days_only(name, ties):
-    """Outcomes differ from match 322 on, in the middle of a day, of which no forecast
-    may change."""
+    """Outcomes are replaced from match 322 on, in the middle of a day. The forecasts
+    for this day must not change."""
     games = season(ties=ties)
     other = season(ties=ties, scrambled_from=322)
     assert (games.y[322:] != other.y[322:]).sum() > 10
@@ -84,7 +84,7 @@ def test_a_table_is_refitted_after_some_days_to_matches_of_earlier_days(monkeypa
         return lambda asked: np.full((len(asked.y), 3), len(known.y) * 1.0)
 
     found = ch17_time.fit_table(learn, games.block(0, START))(games)
-    # Day 120 is the first to be forecast; days are even, and have four matches each.
+    # Day 120 is the first to be forecast. Matches are on even days, four per day.
     assert seen == [(240, 118.0), (300, 148.0), (360, 178.0)]
     np.testing.assert_array_equal(
         found[:, 0], np.repeat([240.0, 300.0, 360.0], [60, 60, 40])
@@ -98,7 +98,7 @@ def test_rolling_features_are_those_of_a_slow_count():
     time = games.matches.time
 
     def history(who, until):
-        """Outcome and opponent of each earlier match, and when it was."""
+        """Yield the outcome, the opponent, and the time of each earlier match."""
         for (first, second), result, at in zip(players, y, time, strict=True):
             if at < until and who in (first, second):
                 yield (
@@ -159,8 +159,8 @@ def test_validation_is_the_last_third_of_the_days():
 
 @pytest.fixture
 def small_nba(monkeypatch):
-    """Ten seasons from the autumn of 1992 on, of ten days each, one match of two teams
-    a day."""
+    """Use ten seasons from the autumn of 1992 on, of ten days each, with one match of
+    two teams per day."""
     days = [
         pd.Timestamp(year, 11, 1 + day)
         for year in range(1992, 2002)
@@ -177,8 +177,8 @@ def small_nba(monkeypatch):
     ("name", "n"), [("", 20), (" after 4", 40), (" after 1", 10), (" after 0.25", 3)]
 )
 def test_windows_of_seasons(small_nba, name, n):
-    """Of a quarter of ten days, from 7.5 days on, the day of its first match counts
-    whole."""
+    """A quarter of a season of ten days starts after 7.5 days. All matches of the day
+    of its first match count."""
     found = problem(f"NBA{' by history' * bool(name)}/1999{name}")
     assert (len(found.whole.train.y), len(found.whole.truth)) == (n, 10)
     first = pd.Timestamp(1970, 1, 1) + pd.Timedelta(
@@ -198,7 +198,8 @@ def test_learners_from_features_do_not_see_the_number_of_earlier_matches():
 
 
 def test_the_authors_split_of_starcraft():
-    """Cuts at 14,291 and 20,007 of 28,582 rows, in one of which a player meets himself."""
+    """The cuts are at 14,291 and 20,007 of 28,582 rows. In one row, a player meets
+    themselves."""
     if not datasets.available("starcraft"):
         pytest.skip("no data")
     parts = split_rows("HotS")
@@ -217,5 +218,5 @@ def test_the_constant_forecasts_smoothed_frequencies_by_home_advantage():
             ((seen == outcome).sum() + 1) / (len(seen) + 3) for outcome in (-1, 0, 1)
         ]
         first = np.flatnonzero(home[START:] == at_home)[0]
-        assert first < 60  # before the learner is refitted
+        assert first < 60  # this match is before the first refit of the learner
         np.testing.assert_allclose(found[first], expected)

@@ -1,5 +1,5 @@
-"""Simulated worlds: one factor changes at a time, and learners that know items by
-number."""
+"""Simulated worlds in which one factor changes at a time, and learners that identify
+items by number."""
 
 import numpy as np
 import pytest

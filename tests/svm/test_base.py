@@ -1,4 +1,4 @@
-"""What a fit remembers, and bad input to all machines."""
+"""What a fitted model stores, and bad input to all SVMs."""
 
 import pickle
 from itertools import product
@@ -46,8 +46,8 @@ def optimum(machine):
     return machine.loss_ if isinstance(machine, LogisticCompare) else machine.objective_
 
 
-# how near the optimum and the function stay, but for a program that several functions
-# solve
+# Accuracy of the optimum and of the function. Several functions may solve the linear
+# program.
 SAME = [
     *(
         (machine, {"rel": 1e-7}, {"atol": 1e-5})
@@ -61,7 +61,7 @@ SAME = [
 @examples(18)
 @given(st.integers(0, 2**31), st.sampled_from(SAME))
 def test_invariances(seed, case):
-    """The same judgements in other words, also of copies of the items."""
+    """The same comparisons in other representations, also with copies of the items."""
     machine, of_optimum, of_function = case
     pairs, y = noisy_comparisons(seed, tie_share=0.7)
     fitted = clone(machine).fit(pairs, y)
@@ -92,14 +92,14 @@ def test_weights_count_pairs(machine):
     plain = clone(machine).fit(pairs[repeated], y[repeated])
     weighted = clone(machine).fit(pairs, y, sample_weight=weights)
     scaled = clone(machine).fit(pairs, y, sample_weight=1024 * weights)
-    if "C" in machine.get_params():  # which is for each unit of weight
+    if "C" in machine.get_params():  # C is the cost per unit of weight
         scaled = (
             clone(machine).set_params(C=0.35).fit(pairs, y, sample_weight=2.0 * weights)
         )
     for fitted in (weighted, scaled):
         assert optimum(fitted) == pytest.approx(optimum(plain), rel=1e-9)
         z = fitted.decision_function(pairs)
-        # whose optimum is reached by several functions
+        # several functions may have the optimal value
         if isinstance(machine, LPCompare):
             slack = np.maximum(
                 0, np.where(y == 0, np.abs(z) - 1, 1 - y * z) + fitted.margin_
@@ -131,7 +131,7 @@ def test_a_fitted_model_survives_new_parameters_and_pickling(machine):
     pairs, y = PROBLEM
     fitted = clone(machine).set_params(gamma=0.3).fit(pairs, y)
     expected = fitted.rank_function(pairs.items)
-    fitted.set_params(kernel="linear", gamma=7.0)  # for the next fit
+    fitted.set_params(kernel="linear", gamma=7.0)  # these apply to the next fit only
     for model in (fitted, pickle.loads(pickle.dumps(fitted))):
         np.testing.assert_array_equal(model.rank_function(pairs.items), expected)
 

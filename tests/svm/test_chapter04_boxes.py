@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from preflearn.pairs import Pairs
 from preflearn.svm import DegenerateBiasError, SVMCompare
 
-# Small integers: ties of all kinds, equal differences, null directions, contradictions.
+# Small integers give ties, equal differences, null directions, and contradictions.
 COORDINATE = st.integers(-2, 2)
 PROBLEMS = st.integers(1, 2).flatmap(
     lambda p: st.tuples(
@@ -22,7 +22,7 @@ PROBLEMS = st.integers(1, 2).flatmap(
         st.sampled_from([0.003, 0.05, 0.25, 1.0, 8.0, 100.0]),
     )
 )
-# b = 1, and the ties' rows weigh 1.2 m C
+# b = 1, and the weights of the ties' rows sum to 1.2 m C
 UNBOUNDED_IN_PRINT = ([(1, 0)] * 3, [(0, 1), (0, 2)], 0.01)
 
 
@@ -31,8 +31,8 @@ def against_origin(differences):
 
 
 def compared(preferences, ties):
-    """Differences, labels and pairs of preferences, all won by the first item, and
-    ties."""
+    """Return differences, labels, and pairs. The first item wins each preference; the
+    other comparisons are ties."""
     differences = np.array([*preferences, *ties], dtype=float)
     return (
         differences,
@@ -42,8 +42,8 @@ def compared(preferences, ties):
 
 
 def fitted(preferences, ties, C):
-    """The machine on differences, all preferences won by the first item; None where b <
-    1."""
+    """Fit SVMCompare to differences, where the first item wins each preference. Return
+    None if b < 1."""
     differences, y, pairs = compared(preferences, ties)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -55,16 +55,16 @@ def fitted(preferences, ties, C):
 
 
 def lp_value(differences, y, r, mu, nu):
-    """The objective of the linear program at a ranking function and a margin, with the
-    least slacks."""
+    """Return the objective of the linear program at a ranking function and a margin,
+    with the smallest slacks."""
     z = differences @ r
     slack = np.maximum(0, np.where(y == 0, np.abs(z) - 1 + mu, 1 + mu - z))
     return mu - slack.sum() / (nu * len(y))
 
 
 def lp_bound(differences, y, weights, kappa, radius):
-    """A bound on that objective over the ball, by weak duality, from signed multipliers
-    of the pairs."""
+    """Return a bound on this objective over the ball by weak duality, from signed
+    multipliers of the pairs."""
     size = np.abs(weights)
     assert size.sum() + kappa == pytest.approx(1, abs=1e-9)
     return (
@@ -101,14 +101,15 @@ def test_rows_of_ties_weigh_more_than_pairs_where_b_is_one():
     assert machine.bias_ == pytest.approx(-1)
     assert np.abs(machine.dual_coef_[y == 0]).max() < 1e-9
     assert np.abs(machine.dual_coef_).sum() / (0.01 * len(y)) == pytest.approx(0.6)
-    # With the rows' weights, twice those of the preferences, nu would be 1.2: beyond 1
-    # each mu pays.
+    # With the weights of the rows, twice those of the preferences, nu would be 1.2. The
+    # objective would then increase with mu beyond 1.
     value = [lp_value(differences, y, machine.coef_, mu, 1.2) for mu in (1, 10, 100)]
     assert value[0] < value[1] < value[2]
 
 
 def solve_lp(differences, y, nu, radius):
-    """The program in cvxpy: value, r, mu, multipliers of the pairs and of the norm."""
+    """Solve the program by cvxpy. Return the value, r, mu, and the constraints, with
+    their multipliers."""
     w = cp.Variable(differences.shape[1])
     mu = cp.Variable()
     slack = cp.Variable(len(y), nonneg=True)
@@ -122,7 +123,7 @@ def solve_lp(differences, y, nu, radius):
 
 
 @pytest.mark.theorem("thm-lp")
-@pytest.mark.parametrize("seed", [1, 2, 3, 5, 6, 9, 11, 12])  # with b > 1
+@pytest.mark.parametrize("seed", [1, 2, 3, 5, 6, 9, 11, 12])  # seeds with b > 1
 def test_the_radius_of_the_quadratic_program_has_the_best_value_per_unit_and_no_other_comes_from_it(
     seed,
 ):
@@ -137,7 +138,7 @@ def test_the_radius_of_the_quadratic_program_has_the_best_value_per_unit_and_no_
     assert value > 0
     assert mu == pytest.approx(-1 / machine.bias_, abs=1e-4)
     assert r == pytest.approx(machine.coef_, abs=1e-4)
-    # Back: the supergradient V(R) / R is the multiplier of the norm times R, which
+    # Converse: the supergradient V(R) / R is the multiplier of the norm times R, and
     # gives the cost.
     cost = radius**2 / (mu * value * nu * len(y))
     assert fitted(preferences, ties, cost)[2].coef_ == pytest.approx(r, abs=1e-4)
@@ -155,8 +156,8 @@ def test_the_radius_of_the_quadratic_program_has_the_best_value_per_unit_and_no_
 
 @pytest.mark.theorem("thm-lp")
 def test_without_the_bound_on_mu_a_solution_exists_that_no_quadratic_program_has():
-    """One preference of 3, one tie of 1, nu = 1, R = 0.1: mu = 5 is as good as any, and
-    b = 1/5 < 1."""
+    """Take one preference of 3, one tie of 1, nu = 1, and R = 0.1. Then mu = 5 is
+    optimal, but b = 1/5 < 1."""
     differences, y, pairs = compared([(3,)], [(1,)])
     free = [
         lp_value(differences, y, np.array([0.1]), mu, 1.0)
@@ -177,13 +178,13 @@ def test_without_the_bound_on_mu_a_solution_exists_that_no_quadratic_program_has
     st.sampled_from([0.05, 1.0, 20.0]),
 )
 def test_the_weights_are_a_combination_of_the_differences(preferences, ties, C):
-    """In four dimensions, of which few differences fill a part: equal, zero and
-    opposite ones among them."""
+    """In four dimensions, a few differences span a subspace. Some of them are equal,
+    zero, or opposite."""
     D, label = flipped_rows(*compared(preferences, ties)[:2])
     u = hinge_machine(D, C, label)[1]
     c, *_ = np.linalg.lstsq(D.T, u, rcond=1e-10)
     np.testing.assert_allclose(c @ D, u, atol=2e-4)
-    # the rows' second items, then their first
+    # the second items of the rows, and then the first items
     items = np.vstack([0 * D, D])
     a = np.append(-c, c)
     assert a @ (items @ items.T) @ a == pytest.approx(u @ u, abs=1e-3)
@@ -195,7 +196,7 @@ def test_the_weights_are_a_combination_of_the_differences(preferences, ties, C):
 @pytest.mark.theorem("prop-bias")
 @given(PROBLEMS)
 def test_the_dual_weights_of_both_kinds_have_one_sum(problem):
-    """(a), on the multipliers of the primal program."""
+    """(a), for the multipliers of the primal program."""
     rows, label = flipped_rows(*compared(*problem[:2])[:2])
     weights = hinge_machine(rows, 1.0, label, ridge=1 / problem[2])[3]
     assert weights[label > 0].sum() == pytest.approx(weights[label < 0].sum(), abs=1e-5)
@@ -203,8 +204,8 @@ def test_the_dual_weights_of_both_kinds_have_one_sum(problem):
 
 @pytest.mark.theorem("prop-bias")
 def test_beta_can_be_any_number_of_an_interval():
-    """(d): one preference of 3 and one tie of 1 at C = 1/20, where u = 1/10 with all
-    weights at bounds."""
+    """(d): with one preference of 3 and one tie of 1 at C = 1/20, u = 1/10 and all
+    weights are at their bounds."""
     u, beta = np.meshgrid(np.linspace(-1, 1, 201), np.linspace(-3, 3, 601))
     hinges = [np.maximum(0, x) for x in (1 - beta - 3 * u, 1 + beta + u, 1 + beta - u)]
     objective = u**2 / 2 + sum(hinges) / 20
@@ -248,7 +249,7 @@ def test_the_bias_as_the_cost_vanishes(n_preferences, n_ties, limit):
     st.sampled_from([-0.5, -1, -2, -3]),
 )
 def test_wrong_comparisons_are_wrong_flipped_rows(rows, beta):
-    """With differences of u that lie on the thresholds, too."""
+    """The test includes differences of u on the thresholds."""
     differences, y = map(np.array, zip(*rows, strict=True))
     predicted = [1 if d > -beta else -1 if d < beta else 0 for d in differences]
     pairs = Pairs.from_arrays(differences[:, None], np.zeros((len(y), 1)))
@@ -257,12 +258,12 @@ def test_wrong_comparisons_are_wrong_flipped_rows(rows, beta):
     assert np.sum(predicted != y) == np.sum(said != labels)
 
 
-# ---- The machine at small cost
+# ---- SVMCompare at small cost
 
 
 def rescaled(D, y, sign, omega=1.0):
-    """u_1 and beta_1 of the proposition, here v and b: sign -1 is case (a), +1 case
-    (b)."""
+    """Return u_1 and beta_1 of the proposition, here called v and b. Sign -1 is case
+    (a), and +1 is case (b)."""
     P = y[y != 0, None] * D[y != 0]
     T = D[y == 0]
     v = cp.Variable(D.shape[1])
@@ -280,29 +281,31 @@ def rescaled(D, y, sign, omega=1.0):
 
 
 def largest_cost(D, y, sign, v, b):
-    """Half of the cost up to which the proof's hinges stay as they are."""
+    """Return half of the cost up to which the hinges of the proof do not change
+    sides."""
     z = D @ v
     reach = (b + y * z)[y != 0] if sign < 0 else (np.abs(b) + np.abs(z))[y == 0]
     return min(1 / max(reach.max(), 1e-9), 0.1)
 
 
 def original(D, y, C, omega):
-    """u / C and beta of the machine, with all hinges as they are printed."""
+    """Return u / C and beta of SVMCompare, with all hinges as printed."""
     rows, label = flipped_rows(D, y)
     return hinge_machine(C * rows, np.where(label < 0, omega, 1.0), label, ridge=C)[1:3]
 
 
 def machine_of(rng, n_plus, n0, p, kind):
-    """Noisy preferences and draws, of which kinds 1 to 3 are special, in place or not."""
+    """Return noisy preferences and draws. In kinds 1 to 3, some of them are replaced by
+    special ones."""
     D = rng.normal(size=(n_plus + n0, p))
     y = np.append(
         np.where(D[:n_plus, 0] + 1.5 * rng.normal(size=n_plus) > 0, 1, -1),
         np.zeros(n0, int),
     )
     if kind == 1:
-        D[n_plus:] = 0  # draws of equal players
+        D[n_plus:] = 0  # draws with a difference of zero
     if kind == 2:
-        # one decided match again and again, perhaps with contradictory results
+        # one decided match is repeated, possibly with contradictory results
         D[:n_plus] = D[0]
     return pytest.param(
         np.round(D) if kind == 3 else D,
@@ -342,7 +345,7 @@ def test_at_small_cost_the_machine_is_one_vector_times_the_cost(D, y, omega):
         )
     if sign > 0:
         z = (y * (D @ v))[y != 0]
-        # the plain mean, by Chebyshev
+        # the unweighted mean, by Chebyshev's inequality
         assert z.mean() >= v @ v / (2 * omega * n0) - 1e-5 * max(1, v @ v)
     pairs = against_origin(D)
     weight = np.where(y == 0, omega, 1.0)
@@ -360,7 +363,8 @@ def test_at_small_cost_the_machine_is_one_vector_times_the_cost(D, y, omega):
 
 @pytest.mark.theorem("prop-small-cost")
 def test_backwards_on_average_is_not_backwards_everywhere():
-    """Case (b) with a match that the reversed function still ranks rightly."""
+    """This is case (b) with one match that the reversed function still orders
+    correctly."""
     D = np.array([[3.0], [-1.0], [1.0], [0.5]])
     y = np.array([1, 1, 1, 0])
     v, _ = rescaled(D, y, 1)
@@ -369,12 +373,12 @@ def test_backwards_on_average_is_not_backwards_everywhere():
     assert z.min() < 0
 
 
-# ---- The machine that is 0 at every cost
+# ---- SVMCompare with u = 0 at every cost
 
 
 def steepest(D, y, omega):
-    """How fast the hinges can fall from u = 0, beta = -1, over |u| <= 1 in each
-    feature: a linear program."""
+    """Return the largest rate of decrease of the hinges from u = 0, beta = -1, over all
+    u with entries in [-1, 1], by a linear program."""
     P = (y[:, None] * D)[y != 0]
     T = D[y == 0]
     n0, p = T.shape
@@ -389,7 +393,7 @@ def steepest(D, y, omega):
 
 
 def mean_against_mean(D, y):
-    """The same for the weight n+/n0, from the two means alone."""
+    """Return the same for the tie weight n+/n0, from the means of both kinds alone."""
     P = (y[:, None] * D)[y != 0]
     T = D[y == 0]
     n0, p = T.shape
@@ -428,8 +432,7 @@ def noisy_machines():
 @pytest.mark.theorem("prop-small-cost")
 @pytest.mark.parametrize(("D", "y"), [*noisy_machines()])
 def test_a_machine_is_zero_at_every_cost_or_at_none(D, y):
-    """(c), and that a larger weight of the draws can only add to the machines that are
-    0."""
+    """(c), and a larger tie weight can only add cases in which u = 0."""
     ratio = np.sum(y != 0) / np.sum(y == 0)
     zero = [steepest(D, y, c * ratio) < 1e-9 for c in (0.6, 1.0, 1.5)]
     assert zero == sorted(zero)

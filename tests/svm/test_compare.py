@@ -29,10 +29,10 @@ def square_root(K):
 
 
 def hinges_by_cvxpy(pairs, y, K, costs, biased):
-    """The optimal value of hinges on the flipped rows, score differences, their
-    precision, and beta.
+    """Return the optimal value of the hinges on the flipped rows, score differences,
+    their precision, and beta.
 
-    `costs` are those of a preference and of a tie.
+    `costs` are the costs of a preference and of a tie.
     """
     d = pairs.incidence() @ square_root(K)
     rows, labels = flipped_rows(d, y)
@@ -78,10 +78,10 @@ def test_compare_equals_cvxpy(seed, kernel, C, tie_share, size):
     st.sampled_from([0.05, 1.0, 30.0]),
     st.sampled_from(["ignore", "duplicate"]),
 )
-# tau would be 1, where rounding scatters ten differences
+# tau would be 1, and rounding scatters ten differences around it
 @example(1184315, "rbf", 1.0, "duplicate")
 def test_rank_equals_cvxpy(seed, kernel, C, ties):
-    """Eq. 3, or rank2 of Table 2 with the two copies of each preference in one cost."""
+    """Eq. 3, or rank2 of Table 2, where both copies of a preference share one cost."""
     pairs, y = compared(seed)
     K = pairwise_kernels(pairs.items, metric=kernel, **KERNELS[kernel])
     costs = (2 * C, C) if ties == "duplicate" else (C, 0)
@@ -134,7 +134,7 @@ def test_a_larger_cost_is_advised_where_it_helps():
 
 
 def test_no_cost_helps_a_league_and_every_named_remedy_does():
-    """1,900 noisy games of 20 teams, a quarter of them ties: noise decides which."""
+    """In 1,900 noisy games of 20 teams, a quarter are ties, which noise determines."""
     pairs, y, strength = league()
     remedies = [Davidson(), OrdinalComparison(), SVMRank(kernel="linear")]
     for C in (1e-6, 1e-2, 100.0):
@@ -182,7 +182,8 @@ def test_the_least_tie_weight_serves_whatever_the_labels_are(seed, C, weighted):
 
 
 def test_any_bias_within_the_optimal_interval_is_optimal():
-    """One tie against one preference: beta is not unique, and the middle is taken."""
+    """With one tie and one preference, beta is not unique, and the fit returns the
+    middle of its interval."""
     pairs = Pairs([[0.0], [1.0], [1.0]], [[1, 0], [2, 1]])
     machine = SVMCompare(0.1, "linear").fit(pairs, [1, 0])
     assert machine.bias_ == pytest.approx(-1, abs=1e-6)
@@ -232,12 +233,12 @@ def test_costs_and_kernels_without_an_answer_are_named(
         clone(machine).set_params(**parameters).fit(pairs, LABELS)
 
 
-# ---- Certificates of what is returned
+# ---- Certificates of the returned models
 
 
 def degenerate(rng):
-    """A small problem with copies of items, ties of any share, offsets and weights of
-    any size."""
+    """Return a small problem with copies of items, any fraction of ties, and offsets
+    and weights of any size."""
     n, m, p = (int(rng.integers(*ends)) for ends in ((2, 25), (2, 50), (1, 5)))
     X = (
         rng.standard_normal((n, p))
@@ -262,7 +263,7 @@ def degenerate(rng):
 
 
 def primal_and_dual(machine, pairs, y, cost):
-    """The objective at the returned differences of scores, and a dual value that
+    """Return the objective at the returned score differences, and a lower bound that
     dual_coef_ proves."""
     z = machine.decision_function(pairs)
     a = machine.dual_coef_
@@ -305,7 +306,8 @@ def primal_and_dual(machine, pairs, y, cost):
     st.sampled_from([1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6]),
 )
 def test_returned_models_meet_their_certificate(seed, machine, kernel, C):
-    """The objective of the returned model is the reported one, within the reported gap."""
+    """The objective of the returned model equals the reported one, within the reported
+    gap."""
     pairs, y, weights = degenerate(np.random.default_rng(seed))
     fitted = clone(machine).set_params(C=C, kernel=kernel)
     with warnings.catch_warnings(record=True) as caught:
@@ -317,7 +319,7 @@ def test_returned_models_meet_their_certificate(seed, machine, kernel, C):
         except ValueError as error:
             assert "lower C" in str(error)  # noqa: PT017
             return
-    # files that other tests left open may be collected here
+    # a garbage collection may warn about files that other tests left open
     kinds = [
         warning.category
         for warning in caught
@@ -325,7 +327,8 @@ def test_returned_models_meet_their_certificate(seed, machine, kernel, C):
     ]
     assert kinds == [ConvergenceWarning] * (fitted.dual_gap_ > 1e-6)
     objective, dual = primal_and_dual(fitted, pairs, y, C * weights)
-    # beyond 1e-6 rounding decides, and is known by its order only
+    # below 1e-6, the gap consists of rounding errors, and only its order of magnitude
+    # is known
     order = 10 if kinds else 3
     assert objective == pytest.approx(
         fitted.objective_, rel=order * fitted.dual_gap_ + 2e-6
@@ -355,8 +358,8 @@ def test_an_offset_of_the_items_changes_nothing(machine, kernel):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_labels_without_a_pattern_give_equal_scores_exactly(seed):
-    """With ties that weigh as much as preferences, u = 0 is optimal for labels without
-    a pattern."""
+    """Ties weigh as much as preferences, so u = 0 is optimal for labels without a
+    pattern."""
     rng = np.random.default_rng(seed)
     pairs = Pairs.from_arrays(
         rng.standard_normal((200, 3)), rng.standard_normal((200, 3))
@@ -368,15 +371,15 @@ def test_labels_without_a_pattern_give_equal_scores_exactly(seed):
         assert not machine.decision_function(pairs).any()
         assert machine.objective_ == pytest.approx(2 * C * 100)
     y[:100] = np.where(pairs.differences()[:100, 0] > 0, 1, -1)
-    # a small u that means something is kept
+    # a small but meaningful u is not set to 0
     tiny = SVMCompare(1e-12, kernel="linear").fit(pairs, y)
     assert np.mean(np.sign(tiny.decision_function(pairs))[:100] == y[:100]) > 0.8
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_kernel_that_barely_varies_gives_equal_scores(seed):
-    """Ties outweigh labels without a pattern, so u = 0 is optimal; a gap of 1e-9 would
-    hide any order."""
+    """Ties outweigh labels without a pattern, so u = 0 is optimal. A gap of 1e-9 would
+    allow any order."""
     rng = np.random.default_rng(seed)
     index = np.array([rng.choice(100, 2, replace=False) for _ in range(400)])
     pairs = Pairs(rng.standard_normal((100, 7)), index)

@@ -1,4 +1,4 @@
-"""Pairs of scored items that are counted, against lists of the same pairs."""
+"""Counted pairs of scored items, compared with lists of the same pairs."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from preflearn.svm.counted_threshold import threshold_pairs
 
 
 def graded(seed, n, n_queries, n_grades):
-    """Scores f, grades y and query ids of n items; some scores are equal."""
+    """Return scores f, grades y, and query ids of n items. Some scores are equal."""
     rng = np.random.default_rng(seed)
     y = rng.integers(n_grades, size=n).astype(float)
     f = rng.normal(size=n) + rng.choice([0.0, 0.5]) * y
@@ -25,7 +25,7 @@ def graded(seed, n, n_queries, n_grades):
 
 
 def listed(y, qid):
-    """The pairs of different y, the better item first."""
+    """Return the pairs with different y, with the better item first."""
     pairs, labels = Pairs.from_scores(np.zeros((len(y), 1)), y, qid)
     return np.where((labels > 0)[:, None], pairs.index, pairs.index[:, ::-1])
 

@@ -1,5 +1,5 @@
-"""Operators of the incidence matrix, and the rows of hinges on them, against their
-dense definitions."""
+"""Operators of the incidence matrix, and rows of hinges on them, compared with dense
+definitions."""
 
 import numpy as np
 from hypothesis import given
@@ -13,8 +13,8 @@ from preflearn.svm.differences import FeatureGram
     st.integers(0, 2**31), st.integers(2, 30), st.integers(2, 20), st.integers(1, 12)
 )
 def test_differences_are_those_of_the_incidence_matrix(seed, m, n, r):
-    """Of features, and of their Gram matrix: products, blocks, and the system of the
-    interior point."""
+    """Differences of features and of their Gram matrix: products, blocks, and the
+    system of the interior point."""
     pairs, _ = noisy_comparisons(seed, m, n)
     rng = np.random.default_rng(seed)
     L = rng.standard_normal((n, r))

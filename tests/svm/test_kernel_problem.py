@@ -1,4 +1,4 @@
-"""The certificate of a fit against extended precision."""
+"""The certificate of a fit, compared with extended precision."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,8 @@ from preflearn.svm import SVMCompare
 
 
 def close_items(apart, spread, seed):
-    """Each of twenty items twice, a little apart, and noisy comparisons of any two."""
+    """Return twenty items, a second one close to each, and noisy comparisons of random
+    pairs."""
     rng = np.random.default_rng(seed)
     one = spread * rng.normal(size=(20, 3))
     items = np.vstack([one, one + apart * rng.normal(size=(20, 3))])

@@ -24,7 +24,8 @@ compared = partial(noisy_comparisons, m=300, n=100, p=4)
 
 
 def loss_and_gradient(theta, d, y, weights, alpha):
-    """F of w and beta by its definition on the flipped rows, and its gradient."""
+    """Return F of w and beta by its definition on the flipped rows, and its
+    gradient."""
     rows = np.column_stack(flipped_rows(d, y))
     mass = np.concatenate([weights[y != 0], weights[y == 0], weights[y == 0]])
     mass = mass / mass.sum()
@@ -35,7 +36,7 @@ def loss_and_gradient(theta, d, y, weights, alpha):
 
 
 def exact(d, y, alpha, weights=None):
-    """The minimum of F, w and beta by L-BFGS."""
+    """Return the minimum of F, with w and beta, by L-BFGS."""
     weights = np.ones(len(y)) if weights is None else weights
     options = {"maxiter": 20000, "maxfun": 40000, "ftol": 1e-15, "gtol": 1e-8}
     problem = (d, y, weights, alpha)
@@ -126,8 +127,8 @@ def test_the_loss_is_the_ordinal_likelihood_up_to_a_function_of_beta():
 
 @pytest.mark.parametrize("tie_share", [0.1, 0.25, 0.3, 0.35, 0.45])
 def test_the_sign_of_the_bias_is_decided_at_beta_zero(tie_share):
-    """beta < 0 if and only if ties outnumber sum s(-w·d) at the w that is best for beta
-    = 0."""
+    """beta < 0 if and only if the number of ties exceeds sum s(-w·d), at the w that is
+    optimal for beta = 0."""
     pairs, y = compared(4, m=500, tie_share=tie_share, noise=3.0)
     alpha = 0.01
     rows, labels = flipped_rows(pairs.differences(), y)
@@ -198,7 +199,7 @@ def test_the_seed_draws_the_features():
 @pytest.mark.parametrize("gamma", ["scale", 0.2])
 def test_an_offset_of_all_items_changes_nothing(case, gamma):
     pairs, y = compared(21)
-    items = np.round(pairs.items * 2**20) / 2**20  # so that adding the offset is exact
+    items = np.round(pairs.items * 2**20) / 2**20  # makes the sum with the offset exact
     here, there = (
         Pairs(items + offset, pairs.index)
         for offset in (0, np.array([1e5, 0, -1e5, 3e3]))
@@ -221,8 +222,8 @@ def test_one_pair_may_have_nearly_half_of_all_weight():
 
 @pytest.mark.parametrize("p", [3, 40])
 def test_many_pairs_start_from_fewer(monkeypatch, p):
-    """Also where the fewer ones are not like the others, and where a Hessian is formed
-    in time."""
+    """This includes a subset that does not resemble all pairs, and a switch to the
+    Hessian."""
     monkeypatch.setattr("preflearn.solvers.smooth_losses._MIN_COARSE_PAIRS", 20)
     monkeypatch.setattr("preflearn.solvers.smooth_losses._CG_STEPS", 2)
     monkeypatch.setattr("preflearn.solvers.smooth_losses._BLOCK", 100)
@@ -236,7 +237,8 @@ def test_many_pairs_start_from_fewer(monkeypatch, p):
 
 @pytest.mark.parametrize("condition", [1.0, 2e3, 1e6])
 def test_features_of_any_condition(condition):
-    """Against scikit-learn's Newton method on the matrix of flipped differences."""
+    """Compare with scikit-learn's Newton method on the matrix of flipped
+    differences."""
     pairs, y = compared(22, m=2000, p=8)
     Q = np.linalg.qr(np.random.default_rng(0).standard_normal((8, 8)))[0]
     pairs = Pairs(
@@ -254,8 +256,8 @@ def test_features_of_any_condition(condition):
 
 
 def test_a_gap_left_by_rounding_is_reported():
-    """At least some of eight problems warn; in others the gap is 0, depending on
-    rounding."""
+    """At least one of eight problems warns. In the others, rounding may make the gap
+    0."""
     problems = [compared(seed) for seed in range(8)]
     with pytest.warns(ConvergenceWarning, match=r"1e-30.*raise alpha"):
         machines = [

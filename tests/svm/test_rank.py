@@ -1,4 +1,4 @@
-"""SVMRank from pairs, scores and rankings, and the cost that it chooses on the paths of
+"""SVMRank for pairs, scores, and rankings, and the cost that it chooses on the paths of
 held-out items."""
 
 import warnings
@@ -15,7 +15,7 @@ from preflearn.svm import SVMRank
 
 
 def scored(seed, n=24, queries=1, ties=False):
-    """Items, noisy linear scores, and query ids."""
+    """Return items, noisy linear scores, and query ids."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     qid = np.sort(rng.integers(queries, size=n))
@@ -25,8 +25,8 @@ def scored(seed, n=24, queries=1, ties=False):
 
 @pytest.mark.parametrize("ties", ["ignore", "duplicate"])
 def test_scored_items_are_the_pairs_of_from_scores(ties):
-    """Ties too, and only the order of scores counts; ids of queries are any that can be
-    sorted."""
+    """This includes ties. Only the order of scores matters, and query ids can be of any
+    sortable type."""
     X, y, qid = scored(3, queries=2, ties=True)
     machine = SVMRank(2.0, gamma=0.4, ties=ties)
     expected = clone(machine).fit(*Pairs.from_scores(X, y, qid, ties="keep"))
@@ -42,7 +42,7 @@ def test_scored_items_are_the_pairs_of_from_scores(ties):
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
 @pytest.mark.parametrize("ties", ["ignore", "duplicate"])
 def test_the_c_of_the_path_has_the_least_mean_error_of_its_folds(seed, kernel, ties):
-    """And the machine is the one of that C, on all pairs."""
+    """The fitted model is that of this C on all pairs."""
     X, y, _ = scored(seed, n=20, ties=True)
     items = rbf_kernel(X, gamma=0.2) if kernel == "precomputed" else X
     pairs, labels = Pairs.from_scores(items, y, ties="keep")
@@ -110,12 +110,14 @@ def test_a_choice_at_the_end_of_the_range_warns(seed, bounded):
     at_the_end = [
         warning.filename for warning in caught if warning.category is ConvergenceWarning
     ]
-    assert at_the_end == [__file__] * bounded  # where `fit` was called
+    # the warning names the line of the call of `fit`
+    assert at_the_end == [__file__] * bounded
     assert (machine.curve_.lam < machine.curve_.lambdas[-1]) == bounded
 
 
 def test_the_path_has_the_width_of_the_machine():
-    """The variance is taken over the distinct items that occur in a pair."""
+    """The variance in gamma="scale" is taken over the distinct items that occur in a
+    pair."""
     X, y, _ = scored(4)
     X = np.vstack([X, X[:3], [[50.0, 50.0, 50.0]]])
     y = np.append(y, [*y[:3], 0.0])

@@ -27,8 +27,8 @@ PRECISE = {
 
 
 def soft_by_cvxpy(pairs, y, K, nu, radius, weights):
-    """The program as stated, with one slack a pair, over the items that occur in the
-    pairs."""
+    """Solve the program as stated, with one slack per pair, over the items that occur
+    in the pairs."""
     rows = pairs.incidence() @ K[:, np.unique(pairs.index)]
     a = cp.Variable(rows.shape[1])
     mu = cp.Variable()
@@ -49,7 +49,8 @@ def margins(z, y):
     return np.where(y == 0, 1 - np.abs(z), y * z - 1)
 
 
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # of the peer, at 1e-9
+# cvxpy's solver may warn at 1e-9
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @given(
     st.integers(0, 2**31),
     st.sampled_from(sorted(KERNELS)),
@@ -58,7 +59,8 @@ def margins(z, y):
     st.sampled_from([0.2, 0.6]),
     st.booleans(),
 )
-@example(157103558, "linear", 0.03, 0.5, 0.2, False)  # one item occurs in no pair
+# one item does not occur in any pair
+@example(157103558, "linear", 0.03, 0.5, 0.2, False)
 def test_equals_cvxpy_and_satisfies_the_optimality_conditions(
     seed, kernel, nu, radius, tie_share, weighted
 ):
@@ -75,7 +77,8 @@ def test_equals_cvxpy_and_satisfies_the_optimality_conditions(
     assert lp.dual_gap_ < 1e-8
     assert -1 - 1e-9 <= lp.objective_ <= lp.margin_ + 1e-12
     assert lp.margin_ <= 1 + 1e-9
-    # primal: the scores are those of a combination of kernels within the radius
+    # primal feasibility: the scores are those of a combination of kernels within the
+    # radius
     assert np.abs(lp.item_coef_).sum() <= radius * (1 + 1e-12)
     z = pairs.incidence() @ K[:, lp.support_items_] @ lp.item_coef_
     np.testing.assert_allclose(lp.decision_function(pairs), z, atol=1e-9 * radius)
@@ -83,7 +86,7 @@ def test_equals_cvxpy_and_satisfies_the_optimality_conditions(
     np.testing.assert_allclose(lp.slack_, np.maximum(0, -clearance), atol=1e-8)
     cost = weights / (nu * weights.sum())
     assert lp.margin_ - cost @ lp.slack_ == pytest.approx(lp.objective_, abs=1e-9)
-    # dual, and complementary slackness
+    # dual feasibility and complementary slackness
     g = lp.dual_coef_
     assert (g * y >= 0).all()
     assert (np.abs(g) <= cost * (1 + 1e-9)).all()
@@ -96,7 +99,7 @@ def test_equals_cvxpy_and_satisfies_the_optimality_conditions(
         np.abs(g)[clearance < -1e-6], cost[clearance < -1e-6], rtol=1e-6
     )
     assert (np.abs(g)[clearance > 1e-6] < 1e-9).all()
-    # the shares that nu bounds
+    # the fractions that nu bounds
     share = weights / weights.sum()
     assert share[clearance < -1e-7].sum() <= nu + 1e-9
     if lp.margin_ < 1 - 1e-6:
@@ -124,7 +127,7 @@ def test_without_slack_it_is_the_margin_lp_from_a_least_radius_on(seed):
     assert lp.objective_ == pytest.approx(mu, abs=1e-8)
     assert lp.slack_.max() < 1e-8
     assert LPCompare(nu, 0.9 * least, "linear").fit(pairs, y).margin_ < mu - 1e-4
-    # The same optimum as long as its dual weights are within the costs, and no longer.
+    # The optimum is the same if its dual weights are within the costs, and only then.
     largest = 1 / (len(y) * np.abs(exact.dual_coef_).max())
     assert LPCompare(0.99 * largest, 1.01 * least, "linear").fit(
         pairs, y
@@ -142,8 +145,8 @@ def test_without_slack_it_is_the_margin_lp_from_a_least_radius_on(seed):
     st.sampled_from([0.05, 0.4, 0.9]),
 )
 def test_items_and_pairs_enter_in_small_blocks(seed, kernel, nu):
-    """From two items and a guess on an eighth of the pairs, to the optimum over all of
-    them."""
+    """The fit starts from two items and an estimate from an eighth of the pairs, and
+    reaches the optimum over all."""
     pairs, y = compared(seed, m=60, n=20)
     K = pairwise_kernels(pairs.items, metric=kernel, **KERNELS[kernel])
     with pytest.MonkeyPatch.context() as patch:
@@ -208,7 +211,7 @@ def test_a_constant_kernel_leaves_no_ranking(kernel, nu, objective, margin):
 
 @pytest.mark.parametrize("radius", [1e-9, 1e6, 1e12, 1e200])
 def test_an_extreme_radius_is_never_silent(radius):
-    """The optimum is proved, or a warning or an error says that it is not."""
+    """Either the optimum is proved, or a warning or an error states that it is not."""
     pairs, y = compared(2, tie_share=0.6)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

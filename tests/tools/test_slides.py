@@ -130,7 +130,8 @@ def test_slides_are_one_page_without_code_and_hidden_parts(notebook):
     optional_import("nbconvert")
     page = to_html(notebook, "node_modules")
     assert "HIDDEN" not in page
-    assert page.count("<section") == 7 + 3  # slides, and columns around them
+    # seven slides, and three columns that contain them
+    assert page.count("<section") == 7 + 3
     assert "data:image/svg+xml;base64," in page
     assert "node_modules/reveal.js/dist/reveal.js" in page
     assert not re.search(r'(?:src|href)="https?://', page)

@@ -1,5 +1,5 @@
-"""The tools that report sizes and numbers in prose, and that make the archive of
-executed notebooks."""
+"""The tools that report sizes and numbers in prose, and the tool that archives executed
+notebooks."""
 
 import json
 
@@ -23,7 +23,7 @@ def test_tokens_do_not_depend_on_layout_comments_and_docstrings():
 
 def test_words_of_prose_are_counted_without_formulas():
     text = "# A title\n```{math}\n:label: x\nf = Bw\n```\nIt's $b$, by {ref}`a place <b>`:\n"
-    assert count_words(text) == 5  # A, title, It's, by, and the text of the link
+    assert count_words(text) == 5  # the words are A, title, It's, by, and the link text
 
 
 def test_folded_cells_count_in_a_run_only():

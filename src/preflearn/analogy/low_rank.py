@@ -22,7 +22,7 @@ from preflearn.core.compilation import njit
 from preflearn.core.gram import DenseGram
 from preflearn.core.validation import Floats
 
-_MAX_KNOTS = 500  # of each grid of each sign, over all features
+_MAX_KNOTS = 500  # knots in each grid for each sign, over all features
 _QUANTILE_SAMPLE = 10_000  # number of differences that are sampled for the quantiles
 
 

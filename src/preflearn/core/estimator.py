@@ -47,8 +47,8 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         pairs = as_pairs(pairs, keep=True)
         B = pairs.B
         scores = np.empty(pairs.items.shape[0])
-        # With at least as many pairs as items most items occur in a pair, and to find
-        # the others takes longer than to compute their scores.
+        # If there are at least as many pairs as items, most items occur in a pair.
+        # Finding the other items then takes longer than computing their scores.
         ids = slice(None) if len(scores) <= len(pairs) else B.occurring()
         scores[ids] = self.rank_function(pairs.items[ids])
         return B.differences(scores)

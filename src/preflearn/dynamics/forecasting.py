@@ -46,7 +46,7 @@ from preflearn.matches import Matches, n_earlier
 # feature whose scores changed by less is not smoothed, unless it is forecast.
 _MIN_MOVE = 0.05
 _MIN_DEBT = 1.0
-_MAX_SWEEPS = 100  # at one time; after them, the model is fitted again
+_MAX_SWEEPS = 100  # sweeps for one time; after these, the model is fitted again
 # the rate is halved if a sweep leaves more than this fraction of the change
 _PROGRESS = 0.99
 _MIN_RATE = 1 / 64

@@ -605,7 +605,7 @@ class DynamicComparisons(BaseEstimator):
     def _count_matches(self, end: int) -> NDArray:
         """Number of matches of each feature before match `end`.
 
-        An event of a race counts as one match, whatever the number of players.
+        An event of a race counts as one match, regardless of the number of players.
         """
         count = self._count_entries(0, end)
         column = {name: k for k, name in enumerate(self.features_)}
@@ -890,10 +890,8 @@ _MAX_PARALLEL_SPACES = 16
 _N_RANK_DRAWS = 1000
 _RANK_PROBABILITY = 0.95
 _RANK_BLOCK = 1 << 16  # number of scores drawn at once
-_MIN_GROUP_FRACTION = 1 / 8  # of the players: smaller groups cause no warning
-_MIN_EXPECTED_TIES = (
-    10  # between equals: if there are more, having none causes a warning
-)
+_MIN_GROUP_FRACTION = 1 / 8  # fraction of the players; smaller groups cause no warning
+_MIN_EXPECTED_TIES = 10  # expected ties between equal players; if there are more and no tie occurs, fit warns
 # Digits, in standard deviations, to which tied scores agree: fits have a tolerance.
 _TIE_DIGITS = 6
 _OBSERVATIONS = "outcomes", "weights", "offset"  # the columns of observations_
@@ -983,7 +981,9 @@ def _warn_about_missing_ties(likelihood: Likelihood, outcomes: Floats) -> None:
     if tie * len(outcomes) <= _MIN_EXPECTED_TIES:
         return
     text = f"{likelihood} expects a tie in {100 * tie:.0f} % of matches between equal players, but none"
-    ordinal = getattr(likelihood, "likelihood", likelihood)  # of a Lapse
+    ordinal = getattr(
+        likelihood, "likelihood", likelihood
+    )  # the likelihood that a Lapse wraps
     other = type(ordinal).__name__.removeprefix("Ordinal")
     warn_user(
         f"{text} of the {len(outcomes):,} outcomes in y is a tie; if ties are impossible, use {other}()",

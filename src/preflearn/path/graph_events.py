@@ -86,7 +86,7 @@ class SegmentLimits(NamedTuple):
 
     reach: float  # change of f up to which no other pair reaches the margin
     end: float  # smallest lambda
-    rounding: float  # of g
+    rounding: float  # rounding error of g
     inside: int  # number of pairs inside the margin that are not watched
 
 

@@ -80,7 +80,7 @@ class PlayerValues:
         values = vars(system).get("_values", {})
         if self.name not in values:
             raise AttributeError(
-                f"{type(system).__name__} has no {self.name} before fit"
+                f"{type(system).__name__} has no {self.name} before fit; call fit first"
             )
         return values[self.name][: len(system._places)].copy()
 

@@ -28,7 +28,7 @@ from preflearn.solvers.newton import (
     newton,
 )
 
-_MAX_STEPS = 200  # of Newton's method
+_MAX_STEPS = 200  # steps of Newton's method
 # Steps of conjugate gradients, with and without a factored Hessian. With one, more
 # steps would take as long as a new factorization.
 _CG_STEPS = 25

@@ -32,7 +32,7 @@ from preflearn.solvers.newton import conjugate_gradients, newton
 
 _NARROWING = 4.0  # factor by which the width decreases after each minimum
 _MIN_WIDTH = 1e-7
-_MAX_STEPS = 30  # of Newton's method per width
+_MAX_STEPS = 30  # steps of Newton's method per width
 _MAX_CG_STEPS = 500
 # accuracy of a minimum, relative to the increase of the objective by smoothing
 _ACCURACY = 0.1

@@ -29,7 +29,7 @@ class CountedItems(NamedTuple):
     X: Any  # (n, p), dense or sparse
     y: Floats  # (n,)
     qid: NDArray | None
-    queries: Queries  # of the items sorted by `order`
+    queries: Queries  # queries of the items sorted by `order`
     order: Ids  # sorts the items by query and y
 
     @classmethod
@@ -58,7 +58,7 @@ class CountedItems(NamedTuple):
 
 
 class CountedFit(NamedTuple):
-    """Solution for pairs that are not listed, with access to their dual weights."""
+    """Solution of a fit to counted pairs, which can return the dual weight of each pair."""
 
     y: Floats
     qid: NDArray | None

@@ -46,7 +46,9 @@ _OPTIONS = {
 _NEW_ITEMS = 20  # minimum number of items that are added at a time
 # In each round the objective grows, a pair is freed, or items are added.
 _MAX_ROUNDS = 10_000
-_MAX_FREED = 1000  # pairs that are freed at a time; up to twice as many pairs are all free at first
+# Number of pairs that are freed at a time. If there are at most twice as many pairs,
+# all of them are free from the start.
+_MAX_FREED = 1000
 
 
 @dataclass(eq=False, repr=False)

@@ -66,9 +66,10 @@ class Problem(NamedTuple):
         """exp(-gamma d²) between the training items, and linear functionals of its
         columns.
 
-        The rows of the second array are the kernel at the distinct test items, its mean
-        over the training items, and the constant that was subtracted from the kernel: 1
-        for a wide kernel unless the `constant` matters, otherwise 0.
+        The first rows of the second array are the kernel at the distinct test items. The
+        next row is the mean of the kernel over the training items. The last row is the
+        constant that was subtracted from the kernel. It is 1 for a wide kernel unless
+        `constant` is true, and otherwise 0.
         """
         wide = not constant and gamma * max(self.train.max(), self.test.max()) < _WIDE
         function = np.expm1 if wide else np.exp

@@ -222,7 +222,7 @@ def fit_shards(
     return Sharded(scores, residuals, sum(client.gather(sizes)))
 
 
-_PLACED: dict[tuple[str, int], Shard] = {}  # on a worker
+_PLACED: dict[tuple[str, int], Shard] = {}  # shards that this worker stores
 
 
 def _place(key: tuple[str, int], *arguments: Any) -> None:

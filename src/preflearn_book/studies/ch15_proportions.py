@@ -125,7 +125,7 @@ def _same_direction(
     name: str, a: Degrees, b: Degrees, c: Degrees, d: Degrees, tolerance: Any
 ) -> Degrees:
     """The degrees if the signs of a - b and c - d agree or are not used."""
-    zero = 0 * a  # of the same kind
+    zero = 0 * a  # zero of the same type as a
     if name == "geometric":
         low = np.minimum(a * d, b * c)
         high = np.maximum(a * d, b * c)

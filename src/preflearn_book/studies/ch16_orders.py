@@ -47,7 +47,7 @@ def kemeny(P: Floats) -> Floats:
     # Whether a chain of majorities leads from i to j, or i = j.
     reach = np.isfinite(shortest_path(excess > 0, unweighted=True))
     cycle = connected_components(reach, connection="strong")[1]
-    # An item before a cycle reaches more items than those of the cycle.
+    # An item before a cycle reaches more items than the items of the cycle reach.
     order = np.lexsort((cycle, -reach.sum(axis=1)))
     for part in np.split(order, np.flatnonzero(np.diff(cycle[order])) + 1):
         search = _improved_order

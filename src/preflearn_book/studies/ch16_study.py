@@ -27,8 +27,8 @@ from preflearn_book.studies.ch16_orders import ORDERS
 
 Kind = Literal["min-max", "standard"]
 Grids = dict[str, tuple[dict[str, Any], int]]
-_BINS = 10  # of predicted chances
-_ROUNDING = 1e-9  # of a score of a ranking SVM, relative to their range
+_BINS = 10  # number of bins of predicted probabilities
+_ROUNDING = 1e-9  # rounding error of scores of a ranking SVM, relative to their range
 
 
 class Task(NamedTuple):
@@ -85,7 +85,7 @@ class Task(NamedTuple):
         equal, because otherwise rounding would decide their order.
         """
         if isinstance(learner, SVMRank):
-            # the chapter tells of ends
+            # the chapter reports choices at an end
             with warnings.catch_warnings(action="ignore", category=UserWarning):
                 w = learner.fit(self.X, self.y).coef_
             scores = (self.Q * w).sum(axis=1)  # a product may differ for equal rows

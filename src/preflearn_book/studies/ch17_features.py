@@ -40,7 +40,7 @@ TIES = 0.3  # fraction of the pairs
 _NORMS: dict[str, Any] = {"norm 1": "l1", "norm 2": "l2", "norm inf": "linf"}
 _YEARS = ("1998", "2003", "2008", "2013", "2018")  # first year of the test matches
 _RECENT = 10  # matches per team
-_PAIRS_PER_USER = 5  # from ten ratings, two at a time
+_PAIRS_PER_USER = 5  # five disjoint pairs of ten ratings
 
 
 def judge(truth: ArrayLike, forecast: NDArray) -> dict[str, float]:

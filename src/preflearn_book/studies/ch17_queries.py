@@ -59,7 +59,7 @@ class Queries(NamedTuple):
     qid: Ids
 
     def take(self, numbers: Sequence[int] | Ids) -> Queries:
-        """The documents of some queries, which are renumbered in the given order."""
+        """The documents of some queries. The queries are renumbered in the given order."""
         rows = [np.flatnonzero(self.qid == number) for number in numbers]
         qid = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
         all_rows = np.concatenate(rows)

@@ -43,7 +43,8 @@ DOMAINS = [
 NEW = "jester new"
 _USERS_PER_BLOCK = 6
 _BLOCKS = 6
-_SPARE = 10  # additional users, who replace users with tied ratings in half of a half
+# additional users, who replace users whose ratings in a fold might all be tied
+_SPARE = 10
 _JESTER_USERS = 2500  # users in the tasks; the others are for `new_user`
 _NEW_RATINGS = 100_000
 

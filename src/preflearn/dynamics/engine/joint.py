@@ -37,8 +37,8 @@ from preflearn.dynamics.engine.threads import ParallelMap, njit_nogil
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.matches import Matches
 
-MAX_SIZE = 5000  # of the state; its covariance has 200 MB
-MAX_NUMBERS = 2.5e8  # that a sweep of the filter stores; 2 GB
+MAX_SIZE = 5000  # size of the state; its covariance needs 200 MB
+MAX_NUMBERS = 2.5e8  # numbers that a sweep of the filter stores; 2 GB
 MAX_OPERATIONS = 2e11  # per sweep; one or two minutes
 # In standard deviations of the noise. The common offset of all scores keeps its prior
 # variance, which causes rounding errors in score differences.

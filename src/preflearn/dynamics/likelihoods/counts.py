@@ -29,7 +29,7 @@ from preflearn.dynamics.parametrized import Positive
 
 _MAX_POINTS = 1e9
 _MAX_EXPONENT = math.log(LARGEST)
-_MAX_TERMS = 1_000_000  # of a series, which has ten thousand for the largest parameters
+_MAX_TERMS = 1_000_000  # terms of a series; the largest parameters need ten thousand
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _PANELS = 12
 _NEGLIGIBLE = 45.0  # e^-45 = 3e-20
@@ -274,7 +274,9 @@ def _wins(base: float, mean: Floats, variance: Floats) -> Floats:
             x = (begin + (2 * panel + 1) * half)[:, None] + half[:, None] * _NODES
             slope = np.exp(x / 2 - 4 * base * np.sinh(x / 4) ** 2) * ive(0, 2 * base)
             slope += np.exp(-4 * base * np.sinh(x / 4) ** 2) * ive(1, 2 * base)
-            with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 has no width
+            with np.errstate(
+                divide="ignore", invalid="ignore"
+            ):  # 0 / 0 occurs only in panels of width 0
                 slope *= np.nan_to_num(ndtr((mean[:, None] - x) / deviation[:, None]))
             total += base / 2 * half * (slope @ _WEIGHTS)
     return total

@@ -35,7 +35,7 @@ from preflearn.metrics import comparison_loss
 _N_RANK_DRAWS = 4000
 _N_BISECTIONS = 50
 _N_NODES = 4001  # number of differences at which win probabilities are tabulated
-_REACH = 40.0  # in standard deviations of the noise; beyond, they are 0 or 1
+_REACH = 40.0  # in standard deviations of the noise; at larger distances, probabilities are 0 or 1
 _TAILS = 8.0  # in standard deviations of score differences
 _MIN_STD = 1e-150
 
@@ -499,7 +499,7 @@ class AveragedComparisons:
     def _quantiles(self, mean: Floats, std: Floats, level: float) -> Floats:
         """Ends of central intervals, by bisection of the distribution function.
 
-        The last axis of the result has the two ends.
+        The last axis of the result has length 2, for the lower and the upper end.
         """
         std = np.maximum(std, _MIN_STD)
 

@@ -42,13 +42,15 @@ from preflearn.solvers.search import Range
 
 _GTOL = 0.05  # largest derivative at the mode, in nats
 _MAX_ITER = 100
-_STEP = 0.05  # in a logarithm, for differences of gradients
-_MAX_STD = 3.0  # of a logarithm, which limits the axes of the grid
+_STEP = 0.05  # step of a logarithm for differences of gradients
+_MAX_STD = (
+    3.0  # largest standard deviation of a logarithm, which limits the axes of the grid
+)
 _MAX_GRID_DIMENSION = 3
-_N_POINTS = {1: 15, 2: 40, 3: 50}  # of the grid, by dimension
+_N_POINTS = {1: 15, 2: 40, 3: 50}  # number of grid points, by dimension
 _N_DRAWS = 128
 _MAX_DROP = 5.0  # largest decrease of the log density in the grid, in nats
-_MAX_GROWTH = 20  # of the number of points, for posteriors with long tails
+_MAX_GROWTH = 20  # growth of the number of points for posteriors with long tails
 _DEGREES = 5  # degrees of freedom of the proposal
 _MIN_EFFECTIVE = 10  # effective number of draws
 _MIN_MASS = 0.999  # posterior probability of the models that are kept

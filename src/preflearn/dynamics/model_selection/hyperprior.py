@@ -19,8 +19,8 @@ from preflearn.matches import Matches
 
 _TAIL = 2  # P(variance > v) = (1 + v / unit)^-_TAIL
 _LENGTH_WIDTH = 1.5  # standard deviation of the logarithm of a length
-_OTHER_WIDTH = 2.0  # of any other parameter
-_STEP = 1e-4  # in a logarithm, for differences of the log density
+_OTHER_WIDTH = 2.0  # prior width of any other parameter
+_STEP = 1e-4  # step of a logarithm for differences of the log density
 _NEGLIGIBLE_VARIANCE = 1e-100
 _MAX_FACTOR = 1e6  # largest ratio of a value in the search to the median, or inverse
 
