@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nbformat
 import papermill
+import yaml
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
@@ -17,6 +18,9 @@ from preflearn_book.runner.outputs import read_executed
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
+OTHER_VALUES = yaml.safe_load(
+    Path(__file__).with_name("other_values.yml").read_text("utf-8")
+)
 
 
 def rerun(name, folder, **parameters):

@@ -6,31 +6,24 @@ To repeat the run of a night, set PREFLEARN_NIGHT to its number: the day, as giv
 """
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from reruns import (
     NOTEBOOKS,
+    OTHER_VALUES,
     datasets_of,
     failures_of_second_run,
     rerun,
     use_mirror_without,
 )
 
-from preflearn_book.runner.project import Project
-
 pytestmark = pytest.mark.nightly
 
-PROJECT = Project(Path(__file__).parents[2])
 SEEDS = (
     np.random.default_rng(int(os.environ["PREFLEARN_NIGHT"]))
     .integers(1, 10**6, size=3)
     .tolist()
-)
-OTHER_VALUES = yaml.safe_load(
-    Path(__file__).with_name("other_values.yml").read_text("utf-8")
 )
 
 
@@ -38,23 +31,6 @@ OTHER_VALUES = yaml.safe_load(
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_notebook_runs_with_any_seed_and_all_verdicts_agree(name, seed, tmp_path):
     assert rerun(name, tmp_path, seed=seed) == []
-
-
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_each_parameter_has_two_other_values(name):
-    defaults = PROJECT.chapter(name).parameters
-    # the tests of reports vary the strings, which describe a user's file
-    if "data" in defaults:
-        defaults = {
-            key: default
-            for key, default in defaults.items()
-            if not isinstance(default, str)
-        }
-    values = OTHER_VALUES[name]
-    assert values.keys() == defaults.keys() - {"profile", "seed"}
-    for parameter, others in values.items():
-        assert len(others) == 2, parameter
-        assert defaults[parameter] not in others, parameter
 
 
 @pytest.mark.parametrize("which", [0, 1])
