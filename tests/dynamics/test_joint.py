@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from property_examples import examples
 from scipy.special import ndtr, ndtri
 from scipy.stats import multivariate_normal
+from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.core import NotIdentifiedWarning
 from preflearn.dynamics import (
@@ -34,6 +35,7 @@ from preflearn.dynamics import (
     PiecewiseConstant,
     Probit,
     Skellam,
+    StudentT,
     Wiener,
     load,
     maximise_evidence,
@@ -551,6 +553,23 @@ def test_updates_files_and_standings(covariance, tmp_path):
         assert (score, std) == pytest.approx(whole.scores(name, matches.time[-1]))
     with pytest.raises(ValueError, match="posterior"):
         again.set_params(posterior="factorized").update(matches[-1:], y[-1:])
+
+
+def test_an_update_allows_large_filtered_variances():
+    """Pseudo-observations of outliers have negative precisions: before the later matches
+    are filtered, a variance can be far above that of the prior."""
+    matches = matches_of([[1, -1]] * 4)
+    model = DynamicComparisons(
+        Wiener(0.5, "first") + Constant(4.0),
+        StudentT(0.5, 2.0),
+        posterior="joint",
+        max_iter=300,
+    )
+    y = np.array([10.0, 10.0, 1.0, -1.0])
+    with pytest.warns(ConvergenceWarning):
+        model.fit(matches[:3], y[:3])
+    assert model.pseudo_observations_[:, 1].min() < 0
+    assert model.update(matches[3:], y[3:]).converged_
 
 
 def test_ranks_are_drawn_jointly():

@@ -238,13 +238,16 @@ class JointFilter:
         m = np.zeros(0)
         total = 0.0
         n_negative = 0
+        # a negative beta can raise a filtered variance far above that of the prior
+        has_prior_bound = bool(np.all(sites[:, 1] >= 0.0))
         for e, epoch in enumerate(self._epochs):
             P, m = self._enter(e, P, m)
             visits = self._measurements, sites, self._gains[e], self._kept
             log_z, negative, square = _filter_epoch(P, m, epoch, self._steps, visits)
             total += log_z
             n_negative += negative
-            self.max_std = max(self.max_std, math.sqrt(square))
+            if has_prior_bound:
+                self.max_std = max(self.max_std, math.sqrt(square))
         if n_negative != 0:
             total = math.nan
         return total, m, P
