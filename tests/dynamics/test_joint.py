@@ -39,7 +39,6 @@ from preflearn.dynamics import (
     Wiener,
     load,
     maximise_evidence,
-    one_step_ahead,
     parameters_of,
     with_parameters,
 )
@@ -587,8 +586,6 @@ def test_sizes_and_questions_are_refused_with_a_remedy(monkeypatch):
     model = fitted(MOVING, Probit(), matches, y)
     with pytest.raises(ValueError, match=r"posterior.*'all'.*'joint'"):
         fitted(MOVING, Probit(), matches, y, posterior="all")
-    with pytest.raises(ValueError, match=r"posterior is 'joint'.*'factorized'"):
-        one_step_ahead(model, matches, y, start=5)
     with pytest.raises(ValueError, match=r"fixture.*last match"):
         model.simulate(matches[:3])
     with pytest.raises(ValueError, match=r"second is 'Ann'"):
