@@ -140,10 +140,56 @@ def test_models_must_be_a_list(models):
         AveragedComparisons(models, [1.0])
 
 
-def test_unknown_names_and_levels_are_named():
+def message_of(function, *arguments):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        function(*arguments)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("posterior", ["factorized", "joint"])
+@pytest.mark.parametrize("name", ["Zoe", "Anne", 3, 2.5, None, ["Ann"]], ids=repr)
+def test_unknown_names_have_the_message_of_a_model(posterior, name):
+    matches, y = small(n=30, outcomes=(1, -1))
+    model = DynamicComparisons(Constant(0.5), Probit(), posterior=posterior)
+    model.fit(matches, y)
+    found = AveragedComparisons([model, model], [0.5, 0.5])
+    for method, arguments in (
+        ("scores", (name, 1.0)),
+        ("difference", ("Ann", name, 1.0)),
+        ("difference", (name, "Ann", 1.0)),
+        ("joint_scores", (["Ann", name], 1.0)),
+    ):
+        expected = message_of(getattr(model, method), *arguments)
+        assert message_of(getattr(found, method), *arguments) == expected
+        assert "features_" in expected
+    text = message_of(model.scores, name, 1.0)
+    assert text == message_of(found.score_interval, name, 1.0)
+    if name == "Anne":
+        assert "closest: 'Ann'" in text
+    if name == 3:
+        assert "feature is 3" in text
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("difference", ("Ann", "Ann", 1.0)),
+        ("difference", ("Ann", "Bob", "soon")),
+        ("joint_scores", (["Ann", "Ann"], 1.0)),
+        ("joint_scores", ([], 1.0)),
+        ("joint_scores", ("Ann", 1.0)),
+        ("joint_scores", (3, 1.0)),
+        ("joint_scores", (["Ann"], float("nan"))),
+    ],
+)
+def test_other_mistakes_about_scores_have_the_message_of_a_model(method, arguments):
+    found, _, _ = mixture()
+    expected = message_of(getattr(found.models_[0], method), *arguments)
+    assert message_of(getattr(found, method), *arguments) == expected
+
+
+def test_unknown_names_of_matches_and_levels_are_named():
     found, matches, _ = mixture()
-    with pytest.raises(ValueError, match="Zoe"):
-        found.difference("Ann", "Zoe", 1.0)
     with pytest.raises(ValueError, match="level"):
         found.interval(matches, level=95)
     other = Matches([[1, -1]], [1.0], ["Ann", "Zoe"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,11 @@ from preflearn.core.validation import (
     PerMatch,
     check_array,
     check_count,
+    check_list,
     check_real,
     generator,
     raise_if_any,
     require,
-    short_repr,
 )
 from preflearn.dynamics.model import (
     DynamicComparisons,
@@ -145,9 +145,7 @@ class AveragedComparisons:
         -------
         mean, std : ndarray, of the shape of `time`
         """
-        mean, std = self._component_scores(feature, time)
-        mean, variance = self._mix(mean, std**2)
-        return mean[()], np.sqrt(variance)[()]
+        return self._mix_scores(*self._component_scores(feature, time))
 
     def score_interval(
         self, feature: Hashable, time: ArrayLike, level: float = 0.95
@@ -174,12 +172,10 @@ class AveragedComparisons:
     def _component_scores(
         self, feature: Hashable, time: ArrayLike
     ) -> tuple[Floats, Floats]:
-        pairs = [model.scores(feature, time) for model in self.models_]
-        mean, std = (np.array(values) for values in zip(*pairs, strict=True))
-        return mean, std
+        return _stack(model.scores(feature, time) for model in self.models_)
 
     def joint_scores(
-        self, features: Sequence[Hashable], time: Any
+        self, features: Iterable[Hashable], time: Any
     ) -> tuple[Floats, Floats]:
         """Posterior mean and covariance of the scores of some features at one time.
 
@@ -188,8 +184,8 @@ class AveragedComparisons:
 
         Parameters
         ----------
-        features : sequence of hashable
-            Names of F features.
+        features : iterable of F hashables
+            Names of the features, each once.
         time : float or date
             Time, as in `scores`.
 
@@ -197,16 +193,20 @@ class AveragedComparisons:
         -------
         mean : ndarray of shape (F,)
         covariance : ndarray of shape (F, F)
+
+        Raises
+        ------
+        ValueError
+            In the cases of `DynamicComparisons.joint_scores`.
         """
-        names = tuple(features)
-        now = float(np.asarray(as_times(time, self.matches_.columns))[()])
-        parts = [_joint_moments(model, names, now) for model in self.models_]
+        names = tuple(check_list(features, "features", "a list of names"))
+        parts = [model.joint_scores(names, time) for model in self.models_]
         means = np.array([mean for mean, _ in parts])
         mean = self.weights_ @ means
         apart = means - mean
         covariance = (self.weights_ * apart.T) @ apart
         for weight, (_, part) in zip(self.weights_, parts, strict=True):
-            covariance += weight * (part if part.ndim == 2 else np.diag(part))
+            covariance += weight * part
         return mean, covariance
 
     def standings(
@@ -290,23 +290,14 @@ class AveragedComparisons:
         Returns
         -------
         mean, std : ndarray, of the shape of `time`
+
+        Raises
+        ------
+        ValueError
+            In the cases of `DynamicComparisons.difference`.
         """
-        for argument, name in (("first", first), ("second", second)):
-            expected = (
-                f"a feature of the fit, one of {short_repr(list(self.features_))}"
-            )
-            require(name in self.features_, name, argument, expected)
-        parsed = np.asarray(as_times(time, self.matches_.columns))
-        times = np.atleast_1d(parsed)
-        order = np.argsort(times, kind="stable")
-        design = np.tile([1.0, -1.0], (len(times), 1))
-        matches = Matches(design, times[order], (first, second))
-        mean, variance = np.empty((2, len(times)))
-        mean[order], variance[order] = self.moments(matches, unseen="ignore")
-        return (
-            mean.reshape(parsed.shape)[()],
-            np.sqrt(variance.reshape(parsed.shape))[()],
-        )
+        pairs = (model.difference(first, second, time) for model in self.models_)
+        return self._mix_scores(*_stack(pairs))
 
     # ---- Matches
 
@@ -486,15 +477,20 @@ class AveragedComparisons:
         self, matches: Matches, offset: PerMatch
     ) -> tuple[Floats, Floats]:
         """Means and variances of x·s for each model, both of shape (K, N)."""
-        pairs = [model.moments(matches, offset, "ignore") for model in self.models_]
-        mean, variance = (np.array(values) for values in zip(*pairs, strict=True))
-        return mean, variance
+        return _stack(
+            model.moments(matches, offset, "ignore") for model in self.models_
+        )
 
     def _mix(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of the mixture, from those of the models in rows."""
         mixed = np.tensordot(self.weights_, mean, axes=1)
         spread = variance + (mean - mixed) ** 2
         return mixed, np.tensordot(self.weights_, spread, axes=1)
+
+    def _mix_scores(self, mean: Floats, std: Floats) -> tuple[NDArray, NDArray]:
+        """Mean and standard deviation of the mixture, from those of the models."""
+        mixed, variance = self._mix(mean, std**2)
+        return mixed[()], np.sqrt(variance)[()]
 
     def _quantiles(self, mean: Floats, std: Floats, level: float) -> Floats:
         """Ends of central intervals, by bisection of the distribution function.
@@ -513,6 +509,12 @@ class AveragedComparisons:
             own = mean + ndtri(q) * std
             ends.append(_bisect(below, q, own.min(axis=0), own.max(axis=0)))
         return np.stack(ends, axis=-1)
+
+
+def _stack(pairs: Iterable[tuple[NDArray, NDArray]]) -> tuple[Floats, Floats]:
+    """The first and the second elements of pairs, each stacked along a new axis."""
+    first, second = (np.array(values) for values in zip(*pairs, strict=True))
+    return first, second
 
 
 def _bisect(
