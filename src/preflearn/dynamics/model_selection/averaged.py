@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -24,10 +25,13 @@ from preflearn.core.validation import (
 )
 from preflearn.dynamics.model import (
     DynamicComparisons,
+    from_file,
     most_probable,
     ranks_by_mean,
     results_of,
+    to_file,
 )
+from preflearn.dynamics.saving import MIXTURE, read_npz, write_npz
 from preflearn.dynamics.simulation import square_root
 from preflearn.matches import Fixtures, Matches, as_times, prepare_for_prediction
 from preflearn.metrics import comparison_loss
@@ -46,7 +50,8 @@ class AveragedComparisons:
     `average_over_hyperparameters` returns it. Use it if forecasts and intervals must
     include the uncertainty of the hyperparameters. It has the methods of a fitted
     `DynamicComparisons`, and methods for intervals. Forecasts are weighted means, and
-    intervals are quantiles of the mixture.
+    intervals are quantiles of the mixture. `save` and `AveragedComparisons.load` store
+    it in a file.
 
     Parameters
     ----------
@@ -466,6 +471,53 @@ class AveragedComparisons:
         ]
         return rng.permutation(np.concatenate(parts))
 
+    # ---- Files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all models to one .npz file of numbers and JSON, for `load`.
+
+        Arrays that a model has in common with the first model, such as the matches, are
+        written once.
+
+        Parameters
+        ----------
+        path : path-like
+            Path of the file, in an existing folder. An existing file is replaced when
+            the new one is complete.
+
+        Raises
+        ------
+        ValueError
+            If the name of a feature is not a str, a number, or a tuple of them; if
+            `hyperparameters_` is not a table of numbers with str as names of columns.
+        OSError
+            If the file cannot be written.
+        """
+        write_npz(path, *_to_file(self), MIXTURE)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> AveragedComparisons:
+        """Load a mixture that `save` wrote.
+
+        The loaded mixture has the same models, weights, and hyperparameters, and the
+        same forecasts to the last bit.
+
+        Parameters
+        ----------
+        path : path-like
+            Path of the file.
+
+        Raises
+        ------
+        OSError
+            If the file does not exist or cannot be read.
+        ValueError
+            If the file has other content, is damaged, or has another version of the
+            format; if it contains a single `DynamicComparisons`, which
+            `preflearn.dynamics.load` reads.
+        """
+        return read_npz(path, _from_file, MIXTURE)
+
     # ---- The mixture
 
     def _prepare(self, matches: Fixtures, unseen: str) -> Matches:
@@ -509,6 +561,102 @@ class AveragedComparisons:
             own = mean + ndtri(q) * std
             ends.append(_bisect(below, q, own.min(axis=0), own.max(axis=0)))
         return np.stack(ends, axis=-1)
+
+
+def _to_file(mixture: AveragedComparisons) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """Header and arrays of a file, for `_from_file`.
+
+    The header lists the arrays of each model that are in the file. The first model has
+    all, and each other model those that differ from the arrays of the first.
+    """
+    headers = []
+    arrays = {"weights": mixture.weights_}
+    first: dict[str, NDArray] = {}
+    for k, model in enumerate(mixture.models_):
+        header, own = to_file(model)
+        first = first or own
+        if k > 0:
+            own = {
+                name: array
+                for name, array in own.items()
+                if not _same_bits(array, first[name])
+            }
+        headers.append({**header, "arrays": list(own)})
+        arrays |= {_array_name(k, name): array for name, array in own.items()}
+    evidence = mixture.log_marginal_likelihood_
+    if evidence is not None:
+        arrays["log_marginal_likelihood"] = np.array(evidence, dtype=np.float64)
+    table = mixture.hyperparameters_
+    columns = None
+    if table is not None:
+        _check_table(table)
+        columns = list(table.columns)
+        for k, name in enumerate(columns):
+            arrays[_column_name(k)] = table[name].to_numpy()
+    header = {
+        "models": headers,
+        "columns": columns,
+        "has_evidence": evidence is not None,
+    }
+    return header, arrays
+
+
+def _from_file(
+    header: dict[str, Any], arrays: dict[str, NDArray]
+) -> AveragedComparisons:
+    """Create a mixture from header and arrays of a file."""
+    weights = arrays.pop("weights")
+    evidence = None
+    if header["has_evidence"]:
+        evidence = float(arrays.pop("log_marginal_likelihood"))
+    table = None
+    if header["columns"] is not None:
+        table = pd.DataFrame(
+            {
+                name: arrays.pop(_column_name(k))
+                for k, name in enumerate(header["columns"])
+            }
+        )
+    models = []
+    first: dict[str, NDArray] = {}
+    for k, part in enumerate(header["models"]):
+        own = {name: arrays.pop(_array_name(k, name)) for name in part["arrays"]}
+        first = first or own
+        models.append(from_file(part, {**first, **own}))
+    require(not arrays, list(arrays), "the list of further arrays", "an empty list")
+    return AveragedComparisons(models, weights, evidence, table)
+
+
+def _array_name(k: int, name: str) -> str:
+    """Name in a file of an array of model k."""
+    return f"model_{k}_{name}"
+
+
+def _column_name(k: int) -> str:
+    """Name in a file of column k of the hyperparameters."""
+    return f"hyperparameters_{k}"
+
+
+def _same_bits(a: NDArray, b: NDArray) -> bool:
+    """Whether two arrays have the same type, shape, and bytes."""
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def _check_table(table: pd.DataFrame) -> None:
+    """Raise ValueError unless a file can store the hyperparameters."""
+    good = isinstance(table, pd.DataFrame) and table.columns.is_unique
+    expected = "a DataFrame with different names of columns"
+    require(good, table, "hyperparameters_", expected)
+    for name in table.columns:
+        expected = "a str, so that a file can store hyperparameters_"
+        require(isinstance(name, str), name, "the name of a column", expected)
+        dtype = table[name].dtype
+        good = isinstance(dtype, np.dtype) and dtype.kind in "biuf"
+        expected = "a type of real numbers, such as float64"
+        require(good, str(dtype), f"the type of hyperparameters_[{name!r}]", expected)
+    good = table.index.equals(pd.RangeIndex(len(table)))
+    expected = "0, 1, 2, ...; use hyperparameters_.reset_index(drop=True)"
+    require(good, list(table.index), "the index of hyperparameters_", expected)
 
 
 def _stack(pairs: Iterable[tuple[NDArray, NDArray]]) -> tuple[Floats, Floats]:
