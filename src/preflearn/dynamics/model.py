@@ -859,29 +859,7 @@ class DynamicComparisons(BaseEstimator):
             If the file cannot be written.
         """
         check_is_fitted(self, "matches_")
-        header = {
-            "covariance": [
-                [name, k.to_dict()] for name, k in self._prior.covariances.items()
-            ],
-            "one_covariance": self._prior.is_single,
-            "likelihood": self._likelihood.to_dict(),
-            "options": {name: getattr(self, name) for name in _OPTIONS},
-            "features": self.features_,
-            "converged": self.converged_,
-            "columns": self.matches_.columns,
-            "mean": list(self._prior.mean.items()),
-        }
-        design = self.matches_.design
-        arrays = {
-            "indptr": design.indptr,
-            "indices": design.indices,
-            "data": design.data,
-            "time": self.matches_.time,
-            **dict(zip(_OBSERVATIONS, self.observations_.T, strict=True)),
-            "pseudo_observations": self.pseudo_observations_,
-            **{f"trace_{name}": self.trace_[name].to_numpy() for name in self.trace_},
-        }
-        write_npz(path, header, arrays)
+        write_npz(path, *to_file(self))
 
 
 RowMoments = Callable[[Any, Floats], tuple[Floats, Floats]]
@@ -1211,12 +1189,41 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
     OSError
         If the file does not exist or cannot be read.
     ValueError
-        If the file has other content, is damaged, or has another version of the format.
+        If the file has other content, is damaged, or has another version of the format;
+        if it contains an `AveragedComparisons`, which `AveragedComparisons.load` reads.
     """
-    return read_npz(path, _read)
+    return read_npz(path, from_file)
 
 
-def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
+def to_file(model: DynamicComparisons) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """Header and arrays of a file, for `from_file`."""
+    header = {
+        "covariance": [
+            [name, k.to_dict()] for name, k in model._prior.covariances.items()
+        ],
+        "one_covariance": model._prior.is_single,
+        "likelihood": model._likelihood.to_dict(),
+        "options": {name: getattr(model, name) for name in _OPTIONS},
+        "features": model.features_,
+        "converged": model.converged_,
+        "columns": model.matches_.columns,
+        "mean": list(model._prior.mean.items()),
+    }
+    design = model.matches_.design
+    arrays = {
+        "indptr": design.indptr,
+        "indices": design.indices,
+        "data": design.data,
+        "time": model.matches_.time,
+        **dict(zip(_OBSERVATIONS, model.observations_.T, strict=True)),
+        "pseudo_observations": model.pseudo_observations_,
+        **{f"trace_{name}": model.trace_[name].to_numpy() for name in model.trace_},
+    }
+    return header, arrays
+
+
+def from_file(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
+    """Create a fitted model from header and arrays of a file."""
     covariance: Any = {
         name: Covariance.from_dict(description)
         for name, description in _as_mapping(header["covariance"]).items()

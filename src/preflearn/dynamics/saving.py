@@ -1,8 +1,8 @@
-"""Storage of a fitted model in one .npz file, without pickle.
+"""Storage of fitted models in one .npz file, without pickle.
 
 Numbers are stored as arrays of the .npz file. Everything else is a JSON object, stored
-as bytes in the array "header", with the type and the version of the file. The checksums
-of the archive detect damaged files.
+as bytes in the array "header", with the type and the version of the file. The type says
+which class the file belongs to. The checksums of the archive detect damaged files.
 """
 
 from __future__ import annotations
@@ -20,15 +20,26 @@ from numpy.typing import NDArray
 from preflearn.core.validation import require, short_repr
 
 _HEADER = "header"
-# Type and version of the file. Increase the version with each change that an older
-# reader would misunderstand.
-_MARKS = {"format": "preflearn.dynamics", "version": 1}
+# Increase the version with each change that an older reader would misunderstand.
+_VERSION = 1
+# Types of files, with the class and the function that reads them.
+MODEL = "preflearn.dynamics"
+MIXTURE = "preflearn.dynamics.averaged"
+_READERS = {
+    MODEL: ("a DynamicComparisons", "preflearn.dynamics.load"),
+    MIXTURE: ("an AveragedComparisons", "AveragedComparisons.load"),
+}
+
+
+class _OtherTypeError(ValueError):
+    """The file is complete, but contains another type of model."""
 
 
 def write_npz(
     path: str | os.PathLike[str],
     header: Mapping[str, Any],
     arrays: Mapping[str, NDArray],
+    file_type: str = MODEL,
 ) -> None:
     """Write a file in one step, so that a crash leaves the old file or the new one.
 
@@ -40,6 +51,8 @@ def write_npz(
         JSON values with finite numbers; tuples become lists.
     arrays : dict of str -> ndarray
         Numbers, with names other than "header".
+    file_type : str
+        `MODEL` or `MIXTURE`.
 
     Raises
     ------
@@ -51,7 +64,9 @@ def write_npz(
     """
     try:
         text = json.dumps(
-            {**header, **_MARKS}, allow_nan=False, default=np.generic.item
+            {**header, **_marks(file_type)},
+            allow_nan=False,
+            default=np.generic.item,
         )
     except (TypeError, ValueError) as error:
         raise ValueError(
@@ -81,6 +96,7 @@ def write_npz(
 def read_npz(
     path: str | os.PathLike[str],
     build: Callable[[dict[str, Any], dict[str, NDArray]], Any],
+    file_type: str = MODEL,
 ) -> Any:
     """Read a file that `write_npz` wrote and build an object from it.
 
@@ -91,13 +107,15 @@ def read_npz(
     build : callable
         Function of header and arrays that returns the object. It raises an error if
         they are inconsistent.
+    file_type : str
+        Type of the file, as in `write_npz`.
 
     Raises
     ------
     FileNotFoundError
         If the file does not exist.
     ValueError
-        If the file has other content, is damaged, or has another version of the format.
+        If the file has other content, is damaged, or has another type or version.
     """
     place = Path(path)
     if not place.exists():
@@ -108,16 +126,34 @@ def read_npz(
         with np.load(place, allow_pickle=False) as archive:
             arrays = dict(archive)
         header = json.loads(arrays.pop(_HEADER).tobytes())
-        for name, expected in _MARKS.items():
+        _check_type(header.get("format"), place, file_type)
+        for name, expected in _marks(file_type).items():
             found = header.pop(name, None)
             require(found == expected, found, f"the {name}", repr(expected))
         return build(header, arrays)
+    except _OtherTypeError:
+        raise
     except Exception as error:  # any type is possible
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise ValueError(
             f"{place} was not written by `save`, is incomplete or damaged, or comes from a newer version of "
             f"preflearn ({what}); save the model again"
         ) from None
+
+
+def _marks(file_type: str) -> dict[str, Any]:
+    """Type and version, as they are stored in the header."""
+    return {"format": file_type, "version": _VERSION}
+
+
+def _check_type(found: Any, place: Path, expected: str) -> None:
+    """Raise ValueError if a file contains the other type of model."""
+    for file_type, (content, reader) in _READERS.items():
+        if found == file_type != expected:
+            wanted, _ = _READERS[expected]
+            raise _OtherTypeError(
+                f"{place} contains {content}, not {wanted}; load it with {reader}"
+            )
 
 
 def as_names(values: Iterable[Any]) -> tuple[Hashable, ...]:

@@ -186,6 +186,14 @@ class JointSweep(UpdateMap):
         _give_back(self.ep, self._row, totals, self._moments, self.entries)
         return log_z
 
+    def posterior_moments(self) -> Floats:
+        """Mean and variance of z of each match, after `smooth_features`, shape (2, N)."""
+        totals = sums_of(self.entries[:, :2], self._row, len(self._moments))
+        mean, variance = self._moments.T
+        shrink = 1.0 / (1.0 + totals[:, 1] * variance)
+        moments = np.array([(mean + totals[:, 0] * variance), variance]) * shrink
+        return moments[:, self._groups.row_of_match]
+
     def check_score_scale(self) -> None:
         largest = self._scores.max_std / self._noise
         if not largest <= MAX_JOINT_STD:

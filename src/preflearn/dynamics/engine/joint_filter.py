@@ -143,10 +143,7 @@ class JointFilter:
         self.last[visited] = len(self._times) - 1
         self._measurements = self._make_measurements()
         self._epochs, self._survivors, self._steps = self._make_epochs()
-        self._gains = [
-            np.empty((epoch.end - epoch.begin, epoch.place[-1]))
-            for epoch in self._epochs
-        ]
+        self._gains: list[Floats] = []
         self._kept = np.empty((len(rows.time), 3))
         self.max_std = 0.0
 
@@ -229,25 +226,42 @@ class JointFilter:
             moments[:] = math.nan
         return log_z
 
-    def filter(self, sites: Floats) -> tuple[float, Floats, Floats]:
+    def filter(
+        self, sites: Floats, keep_gains: bool = True
+    ) -> tuple[float, Floats, Floats]:
         """Forward pass: log Z~, and mean and covariance of the stack after the last visit.
 
-        The covariance is its lower triangle.
+        The covariance is its lower triangle. The gains, of D numbers per visit, are
+        only needed for a backward pass.
         """
+        if keep_gains and not self._gains:
+            self._gains = [
+                np.empty((epoch.end - epoch.begin, epoch.place[-1]))
+                for epoch in self._epochs
+            ]
         P = np.zeros((0, 0))
         m = np.zeros(0)
         total = 0.0
         n_negative = 0
+        # a negative beta can raise a filtered variance far above that of the prior
+        has_prior_bound = bool(np.all(sites[:, 1] >= 0.0))
         for e, epoch in enumerate(self._epochs):
             P, m = self._enter(e, P, m)
-            visits = self._measurements, sites, self._gains[e], self._kept
+            gains = self._gains[e] if keep_gains else np.empty((1, epoch.place[-1]))
+            visits = self._measurements, sites, gains, self._kept
             log_z, negative, square = _filter_epoch(P, m, epoch, self._steps, visits)
             total += log_z
             n_negative += negative
-            self.max_std = max(self.max_std, math.sqrt(square))
+            if has_prior_bound:
+                self.max_std = max(self.max_std, math.sqrt(square))
         if n_negative != 0:
             total = math.nan
         return total, m, P
+
+    def predict(self, sites: Floats) -> Floats:
+        """Mean and variance of each visit's z given the visits before it, shape (V, 2)."""
+        self.filter(sites, keep_gains=False)
+        return np.maximum(self._kept[:, :2], [-np.inf, 0.0])
 
     def _enter(self, e: int, P: Floats, m: Floats) -> tuple[Floats, Floats]:
         """Prediction for an epoch's first time; new features have their prior."""
@@ -330,7 +344,7 @@ class JointFilter:
 
         The shapes of mean and covariance are (D,) and (D, D).
         """
-        _, m, P = self.filter(sites)
+        _, m, P = self.filter(sites, keep_gains=False)
         lower = np.tril(P)
         return self._epochs[-1].features, m, lower + np.tril(lower, -1).T
 
@@ -446,7 +460,7 @@ def _filter_epoch(P, m, epoch, steps, visits):
             now += 1
             _carry(P, m, epoch, epoch.steps[now], steps.A, steps.diagonal)
             _add_noise(P, epoch, epoch.steps[now], steps.Q)
-        k = gains[i]
+        k = gains[min(i, len(gains) - 1)]  # one row is reused if gains are not kept
         square = _gain(P, h, epoch.place_of, visit, k)
         largest = max(largest, square)
         p = 0.0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import os
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,18 +17,21 @@ from preflearn.core.validation import (
     PerMatch,
     check_array,
     check_count,
+    check_list,
     check_real,
     generator,
     raise_if_any,
     require,
-    short_repr,
 )
 from preflearn.dynamics.model import (
     DynamicComparisons,
+    from_file,
     most_probable,
     ranks_by_mean,
     results_of,
+    to_file,
 )
+from preflearn.dynamics.saving import MIXTURE, read_npz, write_npz
 from preflearn.dynamics.simulation import square_root
 from preflearn.matches import Fixtures, Matches, as_times, prepare_for_prediction
 from preflearn.metrics import comparison_loss
@@ -46,7 +50,8 @@ class AveragedComparisons:
     `average_over_hyperparameters` returns it. Use it if forecasts and intervals must
     include the uncertainty of the hyperparameters. It has the methods of a fitted
     `DynamicComparisons`, and methods for intervals. Forecasts are weighted means, and
-    intervals are quantiles of the mixture.
+    intervals are quantiles of the mixture. `save` and `AveragedComparisons.load` store
+    it in a file.
 
     Parameters
     ----------
@@ -145,9 +150,7 @@ class AveragedComparisons:
         -------
         mean, std : ndarray, of the shape of `time`
         """
-        mean, std = self._component_scores(feature, time)
-        mean, variance = self._mix(mean, std**2)
-        return mean[()], np.sqrt(variance)[()]
+        return self._mix_scores(*self._component_scores(feature, time))
 
     def score_interval(
         self, feature: Hashable, time: ArrayLike, level: float = 0.95
@@ -174,12 +177,10 @@ class AveragedComparisons:
     def _component_scores(
         self, feature: Hashable, time: ArrayLike
     ) -> tuple[Floats, Floats]:
-        pairs = [model.scores(feature, time) for model in self.models_]
-        mean, std = (np.array(values) for values in zip(*pairs, strict=True))
-        return mean, std
+        return _stack(model.scores(feature, time) for model in self.models_)
 
     def joint_scores(
-        self, features: Sequence[Hashable], time: Any
+        self, features: Iterable[Hashable], time: Any
     ) -> tuple[Floats, Floats]:
         """Posterior mean and covariance of the scores of some features at one time.
 
@@ -188,8 +189,8 @@ class AveragedComparisons:
 
         Parameters
         ----------
-        features : sequence of hashable
-            Names of F features.
+        features : iterable of F hashables
+            Names of the features, each once.
         time : float or date
             Time, as in `scores`.
 
@@ -197,16 +198,20 @@ class AveragedComparisons:
         -------
         mean : ndarray of shape (F,)
         covariance : ndarray of shape (F, F)
+
+        Raises
+        ------
+        ValueError
+            In the cases of `DynamicComparisons.joint_scores`.
         """
-        names = tuple(features)
-        now = float(np.asarray(as_times(time, self.matches_.columns))[()])
-        parts = [_joint_moments(model, names, now) for model in self.models_]
+        names = tuple(check_list(features, "features", "a list of names"))
+        parts = [model.joint_scores(names, time) for model in self.models_]
         means = np.array([mean for mean, _ in parts])
         mean = self.weights_ @ means
         apart = means - mean
         covariance = (self.weights_ * apart.T) @ apart
         for weight, (_, part) in zip(self.weights_, parts, strict=True):
-            covariance += weight * (part if part.ndim == 2 else np.diag(part))
+            covariance += weight * part
         return mean, covariance
 
     def standings(
@@ -290,23 +295,14 @@ class AveragedComparisons:
         Returns
         -------
         mean, std : ndarray, of the shape of `time`
+
+        Raises
+        ------
+        ValueError
+            In the cases of `DynamicComparisons.difference`.
         """
-        for argument, name in (("first", first), ("second", second)):
-            expected = (
-                f"a feature of the fit, one of {short_repr(list(self.features_))}"
-            )
-            require(name in self.features_, name, argument, expected)
-        parsed = np.asarray(as_times(time, self.matches_.columns))
-        times = np.atleast_1d(parsed)
-        order = np.argsort(times, kind="stable")
-        design = np.tile([1.0, -1.0], (len(times), 1))
-        matches = Matches(design, times[order], (first, second))
-        mean, variance = np.empty((2, len(times)))
-        mean[order], variance[order] = self.moments(matches, unseen="ignore")
-        return (
-            mean.reshape(parsed.shape)[()],
-            np.sqrt(variance.reshape(parsed.shape))[()],
-        )
+        pairs = (model.difference(first, second, time) for model in self.models_)
+        return self._mix_scores(*_stack(pairs))
 
     # ---- Matches
 
@@ -475,6 +471,53 @@ class AveragedComparisons:
         ]
         return rng.permutation(np.concatenate(parts))
 
+    # ---- Files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all models to one .npz file of numbers and JSON, for `load`.
+
+        Arrays that a model has in common with the first model, such as the matches, are
+        written once.
+
+        Parameters
+        ----------
+        path : path-like
+            Path of the file, in an existing folder. An existing file is replaced when
+            the new one is complete.
+
+        Raises
+        ------
+        ValueError
+            If the name of a feature is not a str, a number, or a tuple of them; if
+            `hyperparameters_` is not a table of numbers with str as names of columns.
+        OSError
+            If the file cannot be written.
+        """
+        write_npz(path, *_to_file(self), MIXTURE)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> AveragedComparisons:
+        """Load a mixture that `save` wrote.
+
+        The loaded mixture has the same models, weights, and hyperparameters, and the
+        same forecasts to the last bit.
+
+        Parameters
+        ----------
+        path : path-like
+            Path of the file.
+
+        Raises
+        ------
+        OSError
+            If the file does not exist or cannot be read.
+        ValueError
+            If the file has other content, is damaged, or has another version of the
+            format; if it contains a single `DynamicComparisons`, which
+            `preflearn.dynamics.load` reads.
+        """
+        return read_npz(path, _from_file, MIXTURE)
+
     # ---- The mixture
 
     def _prepare(self, matches: Fixtures, unseen: str) -> Matches:
@@ -486,15 +529,20 @@ class AveragedComparisons:
         self, matches: Matches, offset: PerMatch
     ) -> tuple[Floats, Floats]:
         """Means and variances of x·s for each model, both of shape (K, N)."""
-        pairs = [model.moments(matches, offset, "ignore") for model in self.models_]
-        mean, variance = (np.array(values) for values in zip(*pairs, strict=True))
-        return mean, variance
+        return _stack(
+            model.moments(matches, offset, "ignore") for model in self.models_
+        )
 
     def _mix(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of the mixture, from those of the models in rows."""
         mixed = np.tensordot(self.weights_, mean, axes=1)
         spread = variance + (mean - mixed) ** 2
         return mixed, np.tensordot(self.weights_, spread, axes=1)
+
+    def _mix_scores(self, mean: Floats, std: Floats) -> tuple[NDArray, NDArray]:
+        """Mean and standard deviation of the mixture, from those of the models."""
+        mixed, variance = self._mix(mean, std**2)
+        return mixed[()], np.sqrt(variance)[()]
 
     def _quantiles(self, mean: Floats, std: Floats, level: float) -> Floats:
         """Ends of central intervals, by bisection of the distribution function.
@@ -513,6 +561,108 @@ class AveragedComparisons:
             own = mean + ndtri(q) * std
             ends.append(_bisect(below, q, own.min(axis=0), own.max(axis=0)))
         return np.stack(ends, axis=-1)
+
+
+def _to_file(mixture: AveragedComparisons) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """Header and arrays of a file, for `_from_file`.
+
+    The header lists the arrays of each model that are in the file. The first model has
+    all, and each other model those that differ from the arrays of the first.
+    """
+    headers = []
+    arrays = {"weights": mixture.weights_}
+    first: dict[str, NDArray] = {}
+    for k, model in enumerate(mixture.models_):
+        header, own = to_file(model)
+        first = first or own
+        if k > 0:
+            own = {
+                name: array
+                for name, array in own.items()
+                if not _same_bits(array, first[name])
+            }
+        headers.append({**header, "arrays": list(own)})
+        arrays |= {_array_name(k, name): array for name, array in own.items()}
+    evidence = mixture.log_marginal_likelihood_
+    if evidence is not None:
+        arrays["log_marginal_likelihood"] = np.array(evidence, dtype=np.float64)
+    table = mixture.hyperparameters_
+    columns = None
+    if table is not None:
+        _check_table(table)
+        columns = list(table.columns)
+        for k, name in enumerate(columns):
+            arrays[_column_name(k)] = table[name].to_numpy()
+    header = {
+        "models": headers,
+        "columns": columns,
+        "has_evidence": evidence is not None,
+    }
+    return header, arrays
+
+
+def _from_file(
+    header: dict[str, Any], arrays: dict[str, NDArray]
+) -> AveragedComparisons:
+    """Create a mixture from header and arrays of a file."""
+    weights = arrays.pop("weights")
+    evidence = None
+    if header["has_evidence"]:
+        evidence = float(arrays.pop("log_marginal_likelihood"))
+    table = None
+    if header["columns"] is not None:
+        table = pd.DataFrame(
+            {
+                name: arrays.pop(_column_name(k))
+                for k, name in enumerate(header["columns"])
+            }
+        )
+    models = []
+    first: dict[str, NDArray] = {}
+    for k, part in enumerate(header["models"]):
+        own = {name: arrays.pop(_array_name(k, name)) for name in part["arrays"]}
+        first = first or own
+        models.append(from_file(part, {**first, **own}))
+    require(not arrays, list(arrays), "the list of further arrays", "an empty list")
+    return AveragedComparisons(models, weights, evidence, table)
+
+
+def _array_name(k: int, name: str) -> str:
+    """Name in a file of an array of model k."""
+    return f"model_{k}_{name}"
+
+
+def _column_name(k: int) -> str:
+    """Name in a file of column k of the hyperparameters."""
+    return f"hyperparameters_{k}"
+
+
+def _same_bits(a: NDArray, b: NDArray) -> bool:
+    """Whether two arrays have the same type, shape, and bytes."""
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def _check_table(table: pd.DataFrame) -> None:
+    """Raise ValueError unless a file can store the hyperparameters."""
+    good = isinstance(table, pd.DataFrame) and table.columns.is_unique
+    expected = "a DataFrame with different names of columns"
+    require(good, table, "hyperparameters_", expected)
+    for name in table.columns:
+        expected = "a str, so that a file can store hyperparameters_"
+        require(isinstance(name, str), name, "the name of a column", expected)
+        dtype = table[name].dtype
+        good = isinstance(dtype, np.dtype) and dtype.kind in "biuf"
+        expected = "a type of real numbers, such as float64"
+        require(good, str(dtype), f"the type of hyperparameters_[{name!r}]", expected)
+    good = table.index.equals(pd.RangeIndex(len(table)))
+    expected = "0, 1, 2, ...; use hyperparameters_.reset_index(drop=True)"
+    require(good, list(table.index), "the index of hyperparameters_", expected)
+
+
+def _stack(pairs: Iterable[tuple[NDArray, NDArray]]) -> tuple[Floats, Floats]:
+    """The first and the second elements of pairs, each stacked along a new axis."""
+    first, second = (np.array(values) for values in zip(*pairs, strict=True))
+    return first, second
 
 
 def _bisect(
