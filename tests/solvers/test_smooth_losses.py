@@ -35,7 +35,7 @@ def test_the_gap_at_any_point_bounds_the_distance_to_the_minimum(
     for size in (1e-4, 1e-1, 1.0):
         w = fitted.coef_ + size * rng.standard_normal(3)
         t = (
-            tie_parameter(fitted) * (1 + size * rng.random())
+            tie_parameter(fitted) * (1 + size * rng.uniform(-1, 1))
             if ties
             else -30.0 * isinstance(model, Davidson)
         )
