@@ -23,7 +23,8 @@ FAULTS = {
     "spills": """<table id="fault-spills" style="display: table; width: 115%">
         <tr><td>Wide</td></tr></table>""",
     "cut": """<div id="fault-cut" style="width: 3em; overflow: hidden; white-space: nowrap">
-        Half is seen</div>""",
+        Half is seen</div>
+        <div id="fault-cut-height" style="height: 1em; overflow: hidden">One line<br>of two</div>""",
     "uncued": """<div id="fault-uncued" style="width: 2em; overflow: auto; white-space: nowrap">
         Read on</div>""",
     "reading": """<h5 id="fault-reading-level">A heading that skips a level</h5>

@@ -142,6 +142,13 @@ def test_each_obstacle_to_a_screen_reader_is_found(doctored, width):
     assert "2 headings of level 1" in found
 
 
+@pytest.mark.parametrize("width", WINDOWS)
+def test_boxes_that_cut_in_width_or_in_height_are_found(doctored, width):
+    found = "\n".join(doctored.faults["cut", View("light", width)])
+    assert re.search(r"#fault-cut .* in width", found)
+    assert re.search(r"#fault-cut-height .* in height", found)
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_low_contrast_in_one_theme_only_is_found_there(doctored, theme):
     found = {
