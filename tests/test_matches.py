@@ -517,6 +517,22 @@ def test_neighbors_in_rank_are_compared_by_their_performances():
     assert (matches.time.tolist(), y.tolist()) == ([5, 5, 5, 7], [1, 1, 1, 1])
 
 
+def test_players_of_two_events_at_one_time_are_not_compared():
+    others = {"player": ["Eve", "Fay", "Gus", "Hal"]}
+    matches, _ = Matches.from_rankings(pd.concat([race(), race(event="y", **others)]))
+    met = [
+        {
+            matches.features[k]
+            for k in row.indices
+            if isinstance(matches.features[k], str)
+        }
+        for row in matches.design
+    ]
+    assert len(met) == 6
+    assert all(names <= {"Ann", "Bob", "Cy", "Dee"} for names in met[:3])
+    assert all(names <= set(others["player"]) for names in met[3:])
+
+
 @pytest.mark.parametrize(
     ("changes", "named"),
     [

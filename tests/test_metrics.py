@@ -9,7 +9,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 import sklearn.metrics
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -216,6 +216,8 @@ def brute_threshold(y, differences, weights):
     return min(losses), values, losses
 
 
+@example((np.array([1, 0, 1, 0]), np.array([10.0, 4, 3, 0.5]), np.ones(4)))
+@example((np.array([1, 0, 1, 0]), np.array([10.0, 9, 8, 0.5]), np.ones(4)))
 @given(LABELLED)
 def test_best_threshold_is_the_midpoint_of_the_widest_interval_of_least_loss(data):
     y, differences, weights = data

@@ -206,6 +206,17 @@ def test_the_default_prior_is_the_documented_one():
     )
 
 
+def test_a_prior_of_the_user_is_a_density_of_the_logarithm():
+    """The logarithm of a lognormal variable is normal."""
+    matches, _ = duel(3, 1)
+    model = DynamicComparisons(Constant(1.0), Probit())
+    given = {"Constant.variance": stats.lognorm(s=0.8, scale=2.0)}
+    prior = HyperPrior(model, matches, ["Constant.variance"], given)
+    for log_value in (-3.0, 0.0, 1.5):
+        expected = stats.norm(np.log(2.0), 0.8).logpdf(log_value)
+        assert prior(np.array([log_value])) == pytest.approx(expected)
+
+
 def test_a_prior_of_the_user_counts_in_its_own_unit():
     matches, y = duel(5, 5)
     model = DynamicComparisons(Constant(1.0), Probit())

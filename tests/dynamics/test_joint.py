@@ -490,7 +490,8 @@ def test_the_bound_of_reverse_kl_is_tighter_than_the_factorized_one(name):
 def test_simulated_outcomes_have_the_forecast_probabilities(posterior, name):
     likelihood, _, outcomes = LIKELIHOODS[name]
     matches, y = small(outcomes=outcomes)
-    model = fitted(MOVING, likelihood, matches, y, posterior=posterior)
+    prior_mean = {"Ann": 0.7, "Dee": -0.4}
+    model = fitted(MOVING, likelihood, matches, y, posterior=posterior, mean=prior_mean)
     names = (*NAMES, "Eve")
     fixtures = Matches(
         [[1, -1, 0, 0, 0], [0, 1, 0, 0, -1], [0, 0, 1, -1, 0]], [3.0, 3.5, 9.0], names

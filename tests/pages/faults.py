@@ -9,6 +9,7 @@ TINY = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 300 100'%3E"
     "%3Cg id='text_1'%3E%3Cg transform='translate(9 50) scale(0.02 -0.02)'/%3E%3C/g%3E%3C/svg%3E"
 )
+SHRUNK = TINY.replace("300 100", "900 100").replace("0.02 -0.02", "0.12 -0.12")
 FAULTS = {
     "errors": '<script>console.error("fault-errors")</script>',
     "foreign": '<img src="http://fault-foreign.invalid/x.png" alt="A picture of another host">',
@@ -23,7 +24,8 @@ FAULTS = {
     "spills": """<table id="fault-spills" style="display: table; width: 115%">
         <tr><td>Wide</td></tr></table>""",
     "cut": """<div id="fault-cut" style="width: 3em; overflow: hidden; white-space: nowrap">
-        Half is seen</div>""",
+        Half is seen</div>
+        <div id="fault-cut-height" style="height: 1em; overflow: hidden">One line<br>of two</div>""",
     "uncued": """<div id="fault-uncued" style="width: 2em; overflow: auto; white-space: nowrap">
         Read on</div>""",
     "reading": """<h5 id="fault-reading-level">A heading that skips a level</h5>
@@ -32,7 +34,8 @@ FAULTS = {
         <svg role="img" id="fault-reading-text" width="9" height="9"></svg>
         <div style="display: flex; flex-direction: column-reverse"><p>Read first</p>
         <p id="fault-reading-order">Read second, but above the first</p></div>""",
-    "letters": f'<figure id="fault-letters"><img src="{TINY}" width="300" alt="Tiny"></figure>',
+    "letters": f'<figure id="fault-letters"><img src="{TINY}" width="300" alt="Tiny"></figure>'
+    f'<figure id="fault-letters-shrunk"><img src="{SHRUNK}" style="width: 100%" alt="Wide"></figure>',
     "focus": """<div id="fault-focus" style="height: 3em; overflow: auto">
         <p>No key</p><p>reaches it</p><p>to scroll</p></div>""",
     "axe": '<button id="fault-axe"></button>',

@@ -9,7 +9,15 @@ from matplotlib.image import imread
 from pages.browser import WINDOWS, opened, page_names, served, window
 from pages.builds import expected_pages
 from pages.faults import CHAPTER, FAULTS, FINE, POLICY, STYLES, with_faults
-from pages.rules import COMMIT, NIGHTLY, RULES, View, inspect, questions
+from pages.rules import (
+    COMMIT,
+    NIGHTLY,
+    RULES,
+    View,
+    evenly_spaced,
+    inspect,
+    questions,
+)
 from pages.visited import VisitedPages
 
 PAGES = expected_pages()
@@ -142,6 +150,27 @@ def test_each_obstacle_to_a_screen_reader_is_found(doctored, width):
     for fault in ("level", "landmark", "text", "order"):
         assert f"fault-reading-{fault}" in found
     assert "2 headings of level 1" in found
+
+
+@pytest.mark.parametrize("width", WINDOWS)
+def test_boxes_that_cut_in_width_or_in_height_are_found(doctored, width):
+    found = "\n".join(doctored.faults["cut", View("light", width)])
+    assert re.search(r"#fault-cut .* in width", found)
+    assert re.search(r"#fault-cut-height .* in height", found)
+
+
+def test_letters_that_shrink_with_their_figure_are_found(doctored):
+    """They would have 12 pixels if the telephone showed the whole width."""
+    found = doctored.faults["letters", View("light", 400)]
+    assert any("#fault-letters-shrunk" in line for line in found)
+
+
+def test_the_followed_anchors_are_evenly_spaced_and_include_the_last():
+    anchors = [str(k) for k in range(25)]
+    assert evenly_spaced(anchors, 12) == [str(k) for k in range(0, 25, 3)]
+    assert evenly_spaced(anchors[:24], 12) == [str(k) for k in range(1, 24, 2)]
+    assert evenly_spaced(anchors[:5], 12) == anchors[:5]
+    assert evenly_spaced([], 12) == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

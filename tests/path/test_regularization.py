@@ -6,6 +6,7 @@ from small_problems import along, points, two_classes
 
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path, svm_path
+from preflearn.path.regularization import select_widest
 
 PAIRS, Y = two_classes(10, seed=0)
 GRAM, LABELS = points("rbf", 30, seed=0)
@@ -50,6 +51,18 @@ CONSTANT = ranksvm_path(Pairs(np.eye(2), [[0, 1], [1, 0]]), [1, 1])
 def test_bad_input_to_a_path_is_named(method, arguments, message):
     with pytest.raises(ValueError, match=message):
         method(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("lambdas", "end", "chosen"),
+    [([100.0, 90.0, 10.0], 1.0, 10**0.5), ([1000.0, 10.0, 9.0], 8.0, 100.0)],
+)
+def test_of_equal_losses_the_widest_interval_counts_on_the_logarithmic_scale(
+    lambdas, end, chosen
+):
+    found = select_widest(np.array(lambdas), np.array([0.1, 0.2, 0.1]), end)
+    assert found.lam == pytest.approx(chosen)
+    assert found.loss == 0.1
 
 
 def chosen(kind, seed):

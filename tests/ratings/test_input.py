@@ -71,6 +71,20 @@ def test_frames_and_permuted_features_are_forecast_by_names(system):
 
 
 @every_system
+def test_later_matches_do_not_change_how_fixtures_are_read(system):
+    matches, y = Matches.from_frame(FRAME, outcome="y", **NAMES)
+    renamed = FRAME.add_prefix("new_")
+    names = {argument: f"new_{column}" for argument, column in NAMES.items()}
+    renamed["new_day"] += FRAME["day"].max()
+    later, y_later = Matches.from_frame(renamed, outcome="new_y", **names)
+    fitted = clone(system).fit(matches, y)
+    add = getattr(fitted, "partial_fit", None) or fitted.update
+    add(later, y_later)
+    fixtures = FRAME.drop(columns="y")
+    assert len(fitted.predict_proba(fixtures)) == len(fixtures)
+
+
+@every_system
 def test_unknown_names_are_warned_of_or_refused(system):
     """Earlier, they were forecast as new players without a warning."""
     matches, y = Matches.from_frame(FRAME, outcome="y", **NAMES)

@@ -49,6 +49,15 @@ def test_equivalent_is_two_one_sided_t_tests(pairs, margin):
     assert (difference.non_inferior_within(margin) is True) == (above < 0.05)
 
 
+def test_the_margin_is_compared_with_90_percent_intervals_and_zero_with_95():
+    """With nine degrees of freedom, the half-widths are 1.83 and 2.26 errors."""
+    difference = PairedDifference(0.0, 1.0, 10)
+    assert difference.equivalent_within(2.0) is True
+    assert difference.non_inferior_within(2.0) is True
+    assert difference._replace(mean=2.0).superior is None
+    assert difference._replace(mean=2.0).superior_beyond(0.0) is None
+
+
 @given(PAIRED, st.floats(0.01, 0.5))
 def test_swapping_the_methods_swaps_the_answers(pairs, margin):
     first, second = np.transpose(pairs)

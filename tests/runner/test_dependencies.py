@@ -3,6 +3,7 @@ registry can be changed."""
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from toy_project import ONE_CLAIM, changed, live_in, register, write_checkout
@@ -177,6 +178,21 @@ def test_exactly_the_inputs_of_a_chapter_invalidate_it(
         checkout.root / path, lambda text: text.replace(old, new) if old else new
     ):
         assert state_of(checkout).changes(with_data) == expected
+
+
+def test_a_full_run_does_not_depend_on_the_records_that_it_replaces(checkout):
+    own = "table data/recorded/01_first_fit.csv"
+    other = f"table {RECORDED}fit.csv"
+    executed = SimpleNamespace(
+        provenance={"modules": [], "read": {own: None, other: None}}
+    )
+    chapter = Project(checkout.root).chapter("01_first")
+    tables = {
+        profile: {own, other}
+        & state_of(checkout).inputs(chapter, "notebook", profile, executed).keys()
+        for profile in ("quick", "full")
+    }
+    assert tables == {"quick": {own, other}, "full": {other}}
 
 
 def test_a_changed_version_invalidates_a_chapter(checkout, with_data, monkeypatch):

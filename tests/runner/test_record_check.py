@@ -289,6 +289,31 @@ def test_rows_that_a_quick_run_computes_again_are_counted():
     }
 
 
+@pytest.mark.parametrize(
+    ("changed_rows", "fine"),
+    [([], True), ([0], True), ([0, 3], True), ([0, 1], False), ([0, 1, 3], False)],
+)
+def test_the_limit_of_outcomes_that_may_differ_is_that_of_each_method(
+    changed_rows, fine
+):
+    methods = ["rank"] * 3 + ["compare"] * 3
+
+    def table(changed_rows):
+        rows = [
+            f"{method},{k},{'b' if k in changed_rows else 'a'}\n"
+            for k, method in enumerate(methods)
+        ]
+        return "".join(["method,k,chosen\n", *rows])
+
+    payload = COMPARED | {
+        "keys": ["method", "k"],
+        "flips": {"fraction": 0.4, "columns": ["chosen"], "method": "method"},
+        "csv": table(changed_rows),
+    }
+    record = Record({"quick_rows": 6}, table([]), None)
+    assert (record.contradictions(payload) == []) == fine
+
+
 def test_a_missing_row_of_a_record_with_keys_is_reported():
     table = "a,x\n1,2\n2,3\n3,4\n"
     two = COMPARED | {

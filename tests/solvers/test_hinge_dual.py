@@ -9,7 +9,7 @@ from small_problems import noisy_comparisons as compared
 
 from preflearn.core.gram import DenseGram
 from preflearn.pairs import Pairs
-from preflearn.solvers.hinge_dual import HingeTerms, maximise
+from preflearn.solvers.hinge_dual import HingeTerms, best_bias, certificate, maximise
 from preflearn.svm import SVMCompare, SVMRank
 from preflearn.svm.base import preferences_first
 from preflearn.svm.differences import FeatureGram, HingeMatrix
@@ -57,6 +57,31 @@ def test_rows_are_the_flipped_pairs(n, biased):
     )
 
 
+def test_the_best_bias_is_the_midpoint_of_the_optimal_interval():
+    """Two hinges fall and two rise, so the loss is constant between the inner ends."""
+    y = np.array([1, 1, -1, -1])
+    rows = HingeTerms(
+        4, np.ones(4), 1.0 * y, np.minimum(y, 0), np.maximum(y, 0), biased=True
+    )
+    h = np.array([-3.0, 1.0, 2.0, 9.0])
+    assert best_bias(rows, h) == 1.5
+
+
+def test_the_gap_includes_the_spread_of_the_objective_by_rounding_errors():
+    rng = np.random.default_rng(0)
+    noise = 1e-3
+    rows = HingeTerms.from_labels(
+        np.array([1, -1] * 5), rng.uniform(1, 2, 10), biased=False
+    )
+    exact = certificate(rows, np.zeros(10), 1.0, dual=0.0, noise=0.0).objective
+    found = certificate(rows, np.zeros(10), 1.0, dual=exact, noise=noise)
+    objectives = [
+        certificate(rows, z, 1.0, 0.0, 0.0).objective
+        for z in noise * rng.standard_normal((2000, 10))
+    ]
+    assert found.gap * found.objective == pytest.approx(np.std(objectives), rel=0.05)
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_a_large_problem_satisfies_the_optimality_conditions(kernel):
     """Stationarity holds by construction of dual_coef_. The test checks the other
@@ -96,6 +121,24 @@ def test_the_dual_and_the_interior_point_agree(n, m, monkeypatch):
         np.testing.assert_allclose(
             interior.decision_function(pairs), dual.decision_function(pairs), atol=1e-3
         )
+
+
+def test_linearly_dependent_differences_have_a_solution():
+    """Equations of more free weights than features, between integers, are singular."""
+    gaps = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 4, size=(30, 3)).astype(float)
+        index = np.array([rng.choice(30, 2, replace=False) for _ in range(400)])
+        pairs = Pairs(X, index)
+        d = pairs.differences() @ [1, 2, -1] + rng.logistic(size=400)
+        y = np.where(np.abs(d) < 0.7, 0, np.sign(d)).astype(int)
+        order = preferences_first(y)
+        rows = HingeTerms.from_labels(y[order], np.full(400, 100.0), biased=True)
+        every = np.arange(400)
+        K = pairs.B[order].gram(X @ X.T).block(every, every)
+        gaps.append(maximise(DenseGram(K), rows, np.zeros(len(rows.sign)), 1e-12)[1])
+    assert np.median(gaps) < 1e-10
 
 
 class Counted(DenseGram):

@@ -49,6 +49,21 @@ def test_hinges_have_the_minimum_of_cvxpy_and_both_gaps_bound_it(
     assert found.dual @ label == pytest.approx(0, abs=1e-8 * costs.sum())
 
 
+@pytest.mark.parametrize("tol", [0.1, 0.01, 0.001])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_gap_bounds_the_distance_to_the_minimum_wherever_the_search_ends(seed, tol):
+    """Until the end, the dual weights violate the equation of beta."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((15, 3))
+    costs = rng.uniform(0.5, 2, 15)
+    label = rng.choice([-1.0, 1.0], 15)
+    found = minimise(Hinges(Dense(A), costs, label), tol)
+    least = hinge_machine(A, costs, label)[0]
+    for u, gap in ((A.T @ found.dual, found.gap), (found.u, found.primal_gap)):
+        loss = costs @ np.maximum(0, 1 - A @ u - label * found.bias)
+        assert (u @ u / 2 + loss) * (1 - gap) <= least * (1 + 1e-6)
+
+
 def test_a_slow_start_does_not_end_the_search():
     """The 10,000 rows are nearly separable and the cost is large. Many steps reduce the
     gap by less than a tenth."""

@@ -34,16 +34,18 @@ def test_the_gap_at_any_point_bounds_the_distance_to_the_minimum(
     rng = np.random.default_rng(seed)
     for size in (1e-4, 1e-1, 1.0):
         w = fitted.coef_ + size * rng.standard_normal(3)
-        t = (
-            tie_parameter(fitted) * (1 + size * rng.random())
-            if ties
-            else -30.0 * isinstance(model, Davidson)
-        )
-        assert objective(fitted, pairs, y, w, t, np.ones(len(y))) >= bound * (1 - 1e-9)
-        problem, point, _ = smooth_losses.problem_at(
-            fitted._tie_loss(), *fitted._data, np.append(w, t)
-        )
-        assert point.value * (1 - problem.gap(point)) <= fitted.objective_ * (1 + 1e-9)
+        tie_parameters = [-30.0 * isinstance(model, Davidson)]
+        if ties:
+            factors = 1 + size * np.linspace(-0.9, 0.9, 9)
+            tie_parameters = tie_parameter(fitted) * factors
+        for t in tie_parameters:
+            value = objective(fitted, pairs, y, w, t, np.ones(len(y)))
+            assert value >= bound * (1 - 1e-9)
+            problem, point, _ = smooth_losses.problem_at(
+                fitted._tie_loss(), *fitted._data, np.append(w, t)
+            )
+            gap = problem.gap(point)
+            assert point.value * (1 - gap) <= fitted.objective_ * (1 + 1e-9)
 
 
 @every_model

@@ -33,6 +33,12 @@ TABLE = pd.DataFrame(
 )
 
 
+def test_the_controls_are_not_among_the_ranked_learners():
+    ranked = compared.without_controls(TABLE.assign(random=0.6))
+    assert list(ranked) == ["good", "near"]
+    assert list(compared.without_controls(ranked)) == ["good", "near"]
+
+
 @pytest.mark.parametrize(("k", "q"), [(3, 2.343), (5, 2.728), (10, 3.164)])
 def test_the_critical_difference_has_the_published_quantiles(k, q):
     """The 5 % quantiles are those of Table 5 of Demšar (2006)."""

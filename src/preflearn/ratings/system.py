@@ -242,7 +242,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
     def _add(self, matches: Matches, incidence: Incidence, rated: RatedMatches) -> Self:
         self._features |= set(matches.features)
-        self._columns = matches.columns or self._columns
+        self._columns = self._columns or matches.columns
         columns, compact = incidence.compacted()
         names = [matches.features[column] for column in columns]
         self._add_players(names)
