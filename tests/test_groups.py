@@ -67,6 +67,9 @@ def test_ranks_and_mean_scores_are_those_of_each_group():
     ]
     assert table["group"].tolist() == [1, 1, 1, 2, 2]
     np.testing.assert_allclose(table.groupby("group")["score"].mean(), 0, atol=1e-9)
+    # of two players, a score is half the difference
+    half = model.difference("Dee", "Eve", matches.time[-1])[1] / 2
+    np.testing.assert_allclose(table.loc[table["group"] == 2, "std"], half)
     assert table["rank_high"].max() == 3
     alone = standings_within_groups(
         averaged, averaged.standings(), [groups[0] + groups[1]], 1.0

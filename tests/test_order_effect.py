@@ -44,6 +44,17 @@ def test_an_order_effect_is_estimated_next_to_scores(clustered):
         found.matters("maybe")
 
 
+def test_repeated_answers_of_a_judge_make_the_interval_wider():
+    """Each judge gives one answer nine times."""
+    index, y, rng = judgements(0.5, n_rounds=6)
+    turned = rng.random(len(y)) < 0.5
+    index[turned] = index[turned, ::-1]
+    judge = np.repeat(np.arange(len(y)), 9)
+    many = np.repeat(index, 9, axis=0), np.repeat(y, 9)
+    alone = order_effect(*many).half_width
+    assert order_effect(*many, cluster=judge).half_width > 2 * alone
+
+
 @pytest.mark.parametrize(("n_cycles", "identified"), [(1, False), (21, True)])
 def test_an_effect_that_only_one_cycle_shows_is_not_included(n_cycles, identified):
     """Three items that beat each other in a cycle fit any order effect."""

@@ -51,7 +51,8 @@ def test_the_agreement_of_judges_has_a_verdict():
     def text(same):
         return agreement_sentence(sum(same) / 2, 150, 0.5, same, [100, 100, 100])
 
-    assert "It is uncertain whether judges agree" in text([50, 40, 60])
+    for unequal in ([50, 40, 60], [70, 40, 70], [30, 60, 30]):
+        assert "It is uncertain whether judges agree" in text(unequal)
     assert "Judges agree more often" in text([90, 91, 92])
     assert "Judges agree slightly more often" in text([56, 56, 56])
     assert "Judges agree less often" in text([20, 21, 22])

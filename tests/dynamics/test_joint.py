@@ -518,6 +518,17 @@ def test_simulated_outcomes_have_the_forecast_probabilities(posterior, name):
     np.testing.assert_array_equal(draws, again)
 
 
+@pytest.mark.parametrize("time", [1.0, 9.0])
+def test_moments_of_weighted_line_ups_are_those_of_the_joint_scores(time):
+    """Also after the last match, where scores have moved on."""
+    matches, y = small()
+    model = fitted(MOVING, Gaussian(0.5), matches, y, posterior="joint")
+    x = np.array([2.0, -0.5, 0.0, 0.25])
+    mean, covariance = model.joint_scores(NAMES, time)
+    found = model.moments(Matches([x], [time], NAMES))
+    np.testing.assert_allclose(np.ravel(found), [x @ mean, x @ covariance @ x])
+
+
 def test_simulated_scores_move_together():
     """With outcomes at two times that have little noise, the covariances of x·s are
     those of dense algebra."""

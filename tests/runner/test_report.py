@@ -4,8 +4,10 @@ import json
 import re
 import tomllib
 import warnings
+from base64 import b64encode
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -22,6 +24,8 @@ from preflearn_book.runner import execution
 from preflearn_book.runner.command import main
 from preflearn_book.runner.execution import Result
 from preflearn_book.runner.project import Chapter
+from preflearn_book.runner.records import filled
+from preflearn_book.sentences import agreement_sentence, between
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = ["use_matches", "use_judgements"]
@@ -245,6 +249,78 @@ def test_the_intervals_of_few_judgements_hold_as_often_as_they_say():
     assert np.mean(coverage) > 0.92
 
 
+def test_ties_do_not_count_against_the_favorite_of_the_forecasts():
+    names = run_cells(
+        "use_matches",
+        "def verdict_on_forecasts",
+        own_forecasts=np.tile([0.2, 0.2, 0.6], (40, 1)),
+        near_y=np.repeat([1, -1, 0], [15, 5, 20]),
+        start=0,
+        n_test=40,
+        binom=stats.binom,
+        between=between,
+    )
+    assert names["hits"].startswith("75 % of the last 20 matches with a winner")
+
+
+def test_no_judge_is_in_training_and_test_of_a_fold():
+    cluster = np.random.default_rng(0).integers(12, size=200)
+    names = {"GroupKFold": GroupKFold, "cluster": cluster, "seed": 0, "y": 0 * cluster}
+    folds = run_cells("use_judgements", "def held_out", **names)["folds"]
+    assert len(folds) == 5
+    for train, test in folds:
+        assert not set(cluster[train]) & set(cluster[test])
+
+
+def test_agreement_counts_answers_of_different_judges_only():
+    """Two judges who repeat their own answers, and contradict each other."""
+    names = run_cells(
+        "use_judgements",
+        "def n_doubles",
+        cluster=np.array([0, 0, 1, 1]),
+        pair=np.zeros(4, dtype=int),
+        index=np.array([[0, 1], [1, 0], [0, 1], [1, 0]]),
+        y=np.array([1, -1, -1, 1]),
+        fractions=[0.5, 0.0, 0.5],
+        agreement_sentence=agreement_sentence,
+    )
+    assert (names["together"], names["same"]) == (4, 0)
+    assert names["kappa"] == -1
+
+
+def test_intervals_cover_those_of_independent_and_of_clustered_answers():
+    rng = np.random.default_rng(0)
+    n = 5
+    index = np.array([rng.choice(n, 2, replace=False) for _ in range(200)])
+    names = run_cells(
+        "use_judgements",
+        "def from_the_mean",
+        "half = (ends",
+        sparse=sparse,
+        Pairs=Pairs,
+        Davidson=Davidson,
+        between=between,
+        index=index,
+        y=rng.choice([-1, 0, 1], 200),
+        cluster=rng.integers(6, size=200),
+        n=n,
+        items=np.array(list("abcde"), dtype=object),
+        group=np.ones(n, dtype=int),
+        grouped=False,
+        order_matters=False,
+        feature_names=[],
+        SCORES="scores",
+        penalty={"scores": 1.0},
+        weak={"scores": 0.1},
+        seed=0,
+    )
+    apart = names["from_the_mean"](np.arange(n))
+    halves = [np.diff(model.interval(0.95, apart))[:, 0] / 2 for model in names["fits"]]
+    assert len(halves) == 2
+    np.testing.assert_allclose(names["half"], np.max(halves, axis=0))
+    assert not np.allclose(*halves, rtol=0.01)
+
+
 @pytest.mark.nightly
 def test_intervals_of_features_without_effect_exclude_0_in_5_percent_of_cases():
     excluded = []
@@ -342,7 +418,7 @@ def test_a_match_without_an_outcome_in_the_past_is_named(here):
 def test_a_few_wrong_rows_are_left_out_and_named(here):
     frame = games(300).assign(neutral=["no", "yes"] * 150)
     frame.loc[7, ["home", "away"]] = "Bob"
-    frame.loc[100, ["home", "away"]] = ["Dees", "Bob"]
+    frame.loc[250, ["home", "away", "result"]] = ["Dees", "Bob", 1]
     frame.loc[299, ["home", "away", "result"]] = ["Annn", "Bob", None]
     page = make_report(
         pd.concat([frame.iloc[:9], frame.iloc[8:]]), [*MATCHES, "-p", "profile", "full"]
@@ -350,10 +426,12 @@ def test_a_few_wrong_rows_are_left_out_and_named(here):
     assert re.search(r"'Bob' in line 9, column 'away'", page)
     assert "of another row" in page
     assert "Dees (1 row; Dee: " in page
-    summary = page[page.index("In short") : page.index("The data")]
+    summary = page[page.index("In short") : page.index("The data</h2>")]
     first_bullet = re.search(r"<li>(.*?)</li>", summary, re.DOTALL)[1]
     assert "Dees (1 match) may be a misspelling of Dee" in first_bullet
-    assert "Dees" not in summary.replace(first_bullet, "")
+    others = summary.replace(first_bullet, "")
+    assert "without Dees" in others
+    assert "Dees" not in others.replace("without Dees", "")
     assert "Annn (1 row" not in page, "only names of matches that were played"
     assert "<strong>299 matches</strong>" in page
     assert "Annn" in page[page.index("Next matches") :]
@@ -378,6 +456,59 @@ def test_a_match_to_come_among_winners_is_named_and_a_pair_is_forecast(here, cap
     assert "9 rows" in page
     assert main(["report", "own.csv", *WINNER_FIRST, "-p", "pair", "Cy - Anne"]) == 2
     assert "'Cy - Anne'" in capsys.readouterr().err
+
+
+def test_the_stronger_of_two_is_the_favorite(here):
+    frame = games(90)
+    won = np.where(frame["home"] < frame["away"], 1, -1)
+    frame["result"] = won * np.resize([1, 1, 1, -1, 1, 0, 1], 90)
+    page = make_report(frame, [*MATCHES, "-p", "pair", "Ann - Dee"])
+    ann, dee = (
+        int(re.search(rf"{words}\s+probability\s+(\d+)", page)[1])
+        for words in (r"Ann beats\s+Dee\s+with", r"Dee\s+wins\s+with")
+    )
+    assert ann > 55 > 45 > dee
+    forecast = page[page.index("Next matches") :]
+    row = re.search(r">Ann</td>\s*<td[^>]*>Dee</td>(.*?)</tr>", forecast, re.DOTALL)
+    percentages = [int(x) for x in re.findall(r">(\d+)</td>", row[1])]
+    assert (percentages[0], percentages[2]) == (ann, dee)
+
+
+def test_the_tested_forecasts_come_from_models_of_the_earlier_matches():
+    class Model:
+        covariance = likelihood = None
+
+        def __init__(self, *_):
+            self.n_learned = 0
+
+        def fit(self, *_):
+            return self
+
+    def maximize(model, matches, y, **_):
+        found = Model()
+        found.n_learned = len(y)
+        return SimpleNamespace(model=found, gradient=[0.0], evidence=0.0)
+
+    def forecast(model, matches, y, start):
+        return SimpleNamespace(probabilities=model.n_learned)
+
+    names = run_cells(
+        "use_matches",
+        "def fit_and_compare",
+        warnings=warnings,
+        ConvergenceWarning=UserWarning,
+        TimeWarning=UserWarning,
+        DynamicComparisons=Model,
+        maximise_evidence=maximize,
+        one_step_ahead=forecast,
+        models={"constant": None, "changing": None},
+        near=np.zeros(100),
+        near_y=np.ones(100),
+        matches=np.zeros(100),
+        y=np.ones(100),
+        start=70,
+    )
+    assert names["forecasts"] == {"constant": 70, "changing": 70}
 
 
 @pytest.mark.parametrize("options", [MATCHES, [*SIDES, "-p", "outcome", "result"]])
@@ -535,6 +666,14 @@ def test_names_are_shown_as_they_are_written(here):
         visible = name.replace("<", "&lt;").replace(">", "&gt;")
         assert page.count(f">{visible}</td>") >= 2
     assert re.search(r"against (\$a\$_x|_b\*\[c\]\(d\)|x`y&lt;z&gt;)\.", page)
+
+
+def test_the_name_of_a_file_is_text_in_its_report():
+    page = filled(
+        "report.html", cells=[], title="a<b>.csv", markdown=str, b64encode=b64encode
+    )
+    assert page.count("a&lt;b&gt;.csv") == 2
+    assert "a<b>" not in page
 
 
 def test_an_unexpected_failure_of_a_cell_has_its_traceback(here, capsys, monkeypatch):
