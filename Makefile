@@ -5,9 +5,9 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 TYPES := $(BIN)/basedpyright --pythonpath $(BIN)/python
 # One test worker more than there are processors, since tests of pages often wait for the browser; at most four.
-# worksteal moves tests from busy workers to idle ones.
-WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
-PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+# worksteal moves tests from busy workers to idle ones. Only targets that run tests count the processors.
+WORKERS = $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
+PYTEST = $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # If a folder with the data sets is next to the clone, use it instead of downloads.
 ifneq ($(wildcard ../shared/datasets),)

@@ -156,6 +156,14 @@ def random_matches(rng, n=9, n_features=4, size=2, span=3.0, signs=(1.0, -1.0)):
     return matches_of(design, np.sort(rng.uniform(0, span, n).round(1)))
 
 
+def with_three_covariances(n):
+    """Matches with a constant advantage in all rows, and three covariances."""
+    players = random_matches(np.random.default_rng(0), n, 5, span=9.0)
+    design = np.column_stack([np.ones(n), players.design.toarray()])
+    covariance = {"f0": Constant(0.4), "f1": Matern52(0.7, 2.0), "*": MOVING}
+    return matches_of(design, players.time), covariance
+
+
 def line_ups(rng, kind):
     size, n_features, n = LINE_UPS[kind]
     signs = np.repeat([1.0, -1.0], size // 2)

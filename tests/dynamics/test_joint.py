@@ -16,6 +16,7 @@ from dynamics.problems import (
     matches_of,
     random_matches,
     small,
+    with_three_covariances,
 )
 from dynamics.test_standings import chain_of_performances, race
 from hypothesis import given
@@ -147,12 +148,8 @@ def test_fixed_points_equal_those_of_dense_algebra(
 def test_features_of_different_covariances_share_the_stack():
     """The problem has a constant advantage in all rows, players who enter and leave,
     and two kinds of state."""
-    rng = np.random.default_rng(0)
-    covariance = {"f0": Constant(0.4), "f1": Matern52(0.7, 2.0), "*": MOVING}
-    players = random_matches(rng, 20, 5, span=9.0)
-    design = np.column_stack([np.ones(20), players.design.toarray()])
-    matches = matches_of(design, players.time)
-    y = rng.normal(size=20)
+    matches, covariance = with_three_covariances(20)
+    y = np.random.default_rng(1).normal(size=20)
     model = fitted(covariance, Gaussian(0.6), matches, y)
     problem = dense.Problem(matches, covariance)
     expected = exact_gaussian(problem, 0.6, y, np.arange(6), np.full(6, 4.4))

@@ -12,6 +12,7 @@ from dynamics.problems import (
     matches_of,
     random_design,
     random_matches,
+    with_three_covariances,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +25,6 @@ from preflearn.dynamics import (
     Gaussian,
     Lapse,
     Logit,
-    Matern52,
     OrdinalProbit,
     Poisson,
     Probit,
@@ -137,12 +137,8 @@ def test_weights_offsets_and_prior_means_of_gaussian_outcomes(covariance, method
 
 
 def test_features_with_different_covariances():
-    rng = np.random.default_rng(0)
-    covariance = {"f0": Constant(0.4), "f1": Matern52(0.7, 2.0), "*": MOVING}
-    players = random_matches(rng, 25, 5, span=9.0)
-    design = np.column_stack([np.ones(25), players.design.toarray()])
-    matches = matches_of(design, players.time)
-    y = rng.normal(size=25)
+    matches, covariance = with_three_covariances(25)
+    y = np.random.default_rng(1).normal(size=25)
     found = one_step_ahead(model_of(covariance, Gaussian(NOISE)), matches, y, 5)
     expected = exact_forecasts(
         gram_of(matches, covariance), y, np.full(25, NOISE), matches.time, 5

@@ -3,9 +3,9 @@
 For each time t, the forecast of z = x·s(t) is its posterior given all matches before t.
 
 *Gaussian outcomes.* If the noise has variance a, the pseudo-observation of a match is
-alpha = y/a, beta = 1/a, whatever the other matches are (`engine.joint`). The posterior
-is therefore the prior times fixed factors, and the forecast of z is the prediction of a
-Kalman filter over all features. At each time, the filter first visits all rows without
+alpha = y/a, beta = 1/a, for all outcomes of other matches (`engine.joint`). Therefore
+the posterior is the prior times fixed factors, and the forecast of z is the prediction
+of a Kalman filter over all features. At each time, the filter first visits all rows without
 pseudo-observations, which predicts their z, and then again with pseudo-observations.
 One pass gives all forecasts, and they are exact.
 

@@ -869,7 +869,8 @@ _N_RANK_DRAWS = 1000
 _RANK_PROBABILITY = 0.95
 _RANK_BLOCK = 1 << 16  # number of scores drawn at once
 _MIN_GROUP_FRACTION = 1 / 8  # fraction of the players; smaller groups cause no warning
-_MIN_EXPECTED_TIES = 10  # expected ties between equal players; if there are more and no tie occurs, fit warns
+# If more ties than this are expected between equal players and none occurs, `fit` warns.
+_MIN_EXPECTED_TIES = 10
 # Digits, in standard deviations, to which tied scores agree: fits have a tolerance.
 _TIE_DIGITS = 6
 _OBSERVATIONS = "outcomes", "weights", "offset"  # the columns of observations_
@@ -959,9 +960,8 @@ def _warn_about_missing_ties(likelihood: Likelihood, outcomes: Floats) -> None:
     if tie * len(outcomes) <= _MIN_EXPECTED_TIES:
         return
     text = f"{likelihood} expects a tie in {100 * tie:.0f} % of matches between equal players, but none"
-    ordinal = getattr(
-        likelihood, "likelihood", likelihood
-    )  # the likelihood that a Lapse wraps
+    # A Lapse wraps a likelihood.
+    ordinal = getattr(likelihood, "likelihood", likelihood)
     other = type(ordinal).__name__.removeprefix("Ordinal")
     warn_user(
         f"{text} of the {len(outcomes):,} outcomes in y is a tie; if ties are impossible, use {other}()",

@@ -41,7 +41,7 @@ from preflearn.path.margin_set import empty_margin_set, fill, solve
 # events in one segment; with bias, `select` takes one matrix product per segment
 _EVENTS = 400
 _EVENTS_WITH_BIAS = 200
-_INITIAL_CAPACITY = 50  # number of pairs for which the margin set has room at first
+_INITIAL_CAPACITY = 50  # pairs in the margin set before its arrays grow
 _INITIAL_REACH = 0.01  # reach of the first segment
 _ALL_WATCHED = 1000  # up to this number of pairs, all are watched
 # events below this fraction of the first breakpoint are rounding errors

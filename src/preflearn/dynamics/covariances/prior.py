@@ -25,7 +25,8 @@ REST = "*"  # key of all features that a mapping of covariances does not name
 # independent from match to match.
 
 MOST_LENGTHS = 1000
-MOST_SPANS = 100  # longest length scale in time spans; a longer one gives a nearly constant score
+# Longest length scale in time spans. A longer one gives a nearly constant score.
+MOST_SPANS = 100
 _MIN_GAPS = 30  # times between matches of one player: fewer have no typical length
 _UNIT = "the unit of Matches.time, which is days if from_frame read dates"
 # Times in this range look like years, while lengths and rates are often in days.

@@ -191,7 +191,7 @@ class JointSweep(UpdateMap):
         totals = sums_of(self.entries[:, :2], self._row, len(self._moments))
         mean, variance = self._moments.T
         shrink = 1.0 / (1.0 + totals[:, 1] * variance)
-        moments = np.array([(mean + totals[:, 0] * variance), variance]) * shrink
+        moments = np.array([mean + totals[:, 0] * variance, variance]) * shrink
         return moments[:, self._groups.row_of_match]
 
     def check_score_scale(self) -> None:

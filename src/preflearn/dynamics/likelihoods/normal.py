@@ -112,9 +112,8 @@ def _log_interval(center, half):
         return value, math.copysign(first, -center), min(second, 0.0)
     value, slope, bend = _log_ndtr(half - c)
     _, slope_far, bend_far = _log_ndtr(-half - c)
-    density = math.exp(
-        -2 * c * half
-    )  # density at the far end, relative to the near end
+    # density at the far end, relative to the near end
+    density = math.exp(-2 * c * half)
     ratio = density * slope / slope_far  # ratio of the two values of Phi
     rest = 1 - ratio
     first = slope * (1 - density) / rest

@@ -39,7 +39,8 @@ from preflearn.metrics import comparison_loss
 _N_RANK_DRAWS = 4000
 _N_BISECTIONS = 50
 _N_NODES = 4001  # number of differences at which win probabilities are tabulated
-_REACH = 40.0  # in standard deviations of the noise; at larger distances, probabilities are 0 or 1
+# In standard deviations of the noise. At larger distances, probabilities are 0 or 1.
+_REACH = 40.0
 _TAILS = 8.0  # in standard deviations of score differences
 _MIN_STD = 1e-150
 

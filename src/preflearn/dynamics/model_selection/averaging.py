@@ -43,9 +43,8 @@ from preflearn.solvers.search import Range
 _GTOL = 0.05  # largest derivative at the mode, in nats
 _MAX_ITER = 100
 _STEP = 0.05  # step of a logarithm for differences of gradients
-_MAX_STD = (
-    3.0  # largest standard deviation of a logarithm, which limits the axes of the grid
-)
+# Largest standard deviation of a logarithm, which limits the axes of the grid.
+_MAX_STD = 3.0
 _MAX_GRID_DIMENSION = 3
 _N_POINTS = {1: 15, 2: 40, 3: 50}  # number of grid points, by dimension
 _N_DRAWS = 128
