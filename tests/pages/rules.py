@@ -16,6 +16,7 @@ MAX_FOLLOWED_LINKS = 12  # number of links of a page that are followed on a comm
 # in pixels: smallest width of a window in which "equations" is checked
 _MIN_WIDE = 1000
 _NARROW = min(WINDOWS)
+_WIDE = max(WINDOWS)
 
 
 class View(NamedTuple):
@@ -54,19 +55,33 @@ RULES = {
     "axe": Rule("axe finds nothing serious or critical", "at the opening"),
     "colors": Rule("all text has enough contrast", "in both themes"),
 }
+COMMIT = View("light", _WIDE)
+NIGHTLY = [View(theme, width) for theme in THEMES for width in WINDOWS]
+NIGHTLY.remove(COMMIT)
+
+
+def widths(first: View) -> list[int]:
+    """Return the widths of a visit, starting with that at the opening.
+
+    The visit of a commit skips widths between the widest and the narrowest. Laying out
+    a page again takes a sixth of a visit.
+    """
+    chosen = WINDOWS if first in NIGHTLY else (_WIDE, _NARROW)
+    return sorted(chosen, key=lambda width: (width != first.width, -width))
+
+
 # For each key: the views in which a rule is checked, given the view in which the page
 # is opened. MathJax fits equations to the first window, so "equations" is checked only
 # if that window is wide.
 _VIEWS = {
     "at the opening": lambda first: [first],
     "opened wide": lambda first: [first] if first.width >= _MIN_WIDE else [],
-    "at every width": lambda first: [View(first.theme, width) for width in WINDOWS],
+    "at every width": lambda first: [
+        View(first.theme, width) for width in widths(first)
+    ],
     "on a telephone": lambda first: [View(first.theme, _NARROW)],
     "in both themes": lambda first: [View(theme, first.width) for theme in THEMES],
 }
-COMMIT = View("light", 1400)
-NIGHTLY = [View(theme, width) for theme in THEMES for width in WINDOWS]
-NIGHTLY.remove(COMMIT)
 
 Question = tuple[str, View]
 
@@ -135,7 +150,7 @@ def inspect(
         faults["anchors", first] += seen.ask("absent", anchors)
         seen.ask("findLooks")
         narrowest = View(first.theme, _NARROW)
-        for width in sorted(WINDOWS, key=lambda width: (width != first.width, -width)):
+        for width in widths(first):
             if width != first.width:
                 seen.resize(width)
             for rule, found in seen.ask("layout").items():

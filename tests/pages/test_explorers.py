@@ -68,6 +68,7 @@ def assert_answers(explorer, act):
     sync_api.expect(sentence).not_to_have_text(before, timeout=60_000)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", EXPLORERS)
 def test_words_in_an_explorer_lie_on_nothing(desk, site, pages, kind):
     """This holds for every position of the explorer, and at each width."""

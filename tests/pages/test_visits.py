@@ -6,7 +6,7 @@ import re
 
 import pytest
 from matplotlib.image import imread
-from pages.browser import WINDOWS, opened, page_names, served, window
+from pages.browser import opened, page_names, served, window
 from pages.builds import expected_pages
 from pages.faults import CHAPTER, FAULTS, FINE, POLICY, STYLES, with_faults
 from pages.rules import (
@@ -17,6 +17,7 @@ from pages.rules import (
     evenly_spaced,
     inspect,
     questions,
+    widths,
 )
 from pages.visited import VisitedPages
 
@@ -144,7 +145,7 @@ def test_a_covered_anchor_is_a_fault(doctored):
     )
 
 
-@pytest.mark.parametrize("width", WINDOWS)
+@pytest.mark.parametrize("width", widths(COMMIT))
 def test_each_obstacle_to_a_screen_reader_is_found(doctored, width):
     found = "\n".join(doctored.faults["reading", View("light", width)])
     for fault in ("level", "landmark", "text", "order"):
@@ -152,7 +153,7 @@ def test_each_obstacle_to_a_screen_reader_is_found(doctored, width):
     assert "2 headings of level 1" in found
 
 
-@pytest.mark.parametrize("width", WINDOWS)
+@pytest.mark.parametrize("width", widths(COMMIT))
 def test_boxes_that_cut_in_width_or_in_height_are_found(doctored, width):
     found = "\n".join(doctored.faults["cut", View("light", width)])
     assert re.search(r"#fault-cut .* in width", found)

@@ -45,7 +45,7 @@ def outcomes(tmp_path_factory):
     )
     project = write_project(tmp_path_factory.mktemp("ways"), claims, **CHAPTERS)
     slow, *others = CHAPTERS
-    return run(project, [slow], {}, cell_seconds=10) | run(
+    return run(project, [slow], {}, cell_seconds=3) | run(
         project, others, {"seed": 3}, jobs=2
     )
 
