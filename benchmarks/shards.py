@@ -124,11 +124,14 @@ def case(share: float, every: int) -> list[object]:
         counted: Any = client.run(lambda dask_worker: dask_worker.counted)
         messages, sent = np.sum(list(counted.values()), axis=0)
     turns = len(found.residuals)
-    told = np.array([found.scores[name] for name in matches.features])
+    from_shards = np.array([found.scores[name] for name in matches.features])
     mean, std = np.transpose(
         [np.ravel(one.scores(name, matches.time[-1])) for name in matches.features]
     )
-    off = [np.abs(told[:, 0] - mean).max(), np.abs(told[:, 1] - std).max()]
+    off = [
+        np.abs(from_shards[:, 0] - mean).max(),
+        np.abs(from_shards[:, 1] - std).max(),
+    ]
     pickled = (
         2 * len(pickle.dumps(np.zeros((found.crossing // 2, 2)), protocol=5)) * turns
     )

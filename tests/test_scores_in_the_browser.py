@@ -193,12 +193,12 @@ def test_numbers_on_twenty_files_are_those_of_the_package(files, model, alpha):
     fallbacks = 0
     for file, found in zip(files, in_node(FIT, cases), strict=True):
         assert found["items"] == file.items
-        told = [
+        comparisons = [
             (one["i"], one["j"], one["y"], one["weight"])
             for one in found["comparisons"]
         ]
         np.testing.assert_array_equal(
-            told, np.column_stack([file.pairs, file.y, file.weights])
+            comparisons, np.column_stack([file.pairs, file.y, file.weights])
         )
         diagnosis = diagnose(file.pairs, file.y)
         assert found["diagnosis"]["groups"] == [

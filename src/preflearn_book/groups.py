@@ -14,6 +14,7 @@ from scipy.stats import rankdata
 
 from preflearn_book.reading.columns import first_few
 from preflearn_book.reading.labels import escape_markdown
+from preflearn_book.sentences import counted
 
 _N_DRAWS = 4_000
 _MAX_NAMES = 3
@@ -69,7 +70,9 @@ def connectivity(
         )
     else:
         text = f"All {what} are connected, directly or through {through}"
-        text += "." if one_sided else ", so any two can be compared."
+        if not one_sided:
+            text += ", so any two can be compared"
+        text += "."
     return " ".join([text, *_sentences(one_sided, names)])
 
 
@@ -180,6 +183,12 @@ def group_bullet(n_groups: int, what: str) -> str:
     )
 
 
+def _plural(unit: str) -> str:
+    if unit.endswith("ch"):
+        return f"{unit}es"
+    return f"{unit}s"
+
+
 def doubtful_names_bullet(doubtful: dict[str, str], counts: Any, unit: str) -> str:
     """Bullet of a summary on names that may be spelled differently by mistake.
 
@@ -202,9 +211,7 @@ def doubtful_names_bullet(doubtful: dict[str, str], counts: Any, unit: str) -> s
         return ""
 
     def described(name: str) -> str:
-        n = int(counts[name])
-        plural = unit if n == 1 else f"{unit}es" if unit.endswith("ch") else f"{unit}s"
-        return f"{escape_markdown(name)} ({n:,} {plural})"
+        return f"{escape_markdown(name)} ({counted(int(counts[name]), unit, _plural(unit))})"
 
     pairs = list(doubtful.items())
     listed = "; ".join(

@@ -24,6 +24,20 @@ def signed(x: float, digits: int = 3) -> str:
     return f"{round(x, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
+def counted(n: int, one: str, several: str) -> str:
+    """A number with the words for one thing or for several.
+
+    Examples
+    --------
+    >>> counted(1, "row has", "rows have"), counted(1200, "row has", "rows have")
+    ('1 row has', '1,200 rows have')
+    """
+    words = several
+    if n == 1:
+        words = one
+    return f"{n:,} {words}"
+
+
 def between(
     low: float, high: float, digits: int = 0, excluded: float | None = None
 ) -> str:

@@ -98,7 +98,7 @@ def _struck(a, b, y, u, x):
 
 def _log_partition(a, b, y, mean, variance):
     mode, value, first, second = tilted(
-        _struck, a, b, y, mean, variance, min(mean, 3.0), (0.0, 0.0, 1.0, 0.05)
+        _struck, (a, b, y, mean, variance), min(mean, 3.0), (0.0, 0.0, 1.0, 0.05)
     )
     return value + _struck(a, b, y, mode, 0.0)[0], first, second
 

@@ -118,7 +118,7 @@ def _density(a, b, y, u, x):
 
 def _log_partition(a, b, y, mean, variance):
     mode, value, first, second = tilted(
-        _density, a, b, y, mean, variance, mean, around(0.0, y)
+        _density, (a, b, y, mean, variance), mean, around(0.0, y)
     )
     return value + _density(a, b, y, mode, 0.0)[0], first, second
 
@@ -196,7 +196,7 @@ def _cloglog(a, b, y, u, x):
 def _cloglog_partition(a, b, y, mean, variance):
     rule = (0.0, 0.0, 1.0, 0.05)
     mode, value, first, second = tilted(
-        _cloglog, a, b, y, mean, variance, min(mean, 3.0), rule
+        _cloglog, (a, b, y, mean, variance), min(mean, 3.0), rule
     )
     return value + _cloglog(a, b, y, mode, 0.0)[0], first, second
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from preflearn_book.reading.labels import escape_markdown
+from preflearn_book.sentences import counted
 
 NOTHING = ("", "na", "n/a", "nan", "none", "null", "<na>", "-", "?", "*", "\\n")
 """Texts in lower case that stand for a missing value."""
@@ -107,8 +108,10 @@ class UserTable:
         if n_wrong > MAX_FRACTION_LEFT_OUT * len(wrong):
             raise ValueError(text + _more_rows(n_wrong - 1))
         self.left_out.update(wrong.index[wrong])
-        rows = "1 row" if n_wrong == 1 else f"{n_wrong:,} rows"
-        first = "" if n_wrong == 1 else "The first: "
+        rows = counted(n_wrong, "row", "rows")
+        first = ""
+        if n_wrong > 1:
+            first = "The first: "
         self.note(
             f"**Left out: {rows} with an invalid value.** {first}{escape_markdown(text)}."
         )
@@ -117,7 +120,7 @@ class UserTable:
 def _more_rows(n: int) -> str:
     if n == 0:
         return ""
-    rows = "1 more row has" if n == 1 else f"{n:,} more rows have"
+    rows = counted(n, "more row has", "more rows have")
     return f" ({rows} an invalid value)"
 
 

@@ -23,6 +23,7 @@ from preflearn_book.reading.labels import code_span, escape_markdown
 from preflearn_book.reading.names import note_similar_names, read_names, read_pair
 from preflearn_book.reading.outcomes import FIRST_WON, Outcomes, Sides, read_outcomes
 from preflearn_book.reading.times import TimeScale, find_time_columns, read_times
+from preflearn_book.sentences import counted
 
 MIN_MATCHES = 30
 MIN_TIMES = 4
@@ -175,11 +176,17 @@ def _time_columns(table: UserTable, columns: Columns) -> list[str]:
     return find_time_columns(table, used | set(columns.outcome.split(" - ")))
 
 
+def _table_of(data: str | Path | UserTable) -> UserTable:
+    if isinstance(data, UserTable):
+        return data
+    return read_file(data)
+
+
 def load(
     data: str | Path | UserTable, kind: str, columns: Columns
 ) -> MatchFile | JudgementFile:
     """Read a file, or its rows, as matches or as judgments."""
-    table = data if isinstance(data, UserTable) else read_file(data)
+    table = _table_of(data)
     if kind == "judgements":
         return load_judgements(table, columns)
     return load_matches(table, columns)
@@ -195,7 +202,7 @@ def load_matches(data: str | Path | UserTable, columns: Columns) -> MatchFile:
     OSError
         If there is no such file.
     """
-    raw = data if isinstance(data, UserTable) else read_file(data)
+    raw = _table_of(data)
     sides = _read_sides(raw, columns)
     _note_copies(raw, sides)
     candidates = _time_columns(raw, columns)
@@ -247,7 +254,7 @@ def load_judgements(data: str | Path | UserTable, columns: Columns) -> Judgement
     OSError
         If there is no such file.
     """
-    raw = data if isinstance(data, UserTable) else read_file(data)
+    raw = _table_of(data)
     sides = _read_sides(raw, columns)
     outcomes = read_outcomes(raw, columns.outcome, sides, columns.counts)
     table = pd.DataFrame({"first": sides.first, "second": sides.second})
@@ -366,7 +373,7 @@ def _future_matches(raw: UserTable, unknown: Frame, last: Any) -> Frame:
     is_past = unknown["time"] < last
     past = unknown[is_past]
     if len(past):
-        rows_have = "1 row has" if len(past) == 1 else f"{len(past):,} rows have"
+        rows_have = counted(len(past), "row has", "rows have")
         raw.note(
             f"**Left out: {rows_have} no outcome, but an earlier date than the last match**: "
             f"{_listed_rows(raw, past)}."
@@ -391,9 +398,7 @@ def _note_copies(raw: UserTable, sides: Sides) -> None:
     is_copy = raw.frame.duplicated()
     n_copies = int(is_copy.sum())
     if n_copies:
-        rows_are = (
-            "1 row is a copy" if n_copies == 1 else f"{n_copies:,} rows are copies"
-        )
+        rows_are = counted(n_copies, "row is a copy", "rows are copies")
         copies = pd.DataFrame({"first": sides.first, "second": sides.second})[is_copy]
         raw.note(
             f"**{rows_are} of another row**: {_listed_rows(raw, copies)}. Each counts; if they are "
@@ -440,7 +445,7 @@ def _check_matches(source: str, played: Frame) -> None:
             f"{found}, and a report on matches needs {MIN_MATCHES}; {fewer}"
         )
     if n_times < MIN_TIMES:
-        times = "1 time" if n_times == 1 else f"{n_times} times"
+        times = counted(n_times, "time", "times")
         raise ValueError(
             f"{found}, but at only {times}; a report on matches needs {MIN_TIMES} different times. Check the "
             f"column of -p time, or {fewer}"

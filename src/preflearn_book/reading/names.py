@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from preflearn_book.reading.columns import Column, UserTable, first_few
+from preflearn_book.sentences import counted
 
 MAX_NAME_LENGTH = 200
 _MIN_FREQUENT = 10  # rows of a frequent name, which rare names may misspell
@@ -79,7 +80,7 @@ def note_similar_names(table: UserTable, counts: Column) -> dict[str, str]:
     listed = {name for names in groups.values() if len(names) > 1 for name in names}
     misspelt = {name: near for name, near in _misspelt(counts) if name not in listed}
     texts = [
-        f"{name} ({'1 row' if counts[name] == 1 else f'{counts[name]} rows'}; {near}: {counts[near]:,} rows)"
+        f"{name} ({counted(counts[name], 'row', 'rows')}; {near}: {counts[near]:,} rows)"
         for name, near in misspelt.items()
     ]
     if texts:

@@ -20,6 +20,7 @@ from preflearn_book.reading.columns import (
 )
 from preflearn_book.reading.labels import code_span, escape_markdown
 from preflearn_book.reading.names import normalized_name
+from preflearn_book.sentences import counted
 
 FIRST_WON = "first won"
 """Value of `outcome` for files that name the winner first in each row."""
@@ -185,10 +186,6 @@ def _count_outcomes(table: UserTable, numbers: Frame, titles: list[str]) -> Outc
     return Outcomes(sign.where(known), counts=counts)
 
 
-def _counted(n: int, one: str, several: str) -> str:
-    return f"1 {one}" if n == 1 else f"{n:,} {several}"
-
-
 # ---- One column
 
 
@@ -246,7 +243,7 @@ def _named_sides(table: UserTable, text: Column, sides: Sides) -> Column:
     if len(keys):
         example = escape_markdown(repr(text[keys.index[0]]))
         table.note(
-            f"{_counted(len(keys), 'winner is', 'winners are')} spelled differently from the name in the "
+            f"{counted(len(keys), 'winner is', 'winners are')} spelled differently from the name in the "
             f"row, such as {example}, and read as that name: only case, spaces, or the encoding of a "
             f"letter differ."
         )
@@ -400,7 +397,7 @@ def _margins_of_texts(table: UserTable, text: Column, low: Column) -> Column:
         )
     forfeits = points["forfeit"].notna() & margin.notna()
     if forfeits.any():
-        are = _counted(
+        are = counted(
             int(forfeits.sum()),
             "result by forfeit (F) counts",
             "results by forfeit (F) count",

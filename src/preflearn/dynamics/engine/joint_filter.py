@@ -543,15 +543,19 @@ def _smooth_epoch(N, r, epoch, steps, visits, moments, adjoints):
         moments[visit, 1] = variance
         w = beta * u
         e = (alpha - beta * p) * u - w * kr
-        _add_visit(N, r, h, epoch.place_of, visit, t, e, w, w + w * w * q)
+        _add_visit(N, r, h, epoch.place_of, visit, (t, e, w, w + w * w * q))
     while now > 0:
         _carry(N, r, epoch, epoch.steps[now], steps.A_transposed, steps.diagonal)
         now -= 1
 
 
 @njit_nogil_inner
-def _add_visit(N, r, h, place_of, visit, t, e, w, f):
-    """r + h e and N - w (h t' + t h') + f h h', in the lower triangle."""
+def _add_visit(N, r, h, place_of, visit, update):
+    """r + h e and N - w (h t' + t h') + f h h', in the lower triangle.
+
+    `update` is (t, e, w, f).
+    """
+    t, e, w, f = update
     first = h.start[visit]
     last = h.start[visit + 1]
     for j in range(first, last):

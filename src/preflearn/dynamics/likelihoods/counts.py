@@ -111,7 +111,7 @@ def _tilted(a, b, y, mean, variance, power):
         (0.1 if a == 0 else 0.32 / stretch),
     )
     mode, value, first, second = tilted(
-        _points, a, b, y, mean, variance, start, sinh, power
+        _points, (a, b, y, mean, variance), start, sinh, power
     )
     value += power * _expectation(a, y, mode, 0.0)[0]
     return min(value, 0.0), first, second

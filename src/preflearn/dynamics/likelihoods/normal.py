@@ -172,7 +172,7 @@ def _expected(a, b, y, mean, variance):
 
 def _log_partition_of_power(a, b, y, mean, variance, power):
     mode, value, first, second = tilted(
-        _win_or_tie, a, b, y, mean, variance, mean, around(a, y), power
+        _win_or_tie, (a, b, y, mean, variance), mean, around(a, y), power
     )
     value += power * _win_or_tie(a, b, y, mode, 0.0)[0]
     return min(value, 0.0), first, second

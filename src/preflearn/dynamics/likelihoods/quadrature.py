@@ -191,7 +191,7 @@ def _sums(density, integrand, mode, width, sinh, power, least=1e-17):
 
 
 @njit_inside
-def tilted(density, a, b, y, mean, variance, start, sinh, power=1.0):
+def tilted(density, integrand, start, sinh, power=1.0):
     """Mode of p(y | u)^power N(u; mean, variance), and log E p(y | u)^power.
 
     The expectation is over u ~ N(mean, variance); its logarithm is relative to power
@@ -199,14 +199,15 @@ def tilted(density, a, b, y, mean, variance, start, sinh, power=1.0):
     density that is proportional to p(y | u)^power N(u; mean, variance), and l = power
     log p(y | u), the derivatives are E_q l' and E_q l'' + Var_q l'. Equivalently, they
     are (E_q u - mean) / variance and (Var_q u / variance - 1) / variance, which do not
-    cancel if q is much narrower than the normal distribution. The search for the mode
-    starts at `start`. `sinh` is (low, high, stretch, largest step); the center is the
-    point between low and high that is closest to the mode.
+    cancel if q is much narrower than the normal distribution. `integrand` is (a, b, y,
+    mean, variance). The search for the mode starts at `start`. `sinh` is (low, high,
+    stretch, largest step); the center is the point between low and high that is closest
+    to the mode.
     """
+    a, b, y, mean, variance = integrand
     if variance < TINY:
         _, first, second = density(a, b, y, mean, 0.0)
         return mean, 0.0, power * first, power * second
-    integrand = a, b, y, mean, variance
     mode, width = _mode(density, integrand, start, power)
     _, slope, total, (x, xx, _, first, square, second) = _sums(
         density, integrand, mode, width, sinh, power
