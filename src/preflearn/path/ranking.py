@@ -9,7 +9,7 @@ x n Gram matrix are connected by the incidence matrix only
 References
 ----------
 .. [Zapien2009] K. Zapien, G. Gasso, T. Gärtner, S. Canu, "Model selection for ranking
-   SVM using regularization path", Machine Learning, InTech, 2009.
+   SVM using regularization path", in: Machine Learning, I-Tech, 2009.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ References
 .. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference
    learning with kernels", KI 2019.
 .. [Zapien2009] K. Zapien, G. Gasso, T. Gärtner, S. Canu, "Model selection for ranking
-   SVM using regularization path", Machine Learning, InTech, 2009.
+   SVM using regularization path", in: Machine Learning, I-Tech, 2009.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Computations with Fractions are exact.
 
 References
 ----------
-.. [AhmadiFahandar2018] M. Ahmadi Fahandar, E. Huellermeier, "Learning to rank based on
+.. [AhmadiFahandar2018] M. Ahmadi Fahandar, E. Hüllermeier, "Learning to rank based on
    analogical reasoning", AAAI 2018.
-.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Huellermeier, "Analogy-based preference
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference
    learning with kernels", KI 2019.
 """
 

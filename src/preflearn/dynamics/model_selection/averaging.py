@@ -78,10 +78,10 @@ def average_over_hyperparameters(
 
     with the model's estimate of the evidence :math:`p(y \mid \theta)`. Up to three
     parameters are integrated over a grid around the mode of
-    :math:`p(\log\theta \mid y)`, along the principal axes of its curvature. The grid
-    is extended until the density is below :math:`e^{-5}` times its maximum [Rue2009]_.
-    More parameters are integrated by importance sampling with quasi-random draws from a
-    t distribution with that mode and curvature.
+    :math:`p(\log\theta \mid y)`, along the principal axes of its curvature. As in
+    [Rue2009]_, the grid is extended until the density is far below its maximum, here
+    below :math:`e^{-5}` times the maximum. More parameters are integrated by importance
+    sampling with quasi-random draws from a t distribution with that mode and curvature.
 
     Parameters
     ----------
