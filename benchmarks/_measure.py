@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -78,11 +78,25 @@ def peak_kilobytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _growth(make: Callable[..., Callable[[], object]], *arguments: object) -> float:
+class Run(NamedTuple):
+    """Seconds, growth of the peak resident size in MB, and result of a call."""
+
+    seconds: float
+    megabytes: float
+    result: Any
+
+
+def _run(make: Callable[..., Callable[[], object]], *arguments: object) -> Run:
     call = make(*arguments)
     before = peak_kilobytes()
-    call()
-    return (peak_kilobytes() - before) / 1024
+    begin = time.perf_counter()
+    result = call()
+    taken = time.perf_counter() - begin
+    return Run(taken, (peak_kilobytes() - before) / 1024, result)
+
+
+def _growth(make: Callable[..., Callable[[], object]], *arguments: object) -> float:
+    return _run(make, *arguments).megabytes
 
 
 def _send(call: Callable, arguments: tuple, connection: Any) -> None:
@@ -125,6 +139,14 @@ def peak_megabytes(
     data that `make` loads.
     """
     return in_process(_growth, make, *arguments)
+
+
+def run_in_process(
+    make: Callable[..., Callable[[], object]], *arguments: object
+) -> Run:
+    """Seconds, memory as in `peak_megabytes`, and result of `make(*arguments)()` in a
+    fresh process. The result is sent to this process, so it should be small."""
+    return in_process(_run, make, *arguments)
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

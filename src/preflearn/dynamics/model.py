@@ -65,7 +65,12 @@ from preflearn.dynamics.engine.schedule import make_schedule
 from preflearn.dynamics.engine.threads import balanced_slices, worker_pool
 from preflearn.dynamics.likelihoods.counts import Poisson
 from preflearn.dynamics.likelihoods.likelihood import Likelihood, Results
-from preflearn.dynamics.saving import as_names, read_npz, write_npz
+from preflearn.dynamics.saving import (
+    ContradictionError,
+    as_names,
+    read_npz,
+    write_npz,
+)
 from preflearn.dynamics.simulation import draw_differences, square_root
 from preflearn.matches import (
     ADVANTAGE,
@@ -164,6 +169,9 @@ class DynamicComparisons(BaseEstimator):
         Outcomes of the fit.
     observations_ : ndarray of shape (N, 3)
         Outcome, weight, and offset of each match.
+    likelihood_ : Likelihood
+        Likelihood of the fit. Forecasts use it, also if `set_params` has changed
+        `likelihood` since the fit.
     pseudo_observations_ : ndarray of shape (E, 2) or (N, 2)
         alpha and beta of each entry of the design of `matches_`, in its order: the
         posterior of feature m is its prior times all exp(alpha s - beta s²/2). With
@@ -287,7 +295,8 @@ class DynamicComparisons(BaseEstimator):
         new features and a different column order. The method also raises ValueError if
         the first new match is earlier than the last known one, if an event of races has
         the name of an earlier event, or if only one of the two sets of times was read
-        from dates.
+        from dates. Parameters that `set_params` has changed since the fit apply to all
+        matches, as in a new fit. Only `posterior` must be that of the fit.
         """
         check_is_fitted(self, "matches_")
         observations = check_problem(self, matches, y, sample_weight, offset)
@@ -304,14 +313,9 @@ class DynamicComparisons(BaseEstimator):
             "the time of the first match",
             expected,
         )
+        self._require_as_in_fit("posterior")
         n_new = _n_sites(self._is_joint, matches)
         sites = np.vstack([self.pseudo_observations_, np.zeros((n_new, 2))])
-        require(
-            (self.posterior == "joint") == self._is_joint,
-            self.posterior,
-            "posterior",
-            "the same value as in fit; to change it, fit all matches again",
-        )
         together = concatenate(self.matches_, matches)
         _check_races(self, together, np.ones(len(together)))
         observations = np.vstack([self.observations_, observations])
@@ -573,14 +577,12 @@ class DynamicComparisons(BaseEstimator):
         is_active = self._count_entries(begin, end) > 0
         players = np.flatnonzero(is_player & is_active)
         names = tuple(self.features_[k] for k in players)
-        if self._is_joint:
-            mean, covariance = self._joint_scores(names, now)
-            std = np.sqrt(np.diag(covariance))
-            factor = square_root(covariance).T
+        mean, spread = score_moments(self, names, now)
+        if spread.ndim == 2:
+            std = np.sqrt(np.diag(spread))
+            factor = square_root(spread).T
         else:
-            each = sparse.csr_array(sparse.eye_array(len(names)))
-            mean, variance = self._row_moments(each, names, np.full(len(names), now))
-            std = np.sqrt(variance)
+            std = np.sqrt(spread)
             factor = std
         rank, low, high = _ranks(mean, std, factor)
         table = pd.DataFrame(
@@ -681,11 +683,26 @@ class DynamicComparisons(BaseEstimator):
         self.converged_ = converged
         # Parameters may change later, so the values of the fit are kept.
         self._prior = prior
-        self._likelihood = self.likelihood
+        self.likelihood_ = self.likelihood
         self._n_threads = self.n_threads
-        self._is_joint = self.posterior == "joint"
+        self._form = {name: getattr(self, name) for name in _FORM}
         self._posterior: Posterior | JointPosterior | None = None
         return self
+
+    @property
+    def _is_joint(self) -> bool:
+        """Whether the pseudo-observations are those of the joint posterior."""
+        return self._form["posterior"] == "joint"
+
+    def _require_as_in_fit(self, *names: str) -> None:
+        """Raise ValueError if `set_params` has changed one of these parameters."""
+        for name in names:
+            value = getattr(self, name)
+            fitted = self._form[name]
+            expected = (
+                f"{fitted!r}, the value of the fit; to change it, fit all matches again"
+            )
+            require(isinstance(value, str) and value == fitted, value, name, expected)
 
     def _fitted_posterior(self) -> Posterior | JointPosterior:
         """Posterior with the parameters of the fit, computed at the first call."""
@@ -738,7 +755,7 @@ class DynamicComparisons(BaseEstimator):
         """
 
         def probabilities(mean: Floats, variance: Floats) -> Floats:
-            return self._likelihood.probabilities(mean, variance).T
+            return self.likelihood_.probabilities(mean, variance).T
 
         return self._forecast(self._prepare(matches, unseen), probabilities, offset).T
 
@@ -809,7 +826,7 @@ class DynamicComparisons(BaseEstimator):
         rows = Rows(matches.design[:, present], matches.time)
         draws = draw_differences(state, self._prior, names, rows, (n_draws, rng))
         draws += known + self._prior.differences(matches)
-        return self._likelihood.draw(draws, rng)
+        return self.likelihood_.draw(draws, rng)
 
     def _prepare(self, matches: Fixtures, unseen: str) -> Matches:
         check_is_fitted(self, "matches_")
@@ -827,7 +844,7 @@ class DynamicComparisons(BaseEstimator):
         `predict_proba`.
         """
         return most_probable(
-            self._likelihood, self.predict_proba(matches, offset, unseen)
+            self.likelihood_, self.predict_proba(matches, offset, unseen)
         )
 
     def score(
@@ -844,17 +861,21 @@ class DynamicComparisons(BaseEstimator):
         outcomes are the points of only one side.
         """
         matches = self._prepare(matches, unseen)
-        result = results_of(self._likelihood, matches, y)
+        result = results_of(self.likelihood_, matches, y)
         predicted = self.predict(matches, offset, "ignore")
         return 1.0 - comparison_loss(result, predicted, sample_weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one .npz file of numbers and JSON, for `load`.
 
+        The file has the covariance, the likelihood, and the means of the fit, also if
+        `set_params` has changed them since.
+
         Raises
         ------
         ValueError
-            If the name of a feature is not a str, a number, or a tuple of them.
+            If the name of a feature is not a str, a number, or a tuple of them; if
+            `method` or `posterior` has been changed since the fit.
         OSError
             If the file cannot be written.
         """
@@ -874,6 +895,8 @@ _MIN_EXPECTED_TIES = 10
 # Digits, in standard deviations, to which tied scores agree: fits have a tolerance.
 _TIE_DIGITS = 6
 _OBSERVATIONS = "outcomes", "weights", "offset"  # the columns of observations_
+# Parameters that say what the pseudo-observations mean. Others are settings of sweeps.
+_FORM = "method", "posterior"
 _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads", "posterior")
 
 
@@ -1028,6 +1051,19 @@ def differences(
         np.add.reduceat(values, begin) for values in (x * mean, x * x * variance)
     )
     return check_finite(mean), check_finite(variance)
+
+
+def score_moments(
+    model: DynamicComparisons, names: tuple[Hashable, ...], time: float
+) -> tuple[Floats, Floats]:
+    """Mean (F,) and covariance (F, F) of the scores of a fitted model at one time.
+
+    If the posterior is factorized, the second result is the variances, shape (F,).
+    """
+    if model._is_joint:
+        return model._joint_scores(names, time)
+    each = sparse.csr_array(sparse.eye_array(len(names)))
+    return model._row_moments(each, names, np.full(len(names), time))
 
 
 def results_of(likelihood: Likelihood, matches: Matches, y: ArrayLike) -> Floats:
@@ -1197,12 +1233,13 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
 
 def to_file(model: DynamicComparisons) -> tuple[dict[str, Any], dict[str, NDArray]]:
     """Header and arrays of a file, for `from_file`."""
+    model._require_as_in_fit(*_FORM)
     header = {
         "covariance": [
             [name, k.to_dict()] for name, k in model._prior.covariances.items()
         ],
         "one_covariance": model._prior.is_single,
-        "likelihood": model._likelihood.to_dict(),
+        "likelihood": model.likelihood_.to_dict(),
         "options": {name: getattr(model, name) for name in _OPTIONS},
         "features": model.features_,
         "converged": model.converged_,
@@ -1247,8 +1284,7 @@ def from_file(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComp
     observations = check_problem(
         model, matches, arrays["outcomes"], arrays.get("weights"), arrays.get("offset")
     )
-    n_sites = _n_sites(model.posterior == "joint", matches)
-    sites = check_array(arrays["pseudo_observations"], "sites", (n_sites, 2))
+    sites = _check_sites(model.posterior, matches, arrays["pseudo_observations"])
     trace = {name: arrays[f"trace_{name}"] for name in SweepRecord._fields}
     return model._set_results(
         Prior(model.covariance, model.mean),
@@ -1258,6 +1294,18 @@ def from_file(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComp
         pd.DataFrame(trace),
         header["converged"],
     )
+
+
+def _check_sites(posterior: str, matches: Matches, sites: NDArray) -> Floats:
+    """Check that pseudo-observations are those of a posterior of these matches."""
+    is_joint = posterior == "joint"
+    n_sites = _n_sites(is_joint, matches)
+    if len(sites) != n_sites and len(sites) == _n_sites(not is_joint, matches):
+        raise ContradictionError(
+            f"the file has posterior={posterior!r}, but the pseudo-observations of the other posterior, "
+            "because set_params changed posterior after the fit; fit the model again and save it"
+        )
+    return check_array(sites, "sites", (n_sites, 2))
 
 
 def _as_mapping(pairs: list[Any]) -> dict[Hashable, Any]:

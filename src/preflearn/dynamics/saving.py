@@ -31,6 +31,10 @@ _READERS = {
 }
 
 
+class ContradictionError(ValueError):
+    """The file is complete, but its parts are not those of one fit."""
+
+
 class _OtherTypeError(ValueError):
     """The file is complete, but contains another type of model."""
 
@@ -106,7 +110,7 @@ def read_npz(
         Path of the file.
     build : callable
         Function of header and arrays that returns the object. It raises an error if
-        they are inconsistent.
+        they are inconsistent, a `ContradictionError` if its message has the remedy.
     file_type : str
         Type of the file, as in `write_npz`.
 
@@ -133,6 +137,8 @@ def read_npz(
         return build(header, arrays)
     except _OtherTypeError:
         raise
+    except ContradictionError as error:
+        raise ValueError(f"{place} cannot be used: {error}") from None
     except Exception as error:  # any type is possible
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise ValueError(

@@ -142,7 +142,7 @@ def next_pairs(model: Any, candidates: Any, n: int = 1) -> NDArray[np.int64]:
     if hasattr(model, "probabilities"):
         p = model.probabilities(d.ravel())
     else:  # a likelihood also takes the variance of d
-        p = model.likelihood.probabilities(d.ravel(), np.zeros(d.size))
+        p = model.likelihood_.probabilities(d.ravel(), np.zeros(d.size))
     p = p.reshape(*d.shape, -1)
     weights = weights / weights.sum()
     expected_entropy = entr(p).sum(axis=2) @ weights

@@ -29,6 +29,7 @@ from preflearn.dynamics.model import (
     most_probable,
     ranks_by_mean,
     results_of,
+    score_moments,
     to_file,
 )
 from preflearn.dynamics.saving import MIXTURE, read_npz, write_npz
@@ -253,7 +254,7 @@ class AveragedComparisons:
         draws = []
         sizes = _allocate(self.weights_, _N_RANK_DRAWS)
         for model, size in zip(self.models_, sizes, strict=True):
-            mean, covariance = _joint_moments(model, names, now)
+            mean, covariance = score_moments(model, names, now)
             draws.append(_draw(mean, covariance, int(size), rng))
             means.append(mean - mean.mean())
             variances.append(_centered_variances(covariance))
@@ -386,12 +387,12 @@ class AveragedComparisons:
         inverse of g_k.
         """
         std = np.maximum(std, _MIN_STD)
-        reach = _REACH * max(model.likelihood.noise for model in self.models_)
+        reach = _REACH * max(model.likelihood_.noise for model in self.models_)
         low = np.clip(np.min(mean - _TAILS * std), -reach, reach - 1e-6)
         high = np.clip(np.max(mean + _TAILS * std), low + 1e-6, reach)
         d = np.linspace(low, high, _N_NODES)
         curves = [
-            model.likelihood.probabilities(d, np.zeros(len(d)))[:, -1]
+            model.likelihood_.probabilities(d, np.zeros(len(d)))[:, -1]
             for model in self.models_
         ]
 
@@ -425,7 +426,7 @@ class AveragedComparisons:
         self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn"
     ) -> NDArray[np.int8]:
         """The most probable outcome of each match, 1, 0, or -1, shape (N,)."""
-        likelihood = self.models_[0].likelihood
+        likelihood = self.models_[0].likelihood_
         return most_probable(likelihood, self.predict_proba(matches, offset, unseen))
 
     def score(
@@ -438,7 +439,7 @@ class AveragedComparisons:
     ) -> float:
         """Weighted accuracy of `predict`, as in `DynamicComparisons.score`."""
         matches = self._prepare(matches, unseen)
-        result = results_of(self.models_[0].likelihood, matches, y)
+        result = results_of(self.models_[0].likelihood_, matches, y)
         predicted = self.predict(matches, offset, "ignore")
         return 1.0 - comparison_loss(result, predicted, sample_weight)
 
@@ -685,20 +686,6 @@ def _check_level(level: float) -> float:
 
 def _tails(level: float) -> Floats:
     return np.array([0.5 - level / 2, 0.5 + level / 2])
-
-
-def _joint_moments(
-    model: DynamicComparisons, names: tuple[Hashable, ...], now: float
-) -> tuple[Floats, Floats]:
-    """Mean (F,) and covariance (F, F) of scores.
-
-    If the posterior is factorized, the second result is the variances, shape (F,).
-    """
-    if model.posterior == "joint":
-        return model.joint_scores(names, now)
-    single = Matches(np.eye(len(names)), np.full(len(names), now), names)
-    mean, variance = model.moments(single, unseen="ignore")
-    return mean, variance
 
 
 def _centered_variances(covariance: Floats) -> Floats:
