@@ -18,8 +18,10 @@ from scipy import sparse, stats
 from sklearn.model_selection import GroupKFold
 from toy_project import run_here
 
+from preflearn.matches import Matches
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson
+from preflearn.ratings import Elo
 from preflearn_book.runner import execution
 from preflearn_book.runner.command import main
 from preflearn_book.runner.execution import Result
@@ -472,6 +474,54 @@ def test_the_stronger_of_two_is_the_favorite(here):
     row = re.search(r">Ann</td>\s*<td[^>]*>Dee</td>(.*?)</tr>", forecast, re.DOTALL)
     percentages = [int(x) for x in re.findall(r">(\d+)</td>", row[1])]
     assert (percentages[0], percentages[2]) == (ann, dee)
+
+
+def turned(n=90):
+    """Matches of four players whose order is reversed after 72 % of the matches, so
+    that forecasts by the earlier matches are worse than those of Elo."""
+    rng = np.random.default_rng(5)
+    sides = np.array([rng.choice(4, 2, replace=False) for _ in range(n)])
+    is_early = np.arange(n) < 0.72 * n
+    lead = np.where(is_early, 1, -1) * (sides[:, 1] - sides[:, 0])
+    won = rng.random(n) < 1 / (1 + np.exp(-1.5 * lead))
+    frame = games(n).assign(result=np.where(won, 1, -1))
+    frame["home"], frame["away"] = np.array(["Ann", "Bob", "Cy", "Dee"])[sides.T]
+    return frame
+
+
+def rows_of(page, heading):
+    """The rows of the first table after a heading, each as a list of texts."""
+    table = page[page.index(f"{heading}</h2>") :]
+    table = table[table.index("<table") : table.index("</table>")]
+    rows = re.findall(r"<tr.*?</tr>", table, re.DOTALL)
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+
+
+def test_standings_have_elo_ratings_if_elo_forecasts_better(here):
+    frame = turned()
+    page = make_report(frame, MATCHES)
+    head, *rows = rows_of(page, "Standings")
+    assert head[-1] == "rank by Elo"
+    step = re.fullmatch(r"Elo, k = (\S+)", head[-2])[1]
+    assert re.search(r"Elo\s+forecasts\s+better\s+than\s+the\s+model", page)
+    matches, y = Matches.from_frame(
+        frame.assign(day=pd.to_datetime(frame["day"])),
+        first="home",
+        second="away",
+        time="day",
+        outcome="result",
+    )
+    elo = Elo(k=float(step)).fit(matches, y)
+    expected = dict(zip(elo.players_, elo.ratings_, strict=True))
+    assert {row[1]: float(row[-2]) for row in rows} == pytest.approx(expected, abs=1)
+    by_elo = sorted(expected, key=expected.get, reverse=True)
+    assert {row[1]: by_elo[int(row[-1]) - 1] for row in rows} == {n: n for n in by_elo}
+
+
+def test_standings_have_no_elo_ratings_if_the_model_forecasts_better(here):
+    page = make_report(turned(200).iloc[:140], MATCHES)
+    assert not re.search(r"Elo\s+forecasts\s+better", page)
+    assert rows_of(page, "Standings")[0][-1] == "matches"
 
 
 def test_the_tested_forecasts_come_from_models_of_the_earlier_matches():
