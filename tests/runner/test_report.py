@@ -323,6 +323,45 @@ def test_intervals_cover_those_of_independent_and_of_clustered_answers():
     assert not np.allclose(*halves, rtol=0.01)
 
 
+def test_scores_at_equal_features_have_the_intervals_of_their_own_model(here):
+    rng = np.random.default_rng(4)
+    sides = np.array([rng.choice(4, 2, replace=False) for _ in range(160)])
+    length = rng.normal(sides, 1.0)
+    difference = 2 * (length[:, 0] - length[:, 1]) - (sides[:, 0] - sides[:, 1])
+    better = np.where(difference + rng.logistic(size=160) > 0, "left", "right")
+    frame = pd.DataFrame(np.array(list("abcd"))[sides], columns=["left", "right"])
+    frame = frame.assign(better=better, left_length=length[:, 0])
+    frame["right_length"] = length[:, 1]
+    page = make_report(frame, ["--judgements", *JUDGEMENTS, "-p", "features", "length"])
+    assert "those of the model without features" in page
+    assert re.search(r"Scores\s+and\s+features\s+together\s+forecast\s+better", page)
+    forecasts = page[page.index("How good are the forecasts") :]
+    left_over = {}
+    for item in "abcd":
+        row = re.search(rf">{item}</td>(.*?)</tr>", forecasts, re.DOTALL)[1]
+        numbers = re.sub(r"<[^>]*>", " ", row).replace("\u2212", "-")
+        left_over[item] = [float(x) for x in re.findall(r"-?\d+\.\d+", numbers)][1:]
+    # the model with one indicator per item and the feature in ten standard deviations
+    rows = np.column_stack(
+        [np.eye(4)[sides.T.ravel()], 10 * length.T.ravel() / length.std()]
+    )
+    pairs = Pairs(rows, np.arange(320).reshape(2, -1).T)
+    y = np.where(better == "left", 1, -1)
+    names = {"Davidson": Davidson, "Pairs": Pairs, "sparse": sparse, "y": y, "n": 4}
+    names |= {"cluster": None, "LOOSE": 10.0, "stats": stats}
+    pairs = Pairs(sparse.csr_array(rows), pairs.index)
+    spread = run_cells("use_judgements", "def effects(", **names)["spread"]
+    model = Davidson(spread(pairs)).fit(pairs, y)
+    from_the_mean = np.column_stack([np.eye(4) - 0.25, np.zeros(4)])
+    against_0 = np.column_stack([np.arange(4), np.full(4, 4)])
+    asked = Pairs(np.vstack([from_the_mean, np.zeros(5)]), against_0)
+    mean, variance = model.moments(asked)
+    low, high = mean - 1.96 * np.sqrt(variance), mean + 1.96 * np.sqrt(variance)
+    expected = dict(zip("abcd", np.column_stack([mean, low, high]), strict=True))
+    for item, found in left_over.items():
+        np.testing.assert_allclose(found, expected[item], atol=0.006)
+
+
 @pytest.mark.nightly
 def test_intervals_of_features_without_effect_exclude_0_in_5_percent_of_cases():
     excluded = []
