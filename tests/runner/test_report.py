@@ -2,6 +2,9 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
 import tomllib
 import warnings
 from base64 import b64encode
@@ -13,10 +16,11 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 from scipy import sparse, stats
 from sklearn.model_selection import GroupKFold
-from toy_project import run_here
+from toy_project import run_here, wait_until
 
 from preflearn.matches import Matches
 from preflearn.pairs import Pairs
@@ -746,6 +750,33 @@ def test_a_pipe_is_read_once_and_matches_are_as_asked(here, monkeypatch):
     ((name, content),) = seen
     assert Path(name).name == "standard_input.csv"
     assert content == text
+
+
+def test_sigterm_ends_a_report_without_kernels_or_partial_files(tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    tastes().to_csv(tmp_path / "own.csv", index=False)
+    command = [
+        str(Path(sys.executable).with_name("preflearn")),
+        "report",
+        "own.csv",
+        *JUDGEMENTS,
+    ]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    parent = psutil.Process(process.pid)
+    wait_until(parent.children, lambda: process.poll() is not None)
+    kernels = parent.children(recursive=True)
+    process.send_signal(signal.SIGTERM)
+    printed, log = process.communicate(timeout=120)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert printed == ""
+    assert re.fullmatch("preflearn: terminated by SIGTERM;.*\n", log)
+    assert psutil.wait_procs(kernels, timeout=30)[1] == []
+    assert list(temporary.iterdir()) == []
+    assert {path.name for path in tmp_path.iterdir()} == {"own.csv", "temporary"}
 
 
 def test_names_are_shown_as_they_are_written(here):
