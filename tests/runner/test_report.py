@@ -663,7 +663,21 @@ def not_played():
     return frame
 
 
+def races():
+    """Return the places of four drivers in races, of which one did not finish."""
+    rng = np.random.default_rng(6)
+    rows = [
+        (f"r{k}", driver, place)
+        for k in range(20)
+        for place, driver in enumerate(rng.permutation(["Ann", "Bob", "Cy", "Dee"]), 1)
+    ]
+    frame = pd.DataFrame(rows, columns=["race", "driver", "place"])
+    return frame.astype({"place": "string"}).replace({"place": {"4": "DNF"}})
+
+
 WRONG = [
+    (races(), [], r"one row per participant.*rank_races.py own.csv race driver place"),
+    (games().assign(rank=1), ["-p", "first", "host"], "'host' not found"),
     (games(), [], "home, away, day, result.*-p first"),
     (games(), [*SIDES, "-p", "outcome", "result"], "-p time.*--judgements"),
     (games().assign(day="03/04/2024"), MATCHES, "'03/04/2024'.*time_format"),
