@@ -545,7 +545,7 @@ def test_standings_have_elo_ratings_if_elo_forecasts_better(here):
     page = make_report(frame, MATCHES)
     head, *rows = rows_of(page, "Standings")
     assert head[-1] == "rank by Elo"
-    step = re.fullmatch(r"Elo, k = (\S+)", head[-2])[1]
+    step = re.fullmatch(r"Elo, k\s=\s(\S+)", head[-2])[1]
     assert re.search(r"Elo\s+forecasts\s+better\s+than\s+the\s+model", page)
     matches, y = Matches.from_frame(
         frame.assign(day=pd.to_datetime(frame["day"])),
