@@ -2,6 +2,9 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
 import tomllib
 import warnings
 from base64 import b64encode
@@ -13,13 +16,16 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 from scipy import sparse, stats
 from sklearn.model_selection import GroupKFold
-from toy_project import run_here
+from toy_project import run_here, wait_until
 
+from preflearn.matches import Matches
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson
+from preflearn.ratings import Elo
 from preflearn_book.runner import execution
 from preflearn_book.runner.command import main
 from preflearn_book.runner.execution import Result
@@ -321,6 +327,45 @@ def test_intervals_cover_those_of_independent_and_of_clustered_answers():
     assert not np.allclose(*halves, rtol=0.01)
 
 
+def test_scores_at_equal_features_have_the_intervals_of_their_own_model(here):
+    rng = np.random.default_rng(4)
+    sides = np.array([rng.choice(4, 2, replace=False) for _ in range(160)])
+    length = rng.normal(sides, 1.0)
+    difference = 2 * (length[:, 0] - length[:, 1]) - (sides[:, 0] - sides[:, 1])
+    better = np.where(difference + rng.logistic(size=160) > 0, "left", "right")
+    frame = pd.DataFrame(np.array(list("abcd"))[sides], columns=["left", "right"])
+    frame = frame.assign(better=better, left_length=length[:, 0])
+    frame["right_length"] = length[:, 1]
+    page = make_report(frame, ["--judgements", *JUDGEMENTS, "-p", "features", "length"])
+    assert "those of the model without features" in page
+    assert re.search(r"Scores\s+and\s+features\s+together\s+forecast\s+better", page)
+    forecasts = page[page.index("How good are the forecasts") :]
+    left_over = {}
+    for item in "abcd":
+        row = re.search(rf">{item}</td>(.*?)</tr>", forecasts, re.DOTALL)[1]
+        numbers = re.sub(r"<[^>]*>", " ", row).replace("\u2212", "-")
+        left_over[item] = [float(x) for x in re.findall(r"-?\d+\.\d+", numbers)][1:]
+    # the model with one indicator per item and the feature in ten standard deviations
+    rows = np.column_stack(
+        [np.eye(4)[sides.T.ravel()], 10 * length.T.ravel() / length.std()]
+    )
+    pairs = Pairs(rows, np.arange(320).reshape(2, -1).T)
+    y = np.where(better == "left", 1, -1)
+    names = {"Davidson": Davidson, "Pairs": Pairs, "sparse": sparse, "y": y, "n": 4}
+    names |= {"cluster": None, "LOOSE": 10.0, "stats": stats}
+    pairs = Pairs(sparse.csr_array(rows), pairs.index)
+    spread = run_cells("use_judgements", "def effects(", **names)["spread"]
+    model = Davidson(spread(pairs)).fit(pairs, y)
+    from_the_mean = np.column_stack([np.eye(4) - 0.25, np.zeros(4)])
+    against_0 = np.column_stack([np.arange(4), np.full(4, 4)])
+    asked = Pairs(np.vstack([from_the_mean, np.zeros(5)]), against_0)
+    mean, variance = model.moments(asked)
+    low, high = mean - 1.96 * np.sqrt(variance), mean + 1.96 * np.sqrt(variance)
+    expected = dict(zip("abcd", np.column_stack([mean, low, high]), strict=True))
+    for item, found in left_over.items():
+        np.testing.assert_allclose(found, expected[item], atol=0.006)
+
+
 @pytest.mark.nightly
 def test_intervals_of_features_without_effect_exclude_0_in_5_percent_of_cases():
     excluded = []
@@ -474,6 +519,54 @@ def test_the_stronger_of_two_is_the_favorite(here):
     assert (percentages[0], percentages[2]) == (ann, dee)
 
 
+def turned(n=90):
+    """Matches of four players whose order is reversed after 72 % of the matches, so
+    that forecasts by the earlier matches are worse than those of Elo."""
+    rng = np.random.default_rng(5)
+    sides = np.array([rng.choice(4, 2, replace=False) for _ in range(n)])
+    is_early = np.arange(n) < 0.72 * n
+    lead = np.where(is_early, 1, -1) * (sides[:, 1] - sides[:, 0])
+    won = rng.random(n) < 1 / (1 + np.exp(-1.5 * lead))
+    frame = games(n).assign(result=np.where(won, 1, -1))
+    frame["home"], frame["away"] = np.array(["Ann", "Bob", "Cy", "Dee"])[sides.T]
+    return frame
+
+
+def rows_of(page, heading):
+    """The rows of the first table after a heading, each as a list of texts."""
+    table = page[page.index(f"{heading}</h2>") :]
+    table = table[table.index("<table") : table.index("</table>")]
+    rows = re.findall(r"<tr.*?</tr>", table, re.DOTALL)
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+
+
+def test_standings_have_elo_ratings_if_elo_forecasts_better(here):
+    frame = turned()
+    page = make_report(frame, MATCHES)
+    head, *rows = rows_of(page, "Standings")
+    assert head[-1] == "rank by Elo"
+    step = re.fullmatch(r"Elo, k\s=\s(\S+)", head[-2])[1]
+    assert re.search(r"Elo\s+forecasts\s+better\s+than\s+the\s+model", page)
+    matches, y = Matches.from_frame(
+        frame.assign(day=pd.to_datetime(frame["day"])),
+        first="home",
+        second="away",
+        time="day",
+        outcome="result",
+    )
+    elo = Elo(k=float(step)).fit(matches, y)
+    expected = dict(zip(elo.players_, elo.ratings_, strict=True))
+    assert {row[1]: float(row[-2]) for row in rows} == pytest.approx(expected, abs=1)
+    by_elo = sorted(expected, key=expected.get, reverse=True)
+    assert {row[1]: by_elo[int(row[-1]) - 1] for row in rows} == {n: n for n in by_elo}
+
+
+def test_standings_have_no_elo_ratings_if_the_model_forecasts_better(here):
+    page = make_report(turned(200).iloc[:140], MATCHES)
+    assert not re.search(r"Elo\s+forecasts\s+better", page)
+    assert rows_of(page, "Standings")[0][-1] == "matches"
+
+
 def test_the_tested_forecasts_come_from_models_of_the_earlier_matches():
     class Model:
         covariance = likelihood = None
@@ -570,7 +663,21 @@ def not_played():
     return frame
 
 
+def races():
+    """Return the places of four drivers in races, of which one did not finish."""
+    rng = np.random.default_rng(6)
+    rows = [
+        (f"r{k}", driver, place)
+        for k in range(20)
+        for place, driver in enumerate(rng.permutation(["Ann", "Bob", "Cy", "Dee"]), 1)
+    ]
+    frame = pd.DataFrame(rows, columns=["race", "driver", "place"])
+    return frame.astype({"place": "string"}).replace({"place": {"4": "DNF"}})
+
+
 WRONG = [
+    (races(), [], r"one row per participant.*rank_races.py own.csv race driver place"),
+    (games().assign(rank=1), ["-p", "first", "host"], "'host' not found"),
     (games(), [], "home, away, day, result.*-p first"),
     (games(), [*SIDES, "-p", "outcome", "result"], "-p time.*--judgements"),
     (games().assign(day="03/04/2024"), MATCHES, "'03/04/2024'.*time_format"),
@@ -657,6 +764,33 @@ def test_a_pipe_is_read_once_and_matches_are_as_asked(here, monkeypatch):
     ((name, content),) = seen
     assert Path(name).name == "standard_input.csv"
     assert content == text
+
+
+def test_sigterm_ends_a_report_without_kernels_or_partial_files(tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    tastes().to_csv(tmp_path / "own.csv", index=False)
+    command = [
+        str(Path(sys.executable).with_name("preflearn")),
+        "report",
+        "own.csv",
+        *JUDGEMENTS,
+    ]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    parent = psutil.Process(process.pid)
+    wait_until(parent.children, lambda: process.poll() is not None)
+    kernels = parent.children(recursive=True)
+    process.send_signal(signal.SIGTERM)
+    printed, log = process.communicate(timeout=120)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert printed == ""
+    assert re.fullmatch("preflearn: terminated by SIGTERM;.*\n", log)
+    assert psutil.wait_procs(kernels, timeout=30)[1] == []
+    assert list(temporary.iterdir()) == []
+    assert {path.name for path in tmp_path.iterdir()} == {"own.csv", "temporary"}
 
 
 def test_names_are_shown_as_they_are_written(here):

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 from toy_project import FIRST, run_here, wait_until, write_project
 
@@ -114,6 +115,24 @@ def test_builds_exclude_each_other_and_finished_results_survive_an_interrupt(
     assert "1 executed, 1 unchanged, 0 failed" in capsys.readouterr().out
     assert first.read_bytes() == content
     assert len(list(executed.glob("02_waits/*.ipynb"))) == 1
+
+
+def test_sigterm_ends_a_build_without_kernels_or_partial_files(tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    project = write_project(tmp_path / "project", "", waits=WAITS)
+    process = start_build(project)
+    kernels = psutil.Process(process.pid).children(recursive=True)
+    assert kernels
+    process.send_signal(signal.SIGTERM)
+    _, log = process.communicate(timeout=120)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert log.splitlines()[-1].startswith("preflearn: terminated by SIGTERM;")
+    assert "Traceback" not in log
+    assert psutil.wait_procs(kernels, timeout=30)[1] == []
+    assert list(temporary.iterdir()) == []
+    assert [path for path in project.build.rglob("*.ipynb*") if path.is_file()] == []
 
 
 def test_a_full_disk_is_reported_and_leaves_no_partial_file(

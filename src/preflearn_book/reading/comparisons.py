@@ -22,6 +22,7 @@ from preflearn_book.reading.formats import read_file
 from preflearn_book.reading.labels import code_span, escape_markdown
 from preflearn_book.reading.names import note_similar_names, read_names, read_pair
 from preflearn_book.reading.outcomes import FIRST_WON, Outcomes, Sides, read_outcomes
+from preflearn_book.reading.rankings import check_is_not_rankings
 from preflearn_book.reading.times import TimeScale, find_time_columns, read_times
 from preflearn_book.sentences import counted
 
@@ -292,6 +293,8 @@ def load_judgements(data: str | Path | UserTable, columns: Columns) -> Judgement
 
 
 def _read_sides(raw: UserTable, columns: Columns) -> Sides:
+    if columns.first not in raw or columns.second not in raw:
+        check_is_not_rankings(raw)
     first = read_names(raw, columns.first, "first")
     second = read_names(raw, columns.second, "second")
     expected = f"a name that differs from that in column {columns.first!r}"

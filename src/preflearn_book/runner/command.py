@@ -14,20 +14,39 @@ import click
 
 from preflearn_book.runner.project import find_project
 
+_KEPT = "finished files are kept, and no file is incomplete"
+
+
+class _Terminated(SystemExit):
+    """Raised by SIGTERM; the event loops of asyncio let a SystemExit pass."""
+
+
+def _terminate(_number: int, _frame: Any) -> None:
+    raise _Terminated
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the result is its exit status.
 
     0: success; 1: a cell, a claim, the rendering, or a file failed; 2: the command line
-    has an error; 130: interrupted.
+    has an error; 130: interrupted by Ctrl-C; 143: terminated by SIGTERM.
     """
-    # SIGTERM is handled like Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        return _status_of(arguments)
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
+def _status_of(arguments: Sequence[str] | None) -> int:
     try:
         return _preflearn.main(arguments, prog_name="preflearn", standalone_mode=False)
     except (KeyboardInterrupt, click.Abort):
-        text = "interrupted; finished parts are kept"
+        text = f"interrupted; {_KEPT}"
         status = 130
+    except _Terminated:
+        text = f"terminated by SIGTERM; {_KEPT}"
+        status = 143
     except click.ClickException as error:
         text = f"error: {error.format_message()}"
         status = 2

@@ -61,7 +61,7 @@ class Kernels:
         self.processes = list[Any]()
 
     def stop(self) -> None:
-        """Kill all kernels; a kernel that is starting stops before its first cell."""
+        """Kill all kernels; a kernel that starts later is killed at once."""
         self.stopped = True
         for process in self.processes:
             process.kill()
@@ -129,6 +129,8 @@ def execute(
             )
             provisioner: Any = self.provisioner
             kernels.processes.append(provisioner.process)
+            if kernels.stopped:
+                provisioner.process.kill()
 
     def on_cell_start(cell: Any, cell_index: int) -> None:
         if kernels.stopped:

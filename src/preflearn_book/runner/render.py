@@ -127,10 +127,13 @@ def _jupyter_book(project: Project) -> list[str]:
         "--keep-going",
     ]
     command = [sys.executable, "-c", _COMMAND, "build", str(project.book), *options]
-    with log.open("w", encoding="utf-8") as out:
-        done = subprocess.Popen(
+    # If this process is terminated, `with` closes the pipe and waits for the child.
+    with (
+        log.open("w", encoding="utf-8") as out,
+        subprocess.Popen(
             command, cwd=project.root, stdin=subprocess.PIPE, stdout=out, stderr=out
-        )
+        ) as done,
+    ):
         done.wait()
     lines = [
         unstyle(line).rstrip()

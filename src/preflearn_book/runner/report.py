@@ -6,6 +6,7 @@ import re
 import sys
 import tempfile
 from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -145,17 +146,23 @@ def _run_template(
 
     kernels = execution.Kernels()
     root = str(template.path.parents[1])
-    try:
-        result = execution.execute(
-            template.notebook,
-            given,
-            template.parameters,
-            root,
-            kernels=kernels,
-            begun=begun,
-        )
-    finally:
-        kernels.stop()
+    # In its own thread, because Ctrl-C or SIGTERM inside the event loop of papermill
+    # would leave the kernel's connection file, and wait for a busy kernel.
+    with ThreadPoolExecutor(1) as executor:
+        try:
+            result = executor.submit(
+                execution.execute,
+                template.notebook,
+                given,
+                template.parameters,
+                root,
+                kernels=kernels,
+                begun=begun,
+            ).result()
+        finally:
+            kernels.stop()
+            if sys.stderr.isatty():
+                print("\r\033[K", end="", file=sys.stderr, flush=True)
     error, _, message = result.summary.rpartition(" in cell ")[0].partition(": ")
     if error == "ValueError":  # from checks of the template and the package
         raise ValueError(message)
