@@ -87,6 +87,33 @@
     return { worst, middle, reach, lp: best("mu"), qp: best("gap") };
   }
 
+  /** Scores that are more than a threshold apart for preferences, and at most the threshold apart for ties. Each of the pairs
+      (first, second) of n items has the label 1, -1 or 0, or null where there is no answer. `cycles` are the climbing
+      cycles, the one with the fewest ties per preference first; `ratio` is the greatest s/t. */
+  function semiorder(n, pairs, y) {
+    // Steps [from, to, pair]: from the worse item to the better one, and along ties both ways.
+    const ways = { 1: ([a, b]) => [[b, a]], "-1": ([a, b]) => [[a, b]], 0: ([a, b]) => [[a, b], [b, a]], null: () => [] };
+    const steps = pairs.flatMap((pair, i) => ways[y[i]](pair).map(way => [...way, i])), cycles = [];
+    const walk = (items, used) => steps.forEach(([from, to, i]) => {
+      if (from !== items[items.length - 1] || used.includes(i)) return;
+      if (to > items[0] && !items.includes(to)) walk([...items, to], [...used, i]);
+      const all = [...used, i], preferences = all.filter(j => y[j]).length;
+      if (to === items[0] && preferences) cycles.push({ items, pairs: all, preferences, ties: all.length - preferences });
+    });
+    for (let start = 0; start < n; start++) walk([start], []);  // the smallest item of a cycle is the first
+    cycles.sort((a, b) => a.ties * b.preferences - b.ties * a.preferences || a.items.length - b.items.length);
+    const ratio = cycles.length ? cycles[0].ties / cycles[0].preferences : Infinity;
+
+    /** If the ratio is above 1: scores from 0 with differences of at most t for ties, and the greatest s/t, or 2 if there is none. */
+    const scores = t => {
+      const f = Array(n).fill(0), s = (Number.isFinite(ratio) ? ratio : 2) * t;
+      for (let round = 0; round < n; round++)
+        for (const [from, to, i] of steps) f[to] = Math.max(f[to], f[from] + (y[i] ? s : -t));
+      return f;
+    };
+    return { cycles, ratio, fits: ratio > 1, scores };
+  }
+
   /** An angle by whole turns moved to within half a turn of another one. */
   const near = (angle, other) => angle - 2 * Math.PI * Math.round((angle - other) / (2 * Math.PI));
 
@@ -470,6 +497,17 @@
     return blocks.flatMap(({ at, sizes }) => sizes.map(height => (at += height) - height / 2));
   }
 
+  /** Rows of marks at some places, the first row is 0: in each row, marks are at least a width apart. */
+  function stacked(places, width) {
+    const ends = [], rows = [];
+    places.map((_, k) => k).sort((a, b) => places[a] - places[b]).forEach(k => {
+      const free = ends.findIndex(end => places[k] - end >= width);
+      rows[k] = free < 0 ? ends.length : free;
+      ends[rows[k]] = places[k];
+    });
+    return rows;
+  }
+
   /** Where f, negative at a and positive at b, is zero: false position, which halves an end that stays (Illinois). */
   function root(f, a, b) {
     let [below, above, side] = [f(a), f(b), 0];
@@ -823,6 +861,124 @@
       const here = now.gap > 0 ? `w separates the comparisons with the margin ${number(now.mu, 3)}` : "w does not separate the comparisons";
       say(`Feature 2 is stretched by ${number(stretch)}; ${here}. ` + (Math.abs(apart) < 0.05
         ? "The QP has the direction of the LP." : `The QP's direction is ${number(Math.abs(apart), 1)} degrees from the LP's, with ${number(part)} of its margin.`));
+    }
+    draw();
+  };
+
+  explorers.semiorder = (box, data) => {
+    const { pairs } = data, names = data.items.map(String), n = names.length, unit = 10, most = 2 * (n - 1) * unit;  // scores count tenths
+    const state = { scores: data.scores.map(f => Math.round(f * unit)), y: data.examples[0][1].slice(), tau: unit, chosen: 0 };
+    const said = f => number(f / unit, 1), within = (f, low, high) => Math.min(Math.max(Math.round(f), low), high);
+    const moveTau = value => { state.tau = within(value, 1, 3 * unit); draw(); };
+    const put = (k, f) => { Object.assign(state, { chosen: k }).scores[k] = within(f, 0, most); draw(); };
+
+    const top = controls(box), slide = slider(top, "threshold τ", [1, 3 * unit, 1], said, moveTau), loads = make("span", { style: "flex-wrap: wrap" }, top);
+    data.examples.forEach(([name, y]) => button(loads, name, () => { state.y = y.slice(); draw(); }));
+    button(make("span", {}, top), "Find scores", () => {
+      Object.assign(state, { tau: unit, scores: semiorder(n, pairs, state.y).scores(unit) });
+      draw();
+    });
+    const find = top.lastElementChild;
+    make("p", {}, box, "Move the items along the line. Press an answer to change it.");
+    const row = panels(box), first = make("div", {}, row), second = make("div", {}, row);
+    const list = make("ol", { class: "explorer-matches" }, first);
+    const answers = pairs.map((_, i) => {
+      const answer = make("button", { type: "button" }, make("li", {}, list));
+      answer.addEventListener("click", () => {
+        state.y[i] = { 1: 0, 0: -1, "-1": null, null: 1 }[state.y[i]];
+        draw();
+      });
+      return answer;
+    });
+    const line = plot(first, "Items on a line, and an arc for each pair: a preference or a tie by the scores", 232, { left: 14 });
+    const right = plot(second, "Score difference of each answer, and the threshold", 232, { right: 44 });
+    legend(second, [["up", "first", "preference"], ["circle", "tie", "tie"], ["circle", "ring", "answer not reproduced"], ["line", "first fine", "thin arc: no answer"],
+      ["line", "first", "s, of the worst preference"], ["line", "tie dashed", "t, of the worst tie"], ["line", "broad", "first cycle of the table"]]);
+    const fill = table(make("div", { style: "min-height: 9em" }, second), "Climbing cycles: the four with the fewest ties l per preference k");
+    const say = sentence(box);
+    line.root.setAttribute("role", "group");  // it holds what can be moved
+    line.frame([-0.03 * most, 1.03 * most].map(f => f / unit), [0.1, -1.1], "score; shaded: within τ of the item moved last", "arcs: all pairs, by scores and threshold");
+    right.drag(x => moveTau(x * unit));
+
+    const grips = make("g", {}, line.root);
+    const items = names.map((name, k) => {
+      const item = make("g", { class: "grip press", tabindex: 0, role: "slider", "aria-valuemin": 0, "aria-valuemax": most / unit,
+        "aria-label": `item ${name}: arrows to the left and right move it` }, grips);
+      make("circle", { r: 17, fill: "transparent" }, item);
+      make("circle", { r: 10, class: "label" }, item);
+      make("text", { y: 4.5, "text-anchor": "middle" }, item, name);
+      item.addEventListener("keydown", event => {
+        const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
+        if (step) { event.preventDefault(); put(k, state.scores[k] + step); }
+      });
+      return item;
+    });
+    let held = -1;
+    line.root.addEventListener("pointerdown", event => { if (event.isPrimary) held = items.findIndex(item => item.contains(event.target)); });
+    drag(line.root, x => { if (held >= 0) put(held, line.x.invert(x) * unit); }, grips);
+
+    /** The answer to a pair as a formula, the first item first unless the second is better. */
+    const formula = i => {
+      const [a, b] = pairs[i].map(k => names[k]);
+      return state.y[i] === null ? `${a}, ${b}` : state.y[i] ? [`${a} > ${b}`, `${b} > ${a}`][(1 - state.y[i]) / 2] : `${a} = ${b}`;
+    };
+    const around = cycle => cycle.pairs.reduce((text, i, k) => `${text}\u00a0${state.y[i] ? "<" : "="}\u00a0${names[cycle.items[(k + 1) % cycle.items.length]]}`, names[cycle.items[0]]);
+
+    function arcs(differences, wrong, cycle) {
+      const { scores, tau, chosen } = state, f = scores.map(score => score / unit), [low, high] = [-1, 1].map(side => f[chosen] + (side * tau) / unit);
+      line.clear();
+      line.line([[low, 1], [high, 1], [high, -2], [low, -2]], "warn");
+      pairs.forEach(([a, b], i) => {
+        const middle = (f[a] + f[b]) / 2, reach = (f[b] - f[a]) / 2, height = Math.abs(reach) / (most / unit / 2);
+        const arc = Array.from({ length: 41 }, (_, k) => (Math.PI * k) / 40).map(turn => [middle - reach * Math.cos(turn), -height * Math.sin(turn)]);
+        const tie = Math.abs(differences[i]) <= tau, fine = state.y[i] === null ? " fine" : "";
+        if (cycle && cycle.pairs.includes(i)) line.line(arc, "broad");
+        line.line(arc, (tie ? "tie dots" : "first") + fine);
+        line.mark(tie ? "circle" : "up", middle, -height, tie ? "tie" : "first", tie ? 4 : 6);
+        if (wrong[i]) line.mark("circle", middle, -height, "ring", 10);
+      });
+      const places = f.map(line.x), rows = stacked(places, 21);
+      items.forEach((item, k) => set(item, { transform: `translate(${places[k]},${line.y(0) - 21 * rows[k]})`, "aria-valuenow": f[k], "aria-valuetext": `score ${said(scores[k])}` }));
+    }
+
+    function draw() {
+      const { scores, tau, y } = state, { cycles, ratio, fits } = semiorder(n, pairs, y), [cycle] = cycles;
+      const differences = pairs.map(([a, b]) => scores[a] - scores[b]), ids = pairs.flatMap((_, i) => (y[i] === null ? [] : [i]));
+      const seen = differences.map((d, i) => (y[i] ? d * y[i] : Math.abs(d)));  // the better item first
+      const wrong = seen.map((d, i) => y[i] !== null && (y[i] ? d <= tau : d > tau));
+      const s = Math.min(...ids.filter(i => y[i]).map(i => seen[i])), t = Math.max(...ids.filter(i => !y[i]).map(i => seen[i]));
+      slide(tau);
+      find.style.visibility = fits ? "" : "hidden";
+      answers.forEach((answer, i) => {
+        const [a, b] = pairs[i].map(k => names[k]), words = y[i] === null ? `${a} and ${b}: no answer` : [`${b} is better than ${a}`, `${a} and ${b} tie`, `${a} is better than ${b}`][y[i] + 1];
+        answer.textContent = y[i] === null ? words : formula(i);
+        answer.setAttribute("aria-label", `answer ${i + 1}: ${words}; press to change`);
+      });
+      arcs(differences, wrong, cycle);
+
+      const low = -2, high = most / unit, rows = ids.length;
+      right.clear();
+      right.frame([low - 0.2, high + 0.2], [rows - 0.3, -0.7], "score difference, better item first", "answer");
+      right.line([-1, 1, 1, -1].map((side, k) => [(side * tau) / unit, k < 2 ? -2 : rows + 2]), "warn");
+      for (const [value, look] of [[s, "first"], [t, "tie dashed"]])
+        if (Number.isFinite(value)) right.line([[value / unit, -2], [value / unit, rows + 2]], look);
+      right.cursor(tau / unit);
+      ids.forEach((i, place) => {
+        const at = Math.max(low, seen[i] / unit), beyond = at > seen[i] / unit;
+        right.mark(beyond ? "left" : y[i] ? "up" : "circle", at, place, y[i] ? "first" : "tie", 5);
+        if (wrong[i]) right.mark("circle", at, place, "ring", 10);
+      });
+      right.beside(-1, ids.map((i, place) => [place, formula(i)]));
+      right.beside(1, ids.map((i, place) => [place, said(seen[i])]));
+
+      fill(["cycle", "ties l", "preferences k", "l/k"], cycles.length ? cycles.slice(0, 4).map(one => [around(one), one.ties, one.preferences, number(one.ties / one.preferences)]) : [["none", "–", "–", "–"]]);
+      const good = ids.filter(i => !wrong[i]).length, times = (k, what) => `${k === 1 ? "" : k}${what}`, many = (k, one, more) => `${k} ${k === 1 ? one : more}`;
+      say(`The scores ${scores.map(said).join(", ")} with the threshold τ = ${said(tau)} reproduce ${good} of ${many(ids.length, "answer", "answers")}` +
+        (s > t && Number.isFinite(s / t) ? `; s/t = ${number(s / t)}. ` : ". ") +
+        (!cycle ? "Some scores reproduce all answers, because no cycle climbs."
+          : fits ? `Some scores reproduce all answers, because each climbing cycle has more ties than preferences. The cycle ${around(cycle)} has ${many(cycle.ties, "tie", "ties")} and ${many(cycle.preferences, "preference", "preferences")}, so s/t is at most ${number(ratio)}.`
+          : `No scores reproduce all answers. Around the cycle ${around(cycle)}, the preferences would raise the score by more than ${times(cycle.preferences, "τ")}` +
+            (cycle.ties ? `, and the ${cycle.ties > 1 ? "ties" : "tie"} would lower it by at most ${times(cycle.ties, "τ")}.` : ", and no tie lowers it.")));
     }
     draw();
   };
@@ -1329,13 +1485,8 @@
       square.line([[0, 0], [1, 1]], "thin");
       if (u[chosen] && knob() === "stretch") square.line([0, 1].map(x => [x, x - u[chosen] / q]), "thin dots");
       // Pairs of about the same difference stand in rows, one above the other.
-      const ends = [], at = u.map(gap => line.x((gap * stretch) / q)), rows = [];
-      u.map((_, k) => k).sort((a, b) => u[a] - u[b]).forEach(k => {
-        const free = ends.findIndex(end => at[k] - end >= 21);
-        rows[k] = free < 0 ? ends.length : free;
-        ends[rows[k]] = at[k];
-      });
-      const high = Math.min(21, 36 / Math.max(1, ends.length - 1));
+      const at = u.map(gap => line.x((gap * stretch) / q)), rows = stacked(at, 21);
+      const high = Math.min(21, 36 / Math.max(1, ...rows));
       points.forEach(([a, b], k) => {
         const [x, y] = [square.x(a / q), square.y(b / q)], names = [said(a), said(b), said(a - b)];
         set(grips[0].marks[k], { transform: `translate(${at[k]},${line.box.y + line.box.height - 11 - high * rows[k]})` });
@@ -1560,7 +1711,7 @@
     }
   }
 
-  if (typeof module !== "undefined") module.exports = { COVARIANCES, analogyGram, apart, bradleyTerry, comparisonGraph, eloOrders, eloRatings, marginProblem, oneMatch, pathAt, rankingPath, rankingPursuit, scorePosterior, scoreTimelines, semidefinite, zeros, number, scale };
+  if (typeof module !== "undefined") module.exports = { COVARIANCES, analogyGram, apart, bradleyTerry, comparisonGraph, eloOrders, eloRatings, marginProblem, oneMatch, pathAt, rankingPath, rankingPursuit, scorePosterior, scoreTimelines, semidefinite, semiorder, stacked, zeros, number, scale };
   else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
 })();

@@ -24,6 +24,7 @@ _LAST_PANEL = ".explorer-panels > div:last-child > svg:last-child"
 EXPLORERS = {
     "graph": Explorer("[role=switch] .hit", 0, "[role=switch]", "Space"),
     "margins": Explorer(".grip", -60, *_SLIDER),
+    "semiorder": Explorer("[role=slider]", 60, "[role=slider]", "ArrowRight"),
     "bias": Explorer(".explorer-panels svg", -60, *_SLIDER),
     "path": Explorer(".explorer-panels div:last-child svg", -60, *_SLIDER),
     "pursuit": Explorer(_LAST_PANEL, -60, *_SLIDER),

@@ -30,8 +30,9 @@ from preflearn.dynamics import (
     Probit,
     Wiener,
 )
-from preflearn.margins import MarginLP, MarginQP
+from preflearn.margins import MarginLP, MarginQP, separability
 from preflearn.matches import Matches
+from preflearn.metrics import threshold
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path, svm_path
 from preflearn.pursuit import RankingPursuit
@@ -182,6 +183,108 @@ def test_margins_agree_with_the_solvers():
     )
     assert np.allclose(np.exp(1j * angles), [row[:2] for row in expected], atol=1e-6)
     assert np.allclose(values, [row[2:] for row in expected], rtol=1e-6)
+
+
+def labelled_graphs(n, count):
+    """Return labels 1, 0, -1 or None of all pairs of n items, with a preference and a
+    tie."""
+    rng = np.random.default_rng(n)
+    pairs = np.array([(a, b) for a in range(n) for b in range(a)])
+    cases = []
+    while len(cases) < count:
+        labels = rng.integers(-1, 3, len(pairs))
+        if np.any(labels == 0) and np.any(np.abs(labels) == 1):
+            cases.append([None if label > 1 else int(label) for label in labels])
+    return pairs, cases
+
+
+SEMIORDERS = """(script, {n, pairs, cases}) => cases.map(y => {
+    const {cycles, ratio, fits, scores} = script.semiorder(n, pairs, y);
+    return {cycles, ratio, fits, scores: fits ? scores(10) : null};
+})"""
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_semiorders_agree_with_the_linear_program(n):
+    pairs, cases = labelled_graphs(n, 60)
+    answers = in_node(SEMIORDERS, {"n": n, "pairs": pairs.tolist(), "cases": cases})
+    for labels, found in zip(cases, answers, strict=True):
+        given = np.array([label is not None for label in labels])
+        y = np.array([label for label in labels if label is not None])
+        index = pairs[given]
+        comparisons = Pairs(np.eye(n), index)
+        assert found["fits"] is separability(comparisons, y).separable
+        if not found["fits"]:
+            continue
+        margin = MarginLP().fit(comparisons, y).margin_
+        # JSON has no infinity
+        ratio = math.inf if found["ratio"] is None else found["ratio"]
+        expected = 1 if ratio == math.inf else (ratio - 1) / (ratio + 1)
+        assert margin == pytest.approx(expected, abs=1e-9)
+        f = np.array(found["scores"])
+        z = f[index[:, 0]] - f[index[:, 1]]
+        # the scores are on the grid of the slider
+        assert np.array_equal(f, f.round())
+        assert f.min() >= 0
+        assert f.max() <= 20 * (n - 1)
+        assert np.array_equal(threshold(z, 10), y)
+    fits = [found["fits"] for found in answers]
+    assert 3 < sum(fits) < 57
+
+
+def test_cycles_of_a_semiorder_are_obstacles():
+    pairs, cases = labelled_graphs(5, 30)
+    answers = in_node(SEMIORDERS, {"n": 5, "pairs": pairs.tolist(), "cases": cases})
+    B = np.eye(5)[pairs[:, 0]] - np.eye(5)[pairs[:, 1]]
+    for labels, found in zip(cases, answers, strict=True):
+        ratios = []
+        for cycle in found["cycles"]:
+            way = np.zeros(len(pairs))
+            starts = cycle["items"]
+            ends = zip(starts, starts[1:] + starts[:1], strict=True)
+            for pair, (start, end) in zip(cycle["pairs"], ends, strict=True):
+                assert {start, end} == set(pairs[pair])
+                way[pair] = 1 if pairs[pair, 0] == end else -1
+            # a preference is passed to the better item, and the cycle closes
+            preferences = [i for i in cycle["pairs"] if labels[i]]
+            assert all(way[i] == labels[i] for i in preferences)
+            assert len(preferences) == cycle["preferences"] > 0
+            assert len(cycle["pairs"]) == cycle["preferences"] + cycle["ties"]
+            assert not (way @ B).any()
+            ratios.append(cycle["ties"] / cycle["preferences"])
+        assert ratios == sorted(ratios)
+
+
+def test_if_all_pairs_are_compared_cycles_of_four_edges_decide():
+    """This is the theorem of Scott and Suppes."""
+    rng = np.random.default_rng(0)
+    pairs = [(a, b) for a in range(5) for b in range(a)]
+    cases = []
+    for _ in range(100):
+        # nearly a semiorder: one answer may be changed
+        f = rng.uniform(0, 4, 5)
+        y = threshold(np.array([f[a] - f[b] for a, b in pairs]), 1).astype(int)
+        y[rng.integers(10)] = rng.integers(-1, 2)
+        cases.append(y.tolist())
+    answers = in_node(SEMIORDERS, {"n": 5, "pairs": pairs, "cases": cases})
+    for found in answers:
+        short = [one for one in found["cycles"] if len(one["pairs"]) <= 4]
+        assert found["fits"] is all(one["ties"] > one["preferences"] for one in short)
+    assert 20 < sum(found["fits"] for found in answers) < 95
+
+
+def test_stacked_marks_do_not_overlap():
+    rng = np.random.default_rng(0)
+    cases = [[3, 3, 3], [0, 30, 60], [40, 10, 20]]
+    cases += rng.uniform(0, 100, (20, 5)).tolist()
+    answers = in_node(
+        "(script, cases) => cases.map(at => script.stacked(at, 21))", cases
+    )
+    assert answers[:3] == [[0, 1, 2], [0, 0, 0], [0, 0, 1]]
+    for places, rows in zip(cases, answers, strict=True):
+        for row in set(rows):
+            same = np.sort(np.array(places)[np.array(rows) == row])
+            assert np.all(np.diff(same) >= 21)
 
 
 def test_graphs_agree_with_least_squares():
