@@ -3,6 +3,7 @@ environment."""
 
 import os
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -25,6 +26,22 @@ os.environ.setdefault("PREFLEARN_NIGHT", str(datetime.now(UTC).toordinal()))
 settings.register_profile("commit", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=250, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "commit"))
+
+
+FAILURES = Path(__file__).parents[1] / "_build" / "failures.txt"
+failures = []
+
+
+def pytest_runtest_logreport(report):
+    """Write each failure to a file at once.
+
+    pytest prints failures at the end, and nothing if a run of two hours is killed.
+    """
+    if not report.failed or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    failures.append(f"{report.nodeid} ({report.when})\n{report.longreprtext}\n\n")
+    FAILURES.parent.mkdir(exist_ok=True)
+    FAILURES.write_text("".join(failures), "utf-8")
 
 
 @pytest.fixture(autouse=True)
