@@ -18,6 +18,7 @@ from itertools import chain, combinations, pairwise
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 from sklearn.model_selection import KFold
 
 from preflearn.core import diagnose
@@ -91,7 +92,7 @@ def held_out_losses(rankings):
 def verdict(losses):
     """Say whether the scores forecast better than guessing."""
     gain = GUESS - losses
-    half = 1.96 * gain.std(ddof=1) / np.sqrt(len(gain))
+    half = stats.t.ppf(0.975, len(gain) - 1) * stats.sem(gain)
     better = (
         "forecast better than" if gain.mean() > half else "do not forecast better than"
     )
