@@ -1,11 +1,5 @@
 """Rank the participants of races, or of other events with more than two sides.
 
-Usage: python examples/rank_races.py FILE EVENT PARTICIPANT PLACE
-
-FILE is a CSV file with one row per participant of an event. The other arguments are its
-columns with the event, the participant, and the place (1 is best). Participants whose
-place is a text, such as DNF, share the place after all others of their event.
-
 The ranking is that of the Plackett-Luce model, with 95 % intervals. The program also
 tests forecasts on events that were not used for the fit, and lists groups of
 participants that never met.
@@ -13,6 +7,7 @@ participants that never met.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from itertools import chain, combinations, pairwise
 
@@ -24,6 +19,13 @@ from sklearn.model_selection import KFold
 from preflearn.core import diagnose
 from preflearn.ranking import PlackettLuce
 
+ARGUMENTS = {
+    "file": "CSV file with one row per participant of an event",
+    "event": "column of the event",
+    "participant": "column of the participant",
+    "place": "column of the place, where 1 is best; participants whose place is a text, "
+    "such as DNF, share the place after all others of their event",
+}
 ALPHA = 0.1  # 1/ALPHA is the prior variance of the scores
 GUESS = np.log(2)  # log loss of guessing who of two is ahead
 
@@ -118,9 +120,12 @@ def main(path, *columns):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
-        sys.exit(__doc__.strip())
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, text in ARGUMENTS.items():
+        parser.add_argument(name, help=text)
     try:
-        main(*sys.argv[1:])
+        main(*vars(parser.parse_args()).values())
     except (KeyError, OSError, ValueError) as error:
         sys.exit(f"error: {error}")
