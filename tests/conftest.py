@@ -29,7 +29,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "commit"))
 
 
 FAILURES = Path(__file__).parents[1] / "_build" / "failures.txt"
-failures = []
+IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+
+
+def pytest_sessionstart():
+    """Delete the failures of the last run, also if this run has none."""
+    if not IS_WORKER:
+        FAILURES.unlink(missing_ok=True)
 
 
 def pytest_runtest_logreport(report):
@@ -37,11 +43,11 @@ def pytest_runtest_logreport(report):
 
     pytest prints failures at the end, and nothing if a run of two hours is killed.
     """
-    if not report.failed or "PYTEST_XDIST_WORKER" in os.environ:
+    if not report.failed or IS_WORKER:
         return
-    failures.append(f"{report.nodeid} ({report.when})\n{report.longreprtext}\n\n")
     FAILURES.parent.mkdir(exist_ok=True)
-    FAILURES.write_text("".join(failures), "utf-8")
+    with FAILURES.open("a", encoding="utf-8") as file:
+        file.write(f"{report.nodeid} ({report.when})\n{report.longreprtext}\n\n")
 
 
 @pytest.fixture(autouse=True)
