@@ -91,6 +91,7 @@ def test_the_mixture_is_that_of_a_fine_regular_grid(problem):
         np.testing.assert_allclose(weights @ ndtr(z), q, atol=0.003)
 
 
+@pytest.mark.nightly
 def test_more_points_change_little():
     model = DynamicComparisons(Constant(0.5) + Matern12(0.5, 1.0), Probit())
     matches, y = informative(margin=0)
@@ -241,6 +242,7 @@ def test_a_fixed_parameter_stays():
     assert len({part.covariance.variance for part in found.models_}) > 3
 
 
+@pytest.mark.nightly
 def test_coverage_where_parameters_come_from_the_prior():
     """For two players, the posterior of their difference is exact, and so is the
     Bayesian coverage."""

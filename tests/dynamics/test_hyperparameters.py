@@ -83,6 +83,7 @@ def test_values_go_where_their_names_say():
 RANGES = {"Matern12.variance": (0.01, 10.0), "Matern12.lengthscale": (0.1, 100.0)}
 
 
+@pytest.mark.nightly
 def test_search_is_reproducible_for_any_number_of_processes():
     matches, y = small(n=40, outcomes=(1, -1))
     model = DynamicComparisons(MOVING, Probit())

@@ -5,8 +5,11 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Container, Iterable
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +30,17 @@ def contents() -> list[str]:
 def expected_pages() -> list[str]:
     """Return the files of all pages: those of the contents, and those that Sphinx adds."""
     return [f"{name}.html" for name in [*contents(), "search", "genindex", "404"]]
+
+
+def rest_nightly(values: Iterable[Any], on_a_commit: Container[Any]) -> list[Any]:
+    """Return parameters of a test that runs for some values on each commit, and for the
+    others nightly."""
+    return [
+        value
+        if value in on_a_commit
+        else pytest.param(value, marks=pytest.mark.nightly)
+        for value in values
+    ]
 
 
 def build() -> str:

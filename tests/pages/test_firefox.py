@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from optional import skip_or_fail
 from pages.browser import served
-from pages.builds import expected_pages
+from pages.builds import expected_pages, rest_nightly
 from pages.explorers import EXPLORERS, pages_of_explorers, selector
 from pages.faults import FAULTS, POLICY, with_faults
 from pages.firefox import Firefox, firefox_program
@@ -79,18 +79,12 @@ def assert_explorer_answers(firefox, kind):
     assert firefox.complaints() == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in ON_A_COMMIT else pytest.param(name, marks=pytest.mark.nightly)
-        for name in PAGES
-    ],
-)
+@pytest.mark.parametrize("name", rest_nightly(PAGES, ON_A_COMMIT))
 def test_page_is_whole_in_firefox(firefox, site, name):
     assert problems_of(firefox, site, name) == {}
 
 
-@pytest.mark.parametrize("kind", EXPLORERS)
+@pytest.mark.parametrize("kind", rest_nightly(EXPLORERS, ["match", "path", "graph"]))
 def test_explorer_answers_to_the_keyboard_in_firefox(firefox, site, book, kind):
     firefox.resize(1400)
     firefox.open(site + pages_of_explorers(book)[kind])

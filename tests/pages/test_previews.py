@@ -44,7 +44,13 @@ def reach(link, by):
     sync_api.expect(link).to_be_focused()
 
 
-@pytest.mark.parametrize(("by", "theme"), [("mouse", "light"), ("keyboard", "dark")])
+@pytest.mark.parametrize(
+    ("by", "theme"),
+    [
+        ("mouse", "light"),
+        pytest.param("keyboard", "dark", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_link_shows_what_it_leads_to(desk, site, by, theme):
     with opened(desk, site, CHAPTER) as seen:
         seen.unfold()

@@ -6,13 +6,14 @@ import re
 import pytest
 from optional import optional_import
 from pages.browser import opened, window
+from pages.builds import rest_nightly
 from pdf import print_book
 
 PdfReader = optional_import("pypdf").PdfReader
 
 CHAPTER = "chapters/08_path"
 PAGES = ("index", CHAPTER, "chapters/guide", "chapters/claims", "chapters/reproduce")
-ON_A_COMMIT = ("index", CHAPTER)
+ON_A_COMMIT = ("index",)
 AROUND = ".bd-header, .bd-header-article, .bd-sidebar, .prev-next-footer, .bd-footer, .claims-filters, button"
 
 
@@ -37,13 +38,7 @@ def printed(pdf):
     return [" ".join(words[1:]) for words in texts]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in ON_A_COMMIT else pytest.param(name, marks=pytest.mark.nightly)
-        for name in PAGES
-    ],
-)
+@pytest.mark.parametrize("name", rest_nightly(PAGES, ON_A_COMMIT))
 def test_a_page_on_paper_is_the_text_alone_and_neither_empty_nor_cut(paper, site, name):
     with opened(paper, site, f"{name}.html") as seen:
         text = " ".join(printed(io.BytesIO(seen.page.pdf(format="A4"))))

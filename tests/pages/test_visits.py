@@ -7,7 +7,7 @@ import re
 import pytest
 from matplotlib.image import imread
 from pages.browser import opened, page_names, served, window
-from pages.builds import expected_pages
+from pages.builds import expected_pages, rest_nightly
 from pages.faults import CHAPTER, FAULTS, FINE, POLICY, STYLES, with_faults
 from pages.rules import (
     COMMIT,
@@ -23,9 +23,22 @@ from pages.visited import VisitedPages
 
 PAGES = expected_pages()
 VISIT_ALL = os.environ.get("PREFLEARN_VISIT") == "all"
+# A commit visits one page of each of these kinds, and all other pages.
+OF_ONE_KIND = {
+    r"api/\w+\.html": "api/dynamics.html",
+    r"chapters/\d\d_\w+_more\.html": "chapters/13_inference_more.html",
+    r"chapters/errata_\w+\.html": "chapters/errata_p3.html",
+    r"coming_from_\w+\.html": "coming_from_scikit_learn.html",
+}
+ON_A_COMMIT = {
+    name
+    for name in PAGES
+    if not any(re.fullmatch(kind, name) for kind in OF_ONE_KIND)
+    or name in OF_ONE_KIND.values()
+}
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", rest_nightly(PAGES, ON_A_COMMIT))
 def test_page_keeps_the_rules(desk, site, anchors, axe, visited, name):
     if not VISIT_ALL and visited.is_unchanged(name, anchors[name]):
         pytest.skip("unchanged since its last visit, which found nothing wrong")
@@ -55,6 +68,10 @@ def test_page_keeps_the_rules_however_it_is_opened(
 
 def test_every_page_is_visited(book):
     assert set(page_names(book)) == set(PAGES)
+
+
+def test_a_commit_visits_a_page_of_each_kind():
+    assert set(OF_ONE_KIND.values()) <= set(PAGES)
 
 
 def test_a_figure_has_the_background_of_its_page(desk, site):
