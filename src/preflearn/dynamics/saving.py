@@ -127,7 +127,8 @@ def read_npz(
             f"{place} does not exist; pass the path of a file that `save` wrote"
         )
     try:
-        with np.load(place, allow_pickle=False) as archive:
+        # NumPy does not close a damaged file that it opened itself.
+        with place.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = dict(archive)
         header = json.loads(arrays.pop(_HEADER).tobytes())
         _check_type(header.get("format"), place, file_type)
