@@ -891,7 +891,7 @@
       return answer;
     });
     const line = plot(first, "Items on a line, and an arc for each pair: a preference or a tie by the scores", 232, { left: 14 });
-    const right = plot(second, "Score difference of each answer, and the threshold", 232, { right: 44 });
+    const right = plot(second, "Score difference of each answer, and the threshold", 232, { right: 52 });
     legend(second, [["up", "first", "preference"], ["circle", "tie", "tie"], ["circle", "ring", "answer not reproduced"], ["line", "first fine", "thin arc: no answer"],
       ["line", "first", "s, of the worst preference"], ["line", "tie dashed", "t, of the worst tie"], ["line", "broad", "first cycle of the table"]]);
     const fill = table(make("div", { style: "min-height: 9em" }, second), "Climbing cycles: the four with the fewest ties l per preference k");
