@@ -405,6 +405,40 @@
     return { scores, unbeaten: [] };
   }
 
+  /** The numbers of the tasks nearest to some sizes: those with the smallest sum of absolute differences of logarithms. */
+  function nearestTasks(tasks, sizes) {
+    const distances = tasks.map(task => task.sizes.reduce((sum, size, k) => sum + Math.abs(Math.log(size / sizes[k])), 0));
+    const least = Math.min(...distances);
+    return tasks.flatMap((_, i) => (distances[i] < least + 1e-8 ? [i] : []));
+  }
+
+  /** The numbers of the tasks that fit some sizes, each number from half to twice the size, and of the nearest of
+      these; of the nearest of all if none fits. */
+  function fittingTasks(tasks, sizes) {
+    const near = (size, k) => Math.abs(Math.log2(size / sizes[k])) < 1 + 1e-9;
+    const fits = tasks.flatMap((task, i) => (task.sizes.every(near) ? [i] : []));
+    const chosen = fits.length ? fits : tasks.map((_, i) => i);
+    return { fits, nearest: nearestTasks(chosen.map(i => tasks[i]), sizes).map(k => chosen[k]) };
+  }
+
+  const inWords = (sizes, labels) => sizes.map((size, k) => `${Math.round(size)} ${labels[k]}`).join(" and ");
+
+  /** What the recorded runs of a task say, and how many tasks of the family fit some sizes. No learner is called
+      the best where the rules show no difference. */
+  function taskInWords({ name, sizes: labels, replicate, tasks }, shown, sizes) {
+    const { rows, units, ...task } = tasks[shown], { fits } = fittingTasks(tasks, sizes), others = rows.slice(1);
+    const close = others.filter(row => row[4] === false).map(([learner]) => learner), [lowest, , , , worse] = rows[0];
+    const yours = `Your data are ${name}${labels.length ? `: ${inWords(sizes, labels)}` : ""}.`;
+    const found = !labels.length ? "" : ` Recorded tasks that fit: ${fits.length || "none"} of ${tasks.length}.`
+      + (fits.length ? "" : " The figure shows the nearest one, which may say little about your data.");
+    const about = ` The task ${task.name}${labels.length ? ` (${inWords(task.sizes, labels)})` : ""} has ${units} replicates, each a ${replicate}.`;
+    const low = ` The mean loss of ${lowest} is the lowest`;
+    if (worse === null) return `${yours}${found}${about}${low}, but there are too few replicates to decide anything.`;
+    const verdict = !close.length ? `, and ${others.length === 1 ? "the other learner is" : `all ${others.length} others are`} shown to be worse.`
+      : `, but ${close.length} of the ${others.length} others ${close.length === 1 ? "is" : "are"} not shown to be worse${close.length < 6 ? `: ${close.join("; ")}` : ""}.`;
+    return `${yours}${found}${about}${low}${verdict}` + (close.includes("constant") ? " The constant forecast is among them, so this task decides little." : "");
+  }
+
   // Fractions [numerator, denominator] of BigInt in lowest terms, the denominator positive: nothing is rounded.
   const divisor = (a, b) => (b ? divisor(b, a % b) : a < 0n ? -a : a);
   function fraction(n, d = 1n) {
@@ -1693,6 +1727,69 @@
     draw();
   };
 
+  explorers.benchmark = (box, { families, margin }) => {
+    const state = { family: 0 }, ends = [-0.3, 1.3], within = x => Math.min(Math.max(x, ends[0]), ends[1]);
+    const sizesNow = () => state.sizes.map(Math.round);
+    const enter = k => { Object.assign(state, { family: k, task: 0, sizes: families[k].tasks[0].sizes.slice() }); draw(); };
+    const top = controls(box), pickFamily = picker(top, "your data", families.map(({ name }, k) => [k, name]), null, enter);
+    const parts = families.map(({ sizes: labels, tasks }) => {
+      const before = top.children.length;
+      const moves = labels.map((label, j) => {
+        const logs = tasks.map(task => Math.log10(task.sizes[j])), ends = [Math.max(0, Math.min(...logs) - 1), Math.max(...logs) + 1];
+        return slider(top, label, [...ends, (ends[1] - ends[0]) / 100], v => String(Math.round(10 ** v)), v => {
+          state.sizes[j] = 10 ** v;
+          const { nearest } = fittingTasks(tasks, sizesNow());
+          if (!nearest.includes(state.task)) [state.task] = nearest;
+          draw();
+        });
+      });
+      const names = tasks.map((task, i) => [i, task.name + (labels.length ? `: ${inWords(task.sizes, labels)}` : "")]);
+      const pick = picker(top, "task", names, null, i => { state.task = i; draw(); });
+      return { moves, pick, rows: [...top.children].slice(before) };
+    });
+    const row = panels(box), first = make("div", {}, row), second = make("div", { class: "explorer-broad explorer-verdicts" }, row);
+    const all = families.flatMap(({ tasks }) => tasks.flatMap(({ rows }) => rows)), most = Math.max(...families.flatMap(({ tasks }) => tasks.map(({ rows }) => rows.length)));
+    const dots = plot(first, "Mean loss of each learner with its interval", 80 + 21 * most,
+      { left: 22 + 6.6 * Math.max(...all.map(([learner]) => learner.length)), right: 12 });
+    legend(first, [["circle", "lp", "not shown to be worse"], ["down", "first", "worse"], ["diamond", "tie", "too few replicates"],
+      ["circle", "now", "non-inferior"], ["circle", "now open", "not shown to be non-inferior"], ["line", "tie dashed", "margin"]]);
+    const fill = table(second, "Mean loss with its 95 % interval, the answer of the decision rules, and in how many of the tasks that fit the learner is non-inferior"), say = sentence(box);
+    const verdict = ([, , , , worse, nonInferior], k) => (!k ? "lowest" : worse === null ? "undecided"
+      : nonInferior ? (worse ? "slightly worse" : "non-inferior") : worse ? "worse" : "undecided");
+
+    function draw() {
+      const family = families[state.family], { tasks } = family, { rows } = tasks[state.task], last = rows.length - 0.2;
+      const { fits, nearest } = fittingTasks(tasks, sizesNow()), open = fits.length ? fits : nearest;
+      pickFamily(state.family);
+      parts.forEach(({ moves, pick, rows }, k) => {
+        rows.forEach(one => { one.style.display = k === state.family ? "" : "none"; });
+        if (k !== state.family) return;
+        moves.forEach((move, j) => move(Math.log10(state.sizes[j])));
+        pick(state.task, tasks.map((_, i) => i).filter(i => !open.includes(i)));
+      });
+      dots.clear();
+      dots.frame(ends, [last, -0.6], "lowest 0, constant 1", "learner");
+      for (const [x, look] of [[0, "thin"], [margin, "tie dashed"], [1, "thin dots"]]) dots.line([[x, -0.6], [x, last]], look);
+      rows.forEach(([, loss, low, high, worse, nonInferior], k) => {
+        const at = within(loss), [shape, look] = worse === null ? ["diamond", "tie"] : worse ? ["down", "first"] : ["circle", "lp"];
+        dots.line([[low, k], [high, k]], look);
+        dots.mark(at < loss ? "right" : shape, at, k, `${look}${nonInferior ? "" : " open"}`, 5);
+      });
+      dots.beside(-1, rows.map(([learner], k) => [k, learner]));
+      const decided = fits.map(i => tasks[i]).filter(({ rows }) => rows[0][4] !== null).map(({ rows }) => rows);
+      const tally = learner => {
+        const found = decided.flatMap(rows => rows.filter(([name]) => name === learner));
+        return found.length ? `${found.filter(([, , , , , nonInferior]) => nonInferior).length} of ${found.length}` : "–";
+      };
+      fill(["learner", "loss (interval)", "answer", "non-inferior in"], rows.map((row, k) => {
+        const [learner, loss, low, high] = row;
+        return [learner, number(loss) + (k ? ` (${number(low)} to ${number(high)})` : ""), verdict(row, k), tally(learner)];
+      }));
+      say(taskInWords(family, state.task, sizesNow()));
+    }
+    enter(0);
+  };
+
   // ---- Start
 
   function start() {
@@ -1711,7 +1808,7 @@
     }
   }
 
-  if (typeof module !== "undefined") module.exports = { COVARIANCES, analogyGram, apart, bradleyTerry, comparisonGraph, eloOrders, eloRatings, marginProblem, oneMatch, pathAt, rankingPath, rankingPursuit, scorePosterior, scoreTimelines, semidefinite, semiorder, stacked, zeros, number, scale };
+  if (typeof module !== "undefined") module.exports = { COVARIANCES, analogyGram, apart, bradleyTerry, comparisonGraph, eloOrders, eloRatings, fittingTasks, marginProblem, nearestTasks, oneMatch, pathAt, rankingPath, rankingPursuit, scorePosterior, scoreTimelines, semidefinite, semiorder, stacked, taskInWords, zeros, number, scale };
   else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
 })();

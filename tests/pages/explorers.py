@@ -32,6 +32,7 @@ EXPLORERS = {
     "timelines": Explorer(".explorer-panels > div:last-child > svg", -60, *_SLIDER),
     "covariance": Explorer("[role=button] .label", 0, "[role=button]", "Space"),
     "league": Explorer(".explorer-matches button", 0, *_SLIDER),
+    "benchmark": Explorer("input[type=range]", 40, *_SLIDER),
     "analogy": Explorer("[role=slider]", -60, "[role=slider]", "ArrowRight"),
 }
 

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import permutations
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from node import run_in_node
@@ -41,6 +42,7 @@ from preflearn.ratings import Elo
 from preflearn_book.runner import explorer, parameters
 from preflearn_book.studies.ch02_separable import simulate_separable_pairs
 from preflearn_book.studies.ch15_proportions import PROPORTIONS, proportion_gram
+from preflearn_book.studies.ch17_compared import advice
 
 in_node = partial(run_in_node, "explorers.js")
 
@@ -690,6 +692,80 @@ def test_bradley_terry_scores_of_a_league_are_those_of_the_package():
         assert not P[np.ix_(rest, best)].any()
         without += 1
     assert 3 < without < 60
+
+
+def test_nearest_tasks_are_those_of_the_advice():
+    rng = np.random.default_rng(0)
+    grid = [(pairs, features) for pairs in (50, 300, 3200) for features in (2, 10, 60)]
+    sizes = [*grid, *grid[::3]]  # some tasks have equal sizes
+    runs = pd.DataFrame(sizes, columns=["n_pairs", "n_features"])
+    runs["domain"] = [str(k) for k in range(len(sizes))]
+    runs = runs.assign(learner="constant", loss=1.0, fit_s=1.0, forecast_s=0.0)
+    wanted = np.exp(rng.uniform(0, 9, (40, 2))).round(2).tolist()
+    code = """(script, {tasks, wanted}) => wanted.map(sizes => script.nearestTasks(tasks, sizes))"""
+    data = {"tasks": [{"sizes": size} for size in sizes], "wanted": wanted}
+    for (pairs, features), found in zip(wanted, in_node(code, data), strict=True):
+        advised = advice(runs, n_pairs=pairs, n_features=features)
+        assert [str(k) for k in found] == advised.attrs["domains"]
+
+
+def test_a_task_fits_from_half_to_twice_each_size():
+    tasks = [{"sizes": size} for size in ([100, 10], [200, 10], [400, 5], [400, 40])]
+    wanted = [[200, 10], [50, 5], [49, 5], [210, 20], [3000, 10]]
+    code = """(script, {tasks, wanted}) => wanted.map(sizes => script.fittingTasks(tasks, sizes))"""
+    found = in_node(code, {"tasks": tasks, "wanted": wanted})
+    assert [one["fits"] for one in found] == [[0, 1, 2], [0], [], [1, 3], []]
+    assert [one["nearest"] for one in found] == [[1], [0], [0], [1], [1, 2]]
+    # The first task is nearer, but only the second fits.
+    sizes = {
+        "tasks": [{"sizes": [210, 10]}, {"sizes": [180, 19]}],
+        "wanted": [[100, 10]],
+    }
+    assert in_node(code, sizes) == [{"fits": [1], "nearest": [1]}]
+    # A family without sizes fits all data.
+    assert in_node(code, {"tasks": [{"sizes": []}], "wanted": [[]]}) == [
+        {"fits": [0], "nearest": [0]}
+    ]
+
+
+def task_in_words(rows, sizes=(90, 10), units=5):
+    """The sentence about a task with 100 pairs and 10 features."""
+    task = {"name": "x", "sizes": [100, 10], "units": units, "rows": rows}
+    family = {"name": "pairs", "sizes": ["pairs", "features"], "tasks": [task]}
+    code = "(script, {family, sizes}) => script.taskInWords(family, 0, sizes)"
+    return in_node(code, {"family": family | {"replicate": "draw"}, "sizes": sizes})
+
+
+def test_benchmark_names_no_best_learner_without_a_difference():
+    lowest = ["a", 0, 0, 0, False, True]
+    close = ["b", 0.1, -0.1, 0.3, False, False]
+    worse = ["c", 0.2, 0.1, 0.3, True, False]
+    constant = ["constant", 1, 0.8, 1.2, True, False]
+    start = (
+        "Your data are pairs: 90 pairs and 10 features. Recorded tasks that fit: 1 of 1. "
+        "The task x (100 pairs and 10 features) has 5 replicates, each a draw. "
+        "The mean loss of a is the lowest, "
+    )
+    assert task_in_words([lowest, close, worse, constant]) == (
+        f"{start}but 1 of the 3 others is not shown to be worse: b."
+    )
+    assert task_in_words([lowest, worse, constant]) == (
+        f"{start}and all 2 others are shown to be worse."
+    )
+    no_power = task_in_words([lowest, close, ["constant", 1, -1, 3, False, False]])
+    assert no_power.endswith(
+        "The constant forecast is among them, so this task decides little."
+    )
+    few = [[*row[:4], None, False] for row in (lowest, close, constant)]
+    assert task_in_words(few, units=2).endswith(
+        "but there are too few replicates to decide anything."
+    )
+
+
+def test_benchmark_says_when_no_task_fits():
+    rows = [["a", 0, 0, 0, False, True], ["constant", 1, 0.8, 1.2, True, False]]
+    words = task_in_words(rows, sizes=(900, 10))
+    assert "Recorded tasks that fit: none of 1. The figure shows the nearest" in words
 
 
 def test_labels_do_not_overlap_and_stay_within_the_plot():

@@ -7,6 +7,7 @@ rules.
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
@@ -32,6 +33,13 @@ def _decide(holds: bool, fails: bool) -> bool | None:
     if holds:
         return True
     return False if fails else None
+
+
+@functools.cache
+def _t_quantile(probability: float, degrees_of_freedom: int) -> float:
+    from scipy.stats import t  # imported late, so that --help does not need SciPy
+
+    return float(t.ppf(probability, degrees_of_freedom))
 
 
 class PairedDifference(NamedTuple):
@@ -67,9 +75,7 @@ class PairedDifference(NamedTuple):
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the lower and the upper end of the t interval of the mean."""
-        from scipy.stats import t  # imported late, so that --help does not need SciPy
-
-        half_width = self.std_error * float(t.ppf((1 + confidence) / 2, self.n - 1))
+        half_width = self.std_error * _t_quantile((1 + confidence) / 2, self.n - 1)
         return self.mean - half_width, self.mean + half_width
 
     @property

@@ -102,6 +102,13 @@ def explorer(
     - "league": the reader edits results and compares Elo, which starts at 1200 points,
       with Bradley-Terry. Short names of two to four ``players``; at most 8 ``matches``
       (first, second, y), in order, that connect all players; Elo's ``k`` from 4 to 200.
+    - "benchmark": the reader describes data and sees the tasks that fit. ``families``,
+      each with its ``name``, the names ``sizes`` of zero to two numbers that describe a
+      task, the name of a ``replicate``, and ``tasks``. A task has a ``name``, its
+      ``sizes``, at least 1, the number of ``units``, and ``rows`` (learner, loss, low,
+      high, worse, non-inferior) in increasing order of the mean loss. The loss is 0 for
+      the first row and 1 for the learner "constant". ``worse`` is None if there are too
+      few units to decide. The ``margin`` is a loss.
 
     Examples
     --------
