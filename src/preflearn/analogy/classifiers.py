@@ -206,8 +206,8 @@ def select(
 
     For the hinge, all lambda are compared, by one path per fold; for other losses, the
     values of `GRID`. An example with f = 0 counts as wrong, as in `RankingPath.select`.
-    Only for the hinge with bias it counts as a prediction of +1, as in
-    `BinaryPath.select`.
+    There is one exception: for the hinge with bias it counts as a prediction of +1, as
+    in `BinaryPath.select`.
     """
     if loss == "hinge":
         curves = in_parallel((delayed(_curve)(problem, fold) for fold in folds), n_jobs)

@@ -59,8 +59,8 @@ class AnalogyOperator:
     Notes
     -----
     Sorting takes O(d N log N) operations once, and 12 bytes per difference. A product
-    then takes O(d N) operations and O(N) memory. Sums are formed in stretches, so that
-    the error for N = 10^6 is about 1e-14 ``sum |v|``. All threads of Numba are used;
+    then takes O(d N) operations and O(N) memory. Sums are formed in blocks, so that the
+    error for N = 10^6 is about 1e-14 ``sum |v|``. All threads of Numba are used;
     results do not depend on their number.
 
     References

@@ -8,8 +8,8 @@ at the positions of its features' scores. A visit is an update of rank one, as i
 
     k = P h,   P <- P - k k' beta u,   and backward   t = N k,   N <- N - w (h t' + t h') + ...
 
-The update of P and the product N k take D² operations; everything else takes D, because
-h has few entries.
+The update of P and the product N k take D² operations; everything else takes D
+operations, because h has few entries.
 
 A feature is in the stack from its first visit to its last. Before the first visit, its
 state is independent of all others. After the last visit there is no information about
