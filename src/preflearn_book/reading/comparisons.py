@@ -347,7 +347,7 @@ def _repeated(raw: UserTable, table: Frame, times: np.ndarray) -> Frame:
     total = int(times.sum())
     if total > MAX_ROWS:
         raise ValueError(
-            f"{raw.source} stands for {total:,} comparisons, and the maximum is {MAX_ROWS:,}; use a "
+            f"{raw.source} contains {total:,} comparisons, and the maximum is {MAX_ROWS:,}; use a "
             f"part of the rows, or divide all counts by the same number"
         )
     if (times == 1).all():

@@ -371,7 +371,7 @@ def _parse_dates(texts: Column, form: str) -> Column:
         dates = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
     except (ValueError, OverflowError) as error:
         raise ValueError(
-            f"time_format={form!r} is not a valid format: {error}; write it such as '%d/%m/%Y'"
+            f"time_format={form!r} is not a valid format: {error}; write it like '%d/%m/%Y'"
         ) from None
     dates = dates.dt.tz_localize(None)
     return dates.where(dates.dt.year.between(_FIRST_YEAR, _LAST_YEAR))
