@@ -79,8 +79,8 @@ def read_outcomes(
 ) -> Outcomes:
     """Read the outcomes of a file.
 
-    Values are read as names of winners, even if they are numbers or letters, if nearly
-    all of them are a name in their row; a majority is enough if some values are neither
+    Values are read as names of winners if nearly all of them are a name in their row,
+    even if they are numbers or letters. A majority is enough if some values are neither
     numbers nor known words.
 
     Parameters
