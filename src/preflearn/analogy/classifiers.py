@@ -118,7 +118,7 @@ def logistic(problem: Problem, C: float) -> Classifier:
 def squared(problem: Problem, C: float) -> Classifier:
     """Fit kernel ridge regression to the labels: C sum (y - f)^2 / 2 + 1/2 |f|^2.
 
-    There is no bias.
+    The classifier has no bias.
     """
     ridge = problem.K + np.eye(len(problem.K)) / C
     return Classifier(linalg.solve(ridge, problem.labels, assume_a="pos"), 0.0)
