@@ -94,8 +94,8 @@ class RankRLS(ScoredItemsEstimator):
 
     A query of one item adds nothing to the loss, and its coefficient is 0. If the
     scores within each query are equal, all coefficients are 0. The loss of a query of q
-    items grows with q², so choose alpha accordingly. An alpha below 10 rounding errors
-    of the trace of R K R' raises ValueError.
+    items grows with q², so choose alpha accordingly. An alpha below 10 times the
+    rounding error of the trace of R K R' raises ValueError.
 
     With a linear kernel and p < n features, the function is w·x with (X'LX + alpha I) w
     = X'L s and a = L(s - X w) / alpha. These equations, also with a query left out,

@@ -87,8 +87,8 @@ def read_outcomes(
     ----------
     table : UserTable
     outcome : str
-        A column; two, "ONE - OTHER", or three with ties, "ONE - OTHER - TIES"; or
-        "first won".
+        Name of a column; two names, "ONE - OTHER"; three names with that of the ties,
+        "ONE - OTHER - TIES"; or "first won".
     sides : Sides
     counts : {"auto", "yes", "no"}
         Whether two columns count the wins of each side, instead of points of one
