@@ -74,7 +74,7 @@ class TimeWarning(UserWarning):
 
 
 class UnseenWarning(UserWarning):
-    """Warns that names in a forecast were not in the training data: misspelt or new."""
+    """Warns that names in a forecast were not in the training data: new or misspelled."""
 
 
 class Matches:
@@ -108,8 +108,8 @@ class Matches:
     ----------
     columns : dict or None
         Arguments with which `from_frame` read a DataFrame, so that a model can read the
-        next DataFrame in the same way; whether its times were `dates`; and which of the
-        `outcomes` 1, 1/2, 0, and -1 it had.
+        next DataFrame in the same way. The entry "dates" says whether its times were
+        dates, and "outcomes" lists which of the outcomes 1, 1/2, 0, and -1 it had.
 
     Raises
     ------
@@ -347,15 +347,15 @@ class Matches:
         0.840, 0.795, and 0.840. This approximation gives ±0.699 and 0.852, 0.770, and
         0.852. With two players the result of the first event is exact.
 
-        The more players are ranked together, the more the standard deviations are too
-        small. In simulated seasons, 95 percent intervals for scores minus their mean
-        covered the truth in 84 percent of cases for races of eight, and in 65 percent
-        for races of forty. If events have different times, 94 to 97 percent are covered
-        if a player's errors are part of the player's covariance. To do this, leave out
-        the performances, as in `Matches(design[:, :n], time, features[:n])` for n
-        players, and add PiecewiseConstant(1/2, boundaries) with a boundary between each
-        two events. Ask for scores after one more boundary, and subtract 1/2 from their
-        variance.
+        The more players are ranked together, the more the approximation underestimates
+        the standard deviations. In simulated seasons, 95 percent intervals for scores
+        minus their mean covered the truth in 84 percent of cases for races of eight,
+        and in 65 percent for races of forty. If events have different times, 94 to 97
+        percent are covered if a player's errors are part of the player's covariance. To
+        do this, leave out the performances, as in `Matches(design[:, :n], time,
+        features[:n])` for n players, and add PiecewiseConstant(1/2, boundaries) with a
+        boundary between each two events. Evaluate the scores at a time after one more
+        boundary, and subtract 1/2 from their variance.
 
         References
         ----------
@@ -444,8 +444,8 @@ class Matches:
         Raises
         ------
         ValueError
-            If a row is not a match of two players, with one +1 and one -1 among its
-            player entries, but of line-ups.
+            If the player entries of a row are not one +1 and one -1, as in a match of
+            line-ups.
         """
         named = np.array([is_player(name) for name in self.features])
         x = self.design
@@ -479,7 +479,7 @@ def prepare_for_prediction(
     features: Collection[Hashable],
     unseen: str,
 ) -> Matches:
-    """Return the matches to forecast; read a DataFrame as the one of the fit.
+    """Return the matches to forecast; read a DataFrame in the same way as `fit`.
 
     `like` holds the arguments with which the DataFrame of the fit was read. The
     function raises or warns if a name was not in the training data.

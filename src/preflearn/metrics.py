@@ -138,7 +138,7 @@ def comparison_auc(
     Returns
     -------
     auc : float
-        Area between 0 and 1. A random prediction does not have 1/2; see the notes.
+        Area between 0 and 1. The area of a random prediction is not 1/2, see Notes.
 
     Notes
     -----
@@ -191,8 +191,8 @@ def best_threshold(
     -------
     tau : float
         Midpoint of the widest interval of minimizers within [0, max(abs(differences))].
-        Of several equally wide intervals the one with the smallest tau is chosen. If
-        all differences are multiplied by a factor, tau is too.
+        If several intervals are equally wide, the one with the smallest tau is chosen.
+        If all differences are multiplied by a factor, tau is too.
     loss : float
         ``comparison_loss(y, threshold(differences, tau))``.
 
@@ -329,11 +329,11 @@ def ranking_loss(
 
     Notes
     -----
-    The paper's rankings have no ties. Here a pair with equal true ranks is left out,
-    also of the denominator, as in `Pairs.from_rankings`; a query without any pair is
-    left out too. A pair with equal predicted ranks counts as half an inversion, the
-    mean over its two orders. In the paper's formula it does not count as an inversion,
-    so that a constant prediction would be perfect.
+    The paper's rankings have no ties. Here a pair with equal true ranks is left out of
+    the numerator and the denominator, as in `Pairs.from_rankings`. A query without any
+    pair is left out too. A pair with equal predicted ranks counts as half an inversion,
+    the mean over its two orders. In the paper's formula it does not count as an
+    inversion, so that a constant prediction would be perfect.
 
     Examples
     --------

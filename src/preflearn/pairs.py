@@ -55,6 +55,7 @@ class Incidence:
         Row numbers of the first and second item of each pair. They are not checked here
         (`Pairs` checks them).
     n_items : int
+        Number n of items.
 
     Raises
     ------
@@ -163,8 +164,9 @@ class DifferenceGram:
     Parameters
     ----------
     B : Incidence
+        Incidence matrix of the pairs.
     K : ndarray of shape (n, n)
-        Symmetric.
+        Symmetric kernel matrix of the items.
     """
 
     __slots__ = ("B", "K")
@@ -310,7 +312,7 @@ class Pairs:
         ----------
         X : array-like or sparse matrix of shape (n, p)
         scores : array-like of shape (n,)
-            Larger is better.
+            Scores of the items; larger is better.
         qid : array-like of shape (n,), optional
             Query ids: only items with equal ids are compared. None: one query.
         ties : {"drop", "keep"}

@@ -34,7 +34,7 @@ def group_numbers(components: Sequence[Sequence[Any]]) -> dict[Any, int]:
 def connectivity(
     index: NDArray[Any], y: NDArray[Any], names: Sequence[Any], what: str, through: str
 ) -> str:
-    """Say which of the compared can be ranked against each other, as Markdown.
+    """Say which competitors or items can be ranked against each other, as Markdown.
 
     Parameters
     ----------
@@ -43,8 +43,9 @@ def connectivity(
     y : ndarray of shape (m,)
         Outcomes 1, 0, -1.
     names : sequence
+        Names of what was compared.
     what : str
-        Plural noun for the compared, such as "competitors".
+        Plural noun for what was compared, such as "competitors".
     through : str
         Plural noun for what connects them, such as "common opponents".
 

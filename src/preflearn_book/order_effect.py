@@ -31,6 +31,7 @@ class OrderEffect(NamedTuple):
     Attributes
     ----------
     estimate : float
+        Estimate of the effect.
     half_width : float
         Half of the width of the 95 % interval.
     one_order : bool

@@ -137,8 +137,8 @@ def agreement_sentence(
     Parameters
     ----------
     same, together : float
-        Pairs of answers by two judges on the same pair of items: the equal ones, and
-        all.
+        Number of equal answers among the pairs of answers that two judges gave on the
+        same pair of items, and number of all such pairs of answers.
     chance : float
         Fraction of equal random answers.
     same_of_judges, together_of_judges : array-like of shape (n_judges,)

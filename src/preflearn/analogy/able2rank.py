@@ -47,6 +47,7 @@ class Able2Rank(PairwiseLearner):
     Attributes
     ----------
     k_ : int
+        Value of `k` in `fit`.
     differences_ : ndarray of shape (m, d)
         Feature differences, better minus worse item, of the training pairs.
     n_features_in_ : int
@@ -54,15 +55,17 @@ class Able2Rank(PairwiseLearner):
     Notes
     -----
     Votes do not depend on the order of items. Training pairs whose degree equals the
-    k-th largest (in 12 digits) share the remaining ones of the k votes, and a pair with
-    equal degrees in both directions gives half a vote to each. (The authors' code takes
-    the pairs that come first after sorting, and counts equal degrees as a vote for the
+    k-th largest (to 12 digits) share the votes that remain, and a pair with equal
+    degrees in both directions gives half a vote to each. (The authors' code takes the
+    pairs that come first after sorting, and counts equal degrees as a vote for the
     later item.)
 
     References
     ----------
-    .. [AhmadiFahandar2018] See the module.
-    .. [AhmadiFahandar2019] See the module.
+    .. [AhmadiFahandar2018] M. Ahmadi Fahandar, E. Hüllermeier, "Learning to rank
+       based on analogical reasoning", AAAI 2018.
+    .. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based
+       preference learning with kernels", KI 2019.
 
     Examples
     --------

@@ -149,7 +149,8 @@ class AdditiveAnalogy(BaseEstimator):
     Parameters
     ----------
     C : float
-        Weight of the loss, from 1e-12 to 1e6. Time grows with C, see the notes.
+        Weight of the loss, from 1e-12 to 1e6. A fit takes longer for larger C, see
+        Notes.
     tol : float
         Largest allowed relative duality gap, positive. If rounding errors or the limit
         of 100 Newton steps end the fit earlier, there is a ConvergenceWarning.
@@ -270,7 +271,7 @@ class AdditiveAnalogy(BaseEstimator):
         Parameters
         ----------
         V : array-like of shape (n, d)
-            Differences.
+            Feature differences of the pairs, first minus second item.
         """
         V = check_differences(check_asked(self, V, "V"), "V")
         return self._operator.cross(V, self.dual_coef_) + self.bias_

@@ -71,8 +71,8 @@ class AnKerRank(PairwiseLearner):
     loss : {"hinge", "logistic", "squared"}
         Loss of the classifier. "hinge": support vector machine. "logistic": kernel
         logistic regression, with log(1 + exp(-y f)) instead of the hinge. "squared":
-        kernel ridge regression, with (y - f)^2 / 2 and no bias. With C="path" the last
-        two choose C from 0.001, 0.01, ..., 1e6.
+        kernel ridge regression, with (y - f)^2 / 2 and no bias. With "logistic" or
+        "squared", C="path" chooses C from 0.001, 0.01, ..., 1e6.
     zero : {"apart", "positive"}
         Sign of 0, as in `analogy_kernel`. "antisymmetric" needs "apart", for which
         k(-u, -v) = k(u, v).
@@ -97,7 +97,9 @@ class AnKerRank(PairwiseLearner):
     differences_ : ndarray of shape (s, d)
         Differences u_i of these examples.
     dual_coef_ : ndarray of shape (s,)
+        Coefficients of these examples.
     intercept_ : float
+        Constant b of f.
     platt_ : tuple of float
         a and b', fitted to decision values of validation pairs. The classifier of a
         fold with m' of the m examples has the cost `C_` m / m'. If there are no folds,
@@ -111,18 +113,20 @@ class AnKerRank(PairwiseLearner):
     Features must be in [0, 1], as scaled by `DomainScaler`, so that differences are in
     [-1, 1]. Values outside by at most 1e-9 are clipped.
 
-    Folds without validation pairs, or (with bias) without both labels in training, are
-    left out. The choice of C needs at least one remaining fold.
+    A fold is left out if it has no validation pairs or, for a classifier with a bias,
+    if its training examples all have the same label. The choice of C needs at least one
+    other fold.
 
     The last digits may depend on the number of BLAS threads. On busy processors these
     threads can make the logistic loss ten times slower (set OPENBLAS_NUM_THREADS=1).
 
-    Memory is that of the Gram matrix of the examples (twice for "antisymmetric") and,
-    for a pair of folds, of two blocks of a quarter of its size.
+    The fit stores the Gram matrix of the examples (two of them for "antisymmetric")
+    and, for each pair of folds, two blocks of a quarter of its size.
 
     References
     ----------
-    .. [AhmadiFahandar2019] See the module.
+    .. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based
+       preference learning with kernels", KI 2019.
 
     Examples
     --------

@@ -24,9 +24,10 @@ _MAX_ENTRY = 9  # a vector x with entries up to this size is tried first
 
 
 class Certificate(NamedTuple):
-    """Verifiable result on the definiteness of a symmetric matrix K.
+    """Proof that a symmetric matrix K is, or is not, positive semi-definite.
 
-    It contains K as a sum of squares, or an x with x'Kx < 0.
+    `psd_certificate` returns it, and `verify` checks it. It contains K as a sum of
+    squares, or an x with x'Kx < 0.
 
     Attributes
     ----------
@@ -56,7 +57,7 @@ class Certificate(NamedTuple):
     value: Fraction | None = None
 
     def verify(self, K: ArrayLike) -> bool:
-        """Return whether the certificate is right for K; needs no elimination.
+        """Return whether the certificate is right for K, without an elimination.
 
         A proof requires L D L' = K, with positive pivots and as many independent rows
         as the rank. A refutation requires that x'Kx equals `value` and is negative; the
@@ -87,7 +88,7 @@ class Certificate(NamedTuple):
 
 
 def psd_certificate(K: ArrayLike) -> Certificate:
-    """Prove or refute exactly that a symmetric matrix is positive semi-definite.
+    """Decide in exact arithmetic whether a symmetric matrix is positive semi-definite.
 
     The factorization K = L D L' is computed in integers, with the largest diagonal
     entry as the next pivot. K is scaled to integers, and each step divides by the
@@ -113,8 +114,9 @@ def psd_certificate(K: ArrayLike) -> Certificate:
 
     Notes
     -----
-    The function takes O(n^3) products of integers, whose length grows to n times that
-    of the entries: about a second for 60 rows of floats from [0, 1].
+    The function computes O(n^3) products of integers, whose number of digits grows to n
+    times that of the entries. It takes about a second for 60 rows of floats from [0,
+    1].
 
     Examples
     --------

@@ -118,7 +118,7 @@ def logistic(problem: Problem, C: float) -> Classifier:
 def squared(problem: Problem, C: float) -> Classifier:
     """Fit kernel ridge regression to the labels: C sum (y - f)^2 / 2 + 1/2 |f|^2.
 
-    There is no bias.
+    The classifier has no bias.
     """
     ridge = problem.K + np.eye(len(problem.K)) / C
     return Classifier(linalg.solve(ridge, problem.labels, assume_a="pos"), 0.0)
@@ -206,8 +206,8 @@ def select(
 
     For the hinge, all lambda are compared, by one path per fold; for other losses, the
     values of `GRID`. An example with f = 0 counts as wrong, as in `RankingPath.select`.
-    Only for the hinge with bias it counts as a prediction of +1, as in
-    `BinaryPath.select`.
+    There is one exception: for the hinge with bias it counts as a prediction of +1, as
+    in `BinaryPath.select`.
     """
     if loss == "hinge":
         curves = in_parallel((delayed(_curve)(problem, fold) for fold in folds), n_jobs)

@@ -77,7 +77,8 @@ class DomainScaler(TransformerMixin, BaseEstimator):
 
     References
     ----------
-    .. [AhmadiFahandar2019] See the module.
+    .. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based
+       preference learning with kernels", KI 2019.
 
     Examples
     --------

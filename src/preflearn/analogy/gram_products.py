@@ -5,8 +5,9 @@ The kernel of one feature is linear on each side of x::
 
     1 - |D| = (1 + D) - 2 D [x_j <= x],
 
-so that the sum of v_j (1 - |x - x_j|) over all j needs sum v_j and sum v_j x_j, over
-all j and over those with x_j <= x: running sums in the order of x.
+so that the sum of v_j (1 - |x - x_j|) over all j follows from the sums of v_j and of
+v_j x_j, over all j and over the j with x_j <= x. The latter are running sums in the
+order of x.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class AnalogyOperator:
     Notes
     -----
     Sorting takes O(d N log N) operations once, and 12 bytes per difference. A product
-    then takes O(d N) operations and O(N) memory. Sums are formed in stretches, so that
-    the error for N = 10^6 is about 1e-14 ``sum |v|``. All threads of Numba are used;
+    then takes O(d N) operations and O(N) memory. Sums are formed in blocks, so that the
+    error for N = 10^6 is about 1e-14 ``sum |v|``. All threads of Numba are used;
     results do not depend on their number.
 
     References

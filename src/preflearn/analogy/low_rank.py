@@ -1,4 +1,4 @@
-"""Solvers of Newton's equations with all, or with coarse, kernel functions.
+"""Solvers of Newton's equations with all kernel functions, or with coarse ones.
 
 On differences of the same sign, the kernel of one feature is the covariance of a
 reciprocal process: given its values at two points, the values between them are
@@ -27,7 +27,7 @@ _QUANTILE_SAMPLE = 10_000  # number of differences that are sampled for the quan
 
 
 def low_rank_functions(U: Floats) -> AllFunctions | CoarseFunctions:
-    """Return the functions with fewer unknowns: one per pair, or coarse ones."""
+    """Return the smaller set of functions: one per pair, or coarse ones."""
     n, d = U.shape
     if n <= 4 * d * _n_knots(n, d):
         return AllFunctions(analogy_kernel(U))

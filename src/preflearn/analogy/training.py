@@ -1,4 +1,4 @@
-"""Shared parts of the learners by analogy: checks, folds, and preferences."""
+"""Shared parts of the analogy-based learners: checks, folds, and preferences."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class PairwiseLearner(RankingLearner):
         Parameters
         ----------
         Q : array-like of shape (n, d)
-            In [0, 1].
+            Features of all items of the query, in [0, 1].
 
         Returns
         -------
@@ -98,7 +98,7 @@ class PairwiseLearner(RankingLearner):
     def rank_function(self, X: ArrayLike) -> Floats:
         """Return log-worths of the items of one query, shape (n,); larger is better.
 
-        They are computed from the `preferences`.
+        The worths are computed from the matrix that `preferences` returns.
         """
         return fit_worths(check_degrees(self._degree_matrix(X, "X")))
 

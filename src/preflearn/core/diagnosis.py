@@ -70,12 +70,13 @@ def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
     infinite if and only if some w agrees with all outcomes ([AlbertAnderson1984]_).
     Here a tie counts as half a win for each item.
 
-    Models with a parameter for ties (`Davidson`, `OrdinalComparison`) need more. Their
-    scores are also infinite if there are scores with two properties: the items of each
-    preference are at least one unit apart in the right order, and the items of each tie
-    are at most one unit apart. The scores and the parameter then grow together. Without
-    features this holds if and only if no cycle of comparisons has more preferences, all
-    in its direction, than ties.
+    Models with a tie parameter (`Davidson`, `OrdinalComparison`) have a second
+    condition. Their scores are also infinite if there are scores with two properties:
+    the items of each preference are at least one unit apart in the right order, and the
+    items of each tie are at most one unit apart. The scores and the tie parameter then
+    grow without bound. Without features, such scores exist if and only if there is no
+    cycle of comparisons in which all preferences have the direction of the cycle and
+    outnumber the ties.
 
     Parameters
     ----------

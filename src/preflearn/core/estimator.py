@@ -22,9 +22,9 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
     pair is c(first, second) = t_tau(r(first) - r(second)).
 
     A subclass defines `fit(pairs, y)`, which sets `n_features_in_`, and
-    `rank_function(X)`. It may set `tau_`, the largest difference that does not count;
-    the papers' convention is 1. In `cross_val_score` and searches, pass `ItemKFold`,
-    `QueryKFold` or `DateSplit` as `cv`.
+    `rank_function(X)`. It may set `tau_`, the largest score difference that is
+    predicted as a tie; the papers' convention is 1. In `cross_val_score` and searches,
+    pass `ItemKFold`, `QueryKFold` or `DateSplit` as `cv`.
 
     `cross_val_predict` of scikit-learn works with method="predict" only. With other
     methods it replaces the labels by 0, 1, 2 before it fits. To get decision values or
@@ -40,7 +40,9 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
 
     def rank_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores r(x) of items, shape (n,); larger is better."""
-        raise AttributeError(f"{type(self).__name__} defines no ranking function")
+        raise AttributeError(
+            f"{type(self).__name__} has no method rank_function; a subclass must define it"
+        )
 
     def decision_function(self, pairs: Pairs | ArrayLike) -> NDArray[np.float64]:
         """Return r(first) - r(second) of pairs, eq. 5 of [Venuto2017]_."""

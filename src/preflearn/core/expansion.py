@@ -92,7 +92,7 @@ class Functions(NamedTuple):
         return self._replace(k=self.minus_constant)
 
     def expansion(self, ids: Ids, coef: Floats) -> Expansion:
-        """Return the sum of some functions with one or more columns of coefficients.
+        """Return the sum of some functions, for one or more columns of coefficients.
 
         A sum of linear functions is stored by its weight vector w.
         """
@@ -197,7 +197,8 @@ class ItemKernel(NamedTuple):
         Raises
         ------
         ValueError
-            If it is not symmetric, or has a negative eigenvalue beyond rounding errors.
+            If the Gram matrix is not symmetric, or has a negative eigenvalue beyond
+            rounding errors.
         """
         K = self.functions.gram_up_to_constants(self.items)
         noise = rounding(K)

@@ -202,9 +202,9 @@ def squared_distances(X: Floats, Y: Floats) -> Floats:
     The result has shape (n_x, n_y).
 
     The formula |x|² + |x'|² - 2 x·x' with a matrix product takes less time if there are
-    many features, but loses digits if the squares nearly cancel. It is used for items
-    that are far from each other: with |x - x'|² >= c |x|², the three terms are at most
-    2 (3/c + 2) times as large as their sum.
+    many features, but loses digits if the squares nearly cancel. The formula is used
+    only for items that are far from each other: with |x - x'|² >= c |x|², the three
+    terms are at most 2 (3/c + 2) times as large as their sum.
     """
     if X.shape[1] <= _MAX_FEATURES or X.size * len(Y) <= _MAX_TERMS:
         return cdist(X, Y, "sqeuclidean").astype(np.float64, copy=False)

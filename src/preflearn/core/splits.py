@@ -81,8 +81,8 @@ class _Splitter(BaseCrossValidator):
             for part, purpose in zip(parts, ("training", "test"), strict=True):
                 if len(part) == 0:
                     raise ValueError(
-                        f"split {fold} of {self.n_splits} has none of the {len(pairs)} "
-                        f"pairs as {purpose} pairs; use fewer splits, or add pairs"
+                        f"split {fold} of {self.n_splits} has no {purpose} pairs, although "
+                        f"there are {len(pairs)} pairs; use fewer splits, or add pairs"
                     )
         return iter(folds)
 

@@ -8,7 +8,7 @@ names and `provenance`. Every loader raises
 - `CorruptedFile` (a ValueError) if a file differs from the registered one; the message
   has the file, its hash, and what to do.
 
-The docstring of a loader lists only its other errors.
+The docstring of a loader lists only further errors.
 """
 
 from preflearn.datasets.items import (

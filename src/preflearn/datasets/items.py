@@ -24,7 +24,9 @@ class ScoredItems(NamedTuple):
     X : ndarray of shape (n, p)
         Features of the items.
     scores : ndarray of shape (n,)
+        Scores of the items; larger is better.
     feature_names : tuple of str
+        Names of the columns of X.
     provenance : tuple of dict
         Sources and licenses of the files.
     """

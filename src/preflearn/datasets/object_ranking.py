@@ -53,7 +53,9 @@ class ObjectRanking(NamedTuple):
         Negative published rank, so larger is better. Ranks may have gaps; two hotels of
         H2 share a rank.
     feature_names : tuple of str
+        Names of the columns of X.
     item_names : tuple of str
+        Names of the items.
     points : ndarray of shape (n,) or None
         Published total that the ranking sorts by (D, B, U, and V); larger is better.
     name : str
@@ -83,13 +85,14 @@ def load_object_ranking(name: str) -> ObjectRanking:
     The paper states how many features each data set has, but not which. This loader
     leaves out text, identifiers, columns that are constant by design (matches played in
     B and V), and scores that determine the ranking (decathlon points, CWUR's score).
-    League points stay: they are 3 W + D for features that stay anyway. With them an
-    analogy-based learner comes close to the paper's loss of 0.031 for B1 to B2; without
-    them its loss is above 0.07.
+    League points are kept: they are 3 W + D, where W and D are features that are kept
+    anyway. With league points, an analogy-based learner comes close to the paper's loss
+    of 0.031 for B1 to B2; without them its loss is above 0.07.
 
-    For G, eight features remain, and the paper has seven. Own goals, which are goals
-    for minus goals scored, are left out. The paper's losses of ERR do not identify the
-    choice: other sets of seven features give the same losses.
+    For G, eight features remain; the paper has seven. Own goals, which are goals for
+    minus goals scored, are left out. The paper's losses of expected rank regression do
+    not show which seven features it uses: other sets of seven features give the same
+    losses.
 
     Parameters
     ----------

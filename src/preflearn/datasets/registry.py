@@ -71,7 +71,7 @@ class RegisteredFile(NamedTuple):
 
     @property
     def url(self) -> str:
-        """Address from which the file came."""
+        """First address of the file."""
         return self.urls.split()[0]
 
     @property
@@ -168,7 +168,7 @@ def mirror_folder() -> Path | None:
 
 
 def locate(entry: RegisteredFile) -> tuple[Path, str] | None:
-    """Path of a file, with "mirror" or "cache"; None if it is in neither."""
+    """Path of a file, with "mirror" or "cache"; None if neither contains it."""
     for folder, source in ((mirror_folder(), "mirror"), (cache_folder(), "cache")):
         if folder is not None:
             path = folder / entry.dataset / entry.file

@@ -48,7 +48,7 @@ def four_items(n_features: int = 1) -> tuple[Pairs, NDArray[np.int8]]:
     Raises
     ------
     ValueError
-        If the number of features is another one.
+        If the number of features is neither 1 nor 2.
 
     Examples
     --------
@@ -100,8 +100,8 @@ def squared_norm(
     Raises
     ------
     ValueError
-        If the norm is another one, or X is not an (n, p) array of numbers from -1e100
-        to 1e100.
+        If the norm is unknown, or X is not an (n, p) array of numbers from -1e100 to
+        1e100.
 
     Examples
     --------

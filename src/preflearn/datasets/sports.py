@@ -124,7 +124,7 @@ def load_starcraft(name: str) -> MatchData:
     Raises
     ------
     ValueError
-        If the name is another one.
+        If the name is unknown.
     """
     check_choice(name, "name", ("WoL", "HotS"))
     file = f"{name}.txt"
@@ -152,12 +152,13 @@ def load_starcraft(name: str) -> MatchData:
 def load_atp(level: str | None = None) -> MatchData:
     """Load men's singles tennis matches of the ATP, 1991 to 2017.
 
-    The source lists winners first. Here the first is the player whose name sorts first,
-    so that the order is independent of the outcome. The time of a match is the first
-    day of its tournament; within a tournament, matches are in the order of the file.
-    Four rows in which both players are the same are left out. Walkovers (score "W/O")
-    are kept, as in [Maystre2019]_. That paper used the data of autumn 2017, 618,934
-    matches of 20,046 players; the present files have 619,154 matches until 2017-09-22.
+    The source lists winners first. Here the first player is the one whose name comes
+    first in alphabetical order, so the order does not depend on the outcome. The time
+    of a match is the first day of its tournament; within a tournament, matches are in
+    the order of the file. Four rows in which both players are the same are left out.
+    Walkovers (score "W/O") are kept, as in [Maystre2019]_. That paper used the data of
+    autumn 2017, 618,934 matches of 20,046 players; the present files have 619,154
+    matches until 2017-09-22.
 
     Parameters
     ----------
@@ -211,12 +212,12 @@ def load_atp(level: str | None = None) -> MatchData:
 def load_chess() -> MatchData:
     """Load 1.8 million chess games, 1999 to 2009 ([Venuto2017]_, section 5).
 
-    White is the first. The hashes of these files are not registered, and the package
-    does not download files that it cannot verify: `DatasetUnavailable` says where to
-    find the files, where to put them, and how to record their hashes. `CorruptedFile`
-    is also raised if a recorded file is not the file of the challenge: if an archive
-    cannot be unpacked, or a table lacks a column or has a score other than 0, 0.5, and
-    1.
+    White is the first player. The hashes of these files are not registered, and the
+    package does not download files that it cannot verify: `DatasetUnavailable` says
+    where to find the files, where to put them, and how to record their hashes.
+    `CorruptedFile` is also raised if a recorded file is not the file of the challenge:
+    if an archive cannot be unpacked, or a table lacks a column or has a score other
+    than 0, 0.5, and 1.
 
     Returns
     -------

@@ -73,12 +73,12 @@ class OneStepAhead(NamedTuple):
         For each time, the largest change that an undamped sweep would make in a
         pseudo-observation of an earlier time, in units of the posterior standard
         deviation (as `DynamicComparisons.tol`). It exceeds `tol` only if a fit does not
-        converge. It is the change of one sweep, not the distance to a new fit. If few
-        players meet often or many matches have the same date, that distance was up to
-        twenty times larger in standard deviations (0.39 at tol=0.02), and 0.04 in
-        probability. Repeat the forecast with a tenth of the tol to check this. With
-        posterior="joint" and log-concave likelihoods it was up to 0.13 standard
-        deviations at tol=0.02, and 0.006 in probability.
+        converge. The residual is the change of one sweep, not the distance to a new
+        fit. In tests with few players who meet often, or with many matches on one date,
+        the distance was up to twenty times the residual (0.39 standard deviations at
+        tol=0.02), or 0.04 in probability. Repeat the forecast with a tenth of the tol
+        to check this. With posterior="joint" and log-concave likelihoods, the distance
+        was up to 0.13 standard deviations at tol=0.02, or 0.006 in probability.
     """
 
     probabilities: Floats
@@ -110,7 +110,7 @@ def one_step_ahead(
     y : array-like of shape (N,)
         Outcomes of the matches.
     start : int
-        Row number of the first match to forecast. Some match must be earlier.
+        Row number of the first match to forecast. At least one match must be earlier.
     sample_weight, offset : array-like of shape (N,), optional
         Weights and offsets, as in `DynamicComparisons.fit`.
     tol : float
@@ -189,7 +189,7 @@ def one_step_ahead(
         if fitted.posterior == "factorized":
             remedy += ", or lower its tol"
         warn_user(
-            f"the forecasts of {late.sum()} of {len(late)} times are inaccurate, first that of time number "
+            f"the forecasts of {late.sum()} of {len(late)} times are inaccurate, beginning with time number "
             f"{np.argmax(late)}: the fit of the earlier matches has a residual of up to "
             f"{residual.max():.1e}, more than tol={tol:g}; {remedy}",
             ConvergenceWarning,

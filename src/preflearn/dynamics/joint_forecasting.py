@@ -5,9 +5,9 @@ For each time t, the forecast of z = x·s(t) is its posterior given all matches 
 *Gaussian outcomes.* If the noise has variance a, the pseudo-observation of a match is
 alpha = y/a, beta = 1/a, for all outcomes of other matches (`engine.joint`). Therefore
 the posterior is the prior times fixed factors, and the forecast of z is the prediction
-of a Kalman filter over all features. At each time, the filter first visits all rows without
-pseudo-observations, which predicts their z, and then again with pseudo-observations.
-One pass gives all forecasts, and they are exact.
+of a Kalman filter over all features. At each time, the filter first visits all rows
+without pseudo-observations, which predicts their z, and then again with
+pseudo-observations. One pass gives all forecasts exactly.
 
 *Other likelihoods.* The pseudo-observations of earlier matches change with each new
 match. The model is fitted again at each time, from the pseudo-observations of the

@@ -105,8 +105,8 @@ class DynamicComparisons(BaseEstimator):
     x·s(t)) (eqs. 1 to 4 of [Maystre2019]_). The posterior is approximated by a Gaussian
     in which features are independent (Algorithm 1). The time per sweep is proportional
     to the number of matches. With posterior="joint" the Gaussian keeps all covariances
-    between features. This takes longer. Use it if you need the evidence or the
-    uncertainty of score differences.
+    between features, which takes longer. Use the joint posterior if you need the
+    evidence or the uncertainty of score differences.
 
     Parameters
     ----------
@@ -254,14 +254,15 @@ class DynamicComparisons(BaseEstimator):
         ConvergenceWarning
             If the sweeps have not converged after `max_iter` sweeps.
         TimeWarning
-            If a length scale or a rate does not suit the time span of the data, which
-            may mean that units of time were confused; if a length scale is shorter than
-            the mean time between two matches of a player; if an origin is long before
-            the first match, or every score is 0 at the first match of its player.
+            If a length scale or a rate does not suit the time span of the data, perhaps
+            because the time unit of one of them is wrong; if a length scale is shorter
+            than the mean time between two matches of a player; if an origin is long
+            before the first match, or every score is 0 at the first match of its
+            player.
         OutcomeWarning
-            If outcomes are only 1 and 0, or only 1, 1/2, and 0, and the outcomes of the
-            frame were others; or if the likelihood expects more than ten ties between
-            equal players and there are none.
+            If outcomes are only 1 and 0, or only 1, 1/2, and 0, and the DataFrame of
+            the matches had other outcomes; or if the likelihood expects more than ten
+            ties between equal players and there are none.
         NotIdentifiedWarning
             If two groups of players never meet and each has at least an eighth of the
             players; `diagnose` lists all groups.
@@ -751,7 +752,7 @@ class DynamicComparisons(BaseEstimator):
         Warns
         -----
         UnseenWarning
-            If a name is new and unseen="warn", since it may be misspelt.
+            If a name is new and unseen="warn", since it may be misspelled.
         """
 
         def probabilities(mean: Floats, variance: Floats) -> Floats:

@@ -1,9 +1,9 @@
 """Constraints of the margin programs, section 3.1 of [Venuto2017]_.
 
 A constraint row is the feature difference of a pair, oriented by its label (the flipped
-data of eq. 8). Only few constraints are binding at the optimum. A working set of rows
+data of eq. 8). Only a few constraints are binding at the optimum. A working set of rows
 therefore starts small and grows by the rows that its own optimum violates. The full
-data are only read, about five times.
+data are only searched for violated rows, about five times.
 """
 
 from __future__ import annotations

@@ -80,8 +80,8 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
     ----------
     pairs : Pairs or array-like of shape (m, 2, p)
     y : array-like of shape (m,)
-        Labels -1, 0, 1. Only ties are always separable, by w = 0. Only preferences are
-        separable if 0 is outside their hull.
+        Labels -1, 0, 1. Pairs that are all ties are separable, by w = 0. Pairs that are
+        all preferences are separable if 0 is outside their hull.
 
     Returns
     -------

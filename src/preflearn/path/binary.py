@@ -84,6 +84,7 @@ class BinaryPath(RegularizationPath):
         Parameters
         ----------
         lam : float
+            Value of lambda.
         K_new : array-like of shape (n, m)
             Kernel matrix between new points (rows) and training points.
 

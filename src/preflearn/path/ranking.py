@@ -277,8 +277,8 @@ def ranksvm_path(
     Parameters
     ----------
     pairs : Pairs or array-like of shape (m, 2, p)
-        Compared pairs. Cycles of preferences are allowed. Equal pairs are merged to one
-        pair with a weight.
+        Compared pairs. Cycles of preferences are allowed. Equal pairs are merged into
+        one weighted pair.
     y : array-like of shape (m,)
         Labels: +1 first better, -1 second better. Drop ties first, since they have no
         loss here.

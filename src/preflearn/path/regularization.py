@@ -47,8 +47,8 @@ class FoldCurve(NamedTuple):
 class RegularizationPath(ABC):
     """Solutions of an SVM for all lambda = 1/C.
 
-    Objects are returned by `svm_path` and `ranksvm_path`. Use them to evaluate
-    solutions at any lambda, and to choose lambda by a validation set.
+    `svm_path` and `ranksvm_path` return this object. Use it to evaluate solutions at
+    any lambda, and to choose lambda with a validation set.
 
     Attributes
     ----------
@@ -64,8 +64,8 @@ class RegularizationPath(ABC):
         0.
     status : str
         "complete" if the path reached lambda_min or, for lambda_min = 0, has no further
-        events; "max_events" if it was stopped after this number of events; "rounding"
-        if rounding errors stopped it.
+        events; "max_events" if it ended after `max_events` events; "rounding" if
+        rounding errors stopped it.
     """
 
     def __init__(self, graph: PairGraph, path: WeightPath, status: str, ids: Ids):

@@ -109,10 +109,10 @@ def cross_validated_path(
     Folds split items, or groups of items such as queries. They do not split pairs,
     since pairs that share an item are not independent. A pair is used for training if
     both items are outside the fold, and for validation if both are in it; other pairs
-    are left out. A fold without training or validation pairs is left out too. The
-    curves of folds with different numbers m of training pairs are merged on the scale
-    lambda / m, on which the objective is a mean loss plus ``(lambda / m)/2 |f|^2``. The
-    result is scaled to all pairs.
+    are left out. A fold is left out too if it has no training pairs or no validation
+    pairs. The curves of folds with different numbers m of training pairs are merged on
+    the scale lambda / m, on which the objective is a mean loss plus ``(lambda / m)/2
+    |f|^2``. The result is scaled to all pairs.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def cross_validated_path(
     span : float
         Ratio of the first breakpoint of each path to its end, unless rounding errors
         end the path earlier. If the best lambda is at the end, there is a
-        ConvergenceWarning. From 1e9 on, paths are as long as possible.
+        ConvergenceWarning. With a ratio of 1e9 or more, paths are as long as possible.
 
     Raises
     ------

@@ -32,8 +32,9 @@ class Dictionary:
     functions : Functions
     X : ndarray of shape (n, p)
     memory : float
-        Bytes.
+        Limit in bytes for the stored values.
     single : bool
+        Whether values may be stored in float32.
 
     Attributes
     ----------

@@ -82,8 +82,8 @@ class Search:
         size = loss**0.5 * top**0.5
         if not (size == 0 or _MIN_PRODUCT <= size <= 1 / _MIN_PRODUCT):
             raise ValueError(
-                f"the norms of the scores ({loss**0.5:.3g}) and of the kernel functions (up to "
-                f"{top**0.5:.3g}) have a product outside the range from {_MIN_PRODUCT:g} to "
+                f"the norm of the scores ({loss**0.5:.3g}) times that of the kernel functions (up "
+                f"to {top**0.5:.3g}) is outside the range from {_MIN_PRODUCT:g} to "
                 f"{1 / _MIN_PRODUCT:g}; rescale the scores or the features"
             )
         self.order: tuple[int, ...] = ()
@@ -141,7 +141,7 @@ class Search:
     def step(self) -> bool:
         """Add the best function; return False if none lowers the loss.
 
-        Of functions with equal decreases the first one is added.
+        If several functions have equal decreases, the first one is added.
         """
         for _ in range(
             self._dictionary.size

@@ -80,6 +80,7 @@ class RankingPursuit(ScoredItemsEstimator):
         Rows of the dictionary in the order in which they were chosen. Without
         back-fitting, a row may be chosen repeatedly.
     coef_ : ndarray of shape (P,)
+        Coefficients of these functions.
     coefs_ : ndarray of shape (P, P + 1)
         Coefficients after 0, 1, ... steps, one column per step.
     losses_ : ndarray of shape (P + 1,)
@@ -92,8 +93,8 @@ class RankingPursuit(ScoredItemsEstimator):
     for example if n_basis exceeds the rank of the dictionary. Queries of one item, or
     of equal scores, are allowed: the former add nothing to the loss, the latter
     penalize differences of f within the query. If all scores are equal, `basis_` is
-    empty. At mix = 0 a constant in f has no meaning. Of functions whose decreases agree
-    to 1e-9 the first is chosen.
+    empty. At mix = 0 a constant in f has no meaning. If the decreases of several
+    functions agree to 1e-9, the first one is chosen.
 
     **Alternative.** For regression (mix = 1) with given columns and up to a few hundred
     items, scikit-learn's orthogonal_mp takes a third to two thirds of the time. It
@@ -172,6 +173,7 @@ class RankingPursuit(ScoredItemsEstimator):
         Parameters
         ----------
         epsilon : float
+            Largest relative difference between the loss of a model and the lowest loss.
         beam : int
             Number of sets of functions that are kept at each step, and largest number
             of models.

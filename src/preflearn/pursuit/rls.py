@@ -56,8 +56,8 @@ class RankRLS(ScoredItemsEstimator):
     """Regularized least squares of score differences within queries.
 
     Choose it for scored items if differences within a query matter: its solution and
-    leave-one-query-out errors for many alphas are fast. For a sparse model use
-    `RankingPursuit`; if only the order of the scores matters, use `SVMRank`.
+    its leave-one-query-out errors for many alphas are fast to compute. For a sparse
+    model use `RankingPursuit`; if only the order of the scores matters, use `SVMRank`.
 
     It is the baseline "RankRLS" in Table 1 of [Tsivtsivadze2013]_. With the loss of eq.
     2 and K_ij = k(x_i, x_j) it solves::
@@ -67,10 +67,10 @@ class RankRLS(ScoredItemsEstimator):
     Parameters
     ----------
     alpha : float or sequence of float
-        Regularization strength, positive. Of several values, the one with the lowest
+        Regularization strength, positive. From several values, the one with the lowest
         leave-one-query-out error is chosen: the disagreement error over pairs of
-        different scores. Of equally good values the largest is chosen. All values share
-        one matrix decomposition.
+        different scores. If several values are equally good, the largest is chosen. All
+        values share one matrix decomposition.
     kernel, gamma, degree, coef0
         Kernel and its parameters, as in `SVMRank`; "precomputed": X is the Gram matrix,
         shape (n, n).
@@ -94,8 +94,8 @@ class RankRLS(ScoredItemsEstimator):
 
     A query of one item adds nothing to the loss, and its coefficient is 0. If the
     scores within each query are equal, all coefficients are 0. The loss of a query of q
-    items grows with q², so choose alpha accordingly. An alpha below 10 rounding errors
-    of the trace of R K R' raises ValueError.
+    items grows with q², so choose alpha accordingly. An alpha below 10 times the
+    rounding error of the trace of R K R' raises ValueError.
 
     With a linear kernel and p < n features, the function is w·x with (X'LX + alpha I) w
     = X'L s and a = L(s - X w) / alpha. These equations, also with a query left out,
@@ -243,7 +243,7 @@ class RankRLS(ScoredItemsEstimator):
 
 
 class RLS(RankRLS):
-    """Regularized least squares of scores: kernel ridge regression, no intercept.
+    """Regularized least squares of scores: kernel ridge regression without intercept.
 
     Choose it as a regression baseline for `RankRLS`, or if the scores themselves are to
     be predicted.
@@ -259,9 +259,9 @@ class RLS(RankRLS):
     Parameters
     ----------
     alpha : float or sequence of float
-        Regularization strength, positive. Of several values, the one with the lowest
-        leave-one-query-out mean squared error is chosen; of equally good values the
-        largest. All values share one matrix decomposition.
+        Regularization strength, positive. From several values, the one with the lowest
+        leave-one-query-out mean squared error is chosen. If several values are equally
+        good, the largest is chosen. All values share one matrix decomposition.
     kernel, gamma, degree, coef0
         Kernel and its parameters, as in `SVMRank`; "precomputed": X is the Gram matrix,
         shape (n, n).
@@ -275,6 +275,7 @@ class RLS(RankRLS):
     basis_ : ndarray of int, shape (n,)
         0, 1, ..., n - 1, since all training items are used.
     coef_ : ndarray of shape (n,)
+        Coefficients a.
     objective_ : float
         Minimum of the objective for `alpha_`.
     n_features_in_ : int
@@ -316,9 +317,9 @@ class SparseRankRLS(ScoredItemsEstimator):
     n_basis : int
         Number r of functions; with r >= n all items are used.
     alpha : float
-        Regularization strength, at least 0. The paper has no regularizer, which is
-        alpha = 0. Of several least-squares solutions the coefficients of minimum norm
-        are then chosen.
+        Regularization strength, at least 0. The paper has no regularizer, that is,
+        alpha = 0. If there are then several least-squares solutions, the one with the
+        coefficients of minimum norm is chosen.
     kernel, gamma, degree, coef0
         Kernel and its parameters, as in `RankRLS`.
     random_state : int, numpy Generator, RandomState or None
@@ -329,6 +330,7 @@ class SparseRankRLS(ScoredItemsEstimator):
     basis_ : ndarray of int, shape (r,)
         Row numbers of the subset, in increasing order.
     coef_ : ndarray of shape (r,)
+        Coefficients a.
     objective_, n_features_in_
         Attributes as in `RankRLS`.
 

@@ -92,6 +92,7 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         Row numbers of the scored items that are the centers, per step. An item may be
         chosen repeatedly.
     coefs_ : ndarray of shape (M, P)
+        Coefficients of the functions, one row per view.
     objectives_ : ndarray of shape (P + 1,)
         Value of eq. (3) after 0, 1, ... steps.
     n_features_in_ : int
@@ -111,13 +112,13 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
     **Singular systems.** B + C is positive semi-definite, and singular if some
     combination of the new functions is constant within all queries. The minimum-norm
     solution is then chosen. The pursuit ends early if no choice lowers its objective by
-    more than rounding errors. Of choices whose decreases agree to 1e-9 the first is
-    taken.
+    more than rounding errors. If the decreases of several choices agree to 1e-9, the
+    first one is taken.
 
-    **Cost.** With a shared index O(M² n l) to set up and O(P M n (n + l)) for P steps,
-    for n scored items as centers and l unscored ones. Memory is linear in l. Without a
-    shared index the setup is O(M² n² l), and a step compares N^M choices in a time that
-    does not depend on l.
+    **Cost.** With a shared index, the setup takes O(M² n l) operations and P steps take
+    O(P M n (n + l)), for n scored items as centers and l unscored ones. Memory is
+    linear in l. Without a shared index the setup is O(M² n² l), and a step compares N^M
+    choices in a time that does not depend on l.
 
     **Large nu.** For functions of equal size, nu can be up to about 1e10. For larger
     nu, rounding errors of the disagreement outweigh the scores, and the pursuit ends
@@ -153,6 +154,7 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         Parameters
         ----------
         X : array-like of shape (n, p)
+            Features of the scored items.
         y : array-like of shape (n,)
             Scores; larger is better.
         qid : array-like of shape (n,), optional

@@ -116,16 +116,18 @@ def next_pairs(model: Any, candidates: Any, n: int = 1) -> NDArray[np.int64]:
     Parameters
     ----------
     model : DynamicComparisons, Davidson, OrdinalComparison or PlackettLuce
-        Fitted.
+        Fitted model.
     candidates : Matches, DataFrame, Pairs or array-like
         Candidate pairs, in the form that the model accepts in `fit` or for forecasts.
         Unknown names, whose outcomes have the most information, give a warning.
     n : int
-        Number of selected candidates. Each is chosen as if it were the only question.
+        Number of selected candidates. Each is chosen as if it were the only new
+        comparison.
 
     Returns
     -------
     rows : ndarray of int, shape (min(n, number of candidates),)
+        Row numbers of the selected candidates, the most informative first.
 
     Examples
     --------

@@ -80,6 +80,7 @@ class PlackettLuce(Uncertain, BaseEstimator):
     tie_weights_ : dict of int to float
         Tie weights delta, by the number of tied items.
     objective_ : float
+        Minimum of the penalized negative log-likelihood.
 
     Notes
     -----

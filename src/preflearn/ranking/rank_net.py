@@ -60,7 +60,7 @@ class RankNet(RankingLearner):
     ----------
     weights_ : ndarray of shape (p + 2, n_hidden)
         Weights of the network: the transpose of W in the first p rows, then b, then v.
-        There is no output bias, since it would cancel.
+        The output has no bias, since it would cancel in score differences.
     loss_curve_ : ndarray of shape (n_epochs,)
         Mean loss of the pairs in each epoch, computed for each pair before its step.
     n_features_in_ : int

@@ -177,7 +177,9 @@ class Uncertain(ABC):
         level : float
             Confidence level of each interval.
         n_draws : int
+            Number of random draws.
         random_state : int or numpy Generator
+            Seed, or source of randomness.
         pairs : Pairs or array-like, optional
             Pairs, in the form that `fit` accepts, whose differences are ranked instead
             of the scores of items. For example, pass pairs of several items with the
@@ -248,7 +250,7 @@ class Uncertain(ABC):
         return _fit_quasi_variances(np.log(variance), own)
 
     def reliability(self, target: float = 0.8) -> Reliability:
-        """Compute the scale separation reliability, and the missing judgments.
+        """Compute the scale separation reliability, and how many judgments are missing.
 
         The expected sum of squares of the centered scores s_i is the sum of squares of
         the centered true scores plus that of the standard errors e_i. Therefore::
@@ -412,13 +414,16 @@ def bootstrap(
         Unit of each pair, such as its judge, day, or set. Units are drawn with
         replacement; None: single pairs are drawn.
     n_draws : int
+        Number of bootstrap samples.
     random_state : int or numpy Generator
+        Seed, or source of randomness.
     n_jobs : int, optional
         Number of processes; None: one, or the setting of `joblib.parallel_config`.
 
     Returns
     -------
     coef : ndarray of shape (n_draws, p)
+        Coefficients of each refitted model, one row per sample.
 
     Examples
     --------

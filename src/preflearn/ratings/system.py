@@ -119,7 +119,9 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     def players_(self) -> tuple[Hashable, ...]:
         """All players so far, in the order of their first matches."""
         if "_places" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no players_ before fit")
+            raise AttributeError(
+                f"{type(self).__name__} has no players_ before fit; call fit first"
+            )
         return tuple(self._places)
 
     @property
@@ -185,8 +187,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         Warns
         -----
         OutcomeWarning
-            If outcomes are only 1 and 0, or only 1, 1/2, and 0, and the outcomes of the
-            frame were others.
+            If outcomes are only 1 and 0, or only 1, 1/2, and 0, and the DataFrame of
+            the matches had other outcomes.
         TimeWarning
             If a rate per time unit does not suit the time span of the matches.
         """
@@ -323,8 +325,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     def predict_proba(self, matches: Fixtures, unseen: str = "warn") -> Floats:
         """Outcome probabilities of each match from the current ratings.
 
-        The ratings stay fixed from match to match. To forecast each match of a season
-        from the ratings before it, use `earlier_forecasts`.
+        The ratings are not updated from match to match. To forecast each match of a
+        season from the ratings before it, use `earlier_forecasts`.
 
         Parameters
         ----------
@@ -349,7 +351,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         Warns
         -----
         UnseenWarning
-            If a name is new and unseen="warn", since it may be misspelt.
+            If a name is new and unseen="warn", since it may be misspelled.
         """
         prepared = self._prepare(matches, unseen)
         differences, ids = self._rating_differences(prepared)
@@ -437,7 +439,7 @@ def earlier_forecasts(
     Use it to evaluate a rating system as in section 4 of [Maystre2019]_. If a player
     has several matches at one time, such as one day, all are forecast with the player's
     rating before the first of them; the system itself still rates them one after the
-    other. With rating periods, it is the rating at the start of the period.
+    other. With rating periods, the rating at the start of the period is used.
 
     Parameters
     ----------
@@ -447,7 +449,7 @@ def earlier_forecasts(
     y : array-like of shape (N,)
         Outcomes, as in `fit`.
     start : int
-        Row number of the first match to forecast. Some match must be earlier.
+        Row number of the first match to forecast. At least one match must be earlier.
 
     Returns
     -------

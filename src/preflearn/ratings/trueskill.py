@@ -47,8 +47,9 @@ from preflearn.ratings.system import GaussianRatings, RatedMatches, RatingSystem
 class TrueSkill(RatingSystem):
     """The TrueSkill rating system for two players: skills with standard deviations.
 
-    Choose it if you want a fast rating system with uncertainty and a model of ties. It
-    is that of [Herbrich2006]_ and a baseline of [Maystre2019]_ (section 4.1 and eq. 9).
+    Choose it if you want a fast rating system with uncertainty and a model of ties. The
+    system was proposed in [Herbrich2006]_ and is a baseline of [Maystre2019]_ (section
+    4.1 and eq. 9).
 
     The skill of a player is N(0, variance) at the player's first match. Until each
     later match it changes by an independent N(0, dynamics · elapsed), where elapsed is
@@ -75,8 +76,8 @@ class TrueSkill(RatingSystem):
         ties.
     advantage : float
         Value of the feature "advantage" of the matches, in the unit of the skills. If
-        the column has numbers in this unit, such as handicaps, 1 adds them unchanged,
-        as offsets.
+        the column has numbers in this unit, such as handicaps, the value 1 adds them
+        unchanged, as offsets.
     initial : float
         Mean skill of a new player. Only differences matter.
 

@@ -94,11 +94,11 @@ class HingeTerms(NamedTuple):
         return self.high - self.low
 
     def expanded(self, values: NDArray) -> NDArray:
-        """Return values of pairs for each row."""
+        """Return for each row the value of its pair."""
         return np.append(values, values[2 * self.n_pairs - len(self.sign) :])
 
     def summed(self, values: Floats) -> Floats:
-        """Return values of rows, summed for each pair."""
+        """Return for each pair the sum of the values of its rows."""
         total = values[: self.n_pairs].copy()
         total[2 * self.n_pairs - len(values) :] += values[self.n_pairs :]
         return total

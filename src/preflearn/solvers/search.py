@@ -242,7 +242,7 @@ def in_parallel(calls: Iterable[Any], n_jobs: int | None = None) -> list[Any]:
         Calls that draw no random numbers, so that results do not depend on the process.
     n_jobs : int, optional
         Number of processes; -1: one per processor; None: one, or the setting of
-        `joblib.parallel_config`, by which Dask or Ray can be used.
+        `joblib.parallel_config`, which can also select Dask or Ray.
 
     Raises
     ------

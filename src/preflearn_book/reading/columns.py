@@ -127,7 +127,7 @@ def _more_rows(n: int) -> str:
 def read_numbers(
     table: UserTable, name: str, parameter: str, expected: str = "a number"
 ) -> Column:
-    """A column of numbers; rows with other values are left out, or an error if many."""
+    """A column of numbers; rows with other values are left out, or raise if many."""
     text = table.column(name, parameter)
     numbers = to_numbers(text)
     table.reject(numbers.isna(), text, name, expected)

@@ -47,10 +47,11 @@ class Columns:
     counts : {"auto", "yes", "no"}
         Whether two outcome columns count comparisons.
     neutral : str
-        Column that marks comparisons in which the first side has no advantage; "":
-        "neutral", if the file has it.
+        Column that marks comparisons in which the first side has no advantage; if it is
+        "", the column "neutral" is used if the file has it.
     judge : str
-        Column with the judge; "": "judge", if the file has it.
+        Column with the judge; if it is "", the column "judge" is used if the file has
+        it.
     features : str
         Names of features, separated by commas: "length" means the columns
         "first_length" and "second_length".
@@ -347,7 +348,7 @@ def _repeated(raw: UserTable, table: Frame, times: np.ndarray) -> Frame:
     total = int(times.sum())
     if total > MAX_ROWS:
         raise ValueError(
-            f"{raw.source} stands for {total:,} comparisons, and the maximum is {MAX_ROWS:,}; use a "
+            f"{raw.source} contains {total:,} comparisons, and the maximum is {MAX_ROWS:,}; use a "
             f"part of the rows, or divide all counts by the same number"
         )
     if (times == 1).all():

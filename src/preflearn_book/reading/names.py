@@ -143,5 +143,5 @@ def read_pair(pair: str, names: set[str]) -> tuple[str, str]:
             return one, other
     example = " - ".join(sorted(names)[:2])
     raise ValueError(
-        f"pair={pair!r} does not consist of two names of the file; write it such as {example!r}"
+        f"pair={pair!r} does not consist of two names of the file; write it like {example!r}"
     )

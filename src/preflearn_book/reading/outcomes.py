@@ -79,16 +79,16 @@ def read_outcomes(
 ) -> Outcomes:
     """Read the outcomes of a file.
 
-    Values are read as names of winners, even if they are numbers or letters, if nearly
-    all of them are a name in their row; a majority is enough if some values are neither
+    Values are read as names of winners if nearly all of them are a name in their row,
+    even if they are numbers or letters. A majority is enough if some values are neither
     numbers nor known words.
 
     Parameters
     ----------
     table : UserTable
     outcome : str
-        A column; two, "ONE - OTHER", or three with ties, "ONE - OTHER - TIES"; or
-        "first won".
+        Name of a column; two names, "ONE - OTHER"; three names with that of the ties,
+        "ONE - OTHER - TIES"; or "first won".
     sides : Sides
     counts : {"auto", "yes", "no"}
         Whether two columns count the wins of each side, instead of points of one

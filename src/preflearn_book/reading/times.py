@@ -150,7 +150,7 @@ def find_time_columns(table: UserTable, excluded: Collection[str]) -> list[str]:
     """Names of the columns that look like times.
 
     The values are dates or seasons, or they are numbers and the last word of the name
-    is such as "date" or "year".
+    is a word such as "date" or "year".
     """
     titles = [str(title) for title in table.frame.columns]
     found = []
@@ -180,8 +180,8 @@ def read_times(
     """Read times as dates or numbers, and return how they were read.
 
     Dates are read in the format that fits most of them; a second format may read the
-    rest. Numbers are dates if nearly all are years, 202401, 20240131, or a time since
-    1970.
+    rest. Numbers are read as dates if nearly all of them are years, have the form
+    202401 or 20240131, or are times since 1970.
 
     Raises
     ------
@@ -371,7 +371,7 @@ def _parse_dates(texts: Column, form: str) -> Column:
         dates = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
     except (ValueError, OverflowError) as error:
         raise ValueError(
-            f"time_format={form!r} is not a valid format: {error}; write it such as '%d/%m/%Y'"
+            f"time_format={form!r} is not a valid format: {error}; write it like '%d/%m/%Y'"
         ) from None
     dates = dates.dt.tz_localize(None)
     return dates.where(dates.dt.year.between(_FIRST_YEAR, _LAST_YEAR))

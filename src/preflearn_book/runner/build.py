@@ -70,7 +70,7 @@ def build_book(
     solutions : bool
         Whether the pages and the archive of notebooks contain the solutions of exercises.
     **options
-        As `run_tasks` takes them.
+        Options of `run_tasks`.
 
     Returns
     -------
@@ -276,12 +276,14 @@ def record_chapter(
     project : Project
     name : str
     agreed : callable
-        Called before anything is written; False keeps the old records.
+        Function that is called before anything is written. If it returns False, the old
+        records are kept.
     parameters : mapping, optional
         Parameters of the full run, among the parameters of the chapter's sweep. With
-        them a chapter can compute some of its rows and merge them into its record.
+        these parameters a chapter can compute some of its rows and merge them into its
+        record.
     **options
-        As `run_tasks` takes them.
+        Options of `run_tasks`.
 
     Returns
     -------

@@ -109,7 +109,7 @@ def load_claims(path: str | Path | None = None) -> dict[str, Claim]:
     Returns
     -------
     dict of str to Claim
-        By id, in the order of the file.
+        Claims by id, in the order of the file.
 
     Raises
     ------

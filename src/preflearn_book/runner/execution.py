@@ -105,7 +105,7 @@ def execute(
     kernels : Kernels, optional
         The kernels of this process, so that the caller can stop them.
     begun : callable, optional
-        Called when a cell begins, with a text such as "cell 3 of 20".
+        Function that is called when a cell begins, with a text such as "cell 3 of 20".
     """
     source: Any = nbformat.from_dict(notebook)
     kernels = kernels or Kernels()

@@ -89,12 +89,12 @@ def match_checks(
     ----------
     claims : mapping of str to Claim
     executed : mapping of str to Executed
-        By chapter name; a chapter may be missing.
+        Executed notebooks by chapter name; a chapter may be missing.
 
     Returns
     -------
     checked : list of Checked
-        One for each entry of the claims list.
+        One item for each entry of the claims list.
     problems : list of str
         Contradictions, entries that their chapter never checks, and checks in the wrong
         place.

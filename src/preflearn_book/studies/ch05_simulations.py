@@ -47,8 +47,8 @@ Machine = SVMCompare | SVMRank
 class GridSelection(NamedTuple):
     """The chosen and fitted models of a method.
 
-    Of several equally good models, the one with the smallest C is chosen, then the one
-    with the smallest gamma.
+    If several models are equally good, the one with the smallest C is chosen, then the
+    one with the smallest gamma.
 
     Attributes
     ----------
@@ -58,7 +58,8 @@ class GridSelection(NamedTuple):
         Number of points of the grid with beta >= 0, which give no ranking function.
     every_c : SVMCompare or None
         For compare, the model with the lowest error over all C up to the largest C of
-        the grid. Of several such models, the one with the largest C is chosen.
+        the grid. If there are several such models, the one with the largest C is
+        chosen.
     """
 
     by_error: Machine

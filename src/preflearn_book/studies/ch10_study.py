@@ -299,7 +299,7 @@ def curves(
 
 
 def tuned(errors: Errors, measure: str = "disagreement") -> tuple[int, int]:
-    """Indices of the width and the level with the lowest mean error over the tasks."""
+    """Indices of the width and the level of lowest mean error over the tasks."""
     means = getattr(errors, measure).mean(axis=0)
     width, level = np.unravel_index(np.argmin(means), means.shape)
     return int(width), int(level)

@@ -141,8 +141,8 @@ def _appearances(
 def _without_repeats(players: NDArray) -> NDArray:
     """Replace the second of two equal neighbors 2k and 2k + 1 by the next other player.
 
-    The first one is kept, so that each player still appears. After the last run of equal
-    players there is no other player, so the player before the run is used.
+    The first one is kept, so that each player still appears. The last run of equal
+    players is followed by no other player, so the player before the run is used.
     """
     repeated = np.flatnonzero(players[::2] == players[1::2])
     # The last position of each run of equal players, except the last run.

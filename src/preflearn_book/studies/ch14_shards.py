@@ -209,7 +209,7 @@ def fit_shards(
             break
     else:
         warn_user(
-            f"the residual is {residuals[-1]:.2g} after {model.max_iter} turns; expected "
+            f"the residual is {residuals[-1]:.2g} after {model.max_iter} exchanges; expected "
             f"at most tol = {model.tol:g}: pass a larger max_iter or, if it oscillates, a "
             "smaller rate",
             ConvergenceWarning,

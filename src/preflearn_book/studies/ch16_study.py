@@ -166,8 +166,8 @@ def searched(
 ) -> dict[str, Any]:
     """The parameters of a grid with the lowest sum of losses on held-out items.
 
-    Of several such parameters, the first are returned. Afterwards, the learner has the
-    last parameters of the grid.
+    If several points of the grid have this sum, the first one is returned. Afterwards,
+    the learner has the last parameters of the grid.
 
     Examples
     --------

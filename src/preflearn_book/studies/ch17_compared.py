@@ -121,7 +121,8 @@ def by_domain(runs: pd.DataFrame, family: str) -> pd.DataFrame:
         index="domain", columns="learner", values="loss", sort=False
     )
     missing = list(table.columns[table.isna().any()])
-    require(not missing, missing, f"learners without all domains of {family}", "none")
+    what = f"the list of learners that lack a domain of {family}"
+    require(not missing, missing, what, "none")
     return table
 
 

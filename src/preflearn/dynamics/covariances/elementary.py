@@ -82,7 +82,7 @@ class Constant(_Trend):
     """Covariance of a score that does not change: k(t, t') = variance.
 
     Choose it for scores without time dynamics. In a sum with other covariances, it adds
-    a constant level for each feature.
+    a constant offset to the score of each feature.
 
     Parameters
     ----------
@@ -236,8 +236,8 @@ class PiecewiseConstant(Covariance):
     """Covariance of a score that is redrawn at each boundary, such as each season.
 
     k(t, t') = variance if t and t' are in one interval between boundaries, else 0.
-    Choose it in a sum if something changes between known times and is constant in
-    between.
+    Choose it as a part of a sum if scores change at known times, such as the start of a
+    season, and are constant between them.
 
     Parameters
     ----------

@@ -108,9 +108,9 @@ def warn_about_lengths(
     Warns
     -----
     TimeWarning
-        If the time span is longer than 1000 lengths or shorter than a hundredth of a
-        length (a tenth if the times look like years). There is no warning if all times
-        are equal.
+        If the time span is more than 1000 times a length scale or period, or less than
+        a hundredth of it (a tenth if the times look like years). If all times are
+        equal, no warning is given.
     """
     span = float(time[-1] - time[0])
     if span == 0:

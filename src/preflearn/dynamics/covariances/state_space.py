@@ -208,7 +208,7 @@ class StateSpace:
     def keys(self, start: Floats, end: Floats, first: Floats) -> list[Floats]:
         """Keys of steps: steps with equal keys have the same transition.
 
-        Parameters as in `transitions`.
+        The parameters are those of `transitions`.
 
         Returns
         -------

@@ -1,9 +1,9 @@
 """Joint posterior of the scores of all features, at any time.
 
-From the last match on, it comes from the filtered state of all features and their
-transitions; if no score changes, this holds at all times. For times before the last
-match, the requested times are visits without pseudo-observation in a pass of the filter
-and smoother.
+From the last match on, the posterior comes from the filtered state of all features and
+their transitions; if no score changes, this holds at all times. For times before the
+last match, the requested times are visits without pseudo-observation in a pass of the
+filter and smoother.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ c = h·k::
 
 Backward, r and N summarize the later visits: given them, too, the state after the visit
 has mean m+ + P+ r and covariance P+ - P+ N P+ (the smoother of Bryson and Frazier,
-[deJong1989]_). Before the visit they are, with e = (alpha - beta p) u, w = beta u, t =
-N k, and q = k·t::
+[deJong1989]_). Before the visit, r and N are, with e = (alpha - beta p) u, w = beta u,
+t = N k, and q = k·t::
 
     r + h (e - w k·r),   N - w (h t' + t h') + (w + w² q) h h',
 

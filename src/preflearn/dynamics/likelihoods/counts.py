@@ -55,7 +55,7 @@ def _rates(a, u, more):
 def _points(a, b, y, u, x):
     """log p(y | u + x) - log p(y | u), and two derivatives of log p at u + x.
 
-    There is no cancellation.
+    No digits are lost by cancellation.
     """
     c, up, down = _rates(a, u, 0.0)
     more = up * math.expm1(min(c * x, 700.0))

@@ -291,8 +291,8 @@ def averaged(density, a, b, y, mean, variance, sinh):
     standard deviations. However, up to a standard deviation of 0.57 the nodes are fixed
     and end at 8.4 standard deviations for any s, and mass beyond is lost without a
     warning. The lost fraction of E e^{cu} is 3e-12 at s = 2, 2e-9 at 3, 7e-5 at 5, and
-    3e-3 at 6. This requires c > 3.5; such a term should have its expectation in closed
-    form, e^{c mean + s²/2}, as in `Poisson`.
+    3e-3 at 6. Such a loss requires c > 3.5. The expectation of a term of this kind
+    should be in closed form, e^{c mean + s²/2}, as in `Poisson`.
     """
     deviation = math.sqrt(variance)
     if deviation <= _MAX_NARROW_STD:

@@ -69,7 +69,7 @@ def average_over_hyperparameters(
     r"""Average the posterior of the scores over the posterior of hyperparameters.
 
     Use it for reliable intervals if there are few matches or players are nearly equal.
-    Maximizing the evidence would plug in one value of each hyperparameter: in these
+    Maximizing the evidence would select a single value of each hyperparameter. In these
     cases the maximum may be at variance zero, where intervals have width zero. Here the
     posterior of the scores s is the mixture
 

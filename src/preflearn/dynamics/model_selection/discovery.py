@@ -1,6 +1,6 @@
 """Greedy search for a covariance: sums and products with the best BIC.
 
-[Maystre2019]_ names it as future work.
+[Maystre2019]_ mentions such a search as future work.
 
 References
 ----------
@@ -118,8 +118,8 @@ def discover_covariance(
     useless term may therefore have a lower evidence than one of its own parts; in an
     experiment, by up to 0.3 nats.
 
-    The evidence already integrates over the scores, so a flexible prior is not an
-    advantage as such. BIC adds a penalty for the choice of the hyperparameters. The
+    The evidence already integrates over the scores, so flexibility of the prior alone
+    does not raise it. BIC adds a penalty for the choice of the hyperparameters. The
     search is greedy, as in [Duvenaud2013]_. It starts with all single bases. Each step
     tries all structures that differ in one part from the best one: with one more term,
     with a term multiplied by one more part, with a part replaced, or with a part

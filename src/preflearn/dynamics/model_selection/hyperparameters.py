@@ -170,7 +170,7 @@ def changed(model: DynamicComparisons, **options: Any) -> DynamicComparisons:
 
 
 def check_names(names: Iterable[str], known: Mapping[str, Any], what: str) -> None:
-    """Raise ValueError that shows the first unknown name.
+    """Raise a ValueError that shows the first unknown name.
 
     `what` says in the message where the names come from.
     """
